@@ -1,0 +1,130 @@
+//! What a codec hands over: the cells of a batch as raw tokens, before any typing.
+//!
+//! One arena of bytes and one fixed-size descriptor a cell, row after row, so that a batch of ten thousand
+//! records costs a handful of allocations. A token borrows nothing and may be kept while the next batch is read.
+
+/// Where a record came from. Sources without partitions use partition 0; offsets of files count records from 0.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, serde::Serialize, serde::Deserialize)]
+pub struct Coordinate {
+    /// Index into the source's list of topics (0 for a file).
+    pub topic: u16,
+    pub partition: i32,
+    pub offset: i64,
+}
+
+/// One cell as the codec saw it.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum Token<'a> {
+    /// The key is not there at all.
+    Absent,
+    /// JSON `null`, or a Parquet null.
+    Null,
+    /// A JSON string, unescaped.
+    Text(&'a str),
+    /// A JSON number, as it was spelled.
+    Number(&'a str),
+    Bool(bool),
+    /// A JSON array or object, as it was spelled.
+    Structure(&'a str),
+    /// A CSV field: its type is the schema's business.
+    Untyped(&'a str),
+}
+
+#[derive(Clone, Copy, Debug)]
+struct Descriptor {
+    kind: u8,
+    start: u32,
+    len: u32,
+}
+
+const ABSENT: Descriptor = Descriptor { kind: 0, start: 0, len: 0 };
+
+/// The cells of some records, `width` a record, in the order of the schema's attributes.
+#[derive(Clone, Debug, Default)]
+pub struct RawBatch {
+    width: usize,
+    arena: String,
+    cells: Vec<Descriptor>,
+    coordinates: Vec<Coordinate>,
+    /// Cells of attributes that the schema does not know.
+    pub unknown_cells: u64,
+}
+
+impl RawBatch {
+    #[must_use]
+    pub fn new(width: usize) -> Self {
+        Self { width, ..Self::default() }
+    }
+
+    #[must_use]
+    pub fn rows(&self) -> usize {
+        self.coordinates.len()
+    }
+
+    /// Bytes held by the arena: the part of a batch's memory that grows with its values.
+    #[must_use]
+    pub fn arena_bytes(&self) -> usize {
+        self.arena.len()
+    }
+
+    #[must_use]
+    pub fn coordinates(&self) -> &[Coordinate] {
+        &self.coordinates
+    }
+
+    /// Opens a row in which every cell is absent; fill it with [`set`](Self::set), then keep it or
+    /// take it back with [`pop_row`](Self::pop_row).
+    pub fn push_row(&mut self, coordinate: Coordinate) {
+        self.coordinates.push(coordinate);
+        self.cells.resize(self.cells.len() + self.width, ABSENT);
+    }
+
+    /// Takes back the row opened last (a record that turned out to be malformed half way).
+    pub fn pop_row(&mut self) {
+        self.coordinates.pop();
+        self.cells.truncate(self.coordinates.len() * self.width);
+    }
+
+    /// Sets a cell of the row opened last. False if it had been set before: a duplicate key.
+    ///
+    /// # Panics
+    /// When no row is open or `attribute` is not below the width.
+    pub fn set(&mut self, attribute: usize, token: Token<'_>) -> bool {
+        assert!(attribute < self.width, "attribute {attribute} of {}", self.width);
+        let (kind, text) = match token {
+            Token::Absent => (0, ""),
+            Token::Null => (1, ""),
+            Token::Text(t) => (2, t),
+            Token::Number(t) => (3, t),
+            Token::Bool(false) => (4, ""),
+            Token::Bool(true) => (5, ""),
+            Token::Structure(t) => (6, t),
+            Token::Untyped(t) => (7, t),
+        };
+        let index = (self.coordinates.len() - 1) * self.width + attribute;
+        let fresh = self.cells[index].kind == 0;
+        let start = u32::try_from(self.arena.len()).expect("a batch is bounded far below 4 GiB");
+        self.arena.push_str(text);
+        let len = u32::try_from(text.len()).expect("a record is bounded far below 4 GiB");
+        self.cells[index] = Descriptor { kind, start, len };
+        fresh
+    }
+
+    /// The cell of `attribute` in `row`.
+    #[must_use]
+    #[inline]
+    pub fn token(&self, row: usize, attribute: usize) -> Token<'_> {
+        let d = self.cells[row * self.width + attribute];
+        let text = || &self.arena[d.start as usize..(d.start + d.len) as usize];
+        match d.kind {
+            0 => Token::Absent,
+            1 => Token::Null,
+            2 => Token::Text(text()),
+            3 => Token::Number(text()),
+            4 => Token::Bool(false),
+            5 => Token::Bool(true),
+            6 => Token::Structure(text()),
+            _ => Token::Untyped(text()),
+        }
+    }
+}
