@@ -8,6 +8,7 @@ mod decimal;
 pub mod digest;
 pub mod hierarchy;
 mod keys;
+pub mod line;
 pub mod moment;
 pub mod raw;
 pub mod schema;

@@ -53,6 +53,19 @@ impl Batch {
         keep(&mut self.coordinates, marks);
     }
 
+    /// Appends one row of another batch of the same codebooks.
+    ///
+    /// # Panics
+    /// When the widths differ or there is no such row.
+    pub fn append_row(&mut self, other: &Self, row: usize) {
+        assert_eq!(self.columns.len(), other.columns.len(), "one schema");
+        for (column, from) in self.columns.iter_mut().zip(&other.columns) {
+            column.push(from[row]);
+        }
+        self.subjects.push(other.subjects[row]);
+        self.coordinates.push(other.coordinates[row]);
+    }
+
     /// Appends the rows of another batch of the same codebooks.
     ///
     /// # Panics

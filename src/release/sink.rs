@@ -1,15 +1,14 @@
 //! Where verified batches go.
 
 use super::verified::Verified;
+use crate::telemetry::Reason;
 use crate::records::raw::Coordinate;
 
 /// A record that could not be treated: coordinates and a reason, nothing of its content.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Rejected {
     pub coordinate: Coordinate,
-    /// Where on its way it failed ("decode", "encode").
-    pub stage: &'static str,
-    pub reason: &'static str,
+    pub reason: Reason,
     /// Position in the schema of the attribute at fault, where one is known.
     pub attribute: Option<usize>,
 }

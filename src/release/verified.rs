@@ -8,7 +8,38 @@ use crate::anonymity::treatment::proposal::ProposedGroup;
 pub struct Verified {
     groups: Vec<ProposedGroup>,
     delta: LedgerDelta,
-    smallest: usize,
+    risk: Risk,
+}
+
+/// Prosecutor's re-identification risk of the lines that leave: 1 / support of their class, support counted as verification
+/// knows it.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub struct Risk {
+    pub highest: f64,
+    /// Sum over the lines, and their number.
+    pub sum: f64,
+    pub lines: u64,
+}
+
+impl Risk {
+    #[allow(clippy::cast_precision_loss, reason = "counts are far below 2^52")]
+    pub(super) fn of_class(support: usize, lines: u64) -> Self {
+        let each = 1.0 / support.max(1) as f64;
+        Self { highest: each, sum: each * lines as f64, lines }
+    }
+
+    pub(super) fn add(&mut self, other: Self) {
+        self.highest = self.highest.max(other.highest);
+        self.sum += other.sum;
+        self.lines += other.lines;
+    }
+
+    /// Mean over the lines; 0 when nothing leaves.
+    #[must_use]
+    #[allow(clippy::cast_precision_loss, reason = "counts are far below 2^52")]
+    pub fn average(&self) -> f64 {
+        if self.lines == 0 { 0.0 } else { self.sum / self.lines as f64 }
+    }
 }
 
 /// One line that leaves, and the row of the batch that it came from.
@@ -19,14 +50,14 @@ pub struct Line<'a> {
 }
 
 impl Verified {
-    pub(super) fn new(groups: Vec<ProposedGroup>, delta: LedgerDelta, smallest: usize) -> Self {
-        Self { groups, delta, smallest }
+    pub(super) fn new(groups: Vec<ProposedGroup>, delta: LedgerDelta, risk: Risk) -> Self {
+        Self { groups, delta, risk }
     }
 
     /// A batch of which nothing leaves.
     #[must_use]
     pub fn nothing(groups: usize) -> Self {
-        Self { groups: vec![ProposedGroup::default(); groups], delta: LedgerDelta::default(), smallest: usize::MAX }
+        Self { groups: vec![ProposedGroup::default(); groups], delta: LedgerDelta::default(), risk: Risk::default() }
     }
 
     #[must_use]
@@ -61,9 +92,9 @@ impl Verified {
         &self.delta
     }
 
-    /// Support of the smallest class among those that leave, counted up to k; `usize::MAX` when nothing leaves.
+    /// Risk of what leaves.
     #[must_use]
-    pub fn smallest_support(&self) -> usize {
-        self.smallest
+    pub fn risk(&self) -> Risk {
+        self.risk
     }
 }

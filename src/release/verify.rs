@@ -10,9 +10,9 @@
 
 use super::forced_pairs::{Fragments, forced_pair};
 use super::ledger::{LedgerAt, LedgerDelta};
-use super::verified::Verified;
+use super::verified::{Risk, Verified};
 use crate::anonymity::treatment::crowd::{NO_SUBJECT, Released};
-use crate::anonymity::treatment::proposal::{Proposal, ProposedGroup};
+use crate::anonymity::treatment::proposal::ProposedGroup;
 use crate::records::codebook::Codebook;
 use crate::records::line::LineLayout;
 use hashbrown::HashMap;
@@ -70,15 +70,15 @@ pub struct Refusal {
 struct GroupCount {
     delta: Vec<(u128, Vec<u64>)>,
     fragments: Fragments,
-    smallest: usize,
+    risk: Risk,
 }
 
-/// Verifies `proposal` over the rows whose subjects are `subjects`.
+/// Verifies the `proposed` groups over the rows whose subjects are `subjects`.
 ///
 /// # Errors
 /// The first [`Refusal`] found; nothing may leave then.
 pub fn verify(
-    proposal: Proposal,
+    proposed: Vec<ProposedGroup>,
     subjects: &[u64],
     terms: &[GroupTerms],
     books: &[Codebook],
@@ -86,11 +86,10 @@ pub fn verify(
     k: usize,
     clock_ms: i64,
 ) -> Result<Verified, Refusal> {
-    if proposal.groups.len() != terms.len() {
+    if proposed.len() != terms.len() {
         return Err(Refusal { group: None, violation: Violation::WrongGroups });
     }
-    let counts: Vec<GroupCount> = proposal
-        .groups
+    let counts: Vec<GroupCount> = proposed
         .par_iter()
         .zip(terms)
         .enumerate()
@@ -100,23 +99,23 @@ pub fn verify(
         })
         .collect::<Result<_, _>>()?;
     let batch_wide = |violation| Refusal { group: None, violation };
-    let leaving: HashSet<u64> = proposal
-        .groups
+    let leaving: HashSet<u64> = proposed
         .iter()
         .flat_map(|g| &g.rows)
         .map(|&row| subjects[row as usize])
         .filter(|s| *s != NO_SUBJECT)
         .collect();
-    if proposal.groups.iter().any(|g| !g.rows.is_empty()) && leaving.len() < k {
+    if proposed.iter().any(|g| !g.rows.is_empty()) && leaving.len() < k {
         return Err(batch_wide(Violation::FewSubjects));
     }
-    let smallest = counts.iter().map(|c| c.smallest).min().unwrap_or(usize::MAX);
+    let mut risk = Risk::default();
     let mut delta = LedgerDelta {
         time: u32::try_from(clock_ms.div_euclid(1000).max(0)).unwrap_or(u32::MAX),
         ..LedgerDelta::default()
     };
     let mut fragments = Vec::with_capacity(counts.len());
     for count in counts {
+        risk.add(count.risk);
         for (class, subjects) in count.delta {
             delta.classes.push((class, u32::try_from(subjects.len()).expect("bounded by the batch")));
             delta.subjects.extend(subjects);
@@ -126,12 +125,13 @@ pub fn verify(
     if forced_pair(&fragments, subjects, k) {
         return Err(batch_wide(Violation::ForcedPair));
     }
-    Ok(Verified::new(proposal.groups, delta, smallest))
+    Ok(Verified::new(proposed, delta, risk))
 }
 
 /// Subjects of a class, in the order of their first line.
 #[derive(Default)]
 struct Class {
+    lines: u64,
     subjects: Vec<u64>,
     seen: HashSet<u64>,
 }
@@ -141,6 +141,7 @@ const FEW: usize = 16;
 
 impl Class {
     fn add(&mut self, subject: u64) {
+        self.lines += 1;
         if subject == NO_SUBJECT {
             return;
         }
@@ -158,15 +159,16 @@ impl Class {
         }
     }
 
-    /// Distinct subjects here and in the ledger, counted up to k.
+    /// Distinct subjects here and, up to k, in the ledger: a lower bound of the truth.
     fn support(&self, key: u128, ledger: LedgerAt<'_>, k: usize) -> usize {
-        if self.subjects.len() >= k {
-            return k;
-        }
         let mut known = vec![0u64; k];
         let count = ledger.fresh_subjects(key, &mut known);
-        let new = self.subjects.iter().filter(|s| !known[..count].contains(s)).count();
-        (count + new).min(k)
+        let old = known[..count].iter().filter(|s| !self.contains(**s)).count();
+        self.subjects.len() + old
+    }
+
+    fn contains(&self, subject: u64) -> bool {
+        if self.seen.is_empty() { self.subjects.contains(&subject) } else { self.seen.contains(&subject) }
     }
 }
 
@@ -235,10 +237,10 @@ fn count_group(
     if group.runs.iter().map(|r| r.rows.len()).sum::<usize>() != group.rows.len() {
         return Err(Violation::WrongRow);
     }
-    let mut smallest = usize::MAX;
+    let mut risk = Risk::default();
     for (key, class) in &classes {
         let support = class.support(*key, ledger, k);
-        smallest = smallest.min(support);
+        risk.add(Risk::of_class(support, class.lines));
         if support < k && terms.quasi.contains(&true) {
             return Err(Violation::ClassBelowK);
         }
@@ -259,5 +261,5 @@ fn count_group(
         .collect();
     // A fixed order, so that the delta's bytes are a function of the batch.
     delta.sort_unstable();
-    Ok(GroupCount { delta, fragments, smallest })
+    Ok(GroupCount { delta, fragments, risk })
 }

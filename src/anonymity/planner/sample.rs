@@ -58,6 +58,17 @@ impl Sample {
         self.ordinals[row]
     }
 
+    /// Every how manyth record is taken.
+    #[must_use]
+    pub fn stride(&self) -> u64 {
+        self.stride
+    }
+
+    /// Continues with a stride that was reached before (0: from the beginning).
+    pub fn set_stride(&mut self, stride: u64) {
+        self.stride = stride.max(1);
+    }
+
     /// Adds the rows of `batch`, whose first record is number `first` of the stream.
     pub fn add(&mut self, batch: &Batch, first: u64) {
         for row in 0..batch.rows() {

@@ -16,8 +16,7 @@ impl Released for NothingReleased {
     }
 }
 
-/// Digest of "this record has no subject": it supports nobody.
-pub const NO_SUBJECT: u64 = 0;
+pub use crate::records::subject::NO_SUBJECT;
 
 /// Equivalence classes of some rows with their distinct subjects, saturating at k.
 ///

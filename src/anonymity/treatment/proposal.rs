@@ -10,6 +10,8 @@ pub enum Unreleased {
     NoSupport,
     /// The batch had fewer than `min_subjects` subjects.
     Quiet,
+    /// Counting would have joined its fragments to those of another group.
+    Guard,
 }
 
 /// Identical fragments, in the order in which they leave.

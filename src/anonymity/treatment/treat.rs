@@ -63,8 +63,9 @@ pub fn treat(
             cells = scene.recode_groups(&staying, released);
         }
     }
+    let before = scene.leaving(&cells);
     let guarded_fragments = scene.guard(&mut cells, released);
-    scene.propose(cells, held, guarded_fragments)
+    scene.propose(cells, held, &before, guarded_fragments)
 }
 
 struct Scene<'a> {
@@ -214,14 +215,25 @@ impl Scene<'_> {
         withdrawn
     }
 
+    /// Which rows have a fragment that says something.
+    fn leaving(&self, cells: &Cells) -> Vec<bool> {
+        let mut leaves = vec![false; self.rows()];
+        for &a in self.plan.groups.iter().flat_map(|g| g.quasi.iter().chain(&g.sensitive)) {
+            for (row, &cell) in cells[a].iter().enumerate() {
+                leaves[row] |= cell != SUPPRESSED;
+            }
+        }
+        leaves
+    }
+
     fn nothing(&self, reason: Unreleased) -> Proposal {
         let cells = vec![vec![SUPPRESSED; self.rows()]; self.books.len()];
-        let mut proposal = self.propose(cells, Vec::new(), 0);
+        let mut proposal = self.propose(cells, Vec::new(), &[], 0);
         proposal.unreleased = vec![Some(reason); self.rows()];
         proposal
     }
 
-    fn propose(&self, mut cells: Cells, held: Vec<u32>, guarded_fragments: u64) -> Proposal {
+    fn propose(&self, mut cells: Cells, held: Vec<u32>, before: &[bool], guarded_fragments: u64) -> Proposal {
         let mut is_held = vec![false; self.rows()];
         for &row in &held {
             is_held[row as usize] = true;
@@ -230,14 +242,7 @@ impl Scene<'_> {
         for column in &mut cells {
             column.resize(self.rows(), SUPPRESSED);
         }
-        let mut leaves = vec![false; self.rows()];
-        for group in &self.plan.groups {
-            for &a in group.quasi.iter().chain(&group.sensitive) {
-                for (row, &cell) in cells[a].iter().enumerate() {
-                    leaves[row] |= cell != SUPPRESSED;
-                }
-            }
-        }
+        let mut leaves = self.leaving(&cells);
         let leaving: Vec<u32> = (0u32..).zip(&leaves).filter(|(_, l)| **l).map(|(row, _)| row).collect();
         let quiet = !leaving.is_empty() && distinct_subjects(self.batch, &leaving) < self.policy.k;
         if quiet {
@@ -250,6 +255,7 @@ impl Scene<'_> {
             .map(|row| match (leaves[row] || is_held[row], quiet) {
                 (true, _) => None,
                 (false, true) => Some(Unreleased::Quiet),
+                (false, false) if before.get(row).copied().unwrap_or(false) => Some(Unreleased::Guard),
                 (false, false) => Some(Unreleased::NoSupport),
             })
             .collect();

@@ -3,26 +3,8 @@
 use crate::anonymity::plan::Plan;
 use crate::records::raw::Coordinate;
 use crate::release::sink::{Lengths, Positions};
+use crate::telemetry::Totals;
 use serde::{Deserialize, Serialize};
-
-/// Records by what became of them, since the state began. Conservation: `consumed` is the sum of the others and of what
-/// is held.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Outcomes {
-    pub consumed: u64,
-    pub released: u64,
-    pub suppressed: u64,
-    pub dead_lettered: u64,
-    pub dropped: u64,
-}
-
-impl Outcomes {
-    /// Records consumed that have no outcome yet: those held.
-    #[must_use]
-    pub fn unsettled(&self) -> u64 {
-        self.consumed - self.released - self.suppressed - self.dead_lettered - self.dropped
-    }
-}
 
 /// Where the stream stands after a batch.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -35,7 +17,7 @@ pub struct Progress {
     pub positions: Positions,
     /// Byte position beside record 0's partition, for file sources.
     pub source_bytes: u64,
-    pub outcomes: Outcomes,
+    pub totals: Totals,
     /// Durable lengths of output files.
     pub lengths: Lengths,
     pub plan_version: u64,
@@ -48,15 +30,6 @@ pub struct Progress {
     pub stride: u64,
 }
 
-/// The cell of a row kept for later, by canonical value: codes do not outlive the process.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub enum KeptCell {
-    Absent,
-    Missing,
-    Uncovered,
-    Value(String),
-}
-
 /// A row kept for later: one that is held, or one of the planner's sample.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct KeptRow {
@@ -66,7 +39,8 @@ pub struct KeptRow {
     pub coordinate: Coordinate,
     /// Batches that it has waited for (held rows).
     pub waited: u8,
-    pub cells: Vec<KeptCell>,
+    /// Canonical texts, one an attribute: codes do not outlive the process.
+    pub cells: Vec<String>,
 }
 
 /// Offsets of one partition that a batch consumes: `from` inclusive, `to` exclusive.
