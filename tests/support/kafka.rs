@@ -20,6 +20,7 @@ use rdkafka::config::ClientConfig;
 use rdkafka::consumer::{BaseConsumer, CommitMode, Consumer};
 use rdkafka::error::KafkaError;
 use rdkafka::message::{Header, Headers, Message, OwnedHeaders};
+use rdkafka::metadata::{MetadataPartition, MetadataTopic};
 use rdkafka::producer::{BaseProducer, BaseRecord, DeliveryResult, Producer, ProducerContext};
 use rdkafka::types::RDKafkaErrorCode;
 use rdkafka::util::Timeout;
@@ -43,6 +44,9 @@ kill -9 "$broker" 2>/dev/null
 wait "$broker" 2>/dev/null
 [ "$word" = keep ] || rm -rf "$DIR"
 "#;
+
+/// The two halves of a record, either of which may be missing.
+pub type KeyAndPayload = (Option<Vec<u8>>, Option<Vec<u8>>);
 
 /// A record as a test writes it. Without a partition the client chooses one.
 #[derive(Clone, Debug, Default)]
@@ -180,14 +184,14 @@ impl Broker {
         }
         let consumer: BaseConsumer = self.client().create().expect("a consumer");
         let deadline = Instant::now() + ANSWER;
-        while self.partitions(&consumer, name).len() != partitions as usize {
+        while partitions_of(&consumer, name).len() != partitions as usize {
             assert!(Instant::now() < deadline, "topic {name} got no leaders");
             std::thread::sleep(Duration::from_millis(20));
         }
     }
 
     /// Writes records and waits until the broker has all of them.
-    pub fn produce(&self, topic: &str, records: Vec<(Option<Vec<u8>>, Option<Vec<u8>>)>) {
+    pub fn produce(&self, topic: &str, records: Vec<KeyAndPayload>) {
         let records: Vec<Record> =
             records.into_iter().map(|(key, payload)| Record { key, payload, ..Record::default() }).collect();
         self.produce_records(topic, &records);
@@ -235,7 +239,7 @@ impl Broker {
         let consumer: BaseConsumer =
             self.client().set("group.id", group).set("isolation.level", "read_committed").create().expect("a consumer");
         let mut wanted = TopicPartitionList::new();
-        for partition in self.partitions(&consumer, topic) {
+        for partition in partitions_of(&consumer, topic) {
             wanted.add_partition(topic, partition);
         }
         let committed = consumer.committed_offsets(wanted, ANSWER).expect("the coordinator answers");
@@ -269,7 +273,7 @@ impl Broker {
             .set("isolation.level", isolation)
             .create()
             .expect("a consumer");
-        let partitions = self.partitions(&consumer, topic);
+        let partitions = partitions_of(&consumer, topic);
         assert!(!partitions.is_empty(), "topic {topic} does not exist");
         let mut assignment = TopicPartitionList::new();
         for &partition in &partitions {
@@ -299,12 +303,6 @@ impl Broker {
         }
         stored.sort_by_key(|s| (s.partition, s.offset));
         stored
-    }
-
-    fn partitions(&self, consumer: &BaseConsumer, topic: &str) -> Vec<i32> {
-        let metadata = consumer.fetch_metadata(Some(topic), ANSWER).expect("the broker answers");
-        let partitions = metadata.topics().iter().filter(|t| t.name() == topic).flat_map(|t| t.partitions());
-        partitions.filter(|p| p.leader() >= 0).map(rdkafka::metadata::MetadataPartition::id).collect()
     }
 
     fn launch(&mut self) -> Result<(), String> {
@@ -423,6 +421,13 @@ pub fn send(producer: &BaseProducer<Deliveries>, topic: &str, record: &Record) {
 pub fn unique(stem: &str) -> String {
     static NEXT: AtomicU64 = AtomicU64::new(0);
     format!("{stem}-{}-{}", std::process::id(), NEXT.fetch_add(1, Ordering::Relaxed))
+}
+
+/// The partitions of a topic that have a leader.
+fn partitions_of(consumer: &BaseConsumer, topic: &str) -> Vec<i32> {
+    let metadata = consumer.fetch_metadata(Some(topic), ANSWER).expect("the broker answers");
+    let partitions = metadata.topics().iter().filter(|t| t.name() == topic).flat_map(MetadataTopic::partitions);
+    partitions.filter(|p| p.leader() >= 0).map(MetadataPartition::id).collect()
 }
 
 fn tools() -> PathBuf {
