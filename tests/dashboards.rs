@@ -77,7 +77,7 @@ fn names(expression: &str) -> (BTreeSet<String>, BTreeSet<String>) {
         if token.starts_with("throng_") {
             let base = ["_bucket", "_sum", "_count"].iter().find_map(|end| token.strip_suffix(end)).unwrap_or(token);
             metrics.insert(base.to_owned());
-        } else if after.starts_with("=") || after.starts_with("!=") {
+        } else if after.starts_with('=') || after.starts_with("!=") {
             labels.insert(token.to_owned());
         }
     }
