@@ -1,1 +1,91 @@
-//! (wing: config)
+//! Typed configuration: one TOML file, overridden by the environment, judged as a whole before anything starts.
+//!
+//! The doc comments of the fields below *are* the manual: `schemas/config.schema.json` and `docs/configuration.md`
+//! are generated from them, and a test fails when the checked-in files drift.
+//!
+//! Paths are relative to the working directory of the process, in the file and in the environment alike.
+
+mod batch;
+mod environment;
+mod load;
+mod nearest;
+mod plan;
+mod privacy;
+mod problem;
+mod properties;
+mod quantity;
+mod reference;
+mod secret;
+mod service;
+mod shape;
+mod sink;
+mod source;
+mod validate;
+
+pub use batch::Batch;
+pub use load::{load, parse};
+pub use plan::{Group, GroupChoice, Plan, Preset, Treatment};
+pub use privacy::{Privacy, Recoding};
+pub use problem::Problem;
+pub use properties::Properties;
+pub use quantity::{format_size, parse_size};
+pub use reference::{json_schema, reference_markdown};
+pub use secret::{Secret, SecretError};
+pub use service::{Backend, Compute, LogFormat, LogLevel, State, Telemetry};
+pub use sink::{Sink, SinkKind};
+pub use source::{Format, Schema, Source, SourceKind, Unknown};
+
+/// The whole configuration of one daemon.
+///
+/// Every key has a default; unknown keys are refused. `THRONG__SECTION__KEY` in the environment overrides a key of
+/// the file. Durations are written like `1s`, `5m`, `24h`; sizes in bytes like `1MiB`.
+#[derive(Clone, Debug, Default, PartialEq, serde::Serialize, serde::Deserialize, schemars::JsonSchema)]
+#[serde(default, deny_unknown_fields)]
+pub struct Config {
+    /// Where the raw records come from.
+    pub source: Source,
+    /// When a micro-batch is closed.
+    pub batch: Batch,
+    /// What the records are.
+    pub schema: Schema,
+    /// What a release promises.
+    pub privacy: Privacy,
+    /// How the planner looks for generalizations.
+    pub plan: Plan,
+    /// Disjoint groups of attributes; each leaves as a fragment of its own, in the order given here. Without any,
+    /// `plan.groups` decides. Attributes are those of the record schema.
+    #[schemars(example = [Group { name: "person".into(), attributes: vec!["age".into(), "zip".into()] }])]
+    pub group: Vec<Group>,
+    /// How records are treated that stand out.
+    pub treatment: Treatment,
+    /// Where released records go.
+    pub sink: Sink,
+    /// What the daemon keeps on disk.
+    pub state: State,
+    /// On what hardware groups are counted.
+    pub compute: Compute,
+    /// Metrics, status page and logs.
+    pub telemetry: Telemetry,
+    /// The secret that keys every digest of a subject, from `state.secret_file` or `THRONG_SECRET`; never a key of
+    /// the file. None: the daemon draws one and keeps it in its state directory.
+    #[serde(skip)]
+    #[schemars(skip)]
+    pub secret: Option<Secret>,
+}
+
+impl Config {
+    /// Distinct subjects below which the timer does not close a batch: `batch.min_subjects`, or `privacy.k`.
+    #[must_use]
+    pub fn min_subjects(&self) -> usize {
+        self.batch.min_subjects.unwrap_or(self.privacy.k)
+    }
+
+    /// Brokers of the sink: `sink.brokers`, or the source's.
+    #[must_use]
+    pub fn sink_brokers(&self) -> &str {
+        self.sink.brokers.as_deref().unwrap_or(&self.source.brokers)
+    }
+}
+
+#[cfg(test)]
+mod tests;

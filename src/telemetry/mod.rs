@@ -1,1 +1,28 @@
-//! (wing: telemetry)
+//! Events that are log line and metric at once, and what the status page shows of them.
+//!
+//! One struct an event, with [`emit`](BatchCommitted::emit); no struct has a field that could hold a raw value, label
+//! sets are closed, and every series exists from the start, so that nothing in the data can change their number.
+
+mod events;
+mod history;
+mod labels;
+mod limiter;
+mod logging;
+mod memory;
+mod metrics;
+mod report;
+mod status;
+
+pub use events::{
+    BatchAborted, BatchCommitted, CommitRetried, LimitReached, PlanAdopted, PlannerFailed, Rebalanced,
+    RecordDeadLettered, SourceConnected, SourceLost, StateRecovered, UncoveredCells, UnknownAttribute,
+    VerificationRefused,
+};
+pub use history::Point;
+pub use labels::{AbortReason, Counts, Label, Limit, Reason, Stage, SuppressionReason};
+pub use logging::{LoggingError, init_logging, silence_panic_payloads};
+pub use report::{BatchReport, RiskPicture, StageSeconds, Totals};
+pub use status::{Readiness, Status, Telemetry};
+
+#[cfg(test)]
+mod tests;

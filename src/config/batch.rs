@@ -1,0 +1,45 @@
+//! `[batch]`: when a micro-batch is closed.
+
+use std::time::Duration;
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use super::quantity;
+
+/// When a micro-batch is closed: by records, by bytes or by time, whichever comes first.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(default, deny_unknown_fields)]
+pub struct Batch {
+    /// A batch of this many records is closed. Larger batches lose less information and wait longer.
+    #[schemars(example = 10_000)]
+    pub max_records: usize,
+    /// A batch of this many payload bytes is closed. At least `source.max_record_bytes`, at most 2GiB.
+    #[serde(with = "quantity::size")]
+    #[schemars(with = "quantity::Size", example = &"64MiB")]
+    pub max_bytes: u64,
+    /// A batch this old is closed, if it has `min_subjects`.
+    #[serde(with = "quantity::duration")]
+    #[schemars(with = "quantity::DurationText", example = &"1s")]
+    pub max_wait: Duration,
+    /// Distinct subjects below which the timer does not close a batch. Default: `privacy.k`, and never less.
+    #[schemars(example = 5)]
+    pub min_subjects: Option<usize>,
+    /// A batch that is still below `min_subjects` at this age is settled: what satisfies the release invariant
+    /// leaves, the rest is suppressed with reason `quiet`.
+    #[serde(with = "quantity::duration")]
+    #[schemars(with = "quantity::DurationText", example = &"5m")]
+    pub max_age: Duration,
+}
+
+impl Default for Batch {
+    fn default() -> Self {
+        Self {
+            max_records: 10_000,
+            max_bytes: 64 << 20,
+            max_wait: Duration::from_secs(1),
+            min_subjects: None,
+            max_age: Duration::from_secs(300),
+        }
+    }
+}

@@ -1,0 +1,148 @@
+//! File, then environment, then judgement: every problem of a configuration at once.
+
+use std::{collections::BTreeMap, path::Path};
+
+use super::{
+    Config, Problem, Secret,
+    environment::{self, Overrides},
+    properties::is_secret,
+    reference,
+    shape::{self, Shape},
+    validate,
+};
+
+const SECRET_VARIABLE: &str = "THRONG_SECRET";
+
+/// Loads the configuration in `path`, overridden by `env` (all variables; those that are not ours are ignored).
+///
+/// # Errors
+/// Every problem at once, sorted by file and key: unknown keys, wrong types, values out of range, contradictions,
+/// secrets in the file, a secret that cannot be read.
+///
+/// ```no_run
+/// let config = throng::config::load("config/wearable.toml".as_ref(), std::env::vars());
+/// ```
+pub fn load(path: &Path, env: impl Iterator<Item = (String, String)>) -> Result<Config, Vec<Problem>> {
+    let file = path.display().to_string();
+    match std::fs::read_to_string(path) {
+        Ok(text) => parse(&text, &file, env),
+        Err(error) => Err(vec![Problem::new(
+            file,
+            "(whole file)",
+            format!("the configuration cannot be read: {}", error.kind()),
+            "name a readable UTF-8 file with -c",
+        )]),
+    }
+}
+
+/// Like [`load`], from the text of a file that is called `file` in problems.
+///
+/// # Errors
+/// As [`load`].
+pub fn parse(text: &str, file: &str, env: impl Iterator<Item = (String, String)>) -> Result<Config, Vec<Problem>> {
+    let env: BTreeMap<String, String> = env.collect();
+    let Shape::Section(keys) = Shape::of(&reference::inlined()) else {
+        unreachable!("the configuration is a table");
+    };
+    let mut problems = Vec::new();
+    let mut table = text.parse::<toml::Table>().unwrap_or_else(|error| {
+        // The parser's own rendering quotes the line, and a line may hold a secret.
+        problems.push(Problem::new(file, place(text, error.span()), error.message(), "correct the TOML"));
+        toml::Table::new()
+    });
+    let readable = problems.is_empty();
+
+    let mut misfits = Vec::new();
+    shape::fit(&mut table, &keys, "", &mut misfits);
+    let mut settled: Vec<String> = misfits.iter().map(|misfit| misfit.key.clone()).collect();
+    problems.extend(misfits.into_iter().map(|m| Problem::new(file, m.key, m.message, m.remedy)));
+    refuse_secrets(&table, file, &mut problems);
+
+    let before = problems.len();
+    let overrides = environment::apply(&mut table, &keys, env.clone().into_iter(), &mut problems);
+    settled.extend(unfit_overrides(&problems[before..]));
+
+    let config = match table.try_into::<Config>() {
+        Ok(config) => config,
+        Err(error) => {
+            problems.push(Problem::new(file, "(whole file)", error.message(), "correct the value"));
+            return Err(sorted(problems));
+        }
+    };
+    if readable {
+        problems.extend(judge(&config, file, &overrides, &settled));
+    }
+    match secret(&config, env.get(SECRET_VARIABLE), file) {
+        Ok(secret) if problems.is_empty() => return Ok(Config { secret, ..config }),
+        Ok(_) => {}
+        Err(problem) => problems.push(problem),
+    }
+    Err(sorted(problems))
+}
+
+fn sorted(mut problems: Vec<Problem>) -> Vec<Problem> {
+    problems.sort();
+    problems
+}
+
+/// Problems of the values, without those that only follow from a key that has been complained about already.
+fn judge(config: &Config, file: &str, overrides: &Overrides, settled: &[String]) -> Vec<Problem> {
+    let complaints = validate::complaints(config).into_iter();
+    let fresh =
+        complaints.filter(|c| !settled.iter().any(|key| c.key == *key || key.starts_with(&format!("{}.", c.key))));
+    fresh
+        .map(|c| match overrides.get(&c.key) {
+            Some(variable) => Problem::new("environment", variable, c.message, c.remedy),
+            None => Problem::new(file, c.key, c.message, c.remedy),
+        })
+        .collect()
+}
+
+/// Key paths of the variables that did not fit: `THRONG__PRIVACY__K` → `privacy.k`.
+fn unfit_overrides(problems: &[Problem]) -> impl Iterator<Item = String> {
+    problems.iter().map(|p| p.key.trim_start_matches("THRONG__").to_ascii_lowercase().replace("__", "."))
+}
+
+fn refuse_secrets(table: &toml::Table, file: &str, problems: &mut Vec<Problem>) {
+    for section in ["source", "sink"] {
+        let properties = table.get(section).and_then(|s| s.get("librdkafka")).and_then(|p| p.as_table());
+        for name in properties.into_iter().flat_map(toml::Table::keys).filter(|name| is_secret(name)) {
+            let variable = environment::variable(&[section, "librdkafka", &name.replace('.', "_")]);
+            problems.push(Problem::new(
+                file,
+                format!("{section}.librdkafka.{name}"),
+                "a secret does not belong into the configuration file",
+                format!("remove it and set {variable} in the environment"),
+            ));
+        }
+    }
+}
+
+fn secret(config: &Config, variable: Option<&String>, file: &str) -> Result<Option<Secret>, Problem> {
+    match (&config.state.secret_file, variable) {
+        (None, None) => Ok(None),
+        (Some(_), Some(_)) => Err(Problem::new(
+            "environment",
+            SECRET_VARIABLE,
+            "state.secret_file names a secret too",
+            "keep one of the two, so that it is clear which one keys the state",
+        )),
+        (None, Some(text)) => Secret::new(text.clone().into_bytes())
+            .map(Some)
+            .map_err(|e| Problem::new("environment", SECRET_VARIABLE, e.to_string(), "set a longer one")),
+        (Some(path), None) => Secret::read(path).map(Some).map_err(|e| {
+            let remedy = "write a random secret there, readable by this user only";
+            Problem::new(file, "state.secret_file", e.to_string(), remedy)
+        }),
+    }
+}
+
+/// `line 3, column 7` of where a span begins.
+fn place(text: &str, span: Option<std::ops::Range<usize>>) -> String {
+    let Some(before) = span.and_then(|span| text.get(..span.start)) else {
+        return "(whole file)".into();
+    };
+    let line = before.matches('\n').count() + 1;
+    let column = before.rsplit('\n').next().map_or(0, |last| last.chars().count()) + 1;
+    format!("line {line}, column {column}")
+}

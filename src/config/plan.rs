@@ -1,0 +1,99 @@
+//! `[plan]`, `[[group]]` and `[treatment]`: how generalizations are looked for and applied.
+
+use std::{path::PathBuf, time::Duration};
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use super::quantity;
+
+/// How attributes are divided into groups when no `[[group]]` is given.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "lowercase")]
+pub enum GroupChoice {
+    /// The planner decides.
+    #[default]
+    Auto,
+}
+
+/// How the planner looks for generalizations.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(default, deny_unknown_fields)]
+pub struct Plan {
+    /// Recent records that the planner learns from.
+    #[schemars(example = 200_000)]
+    pub window_records: usize,
+    /// Records of the window on which candidates are measured. At most `window_records`.
+    #[schemars(example = 20_000)]
+    pub sample_records: usize,
+    /// How often a new plan is sought.
+    #[serde(with = "quantity::duration")]
+    #[schemars(with = "quantity::DurationText", example = &"5m")]
+    pub interval: Duration,
+    /// Generalization nodes of a group's ladder where its lattice is larger than `complete_lattice`.
+    #[schemars(example = 400)]
+    pub ladder_nodes: usize,
+    /// A lattice of at most this many nodes becomes the ladder as it is.
+    #[schemars(example = 5_000)]
+    pub complete_lattice: usize,
+    /// How long one search may take; it then returns the best that it has found.
+    #[serde(with = "quantity::duration")]
+    #[schemars(with = "quantity::DurationText", example = &"10s")]
+    pub search_budget: Duration,
+    /// How attributes are divided into groups when no `[[group]]` is given.
+    #[schemars(example = GroupChoice::Auto)]
+    pub groups: GroupChoice,
+    /// A file of records, in the source's format, from which the first plan learns.
+    #[schemars(example = &"data/prime.ndjson")]
+    pub prime: Option<PathBuf>,
+    /// An attribute whose distinct values are at least this share of the window's records is a standalone identifier
+    /// and is removed; above 0, at most 1.
+    #[schemars(example = 0.8)]
+    pub identifier_cardinality: f64,
+}
+
+impl Default for Plan {
+    fn default() -> Self {
+        Self {
+            window_records: 200_000,
+            sample_records: 20_000,
+            interval: Duration::from_secs(300),
+            ladder_nodes: 400,
+            complete_lattice: 5_000,
+            search_budget: Duration::from_secs(10),
+            groups: GroupChoice::Auto,
+            prime: None,
+            identifier_cardinality: 0.8,
+        }
+    }
+}
+
+/// A group of attributes that leave together, as one fragment.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(default, deny_unknown_fields)]
+pub struct Group {
+    /// Its name, in metrics and file names: lower-case letters, digits, `_` and `-`. Required.
+    #[schemars(example = &"person")]
+    pub name: String,
+    /// Attributes of the record schema; no attribute is in two groups. Required.
+    #[schemars(example = ["age", "zip"])]
+    pub attributes: Vec<String>,
+}
+
+/// A composition of treatments.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "lowercase")]
+pub enum Preset {
+    /// Remove identifiers, recode locally, hold if configured, suppress at last.
+    #[default]
+    Default,
+}
+
+/// How records are treated that stand out.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(default, deny_unknown_fields)]
+pub struct Treatment {
+    /// The composition of treatments.
+    #[schemars(example = Preset::Default)]
+    pub preset: Preset,
+}

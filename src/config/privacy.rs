@@ -1,0 +1,56 @@
+//! `[privacy]`: what a release promises.
+
+use std::time::Duration;
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use super::quantity;
+
+/// Which raw tuples count toward a class.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "lowercase")]
+pub enum Recoding {
+    /// A record takes the cheapest node of the ladder at which its class has support. Syntactic k-anonymity: an
+    /// observer may exclude raw values that would have left finer.
+    #[default]
+    Ladder,
+    /// Only raw tuples that an observer of ledger and ladder cannot exclude count toward a class. Costs information.
+    Strict,
+}
+
+/// What a release promises.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(default, deny_unknown_fields)]
+pub struct Privacy {
+    /// The smallest crowd: every released fragment shares its quasi values with at least k distinct subjects. At
+    /// least 2.
+    #[schemars(example = 5)]
+    pub k: usize,
+    /// How long a released fragment supports later ones. `0s`: the batch alone counts, for readers who watch arrival
+    /// times. May not exceed the retention of the sink topic, since support must still be visible to readers.
+    #[serde(with = "quantity::duration")]
+    #[schemars(with = "quantity::DurationText", example = &"24h")]
+    pub support_window: Duration,
+    /// How many batches a record may wait for a better crowd; 0 holds none.
+    #[schemars(example = 5)]
+    pub max_hold_batches: u32,
+    /// A record is held only if releasing it now would cost more than this mean cell loss, 0 to 1.
+    #[schemars(example = 0.05)]
+    pub hold_above_loss: f64,
+    /// Which raw tuples count toward a class.
+    #[schemars(example = Recoding::Ladder)]
+    pub recoding: Recoding,
+}
+
+impl Default for Privacy {
+    fn default() -> Self {
+        Self {
+            k: 5,
+            support_window: Duration::from_secs(24 * 3600),
+            max_hold_batches: 0,
+            hold_above_loss: 0.05,
+            recoding: Recoding::Ladder,
+        }
+    }
+}

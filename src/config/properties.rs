@@ -1,0 +1,83 @@
+//! Properties passed through to librdkafka, and which of them may not be.
+
+use std::{collections::BTreeMap, fmt};
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize, Serializer};
+
+/// Properties that the exactly-once protocol depends on, and how to get what they would change.
+pub(super) const OWNED: [(&str, &str); 11] = [
+    ("enable.auto.commit", "offsets are committed in the transaction of their batch"),
+    ("enable.auto.offset.store", "offsets are committed in the transaction of their batch"),
+    ("isolation.level", "only committed records are read"),
+    ("enable.idempotence", "the producer is transactional"),
+    ("transactional.id", "it is the group's name and the state directory's own id"),
+    ("group.id", "use source.group"),
+    ("bootstrap.servers", "use source.brokers or sink.brokers"),
+    ("metadata.broker.list", "use source.brokers or sink.brokers"),
+    ("partition.assignment.strategy", "partitions are revoked cooperatively"),
+    ("group.protocol", "partitions are revoked cooperatively"),
+    ("plugin.library.paths", "no foreign code is loaded"),
+];
+
+/// Properties that hold a secret, accepted from the environment only.
+const SECRET: [&str; 6] = [
+    "sasl.password",
+    "ssl.key.password",
+    "ssl.key.pem",
+    "ssl.keystore.password",
+    "sasl.oauthbearer.client.secret",
+    "sasl.oauthbearer.config",
+];
+
+/// Whether a property of this name holds a secret.
+pub(super) fn is_secret(name: &str) -> bool {
+    SECRET.contains(&name)
+}
+
+/// librdkafka properties by name. Debug and serialization print a placeholder for passwords and keys.
+#[derive(Clone, Default, PartialEq, Eq, Deserialize, JsonSchema)]
+#[serde(transparent)]
+pub struct Properties(pub BTreeMap<String, String>);
+
+impl Properties {
+    /// Name and value of each, in the order of names; for handing them to librdkafka.
+    pub fn iter(&self) -> impl Iterator<Item = (&str, &str)> {
+        self.0.iter().map(|(name, value)| (name.as_str(), value.as_str()))
+    }
+
+    pub(super) fn example() -> Self {
+        Self(BTreeMap::from([("security.protocol".into(), "ssl".into())]))
+    }
+
+    fn printable(&self) -> impl Iterator<Item = (&str, &str)> {
+        self.iter().map(|(name, value)| (name, if is_secret(name) { "(secret)" } else { value }))
+    }
+}
+
+impl fmt::Debug for Properties {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_map().entries(self.printable()).finish()
+    }
+}
+
+impl Serialize for Properties {
+    fn serialize<S: Serializer>(&self, to: S) -> Result<S::Ok, S::Error> {
+        to.collect_map(self.printable())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::Properties;
+
+    #[test]
+    fn passwords_are_never_printed() {
+        let properties = Properties(
+            [("sasl.password", "canary-5271"), ("client.id", "shown")].map(|(n, v)| (n.into(), v.into())).into(),
+        );
+        let printed = format!("{properties:?} {}", serde_json::to_string(&properties).expect("a map of text"));
+        assert!(printed.contains("shown") && !printed.contains("canary-5271"), "{printed}");
+        assert_eq!(properties.iter().find(|(n, _)| *n == "sasl.password").map(|(_, v)| v), Some("canary-5271"));
+    }
+}

@@ -1,0 +1,110 @@
+//! The generated reference: JSON Schema and Markdown, both from the doc comments of the configuration.
+
+use std::fmt::Write as _;
+
+use schemars::generate::SchemaSettings;
+use serde_json::Value as Json;
+
+use super::{
+    Config,
+    environment::variable,
+    shape::{Key, Shape},
+};
+
+/// The JSON Schema (draft 2020-12) of the configuration file, as checked in at `schemas/config.schema.json`.
+///
+/// Editors that know TOML schemas complete and check by it. Durations and sizes have the formats `humantime` and
+/// `size`.
+#[must_use]
+pub fn json_schema() -> String {
+    let schema = SchemaSettings::draft2020_12().into_generator().into_root_schema_for::<Config>();
+    format!("{:#}\n", schema.to_value())
+}
+
+/// The schema without references: every key holds its own description.
+pub(super) fn inlined() -> Json {
+    let settings = SchemaSettings::draft2020_12().with(|settings| settings.inline_subschemas = true);
+    settings.into_generator().into_root_schema_for::<Config>().to_value()
+}
+
+/// The reference of every key, as checked in at `docs/configuration.md`.
+#[must_use]
+pub fn reference_markdown() -> String {
+    let schema = inlined();
+    let Shape::Section(sections) = Shape::of(&schema) else {
+        unreachable!("the configuration is a table");
+    };
+    let mut page = String::from(
+        "# Configuration\n\n<!-- Generated from the doc comments in src/config; do not edit. \
+         `THRONG_BLESS=1 cargo test --lib config` writes it anew. -->\n\n",
+    );
+    push_paragraph(&mut page, schema["description"].as_str().unwrap_or_default());
+    page.push_str(OVERRIDES);
+    for section in &sections {
+        let (heading, keys) = match &section.shape {
+            Shape::Section(keys) => (format!("[{}]", section.name), keys),
+            Shape::Sections(keys) => (format!("[[{}]]", section.name), keys),
+            _ => continue,
+        };
+        _ = writeln!(page, "## `{heading}`\n"); // a String takes everything
+        push_paragraph(&mut page, &section.text);
+        let overridable = matches!(section.shape, Shape::Section(_));
+        for key in keys {
+            push_key(&mut page, &section.name, key, overridable);
+        }
+    }
+    page
+}
+
+const OVERRIDES: &str = "\
+The environment overrides the file: `THRONG__` and the key path in capitals, `__` between its parts \
+(`THRONG__PRIVACY__K=10`). Numbers, true/false and text are read as the key's type, lists are comma-separated, an \
+empty variable unsets an optional key, and a variable that names no key is an error. Properties of librdkafka are set \
+by `THRONG__SOURCE__LIBRDKAFKA__SECURITY_PROTOCOL`, an underscore standing for a dot. Paths are relative to the \
+working directory of the process. Secrets never stand in the file: see `state.secret_file`.
+
+`throng check -c FILE` reports every problem at once, each with file, key and remedy.
+
+";
+
+fn push_paragraph(page: &mut String, text: &str) {
+    page.push_str(text);
+    page.push_str("\n\n");
+}
+
+fn push_key(page: &mut String, section: &str, key: &Key, overridable: bool) {
+    // Writing to a String cannot fail.
+    _ = writeln!(page, "### `{section}.{}`\n", key.name);
+    push_paragraph(page, &key.text);
+    for (name, text) in key.choices.iter().filter(|(_, text)| !text.is_empty()) {
+        _ = writeln!(page, "- `\"{name}\"`: {}", text.replace('\n', " "));
+    }
+    if key.choices.iter().any(|(_, text)| !text.is_empty()) {
+        page.push('\n');
+    }
+    let default = match &key.default {
+        Json::Null => "none".to_owned(),
+        value => format!("`{}`", toml_text(value)),
+    };
+    _ = writeln!(page, "| type | default | example | environment |\n|---|---|---|---|");
+    let examples: Vec<String> = key.examples.iter().map(|e| format!("`{}`", toml_text(e))).collect();
+    let by_environment = match (&key.shape, overridable) {
+        (_, false) => "—".to_owned(),
+        (Shape::Properties, true) => format!("`{}__…`", variable(&[section, &key.name])),
+        (_, true) => format!("`{}`", variable(&[section, &key.name])),
+    };
+    let words = key.shape.words();
+    _ = writeln!(page, "| {words} | {default} | {} | {by_environment} |\n", examples.join(", "));
+}
+
+/// A JSON value as TOML spells it.
+fn toml_text(value: &Json) -> String {
+    match value {
+        Json::Object(table) => {
+            let pairs: Vec<String> = table.iter().map(|(k, v)| format!("\"{k}\" = {}", toml_text(v))).collect();
+            if pairs.is_empty() { "{}".into() } else { format!("{{ {} }}", pairs.join(", ")) }
+        }
+        Json::Array(items) => format!("[{}]", items.iter().map(toml_text).collect::<Vec<_>>().join(", ")),
+        other => other.to_string(),
+    }
+}

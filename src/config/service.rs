@@ -1,0 +1,136 @@
+//! `[state]`, `[compute]` and `[telemetry]`: the surroundings of the pipeline.
+
+use std::path::PathBuf;
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+/// What the daemon keeps on disk.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(default, deny_unknown_fields)]
+pub struct State {
+    /// The state directory; one daemon at a time owns it, with mode 0700.
+    #[schemars(example = &"state/")]
+    pub path: PathBuf,
+    /// A file whose content is the secret that keys every digest of a subject, at least 16 bytes (a last newline is
+    /// not part of it). `THRONG_SECRET` in the environment is the alternative; both at once are refused. Without
+    /// either, the daemon draws a secret and keeps it in the state directory.
+    #[schemars(example = &"secret/throng.key")]
+    pub secret_file: Option<PathBuf>,
+    /// Released classes remembered at most; at the limit new ones get no support and their records are suppressed.
+    #[schemars(example = 2_000_000)]
+    pub max_ledger_classes: usize,
+    /// Distinct values remembered at most, per attribute; at the limit a new one is treated as not covered.
+    #[schemars(example = 200_000)]
+    pub max_dictionary_values: usize,
+}
+
+impl Default for State {
+    fn default() -> Self {
+        Self {
+            path: PathBuf::from("state"),
+            secret_file: None,
+            max_ledger_classes: 2_000_000,
+            max_dictionary_values: 200_000,
+        }
+    }
+}
+
+/// On what hardware groups are counted.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "lowercase")]
+pub enum Backend {
+    /// CUDA where there is a device, else the CPU.
+    #[default]
+    Auto,
+    /// The CPU.
+    Cpu,
+    /// CUDA; without a device the start is refused.
+    Cuda,
+}
+
+/// On what hardware groups are counted.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(default, deny_unknown_fields)]
+pub struct Compute {
+    /// `auto`, `cpu` or `cuda`; the answers are identical.
+    #[schemars(example = Backend::Auto)]
+    pub backend: Backend,
+}
+
+/// How log lines are written.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "lowercase")]
+pub enum LogFormat {
+    /// For people.
+    #[default]
+    Text,
+    /// One JSON object a line.
+    Json,
+}
+
+impl LogFormat {
+    /// Its spelling in the configuration.
+    #[must_use]
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Text => "text",
+            Self::Json => "json",
+        }
+    }
+}
+
+/// The least severe log line that is written.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "lowercase")]
+pub enum LogLevel {
+    Error,
+    Warn,
+    #[default]
+    Info,
+    Debug,
+    Trace,
+}
+
+impl LogLevel {
+    /// Its spelling in the configuration.
+    #[must_use]
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Error => "error",
+            Self::Warn => "warn",
+            Self::Info => "info",
+            Self::Debug => "debug",
+            Self::Trace => "trace",
+        }
+    }
+}
+
+/// Metrics, status page and logs.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(default, deny_unknown_fields)]
+pub struct Telemetry {
+    /// Address and port of the HTTP pages (`/`, `/metrics`, `/healthz`, `/readyz`, `/plan`). Port 0 takes a free one.
+    #[schemars(example = &"127.0.0.1:9464")]
+    pub listen: String,
+    /// How log lines are written, on standard error.
+    #[schemars(example = LogFormat::Text)]
+    pub log_format: LogFormat,
+    /// The least severe log line that is written.
+    #[schemars(example = LogLevel::Info)]
+    pub log_level: LogLevel,
+}
+
+impl Default for Telemetry {
+    fn default() -> Self {
+        Self { listen: "127.0.0.1:9464".into(), log_format: LogFormat::Text, log_level: LogLevel::Info }
+    }
+}
+
+impl Telemetry {
+    /// `listen` as a socket address; None only for a configuration that [`load`](super::load) has not judged.
+    #[must_use]
+    pub fn address(&self) -> Option<std::net::SocketAddr> {
+        self.listen.parse().ok()
+    }
+}

@@ -1,0 +1,246 @@
+//! The shape of the configuration, read from its JSON schema: what the walk over a file, the environment and the
+//! reference all go by, so that none of them can know a key that the others do not.
+
+use serde_json::Value as Json;
+use toml::Value;
+
+use super::{nearest::nearest, parse_size};
+
+/// What may stand at a key.
+#[derive(Debug)]
+pub(super) enum Shape {
+    Section(Vec<Key>),
+    Sections(Vec<Key>),
+    Properties,
+    Texts,
+    Text,
+    Letter,
+    Duration,
+    Size,
+    Boolean,
+    Integer,
+    Number,
+    Choice(Vec<String>),
+}
+
+/// One key and what is said of it.
+#[derive(Debug)]
+pub(super) struct Key {
+    pub name: String,
+    pub shape: Shape,
+    /// May be left out and then means something else than any value.
+    pub optional: bool,
+    pub text: String,
+    pub default: Json,
+    pub examples: Vec<Json>,
+    /// Choices with what is said of each.
+    pub choices: Vec<(String, String)>,
+}
+
+/// What does not fit, at which key path (`.` between names, `[i]` for tables of a list).
+#[derive(Debug, PartialEq, Eq)]
+pub(super) struct Misfit {
+    pub key: String,
+    pub message: String,
+    pub remedy: String,
+}
+
+fn text_of(schema: &Json) -> String {
+    schema["description"].as_str().unwrap_or_default().to_owned()
+}
+
+/// The choices of an enumeration: schemars writes documented variants as `oneOf` constants, others as `enum`.
+fn choices_of(schema: &Json) -> Vec<(String, String)> {
+    let plain = schema["enum"].as_array().into_iter().flatten();
+    let plain = plain.filter_map(|v| v.as_str().map(|name| (name.to_owned(), String::new())));
+    let documented = schema["oneOf"].as_array().into_iter().flatten().flat_map(|variant| {
+        let one = variant["const"].as_str().map(|name| (name.to_owned(), text_of(variant)));
+        one.into_iter().chain(choices_of(variant))
+    });
+    plain.chain(documented).collect()
+}
+
+fn keys_of(schema: &Json) -> Vec<Key> {
+    let properties = schema["properties"].as_object().into_iter().flatten();
+    properties.map(|(name, schema)| Key::of(name, schema)).collect()
+}
+
+impl Key {
+    fn of(name: &str, schema: &Json) -> Self {
+        // An optional enumeration is `anyOf: [it, null]`.
+        let inner = schema["anyOf"].as_array().and_then(|any| any.iter().find(|s| s["type"] != "null"));
+        let (typed, optional) = (inner.unwrap_or(schema), inner.is_some() || types_of(schema).contains(&"null"));
+        Self {
+            name: name.to_owned(),
+            shape: Shape::of(typed),
+            optional,
+            text: text_of(schema),
+            default: schema["default"].clone(),
+            examples: schema["examples"].as_array().cloned().unwrap_or_default(),
+            choices: choices_of(typed),
+        }
+    }
+}
+
+fn types_of(schema: &Json) -> Vec<&str> {
+    match &schema["type"] {
+        Json::String(one) => vec![one],
+        Json::Array(several) => several.iter().filter_map(Json::as_str).collect(),
+        _ => Vec::new(),
+    }
+}
+
+impl Shape {
+    /// The shape that a JSON schema (without references) describes.
+    pub fn of(schema: &Json) -> Self {
+        let types = types_of(schema);
+        let choices = choices_of(schema);
+        if !choices.is_empty() {
+            return Self::Choice(choices.into_iter().map(|(name, _)| name).collect());
+        }
+        match schema["format"].as_str() {
+            Some("humantime") => return Self::Duration,
+            Some("size") => return Self::Size,
+            _ => {}
+        }
+        if types.contains(&"object") {
+            return if schema["properties"].is_object() { Self::Section(keys_of(schema)) } else { Self::Properties };
+        }
+        if types.contains(&"array") {
+            let items = &schema["items"];
+            return if items["properties"].is_object() { Self::Sections(keys_of(items)) } else { Self::Texts };
+        }
+        match types.first() {
+            Some(&"integer") => Self::Integer,
+            Some(&"number") => Self::Number,
+            Some(&"boolean") => Self::Boolean,
+            _ if schema["maxLength"] == 1 => Self::Letter,
+            _ => Self::Text,
+        }
+    }
+
+    /// What is expected, in words.
+    pub fn words(&self) -> String {
+        match self {
+            Self::Section(_) => "a table".into(),
+            Self::Sections(_) => "a list of tables".into(),
+            Self::Properties => "a table of texts".into(),
+            Self::Texts => "a list of texts".into(),
+            Self::Text => "text".into(),
+            Self::Letter => "one character".into(),
+            Self::Duration => "a duration like \"1s\"".into(),
+            Self::Size => "a size like \"1MiB\"".into(),
+            Self::Boolean => "true or false".into(),
+            Self::Integer => "a whole number, 0 or more".into(),
+            Self::Number => "a number".into(),
+            Self::Choice(names) => names.iter().map(|n| format!("\"{n}\"")).collect::<Vec<_>>().join(" or "),
+        }
+    }
+
+    /// Whether a value that is no table fits.
+    fn admits(&self, value: &Value) -> bool {
+        match (self, value) {
+            (Self::Texts, Value::Array(items)) => items.iter().all(Value::is_str),
+            (Self::Text, Value::String(_))
+            | (Self::Boolean, Value::Boolean(_))
+            | (Self::Number, Value::Integer(_) | Value::Float(_)) => true,
+            (Self::Integer | Self::Size, Value::Integer(number)) => *number >= 0,
+            (Self::Letter, Value::String(text)) => text.chars().count() == 1,
+            (Self::Duration, Value::String(text)) => humantime::parse_duration(text).is_ok(),
+            (Self::Size, Value::String(text)) => parse_size(text).is_some(),
+            (Self::Choice(names), Value::String(text)) => names.contains(text),
+            _ => false,
+        }
+    }
+}
+
+/// Takes out of `table` everything that does not fit `keys` and says what it was; what is left deserialises.
+pub(super) fn fit(table: &mut toml::Table, keys: &[Key], path: &str, misfits: &mut Vec<Misfit>) {
+    table.retain(|name, value| {
+        let here = if path.is_empty() { name.to_owned() } else { format!("{path}.{name}") };
+        let Some(key) = keys.iter().find(|key| key.name == *name) else {
+            misfits.push(unknown(&here, name, keys));
+            return false;
+        };
+        fit_value(value, &key.shape, &here, misfits)
+    });
+}
+
+fn unknown(here: &str, name: &str, keys: &[Key]) -> Misfit {
+    if here == "privacy.model" {
+        return Misfit {
+            key: here.into(),
+            message: "privacy models beyond k-anonymity are reserved and not built yet".into(),
+            remedy: "remove [[privacy.model]]; nothing but k is guaranteed without it".into(),
+        };
+    }
+    let remedy = match nearest(name, keys.iter().map(|key| key.name.as_str())) {
+        Some(close) => format!("remove it, or did you mean `{close}`?"),
+        None => "remove it".into(),
+    };
+    Misfit { key: here.into(), message: "unknown key".into(), remedy }
+}
+
+fn fit_value(value: &mut Value, shape: &Shape, here: &str, misfits: &mut Vec<Misfit>) -> bool {
+    let fits = match (shape, &mut *value) {
+        (Shape::Section(keys), Value::Table(table)) => {
+            fit(table, keys, here, misfits);
+            true
+        }
+        (Shape::Sections(keys), Value::Array(items)) if items.iter().all(Value::is_table) => {
+            for (index, item) in items.iter_mut().enumerate() {
+                if let Value::Table(table) = item {
+                    fit(table, keys, &format!("{here}[{index}]"), misfits);
+                }
+            }
+            true
+        }
+        (Shape::Properties, Value::Table(table)) => {
+            let mut flat = toml::Table::new();
+            flatten(table, "", here, &mut flat, misfits);
+            *table = flat;
+            true
+        }
+        (shape, value) => shape.admits(value),
+    };
+    if !fits {
+        // The value itself is not repeated: a password may have slipped into the wrong place.
+        misfits.push(Misfit {
+            key: here.into(),
+            message: format!("{} does not fit here", kind(value)),
+            remedy: format!("give {}", shape.words()),
+        });
+    }
+    fits
+}
+
+fn kind(value: &Value) -> &'static str {
+    match value {
+        Value::String(_) => "this text",
+        Value::Integer(_) => "this whole number",
+        Value::Float(_) => "this number",
+        Value::Boolean(_) => "true or false",
+        Value::Datetime(_) => "a date",
+        Value::Array(_) => "this list",
+        Value::Table(_) => "this table",
+    }
+}
+
+/// `security.protocol = "ssl"` without quotes is a table in a table; it is meant as one name with a dot.
+fn flatten(table: &toml::Table, prefix: &str, here: &str, flat: &mut toml::Table, misfits: &mut Vec<Misfit>) {
+    for (name, value) in table {
+        let name = if prefix.is_empty() { name.clone() } else { format!("{prefix}.{name}") };
+        match value {
+            Value::Table(inner) => flatten(inner, &name, here, flat, misfits),
+            Value::String(text) => drop(flat.insert(name, Value::String(text.clone()))),
+            Value::Integer(number) => drop(flat.insert(name, Value::String(number.to_string()))),
+            Value::Boolean(truth) => drop(flat.insert(name, Value::String(truth.to_string()))),
+            Value::Float(number) => drop(flat.insert(name, Value::String(number.to_string()))),
+            Value::Array(_) | Value::Datetime(_) => misfits.push(Misfit {
+                key: format!("{here}.{name}"),
+                message: format!("{} does not fit here", kind(value)),
+                remedy: "give text, as librdkafka expects it".into(),
+            }),
+        }
+    }
+}

@@ -1,0 +1,134 @@
+//! `[source]` and `[schema]`: where records come from and what they are.
+
+use std::path::{Path, PathBuf};
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use super::{properties::Properties, quantity};
+
+/// What kind of source feeds the daemon.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "lowercase")]
+pub enum SourceKind {
+    /// Topics of a Kafka cluster, read as one member of a consumer group.
+    #[default]
+    Kafka,
+    /// One file (or standard input); the daemon ends at the end of it.
+    File,
+}
+
+/// How records are written down.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "lowercase")]
+pub enum Format {
+    /// One JSON object a message; in files one a line (NDJSON).
+    Json,
+    /// Separated values with a header row. Files only.
+    Csv,
+    /// Apache Parquet. Files only; as a sink a directory of segments.
+    Parquet,
+}
+
+impl Format {
+    /// The format that a file's extension names: `csv`/`tsv` and `parquet`; anything else is JSON.
+    #[must_use]
+    pub fn of_path(path: &Path) -> Self {
+        match path.extension().and_then(|e| e.to_str()).map(str::to_ascii_lowercase).as_deref() {
+            Some("csv" | "tsv") => Self::Csv,
+            Some("parquet") => Self::Parquet,
+            _ => Self::Json,
+        }
+    }
+}
+
+/// What happens to an attribute in the data that the record schema does not know.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "lowercase")]
+pub enum Unknown {
+    /// It is dropped and counted.
+    #[default]
+    Drop,
+    /// It is an error at the start, and a dead letter later.
+    Refuse,
+}
+
+/// Where the raw records come from.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(default, deny_unknown_fields)]
+pub struct Source {
+    /// `kafka` or `file`.
+    #[schemars(example = SourceKind::Kafka)]
+    pub kind: SourceKind,
+    /// Kafka bootstrap servers, comma-separated.
+    #[schemars(example = &"kafka-1:9092,kafka-2:9092")]
+    pub brokers: String,
+    /// Kafka topics to read. Required with `kind = "kafka"`.
+    #[schemars(example = ["wearable.raw"])]
+    pub topics: Vec<String>,
+    /// Kafka consumer group. Instances of one group share the partitions, and the group's name is part of the
+    /// transactional id.
+    #[schemars(example = &"throng")]
+    pub group: String,
+    /// How records are written down. Default: by the extension of `path` for files, else `json`.
+    #[schemars(example = Format::Json)]
+    pub format: Option<Format>,
+    /// The file to read, `-` for standard input (NDJSON). Required with `kind = "file"`.
+    #[schemars(example = &"data/daily.csv")]
+    pub path: PathBuf,
+    /// The separator of CSV fields, one ASCII character.
+    #[schemars(example = &";")]
+    pub separator: char,
+    /// The largest record that is read; a larger one is a dead letter with reason `oversized`.
+    #[serde(with = "quantity::size")]
+    #[schemars(with = "quantity::Size", example = &"1MiB")]
+    pub max_record_bytes: u64,
+    /// How deep a JSON record may nest, 1 to 127; a deeper one is a dead letter with reason `too_deep`.
+    #[schemars(example = 32)]
+    pub max_depth: u32,
+    /// Properties passed to librdkafka's consumer as they are, names quoted (`"security.protocol" = "ssl"`). The ones
+    /// that the exactly-once protocol depends on are refused; passwords and key material are accepted from the
+    /// environment only (`THRONG__SOURCE__LIBRDKAFKA__SASL_PASSWORD`, an underscore standing for a dot).
+    #[schemars(example = Properties::example())]
+    pub librdkafka: Properties,
+}
+
+impl Default for Source {
+    fn default() -> Self {
+        Self {
+            kind: SourceKind::Kafka,
+            brokers: "localhost:9092".into(),
+            topics: Vec::new(),
+            group: "throng".into(),
+            format: None,
+            path: PathBuf::new(),
+            separator: ',',
+            max_record_bytes: 1 << 20,
+            max_depth: 32,
+            librdkafka: Properties::default(),
+        }
+    }
+}
+
+impl Source {
+    /// The format in force: `format`, or the extension's for files, or JSON.
+    #[must_use]
+    pub fn format(&self) -> Format {
+        self.format.unwrap_or(match self.kind {
+            SourceKind::Kafka => Format::Json,
+            SourceKind::File => Format::of_path(&self.path),
+        })
+    }
+}
+
+/// What the records are.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(default, deny_unknown_fields)]
+pub struct Schema {
+    /// The record schema: attributes, types, roles, hierarchies. Required.
+    #[schemars(example = &"schemas/wearable.toml")]
+    pub file: PathBuf,
+    /// What happens to an attribute in the data that the schema does not know.
+    #[schemars(example = Unknown::Drop)]
+    pub unknown: Unknown,
+}

@@ -1,0 +1,262 @@
+//! Scenarios of loading: what is read, what is refused, and that nothing that the files document has drifted.
+
+use std::{iter, path::Path, time::Duration};
+
+use proptest::prelude::*;
+
+use super::{
+    Config, Format, Problem,
+    environment::leaves,
+    json_schema, parse,
+    reference::{inlined, reference_markdown},
+    shape::{Key, Shape},
+};
+
+const LEAST: &str = r#"
+[source]
+topics = ["wearable.raw"]
+[schema]
+file = "schemas/wearable.toml"
+[sink]
+topic = "wearable.sanitized"
+"#;
+
+fn read(text: &str) -> Result<Config, Vec<Problem>> {
+    parse(text, "throng.toml", iter::empty())
+}
+
+fn read_with(text: &str, env: &[(&str, &str)]) -> Result<Config, Vec<Problem>> {
+    parse(text, "throng.toml", env.iter().map(|(name, value)| ((*name).to_owned(), (*value).to_owned())))
+}
+
+fn keys(result: Result<Config, Vec<Problem>>) -> Vec<String> {
+    result.expect_err("a problem").into_iter().map(|problem| problem.key).collect()
+}
+
+#[test]
+fn the_least_configuration_has_the_documented_defaults() {
+    let config = read(LEAST).expect("nothing is missing");
+    assert_eq!((config.privacy.k, config.min_subjects(), config.batch.max_bytes), (5, 5, 64 << 20));
+    assert_eq!(
+        (config.batch.max_wait, config.privacy.support_window),
+        (Duration::from_secs(1), Duration::from_secs(86_400))
+    );
+    assert_eq!(config.sink_brokers(), "localhost:9092");
+    assert_eq!(config.source.format(), Format::Json);
+    assert_eq!(config.sink.commits_topic, "throng.commits");
+}
+
+#[test]
+fn formats_follow_the_extension_of_files() {
+    let text =
+        "[source]\nkind=\"file\"\npath=\"a.CSV\"\n[schema]\nfile=\"s.toml\"\n[sink]\nkind=\"file\"\npath=\"b.parquet\"";
+    let config = read(text).expect("complete");
+    assert_eq!((config.source.format(), config.sink.format()), (Format::Csv, Format::Parquet));
+}
+
+#[test]
+fn every_problem_is_reported_at_once() {
+    let text = r#"
+[source]
+topics = ["in", "out"]
+group = ""
+seperator = ";"
+max_depth = 1000
+[source.librdkafka]
+"enable.auto.commit" = "true"
+"sasl.password" = "canary-77"
+auto.offset.reset = "earliest"
+[batch]
+max_wait = "soon"
+max_bytes = "1KiB"
+min_subjects = 2
+[privacy]
+k = 1
+model = [{ kind = "l_diversity" }]
+[[group]]
+name = "A b"
+attributes = ["age", "zip"]
+[[group]]
+name = "b"
+attributes = ["zip"]
+[sink]
+topic = "out"
+kind = 3
+[telemetry]
+listen = "localhost"
+[nonsense]
+"#;
+    let problems = read(text).expect_err("a lot");
+    let keys: Vec<&str> = problems.iter().map(|p| p.key.as_str()).collect();
+    let mut expected = [
+        "source.group",
+        "source.seperator",
+        "source.max_depth",
+        "source.librdkafka.enable.auto.commit",
+        "source.librdkafka.sasl.password",
+        "batch.max_wait",
+        "batch.max_bytes",
+        "privacy.k",
+        "privacy.model",
+        "group[0].name",
+        "group[1].attributes",
+        "schema.file",
+        "sink.topic",
+        "sink.kind",
+        "telemetry.listen",
+        "nonsense",
+    ];
+    expected.sort_unstable();
+    assert_eq!(keys, expected, "{problems:#?}");
+    assert!(problems.iter().all(|p| p.file == "throng.toml" && !p.remedy.is_empty() && !p.message.is_empty()));
+    let printed = format!("{problems:?}");
+    assert!(!printed.contains("canary-77"), "{printed}");
+    assert!(printed.contains("did you mean `separator`"), "{printed}");
+}
+
+#[test]
+fn a_syntax_error_names_the_place_and_quotes_nothing() {
+    let problems = read("[source]\n\"sasl\" = canary-88\n").expect_err("no TOML");
+    assert!(problems[0].key.starts_with("line 2, column "), "{problems:?}");
+    assert!(!format!("{problems:?}").contains("canary-88"), "{problems:?}");
+}
+
+#[test]
+fn the_environment_overrides_by_type() {
+    let config = read_with(
+        LEAST,
+        &[
+            ("THRONG__PRIVACY__K", "7"),
+            ("THRONG__SOURCE__TOPICS", "a, b"),
+            ("THRONG__PRIVACY__HOLD_ABOVE_LOSS", "0.1"),
+            ("THRONG__BATCH__MAX_WAIT", "250ms"),
+            ("THRONG__BATCH__MAX_BYTES", "8MiB"),
+            ("THRONG__SOURCE__SEPARATOR", ";"),
+            ("THRONG__SINK__KIND", "none"),
+            ("THRONG__SINK__BROKERS", ""),
+            ("THRONG__SOURCE__LIBRDKAFKA__SECURITY_PROTOCOL", "sasl_ssl"),
+            ("THRONG__SOURCE__LIBRDKAFKA__SASL_PASSWORD", "canary-99"),
+            ("THRONG_SECRET", "0123456789abcdef"),
+            ("PATH", "ignored"),
+        ],
+    )
+    .expect("all of them fit");
+    assert_eq!((config.privacy.k, config.min_subjects()), (7, 7));
+    assert_eq!(config.source.topics, ["a", "b"]);
+    assert_eq!((config.batch.max_wait, config.batch.max_bytes), (Duration::from_millis(250), 8 << 20));
+    assert_eq!(config.source.separator, ';');
+    assert_eq!(config.source.librdkafka.0["security.protocol"], "sasl_ssl");
+    assert_eq!(config.source.librdkafka.0["sasl.password"], "canary-99");
+    assert_eq!(config.secret.as_ref().map(super::Secret::expose), Some(&b"0123456789abcdef"[..]));
+    let printed = format!("{config:?}");
+    assert!(!printed.contains("canary-99") && !printed.contains("0123456789abcdef"), "{printed}");
+}
+
+#[test]
+fn an_unknown_variable_is_an_error_that_names_the_nearest() {
+    let problems = read_with(LEAST, &[("THRONG__PRIVCY__K", "7")]).expect_err("no such key");
+    assert_eq!(problems.len(), 1, "{problems:?}");
+    assert_eq!((problems[0].file.as_str(), problems[0].key.as_str()), ("environment", "THRONG__PRIVCY__K"));
+    assert!(problems[0].remedy.contains("THRONG__PRIVACY__K"), "{}", problems[0]);
+}
+
+#[test]
+fn overrides_that_do_not_fit_are_refused_by_name() {
+    let env = [
+        ("THRONG__PRIVACY__K", "five"),
+        ("THRONG__SOURCE__KIND", "pulsar"),
+        ("THRONG__GROUP", "a"),
+        ("THRONG__PRIVACY__SUPPORT_WINDOW", "1 fortnight"),
+        ("THRONG__SOURCE__LIBRDKAFKA__GROUP_ID", "mine"),
+        ("THRONG__PLAN__IDENTIFIER_CARDINALITY", "NaN"),
+        ("THRONG_SECRET", "short"),
+    ];
+    let mut expected: Vec<&str> = env.iter().map(|(name, _)| *name).collect();
+    expected.sort_unstable();
+    assert_eq!(keys(read_with(LEAST, &env)), expected);
+}
+
+#[test]
+fn an_override_mends_the_file() {
+    let text = LEAST.replace("wearable.sanitized", "wearable.raw");
+    assert_eq!(keys(read(&text)), ["sink.topic"]);
+    assert!(read_with(&text, &[("THRONG__SINK__TOPIC", "elsewhere")]).is_ok());
+}
+
+#[test]
+fn secrets_come_from_one_place() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let path = folder.path().join("key");
+    std::fs::write(&path, "from-a-file-0123456789\n").expect("written");
+    let text = format!("{LEAST}[state]\nsecret_file = {:?}", path.display().to_string());
+    let config = read(&text).expect("complete");
+    assert_eq!(config.secret.as_ref().map(super::Secret::expose), Some(&b"from-a-file-0123456789"[..]));
+    assert_eq!(keys(read_with(&text, &[("THRONG_SECRET", "0123456789abcdef")])), ["THRONG_SECRET"]);
+    std::fs::remove_file(&path).expect("removed");
+    assert_eq!(keys(read(&text)), ["state.secret_file"]);
+}
+
+#[test]
+fn a_missing_file_is_named() {
+    let problems = super::load(Path::new("nowhere.toml"), iter::empty()).expect_err("not there");
+    assert_eq!(problems[0].file, "nowhere.toml");
+}
+
+fn all_keys() -> Vec<Key> {
+    match Shape::of(&inlined()) {
+        Shape::Section(keys) => keys,
+        other => panic!("{other:?}"),
+    }
+}
+
+#[test]
+fn every_key_is_described_and_has_an_example_that_is_accepted() {
+    let sections = all_keys();
+    for (path, key) in leaves(&sections, &[]) {
+        let name = path.join(".");
+        assert!(key.text.len() > 15, "{name} has no description");
+        assert!(!key.examples.is_empty(), "{name} has no example");
+        assert!(key.optional || !key.default.is_null(), "{name} has no default");
+        let own = format!("{name} = {}", key.examples[0]);
+        let example = if matches!(key.shape, Shape::Properties) { own.replace(':', "=") } else { own };
+        let problems = read(&example).err().unwrap_or_default();
+        assert!(
+            !problems
+                .iter()
+                .any(|p| p.key.starts_with("line") || p.message.contains("does not fit") || p.message == "unknown key"),
+            "{example}: {problems:?}"
+        );
+    }
+}
+
+#[test]
+fn generated_files_have_not_drifted() {
+    let root = Path::new(env!("CARGO_MANIFEST_DIR"));
+    for (file, text) in [("schemas/config.schema.json", json_schema()), ("docs/configuration.md", reference_markdown())]
+    {
+        if std::env::var_os("THRONG_BLESS").is_some() {
+            std::fs::write(root.join(file), &text).expect("a writable checkout");
+        }
+        let checked_in = std::fs::read_to_string(root.join(file)).unwrap_or_default();
+        assert!(checked_in == text, "{file} has drifted from the code; THRONG_BLESS=1 writes it anew");
+    }
+}
+
+proptest! {
+    #[test]
+    fn whatever_the_environment_holds_there_is_an_answer(name in "THRONG__[A-Z_]{0,20}", value in ".{0,20}") {
+        // Either it is one of the known names, or it is refused and says which was meant.
+        if let Err(problems) = read_with(LEAST, &[(&name, &value)]) {
+            prop_assert!(problems.iter().all(|p| !p.remedy.is_empty()));
+        } else {
+            let known = leaves(&all_keys(), &[]).iter().any(|(path, _)| name.starts_with(&super::environment::variable(path)));
+            prop_assert!(known, "{} was accepted", name);
+        }
+    }
+
+    #[test]
+    fn whatever_the_file_holds_there_is_an_answer(text in "\\[?(source|batch|privacy)?\\]?\n([a-z_]{1,8} ?= ?(\"x\"|[0-9]{1,3}|true|\\[\\])\n){0,4}") {
+        let refused = read(&text);
+        prop_assert!(refused.is_err(), "nothing here names a schema");
+    }
+}

@@ -1,0 +1,236 @@
+//! What a well-formed configuration must also fulfil, every complaint at once.
+
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    path::Path,
+    time::Duration,
+};
+
+use super::{Config, Format, SinkKind, SourceKind, properties::OWNED};
+
+/// Text of a batch is addressed by 32 bits; this leaves room for its last record.
+const MOST_BATCH_BYTES: u64 = 2 << 30;
+/// serde_json's own limit, one below which ours must stay to be the one that is met.
+const MOST_DEPTH: u32 = 127;
+
+#[derive(Debug)]
+pub(super) struct Complaint {
+    pub key: String,
+    pub message: String,
+    pub remedy: String,
+}
+
+#[derive(Default)]
+struct Complaints(Vec<Complaint>);
+
+impl Complaints {
+    fn unless(&mut self, fulfilled: bool, key: &str, message: &str, remedy: &str) {
+        if !fulfilled {
+            self.0.push(Complaint { key: key.into(), message: message.into(), remedy: remedy.into() });
+        }
+    }
+}
+
+/// Everything that is wrong with the values of `config`; empty when it can be run.
+pub(super) fn complaints(config: &Config) -> Vec<Complaint> {
+    let mut found = Complaints::default();
+    source(config, &mut found);
+    sink(config, &mut found);
+    topics(config, &mut found);
+    batch(config, &mut found);
+    privacy_and_plan(config, &mut found);
+    groups(config, &mut found);
+    surroundings(config, &mut found);
+    found.0
+}
+
+fn empty(path: &Path) -> bool {
+    path.as_os_str().is_empty()
+}
+
+fn is_dash(path: &Path) -> bool {
+    path == Path::new("-")
+}
+
+fn source(config: &Config, found: &mut Complaints) {
+    let source = &config.source;
+    match source.kind {
+        SourceKind::Kafka => {
+            let remedy = "set it, or source.kind = \"file\"";
+            found.unless(!source.topics.is_empty(), "source.topics", "no topic is named", remedy);
+            found.unless(!source.brokers.trim().is_empty(), "source.brokers", "no broker is named", "give host:port");
+            found.unless(!source.group.trim().is_empty(), "source.group", "no consumer group is named", "give a name");
+            let json = source.format() == Format::Json;
+            found.unless(json, "source.format", "only json is read from Kafka", "set \"json\" or remove the key");
+        }
+        SourceKind::File => {
+            let remedy = "set it, or source.kind = \"kafka\"";
+            found.unless(!empty(&source.path), "source.path", "no file is named", remedy);
+            let streamed = !is_dash(&source.path) || source.format() == Format::Json;
+            let remedy = "set \"json\", or name a file";
+            found.unless(streamed, "source.format", "only json is read from standard input", remedy);
+        }
+    }
+    separator(source.separator, "source.separator", found);
+    found.unless(source.max_record_bytes > 0, "source.max_record_bytes", "no record would fit", "give at least 1B");
+    let depth = (1..=MOST_DEPTH).contains(&source.max_depth);
+    found.unless(depth, "source.max_depth", "the depth is out of range", "give 1 to 127");
+    owned("source", config.source.librdkafka.iter(), found);
+    let file = !empty(&config.schema.file);
+    found.unless(file, "schema.file", "no record schema is named", "set it, for example \"schemas/wearable.toml\"");
+}
+
+fn separator(separator: char, key: &str, found: &mut Complaints) {
+    let usable = separator.is_ascii() && !matches!(separator, '"' | '\n' | '\r' | '\0');
+    found.unless(
+        usable,
+        key,
+        "this character cannot separate fields",
+        "give one ASCII character like \",\" or \"\\t\"",
+    );
+}
+
+fn owned<'a>(section: &str, properties: impl Iterator<Item = (&'a str, &'a str)>, found: &mut Complaints) {
+    for (name, _) in properties {
+        if let Some((_, reason)) = OWNED.iter().find(|(owned, _)| *owned == name) {
+            let key = format!("{section}.librdkafka.{name}");
+            found.unless(false, &key, &format!("this property is throng's own: {reason}"), "remove it");
+        }
+    }
+}
+
+fn sink(config: &Config, found: &mut Complaints) {
+    let sink = &config.sink;
+    match sink.kind {
+        SinkKind::Kafka => {
+            let remedy = "set it, or sink.kind = \"none\" to measure only";
+            found.unless(!sink.topic.is_empty(), "sink.topic", "no topic is named", remedy);
+            let brokers = !config.sink_brokers().trim().is_empty();
+            found.unless(brokers, "sink.brokers", "no broker is named", "give host:port, or remove the key");
+            let json = sink.format() == Format::Json;
+            found.unless(json, "sink.format", "only json is written to Kafka", "set \"json\" or remove the key");
+        }
+        SinkKind::File => {
+            let remedy = "set it, or sink.kind = \"none\" to measure only";
+            found.unless(!empty(&sink.path), "sink.path", "no file is named", remedy);
+            let dash = is_dash(&sink.path);
+            let streamed = !dash || sink.format() == Format::Json;
+            let remedy = "set \"json\", or name a file";
+            found.unless(streamed, "sink.format", "only json is written to standard output", remedy);
+            let remedy = "name a file: each group then writes PATH.GROUP";
+            found.unless(!dash || config.group.len() < 2, "sink.path", "several groups need several files", remedy);
+            let same = config.source.kind == SourceKind::File && sink.path == config.source.path;
+            found.unless(
+                !same || dash || empty(&sink.path),
+                "sink.path",
+                "the sink would overwrite the source",
+                "name another file",
+            );
+            let dead = sink.dead_letter_path.as_deref();
+            let apart = dead.is_none_or(|path| !empty(path) && path != sink.path && path != config.source.path);
+            found.unless(apart, "sink.dead_letter_path", "dead letters need a file of their own", "name another file");
+        }
+        SinkKind::None => {}
+    }
+    separator(sink.separator, "sink.separator", found);
+    owned("sink", sink.librdkafka.iter(), found);
+}
+
+fn topics(config: &Config, found: &mut Complaints) {
+    let mut named: Vec<(&str, &str)> = Vec::new();
+    if config.source.kind == SourceKind::Kafka {
+        named.extend(config.source.topics.iter().map(|topic| ("source.topics", topic.as_str())));
+    }
+    if config.sink.kind == SinkKind::Kafka {
+        let sink = &config.sink;
+        named.push(("sink.topic", &sink.topic));
+        named.push(("sink.dead_letter_topic", &sink.dead_letter_topic));
+        named.push(("sink.commits_topic", &sink.commits_topic));
+    }
+    let mut taken: BTreeMap<&str, &str> = BTreeMap::new();
+    for (key, topic) in named {
+        if topic.is_empty() && key == "sink.topic" {
+            continue; // said already
+        }
+        let legal = (1..250).contains(&topic.len())
+            && !matches!(topic, "." | "..")
+            && topic.bytes().all(|b| b.is_ascii_alphanumeric() || b"._-".contains(&b));
+        let remedy = "use letters, digits, '.', '_' and '-', at most 249";
+        found.unless(legal, key, "this is no name of a Kafka topic", remedy);
+        match taken.insert(topic, key) {
+            Some(other) if legal => {
+                let message = format!("this topic is named by {other} too");
+                found.unless(false, key, &message, "give each its own topic: a release read again is no source");
+            }
+            _ => {}
+        }
+    }
+}
+
+fn batch(config: &Config, found: &mut Complaints) {
+    let batch = &config.batch;
+    found.unless(batch.max_records > 0, "batch.max_records", "a batch would hold nothing", "give at least 1");
+    let fits = batch.max_bytes >= config.source.max_record_bytes;
+    let remedy = "give at least source.max_record_bytes";
+    found.unless(fits, "batch.max_bytes", "the largest record would not fit into a batch", remedy);
+    found.unless(batch.max_bytes <= MOST_BATCH_BYTES, "batch.max_bytes", "the batch is too large", "give at most 2GiB");
+    found.unless(batch.max_wait > Duration::ZERO, "batch.max_wait", "the timer needs a time", "give at least 1ms");
+    let remedy = "give at least batch.max_wait";
+    found.unless(batch.max_age >= batch.max_wait, "batch.max_age", "a batch would be settled before it closes", remedy);
+    let crowd = batch.min_subjects.is_none_or(|least| least >= config.privacy.k);
+    let remedy = "give at least privacy.k, or remove the key";
+    found.unless(crowd, "batch.min_subjects", "a batch below k subjects cannot be released", remedy);
+    let remedy = "give at least batch.min_subjects and privacy.k";
+    let room = batch.max_records == 0 || batch.max_records >= config.min_subjects();
+    found.unless(room, "batch.max_records", "no batch could hold enough subjects", remedy);
+}
+
+fn privacy_and_plan(config: &Config, found: &mut Complaints) {
+    let (privacy, plan) = (&config.privacy, &config.plan);
+    found.unless(privacy.k >= 2, "privacy.k", "a crowd has at least two members", "give 2 or more; 5 is usual");
+    let share = (0.0..=1.0).contains(&privacy.hold_above_loss);
+    found.unless(share, "privacy.hold_above_loss", "a loss is between 0 and 1", "give 0 to 1");
+    found.unless(plan.window_records > 0, "plan.window_records", "nothing would be learned", "give at least 1");
+    let sample = (1..=plan.window_records.max(1)).contains(&plan.sample_records);
+    found.unless(sample, "plan.sample_records", "the sample is out of range", "give 1 to plan.window_records");
+    found.unless(plan.interval > Duration::ZERO, "plan.interval", "the planner would never rest", "give at least 1s");
+    found.unless(plan.ladder_nodes >= 2, "plan.ladder_nodes", "a ladder has a foot and a top", "give at least 2");
+    let complete = plan.complete_lattice > 0;
+    found.unless(complete, "plan.complete_lattice", "a lattice has at least one node", "give at least 1");
+    found.unless(plan.search_budget > Duration::ZERO, "plan.search_budget", "a search needs time", "give at least 1ms");
+    let share = plan.identifier_cardinality > 0.0 && plan.identifier_cardinality <= 1.0;
+    found.unless(share, "plan.identifier_cardinality", "the share is out of range", "give above 0 and at most 1");
+    let prime = plan.prime.as_deref().is_none_or(|path| !empty(path));
+    found.unless(prime, "plan.prime", "no file is named", "name one, or remove the key");
+}
+
+fn groups(config: &Config, found: &mut Complaints) {
+    let mut names = BTreeSet::new();
+    let mut owner: BTreeMap<&str, usize> = BTreeMap::new();
+    for (index, group) in config.group.iter().enumerate() {
+        let key = format!("group[{index}].name");
+        let legal = (1..65).contains(&group.name.len())
+            && group.name.bytes().all(|b| b.is_ascii_lowercase() || b.is_ascii_digit() || b"_-".contains(&b));
+        found.unless(legal, &key, "this is no name of a group", "use a-z, 0-9, '_' and '-', at most 64");
+        found.unless(names.insert(&group.name), &key, "two groups have this name", "name each once");
+        let key = format!("group[{index}].attributes");
+        found.unless(!group.attributes.is_empty(), &key, "the group is empty", "name attributes, or remove the group");
+        for attribute in &group.attributes {
+            if let Some(other) = owner.insert(attribute, index) {
+                let message = format!("attribute `{attribute}` is in group[{other}] already");
+                found.unless(false, &key, &message, "groups are disjoint: keep it in one");
+            }
+        }
+    }
+}
+
+fn surroundings(config: &Config, found: &mut Complaints) {
+    let state = &config.state;
+    found.unless(!empty(&state.path), "state.path", "no state directory is named", "set it, for example \"state/\"");
+    let classes = state.max_ledger_classes > 0;
+    found.unless(classes, "state.max_ledger_classes", "the ledger could remember nothing", "give at least 1");
+    let values = state.max_dictionary_values > 0;
+    found.unless(values, "state.max_dictionary_values", "no value could be told from another", "give at least 1");
+    let remedy = "give IP:PORT, for example \"127.0.0.1:9464\" or \"[::]:9464\"";
+    found.unless(config.telemetry.address().is_some(), "telemetry.listen", "this is no address and port", remedy);
+}

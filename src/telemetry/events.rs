@@ -1,0 +1,359 @@
+//! What can happen, one struct each: `emit` writes the log line and moves the metrics together.
+//!
+//! Counts of records move only with their batch's commit, so that they obey conservation and a retried batch is
+//! counted once. Lines of one kind are limited; metrics are not.
+
+use super::{
+    labels::{
+        AbortReason, BatchOutcome, Direction, Label, Limit, Outcome, PartitionChange, Picture, Reason, Stage, Statistic,
+    },
+    metrics::{Metrics, clamped},
+    report::BatchReport,
+    status::Telemetry,
+};
+
+/// A batch is durable: outputs, dead letters and positions are committed.
+#[derive(Clone, Debug)]
+pub struct BatchCommitted(pub BatchReport);
+
+impl BatchCommitted {
+    pub fn emit(&self, telemetry: &Telemetry) {
+        let report = &self.0;
+        let conserved = {
+            let mut board = telemetry.board();
+            board.enter(telemetry.second(), report);
+            count(telemetry.metrics(), report);
+            measure(telemetry.metrics(), report);
+            board.totals.held() == Some(report.held)
+        };
+        for (reason, records) in report.dead_lettered.iter().filter(|(_, records)| *records > 0) {
+            RecordDeadLettered { stage: reason.stage(), reason, records }.emit(telemetry);
+        }
+        if report.unknown_cells > 0 {
+            UnknownAttribute { cells: report.unknown_cells }.emit(telemetry);
+        }
+        if report.uncovered_cells > 0 {
+            UncoveredCells { cells: report.uncovered_cells }.emit(telemetry);
+        }
+        if !conserved && telemetry.may_log("conservation", "") {
+            tracing::error!(sequence = report.sequence, held = report.held, "records are not conserved");
+        }
+        if telemetry.may_log("batch_committed", "") {
+            tracing::info!(
+                sequence = report.sequence,
+                records = report.records,
+                released = report.released,
+                suppressed = report.suppressed.total(),
+                held = report.held,
+                dead_lettered = report.dead_lettered.total(),
+                dropped = report.dropped,
+                fragments = report.fragments,
+                loss = report.loss,
+                risk_before = report.risk_before.highest,
+                risk_after = report.risk_after.highest,
+                seconds = report.seconds.work(),
+                "batch committed"
+            );
+        }
+    }
+}
+
+/// The counters of a commit, but for those that have an event of their own.
+fn count(metrics: &Metrics, report: &BatchReport) {
+    for (outcome, records) in [
+        (Outcome::Consumed, report.consumed),
+        (Outcome::Released, report.released),
+        (Outcome::Suppressed, report.suppressed.total()),
+        (Outcome::DeadLettered, report.dead_lettered.total()),
+        (Outcome::Dropped, report.dropped),
+    ] {
+        metrics.records.of(outcome).inc_by(records);
+    }
+    for (reason, records) in report.suppressed.iter() {
+        metrics.suppressed.of(reason).inc_by(records);
+    }
+    for (group, fragments) in report.fragments_by_group.iter().enumerate() {
+        metrics.fragments[group.min(metrics.fragments.len() - 1)].inc_by(*fragments);
+    }
+    metrics.bytes.of(Direction::In).inc_by(report.bytes_in);
+    metrics.bytes.of(Direction::Out).inc_by(report.bytes_out);
+    metrics.batches.of(BatchOutcome::Committed).inc();
+    for stage in Stage::ALL {
+        metrics.durations.of(*stage).observe(report.seconds.get(*stage));
+    }
+    if let Some(seconds) = report.append_to_commit_seconds {
+        metrics.append_to_commit.observe(seconds);
+    }
+}
+
+/// The gauges of a commit.
+#[expect(clippy::cast_precision_loss, reason = "gauges are floating-point numbers")]
+fn measure(metrics: &Metrics, report: &BatchReport) {
+    for (gauge, size) in [
+        (&metrics.held, report.held),
+        (&metrics.ledger_classes, report.ledger_classes),
+        (&metrics.ledger_bytes, report.ledger_bytes),
+        (&metrics.dictionary_values, report.dictionary_values),
+        (&metrics.window_records, report.window_records),
+        (&metrics.state_bytes, report.state_bytes),
+        (&metrics.batch_sequence, report.sequence),
+    ] {
+        gauge.set(clamped(size));
+    }
+    for (picture, risk) in [(Picture::Before, report.risk_before), (Picture::After, report.risk_after)] {
+        metrics.risk.of(picture).of(Statistic::Highest).set(risk.highest);
+        metrics.risk.of(picture).of(Statistic::Average).set(risk.average);
+        metrics.below_k.of(picture).set(risk.share_below_k);
+    }
+    metrics.loss.set(report.loss);
+    metrics.exact_share.set(report.exact_share);
+    metrics.suppressed_share.set(report.suppressed_share());
+    metrics.lag.set(report.lag_records.map_or(f64::NAN, |records| records as f64));
+    metrics.batch_clock.set(report.clock_ms as f64 / 1000.0);
+}
+
+/// A batch was aborted and rolled back; nothing of it left.
+#[derive(Clone, Copy, Debug)]
+pub struct BatchAborted {
+    pub reason: AbortReason,
+}
+
+impl BatchAborted {
+    pub fn emit(&self, telemetry: &Telemetry) {
+        telemetry.board().aborted += 1;
+        telemetry.metrics().batches.of(BatchOutcome::Aborted).inc();
+        telemetry.metrics().aborts.of(self.reason).inc();
+        if telemetry.may_log("batch_aborted", self.reason.as_str()) {
+            tracing::warn!(reason = self.reason.as_str(), "batch aborted; it is rolled back and read again");
+        }
+    }
+}
+
+/// A commit timed out and is tried again.
+#[derive(Clone, Copy, Debug)]
+pub struct CommitRetried;
+
+impl CommitRetried {
+    pub fn emit(&self, telemetry: &Telemetry) {
+        telemetry.metrics().commit_retries.inc();
+        if telemetry.may_log("commit_retried", "") {
+            tracing::warn!("the commit timed out; the same commit is tried again");
+        }
+    }
+}
+
+/// Records became dead letters. Emitted by [`BatchCommitted`] from its report.
+#[derive(Clone, Copy, Debug)]
+pub struct RecordDeadLettered {
+    pub stage: Stage,
+    pub reason: Reason,
+    pub records: u64,
+}
+
+impl RecordDeadLettered {
+    pub(super) fn emit(self, telemetry: &Telemetry) {
+        telemetry.metrics().dead_letters.of(self.reason).inc_by(self.records);
+        if telemetry.may_log("record_dead_lettered", self.reason.as_str()) {
+            let (stage, reason) = (self.stage.as_str(), self.reason.as_str());
+            tracing::warn!(
+                stage,
+                reason,
+                records = self.records,
+                "records could not be read; their coordinates are dead letters"
+            );
+        }
+    }
+}
+
+/// The data has attributes that the record schema does not know. Emitted by [`BatchCommitted`] from its report.
+#[derive(Clone, Copy, Debug)]
+pub struct UnknownAttribute {
+    pub cells: u64,
+}
+
+impl UnknownAttribute {
+    pub(super) fn emit(self, telemetry: &Telemetry) {
+        telemetry.metrics().unknown_cells.inc_by(self.cells);
+        if telemetry.may_log("unknown_attribute", "") {
+            tracing::warn!(cells = self.cells, "cells of attributes that the schema does not know were dropped");
+        }
+    }
+}
+
+/// Values that their hierarchy misses; they count as the root. Emitted by [`BatchCommitted`] from its report.
+#[derive(Clone, Copy, Debug)]
+pub struct UncoveredCells {
+    pub cells: u64,
+}
+
+impl UncoveredCells {
+    pub(super) fn emit(self, telemetry: &Telemetry) {
+        telemetry.metrics().uncovered_cells.inc_by(self.cells);
+        if telemetry.may_log("uncovered_cells", "") {
+            tracing::warn!(cells = self.cells, "cells whose value the hierarchy misses count as its root");
+        }
+    }
+}
+
+/// The source answers. Readiness: a broker answers.
+#[derive(Clone, Copy, Debug)]
+pub struct SourceConnected;
+
+impl SourceConnected {
+    pub fn emit(&self, telemetry: &Telemetry) {
+        telemetry.set_readiness(|readiness| readiness.broker = true);
+        telemetry.metrics().connected.set(1);
+        if telemetry.may_log("source_connected", "") {
+            tracing::info!("the source answers");
+        }
+    }
+}
+
+/// The source does not answer; the daemon keeps trying. Readiness: no broker answers.
+#[derive(Clone, Copy, Debug)]
+pub struct SourceLost;
+
+impl SourceLost {
+    pub fn emit(&self, telemetry: &Telemetry) {
+        telemetry.set_readiness(|readiness| readiness.broker = false);
+        telemetry.metrics().connected.set(0);
+        telemetry.metrics().source_losses.inc();
+        if telemetry.may_log("source_lost", "") {
+            tracing::warn!("the source does not answer; trying again");
+        }
+    }
+}
+
+/// Partitions came or went; each number counts partitions. Readiness: whether any is left.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Rebalanced {
+    pub assigned: u64,
+    pub revoked: u64,
+    pub lost: u64,
+}
+
+impl Rebalanced {
+    pub fn emit(&self, telemetry: &Telemetry) {
+        let partitions = {
+            let mut board = telemetry.board();
+            board.partitions = (board.partitions + self.assigned).saturating_sub(self.revoked + self.lost);
+            board.readiness.assignment = board.partitions > 0;
+            board.partitions
+        };
+        let metrics = telemetry.metrics();
+        metrics.partitions.set(clamped(partitions));
+        for (change, count) in [
+            (PartitionChange::Assigned, self.assigned),
+            (PartitionChange::Revoked, self.revoked),
+            (PartitionChange::Lost, self.lost),
+        ] {
+            metrics.partition_changes.of(change).inc_by(count);
+        }
+        if telemetry.may_log("rebalanced", "") {
+            tracing::info!(
+                assigned = self.assigned,
+                revoked = self.revoked,
+                lost = self.lost,
+                partitions,
+                "partitions changed"
+            );
+        }
+    }
+}
+
+/// A new plan is in force from the next batch on.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct PlanAdopted {
+    pub version: u64,
+    pub groups: u64,
+    /// Generalization nodes in all its ladders.
+    pub ladder_nodes: u64,
+    /// What the search took.
+    pub seconds: f64,
+}
+
+impl PlanAdopted {
+    pub fn emit(&self, telemetry: &Telemetry) {
+        let metrics = telemetry.metrics();
+        metrics.plan_version.set(clamped(self.version));
+        metrics.plan_nodes.set(clamped(self.ladder_nodes));
+        metrics.plan_seconds.set(self.seconds);
+        metrics.plans.inc();
+        if telemetry.may_log("plan_adopted", "") {
+            let (version, groups, nodes) = (self.version, self.groups, self.ladder_nodes);
+            tracing::info!(version, groups, nodes, seconds = self.seconds, "plan adopted");
+        }
+    }
+}
+
+/// A search gave no plan; the old one stays in force.
+#[derive(Clone, Copy, Debug)]
+pub struct PlannerFailed;
+
+impl PlannerFailed {
+    pub fn emit(&self, telemetry: &Telemetry) {
+        telemetry.metrics().planner_failures.inc();
+        if telemetry.may_log("planner_failed", "") {
+            tracing::warn!("the search gave no plan; the old one stays in force");
+        }
+    }
+}
+
+/// Verification refused a batch. A defect of the treatment or the plan: it must not happen, and nothing was released.
+#[derive(Clone, Copy, Debug)]
+pub struct VerificationRefused {
+    /// Fragments that did not satisfy the release invariant.
+    pub violations: u64,
+}
+
+impl VerificationRefused {
+    pub fn emit(&self, telemetry: &Telemetry) {
+        telemetry.board().refusals += 1;
+        telemetry.metrics().refusals.inc();
+        telemetry.metrics().violations.inc_by(self.violations);
+        if telemetry.may_log("verification_refused", "") {
+            tracing::error!(violations = self.violations, "verification refused a batch; nothing of it was released");
+        }
+    }
+}
+
+/// The durable state was read at the start.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct StateRecovered {
+    /// The last committed batch.
+    pub sequence: u64,
+    /// Batch deltas replayed upon the snapshot.
+    pub deltas: u64,
+    pub seconds: f64,
+    /// State on disk.
+    pub bytes: u64,
+}
+
+impl StateRecovered {
+    pub fn emit(&self, telemetry: &Telemetry) {
+        let metrics = telemetry.metrics();
+        metrics.batch_sequence.set(clamped(self.sequence));
+        metrics.state_recovered_deltas.set(clamped(self.deltas));
+        metrics.state_recovery_seconds.set(self.seconds);
+        metrics.state_bytes.set(clamped(self.bytes));
+        if telemetry.may_log("state_recovered", "") {
+            let (sequence, deltas, bytes) = (self.sequence, self.deltas, self.bytes);
+            tracing::info!(sequence, deltas, seconds = self.seconds, bytes, "state recovered");
+        }
+    }
+}
+
+/// A stated limit was reached: reading slows down, or records are suppressed.
+#[derive(Clone, Copy, Debug)]
+pub struct LimitReached {
+    pub limit: Limit,
+}
+
+impl LimitReached {
+    pub fn emit(&self, telemetry: &Telemetry) {
+        telemetry.metrics().limits.of(self.limit).inc();
+        if telemetry.may_log("limit_reached", self.limit.as_str()) {
+            tracing::warn!(limit = self.limit.as_str(), "a limit is reached");
+        }
+    }
+}

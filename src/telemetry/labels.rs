@@ -1,0 +1,258 @@
+//! Closed label sets: every value that a label can take is a variant here.
+
+use std::marker::PhantomData;
+
+use serde::{Deserialize, Deserializer, Serialize, Serializer, de::Error as _};
+
+/// A label whose values are known when the program is built.
+pub trait Label: Copy + Eq + 'static {
+    /// Every value, in the order of [`index`](Self::index).
+    const ALL: &'static [Self];
+    /// The label's value in metrics, logs and headers.
+    fn as_str(self) -> &'static str;
+    /// Its place in [`ALL`](Self::ALL).
+    fn index(self) -> usize;
+}
+
+macro_rules! labels {
+    ($(#[$about:meta])* $name:ident { $($(#[$what:meta])* $variant:ident = $text:literal,)+ }) => {
+        $(#[$about])*
+        #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+        pub enum $name { $($(#[$what])* #[serde(rename = $text)] $variant,)+ }
+
+        impl Label for $name {
+            const ALL: &'static [Self] = &[$(Self::$variant,)+];
+            fn as_str(self) -> &'static str {
+                match self { $(Self::$variant => $text,)+ }
+            }
+            fn index(self) -> usize {
+                self as usize
+            }
+        }
+
+        impl std::fmt::Display for $name {
+            fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+                f.write_str(self.as_str())
+            }
+        }
+    };
+}
+
+labels! {
+    /// A stage in the way of a batch.
+    Stage {
+        Read = "read",
+        Decode = "decode",
+        Encode = "encode",
+        Treat = "treat",
+        Verify = "verify",
+        Commit = "commit",
+    }
+}
+
+labels! {
+    /// Why a record became a dead letter. Each reason belongs to one [`Stage`].
+    Reason {
+        MalformedJson = "malformed_json",
+        NotUtf8 = "not_utf8",
+        Oversized = "oversized",
+        TooDeep = "too_deep",
+        DuplicateKey = "duplicate_key",
+        NotAnObject = "not_an_object",
+        Empty = "empty",
+        RaggedRow = "ragged_row",
+        MalformedRow = "malformed_row",
+        /// The record schema does not know it, and `schema.unknown` is `refuse`.
+        UnknownAttribute = "unknown_attribute",
+        WrongType = "wrong_type",
+        /// NaN, an infinity, or a number beyond its type.
+        NotFinite = "not_finite",
+        /// Text beyond the limit of one value.
+        TooLong = "too_long",
+    }
+}
+
+impl Reason {
+    /// The stage that refuses a record for this reason.
+    #[must_use]
+    pub fn stage(self) -> Stage {
+        match self {
+            Self::WrongType | Self::NotFinite | Self::TooLong => Stage::Encode,
+            _ => Stage::Decode,
+        }
+    }
+}
+
+labels! {
+    /// Why nothing of a record was released. Every one is a decision of the policy, none an error.
+    SuppressionReason {
+        /// No generalization gave its class support.
+        NoSupport = "no_support",
+        /// Its batch had too few subjects until `batch.max_age`.
+        Quiet = "quiet",
+        /// Releasing it would have forced a joint value between fragments.
+        Guard = "guard",
+        /// It waited, and the daemon stopped.
+        Shutdown = "shutdown",
+        /// It waited, and its partition was taken away.
+        Revoked = "revoked",
+        /// It waited for `privacy.max_hold_batches` batches in vain.
+        HeldOut = "held_out",
+        /// The stream ended with it.
+        EndOfStream = "end_of_stream",
+        /// A limit on memory was reached.
+        Limit = "limit",
+        /// The sink is `none`: risk is measured, nothing leaves.
+        Monitoring = "monitoring",
+    }
+}
+
+labels! {
+    /// Why a batch was aborted and rolled back.
+    AbortReason {
+        /// The broker asked for it.
+        Transaction = "transaction",
+        Revoked = "revoked",
+        Lost = "lost",
+        Verification = "verification",
+        Sink = "sink",
+        State = "state",
+        Fenced = "fenced",
+        Shutdown = "shutdown",
+        Panic = "panic",
+    }
+}
+
+labels! {
+    /// A stated limit that was reached.
+    Limit {
+        LedgerClasses = "ledger_classes",
+        DictionaryValues = "dictionary_values",
+        WindowRecords = "window_records",
+        HeldRecords = "held_records",
+        BatchBytes = "batch_bytes",
+        ReadQueue = "read_queue",
+        Disk = "disk",
+    }
+}
+
+labels! {
+    /// What became of a record: the terms of the conservation law.
+    Outcome {
+        Consumed = "consumed",
+        Released = "released",
+        Suppressed = "suppressed",
+        DeadLettered = "dead_lettered",
+        Dropped = "dropped",
+    }
+}
+
+labels! { BatchOutcome { Committed = "committed", Aborted = "aborted", } }
+labels! { Direction { In = "in", Out = "out", } }
+labels! { Picture { Before = "before", After = "after", } }
+labels! { Statistic { Highest = "highest", Average = "average", } }
+labels! { PartitionChange { Assigned = "assigned", Revoked = "revoked", Lost = "lost", } }
+
+/// A count for every value of a label.
+#[derive(Clone, PartialEq, Eq)]
+pub struct Counts<L> {
+    counts: Vec<u64>,
+    label: PhantomData<L>,
+}
+
+impl<L: Label> Default for Counts<L> {
+    fn default() -> Self {
+        Self { counts: vec![0; L::ALL.len()], label: PhantomData }
+    }
+}
+
+impl<L: Label> Counts<L> {
+    /// Counts `n` more of `label`.
+    pub fn add(&mut self, label: L, n: u64) {
+        self.counts[label.index()] += n;
+    }
+
+    #[must_use]
+    pub fn get(&self, label: L) -> u64 {
+        self.counts[label.index()]
+    }
+
+    #[must_use]
+    pub fn total(&self) -> u64 {
+        self.counts.iter().sum()
+    }
+
+    /// Every label with its count, zeros included.
+    pub fn iter(&self) -> impl Iterator<Item = (L, u64)> + '_ {
+        L::ALL.iter().map(|label| (*label, self.get(*label)))
+    }
+
+    /// Adds all counts of `other`.
+    pub fn merge(&mut self, other: &Self) {
+        for (label, n) in other.iter() {
+            self.add(label, n);
+        }
+    }
+}
+
+impl<L: Label> FromIterator<(L, u64)> for Counts<L> {
+    fn from_iter<I: IntoIterator<Item = (L, u64)>>(from: I) -> Self {
+        let mut counts = Self::default();
+        for (label, n) in from {
+            counts.add(label, n);
+        }
+        counts
+    }
+}
+
+impl<L: Label> std::fmt::Debug for Counts<L> {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_map().entries(self.iter().map(|(label, n)| (label.as_str(), n))).finish()
+    }
+}
+
+impl<L: Label> Serialize for Counts<L> {
+    fn serialize<S: Serializer>(&self, to: S) -> Result<S::Ok, S::Error> {
+        to.collect_map(self.iter().map(|(label, n)| (label.as_str(), n)))
+    }
+}
+
+impl<'de, L: Label> Deserialize<'de> for Counts<L> {
+    fn deserialize<D: Deserializer<'de>>(from: D) -> Result<Self, D::Error> {
+        let mut counts = Self::default();
+        for (name, n) in std::collections::BTreeMap::<String, u64>::deserialize(from)? {
+            let label = L::ALL.iter().find(|label| label.as_str() == name);
+            counts.add(*label.ok_or_else(|| D::Error::custom("no such label"))?, n);
+        }
+        Ok(counts)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{Counts, Label, Reason, Stage, SuppressionReason};
+
+    #[test]
+    fn indices_are_places_and_texts_are_distinct() {
+        fn check<L: Label>() {
+            let mut texts: Vec<&str> = L::ALL.iter().map(|l| l.as_str()).collect();
+            assert!(L::ALL.iter().enumerate().all(|(place, label)| label.index() == place));
+            texts.sort_unstable();
+            texts.dedup();
+            assert_eq!(texts.len(), L::ALL.len());
+        }
+        check::<Stage>();
+        check::<Reason>();
+        check::<SuppressionReason>();
+    }
+
+    #[test]
+    fn counts_survive_their_spelling() {
+        let counts: Counts<Reason> =
+            [(Reason::Empty, 2), (Reason::TooDeep, 1), (Reason::Empty, 1)].into_iter().collect();
+        let text = serde_json::to_string(&counts).expect("a map");
+        assert!(text.contains("\"empty\":3"), "{text}");
+        assert_eq!(serde_json::from_str::<Counts<Reason>>(&text).expect("its own spelling"), counts);
+        assert_eq!(counts.total(), 4);
+    }
+}

@@ -1,0 +1,54 @@
+//! Log lines on standard error, as text or JSON.
+
+use tracing_subscriber::{EnvFilter, filter::LevelFilter, util::SubscriberInitExt};
+
+/// Why logging could not begin.
+#[derive(Debug, thiserror::Error)]
+pub enum LoggingError {
+    #[error("log format `{0}` is unknown; set telemetry.log_format to \"text\" or \"json\"")]
+    Format(String),
+    #[error("log level `{0}` is unknown; set telemetry.log_level to error, warn, info, debug or trace")]
+    Level(String),
+    #[error("logging has begun already; initialise it once, at the start of the process")]
+    Twice,
+}
+
+/// Begins logging to standard error: `format` is `text` or `json`, `level` the least severe level of our own lines
+/// (other crates speak from `warn` on).
+///
+/// # Errors
+/// [`LoggingError`]: an unknown format or level, or a second call in one process.
+pub fn init_logging(format: &str, level: &str) -> Result<(), LoggingError> {
+    let own: LevelFilter = level.parse().map_err(|_| LoggingError::Level(level.into()))?;
+    let others = own.min(LevelFilter::WARN);
+    let filter = EnvFilter::builder()
+        .with_default_directive(others.into())
+        .parse(format!("throng={own}"))
+        .map_err(|_| LoggingError::Level(level.into()))?;
+    let lines = tracing_subscriber::fmt().with_env_filter(filter).with_writer(std::io::stderr).with_target(false);
+    let begun = match format {
+        "text" => lines.finish().try_init(),
+        "json" => lines.json().flatten_event(true).finish().try_init(),
+        other => return Err(LoggingError::Format(other.into())),
+    };
+    begun.map_err(|_| LoggingError::Twice)
+}
+
+/// Makes a panic log its place only: its text may quote a value of a record (a failed assertion does).
+pub fn silence_panic_payloads() {
+    std::panic::set_hook(Box::new(|panic| {
+        let (file, line) = panic.location().map_or(("", 0), |place| (place.file(), place.line()));
+        tracing::error!(file, line, "a part of the daemon panicked; nothing that it worked on is released");
+    }));
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{LoggingError, init_logging};
+
+    #[test]
+    fn unknown_spellings_are_named() {
+        assert!(matches!(init_logging("xml", "info"), Err(LoggingError::Format(f)) if f == "xml"));
+        assert!(matches!(init_logging("text", "loud"), Err(LoggingError::Level(l)) if l == "loud"));
+    }
+}

@@ -1,0 +1,248 @@
+//! Every metric of the product, each named once. All series are made at the start.
+
+use std::marker::PhantomData;
+
+use prometheus::{
+    Gauge, GaugeVec, Histogram, HistogramOpts, HistogramVec, IntCounter, IntCounterVec, IntGauge, Opts, Registry,
+    TextEncoder, core::Collector,
+};
+
+use super::labels::{
+    AbortReason, BatchOutcome, Direction, Label, Limit, Outcome, PartitionChange, Picture, Reason, Stage, Statistic,
+    SuppressionReason,
+};
+
+/// One series for every value of a label.
+pub(super) struct PerLabel<L, M> {
+    series: Vec<M>,
+    label: PhantomData<L>,
+}
+
+impl<L: Label, M> PerLabel<L, M> {
+    fn new(of: impl Fn(L) -> M) -> Self {
+        Self { series: L::ALL.iter().map(|label| of(*label)).collect(), label: PhantomData }
+    }
+
+    pub fn of(&self, label: L) -> &M {
+        &self.series[label.index()]
+    }
+}
+
+pub(super) struct Metrics {
+    registry: Registry,
+    pub records: PerLabel<Outcome, IntCounter>,
+    pub held: IntGauge,
+    pub suppressed: PerLabel<SuppressionReason, IntCounter>,
+    pub dead_letters: PerLabel<Reason, IntCounter>,
+    pub batches: PerLabel<BatchOutcome, IntCounter>,
+    pub aborts: PerLabel<AbortReason, IntCounter>,
+    pub bytes: PerLabel<Direction, IntCounter>,
+    /// By group, in the order of the names given at the start; the last is `other`.
+    pub fragments: Vec<IntCounter>,
+    pub durations: PerLabel<Stage, Histogram>,
+    pub append_to_commit: Histogram,
+    pub commit_retries: IntCounter,
+    pub risk: PerLabel<Picture, PerLabel<Statistic, Gauge>>,
+    pub below_k: PerLabel<Picture, Gauge>,
+    pub loss: Gauge,
+    pub exact_share: Gauge,
+    pub suppressed_share: Gauge,
+    pub lag: Gauge,
+    pub connected: IntGauge,
+    pub source_losses: IntCounter,
+    pub partitions: IntGauge,
+    pub partition_changes: PerLabel<PartitionChange, IntCounter>,
+    pub unknown_cells: IntCounter,
+    pub uncovered_cells: IntCounter,
+    pub ledger_classes: IntGauge,
+    pub ledger_bytes: IntGauge,
+    pub dictionary_values: IntGauge,
+    pub window_records: IntGauge,
+    pub state_bytes: IntGauge,
+    pub state_recovery_seconds: Gauge,
+    pub state_recovered_deltas: IntGauge,
+    pub batch_sequence: IntGauge,
+    pub batch_clock: Gauge,
+    pub plan_version: IntGauge,
+    pub plan_nodes: IntGauge,
+    pub plan_seconds: Gauge,
+    pub plans: IntCounter,
+    pub planner_failures: IntCounter,
+    pub refusals: IntCounter,
+    pub violations: IntCounter,
+    pub limits: PerLabel<Limit, IntCounter>,
+    pub ready: IntGauge,
+    pub resident: IntGauge,
+}
+
+/// Makes series and registers them. Names and labels are literals of this file and are registered once, so that the
+/// only errors prometheus knows (a bad name, a double one) cannot arise from any input.
+struct Shelf(Registry);
+
+impl Shelf {
+    fn keep<M: Collector + Clone + 'static>(&self, metric: prometheus::Result<M>) -> M {
+        let metric = metric.expect("metric names and labels are well-formed literals");
+        self.0.register(Box::new(metric.clone())).expect("every metric is registered once");
+        metric
+    }
+
+    fn counter(&self, name: &str, help: &str) -> IntCounter {
+        self.keep(IntCounter::new(name, help))
+    }
+
+    fn count(&self, name: &str, help: &str) -> IntGauge {
+        self.keep(IntGauge::new(name, help))
+    }
+
+    fn gauge(&self, name: &str, help: &str) -> Gauge {
+        self.keep(Gauge::new(name, help))
+    }
+
+    fn counters<L: Label>(&self, name: &str, help: &str, label: &str) -> PerLabel<L, IntCounter> {
+        let family = self.keep(IntCounterVec::new(Opts::new(name, help), &[label]));
+        PerLabel::new(|value: L| family.with_label_values(&[value.as_str()]))
+    }
+
+    fn gauges<L: Label>(&self, name: &str, help: &str, label: &str) -> PerLabel<L, Gauge> {
+        let family = self.keep(GaugeVec::new(Opts::new(name, help), &[label]));
+        PerLabel::new(|value: L| family.with_label_values(&[value.as_str()]))
+    }
+}
+
+/// 1 ms to about 65 s, each bucket twice the one before.
+fn buckets() -> Vec<f64> {
+    (0..17).map(|step| 0.001 * f64::from(1u32 << step)).collect()
+}
+
+impl Metrics {
+    #[expect(clippy::too_many_lines, reason = "the table of all metrics is one table")]
+    pub fn new(k: usize, groups: &[String]) -> Self {
+        let shelf = Shelf(Registry::new());
+        let build = shelf.keep(GaugeVec::new(
+            Opts::new("throng_build_info", "Constant 1; the label names the version that runs."),
+            &["version"],
+        ));
+        build.with_label_values(&[env!("CARGO_PKG_VERSION")]).set(1.0);
+        let configured = shelf.count("throng_privacy_k", "Smallest crowd, in distinct subjects, as configured.");
+        configured.set(i64::try_from(k).unwrap_or(i64::MAX));
+
+        let fragments = shelf.keep(IntCounterVec::new(
+            Opts::new("throng_fragments_total", "Fragments released, by configured group of attributes."),
+            &["group"],
+        ));
+        let dead_letters = shelf.keep(IntCounterVec::new(
+            Opts::new("throng_dead_letters_total", "Dead letters committed since the start of the process."),
+            &["stage", "reason"],
+        ));
+        let durations = shelf.keep(HistogramVec::new(
+            HistogramOpts::new("throng_batch_duration_seconds", "Time that a committed batch spent in each stage.")
+                .buckets(buckets()),
+            &["stage"],
+        ));
+        let risk = shelf.keep(GaugeVec::new(
+            Opts::new(
+                "throng_reidentification_risk",
+                "Re-identification risk (1 / subjects in a record's class) of the last batch.",
+            ),
+            &["picture", "statistic"],
+        ));
+        Self {
+            records: shelf.counters(
+                "throng_records_total",
+                "Records by outcome, across restarts: consumed = released + suppressed + dead_lettered + dropped + held.",
+                "outcome",
+            ),
+            held: shelf.count("throng_records_held", "Records that wait for a better crowd."),
+            suppressed: shelf.counters(
+                "throng_suppressed_records_total",
+                "Records of which nothing was released, by reason, since the start of the process.",
+                "reason",
+            ),
+            dead_letters: PerLabel::new(|reason: Reason| {
+                dead_letters.with_label_values(&[reason.stage().as_str(), reason.as_str()])
+            }),
+            batches: shelf.counters("throng_batches_total", "Batches by outcome.", "outcome"),
+            aborts: shelf.counters("throng_batch_aborts_total", "Aborted batches by reason.", "reason"),
+            bytes: shelf.counters("throng_bytes_total", "Payload bytes consumed (in) and released (out).", "direction"),
+            fragments: groups
+                .iter()
+                .map(String::as_str)
+                .chain(["other"])
+                .map(|group| fragments.with_label_values(&[group]))
+                .collect(),
+            durations: PerLabel::new(|stage: Stage| durations.with_label_values(&[stage.as_str()])),
+            append_to_commit: shelf.keep(Histogram::with_opts(
+                HistogramOpts::new(
+                    "throng_append_to_commit_seconds",
+                    "From the append of a batch's oldest record at the source to its commit.",
+                )
+                .buckets(buckets()),
+            )),
+            commit_retries: shelf.counter("throng_commit_retries_total", "Commits that timed out and were retried."),
+            risk: PerLabel::new(|picture: Picture| {
+                PerLabel::new(|statistic: Statistic| {
+                    risk.with_label_values(&[picture.as_str(), statistic.as_str()])
+                })
+            }),
+            below_k: shelf.gauges(
+                "throng_records_below_k_share",
+                "Share of the last batch's records whose class has fewer than k subjects.",
+                "picture",
+            ),
+            loss: shelf.gauge("throng_information_loss", "Mean loss of the last batch's present cells, 0 to 1."),
+            exact_share: shelf.gauge("throng_cells_exact_share", "Share of the last batch's cells that left exactly."),
+            suppressed_share: shelf.gauge(
+                "throng_records_suppressed_share",
+                "Share of the last batch's settled records of which nothing was released.",
+            ),
+            lag: shelf.gauge("throng_source_lag_records", "Records behind the end of the source; NaN if unknown."),
+            connected: shelf.count("throng_source_connected", "1 while the source answers."),
+            source_losses: shelf.counter("throng_source_losses_total", "Times that the source stopped answering."),
+            partitions: shelf.count("throng_partitions_assigned", "Partitions that this instance reads."),
+            partition_changes: shelf.counters(
+                "throng_partition_changes_total",
+                "Partitions assigned to, revoked from and lost by this instance.",
+                "change",
+            ),
+            unknown_cells: shelf.counter("throng_unknown_cells_total", "Cells of attributes that the schema does not know."),
+            uncovered_cells: shelf.counter(
+                "throng_uncovered_cells_total",
+                "Cells whose value its hierarchy misses; they count as the root.",
+            ),
+            ledger_classes: shelf.count("throng_ledger_classes", "Released classes that the ledger remembers."),
+            ledger_bytes: shelf.count("throng_ledger_bytes", "Memory of the ledger."),
+            dictionary_values: shelf.count("throng_dictionary_values", "Distinct values in all dictionaries."),
+            window_records: shelf.count("throng_window_records", "Records in the planner's window."),
+            state_bytes: shelf.count("throng_state_bytes", "State on disk."),
+            state_recovery_seconds: shelf.gauge("throng_state_recovery_seconds", "Time that the last start took to read its state."),
+            state_recovered_deltas: shelf.count("throng_state_recovered_deltas", "Batch deltas replayed at the last start."),
+            batch_sequence: shelf.count("throng_batch_sequence", "Number of the last committed batch."),
+            batch_clock: shelf.gauge("throng_last_commit_timestamp_seconds", "Batch clock of the last commit."),
+            plan_version: shelf.count("throng_plan_version", "Version of the plan in force."),
+            plan_nodes: shelf.count("throng_plan_ladder_nodes", "Generalization nodes in all ladders of the plan."),
+            plan_seconds: shelf.gauge("throng_plan_search_seconds", "Time that the search for the plan took."),
+            plans: shelf.counter("throng_plans_total", "Plans adopted."),
+            planner_failures: shelf.counter("throng_planner_failures_total", "Searches that gave no plan; the old one stays."),
+            refusals: shelf.counter("throng_verification_refusals_total", "Batches that verification refused."),
+            violations: shelf.counter("throng_verification_violations_total", "Fragments that verification refused."),
+            limits: shelf.counters("throng_limit_reached_total", "Times that a stated limit was reached.", "limit"),
+            ready: shelf.count("throng_ready", "1 while the daemon is ready."),
+            resident: shelf.count("throng_process_resident_memory_bytes", "Resident memory of the process."),
+            registry: shelf.0,
+        }
+    }
+
+    /// The text exposition format of all series.
+    pub fn render(&self) -> String {
+        let mut text = String::new();
+        if let Err(error) = TextEncoder::new().encode_utf8(&self.registry.gather(), &mut text) {
+            tracing::error!(%error, "metrics could not be rendered");
+        }
+        text
+    }
+}
+
+/// A gauge's value; what exceeds it is shown as the largest.
+pub(super) fn clamped(value: u64) -> i64 {
+    i64::try_from(value).unwrap_or(i64::MAX)
+}

@@ -1,0 +1,153 @@
+//! What one committed batch reports, and the totals that it adds to.
+
+use serde::{Deserialize, Serialize};
+
+use super::labels::{Counts, Label, Reason, Stage, SuppressionReason};
+
+/// Records since the beginning of the state, across restarts.
+///
+/// Conservation: `consumed = released + suppressed + held + dead_lettered + dropped`.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Totals {
+    pub consumed: u64,
+    /// At least one cell other than `*` has left.
+    pub released: u64,
+    pub suppressed: u64,
+    pub dead_lettered: u64,
+    /// Tombstones: null payloads, dropped with their keys.
+    pub dropped: u64,
+}
+
+impl Totals {
+    /// Records that have come and not gone: what conservation says is held. None when more has gone than come.
+    #[must_use]
+    pub fn held(&self) -> Option<u64> {
+        let gone = self.released + self.suppressed + self.dead_lettered + self.dropped;
+        self.consumed.checked_sub(gone)
+    }
+
+    /// Adds what a batch has done.
+    pub fn add(&mut self, report: &BatchReport) {
+        self.consumed += report.consumed;
+        self.released += report.released;
+        self.suppressed += report.suppressed.total();
+        self.dead_lettered += report.dead_lettered.total();
+        self.dropped += report.dropped;
+    }
+}
+
+/// Re-identification risk of a set of records: of a record it is 1 / subjects in its class (prosecutor's model).
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct RiskPicture {
+    /// The highest of any record, 0 to 1.
+    pub highest: f64,
+    /// The mean over records, 0 to 1.
+    pub average: f64,
+    /// Share of records whose class has fewer than k subjects, 0 to 1.
+    pub share_below_k: f64,
+}
+
+/// Seconds spent in each stage.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct StageSeconds {
+    pub read: f64,
+    pub decode: f64,
+    pub encode: f64,
+    pub treat: f64,
+    pub verify: f64,
+    pub commit: f64,
+}
+
+impl StageSeconds {
+    #[must_use]
+    pub fn get(&self, stage: Stage) -> f64 {
+        match stage {
+            Stage::Read => self.read,
+            Stage::Decode => self.decode,
+            Stage::Encode => self.encode,
+            Stage::Treat => self.treat,
+            Stage::Verify => self.verify,
+            Stage::Commit => self.commit,
+        }
+    }
+
+    /// Adds seconds to a stage.
+    pub fn add(&mut self, stage: Stage, seconds: f64) {
+        *match stage {
+            Stage::Read => &mut self.read,
+            Stage::Decode => &mut self.decode,
+            Stage::Encode => &mut self.encode,
+            Stage::Treat => &mut self.treat,
+            Stage::Verify => &mut self.verify,
+            Stage::Commit => &mut self.commit,
+        } += seconds;
+    }
+
+    /// Seconds of all stages but the wait for records.
+    #[must_use]
+    pub fn work(&self) -> f64 {
+        Stage::ALL.iter().filter(|stage| **stage != Stage::Read).map(|stage| self.get(*stage)).sum()
+    }
+}
+
+/// What a committed batch did. Counts are those of this batch; sizes are those after it.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct BatchReport {
+    /// The batch's number, from the durable state.
+    pub sequence: u64,
+    /// The batch clock, milliseconds since 1970.
+    pub clock_ms: i64,
+    /// Records that this batch has treated: newly consumed and formerly held.
+    pub records: u64,
+    /// Payload bytes consumed.
+    pub bytes_in: u64,
+    /// Encoded bytes released.
+    pub bytes_out: u64,
+    /// Fragments released, all groups together.
+    pub fragments: u64,
+    /// Fragments released by group, in the order of the groups' names.
+    pub fragments_by_group: Vec<u64>,
+    pub seconds: StageSeconds,
+    /// From the append of the batch's oldest record at the source to the commit, where the source has timestamps.
+    pub append_to_commit_seconds: Option<f64>,
+
+    pub consumed: u64,
+    pub released: u64,
+    pub suppressed: Counts<SuppressionReason>,
+    pub dead_lettered: Counts<Reason>,
+    pub dropped: u64,
+    /// Records held after this batch.
+    pub held: u64,
+
+    /// Cells of attributes that the record schema does not know.
+    pub unknown_cells: u64,
+    /// Cells whose value the attribute's hierarchy misses.
+    pub uncovered_cells: u64,
+
+    pub ledger_classes: u64,
+    pub ledger_bytes: u64,
+    pub dictionary_values: u64,
+    pub window_records: u64,
+    pub state_bytes: u64,
+    /// Records behind the end of the source; None where the source cannot say.
+    pub lag_records: Option<u64>,
+
+    /// Risk of the batch's records as they came.
+    pub risk_before: RiskPicture,
+    /// Risk of the fragments as they left, with the ledger's support.
+    pub risk_after: RiskPicture,
+    /// Mean loss of the present cells, 0 (exact) to 1 (all suppressed).
+    pub loss: f64,
+    /// Share of the present cells that left exactly.
+    pub exact_share: f64,
+}
+
+impl BatchReport {
+    /// Share of the settled records of which nothing was released, 0 to 1; 0 for a batch that settled none.
+    #[must_use]
+    #[expect(clippy::cast_precision_loss, reason = "a share of counts far below 2^52")]
+    pub fn suppressed_share(&self) -> f64 {
+        let settled = self.released + self.suppressed.total();
+        if settled == 0 { 0.0 } else { self.suppressed.total() as f64 / settled as f64 }
+    }
+}

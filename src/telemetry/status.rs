@@ -1,0 +1,260 @@
+//! The shared account that events write and the HTTP pages read.
+
+use std::{
+    sync::{Arc, Mutex, MutexGuard, PoisonError},
+    time::Instant,
+};
+
+use serde::Serialize;
+use serde_json::Value;
+
+use super::{
+    history::{History, Point},
+    labels::{Counts, Outcome, Reason, SuppressionReason},
+    limiter::{Limiter, Verdict},
+    memory,
+    metrics::{Metrics, clamped},
+    report::{BatchReport, Totals},
+};
+
+/// What must hold before the daemon says that it is ready.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
+pub struct Readiness {
+    /// Partitions are assigned (a file source: the file is open).
+    pub assignment: bool,
+    /// The record schema and its hierarchies are loaded.
+    pub schema: bool,
+    /// A broker answers (a file source: always).
+    pub broker: bool,
+}
+
+impl Readiness {
+    /// Why the daemon is not ready; empty when it is.
+    #[must_use]
+    pub fn reasons(self) -> Vec<&'static str> {
+        let conditions = [
+            (self.schema, "the record schema is not loaded"),
+            (self.broker, "no broker answers"),
+            (self.assignment, "no partition is assigned"),
+        ];
+        conditions.into_iter().filter(|(holds, _)| !holds).map(|(_, reason)| reason).collect()
+    }
+}
+
+/// What the status page shows. Counts, shares, names of the configuration; never a value of a record.
+#[derive(Clone, Debug, Serialize)]
+pub struct Status {
+    pub version: &'static str,
+    pub k: usize,
+    pub uptime_seconds: u64,
+    pub ready: bool,
+    /// Why not.
+    pub reasons: Vec<&'static str>,
+    /// Across restarts.
+    pub totals: Totals,
+    pub held: u64,
+    /// Whether the totals and what is held add up.
+    pub conserved: bool,
+    /// Mean over the last ten seconds.
+    pub consumed_per_second: f64,
+    pub released_per_second: f64,
+    pub batches_committed: u64,
+    pub batches_aborted: u64,
+    pub verification_refusals: u64,
+    /// By reason, since the start of the process.
+    pub suppressed: Counts<SuppressionReason>,
+    pub dead_lettered: Counts<Reason>,
+    /// Names of the groups, in the order of `fragments_by_group`.
+    pub groups: Vec<String>,
+    pub fragments_by_group: Vec<u64>,
+    /// The last committed batch.
+    pub last: Option<BatchReport>,
+    /// The last two minutes, a point a second.
+    pub history: Vec<Point>,
+    /// The plan in force, as the daemon summarises it.
+    pub plan: Value,
+    pub resident_bytes: Option<u64>,
+}
+
+/// What changes; one lock, so that a scrape sees either all of a batch or nothing of it.
+#[derive(Default)]
+pub(super) struct Board {
+    pub totals: Totals,
+    pub held: u64,
+    pub aborted: u64,
+    pub committed: u64,
+    pub refusals: u64,
+    pub suppressed: Counts<SuppressionReason>,
+    pub dead_lettered: Counts<Reason>,
+    pub fragments_by_group: Vec<u64>,
+    pub last: Option<BatchReport>,
+    pub history: History,
+    pub readiness: Readiness,
+    pub partitions: u64,
+    plan: Value,
+    limiter: Limiter,
+}
+
+struct Inner {
+    started: Instant,
+    k: usize,
+    groups: Vec<String>,
+    metrics: Metrics,
+    board: Mutex<Board>,
+}
+
+/// Metrics, log limits and status of one daemon. Clones share everything.
+#[derive(Clone)]
+pub struct Telemetry(Arc<Inner>);
+
+impl Telemetry {
+    /// Makes every series: `k` as configured, `groups` the names of the configured groups of attributes (a fragment
+    /// of any other is counted under `other`).
+    #[must_use]
+    pub fn new(k: usize, groups: &[String]) -> Self {
+        let board = Board { fragments_by_group: vec![0; groups.len() + 1], ..Board::default() };
+        Self(Arc::new(Inner {
+            started: Instant::now(),
+            k,
+            groups: groups.to_vec(),
+            metrics: Metrics::new(k, groups),
+            board: Mutex::new(board),
+        }))
+    }
+
+    /// Sets the record counters to the totals of the durable state, so that conservation holds across restarts. What
+    /// the totals leave open is held.
+    pub fn restore(&self, totals: Totals) {
+        let mut board = self.board();
+        board.totals = totals;
+        board.held = totals.held().unwrap_or_default();
+        let metrics = self.metrics();
+        for (outcome, records) in [
+            (Outcome::Consumed, totals.consumed),
+            (Outcome::Released, totals.released),
+            (Outcome::Suppressed, totals.suppressed),
+            (Outcome::DeadLettered, totals.dead_lettered),
+            (Outcome::Dropped, totals.dropped),
+        ] {
+            let counter = metrics.records.of(outcome);
+            counter.reset();
+            counter.inc_by(records);
+        }
+        metrics.held.set(clamped(board.held));
+    }
+
+    /// All metrics in Prometheus' text format.
+    #[must_use]
+    pub fn render(&self) -> String {
+        let board = self.board();
+        let metrics = self.metrics();
+        metrics.ready.set(i64::from(board.readiness.reasons().is_empty()));
+        metrics.resident.set(clamped(memory::resident_bytes().unwrap_or_default()));
+        metrics.render()
+    }
+
+    /// Changes what must hold for readiness.
+    pub fn set_readiness(&self, change: impl FnOnce(&mut Readiness)) {
+        change(&mut self.board().readiness);
+    }
+
+    #[must_use]
+    pub fn readiness(&self) -> Readiness {
+        self.board().readiness
+    }
+
+    /// Sets what `/plan` and the status page show of the plan in force: names, levels and counts, **no value and no
+    /// label of a hierarchy**. The page draws `{"version", "groups": [{"name", "attributes": [..], "nodes"}],
+    /// "removed": [..]}` and shows no other key.
+    pub fn set_plan(&self, summary: Value) {
+        self.board().plan = summary;
+    }
+
+    #[must_use]
+    pub fn plan(&self) -> Value {
+        self.board().plan.clone()
+    }
+
+    /// A snapshot for the status page.
+    #[must_use]
+    pub fn status(&self) -> Status {
+        let uptime_seconds = self.0.started.elapsed().as_secs();
+        let mut board = self.board();
+        let history = board.history.completed(uptime_seconds);
+        let (consumed_per_second, released_per_second) = rates(&history);
+        let reasons = board.readiness.reasons();
+        Status {
+            version: env!("CARGO_PKG_VERSION"),
+            k: self.0.k,
+            uptime_seconds,
+            ready: reasons.is_empty(),
+            reasons,
+            totals: board.totals,
+            held: board.held,
+            conserved: board.totals.held() == Some(board.held),
+            consumed_per_second,
+            released_per_second,
+            batches_committed: board.committed,
+            batches_aborted: board.aborted,
+            verification_refusals: board.refusals,
+            suppressed: board.suppressed.clone(),
+            dead_lettered: board.dead_lettered.clone(),
+            groups: self.0.groups.iter().cloned().chain(["other".to_owned()]).collect(),
+            fragments_by_group: board.fragments_by_group.clone(),
+            last: board.last.clone(),
+            history,
+            plan: board.plan.clone(),
+            resident_bytes: memory::resident_bytes(),
+        }
+    }
+
+    pub(super) fn metrics(&self) -> &Metrics {
+        &self.0.metrics
+    }
+
+    /// The board; a panic elsewhere leaves counts that are still worth showing.
+    pub(super) fn board(&self) -> MutexGuard<'_, Board> {
+        self.0.board.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    pub(super) fn second(&self) -> u64 {
+        self.0.started.elapsed().as_secs()
+    }
+
+    /// Whether a line of this kind may be logged now; says how many before it were not.
+    pub(super) fn may_log(&self, kind: &'static str, label: &'static str) -> bool {
+        let now = u64::try_from(self.0.started.elapsed().as_millis()).unwrap_or(u64::MAX);
+        let verdict = self.board().limiter.judge(kind, label, now);
+        if let Verdict::Write { unwritten: unwritten @ 1.. } = verdict {
+            tracing::info!(event = kind, label, suppressed = unwritten, "lines of this kind were not written");
+        }
+        verdict != Verdict::Skip
+    }
+}
+
+/// Records consumed and released a second, over the last ten seconds that are over.
+#[expect(clippy::cast_precision_loss, reason = "a rate for people")]
+fn rates(history: &[Point]) -> (f64, f64) {
+    let recent = &history[history.len().saturating_sub(10)..];
+    let seconds = recent.len().max(1) as f64;
+    let mean = |of: fn(&Point) -> u64| recent.iter().map(of).sum::<u64>() as f64 / seconds;
+    (mean(|point| point.consumed), mean(|point| point.released))
+}
+
+impl Board {
+    /// Enters a committed batch.
+    pub fn enter(&mut self, second: u64, report: &BatchReport) {
+        self.committed += 1;
+        self.totals.add(report);
+        self.held = report.held;
+        self.suppressed.merge(&report.suppressed);
+        self.dead_lettered.merge(&report.dead_lettered);
+        for (group, fragments) in report.fragments_by_group.iter().enumerate() {
+            // Fragments of groups that were not named at the start are those of "other", the last.
+            let place = group.min(self.fragments_by_group.len() - 1);
+            self.fragments_by_group[place] += fragments;
+        }
+        self.history.record(second, report);
+        self.last = Some(report.clone());
+    }
+}

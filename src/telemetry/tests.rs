@@ -1,0 +1,191 @@
+//! What scrapes and pages may rely on: conservation, a constant number of series, an exposition that promtool accepts.
+
+use std::{
+    io::Write as _,
+    process::{Command, Stdio},
+};
+
+use proptest::prelude::*;
+
+use super::*;
+
+fn telemetry() -> Telemetry {
+    Telemetry::new(5, &["person".into(), "signals".into()])
+}
+
+/// Lines of the exposition that are samples, without their values.
+fn series(text: &str) -> Vec<String> {
+    let samples = text.lines().filter(|line| !line.starts_with('#'));
+    samples.filter_map(|line| line.rsplit_once(' ').map(|(name, _)| name.to_owned())).collect()
+}
+
+fn sample(text: &str, name: &str) -> f64 {
+    let line = text.lines().find_map(|line| line.strip_prefix(name).and_then(|rest| rest.strip_prefix(' ')));
+    line.unwrap_or_else(|| panic!("no sample {name}")).parse().expect("a number")
+}
+
+fn outcome(text: &str, outcome: &str) -> f64 {
+    sample(text, &format!("throng_records_total{{outcome=\"{outcome}\"}}"))
+}
+
+/// A report that conserves records, whatever the numbers: what comes in is split by shares.
+fn report(consumed: u64, shares: [u64; 4], was_held: u64) -> BatchReport {
+    let treated = consumed + was_held;
+    let mut left = treated;
+    let mut take = |share: u64| {
+        let taken = left * share / 100;
+        left -= taken;
+        taken
+    };
+    let (released, suppressed, dead, dropped) = (take(shares[0]), take(shares[1]), take(shares[2]), take(shares[3]));
+    BatchReport {
+        records: treated,
+        consumed,
+        released,
+        suppressed: [(SuppressionReason::Quiet, suppressed)].into_iter().collect(),
+        dead_lettered: [(Reason::MalformedJson, dead / 2), (Reason::WrongType, dead - dead / 2)].into_iter().collect(),
+        dropped,
+        held: left,
+        unknown_cells: dead,
+        fragments_by_group: vec![released, released, released, 1],
+        ..BatchReport::default()
+    }
+}
+
+fn reports() -> impl Strategy<Value = Vec<(u64, [u64; 4])>> {
+    prop::collection::vec((0u64..1_000, [0u64..100, 0u64..100, 0u64..100, 0u64..100]), 0..30)
+}
+
+fn everything_else(telemetry: &Telemetry, seed: u64) {
+    let pick = |n: usize| usize::try_from(seed % n as u64).expect("small");
+    BatchAborted { reason: AbortReason::ALL[pick(AbortReason::ALL.len())] }.emit(telemetry);
+    LimitReached { limit: Limit::ALL[pick(Limit::ALL.len())] }.emit(telemetry);
+    CommitRetried.emit(telemetry);
+    SourceLost.emit(telemetry);
+    SourceConnected.emit(telemetry);
+    Rebalanced { assigned: seed, revoked: seed / 2, lost: 1 }.emit(telemetry);
+    PlanAdopted { version: seed, groups: 2, ladder_nodes: seed, seconds: 0.5 }.emit(telemetry);
+    PlannerFailed.emit(telemetry);
+    VerificationRefused { violations: seed }.emit(telemetry);
+    StateRecovered { sequence: seed, deltas: 1, seconds: 0.1, bytes: seed }.emit(telemetry);
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(64))]
+
+    #[test]
+    fn records_are_conserved_at_every_scrape_and_across_restarts(batches in reports(), restart in 0usize..30) {
+        let (mut telemetry, mut totals, mut held) = (telemetry(), Totals::default(), 0);
+        for (index, (consumed, shares)) in batches.into_iter().enumerate() {
+            if index == restart {
+                telemetry = self::telemetry();
+                telemetry.restore(totals);
+            }
+            let report = report(consumed, shares, held);
+            held = report.held;
+            totals.add(&report);
+            BatchCommitted(report).emit(&telemetry);
+            let text = telemetry.render();
+            let gone: f64 = ["released", "suppressed", "dead_lettered", "dropped"].iter().map(|o| outcome(&text, o)).sum();
+            prop_assert_eq!(outcome(&text, "consumed"), gone + sample(&text, "throng_records_held"));
+            let status = telemetry.status();
+            prop_assert!(status.conserved);
+            prop_assert_eq!((status.totals, status.held), (totals, held));
+        }
+    }
+
+    #[test]
+    fn the_number_of_series_never_changes(batches in reports(), seed: u16) {
+        let telemetry = telemetry();
+        let at_start = series(&telemetry.render());
+        for (consumed, shares) in batches {
+            BatchCommitted(report(consumed, shares, 0)).emit(&telemetry);
+            everything_else(&telemetry, u64::from(seed));
+        }
+        prop_assert_eq!(series(&telemetry.render()), at_start);
+    }
+}
+
+#[test]
+fn every_series_is_there_from_the_start_and_zero() {
+    let text = telemetry().render();
+    for outcome in ["consumed", "released", "suppressed", "dead_lettered", "dropped"] {
+        assert_eq!(self::outcome(&text, outcome).to_bits(), 0f64.to_bits(), "{outcome}");
+    }
+    for reason in Reason::ALL {
+        let name = format!("throng_dead_letters_total{{reason=\"{reason}\",stage=\"{}\"}}", reason.stage());
+        assert_eq!(sample(&text, &name).to_bits(), 0f64.to_bits());
+    }
+    for stage in Stage::ALL {
+        assert!(text.contains(&format!("throng_batch_duration_seconds_count{{stage=\"{stage}\"}} 0")));
+    }
+    assert!(text.contains("throng_fragments_total{group=\"other\"} 0") && text.contains("throng_privacy_k 5"));
+}
+
+#[test]
+fn a_report_reaches_its_metrics() {
+    let telemetry = telemetry();
+    let mut report = report(100, [50, 50, 50, 0], 0);
+    report.risk_before = RiskPicture { highest: 1.0, average: 0.5, share_below_k: 0.25 };
+    report.lag_records = Some(7);
+    report.seconds.add(Stage::Verify, 0.25);
+    report.append_to_commit_seconds = Some(0.5);
+    BatchCommitted(report).emit(&telemetry);
+    let text = telemetry.render();
+    for (name, value) in [
+        ("throng_reidentification_risk{picture=\"before\",statistic=\"highest\"}", 1.0),
+        ("throng_records_below_k_share{picture=\"before\"}", 0.25),
+        ("throng_source_lag_records", 7.0),
+        ("throng_batch_duration_seconds_sum{stage=\"verify\"}", 0.25),
+        ("throng_append_to_commit_seconds_count", 1.0),
+        ("throng_suppressed_records_total{reason=\"quiet\"}", 25.0),
+        ("throng_dead_letters_total{reason=\"malformed_json\",stage=\"decode\"}", 6.0),
+        ("throng_dead_letters_total{reason=\"wrong_type\",stage=\"encode\"}", 6.0),
+        ("throng_unknown_cells_total", 12.0),
+        ("throng_fragments_total{group=\"person\"}", 50.0),
+        ("throng_fragments_total{group=\"other\"}", 51.0),
+        ("throng_batches_total{outcome=\"committed\"}", 1.0),
+    ] {
+        assert!((sample(&text, name) - value).abs() < 1e-9, "{name}: {}", sample(&text, name));
+    }
+}
+
+#[test]
+fn readiness_follows_source_and_assignment() {
+    let telemetry = telemetry();
+    assert_eq!(telemetry.readiness().reasons().len(), 3);
+    telemetry.set_readiness(|readiness| readiness.schema = true);
+    SourceConnected.emit(&telemetry);
+    Rebalanced { assigned: 2, ..Rebalanced::default() }.emit(&telemetry);
+    assert!(telemetry.readiness().reasons().is_empty());
+    assert!(telemetry.render().contains("\nthrong_ready 1"));
+    Rebalanced { revoked: 1, lost: 1, ..Rebalanced::default() }.emit(&telemetry);
+    assert_eq!(telemetry.status().reasons, ["no partition is assigned"]);
+    assert!(telemetry.render().contains("\nthrong_ready 0"));
+}
+
+#[test]
+fn promtool_accepts_the_exposition() {
+    let telemetry = telemetry();
+    everything_else(&telemetry, 3);
+    BatchCommitted(report(100, [50, 50, 50, 50], 0)).emit(&telemetry);
+    let spawned = Command::new("promtool")
+        .args(["check", "metrics"])
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn();
+    let mut promtool = match spawned {
+        Ok(promtool) => promtool,
+        Err(error) => {
+            eprintln!("skipped: promtool is not there ({error}); install the package prometheus");
+            return;
+        }
+    };
+    let mut input = promtool.stdin.take().expect("piped");
+    input.write_all(telemetry.render().as_bytes()).expect("promtool reads");
+    drop(input);
+    let output = promtool.wait_with_output().expect("promtool ends");
+    let said = format!("{}{}", String::from_utf8_lossy(&output.stdout), String::from_utf8_lossy(&output.stderr));
+    assert!(output.status.success() && said.trim().is_empty(), "{said}");
+}
