@@ -46,7 +46,7 @@ struct WearableArgs {
     #[arg(long, value_name = "TIME", default_value = "100ms")]
     interval: humantime::Duration,
     /// Time of the first record
-    #[arg(long, value_name = "RFC3339", default_value = "2026-01-05T06:00:00Z", value_parser = humantime::parse_rfc3339_weak)]
+    #[arg(long, value_name = "RFC3339", default_value = "2026-01-05T14:00:00Z", value_parser = humantime::parse_rfc3339_weak)]
     start: std::time::SystemTime,
     /// Nested JSON objects (user, profile, device, signals; schemas/wearable-nested.toml)
     #[arg(long)]

@@ -50,7 +50,7 @@ impl Default for WearableSettings {
             skew: 0.6,
             missing: 0.03,
             shift_at: None,
-            start_seconds: 1_767_592_800, // Monday 2026-01-05, 06:00 UTC
+            start_seconds: 1_767_621_600, // Monday 2026-01-05, 14:00 UTC: breakfast in the east, the end of the night in the west
             interval_micros: 100_000,
             layout: Layout::Flat,
         }

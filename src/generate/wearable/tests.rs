@@ -57,7 +57,7 @@ fn a_seed_fixes_every_byte() {
     assert_eq!(digest(1), digest(1));
     assert_ne!(digest(1), digest(2));
     // Read off once: whoever changes the generator changes it here, knowingly.
-    assert_eq!(digest(1), "0000000000000000");
+    assert_eq!(digest(1), "e08304aa38d67e4e");
 }
 
 proptest! {
@@ -201,8 +201,8 @@ fn what_is_constant_in_a_person_is_constant() {
     let mut mails = BTreeSet::new();
     for record in &records {
         let constant: Vec<_> = FIELDS[1..11].iter().map(|f| record.get(f.name)).collect();
-        mails.insert(constant[0]);
-        serials.insert(constant[7]);
+        mails.insert(record["email"].as_str());
+        serials.insert(record["device_serial"].as_str());
         let known = people.entry(record["user_id"].as_str().expect("text")).or_insert_with(|| constant.clone());
         assert_eq!(*known, constant);
     }
