@@ -11,7 +11,7 @@ use anyhow::{Context, bail};
 use indicatif::{ProgressBar, ProgressStyle};
 
 use crate::generate::publish::Publisher;
-use crate::generate::{Layout, RecordStream, Wearable, WearableSettings};
+use crate::generate::{Health, HealthSettings, Layout, RecordStream, Wearable, WearableSettings};
 
 /// Generate synthetic records; the same seed gives the same bytes on every machine
 #[derive(Debug, clap::Args)]
@@ -24,6 +24,17 @@ pub struct GenerateArgs {
 enum Kind {
     /// A stream of wearable readings: 25 attributes, many records a subject (schemas/wearable.toml)
     Wearable(WearableArgs),
+    /// A wide table of health records: 107 attributes, one record a person (schemas/health.toml)
+    Health(HealthArgs),
+}
+
+#[derive(Debug, clap::Args)]
+struct HealthArgs {
+    #[command(flatten)]
+    output: OutputArgs,
+    /// Draw diseases, drugs, SNPs and genes once a record each, so that the twenty columns of a family are identical
+    #[arg(long)]
+    legacy: bool,
 }
 
 #[derive(Debug, clap::Args)]
@@ -114,6 +125,14 @@ pub fn run(args: GenerateArgs) -> anyhow::Result<()> {
                 interval_micros: u64::try_from(args.interval.as_micros())?,
                 layout,
             })?;
+            deliver(stream, &args.output)
+        }
+        Kind::Health(args) => {
+            if args.output.key_by_subject {
+                bail!("--key-by-subject: health records have no subject, every record is a person; leave it out");
+            }
+            let layout = if args.output.is_csv() { Layout::Csv } else { Layout::Flat };
+            let stream = Health::new(HealthSettings { seed: args.output.seed, legacy: args.legacy, layout })?;
             deliver(stream, &args.output)
         }
     }

@@ -162,10 +162,16 @@ impl<'a> Line<'a> {
         self.cell(field, cell, |line, value| integer(line.out, value));
     }
 
-    /// A number in tenths: 334 is written `33.4`.
+    /// A number in units of 10^-`decimals`: 334 in tenths (1) is written `33.4`.
+    #[inline]
+    pub fn decimal(&mut self, field: &Field, cell: Cell<i64>, decimals: u32) {
+        self.cell(field, cell, |line, value| fixed(line.out, value, decimals));
+    }
+
+    /// A number in tenths.
     #[inline]
     pub fn tenths(&mut self, field: &Field, cell: Cell<i64>) {
-        self.cell(field, cell, |line, value| fixed(line.out, value, 1));
+        self.decimal(field, cell, 1);
     }
 
     /// A place in thousandths of a degree: `"41.878,-87.63"`-like text with three decimals; in the nested layout an

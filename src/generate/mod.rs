@@ -5,11 +5,13 @@
 //! written straight into a byte buffer; nothing about a record outlives it.
 
 pub mod dice;
+pub mod health;
 pub mod layout;
 pub mod publish;
 pub mod wearable;
 pub mod weighted;
 
+pub use health::{Health, HealthSettings};
 pub use layout::Layout;
 pub use wearable::{Wearable, WearableSettings};
 
