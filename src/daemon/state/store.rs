@@ -223,6 +223,16 @@ impl Store {
         Ok(())
     }
 
+    /// Writes where the stream stands before its first batch: the output files are ours from here on.
+    ///
+    /// # Errors
+    /// When the database fails.
+    pub fn begin(&mut self, progress: &Progress) -> Result<(), StateError> {
+        let mut batch = sled::Batch::default();
+        batch.insert(PROGRESS, self.seal(PROGRESS, progress));
+        self.commit(batch)
+    }
+
     /// Makes `intent` durable, together with the effect of the batch before it. Nothing of the batch may leave before
     /// this has returned.
     ///

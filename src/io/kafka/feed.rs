@@ -312,8 +312,7 @@ impl Reader {
         if let Err(rejection) = self.codec.decode(payload, coordinate, &mut batch.raw) {
             batch.rejected.push(Rejected {
                 coordinate,
-                stage: rejection.stage(),
-                reason: rejection.as_str(),
+                reason: rejection.reason(),
                 attribute: None,
             });
         }
