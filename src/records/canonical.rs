@@ -53,7 +53,10 @@ impl Type {
 pub enum Rounding {
     None,
     /// To the nearest multiple of `ticks`·10⁻ᵈ (integers, floats, coordinates), ties away from zero.
-    Step { ticks: i64, decimals: u32 },
+    Step {
+        ticks: i64,
+        decimals: u32,
+    },
     /// To significant digits (integers, floats).
     Digits(u32),
     /// Down to the start of a calendar unit (dates, timestamps).
@@ -113,7 +116,9 @@ impl Missing {
 /// A cell that its attribute's type cannot take. It names the attribute and never the value.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum CellError {
-    #[error("attribute \"{attribute}\" is of type {expected}, but the cell is {found}: correct the record or the schema")]
+    #[error(
+        "attribute \"{attribute}\" is of type {expected}, but the cell is {found}: correct the record or the schema"
+    )]
     WrongType { attribute: Arc<str>, expected: &'static str, found: &'static str },
 }
 
@@ -176,13 +181,15 @@ impl Typing {
     fn structure(&self, json: &str, out: &mut String) -> Result<Canonical, &'static str> {
         match self.kind {
             Type::String => {
-                let value: serde_json::Value = serde_json::from_str(json).map_err(|_| "a structure that is not JSON")?;
+                let value: serde_json::Value =
+                    serde_json::from_str(json).map_err(|_| "a structure that is not JSON")?;
                 let mut compact = String::new();
                 push_sorted(&mut compact, &value);
                 push_string(out, &compact)?;
             }
             Type::Coordinates => {
-                let value: serde_json::Value = serde_json::from_str(json).map_err(|_| "a structure that is not JSON")?;
+                let value: serde_json::Value =
+                    serde_json::from_str(json).map_err(|_| "a structure that is not JSON")?;
                 let (latitude, longitude) = pair(&value).ok_or("a structure without latitude and longitude")?;
                 self.coordinates(latitude, longitude, out)?;
             }

@@ -37,7 +37,8 @@ impl Calendar {
         let mut finer = rounded;
         for &unit in &levels {
             if let Some(finer) = finer.filter(|&finer| unit <= finer) {
-                let message = format!("\"{}\" is not coarser than \"{}\" before it: remove it", unit.name(), finer.name());
+                let message =
+                    format!("\"{}\" is not coarser than \"{}\" before it: remove it", unit.name(), finer.name());
                 flaws.push(Flaw::new("levels", message));
             }
             finer = Some(unit);
@@ -136,7 +137,10 @@ mod tests {
     fn units() {
         let plain = vec![Unit::Hour, Unit::Day, Unit::Month, Unit::Quarter, Unit::Year];
         let calendar = Calendar::build(false, None, plain, None).unwrap();
-        assert_eq!(texts(&calendar, "2021-05-24T10:05:07Z"), ["2021-05-24T10", "2021-05-24", "2021-05", "2021-Q2", "2021"]);
+        assert_eq!(
+            texts(&calendar, "2021-05-24T10:05:07Z"),
+            ["2021-05-24T10", "2021-05-24", "2021-05", "2021-Q2", "2021"]
+        );
         let calendar = Calendar::build(true, None, vec![Unit::Week, Unit::Month, Unit::Year], None).unwrap();
         // A Saturday whose Thursday lies in April.
         assert_eq!(texts(&calendar, "2021-05-01"), ["2021-W17", "2021-03-29/2021-05-02", "2021-01-04/2022-01-02"]);
