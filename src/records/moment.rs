@@ -47,7 +47,7 @@ impl Unit {
             Self::Week => fixed(DAY) - (millis.div_euclid(DAY) + 3).rem_euclid(7) * DAY,
             Self::Month | Self::Quarter | Self::Year => {
                 let (year, month, _) = civil(millis);
-                self.from_month(year, month)
+                self.first_day(year, month)
             }
         }
     }
@@ -67,7 +67,7 @@ impl Unit {
         }
     }
 
-    fn from_month(self, year: i32, month: u32) -> i64 {
+    fn first_day(self, year: i32, month: u32) -> i64 {
         let first = match self {
             Self::Month => month,
             Self::Quarter => (month - 1) / 3 * 3 + 1,

@@ -4,7 +4,7 @@
 //! a leading `+` or a check digit are asked for. What has no shape of its own (names, addresses, serial numbers) is
 //! left to the cardinality test and to the schema.
 
-use crate::records::canonical::unquoted;
+use crate::records::json::unquoted;
 
 /// The shape of a direct identifier.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, serde::Serialize)]

@@ -1,4 +1,5 @@
 use super::*;
+use crate::records::json::unquoted;
 use proptest::prelude::*;
 
 fn typing(kind: Type, rounding: Rounding) -> Typing {

@@ -1,7 +1,9 @@
 //! Dates and timestamps truncated to calendar units.
 
+use chrono::Datelike;
+
 use super::{Cover, Flaw};
-use crate::records::canonical::{quoted, unquoted};
+use crate::records::json::{quoted, unquoted};
 use crate::records::moment::{self, DAY, Unit};
 
 /// Truncation to units of rising length: hours, days, ISO weeks, months, quarters, years.
@@ -102,19 +104,19 @@ fn first_week(start: i64) -> i64 {
 }
 
 fn push_unit(out: &mut String, unit: Unit, start: i64) {
-    use chrono::Datelike;
     let (year, month, _) = moment::civil(start);
-    match unit {
-        Unit::Second | Unit::Minute | Unit::Hour => moment::push_clock(out, start, unit),
-        Unit::Day => moment::push_date(out, start),
+    let text = match unit {
+        Unit::Second | Unit::Minute | Unit::Hour => return moment::push_clock(out, start, unit),
+        Unit::Day => return moment::push_date(out, start),
         Unit::Week => {
             let week = moment::date(start).iso_week();
-            out.push_str(&format!("{:04}-W{:02}", week.year(), week.week()));
+            format!("{:04}-W{:02}", week.year(), week.week())
         }
-        Unit::Month => out.push_str(&format!("{year:04}-{month:02}")),
-        Unit::Quarter => out.push_str(&format!("{year:04}-Q{}", (month - 1) / 3 + 1)),
-        Unit::Year => out.push_str(&format!("{year:04}")),
-    }
+        Unit::Month => format!("{year:04}-{month:02}"),
+        Unit::Quarter => format!("{year:04}-Q{}", (month - 1) / 3 + 1),
+        Unit::Year => format!("{year:04}"),
+    };
+    out.push_str(&text);
 }
 
 #[cfg(test)]

@@ -1,8 +1,9 @@
 //! Intervals of numbers, by widths or by cut points, nested level by level.
 
 use super::{Cover, Flaw};
-use crate::records::canonical::{Rounding, quoted};
+use crate::records::canonical::Rounding;
 use crate::records::decimal::{MAX_DECIMALS, decimals_of, exact_ticks, floor_ticks, push_ticks};
+use crate::records::json::quoted;
 
 /// How one level cuts the domain, in ticks.
 #[derive(Clone, Debug, PartialEq, Eq)]

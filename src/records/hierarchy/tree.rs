@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, HashMap};
 use sha2::{Digest, Sha256};
 
 use super::{Cover, Flaw};
-use crate::records::canonical::quoted;
+use crate::records::json::quoted;
 
 /// One value and its labels, from the value (first) to the root (last).
 #[derive(Clone, Debug, PartialEq, Eq)]
