@@ -67,7 +67,7 @@ fn open_database(path: &Path) -> Result<sled::Db, StateError> {
         .mode(sled::Mode::HighThroughput)
         .cache_capacity(64 << 20)
         .flush_every_ms(None);
-    match std::panic::catch_unwind(|| config.open()) {
+    match std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| config.open())) {
         Ok(Ok(db)) => Ok(db),
         Ok(Err(sled::Error::Io(e))) if e.to_string().contains("lock") => Err(StateError::Locked(path.to_owned())),
         Ok(Err(sled::Error::Io(source))) => Err(StateError::Io { path: path.to_owned(), source }),

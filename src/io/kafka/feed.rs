@@ -6,7 +6,7 @@
 
 use super::connection::{Cluster, KafkaFailure};
 use super::health::Health;
-use crate::io::codec::json::JsonCodec;
+use crate::io::codec::JsonCodec;
 use crate::io::input::{Closed, InputBatch};
 use crate::records::raw::{Coordinate, Token};
 use crate::release::sink::Rejected;
