@@ -1,1 +1,3 @@
 //! (wing: daemon)
+
+pub mod http;
