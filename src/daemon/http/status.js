@@ -1,7 +1,7 @@
 "use strict";
 // Draws status.json once a second. Text is set as text, never as markup; nothing is fetched from elsewhere.
 (() => {
-  const WIDTH = 240, HEIGHT = 74, POINTS = 120;
+  const WIDTH = 240, HEIGHT = 74, LEAST_SPAN = 30;
   const STAGES = ["read", "decode", "encode", "treat", "verify", "commit"];
   const OUTCOMES = ["released", "suppressed", "held", "dead_lettered", "dropped"];
   const COLOURS = { released: "released", suppressed: "suppressed", held: "held", dead_lettered: "dead", dropped: "dropped" };
@@ -49,18 +49,19 @@
   const age = (s) => (s < 120 ? s + " s" : s < 7200 ? Math.floor(s / 60) + " min" : Math.floor(s / 3600) + " h");
   const words = (name) => name.replaceAll("_", " ");
 
-  // One chart a card: lines over the last two minutes; a shared cursor reads all of them at one moment.
-  let cursor = null;
+  // One chart a card: lines over at most two minutes; a shared cursor reads all of them at one moment.
+  let cursor = null, span = LEAST_SPAN;
+  const placeOf = (i, points) => WIDTH - ((points - 1 - i) * WIDTH) / (span - 1);
   const charts = [];
   const chart = (place, title, spec) => {
     const figure = make("p", { class: "figure" });
     const svg = draw("svg", { viewBox: `0 0 ${WIDTH} ${HEIGHT}`, preserveAspectRatio: "none", role: "img" });
     const axis = make("div", { class: "axis" });
     const card = make("div", { class: "card" }, make("h3", {}, title), figure, svg);
+    card.append(axis);
     if (spec.stack) {
       card.append(make("p", { class: "stages" }, ...spec.stack.flatMap((name, i) => [key("s" + i), name])));
     }
-    card.append(axis);
     byId(place).append(card);
     svg.addEventListener("pointermove", (event) => {
       const box = svg.getBoundingClientRect();
@@ -72,7 +73,7 @@
   };
 
   const path = (values, top, from = null) => {
-    const x = (i) => WIDTH - ((values.length - 1 - i) * WIDTH) / (POINTS - 1);
+    const x = (i) => placeOf(i, values.length);
     const y = (v) => HEIGHT - 1 - (Math.min(v, top) / top) * (HEIGHT - 4);
     let line = "", open = false;
     values.forEach((v, i) => {
@@ -124,15 +125,15 @@
     });
     let at = points.length - 1, when = "now";
     if (cursor != null && points.length) {
-      at = Math.max(0, Math.min(points.length - 1, points.length - 1 - Math.round((1 - cursor) * (POINTS - 1))));
-      const x = WIDTH - ((points.length - 1 - at) * WIDTH) / (POINTS - 1);
+      at = Math.max(0, Math.min(points.length - 1, points.length - 1 - Math.round((1 - cursor) * (span - 1))));
+      const x = placeOf(at, points.length);
       c.svg.append(draw("line", { class: "cursor", x1: x, x2: x, y1: 0, y2: HEIGHT }));
       when = `${points.length - 1 - at} s ago`;
     }
     const point = points[at] ?? null;
-    c.figure.replaceChildren(...c.read(point, status));
+    c.figure.replaceChildren(...c.read(point, status, cursor == null));
     c.svg.setAttribute("aria-label", `${c.title}: ${c.figure.textContent}, ${when}`);
-    c.axis.replaceChildren(make("span", {}, "2 min ago"), make("span", {}, `0 – ${c.unit(top)}`), make("span", {}, when));
+    c.axis.replaceChildren(make("span", {}, `${span - 1} s ago`), make("span", {}, `0 – ${c.unit(top)}${c.note?.(status) ?? ""}`), make("span", {}, when));
   };
 
   const bold = (text, name) => make("b", name ? { class: name } : {}, text);
@@ -143,17 +144,20 @@
     chart("risk", title, {
       top: 1, unit: share, ...extra,
       lines: [{ of: (p) => of(p.risk_before), colour: "before" }, { of: (p) => of(p.risk_after), colour: "after" }],
-      read: (p, status) => [...pair(of)(p), ...(extra.note ? [" " + extra.note(status)] : [])],
+      read: pair(of),
     });
 
-  risk("Highest risk of any record", (r) => r.highest, { mark: (s) => 1 / s.k, note: (s) => `dashed: 1/k = ${share(1 / s.k)}` });
+  risk("Highest risk of any record", (r) => r.highest, { mark: (s) => 1 / s.k, note: (s) => `, dashed 1/k = ${share(1 / s.k)}` });
   risk("Average risk", (r) => r.average);
   risk("Records in a crowd smaller than k", (r) => r.share_below_k);
 
   chart("flow", "Throughput, records per second", {
     unit: short,
     lines: [{ of: (p) => p.consumed, colour: "suppressed" }, { of: (p) => p.released, colour: "released" }],
-    read: (p) => [bold(short(p?.consumed)), " in", arrow(), bold(short(p?.released), "after"), " out"],
+    read: (p, s, now) => [
+      bold(short(now ? s.consumed_per_second : p?.consumed)), " in", arrow(),
+      bold(short(now ? s.released_per_second : p?.released), "after"), " out",
+    ],
   });
   chart("flow", "Batch time by stage", {
     stack: STAGES, unit: time,
@@ -166,14 +170,21 @@
     },
   });
   chart("flow", "Information loss", {
-    top: 1, unit: share,
+    unit: share,
     lines: [{ of: (p) => p.loss, colour: "before" }],
     read: (p) => [bold(share(p?.loss)), ` of the detail; ${share(p?.exact_share)} of cells exact`],
   });
   chart("flow", "Suppressed", {
     unit: short,
     lines: [{ of: (p) => p.suppressed, colour: "suppressed" }],
-    read: (p) => [bold(share(p && (p.released + p.suppressed ? p.suppressed / (p.released + p.suppressed) : 0))), ` of records; ${count(p?.suppressed)} per second`],
+    read: (p, s, now) => {
+      // Now: the last ten seconds together, since a single one may have no batch.
+      const seen = now ? s.history.slice(-10) : [p].filter(Boolean);
+      const sum = (name) => seen.reduce((total, point) => total + point[name], 0);
+      const [suppressed, released] = [sum("suppressed"), sum("released")];
+      const part = suppressed + released ? suppressed / (suppressed + released) : 0;
+      return [bold(share(part)), ` of records; ${short(seen.length ? suppressed / seen.length : 0)} per second`];
+    },
   });
   chart("flow", "Lag behind the source", {
     unit: short,
@@ -240,6 +251,7 @@
     pill.className = "pill " + (status.ready && !alarm ? "good" : "bad");
     pill.textContent = alarm || (status.ready ? "ready" : status.reasons.join("; "));
     byId("version").textContent = `version ${status.version}, up ${age(status.uptime_seconds)}`;
+    span = Math.max(LEAST_SPAN, status.history.length);
     charts.forEach((c) => paint(c, status));
     account(status);
     plan(status);

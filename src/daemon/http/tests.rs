@@ -220,7 +220,7 @@ fn a_real_browser_draws_the_page() {
     let grouped = format!("{},{:03}", consumed / 1000, consumed % 1000);
     assert!(page.contains(&format!("<b id=\"consumed\">{grouped}</b>")), "the account was not drawn: {page}");
     for drawn in
-        ["and it adds up", ">ready<", "heart_rate, steps", "no support", "malformed json", "1/k = 20.0 %", "<path "]
+        ["and it adds up", ">ready<", "heart_rate, steps", "no support", "malformed json", "dashed 1/k = 20.0 %", "<path "]
     {
         assert!(page.contains(drawn), "{drawn} was not drawn");
     }
