@@ -1,1 +1,5 @@
-//! (wing: anonymity)
+//! Anonymity: lattices and ladders, the plan, the planner that makes it and the treatment that follows it.
+
+pub mod plan;
+pub mod planner;
+pub mod treatment;

@@ -1,1 +1,5 @@
-//! (wing: io)
+//! Sources, sinks, codecs and dead letters: the edge of the house.
+
+pub mod codec;
+pub mod dead_letter;
+pub mod file;

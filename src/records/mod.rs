@@ -1,3 +1,18 @@
 //! Records: what an attribute is, how its values are typed, rounded, generalized and encoded as codes.
 
+mod cache;
+pub mod canonical;
+mod cells;
+pub mod codebook;
+mod decimal;
+pub mod digest;
+pub mod hierarchy;
+mod keys;
+pub mod line;
+pub mod moment;
 pub mod raw;
+pub mod schema;
+pub mod shapes;
+pub mod subject;
+pub mod table;
+pub mod window;

@@ -127,4 +127,18 @@ impl RawBatch {
             _ => Token::Untyped(text()),
         }
     }
+
+    /// Keeps the rows for which `keep` says so; their values stay in the arena until the batch goes.
+    pub fn retain_rows(&mut self, keep: impl Fn(Coordinate) -> bool) {
+        let mut at = 0;
+        for row in 0..self.coordinates.len() {
+            if keep(self.coordinates[row]) {
+                self.coordinates[at] = self.coordinates[row];
+                self.cells.copy_within(row * self.width..(row + 1) * self.width, at * self.width);
+                at += 1;
+            }
+        }
+        self.coordinates.truncate(at);
+        self.cells.truncate(at * self.width);
+    }
 }

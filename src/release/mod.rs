@@ -1,1 +1,10 @@
-//! (wing: release)
+//! The release: what has left (the ledger), and the check of what is about to leave.
+//!
+//! Nothing here knows plans or treatments. [`verify::verify`] sees the encoded lines and the ledger, recounts, and is the
+//! only way to a [`verified::Verified`], which is the only thing that a [`sink::Sink`] takes.
+
+pub mod forced_pairs;
+pub mod ledger;
+pub mod sink;
+pub mod verified;
+pub mod verify;

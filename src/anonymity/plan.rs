@@ -1,0 +1,50 @@
+//! A plan: everything the treatment needs to know about the stream, as an immutable value.
+//!
+//! A batch is treated by exactly one plan. A plan holds no values of the data: attribute positions and levels only.
+
+use serde::{Deserialize, Serialize};
+
+/// One node of a generalization lattice: a level for each quasi attribute of a group (0 = raw).
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Node {
+    pub levels: Vec<u8>,
+    /// Expected Loss (METHODS §9) of a record released at this node, in [0, 1].
+    pub loss: f32,
+}
+
+/// The attributes that leave together in one fragment.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Group {
+    pub name: String,
+    /// Attributes whose joint tuple must have support (positions in the schema, ascending).
+    pub quasi: Vec<usize>,
+    /// Attributes that leave beside the class, each where its own value has support.
+    pub sensitive: Vec<usize>,
+    /// Attributes that the schema opts out of any treatment.
+    pub insensitive: Vec<usize>,
+    /// Nodes by rising loss. A record takes the first at which its class has support.
+    pub ladder: Vec<Node>,
+}
+
+impl Group {
+    /// All attributes of the group in the order in which they leave: the schema's.
+    #[must_use]
+    pub fn attributes(&self) -> Vec<usize> {
+        let mut all: Vec<usize> =
+            self.quasi.iter().chain(&self.sensitive).chain(&self.insensitive).copied().collect();
+        all.sort_unstable();
+        all
+    }
+}
+
+/// An immutable, versioned treatment of the stream.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Plan {
+    /// 1 is the plan made from the schema alone.
+    pub version: u64,
+    /// Attributes found to be identifiers in the data: always suppressed.
+    pub identifiers: Vec<usize>,
+    pub groups: Vec<Group>,
+    /// Rows that the plan was made from.
+    pub rows: u64,
+}

@@ -1,0 +1,307 @@
+//! Ladders of generalization nodes: the complete lattice where it is small, a best-first choice where it is not.
+
+use super::PlannerSettings;
+use super::sample::Sample;
+use crate::anonymity::plan::Node;
+use crate::anonymity::treatment::crowd::{CrowdTable, NothingReleased};
+use crate::anonymity::treatment::recode::Columns;
+use crate::records::codebook::{ABSENT, Codebook, NULL};
+use std::cmp::Ordering;
+use std::collections::{BinaryHeap, HashSet};
+
+/// Sizes of ladders.
+#[derive(Clone, Copy, Debug)]
+pub struct LadderLimits {
+    /// Lattices up to this many nodes are used whole.
+    pub complete: usize,
+    /// Nodes chosen from larger ones.
+    pub chosen: usize,
+}
+
+/// Rows that candidates are judged on, and how many candidates may be judged: together the cost of a plan.
+const JUDGING_ROWS: usize = 1500;
+const EVALUATIONS: usize = 3000;
+
+/// The lattice of one group as the sample sees it: mean loss by attribute and level.
+struct Lattice {
+    /// Attributes that are identifiers stay at their top level.
+    lowest: Vec<u8>,
+    top: Vec<u8>,
+    mean: Vec<Vec<f32>>,
+}
+
+impl Lattice {
+    #[allow(clippy::cast_precision_loss, reason = "means over a sample")]
+    fn new(attributes: &[usize], identifiers: &[usize], sample: &Sample, books: &[Codebook]) -> Self {
+        let top: Vec<u8> =
+            attributes.iter().map(|&a| u8::try_from(books[a].levels() - 1).expect("hierarchies are low")).collect();
+        let lowest = attributes.iter().zip(&top).map(|(a, &t)| if identifiers.contains(a) { t } else { 0 }).collect();
+        let mean = attributes
+            .iter()
+            .zip(&top)
+            .map(|(&a, &top)| {
+                (0..=top)
+                    .map(|level| {
+                        let losses = books[a].losses(level as usize);
+                        let codes = sample.column(a).iter().filter(|c| !matches!(**c, ABSENT | NULL));
+                        let (sum, n) = codes.fold((0.0f64, 0u32), |(s, n), c| (s + f64::from(losses[*c as usize]), n + 1));
+                        if n == 0 { f32::from(level) / f32::from(top) } else { (sum / f64::from(n)) as f32 }
+                    })
+                    .collect()
+            })
+            .collect();
+        Self { lowest, top, mean }
+    }
+
+    /// Number of nodes, or `None` beyond `limit`.
+    fn size(&self, limit: usize) -> Option<usize> {
+        self.lowest.iter().zip(&self.top).try_fold(1usize, |size, (low, top)| {
+            size.checked_mul(usize::from(top - low) + 1).filter(|s| *s <= limit)
+        })
+    }
+
+    #[allow(clippy::cast_precision_loss, reason = "a group is narrow")]
+    fn node(&self, levels: Vec<u8>) -> Node {
+        let sum: f32 = levels.iter().zip(&self.mean).map(|(&l, mean)| mean[l as usize]).sum();
+        Node { loss: sum / levels.len() as f32, levels }
+    }
+
+    fn all_nodes(&self) -> Vec<Node> {
+        let mut nodes = Vec::new();
+        let mut levels = self.lowest.clone();
+        loop {
+            if levels != self.top {
+                nodes.push(self.node(levels.clone()));
+            }
+            let Some(next) = (0..levels.len()).rev().find(|&i| levels[i] < self.top[i]) else {
+                return nodes;
+            };
+            levels[next] += 1;
+            for i in next + 1..levels.len() {
+                levels[i] = self.lowest[i];
+            }
+        }
+    }
+
+    /// One attribute at one level, all others suppressed: the last resort before suppression.
+    fn single_attribute_nodes(&self) -> Vec<Vec<u8>> {
+        let mut out = Vec::new();
+        for i in 0..self.top.len() {
+            for level in self.lowest[i]..self.top[i] {
+                let mut levels = self.top.clone();
+                levels[i] = level;
+                out.push(levels);
+            }
+        }
+        out
+    }
+
+    /// Nodes that differ by one level of one attribute.
+    fn neighbours(&self, levels: &[u8]) -> Vec<Vec<u8>> {
+        let mut out = Vec::new();
+        for i in 0..levels.len() {
+            for level in [levels[i].checked_sub(1), levels[i].checked_add(1)].into_iter().flatten() {
+                if (self.lowest[i]..=self.top[i]).contains(&level) {
+                    let mut next = levels.to_vec();
+                    next[i] = level;
+                    if next != self.top {
+                        out.push(next);
+                    }
+                }
+            }
+        }
+        out
+    }
+}
+
+/// The ladder of the quasi attributes `attributes`: nodes by rising mean loss, without the node that suppresses all.
+#[must_use]
+pub fn build_ladder(
+    attributes: &[usize],
+    identifiers: &[usize],
+    sample: &Sample,
+    books: &[Codebook],
+    settings: &PlannerSettings,
+) -> Vec<Node> {
+    if attributes.is_empty() {
+        return Vec::new();
+    }
+    let lattice = Lattice::new(attributes, identifiers, sample, books);
+    let mut nodes = if lattice.size(settings.ladder.complete).is_some() {
+        lattice.all_nodes()
+    } else {
+        choose(&lattice, attributes, sample, books, settings)
+    };
+    nodes.sort_by(|a, b| a.loss.total_cmp(&b.loss).then_with(|| a.levels.cmp(&b.levels)));
+    nodes
+}
+
+/// A candidate node with a gain that may be out of date, but never too small.
+struct Candidate {
+    gain: f64,
+    levels: Vec<u8>,
+    /// Number of nodes chosen when the gain was computed.
+    at: usize,
+}
+
+impl Ord for Candidate {
+    fn cmp(&self, other: &Self) -> Ordering {
+        self.gain.total_cmp(&other.gain).then_with(|| other.levels.cmp(&self.levels))
+    }
+}
+impl PartialOrd for Candidate {
+    fn partial_cmp(&self, other: &Self) -> Option<Ordering> {
+        Some(self.cmp(other))
+    }
+}
+impl PartialEq for Candidate {
+    fn eq(&self, other: &Self) -> bool {
+        self.cmp(other) == Ordering::Equal
+    }
+}
+impl Eq for Candidate {}
+
+/// Greedy choice of nodes (a submodular cover, evaluated lazily): a row is worth one minus its loss at the best chosen
+/// node where its class has support in the sample; the next node is the one that adds most. Neighbours of chosen nodes
+/// become candidates, so the search starts from single attributes and grows where rows have crowds.
+fn choose(
+    lattice: &Lattice,
+    attributes: &[usize],
+    sample: &Sample,
+    books: &[Codebook],
+    settings: &PlannerSettings,
+) -> Vec<Node> {
+    let mut judge = Judge::new(attributes, sample, books, settings);
+    let mut seen: HashSet<Vec<u8>> = HashSet::new();
+    let mut heap = BinaryHeap::new();
+    let mut chosen: Vec<Vec<u8>> = Vec::new();
+    let mut evaluations = 0;
+    let mut starts = lattice.single_attribute_nodes();
+    starts.push(lattice.lowest.clone());
+    // A diagonal through the lattice: the only shape there is when no data has been seen.
+    for step in 1..8u16 {
+        let diagonal = lattice.lowest.iter().zip(&lattice.top);
+        starts.push(
+            diagonal
+                .map(|(low, top)| low + u8::try_from(u16::from(top - low) * step / 8).expect("at most the top level"))
+                .collect(),
+        );
+    }
+    if sample.rows() == 0 {
+        starts.sort();
+        starts.dedup();
+        return starts.into_iter().filter(|l| *l != lattice.top).map(|l| lattice.node(l)).collect();
+    }
+    let last_resort = lattice.single_attribute_nodes();
+    for levels in starts {
+        if levels != lattice.top && seen.insert(levels.clone()) {
+            evaluations += 1;
+            heap.push(Candidate { gain: judge.gain(&levels), levels, at: 0 });
+        }
+    }
+    while chosen.len() < settings.ladder.chosen {
+        let Some(mut best) = heap.pop() else { break };
+        if best.at != chosen.len() {
+            if evaluations >= EVALUATIONS {
+                break;
+            }
+            evaluations += 1;
+            best.gain = judge.gain(&best.levels);
+            best.at = chosen.len();
+            if heap.peek().is_some_and(|next| next.gain > best.gain) {
+                heap.push(best);
+                continue;
+            }
+        }
+        if best.gain <= 0.0 {
+            break;
+        }
+        judge.choose(&best.levels);
+        chosen.push(best.levels.clone());
+        for levels in lattice.neighbours(&best.levels) {
+            if evaluations < EVALUATIONS && seen.insert(levels.clone()) {
+                evaluations += 1;
+                heap.push(Candidate { gain: judge.gain(&levels), levels, at: chosen.len() });
+            }
+        }
+    }
+    chosen.extend(last_resort);
+    chosen.push(lattice.lowest.clone());
+    chosen.sort();
+    chosen.dedup();
+    chosen.into_iter().filter(|l| *l != lattice.top).map(|l| lattice.node(l)).collect()
+}
+
+/// Rows of the sample with the worth that each has reached so far.
+struct Judge<'a> {
+    columns: Columns<'a>,
+    codes: Vec<&'a [u32]>,
+    losses: Vec<Vec<&'a [f32]>>,
+    rows: Vec<u32>,
+    worth: Vec<f32>,
+    table: CrowdTable,
+    classes: Vec<u32>,
+}
+
+impl<'a> Judge<'a> {
+    #[allow(clippy::cast_precision_loss, clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "small counts")]
+    fn new(attributes: &[usize], sample: &'a Sample, books: &'a [Codebook], settings: &PlannerSettings) -> Self {
+        let step = sample.rows().div_ceil(JUDGING_ROWS).max(1);
+        let rows: Vec<u32> =
+            (0..sample.rows()).step_by(step).map(|r| u32::try_from(r).expect("a sample is bounded")).collect();
+        // A class seen twice among a few rows of a long window has many members in the window itself.
+        let share = rows.len() as f64 / settings.window_records.max(rows.len()) as f64;
+        let threshold = ((settings.k as f64 * share).ceil() as usize).clamp(2, settings.k.max(2));
+        Self {
+            columns: Columns::new(0, attributes, sample.columns(), sample.subjects(), books),
+            codes: attributes.iter().map(|&a| sample.column(a)).collect(),
+            losses: attributes
+                .iter()
+                .map(|&a| (0..books[a].levels()).map(|level| books[a].losses(level)).collect())
+                .collect(),
+            worth: vec![0.0; rows.len()],
+            table: CrowdTable::new(threshold, rows.len()),
+            classes: Vec::with_capacity(rows.len()),
+            rows,
+        }
+    }
+
+    fn count(&mut self, levels: &[u8]) {
+        self.table.restart();
+        self.classes.clear();
+        for &row in &self.rows {
+            self.classes.push(self.table.add(self.columns.key(row, levels), self.columns.subject(row), &NothingReleased));
+        }
+    }
+
+    #[allow(clippy::cast_precision_loss, reason = "a group is narrow")]
+    fn value(&self, row: u32, levels: &[u8]) -> f32 {
+        let sum: f32 = levels
+            .iter()
+            .zip(&self.losses)
+            .zip(&self.codes)
+            .map(|((&level, losses), codes)| losses[level as usize][codes[row as usize] as usize])
+            .sum();
+        1.0 - sum / levels.len() as f32
+    }
+
+    fn gain(&mut self, levels: &[u8]) -> f64 {
+        self.count(levels);
+        let mut gain = 0.0;
+        for (i, &row) in self.rows.iter().enumerate() {
+            if self.table.supported(self.classes[i]) {
+                gain += f64::from((self.value(row, levels) - self.worth[i]).max(0.0));
+            }
+        }
+        gain
+    }
+
+    fn choose(&mut self, levels: &[u8]) {
+        self.count(levels);
+        for i in 0..self.rows.len() {
+            if self.table.supported(self.classes[i]) {
+                self.worth[i] = self.worth[i].max(self.value(self.rows[i], levels));
+            }
+        }
+    }
+}

@@ -1,0 +1,59 @@
+//! The planner: from a sample of the stream to a [`Plan`]. It decides what is worth trying, never what is safe.
+//!
+//! Planning is a function of the sample, the schema and the settings, bounded by a count of evaluations and not by
+//! time, so that the same stream gets the same plans on every machine.
+
+pub mod identifiers;
+pub mod ladder;
+pub mod sample;
+
+use crate::anonymity::plan::{Group, Plan};
+use crate::records::codebook::Codebook;
+use ladder::{LadderLimits, build_ladder};
+use rayon::prelude::*;
+use sample::Sample;
+
+/// The attributes of one group, before any ladder.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct GroupShape {
+    pub name: String,
+    pub quasi: Vec<usize>,
+    pub sensitive: Vec<usize>,
+    pub insensitive: Vec<usize>,
+}
+
+/// Settings of the planner.
+#[derive(Clone, Copy, Debug)]
+pub struct PlannerSettings {
+    pub k: usize,
+    pub ladder: LadderLimits,
+    /// Distinct values over rows from which a flat attribute is an identifier (METHODS §2).
+    pub identifier_cardinality: f64,
+    /// Rows that a support count in the sample stands for: the stream's window.
+    pub window_records: usize,
+}
+
+/// Makes plan number `version` from what `sample` shows; an empty sample gives a plan from schema and hierarchies alone.
+#[must_use]
+pub fn make_plan(
+    version: u64,
+    shapes: &[GroupShape],
+    sample: &Sample,
+    books: &[Codebook],
+    settings: &PlannerSettings,
+) -> Plan {
+    let attributes: Vec<usize> =
+        shapes.iter().flat_map(|s| s.quasi.iter().chain(&s.sensitive)).copied().collect();
+    let identifiers = identifiers::found_in(sample, &attributes, books, settings.identifier_cardinality);
+    let groups = shapes
+        .par_iter()
+        .map(|shape| Group {
+            name: shape.name.clone(),
+            quasi: shape.quasi.clone(),
+            sensitive: shape.sensitive.clone(),
+            insensitive: shape.insensitive.clone(),
+            ladder: build_ladder(&shape.quasi, &identifiers, sample, books, settings),
+        })
+        .collect();
+    Plan { version, identifiers, groups, rows: sample.rows() as u64 }
+}

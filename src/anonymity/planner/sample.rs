@@ -1,0 +1,139 @@
+//! A systematic sample of the recent stream, from which plans are made.
+//!
+//! Every `stride`-th record by its running number; the stride doubles while the sample would outgrow its limit, until
+//! the sample spans the whole window, then the oldest rows leave. It is a function of the stream alone, so a daemon that
+//! was killed and started again continues with the very same sample.
+
+use crate::records::codebook::Code;
+use crate::records::table::Batch;
+
+/// The sample: codes by attribute, subjects, and the running numbers of the rows.
+#[derive(Clone, Debug)]
+pub struct Sample {
+    limit: usize,
+    max_stride: u64,
+    stride: u64,
+    columns: Vec<Vec<Code>>,
+    subjects: Vec<u64>,
+    ordinals: Vec<u64>,
+}
+
+impl Sample {
+    /// An empty sample of at most `limit` rows that spans at most `window` records.
+    #[must_use]
+    pub fn new(width: usize, limit: usize, window: usize) -> Self {
+        let limit = limit.max(1);
+        Self {
+            limit,
+            max_stride: (window / limit).max(1) as u64,
+            stride: 1,
+            columns: vec![Vec::new(); width],
+            subjects: Vec::new(),
+            ordinals: Vec::new(),
+        }
+    }
+
+    #[must_use]
+    pub fn rows(&self) -> usize {
+        self.ordinals.len()
+    }
+
+    #[must_use]
+    pub fn column(&self, attribute: usize) -> &[Code] {
+        &self.columns[attribute]
+    }
+
+    #[must_use]
+    pub fn columns(&self) -> &[Vec<Code>] {
+        &self.columns
+    }
+
+    #[must_use]
+    pub fn subjects(&self) -> &[u64] {
+        &self.subjects
+    }
+
+    #[must_use]
+    pub fn ordinal(&self, row: usize) -> u64 {
+        self.ordinals[row]
+    }
+
+    /// Every how manyth record is taken.
+    #[must_use]
+    pub fn stride(&self) -> u64 {
+        self.stride
+    }
+
+    /// Continues with a stride that was reached before (0: from the beginning).
+    pub fn set_stride(&mut self, stride: u64) {
+        self.stride = stride.max(1);
+    }
+
+    /// Adds the rows of `batch`, whose first record is number `first` of the stream.
+    pub fn add(&mut self, batch: &Batch, first: u64) {
+        for row in 0..batch.rows() {
+            self.add_row(first + row as u64, batch.subjects[row], batch.columns.iter().map(|c| c[row]));
+        }
+        self.trim();
+    }
+
+    /// Puts back one row that had been written to the state; rows come in the order of their numbers.
+    pub fn restore_row(&mut self, ordinal: u64, subject: u64, codes: impl Iterator<Item = Code>) {
+        self.add_row(ordinal, subject, codes);
+        self.trim();
+    }
+
+    fn add_row(&mut self, ordinal: u64, subject: u64, codes: impl Iterator<Item = Code>) {
+        if ordinal % self.stride != 0 {
+            return;
+        }
+        for (column, code) in self.columns.iter_mut().zip(codes) {
+            column.push(code);
+        }
+        self.subjects.push(subject);
+        self.ordinals.push(ordinal);
+    }
+
+    fn trim(&mut self) {
+        while self.rows() > self.limit {
+            if self.stride * 2 <= self.max_stride {
+                self.stride *= 2;
+                let keep: Vec<bool> = self.ordinals.iter().map(|o| o % self.stride == 0).collect();
+                self.retain(&keep);
+            } else {
+                let excess = self.rows() - self.limit;
+                for column in &mut self.columns {
+                    column.drain(..excess);
+                }
+                self.subjects.drain(..excess);
+                self.ordinals.drain(..excess);
+            }
+        }
+    }
+
+    fn retain(&mut self, keep: &[bool]) {
+        fn kept<T>(values: &mut Vec<T>, keep: &[bool]) {
+            let mut keep = keep.iter();
+            values.retain(|_| *keep.next().expect("one flag a row"));
+        }
+        for column in &mut self.columns {
+            kept(column, keep);
+        }
+        kept(&mut self.subjects, keep);
+        kept(&mut self.ordinals, keep);
+    }
+
+    /// Renames the codes of one attribute after its codebook was compacted.
+    pub fn remap(&mut self, attribute: usize, new_codes: &[Code]) {
+        for code in &mut self.columns[attribute] {
+            *code = new_codes[*code as usize];
+        }
+    }
+
+    /// Marks the codes in use.
+    pub fn mark_used(&self, attribute: usize, used: &mut [bool]) {
+        for &code in &self.columns[attribute] {
+            used[code as usize] = true;
+        }
+    }
+}

@@ -1,0 +1,143 @@
+//! Counting distinct subjects by equivalence class, up to k and no further.
+
+/// What is known of the subjects that have already been released in a class (the ledger, seen from below).
+pub trait Released: Sync {
+    /// Writes distinct subjects of `class` whose release is still inside the support window to the front of `out`,
+    /// as many as fit, and returns how many. It may know fewer than there are, never more.
+    fn fresh_subjects(&self, class: u128, out: &mut [u64]) -> usize;
+}
+
+/// Nothing has been released (`support_window = "0s"`: a batch stands alone).
+pub struct NothingReleased;
+
+impl Released for NothingReleased {
+    fn fresh_subjects(&self, _class: u128, _out: &mut [u64]) -> usize {
+        0
+    }
+}
+
+pub use crate::records::subject::NO_SUBJECT;
+
+/// Equivalence classes of some rows with their distinct subjects, saturating at k.
+///
+/// An open-addressing table over class keys that are already uniform (sums of keyed digests), reused from one
+/// lattice node to the next without being cleared: a slot counts only if it carries the current epoch.
+pub struct CrowdTable {
+    k: usize,
+    mask: usize,
+    epoch: u32,
+    slots: Vec<Slot>,
+    counts: Vec<u32>,
+    subjects: Vec<u64>,
+}
+
+#[derive(Clone, Copy, Default)]
+struct Slot {
+    key: u128,
+    epoch: u32,
+    class: u32,
+}
+
+impl CrowdTable {
+    /// A table for classes of at least `k` subjects among up to `rows` rows.
+    #[must_use]
+    pub fn new(k: usize, rows: usize) -> Self {
+        let capacity = (rows.max(8) * 2).next_power_of_two();
+        Self {
+            k,
+            mask: capacity - 1,
+            epoch: 0,
+            slots: vec![Slot::default(); capacity],
+            counts: Vec::new(),
+            subjects: Vec::new(),
+        }
+    }
+
+    /// Forgets all classes, in constant time.
+    pub fn restart(&mut self) {
+        self.epoch += 1;
+        self.counts.clear();
+        self.subjects.clear();
+    }
+
+    /// Adds a row of `class`, creating the class from what has been released; returns the number of the class.
+    #[inline]
+    pub fn add(&mut self, class: u128, subject: u64, released: &impl Released) -> u32 {
+        #[allow(clippy::cast_possible_truncation, reason = "the low bits of a uniform key are its hash")]
+        let mut at = class as usize & self.mask;
+        let number = loop {
+            let slot = self.slots[at];
+            if slot.epoch != self.epoch {
+                break self.open(at, class, released);
+            }
+            if slot.key == class {
+                break slot.class;
+            }
+            at = (at + 1) & self.mask;
+        };
+        let index = number as usize;
+        let count = self.counts[index] as usize;
+        if count < self.k && subject != NO_SUBJECT {
+            let known = &mut self.subjects[index * self.k..(index + 1) * self.k];
+            if !known[..count].contains(&subject) {
+                known[count] = subject;
+                self.counts[index] += 1;
+            }
+        }
+        number
+    }
+
+    fn open(&mut self, at: usize, class: u128, released: &impl Released) -> u32 {
+        let number = u32::try_from(self.counts.len()).expect("fewer classes than rows, fewer rows than 2^32");
+        self.slots[at] = Slot { key: class, epoch: self.epoch, class: number };
+        let start = self.subjects.len();
+        self.subjects.resize(start + self.k, 0);
+        let known = released.fresh_subjects(class, &mut self.subjects[start..]);
+        self.counts.push(u32::try_from(known).expect("at most k"));
+        number
+    }
+
+    /// Whether a class has reached k distinct subjects.
+    #[inline]
+    #[must_use]
+    pub fn supported(&self, class: u32) -> bool {
+        self.counts[class as usize] as usize >= self.k
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+    use std::collections::{BTreeMap, BTreeSet};
+
+    struct Past(BTreeMap<u128, BTreeSet<u64>>);
+
+    impl Released for Past {
+        fn fresh_subjects(&self, class: u128, out: &mut [u64]) -> usize {
+            let known = self.0.get(&class).into_iter().flatten().take(out.len());
+            known.zip(out).map(|(s, o)| *o = *s).count()
+        }
+    }
+
+    proptest! {
+        #[test]
+        fn counts_distinct_subjects_as_sets_do(
+            k in 2usize..6,
+            rounds in prop::collection::vec(prop::collection::vec((0u128..6, 0u64..8), 0..60), 1..4),
+            past in prop::collection::btree_map(0u128..6, prop::collection::btree_set(1u64..8, 0..8), 0..6),
+        ) {
+            let past = Past(past);
+            let mut table = CrowdTable::new(k, 60);
+            for rows in rounds {
+                table.restart();
+                let classes: Vec<u32> = rows.iter().map(|(key, s)| table.add(*key, *s, &past)).collect();
+                for ((key, _), class) in rows.iter().zip(classes) {
+                    let mut all: BTreeSet<u64> = past.0.get(key).cloned().unwrap_or_default();
+                    all.extend(rows.iter().filter(|(q, s)| q == key && *s != NO_SUBJECT).map(|(_, s)| *s));
+                    prop_assert_eq!(table.supported(class), all.len() >= k);
+                }
+            }
+        }
+    }
+}

@@ -1,0 +1,8 @@
+//! Treatment: from the codes of a batch to a proposal of what may leave. Everything here is checked again by
+//! `release::verify`, which shares none of this code.
+
+pub mod crowd;
+pub mod forced_pairs;
+pub mod proposal;
+pub mod recode;
+pub mod treat;

@@ -1,0 +1,125 @@
+//! Local recoding: every record takes the cheapest node of a ladder at which its class has support.
+
+use super::crowd::{CrowdTable, Released};
+use crate::anonymity::plan::Node;
+use crate::records::codebook::{Code, Codebook};
+
+/// One quasi attribute of a batch: its codes by row, and the coverage digests by level and code.
+struct Column<'a> {
+    codes: &'a [Code],
+    digests: Vec<&'a [u128]>,
+}
+
+/// The quasi attributes of one group over the rows of a batch.
+///
+/// The key of a row's class at a node is the sum (mod 2^128) of the group's digest and of one keyed coverage digest
+/// an attribute (METHODS §11): equal exactly when the printed tuples are equal, up to a collision of 128 keyed bits.
+pub struct Columns<'a> {
+    base: u128,
+    suppressed: u128,
+    columns: Vec<Column<'a>>,
+    subjects: &'a [u64],
+}
+
+/// `node` of a row that no node of the ladder supports.
+pub const UNRELEASED: u32 = u32::MAX;
+
+/// Where the rows of a batch ended up, in one group.
+pub struct Assignment {
+    /// Index into the ladder, by row of the batch; [`UNRELEASED`] where there was none.
+    pub node: Vec<u32>,
+    /// Class key, by row of the batch.
+    pub class: Vec<u128>,
+}
+
+impl<'a> Columns<'a> {
+    /// `columns` and `subjects` are the batch's (all attributes, all rows); `base` names the set of attributes.
+    #[must_use]
+    pub fn new(
+        base: u128,
+        attributes: &[usize],
+        columns: &'a [Vec<Code>],
+        subjects: &'a [u64],
+        books: &'a [Codebook],
+    ) -> Self {
+        let mut suppressed = base;
+        let columns = attributes
+            .iter()
+            .map(|&a| {
+                let book = &books[a];
+                suppressed = suppressed.wrapping_add(book.digest(crate::records::codebook::SUPPRESSED));
+                Column {
+                    codes: &columns[a],
+                    digests: (0..book.levels()).map(|level| book.digests(level)).collect(),
+                }
+            })
+            .collect();
+        Self { base, suppressed, columns, subjects }
+    }
+
+    /// Class key of `row` at `levels`, one level an attribute.
+    #[inline]
+    #[must_use]
+    pub fn key(&self, row: u32, levels: &[u8]) -> u128 {
+        let mut key = self.base;
+        for (column, &level) in self.columns.iter().zip(levels) {
+            key = key.wrapping_add(column.digests[level as usize][column.codes[row as usize] as usize]);
+        }
+        key
+    }
+
+    /// Key of the tuple in which every cell is suppressed: a fragment that says nothing and never leaves.
+    #[must_use]
+    pub fn suppressed_key(&self) -> u128 {
+        self.suppressed
+    }
+
+    #[must_use]
+    pub fn subject(&self, row: u32) -> u64 {
+        self.subjects[row as usize]
+    }
+
+    fn rows(&self) -> usize {
+        self.subjects.len()
+    }
+}
+
+/// Assigns each of `rows` the first node of `ladder` at which its class has at least `k` distinct subjects, counting
+/// the rows that reached this node and what `released` knows. Rows that took a finer node do not count: their
+/// printed tuple is another one.
+///
+/// Time: O(Σ over nodes of the rows left × attributes); memory: O(rows × k).
+#[must_use]
+pub fn recode(columns: &Columns<'_>, ladder: &[Node], rows: &[u32], k: usize, released: &impl Released) -> Assignment {
+    let mut assignment =
+        Assignment { node: vec![UNRELEASED; columns.rows()], class: vec![0; columns.rows()] };
+    let mut left = rows.to_vec();
+    let mut table = CrowdTable::new(k, left.len());
+    let mut keys: Vec<u128> = Vec::with_capacity(left.len());
+    let mut classes: Vec<u32> = Vec::with_capacity(left.len());
+    for (index, node) in ladder.iter().enumerate() {
+        if left.is_empty() {
+            break;
+        }
+        table.restart();
+        keys.clear();
+        classes.clear();
+        for &row in &left {
+            let key = columns.key(row, &node.levels);
+            keys.push(key);
+            classes.push(table.add(key, columns.subject(row), released));
+        }
+        let mut at = 0;
+        left.retain(|&row| {
+            let here = at;
+            at += 1;
+            if keys[here] == columns.suppressed || !table.supported(classes[here]) {
+                return true;
+            }
+            assignment.node[row as usize] = u32::try_from(index).expect("a ladder is short");
+            assignment.class[row as usize] = keys[here];
+            false
+        });
+    }
+    assignment
+}

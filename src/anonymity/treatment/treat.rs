@@ -1,0 +1,354 @@
+//! The treatment of one batch by one plan.
+
+use super::crowd::{NO_SUBJECT, Released};
+use super::forced_pairs::{GroupCells, withdraw_forced_pairs};
+use super::proposal::{Proposal, ProposedGroup, Run, Unreleased};
+use super::recode::{Columns, UNRELEASED, recode};
+use crate::anonymity::plan::{Group, Node, Plan};
+use crate::records::codebook::{ABSENT, CellId, Codebook, NULL, SUPPRESSED};
+use crate::records::line::LineLayout;
+use crate::records::table::Batch;
+use rayon::prelude::*;
+use std::collections::{BTreeMap, HashSet};
+
+/// The settings of the treatment that are not the plan's.
+#[derive(Clone, Copy, Debug)]
+pub struct Policy {
+    pub k: usize,
+    /// A batch with fewer distinct subjects releases nothing. At least k.
+    pub min_subjects: usize,
+    /// How many batches a record may wait for a better class.
+    pub max_hold_batches: u8,
+    /// Only records whose mean loss is above this wait.
+    pub hold_above_loss: f32,
+}
+
+/// What never changes between two batches of the same plan: layouts and the digests that name the groups.
+pub struct GroupNames {
+    pub layouts: Vec<LineLayout>,
+    /// Digest of the quasi attribute set, by group.
+    pub bases: Vec<u128>,
+    /// Digest of "this attribute, beside a class", by attribute.
+    pub beside: Vec<u128>,
+}
+
+/// Treats `batch` by `plan`. `waited[row]` is the number of batches that a row has been held for; `last` forbids
+/// holding (end of stream, revocation).
+#[must_use]
+pub fn treat(
+    batch: &Batch,
+    waited: &[u8],
+    plan: &Plan,
+    names: &GroupNames,
+    books: &[Codebook],
+    released: &impl Released,
+    policy: &Policy,
+    last: bool,
+) -> Proposal {
+    let rows: Vec<u32> = (0..u32::try_from(batch.rows()).expect("a batch is bounded")).collect();
+    let scene = Scene { batch, plan, names, books, policy };
+    if distinct_subjects(batch, &rows) < policy.min_subjects {
+        return scene.nothing(Unreleased::Quiet);
+    }
+    let mut cells = scene.recode_groups(&rows, released);
+    let mut held = Vec::new();
+    if policy.max_hold_batches > 0 && !last {
+        let staying: Vec<u32>;
+        (held, staying) = rows.iter().partition(|&&row| {
+            waited[row as usize] < policy.max_hold_batches
+                && scene.loss(&cells, row).is_some_and(|loss| loss > policy.hold_above_loss)
+        });
+        if !held.is_empty() {
+            // Those who stay lose the support of those who wait, so they are counted again without them.
+            cells = scene.recode_groups(&staying, released);
+        }
+    }
+    let before = scene.leaving(&cells);
+    let guarded_fragments = scene.guard(&mut cells, released);
+    scene.propose(cells, held, &before, guarded_fragments)
+}
+
+struct Scene<'a> {
+    batch: &'a Batch,
+    plan: &'a Plan,
+    names: &'a GroupNames,
+    books: &'a [Codebook],
+    policy: &'a Policy,
+}
+
+/// Cells by attribute and row.
+type Cells = Vec<Vec<CellId>>;
+
+impl Scene<'_> {
+    fn rows(&self) -> usize {
+        self.batch.rows()
+    }
+
+    fn recode_groups(&self, rows: &[u32], released: &impl Released) -> Cells {
+        let mut cells = vec![Vec::new(); self.books.len()];
+        let by_group: Vec<Vec<(usize, Vec<CellId>)>> = self
+            .plan
+            .groups
+            .par_iter()
+            .zip(&self.names.bases)
+            .map(|(group, &base)| self.recode_group(group, base, rows, released))
+            .collect();
+        for (attribute, column) in by_group.into_iter().flatten() {
+            cells[attribute] = column;
+        }
+        cells
+    }
+
+    fn recode_group(
+        &self,
+        group: &Group,
+        base: u128,
+        rows: &[u32],
+        released: &impl Released,
+    ) -> Vec<(usize, Vec<CellId>)> {
+        let columns = Columns::new(base, &group.quasi, &self.batch.columns, &self.batch.subjects, self.books);
+        let assignment = recode(&columns, &group.ladder, rows, self.policy.k, released);
+        let mut out: Vec<(usize, Vec<CellId>)> = group
+            .quasi
+            .iter()
+            .enumerate()
+            .map(|(i, &a)| {
+                let (book, codes) = (&self.books[a], &self.batch.columns[a]);
+                let cell = |(row, &node): (usize, &u32)| match group.ladder.get(node as usize) {
+                    Some(node) => book.cell(codes[row], node.levels[i] as usize),
+                    None => SUPPRESSED,
+                };
+                (a, assignment.node.iter().enumerate().map(cell).collect())
+            })
+            .collect();
+        // With no quasi attribute there is no class to join: such a group is released with whatever has support.
+        let leaving: Vec<u32> = rows
+            .iter()
+            .copied()
+            .filter(|&row| group.quasi.is_empty() || assignment.node[row as usize] != UNRELEASED)
+            .collect();
+        for &a in &group.sensitive {
+            out.push((a, self.recode_beside(a, &leaving, released)));
+        }
+        for &a in &group.insensitive {
+            let mut column = vec![SUPPRESSED; self.rows()];
+            for &row in &leaving {
+                column[row as usize] = self.books[a].cell(self.batch.columns[a][row as usize], 0);
+            }
+            out.push((a, column));
+        }
+        out
+    }
+
+    /// A sensitive value leaves beside its class at the finest level at which it has support of its own.
+    fn recode_beside(&self, attribute: usize, rows: &[u32], released: &impl Released) -> Vec<CellId> {
+        let book = &self.books[attribute];
+        let mut column = vec![SUPPRESSED; self.rows()];
+        if self.plan.identifiers.contains(&attribute) {
+            return column;
+        }
+        let levels = u8::try_from(book.levels() - 1).expect("hierarchies are low");
+        let ladder: Vec<Node> = (0..levels).map(|level| Node { levels: vec![level], loss: 0.0 }).collect();
+        let base = self.names.beside[attribute];
+        let columns = Columns::new(base, &[attribute], &self.batch.columns, &self.batch.subjects, self.books);
+        let assignment = recode(&columns, &ladder, rows, self.policy.k, released);
+        for (row, &node) in assignment.node.iter().enumerate() {
+            if node != UNRELEASED {
+                column[row] = book.cell(self.batch.columns[attribute][row], node as usize);
+            }
+        }
+        column
+    }
+
+    /// Mean Loss of the present quasi cells of a row; `None` when all of them are missing.
+    fn loss(&self, cells: &Cells, row: u32) -> Option<f32> {
+        let (mut sum, mut present) = (0.0, 0u16);
+        for a in self.plan.groups.iter().flat_map(|g| &g.quasi) {
+            if !matches!(self.batch.columns[*a][row as usize], ABSENT | NULL) {
+                sum += self.books[*a].loss(cells[*a][row as usize]);
+                present += 1;
+            }
+        }
+        (present > 0).then(|| sum / f32::from(present))
+    }
+
+    /// Withdraws what counting would join. A withdrawn row no longer supports the sensitive values of its group, so
+    /// those are settled again, until nothing moves; every turn withdraws at least one fragment, so it ends.
+    fn guard(&self, cells: &mut Cells, released: &impl Released) -> u64 {
+        let mut withdrawn = 0;
+        loop {
+            let now = self.withdraw_forced_pairs(cells);
+            withdrawn += now;
+            if now == 0 {
+                return withdrawn;
+            }
+            for group in &self.plan.groups {
+                let leaves = |row: &u32| group.quasi.iter().any(|&a| cells[a][*row as usize] != SUPPRESSED);
+                let leaving: Vec<u32> = (0..u32::try_from(self.rows()).expect("bounded")).filter(leaves).collect();
+                for &a in &group.sensitive {
+                    cells[a] = self.recode_beside(a, &leaving, released);
+                }
+            }
+        }
+    }
+
+    fn withdraw_forced_pairs(&self, cells: &mut Cells) -> u64 {
+        if self.plan.groups.len() < 2 {
+            return 0;
+        }
+        let mut groups: Vec<GroupCells> = self
+            .plan
+            .groups
+            .iter()
+            .map(|g| {
+                let guarded: Vec<usize> = g.quasi.iter().chain(&g.sensitive).copied().collect();
+                let columns = guarded.iter().map(|&a| std::mem::take(&mut cells[a])).collect();
+                GroupCells { attributes: guarded, columns }
+            })
+            .collect();
+        let withdrawn = withdraw_forced_pairs(&mut groups, &self.batch.subjects, self.policy.k);
+        for group in groups {
+            for (a, column) in group.attributes.into_iter().zip(group.columns) {
+                cells[a] = column;
+            }
+        }
+        withdrawn
+    }
+
+    /// Which rows have a fragment that says something.
+    fn leaving(&self, cells: &Cells) -> Vec<bool> {
+        let mut leaves = vec![false; self.rows()];
+        for &a in self.plan.groups.iter().flat_map(|g| g.quasi.iter().chain(&g.sensitive)) {
+            for (row, &cell) in cells[a].iter().enumerate() {
+                leaves[row] |= cell != SUPPRESSED;
+            }
+        }
+        leaves
+    }
+
+    fn nothing(&self, reason: Unreleased) -> Proposal {
+        let cells = vec![vec![SUPPRESSED; self.rows()]; self.books.len()];
+        let mut proposal = self.propose(cells, Vec::new(), &[], 0);
+        proposal.unreleased = vec![Some(reason); self.rows()];
+        proposal
+    }
+
+    fn propose(&self, mut cells: Cells, held: Vec<u32>, before: &[bool], guarded_fragments: u64) -> Proposal {
+        let mut is_held = vec![false; self.rows()];
+        for &row in &held {
+            is_held[row as usize] = true;
+        }
+        // Attributes of no group (identifiers, the subject) are suppressed cells, so that every column has every row.
+        for column in &mut cells {
+            column.resize(self.rows(), SUPPRESSED);
+        }
+        let mut leaves = self.leaving(&cells);
+        let leaving: Vec<u32> = (0u32..).zip(&leaves).filter(|(_, l)| **l).map(|(row, _)| row).collect();
+        let quiet = !leaving.is_empty() && distinct_subjects(self.batch, &leaving) < self.policy.k;
+        if quiet {
+            for column in &mut cells {
+                column.fill(SUPPRESSED);
+            }
+            leaves.fill(false);
+        }
+        let unreleased = (0..self.rows())
+            .map(|row| match (leaves[row] || is_held[row], quiet) {
+                (true, _) => None,
+                (false, true) => Some(Unreleased::Quiet),
+                (false, false) if before.get(row).copied().unwrap_or(false) => Some(Unreleased::Guard),
+                (false, false) => Some(Unreleased::NoSupport),
+            })
+            .collect();
+        let groups = self
+            .plan
+            .groups
+            .par_iter()
+            .zip(&self.names.layouts)
+            .map(|(group, layout)| self.encode(group, layout, &cells))
+            .collect();
+        let (loss, exact_cells) = self.utility(&cells, &is_held);
+        Proposal { groups, cells, unreleased, held, guarded_fragments, loss, exact_cells }
+    }
+
+    /// Encodes the fragments of one group, one line a distinct tuple, sorted by their bytes.
+    fn encode(&self, group: &Group, layout: &LineLayout, cells: &Cells) -> ProposedGroup {
+        let attributes = group.attributes();
+        let guarded: Vec<usize> = group.quasi.iter().chain(&group.sensitive).copied().collect();
+        // Rows with equal cells become one run. The map's order does not matter: runs are sorted below.
+        let mut runs: hashbrown::HashMap<u128, Vec<u32>> = hashbrown::HashMap::new();
+        for row in 0..self.rows() {
+            if guarded.iter().all(|&a| cells[a][row] == SUPPRESSED) {
+                continue;
+            }
+            let key = attributes
+                .iter()
+                .fold(0u128, |key, &a| key.wrapping_add(self.books[a].digest(cells[a][row])));
+            runs.entry(key).or_default().push(u32::try_from(row).expect("a batch is bounded"));
+        }
+        let mut arena = Vec::new();
+        let mut lines: Vec<(std::ops::Range<usize>, Vec<u32>)> = Vec::with_capacity(runs.len());
+        for rows in runs.into_values() {
+            let start = arena.len();
+            let row = rows[0] as usize;
+            layout.write(attributes.iter().map(|&a| self.books[a].text(cells[a][row])), &mut arena);
+            lines.push((start..arena.len(), rows));
+        }
+        lines.sort_unstable_by(|(a, _), (b, _)| arena[a.clone()].cmp(&arena[b.clone()]));
+        let mut proposed = ProposedGroup { arena, ..ProposedGroup::default() };
+        for (line, rows) in lines {
+            let start = proposed.rows.len();
+            proposed.rows.extend(rows);
+            proposed.runs.push(Run { line, rows: start..proposed.rows.len() });
+        }
+        proposed
+    }
+
+    fn utility(&self, cells: &Cells, held: &[bool]) -> ((f64, u64), u64) {
+        let (mut sum, mut present, mut exact) = (0.0, 0u64, 0u64);
+        for &a in self.plan.groups.iter().flat_map(|g| &g.quasi) {
+            let (book, codes) = (&self.books[a], &self.batch.columns[a]);
+            for (row, &cell) in cells[a].iter().enumerate() {
+                if held[row] || matches!(codes[row], ABSENT | NULL) {
+                    continue;
+                }
+                sum += f64::from(book.loss(cell));
+                present += 1;
+                exact += u64::from(book.is_exact(cell));
+            }
+        }
+        ((sum, present), exact)
+    }
+}
+
+/// Distinct subjects among `rows`; rows without a subject count for nobody.
+fn distinct_subjects(batch: &Batch, rows: &[u32]) -> usize {
+    let mut seen: HashSet<u64> = rows.iter().map(|&row| batch.subjects[row as usize]).collect();
+    seen.remove(&NO_SUBJECT);
+    seen.len()
+}
+
+/// Names the groups of `plan` for the treatment: `digest` is a keyed digest of a text.
+#[must_use]
+pub fn group_names(
+    plan: &Plan,
+    attribute_names: &[&str],
+    format: crate::records::line::LineFormat,
+    digest: impl Fn(&str) -> u128,
+) -> GroupNames {
+    let name_set = |attributes: &[usize]| {
+        let by_name: BTreeMap<&str, ()> = attributes.iter().map(|&a| (attribute_names[a], ())).collect();
+        by_name.into_keys().map(|n| format!("{}:{n}", n.len())).collect::<String>()
+    };
+    GroupNames {
+        layouts: plan
+            .groups
+            .iter()
+            .map(|g| {
+                let names: Vec<&str> = g.attributes().iter().map(|&a| attribute_names[a]).collect();
+                LineLayout::new(format, &names)
+            })
+            .collect(),
+        bases: plan.groups.iter().map(|g| digest(&format!("class of {}", name_set(&g.quasi)))).collect(),
+        beside: attribute_names.iter().map(|n| digest(&format!("beside a class {n}"))).collect(),
+    }
+}

@@ -1,0 +1,325 @@
+//! `throng generate`: synthetic records to a file, to stdout or to a Kafka topic.
+
+use std::fs::File;
+use std::io::{BufWriter, IsTerminal, Write};
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::{Duration, Instant};
+
+use anyhow::{Context, bail};
+use indicatif::{ProgressBar, ProgressStyle};
+
+use crate::generate::publish::Publisher;
+use crate::generate::{Health, HealthSettings, Layout, RecordStream, Wearable, WearableSettings};
+
+/// Generate synthetic records; the same seed gives the same bytes on every machine
+#[derive(Debug, clap::Args)]
+pub struct GenerateArgs {
+    #[command(subcommand)]
+    kind: Kind,
+}
+
+#[derive(Debug, clap::Subcommand)]
+enum Kind {
+    /// A stream of wearable readings: 25 attributes, many records a subject (schemas/wearable.toml)
+    Wearable(WearableArgs),
+    /// A wide table of health records: 107 attributes, one record a person (schemas/health.toml)
+    Health(HealthArgs),
+}
+
+#[derive(Debug, clap::Args)]
+struct HealthArgs {
+    #[command(flatten)]
+    output: OutputArgs,
+    /// Draw diseases, drugs, SNPs and genes once a record each, so that the twenty columns of a family are identical
+    #[arg(long)]
+    legacy: bool,
+}
+
+#[derive(Debug, clap::Args)]
+struct WearableArgs {
+    #[command(flatten)]
+    output: OutputArgs,
+    /// Number of people
+    #[arg(long, value_name = "M", default_value_t = 10_000)]
+    subjects: u32,
+    /// How unevenly the records are spread over the people: Zipf exponent, 0 (even) to 4
+    #[arg(long, value_name = "Z", default_value_t = 0.6)]
+    skew: f64,
+    /// Share of readings that are lost, 0 to 0.9; at 0 every device has every sensor
+    #[arg(long, value_name = "P", default_value_t = 0.03)]
+    missing: f64,
+    /// From this record on (counted from 0) other people send: older, elsewhere, with newer devices
+    #[arg(long, value_name = "N")]
+    shift_at: Option<u64>,
+    /// Mean time between two records of the stream, in the records' own time
+    #[arg(long, value_name = "TIME", default_value = "100ms")]
+    interval: humantime::Duration,
+    /// Time of the first record
+    #[arg(long, value_name = "RFC3339", default_value = "2026-01-05T14:00:00Z", value_parser = humantime::parse_rfc3339_weak)]
+    start: std::time::SystemTime,
+    /// Nested JSON objects (user, profile, device, signals; schemas/wearable-nested.toml)
+    #[arg(long)]
+    nested: bool,
+}
+
+#[derive(Debug, clap::Args)]
+struct OutputArgs {
+    /// How many records
+    #[arg(long, value_name = "N")]
+    records: u64,
+    /// Fixes every byte of the output
+    #[arg(long, value_name = "S", default_value_t = 0)]
+    seed: u64,
+    /// File to write, overwritten if it is there; CSV if its name ends in .csv, else one JSON object a line; "-" is
+    /// stdout
+    #[arg(short, long, value_name = "FILE", default_value = "-")]
+    output: PathBuf,
+    /// Kafka topic to send to instead of a file, one JSON object a message
+    #[arg(long, value_name = "T", conflicts_with = "output", requires = "brokers")]
+    topic: Option<String>,
+    /// Brokers of that topic
+    #[arg(long, value_name = "HOST:PORT,…", requires = "topic")]
+    brokers: Option<String>,
+    /// Give each message its subject as key, so that a person's records stay in one partition (default: no key)
+    #[arg(long, requires = "topic")]
+    key_by_subject: bool,
+    /// A librdkafka property of the producer, such as security.protocol=ssl (repeatable)
+    #[arg(long = "property", value_name = "KEY=VALUE", value_parser = property, requires = "topic")]
+    properties: Vec<(String, String)>,
+    /// At most this many records a second (default: as fast as possible)
+    #[arg(long, value_name = "R", value_parser = clap::value_parser!(u64).range(1..))]
+    rate: Option<u64>,
+}
+
+fn property(text: &str) -> Result<(String, String), String> {
+    match text.split_once('=') {
+        Some((key, value)) if !key.trim().is_empty() => Ok((key.trim().to_owned(), value.trim().to_owned())),
+        _ => Err("write it as KEY=VALUE".to_owned()),
+    }
+}
+
+/// Runs `throng generate`.
+///
+/// # Errors
+/// A setting outside its range (the cause is a `GenerateError::OutOfRange`), an output that cannot be written, a topic
+/// that cannot be reached, or an interruption; what was written by then stays and ends with a whole record.
+pub fn run(args: GenerateArgs) -> anyhow::Result<()> {
+    match args.kind {
+        Kind::Wearable(args) => {
+            let layout = match (args.output.is_csv(), args.nested) {
+                (true, true) => bail!("--nested cannot be written as CSV: choose another name than *.csv"),
+                (true, false) => Layout::Csv,
+                (false, true) => Layout::Nested,
+                (false, false) => Layout::Flat,
+            };
+            let start = args.start.duration_since(std::time::UNIX_EPOCH).context("--start must not be before 1970")?;
+            let stream = Wearable::new(WearableSettings {
+                seed: args.output.seed,
+                subjects: args.subjects,
+                skew: args.skew,
+                missing: args.missing,
+                shift_at: args.shift_at,
+                start_seconds: i64::try_from(start.as_secs())?,
+                interval_micros: u64::try_from(args.interval.as_micros())?,
+                layout,
+            })?;
+            deliver(stream, &args.output)
+        }
+        Kind::Health(args) => {
+            if args.output.key_by_subject {
+                bail!("--key-by-subject: health records have no subject, every record is a person; leave it out");
+            }
+            let layout = if args.output.is_csv() { Layout::Csv } else { Layout::Flat };
+            let stream = Health::new(HealthSettings { seed: args.output.seed, legacy: args.legacy, layout })?;
+            deliver(stream, &args.output)
+        }
+    }
+}
+
+impl OutputArgs {
+    fn is_csv(&self) -> bool {
+        self.topic.is_none() && self.output.extension().is_some_and(|e| e.eq_ignore_ascii_case("csv"))
+    }
+}
+
+/// Records between two looks at the clock and at the stop flag.
+const STRIDE: u64 = 1_000;
+
+fn deliver(mut stream: impl RecordStream, args: &OutputArgs) -> anyhow::Result<()> {
+    let stop = Arc::new(AtomicBool::new(false));
+    for signal in [signal_hook::consts::SIGINT, signal_hook::consts::SIGTERM] {
+        // A second signal ends the process at once, in case the output hangs.
+        signal_hook::flag::register_conditional_shutdown(signal, 1, Arc::clone(&stop))
+            .and_then(|_| signal_hook::flag::register(signal, Arc::clone(&stop)))
+            .context("cannot catch Ctrl-C")?;
+    }
+    let pace = Pace::new(args, stop);
+    let written = match &args.topic {
+        Some(topic) => to_topic(&mut stream, args, topic, &pace),
+        None => to_file(&mut stream, args, &pace),
+    }?;
+    pace.bar.finish_and_clear();
+    if written < args.records && pace.stopped() {
+        bail!("interrupted after {written} of {} records", args.records);
+    }
+    Ok(())
+}
+
+fn to_file(stream: &mut impl RecordStream, args: &OutputArgs, pace: &Pace) -> anyhow::Result<u64> {
+    let name = || format!("cannot write \"{}\"", args.output.display());
+    let stdout = args.output.as_os_str() == "-";
+    let mut out: Box<dyn Write> =
+        if stdout { Box::new(std::io::stdout()) } else { Box::new(File::create(&args.output).with_context(name)?) };
+    let mut out = BufWriter::with_capacity(1 << 20, &mut out);
+    let mut lines = Vec::with_capacity(1 << 19);
+    let mut written = 0;
+    stream.header(&mut lines);
+    while written < args.records && !pace.stopped() {
+        let until = args.records.min(written + pace.stride);
+        for _ in written..until {
+            stream.append(&mut lines);
+            lines.push(b'\n');
+        }
+        match out.write_all(&lines).and_then(|()| if pace.live { out.flush() } else { Ok(()) }) {
+            // Whoever read stdout has seen enough (`| head`).
+            Err(error) if stdout && error.kind() == std::io::ErrorKind::BrokenPipe => {
+                // Nothing is left that could be delivered: drop the buffer without a second attempt.
+                drop(out.into_parts());
+                return Ok(written);
+            }
+            result => result.with_context(name)?,
+        }
+        lines.clear();
+        written = until;
+        pace.after(written);
+    }
+    match out.write_all(&lines).and_then(|()| out.flush()) {
+        Err(error) if stdout && error.kind() == std::io::ErrorKind::BrokenPipe => {
+            drop(out.into_parts());
+        }
+        result => result.with_context(name)?,
+    }
+    Ok(written)
+}
+
+fn to_topic(stream: &mut impl RecordStream, args: &OutputArgs, topic: &str, pace: &Pace) -> anyhow::Result<u64> {
+    let brokers = args.brokers.as_deref().context("--topic needs --brokers")?;
+    let mut publisher = Publisher::connect(brokers, topic, &args.properties)?;
+    let (mut key, mut record) = (Vec::new(), Vec::new());
+    let mut written = 0;
+    'sending: while written < args.records && !pace.stopped() {
+        let until = args.records.min(written + pace.stride);
+        while written < until {
+            record.clear();
+            stream.append(&mut record);
+            key.clear();
+            if args.key_by_subject {
+                stream.append_subject(&mut key);
+            }
+            while !publisher.offer(args.key_by_subject.then_some(key.as_slice()), &record)? {
+                if pace.stopped() {
+                    break 'sending;
+                }
+            }
+            written += 1;
+        }
+        pace.after(written);
+    }
+    Ok(publisher.finish(Duration::from_secs(if pace.stopped() { 10 } else { 120 }))?)
+}
+
+/// Keeps the rate, draws the progress and knows whether to stop.
+struct Pace {
+    started: Instant,
+    rate: Option<u64>,
+    stride: u64,
+    /// Somebody may be reading along: every stride is flushed.
+    live: bool,
+    bar: ProgressBar,
+    stop: Arc<AtomicBool>,
+}
+
+impl Pace {
+    fn new(args: &OutputArgs, stop: Arc<AtomicBool>) -> Self {
+        let to_screen = args.topic.is_none() && args.output.as_os_str() == "-" && std::io::stdout().is_terminal();
+        let bar = if std::io::stderr().is_terminal() && !to_screen {
+            let style = ProgressStyle::with_template("{bar:30} {human_pos}/{human_len} records  {per_sec}  {eta} left");
+            let bar = ProgressBar::new(args.records);
+            style.map_or(bar.clone(), |style| bar.with_style(style))
+        } else {
+            ProgressBar::hidden()
+        };
+        // Twenty steps a second keep a slow stream smooth.
+        let stride = args.rate.map_or(STRIDE, |rate| (rate / 20).clamp(1, STRIDE));
+        Self { started: Instant::now(), rate: args.rate, stride, live: args.rate.is_some(), bar, stop }
+    }
+
+    fn stopped(&self) -> bool {
+        self.stop.load(Ordering::Relaxed)
+    }
+
+    fn after(&self, written: u64) {
+        self.bar.set_position(written);
+        let Some(rate) = self.rate else { return };
+        let due = Duration::from_secs_f64(written as f64 / rate as f64);
+        // In short sleeps, so that Ctrl-C is felt at a rate of one a minute too.
+        while let Some(left) = due.checked_sub(self.started.elapsed()).filter(|left| !left.is_zero()) {
+            if self.stopped() {
+                return;
+            }
+            std::thread::sleep(left.min(Duration::from_millis(100)));
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use clap::Parser;
+
+    #[derive(clap::Parser)]
+    struct Cli {
+        #[command(flatten)]
+        args: GenerateArgs,
+    }
+
+    fn parse(words: &[&str]) -> Result<GenerateArgs, clap::Error> {
+        Cli::try_parse_from(std::iter::once("generate").chain(words.iter().copied())).map(|cli| cli.args)
+    }
+
+    fn bytes(words: &[&str], file: &str) -> Vec<u8> {
+        let folder = tempfile::tempdir().expect("a folder");
+        let path = folder.path().join(file);
+        let mut words = words.to_vec();
+        words.extend(["-o", path.to_str().expect("UTF-8")]);
+        run(parse(&words).expect("parses")).expect("runs");
+        std::fs::read(&path).expect("written")
+    }
+
+    #[test]
+    fn a_seed_fixes_the_file() {
+        let one = bytes(&["wearable", "--records", "2500", "--seed", "7"], "a.ndjson");
+        assert_eq!(one.iter().filter(|b| **b == b'\n').count(), 2_500);
+        assert!(one == bytes(&["wearable", "--records", "2500", "--seed", "7"], "b.ndjson"));
+        assert!(one != bytes(&["wearable", "--records", "2500", "--seed", "8"], "c.ndjson"));
+        let csv = bytes(&["wearable", "--records", "10", "--seed", "7"], "a.CSV");
+        assert!(csv.starts_with(b"user_id,email,"), "the extension decides");
+        assert_eq!(csv.iter().filter(|b| **b == b'\n').count(), 11);
+        let empty = bytes(&["wearable", "--records", "0"], "empty.csv");
+        assert_eq!(empty.iter().filter(|b| **b == b'\n').count(), 1, "no records, but a header");
+    }
+
+    #[test]
+    fn contradictions_are_refused() {
+        assert!(parse(&["wearable", "--records", "1", "--topic", "t"]).is_err(), "a topic needs brokers");
+        assert!(parse(&["wearable", "--records", "1", "--topic", "t", "--brokers", "b", "-o", "f"]).is_err());
+        assert!(parse(&["wearable"]).is_err(), "how many?");
+        assert!(parse(&["wearable", "--records", "1", "--rate", "0"]).is_err());
+        let nested = parse(&["wearable", "--records", "1", "--nested", "-o", "x.csv"]).expect("parses");
+        assert!(run(nested).expect_err("refused").to_string().contains("--nested"));
+        let skew = parse(&["wearable", "--records", "1", "--skew", "9", "-o", "x"]).expect("parses");
+        assert!(run(skew).expect_err("refused").to_string().contains("skew is 9"));
+    }
+}

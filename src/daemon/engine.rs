@@ -1,0 +1,525 @@
+//! The engine: one batch from raw tokens to a committed release, and everything that it remembers.
+//!
+//! Nothing that is remembered changes before the batch has left: an aborted batch leaves the engine as it was (but for
+//! dictionary entries, on which no output depends).
+
+use super::encode::encode;
+use super::held::{Held, kept};
+use super::picture::risk_before;
+use super::state::directory::StateError;
+use super::state::records::{Intent, KeptRow, OffsetRange, Progress};
+use super::state::store::Store;
+use crate::anonymity::plan::Plan;
+use crate::anonymity::planner::sample::Sample;
+use crate::anonymity::planner::{GroupShape, PlannerSettings, make_plan};
+use crate::anonymity::treatment::proposal::Unreleased;
+use crate::anonymity::treatment::treat::{GroupNames, Policy, group_names, treat};
+use crate::io::input::{Closed, InputBatch};
+use crate::records::codebook::Codebook;
+use crate::records::line::LineFormat;
+use crate::records::raw::Coordinate;
+use crate::records::schema::Schema;
+use crate::records::subject::Subjects;
+use crate::records::table::Batch;
+use crate::records::window::Window;
+use crate::release::ledger::Ledger;
+use crate::release::sink::{DeliveryError, Envelope, Positions, Rejected, Sink};
+use crate::release::verified::Verified;
+use crate::release::verify::{GroupTerms, Refusal, verify};
+use crate::telemetry::{BatchCommitted, BatchReport, RiskPicture, StageSeconds, SuppressionReason, Telemetry};
+use std::sync::Arc;
+use std::time::Instant;
+
+/// Settings of the engine.
+#[derive(Clone, Debug)]
+pub struct EngineSettings {
+    pub policy: Policy,
+    pub planner: PlannerSettings,
+    pub plan_interval_ms: i64,
+    pub format: LineFormat,
+    /// Absent and missing cells are one: the output cannot tell them apart.
+    pub absent_as_null: bool,
+    /// Nothing is released: the risk is measured.
+    pub monitor: bool,
+    pub accept_rewind: bool,
+    pub max_dictionary_values: usize,
+}
+
+/// Why a batch did not leave.
+#[derive(Debug, thiserror::Error)]
+pub enum BatchError {
+    /// Undone; it may be tried again with the same ranges and clock.
+    #[error("{why}")]
+    Aborted { why: String, intent: Box<Intent> },
+    #[error(transparent)]
+    Refused(#[from] Refusal),
+    #[error("{0}")]
+    Fatal(String),
+    #[error(transparent)]
+    State(#[from] StateError),
+    #[error("partition {partition} of topic number {topic} starts at offset {offset}, but this state has released up to offset {position}: releasing records a second time could undo their generalization (restore the offsets, or accept it with --accept-rewind)")]
+    Rewound { topic: u16, partition: i32, offset: i64, position: i64 },
+}
+
+/// Why held records are settled without new ones.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Settling {
+    /// The batch is an ordinary one.
+    No,
+    EndOfStream,
+    Shutdown,
+    Revoked,
+    Quiet,
+}
+
+/// The engine.
+pub struct Engine {
+    schema: Arc<Schema>,
+    settings: EngineSettings,
+    shapes: Vec<GroupShape>,
+    books: Vec<Codebook>,
+    subjects: Option<Subjects>,
+    quasi: Vec<usize>,
+    plan: Plan,
+    names: GroupNames,
+    terms: Vec<GroupTerms>,
+    ledger: Ledger,
+    window: Window,
+    sample: Sample,
+    held: Held,
+    progress: Progress,
+    store: Store,
+    telemetry: Telemetry,
+    digest: Box<dyn Fn(&str) -> u128 + Send + Sync>,
+}
+
+/// Everything that an engine is made of.
+pub struct Parts {
+    pub schema: Arc<Schema>,
+    pub settings: EngineSettings,
+    pub shapes: Vec<GroupShape>,
+    pub books: Vec<Codebook>,
+    pub subjects: Option<Subjects>,
+    pub ledger: Ledger,
+    pub window: Window,
+    pub sample: Sample,
+    pub store: Store,
+    pub telemetry: Telemetry,
+    /// Keyed digest of a name.
+    pub digest: Box<dyn Fn(&str) -> u128 + Send + Sync>,
+}
+
+/// What was recovered and belongs into the engine.
+#[derive(Default)]
+pub struct Past {
+    pub progress: Progress,
+    pub plan: Option<Plan>,
+    pub sample: Vec<KeptRow>,
+    pub held: Vec<KeptRow>,
+}
+
+impl Engine {
+    #[must_use]
+    pub fn new(parts: Parts, past: Past) -> Self {
+        let Parts { schema, settings, shapes, mut books, subjects, ledger, window, mut sample, store, telemetry, digest } =
+            parts;
+        let mut quasi: Vec<usize> = shapes.iter().flat_map(|s| s.quasi.clone()).collect();
+        quasi.sort_unstable();
+        let mut held = Held::new(schema.attributes.len());
+        for row in &past.held {
+            held.push(row, &mut books);
+        }
+        sample.set_stride(past.progress.stride);
+        for row in &past.sample {
+            let codes: Vec<u32> = row.cells.iter().zip(&mut books).map(|(c, book)| book.encode_canonical(c)).collect();
+            sample.restore_row(row.ordinal, row.subject, codes.into_iter());
+        }
+        telemetry.restore(past.progress.totals);
+        // A plan for other groups than the configured ones is of no use: the next batch makes a new one.
+        let fits = |plan: &Plan| {
+            plan.groups.len() == shapes.len()
+                && plan.groups.iter().zip(&shapes).all(|(g, s)| {
+                    (&g.name, &g.quasi, &g.sensitive, &g.insensitive) == (&s.name, &s.quasi, &s.sensitive, &s.insensitive)
+                })
+        };
+        let plan = past.plan.filter(fits).unwrap_or(Plan { version: 0, identifiers: vec![], groups: vec![], rows: 0 });
+        let mut engine = Self {
+            quasi,
+            plan,
+            names: GroupNames { layouts: vec![], bases: vec![], beside: vec![] },
+            terms: Vec::new(),
+            schema,
+            settings,
+            shapes,
+            books,
+            subjects,
+            ledger,
+            window,
+            sample,
+            held,
+            progress: past.progress,
+            store,
+            telemetry,
+            digest,
+        };
+        engine.adopt(engine.plan.clone());
+        engine
+    }
+
+    #[must_use]
+    pub fn progress(&self) -> &Progress {
+        &self.progress
+    }
+
+    #[must_use]
+    pub fn held(&self) -> usize {
+        self.held.rows()
+    }
+
+    /// Whether held records came from one of these partitions.
+    #[must_use]
+    pub fn holds_from(&self, of: &impl Fn(Coordinate) -> bool) -> bool {
+        self.held.batch.coordinates.iter().any(|c| of(*c))
+    }
+
+    /// Writes what only the memory knows. Call it when there is nothing else to do, and at the end.
+    ///
+    /// # Errors
+    /// When the state fails.
+    pub fn flush(&mut self) -> Result<(), StateError> {
+        self.store.flush(&self.ledger)
+    }
+
+    /// Treats, verifies and delivers a batch, and remembers it.
+    ///
+    /// `retry` is the intent of the attempt before, when there was one: its clock and its ranges are kept, so that the
+    /// attempt reproduces the same bytes.
+    ///
+    /// # Errors
+    /// See [`BatchError`]; nothing has left and nothing is remembered then.
+    pub fn process(
+        &mut self,
+        input: InputBatch,
+        settling: Settling,
+        retry: Option<&Intent>,
+        sink: &mut dyn Sink,
+        now_ms: i64,
+    ) -> Result<(), BatchError> {
+        self.process_part(input, settling, |_| true, retry, sink, now_ms)
+    }
+
+    /// Settles the held records of some partitions, and only those.
+    ///
+    /// # Errors
+    /// As [`process`](Self::process).
+    pub fn settle(
+        &mut self,
+        of: impl Fn(Coordinate) -> bool,
+        settling: Settling,
+        retry: Option<&Intent>,
+        sink: &mut dyn Sink,
+        now_ms: i64,
+    ) -> Result<(), BatchError> {
+        if !self.holds_from(&of) {
+            return Ok(());
+        }
+        let mut input = InputBatch::new(self.schema.attributes.len(), 0);
+        input.source_bytes = self.progress.source_bytes;
+        self.process_part(input, settling, of, retry, sink, now_ms)
+    }
+
+    fn process_part(
+        &mut self,
+        input: InputBatch,
+        settling: Settling,
+        of: impl Fn(Coordinate) -> bool,
+        retry: Option<&Intent>,
+        sink: &mut dyn Sink,
+        now_ms: i64,
+    ) -> Result<(), BatchError> {
+        self.check_positions(&input)?;
+        let mut seconds =
+            StageSeconds { read: input.read_seconds, decode: input.decode_seconds, ..StageSeconds::default() };
+        let clock_ms = retry.map_or(now_ms, |r| r.after.clock_ms).max(self.progress.clock_ms);
+        self.compact_dictionaries();
+        let new_plan = self.plan_if_due(clock_ms);
+
+        let start = Instant::now();
+        let uncovered_before: u64 = self.books.iter().map(Codebook::uncovered).sum();
+        let (fresh, mut rejected) = encode(
+            &input,
+            &self.schema,
+            &mut self.books,
+            self.subjects.as_mut(),
+            self.settings.absent_as_null,
+        );
+        rejected.splice(0..0, input.rejected.iter().cloned());
+        let uncovered_cells = self.books.iter().map(Codebook::uncovered).sum::<u64>() - uncovered_before;
+        seconds.encode = start.elapsed().as_secs_f64();
+
+        let start = Instant::now();
+        let (taken, staying) = self.held.split(&of);
+        let mut batch = taken.batch.clone();
+        batch.append(&fresh);
+        let mut waited = taken.waited.clone();
+        waited.resize(batch.rows(), 0);
+        let first = self.progress.rows;
+        let ordinals: Vec<u64> =
+            taken.ordinals.iter().copied().chain(first..first + fresh.rows() as u64).collect();
+        let last = settling != Settling::No || input.closed == Closed::Settle;
+        let at = self.ledger.at(clock_ms);
+        let mut proposal =
+            treat(&batch, &waited, &self.plan, &self.names, &self.books, &at, &self.settings.policy, last);
+        seconds.treat = start.elapsed().as_secs_f64();
+
+        let start = Instant::now();
+        let proposed = std::mem::take(&mut proposal.groups);
+        let k = self.settings.policy.k;
+        let verified = verify(proposed, &batch.subjects, &self.terms, &self.books, at, k, clock_ms)?;
+        seconds.verify = start.elapsed().as_secs_f64();
+
+        let report = self.account(&input, &fresh, &batch, &waited, &proposal, &verified, &rejected, settling);
+        let mut after = self.progress.clone();
+        after.sequence += 1;
+        after.clock_ms = clock_ms;
+        after.totals.add(&report);
+        after.rows += fresh.rows() as u64;
+        after.source_bytes = input.source_bytes;
+        after.stride = self.sample.stride();
+        let mut positions = Positions::new();
+        for (place, range) in &input.ranges {
+            positions.insert(*place, range.1);
+        }
+        after.positions.extend(positions.clone());
+        if let Some(plan) = &new_plan {
+            after.plan_version = plan.version;
+            after.planned_ms = clock_ms;
+            after.planned_rows = self.progress.rows;
+        }
+        let held_rows: Vec<KeptRow> = proposal
+            .held
+            .iter()
+            .map(|&row| {
+                let row = row as usize;
+                kept(&batch, row, ordinals[row], waited[row] + 1, &self.books)
+            })
+            .collect();
+        let sampled = (0..fresh.rows())
+            .filter(|row| (first + *row as u64) % self.sample.stride() == 0)
+            .map(|row| kept(&fresh, row, first + row as u64, 0, &self.books))
+            .collect();
+        let ranges = input
+            .ranges
+            .iter()
+            .map(|(&(topic, partition), &(from, to))| OffsetRange { topic, partition, from, to })
+            .collect();
+        let intent = Intent {
+            ranges,
+            last,
+            after,
+            ledger: if self.settings.monitor { Vec::new() } else { verified.delta().to_bytes() },
+            sampled,
+            settled: taken.ordinals.clone(),
+            held: held_rows,
+            plan: new_plan,
+        };
+
+        let start = Instant::now();
+        self.store.intend(&intent, &self.ledger)?;
+        fail::fail_point!("intent-flushed");
+        let envelope = Envelope {
+            sequence: intent.after.sequence,
+            clock_ms,
+            positions: &positions,
+            rejected: &rejected,
+            subjects: &batch.subjects,
+            coordinates: &batch.coordinates,
+        };
+        let nothing = Verified::nothing(self.plan.groups.len());
+        let bytes_before = sink.bytes_out();
+        let leaving = if self.settings.monitor { &nothing } else { &verified };
+        let lengths = match sink.deliver(leaving, &envelope) {
+            Ok(lengths) => lengths,
+            Err(DeliveryError::Aborted(why)) => {
+                return Err(BatchError::Aborted { why, intent: Box::new(intent) });
+            }
+            Err(DeliveryError::Fatal(why)) => return Err(BatchError::Fatal(why)),
+        };
+        fail::fail_point!("delivered");
+
+        self.ledger.apply(verified.delta());
+        if !self.settings.monitor {
+            let shard = usize::try_from(intent.after.sequence).unwrap_or(0) % crate::release::ledger::SHARDS;
+            self.ledger.expire(shard, clock_ms);
+        }
+        self.progress = Progress { lengths: lengths.clone(), ..intent.after.clone() };
+        self.sample.add(&fresh, first);
+        self.window.push(&fresh);
+        self.held = staying;
+        for &row in &proposal.held {
+            let row = row as usize;
+            self.held.batch.append_row(&batch, row);
+            self.held.ordinals.push(ordinals[row]);
+            self.held.waited.push(waited[row] + 1);
+        }
+        self.store.left(intent, lengths);
+        if self.sample.rows() > 0 {
+            self.store.forget_sample_before(self.sample.ordinal(0))?;
+        }
+        fail::fail_point!("applied");
+        seconds.commit = start.elapsed().as_secs_f64();
+        self.tell(report, seconds, sink.bytes_out() - bytes_before, uncovered_cells);
+        Ok(())
+    }
+
+    /// Refuses records that this state has already settled.
+    fn check_positions(&self, input: &InputBatch) -> Result<(), BatchError> {
+        if self.settings.accept_rewind {
+            return Ok(());
+        }
+        for (&(topic, partition), &(offset, _)) in &input.ranges {
+            if let Some(&position) = self.progress.positions.get(&(topic, partition)) {
+                if offset < position {
+                    return Err(BatchError::Rewound { topic, partition, offset, position });
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// Forgets dictionary values that no row needs, once a dictionary is full.
+    fn compact_dictionaries(&mut self) {
+        for attribute in 0..self.books.len() {
+            if self.books[attribute].values() < self.settings.max_dictionary_values {
+                continue;
+            }
+            let codes = self.books[attribute].codes();
+            let mut used = self.window.used_codes(attribute, codes);
+            self.held.batch.mark_used(attribute, &mut used);
+            self.sample.mark_used(attribute, &mut used);
+            let map = self.books[attribute].retain(&used);
+            self.window.remap(attribute, &map);
+            self.held.batch.remap(attribute, &map);
+            self.sample.remap(attribute, &map);
+        }
+    }
+
+    /// Makes and adopts a plan when one is due: at the start, whenever the stream has grown fourfold until the window
+    /// is full, and then at the configured interval. It is made from the records before this batch.
+    fn plan_if_due(&mut self, clock_ms: i64) -> Option<Plan> {
+        let (rows, planned) = (self.progress.rows, self.progress.planned_rows);
+        let growing = planned < self.settings.planner.window_records as u64 && rows >= (planned * 4).max(1);
+        let due = rows > planned && clock_ms - self.progress.planned_ms >= self.settings.plan_interval_ms;
+        if self.plan.version > 0 && !growing && !due {
+            return None;
+        }
+        let start = Instant::now();
+        let version = self.progress.plan_version + 1;
+        // An attempt that was aborted has adopted its plan already: the same version is made again, and is the same.
+        let plan = make_plan(version, &self.shapes, &self.sample, &self.books, &self.settings.planner);
+        self.adopt(plan.clone());
+        let nodes = plan.groups.iter().map(|g| g.ladder.len() as u64).sum();
+        crate::telemetry::PlanAdopted { version, nodes, seconds: start.elapsed().as_secs_f64() }.emit(&self.telemetry);
+        Some(plan)
+    }
+
+    fn adopt(&mut self, plan: Plan) {
+        let attribute_names: Vec<&str> = self.schema.attributes.iter().map(|a| a.name.as_str()).collect();
+        self.names = group_names(&plan, &attribute_names, self.settings.format, &self.digest);
+        self.terms = plan
+            .groups
+            .iter()
+            .zip(&self.names.layouts)
+            .zip(&self.names.bases)
+            .map(|((group, layout), &base)| {
+                let attributes = group.attributes();
+                GroupTerms {
+                    quasi: attributes.iter().map(|a| group.quasi.contains(a)).collect(),
+                    sensitive: attributes.iter().map(|a| group.sensitive.contains(a)).collect(),
+                    attributes,
+                    layout: layout.clone(),
+                    base,
+                    beside: self.names.beside.clone(),
+                }
+            })
+            .collect();
+        self.telemetry.set_plan(super::plan_page::summary(&plan, &attribute_names));
+        self.plan = plan;
+    }
+
+    #[allow(clippy::too_many_arguments, reason = "the books of one batch")]
+    #[allow(clippy::cast_precision_loss, reason = "counts are far below 2^52")]
+    fn account(
+        &self,
+        input: &InputBatch,
+        fresh: &Batch,
+        batch: &Batch,
+        waited: &[u8],
+        proposal: &crate::anonymity::treatment::proposal::Proposal,
+        verified: &Verified,
+        rejected: &[Rejected],
+        settling: Settling,
+    ) -> BatchReport {
+        let mut report = BatchReport {
+            records: batch.rows() as u64,
+            bytes_in: input.bytes,
+            consumed: input.records(),
+            dropped: input.tombstones,
+            held: (self.held.rows() - (batch.rows() - fresh.rows()) + proposal.held.len()) as u64,
+            unknown_cells: input.raw.unknown_cells,
+            ..BatchReport::default()
+        };
+        for letter in rejected {
+            report.dead_lettered.add(letter.reason, 1);
+        }
+        let mut is_held = vec![false; batch.rows()];
+        for &row in &proposal.held {
+            is_held[row as usize] = true;
+        }
+        for row in 0..batch.rows() {
+            let reason = match proposal.unreleased[row] {
+                _ if is_held[row] => continue,
+                _ if self.settings.monitor => SuppressionReason::Monitoring,
+                None => {
+                    report.released += 1;
+                    continue;
+                }
+                Some(Unreleased::Guard) => SuppressionReason::Guard,
+                Some(why) => match (settling, why) {
+                    (Settling::Shutdown, _) => SuppressionReason::Shutdown,
+                    (Settling::Revoked, _) => SuppressionReason::Revoked,
+                    (Settling::EndOfStream, Unreleased::Quiet) => SuppressionReason::EndOfStream,
+                    (Settling::Quiet, _) | (_, Unreleased::Quiet) => SuppressionReason::Quiet,
+                    _ if waited[row] > 0 => SuppressionReason::HeldOut,
+                    _ => SuppressionReason::NoSupport,
+                },
+            };
+            report.suppressed.add(reason, 1);
+        }
+        report.fragments_by_group = (0..verified.groups()).map(|g| verified.len(g) as u64).collect();
+        report.fragments = report.fragments_by_group.iter().sum();
+        report.risk_before = risk_before(fresh, &self.quasi, &self.books, self.settings.policy.k);
+        let risk = verified.risk();
+        report.risk_after = RiskPicture { highest: risk.highest, average: risk.average(), share_below_k: 0.0 };
+        let (loss, cells) = proposal.loss;
+        if cells > 0 {
+            report.loss = loss / cells as f64;
+            report.exact_share = proposal.exact_cells as f64 / cells as f64;
+        }
+        report
+    }
+
+    fn tell(&self, mut report: BatchReport, seconds: StageSeconds, bytes_out: u64, uncovered_cells: u64) {
+        report.sequence = self.progress.sequence;
+        report.clock_ms = self.progress.clock_ms;
+        report.seconds = seconds;
+        report.bytes_out = bytes_out;
+        report.uncovered_cells = uncovered_cells;
+        report.ledger_classes = self.ledger.classes() as u64;
+        report.ledger_bytes = self.ledger.approximate_bytes() as u64;
+        report.dictionary_values = self.books.iter().map(|b| b.values() as u64).sum();
+        report.window_records = self.window.rows() as u64;
+        report.state_bytes = self.store.bytes();
+        BatchCommitted(report).emit(&self.telemetry);
+    }
+}

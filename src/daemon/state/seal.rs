@@ -1,0 +1,98 @@
+//! Keys derived from the one secret, and authenticated encryption of what goes to disk.
+
+use chacha20poly1305::aead::{Aead, KeyInit, Payload};
+use chacha20poly1305::{XChaCha20Poly1305, XNonce};
+use hkdf::Hkdf;
+use rand::{RngCore, rngs::OsRng, TryRngCore};
+use sha2::Sha256;
+use zeroize::Zeroizing;
+
+/// Length of a nonce in bytes; a fresh random one precedes every sealed value.
+const NONCE: usize = 24;
+
+/// The independent keys that one secret stands for.
+pub struct Keys {
+    /// Keys the digests of subjects.
+    pub subjects: [u8; 32],
+    /// Keys the digests of classes and coverages.
+    pub classes: [u8; 32],
+    /// Tells a wrong secret from a right one.
+    pub check: [u8; 32],
+    seal: Zeroizing<[u8; 32]>,
+}
+
+impl Keys {
+    /// Derives the keys with HKDF-SHA-256.
+    #[must_use]
+    pub fn derive(secret: &[u8]) -> Self {
+        let hkdf = Hkdf::<Sha256>::new(Some(b"throng state v1"), secret);
+        let key = |purpose: &[u8]| {
+            let mut out = [0u8; 32];
+            hkdf.expand(purpose, &mut out).expect("32 bytes are far below the limit of HKDF");
+            out
+        };
+        Self {
+            subjects: key(b"subjects"),
+            classes: key(b"classes"),
+            check: key(b"check"),
+            seal: Zeroizing::new(key(b"seal")),
+        }
+    }
+
+    /// Seals values for, and opens them at, their place.
+    #[must_use]
+    pub fn sealer(&self) -> Sealer {
+        Sealer(XChaCha20Poly1305::new((&*self.seal).into()))
+    }
+}
+
+/// Seals values so that they open only at the place they were written to.
+pub struct Sealer(XChaCha20Poly1305);
+
+impl Sealer {
+    #[must_use]
+    pub fn seal(&self, place: &[u8], plain: &[u8]) -> Vec<u8> {
+        let mut nonce = [0u8; NONCE];
+        OsRng.unwrap_err().fill_bytes(&mut nonce);
+        let sealed = self
+            .0
+            .encrypt(XNonce::from_slice(&nonce), Payload { msg: plain, aad: place })
+            .expect("a value in memory is far below the cipher's limit");
+        let mut out = nonce.to_vec();
+        out.extend_from_slice(&sealed);
+        out
+    }
+
+    /// `None` when the bytes were not sealed with this key for this place.
+    #[must_use]
+    pub fn open(&self, place: &[u8], sealed: &[u8]) -> Option<Vec<u8>> {
+        let (nonce, body) = sealed.split_at_checked(NONCE)?;
+        self.0.decrypt(XNonce::from_slice(nonce), Payload { msg: body, aad: place }).ok()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_value_opens_only_where_it_was_sealed_and_with_its_secret() {
+        let sealer = Keys::derive(b"a secret").sealer();
+        let sealed = sealer.seal(b"here", b"canary");
+        assert_eq!(sealer.open(b"here", &sealed).as_deref(), Some(&b"canary"[..]));
+        assert_eq!(sealer.open(b"there", &sealed), None);
+        assert_eq!(Keys::derive(b"another").sealer().open(b"here", &sealed), None);
+        assert!(!sealed.windows(6).any(|w| w == b"canary"));
+        let mut torn = sealed;
+        torn.pop();
+        assert_eq!(sealer.open(b"here", &torn), None);
+        assert_eq!(sealer.open(b"here", b"short"), None);
+    }
+
+    #[test]
+    fn purposes_do_not_share_a_key() {
+        let keys = Keys::derive(b"a secret");
+        assert_ne!(keys.subjects, keys.classes);
+        assert_ne!(keys.subjects, keys.check);
+    }
+}

@@ -1,0 +1,340 @@
+//! The sled tree: one atomic flushed write a batch, and recovery from it.
+
+use super::directory::{self, StateError};
+use super::records::{Intent, KeptRow, Progress};
+use super::seal::{Keys, Sealer};
+use crate::anonymity::plan::Plan;
+use crate::release::ledger::{Ledger, LedgerDelta, SHARDS};
+use crate::release::sink::Lengths;
+use serde::Serialize;
+use serde::de::DeserializeOwned;
+use std::path::{Path, PathBuf};
+
+const CHECK: &[u8] = b"check";
+const PROGRESS: &[u8] = b"progress";
+const INTENT: &[u8] = b"intent";
+
+/// A prefix and a number, in the order of the numbers.
+fn numbered(prefix: &str, number: u64) -> Vec<u8> {
+    let mut key = prefix.as_bytes().to_vec();
+    key.push(b'/');
+    key.extend_from_slice(&number.to_be_bytes());
+    key
+}
+
+fn number_of(key: &[u8]) -> Option<u64> {
+    key.last_chunk::<8>().map(|n| u64::from_be_bytes(*n))
+}
+
+/// What a start finds.
+#[derive(Debug, Default)]
+pub struct Recovered {
+    pub progress: Progress,
+    /// A batch that was about to leave when the process ended.
+    pub intent: Option<Intent>,
+    pub plan: Option<Plan>,
+    pub sample: Vec<KeptRow>,
+    pub held: Vec<KeptRow>,
+    /// Ledger deltas that were applied on top of the shards.
+    pub deltas: u64,
+    pub bytes: u64,
+}
+
+/// The state of one instance.
+pub struct Store {
+    path: PathBuf,
+    db: sled::Db,
+    tree: sled::Tree,
+    sealer: Sealer,
+    /// Identity of this state: part of the transactional id.
+    id: String,
+    /// A batch that has left and whose effect is not written yet.
+    applied: Option<(Intent, Lengths)>,
+    /// Sequence up to which each ledger shard on disk is complete.
+    shard_sequence: Vec<u64>,
+    next_shard: usize,
+    /// Bytes of shards that may be rewritten now: grows with the deltas.
+    credit: usize,
+    first_delta: u64,
+    /// Ordinal of the first row of each stored part of the sample, by batch.
+    sample_parts: Vec<(u64, u64)>,
+}
+
+/// Opens sled without letting a panic on a damaged file out.
+fn open_database(path: &Path) -> Result<sled::Db, StateError> {
+    let config = sled::Config::new()
+        .path(path.join("db"))
+        .mode(sled::Mode::HighThroughput)
+        .cache_capacity(64 << 20)
+        .flush_every_ms(None);
+    match std::panic::catch_unwind(|| config.open()) {
+        Ok(Ok(db)) => Ok(db),
+        Ok(Err(sled::Error::Io(e))) if e.to_string().contains("lock") => Err(StateError::Locked(path.to_owned())),
+        Ok(Err(sled::Error::Io(source))) => Err(StateError::Io { path: path.to_owned(), source }),
+        Ok(Err(e)) => Err(StateError::Damaged { path: path.to_owned(), what: e.to_string() }),
+        Err(_) => Err(StateError::Damaged { path: path.to_owned(), what: "the database cannot be read".to_owned() }),
+    }
+}
+
+impl Store {
+    /// Opens the state at `path`, or makes it. `secret` is `None` where the directory keeps its own.
+    /// Loads what was applied into `ledger`; the pending intent, if any, is the caller's to decide on.
+    ///
+    /// # Errors
+    /// Every [`StateError`]; nothing is changed on disk when the directory is foreign, damaged or of another secret.
+    pub fn open(path: &Path, secret: Option<&[u8]>, ledger: &mut Ledger) -> Result<(Self, Keys, Recovered), StateError> {
+        let new = directory::prepare(path)?;
+        if !new {
+            directory::check_format(path)?;
+        }
+        let keys = match secret {
+            Some(secret) => Keys::derive(secret),
+            None => Keys::derive(&directory::local_secret(path, new)?),
+        };
+        let db = open_database(path)?;
+        let database = |source| StateError::Database { path: path.to_owned(), source };
+        let tree = db.open_tree("throng").map_err(database)?;
+        let damaged = |what: &str| StateError::Damaged { path: path.to_owned(), what: what.to_owned() };
+        let id = match (tree.get(CHECK).map_err(database)?, new) {
+            (Some(value), false) => {
+                let (check, id) = value.split_at_checked(32).ok_or_else(|| damaged("its check value is cut short"))?;
+                if check != keys.check {
+                    return Err(StateError::WrongSecret(path.to_owned()));
+                }
+                String::from_utf8(id.to_vec()).map_err(|_| damaged("its identity cannot be read"))?
+            }
+            (None, false) => return Err(damaged("the database is empty")),
+            (_, true) => {
+                let id = uuid::Uuid::new_v4().to_string();
+                let mut value = keys.check.to_vec();
+                value.extend_from_slice(id.as_bytes());
+                tree.insert(CHECK, value).map_err(database)?;
+                tree.flush().map_err(database)?;
+                directory::write_format(path)?;
+                id
+            }
+        };
+        let mut store = Self {
+            path: path.to_owned(),
+            sealer: keys.sealer(),
+            db,
+            tree,
+            id,
+            applied: None,
+            shard_sequence: vec![0; SHARDS],
+            next_shard: 0,
+            credit: 0,
+            first_delta: 1,
+            sample_parts: Vec::new(),
+        };
+        let recovered = store.recover(ledger)?;
+        Ok((store, keys, recovered))
+    }
+
+    /// Identity of this state, made once.
+    #[must_use]
+    pub fn id(&self) -> &str {
+        &self.id
+    }
+
+    fn database(&self, source: sled::Error) -> StateError {
+        StateError::Database { path: self.path.clone(), source }
+    }
+
+    fn damaged(&self, what: &str) -> StateError {
+        StateError::Damaged { path: self.path.clone(), what: what.to_owned() }
+    }
+
+    fn open_value<T: DeserializeOwned>(&self, key: &[u8], sealed: &[u8]) -> Result<T, StateError> {
+        let plain = self.sealer.open(key, sealed).ok_or_else(|| self.damaged("a value does not open"))?;
+        postcard::from_bytes(&plain).map_err(|_| self.damaged("a value cannot be read"))
+    }
+
+    fn read<T: DeserializeOwned>(&self, key: &[u8]) -> Result<Option<T>, StateError> {
+        match self.tree.get(key).map_err(|e| self.database(e))? {
+            Some(sealed) => self.open_value(key, &sealed).map(Some),
+            None => Ok(None),
+        }
+    }
+
+    fn scan(&self, prefix: &str) -> Result<Vec<(Vec<u8>, sled::IVec)>, StateError> {
+        let prefix = format!("{prefix}/");
+        let entries: Result<Vec<_>, _> = self.tree.scan_prefix(prefix).collect();
+        Ok(entries.map_err(|e| self.database(e))?.into_iter().map(|(k, v)| (k.to_vec(), v)).collect())
+    }
+
+    fn seal<T: Serialize>(&self, key: &[u8], value: &T) -> Vec<u8> {
+        let plain = postcard::to_stdvec(value).expect("plain values always serialize");
+        self.sealer.seal(key, &plain)
+    }
+
+    fn recover(&mut self, ledger: &mut Ledger) -> Result<Recovered, StateError> {
+        let mut found = Recovered {
+            progress: self.read(PROGRESS)?.unwrap_or_default(),
+            intent: self.read(INTENT)?,
+            ..Recovered::default()
+        };
+        for (key, sealed) in self.scan("shard")? {
+            let (sequence, bytes): (u64, Vec<u8>) = self.open_value(&key, &sealed)?;
+            let shard = number_of(&key).and_then(|n| usize::try_from(n).ok()).filter(|s| *s < SHARDS);
+            let shard = shard.ok_or_else(|| self.damaged("a ledger shard has no place"))?;
+            found.bytes += sealed.len() as u64;
+            self.shard_sequence[shard] = sequence;
+            ledger.merge_shard(&bytes).ok_or_else(|| self.damaged("a ledger shard cannot be read"))?;
+        }
+        self.first_delta = found.progress.sequence + 1;
+        for (key, sealed) in self.scan("delta")?.into_iter().rev() {
+            let bytes: Vec<u8> = self.open_value(&key, &sealed)?;
+            let delta = LedgerDelta::from_bytes(&bytes).ok_or_else(|| self.damaged("a ledger delta cannot be read"))?;
+            ledger.apply(&delta);
+            self.first_delta = number_of(&key).unwrap_or(1);
+            found.deltas += 1;
+            found.bytes += sealed.len() as u64;
+        }
+        for (key, sealed) in self.scan("sample")? {
+            let rows: Vec<KeptRow> = self.open_value(&key, &sealed)?;
+            let last = rows.last().map_or(0, |r| r.ordinal);
+            self.sample_parts.push((number_of(&key).unwrap_or(0), last));
+            found.sample.extend(rows);
+        }
+        for (key, sealed) in self.scan("held")? {
+            found.held.push(self.open_value(&key, &sealed)?);
+        }
+        if found.progress.plan_version > 0 {
+            let key = numbered("plan", found.progress.plan_version);
+            found.plan = Some(self.read(&key)?.ok_or_else(|| self.damaged("its plan is missing"))?);
+        }
+        Ok(found)
+    }
+
+    /// Settles the intent found at start: the batch left (`Some(lengths)`) or did not.
+    ///
+    /// # Errors
+    /// When the database fails.
+    pub fn settle_recovered(&mut self, intent: Intent, left: Option<Lengths>, ledger: &mut Ledger) -> Result<(), StateError> {
+        if let Some(lengths) = left {
+            let delta = LedgerDelta::from_bytes(&intent.ledger).ok_or_else(|| self.damaged("an intent cannot be read"))?;
+            ledger.apply(&delta);
+            self.left(intent, lengths);
+            return self.flush(ledger);
+        }
+        self.tree.remove(INTENT).map_err(|e| self.database(e))?;
+        self.tree.flush().map_err(|e| self.database(e))?;
+        Ok(())
+    }
+
+    /// Makes `intent` durable, together with the effect of the batch before it. Nothing of the batch may leave before
+    /// this has returned.
+    ///
+    /// # Errors
+    /// When the database fails; the batch must not leave then.
+    pub fn intend(&mut self, intent: &Intent, ledger: &Ledger) -> Result<(), StateError> {
+        let mut batch = sled::Batch::default();
+        self.write_applied(&mut batch, ledger);
+        batch.insert(INTENT, self.seal(INTENT, intent));
+        self.commit(batch)
+    }
+
+    /// Notes that the intended batch has left. Durable with the next [`intend`](Self::intend) or [`flush`](Self::flush).
+    pub fn left(&mut self, intent: Intent, lengths: Lengths) {
+        self.applied = Some((intent, lengths));
+    }
+
+    /// Whether a batch has left whose effect is only in memory (its intent is durable).
+    #[must_use]
+    pub fn is_behind(&self) -> bool {
+        self.applied.is_some()
+    }
+
+    /// Writes the effect of the last batch now.
+    ///
+    /// # Errors
+    /// When the database fails.
+    pub fn flush(&mut self, ledger: &Ledger) -> Result<(), StateError> {
+        if self.applied.is_none() {
+            return Ok(());
+        }
+        let mut batch = sled::Batch::default();
+        self.write_applied(&mut batch, ledger);
+        batch.remove(INTENT);
+        self.commit(batch)
+    }
+
+    fn commit(&self, batch: sled::Batch) -> Result<(), StateError> {
+        self.tree.apply_batch(batch).map_err(|e| self.database(e))?;
+        self.tree.flush().map_err(|e| self.database(e))?;
+        Ok(())
+    }
+
+    fn write_applied(&mut self, batch: &mut sled::Batch, ledger: &Ledger) {
+        let Some((intent, lengths)) = self.applied.take() else { return };
+        let sequence = intent.after.sequence;
+        let progress = Progress { lengths, ..intent.after };
+        batch.insert(PROGRESS, self.seal(PROGRESS, &progress));
+        if intent.ledger.len() > 8 {
+            let key = numbered("delta", sequence);
+            self.credit += 2 * intent.ledger.len();
+            batch.insert(key.clone(), self.seal(&key, &intent.ledger));
+        }
+        if let Some(last) = intent.sampled.last() {
+            let key = numbered("sample", sequence);
+            self.sample_parts.push((sequence, last.ordinal));
+            batch.insert(key.clone(), self.seal(&key, &intent.sampled));
+        }
+        for ordinal in &intent.settled {
+            batch.remove(numbered("held", *ordinal));
+        }
+        for row in &intent.held {
+            let key = numbered("held", row.ordinal);
+            batch.insert(key.clone(), self.seal(&key, row));
+        }
+        if let Some(plan) = &intent.plan {
+            let key = numbered("plan", plan.version);
+            batch.insert(key.clone(), self.seal(&key, plan));
+            if plan.version > 1 {
+                batch.remove(numbered("plan", plan.version - 1));
+            }
+        }
+        self.write_shards(batch, ledger, sequence);
+    }
+
+    /// Rewrites as many ledger shards as the deltas written so far have paid for, so that the deltas before them can go:
+    /// every byte is written about three times in all, and a start reads about as many deltas as there is ledger.
+    fn write_shards(&mut self, batch: &mut sled::Batch, ledger: &Ledger, sequence: u64) {
+        for _ in 0..SHARDS {
+            let cost = ledger.shard_bytes(self.next_shard).max(256);
+            if self.credit < cost {
+                break;
+            }
+            self.credit -= cost;
+            let key = numbered("shard", self.next_shard as u64);
+            batch.insert(key.clone(), self.seal(&key, &(sequence, ledger.shard_to_bytes(self.next_shard))));
+            self.shard_sequence[self.next_shard] = sequence;
+            self.next_shard = (self.next_shard + 1) % SHARDS;
+        }
+        let complete = self.shard_sequence.iter().copied().min().unwrap_or(0);
+        while self.first_delta <= complete {
+            batch.remove(numbered("delta", self.first_delta));
+            self.first_delta += 1;
+        }
+    }
+
+    /// Forgets the parts of the sample that end before row number `first`.
+    ///
+    /// # Errors
+    /// When the database fails.
+    pub fn forget_sample_before(&mut self, first: u64) -> Result<(), StateError> {
+        let gone = self.sample_parts.partition_point(|(_, last)| *last < first);
+        for (sequence, _) in self.sample_parts.drain(..gone).collect::<Vec<_>>() {
+            self.tree.remove(numbered("sample", sequence)).map_err(|e| self.database(e))?;
+        }
+        Ok(())
+    }
+
+    /// Bytes on disk.
+    #[must_use]
+    pub fn bytes(&self) -> u64 {
+        // A size that cannot be read is a gauge that stays where it was, not an error of the release.
+        self.db.size_on_disk().unwrap_or_default()
+    }
+}

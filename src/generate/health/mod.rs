@@ -1,0 +1,331 @@
+//! A wide table of health records: 107 attributes, one record a person.
+//!
+//! Modelled on the semi-synthetic data set of N. Podlesny's dissertation on quasi-identifier discovery (§4.5.1, §6.3,
+//! Appendix A): the shares of countries and blood types are those of its tables A.1 and A.2, the numbers of distinct
+//! heights, names, cities, states, companies, diseases and SNPs follow the other tables, names and codes are invented.
+//! It is full of what a search for quasi-identifiers has to cope with: near-identifiers, long tails, functional
+//! dependencies (zip → city → state → country, birthday → age and zodiac, centimeters → feet), and sparse columns.
+
+pub mod fields;
+mod names;
+
+use self::fields::{DISEASES, DRUGS, FAMILY, GENES, SNPS};
+use self::names::{name, word};
+use super::dice::{Dice, mix, pow};
+use super::layout::{Cell, Layout, Line, csv_header, date};
+use super::weighted::Weighted;
+use super::{GenerateError, RecordStream};
+
+/// What a table of health records is made of.
+#[derive(Clone, Debug)]
+pub struct HealthSettings {
+    pub seed: u64,
+    /// Draw each family (diseases, drugs, SNPs, genes) once a record, so that its twenty columns are identical: what
+    /// the generator published with the dissertation does. By default they are drawn independently of each other.
+    pub legacy: bool,
+    /// [`Layout::Nested`] is refused: these records have no sections.
+    pub layout: Layout,
+}
+
+/// The stream; its memory does not grow.
+#[derive(Debug)]
+pub struct Health {
+    settings: HealthSettings,
+    dice: Dice,
+    written: u64,
+    shares: Shares,
+}
+
+/// Per million; the last is "Other" (Table A.1).
+const COUNTRIES: [(&str, f64, &str); 5] = [
+    ("DE", 849_981.0, "+49"),
+    ("NO", 50_000.0, "+47"),
+    ("FR", 50_000.0, "+33"),
+    ("IT", 50_000.0, "+39"),
+    ("Other", 19.0, ""),
+];
+/// First state of each country and number of its states, 156 in all.
+const STATES: [(usize, usize); 4] = [(0, 16), (16, 18), (34, 22), (56, 100)];
+const CITIES_PER_STATE: usize = 151;
+/// South-western corner and extent, in thousandths of a degree.
+const BOXES: [(i64, i64, i64, i64); 4] = [
+    (47_600, 6_300, 6_800, 8_200),
+    (58_200, 5_500, 6_500, 6_000),
+    (43_500, -1_000, 6_500, 7_500),
+    (38_000, 8_500, 8_000, 8_500),
+];
+/// Per million (Table A.2); whoever lives in "Other" has the blood type "Other".
+const BLOOD_TYPES: [(&str, f64); 8] = [
+    ("O+", 365_101.0),
+    ("A+", 263_196.0),
+    ("B+", 225_406.0),
+    ("AB+", 50_263.0),
+    ("O-", 43_200.0),
+    ("A-", 34_516.0),
+    ("B-", 13_881.0),
+    ("AB-", 4_437.0),
+];
+const COLORS: [&str; 10] = ["blue", "green", "red", "black", "purple", "orange", "white", "yellow", "silver", "brown"];
+/// Last day of each sign before the next begins, from January on.
+const ZODIAC: [(&[u8; 5], &str); 13] = [
+    (b"01-19", "Capricorn"),
+    (b"02-18", "Aquarius"),
+    (b"03-20", "Pisces"),
+    (b"04-19", "Aries"),
+    (b"05-20", "Taurus"),
+    (b"06-20", "Gemini"),
+    (b"07-22", "Cancer"),
+    (b"08-22", "Leo"),
+    (b"09-22", "Virgo"),
+    (b"10-22", "Libra"),
+    (b"11-21", "Scorpio"),
+    (b"12-21", "Sagittarius"),
+    (b"12-31", "Capricorn"),
+];
+const GIVEN_NAMES: usize = 7_092; // of each gender
+const SURNAMES: usize = 31_409;
+const COMPANIES: u64 = 1_031;
+const OCCUPATIONS: usize = 300;
+const VEHICLES: usize = 400;
+/// Distinct values of a disease, a drug, an SNP and a gene.
+const VALUES: [usize; 4] = [113, 180, 1_802, 400];
+/// 1 January 2022, in days since 1970: the day on which ages are told.
+const TODAY: i64 = 18_993;
+
+#[derive(Debug)]
+struct Shares {
+    countries: Weighted,
+    states: [Weighted; 4],
+    cities: Weighted,
+    blood_types: Weighted,
+    given_names: Weighted,
+    surnames: Weighted,
+    occupations: Weighted,
+    vehicles: Weighted,
+    families: [Weighted; 4],
+}
+
+impl Shares {
+    fn new() -> Self {
+        let zipf = |n, z| Weighted::new(&Weighted::zipf_weights(n, z));
+        Self {
+            countries: Weighted::new(&COUNTRIES.map(|(_, share, _)| share)),
+            states: STATES.map(|(_, n)| zipf(n, 0.7)),
+            cities: zipf(CITIES_PER_STATE, 0.8),
+            blood_types: Weighted::new(&BLOOD_TYPES.map(|(_, share)| share)),
+            given_names: zipf(GIVEN_NAMES, 0.9),
+            surnames: zipf(SURNAMES, 0.8),
+            occupations: zipf(OCCUPATIONS, 0.5),
+            vehicles: zipf(VEHICLES, 0.7),
+            // Diseases are nearly even (Table A.10), SNPs have a long tail (Table A.11).
+            families: [zipf(VALUES[0], 0.3), zipf(VALUES[1], 0.6), zipf(VALUES[2], 1.0), zipf(VALUES[3], 0.8)],
+        }
+    }
+}
+
+/// The four families of one record: which value, if any.
+type Families = [[Option<usize>; FAMILY]; 4];
+
+impl Health {
+    /// # Errors
+    /// [`GenerateError::OutOfRange`] for the nested layout.
+    pub fn new(settings: HealthSettings) -> Result<Self, GenerateError> {
+        if settings.layout == Layout::Nested {
+            let (given, allowed) = ("nested".to_owned(), "flat and csv");
+            return Err(GenerateError::OutOfRange { setting: "layout", given, allowed });
+        }
+        Ok(Self { dice: Dice::new(settings.seed, 1), settings, written: 0, shares: Shares::new() })
+    }
+
+    fn families(&mut self) -> Families {
+        let mut families: Families = [[None; FAMILY]; 4];
+        let drawn = if self.settings.legacy { 1 } else { FAMILY };
+        for member in 0..drawn {
+            // Few people have many diseases: each further column is filled a fifth less often.
+            let filled = 0.73 * pow(0.8, member as f64);
+            for (family, values) in families.iter_mut().enumerate() {
+                let (there, bits) = (self.dice.chance(filled), self.dice.bits());
+                values[member] = there.then(|| self.shares.families[family].pick(bits));
+            }
+            // Half of the drugs are the one that is given for the disease beside it.
+            let treated = self.dice.chance(0.5);
+            if let (true, Some(disease)) = (treated, families[0][member]) {
+                families[1][member] = Some(disease);
+            }
+        }
+        for values in &mut families {
+            let (first, rest) = values.split_at_mut(drawn);
+            rest.fill(first[0]);
+        }
+        families
+    }
+
+    fn write_families(&mut self, line: &mut Line<'_>) {
+        let families = self.families();
+        let mut text = String::new();
+        for (family, fields) in [&DISEASES, &DRUGS, &SNPS, &GENES].into_iter().enumerate() {
+            for (field, value) in fields.iter().zip(families[family]) {
+                let Some(value) = value else {
+                    line.text(field, Cell::Null);
+                    continue;
+                };
+                text.clear();
+                match family {
+                    0 => text.push_str(&format!("DOID:{}", 100 + value * 119)),
+                    1 => text.push_str(&word(60_000 + value)),
+                    2 => text.push_str(&format!("rs{}", 10_500_000 + value * 7_919)),
+                    _ => text.push_str(&word(90_000 + value * 11).to_ascii_uppercase()),
+                }
+                line.text(field, Cell::Value(&text));
+            }
+        }
+    }
+}
+
+impl RecordStream for Health {
+    fn header(&self, out: &mut Vec<u8>) {
+        if self.settings.layout == Layout::Csv {
+            csv_header(out, fields::all().map(|f| f.name));
+        }
+    }
+
+    fn append(&mut self, out: &mut Vec<u8>) {
+        let number = self.written;
+        self.written += 1;
+        let person = Person::draw(&self.shares, &mut self.dice);
+        let mut line = Line::open(self.settings.layout, out);
+        person.write(number, &mut line);
+        self.write_families(&mut line);
+        line.close();
+    }
+
+    /// Every record is its own subject: no key.
+    fn append_subject(&self, _out: &mut Vec<u8>) {}
+}
+
+struct Person {
+    female: bool,
+    country: usize,
+    /// State and city, both counted over all countries; none in "Other".
+    home: Option<(usize, usize)>,
+    given_name: usize,
+    surname: usize,
+    blood_type: &'static str,
+    /// Days since 1970.
+    birthday: i64,
+    centimeters: i64,
+    kilograms_tenths: i64,
+    occupation: usize,
+    vehicle: usize,
+    /// For everything that is drawn evenly.
+    bits: [u64; 3],
+}
+
+impl Person {
+    fn draw(shares: &Shares, dice: &mut Dice) -> Self {
+        let female = dice.chance(0.5);
+        let country = shares.countries.pick(dice.bits());
+        let (state_bits, city_bits) = (dice.bits(), dice.bits());
+        let home = STATES.get(country).map(|(first, _)| {
+            let state = first + shares.states[country].pick(state_bits);
+            (state, state * CITIES_PER_STATE + shares.cities.pick(city_bits))
+        });
+        let blood_bits = dice.bits();
+        let blood_type = home.map_or("Other", |_| BLOOD_TYPES[shares.blood_types.pick(blood_bits)].0);
+        let centimeters = (if female { 165.0 } else { 178.0 } + 7.0 * dice.bell()).round().clamp(140.0, 222.0);
+        let mass_index = (25.0 + 4.5 * dice.bell()).max(16.0);
+        Self {
+            female,
+            country,
+            home,
+            given_name: shares.given_names.pick(dice.bits()) * 2 + usize::from(female),
+            surname: shares.surnames.pick(dice.bits()),
+            blood_type,
+            birthday: TODAY - 365 * 18 - dice.below(365 * 68) as i64,
+            centimeters: centimeters as i64,
+            kilograms_tenths: (mass_index * centimeters * centimeters / 1_000.0).round() as i64,
+            occupation: shares.occupations.pick(dice.bits()),
+            vehicle: shares.vehicles.pick(dice.bits()),
+            bits: [dice.bits(), dice.bits(), dice.bits()],
+        }
+    }
+
+    fn write(&self, number: u64, line: &mut Line<'_>) {
+        let [many, more, rest] = self.bits;
+        let title = match (many % 16, self.female) {
+            (0, _) => "Dr.",
+            (_, true) => "Ms.",
+            (_, false) => "Mr.",
+        };
+        let (given_name, surname) = (name(self.given_name), name(40_000 + self.surname));
+        line.integer(&fields::NUMBER, Cell::Value(number as i64 + 1));
+        line.text(&fields::GENDER, Cell::Value(if self.female { "female" } else { "male" }));
+        line.text(&fields::TITLE, Cell::Value(title));
+        line.text(&fields::GIVEN_NAME, Cell::Value(&given_name));
+        line.text(&fields::SURNAME, Cell::Value(&surname));
+        let street = format!("{} {}", name(100_000 + (many >> 8) as usize % 3_000), 1 + (many >> 40) % 120);
+        line.text(&fields::STREET, Cell::Value(&street));
+        let missing = |text: Option<String>, field, line: &mut Line<'_>| {
+            line.text(field, text.as_deref().map_or(Cell::Null, Cell::Value));
+        };
+        let city_name = |(_, city)| name(city);
+        let state_name = |(state, _): (usize, usize)| {
+            format!("{}-{:02}", COUNTRIES[self.country].0, state - STATES[self.country].0 + 1)
+        };
+        missing(self.home.map(city_name), &fields::CITY, line);
+        missing(self.home.map(state_name), &fields::STATE, line);
+        // Three districts a city; the code tells the city, the city does not tell the code.
+        let zip = |(_, city)| format!("{:05}", 10_000 + city * 3 + (more % 3) as usize);
+        missing(self.home.map(zip), &fields::ZIP, line);
+        let (country, _, prefix) = COUNTRIES[self.country];
+        line.text(&fields::COUNTRY, Cell::Value(country));
+        let email = format!("{}.{}{number}@example.org", given_name.to_ascii_lowercase(), surname.to_ascii_lowercase());
+        line.text(&fields::EMAIL, Cell::Value(&email));
+        line.text(&fields::TELEPHONE, Cell::Value(&format!("{prefix} {:09}", (more >> 8) % 1_000_000_000)));
+        line.text(&fields::NATIONAL_ID, Cell::Value(&format!("{:011}", rest % 100_000_000_000)));
+        self.write_birth(line);
+        line.text(&fields::BLOOD_TYPE, Cell::Value(self.blood_type));
+        line.integer(&fields::CENTIMETERS, Cell::Value(self.centimeters));
+        let inches = (self.centimeters * 100 + 127) / 254;
+        line.text(&fields::FEET_INCHES, Cell::Value(&format!("{} ft {} in", inches / 12, inches % 12)));
+        line.tenths(&fields::KILOGRAMS, Cell::Value(self.kilograms_tenths));
+        line.tenths(&fields::POUNDS, Cell::Value((self.kilograms_tenths * 220_462 + 50_000) / 100_000));
+        line.text(&fields::OCCUPATION, Cell::Value(&word(120_000 + self.occupation)));
+        let company = ((u128::from(mix(rest)) * u128::from(COMPANIES)) >> 64) as usize;
+        line.text(&fields::COMPANY, Cell::Value(&name(130_000 + company)));
+        let vehicle = format!("{} {}", 2000 + (rest >> 40) % 22, name(140_000 + self.vehicle));
+        line.text(&fields::VEHICLE, Cell::Value(&vehicle));
+        line.text(&fields::COLOR, Cell::Value(COLORS[((rest >> 50) % 10) as usize]));
+        self.write_place(mix(more), line);
+    }
+
+    fn write_birth(&self, line: &mut Line<'_>) {
+        let mut text = Vec::with_capacity(10);
+        date(&mut text, self.birthday);
+        let text = String::from_utf8_lossy(&text);
+        line.text(&fields::BIRTHDAY, Cell::Value(&text));
+        // Years completed on 1 January 2022: the difference of the years, less one but for those born on the day.
+        let year: i64 = text.bytes().take(4).fold(0, |year, digit| year * 10 + i64::from(digit - b'0'));
+        let age = 2_022 - year - i64::from(!text.ends_with("-01-01"));
+        line.integer(&fields::AGE, Cell::Value(age));
+        let day = &text.as_bytes()[5..];
+        let sign = ZODIAC.iter().find(|(last, _)| day <= &last[..]).map_or("Capricorn", |(_, sign)| sign);
+        line.text(&fields::ZODIAC, Cell::Value(sign));
+    }
+
+    /// Within a tenth of a degree of the city.
+    fn write_place(&self, bits: u64, line: &mut Line<'_>) {
+        let place = self.home.map(|(_, city)| {
+            let (south, west, height, width) = BOXES[self.country];
+            let at = mix(city as u64);
+            let near = |bits: u64| (bits & 0xffff) as i64 % 201 - 100;
+            (south + (at >> 40) as i64 % height + near(bits), west + (at & 0xff_ffff) as i64 % width + near(bits >> 16))
+        });
+        let cell = |value: Option<i64>| value.map_or(Cell::Null, Cell::Value);
+        line.decimal(&fields::LATITUDE, cell(place.map(|p| p.0)), 3);
+        line.decimal(&fields::LONGITUDE, cell(place.map(|p| p.1)), 3);
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,178 @@
+//! CSV: a header row that maps columns to attributes, and rows of untyped fields.
+
+use std::collections::HashMap;
+
+use super::{Field, Rejection, Unknown};
+use crate::records::raw::{Coordinate, RawBatch, Token};
+
+/// One row, unquoted: the bytes of its fields one after the other, and where each ends.
+#[derive(Clone, Copy, Debug)]
+pub struct Row<'a> {
+    pub text: &'a [u8],
+    pub ends: &'a [usize],
+}
+
+impl<'a> Row<'a> {
+    /// The fields from left to right.
+    pub fn fields(self) -> impl Iterator<Item = &'a [u8]> {
+        let starts = std::iter::once(0).chain(self.ends.iter().copied());
+        starts.zip(self.ends).map(move |(start, &end)| &self.text[start..end])
+    }
+}
+
+/// A header that cannot be used. Columns are named by their place, counted from 1: in a file without a header the
+/// first row is a record, and its values must not be repeated here.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum HeaderError {
+    #[error("the header of column {column} is not UTF-8: save the file as UTF-8")]
+    NotUtf8 { column: usize },
+    #[error("columns {first} and {second} have the same header: rename one of them")]
+    Duplicate { first: usize, second: usize },
+    #[error("column {column} of {columns} is not in the schema: add it there or set unknown = \"drop\"")]
+    Unknown { column: usize, columns: usize },
+    #[error("none of the {columns} columns is in the schema: check the separator and that the first row is a header")]
+    NothingKnown { columns: usize },
+}
+
+/// Decodes the rows under one header.
+#[derive(Clone, Debug)]
+pub struct CsvCodec {
+    /// The attributes of each column of the file.
+    columns: Vec<Vec<usize>>,
+    unknown_columns: u64,
+    absent: Vec<usize>,
+}
+
+impl CsvCodec {
+    /// Maps the columns of `header` to the fields of the same name (see [`Field::column`]).
+    ///
+    /// A field without a column is absent in every record; [`absent`](Self::absent) lists those.
+    ///
+    /// # Errors
+    /// When a header repeats, is not text, is unknown where that is refused, or when no field has a column.
+    pub fn new(header: Row<'_>, fields: &[Field], unknown: Unknown) -> Result<Self, HeaderError> {
+        let mut wanted: HashMap<String, Vec<usize>> = HashMap::new();
+        for (attribute, field) in fields.iter().enumerate() {
+            wanted.entry(field.column()).or_default().push(attribute);
+        }
+        let mut seen: HashMap<&str, usize> = HashMap::new();
+        let mut columns = Vec::with_capacity(header.ends.len());
+        for (index, name) in header.fields().enumerate() {
+            let name = std::str::from_utf8(name).map_err(|_| HeaderError::NotUtf8 { column: index + 1 })?;
+            if let Some(first) = seen.insert(name, index) {
+                return Err(HeaderError::Duplicate { first: first + 1, second: index + 1 });
+            }
+            columns.push(wanted.remove(name).unwrap_or_default());
+        }
+        let stranger = columns.iter().position(Vec::is_empty);
+        if columns.iter().all(Vec::is_empty) && !fields.is_empty() {
+            return Err(HeaderError::NothingKnown { columns: columns.len() });
+        }
+        if let (Some(index), Unknown::Refuse) = (stranger, unknown) {
+            return Err(HeaderError::Unknown { column: index + 1, columns: columns.len() });
+        }
+        let mut absent: Vec<usize> = wanted.into_values().flatten().collect();
+        absent.sort_unstable();
+        let unknown_columns = columns.iter().filter(|attributes| attributes.is_empty()).count() as u64;
+        Ok(Self { columns, unknown_columns, absent })
+    }
+
+    /// Attributes without a column, ascending.
+    #[must_use]
+    pub fn absent(&self) -> &[usize] {
+        &self.absent
+    }
+
+    /// Adds `row` to `into`; an empty field is an empty untyped token.
+    ///
+    /// # Errors
+    /// [`Rejection::RaggedRow`] or [`Rejection::NotUtf8`]; `into` is then as it was.
+    pub fn decode(&self, row: Row<'_>, coordinate: Coordinate, into: &mut RawBatch) -> Result<(), Rejection> {
+        if row.ends.len() != self.columns.len() {
+            return Err(Rejection::RaggedRow);
+        }
+        // Judged field by field: two halves of a character on both sides of a separator are not one.
+        if !row.text.is_ascii() && row.fields().any(|field| std::str::from_utf8(field).is_err()) {
+            return Err(Rejection::NotUtf8);
+        }
+        into.push_row(coordinate);
+        for (attributes, field) in self.columns.iter().zip(row.fields()) {
+            for &attribute in attributes {
+                let Ok(text) = std::str::from_utf8(field) else {
+                    into.pop_row();
+                    return Err(Rejection::NotUtf8);
+                };
+                into.set(attribute, Token::Untyped(text));
+            }
+        }
+        into.unknown_cells += self.unknown_columns;
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    struct Owned(Vec<u8>, Vec<usize>);
+
+    fn row(fields: &[&str]) -> Owned {
+        let ends = fields.iter().scan(0, |end, f| {
+            *end += f.len();
+            Some(*end)
+        });
+        Owned(fields.concat().into_bytes(), ends.collect())
+    }
+
+    impl Owned {
+        fn row(&self) -> Row<'_> {
+            Row { text: &self.0, ends: &self.1 }
+        }
+    }
+
+    const AT: Coordinate = Coordinate { topic: 0, partition: 0, offset: 0 };
+
+    fn fields(names: &[&str]) -> Vec<Field> {
+        names.iter().map(|n| Field::flat(n)).collect()
+    }
+
+    #[test]
+    fn columns_are_found_by_name_in_any_order() {
+        let nested = Field { pointer: vec!["heart".into(), "rate".into()] };
+        let wanted = vec![Field::flat("zip"), nested, Field::flat("age")];
+        let codec = CsvCodec::new(row(&["extra", "age", "heart.rate"]).row(), &wanted, Unknown::Drop).unwrap();
+        assert_eq!(codec.absent(), [0]);
+        let mut batch = RawBatch::new(3);
+        codec.decode(row(&["x", "41", ""]).row(), AT, &mut batch).unwrap();
+        assert_eq!(batch.token(0, 0), Token::Absent);
+        assert_eq!(batch.token(0, 1), Token::Untyped(""));
+        assert_eq!(batch.token(0, 2), Token::Untyped("41"));
+        assert_eq!(batch.unknown_cells, 1);
+    }
+
+    #[test]
+    fn headers_are_refused_by_place_and_never_by_name() {
+        let wanted = fields(&["age", "zip"]);
+        let duplicate = CsvCodec::new(row(&["age", "CANARY", "CANARY"]).row(), &wanted, Unknown::Drop).unwrap_err();
+        assert_eq!(duplicate, HeaderError::Duplicate { first: 2, second: 3 });
+        let unknown = CsvCodec::new(row(&["age", "CANARY"]).row(), &wanted, Unknown::Refuse).unwrap_err();
+        assert_eq!(unknown, HeaderError::Unknown { column: 2, columns: 2 });
+        let headless = CsvCodec::new(row(&["CANARY", "41"]).row(), &wanted, Unknown::Drop).unwrap_err();
+        assert_eq!(headless, HeaderError::NothingKnown { columns: 2 });
+        for error in [duplicate, unknown, headless] {
+            assert!(!format!("{error} {error:?}").contains("CANARY"));
+        }
+    }
+
+    #[test]
+    fn ragged_and_undecodable_rows_leave_nothing() {
+        let codec = CsvCodec::new(row(&["age", "zip"]).row(), &fields(&["age"]), Unknown::Drop).unwrap();
+        let mut batch = RawBatch::new(1);
+        assert_eq!(codec.decode(row(&["1"]).row(), AT, &mut batch), Err(Rejection::RaggedRow));
+        assert_eq!(codec.decode(row(&["1", "2", "3"]).row(), AT, &mut batch), Err(Rejection::RaggedRow));
+        // "é" torn apart by the separator is valid as a whole and not as two fields.
+        let torn = Owned("é".as_bytes().to_vec(), vec![1, 2]);
+        assert_eq!(codec.decode(torn.row(), AT, &mut batch), Err(Rejection::NotUtf8));
+        assert_eq!((batch.rows(), batch.unknown_cells), (0, 0));
+    }
+}

@@ -1,0 +1,371 @@
+//! JSON: one object a record, flat and nested keys in one pass.
+//!
+//! serde_json drives, and every leaf is taken as raw text: numbers keep their spelling (rounding them is the
+//! canonical form's business), text without escapes is copied once, and nothing unknown is ever built.
+
+use std::borrow::Cow;
+use std::fmt;
+
+use serde::de::{self, DeserializeSeed, IgnoredAny, MapAccess, SeqAccess, Visitor};
+use serde_json::value::RawValue;
+
+use super::path_tree::Node;
+use super::{Field, Limits, Rejection, Unknown};
+use crate::records::raw::{Coordinate, RawBatch, Token};
+
+/// Deepest level that is walked by recursion, below serde_json's own limit of 128. Only pointers of the schema can
+/// lead there; everything else is scanned without recursion.
+const DEEPEST_WALK: usize = 120;
+
+/// Decodes JSON objects into the cells of the given fields.
+#[derive(Clone, Debug)]
+pub struct JsonCodec {
+    root: Node,
+    limits: Limits,
+    unknown: Unknown,
+}
+
+impl JsonCodec {
+    /// A codec for batches of width `fields.len()`, which drops and counts unknown keys.
+    #[must_use]
+    pub fn new(fields: &[Field], limits: Limits) -> Self {
+        Self { root: Node::root(fields), limits, unknown: Unknown::Drop }
+    }
+
+    /// The same codec with another rule for unknown keys.
+    #[must_use]
+    pub fn with_unknown(mut self, unknown: Unknown) -> Self {
+        self.unknown = unknown;
+        self
+    }
+
+    /// Adds the record in `payload` as one row of `into`.
+    ///
+    /// A key that no field leads to adds one to `into.unknown_cells`, and so does a scalar where the fields expect an
+    /// object (`null` there leaves the fields below it absent). Keys inside an unknown object are not counted.
+    /// Duplicate keys are looked for in every object that a field leads into, the record itself included.
+    ///
+    /// # Errors
+    /// The rejection; `into` then has the rows and the count of unknown cells that it had before.
+    pub fn decode(&self, payload: &[u8], coordinate: Coordinate, into: &mut RawBatch) -> Result<(), Rejection> {
+        let text = self.admit(payload)?;
+        let unknown_before = into.unknown_cells;
+        into.push_row(coordinate);
+        let outcome = self.fill(text, into);
+        if outcome.is_err() {
+            into.pop_row();
+            into.unknown_cells = unknown_before;
+        }
+        outcome
+    }
+
+    /// The text of a payload that may be an object.
+    fn admit<'p>(&self, payload: &'p [u8]) -> Result<&'p str, Rejection> {
+        if payload.len() > self.limits.max_record_bytes {
+            return Err(Rejection::Oversized);
+        }
+        let text = std::str::from_utf8(payload).map_err(|_| Rejection::NotUtf8)?;
+        match text.bytes().find(|b| !matches!(b, b' ' | b'\t' | b'\n' | b'\r')) {
+            Some(b'{') => Ok(text),
+            None => Err(Rejection::Empty),
+            Some(_) => Err(match serde_json::from_str::<IgnoredAny>(text) {
+                Ok(_) => Rejection::NotAnObject,
+                Err(error) => of_syntax(&error),
+            }),
+        }
+    }
+
+    fn fill(&self, text: &str, into: &mut RawBatch) -> Result<(), Rejection> {
+        let mut walk = Walk { batch: into, limits: self.limits, unknown: self.unknown, refusal: None };
+        let step = Step { node: &self.root, depth: 1, covered: !self.root.attributes.is_empty(), walk: &mut walk };
+        let mut deserializer = serde_json::Deserializer::from_str(text);
+        if let Err(error) = step.deserialize(&mut deserializer) {
+            return Err(walk.refusal.unwrap_or_else(|| of_syntax(&error)));
+        }
+        deserializer.end().map_err(|_| Rejection::TrailingText)?;
+        walk.put(&self.root, text.trim_ascii(), 0)
+    }
+}
+
+fn of_syntax(error: &serde_json::Error) -> Rejection {
+    if error.is_eof() { Rejection::Truncated } else { Rejection::MalformedJson }
+}
+
+/// Deepest nesting of brackets in a JSON text that is known to be well formed.
+fn nesting(json: &str) -> usize {
+    let (mut depth, mut deepest) = (0_usize, 0);
+    let (mut quoted, mut escaped) = (false, false);
+    for byte in json.bytes() {
+        match byte {
+            _ if escaped => escaped = false,
+            b'\\' => escaped = true,
+            b'"' => quoted = !quoted,
+            b'{' | b'[' if !quoted => {
+                depth += 1;
+                deepest = deepest.max(depth);
+            }
+            b'}' | b']' if !quoted => depth -= 1,
+            _ => {}
+        }
+    }
+    deepest
+}
+
+/// The row being filled.
+struct Walk<'a> {
+    batch: &'a mut RawBatch,
+    limits: Limits,
+    unknown: Unknown,
+    /// Set before the walk is broken off: serde's errors are text, a rejection is not.
+    refusal: Option<Rejection>,
+}
+
+impl Walk<'_> {
+    fn refuse<E: de::Error>(&mut self, rejection: Rejection) -> E {
+        self.refusal = Some(rejection);
+        E::custom(rejection.as_str())
+    }
+
+    /// A value that no field wants.
+    fn stranger(&mut self) -> Result<(), Rejection> {
+        self.batch.unknown_cells += 1;
+        match self.unknown {
+            Unknown::Drop => Ok(()),
+            Unknown::Refuse => Err(Rejection::UnknownAttribute),
+        }
+    }
+
+    /// Refuses a value that starts `depth` levels below the top of the record and is nested too deep.
+    fn check_depth(&self, json: &str, depth: usize) -> Result<(), Rejection> {
+        let nested = matches!(json.as_bytes().first(), Some(b'{' | b'['));
+        if nested && depth + nesting(json) > self.limits.max_depth { Err(Rejection::TooDeep) } else { Ok(()) }
+    }
+
+    /// Sets the cells of the attributes that end at `node` to a well-formed value.
+    fn put(&mut self, node: &Node, json: &str, depth: usize) -> Result<(), Rejection> {
+        if node.attributes.is_empty() {
+            return Ok(());
+        }
+        let unescaped: String;
+        let token = match json.as_bytes().first() {
+            Some(b'"') => {
+                let inner = json.strip_prefix('"').and_then(|j| j.strip_suffix('"')).ok_or(Rejection::MalformedJson)?;
+                if inner.contains('\\') {
+                    // A lone surrogate is the one thing that the scan of raw text lets through.
+                    unescaped = serde_json::from_str(json).map_err(|_| Rejection::MalformedJson)?;
+                    Token::Text(&unescaped)
+                } else {
+                    Token::Text(inner)
+                }
+            }
+            Some(b't') => Token::Bool(true),
+            Some(b'f') => Token::Bool(false),
+            Some(b'n') => Token::Null,
+            Some(b'{' | b'[') => {
+                self.check_depth(json, depth)?;
+                Token::Structure(json)
+            }
+            _ => Token::Number(json),
+        };
+        for &attribute in &node.attributes {
+            if !self.batch.set(attribute, token) {
+                return Err(Rejection::DuplicateKey);
+            }
+        }
+        Ok(())
+    }
+}
+
+/// One object or array on the way to the fields below `node`.
+struct Step<'n, 'w, 'b> {
+    node: &'n Node,
+    /// Depth of this value; the record is 1.
+    depth: usize,
+    /// An attribute holds this value as a whole, so nothing in it is dropped.
+    covered: bool,
+    walk: &'w mut Walk<'b>,
+}
+
+impl Step<'_, '_, '_> {
+    fn stray<E: de::Error>(self) -> Result<(), E> {
+        if self.covered {
+            return Ok(());
+        }
+        self.walk.stranger().map_err(|rejection| self.walk.refuse(rejection))
+    }
+
+    fn descend<E: de::Error>(&mut self) -> Result<(), E> {
+        if self.depth > self.walk.limits.max_depth.min(DEEPEST_WALK) {
+            return Err(self.walk.refuse(Rejection::TooDeep));
+        }
+        Ok(())
+    }
+
+    /// What a value below this one leads to, given how the caller reads it.
+    fn below<'de, E, R>(&mut self, child: Option<&Node>, source: R) -> Result<(), E>
+    where
+        E: de::Error,
+        R: ValueSource<'de, E>,
+    {
+        let (depth, covered) = (self.depth, self.covered);
+        let Some(child) = child else {
+            let raw = source.raw()?;
+            let stranger = if covered { Ok(()) } else { self.walk.stranger() };
+            let checked = stranger.and_then(|()| self.walk.check_depth(raw, depth));
+            return checked.map_err(|rejection| self.walk.refuse(rejection));
+        };
+        if child.attributes.is_empty() {
+            return source.walk(Step { node: child, depth: depth + 1, covered, walk: &mut *self.walk });
+        }
+        let raw = source.raw()?;
+        self.walk.put(child, raw, depth).map_err(|rejection| self.walk.refuse(rejection))?;
+        if child.is_leaf() || !raw.starts_with(['{', '[']) {
+            return Ok(());
+        }
+        // An attribute that is a whole object and attributes inside it: read the object a second time.
+        let step = Step { node: child, depth: depth + 1, covered: true, walk: &mut *self.walk };
+        step.deserialize(&mut serde_json::Deserializer::from_str(raw)).map_err(E::custom)
+    }
+}
+
+/// The next value of a map or an array, read in one of two ways.
+trait ValueSource<'de, E> {
+    fn raw(self) -> Result<&'de str, E>;
+    fn walk(self, step: Step<'_, '_, '_>) -> Result<(), E>;
+}
+
+struct MapValue<'m, M>(&'m mut M);
+
+impl<'de, M: MapAccess<'de>> ValueSource<'de, M::Error> for MapValue<'_, M> {
+    fn raw(self) -> Result<&'de str, M::Error> {
+        self.0.next_value::<&RawValue>().map(RawValue::get)
+    }
+
+    fn walk(self, step: Step<'_, '_, '_>) -> Result<(), M::Error> {
+        self.0.next_value_seed(step)
+    }
+}
+
+/// An array's element: already read, because only reading it tells whether there is one.
+struct Element<'de>(&'de str);
+
+impl<'de, E: de::Error> ValueSource<'de, E> for Element<'de> {
+    fn raw(self) -> Result<&'de str, E> {
+        Ok(self.0)
+    }
+
+    fn walk(self, step: Step<'_, '_, '_>) -> Result<(), E> {
+        step.deserialize(&mut serde_json::Deserializer::from_str(self.0)).map_err(E::custom)
+    }
+}
+
+impl<'de> DeserializeSeed<'de> for Step<'_, '_, '_> {
+    type Value = ();
+
+    fn deserialize<D: de::Deserializer<'de>>(self, deserializer: D) -> Result<(), D::Error> {
+        deserializer.deserialize_any(self)
+    }
+}
+
+impl<'de> Visitor<'de> for Step<'_, '_, '_> {
+    type Value = ();
+
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("a JSON value")
+    }
+
+    fn visit_map<M: MapAccess<'de>>(mut self, mut map: M) -> Result<(), M::Error> {
+        self.descend()?;
+        let node = self.node;
+        // Duplicates of an attribute are seen when its cell is set; the others need a memory of their own.
+        let mut steps: Vec<usize> = Vec::new();
+        let mut strangers: Vec<Cow<'de, str>> = Vec::new();
+        while let Some(key) = map.next_key_seed(Key)? {
+            let child = node.child(&key);
+            match child {
+                None => strangers.push(key),
+                Some(child) if child.attributes.is_empty() => {
+                    if steps.contains(&child.ordinal) {
+                        return Err(self.walk.refuse(Rejection::DuplicateKey));
+                    }
+                    steps.push(child.ordinal);
+                }
+                Some(_) => {}
+            }
+            self.below(child, MapValue(&mut map))?;
+        }
+        if strangers.len() > 1 {
+            strangers.sort_unstable();
+            if strangers.windows(2).any(|pair| pair[0] == pair[1]) {
+                return Err(self.walk.refuse(Rejection::DuplicateKey));
+            }
+        }
+        Ok(())
+    }
+
+    fn visit_seq<S: SeqAccess<'de>>(mut self, mut seq: S) -> Result<(), S::Error> {
+        self.descend()?;
+        let node = self.node;
+        let mut index = 0_usize;
+        while let Some(raw) = seq.next_element::<&RawValue>()? {
+            self.below(node.child(&index.to_string()), Element(raw.get()))?;
+            index += 1;
+        }
+        Ok(())
+    }
+
+    fn visit_unit<E: de::Error>(self) -> Result<(), E> {
+        Ok(())
+    }
+
+    fn visit_bool<E: de::Error>(self, _: bool) -> Result<(), E> {
+        self.stray()
+    }
+
+    fn visit_i64<E: de::Error>(self, _: i64) -> Result<(), E> {
+        self.stray()
+    }
+
+    fn visit_u64<E: de::Error>(self, _: u64) -> Result<(), E> {
+        self.stray()
+    }
+
+    fn visit_f64<E: de::Error>(self, _: f64) -> Result<(), E> {
+        self.stray()
+    }
+
+    fn visit_str<E: de::Error>(self, _: &str) -> Result<(), E> {
+        self.stray()
+    }
+}
+
+/// A key, borrowed from the payload unless it is written with escapes.
+struct Key;
+
+impl<'de> DeserializeSeed<'de> for Key {
+    type Value = Cow<'de, str>;
+
+    fn deserialize<D: de::Deserializer<'de>>(self, deserializer: D) -> Result<Self::Value, D::Error> {
+        deserializer.deserialize_str(self)
+    }
+}
+
+impl<'de> Visitor<'de> for Key {
+    type Value = Cow<'de, str>;
+
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("a key")
+    }
+
+    fn visit_borrowed_str<E: de::Error>(self, key: &'de str) -> Result<Self::Value, E> {
+        Ok(Cow::Borrowed(key))
+    }
+
+    fn visit_str<E: de::Error>(self, key: &str) -> Result<Self::Value, E> {
+        Ok(Cow::Owned(key.to_owned()))
+    }
+}
+
+#[cfg(test)]
+#[path = "json_tests.rs"]
+mod tests;

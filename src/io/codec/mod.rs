@@ -1,0 +1,65 @@
+//! Codecs: from the bytes of a source to the raw cells of a [`RawBatch`](crate::records::raw::RawBatch).
+//!
+//! A codec types nothing and judges no value; it finds the cells of the schema's attributes and refuses what is not a
+//! record. A refused record leaves no row behind and is named by a [`Rejection`], which has no place for a value.
+
+mod arrow_cells;
+mod arrow_text;
+mod csv;
+mod json;
+mod path_tree;
+mod rejection;
+
+pub use arrow_cells::{ArrowCodec, ArrowRows, ColumnError};
+pub use csv::{CsvCodec, HeaderError, Row};
+pub use json::JsonCodec;
+pub use rejection::Rejection;
+
+/// Where one attribute is found in a record.
+///
+/// JSON and Parquet follow the segments downward (`["heart", "rate"]` is the JSON pointer `/heart/rate`; a segment
+/// such as `0` picks an element of an array). In CSV the segments joined by `.` are the name of a column.
+/// The position of a field in the list given to a codec is the attribute's column in the batch.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub struct Field {
+    pub pointer: Vec<String>,
+}
+
+impl Field {
+    /// A field at the top level of a record.
+    #[must_use]
+    pub fn flat(name: &str) -> Self {
+        Self { pointer: vec![name.to_owned()] }
+    }
+
+    /// The name of the column that holds this field in a flat file.
+    #[must_use]
+    pub fn column(&self) -> String {
+        self.pointer.join(".")
+    }
+}
+
+/// What a record may cost before it is refused.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Limits {
+    /// Largest record in bytes, without its line break.
+    pub max_record_bytes: usize,
+    /// Deepest nesting of JSON objects and arrays; the record itself is depth 1.
+    pub max_depth: usize,
+}
+
+impl Default for Limits {
+    fn default() -> Self {
+        Self { max_record_bytes: 1 << 20, max_depth: 32 }
+    }
+}
+
+/// What becomes of cells that the schema does not know.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Unknown {
+    /// Left out and counted in [`RawBatch::unknown_cells`](crate::records::raw::RawBatch::unknown_cells).
+    #[default]
+    Drop,
+    /// JSON: the record is refused. CSV and Parquet: the file is refused when it is opened.
+    Refuse,
+}

@@ -1,0 +1,171 @@
+//! CSV: rows under a header, with quoted fields that may hold line breaks.
+
+use std::io;
+use std::path::Path;
+
+use csv_core::ReadRecordResult;
+
+use super::source::Next;
+use super::stream::Stream;
+use super::{SourceError, SourcePosition};
+use crate::io::codec::{CsvCodec, Field, Limits, Rejection, Row, Unknown};
+use crate::records::raw::{Coordinate, RawBatch};
+
+/// What the next stretch of the file is.
+enum Parsed {
+    /// A row, now in `text` and `ends`.
+    Row,
+    Rejected(Rejection),
+    End,
+}
+
+/// The rows of a file or of standard input. Blank lines are nothing.
+///
+/// The csv crate's own reader keeps a whole record in memory, and a stray quote makes the rest of a file one record.
+/// So its automaton is driven here, and a row longer than the limit is passed over in bounded memory.
+pub(super) struct CsvRows {
+    pub stream: Stream,
+    automaton: csv_core::Reader,
+    codec: CsvCodec,
+    max_record_bytes: usize,
+    text: Vec<u8>,
+    ends: Vec<usize>,
+    text_len: usize,
+    ends_len: usize,
+}
+
+impl std::fmt::Debug for CsvRows {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("CsvRows").field("stream", &self.stream).finish_non_exhaustive()
+    }
+}
+
+impl CsvRows {
+    /// The rows after `start`; the header is read from the beginning of the file in any case.
+    pub fn open(
+        path: &Path,
+        separator: u8,
+        fields: &[Field],
+        limits: Limits,
+        unknown: Unknown,
+        start: SourcePosition,
+    ) -> Result<Self, SourceError> {
+        if !separator.is_ascii() || matches!(separator, b'"' | b'\n' | b'\r' | 0) {
+            return Err(SourceError::Separator);
+        }
+        let blank = Row { text: &[], ends: &[] };
+        let mut rows = Self {
+            stream: Stream::open(path)?,
+            automaton: csv_core::ReaderBuilder::new().delimiter(separator).build(),
+            codec: CsvCodec::new(blank, &[], Unknown::Drop)
+                .map_err(|source| SourceError::Header { path: path.into(), source })?,
+            max_record_bytes: limits.max_record_bytes,
+            text: vec![0; 4096],
+            ends: vec![0; 64],
+            text_len: 0,
+            ends_len: 0,
+        };
+        match rows.parse().map_err(|source| SourceError::Read { path: path.into(), byte: 0, source })? {
+            Parsed::End => return Err(SourceError::NoHeader { path: path.into() }),
+            Parsed::Rejected(rejection) => {
+                return Err(SourceError::UnreadableHeader { path: path.into(), rejection });
+            }
+            Parsed::Row => {}
+        }
+        rows.codec = CsvCodec::new(rows.row(), fields, unknown)
+            .map_err(|source| SourceError::Header { path: path.into(), source })?;
+        if rows.stream.regular && start.records > 0 && start.bytes > 0 {
+            if start.bytes < rows.stream.byte {
+                return Err(SourceError::Changed { path: path.into(), byte: start.bytes });
+            }
+            rows.stream = Stream::resume(path, start.bytes, b"\r\n")?;
+        }
+        Ok(rows)
+    }
+
+    /// Attributes without a column.
+    pub fn absent(&self) -> &[usize] {
+        self.codec.absent()
+    }
+
+    pub fn next(&mut self, coordinate: Coordinate, into: &mut RawBatch) -> io::Result<Next> {
+        Ok(match self.parse()? {
+            Parsed::End => Next::End,
+            Parsed::Rejected(rejection) => Next::Rejected(rejection),
+            Parsed::Row => match self.codec.decode(self.row(), coordinate, into) {
+                Ok(()) => Next::Record,
+                Err(rejection) => Next::Rejected(rejection),
+            },
+        })
+    }
+
+    fn row(&self) -> Row<'_> {
+        Row { text: &self.text[..self.text_len], ends: &self.ends[..self.ends_len] }
+    }
+
+    fn parse(&mut self) -> io::Result<Parsed> {
+        if self.skip_blank_lines()? {
+            return Ok(Parsed::End);
+        }
+        (self.text_len, self.ends_len) = (0, 0);
+        let mut size = 0_usize;
+        loop {
+            let input = self.stream.fill()?;
+            // At the end of the file a line break stands in for the missing one: it ends a row, unless a quote is open.
+            let ended = input.is_empty();
+            let input = if ended { b"\n" } else { input };
+            let (result, read, written, fields) =
+                self.automaton.read_record(input, &mut self.text[self.text_len..], &mut self.ends[self.ends_len..]);
+            self.text_len += written;
+            self.ends_len += fields;
+            if !ended {
+                self.stream.consume(read);
+                size += read;
+            }
+            match result {
+                ReadRecordResult::Record => {
+                    let content = if ended { size } else { size - 1 };
+                    let fits = content <= self.max_record_bytes;
+                    return Ok(if fits { Parsed::Row } else { Parsed::Rejected(Rejection::Oversized) });
+                }
+                ReadRecordResult::InputEmpty if ended => {
+                    self.automaton.reset();
+                    let fits = size <= self.max_record_bytes;
+                    return Ok(Parsed::Rejected(if fits { Rejection::MalformedRow } else { Rejection::Oversized }));
+                }
+                // `End` answers empty input alone, which is never given.
+                ReadRecordResult::InputEmpty | ReadRecordResult::End => {}
+                ReadRecordResult::OutputFull => {
+                    if size > self.max_record_bytes {
+                        self.text_len = 0;
+                    } else {
+                        self.text.resize(self.text.len() * 2, 0);
+                    }
+                }
+                ReadRecordResult::OutputEndsFull => {
+                    if size > self.max_record_bytes {
+                        self.ends_len = 0;
+                    } else {
+                        self.ends.resize(self.ends.len() * 2, 0);
+                    }
+                }
+            }
+        }
+    }
+
+    /// Passes over line breaks; true at the end of the file.
+    fn skip_blank_lines(&mut self) -> io::Result<bool> {
+        loop {
+            let buffer = self.stream.fill()?;
+            if buffer.is_empty() {
+                return Ok(true);
+            }
+            let blanks = buffer.iter().take_while(|b| matches!(b, b'\r' | b'\n')).count();
+            let more = blanks < buffer.len();
+            self.stream.consume(blanks);
+            if more {
+                return Ok(false);
+            }
+        }
+    }
+}

@@ -1,0 +1,126 @@
+//! Lineage: which output line came from which source record. For the custodian's evaluation only.
+
+use std::fmt::Write as _;
+use std::path::Path;
+
+use serde::Serialize;
+
+use super::SinkError;
+use super::append::{Access, AppendFile};
+
+/// One released fragment.
+#[derive(Clone, Copy, Debug)]
+pub struct LineageEntry<'a> {
+    pub topic: &'a str,
+    pub partition: i32,
+    pub offset: i64,
+    /// Sequence number of the batch.
+    pub batch: u64,
+    pub group: &'a str,
+    /// Line of the group's output, counted from 0 over the whole output, without a header.
+    pub line: u64,
+    /// Keyed digest of the subject, where the record names one.
+    pub subject: Option<&'a [u8]>,
+}
+
+/// An NDJSON file of entries with mode 0600, truncated and synced like a sink.
+#[derive(Debug)]
+pub struct LineageFile(AppendFile);
+
+impl LineageFile {
+    /// Opens the file and truncates it to its committed length.
+    ///
+    /// # Errors
+    /// When it cannot be opened, or is shorter than committed.
+    pub fn open(path: &Path, durable: u64) -> Result<Self, SinkError> {
+        AppendFile::open(path, Access::Private, Vec::new(), durable).map(Self)
+    }
+
+    /// Appends `{"source":[topic,partition,offset],"batch":…,"group":…,"line":…,"subject":"hex"}`; the subject is null
+    /// where there is none.
+    ///
+    /// # Errors
+    /// When writing fails.
+    pub fn append(&mut self, entry: &LineageEntry<'_>) -> Result<(), SinkError> {
+        #[derive(Serialize)]
+        struct Line<'a> {
+            source: (&'a str, i32, i64),
+            batch: u64,
+            group: &'a str,
+            line: u64,
+            subject: Option<String>,
+        }
+        let line = Line {
+            source: (entry.topic, entry.partition, entry.offset),
+            batch: entry.batch,
+            group: entry.group,
+            line: entry.line,
+            subject: entry.subject.map(hex),
+        };
+        let mut bytes = serde_json::to_vec(&line).map_err(|error| SinkError::Write {
+            path: self.0.path().into(),
+            byte: 0,
+            source: error.into(),
+        })?;
+        bytes.push(b'\n');
+        self.0.append(&bytes)
+    }
+
+    /// Brings everything to the disk; gives the length for the commit.
+    ///
+    /// # Errors
+    /// When writing or syncing fails.
+    pub fn sync(&mut self) -> Result<u64, SinkError> {
+        self.0.sync()
+    }
+
+    /// Forgets everything after the first `length` bytes.
+    ///
+    /// # Errors
+    /// When the file is shorter or cannot be truncated.
+    pub fn truncate_to(&mut self, length: u64) -> Result<(), SinkError> {
+        self.0.truncate_to(length)
+    }
+}
+
+fn hex(bytes: &[u8]) -> String {
+    bytes.iter().fold(String::with_capacity(2 * bytes.len()), |mut text, byte| {
+        // A `String` takes every text.
+        write!(text, "{byte:02x}").expect("writing to a string");
+        text
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use std::os::unix::fs::PermissionsExt;
+
+    use super::*;
+
+    #[test]
+    fn entries_are_private_and_survive_only_when_committed() {
+        let directory = tempfile::tempdir().unwrap();
+        let path = directory.path().join("lineage.ndjson");
+        // Somebody made the file readable before.
+        std::fs::write(&path, b"old").unwrap();
+        std::fs::set_permissions(&path, std::fs::Permissions::from_mode(0o644)).unwrap();
+        let mut file = LineageFile::open(&path, 0).unwrap();
+        let entry = LineageEntry {
+            topic: "wearable.raw",
+            partition: 3,
+            offset: 70,
+            batch: 5,
+            group: "main",
+            line: 9,
+            subject: Some(&[0xab, 0x01]),
+        };
+        file.append(&entry).unwrap();
+        let length = file.sync().unwrap();
+        file.append(&LineageEntry { subject: None, ..entry }).unwrap();
+        file.sync().unwrap();
+        drop(LineageFile::open(&path, length).unwrap());
+        let expected = r#"{"source":["wearable.raw",3,70],"batch":5,"group":"main","line":9,"subject":"ab01"}"#;
+        assert_eq!(std::fs::read_to_string(&path).unwrap(), format!("{expected}\n"));
+        assert_eq!(std::fs::metadata(&path).unwrap().permissions().mode() & 0o777, 0o600);
+    }
+}

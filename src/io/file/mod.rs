@@ -1,0 +1,38 @@
+//! Files as sources and sinks.
+//!
+//! A source reads NDJSON, CSV or Parquet and resumes exactly where it stopped; a sink appends, and the *durable
+//! length* that it reports after a sync is what the next start truncates to, so that bytes written after the last
+//! commit never stay.
+
+mod append;
+mod csv_rows;
+mod dead_letters;
+mod lineage;
+mod ndjson_lines;
+mod parquet_rows;
+mod segments;
+mod sink;
+mod sink_error;
+mod source;
+mod source_error;
+mod stream;
+
+pub use dead_letters::DeadLetterFile;
+pub use lineage::{LineageEntry, LineageFile};
+pub use sink::{FileSink, GroupColumns};
+pub use sink_error::SinkError;
+pub use source::{FileSource, ReadOutcome, SourcePosition};
+pub use source_error::SourceError;
+
+/// How records are written in a file.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Format {
+    /// One JSON object a line.
+    Ndjson,
+    /// A header row, then one row a record; fields may be quoted with `"` and then hold line breaks.
+    Csv {
+        /// One ASCII byte, neither a quote nor a line break.
+        separator: u8,
+    },
+    Parquet,
+}

@@ -1,0 +1,75 @@
+//! NDJSON: one JSON object a line.
+
+use std::io;
+use std::path::Path;
+
+use super::source::Next;
+use super::stream::Stream;
+use super::{SourceError, SourcePosition};
+use crate::io::codec::{Field, JsonCodec, Limits, Rejection, Unknown};
+use crate::records::raw::{Coordinate, RawBatch};
+
+/// Longest line break.
+const BREAK_BYTES: usize = 2;
+
+/// The lines of a file or of standard input.
+///
+/// A line longer than the limit is passed over without being held in memory. A line `null` is a tombstone. A blank
+/// line is an empty record, except for the very last one, which is nothing.
+#[derive(Debug)]
+pub(super) struct NdjsonLines {
+    pub stream: Stream,
+    codec: JsonCodec,
+    max_record_bytes: usize,
+    line: Vec<u8>,
+}
+
+impl NdjsonLines {
+    /// The lines after `start`; where the input cannot seek, at its beginning.
+    pub fn open(
+        path: &Path,
+        fields: &[Field],
+        limits: Limits,
+        unknown: Unknown,
+        start: SourcePosition,
+    ) -> Result<Self, SourceError> {
+        let mut stream = Stream::open(path)?;
+        if stream.regular && start.records > 0 && start.bytes > 0 {
+            stream = Stream::resume(path, start.bytes, b"\n")?;
+        }
+        let codec = JsonCodec::new(fields, limits).with_unknown(unknown);
+        Ok(Self { stream, codec, max_record_bytes: limits.max_record_bytes, line: Vec::new() })
+    }
+
+    pub fn next(&mut self, coordinate: Coordinate, into: &mut RawBatch) -> io::Result<Next> {
+        self.line.clear();
+        let limit = self.max_record_bytes.saturating_add(BREAK_BYTES);
+        let taken = self.stream.take_line(limit, &mut self.line)?;
+        if taken == 0 {
+            return Ok(Next::End);
+        }
+        let content = match self.line.strip_suffix(b"\n") {
+            Some(content) => content.strip_suffix(b"\r").unwrap_or(content),
+            None => {
+                if taken == limit {
+                    self.stream.skip_line()?;
+                }
+                &self.line
+            }
+        };
+        if content.len() > self.max_record_bytes {
+            return Ok(Next::Rejected(Rejection::Oversized));
+        }
+        let trimmed = content.trim_ascii();
+        if trimmed.is_empty() && self.stream.fill()?.is_empty() {
+            return Ok(Next::End);
+        }
+        if trimmed == b"null" {
+            return Ok(Next::Tombstone);
+        }
+        Ok(match self.codec.decode(content, coordinate, into) {
+            Ok(()) => Next::Record,
+            Err(rejection) => Next::Rejected(rejection),
+        })
+    }
+}

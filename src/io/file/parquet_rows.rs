@@ -1,0 +1,115 @@
+//! Parquet: the rows of a file, some at a time.
+
+use std::path::Path;
+
+use parquet::arrow::ProjectionMask;
+use parquet::arrow::arrow_reader::{ParquetRecordBatchReader, ParquetRecordBatchReaderBuilder};
+use parquet::errors::ParquetError;
+
+use super::source::Next;
+use super::stream::open_file;
+use super::{SourceError, SourcePosition};
+use crate::io::codec::{ArrowCodec, ArrowRows, Field, Limits, Unknown};
+use crate::records::raw::{Coordinate, RawBatch};
+
+/// Rows held decoded at a time.
+const ROWS_AT_A_TIME: usize = 1024;
+
+/// The rows of a Parquet file. Only the columns that the schema wants are read.
+pub(super) struct ParquetRows {
+    reader: ParquetRecordBatchReader,
+    codec: ArrowCodec,
+    rows: Option<ArrowRows>,
+    next_row: usize,
+    rows_at_hand: usize,
+    /// Length of the file: the sign by which a replaced file is known again.
+    pub length: u64,
+}
+
+impl std::fmt::Debug for ParquetRows {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("ParquetRows").field("length", &self.length).finish_non_exhaustive()
+    }
+}
+
+impl ParquetRows {
+    /// The rows after the first `start.records`.
+    pub fn open(
+        path: &Path,
+        fields: &[Field],
+        limits: Limits,
+        unknown: Unknown,
+        start: SourcePosition,
+    ) -> Result<Self, SourceError> {
+        if path == Path::new("-") {
+            return Err(SourceError::ParquetOnStandardInput);
+        }
+        let (file, length) = open_file(path)?;
+        let length = length.unwrap_or(0);
+        if start.bytes > 0 && start.bytes != length {
+            return Err(SourceError::Replaced { path: path.into(), length, before: start.bytes });
+        }
+        let damaged = |record, error: &ParquetError| fault(path, record, error);
+        let builder = ParquetRecordBatchReaderBuilder::try_new(file).map_err(|error| damaged(0, &error))?;
+        let found = u64::try_from(builder.metadata().file_metadata().num_rows()).unwrap_or(0);
+        if start.records > found {
+            return Err(SourceError::TooFewRecords { path: path.into(), found, position: start.records });
+        }
+        let codec = ArrowCodec::new(builder.schema(), fields, limits, unknown)
+            .map_err(|source| SourceError::Columns { path: path.into(), source })?;
+        let projection = ProjectionMask::roots(builder.parquet_schema(), codec.roots().iter().copied());
+        // Bounded by the number of rows, which fits.
+        let offset = usize::try_from(start.records).unwrap_or(usize::MAX);
+        let reader = builder
+            .with_projection(projection)
+            .with_batch_size(ROWS_AT_A_TIME)
+            .with_offset(offset)
+            .build()
+            .map_err(|error| damaged(start.records, &error))?;
+        Ok(Self { reader, codec, rows: None, next_row: 0, rows_at_hand: 0, length })
+    }
+
+    /// Attributes without a column.
+    pub fn absent(&self) -> Vec<usize> {
+        self.codec.absent()
+    }
+
+    /// The next row and the bytes of its cells.
+    pub fn next(
+        &mut self,
+        path: &Path,
+        coordinate: Coordinate,
+        into: &mut RawBatch,
+    ) -> Result<(Next, u64), SourceError> {
+        while self.next_row == self.rows_at_hand {
+            let Some(batch) = self.reader.next() else { return Ok((Next::End, 0)) };
+            let batch = batch.map_err(|_| SourceError::Parquet {
+                path: path.into(),
+                record: coordinate.offset.unsigned_abs(),
+                fault: "a page is damaged",
+            })?;
+            let rows = self.codec.rows(&batch);
+            self.rows = Some(rows.map_err(|source| SourceError::Columns { path: path.into(), source })?);
+            self.rows_at_hand = batch.num_rows();
+            self.next_row = 0;
+        }
+        let Some(rows) = &self.rows else { return Ok((Next::End, 0)) };
+        let row = self.next_row;
+        self.next_row += 1;
+        Ok(match rows.decode(row, coordinate, into) {
+            Ok(bytes) => (Next::Record, bytes),
+            Err(rejection) => (Next::Rejected(rejection), 0),
+        })
+    }
+}
+
+/// The kind of fault; the library's own text may quote what it found.
+fn fault(path: &Path, record: u64, error: &ParquetError) -> SourceError {
+    let fault = match error {
+        ParquetError::NYI(_) => "it uses a feature that is not supported",
+        ParquetError::EOF(_) | ParquetError::NeedMoreData(_) | ParquetError::NeedMoreDataRange(_) => "it is cut short",
+        ParquetError::External(_) => "the file cannot be read",
+        _ => "it is damaged or not Parquet",
+    };
+    SourceError::Parquet { path: path.into(), record, fault }
+}

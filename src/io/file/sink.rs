@@ -1,0 +1,234 @@
+//! The file sink: encoded lines of each group, appended to that group's file.
+
+use std::io::{self, Write};
+use std::path::{Path, PathBuf};
+
+use super::append::{Access, AppendFile};
+use super::segments::Segments;
+use super::{Format, SinkError};
+
+/// A group of attributes that leave together, and the order of its columns.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct GroupColumns {
+    pub name: String,
+    pub columns: Vec<String>,
+}
+
+#[derive(Debug)]
+enum Output {
+    Lines(AppendFile),
+    Segments(Segments),
+    /// Bytes written so far: at least once, for what has been printed cannot be taken back.
+    StandardOutput(u64),
+}
+
+/// The files of all groups.
+///
+/// The protocol of a batch: [`append`](Self::append) the lines of every group, [`sync`](Self::sync), commit the
+/// lengths that it gave beside the position of the source. When the commit fails, or to undo a batch,
+/// [`truncate_to`](Self::truncate_to) the lengths of the last commit. A start opens with the committed lengths.
+/// The lengths of the first sync, before any line, should be committed too: they say that the files are ours.
+#[derive(Debug)]
+pub struct FileSink {
+    names: Vec<String>,
+    outputs: Vec<Output>,
+}
+
+impl FileSink {
+    /// Opens the outputs and truncates each to its committed length; a group without one starts at length 0, which
+    /// **empties** what is there (ask [`occupied`](Self::occupied) before the first start).
+    ///
+    /// One group writes `PATH`, several write `PATH.GROUP`; Parquet writes `PATH/GROUP/segment-00000000.parquet` and
+    /// counts segments instead of bytes. `-` is standard output for NDJSON of one group, at least once.
+    /// A CSV file starts with its header, which is part of its length.
+    ///
+    /// # Errors
+    /// When an output cannot be opened, is shorter than committed or missing, or when names do not fit.
+    pub fn open(
+        path: &Path,
+        groups: &[GroupColumns],
+        format: Format,
+        durable: &[(String, u64)],
+    ) -> Result<Self, SinkError> {
+        let paths = output_paths(path, groups, format)?;
+        let names: Vec<String> = groups.iter().map(|group| group.name.clone()).collect();
+        let lengths = lengths_of(&names, durable)?;
+        let mut outputs = Vec::with_capacity(groups.len());
+        for ((group, path), length) in groups.iter().zip(paths).zip(lengths) {
+            outputs.push(match (path, format) {
+                (None, _) => Output::StandardOutput(0),
+                (Some(path), Format::Ndjson) => {
+                    Output::Lines(AppendFile::open(&path, Access::Shared, Vec::new(), length)?)
+                }
+                (Some(path), Format::Csv { separator }) => {
+                    let header = header(&group.columns, separator);
+                    Output::Lines(AppendFile::open(&path, Access::Shared, header, length)?)
+                }
+                (Some(path), Format::Parquet) => Output::Segments(Segments::open(&path, &group.columns, length)?),
+            });
+        }
+        Ok(Self { names, outputs })
+    }
+
+    /// The first output that holds something already. A daemon without any state asks before it opens, and refuses
+    /// to start rather than empty somebody's file.
+    ///
+    /// # Errors
+    /// As [`open`](Self::open) for names that do not fit, and when a path cannot be looked at.
+    pub fn occupied(path: &Path, groups: &[GroupColumns], format: Format) -> Result<Option<PathBuf>, SinkError> {
+        for path in output_paths(path, groups, format)?.into_iter().flatten() {
+            let fault = |source| SinkError::Open { path: path.clone(), source };
+            let filled = match std::fs::metadata(&path) {
+                Err(error) if error.kind() == io::ErrorKind::NotFound => false,
+                Err(error) => return Err(fault(error)),
+                Ok(metadata) if metadata.is_dir() => std::fs::read_dir(&path).map_err(fault)?.next().is_some(),
+                Ok(metadata) => metadata.len() > 0,
+            };
+            if filled {
+                return Ok(Some(path));
+            }
+        }
+        Ok(None)
+    }
+
+    /// Appends complete lines of group number `group` (each with its line break). For Parquet they are NDJSON.
+    ///
+    /// # Errors
+    /// When writing fails (a full disk) or the lines do not fit; the group then takes nothing until truncated.
+    pub fn append(&mut self, group: usize, lines: &[u8]) -> Result<(), SinkError> {
+        let groups = self.outputs.len();
+        let output = self.outputs.get_mut(group).ok_or(SinkError::NoSuchGroup { group, groups })?;
+        if lines.last().is_some_and(|&byte| byte != b'\n') {
+            return Err(SinkError::UnfinishedLine { path: output.path().into() });
+        }
+        match output {
+            Output::Lines(file) => file.append(lines),
+            Output::Segments(segments) => segments.append(lines),
+            Output::StandardOutput(written) => {
+                let byte = *written;
+                *written += lines.len() as u64;
+                let fault = |source| SinkError::Write { path: STANDARD_OUTPUT.into(), byte, source };
+                io::stdout().lock().write_all(lines).map_err(fault)
+            }
+        }
+    }
+
+    /// Brings everything to the disk; gives the length of every group, for the commit.
+    ///
+    /// # Errors
+    /// When writing or syncing fails; nothing of it may be committed then.
+    pub fn sync(&mut self) -> Result<Vec<(String, u64)>, SinkError> {
+        let mut lengths = Vec::with_capacity(self.outputs.len());
+        for (name, output) in self.names.iter().zip(&mut self.outputs) {
+            let length = match output {
+                Output::Lines(file) => file.sync()?,
+                Output::Segments(segments) => segments.sync()?,
+                Output::StandardOutput(written) => {
+                    io::stdout()
+                        .lock()
+                        .flush()
+                        .map_err(|source| SinkError::Sync { path: STANDARD_OUTPUT.into(), source })?;
+                    *written
+                }
+            };
+            lengths.push((name.clone(), length));
+        }
+        Ok(lengths)
+    }
+
+    /// Forgets everything after the given lengths, earlier failures included. Standard output forgets nothing.
+    ///
+    /// # Errors
+    /// When a file is shorter than its length or cannot be truncated, or when a length is of no group here.
+    pub fn truncate_to(&mut self, lengths: &[(String, u64)]) -> Result<(), SinkError> {
+        for (output, length) in self.outputs.iter_mut().zip(lengths_of(&self.names, lengths)?) {
+            match output {
+                Output::Lines(file) => file.truncate_to(length)?,
+                Output::Segments(segments) => segments.truncate_to(length)?,
+                Output::StandardOutput(_) => {}
+            }
+        }
+        Ok(())
+    }
+}
+
+const STANDARD_OUTPUT: &str = "standard output";
+
+impl Output {
+    fn path(&self) -> &Path {
+        match self {
+            Self::Lines(file) => file.path(),
+            Self::Segments(segments) => segments.path(),
+            Self::StandardOutput(_) => Path::new(STANDARD_OUTPUT),
+        }
+    }
+}
+
+/// The file or directory of each group; none for standard output.
+fn output_paths(path: &Path, groups: &[GroupColumns], format: Format) -> Result<Vec<Option<PathBuf>>, SinkError> {
+    for (index, group) in groups.iter().enumerate() {
+        let plain = |b: u8| b.is_ascii_alphanumeric() || matches!(b, b'-' | b'_' | b'.');
+        if group.name.is_empty() || group.name.starts_with('.') || !group.name.bytes().all(plain) {
+            return Err(SinkError::GroupName { name: group.name.clone() });
+        }
+        if groups[..index].iter().any(|earlier| earlier.name == group.name) {
+            return Err(SinkError::DuplicateGroup { name: group.name.clone() });
+        }
+    }
+    if let Format::Csv { separator } = format
+        && (!separator.is_ascii() || matches!(separator, b'"' | b'\n' | b'\r' | 0))
+    {
+        return Err(SinkError::Separator);
+    }
+    if groups.is_empty() {
+        return Err(SinkError::NoGroup);
+    }
+    if path == Path::new("-") {
+        let simple = groups.len() == 1 && format == Format::Ndjson;
+        return if simple { Ok(vec![None]) } else { Err(SinkError::StandardOutput) };
+    }
+    let of_group = |group: &GroupColumns| match format {
+        Format::Parquet => path.join(&group.name),
+        _ if groups.len() == 1 => path.to_owned(),
+        _ => {
+            let mut name = path.as_os_str().to_owned();
+            name.push(".");
+            name.push(&group.name);
+            name.into()
+        }
+    };
+    Ok(groups.iter().map(|group| Some(of_group(group))).collect())
+}
+
+/// The length of each named group, 0 where none is given.
+fn lengths_of(names: &[String], lengths: &[(String, u64)]) -> Result<Vec<u64>, SinkError> {
+    if let Some((name, _)) = lengths.iter().find(|(name, _)| !names.contains(name)) {
+        return Err(SinkError::ForeignGroup { name: name.clone() });
+    }
+    let length = |name: &String| lengths.iter().find(|(known, _)| known == name).map_or(0, |(_, length)| *length);
+    Ok(names.iter().map(length).collect())
+}
+
+/// The header line of a CSV file.
+fn header(columns: &[String], separator: u8) -> Vec<u8> {
+    let mut line = Vec::new();
+    for (index, column) in columns.iter().enumerate() {
+        if index > 0 {
+            line.push(separator);
+        }
+        let special = |b: u8| b == separator || matches!(b, b'"' | b'\n' | b'\r');
+        if column.is_empty() || column.bytes().any(special) {
+            line.push(b'"');
+            line.extend_from_slice(column.replace('"', "\"\"").as_bytes());
+            line.push(b'"');
+        } else {
+            line.extend_from_slice(column.as_bytes());
+        }
+    }
+    line.push(b'\n');
+    line
+}
+
+#[cfg(test)]
+#[path = "sink_tests.rs"]
+mod tests;

@@ -1,0 +1,52 @@
+//! What can go wrong with a file that is written.
+
+use std::io;
+use std::path::PathBuf;
+
+/// An error of a file sink. After a failed write or sync the file refuses everything but a truncation, because what
+/// of the failed bytes is on the disk is not known.
+#[derive(Debug, thiserror::Error)]
+pub enum SinkError {
+    #[error("cannot open {path} for writing: {source}; check that its directory exists and may be written")]
+    Open { path: PathBuf, source: io::Error },
+    #[error("{path} is not a regular file: a file sink must be able to truncate; name a file, or - for standard output")]
+    NotRegular { path: PathBuf },
+    #[error("cannot write {path} at byte {byte}: {source}; make room, then start again: it continues at the last commit")]
+    Write { path: PathBuf, byte: u64, source: io::Error },
+    #[error("cannot bring {path} to the disk: {source}; check the disk, then start again: it continues at the last commit")]
+    Sync { path: PathBuf, source: io::Error },
+    #[error("cannot truncate {path} to {length} bytes: {source}; check its permissions")]
+    Truncate { path: PathBuf, length: u64, source: io::Error },
+    #[error("{path} failed before and takes nothing more: truncate it to its durable length, or start again")]
+    Broken { path: PathBuf },
+    #[error("{path} is missing, but {durable} of it had been committed: restore it, or start with a new state directory")]
+    Missing { path: PathBuf, durable: u64 },
+    #[error(
+        "{path} has {length} bytes, but {durable} had been committed: it was cut or replaced; \
+         restore it, or start with a new state directory"
+    )]
+    Shorter { path: PathBuf, length: u64, durable: u64 },
+    #[error("a sink needs at least one group of columns")]
+    NoGroup,
+    #[error("the group name \"{name}\" cannot be part of a file name: use letters, digits, '-', '_' and inner '.'")]
+    GroupName { name: String },
+    #[error("two groups are named \"{name}\": rename one of them")]
+    DuplicateGroup { name: String },
+    #[error(
+        "the state knows a length of group \"{name}\", which is not configured: restore the groups, \
+         or start with a new state directory"
+    )]
+    ForeignGroup { name: String },
+    #[error("there is no group number {group} in this sink, only {groups}")]
+    NoSuchGroup { group: usize, groups: usize },
+    #[error("standard output takes NDJSON of one group: name a file for other formats and more groups")]
+    StandardOutput,
+    #[error("the separator of a CSV file must be one ASCII byte that is neither a quote nor a line break")]
+    Separator,
+    #[error("lines for {path} do not end in a line break: every line handed to a sink must be complete")]
+    UnfinishedLine { path: PathBuf },
+    #[error("a line for {path} is not a JSON object of the group's columns ({reason}): the sink was given another format")]
+    ForeignLine { path: PathBuf, reason: &'static str },
+    #[error("cannot write {path} as Parquet ({fault})")]
+    Parquet { path: PathBuf, fault: &'static str },
+}

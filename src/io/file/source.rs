@@ -1,0 +1,198 @@
+//! The file source: records of a file, a batch at a time, resumed exactly.
+
+use std::path::{Path, PathBuf};
+
+use serde::{Deserialize, Serialize};
+
+use super::csv_rows::CsvRows;
+use super::ndjson_lines::NdjsonLines;
+use super::parquet_rows::ParquetRows;
+use super::{Format, SourceError};
+use crate::io::codec::{Field, Limits, Rejection, Unknown};
+use crate::records::raw::{Coordinate, RawBatch};
+
+/// How far a file has been read. The position after a batch, kept with that batch, makes a restart continue there.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct SourcePosition {
+    /// Records before this place: rows, rejected records and tombstones alike.
+    pub records: u64,
+    /// NDJSON and CSV: bytes before this place, so that nothing is read twice. Parquet: the length of the file.
+    pub bytes: u64,
+}
+
+/// What one call of [`FileSource::read`] consumed.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct ReadOutcome {
+    /// Rows added + records rejected + tombstones.
+    pub records: u64,
+    /// NDJSON and CSV: bytes of the file; Parquet: bytes of the cells.
+    pub bytes: u64,
+    /// Records that only said that something is gone (NDJSON `null`); dropped.
+    pub tombstones: u64,
+    /// The end of the file has been reached.
+    pub end: bool,
+}
+
+/// The next record of a file, as the readers of the formats give it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Next {
+    /// Added to the batch.
+    Record,
+    Rejected(Rejection),
+    Tombstone,
+    End,
+}
+
+#[derive(Debug)]
+enum Reader {
+    Ndjson(NdjsonLines),
+    Csv(CsvRows),
+    Parquet(Box<ParquetRows>),
+}
+
+/// A file, or standard input, as a source of records with the coordinates (topic 0, partition 0, ordinal).
+#[derive(Debug)]
+pub struct FileSource {
+    path: PathBuf,
+    reader: Reader,
+    records: u64,
+}
+
+impl FileSource {
+    /// Opens `path` (`-`: standard input, NDJSON and CSV) after `start`.
+    ///
+    /// A regular file is sought to `start.bytes`; an input that cannot seek must be given from its beginning again,
+    /// and its first `start.records` records are read and passed over.
+    ///
+    /// # Errors
+    /// When the input cannot be opened, when its header or columns do not fit the fields, and when it is not the one
+    /// that was read up to `start`: shorter, replaced, or with no record ending there.
+    pub fn open(
+        path: &Path,
+        format: Format,
+        fields: &[Field],
+        limits: Limits,
+        unknown: Unknown,
+        start: SourcePosition,
+    ) -> Result<Self, SourceError> {
+        let reader = match format {
+            Format::Ndjson => Reader::Ndjson(NdjsonLines::open(path, fields, limits, unknown, start)?),
+            Format::Csv { separator } => Reader::Csv(CsvRows::open(path, separator, fields, limits, unknown, start)?),
+            Format::Parquet => Reader::Parquet(Box::new(ParquetRows::open(path, fields, limits, unknown, start)?)),
+        };
+        let path = if path == Path::new("-") { PathBuf::from("standard input") } else { path.to_owned() };
+        let mut source = Self { path, reader, records: start.records };
+        if !source.sought(start) {
+            source.records = 0;
+            source.pass_over(start.records, fields.len())?;
+        }
+        Ok(source)
+    }
+
+    /// Reads records into `batch` until `max_records` or `max_bytes` are consumed or the file ends; at least one
+    /// record, if there is one and `max_records` is not 0.
+    ///
+    /// On an input that may have to be waited for (a pipe), it returns as soon as nothing more is at hand, so a
+    /// batch is full only when the sum of several calls says so. The first record of a call is waited for.
+    ///
+    /// # Errors
+    /// When reading fails; rows added before remain in `batch`, and [`position`](Self::position) counts them.
+    pub fn read(
+        &mut self,
+        batch: &mut RawBatch,
+        max_records: usize,
+        max_bytes: u64,
+        rejected: &mut Vec<(Coordinate, Rejection)>,
+    ) -> Result<ReadOutcome, SourceError> {
+        let mut outcome = ReadOutcome::default();
+        while outcome.records < max_records as u64 && (outcome.records == 0 || outcome.bytes < max_bytes) {
+            if outcome.records > 0 && self.would_wait() {
+                break;
+            }
+            let offset = i64::try_from(self.records).unwrap_or(i64::MAX);
+            let coordinate = Coordinate { topic: 0, partition: 0, offset };
+            let (next, bytes) = self.next(coordinate, batch)?;
+            outcome.bytes += bytes;
+            match next {
+                Next::Record => {}
+                Next::Rejected(rejection) => rejected.push((coordinate, rejection)),
+                Next::Tombstone => outcome.tombstones += 1,
+                Next::End => {
+                    outcome.end = true;
+                    break;
+                }
+            }
+            outcome.records += 1;
+            self.records += 1;
+        }
+        Ok(outcome)
+    }
+
+    /// The place after the last record read.
+    #[must_use]
+    pub fn position(&self) -> SourcePosition {
+        let bytes = match &self.reader {
+            Reader::Ndjson(lines) => lines.stream.byte,
+            Reader::Csv(rows) => rows.stream.byte,
+            Reader::Parquet(rows) => rows.length,
+        };
+        SourcePosition { records: self.records, bytes }
+    }
+
+    /// Attributes that this file has no column for, ascending: absent in every record. Empty for NDJSON, where only
+    /// the records can tell.
+    #[must_use]
+    pub fn absent_attributes(&self) -> Vec<usize> {
+        match &self.reader {
+            Reader::Ndjson(_) => Vec::new(),
+            Reader::Csv(rows) => rows.absent().to_vec(),
+            Reader::Parquet(rows) => rows.absent(),
+        }
+    }
+
+    fn next(&mut self, coordinate: Coordinate, batch: &mut RawBatch) -> Result<(Next, u64), SourceError> {
+        let before = self.position().bytes;
+        let next = match &mut self.reader {
+            Reader::Ndjson(lines) => lines.next(coordinate, batch),
+            Reader::Csv(rows) => rows.next(coordinate, batch),
+            Reader::Parquet(rows) => return rows.next(&self.path, coordinate, batch),
+        };
+        let byte = self.position().bytes;
+        let next = next.map_err(|source| SourceError::Read { path: self.path.clone(), byte, source })?;
+        Ok((next, byte - before))
+    }
+
+    fn would_wait(&self) -> bool {
+        match &self.reader {
+            Reader::Ndjson(lines) => lines.stream.would_wait(),
+            Reader::Csv(rows) => rows.stream.would_wait(),
+            Reader::Parquet(_) => false,
+        }
+    }
+
+    /// Whether opening has already gone to `start`.
+    fn sought(&self, start: SourcePosition) -> bool {
+        match &self.reader {
+            Reader::Ndjson(lines) => start.records == 0 || lines.stream.regular && start.bytes > 0,
+            Reader::Csv(rows) => start.records == 0 || rows.stream.regular && start.bytes > 0,
+            Reader::Parquet(_) => true,
+        }
+    }
+
+    fn pass_over(&mut self, records: u64, width: usize) -> Result<(), SourceError> {
+        while self.records < records {
+            let mut batch = RawBatch::new(width);
+            let some = usize::try_from((records - self.records).min(1000)).unwrap_or(1000);
+            let outcome = self.read(&mut batch, some, u64::MAX, &mut Vec::new())?;
+            if outcome.end {
+                let (path, found) = (self.path.clone(), self.records);
+                return Err(SourceError::TooFewRecords { path, found, position: records });
+            }
+        }
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+#[path = "source_tests.rs"]
+mod tests;

@@ -1,0 +1,51 @@
+//! What can go wrong with a file that is read. No message repeats anything of the file's content.
+
+use std::io;
+use std::path::PathBuf;
+
+use crate::io::codec::{ColumnError, HeaderError, Rejection};
+
+/// An error that ends the reading of a file, as opposed to a rejected record.
+#[derive(Debug, thiserror::Error)]
+pub enum SourceError {
+    #[error("cannot open {path}: {source}; check the path and its permissions")]
+    Open { path: PathBuf, source: io::Error },
+    #[error("cannot read {path} at byte {byte}: {source}; a restart continues after the last committed record")]
+    Read { path: PathBuf, byte: u64, source: io::Error },
+    #[error("{path} is a directory; name a file")]
+    Directory { path: PathBuf },
+    #[error("standard input can be read as NDJSON or CSV, not as Parquet, which needs its end first: name a file")]
+    ParquetOnStandardInput,
+    #[error("the separator of a CSV file must be one ASCII byte that is neither a quote nor a line break")]
+    Separator,
+    #[error("{path} is empty: a CSV file starts with a header row; write one, or read it as ndjson")]
+    NoHeader { path: PathBuf },
+    #[error("the header row of {path} cannot be read ({rejection}): correct line 1")]
+    UnreadableHeader { path: PathBuf, rejection: Rejection },
+    #[error("the header row of {path} does not fit: {source}")]
+    Header { path: PathBuf, source: HeaderError },
+    #[error(
+        "{path} has {length} bytes, but {position} had been read before: it shrank or was replaced; \
+         restore it, or start with a new state directory"
+    )]
+    Shrunk { path: PathBuf, length: u64, position: u64 },
+    #[error(
+        "byte {byte} of {path}, where reading should continue, is inside a record: the file was replaced or rewritten; \
+         restore it, or start with a new state directory"
+    )]
+    Changed { path: PathBuf, byte: u64 },
+    #[error(
+        "{path} ends after {found} records, but {position} had been read before: it is another input; \
+         give the same one, or start with a new state directory"
+    )]
+    TooFewRecords { path: PathBuf, found: u64, position: u64 },
+    #[error(
+        "{path} has {length} bytes, but had {before} when it was read before: a Parquet file does not grow; \
+         restore it, or start with a new state directory"
+    )]
+    Replaced { path: PathBuf, length: u64, before: u64 },
+    #[error("the columns of {path} do not fit: {source}")]
+    Columns { path: PathBuf, source: ColumnError },
+    #[error("{path} cannot be read as Parquet after record {record} ({fault}): write it anew or convert it to ndjson")]
+    Parquet { path: PathBuf, record: u64, fault: &'static str },
+}

@@ -1,0 +1,83 @@
+//! A batch as a source hands it over: decoded, not yet typed.
+
+use crate::records::raw::{Coordinate, RawBatch};
+use crate::release::sink::Rejected;
+use std::collections::BTreeMap;
+
+/// Why a batch was closed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Closed {
+    /// It reached its limit of records or bytes.
+    Full,
+    /// It waited for `max_wait` and had enough subjects.
+    Time,
+    /// It waited for `max_age`, or the source is at its end, or the daemon stops: what is held is settled with it.
+    Settle,
+    /// It repeats a batch that did not leave, record by record.
+    Replay,
+}
+
+/// Records of a batch with everything that their consumption implies.
+#[derive(Debug)]
+pub struct InputBatch {
+    pub raw: RawBatch,
+    pub rejected: Vec<Rejected>,
+    /// Null payloads: counted and dropped with their keys.
+    pub tombstones: u64,
+    /// `[from, to)` by topic index and partition.
+    pub ranges: BTreeMap<(u16, i32), (i64, i64)>,
+    pub bytes: u64,
+    pub closed: Closed,
+    /// Rises when the source was rewound: older batches are void.
+    pub epoch: u64,
+    /// When the first record was read.
+    pub opened: std::time::Instant,
+    /// Time spent reading and decoding.
+    pub read_seconds: f64,
+    pub decode_seconds: f64,
+    /// Byte position after the batch, for files.
+    pub source_bytes: u64,
+}
+
+impl InputBatch {
+    #[must_use]
+    pub fn new(width: usize, epoch: u64) -> Self {
+        Self {
+            raw: RawBatch::new(width),
+            rejected: Vec::new(),
+            tombstones: 0,
+            ranges: BTreeMap::new(),
+            bytes: 0,
+            closed: Closed::Full,
+            epoch,
+            opened: std::time::Instant::now(),
+            read_seconds: 0.0,
+            decode_seconds: 0.0,
+            source_bytes: 0,
+        }
+    }
+
+    /// Records read: rows, rejected ones and tombstones.
+    #[must_use]
+    pub fn records(&self) -> u64 {
+        self.raw.rows() as u64 + self.rejected.len() as u64 + self.tombstones
+    }
+
+    /// Notes that the record at `coordinate` belongs to the batch.
+    pub fn consume(&mut self, coordinate: Coordinate) {
+        let next = coordinate.offset + 1;
+        self.ranges
+            .entry((coordinate.topic, coordinate.partition))
+            .and_modify(|range| range.1 = next)
+            .or_insert((coordinate.offset, next));
+    }
+
+    /// Takes out the records of one partition: they were never consumed.
+    pub fn forget_partition(&mut self, topic: u16, partition: i32, tombstones: u64) {
+        let stays = |c: Coordinate| (c.topic, c.partition) != (topic, partition);
+        self.raw.retain_rows(stays);
+        self.rejected.retain(|r| stays(r.coordinate));
+        self.tombstones -= tombstones;
+        self.ranges.remove(&(topic, partition));
+    }
+}

@@ -1,0 +1,123 @@
+//! Client settings: ours, and whatever the operator passes through.
+
+use rdkafka::ClientConfig;
+use rdkafka::admin::AdminClient;
+use rdkafka::client::DefaultClientContext;
+use rdkafka::consumer::{BaseConsumer, Consumer};
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+/// How to reach a cluster.
+#[derive(Clone, Debug)]
+pub struct Cluster {
+    pub brokers: String,
+    /// librdkafka properties from the configuration; the ones that we own were refused there.
+    pub properties: BTreeMap<String, String>,
+}
+
+/// What can go wrong between us and a cluster, without any content of a message.
+#[derive(Debug, thiserror::Error)]
+pub enum KafkaFailure {
+    #[error("kafka at {brokers}: {what}: {source}")]
+    Client { brokers: String, what: &'static str, source: rdkafka::error::KafkaError },
+    #[error("kafka at {brokers}: topic {topic:?} does not exist (create it, or correct the configuration)")]
+    MissingTopic { brokers: String, topic: String },
+    #[error("kafka at {brokers}: no answer within {seconds} s (is the broker up, and are `brokers` and the security properties right?)")]
+    Unreachable { brokers: String, seconds: u64 },
+}
+
+impl Cluster {
+    /// Settings shared by all our clients: a name, and the properties passed through.
+    fn base(&self) -> ClientConfig {
+        let mut config = ClientConfig::new();
+        config.set("client.id", "throng");
+        for (key, value) in &self.properties {
+            config.set(key, value);
+        }
+        config.set("bootstrap.servers", &self.brokers);
+        config
+    }
+
+    /// Settings of a consumer that reads committed records and never commits by itself.
+    #[must_use]
+    pub fn consumer(&self, group: &str) -> ClientConfig {
+        let mut config = ClientConfig::new();
+        // Defaults that an operator may change: where to begin, and how much to fetch ahead (64 MB a partition is
+        // librdkafka's own default, which many partitions turn into gigabytes).
+        config.set("auto.offset.reset", "earliest");
+        config.set("queued.max.messages.kbytes", "16384");
+        config.set("queued.min.messages", "20000");
+        config.set("fetch.message.max.bytes", "2097152");
+        config.set("statistics.interval.ms", "1000");
+        for (key, value) in self.base().config_map() {
+            config.set(*key, *value);
+        }
+        config.set("group.id", group);
+        config.set("enable.auto.commit", "false");
+        config.set("enable.auto.offset.store", "false");
+        config.set("isolation.level", "read_committed");
+        config.set("partition.assignment.strategy", "cooperative-sticky");
+        config.set("enable.partition.eof", "false");
+        config
+    }
+
+    /// Settings of a transactional producer.
+    #[must_use]
+    pub fn producer(&self, transactional_id: &str) -> ClientConfig {
+        let mut config = ClientConfig::new();
+        config.set("linger.ms", "5");
+        config.set("batch.num.messages", "10000");
+        config.set("queue.buffering.max.messages", "1000000");
+        config.set("queue.buffering.max.kbytes", "262144");
+        config.set("transaction.timeout.ms", "60000");
+        for (key, value) in self.base().config_map() {
+            config.set(*key, *value);
+        }
+        config.set("transactional.id", transactional_id);
+        config.set("enable.idempotence", "true");
+        // We wait for the transaction, not for each message.
+        config.set("delivery.report.only.error", "true");
+        config
+    }
+
+    /// A plain client for topics and groups.
+    ///
+    /// # Errors
+    /// When the settings are refused.
+    pub fn admin(&self) -> Result<AdminClient<DefaultClientContext>, KafkaFailure> {
+        self.base().create().map_err(|source| self.failure("cannot create an admin client", source))
+    }
+
+    #[must_use]
+    pub fn failure(&self, what: &'static str, source: rdkafka::error::KafkaError) -> KafkaFailure {
+        KafkaFailure::Client { brokers: self.brokers.clone(), what, source }
+    }
+
+    /// Number of partitions of each topic, in order.
+    ///
+    /// # Errors
+    /// When the cluster does not answer within `patience`, or a topic does not exist.
+    pub fn partitions(&self, topics: &[&str], patience: Duration) -> Result<Vec<i32>, KafkaFailure> {
+        let mut config = self.base();
+        config.set("allow.auto.create.topics", "false");
+        let client: BaseConsumer =
+            config.create().map_err(|source| self.failure("cannot create a client", source))?;
+        let metadata = client.fetch_metadata(None, patience).map_err(|_| KafkaFailure::Unreachable {
+            brokers: self.brokers.clone(),
+            seconds: patience.as_secs(),
+        })?;
+        topics
+            .iter()
+            .map(|name| {
+                let found = metadata.topics().iter().find(|t| t.name() == *name && t.error().is_none());
+                found
+                    .map(|t| i32::try_from(t.partitions().len()).unwrap_or(i32::MAX))
+                    .filter(|n| *n > 0)
+                    .ok_or_else(|| KafkaFailure::MissingTopic {
+                        brokers: self.brokers.clone(),
+                        topic: (*name).to_owned(),
+                    })
+            })
+            .collect()
+    }
+}

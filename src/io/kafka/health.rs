@@ -1,0 +1,45 @@
+//! What the Kafka client tells about itself: reachability, assignment, lag.
+
+use std::sync::atomic::{AtomicBool, AtomicI64, AtomicU64, Ordering};
+
+/// Shared between the client's callbacks and the daemon.
+#[derive(Debug, Default)]
+pub struct Health {
+    reachable: AtomicBool,
+    assigned: AtomicU64,
+    /// Records behind the end of the assigned partitions; -1 while unknown.
+    lag: AtomicI64,
+    /// Errors of the client since the start (their texts go nowhere: they may quote a configuration).
+    errors: AtomicU64,
+}
+
+impl Health {
+    #[must_use]
+    pub fn reachable(&self) -> bool {
+        self.reachable.load(Ordering::Relaxed)
+    }
+    pub fn set_reachable(&self, up: bool) {
+        self.reachable.store(up, Ordering::Relaxed);
+    }
+    #[must_use]
+    pub fn assigned(&self) -> u64 {
+        self.assigned.load(Ordering::Relaxed)
+    }
+    pub fn set_assigned(&self, partitions: u64) {
+        self.assigned.store(partitions, Ordering::Relaxed);
+    }
+    #[must_use]
+    pub fn lag(&self) -> Option<u64> {
+        u64::try_from(self.lag.load(Ordering::Relaxed)).ok()
+    }
+    pub fn set_lag(&self, lag: i64) {
+        self.lag.store(lag, Ordering::Relaxed);
+    }
+    #[must_use]
+    pub fn errors(&self) -> u64 {
+        self.errors.load(Ordering::Relaxed)
+    }
+    pub fn note_error(&self) {
+        self.errors.fetch_add(1, Ordering::Relaxed);
+    }
+}

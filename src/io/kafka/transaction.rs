@@ -1,0 +1,243 @@
+//! One batch, one transaction: fragments, dead letters, consumed offsets and the marker, all or nothing.
+
+use super::connection::{Cluster, KafkaFailure};
+use super::marker;
+use crate::io::dead_letter::DeadLetterEncoder;
+use crate::release::sink::{DeliveryError, Envelope, Lengths, Sink};
+use crate::release::verified::Verified;
+use rdkafka::consumer::ConsumerGroupMetadata;
+use rdkafka::error::{KafkaError, RDKafkaErrorCode};
+use rdkafka::producer::{BaseProducer, BaseRecord, Producer};
+use rdkafka::topic_partition_list::{Offset, TopicPartitionList};
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+/// A topic to write to.
+#[derive(Clone, Debug)]
+pub struct OutputTopic {
+    pub name: String,
+    pub partitions: i32,
+}
+
+/// Where a batch leaves to.
+pub struct Outputs {
+    /// Fragments.
+    pub sink: OutputTopic,
+    pub dead_letters: Option<OutputTopic>,
+    pub commits: String,
+    /// Names of the source topics, by index.
+    pub sources: Vec<String>,
+}
+
+/// The group that consumed offsets are committed for, as the consumer sees it at the moment.
+pub type GroupMetadata = Arc<dyn Fn() -> Option<ConsumerGroupMetadata> + Send + Sync>;
+
+/// The transactional producer.
+pub struct TransactionalSink {
+    producer: BaseProducer,
+    transactional_id: String,
+    outputs: Outputs,
+    dead_letters: DeadLetterEncoder,
+    group: GroupMetadata,
+    bytes_out: u64,
+}
+
+/// How long one step of a transaction is waited for before it is tried again.
+const STEP: Duration = Duration::from_secs(10);
+
+/// How long a full queue or an unflushed message is waited for between two looks.
+const LOOK: Duration = Duration::from_millis(1);
+
+impl TransactionalSink {
+    /// Opens the producer and fences every older self with the same transactional id.
+    ///
+    /// # Errors
+    /// When the cluster does not let us within `patience`.
+    pub fn open(
+        cluster: &Cluster,
+        transactional_id: &str,
+        outputs: Outputs,
+        dead_letters: DeadLetterEncoder,
+        group: GroupMetadata,
+        patience: Duration,
+    ) -> Result<Self, KafkaFailure> {
+        let producer: BaseProducer = cluster
+            .producer(transactional_id)
+            .create()
+            .map_err(|e| cluster.failure("cannot create the producer", e))?;
+        let deadline = Instant::now() + patience;
+        loop {
+            match producer.init_transactions(STEP) {
+                Ok(()) => break,
+                Err(KafkaError::Transaction(e)) if e.is_retriable() && Instant::now() < deadline => {}
+                Err(e) => return Err(cluster.failure("cannot begin transactions", e)),
+            }
+        }
+        Ok(Self {
+            producer,
+            transactional_id: transactional_id.to_owned(),
+            outputs,
+            dead_letters,
+            group,
+            bytes_out: 0,
+        })
+    }
+
+    fn attempt(&mut self, batch: &Verified, envelope: &Envelope<'_>) -> Result<u64, DeliveryError> {
+        self.producer.begin_transaction().map_err(|e| sort(&e))?;
+        let mut bytes = 0u64;
+        let mut rank = 0i64;
+        let sink = self.outputs.sink.clone();
+        for group in 0..batch.groups() {
+            for line in batch.lines(group) {
+                // The place of a fragment says nothing but its rank among the sorted bytes of the batch.
+                let partition = i32::try_from(rank % i64::from(sink.partitions)).expect("below the partition count");
+                rank += 1;
+                bytes += line.bytes.len() as u64;
+                self.send(
+                    BaseRecord::<(), [u8]>::to(&sink.name)
+                        .payload(line.bytes)
+                        .partition(partition)
+                        .timestamp(envelope.clock_ms),
+                )?;
+            }
+        }
+        if let Some(topic) = self.outputs.dead_letters.clone() {
+            for (rank, rejected) in (0i64..).zip(envelope.rejected) {
+                let letter = self.dead_letters.encode(rejected, envelope.sequence);
+                let partition = i32::try_from(rank % i64::from(topic.partitions)).expect("below the partition count");
+                bytes += letter.body.len() as u64;
+                let mut headers = rdkafka::message::OwnedHeaders::new();
+                for (key, value) in &letter.headers {
+                    headers = headers.insert(rdkafka::message::Header { key, value: Some(value) });
+                }
+                self.send(
+                    BaseRecord::<(), [u8]>::to(&topic.name)
+                        .payload(letter.body.as_slice())
+                        .partition(partition)
+                        .headers(headers)
+                        .timestamp(envelope.clock_ms),
+                )?;
+            }
+        }
+        let commits = self.outputs.commits.clone();
+        let (key, body) = (self.transactional_id.clone(), marker::body(envelope.sequence));
+        self.send(
+            BaseRecord::<[u8], [u8]>::to(&commits)
+                .key(key.as_bytes())
+                .payload(body.as_bytes())
+                .timestamp(envelope.clock_ms),
+        )?;
+        self.send_offsets(envelope)?;
+        self.flush()?;
+        self.commit()?;
+        Ok(bytes)
+    }
+
+    fn send<K: rdkafka::message::ToBytes + ?Sized>(&self, record: BaseRecord<'_, K, [u8]>) -> Result<(), DeliveryError> {
+        let deadline = Instant::now() + Duration::from_secs(60);
+        let mut record = record;
+        loop {
+            match self.producer.send(record) {
+                Ok(()) => return Ok(()),
+                Err((KafkaError::MessageProduction(RDKafkaErrorCode::QueueFull), back)) if Instant::now() < deadline => {
+                    record = back;
+                    self.producer.poll(LOOK);
+                }
+                Err((error, _)) => return Err(sort(&error)),
+            }
+        }
+    }
+
+    fn send_offsets(&self, envelope: &Envelope<'_>) -> Result<(), DeliveryError> {
+        let mut offsets = TopicPartitionList::new();
+        for (&(topic, partition), &next) in envelope.positions {
+            let name = &self.outputs.sources[usize::from(topic)];
+            offsets.add_partition_offset(name, partition, Offset::Offset(next)).map_err(|e| sort(&e))?;
+        }
+        if offsets.count() == 0 {
+            return Ok(());
+        }
+        let group = (self.group)().ok_or_else(|| DeliveryError::Aborted("the consumer has left its group".to_owned()))?;
+        retried(|| self.producer.send_offsets_to_transaction(&offsets, &group, STEP))
+    }
+
+    /// Waits until every message is acknowledged, looking often: the client's own flush looks every 100 ms.
+    fn flush(&self) -> Result<(), DeliveryError> {
+        let deadline = Instant::now() + Duration::from_secs(120);
+        while self.producer.in_flight_count() > 0 {
+            if self.producer.client().fatal_error().is_some() {
+                return Err(DeliveryError::Fatal("the producer was fenced or failed for good".to_owned()));
+            }
+            if Instant::now() > deadline {
+                return Err(DeliveryError::Aborted("messages were not acknowledged in time".to_owned()));
+            }
+            // The first call hands everything to the sender threads at once instead of after `linger.ms`.
+            let flushed = self.producer.flush(Duration::ZERO);
+            if flushed.is_err() {
+                self.producer.poll(LOOK);
+            }
+        }
+        Ok(())
+    }
+
+    fn commit(&self) -> Result<(), DeliveryError> {
+        retried(|| self.producer.commit_transaction(STEP))
+    }
+}
+
+/// Repeats a step while the client says that it may be repeated: a commit that timed out is asked again, never aborted,
+/// since it may have happened.
+fn retried(mut step: impl FnMut() -> Result<(), KafkaError>) -> Result<(), DeliveryError> {
+    loop {
+        match step() {
+            Ok(()) => return Ok(()),
+            Err(KafkaError::Transaction(e)) if e.is_retriable() && !e.is_fatal() && !e.txn_requires_abort() => {}
+            // The wrapper's own wait for acknowledgements ran out: they are still under way.
+            Err(KafkaError::Flush(RDKafkaErrorCode::OperationTimedOut)) => {}
+            Err(e) => return Err(sort(&e)),
+        }
+    }
+}
+
+/// What an error means for the transaction. Texts are the client's own codes; they hold nothing of a message.
+fn sort(error: &KafkaError) -> DeliveryError {
+    match error {
+        KafkaError::Transaction(e) if e.is_fatal() => DeliveryError::Fatal(format!("{:?}", e.code())),
+        KafkaError::Transaction(e) => DeliveryError::Aborted(format!("{:?}", e.code())),
+        KafkaError::MessageProduction(RDKafkaErrorCode::Fatal | RDKafkaErrorCode::Fenced) => {
+            DeliveryError::Fatal("the producer was fenced".to_owned())
+        }
+        other => match other.rdkafka_error_code() {
+            Some(RDKafkaErrorCode::Fatal | RDKafkaErrorCode::Fenced) => {
+                DeliveryError::Fatal("the producer was fenced".to_owned())
+            }
+            Some(code) => DeliveryError::Aborted(format!("{code:?}")),
+            None => DeliveryError::Fatal("the client failed".to_owned()),
+        },
+    }
+}
+
+impl Sink for TransactionalSink {
+    fn deliver(&mut self, batch: &Verified, envelope: &Envelope<'_>) -> Result<Lengths, DeliveryError> {
+        let outcome = self.attempt(batch, envelope);
+        match outcome {
+            Ok(bytes) => {
+                self.bytes_out += bytes;
+                Ok(Lengths::new())
+            }
+            Err(DeliveryError::Aborted(why)) => {
+                // An abort purges what is queued. If it cannot be confirmed, nothing more may be said of this producer.
+                match retried(|| self.producer.abort_transaction(STEP)) {
+                    Ok(()) => Err(DeliveryError::Aborted(why)),
+                    Err(failed) => Err(DeliveryError::Fatal(format!("{why}, and the abort failed: {failed}"))),
+                }
+            }
+            Err(fatal) => Err(fatal),
+        }
+    }
+
+    fn bytes_out(&self) -> u64 {
+        self.bytes_out
+    }
+}

@@ -1,0 +1,433 @@
+//! Canonical values: one JSON text for everything that a device may spell differently.
+//!
+//! Rounding happens here, before anything is counted, so that float digits, units of a firmware and time zones
+//! cannot single anybody out. Two tokens are one value exactly when their canonical texts are the same bytes.
+
+use std::fmt::Write as _;
+use std::sync::Arc;
+
+use crate::records::decimal::{decimals_of, exact_ticks, push_ticks};
+use crate::records::moment::{self, Unit};
+use crate::records::raw::Token;
+
+/// The longest string value, in bytes of UTF-8.
+pub const MAX_STRING_BYTES: usize = 1024;
+
+/// The type of an attribute.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, serde::Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Type {
+    /// −2⁶³ … 2⁶³−1; `5.0` is 5.
+    Integer,
+    /// A finite double.
+    Float,
+    Boolean,
+    /// Up to [`MAX_STRING_BYTES`].
+    String,
+    /// A day, in UTC.
+    Date,
+    /// A moment in UTC, to the millisecond.
+    Timestamp,
+    /// Latitude and longitude in degrees.
+    Coordinates,
+}
+
+impl Type {
+    /// The name that a schema uses.
+    #[must_use]
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Integer => "integer",
+            Self::Float => "float",
+            Self::Boolean => "boolean",
+            Self::String => "string",
+            Self::Date => "date",
+            Self::Timestamp => "timestamp",
+            Self::Coordinates => "coordinates",
+        }
+    }
+}
+
+/// How values are rounded before they are counted.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum Rounding {
+    None,
+    /// To the nearest multiple of `ticks`·10⁻ᵈ (integers, floats, coordinates), ties away from zero.
+    Step { ticks: i64, decimals: u32 },
+    /// To significant digits (integers, floats).
+    Digits(u32),
+    /// Down to the start of a calendar unit (dates, timestamps).
+    Unit(Unit),
+}
+
+impl Rounding {
+    /// The step `size`, if it is positive and has at most nine decimals.
+    pub(crate) fn step(size: f64) -> Option<Self> {
+        let decimals = decimals_of(size);
+        if decimals > crate::records::decimal::MAX_DECIMALS {
+            return None;
+        }
+        let ticks = i64::try_from(exact_ticks(size, decimals)?).ok()?;
+        (ticks > 0).then_some(Self::Step { ticks, decimals })
+    }
+}
+
+/// Which spellings mean that a value is missing.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Missing {
+    /// None: the empty CSV field is missing, and nothing that JSON spells.
+    spellings: Option<Vec<String>>,
+    /// The spellings that are numbers, for numeric attributes: `-1` also matches `-1.0`.
+    numbers: Vec<f64>,
+}
+
+impl Missing {
+    /// What the schema lists; `numeric` for integer and float attributes.
+    #[must_use]
+    pub fn new(spellings: Option<Vec<String>>, numeric: bool) -> Self {
+        let numbers = spellings.iter().flatten().filter(|_| numeric).filter_map(|s| s.trim().parse().ok()).collect();
+        Self { spellings, numbers }
+    }
+
+    /// The spellings, sorted, for a fingerprint; none when the schema lists none.
+    pub(crate) fn listed(&self) -> Option<Vec<&str>> {
+        let mut listed: Vec<&str> = self.spellings.as_ref()?.iter().map(String::as_str).collect();
+        listed.sort_unstable();
+        Some(listed)
+    }
+
+    fn matches(&self, text: &str, untyped: bool) -> bool {
+        match &self.spellings {
+            None => untyped && text.is_empty(),
+            Some(listed) => listed.iter().any(|s| s == text),
+        }
+    }
+
+    fn matches_number(&self, number: f64) -> bool {
+        // Exact on purpose: a sentinel is spelled, not measured.
+        #[allow(clippy::float_cmp)]
+        self.numbers.iter().any(|&n| n == number)
+    }
+}
+
+/// A cell that its attribute's type cannot take. It names the attribute and never the value.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum CellError {
+    #[error("attribute \"{attribute}\" is of type {expected}, but the cell is {found}: correct the record or the schema")]
+    WrongType { attribute: Arc<str>, expected: &'static str, found: &'static str },
+}
+
+/// What a token turned out to be; the text of a value is in the buffer.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Canonical {
+    Absent,
+    Null,
+    Value,
+}
+
+/// The typing of one attribute: from a token to its canonical JSON text.
+#[derive(Clone, Debug)]
+pub struct Typing {
+    pub attribute: Arc<str>,
+    pub kind: Type,
+    pub rounding: Rounding,
+    pub missing: Missing,
+}
+
+impl Typing {
+    /// Writes the canonical JSON text of `token` into `out`, which is cleared first.
+    ///
+    /// Integers are `72`, floats `72.5` with the fewest digits and never `-0`, booleans `true`/`false`, strings JSON
+    /// strings (a lone `*`, or one behind backslashes only, gets one more backslash: `"*"` means suppressed), dates
+    /// `"2021-05-24"`, timestamps `"2021-05-24T10:00:00Z"`, coordinates `"47.37,8.54"`. Structures are strings that
+    /// hold their compact JSON text with sorted keys.
+    ///
+    /// # Errors
+    /// [`CellError::WrongType`] where the type cannot take the token: NaN, infinities, overflow and strings longer
+    /// than [`MAX_STRING_BYTES`] included.
+    pub fn canonical(&self, token: Token<'_>, out: &mut String) -> Result<Canonical, CellError> {
+        out.clear();
+        let written = match token {
+            Token::Absent => return Ok(Canonical::Absent),
+            Token::Null => return Ok(Canonical::Null),
+            Token::Bool(value) => self.boolean_token(value, out),
+            Token::Structure(json) => self.structure(json, out),
+            Token::Text(text) => self.text(text, false, out),
+            Token::Number(text) => self.text(text, false, out),
+            Token::Untyped(text) => self.text(text, true, out),
+        };
+        written.map_err(|found| CellError::WrongType {
+            attribute: Arc::clone(&self.attribute),
+            expected: self.kind.name(),
+            found,
+        })
+    }
+
+    fn boolean_token(&self, value: bool, out: &mut String) -> Result<Canonical, &'static str> {
+        let text = if value { "true" } else { "false" };
+        match self.kind {
+            Type::Boolean => out.push_str(text),
+            Type::String => return self.text(text, false, out),
+            _ => return Err("a boolean"),
+        }
+        Ok(Canonical::Value)
+    }
+
+    fn structure(&self, json: &str, out: &mut String) -> Result<Canonical, &'static str> {
+        match self.kind {
+            Type::String => {
+                let value: serde_json::Value = serde_json::from_str(json).map_err(|_| "a structure that is not JSON")?;
+                let mut compact = String::new();
+                push_sorted(&mut compact, &value);
+                push_string(out, &compact)?;
+            }
+            Type::Coordinates => {
+                let value: serde_json::Value = serde_json::from_str(json).map_err(|_| "a structure that is not JSON")?;
+                let (latitude, longitude) = pair(&value).ok_or("a structure without latitude and longitude")?;
+                self.coordinates(latitude, longitude, out)?;
+            }
+            _ => return Err("an array or object"),
+        }
+        Ok(Canonical::Value)
+    }
+
+    fn text(&self, text: &str, untyped: bool, out: &mut String) -> Result<Canonical, &'static str> {
+        if self.missing.matches(text, untyped) {
+            return Ok(Canonical::Null);
+        }
+        let bare = text.trim_ascii();
+        match self.kind {
+            Type::String => push_string(out, text)?,
+            Type::Integer => {
+                let (value, number) = integer(bare)?;
+                if self.missing.matches_number(number) {
+                    return Ok(Canonical::Null);
+                }
+                let rounded = self.round_integer(value).ok_or("a number that is too large")?;
+                push_ticks(out, i128::from(rounded), 0);
+            }
+            Type::Float => {
+                let value = finite(bare)?;
+                if self.missing.matches_number(value) {
+                    return Ok(Canonical::Null);
+                }
+                self.push_float(out, value);
+            }
+            Type::Boolean => out.push_str(boolean(bare).ok_or("no truth value")?),
+            Type::Date | Type::Timestamp => {
+                let millis = moment::parse(bare).or_else(|| moment::from_epoch(bare.parse().ok()?));
+                self.push_moment(out, millis.ok_or("neither a date nor a time")?);
+            }
+            Type::Coordinates => {
+                let (latitude, longitude) = bare.split_once(',').ok_or("no pair of numbers")?;
+                self.coordinates(finite(latitude.trim_ascii())?, finite(longitude.trim_ascii())?, out)?;
+            }
+        }
+        Ok(Canonical::Value)
+    }
+
+    fn round_integer(&self, value: i64) -> Option<i64> {
+        let step = match self.rounding {
+            Rounding::Step { ticks, .. } => i128::from(ticks),
+            Rounding::Digits(digits) => {
+                let length = value.unsigned_abs().checked_ilog10().unwrap_or(0) + 1;
+                10_i128.pow(length.saturating_sub(digits))
+            }
+            Rounding::None | Rounding::Unit(_) => return Some(value),
+        };
+        let size = (i128::from(value).abs() + step / 2) / step * step;
+        i64::try_from(if value < 0 { -size } else { size }).ok()
+    }
+
+    fn push_float(&self, out: &mut String, value: f64) {
+        match self.rounding {
+            Rounding::Step { ticks, decimals } => {
+                #[allow(clippy::cast_precision_loss)] // a step has few digits
+                let steps = (value / (ticks as f64 / 10_f64.powi(decimals.cast_signed()))).round();
+                // Beyond 2⁵³ steps a double has no digits left to round.
+                if steps.abs() < 9_007_199_254_740_992.0 {
+                    #[allow(clippy::cast_possible_truncation)]
+                    push_ticks(out, i128::from(steps as i64) * i128::from(ticks), decimals);
+                } else {
+                    push_shortest(out, value);
+                }
+            }
+            Rounding::Digits(digits) => {
+                let rounded = format!("{:.*e}", digits.saturating_sub(1) as usize, value).parse::<f64>();
+                // Rounding the largest doubles up can reach infinity: those stay as they are.
+                push_shortest(out, rounded.ok().filter(|r| r.is_finite()).unwrap_or(value));
+            }
+            Rounding::None | Rounding::Unit(_) => push_shortest(out, value),
+        }
+    }
+
+    fn push_moment(&self, out: &mut String, millis: i64) {
+        let millis = if let Rounding::Unit(unit) = self.rounding { unit.start(millis) } else { millis };
+        out.push('"');
+        if self.kind == Type::Date {
+            moment::push_date(out, millis);
+        } else {
+            moment::push_rfc3339(out, millis);
+        }
+        out.push('"');
+    }
+
+    fn coordinates(&self, latitude: f64, longitude: f64, out: &mut String) -> Result<(), &'static str> {
+        if !(-90.0..=90.0).contains(&latitude) || !(-180.0..=180.0).contains(&longitude) {
+            return Err("outside latitude -90 to 90 or longitude -180 to 180");
+        }
+        out.push('"');
+        self.push_float(out, latitude);
+        out.push(',');
+        self.push_float(out, longitude);
+        out.push('"');
+        Ok(())
+    }
+}
+
+fn integer(text: &str) -> Result<(i64, f64), &'static str> {
+    if let Ok(value) = text.parse::<i64>() {
+        #[allow(clippy::cast_precision_loss)] // only compared with sentinels
+        return Ok((value, value as f64));
+    }
+    let value = finite(text)?;
+    if value.fract() != 0.0 {
+        return Err("a number with a fraction");
+    }
+    // Beyond 2⁵³ a double may stand for a neighbour of what was written.
+    if value.abs() > 9_007_199_254_740_992.0 {
+        return Err("a number that is too large");
+    }
+    #[allow(clippy::cast_possible_truncation)]
+    Ok((value as i64, value))
+}
+
+fn finite(text: &str) -> Result<f64, &'static str> {
+    // `parse` also takes "inf" and "nan": numbers start with a digit, a sign or a point.
+    let value: f64 = text.parse().map_err(|_| "no number")?;
+    if value.is_finite() { Ok(value) } else { Err("not a finite number") }
+}
+
+fn boolean(text: &str) -> Option<&'static str> {
+    match text {
+        "true" | "True" | "TRUE" | "1" | "1.0" => Some("true"),
+        "false" | "False" | "FALSE" | "0" | "0.0" => Some("false"),
+        _ => None,
+    }
+}
+
+fn pair(value: &serde_json::Value) -> Option<(f64, f64)> {
+    if let Some(list) = value.as_array() {
+        return if list.len() == 2 { Some((list[0].as_f64()?, list[1].as_f64()?)) } else { None };
+    }
+    let any = |names: &[&str]| names.iter().find_map(|name| value.get(name)?.as_f64());
+    Some((any(&["lat", "latitude"])?, any(&["lon", "lng", "longitude"])?))
+}
+
+/// Appends the shortest spelling that reads back as `value`; exponents only where the digits would be many.
+fn push_shortest(out: &mut String, value: f64) {
+    let value = if value == 0.0 { 0.0 } else { value };
+    let start = out.len();
+    // Writing to a String cannot fail.
+    let written = if (1e-5..1e16).contains(&value.abs()) || value == 0.0 {
+        write!(out, "{value}")
+    } else {
+        write!(out, "{value:e}")
+    };
+    debug_assert!(written.is_ok() && out.len() > start);
+}
+
+/// Appends `text` as a JSON string value, kept apart from the `"*"` of suppression.
+fn push_string(out: &mut String, text: &str) -> Result<(), &'static str> {
+    if text.len() > MAX_STRING_BYTES {
+        return Err("too long (over 1024 bytes)");
+    }
+    if text.strip_suffix('*').is_some_and(|before| before.bytes().all(|b| b == b'\\')) {
+        push_quoted(out, &format!("\\{text}"));
+    } else {
+        push_quoted(out, text);
+    }
+    Ok(())
+}
+
+/// Appends `text` as a JSON string.
+pub(crate) fn push_quoted(out: &mut String, text: &str) {
+    out.push('"');
+    let mut plain = 0;
+    for (at, byte) in text.bytes().enumerate() {
+        let escape = match byte {
+            b'"' => "\\\"",
+            b'\\' => "\\\\",
+            b'\n' => "\\n",
+            b'\r' => "\\r",
+            b'\t' => "\\t",
+            0..=0x1f => "",
+            _ => continue,
+        };
+        out.push_str(&text[plain..at]);
+        plain = at + 1;
+        if escape.is_empty() {
+            out.push_str("\\u00");
+            for nibble in [byte >> 4, byte & 15] {
+                out.push(char::from_digit(u32::from(nibble), 16).unwrap_or('0'));
+            }
+        } else {
+            out.push_str(escape);
+        }
+    }
+    out.push_str(&text[plain..]);
+    out.push('"');
+}
+
+/// `text` as a JSON string.
+pub(crate) fn quoted(text: &str) -> String {
+    let mut out = String::with_capacity(text.len() + 2);
+    push_quoted(&mut out, text);
+    out
+}
+
+/// The string that a canonical JSON string spells; none if it is another kind of JSON.
+pub(crate) fn unquoted(canonical: &str) -> Option<String> {
+    serde_json::from_str(canonical).ok()
+}
+
+/// Appends compact JSON with the keys of every object sorted.
+fn push_sorted(out: &mut String, value: &serde_json::Value) {
+    match value {
+        serde_json::Value::Array(list) => {
+            out.push('[');
+            for (i, item) in list.iter().enumerate() {
+                if i > 0 {
+                    out.push(',');
+                }
+                push_sorted(out, item);
+            }
+            out.push(']');
+        }
+        serde_json::Value::Object(map) => {
+            let mut entries: Vec<_> = map.iter().collect();
+            entries.sort_unstable_by_key(|&(key, _)| key);
+            out.push('{');
+            for (i, (key, item)) in entries.into_iter().enumerate() {
+                if i > 0 {
+                    out.push(',');
+                }
+                push_quoted(out, key);
+                out.push(':');
+                push_sorted(out, item);
+            }
+            out.push('}');
+        }
+        serde_json::Value::String(text) => push_quoted(out, text),
+        serde_json::Value::Number(number) => match number.as_f64() {
+            Some(x) if !number.is_i64() && !number.is_u64() => push_shortest(out, x),
+            _ => out.push_str(&number.to_string()),
+        },
+        serde_json::Value::Bool(true) => out.push_str("true"),
+        serde_json::Value::Bool(false) => out.push_str("false"),
+        serde_json::Value::Null => out.push_str("null"),
+    }
+}
+
+#[cfg(test)]
+mod tests;

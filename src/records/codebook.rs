@@ -1,0 +1,388 @@
+//! The codebook of one attribute: from tokens to codes, and from codes to the cells of every level.
+//!
+//! This is the hot path. A code is a small number, and what the treatment asks of it on a level (cell, coverage
+//! digest, loss) lies in one array a level, indexed by code.
+
+use std::sync::Arc;
+
+use crate::records::cache::TokenCache;
+use crate::records::canonical::{Canonical, CellError};
+use crate::records::cells::Cells;
+pub use crate::records::cells::{CellId, MISSING, OMITTED, SUPPRESSED};
+use crate::records::digest::{DigestKey, Keyed};
+use crate::records::hierarchy::Cover;
+use crate::records::raw::{RawBatch, Token};
+use crate::records::schema::Attribute;
+use crate::records::shapes::{self, Shape};
+
+/// A value of one attribute, as a number. Codes depend on the order of arrival; texts, digests and losses do not.
+pub type Code = u32;
+/// The cell is not there.
+pub const ABSENT: Code = 0;
+/// The cell is null.
+pub const NULL: Code = 1;
+/// The hierarchy misses the value, or there is no room for it: `*` on every level.
+pub const UNCOVERED: Code = 2;
+/// The first code of a value.
+pub const FIRST_VALUE: Code = 3;
+/// What [`Codebook::retain`] maps a forgotten code to.
+pub const FORGOTTEN: Code = Code::MAX;
+
+/// Spellings remembered by one codebook at most.
+const MAX_SPELLINGS: usize = 1 << 17;
+
+/// A codebook that cannot be made.
+#[derive(Debug, thiserror::Error)]
+pub enum CodebookError {
+    #[error("attribute \"{attribute}\" with {levels} levels cannot have {values} values: use 1 to {limit}")]
+    Limit { attribute: Arc<str>, levels: usize, values: usize, limit: usize },
+}
+
+#[derive(Clone, Debug, Default)]
+struct Level {
+    cells: Vec<CellId>,
+    digests: Vec<u128>,
+    losses: Vec<f32>,
+}
+
+impl Level {
+    fn push(&mut self, cells: &Cells, cell: CellId, loss: f32) {
+        self.cells.push(cell);
+        self.digests.push(cells.digest(cell));
+        self.losses.push(loss);
+    }
+}
+
+/// Everything known of one attribute's values.
+#[derive(Clone, Debug)]
+pub struct Codebook {
+    attribute: Arc<Attribute>,
+    keyed: Keyed,
+    cells: Cells,
+    /// From raw cells back to codes; [`FORGOTTEN`] for cells that only generalize.
+    codes: Vec<Code>,
+    levels: Vec<Level>,
+    cache: TokenCache<Code>,
+    max_values: usize,
+    uncovered: u64,
+    overflowed: u64,
+    buffer: String,
+}
+
+impl Codebook {
+    /// An empty codebook for at most `max_values` distinct values; coverages are digested under `key`.
+    ///
+    /// # Errors
+    /// When the cells of `max_values` values could not be numbered.
+    pub fn new(attribute: Arc<Attribute>, key: &DigestKey, max_values: usize) -> Result<Self, CodebookError> {
+        let levels = attribute.hierarchy.levels();
+        let limit = (Code::MAX as usize / 2) / levels;
+        if max_values == 0 || max_values > limit {
+            let attribute = Arc::clone(&attribute.typing.attribute);
+            return Err(CodebookError::Limit { attribute, levels, values: max_values, limit });
+        }
+        let keyed = Keyed::new(key, &attribute.name);
+        let cells = Cells::new(&keyed);
+        let mut book = Self {
+            attribute,
+            keyed,
+            codes: vec![FORGOTTEN; cells.len()],
+            cells,
+            levels: vec![Level::default(); levels],
+            cache: TokenCache::new(max_values.saturating_mul(4).clamp(1 << 10, MAX_SPELLINGS)),
+            max_values,
+            uncovered: 0,
+            overflowed: 0,
+            buffer: String::new(),
+        };
+        book.codes[OMITTED as usize] = ABSENT;
+        book.codes[MISSING as usize] = NULL;
+        book.codes[SUPPRESSED as usize] = UNCOVERED;
+        for (index, level) in book.levels.iter_mut().enumerate() {
+            let top = index + 1 == levels;
+            for cell in [OMITTED, MISSING, SUPPRESSED] {
+                let cell = if top { SUPPRESSED } else { cell };
+                level.push(&book.cells, cell, book.cells.loss(cell));
+            }
+        }
+        Ok(book)
+    }
+
+    /// The attribute that this codebook encodes.
+    #[must_use]
+    pub fn attribute(&self) -> &Arc<Attribute> {
+        &self.attribute
+    }
+
+    /// The code of a token.
+    ///
+    /// # Errors
+    /// When the attribute's type cannot take it.
+    #[inline]
+    pub fn encode(&mut self, token: Token<'_>) -> Result<Code, CellError> {
+        match token {
+            Token::Absent => return Ok(ABSENT),
+            Token::Null => return Ok(NULL),
+            _ => {}
+        }
+        if let Some(code) = self.cache.get(&token) {
+            self.uncovered += u64::from(code == UNCOVERED);
+            return Ok(code);
+        }
+        self.encode_unseen(token)
+    }
+
+    fn encode_unseen(&mut self, token: Token<'_>) -> Result<Code, CellError> {
+        let mut text = std::mem::take(&mut self.buffer);
+        let typed = self.attribute.typing.canonical(token, &mut text);
+        let code = typed.map(|typed| match typed {
+            Canonical::Absent => Some(ABSENT),
+            Canonical::Null => Some(NULL),
+            Canonical::Value => self.code_of(&text),
+        });
+        self.buffer = text;
+        match code? {
+            Some(code) => {
+                self.uncovered += u64::from(code == UNCOVERED);
+                self.cache.insert(&token, code);
+                Ok(code)
+            }
+            None => {
+                // Not remembered: there may be room after the next compaction.
+                self.overflowed += 1;
+                Ok(UNCOVERED)
+            }
+        }
+    }
+
+    /// The code of a canonical text, made if it is new; none if there is no room.
+    fn code_of(&mut self, canonical: &str) -> Option<Code> {
+        if let Some(cell) = self.cells.find(canonical) {
+            let code = self.codes.get(cell as usize).copied().unwrap_or(FORGOTTEN);
+            if code != FORGOTTEN {
+                return Some(code);
+            }
+        }
+        let Some(covers) = self.attribute.hierarchy.covers(canonical) else {
+            return Some(UNCOVERED);
+        };
+        if self.values() >= self.max_values {
+            return None;
+        }
+        debug_assert_eq!(covers.len() + 2, self.levels.len());
+        let digest = self.keyed.digest(format!("value {canonical}").as_bytes());
+        let Some(value) = self.cells.insert(canonical, digest, 0.0, true) else {
+            return Some(UNCOVERED);
+        };
+        self.codes.resize(self.cells.len(), FORGOTTEN);
+        let top = self.levels.len() - 1;
+        let mut row = Vec::with_capacity(self.levels.len());
+        row.push((value, 0.0));
+        for (index, cover) in covers.into_iter().enumerate() {
+            let entry = match cover {
+                Cover::Root => Some((SUPPRESSED, 1.0)),
+                Cover::Value => Some((value, 0.0)),
+                Cover::Set { text, set, loss } => {
+                    #[allow(clippy::cast_precision_loss, clippy::cast_possible_truncation)]
+                    let loss = loss.unwrap_or((index + 1) as f64 / top as f64) as f32;
+                    let digest = self.keyed.digest(set.as_bytes());
+                    self.cells.insert(&text, digest, loss, false).map(|cell| (cell, self.cells.loss(cell)))
+                }
+            };
+            let Some(entry) = entry else {
+                // Text and coverage would no longer be one to one: the raw cell stays, and no code leads to it.
+                return Some(UNCOVERED);
+            };
+            row.push(entry);
+        }
+        row.push((SUPPRESSED, 1.0));
+        self.codes.resize(self.cells.len(), FORGOTTEN);
+        let code = Code::try_from(self.levels[0].cells.len()).ok()?;
+        self.codes[value as usize] = code;
+        for (level, (cell, loss)) in self.levels.iter_mut().zip(row) {
+            level.push(&self.cells, cell, loss);
+        }
+        Some(code)
+    }
+
+    /// Appends the codes of one attribute of a batch to `out`, a code a row; rows whose cell has the wrong type get
+    /// [`UNCOVERED`] and are listed in `failures`.
+    pub fn encode_column(
+        &mut self,
+        batch: &RawBatch,
+        attribute: usize,
+        out: &mut Vec<Code>,
+        failures: &mut Vec<(u32, CellError)>,
+    ) {
+        out.reserve(batch.rows());
+        for row in 0..batch.rows() {
+            out.push(self.encode(batch.token(row, attribute)).unwrap_or_else(|error| {
+                failures.push((u32::try_from(row).unwrap_or(u32::MAX), error));
+                UNCOVERED
+            }));
+        }
+    }
+
+    /// The text from which [`encode_canonical`](Self::encode_canonical) makes the code again: JSON, `""` for absent,
+    /// `"*"` for uncovered.
+    ///
+    /// # Panics
+    /// When the code is not of this codebook.
+    #[must_use]
+    pub fn canonical(&self, code: Code) -> &str {
+        self.text(self.cell(code, 0))
+    }
+
+    /// The code of a canonical text, from a state file for example; what the attribute no longer covers, or has no
+    /// room for, is [`UNCOVERED`].
+    pub fn encode_canonical(&mut self, canonical: &str) -> Code {
+        self.code_of(canonical).unwrap_or_else(|| {
+            self.overflowed += 1;
+            UNCOVERED
+        })
+    }
+
+    /// Number of levels, the raw one and `*` counted.
+    #[must_use]
+    pub fn levels(&self) -> usize {
+        self.levels.len()
+    }
+
+    /// The cell of a code on a level.
+    ///
+    /// # Panics
+    /// When the code or the level is not of this codebook.
+    #[must_use]
+    #[inline]
+    pub fn cell(&self, code: Code, level: usize) -> CellId {
+        self.levels[level].cells[code as usize]
+    }
+
+    /// The cells of a level, indexed by code.
+    #[must_use]
+    pub fn cells(&self, level: usize) -> &[CellId] {
+        &self.levels[level].cells
+    }
+
+    /// The coverage digests of a level, indexed by code.
+    #[must_use]
+    pub fn digests(&self, level: usize) -> &[u128] {
+        &self.levels[level].digests
+    }
+
+    /// The Loss (METHODS §9) of a level in [0, 1], indexed by code. Where the domain is open (strings without a list,
+    /// times without min and max, places) it is level/(levels − 1). Absent and null lose nothing below the top.
+    #[must_use]
+    pub fn losses(&self, level: usize) -> &[f32] {
+        &self.levels[level].losses
+    }
+
+    /// The JSON text that leaves; empty for [`OMITTED`].
+    ///
+    /// # Panics
+    /// Like the others that take a cell: when it is not of this codebook.
+    #[must_use]
+    pub fn text(&self, cell: CellId) -> &str {
+        self.cells.text(cell)
+    }
+
+    /// The coverage digest of a cell.
+    #[must_use]
+    pub fn digest(&self, cell: CellId) -> u128 {
+        self.cells.digest(cell)
+    }
+
+    /// The Loss of a cell.
+    #[must_use]
+    pub fn loss(&self, cell: CellId) -> f32 {
+        self.cells.loss(cell)
+    }
+
+    /// Whether a cell covers a single value (missing and absent are values).
+    #[must_use]
+    pub fn is_exact(&self, cell: CellId) -> bool {
+        self.cells.is_exact(cell)
+    }
+
+    /// The lexicon: from a text that leaves back to the digest of what it covers.
+    #[must_use]
+    pub fn coverage_of(&self, json_text: &str) -> Option<u128> {
+        self.cells.find(json_text).map(|cell| self.cells.digest(cell))
+    }
+
+    /// Number of codes, the three fixed ones counted.
+    #[must_use]
+    pub fn codes(&self) -> usize {
+        self.levels[0].cells.len()
+    }
+
+    /// Number of distinct values known.
+    #[must_use]
+    pub fn values(&self) -> usize {
+        self.codes() - FIRST_VALUE as usize
+    }
+
+    /// Cells encoded so far that the hierarchy misses.
+    #[must_use]
+    pub fn uncovered(&self) -> u64 {
+        self.uncovered
+    }
+
+    /// Cells encoded so far for whose value there was no room.
+    #[must_use]
+    pub fn overflowed(&self) -> u64 {
+        self.overflowed
+    }
+
+    /// Memory held, roughly.
+    #[must_use]
+    pub fn approximate_bytes(&self) -> usize {
+        let a_code = size_of::<CellId>() + size_of::<u128>() + size_of::<f32>();
+        let levels: usize = self.levels.iter().map(|level| level.cells.capacity() * a_code).sum();
+        levels + self.cells.bytes() + self.cache.bytes() + self.codes.capacity() * size_of::<Code>()
+    }
+
+    /// Forgets the values whose code is not marked in `used` (missing marks count as false), their cells and every
+    /// remembered spelling. Returns the new code of every old one, [`FORGOTTEN`] for those that are gone.
+    pub fn retain(&mut self, used: &[bool]) -> Vec<Code> {
+        let keep = |code: usize| code < FIRST_VALUE as usize || used.get(code).copied().unwrap_or(false);
+        let mut map = vec![FORGOTTEN; self.codes()];
+        let mut used_cells = vec![false; self.cells.len()];
+        let mut next: Code = 0;
+        for (code, new) in map.iter_mut().enumerate() {
+            if keep(code) {
+                *new = next;
+                next += 1;
+                for level in &self.levels {
+                    used_cells[level.cells[code] as usize] = true;
+                }
+            }
+        }
+        let cell_map = self.cells.retain(&used_cells);
+        for level in &mut self.levels {
+            let old = std::mem::take(level);
+            for (code, (cell, loss)) in old.cells.into_iter().zip(old.losses).enumerate() {
+                if keep(code) {
+                    level.push(&self.cells, cell_map[cell as usize], loss);
+                }
+            }
+        }
+        self.codes = vec![FORGOTTEN; self.cells.len()];
+        self.codes[SUPPRESSED as usize] = UNCOVERED;
+        for (code, &cell) in (0..).zip(&self.levels[0].cells) {
+            self.codes[cell as usize] = code;
+        }
+        self.cache.clear();
+        map
+    }
+
+    /// The identifier shape that most of the distinct values seen have, and their share in (0, 1].
+    #[must_use]
+    pub fn shape_share(&self) -> Option<(Shape, f64)> {
+        let values = &self.levels[0].cells[FIRST_VALUE as usize..];
+        shapes::share(values.iter().map(|&cell| self.cells.text(cell)))
+    }
+}
+
+#[cfg(test)]
+mod tests;

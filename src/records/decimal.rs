@@ -1,0 +1,139 @@
+//! Exact decimals in integer ticks.
+//!
+//! Interval bounds and rounding steps are decimal numbers that a person wrote. Binary floats put 0.3 into
+//! [0.2,0.3) when the width is 0.1; counting in ticks of 10⁻ᵈ keeps every bound where it was written.
+
+/// Digits after the point that a bound, a width or a step may have.
+pub(crate) const MAX_DECIMALS: u32 = 9;
+
+/// A number rounded down to whole ticks.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Floor {
+    pub ticks: i128,
+    /// Nothing was cut off.
+    pub exact: bool,
+}
+
+/// Digits after the point in the shortest decimal spelling of `x` (0 for 5, 1 for 0.5).
+pub(crate) fn decimals_of(x: f64) -> u32 {
+    let text = format!("{x}");
+    text.split_once('.').map_or(0, |(_, fraction)| u32::try_from(fraction.len()).unwrap_or(u32::MAX))
+}
+
+/// `x` in ticks of 10⁻ᵈ, if it is a whole number of them and fits.
+pub(crate) fn exact_ticks(x: f64, decimals: u32) -> Option<i128> {
+    let floor = floor_ticks(&format!("{x}"), decimals)?;
+    floor.exact.then_some(floor.ticks)
+}
+
+/// The decimal number `text` rounded down (toward −∞) to ticks of 10⁻ᵈ; none if it is no number or far too large.
+pub(crate) fn floor_ticks(text: &str, decimals: u32) -> Option<Floor> {
+    if text.contains(['e', 'E']) {
+        let x: f64 = text.parse().ok()?;
+        // Display never writes an exponent, so this recursion ends here.
+        return if x.is_finite() { floor_ticks(&format!("{x}"), decimals) } else { None };
+    }
+    let (negative, digits) = text.strip_prefix('-').map_or((false, text), |rest| (true, rest));
+    let (whole, fraction) = digits.split_once('.').unwrap_or((digits, ""));
+    if whole.is_empty() && fraction.is_empty() {
+        return None;
+    }
+    let mut ticks: i128 = 0;
+    let mut exact = true;
+    let kept = fraction.bytes().chain(std::iter::repeat(b'0')).take(decimals as usize);
+    for digit in whole.bytes().chain(kept) {
+        if !digit.is_ascii_digit() {
+            return None;
+        }
+        ticks = ticks.checked_mul(10)?.checked_add(i128::from(digit - b'0'))?;
+    }
+    for digit in fraction.bytes().skip(decimals as usize) {
+        if !digit.is_ascii_digit() {
+            return None;
+        }
+        exact &= digit == b'0';
+    }
+    if negative {
+        ticks = -ticks - i128::from(!exact);
+    }
+    Some(Floor { ticks, exact })
+}
+
+/// Appends `ticks`·10⁻ᵈ with as few digits as it needs, never "-0".
+pub(crate) fn push_ticks(out: &mut String, ticks: i128, decimals: u32) {
+    if ticks < 0 {
+        out.push('-');
+    }
+    let (mut rest, mut decimals) = (ticks.unsigned_abs(), decimals as usize);
+    while decimals > 0 && rest.is_multiple_of(10) {
+        rest /= 10;
+        decimals -= 1;
+    }
+    let mut buffer = [b'0'; 48];
+    let mut at = buffer.len();
+    let mut written = 0;
+    while rest > 0 || written <= decimals {
+        if decimals > 0 && written == decimals {
+            at -= 1;
+            buffer[at] = b'.';
+        }
+        at -= 1;
+        #[allow(clippy::cast_possible_truncation)] // below 10
+        let digit = (rest % 10) as u8;
+        buffer[at] = b'0' + digit;
+        rest /= 10;
+        written += 1;
+    }
+    out.extend(buffer[at..].iter().map(|&b| char::from(b)));
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    fn spelled(ticks: i128, decimals: u32) -> String {
+        let mut out = String::new();
+        push_ticks(&mut out, ticks, decimals);
+        out
+    }
+
+    #[test]
+    fn spells_the_fewest_digits() {
+        assert_eq!(spelled(0, 3), "0");
+        assert_eq!(spelled(-5, 1), "-0.5");
+        assert_eq!(spelled(120, 2), "1.2");
+        assert_eq!(spelled(7, 3), "0.007");
+        assert_eq!(spelled(-1200, 2), "-12");
+        assert_eq!(spelled(i128::from(i64::MIN), 0), i64::MIN.to_string());
+    }
+
+    #[test]
+    fn floors_toward_minus_infinity() {
+        assert_eq!(floor_ticks("0.3", 1), Some(Floor { ticks: 3, exact: true }));
+        assert_eq!(floor_ticks("-0.35", 1), Some(Floor { ticks: -4, exact: false }));
+        assert_eq!(floor_ticks("-0.30", 1), Some(Floor { ticks: -3, exact: true }));
+        assert_eq!(floor_ticks("1e-3", 3), Some(Floor { ticks: 1, exact: true }));
+        assert_eq!(floor_ticks("", 3), None);
+        assert_eq!(floor_ticks("-", 3), None);
+        assert_eq!(floor_ticks("1x", 3), None);
+        assert_eq!(floor_ticks("1e300", 9), None);
+    }
+
+    proptest! {
+        #[test]
+        fn spelling_and_reading_are_inverse(ticks in -1_000_000_000_000_i128..1_000_000_000_000, decimals in 0_u32..=9) {
+            let floor = floor_ticks(&spelled(ticks, decimals), decimals);
+            prop_assert_eq!(floor, Some(Floor { ticks, exact: true }));
+        }
+
+        #[test]
+        fn the_floor_brackets_the_number(x in -1e9_f64..1e9, decimals in 0_u32..=4) {
+            let floor = floor_ticks(&format!("{x}"), decimals).unwrap();
+            let tick = 10_f64.powi(-i32::try_from(decimals).unwrap());
+            let low = floor.ticks as f64 * tick;
+            prop_assert!(low <= x + 1e-6 && x < low + tick + 1e-6);
+            prop_assert_eq!(floor_ticks(&format!("{x:e}"), decimals), Some(floor));
+        }
+    }
+}

@@ -1,0 +1,105 @@
+//! Generalization hierarchies: what a value may become on its way to `*`.
+//!
+//! Level 0 is the canonical value, the top level is `*`; a hierarchy says what lies between. On every level the
+//! values are partitioned, and a higher level only merges. A cell is identified by the **set of values it covers**;
+//! sets that are equal print the same text, and different sets print different texts, whatever their levels.
+
+mod calendar;
+mod grid;
+mod prefix;
+mod ruler;
+mod tree;
+
+pub use calendar::Calendar;
+pub use grid::Grid;
+pub use prefix::Prefix;
+pub use ruler::{Cuts, Ruler};
+pub use tree::{Row, Tree};
+
+/// What a value becomes on one level.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Cover {
+    /// `*`.
+    Root,
+    /// Itself: the cell covers this value alone.
+    Value,
+    Set {
+        /// The JSON text that leaves.
+        text: String,
+        /// The set of values covered, spelled so that equal sets are equal bytes.
+        set: String,
+        /// Loss (METHODS §9) in [0, 1]; none where the domain is open, so that the level decides.
+        loss: Option<f64>,
+    },
+}
+
+/// A problem of a hierarchy: the key or row it is at, and what to do.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Flaw {
+    pub place: String,
+    pub message: String,
+}
+
+impl Flaw {
+    pub(crate) fn new(place: impl Into<String>, message: impl Into<String>) -> Self {
+        Self { place: place.into(), message: message.into() }
+    }
+}
+
+/// The hierarchy of one attribute.
+#[derive(Clone, Debug)]
+pub enum Hierarchy {
+    /// The value, then `*`.
+    Flat,
+    /// Listed values (files and inline trees).
+    Tree(Tree),
+    /// Intervals of numbers.
+    Ruler(Ruler),
+    /// The first characters of a string.
+    Prefix(Prefix),
+    /// Calendar units.
+    Calendar(Calendar),
+    /// Cells of latitude and longitude.
+    Grid(Grid),
+}
+
+impl Hierarchy {
+    /// Number of levels, the raw one and `*` counted: at least 2.
+    #[must_use]
+    pub fn levels(&self) -> usize {
+        2 + match self {
+            Self::Flat => 0,
+            Self::Tree(tree) => tree.between(),
+            Self::Ruler(ruler) => ruler.between(),
+            Self::Prefix(prefix) => prefix.between(),
+            Self::Calendar(calendar) => calendar.between(),
+            Self::Grid(grid) => grid.between(),
+        }
+    }
+
+    /// What the canonical value becomes on each level between the raw one and `*`; none if the hierarchy misses it,
+    /// or if its own text could be mistaken for that of a generalized cell.
+    #[must_use]
+    pub fn covers(&self, canonical: &str) -> Option<Vec<Cover>> {
+        match self {
+            Self::Flat => Some(Vec::new()),
+            Self::Tree(tree) => tree.covers(canonical),
+            Self::Ruler(ruler) => ruler.covers(canonical),
+            Self::Prefix(prefix) => prefix.covers(canonical),
+            Self::Calendar(calendar) => calendar.covers(canonical),
+            Self::Grid(grid) => grid.covers(canonical),
+        }
+    }
+
+    /// A text that changes exactly when the hierarchy does.
+    pub(crate) fn description(&self) -> String {
+        match self {
+            Self::Flat => "flat".into(),
+            Self::Tree(tree) => tree.description(),
+            Self::Ruler(ruler) => format!("{ruler:?}"),
+            Self::Prefix(prefix) => format!("{prefix:?}"),
+            Self::Calendar(calendar) => format!("{calendar:?}"),
+            Self::Grid(grid) => format!("{grid:?}"),
+        }
+    }
+}

@@ -1,0 +1,103 @@
+//! Reading a TOML table key by key, so that every mistake is reported at once and none hides another.
+
+use std::collections::BTreeSet;
+
+use serde::de::DeserializeOwned;
+
+/// One mistake in a schema or in a hierarchy file.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Problem {
+    pub file: String,
+    /// A key path (`attribute[2].hierarchy.widths`) or a row; empty for the whole file.
+    pub place: String,
+    pub message: String,
+}
+
+impl std::fmt::Display for Problem {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        if self.place.is_empty() {
+            write!(f, "{}: {}", self.file, self.message)
+        } else {
+            write!(f, "{}: {}: {}", self.file, self.place, self.message)
+        }
+    }
+}
+
+/// A table being read: every key is asked for once, and [`finish`](Self::finish) refuses what nobody asked for.
+pub(crate) struct Keys<'a> {
+    table: toml::Table,
+    file: &'a str,
+    path: String,
+    asked: BTreeSet<&'static str>,
+    problems: &'a mut Vec<Problem>,
+}
+
+impl<'a> Keys<'a> {
+    pub(crate) fn new(table: toml::Table, file: &'a str, path: String, problems: &'a mut Vec<Problem>) -> Self {
+        Self { table, file, path, asked: BTreeSet::new(), problems }
+    }
+
+    pub(crate) fn path(&self, key: &str) -> String {
+        match (self.path.is_empty(), key.is_empty()) {
+            (true, _) => key.to_owned(),
+            (_, true) => self.path.clone(),
+            _ => format!("{}.{key}", self.path),
+        }
+    }
+
+    pub(crate) fn problem(&mut self, key: &str, message: impl Into<String>) {
+        let place = self.path(key);
+        self.problems.push(Problem { file: self.file.to_owned(), place, message: message.into() });
+    }
+
+    /// A problem that belongs to another file.
+    pub(crate) fn problem_in(&mut self, file: &str, place: &str, message: impl Into<String>) {
+        self.problems.push(Problem { file: file.to_owned(), place: place.to_owned(), message: message.into() });
+    }
+
+    pub(crate) fn raw(&mut self, key: &'static str) -> Option<toml::Value> {
+        self.asked.insert(key);
+        self.table.remove(key)
+    }
+
+    pub(crate) fn optional<T: DeserializeOwned>(&mut self, key: &'static str) -> Option<T> {
+        let value = self.raw(key)?;
+        match value.try_into() {
+            Ok(read) => Some(read),
+            Err(error) => {
+                let message = error.to_string();
+                self.problem(key, message.trim_end().replace('\n', " "));
+                None
+            }
+        }
+    }
+
+    pub(crate) fn required<T: DeserializeOwned>(&mut self, key: &'static str) -> Option<T> {
+        if !self.table.contains_key(key) {
+            self.asked.insert(key);
+            self.problem(key, "this key is missing: add it");
+            return None;
+        }
+        self.optional(key)
+    }
+
+    /// A sub-table with its own path.
+    pub(crate) fn table(&mut self, key: &'static str) -> Option<Keys<'_>> {
+        let value = self.raw(key)?;
+        let toml::Value::Table(table) = value else {
+            self.problem(key, "not a table");
+            return None;
+        };
+        let path = self.path(key);
+        Some(Keys::new(table, self.file, path, self.problems))
+    }
+
+    /// Reports every key that was not asked for.
+    pub(crate) fn finish(mut self) {
+        let unknown: Vec<String> = self.table.keys().cloned().collect();
+        let known = self.asked.iter().copied().collect::<Vec<_>>().join(", ");
+        for key in unknown {
+            self.problem(&key, format!("unknown key: remove it, or use one of {known}"));
+        }
+    }
+}

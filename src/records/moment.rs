@@ -1,0 +1,282 @@
+//! Points in time: reading the spellings that devices send, and truncating to calendar units. All in UTC.
+
+use chrono::{Datelike, NaiveDate};
+
+/// Milliseconds in a day.
+pub(crate) const DAY: i64 = 86_400_000;
+
+/// A calendar unit, from fine to coarse. Weeks are ISO weeks: they start on Monday.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, serde::Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Unit {
+    Second,
+    Minute,
+    Hour,
+    Day,
+    Week,
+    Month,
+    Quarter,
+    Year,
+}
+
+impl Unit {
+    /// The name that a schema uses.
+    #[must_use]
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Second => "second",
+            Self::Minute => "minute",
+            Self::Hour => "hour",
+            Self::Day => "day",
+            Self::Week => "week",
+            Self::Month => "month",
+            Self::Quarter => "quarter",
+            Self::Year => "year",
+        }
+    }
+
+    /// The first millisecond of the unit that holds `millis`.
+    pub(crate) fn start(self, millis: i64) -> i64 {
+        let fixed = |width: i64| millis - millis.rem_euclid(width);
+        match self {
+            Self::Second => fixed(1_000),
+            Self::Minute => fixed(60_000),
+            Self::Hour => fixed(3_600_000),
+            Self::Day => fixed(DAY),
+            // 1970-01-01 was a Thursday.
+            Self::Week => fixed(DAY) - (millis.div_euclid(DAY) + 3).rem_euclid(7) * DAY,
+            Self::Month | Self::Quarter | Self::Year => {
+                let (year, month, _) = civil(millis);
+                self.from_month(year, month)
+            }
+        }
+    }
+
+    /// The first millisecond after the unit that starts at `start`.
+    pub(crate) fn end(self, start: i64) -> i64 {
+        match self {
+            Self::Second => start + 1_000,
+            Self::Minute => start + 60_000,
+            Self::Hour => start + 3_600_000,
+            Self::Day => start + DAY,
+            Self::Week => start + 7 * DAY,
+            // Any day after the shortest unit and before the end of the next longest lies in the next unit.
+            Self::Month => self.start(start + 31 * DAY + DAY),
+            Self::Quarter => self.start(start + 100 * DAY),
+            Self::Year => self.start(start + 370 * DAY),
+        }
+    }
+
+    fn from_month(self, year: i32, month: u32) -> i64 {
+        let first = match self {
+            Self::Month => month,
+            Self::Quarter => (month - 1) / 3 * 3 + 1,
+            _ => 1,
+        };
+        from_civil(year, first, 1).unwrap_or(i64::MIN / 4)
+    }
+}
+
+/// Year, month, day of a moment.
+pub(crate) fn civil(millis: i64) -> (i32, u32, u32) {
+    let date = date(millis);
+    (date.year(), date.month(), date.day())
+}
+
+/// The calendar day of a moment; moments are kept within the years 1–9999 by [`parse`] and [`from_epoch`].
+pub(crate) fn date(millis: i64) -> NaiveDate {
+    let days = i32::try_from(millis.div_euclid(DAY)).unwrap_or(i32::MAX);
+    NaiveDate::from_num_days_from_ce_opt(days.saturating_add(719_163)).unwrap_or(NaiveDate::MAX)
+}
+
+fn from_civil(year: i32, month: u32, day: u32) -> Option<i64> {
+    let date = NaiveDate::from_ymd_opt(year, month, day)?;
+    Some(i64::from(date.num_days_from_ce() - 719_163) * DAY)
+}
+
+/// Two, or four, ASCII digits at `at`.
+fn digits(bytes: &[u8], at: usize, count: usize) -> Option<u32> {
+    let mut number = 0;
+    for &byte in bytes.get(at..at + count)? {
+        if !byte.is_ascii_digit() {
+            return None;
+        }
+        number = number * 10 + u32::from(byte - b'0');
+    }
+    Some(number)
+}
+
+/// Milliseconds since 1970 of `YYYY-MM-DD`, or of `YYYY-MM-DD HH:MM[:SS[.fraction]][Z|±HH:MM]` with a `T` or a space
+/// between. Without an offset it is UTC; what is finer than a millisecond is cut off. Years 1–9999.
+pub(crate) fn parse(text: &str) -> Option<i64> {
+    let b = text.as_bytes();
+    let year = i32::try_from(digits(b, 0, 4)?).ok()?;
+    if year == 0 || b.get(4) != Some(&b'-') || b.get(7) != Some(&b'-') {
+        return None;
+    }
+    let day = from_civil(year, digits(b, 5, 2)?, digits(b, 8, 2)?)?;
+    if b.len() == 10 {
+        return Some(day);
+    }
+    if !matches!(b[10], b'T' | b't' | b' ') || b.get(13) != Some(&b':') {
+        return None;
+    }
+    let (hour, minute) = (digits(b, 11, 2)?, digits(b, 14, 2)?);
+    let mut at = 16;
+    let mut second = 0;
+    let mut millis = 0;
+    if b.get(at) == Some(&b':') {
+        second = digits(b, 17, 2)?;
+        at = 19;
+        if b.get(at) == Some(&b'.') {
+            let fraction = b[at + 1..].iter().take_while(|c| c.is_ascii_digit()).count();
+            if fraction == 0 {
+                return None;
+            }
+            let kept = fraction.min(3);
+            millis = digits(b, at + 1, kept)? * [100, 10, 1][kept - 1];
+            at += 1 + fraction;
+        }
+    }
+    // A leap second is the first instant of the next minute.
+    if hour > 23 || minute > 59 || second > 60 {
+        return None;
+    }
+    let offset = match b.get(at) {
+        None => 0,
+        Some(b'Z' | b'z') if b.len() == at + 1 => 0,
+        Some(sign @ (b'+' | b'-')) => {
+            let minutes_at = at + 3 + usize::from(b.get(at + 3) == Some(&b':'));
+            let (hours, minutes) = (digits(b, at + 1, 2)?, digits(b, minutes_at, 2)?);
+            if b.len() != minutes_at + 2 || hours > 23 || minutes > 59 {
+                return None;
+            }
+            let size = i64::from(hours * 60 + minutes) * 60_000;
+            if *sign == b'+' { size } else { -size }
+        }
+        Some(_) => return None,
+    };
+    let of_day = i64::from(((hour * 60 + minute) * 60 + second) * 1_000 + millis);
+    in_range(day + of_day - offset)
+}
+
+/// Milliseconds since 1970 of a number: seconds when it is below 10¹¹ (the year 5138), milliseconds up to 10¹⁴.
+pub(crate) fn from_epoch(number: f64) -> Option<i64> {
+    let millis = if number.abs() < 1e11 {
+        number * 1_000.0
+    } else if number.abs() < 1e14 {
+        number
+    } else {
+        return None;
+    };
+    if !millis.is_finite() {
+        return None;
+    }
+    #[allow(clippy::cast_possible_truncation)] // below 10¹⁴
+    in_range(millis.floor() as i64)
+}
+
+fn in_range(millis: i64) -> Option<i64> {
+    // 0001-01-01 and 10000-01-01.
+    (-62_135_596_800_000..253_402_300_800_000).contains(&millis).then_some(millis)
+}
+
+fn push_number(out: &mut String, number: u32, width: u32) {
+    for power in (0..width).rev() {
+        let digit = number / 10_u32.pow(power) % 10;
+        out.push(char::from_digit(digit, 10).unwrap_or('0'));
+    }
+}
+
+/// Appends `2021-05-24`.
+pub(crate) fn push_date(out: &mut String, millis: i64) {
+    let (year, month, day) = civil(millis);
+    push_number(out, year.unsigned_abs(), 4);
+    out.push('-');
+    push_number(out, month, 2);
+    out.push('-');
+    push_number(out, day, 2);
+}
+
+/// Appends `2021-05-24T10`, `…T10:05`, `…T10:05:07` (for hour, minute, second).
+pub(crate) fn push_clock(out: &mut String, millis: i64, unit: Unit) {
+    push_date(out, millis);
+    let second = u32::try_from(millis.rem_euclid(DAY) / 1_000).unwrap_or(0);
+    out.push('T');
+    push_number(out, second / 3_600, 2);
+    if unit <= Unit::Minute {
+        out.push(':');
+        push_number(out, second / 60 % 60, 2);
+    }
+    if unit <= Unit::Second {
+        out.push(':');
+        push_number(out, second % 60, 2);
+    }
+}
+
+/// Appends `2021-05-24T10:05:07Z`, with three decimals where they are not zero.
+pub(crate) fn push_rfc3339(out: &mut String, millis: i64) {
+    push_clock(out, millis, Unit::Second);
+    let fraction = u32::try_from(millis.rem_euclid(1_000)).unwrap_or(0);
+    if fraction != 0 {
+        out.push('.');
+        push_number(out, fraction, 3);
+    }
+    out.push('Z');
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use chrono::{DateTime, Datelike, Weekday};
+    use proptest::prelude::*;
+
+    #[test]
+    fn reads_what_devices_send() {
+        let noon = 1_621_857_600_000;
+        for text in [
+            "2021-05-24T12:00:00Z",
+            "2021-05-24 12:00:00",
+            "2021-05-24T12:00",
+            "2021-05-24T14:00:00+02:00",
+            "2021-05-24T14:00:00+0200",
+            "2021-05-24t07:00:00.000-05:00",
+        ] {
+            assert_eq!(parse(text), Some(noon), "{text}");
+        }
+        assert_eq!(parse("2021-05-24"), Some(noon - DAY / 2));
+        assert_eq!(parse("2021-05-24T12:00:00.1239Z"), Some(noon + 123));
+        assert_eq!(from_epoch(1_621_857_600.0), Some(noon));
+        assert_eq!(from_epoch(1_621_857_600_000.0), Some(noon));
+        for text in ["", "2021", "2021-13-01", "2021-02-30", "2021-05-24T25:00:00Z", "2021-05-24T12:00:00Zx", "0000-01-01", "2021-05-24T12", "24.05.2021", "2021-05-24T12:00:00.Z"] {
+            assert_eq!(parse(text), None, "{text}");
+        }
+        assert_eq!(from_epoch(f64::NAN), None);
+        assert_eq!(from_epoch(1e15), None);
+    }
+
+    proptest! {
+        #[test]
+        fn spelling_agrees_with_the_reference(millis in -62_135_596_800_000_i64..253_402_300_800_000) {
+            let mut text = String::new();
+            push_rfc3339(&mut text, millis);
+            prop_assert_eq!(parse(&text), Some(millis));
+            let twin = DateTime::parse_from_rfc3339(&text).unwrap();
+            prop_assert_eq!(twin.timestamp_millis(), millis);
+        }
+
+        #[test]
+        fn units_hold_their_moment(millis in -60_000_000_000_000_i64..250_000_000_000_000) {
+            let units = [Unit::Second, Unit::Minute, Unit::Hour, Unit::Day, Unit::Week, Unit::Month, Unit::Quarter, Unit::Year];
+            for unit in units {
+                let start = unit.start(millis);
+                let end = unit.end(start);
+                prop_assert!(start <= millis && millis < end);
+                prop_assert_eq!(unit.start(end), end);
+                prop_assert_eq!(unit.start(end - 1), start);
+            }
+            prop_assert_eq!(date(Unit::Week.start(millis)).weekday(), Weekday::Mon);
+            prop_assert_eq!(date(Unit::Month.start(millis)).day(), 1);
+        }
+    }
+}

@@ -1,0 +1,364 @@
+//! From TOML to a checked schema.
+
+use std::path::Path;
+use std::sync::Arc;
+
+use super::{Attribute, Missing, Place, Problem, Role, Rounding, Schema, SchemaError, Type, Typing};
+use crate::records::canonical::Canonical;
+use crate::records::hierarchy::{Calendar, Flaw, Grid, Hierarchy, Prefix, Row, Ruler, Tree};
+use crate::records::keys::Keys;
+use crate::records::moment::{self, Unit};
+use crate::records::raw::Token;
+
+pub(super) fn schema(text: &str, file: &str, folder: &Path) -> Result<Schema, SchemaError> {
+    let mut problems = Vec::new();
+    let table: toml::Table = match text.parse() {
+        Ok(table) => table,
+        Err(error) => {
+            let error: toml::de::Error = error;
+            let line = error.span().map_or(1, |span| text.get(..span.start).map_or(1, |t| t.matches('\n').count() + 1));
+            let message = format!("not TOML: {}", error.message());
+            let problem = Problem { file: file.to_owned(), place: format!("line {line}"), message };
+            return Err(SchemaError { problems: vec![problem] });
+        }
+    };
+    let mut keys = Keys::new(table, file, String::new(), &mut problems);
+    let name: Option<String> = keys.required("name");
+    let listed = keys.raw("attribute");
+    let mut attributes: Vec<Arc<Attribute>> = Vec::new();
+    match listed {
+        Some(toml::Value::Array(list)) => {
+            keys.finish();
+            for (index, entry) in list.into_iter().enumerate() {
+                if let Some(attribute) = entry_attribute(entry, index, file, folder, &mut problems) {
+                    attributes.push(Arc::new(attribute));
+                }
+            }
+        }
+        _ => {
+            keys.problem("attribute", "no attributes: add one [[attribute]] table for each");
+            keys.finish();
+        }
+    }
+    let subject = across(&attributes, file, &mut problems);
+    match name {
+        Some(name) if problems.is_empty() => Ok(Schema { name, attributes, subject }),
+        _ => Err(SchemaError { problems }),
+    }
+}
+
+/// What concerns several attributes; returns the subject attribute.
+fn across(attributes: &[Arc<Attribute>], file: &str, problems: &mut Vec<Problem>) -> Option<usize> {
+    let mut report = |name: &str, message: String| {
+        problems.push(Problem { file: file.to_owned(), place: format!("attribute \"{name}\""), message });
+    };
+    let mut subject: Option<usize> = None;
+    for (index, attribute) in attributes.iter().enumerate() {
+        let earlier = &attributes[..index];
+        if earlier.iter().any(|a| a.name == attribute.name) {
+            report(&attribute.name, "this name is used twice: names must differ".into());
+        }
+        if earlier.iter().any(|a| a.segments() == attribute.segments()) {
+            report(&attribute.name, "another attribute reads the same place: remove one".into());
+        }
+        if attribute.role == Role::Subject {
+            if let Some(first) = subject {
+                let first = &attributes[first].name;
+                report(&attribute.name, format!("\"{first}\" is the subject already: only one attribute counts people"));
+            } else {
+                subject = Some(index);
+            }
+        }
+    }
+    subject
+}
+
+fn entry_attribute(
+    entry: toml::Value,
+    index: usize,
+    file: &str,
+    folder: &Path,
+    problems: &mut Vec<Problem>,
+) -> Option<Attribute> {
+    let before = problems.len();
+    let toml::Value::Table(table) = entry else {
+        let place = format!("attribute[{index}]");
+        problems.push(Problem { file: file.to_owned(), place, message: "not a table: write [[attribute]]".into() });
+        return None;
+    };
+    let label = table.get("name").and_then(toml::Value::as_str).map_or(String::new(), |name| format!(" \"{name}\""));
+    let mut keys = Keys::new(table, file, format!("attribute[{index}]{label}"), problems);
+    let name: Option<String> = keys.required("name");
+    let name = name.filter(|name| {
+        let sound = !name.is_empty() && !name.contains('\0') && name.trim() == name;
+        if !sound {
+            keys.problem("name", "empty, or with spaces around it or a zero byte in it: correct it");
+        }
+        sound
+    });
+    let place = place(&mut keys, name.as_deref());
+    let kind: Option<Type> = keys.required("type");
+    let unit: Option<String> = keys.optional("unit");
+    let role: Role = keys.optional("role").unwrap_or(Role::Quasi);
+    let rounding = rounding(&mut keys, kind);
+    let missing: Option<Vec<String>> = keys.optional("missing");
+    let typing = name.as_ref().zip(kind).map(|(name, kind)| Typing {
+        attribute: name.as_str().into(),
+        kind,
+        rounding,
+        missing: Missing::new(missing, matches!(kind, Type::Integer | Type::Float)),
+    });
+    if role == Role::Time && !matches!(kind, None | Some(Type::Date | Type::Timestamp)) {
+        keys.problem("role", "a time attribute is of type date or timestamp: change one of them");
+    }
+    let mut hierarchy = Some(Hierarchy::Flat);
+    if let Some(mut inner) = keys.table("hierarchy") {
+        if !role.is_releasable() || role == Role::Insensitive {
+            inner.problem("", format!("an attribute of role {} is never generalized: remove the hierarchy", role.name()));
+        }
+        hierarchy = typing.as_ref().and_then(|typing| read_hierarchy(&mut inner, typing, folder));
+        inner.finish();
+    }
+    keys.finish();
+    if problems.len() > before {
+        return None;
+    }
+    Some(Attribute { name: name?, place: place?, role, unit, typing: typing?, hierarchy: hierarchy? })
+}
+
+fn place(keys: &mut Keys<'_>, name: Option<&str>) -> Option<Place> {
+    let column: Option<String> = keys.optional("column");
+    let pointer: Option<String> = keys.optional("pointer");
+    match (column, pointer) {
+        (Some(_), Some(_)) => {
+            keys.problem("pointer", "column and pointer exclude each other: keep one");
+            None
+        }
+        (Some(column), None) => Some(Place::Column(column)),
+        (None, Some(pointer)) => {
+            let escaped = pointer.split('~').skip(1).all(|rest| rest.starts_with(['0', '1']));
+            if !pointer.starts_with('/') || !escaped {
+                keys.problem("pointer", "not a JSON pointer: it starts with / and writes ~ as ~0 and / as ~1");
+                return None;
+            }
+            Some(Place::Pointer(pointer))
+        }
+        (None, None) => name.map(|name| Place::Column(name.to_owned())),
+    }
+}
+
+fn rounding(keys: &mut Keys<'_>, kind: Option<Type>) -> Rounding {
+    let round = keys.raw("round");
+    let digits: Option<u32> = keys.optional("digits");
+    let numeric = matches!(kind, Some(Type::Integer | Type::Float));
+    let temporal = matches!(kind, Some(Type::Date | Type::Timestamp));
+    if round.is_some() && digits.is_some() {
+        keys.problem("digits", "round and digits exclude each other: keep one");
+    }
+    if let Some(digits) = digits {
+        if !numeric {
+            keys.problem("digits", "only integers and floats have significant digits: remove it");
+        }
+        if !(1..=17).contains(&digits) {
+            keys.problem("digits", "not between 1 and 17");
+        }
+        return Rounding::Digits(digits);
+    }
+    let Some(round) = round else { return Rounding::None };
+    let size = round.as_float().or_else(|| {
+        #[allow(clippy::cast_precision_loss)] // steps are small
+        round.as_integer().map(|n| n as f64)
+    });
+    match (size, round.as_str()) {
+        (Some(size), _) if numeric || kind == Some(Type::Coordinates) => match Rounding::step(size) {
+            Some(_) if kind == Some(Type::Integer) && size.fract() != 0.0 => {
+                keys.problem("round", "an integer is rounded to whole steps");
+            }
+            Some(step) => return step,
+            None => keys.problem("round", "not a positive step with at most 9 decimals"),
+        },
+        (_, Some(text)) if temporal => match toml::Value::from(text).try_into::<Unit>() {
+            Ok(unit) if kind == Some(Type::Date) && unit < Unit::Day => {
+                keys.problem("round", "a date is rounded to day, week, month, quarter or year");
+            }
+            Ok(unit) => return Rounding::Unit(unit),
+            Err(_) => keys.problem("round", "not one of second, minute, hour, day, week, month, quarter, year"),
+        },
+        _ => keys.problem("round", "a number for integer, float and coordinates, a unit for date and timestamp; else remove it"),
+    }
+    Rounding::None
+}
+
+fn read_hierarchy(keys: &mut Keys<'_>, typing: &Typing, folder: &Path) -> Option<Hierarchy> {
+    let kind: String = keys.required("kind")?;
+    let numeric = matches!(typing.kind, Type::Integer | Type::Float);
+    let fits = match kind.as_str() {
+        "file" | "tree" => typing.kind != Type::Coordinates,
+        "intervals" | "bounds" => numeric,
+        "prefix" => typing.kind == Type::String,
+        "truncate" => matches!(typing.kind, Type::Date | Type::Timestamp),
+        "grid" => typing.kind == Type::Coordinates,
+        _ => {
+            keys.problem("kind", "not one of file, intervals, bounds, prefix, truncate, grid, tree");
+            return None;
+        }
+    };
+    if !fits {
+        keys.problem("kind", format!("an attribute of type {} has no \"{kind}\" hierarchy: change one", typing.kind.name()));
+    }
+    let integer = typing.kind == Type::Integer;
+    let built = match kind.as_str() {
+        "file" => return from_file(keys, typing, folder),
+        "tree" => {
+            let Some(tree) = keys.raw("tree") else {
+                keys.problem("tree", "this key is missing: add the tree");
+                return None;
+            };
+            let (mut rows, mut flaws) = (Vec::new(), Vec::new());
+            tree_rows(&tree, "tree", &mut Vec::new(), &mut rows, &mut flaws);
+            if flaws.is_empty() { tree_of(&rows, typing) } else { Err(flaws) }
+        }
+        "intervals" => {
+            let domain = keys.required("min").zip(keys.required("max"));
+            let origin: f64 = keys.optional("origin").unwrap_or(0.0);
+            let widths: Vec<f64> = keys.required("widths")?;
+            Ruler::of_widths(integer, typing.rounding, domain?, origin, &widths).map(Hierarchy::Ruler)
+        }
+        "bounds" => {
+            let domain = keys.required("min").zip(keys.required("max"));
+            let levels: Vec<Vec<f64>> = keys.required("levels")?;
+            Ruler::of_bounds(integer, typing.rounding, domain?, &levels).map(Hierarchy::Ruler)
+        }
+        "prefix" => {
+            let length = keys.optional("length");
+            Prefix::build(keys.required("keep")?, length).map(Hierarchy::Prefix)
+        }
+        "truncate" => {
+            let domain = (moment_key(keys, "min"), moment_key(keys, "max"));
+            let levels = keys.required("levels")?;
+            let domain = match domain {
+                (Some(min), Some(max)) => Some((min, max)),
+                (None, None) => None,
+                _ => {
+                    keys.problem("min", "min and max come together: add the other one");
+                    None
+                }
+            };
+            let rounded = if let Rounding::Unit(unit) = typing.rounding { Some(unit) } else { None };
+            Calendar::build(typing.kind == Type::Date, rounded, levels, domain).map(Hierarchy::Calendar)
+        }
+        _ => Grid::build(typing.rounding, &keys.required::<Vec<f64>>("cells")?).map(Hierarchy::Grid),
+    };
+    match built {
+        Ok(hierarchy) => Some(hierarchy),
+        Err(flaws) => {
+            for flaw in flaws {
+                keys.problem(&flaw.place, flaw.message);
+            }
+            None
+        }
+    }
+}
+
+/// A date or time as a string, or as TOML's own.
+fn moment_key(keys: &mut Keys<'_>, key: &'static str) -> Option<i64> {
+    let value = keys.raw(key)?;
+    let text = match &value {
+        toml::Value::String(text) => text.clone(),
+        toml::Value::Datetime(moment) => moment.to_string(),
+        _ => String::new(),
+    };
+    let read = moment::parse(&text);
+    if read.is_none() {
+        keys.problem(key, "not a date or time such as \"2021-05-24\"");
+    }
+    read
+}
+
+fn tree_of(rows: &[Row], typing: &Typing) -> Result<Hierarchy, Vec<Flaw>> {
+    let canonical = |text: &str| {
+        let mut out = String::new();
+        match typing.canonical(Token::Untyped(text), &mut out) {
+            Ok(Canonical::Value) => Ok(out),
+            Ok(_) => Err("spelled as missing, which has no place in a hierarchy".to_owned()),
+            Err(_) => Err(format!("not of type {}", typing.kind.name())),
+        }
+    };
+    Tree::build(rows, canonical).map(Hierarchy::Tree)
+}
+
+fn from_file(keys: &mut Keys<'_>, typing: &Typing, folder: &Path) -> Option<Hierarchy> {
+    let separator: String = keys.optional("separator").unwrap_or_else(|| ";".into());
+    let path: String = keys.required("path")?;
+    let &[separator] = separator.as_bytes() else {
+        keys.problem("separator", "not one ASCII character");
+        return None;
+    };
+    let path = folder.join(path);
+    let file = path.display().to_string();
+    let text = match std::fs::read_to_string(&path) {
+        Ok(text) => text,
+        Err(error) => {
+            keys.problem("path", format!("{file} cannot be read ({error}): check the path"));
+            return None;
+        }
+    };
+    let mut reader = csv::ReaderBuilder::new()
+        .delimiter(separator)
+        .has_headers(false)
+        .flexible(true)
+        .from_reader(text.trim_start_matches('\u{feff}').as_bytes());
+    let mut rows = Vec::new();
+    for record in reader.records() {
+        match record {
+            Ok(record) => {
+                let line = record.position().map_or(0, csv::Position::line);
+                let labels = record.iter().map(str::to_owned).collect();
+                rows.push(Row { place: format!("row {line}"), labels });
+            }
+            Err(error) => keys.problem_in(&file, "", format!("not a table ({error}): correct it")),
+        }
+    }
+    match tree_of(&rows, typing) {
+        Ok(hierarchy) => Some(hierarchy),
+        Err(flaws) => {
+            for flaw in flaws {
+                keys.problem_in(&file, &flaw.place, flaw.message);
+            }
+            None
+        }
+    }
+}
+
+/// Turns nested tables and arrays into rows: labels are collected on the way down and written root last.
+fn tree_rows(node: &toml::Value, place: &str, above: &mut Vec<String>, rows: &mut Vec<Row>, flaws: &mut Vec<Flaw>) {
+    match node {
+        toml::Value::Table(table) => {
+            for (label, inner) in table {
+                above.push(label.clone());
+                tree_rows(inner, &format!("{place}.\"{label}\""), above, rows, flaws);
+                above.pop();
+            }
+        }
+        toml::Value::Array(list) => {
+            for (index, leaf) in list.iter().enumerate() {
+                let place = format!("{place}[{index}]");
+                let text = match leaf {
+                    toml::Value::String(text) => text.clone(),
+                    toml::Value::Integer(number) => number.to_string(),
+                    toml::Value::Float(number) => number.to_string(),
+                    toml::Value::Boolean(truth) => truth.to_string(),
+                    _ => {
+                        flaws.push(Flaw::new(place, "not a value: write groups as tables and values in arrays"));
+                        continue;
+                    }
+                };
+                let mut labels = vec![text];
+                labels.extend(above.iter().rev().cloned());
+                labels.push("*".into());
+                rows.push(Row { place, labels });
+            }
+        }
+        _ => flaws.push(Flaw::new(place, "neither a table of groups nor an array of values")),
+    }
+}

@@ -1,0 +1,133 @@
+//! Whom a record counts for: keyed digests of subjects.
+
+use std::sync::Arc;
+
+use crate::records::cache::TokenCache;
+use crate::records::canonical::{Canonical, CellError};
+use crate::records::digest::{DigestKey, Keyed};
+use crate::records::raw::{Coordinate, RawBatch, Token};
+use crate::records::schema::Attribute;
+
+/// The digest of nobody: a record without a subject supports no class.
+pub const NO_SUBJECT: u64 = 0;
+
+/// Subjects remembered at most, for speed alone.
+const MAX_REMEMBERED: usize = 1 << 17;
+
+/// Digests the subject attribute: HMAC-SHA-256 of its canonical text, 64 bits, never [`NO_SUBJECT`].
+#[derive(Clone, Debug)]
+pub struct Subjects {
+    attribute: Arc<Attribute>,
+    keyed: Keyed,
+    cache: TokenCache<u64>,
+    buffer: String,
+}
+
+impl Subjects {
+    #[must_use]
+    pub fn new(attribute: Arc<Attribute>, secret: &DigestKey) -> Self {
+        let keyed = Keyed::new(secret, "throng subject");
+        Self { attribute, keyed, cache: TokenCache::new(MAX_REMEMBERED), buffer: String::new() }
+    }
+
+    /// The digest of a token; [`NO_SUBJECT`] when it is absent, null or spelled as missing.
+    ///
+    /// # Errors
+    /// When the attribute's type cannot take it.
+    pub fn digest(&mut self, token: Token<'_>) -> Result<u64, CellError> {
+        if matches!(token, Token::Absent | Token::Null) {
+            return Ok(NO_SUBJECT);
+        }
+        if let Some(known) = self.cache.get(&token) {
+            return Ok(known);
+        }
+        let digest = match self.attribute.typing.canonical(token, &mut self.buffer)? {
+            Canonical::Absent | Canonical::Null => NO_SUBJECT,
+            Canonical::Value => self.digest_canonical(&self.buffer),
+        };
+        self.cache.insert(&token, digest);
+        Ok(digest)
+    }
+
+    /// The digest of a canonical text: for erasing a subject by name.
+    #[must_use]
+    #[allow(clippy::cast_possible_truncation)] // truncation is the point
+    pub fn digest_canonical(&self, canonical: &str) -> u64 {
+        ((self.keyed.digest(canonical.as_bytes()) >> 64) as u64).max(1)
+    }
+
+    /// Appends the subjects of a batch, one a row; a cell of the wrong type is nobody and listed in `failures`.
+    pub fn digest_column(
+        &mut self,
+        batch: &RawBatch,
+        attribute: usize,
+        out: &mut Vec<u64>,
+        failures: &mut Vec<(u32, CellError)>,
+    ) {
+        for row in 0..batch.rows() {
+            out.push(self.digest(batch.token(row, attribute)).unwrap_or_else(|error| {
+                failures.push((u32::try_from(row).unwrap_or(u32::MAX), error));
+                NO_SUBJECT
+            }));
+        }
+    }
+}
+
+/// The subject of a record where the schema names none: the record itself, by its coordinate. Different offsets of a
+/// partition never collide; others do with the odds of 64-bit hashes.
+#[must_use]
+pub fn coordinate_subject(coordinate: Coordinate) -> u64 {
+    let place = u64::from(coordinate.topic) << 32 | u64::from(coordinate.partition.cast_unsigned());
+    let mixed = mix(mix(place.wrapping_add(0x9e37_79b9_7f4a_7c15)) ^ coordinate.offset.cast_unsigned());
+    // One offset of 2⁶⁴ is mapped to 0.
+    if mixed == NO_SUBJECT { 1 } else { mixed }
+}
+
+/// The finalizer of SplitMix64: a bijection that spreads every bit.
+fn mix(mut x: u64) -> u64 {
+    x = (x ^ (x >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+    x = (x ^ (x >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+    x ^ (x >> 31)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::records::schema::Schema;
+    use std::collections::HashSet;
+    use std::path::Path;
+
+    fn subjects(key: u8) -> Subjects {
+        let text = "name = \"t\"\n[[attribute]]\nname = \"id\"\ntype = \"integer\"\nrole = \"subject\"\n";
+        let schema = Schema::parse(text, "t.toml", Path::new("")).unwrap();
+        Subjects::new(Arc::clone(&schema.attributes[0]), &DigestKey([key; 32]))
+    }
+
+    #[test]
+    fn spellings_of_one_subject_are_one_digest() {
+        let mut one = subjects(1);
+        let digest = one.digest(Token::Untyped("7")).unwrap();
+        assert_eq!(one.digest(Token::Number("7.0")).unwrap(), digest);
+        assert_eq!(one.digest(Token::Untyped("7")).unwrap(), digest);
+        assert_eq!(one.digest_canonical("7"), digest);
+        assert_ne!(one.digest(Token::Untyped("8")).unwrap(), digest);
+        assert_ne!(subjects(2).digest(Token::Untyped("7")).unwrap(), digest);
+        for nobody in [Token::Absent, Token::Null, Token::Untyped("")] {
+            assert_eq!(one.digest(nobody).unwrap(), NO_SUBJECT);
+        }
+        assert!(one.digest(Token::Untyped("x")).is_err());
+    }
+
+    #[test]
+    fn coordinates_are_different_subjects() {
+        let mut seen = HashSet::new();
+        for topic in 0..3 {
+            for partition in 0..10 {
+                for offset in 0..1_000 {
+                    assert!(seen.insert(coordinate_subject(Coordinate { topic, partition, offset })));
+                }
+            }
+        }
+        assert!(!seen.contains(&NO_SUBJECT));
+    }
+}

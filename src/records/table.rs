@@ -1,0 +1,134 @@
+//! A batch as columns of codes.
+
+use std::sync::Arc;
+
+use arrow::array::{ArrayRef, DictionaryArray, RecordBatch, StringArray, UInt32Array};
+use arrow::datatypes::{DataType, Field, Schema as ArrowSchema, UInt32Type};
+use arrow::error::ArrowError;
+
+use crate::records::codebook::{ABSENT, Code, Codebook, NULL};
+use crate::records::raw::Coordinate;
+
+/// Encoded records: a code per attribute, whom each record counts for, and where it came from.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Batch {
+    /// One column an attribute, each as long as the batch.
+    pub columns: Vec<Vec<Code>>,
+    /// Subject digests; `NO_SUBJECT` for nobody.
+    pub subjects: Vec<u64>,
+    pub coordinates: Vec<Coordinate>,
+}
+
+/// Keeps the elements whose row is marked.
+fn keep<T>(list: &mut Vec<T>, marks: &[bool]) {
+    let mut row = 0;
+    list.retain(|_| {
+        row += 1;
+        marks[row - 1]
+    });
+}
+
+impl Batch {
+    /// An empty batch of `width` columns.
+    #[must_use]
+    pub fn new(width: usize) -> Self {
+        Self { columns: vec![Vec::new(); width], ..Self::default() }
+    }
+
+    #[must_use]
+    pub fn rows(&self) -> usize {
+        self.subjects.len()
+    }
+
+    /// Keeps the rows that are marked.
+    ///
+    /// # Panics
+    /// When there is not one mark a row.
+    pub fn retain_rows(&mut self, marks: &[bool]) {
+        assert_eq!(marks.len(), self.rows(), "one mark a row");
+        for column in &mut self.columns {
+            keep(column, marks);
+        }
+        keep(&mut self.subjects, marks);
+        keep(&mut self.coordinates, marks);
+    }
+
+    /// Appends one row of another batch of the same codebooks.
+    ///
+    /// # Panics
+    /// When the widths differ or there is no such row.
+    pub fn append_row(&mut self, other: &Self, row: usize) {
+        assert_eq!(self.columns.len(), other.columns.len(), "one schema");
+        for (column, from) in self.columns.iter_mut().zip(&other.columns) {
+            column.push(from[row]);
+        }
+        self.subjects.push(other.subjects[row]);
+        self.coordinates.push(other.coordinates[row]);
+    }
+
+    /// Appends the rows of another batch of the same codebooks.
+    ///
+    /// # Panics
+    /// When the widths differ.
+    pub fn append(&mut self, other: &Self) {
+        assert_eq!(self.columns.len(), other.columns.len(), "batches of one schema");
+        for (column, more) in self.columns.iter_mut().zip(&other.columns) {
+            column.extend_from_slice(more);
+        }
+        self.subjects.extend_from_slice(&other.subjects);
+        self.coordinates.extend_from_slice(&other.coordinates);
+    }
+
+    /// Marks in `used` the codes that a column of this batch holds.
+    ///
+    /// # Panics
+    /// When `used` is shorter than the codebook.
+    pub fn mark_used(&self, column: usize, used: &mut [bool]) {
+        for &code in &self.columns[column] {
+            used[code as usize] = true;
+        }
+    }
+
+    /// Replaces the codes of a column after its codebook was compacted; `map` is old → new.
+    ///
+    /// # Panics
+    /// When a code is beyond `map`.
+    pub fn remap(&mut self, column: usize, map: &[Code]) {
+        for code in &mut self.columns[column] {
+            *code = map[*code as usize];
+        }
+    }
+
+    /// The batch as Arrow dictionary columns of canonical JSON texts; absent and null cells are null.
+    ///
+    /// # Errors
+    /// When Arrow refuses the columns: their number or lengths differ from those of `books` and `names`.
+    pub fn to_arrow(&self, books: &[Codebook], names: &[&str]) -> Result<RecordBatch, ArrowError> {
+        if books.len() != self.columns.len() || names.len() != self.columns.len() {
+            return Err(ArrowError::InvalidArgumentError("one codebook and one name a column".into()));
+        }
+        let mut fields = Vec::with_capacity(names.len());
+        let mut arrays: Vec<ArrayRef> = Vec::with_capacity(names.len());
+        for ((column, book), name) in self.columns.iter().zip(books).zip(names) {
+            let mut keys_of = vec![None; book.codes()];
+            let mut texts = Vec::new();
+            let mut keys = Vec::with_capacity(column.len());
+            for &code in column {
+                keys.push(if code == ABSENT || code == NULL {
+                    None
+                } else {
+                    let next = u32::try_from(texts.len()).unwrap_or(u32::MAX);
+                    Some(*keys_of[code as usize].get_or_insert_with(|| {
+                        texts.push(book.canonical(code));
+                        next
+                    }))
+                });
+            }
+            let values = Arc::new(StringArray::from(texts));
+            arrays.push(Arc::new(DictionaryArray::<UInt32Type>::try_new(UInt32Array::from(keys), values)?));
+            let kind = DataType::Dictionary(Box::new(DataType::UInt32), Box::new(DataType::Utf8));
+            fields.push(Field::new(*name, kind, true));
+        }
+        RecordBatch::try_new(Arc::new(ArrowSchema::new(fields)), arrays)
+    }
+}

@@ -1,0 +1,178 @@
+//! The sliding window: the last records, as codes, from which plans are made.
+
+use crate::records::codebook::Code;
+use crate::records::table::Batch;
+
+/// The last `capacity` records in rings of codes, oldest first. Memory: 4 bytes a cell and 8 a record.
+#[derive(Clone, Debug)]
+pub struct Window {
+    capacity: usize,
+    /// Where the oldest record is once the rings are full.
+    start: usize,
+    columns: Vec<Vec<Code>>,
+    subjects: Vec<u64>,
+}
+
+impl Window {
+    /// An empty window.
+    ///
+    /// # Panics
+    /// When `capacity` is 0.
+    #[must_use]
+    pub fn new(width: usize, capacity: usize) -> Self {
+        assert!(capacity > 0, "a window of at least one record");
+        Self { capacity, start: 0, columns: vec![Vec::new(); width], subjects: Vec::new() }
+    }
+
+    #[must_use]
+    pub fn rows(&self) -> usize {
+        self.subjects.len()
+    }
+
+    #[must_use]
+    pub fn capacity(&self) -> usize {
+        self.capacity
+    }
+
+    /// Adds the records of a batch; the oldest make room. Returns how many of the window's earlier records left.
+    ///
+    /// # Panics
+    /// When the batch has another width.
+    pub fn push(&mut self, batch: &Batch) -> usize {
+        assert_eq!(batch.columns.len(), self.columns.len(), "batches of one schema");
+        let before = self.rows();
+        let skip = batch.rows().saturating_sub(self.capacity);
+        let added = batch.rows() - skip;
+        let (start, capacity) = (self.start, self.capacity);
+        let mut end = start;
+        for (ring, codes) in self.columns.iter_mut().zip(&batch.columns) {
+            end = write(ring, start, capacity, &codes[skip..]);
+        }
+        end = write(&mut self.subjects, start, capacity, &batch.subjects[skip..]).max(end);
+        self.start = end;
+        (before + added).saturating_sub(self.capacity).min(before)
+    }
+
+    /// The codes of a column, oldest first, as two runs.
+    #[must_use]
+    pub fn column(&self, column: usize) -> (&[Code], &[Code]) {
+        let (newer, older) = self.columns[column].split_at(self.start);
+        (older, newer)
+    }
+
+    /// The subjects, oldest first, as two runs.
+    #[must_use]
+    pub fn subjects(&self) -> (&[u64], &[u64]) {
+        let (newer, older) = self.subjects.split_at(self.start);
+        (older, newer)
+    }
+
+    /// The codes of a column, oldest first.
+    pub fn codes(&self, column: usize) -> impl Iterator<Item = Code> + '_ {
+        let (older, newer) = self.column(column);
+        older.iter().chain(newer).copied()
+    }
+
+    /// The newest `count` records, oldest first; all of them if there are fewer. Coordinates are not kept: they are empty.
+    #[must_use]
+    pub fn newest(&self, count: usize) -> Batch {
+        let skip = self.rows().saturating_sub(count);
+        let (older, newer) = self.subjects();
+        Batch {
+            columns: (0..self.columns.len()).map(|column| self.codes(column).skip(skip).collect()).collect(),
+            subjects: older.iter().chain(newer).skip(skip).copied().collect(),
+            coordinates: Vec::new(),
+        }
+    }
+
+    /// Which of the first `codes` codes a column holds.
+    ///
+    /// # Panics
+    /// When a code is not below `codes`.
+    #[must_use]
+    pub fn used_codes(&self, column: usize, codes: usize) -> Vec<bool> {
+        let mut used = vec![false; codes];
+        for &code in &self.columns[column] {
+            used[code as usize] = true;
+        }
+        used
+    }
+
+    /// Replaces the codes of a column after its codebook was compacted; `map` is old → new.
+    ///
+    /// # Panics
+    /// When a code is beyond `map`.
+    pub fn remap(&mut self, column: usize, map: &[Code]) {
+        for code in &mut self.columns[column] {
+            *code = map[*code as usize];
+        }
+    }
+
+    /// Memory held, roughly.
+    #[must_use]
+    pub fn approximate_bytes(&self) -> usize {
+        self.columns.iter().map(|ring| ring.capacity() * size_of::<Code>()).sum::<usize>()
+            + self.subjects.capacity() * size_of::<u64>()
+    }
+}
+
+/// Writes into a ring that grows to `capacity` and then wraps; returns where its oldest element is now.
+fn write<T: Copy>(ring: &mut Vec<T>, start: usize, capacity: usize, new: &[T]) -> usize {
+    let (grow, wrap) = new.split_at(new.len().min(capacity - ring.len()));
+    ring.extend_from_slice(grow);
+    let first = wrap.len().min(capacity - start);
+    ring[start..start + first].copy_from_slice(&wrap[..first]);
+    let rest = &wrap[first..];
+    ring[..rest.len()].copy_from_slice(rest);
+    if ring.len() < capacity { 0 } else { (start + wrap.len()) % capacity }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::records::raw::Coordinate;
+    use proptest::prelude::*;
+    use std::collections::VecDeque;
+
+    fn batch(from: u32, rows: u32) -> Batch {
+        let codes: Vec<Code> = (from..from + rows).collect();
+        let coordinates = codes.iter().map(|&c| Coordinate { topic: 0, partition: 0, offset: i64::from(c) }).collect();
+        let subjects = codes.iter().map(|&c| u64::from(c)).collect();
+        Batch { columns: vec![codes.clone(), codes], subjects, coordinates }
+    }
+
+    proptest! {
+        #[test]
+        fn agrees_with_a_queue(capacity in 1_usize..20, sizes in proptest::collection::vec(0_u32..30, 0..12)) {
+            let mut window = Window::new(2, capacity);
+            let mut twin: VecDeque<u32> = VecDeque::new();
+            let mut next = 0;
+            for rows in sizes {
+                let before: Vec<u32> = twin.iter().copied().collect();
+                let left = window.push(&batch(next, rows));
+                twin.extend(next..next + rows);
+                next += rows;
+                while twin.len() > capacity {
+                    twin.pop_front();
+                }
+                prop_assert_eq!(left, before.iter().filter(|c| !twin.contains(c)).count());
+                let codes: Vec<u32> = window.codes(1).collect();
+                prop_assert_eq!(&codes, &twin.iter().copied().collect::<Vec<_>>());
+                let (older, newer) = window.subjects();
+                prop_assert_eq!(older.iter().chain(newer).copied().collect::<Vec<_>>(), codes.iter().map(|&c| u64::from(c)).collect::<Vec<_>>());
+                let used = window.used_codes(0, next as usize);
+                prop_assert!((0..next).all(|c| used[c as usize] == twin.contains(&c)));
+                prop_assert_eq!(window.newest(3).columns[0].clone(), codes[codes.len().saturating_sub(3)..].to_vec());
+            }
+        }
+    }
+
+    #[test]
+    fn remapping_reaches_every_code() {
+        let mut window = Window::new(2, 4);
+        window.push(&batch(0, 6));
+        window.remap(0, &[9, 9, 12, 13, 14, 15]);
+        assert_eq!(window.codes(0).collect::<Vec<_>>(), [12, 13, 14, 15]);
+        assert_eq!(window.codes(1).collect::<Vec<_>>(), [2, 3, 4, 5]);
+    }
+}

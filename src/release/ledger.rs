@@ -1,0 +1,398 @@
+//! The ledger: which subjects have been released in which class, and when last.
+//!
+//! An entry is a bounded set of (subject digest, latest release time), merged by union and maximum and cut to the k
+//! latest: a join, hence idempotent, commutative and associative, so that a delta may be applied twice and two ledgers
+//! may be merged in any order (ARCHITECTURE rule 6). Keeping the k latest is exact: support reaches k inside the window
+//! if and only if the k-th latest distinct subject is inside it.
+//!
+//! Memory: at most `max_classes · (48 + 16·k)` bytes, at any uptime. A class that finds no room is not recorded, which
+//! only ever understates support.
+
+use crate::anonymity::treatment::crowd::{NO_SUBJECT, Released};
+use hashbrown::HashMap;
+
+/// The ledger is written to disk in this many parts, one after another.
+pub const SHARDS: usize = 64;
+
+/// What one batch adds: classes with the subjects released in them, all at the batch's time.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct LedgerDelta {
+    /// Batch clock in whole seconds, rounded down.
+    pub time: u32,
+    /// Class keys, each with the number of its subjects in `subjects`.
+    pub classes: Vec<(u128, u32)>,
+    pub subjects: Vec<u64>,
+}
+
+impl LedgerDelta {
+    #[must_use]
+    pub fn to_bytes(&self) -> Vec<u8> {
+        let mut out = Vec::with_capacity(8 + self.classes.len() * 20 + self.subjects.len() * 8);
+        out.extend_from_slice(&self.time.to_le_bytes());
+        out.extend_from_slice(&u32::try_from(self.classes.len()).expect("bounded by the batch").to_le_bytes());
+        for (class, subjects) in &self.classes {
+            out.extend_from_slice(&class.to_le_bytes());
+            out.extend_from_slice(&subjects.to_le_bytes());
+        }
+        for subject in &self.subjects {
+            out.extend_from_slice(&subject.to_le_bytes());
+        }
+        out
+    }
+
+    /// `None` when `bytes` are not what [`to_bytes`](Self::to_bytes) writes.
+    #[must_use]
+    pub fn from_bytes(bytes: &[u8]) -> Option<Self> {
+        let mut reader = Reader(bytes);
+        let time = reader.u32()?;
+        let count = reader.u32()?;
+        let mut classes = Vec::new();
+        let mut total = 0usize;
+        for _ in 0..count {
+            let class = reader.u128()?;
+            let subjects = reader.u32()?;
+            total = total.checked_add(subjects as usize)?;
+            classes.push((class, subjects));
+        }
+        let mut subjects = Vec::new();
+        for _ in 0..total {
+            subjects.push(reader.u64()?);
+        }
+        reader.0.is_empty().then_some(Self { time, classes, subjects })
+    }
+}
+
+struct Reader<'a>(&'a [u8]);
+
+impl Reader<'_> {
+    fn take<const N: usize>(&mut self) -> Option<[u8; N]> {
+        let (head, tail) = self.0.split_first_chunk::<N>()?;
+        self.0 = tail;
+        Some(*head)
+    }
+    fn u32(&mut self) -> Option<u32> {
+        self.take().map(u32::from_le_bytes)
+    }
+    fn u64(&mut self) -> Option<u64> {
+        self.take().map(u64::from_le_bytes)
+    }
+    fn u128(&mut self) -> Option<u128> {
+        self.take().map(u128::from_le_bytes)
+    }
+}
+
+/// Part of the ledger: classes by key, their subjects in rows of k.
+#[derive(Default)]
+struct Shard {
+    places: HashMap<u128, u32>,
+    counts: Vec<u32>,
+    /// (release time, subject), k a class.
+    entries: Vec<(u32, u64)>,
+    free: Vec<u32>,
+}
+
+impl Shard {
+    fn entry(&self, class: u128, k: usize) -> &[(u32, u64)] {
+        match self.places.get(&class) {
+            Some(&place) => {
+                let start = place as usize * k;
+                &self.entries[start..start + self.counts[place as usize] as usize]
+            }
+            None => &[],
+        }
+    }
+
+    fn record(&mut self, class: u128, time: u32, subject: u64, k: usize, room: bool) -> bool {
+        let place = match self.places.get(&class) {
+            Some(&place) => place as usize,
+            None if !room => return false,
+            None => {
+                let place = self.free.pop().unwrap_or_else(|| {
+                    self.counts.push(0);
+                    self.entries.resize(self.entries.len() + k, (0, 0));
+                    u32::try_from(self.counts.len() - 1).expect("classes are bounded")
+                });
+                self.places.insert(class, place);
+                self.counts[place as usize] = 0;
+                place as usize
+            }
+        };
+        let count = self.counts[place] as usize;
+        let entry = &mut self.entries[place * k..(place + 1) * k];
+        if let Some(known) = entry[..count].iter_mut().find(|(_, s)| *s == subject) {
+            known.0 = known.0.max(time);
+        } else if count < k {
+            entry[count] = (time, subject);
+            self.counts[place] += 1;
+        } else if let Some(oldest) = entry.iter_mut().min().filter(|oldest| **oldest < (time, subject)) {
+            *oldest = (time, subject);
+        }
+        true
+    }
+
+    /// Forgets the classes without a fresh subject.
+    fn expire(&mut self, k: usize, fresh: impl Fn(u32) -> bool) {
+        let (counts, entries, free) = (&self.counts, &self.entries, &mut self.free);
+        self.places.retain(|_, place| {
+            let start = *place as usize * k;
+            let keep = entries[start..start + counts[*place as usize] as usize].iter().any(|(t, _)| fresh(*t));
+            if !keep {
+                free.push(*place);
+            }
+            keep
+        });
+    }
+}
+
+/// Support that has been released, as far as this instance knows.
+pub struct Ledger {
+    k: usize,
+    window_seconds: u32,
+    max_classes: usize,
+    classes: usize,
+    unrecorded: u64,
+    shards: Vec<Shard>,
+}
+
+impl Ledger {
+    /// An empty ledger for classes of `k` subjects that stay visible for `window_seconds` (0: a batch stands alone).
+    #[must_use]
+    pub fn new(k: usize, window_seconds: u32, max_classes: usize) -> Self {
+        let shards = (0..SHARDS).map(|_| Shard::default()).collect();
+        Self { k, window_seconds, max_classes, classes: 0, unrecorded: 0, shards }
+    }
+
+    fn shard_of(class: u128) -> usize {
+        usize::try_from(class >> 122).expect("six bits")
+    }
+
+    /// The ledger as it is seen at `now_ms`: a release counts while it is younger than the window. Ages are rounded up.
+    #[must_use]
+    pub fn at(&self, now_ms: i64) -> LedgerAt<'_> {
+        LedgerAt { ledger: self, now: u32::try_from(now_ms.div_euclid(1000) + 1).unwrap_or(u32::MAX) }
+    }
+
+    /// Records a batch's releases. True if every class found room.
+    pub fn apply(&mut self, delta: &LedgerDelta) -> bool {
+        if self.window_seconds == 0 {
+            return true;
+        }
+        let mut all = true;
+        let mut at = 0;
+        for &(class, count) in &delta.classes {
+            for &subject in &delta.subjects[at..at + count as usize] {
+                all &= self.record(class, delta.time, subject);
+            }
+            at += count as usize;
+        }
+        all
+    }
+
+    fn record(&mut self, class: u128, time: u32, subject: u64) -> bool {
+        if subject == NO_SUBJECT {
+            return true;
+        }
+        let room = self.classes < self.max_classes;
+        let shard = &mut self.shards[Self::shard_of(class)];
+        let before = shard.places.len();
+        let recorded = shard.record(class, time, subject, self.k, room);
+        self.classes += shard.places.len() - before;
+        self.unrecorded += u64::from(!recorded);
+        recorded
+    }
+
+    /// Forgets what has left the window in one shard.
+    pub fn expire(&mut self, shard: usize, now_ms: i64) {
+        let now = self.at(now_ms).now;
+        let window = self.window_seconds;
+        let part = &mut self.shards[shard];
+        let before = part.places.len();
+        part.expire(self.k, |time| is_fresh(time, now, window));
+        self.classes -= before - part.places.len();
+    }
+
+    /// One shard as bytes; the order of its classes is fixed, so equal shards are equal bytes.
+    #[must_use]
+    pub fn shard_to_bytes(&self, shard: usize) -> Vec<u8> {
+        let part = &self.shards[shard];
+        let mut classes: Vec<u128> = part.places.keys().copied().collect();
+        classes.sort_unstable();
+        let mut out = Vec::with_capacity(classes.len() * (20 + 12 * self.k));
+        for class in classes {
+            let mut entry = part.entry(class, self.k).to_vec();
+            entry.sort_unstable();
+            out.extend_from_slice(&class.to_le_bytes());
+            out.extend_from_slice(&u32::try_from(entry.len()).expect("at most k").to_le_bytes());
+            for (time, subject) in entry {
+                out.extend_from_slice(&time.to_le_bytes());
+                out.extend_from_slice(&subject.to_le_bytes());
+            }
+        }
+        out
+    }
+
+    /// Merges a shard that was written before. `None` when the bytes are not a shard.
+    pub fn merge_shard(&mut self, bytes: &[u8]) -> Option<()> {
+        let mut reader = Reader(bytes);
+        while !reader.0.is_empty() {
+            let class = reader.u128()?;
+            for _ in 0..reader.u32()? {
+                let time = reader.u32()?;
+                let subject = reader.u64()?;
+                self.record(class, time, subject);
+            }
+        }
+        Some(())
+    }
+
+    #[must_use]
+    pub fn classes(&self) -> usize {
+        self.classes
+    }
+
+    /// Releases that were not recorded for want of room.
+    #[must_use]
+    pub fn unrecorded(&self) -> u64 {
+        self.unrecorded
+    }
+
+    #[must_use]
+    pub fn approximate_bytes(&self) -> usize {
+        self.shards.iter().map(|s| s.places.capacity() * 33 + s.counts.capacity() * 4 + s.entries.capacity() * 16).sum()
+    }
+
+    #[must_use]
+    pub fn shard_bytes(&self, shard: usize) -> usize {
+        self.shards[shard].places.len() * (20 + 12 * self.k)
+    }
+}
+
+fn is_fresh(time: u32, now: u32, window: u32) -> bool {
+    // `now` is rounded up, `time` down: the age is never understated. A time in the future (a clock that was set back
+    // between two runs) counts as just now.
+    now.saturating_sub(time) <= window
+}
+
+/// The ledger at one moment.
+#[derive(Clone, Copy)]
+pub struct LedgerAt<'a> {
+    ledger: &'a Ledger,
+    now: u32,
+}
+
+impl LedgerAt<'_> {
+    /// Whether a class has k subjects that all stay fresh for most of the window still: recording it once more would
+    /// change nothing that matters soon, and is left out. Understates ages by no more than an eighth of the window.
+    #[must_use]
+    pub fn well_supported(&self, class: u128) -> bool {
+        let entry = self.ledger.shards[Ledger::shard_of(class)].entry(class, self.ledger.k);
+        entry.len() == self.ledger.k && entry.iter().all(|(t, _)| is_fresh(*t, self.now, self.ledger.window_seconds / 8))
+    }
+}
+
+impl Released for LedgerAt<'_> {
+    fn fresh_subjects(&self, class: u128, out: &mut [u64]) -> usize {
+        if self.ledger.window_seconds == 0 {
+            return 0;
+        }
+        let entry = self.ledger.shards[Ledger::shard_of(class)].entry(class, self.ledger.k);
+        let fresh = entry.iter().filter(|(t, _)| is_fresh(*t, self.now, self.ledger.window_seconds));
+        fresh.zip(out).map(|((_, s), o)| *o = *s).count()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+    use std::collections::BTreeMap;
+
+    type Event = (u8, u32, u64);
+
+    fn events() -> impl Strategy<Value = Vec<Event>> {
+        prop::collection::vec((0u8..5, 0u32..200, 1u64..9), 0..80)
+    }
+
+    fn class(n: u8) -> u128 {
+        u128::from(n) << 121 | u128::from(n)
+    }
+
+    fn filled(k: usize, events: &[Event]) -> Ledger {
+        let mut ledger = Ledger::new(k, 50, 1000);
+        for &(c, time, subject) in events {
+            ledger.apply(&LedgerDelta { time, classes: vec![(class(c), 1)], subjects: vec![subject] });
+        }
+        ledger
+    }
+
+    fn bytes(ledger: &Ledger) -> Vec<Vec<u8>> {
+        (0..SHARDS).map(|s| ledger.shard_to_bytes(s)).collect()
+    }
+
+    proptest! {
+        #[test]
+        fn support_is_the_number_of_distinct_fresh_subjects(events in events(), now in 0i64..260, k in 2usize..5) {
+            let ledger = filled(k, &events);
+            for c in 0..5 {
+                let mut latest: BTreeMap<u64, u32> = BTreeMap::new();
+                for (_, t, s) in events.iter().filter(|e| e.0 == c) {
+                    let known = latest.entry(*s).or_default();
+                    *known = (*known).max(*t);
+                }
+                let truth = latest.values().filter(|t| now + 1 - i64::from(**t) <= 50).count();
+                let mut out = vec![0; k];
+                prop_assert_eq!(ledger.at(now * 1000).fresh_subjects(class(c), &mut out), truth.min(k));
+            }
+        }
+
+        #[test]
+        fn order_repetition_and_merging_do_not_matter(a in events(), b in events(), k in 2usize..5) {
+            let together: Vec<Event> = a.iter().chain(&b).chain(&a).copied().collect();
+            let mut reversed = together.clone();
+            reversed.reverse();
+            let mut merged = filled(k, &b);
+            for shard in bytes(&filled(k, &a)) {
+                merged.merge_shard(&shard).unwrap();
+            }
+            prop_assert_eq!(bytes(&filled(k, &together)), bytes(&filled(k, &reversed)));
+            prop_assert_eq!(bytes(&filled(k, &together)), bytes(&merged));
+        }
+
+        #[test]
+        fn expiry_changes_no_support(events in events(), now in 0i64..260, k in 2usize..5) {
+            let mut ledger = filled(k, &events);
+            let support = |l: &Ledger, c| l.at(now * 1000).fresh_subjects(class(c), &mut vec![0; k]);
+            let before: Vec<usize> = (0..5).map(|c| support(&ledger, c)).collect();
+            for shard in 0..SHARDS {
+                ledger.expire(shard, now * 1000);
+            }
+            let after: Vec<usize> = (0..5).map(|c| support(&ledger, c)).collect();
+            prop_assert_eq!(before, after);
+            ledger.apply(&LedgerDelta { time: 300, classes: vec![(class(0), 1)], subjects: vec![3] });
+            prop_assert!(ledger.classes() <= 5);
+        }
+
+        #[test]
+        fn a_delta_survives_its_bytes(classes in prop::collection::vec((any::<u128>(), prop::collection::vec(any::<u64>(), 0..4)), 0..6), cut in any::<u16>()) {
+            let delta = LedgerDelta {
+                time: 7,
+                classes: classes.iter().map(|(c, s)| (*c, u32::try_from(s.len()).unwrap())).collect(),
+                subjects: classes.iter().flat_map(|(_, s)| s.clone()).collect(),
+            };
+            let bytes = delta.to_bytes();
+            prop_assert_eq!(LedgerDelta::from_bytes(&bytes), Some(delta));
+            let cut = usize::from(cut) % bytes.len();
+            prop_assert_eq!(LedgerDelta::from_bytes(&bytes[..cut]), None);
+        }
+    }
+
+    #[test]
+    fn a_full_ledger_understates() {
+        let mut ledger = Ledger::new(2, 50, 1);
+        let delta = |c| LedgerDelta { time: 9, classes: vec![(class(c), 1)], subjects: vec![4] };
+        assert!(ledger.apply(&delta(1)));
+        assert!(!ledger.apply(&delta(2)));
+        assert_eq!((ledger.classes(), ledger.unrecorded()), (1, 1));
+        assert_eq!(ledger.at(9000).fresh_subjects(class(2), &mut [0; 2]), 0);
+    }
+}

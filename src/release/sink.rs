@@ -1,0 +1,56 @@
+//! Where verified batches go.
+
+use super::verified::Verified;
+use crate::telemetry::Reason;
+use crate::records::raw::Coordinate;
+
+/// A record that could not be treated: coordinates and a reason, nothing of its content.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Rejected {
+    pub coordinate: Coordinate,
+    pub reason: Reason,
+    /// Position in the schema of the attribute at fault, where one is known.
+    pub attribute: Option<usize>,
+}
+
+/// How far the input has been consumed: the next offset by topic index and partition.
+pub type Positions = std::collections::BTreeMap<(u16, i32), i64>;
+
+/// Everything that leaves, or becomes durable, together with a batch.
+#[derive(Debug)]
+pub struct Envelope<'a> {
+    /// Number of the batch, rising by one.
+    pub sequence: u64,
+    /// Batch clock: milliseconds since 1970, never falling.
+    pub clock_ms: i64,
+    pub positions: &'a Positions,
+    pub rejected: &'a [Rejected],
+    /// Subject digests by row, for a lineage file; coordinates likewise.
+    pub subjects: &'a [u64],
+    pub coordinates: &'a [Coordinate],
+}
+
+/// Why a batch was not delivered.
+#[derive(Debug, thiserror::Error)]
+pub enum DeliveryError {
+    /// The attempt was undone; the same batch may be delivered again.
+    #[error("the batch was aborted: {0}")]
+    Aborted(String),
+    /// Another instance has taken over, or the sink is broken: stop without committing.
+    #[error("the sink can take no more: {0}")]
+    Fatal(String),
+}
+
+/// Lengths of the output files after a delivery, by name; empty for sinks that are not files.
+pub type Lengths = Vec<(String, u64)>;
+
+/// Takes verified batches and nothing else. After `Ok` the batch has left for good; after
+/// [`DeliveryError::Aborted`] no reader of committed data will ever see any of it.
+pub trait Sink: Send {
+    /// # Errors
+    /// See [`DeliveryError`].
+    fn deliver(&mut self, batch: &Verified, envelope: &Envelope<'_>) -> Result<Lengths, DeliveryError>;
+
+    /// Bytes delivered so far, for the metrics.
+    fn bytes_out(&self) -> u64;
+}

@@ -1,0 +1,100 @@
+//! A batch that may leave: the type that only verification can make.
+
+use super::ledger::LedgerDelta;
+use crate::anonymity::treatment::proposal::ProposedGroup;
+
+/// Verified fragments, group after group, sorted by their encoded bytes inside a group.
+#[derive(Debug)]
+pub struct Verified {
+    groups: Vec<ProposedGroup>,
+    delta: LedgerDelta,
+    risk: Risk,
+}
+
+/// Prosecutor's re-identification risk of the lines that leave: 1 / support of their class, support counted as verification
+/// knows it.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub struct Risk {
+    pub highest: f64,
+    /// Sum over the lines, and their number.
+    pub sum: f64,
+    pub lines: u64,
+}
+
+impl Risk {
+    #[allow(clippy::cast_precision_loss, reason = "counts are far below 2^52")]
+    pub(super) fn of_class(support: usize, lines: u64) -> Self {
+        let each = 1.0 / support.max(1) as f64;
+        Self { highest: each, sum: each * lines as f64, lines }
+    }
+
+    pub(super) fn add(&mut self, other: Self) {
+        self.highest = self.highest.max(other.highest);
+        self.sum += other.sum;
+        self.lines += other.lines;
+    }
+
+    /// Mean over the lines; 0 when nothing leaves.
+    #[must_use]
+    #[allow(clippy::cast_precision_loss, reason = "counts are far below 2^52")]
+    pub fn average(&self) -> f64 {
+        if self.lines == 0 { 0.0 } else { self.sum / self.lines as f64 }
+    }
+}
+
+/// One line that leaves, and the row of the batch that it came from.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Line<'a> {
+    pub bytes: &'a [u8],
+    pub row: u32,
+}
+
+impl Verified {
+    pub(super) fn new(groups: Vec<ProposedGroup>, delta: LedgerDelta, risk: Risk) -> Self {
+        Self { groups, delta, risk }
+    }
+
+    /// A batch of which nothing leaves.
+    #[must_use]
+    pub fn nothing(groups: usize) -> Self {
+        Self { groups: vec![ProposedGroup::default(); groups], delta: LedgerDelta::default(), risk: Risk::default() }
+    }
+
+    #[must_use]
+    pub fn groups(&self) -> usize {
+        self.groups.len()
+    }
+
+    /// The lines of a group in the order in which they leave.
+    pub fn lines(&self, group: usize) -> impl Iterator<Item = Line<'_>> {
+        let group = &self.groups[group];
+        group.runs.iter().flat_map(move |run| {
+            let bytes = &group.arena[run.line.clone()];
+            group.rows[run.rows.clone()].iter().map(move |&row| Line { bytes, row })
+        })
+    }
+
+    /// Number of lines of a group.
+    #[must_use]
+    pub fn len(&self, group: usize) -> usize {
+        self.groups[group].rows.len()
+    }
+
+    /// Whether nothing leaves.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.groups.iter().all(|g| g.rows.is_empty())
+    }
+
+    /// What the ledger must learn when these lines have been committed.
+    #[must_use]
+    pub fn delta(&self) -> &LedgerDelta {
+        &self.delta
+    }
+
+    /// Risk of what leaves.
+    #[must_use]
+    pub fn risk(&self) -> Risk {
+        self.risk
+    }
+}

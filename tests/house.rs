@@ -1,0 +1,339 @@
+//! The rules of the house, checked on the sources: floors, side doors, sizes.
+
+use std::collections::BTreeSet;
+use std::fs;
+use std::path::{Path, PathBuf};
+
+/// An import goes strictly downward. The ground floor may use itself.
+const FLOORS: [(&str, u8); 11] = [
+    ("config", 0),
+    ("telemetry", 0),
+    ("records", 1),
+    ("risk", 2),
+    ("anonymity", 3),
+    ("release", 4),
+    ("io", 5),
+    ("evaluation", 5),
+    ("generate", 5),
+    ("daemon", 6),
+    ("cli", 7),
+];
+
+/// Past this a file has a second idea.
+const LONGEST: usize = 600;
+
+/// Places on somebody's own machine. In halves, so that this file does not name them.
+const PRIVATE_PLACES: [(&str, &str); 5] =
+    [("/ho", "me/"), ("/ro", "ot/"), ("/Us", "ers/"), ("/wo", "rk/"), ("/tm", "p/")];
+
+fn floor(wing: &str) -> Option<u8> {
+    FLOORS.iter().find(|(name, _)| *name == wing).map(|&(_, floor)| floor)
+}
+
+/// What breaks a rule below `root`, a line each, sorted.
+fn violations(root: &Path) -> Vec<String> {
+    let mut found = Vec::new();
+    for folder in ["src", "tests", "benches", "config", "schemas"] {
+        for path in files(&root.join(folder)) {
+            let name = path.strip_prefix(root).expect("below the root").to_string_lossy().into_owned();
+            let Ok(text) = fs::read_to_string(&path) else { continue };
+            for (number, line) in text.lines().enumerate() {
+                if PRIVATE_PLACES.iter().any(|(a, b)| line.contains(&format!("{a}{b}"))) {
+                    found.push(format!("{name}:{}: a path of somebody's own machine", number + 1));
+                }
+            }
+            if path.extension().is_some_and(|e| e == "rs") {
+                let lines = text.lines().count();
+                if lines > LONGEST {
+                    found.push(format!("{name}: {lines} lines, at most {LONGEST}: which is its second idea?"));
+                }
+                if folder == "src" {
+                    found.extend(source_violations(&root.join("src"), &path, &name, &text));
+                }
+            }
+        }
+    }
+    found.sort();
+    found
+}
+
+fn source_violations(src: &Path, path: &Path, name: &str, text: &str) -> Vec<String> {
+    let mut found = Vec::new();
+    let code = without_comments_and_literals(text);
+    let tests = test_regions(path, &code);
+    let place = |at: usize| format!("{name}:{}", code[..at].matches('\n').count() + 1);
+    let tested = |at: usize| tests.iter().any(|&(from, to)| from <= at && at < to);
+
+    let parts: Vec<String> = path
+        .strip_prefix(src)
+        .expect("below src")
+        .with_extension("")
+        .iter()
+        .map(|p| p.to_string_lossy().into_owned())
+        .filter(|p| p != "mod")
+        .collect();
+    let wing = parts.first().map_or("", String::as_str);
+    let at_the_door = matches!(wing, "lib" | "main");
+    let speaks = wing == "cli" || wing == "main";
+
+    if !at_the_door {
+        match floor(wing) {
+            None => found.push(format!("{name}: the wing {wing} has no floor in tests/house.rs")),
+            Some(own) => {
+                for (at, target) in imports(&code, parts.len()) {
+                    let Some(theirs) = floor(&target) else { continue };
+                    if target != wing && theirs >= own && own > 0 || own == 0 && theirs > 0 {
+                        found.push(format!("{}: {wing} (floor {own}) imports {target} (floor {theirs})", place(at)));
+                    }
+                }
+            }
+        }
+    }
+    for word in ["println!", "print!", "eprintln!", "eprint!", "dbg!"] {
+        for at in words(&code, word).filter(|&at| !speaks && !tested(at)) {
+            found.push(format!("{}: {word} outside cli", place(at)));
+        }
+    }
+    for at in words(&code, "anyhow").filter(|_| !speaks) {
+        found.push(format!("{}: anyhow outside cli", place(at)));
+    }
+    for at in code.match_indices(".unwrap()").map(|(at, _)| at).filter(|&at| !tested(at)) {
+        found.push(format!("{}: .unwrap() outside tests", place(at)));
+    }
+    found
+}
+
+/// Where `word` stands as a word of its own.
+fn words<'a>(code: &'a str, word: &'a str) -> impl Iterator<Item = usize> + 'a {
+    let part = |c: char| c.is_alphanumeric() || c == '_';
+    code.match_indices(word).map(|(at, _)| at).filter(move |&at| {
+        let after = &code[at + word.len()..];
+        !code[..at].chars().next_back().is_some_and(part) && (word.ends_with('!') || !after.starts_with(part))
+    })
+}
+
+/// The first step of every path from the root of the crate, written as `crate::…` or as enough `super::`.
+/// `depth` is the number of modules above and including this file's.
+fn imports(code: &str, depth: usize) -> Vec<(usize, String)> {
+    let mut found = Vec::new();
+    for at in words(code, "crate") {
+        // `pub(crate)` is no path.
+        if let Some(rest) = code[at + 5..].trim_start().strip_prefix("::") {
+            found.extend(first_steps(rest).into_iter().map(|step| (at, step)));
+        }
+    }
+    for at in words(code, "super") {
+        if code[..at].trim_end().ends_with("super::") {
+            continue;
+        }
+        let (mut rest, mut steps) = (&code[at..], 0);
+        while let Some(next) = rest.strip_prefix("super::") {
+            (rest, steps) = (next, steps + 1);
+        }
+        if steps >= depth {
+            found.extend(first_steps(rest).into_iter().map(|step| (at, step)));
+        }
+    }
+    found
+}
+
+/// `a::b` gives a; `{a::b, c::{d, e}}` gives a and c.
+fn first_steps(path: &str) -> Vec<String> {
+    let path = path.trim_start();
+    let name =
+        |text: &str| -> String { text.trim_start().chars().take_while(|c| c.is_alphanumeric() || *c == '_').collect() };
+    let Some(group) = path.strip_prefix('{') else { return vec![name(path)] };
+    let (mut depth, mut start, mut steps) = (0, 0, Vec::new());
+    for (at, c) in group.char_indices() {
+        match c {
+            '{' => depth += 1,
+            '}' | ',' if depth == 0 => {
+                steps.push(name(&group[start..at]));
+                start = at + 1;
+                if c == '}' {
+                    break;
+                }
+            }
+            '}' => depth -= 1,
+            _ => {}
+        }
+    }
+    steps
+}
+
+/// The byte ranges under `#[cfg(test)]`; the whole file where its parent declares it so.
+fn test_regions(path: &Path, code: &str) -> Vec<(usize, usize)> {
+    let stem = path.file_stem().unwrap_or_default().to_string_lossy().into_owned();
+    let folder = path.parent().unwrap_or(path);
+    for parent in [folder.join("mod.rs"), folder.with_extension("rs")] {
+        let Ok(text) = fs::read_to_string(&parent) else { continue };
+        let squeezed: String = without_comments_and_literals(&text).split_whitespace().collect();
+        if parent != path && squeezed.contains(&format!("#[cfg(test)]mod{stem};")) {
+            return vec![(0, code.len())];
+        }
+    }
+    let mut regions = Vec::new();
+    for (at, mark) in code.match_indices("#[cfg(test)]") {
+        let from = at + mark.len();
+        let (mut depth, mut end) = (0, code.len());
+        for (offset, c) in code[from..].char_indices() {
+            match c {
+                '{' => depth += 1,
+                '}' if depth == 1 => {
+                    end = from + offset + 1;
+                    break;
+                }
+                '}' => depth -= 1,
+                ';' if depth == 0 => {
+                    end = from + offset;
+                    break;
+                }
+                _ => {}
+            }
+        }
+        regions.push((at, end));
+    }
+    regions
+}
+
+/// The code with every comment and literal blanked; lines stay where they are.
+fn without_comments_and_literals(text: &str) -> String {
+    let chars: Vec<char> = text.chars().collect();
+    let mut out = String::with_capacity(text.len());
+    let mut i = 0;
+    let at = |i: usize| chars.get(i).copied().unwrap_or('\0');
+    while i < chars.len() {
+        let end = match at(i) {
+            '/' if at(i + 1) == '/' => (i..chars.len()).find(|&j| at(j) == '\n').unwrap_or(chars.len()),
+            '/' if at(i + 1) == '*' => end_of_block_comment(&chars, i),
+            'r' if raw_hashes(&chars, i).is_some() && !(i > 0 && (at(i - 1).is_alphanumeric() && at(i - 1) != 'b')) => {
+                let hashes = raw_hashes(&chars, i).unwrap_or(0);
+                let closes = |j: usize| at(j) == '"' && (1..=hashes).all(|h| at(j + h) == '#');
+                (i + hashes + 2..chars.len()).find(|&j| closes(j)).map_or(chars.len(), |j| j + hashes + 1)
+            }
+            '"' => {
+                let mut j = i + 1;
+                while j < chars.len() && at(j) != '"' {
+                    j += if at(j) == '\\' { 2 } else { 1 };
+                }
+                j + 1
+            }
+            // A character, not a lifetime.
+            '\'' if at(i + 1) == '\\' => (i + 3..chars.len()).find(|&j| at(j) == '\'').map_or(chars.len(), |j| j + 1),
+            '\'' if at(i + 2) == '\'' => i + 3,
+            c => {
+                out.push(c);
+                i += 1;
+                continue;
+            }
+        };
+        out.extend(chars[i..end.min(chars.len())].iter().map(|&c| if c == '\n' { '\n' } else { ' ' }));
+        i = end;
+    }
+    out
+}
+
+/// The hashes of a raw string that starts at `i` with its `r`.
+fn raw_hashes(chars: &[char], i: usize) -> Option<usize> {
+    let hashes = chars[i + 1..].iter().take_while(|&&c| c == '#').count();
+    (chars.get(i + 1 + hashes) == Some(&'"')).then_some(hashes)
+}
+
+fn end_of_block_comment(chars: &[char], start: usize) -> usize {
+    let (mut depth, mut i) = (0, start);
+    while i + 1 < chars.len() {
+        match (chars[i], chars[i + 1]) {
+            ('/', '*') => (depth, i) = (depth + 1, i + 2),
+            ('*', '/') => (depth, i) = (depth - 1, i + 2),
+            _ => i += 1,
+        }
+        if depth == 0 {
+            return i;
+        }
+    }
+    chars.len()
+}
+
+/// All files below a folder, none when it is not there.
+fn files(folder: &Path) -> Vec<PathBuf> {
+    let Ok(entries) = fs::read_dir(folder) else { return Vec::new() };
+    let mut found = BTreeSet::new();
+    for entry in entries {
+        let path = entry.expect("a readable folder").path();
+        if path.is_dir() {
+            found.extend(files(&path));
+        } else {
+            found.insert(path);
+        }
+    }
+    found.into_iter().collect()
+}
+
+#[test]
+fn the_house_keeps_its_rules() {
+    let root = Path::new(env!("CARGO_MANIFEST_DIR"));
+    assert!(files(&root.join("src")).len() > 5, "no sources were looked at");
+    let found = violations(root);
+    assert!(found.is_empty(), "{} rules broken:\n{}", found.len(), found.join("\n"));
+}
+
+fn fake_house(files: &[(&str, &str)]) -> tempfile::TempDir {
+    let root = tempfile::tempdir().expect("a temporary directory");
+    for (name, text) in files {
+        let path = root.path().join(name);
+        fs::create_dir_all(path.parent().expect("a folder")).expect("a folder");
+        fs::write(path, text).expect("a file");
+    }
+    root
+}
+
+#[test]
+fn every_rule_is_broken_by_a_house_that_breaks_it() {
+    let private = format!("brokers = \"{}{}x\"\n", "/ho", "me/");
+    let long = "\n".repeat(LONGEST + 1);
+    let root = fake_house(&[
+        ("src/config/mod.rs", "use crate::telemetry::Event;\nuse crate::records::Schema;\n"),
+        ("src/records/mod.rs", "use crate::{\n    config::Config,\n    release::{self, Ledger},\n};\n"),
+        ("src/risk/mod.rs", "fn f() { let x = super::daemon::run(); }\n"),
+        ("src/anonymity/deep/er.rs", "use super::super::super::cli;\nuse super::super::io;\n"),
+        ("src/io/mod.rs", "use crate::generate::Wearable;\n"),
+        ("src/release/mod.rs", "fn f() { println!(\"{}\", 1); }\nuse anyhow::Result;\nfn g() { x().unwrap(); }\n"),
+        ("src/attic/mod.rs", ""),
+        ("src/daemon/mod.rs", &long),
+        ("config/a.toml", &private),
+    ]);
+    assert_eq!(
+        violations(root.path()),
+        [
+            "config/a.toml:1: a path of somebody's own machine",
+            "src/anonymity/deep/er.rs:1: anonymity (floor 3) imports cli (floor 7)",
+            "src/attic/mod.rs: the wing attic has no floor in tests/house.rs",
+            "src/config/mod.rs:2: config (floor 0) imports records (floor 1)",
+            "src/daemon/mod.rs: 601 lines, at most 600: which is its second idea?",
+            "src/io/mod.rs:1: io (floor 5) imports generate (floor 5)",
+            "src/records/mod.rs:1: records (floor 1) imports release (floor 4)",
+            "src/release/mod.rs:1: println! outside cli",
+            "src/release/mod.rs:2: anyhow outside cli",
+            "src/release/mod.rs:3: .unwrap() outside tests",
+            "src/risk/mod.rs:1: risk (floor 2) imports daemon (floor 6)",
+        ]
+    );
+}
+
+#[test]
+fn comments_literals_tests_and_the_top_floor_break_nothing() {
+    let root = fake_house(&[
+        ("src/lib.rs", "pub mod cli;\n"),
+        ("src/cli/mod.rs", "use crate::daemon;\nuse anyhow::Result;\nfn f() { println!(\"x\"); }\n"),
+        (
+            "src/release/mod.rs",
+            "//! `crate::cli` .unwrap() println!\n/* crate::daemon /* anyhow */ crate::io */\n\
+             const A: &str = \"crate::cli\\\" anyhow\"; const B: &str = r#\"crate::cli \"println!\"# ;\n\
+             const C: char = '\"'; fn f<'a>(x: &'a str) {} use crate::records::Row; use crate::release::x;\n\
+             #[cfg(test)]\nmod tests {\n    use super::*;\n    fn g() { println!(\"{}\", h().unwrap()); }\n}\n\
+             #[cfg(test)]\nmod twin;\npub(crate) fn cli() {}\n",
+        ),
+        ("src/release/twin.rs", "fn g() { h().unwrap(); }\n"),
+    ]);
+    assert_eq!(violations(root.path()), Vec::<String>::new());
+}

@@ -1,0 +1,461 @@
+//! A real Apache Kafka for a test: one KRaft node, a port and a data directory of its own.
+//!
+//! The jars come from `.tools/kafka` (`./dev kafka fetch`, which `./dev test` does by itself). A broker outlives
+//! neither its [`Broker`] nor the test process, however that ends: a small shell waits on a pipe whose other end
+//! is here, and kills the broker and removes its data when the pipe closes.
+
+use std::collections::BTreeMap;
+use std::fs;
+use std::io::{BufRead, BufReader, Write};
+use std::net::TcpListener;
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Stdio};
+use std::sync::OnceLock;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::{Duration, Instant};
+
+use rdkafka::admin::{AdminClient, AdminOptions, NewTopic, TopicReplication};
+use rdkafka::client::DefaultClientContext;
+use rdkafka::config::ClientConfig;
+use rdkafka::consumer::{BaseConsumer, CommitMode, Consumer};
+use rdkafka::error::KafkaError;
+use rdkafka::message::{Header, Headers, Message, OwnedHeaders};
+use rdkafka::metadata::{MetadataPartition, MetadataTopic};
+use rdkafka::producer::{BaseProducer, BaseRecord, DeliveryResult, Producer, ProducerContext};
+use rdkafka::types::RDKafkaErrorCode;
+use rdkafka::util::Timeout;
+use rdkafka::{ClientContext, Offset, TopicPartitionList};
+use rustix::process::{Pid, Signal, kill_process};
+
+const START: Duration = Duration::from_secs(120);
+const ANSWER: Duration = Duration::from_secs(30);
+
+/// Waits for a word: `keep` kills the broker and keeps its data, the end of the pipe kills it and removes them.
+///
+/// The signals of a terminal reach the keeper too: it must outlive them to do its work.
+const KEEPER: &str = r#"
+trap '' HUP INT TERM
+"$@" >>"$DIR/log" 2>&1 </dev/null &
+broker=$!
+echo "$broker"
+word=
+read -r word
+kill -9 "$broker" 2>/dev/null
+wait "$broker" 2>/dev/null
+[ "$word" = keep ] || rm -rf "$DIR"
+"#;
+
+/// The two halves of a record, either of which may be missing.
+pub type KeyAndPayload = (Option<Vec<u8>>, Option<Vec<u8>>);
+
+/// A record as a test writes it. Without a partition the client chooses one.
+#[derive(Clone, Debug, Default)]
+pub struct Record {
+    pub partition: Option<i32>,
+    pub key: Option<Vec<u8>>,
+    pub payload: Option<Vec<u8>>,
+    pub headers: Vec<(String, Option<Vec<u8>>)>,
+    /// Milliseconds since the epoch; the client's clock when absent.
+    pub timestamp: Option<i64>,
+}
+
+/// A record as a topic holds it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Stored {
+    pub partition: i32,
+    pub offset: i64,
+    pub key: Option<Vec<u8>>,
+    pub payload: Option<Vec<u8>>,
+    pub headers: Vec<(String, Option<Vec<u8>>)>,
+    /// Milliseconds since the epoch.
+    pub timestamp: Option<i64>,
+}
+
+/// A running broker, or one that [`kill`](Broker::kill) has stopped and [`restart`](Broker::restart) starts again.
+#[derive(Debug)]
+pub struct Broker {
+    port: u16,
+    controller_port: u16,
+    dir: PathBuf,
+    running: Option<Running>,
+}
+
+#[derive(Debug)]
+struct Running {
+    keeper: Child,
+    broker: Pid,
+}
+
+impl Broker {
+    /// Starts a broker and waits until it answers (about two seconds). `None`, said loudly, when the jars are not
+    /// there and `THRONG_WITHOUT_KAFKA` is set.
+    ///
+    /// # Panics
+    /// When the jars are not there, with the remedy, and when the broker does not start.
+    pub fn start() -> Option<Self> {
+        let tools = tools();
+        if !tools.join("ready").exists() {
+            assert!(
+                std::env::var_os("THRONG_WITHOUT_KAFKA").is_some(),
+                "no Kafka in .tools/kafka: run `./dev kafka fetch` (or set THRONG_WITHOUT_KAFKA=1 to skip what needs it)"
+            );
+            eprintln!("SKIPPED: this test needs a real Kafka, and THRONG_WITHOUT_KAFKA is set");
+            return None;
+        }
+        // Between the search for a free port and the broker's own bind somebody else may take it: try again then.
+        for attempt in 1.. {
+            let dir = tempfile::Builder::new().prefix("throng-kafka-").tempdir().expect("a temporary directory").keep();
+            copy_tree(&tools.join("formatted"), &dir.join("data"));
+            let (port, controller_port) = free_ports();
+            let mut broker = Self { port, controller_port, dir, running: None };
+            match broker.launch() {
+                Ok(()) => return Some(broker),
+                Err(why) if attempt == 3 => panic!("Kafka did not start: {why}"),
+                Err(why) => eprintln!("Kafka did not start on port {port}, trying another: {why}"),
+            }
+        }
+        unreachable!("the third attempt returns or panics")
+    }
+
+    /// The broker that all tests of this process share; each uses topics and groups of its own
+    /// ([`unique`]). `None` as in [`start`](Self::start).
+    pub fn shared() -> Option<&'static Self> {
+        static SHARED: OnceLock<Option<Broker>> = OnceLock::new();
+        let broker = SHARED.get_or_init(Self::start).as_ref();
+        if broker.is_none() {
+            eprintln!("SKIPPED: this test needs a real Kafka");
+        }
+        broker
+    }
+
+    /// What a client's `bootstrap.servers` takes.
+    pub fn bootstrap(&self) -> String {
+        format!("127.0.0.1:{}", self.port)
+    }
+
+    /// The broker's log, for a test that fails.
+    pub fn log(&self) -> PathBuf {
+        self.dir.join("log")
+    }
+
+    /// SIGKILL; the data stay for [`restart`](Self::restart).
+    pub fn kill(&mut self) {
+        let Some(mut running) = self.running.take() else { return };
+        running.keeper.stdin.take().expect("the keeper has a pipe").write_all(b"keep\n").expect("the keeper listens");
+        running.keeper.wait().expect("the keeper ends");
+    }
+
+    /// Starts the broker again on the same port and data, and waits until it answers.
+    pub fn restart(&mut self) {
+        self.kill();
+        self.launch().unwrap_or_else(|why| panic!("Kafka did not start again: {why}"));
+    }
+
+    /// Stops the broker's clock (SIGSTOP): connections stay open and nothing answers.
+    pub fn pause(&self) {
+        self.signal(Signal::STOP);
+    }
+
+    /// Lets a [paused](Self::pause) broker go on.
+    pub fn resume(&self) {
+        self.signal(Signal::CONT);
+    }
+
+    fn signal(&self, signal: Signal) {
+        let running = self.running.as_ref().expect("a running broker");
+        kill_process(running.broker, signal).expect("our own child");
+    }
+
+    /// Creates a topic and waits until its partitions have a leader.
+    pub fn create_topic(&self, name: &str, partitions: i32, compacted: bool) {
+        let settings: &[(&str, &str)] = if compacted { &[("cleanup.policy", "compact")] } else { &[] };
+        self.create_topic_with(name, partitions, settings);
+    }
+
+    /// [`create_topic`](Self::create_topic) with any settings of the topic, such as `retention.ms`.
+    pub fn create_topic_with(&self, name: &str, partitions: i32, settings: &[(&str, &str)]) {
+        let admin: AdminClient<DefaultClientContext> = self.client().create().expect("an admin client");
+        let mut topic = NewTopic::new(name, partitions, TopicReplication::Fixed(1));
+        for (key, value) in settings {
+            topic = topic.set(key, value);
+        }
+        let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().expect("a runtime");
+        let created = runtime
+            .block_on(admin.create_topics([&topic], &AdminOptions::new().operation_timeout(Some(ANSWER))))
+            .expect("the broker answers");
+        for topic in created {
+            topic.unwrap_or_else(|(name, why)| panic!("topic {name} was not created: {why}"));
+        }
+        let consumer: BaseConsumer = self.client().create().expect("a consumer");
+        let deadline = Instant::now() + ANSWER;
+        while partitions_of(&consumer, name).len() != partitions as usize {
+            assert!(Instant::now() < deadline, "topic {name} got no leaders");
+            std::thread::sleep(Duration::from_millis(20));
+        }
+    }
+
+    /// Writes records and waits until the broker has all of them.
+    pub fn produce(&self, topic: &str, records: Vec<KeyAndPayload>) {
+        let records: Vec<Record> =
+            records.into_iter().map(|(key, payload)| Record { key, payload, ..Record::default() }).collect();
+        self.produce_records(topic, &records);
+    }
+
+    /// [`produce`](Self::produce) with partitions, headers and timestamps.
+    pub fn produce_records(&self, topic: &str, records: &[Record]) {
+        let producer: BaseProducer<Deliveries> = self
+            .client()
+            // Faster to begin with than an idempotent one; without retries nothing is written twice either.
+            .set("message.send.max.retries", "0")
+            .set("linger.ms", "5")
+            .create_with_context(Deliveries::default())
+            .expect("a producer");
+        for record in records {
+            send(&producer, topic, record);
+        }
+        producer.flush(START).expect("the broker takes the records");
+        assert_eq!(producer.context().failed.load(Ordering::Relaxed), 0, "records were not delivered to {topic}");
+    }
+
+    /// A producer with a transactional id, `init_transactions` done.
+    pub fn transactional(&self, transactional_id: &str) -> BaseProducer<Deliveries> {
+        let producer: BaseProducer<Deliveries> = self
+            .client()
+            .set("transactional.id", transactional_id)
+            .create_with_context(Deliveries::default())
+            .expect("a producer");
+        producer.init_transactions(ANSWER).expect("transactions start");
+        producer
+    }
+
+    /// Everything that a `read_committed` consumer sees, by partition and offset.
+    pub fn read_committed(&self, topic: &str) -> Vec<Stored> {
+        self.read(topic, "read_committed")
+    }
+
+    /// Everything in the log, records of open and aborted transactions included, by partition and offset.
+    pub fn read_uncommitted(&self, topic: &str) -> Vec<Stored> {
+        self.read(topic, "read_uncommitted")
+    }
+
+    /// The committed offset of each partition, `None` where the group has committed none. Waits for transactions
+    /// that carry offsets and are not decided yet.
+    pub fn group_offsets(&self, group: &str, topic: &str) -> BTreeMap<i32, Option<i64>> {
+        let consumer: BaseConsumer =
+            self.client().set("group.id", group).set("isolation.level", "read_committed").create().expect("a consumer");
+        let mut wanted = TopicPartitionList::new();
+        for partition in partitions_of(&consumer, topic) {
+            wanted.add_partition(topic, partition);
+        }
+        let committed = consumer.committed_offsets(wanted, ANSWER).expect("the coordinator answers");
+        committed
+            .elements()
+            .iter()
+            .map(|e| (e.partition(), if let Offset::Offset(at) = e.offset() { Some(at) } else { None }))
+            .collect()
+    }
+
+    /// Sets a group's committed offset, as an operator does who rewinds it. The group must have no member.
+    pub fn set_group_offset(&self, group: &str, topic: &str, partition: i32, offset: i64) {
+        let consumer: BaseConsumer = self.client().set("group.id", group).create().expect("a consumer");
+        let mut list = TopicPartitionList::new();
+        list.add_partition_offset(topic, partition, Offset::Offset(offset)).expect("a valid offset");
+        consumer.commit(&list, CommitMode::Sync).expect("the coordinator takes the offset");
+    }
+
+    fn client(&self) -> ClientConfig {
+        let mut config = ClientConfig::new();
+        config.set("bootstrap.servers", self.bootstrap());
+        config
+    }
+
+    fn read(&self, topic: &str, isolation: &str) -> Vec<Stored> {
+        let consumer: BaseConsumer = self
+            .client()
+            .set("group.id", "throng-test-reader")
+            .set("enable.auto.commit", "false")
+            .set("enable.partition.eof", "true")
+            .set("isolation.level", isolation)
+            .create()
+            .expect("a consumer");
+        let partitions = partitions_of(&consumer, topic);
+        assert!(!partitions.is_empty(), "topic {topic} does not exist");
+        let mut assignment = TopicPartitionList::new();
+        for &partition in &partitions {
+            assignment.add_partition_offset(topic, partition, Offset::Beginning).expect("a valid offset");
+        }
+        consumer.assign(&assignment).expect("an assignment");
+        let mut ended = std::collections::BTreeSet::new();
+        let mut stored = Vec::new();
+        while ended.len() < partitions.len() {
+            match consumer.poll(ANSWER) {
+                None => panic!("reading {topic} came to no end within {ANSWER:?}"),
+                Some(Err(KafkaError::PartitionEOF(partition))) => {
+                    ended.insert(partition);
+                }
+                Some(Err(why)) => panic!("reading {topic}: {why}"),
+                Some(Ok(message)) => stored.push(Stored {
+                    partition: message.partition(),
+                    offset: message.offset(),
+                    key: message.key().map(<[u8]>::to_vec),
+                    payload: message.payload().map(<[u8]>::to_vec),
+                    headers: message.headers().map_or_else(Vec::new, |headers| {
+                        headers.iter().map(|h| (h.key.to_owned(), h.value.map(<[u8]>::to_vec))).collect()
+                    }),
+                    timestamp: message.timestamp().to_millis(),
+                }),
+            }
+        }
+        stored.sort_by_key(|s| (s.partition, s.offset));
+        stored
+    }
+
+    fn launch(&mut self) -> Result<(), String> {
+        let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("deploy/kafka-dev");
+        let properties = fs::read_to_string(root.join("server.properties")).map_err(|why| why.to_string())?;
+        let properties = properties
+            .replace("@DATA@", &self.dir.join("data").to_string_lossy())
+            .replace("@PORT@", &self.port.to_string())
+            .replace("@CONTROLLER_PORT@", &self.controller_port.to_string());
+        let file = self.dir.join("server.properties");
+        fs::write(&file, properties).map_err(|why| why.to_string())?;
+        let logged = fs::metadata(self.log()).map_or(0, |m| usize::try_from(m.len()).unwrap_or(usize::MAX));
+        let mut keeper = Command::new("sh")
+            .args(["-c", KEEPER, "keeper", "java", "-Xmx512m", "-XX:+UseSerialGC", "-cp"])
+            .arg(format!("{}/lib/*", tools().display()))
+            .arg(format!("-Dlog4j.configuration=file:{}", root.join("log4j.properties").display()))
+            .arg("kafka.Kafka")
+            .arg(&file)
+            .env("DIR", &self.dir)
+            .stdin(Stdio::piped())
+            .stdout(Stdio::piped())
+            .spawn()
+            .map_err(|why| format!("no shell: {why}"))?;
+        let mut line = String::new();
+        BufReader::new(keeper.stdout.take().expect("a pipe")).read_line(&mut line).map_err(|why| why.to_string())?;
+        let broker = line.trim().parse().ok().and_then(Pid::from_raw).ok_or("the shell gave no pid")?;
+        self.running = Some(Running { keeper, broker });
+        self.wait_until_it_answers(logged)
+    }
+
+    /// Waits for the word of success in the part of the log that this start has written.
+    fn wait_until_it_answers(&self, logged: usize) -> Result<(), String> {
+        let broker = self.running.as_ref().ok_or("not started")?.broker;
+        let deadline = Instant::now() + START;
+        loop {
+            let log = fs::read(self.log()).unwrap_or_default();
+            let log = String::from_utf8_lossy(log.get(logged..).unwrap_or_default()).into_owned();
+            if log.contains("Kafka Server started") {
+                break;
+            }
+            // One that has ended but is not yet waited for has an empty command line.
+            let alive = fs::read(format!("/proc/{}/cmdline", broker.as_raw_pid())).is_ok_and(|c| !c.is_empty());
+            if !alive || Instant::now() > deadline {
+                let lines: Vec<&str> = log.lines().collect();
+                return Err(lines[lines.len().saturating_sub(20)..].join("\n"));
+            }
+            std::thread::sleep(Duration::from_millis(50));
+        }
+        let consumer: BaseConsumer = self.client().create().map_err(|why| why.to_string())?;
+        consumer.fetch_metadata(None, ANSWER).map(drop).map_err(|why| why.to_string())
+    }
+}
+
+impl Drop for Broker {
+    fn drop(&mut self) {
+        if let Some(mut running) = self.running.take() {
+            drop(running.keeper.stdin.take());
+            if let Err(why) = running.keeper.wait() {
+                eprintln!("the keeper of Kafka on port {} did not end: {why}", self.port);
+            }
+        } else if let Err(why) = fs::remove_dir_all(&self.dir) {
+            eprintln!("Kafka's data stay in {}: {why}", self.dir.display());
+        }
+    }
+}
+
+/// Counts what was not delivered.
+#[derive(Debug, Default)]
+pub struct Deliveries {
+    pub failed: AtomicU64,
+}
+
+impl ClientContext for Deliveries {}
+
+impl ProducerContext for Deliveries {
+    type DeliveryOpaque = ();
+
+    fn delivery(&self, result: &DeliveryResult<'_>, (): ()) {
+        if result.is_err() {
+            self.failed.fetch_add(1, Ordering::Relaxed);
+        }
+    }
+}
+
+/// Hands one record to a producer, waiting while its queue is full.
+pub fn send(producer: &BaseProducer<Deliveries>, topic: &str, record: &Record) {
+    let mut message: BaseRecord<'_, [u8], [u8]> = BaseRecord::to(topic);
+    if let Some(partition) = record.partition {
+        message = message.partition(partition);
+    }
+    if let Some(key) = &record.key {
+        message = message.key(key);
+    }
+    if let Some(payload) = &record.payload {
+        message = message.payload(payload);
+    }
+    if let Some(timestamp) = record.timestamp {
+        message = message.timestamp(timestamp);
+    }
+    if !record.headers.is_empty() {
+        let mut headers = OwnedHeaders::new_with_capacity(record.headers.len());
+        for (key, value) in &record.headers {
+            headers = headers.insert(Header { key, value: value.as_deref() });
+        }
+        message = message.headers(headers);
+    }
+    while let Err((why, refused)) = producer.send(message) {
+        assert_eq!(why.rdkafka_error_code(), Some(RDKafkaErrorCode::QueueFull), "{topic}: {why}");
+        producer.poll(Timeout::After(Duration::from_millis(10)));
+        message = refused;
+    }
+    producer.poll(Timeout::After(Duration::ZERO));
+}
+
+/// A name for a topic or a group that no other test of this process uses.
+pub fn unique(stem: &str) -> String {
+    static NEXT: AtomicU64 = AtomicU64::new(0);
+    format!("{stem}-{}-{}", std::process::id(), NEXT.fetch_add(1, Ordering::Relaxed))
+}
+
+/// The partitions of a topic that have a leader.
+fn partitions_of(consumer: &BaseConsumer, topic: &str) -> Vec<i32> {
+    let metadata = consumer.fetch_metadata(Some(topic), ANSWER).expect("the broker answers");
+    let partitions = metadata.topics().iter().filter(|t| t.name() == topic).flat_map(MetadataTopic::partitions);
+    partitions.filter(|p| p.leader() >= 0).map(MetadataPartition::id).collect()
+}
+
+fn tools() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join(".tools/kafka")
+}
+
+/// Two different ports that nobody listens on now.
+fn free_ports() -> (u16, u16) {
+    let hold = || TcpListener::bind("127.0.0.1:0").expect("a free port");
+    let port = |held: &TcpListener| held.local_addr().expect("a bound port").port();
+    let (one, other) = (hold(), hold());
+    (port(&one), port(&other))
+}
+
+fn copy_tree(from: &Path, to: &Path) {
+    fs::create_dir_all(to).expect("a directory");
+    for entry in fs::read_dir(from).unwrap_or_else(|why| panic!("{}: {why}; run `./dev kafka fetch`", from.display())) {
+        let entry = entry.expect("a directory entry");
+        let target = to.join(entry.file_name());
+        if entry.file_type().expect("a file type").is_dir() {
+            copy_tree(&entry.path(), &target);
+        } else {
+            fs::copy(entry.path(), target).expect("a copy");
+        }
+    }
+}

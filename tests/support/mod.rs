@@ -1,0 +1,4 @@
+//! What the scenario tests share. Each scenario uses a part of it.
+#![allow(dead_code, reason = "every scenario is a crate of its own and uses a part of what is here")]
+
+pub mod kafka;
