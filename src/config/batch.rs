@@ -39,7 +39,7 @@ impl Default for Batch {
             max_bytes: 64 << 20,
             max_wait: Duration::from_secs(1),
             min_subjects: None,
-            max_age: Duration::from_secs(300),
+            max_age: Duration::from_mins(5),
         }
     }
 }

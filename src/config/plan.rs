@@ -57,7 +57,7 @@ impl Default for Plan {
         Self {
             window_records: 200_000,
             sample_records: 20_000,
-            interval: Duration::from_secs(300),
+            interval: Duration::from_mins(5),
             ladder_nodes: 400,
             complete_lattice: 5_000,
             search_budget: Duration::from_secs(10),

@@ -47,7 +47,7 @@ impl Default for Privacy {
     fn default() -> Self {
         Self {
             k: 5,
-            support_window: Duration::from_secs(24 * 3600),
+            support_window: Duration::from_hours(24),
             max_hold_batches: 0,
             hold_above_loss: 0.05,
             recoding: Recoding::Ladder,

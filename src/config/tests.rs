@@ -39,7 +39,7 @@ fn the_least_configuration_has_the_documented_defaults() {
     assert_eq!((config.privacy.k, config.min_subjects(), config.batch.max_bytes), (5, 5, 64 << 20));
     assert_eq!(
         (config.batch.max_wait, config.privacy.support_window),
-        (Duration::from_secs(1), Duration::from_secs(86_400))
+        (Duration::from_secs(1), Duration::from_hours(24))
     );
     assert_eq!(config.sink_brokers(), "localhost:9092");
     assert_eq!(config.source.format(), Format::Json);

@@ -10,7 +10,7 @@ use super::{Config, Format, SinkKind, SourceKind, properties::OWNED};
 
 /// Text of a batch is addressed by 32 bits; this leaves room for its last record.
 const MOST_BATCH_BYTES: u64 = 2 << 30;
-/// serde_json's own limit, one below which ours must stay to be the one that is met.
+/// `serde_json`'s own limit, one below which ours must stay to be the one that is met.
 const MOST_DEPTH: u32 = 127;
 
 #[derive(Debug)]

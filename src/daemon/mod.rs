@@ -5,6 +5,7 @@ pub mod encode;
 pub mod engine;
 pub mod file_run;
 pub mod held;
+pub mod http;
 pub mod kafka_run;
 pub mod picture;
 pub mod plan_page;

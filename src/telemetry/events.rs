@@ -87,7 +87,6 @@ fn count(metrics: &Metrics, report: &BatchReport) {
 }
 
 /// The gauges of a commit.
-#[expect(clippy::cast_precision_loss, reason = "gauges are floating-point numbers")]
 fn measure(metrics: &Metrics, report: &BatchReport) {
     for (gauge, size) in [
         (&metrics.held, report.held),

@@ -115,7 +115,6 @@ fn buckets() -> Vec<f64> {
 }
 
 impl Metrics {
-    #[expect(clippy::too_many_lines, reason = "the table of all metrics is one table")]
     pub fn new(k: usize, groups: &[String]) -> Self {
         let shelf = Shelf(Registry::new());
         let build = shelf.keep(GaugeVec::new(

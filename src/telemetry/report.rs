@@ -145,7 +145,6 @@ pub struct BatchReport {
 impl BatchReport {
     /// Share of the settled records of which nothing was released, 0 to 1; 0 for a batch that settled none.
     #[must_use]
-    #[expect(clippy::cast_precision_loss, reason = "a share of counts far below 2^52")]
     pub fn suppressed_share(&self) -> f64 {
         let settled = self.released + self.suppressed.total();
         if settled == 0 { 0.0 } else { self.suppressed.total() as f64 / settled as f64 }

@@ -233,7 +233,6 @@ impl Telemetry {
 }
 
 /// Records consumed and released a second, over the last ten seconds that are over.
-#[expect(clippy::cast_precision_loss, reason = "a rate for people")]
 fn rates(history: &[Point]) -> (f64, f64) {
     let recent = &history[history.len().saturating_sub(10)..];
     let seconds = recent.len().max(1) as f64;

@@ -87,7 +87,8 @@ proptest! {
             BatchCommitted(report).emit(&telemetry);
             let text = telemetry.render();
             let gone: f64 = ["released", "suppressed", "dead_lettered", "dropped"].iter().map(|o| outcome(&text, o)).sum();
-            prop_assert_eq!(outcome(&text, "consumed"), gone + sample(&text, "throng_records_held"));
+            let open = outcome(&text, "consumed") - gone - sample(&text, "throng_records_held");
+            prop_assert!(open.abs() < 0.5, "{} records are unaccounted for", open);
             let status = telemetry.status();
             prop_assert!(status.conserved);
             prop_assert_eq!((status.totals, status.held), (totals, held));

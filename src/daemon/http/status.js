@@ -1,0 +1,284 @@
+"use strict";
+// Draws status.json once a second. Text is set as text, never as markup; nothing is fetched from elsewhere.
+(() => {
+  const WIDTH = 240, HEIGHT = 74, LEAST_SPAN = 30;
+  const STAGES = ["read", "decode", "encode", "treat", "verify", "commit"];
+  const OUTCOMES = ["released", "suppressed", "held", "dead_lettered", "dropped"];
+  const COLOURS = { released: "released", suppressed: "suppressed", held: "held", dead_lettered: "dead", dropped: "dropped" };
+  const byId = (id) => document.getElementById(id);
+  const SVG = byId("ink").namespaceURI;
+  const colour = (name) => `var(--${name})`;
+
+  const make = (tag, attributes = {}, ...children) => {
+    const element = document.createElement(tag);
+    for (const [name, value] of Object.entries(attributes)) element.setAttribute(name, value);
+    element.append(...children);
+    return element;
+  };
+  const draw = (tag, attributes) => {
+    const element = document.createElementNS(SVG, tag);
+    for (const [name, value] of Object.entries(attributes)) element.setAttribute(name, value);
+    return element;
+  };
+  const key = (name) => {
+    const square = make("span", { class: "key" });
+    square.style.setProperty("background", colour(name));
+    return square;
+  };
+
+  // Numbers for people.
+  const whole = new Intl.NumberFormat("en");
+  const count = (n) => (n == null ? "–" : whole.format(Math.round(n)));
+  const short = (n) => {
+    if (n == null) return "–";
+    for (const [size, unit] of [[1e9, "G"], [1e6, "M"], [1e3, "k"]]) if (n >= size) return (n / size).toPrecision(3) + unit;
+    return n >= 10 || Number.isInteger(n) ? String(Math.round(n)) : n.toPrecision(2);
+  };
+  const share = (x) => {
+    if (x == null) return "–";
+    const percent = x * 100;
+    if (percent > 0 && percent < 0.1) return "<0.1 %";
+    return (percent >= 99.95 || percent === 0 ? percent.toFixed(0) : percent.toFixed(1)) + " %";
+  };
+  const time = (s) => (s == null ? "–" : s < 1 ? Math.round(s * 1000) + " ms" : s < 10 ? s.toFixed(2) + " s" : Math.round(s) + " s");
+  const bytes = (n) => {
+    if (n == null) return "–";
+    for (const [size, unit] of [[2 ** 30, "GiB"], [2 ** 20, "MiB"], [2 ** 10, "KiB"]]) if (n >= size) return (n / size).toFixed(1) + " " + unit;
+    return n + " B";
+  };
+  const age = (s) => (s < 120 ? s + " s" : s < 7200 ? Math.floor(s / 60) + " min" : Math.floor(s / 3600) + " h");
+  const words = (name) => name.replaceAll("_", " ");
+
+  // One chart a card: lines over at most two minutes; a shared cursor reads all of them at one moment.
+  let cursor = null, span = LEAST_SPAN;
+  const placeOf = (i, points) => WIDTH - ((points - 1 - i) * WIDTH) / (span - 1);
+  const charts = [];
+  const chart = (place, title, spec) => {
+    const figure = make("p", { class: "figure" });
+    const svg = draw("svg", { viewBox: `0 0 ${WIDTH} ${HEIGHT}`, preserveAspectRatio: "none", role: "img" });
+    const axis = make("div", { class: "axis" });
+    const card = make("div", { class: "card" }, make("h3", {}, title), figure, svg);
+    card.append(axis);
+    if (spec.stack) {
+      card.append(make("p", { class: "stages" }, ...spec.stack.flatMap((name, i) => [key("s" + i), name])));
+    }
+    byId(place).append(card);
+    svg.addEventListener("pointermove", (event) => {
+      const box = svg.getBoundingClientRect();
+      cursor = Math.max(0, Math.min(1, (event.clientX - box.left) / box.width));
+      refresh();
+    });
+    svg.addEventListener("pointerleave", () => { cursor = null; refresh(); });
+    charts.push({ title, figure, svg, axis, ...spec });
+  };
+
+  const path = (values, top, from = null) => {
+    const x = (i) => placeOf(i, values.length);
+    const y = (v) => HEIGHT - 1 - (Math.min(v, top) / top) * (HEIGHT - 4);
+    let line = "", open = false;
+    values.forEach((v, i) => {
+      if (v == null) { open = false; return; }
+      line += (open ? "L" : "M") + x(i).toFixed(1) + " " + y(v).toFixed(1);
+      open = true;
+    });
+    if (from && values.length) {
+      for (let i = values.length - 1; i >= 0; i--) line += "L" + x(i).toFixed(1) + " " + y(from[i]).toFixed(1);
+      line += "Z";
+    }
+    return line;
+  };
+
+  const nice = (top) => {
+    if (!(top > 0)) return 1;
+    const power = 10 ** Math.floor(Math.log10(top));
+    return [1, 2, 2.5, 5, 10].map((m) => m * power).find((m) => m >= top * 0.999);
+  };
+
+  const paint = (c, status) => {
+    const points = status.history;
+    const series = c.lines.map((line) => points.map((p) => line.of(p)));
+    let sums = null, totals = series;
+    if (c.stack) {
+      sums = [points.map(() => 0)];
+      for (const values of series) sums.push(values.map((v, i) => (v ?? 0) + sums[sums.length - 1][i]));
+      totals = [sums[sums.length - 1]];
+    }
+    const top = c.top ?? nice(Math.max(0, ...totals.flat().filter((v) => v != null)));
+    c.svg.replaceChildren();
+    for (const part of [0, 0.5, 1]) {
+      const y = HEIGHT - 1 - part * (HEIGHT - 4);
+      c.svg.append(draw("line", { class: "grid", x1: 0, x2: WIDTH, y1: y, y2: y }));
+    }
+    const mark = c.mark?.(status);
+    if (mark != null) {
+      const y = HEIGHT - 1 - (mark / top) * (HEIGHT - 4);
+      c.svg.append(draw("line", { class: "mark", x1: 0, x2: WIDTH, y1: y, y2: y }));
+    }
+    series.forEach((values, i) => {
+      const fill = draw("path", { d: sums ? path(sums[i + 1], top, sums[i]) : path(values, top, values.map(() => 0)), class: "area" });
+      fill.style.setProperty("fill", colour(c.lines[i].colour));
+      if (sums) { fill.style.setProperty("opacity", "0.85"); c.svg.append(fill); return; }
+      if (values.every((v) => v != null)) c.svg.append(fill);
+      const line = draw("path", { d: path(values, top) });
+      line.style.setProperty("stroke", colour(c.lines[i].colour));
+      c.svg.append(line);
+    });
+    let at = points.length - 1, when = "now";
+    if (cursor != null && points.length) {
+      at = Math.max(0, Math.min(points.length - 1, points.length - 1 - Math.round((1 - cursor) * (span - 1))));
+      const x = placeOf(at, points.length);
+      c.svg.append(draw("line", { class: "cursor", x1: x, x2: x, y1: 0, y2: HEIGHT }));
+      when = `${points.length - 1 - at} s ago`;
+    }
+    const point = points[at] ?? null;
+    c.figure.replaceChildren(...c.read(point, status, cursor == null));
+    c.svg.setAttribute("aria-label", `${c.title}: ${c.figure.textContent}, ${when}`);
+    c.axis.replaceChildren(make("span", {}, `${span - 1} s ago`), make("span", {}, `0 – ${c.unit(top)}${c.note?.(status) ?? ""}`), make("span", {}, when));
+  };
+
+  const bold = (text, name) => make("b", name ? { class: name } : {}, text);
+  const arrow = () => make("span", { class: "arrow" }, "→");
+  const pair = (of) => (p) => [bold(share(p && of(p.risk_before)), "before"), arrow(), bold(share(p && of(p.risk_after)), "after")];
+  const mean = (p, total) => (p.batches ? total / p.batches : null);
+  const risk = (title, of, extra = {}) =>
+    chart("risk", title, {
+      top: 1, unit: share, ...extra,
+      lines: [{ of: (p) => of(p.risk_before), colour: "before" }, { of: (p) => of(p.risk_after), colour: "after" }],
+      read: pair(of),
+    });
+
+  risk("Highest risk of any record", (r) => r.highest, { mark: (s) => 1 / s.k, note: (s) => `, dashed 1/k = ${share(1 / s.k)}` });
+  risk("Average risk", (r) => r.average);
+  risk("Records in a crowd smaller than k", (r) => r.share_below_k);
+
+  chart("flow", "Throughput, records per second", {
+    unit: short,
+    lines: [{ of: (p) => p.consumed, colour: "suppressed" }, { of: (p) => p.released, colour: "released" }],
+    read: (p, s, now) => [
+      bold(short(now ? s.consumed_per_second : p?.consumed)), " in", arrow(),
+      bold(short(now ? s.released_per_second : p?.released), "after"), " out",
+    ],
+  });
+  chart("flow", "Batch time by stage", {
+    stack: STAGES, unit: time,
+    lines: STAGES.map((stage, i) => ({ of: (p) => mean(p, p.seconds[stage]), colour: "s" + i })),
+    read: (p, s) => {
+      const batch = s.last && STAGES.reduce((sum, stage) => sum + s.last.seconds[stage], 0);
+      const seen = p && p.batches ? STAGES.reduce((sum, stage) => sum + p.seconds[stage], 0) / p.batches : batch;
+      const wait = p && p.append_to_commit_seconds > 0 ? ` append to commit ${time(p.append_to_commit_seconds)}` : " per batch";
+      return [bold(time(seen)), wait];
+    },
+  });
+  chart("flow", "Information loss", {
+    unit: share,
+    lines: [{ of: (p) => p.loss, colour: "before" }],
+    read: (p) => [bold(share(p?.loss)), ` of the detail; ${share(p?.exact_share)} of cells exact`],
+  });
+  chart("flow", "Suppressed", {
+    unit: short,
+    lines: [{ of: (p) => p.suppressed, colour: "suppressed" }],
+    read: (p, s, now) => {
+      // Now: the last ten seconds together, since a single one may have no batch.
+      const seen = now ? s.history.slice(-10) : [p].filter(Boolean);
+      const sum = (name) => seen.reduce((total, point) => total + point[name], 0);
+      const [suppressed, released] = [sum("suppressed"), sum("released")];
+      const part = suppressed + released ? suppressed / (suppressed + released) : 0;
+      return [bold(share(part)), ` of records; ${short(seen.length ? suppressed / seen.length : 0)} per second`];
+    },
+  });
+  chart("flow", "Lag behind the source", {
+    unit: short,
+    lines: [{ of: (p) => p.lag_records, colour: "held" }],
+    read: (p) => (p && p.lag_records == null ? [bold("–"), " this source has no lag"] : [bold(short(p?.lag_records)), " records"]),
+  });
+  chart("flow", "Held for a better crowd", {
+    unit: short,
+    lines: [{ of: (p) => p.held, colour: "held" }],
+    read: (p) => [bold(count(p?.held)), " records"],
+  });
+
+  const rows = (id, entries, none) => {
+    const shown = entries.filter(([, value]) => value !== 0);
+    const list = shown.length ? shown : [[none, null]];
+    byId(id).replaceChildren(...list.map(([name, value]) =>
+      make("tr", value == null ? { class: "zero" } : {}, make("td", {}, name),
+        make("td", { class: "number" }, value == null ? "" : typeof value === "number" ? count(value) : value))));
+  };
+
+  const account = (s) => {
+    const values = { ...s.totals, held: s.held };
+    byId("consumed").textContent = count(values.consumed);
+    byId("conserved").textContent = s.conserved ? "– and it adds up" : "– it does NOT add up";
+    const bar = byId("bar"), list = byId("outcomes");
+    if (!bar.children.length) {
+      for (const name of OUTCOMES) {
+        const part = make("div");
+        part.style.setProperty("background", colour(COLOURS[name]));
+        bar.append(part);
+        list.append(make("li", {}, key(COLOURS[name]), make("b"), " " + words(name), make("span")));
+      }
+    }
+    OUTCOMES.forEach((name, i) => {
+      bar.children[i].style.setProperty("flex", `${values[name]} 0 0`);
+      const part = values.consumed ? values[name] / values.consumed : 0;
+      list.children[i].querySelector("b").textContent = count(values[name]);
+      list.children[i].querySelector("span:last-child").textContent = ` (${share(part)})`;
+    });
+    bar.setAttribute("aria-label", OUTCOMES.map((name) => `${words(name)} ${count(values[name])}`).join(", "));
+  };
+
+  const plan = (s) => {
+    const known = s.plan && typeof s.plan === "object" ? s.plan : {};
+    const groups = Array.isArray(known.groups) ? known.groups : [];
+    const removed = Array.isArray(known.removed) && known.removed.length ? `; removed as identifiers: ${known.removed.join(", ")}` : "";
+    byId("plan-line").textContent = known.version == null ? "No plan yet." : `Version ${known.version}${removed}`;
+    const described = groups.map((g) => [g.name, (g.attributes ?? []).join(", "), g.nodes, s.fragments_by_group[s.groups.indexOf(g.name)]]);
+    const names = groups.map((g) => g.name);
+    s.groups.forEach((name, i) => {
+      if (!names.includes(name) && (s.fragments_by_group[i] || name !== "other")) described.push([name, "", null, s.fragments_by_group[i]]);
+    });
+    byId("groups").replaceChildren(...described.map(([name, attributes, nodes, fragments]) =>
+      make("tr", {}, make("td", {}, String(name)), make("td", {}, attributes),
+        make("td", { class: "number" }, count(nodes)), make("td", { class: "number" }, count(fragments)))));
+  };
+
+  let status = null;
+  const refresh = () => {
+    if (!status) return;
+    byId("promise").textContent = `each record leaves in a crowd of at least ${status.k}`;
+    const pill = byId("state");
+    const alarm = !status.conserved ? "records do not add up" : status.verification_refusals ? "verification has refused a batch" : "";
+    pill.className = "pill " + (status.ready && !alarm ? "good" : "bad");
+    pill.textContent = alarm || (status.ready ? "ready" : status.reasons.join("; "));
+    byId("version").textContent = `version ${status.version}, up ${age(status.uptime_seconds)}`;
+    span = Math.max(LEAST_SPAN, status.history.length);
+    charts.forEach((c) => paint(c, status));
+    account(status);
+    plan(status);
+    const last = status.last;
+    rows("suppressed", Object.entries(status.suppressed).map(([name, n]) => [words(name), n]), "none");
+    rows("dead", Object.entries(status.dead_lettered).map(([name, n]) => [words(name), n]), "none");
+    rows("sizes", [
+      ["batches committed", status.batches_committed], ["batches aborted", status.batches_aborted],
+      ["ledger classes", last?.ledger_classes ?? 0], ["ledger memory", last ? bytes(last.ledger_bytes) : 0],
+      ["window records", last?.window_records ?? 0], ["dictionary values", last?.dictionary_values ?? 0],
+      ["state on disk", last ? bytes(last.state_bytes) : 0], ["resident memory", bytes(status.resident_bytes)],
+    ], "none");
+  };
+
+  const poll = async () => {
+    try {
+      const answer = await fetch("status.json", { cache: "no-store" });
+      if (!answer.ok) throw new Error(String(answer.status));
+      status = await answer.json();
+      document.body.classList.remove("stale");
+      refresh();
+    } catch (error) {
+      document.body.classList.add("stale");
+      byId("state").className = "pill bad";
+      byId("state").textContent = "the daemon does not answer";
+    }
+    setTimeout(poll, 1000);
+  };
+  poll();
+})();
