@@ -176,6 +176,21 @@ impl Engine {
         self.held.rows()
     }
 
+    /// Identity of the state.
+    #[must_use]
+    pub fn state_id(&self) -> String {
+        self.store.id().to_owned()
+    }
+
+    /// Notes the lengths of freshly opened output files: they are ours from here on.
+    ///
+    /// # Errors
+    /// When the state fails.
+    pub fn begin(&mut self, lengths: crate::release::sink::Lengths) -> Result<(), StateError> {
+        self.progress.lengths = lengths;
+        self.store.begin(&self.progress)
+    }
+
     /// Whether held records came from one of these partitions.
     #[must_use]
     pub fn holds_from(&self, of: &impl Fn(Coordinate) -> bool) -> bool {

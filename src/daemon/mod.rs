@@ -9,4 +9,5 @@ pub mod http;
 pub mod kafka_run;
 pub mod picture;
 pub mod plan_page;
+pub mod run;
 pub mod state;

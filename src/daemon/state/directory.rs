@@ -20,6 +20,8 @@ pub enum StateError {
     WrongSecret(PathBuf),
     #[error("state directory {path} is damaged: {what} (restore it from a backup; starting with a new directory forgets what has been released)")]
     Damaged { path: PathBuf, what: String },
+    #[error("state directory {path}: whether its last batch left cannot be told: {what}")]
+    Marker { path: PathBuf, what: String },
     #[error("state directory {path}: the database failed: {source}")]
     Database { path: PathBuf, source: sled::Error },
 }

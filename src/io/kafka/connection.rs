@@ -1,7 +1,7 @@
 //! Client settings: ours, and whatever the operator passes through.
 
 use rdkafka::ClientConfig;
-use rdkafka::admin::AdminClient;
+use rdkafka::admin::{AdminClient, AdminOptions, ResourceSpecifier};
 use rdkafka::client::DefaultClientContext;
 use rdkafka::consumer::{BaseConsumer, Consumer};
 use std::collections::BTreeMap;
@@ -22,6 +22,8 @@ pub enum KafkaFailure {
     Client { brokers: String, what: &'static str, source: rdkafka::error::KafkaError },
     #[error("kafka at {brokers}: topic {topic:?} does not exist (create it, or correct the configuration)")]
     MissingTopic { brokers: String, topic: String },
+    #[error("kafka at {brokers}: topic {topic:?} keeps records for {retention}, shorter than privacy.support_window = {window}: released records must stay visible as long as they support others (shorten the window, or lengthen retention.ms)")]
+    ShortRetention { brokers: String, topic: String, retention: String, window: String },
     #[error("kafka at {brokers}: no answer within {seconds} s (is the broker up, and are `brokers` and the security properties right?)")]
     Unreachable { brokers: String, seconds: u64 },
 }
@@ -119,5 +121,37 @@ impl Cluster {
                     })
             })
             .collect()
+    }
+
+    /// Checks that what is released into `topic` stays there for `window`. A cluster that does not tell is believed.
+    ///
+    /// # Errors
+    /// [`KafkaFailure::ShortRetention`].
+    pub fn check_retention(&self, topic: &str, window: Duration, patience: Duration) -> Result<(), KafkaFailure> {
+        let admin = self.admin()?;
+        let runtime = tokio::runtime::Builder::new_current_thread()
+            .enable_all()
+            .build()
+            .map_err(|_| KafkaFailure::Unreachable { brokers: self.brokers.clone(), seconds: 0 })?;
+        let resource = ResourceSpecifier::Topic(topic);
+        let options = AdminOptions::new().request_timeout(Some(patience));
+        let Ok(described) = runtime.block_on(admin.describe_configs(&[resource], &options)) else { return Ok(()) };
+        let retention = described
+            .into_iter()
+            .flatten()
+            .flat_map(|r| r.entries)
+            .find(|e| e.name == "retention.ms")
+            .and_then(|e| e.value?.parse::<i64>().ok())
+            .and_then(|ms| u64::try_from(ms).ok());
+        match retention.map(Duration::from_millis) {
+            Some(kept) if kept < window => Err(KafkaFailure::ShortRetention {
+                brokers: self.brokers.clone(),
+                topic: topic.to_owned(),
+                retention: humantime::format_duration(kept).to_string(),
+                window: humantime::format_duration(window).to_string(),
+            }),
+            // -1 keeps for ever.
+            _ => Ok(()),
+        }
     }
 }
