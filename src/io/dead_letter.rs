@@ -80,7 +80,8 @@ mod tests {
     fn a_letter_names_place_and_reason() {
         let coordinate = Coordinate { topic: 0, partition: 2, offset: 41 };
         let mut letter = DeadLetter::of_rejection(coordinate, "wearable.raw", Rejection::DuplicateKey, 7);
-        let expected = r#"{"topic":"wearable.raw","partition":2,"offset":41,"stage":"decode","reason":"duplicate_key","batch":7}"#;
+        let expected =
+            r#"{"topic":"wearable.raw","partition":2,"offset":41,"stage":"decode","reason":"duplicate_key","batch":7}"#;
         assert_eq!(letter.body(), expected);
         letter.attribute = Some("heart_rate");
         let headers = letter.headers();

@@ -72,4 +72,10 @@ impl NdjsonLines {
             Err(rejection) => Next::Rejected(rejection),
         })
     }
+
+    /// Memory held for the current line.
+    #[cfg(test)]
+    pub fn held_bytes(&self) -> usize {
+        self.line.capacity()
+    }
 }
