@@ -24,7 +24,7 @@ fn record(seed: usize, nested: bool) -> String {
             0 => write!(text, "\"signal_{index}\":{}", value % 200),
             1 => write!(text, "\"signal_{index}\":{}.{}", value % 100, value % 10),
             2 => write!(text, "\"signal_{index}\":\"text{}\"", value % 10_000),
-            3 => write!(text, "\"signal_{index}\":{}", value % 2 == 0),
+            3 => write!(text, "\"signal_{index}\":{}", value.is_multiple_of(2)),
             _ if nested => write!(text, "\"group_{index}\":{{\"signal_{index}\":{}}}", value % 1000),
             _ => write!(text, "\"signal_{index}\":null"),
         };

@@ -45,6 +45,9 @@ impl<'a> DeadLetter<'a> {
     }
 
     /// The body: one JSON object without a line break.
+    ///
+    /// # Panics
+    /// Never: texts and integers are always JSON.
     #[must_use]
     pub fn body(&self) -> String {
         #[derive(Serialize)]
@@ -67,7 +70,6 @@ impl<'a> DeadLetter<'a> {
             attribute: self.attribute,
             batch: self.batch,
         };
-        // Texts and integers: nothing here that serialisation could refuse.
         serde_json::to_string(&body).expect("texts and integers are JSON")
     }
 }

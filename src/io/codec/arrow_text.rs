@@ -198,9 +198,9 @@ fn json(array: &dyn Array, row: usize, out: &mut String) -> Result<(), Rejection
                 json(entries.column(0), index, &mut key)?;
                 // A key of JSON is text, whatever it was in the map.
                 if key.starts_with('"') {
-                    out.push_str(&key)
+                    out.push_str(&key);
                 } else {
-                    quote(&key, out)
+                    quote(&key, out);
                 }
                 out.push(':');
                 json(entries.column(1), index, out)?;

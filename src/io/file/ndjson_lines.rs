@@ -48,14 +48,13 @@ impl NdjsonLines {
         if taken == 0 {
             return Ok(Next::End);
         }
-        let content = match self.line.strip_suffix(b"\n") {
-            Some(content) => content.strip_suffix(b"\r").unwrap_or(content),
-            None => {
-                if taken == limit {
-                    self.stream.skip_line()?;
-                }
-                &self.line
+        let content = if let Some(content) = self.line.strip_suffix(b"\n") {
+            content.strip_suffix(b"\r").unwrap_or(content)
+        } else {
+            if taken == limit {
+                self.stream.skip_line()?;
             }
+            &self.line
         };
         if content.len() > self.max_record_bytes {
             return Ok(Next::Rejected(Rejection::Oversized));
