@@ -1,7 +1,51 @@
 //! The command line.
 
+pub mod check;
+pub mod demo;
 pub mod generate;
+pub mod outcome;
+pub mod run;
 
-pub fn main() -> std::process::ExitCode {
-    std::process::ExitCode::SUCCESS
+use clap::{Parser, Subcommand};
+use outcome::{Failure, report};
+use std::process::ExitCode;
+
+/// A streaming anonymization daemon: sensor and health records in, a k-anonymous stream out.
+///
+/// throng reads micro-batches from a Kafka topic (or a file), and releases each record only in a crowd of at least k
+/// people. Try `throng demo`: the whole product on this machine, with nothing installed.
+#[derive(Parser)]
+#[command(version, propagate_version = true, max_term_width = 110)]
+#[command(after_help = "Exit codes: 0 done · 1 failed while running · 2 bad usage or configuration · 3 the named hardware is not there")]
+struct Cli {
+    #[command(subcommand)]
+    command: Command,
+}
+
+#[derive(Subcommand)]
+enum Command {
+    /// Run the daemon: read, anonymize, release, until the source ends or a signal comes
+    Run(run::RunArgs),
+    /// Run the whole product here: a broker, a generator, the daemon and its status page
+    Demo(demo::DemoArgs),
+    /// Check a configuration with its schema and hierarchies; every problem at once
+    Check(check::CheckArgs),
+    /// Generate synthetic records
+    Generate(generate::GenerateArgs),
+}
+
+/// The process, from its arguments to its exit code.
+#[must_use]
+pub fn main() -> ExitCode {
+    let cli = Cli::parse();
+    let done = match cli.command {
+        Command::Run(args) => run::run(&args),
+        Command::Demo(args) => demo::run(&args),
+        Command::Check(args) => check::run(&args),
+        Command::Generate(args) => generate::run(args).map_err(Failure::from),
+    };
+    match done {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(failure) => report(&failure),
+    }
 }

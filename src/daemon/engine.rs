@@ -524,6 +524,7 @@ impl Engine {
         let risk = verified.risk();
         report.risk_after = RiskPicture { highest: risk.highest, average: risk.average(), share_below_k: 0.0 };
         let (loss, cells) = proposal.loss;
+        report.quasi_cells = cells;
         if cells > 0 {
             report.loss = loss / cells as f64;
             report.exact_share = proposal.exact_cells as f64 / cells as f64;

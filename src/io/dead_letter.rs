@@ -45,6 +45,9 @@ impl<'a> DeadLetter<'a> {
     }
 
     /// The body: one JSON object without a line break.
+    ///
+    /// # Panics
+    /// Never: texts and integers are always JSON.
     #[must_use]
     pub fn body(&self) -> String {
         #[derive(Serialize)]
@@ -67,7 +70,6 @@ impl<'a> DeadLetter<'a> {
             attribute: self.attribute,
             batch: self.batch,
         };
-        // Texts and integers: nothing here that serialisation could refuse.
         serde_json::to_string(&body).expect("texts and integers are JSON")
     }
 }
@@ -80,7 +82,8 @@ mod tests {
     fn a_letter_names_place_and_reason() {
         let coordinate = Coordinate { topic: 0, partition: 2, offset: 41 };
         let mut letter = DeadLetter::of_rejection(coordinate, "wearable.raw", Rejection::DuplicateKey, 7);
-        let expected = r#"{"topic":"wearable.raw","partition":2,"offset":41,"stage":"decode","reason":"duplicate_key","batch":7}"#;
+        let expected =
+            r#"{"topic":"wearable.raw","partition":2,"offset":41,"stage":"decode","reason":"duplicate_key","batch":7}"#;
         assert_eq!(letter.body(), expected);
         letter.attribute = Some("heart_rate");
         let headers = letter.headers();

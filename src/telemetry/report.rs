@@ -136,6 +136,8 @@ pub struct BatchReport {
     pub risk_before: RiskPicture,
     /// Risk of the fragments as they left, with the ledger's support.
     pub risk_after: RiskPicture,
+    /// Present quasi cells of the records that were settled: what `loss` and `exact_share` are means over.
+    pub quasi_cells: u64,
     /// Mean loss of the present cells, 0 (exact) to 1 (all suppressed).
     pub loss: f64,
     /// Share of the present cells that left exactly.

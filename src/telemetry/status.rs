@@ -67,6 +67,8 @@ pub struct Status {
     /// Names of the groups, in the order of `fragments_by_group`.
     pub groups: Vec<String>,
     pub fragments_by_group: Vec<u64>,
+    /// Mean loss of all present quasi cells that were settled since the start of the process.
+    pub mean_loss: Option<f64>,
     /// The last committed batch.
     pub last: Option<BatchReport>,
     /// The last two minutes, a point a second.
@@ -91,6 +93,8 @@ pub(super) struct Board {
     pub history: History,
     pub readiness: Readiness,
     pub partitions: u64,
+    /// Sum of the loss of the quasi cells settled, and their number.
+    loss: (f64, u64),
     plan: Value,
     limiter: Limiter,
 }
@@ -201,6 +205,7 @@ impl Telemetry {
             dead_lettered: board.dead_lettered.clone(),
             groups: self.0.groups.iter().cloned().chain(["other".to_owned()]).collect(),
             fragments_by_group: board.fragments_by_group.clone(),
+            mean_loss: (board.loss.1 > 0).then(|| board.loss.0 / board.loss.1 as f64),
             last: board.last.clone(),
             history,
             plan: board.plan.clone(),
@@ -253,6 +258,8 @@ impl Board {
             let place = group.min(self.fragments_by_group.len() - 1);
             self.fragments_by_group[place] += fragments;
         }
+        self.loss.0 += report.loss * report.quasi_cells as f64;
+        self.loss.1 += report.quasi_cells;
         self.history.record(second, report);
         self.last = Some(report.clone());
     }

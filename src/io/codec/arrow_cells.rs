@@ -11,7 +11,9 @@ use crate::records::raw::{Coordinate, RawBatch, Token};
 /// A column that cannot be read.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum ColumnError {
-    #[error("column \"{column}\" has the type {kind}, which has no textual form: cast it before or leave it out of the schema")]
+    #[error(
+        "column \"{column}\" has the type {kind}, which has no textual form: cast it before or leave it out of the schema"
+    )]
     Unsupported { column: String, kind: String },
     #[error("two columns are named \"{column}\": rename one of them")]
     Duplicate { column: String },
@@ -97,8 +99,11 @@ impl ArrowCodec {
         }
         // Dictionaries are written out once a batch instead of being looked up once a cell.
         let flat = plain(array.data_type());
-        let array =
-            if &flat == array.data_type() { array.clone() } else { cast(array, &flat).map_err(|_| ColumnError::Mismatch)? };
+        let array = if &flat == array.data_type() {
+            array.clone()
+        } else {
+            cast(array, &flat).map_err(|_| ColumnError::Mismatch)?
+        };
         Ok(Column { parents, array })
     }
 }
@@ -125,9 +130,7 @@ fn follow(top: &Fields, pointer: &[String]) -> Result<Option<Vec<usize>>, Column
     match found {
         None => Ok(None),
         Some(field) if supported(field.data_type()) => Ok(Some(path)),
-        Some(field) => {
-            Err(ColumnError::Unsupported { column: pointer.join("."), kind: field.data_type().to_string() })
-        }
+        Some(field) => Err(ColumnError::Unsupported { column: pointer.join("."), kind: field.data_type().to_string() }),
     }
 }
 

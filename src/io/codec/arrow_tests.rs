@@ -1,0 +1,122 @@
+use std::sync::Arc;
+
+use arrow::array::{
+    ArrayRef, BinaryArray, BooleanArray, Date32Array, Decimal128Array, DictionaryArray, DurationSecondArray,
+    Float32Array, Float64Array, Int64Array, ListArray, MapBuilder, StringArray, StringBuilder, Time64MicrosecondArray,
+    TimestampMillisecondArray, UInt8Array,
+};
+use arrow::buffer::NullBuffer;
+use arrow::datatypes::Int32Type;
+
+use super::*;
+
+const AT: Coordinate = Coordinate { topic: 0, partition: 0, offset: 0 };
+
+fn batch(columns: Vec<(&str, ArrayRef)>) -> RecordBatch {
+    RecordBatch::try_from_iter_with_nullable(columns.into_iter().map(|(name, array)| (name, array, true))).unwrap()
+}
+
+/// The cells of one column as `Debug` text, row by row; `pointer` may lead into a struct.
+fn cells(array: ArrayRef, pointer: &[&str]) -> Vec<String> {
+    let batch = batch(vec![("c", array)]);
+    let field = Field { pointer: std::iter::once("c").chain(pointer.iter().copied()).map(str::to_owned).collect() };
+    let codec = ArrowCodec::new(&batch.schema(), &[field], Limits::default(), Unknown::Drop).unwrap();
+    let rows = codec.rows(&batch).unwrap();
+    let mut into = RawBatch::new(1);
+    let cell = |row| match rows.decode(row, AT, &mut into) {
+        Ok(_) => format!("{:?}", into.token(into.rows() - 1, 0)),
+        Err(rejection) => rejection.to_string(),
+    };
+    (0..batch.num_rows()).map(cell).collect()
+}
+
+#[test]
+fn cells_have_their_natural_tokens() {
+    assert_eq!(cells(Arc::new(Int64Array::from(vec![Some(-7), None])), &[]), ["Number(\"-7\")", "Null"]);
+    assert_eq!(cells(Arc::new(UInt8Array::from(vec![255])), &[]), ["Number(\"255\")"]);
+    assert_eq!(
+        cells(Arc::new(Float64Array::from(vec![0.1, 1e300, f64::NAN, f64::NEG_INFINITY])), &[]),
+        ["Number(\"0.1\")", "Number(\"1e300\")", "Untyped(\"NaN\")", "Untyped(\"-inf\")"]
+    );
+    assert_eq!(cells(Arc::new(Float32Array::from(vec![0.1])), &[]), ["Number(\"0.1\")"]);
+    assert_eq!(cells(Arc::new(BooleanArray::from(vec![true, false])), &[]), ["Bool(true)", "Bool(false)"]);
+    assert_eq!(
+        cells(Arc::new(StringArray::from(vec![Some("é"), Some(""), None])), &[]),
+        ["Text(\"é\")", "Text(\"\")", "Null"]
+    );
+    assert_eq!(cells(Arc::new(BinaryArray::from(vec![b"ok".as_ref(), b"\xff"])), &[]), ["Text(\"ok\")", "not_utf8"]);
+    let decimal = Decimal128Array::from(vec![12_345, -5]).with_precision_and_scale(10, 2).unwrap();
+    assert_eq!(cells(Arc::new(decimal), &[]), ["Number(\"123.45\")", "Number(\"-0.05\")"]);
+    let dictionary: DictionaryArray<Int32Type> = vec![Some("x"), None, Some("y"), Some("x")].into_iter().collect();
+    assert_eq!(cells(Arc::new(dictionary), &[]), ["Text(\"x\")", "Null", "Text(\"y\")", "Text(\"x\")"]);
+}
+
+#[test]
+fn moments_are_iso_8601() {
+    assert_eq!(
+        cells(Arc::new(Date32Array::from(vec![0, 19_783])), &[]),
+        ["Text(\"1970-01-01\")", "Text(\"2024-03-01\")"]
+    );
+    assert_eq!(cells(Arc::new(Date32Array::from(vec![i32::MAX])), &[]), ["malformed_row"]);
+    let time = Time64MicrosecondArray::from(vec![3_600_000_001]);
+    assert_eq!(cells(Arc::new(time), &[]), ["Text(\"01:00:00.000001\")"]);
+    let local = TimestampMillisecondArray::from(vec![1_709_294_400_500, 1_709_294_400_000]);
+    assert_eq!(
+        cells(Arc::new(local.clone()), &[]),
+        ["Text(\"2024-03-01T12:00:00.500\")", "Text(\"2024-03-01T12:00:00\")"]
+    );
+    assert_eq!(cells(Arc::new(local.with_timezone("Europe/Athens")), &[])[1], "Text(\"2024-03-01T12:00:00Z\")");
+}
+
+#[test]
+fn nested_columns_are_walked_or_written_as_json() {
+    let rate: ArrayRef = Arc::new(Int64Array::from(vec![Some(61), None, Some(0)]));
+    let unit: ArrayRef = Arc::new(StringArray::from(vec![Some("b\"m"), None, None]));
+    let members = vec![
+        Arc::new(ArrowField::new("rate", DataType::Int64, true)),
+        Arc::new(ArrowField::new("unit", DataType::Utf8, true)),
+    ];
+    let heart = StructArray::new(members.into(), vec![rate, unit], Some(NullBuffer::from(vec![true, true, false])));
+    let heart: ArrayRef = Arc::new(heart);
+    assert_eq!(cells(heart.clone(), &["rate"]), ["Number(\"61\")", "Null", "Absent"]);
+    assert_eq!(
+        cells(heart, &[])[..2],
+        [r#"Structure("{\"rate\":61,\"unit\":\"b\\\"m\"}")"#, r#"Structure("{\"rate\":null,\"unit\":null}")"#]
+    );
+    let list = ListArray::from_iter_primitive::<Int32Type, _, _>(vec![Some(vec![Some(1), None]), Some(vec![]), None]);
+    assert_eq!(cells(Arc::new(list), &[]), ["Structure(\"[1,null]\")", "Structure(\"[]\")", "Null"]);
+    let mut map = MapBuilder::new(None, StringBuilder::new(), StringBuilder::new());
+    map.keys().append_value("k");
+    map.values().append_value("v");
+    map.append(true).unwrap();
+    assert_eq!(cells(Arc::new(map.finish()), &[]), [r#"Structure("{\"k\":\"v\"}")"#]);
+}
+
+#[test]
+fn columns_that_do_not_fit_are_refused_at_the_start() {
+    let seconds: ArrayRef = Arc::new(DurationSecondArray::from(vec![1]));
+    let number: ArrayRef = Arc::new(Int64Array::from(vec![1]));
+    let batch = batch(vec![("d", seconds), ("n", number)]);
+    let open = |name: &str, unknown| {
+        ArrowCodec::new(&batch.schema(), &[Field::flat(name)], Limits::default(), unknown).map(|codec| codec.absent())
+    };
+    assert!(matches!(open("d", Unknown::Drop), Err(ColumnError::Unsupported { column, .. }) if column == "d"));
+    assert_eq!(open("x", Unknown::Drop), Err(ColumnError::NothingKnown { columns: 2 }));
+    assert_eq!(open("n", Unknown::Refuse), Err(ColumnError::Unknown { column: "d".into() }));
+    assert_eq!(open("n", Unknown::Drop), Ok(vec![]));
+}
+
+#[test]
+fn an_oversized_row_is_refused_and_unknown_columns_are_counted() {
+    let texts: ArrayRef = Arc::new(StringArray::from(vec!["short".to_owned(), "x".repeat(100)]));
+    let other: ArrayRef = Arc::new(Int64Array::from(vec![1, 2]));
+    let whole = batch(vec![("o", other), ("c", texts)]);
+    let limits = Limits { max_record_bytes: 50, max_depth: 8 };
+    let codec = ArrowCodec::new(&whole.schema(), &[Field::flat("c")], limits, Unknown::Drop).unwrap();
+    let rows = codec.rows(&whole.project(codec.roots()).unwrap()).unwrap();
+    let mut into = RawBatch::new(1);
+    assert_eq!(rows.decode(0, AT, &mut into), Ok(5));
+    assert_eq!(rows.decode(1, AT, &mut into), Err(Rejection::Oversized));
+    assert_eq!((into.rows(), into.unknown_cells), (1, 1));
+    assert_eq!(codec.rows(&whole.project(&[]).unwrap()).unwrap_err(), ColumnError::Mismatch);
+}

@@ -24,9 +24,12 @@ pub(super) fn supported(kind: &DataType) -> bool {
         D::Struct(members) => members.iter().all(|member| supported(member.data_type())),
         // Dictionaries are written out by a cast, which stops at maps.
         D::Map(entries, _) => supported(entries.data_type()) && plain(entries.data_type()) == *entries.data_type(),
-        D::Interval(_) | D::Duration(_) | D::Union(..) | D::RunEndEncoded(..) | D::ListView(_) | D::LargeListView(_) => {
-            false
-        }
+        D::Interval(_)
+        | D::Duration(_)
+        | D::Union(..)
+        | D::RunEndEncoded(..)
+        | D::ListView(_)
+        | D::LargeListView(_) => false,
         _ => true,
     }
 }
@@ -194,7 +197,11 @@ fn json(array: &dyn Array, row: usize, out: &mut String) -> Result<(), Rejection
                 let mut key = String::new();
                 json(entries.column(0), index, &mut key)?;
                 // A key of JSON is text, whatever it was in the map.
-                if key.starts_with('"') { out.push_str(&key) } else { quote(&key, out) }
+                if key.starts_with('"') {
+                    out.push_str(&key);
+                } else {
+                    quote(&key, out);
+                }
                 out.push(':');
                 json(entries.column(1), index, out)?;
             }

@@ -1,6 +1,6 @@
 //! JSON: one object a record, flat and nested keys in one pass.
 //!
-//! serde_json drives, and every leaf is taken as raw text: numbers keep their spelling (rounding them is the
+//! `serde_json` drives, and every leaf is taken as raw text: numbers keep their spelling (rounding them is the
 //! canonical form's business), text without escapes is copied once, and nothing unknown is ever built.
 
 use std::borrow::Cow;
@@ -13,7 +13,7 @@ use super::path_tree::Node;
 use super::{Field, Limits, Rejection, Unknown};
 use crate::records::raw::{Coordinate, RawBatch, Token};
 
-/// Deepest level that is walked by recursion, below serde_json's own limit of 128. Only pointers of the schema can
+/// Deepest level that is walked by recursion, below `serde_json`'s own limit of 128. Only pointers of the schema can
 /// lead there; everything else is scanned without recursion.
 const DEEPEST_WALK: usize = 120;
 

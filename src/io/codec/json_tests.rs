@@ -1,0 +1,281 @@
+use proptest::prelude::*;
+use serde_json::{Value, json};
+
+use super::*;
+
+const AT: Coordinate = Coordinate { topic: 0, partition: 4, offset: 17 };
+
+fn field(pointer: &str) -> Field {
+    Field { pointer: pointer.split('/').skip(1).map(str::to_owned).collect() }
+}
+
+fn codec(pointers: &[&str]) -> JsonCodec {
+    let fields: Vec<Field> = pointers.iter().map(|p| field(p)).collect();
+    JsonCodec::new(&fields, Limits { max_record_bytes: 4096, max_depth: 8 })
+}
+
+fn refusal(codec: &JsonCodec, payload: &[u8]) -> Rejection {
+    let mut batch = RawBatch::new(8);
+    batch.push_row(AT);
+    batch.unknown_cells = 3;
+    let rejection = codec.decode(payload, AT, &mut batch).unwrap_err();
+    assert_eq!((batch.rows(), batch.unknown_cells), (1, 3), "{rejection} left something behind");
+    rejection
+}
+
+#[test]
+fn flat_and_nested_attributes_in_one_pass() {
+    let codec = codec(&["/age", "/heart/rate", "/name", "/ok", "/none", "/gone", "/list", "/list/1"]);
+    let mut batch = RawBatch::new(8);
+    let payload = br#" {"heart": {"rate": 61.50, "unit": "bpm"}, "age": -0e1, "name": "a\"\u00e9",
+        "ok": true, "none": null, "extra": {"x": [1]}, "list": [1, "zwei" ]} "#;
+    codec.decode(payload, AT, &mut batch).unwrap();
+    let cells: Vec<Token<'_>> = (0..8).map(|attribute| batch.token(0, attribute)).collect();
+    let expected = [
+        Token::Number("-0e1"),
+        Token::Number("61.50"),
+        Token::Text("a\"é"),
+        Token::Bool(true),
+        Token::Null,
+        Token::Absent,
+        Token::Structure("[1, \"zwei\" ]"),
+        Token::Text("zwei"),
+    ];
+    assert_eq!(cells, expected);
+    assert_eq!(batch.unknown_cells, 2, "heart.unit and extra");
+    assert_eq!(batch.coordinates(), [AT]);
+}
+
+#[test]
+fn what_is_no_record_is_named() {
+    let codec = codec(&["/a", "/b/c"]);
+    let cases: [(&[u8], Rejection); 19] = [
+        (b"", Rejection::Empty),
+        (b" \t\r\n", Rejection::Empty),
+        (b"[1]", Rejection::NotAnObject),
+        (b"17", Rejection::NotAnObject),
+        (b"\"text\"", Rejection::NotAnObject),
+        (b"nul", Rejection::Truncated),
+        (b"xyz", Rejection::MalformedJson),
+        (b"{\"a\":1", Rejection::Truncated),
+        (b"{\"a\":\"x", Rejection::Truncated),
+        (b"{\"a\":1}}", Rejection::TrailingText),
+        (b"{\"a\":1} {\"a\":2}", Rejection::TrailingText),
+        (b"{\"a\":01}", Rejection::MalformedJson),
+        (b"{\"a\":NaN}", Rejection::MalformedJson),
+        (b"{\"a\":1,}", Rejection::MalformedJson),
+        (b"{a:1}", Rejection::MalformedJson),
+        (b"{\"a\":\"\\ud800\"}", Rejection::MalformedJson),
+        (b"{\"a\":\"\xff\"}", Rejection::NotUtf8),
+        (b"{\"a\":\"\x01\"}", Rejection::MalformedJson),
+        (b"\xef\xbb\xbf{\"a\":1}", Rejection::MalformedJson),
+    ];
+    for (payload, expected) in cases {
+        assert_eq!(refusal(&codec, payload), expected, "{}", payload.escape_ascii());
+    }
+    let long = format!("{{\"a\":\"{}\"}}", "x".repeat(4096));
+    assert_eq!(refusal(&codec, long.as_bytes()), Rejection::Oversized);
+}
+
+#[test]
+fn duplicate_keys_are_refused_wherever_the_walk_goes() {
+    let codec = codec(&["/a", "/b/c", "/w", "/w/x"]);
+    for payload in [
+        r#"{"a":1,"a":1}"#,
+        r#"{"a":1,"\u0061":2}"#,
+        r#"{"a":null,"a":null}"#,
+        r#"{"u":1,"v":2,"u":3}"#,
+        r#"{"b":{"c":1},"b":{}}"#,
+        r#"{"b":{"c":1,"c":2}}"#,
+        r#"{"b":{"y":1,"z":0,"y":2}}"#,
+        r#"{"w":{"x":1,"x":2}}"#,
+        r#"{"w":{"q":1,"q":2}}"#,
+    ] {
+        assert_eq!(refusal(&codec, payload.as_bytes()), Rejection::DuplicateKey, "{payload}");
+    }
+    let mut batch = RawBatch::new(4);
+    codec.decode(br#"{"a":1,"b":{"a":1},"c":{"a":1}}"#, AT, &mut batch).unwrap();
+}
+
+#[test]
+fn depth_is_limited_in_walked_kept_and_dropped_values() {
+    let codec = codec(&["/a", "/b/c"]);
+    let nest = |levels: usize| format!("{}{}", "[".repeat(levels), "]".repeat(levels));
+    let mut batch = RawBatch::new(2);
+    for (key, fits) in [(r#"{"a":X}"#, 7), (r#"{"b":{"c":X}}"#, 6), (r#"{"u":X}"#, 7), (r#"{"b":{"u":X}}"#, 6)] {
+        let payload = |levels| key.replace('X', &nest(levels));
+        codec.decode(payload(fits).as_bytes(), AT, &mut batch).unwrap();
+        assert_eq!(refusal(&codec, payload(fits + 1).as_bytes()), Rejection::TooDeep, "{key}");
+        assert_eq!(refusal(&codec, payload(1500).as_bytes()), Rejection::TooDeep, "{key}");
+    }
+    // Brackets inside text are no nesting.
+    codec.decode(br#"{"a":["[[[[[[[[\"[[[["]}"#, AT, &mut batch).unwrap();
+    // A schema may point deeper than any walk goes.
+    let deep = Field { pointer: vec!["k".into(); 300] };
+    let unlimited = JsonCodec::new(&[deep], Limits { max_record_bytes: 1 << 20, max_depth: usize::MAX });
+    let payload = format!("{}1{}", "{\"k\":".repeat(300), "}".repeat(300));
+    assert_eq!(refusal(&unlimited, payload.as_bytes()), Rejection::TooDeep);
+}
+
+#[test]
+fn unknown_keys_are_dropped_or_refused() {
+    let strict = codec(&["/a", "/b/c"]).with_unknown(Unknown::Refuse);
+    for payload in [r#"{"u":1}"#, r#"{"b":{"u":null}}"#, r#"{"b":5}"#, r#"{"b":[1]}"#] {
+        assert_eq!(refusal(&strict, payload.as_bytes()), Rejection::UnknownAttribute, "{payload}");
+        let mut batch = RawBatch::new(2);
+        codec(&["/a", "/b/c"]).decode(payload.as_bytes(), AT, &mut batch).unwrap();
+        assert_eq!(batch.unknown_cells, 1, "{payload}");
+    }
+    let mut batch = RawBatch::new(2);
+    strict.decode(br#"{"a":1,"b":null}"#, AT, &mut batch).unwrap();
+    assert_eq!((batch.token(0, 1), batch.unknown_cells), (Token::Absent, 0));
+}
+
+const KEYS: [&str; 7] = ["a", "b", "c", "0", "1", "~/é", ""];
+
+fn json_value() -> impl Strategy<Value = Value> {
+    let leaf = prop_oneof![
+        Just(Value::Null),
+        any::<bool>().prop_map(Value::from),
+        any::<i64>().prop_map(Value::from),
+        any::<f64>().prop_map(Value::from),
+        "[a-z\"\\\\\u{1}é😀\\[{]{0,6}".prop_map(Value::from),
+    ];
+    leaf.prop_recursive(4, 40, 5, |inner| {
+        prop_oneof![
+            prop::collection::vec(inner.clone(), 0..4).prop_map(Value::from),
+            prop::collection::vec((prop::sample::select(&KEYS[..]), inner), 0..5)
+                .prop_map(|members| members.into_iter().map(|(k, v)| (k.to_owned(), v)).collect()),
+        ]
+    })
+}
+
+fn json_object() -> impl Strategy<Value = Value> {
+    json_value().prop_map(|value| if value.is_object() { value } else { json!({ "a": value }) })
+}
+
+fn pointers() -> impl Strategy<Value = Vec<Field>> {
+    let pointer = prop::collection::vec(prop::sample::select(&KEYS[..]), 0..4);
+    prop::collection::vec(pointer, 1..6).prop_map(|pointers| {
+        pointers.iter().map(|p| Field { pointer: p.iter().map(|&s| s.to_owned()).collect() }).collect()
+    })
+}
+
+fn naive_pointer(field: &Field) -> String {
+    field.pointer.iter().map(|segment| format!("/{}", segment.replace('~', "~0").replace('/', "~1"))).collect()
+}
+
+/// Values that no field covers, by looking at every prefix of every pointer.
+fn naive_unknown(value: &Value, path: &mut Vec<String>, fields: &[Field]) -> u64 {
+    if fields.iter().any(|f| path.starts_with(&f.pointer)) {
+        return 0;
+    }
+    if !fields.iter().any(|f| f.pointer.starts_with(path)) {
+        return 1;
+    }
+    let mut below = |key: String, value: &Value| {
+        path.push(key);
+        let count = naive_unknown(value, path, fields);
+        path.pop();
+        count
+    };
+    match value {
+        Value::Object(members) => members.iter().map(|(k, v)| below(k.clone(), v)).sum(),
+        Value::Array(items) => items.iter().enumerate().map(|(i, v)| below(i.to_string(), v)).sum(),
+        Value::Null => 0,
+        _ => 1,
+    }
+}
+
+/// The same value, every character of every text and key written as an escape.
+fn escaped(value: &Value) -> String {
+    let text = |t: &str| {
+        let units: String = t.encode_utf16().map(|unit| format!("\\u{unit:04x}")).collect();
+        format!("\"{units}\"")
+    };
+    match value {
+        Value::String(t) => text(t),
+        Value::Array(items) => format!("[ {}\n]", items.iter().map(escaped).collect::<Vec<_>>().join(" ,")),
+        Value::Object(members) => {
+            let members: Vec<String> = members.iter().map(|(k, v)| format!("{}\t: {}", text(k), escaped(v))).collect();
+            format!("{{ {}\r\n}}", members.join(","))
+        }
+        other => other.to_string(),
+    }
+}
+
+proptest! {
+    #[test]
+    fn agrees_with_a_tree_of_values(value in json_object(), fields in pointers(), escape in any::<bool>()) {
+        let codec = JsonCodec::new(&fields, Limits::default());
+        let payload = if escape { escaped(&value) } else { value.to_string() };
+        let mut batch = RawBatch::new(fields.len());
+        prop_assert_eq!(codec.decode(payload.as_bytes(), AT, &mut batch), Ok(()));
+        for (attribute, field) in fields.iter().enumerate() {
+            let token = batch.token(0, attribute);
+            match value.pointer(&naive_pointer(field)) {
+                None => prop_assert_eq!(token, Token::Absent),
+                Some(Value::Null) => prop_assert_eq!(token, Token::Null),
+                Some(Value::Bool(b)) => prop_assert_eq!(token, Token::Bool(*b)),
+                Some(Value::String(t)) => prop_assert_eq!(token, Token::Text(t)),
+                Some(Value::Number(n)) => prop_assert_eq!(token, Token::Number(&n.to_string())),
+                Some(nested) => {
+                    let text = if escape { escaped(nested) } else { nested.to_string() };
+                    prop_assert_eq!(token, Token::Structure(&text));
+                }
+            }
+        }
+        prop_assert_eq!(batch.unknown_cells, naive_unknown(&value, &mut Vec::new(), &fields));
+    }
+
+    #[test]
+    fn a_record_cut_anywhere_is_no_record(value in json_object(), fields in pointers(), escape in any::<bool>()) {
+        let codec = JsonCodec::new(&fields, Limits::default());
+        let payload = if escape { escaped(&value) } else { value.to_string() };
+        let mut batch = RawBatch::new(fields.len());
+        for end in 0..payload.len() {
+            let rejection = codec.decode(&payload.as_bytes()[..end], AT, &mut batch).unwrap_err();
+            let expected = match rejection {
+                Rejection::Truncated | Rejection::Empty | Rejection::NotUtf8 => true,
+                // A number that stops at its point, exponent or sign.
+                Rejection::MalformedJson => payload[..end].ends_with(['.', 'e', 'E', '+', '-']),
+                _ => false,
+            };
+            prop_assert!(expected, "{} at {}", rejection, end);
+            prop_assert_eq!((batch.rows(), batch.unknown_cells), (0, 0));
+        }
+    }
+
+    /// Bytes changed at random: what is accepted is JSON, what is called malformed is not, and earlier rows stay.
+    #[test]
+    fn a_damaged_record_is_judged_as_serde_json_does(
+        value in json_object(),
+        fields in pointers(),
+        changes in prop::collection::vec((any::<prop::sample::Index>(), prop::sample::select(&b"{}[]\",:\\u0e-\x80 a"[..])), 1..4),
+    ) {
+        let codec = JsonCodec::new(&fields, Limits::default());
+        let sound = value.to_string();
+        let mut batch = RawBatch::new(fields.len());
+        prop_assert_eq!(codec.decode(sound.as_bytes(), AT, &mut batch), Ok(()));
+        let before: Vec<String> = (0..fields.len()).map(|a| format!("{:?}", batch.token(0, a))).collect();
+        let mut payload = sound.into_bytes();
+        for (index, byte) in changes {
+            let at = index.index(payload.len());
+            payload[at] = byte;
+        }
+        let outcome = codec.decode(&payload, AT, &mut batch);
+        let syntax = serde_json::from_slice::<IgnoredAny>(&payload).is_ok();
+        let tree = serde_json::from_slice::<Value>(&payload);
+        match outcome {
+            Ok(()) => prop_assert!(syntax),
+            Err(Rejection::MalformedJson | Rejection::Truncated | Rejection::TrailingText | Rejection::NotUtf8) => {
+                prop_assert!(tree.is_err());
+            }
+            Err(Rejection::DuplicateKey | Rejection::Empty | Rejection::NotAnObject) => {}
+            Err(other) => prop_assert!(false, "{}", other),
+        }
+        prop_assert_eq!(batch.rows(), 1 + usize::from(outcome.is_ok()));
+        let after: Vec<String> = (0..fields.len()).map(|a| format!("{:?}", batch.token(0, a))).collect();
+        prop_assert_eq!(before, after);
+    }
+}

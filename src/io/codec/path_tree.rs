@@ -22,10 +22,8 @@ impl Node {
             let mut node = &mut root;
             for segment in &field.pointer {
                 let ordinal = node.children.len();
-                node = node
-                    .children
-                    .entry(segment.as_str().into())
-                    .or_insert_with(|| Self { ordinal, ..Self::default() });
+                node =
+                    node.children.entry(segment.as_str().into()).or_insert_with(|| Self { ordinal, ..Self::default() });
             }
             node.attributes.push(attribute);
         }

@@ -14,7 +14,7 @@ pub enum Rejection {
     NotUtf8,
     /// Not JSON.
     MalformedJson,
-    /// JSON that stops before its end.
+    /// JSON that stops before its end (inside a number it may be called malformed).
     Truncated,
     /// More text after the record's closing brace.
     TrailingText,

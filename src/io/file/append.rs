@@ -39,13 +39,8 @@ impl AppendFile {
             _ => SinkError::Open { path: path.into(), source },
         };
         let mode = if access == Access::Private { 0o600 } else { 0o666 };
-        let file = OpenOptions::new()
-            .write(true)
-            .create(durable == 0)
-            .truncate(false)
-            .mode(mode)
-            .open(path)
-            .map_err(fault)?;
+        let file =
+            OpenOptions::new().write(true).create(durable == 0).truncate(false).mode(mode).open(path).map_err(fault)?;
         let metadata = file.metadata().map_err(fault)?;
         if !metadata.is_file() {
             return Err(SinkError::NotRegular { path: path.into() });

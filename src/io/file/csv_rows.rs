@@ -168,4 +168,10 @@ impl CsvRows {
             }
         }
     }
+
+    /// Memory held for the current row.
+    #[cfg(test)]
+    pub fn held_bytes(&self) -> usize {
+        self.text.capacity() + size_of::<usize>() * self.ends.capacity()
+    }
 }

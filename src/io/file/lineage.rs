@@ -43,21 +43,21 @@ impl LineageFile {
     /// When writing fails.
     pub fn append(&mut self, entry: &LineageEntry<'_>) -> Result<(), SinkError> {
         #[derive(Serialize)]
-        struct Line<'a> {
+        struct Row<'a> {
             source: (&'a str, i32, i64),
             batch: u64,
             group: &'a str,
             line: u64,
             subject: Option<String>,
         }
-        let line = Line {
+        let row = Row {
             source: (entry.topic, entry.partition, entry.offset),
             batch: entry.batch,
             group: entry.group,
             line: entry.line,
             subject: entry.subject.map(hex),
         };
-        let mut bytes = serde_json::to_vec(&line).map_err(|error| SinkError::Write {
+        let mut bytes = serde_json::to_vec(&row).map_err(|error| SinkError::Write {
             path: self.0.path().into(),
             byte: 0,
             source: error.into(),

@@ -48,14 +48,13 @@ impl NdjsonLines {
         if taken == 0 {
             return Ok(Next::End);
         }
-        let content = match self.line.strip_suffix(b"\n") {
-            Some(content) => content.strip_suffix(b"\r").unwrap_or(content),
-            None => {
-                if taken == limit {
-                    self.stream.skip_line()?;
-                }
-                &self.line
+        let content = if let Some(content) = self.line.strip_suffix(b"\n") {
+            content.strip_suffix(b"\r").unwrap_or(content)
+        } else {
+            if taken == limit {
+                self.stream.skip_line()?;
             }
+            &self.line
         };
         if content.len() > self.max_record_bytes {
             return Ok(Next::Rejected(Rejection::Oversized));
@@ -71,5 +70,11 @@ impl NdjsonLines {
             Ok(()) => Next::Record,
             Err(rejection) => Next::Rejected(rejection),
         })
+    }
+
+    /// Memory held for the current line.
+    #[cfg(test)]
+    pub fn held_bytes(&self) -> usize {
+        self.line.capacity()
     }
 }

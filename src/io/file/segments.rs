@@ -42,9 +42,8 @@ impl Segments {
         }
         let fields: Vec<Field> = columns.iter().map(|name| Field::flat(name)).collect();
         let limits = Limits { max_record_bytes: usize::MAX, max_depth: Limits::default().max_depth };
-        let schema = Schema::new(
-            columns.iter().map(|name| ArrowField::new(name, DataType::Utf8, true)).collect::<Vec<_>>(),
-        );
+        let schema =
+            Schema::new(columns.iter().map(|name| ArrowField::new(name, DataType::Utf8, true)).collect::<Vec<_>>());
         let mut opened = Self {
             directory: directory.into(),
             schema: Arc::new(schema),
@@ -133,10 +132,9 @@ impl Segments {
             },
             _ => SinkError::Parquet { path: path.clone(), fault: "the records could not be encoded" },
         };
-        let batch = self.columns().map_err(|_| SinkError::Parquet {
-            path: path.clone(),
-            fault: "the records do not form columns",
-        })?;
+        let batch = self
+            .columns()
+            .map_err(|_| SinkError::Parquet { path: path.clone(), fault: "the records do not form columns" })?;
         let file = File::create(&temporary).map_err(failed)?;
         let properties = WriterProperties::builder().set_compression(Compression::SNAPPY).build();
         let mut writer = ArrowWriter::try_new(file, self.schema.clone(), Some(properties)).map_err(refused)?;

@@ -19,7 +19,7 @@ enum Output {
     Lines(AppendFile),
     Segments(Segments),
     /// Bytes written so far: at least once, for what has been printed cannot be taken back.
-    StandardOutput(u64),
+    Printed(u64),
 }
 
 /// The files of all groups.
@@ -56,7 +56,7 @@ impl FileSink {
         let mut outputs = Vec::with_capacity(groups.len());
         for ((group, path), length) in groups.iter().zip(paths).zip(lengths) {
             outputs.push(match (path, format) {
-                (None, _) => Output::StandardOutput(0),
+                (None, _) => Output::Printed(0),
                 (Some(path), Format::Ndjson) => {
                     Output::Lines(AppendFile::open(&path, Access::Shared, Vec::new(), length)?)
                 }
@@ -104,7 +104,7 @@ impl FileSink {
         match output {
             Output::Lines(file) => file.append(lines),
             Output::Segments(segments) => segments.append(lines),
-            Output::StandardOutput(written) => {
+            Output::Printed(written) => {
                 let byte = *written;
                 *written += lines.len() as u64;
                 let fault = |source| SinkError::Write { path: STANDARD_OUTPUT.into(), byte, source };
@@ -123,7 +123,7 @@ impl FileSink {
             let length = match output {
                 Output::Lines(file) => file.sync()?,
                 Output::Segments(segments) => segments.sync()?,
-                Output::StandardOutput(written) => {
+                Output::Printed(written) => {
                     io::stdout()
                         .lock()
                         .flush()
@@ -145,7 +145,7 @@ impl FileSink {
             match output {
                 Output::Lines(file) => file.truncate_to(length)?,
                 Output::Segments(segments) => segments.truncate_to(length)?,
-                Output::StandardOutput(_) => {}
+                Output::Printed(_) => {}
             }
         }
         Ok(())
@@ -159,7 +159,7 @@ impl Output {
         match self {
             Self::Lines(file) => file.path(),
             Self::Segments(segments) => segments.path(),
-            Self::StandardOutput(_) => Path::new(STANDARD_OUTPUT),
+            Self::Printed(_) => Path::new(STANDARD_OUTPUT),
         }
     }
 }

@@ -9,17 +9,25 @@ use std::path::PathBuf;
 pub enum SinkError {
     #[error("cannot open {path} for writing: {source}; check that its directory exists and may be written")]
     Open { path: PathBuf, source: io::Error },
-    #[error("{path} is not a regular file: a file sink must be able to truncate; name a file, or - for standard output")]
+    #[error(
+        "{path} is not a regular file: a file sink must be able to truncate; name a file, or - for standard output"
+    )]
     NotRegular { path: PathBuf },
-    #[error("cannot write {path} at byte {byte}: {source}; make room, then start again: it continues at the last commit")]
+    #[error(
+        "cannot write {path} at byte {byte}: {source}; make room, then start again: it continues at the last commit"
+    )]
     Write { path: PathBuf, byte: u64, source: io::Error },
-    #[error("cannot bring {path} to the disk: {source}; check the disk, then start again: it continues at the last commit")]
+    #[error(
+        "cannot bring {path} to the disk: {source}; check the disk, then start again: it continues at the last commit"
+    )]
     Sync { path: PathBuf, source: io::Error },
     #[error("cannot truncate {path} to {length} bytes: {source}; check its permissions")]
     Truncate { path: PathBuf, length: u64, source: io::Error },
     #[error("{path} failed before and takes nothing more: truncate it to its durable length, or start again")]
     Broken { path: PathBuf },
-    #[error("{path} is missing, but {durable} of it had been committed: restore it, or start with a new state directory")]
+    #[error(
+        "{path} is missing, but {durable} of it had been committed: restore it, or start with a new state directory"
+    )]
     Missing { path: PathBuf, durable: u64 },
     #[error(
         "{path} has {length} bytes, but {durable} had been committed: it was cut or replaced; \
@@ -45,7 +53,9 @@ pub enum SinkError {
     Separator,
     #[error("lines for {path} do not end in a line break: every line handed to a sink must be complete")]
     UnfinishedLine { path: PathBuf },
-    #[error("a line for {path} is not a JSON object of the group's columns ({reason}): the sink was given another format")]
+    #[error(
+        "a line for {path} is not a JSON object of the group's columns ({reason}): the sink was given another format"
+    )]
     ForeignLine { path: PathBuf, reason: &'static str },
     #[error("cannot write {path} as Parquet ({fault})")]
     Parquet { path: PathBuf, fault: &'static str },

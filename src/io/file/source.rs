@@ -46,7 +46,7 @@ pub(super) enum Next {
 #[derive(Debug)]
 enum Reader {
     Ndjson(NdjsonLines),
-    Csv(CsvRows),
+    Csv(Box<CsvRows>),
     Parquet(Box<ParquetRows>),
 }
 
@@ -77,7 +77,9 @@ impl FileSource {
     ) -> Result<Self, SourceError> {
         let reader = match format {
             Format::Ndjson => Reader::Ndjson(NdjsonLines::open(path, fields, limits, unknown, start)?),
-            Format::Csv { separator } => Reader::Csv(CsvRows::open(path, separator, fields, limits, unknown, start)?),
+            Format::Csv { separator } => {
+                Reader::Csv(Box::new(CsvRows::open(path, separator, fields, limits, unknown, start)?))
+            }
             Format::Parquet => Reader::Parquet(Box::new(ParquetRows::open(path, fields, limits, unknown, start)?)),
         };
         let path = if path == Path::new("-") { PathBuf::from("standard input") } else { path.to_owned() };

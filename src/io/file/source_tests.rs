@@ -1,0 +1,352 @@
+use std::fs::{self, OpenOptions};
+use std::io::Write;
+use std::process::Command;
+
+use proptest::prelude::*;
+
+use super::*;
+use crate::io::file::{FileSink, GroupColumns};
+use crate::records::raw::Token;
+
+const LIMITS: Limits = Limits { max_record_bytes: 64, max_depth: 8 };
+const CSV: Format = Format::Csv { separator: b',' };
+
+fn fields() -> Vec<Field> {
+    vec![Field::flat("a"), Field::flat("b")]
+}
+
+/// Everything that comes out of a file, in order: rows as text, rejections by name.
+#[derive(Debug, Default, PartialEq)]
+struct Seen {
+    records: Vec<(i64, String)>,
+    tombstones: u64,
+    total: u64,
+}
+
+impl Seen {
+    fn take(&mut self, batch: &RawBatch, rejected: &[(Coordinate, Rejection)], outcome: ReadOutcome) {
+        let mut records: Vec<(i64, String)> = rejected.iter().map(|(at, why)| (at.offset, why.to_string())).collect();
+        for (row, at) in batch.coordinates().iter().enumerate() {
+            records.push((at.offset, format!("{:?} {:?}", batch.token(row, 0), batch.token(row, 1))));
+        }
+        records.sort();
+        assert_eq!(outcome.records, records.len() as u64 + outcome.tombstones);
+        self.records.extend(records);
+        self.tombstones += outcome.tombstones;
+        self.total += outcome.records;
+    }
+}
+
+fn open(path: &Path, format: Format, start: SourcePosition) -> Result<FileSource, SourceError> {
+    FileSource::open(path, format, &fields(), LIMITS, Unknown::Drop, start)
+}
+
+/// Reads the file in calls of the given sizes (the last one repeated), reopening after every call if told to.
+fn read_all(path: &Path, format: Format, sizes: &[usize], restart: bool) -> (Seen, SourcePosition) {
+    let mut seen = Seen::default();
+    let mut source = open(path, format, SourcePosition::default()).unwrap();
+    for call in 0.. {
+        let mut batch = RawBatch::new(2);
+        let mut rejected = Vec::new();
+        let size = sizes[call.min(sizes.len() - 1)];
+        let outcome = source.read(&mut batch, size, u64::MAX, &mut rejected).unwrap();
+        seen.take(&batch, &rejected, outcome);
+        if outcome.end {
+            break;
+        }
+        if restart {
+            source = open(path, format, source.position()).unwrap();
+        }
+    }
+    (seen, source.position())
+}
+
+fn file(content: &[u8]) -> (tempfile::TempDir, PathBuf) {
+    let directory = tempfile::tempdir().unwrap();
+    let path = directory.path().join("in");
+    fs::write(&path, content).unwrap();
+    (directory, path)
+}
+
+#[test]
+fn ndjson_lines_are_records_rejections_and_tombstones() {
+    let long = format!("{{\"a\":\"{}\"}}", "x".repeat(1000));
+    let text = format!("\u{feff}{{\"a\":1}}\r\n\n{long}\n null \n{{\"b\":true}}\n[]\n\n{{\"a\":2}}");
+    let (_directory, path) = file(text.as_bytes());
+    let (seen, position) = read_all(&path, Format::Ndjson, &[100], false);
+    let expected = [
+        (0, "Number(\"1\") Absent"),
+        (1, "empty"),
+        (2, "oversized"),
+        (4, "Absent Bool(true)"),
+        (5, "not_an_object"),
+        (6, "empty"),
+        (7, "Number(\"2\") Absent"),
+    ];
+    assert_eq!(seen.records, expected.map(|(offset, text)| (offset, text.to_owned())));
+    assert_eq!((seen.tombstones, seen.total), (1, 8));
+    assert_eq!(position, SourcePosition { records: 8, bytes: text.len() as u64 });
+}
+
+#[test]
+fn the_limit_counts_the_record_without_its_line_break() {
+    for line_break in ["\n", "\r\n", ""] {
+        for (extra, expected) in [(0, "Text"), (1, "oversized"), (2, "oversized"), (3, "oversized")] {
+            let record = format!("{{\"a\":\"{}\"}}", "x".repeat(64 - 8 + extra));
+            let (_directory, path) = file(format!("{record}{line_break}").as_bytes());
+            let (seen, _) = read_all(&path, Format::Ndjson, &[9], false);
+            assert!(seen.records[0].1.starts_with(expected), "{extra} {line_break:?}: {:?}", seen.records);
+            let row = format!("a,b\n{},{}{line_break}", "x".repeat(32), "y".repeat(31 + extra));
+            let (_directory, path) = file(row.as_bytes());
+            let (seen, _) = read_all(&path, CSV, &[9], false);
+            let expected = if extra == 0 { "Untyped" } else { expected };
+            assert!(seen.records[0].1.starts_with(expected), "{extra} {line_break:?}: {:?}", seen.records);
+        }
+    }
+}
+
+#[test]
+fn an_oversized_record_is_never_held() {
+    let (_directory, path) = file(format!("a\n{}\n{{}}\n", "x".repeat(8 << 20)).as_bytes());
+    let mut lines = NdjsonLines::open(&path, &fields(), LIMITS, Unknown::Drop, SourcePosition::default()).unwrap();
+    let mut batch = RawBatch::new(2);
+    let at = Coordinate { topic: 0, partition: 0, offset: 0 };
+    assert_eq!(lines.next(at, &mut batch).unwrap(), Next::Rejected(Rejection::MalformedJson));
+    assert_eq!(lines.next(at, &mut batch).unwrap(), Next::Rejected(Rejection::Oversized));
+    assert_eq!(lines.next(at, &mut batch).unwrap(), Next::Record);
+    assert!(lines.held_bytes() < 1024, "{}", lines.held_bytes());
+
+    // A quote that never closes makes the rest of the file one record.
+    for tail in ["x", "\n", ",", "\"\""] {
+        let text = format!("a,b\n1,2\n\"{}", tail.repeat(4 << 20));
+        let (_directory, path) = file(text.as_bytes());
+        let mut rows = CsvRows::open(&path, b',', &fields(), LIMITS, Unknown::Drop, SourcePosition::default()).unwrap();
+        assert_eq!(rows.next(at, &mut batch).unwrap(), Next::Record);
+        assert_eq!(rows.next(at, &mut batch).unwrap(), Next::Rejected(Rejection::Oversized));
+        assert_eq!(rows.next(at, &mut batch).unwrap(), Next::End);
+        assert!(rows.held_bytes() < 1 << 20, "{}", rows.held_bytes());
+    }
+    let (_directory, path) = file(format!("a,b\n{}\n3,4\n", ",".repeat(4 << 20)).as_bytes());
+    let mut rows = CsvRows::open(&path, b',', &fields(), LIMITS, Unknown::Drop, SourcePosition::default()).unwrap();
+    assert_eq!(rows.next(at, &mut batch).unwrap(), Next::Rejected(Rejection::Oversized));
+    assert_eq!(rows.next(at, &mut batch).unwrap(), Next::Record);
+    assert!(rows.held_bytes() < 8 << 20, "{}", rows.held_bytes());
+}
+
+#[test]
+fn csv_rows_may_hold_line_breaks_and_lack_the_last_one() {
+    let (_directory, path) = file(b"\xef\xbb\xbfb,\"a\",c\r\n\"x\ny\",\"q\"\"\",\r\n\r\n1,2\n,,\n\xff,1,2\n5,6,7");
+    let (seen, position) = read_all(&path, CSV, &[100], false);
+    let expected = [
+        (0, "Untyped(\"q\\\"\") Untyped(\"x\\ny\")"),
+        (1, "ragged_row"),
+        (2, "Untyped(\"\") Untyped(\"\")"),
+        (3, "not_utf8"),
+        (4, "Untyped(\"6\") Untyped(\"5\")"),
+    ];
+    assert_eq!(seen.records, expected.map(|(offset, text)| (offset, text.to_owned())));
+    assert_eq!(position.records, 5);
+    let (_directory, path) = file(b"a,b\n1,2\n3,\"4\n");
+    assert_eq!(read_all(&path, CSV, &[100], false).0.records[1], (1, "malformed_row".to_owned()));
+}
+
+#[test]
+fn empty_files_and_bad_headers() {
+    let (_directory, path) = file(b"");
+    assert_eq!(read_all(&path, Format::Ndjson, &[5], false).0, Seen::default());
+    let begin = SourcePosition::default();
+    assert!(matches!(open(&path, CSV, begin), Err(SourceError::NoHeader { .. })));
+    assert!(matches!(open(&path, Format::Parquet, begin), Err(SourceError::Parquet { .. })));
+    assert!(matches!(open(&path, Format::Csv { separator: b'"' }, begin), Err(SourceError::Separator)));
+    assert!(matches!(open(Path::new("-"), Format::Parquet, begin), Err(SourceError::ParquetOnStandardInput)));
+    assert!(matches!(open(path.parent().unwrap(), CSV, begin), Err(SourceError::Directory { .. })));
+    assert!(matches!(open(&path.join("none"), CSV, begin), Err(SourceError::Open { .. })));
+    fs::write(&path, b"a,b").unwrap();
+    assert_eq!(read_all(&path, CSV, &[5], true).0, Seen::default());
+    fs::write(&path, b"a,\"b").unwrap();
+    assert!(matches!(
+        open(&path, CSV, begin),
+        Err(SourceError::UnreadableHeader { rejection: Rejection::MalformedRow, .. })
+    ));
+    fs::write(&path, b"x,y\n1,2\n").unwrap();
+    let error = open(&path, CSV, begin).unwrap_err();
+    assert!(error.to_string().contains("none of the 2 columns is in the schema"), "{error}");
+}
+
+#[test]
+fn a_file_that_is_not_the_same_any_more_is_refused() {
+    let (_directory, path) = file(b"{\"a\":1}\n{\"a\":2}\n{\"a\":3}\n");
+    let mut source = open(&path, Format::Ndjson, SourcePosition::default()).unwrap();
+    source.read(&mut RawBatch::new(2), 2, u64::MAX, &mut Vec::new()).unwrap();
+    let position = source.position();
+    fs::write(&path, b"{\"a\":1}\n").unwrap();
+    assert!(matches!(open(&path, Format::Ndjson, position), Err(SourceError::Shrunk { length: 8, position: 16, .. })));
+    fs::write(&path, b"{\"a\":1}\n{\"CANARY\":\"CANARY\"}\n").unwrap();
+    let error = open(&path, Format::Ndjson, position).unwrap_err();
+    assert!(matches!(error, SourceError::Changed { byte: 16, .. }), "{error}");
+    assert!(!format!("{error} {error:?}").contains("CANARY"));
+    fs::write(&path, b"a,b\n1,2\n3,4\n").unwrap();
+    let inside_header = SourcePosition { records: 1, bytes: 2 };
+    assert!(matches!(open(&path, CSV, inside_header), Err(SourceError::Changed { .. })));
+    let no_bytes = SourcePosition { records: 3, bytes: 0 };
+    assert!(matches!(open(&path, CSV, no_bytes), Err(SourceError::TooFewRecords { found: 2, position: 3, .. })));
+}
+
+#[test]
+fn a_file_that_grew_is_continued() {
+    for (format, head, tail) in [(Format::Ndjson, "{\"a\":1}", "{\"a\":2}\n"), (CSV, "a,b\n\"1\",", "2,\n")] {
+        for line_break in ["\n", "\r\n"] {
+            let (_directory, path) = file(head.as_bytes());
+            let (first, position) = read_all(&path, format, &[9], false);
+            assert_eq!(first.total, 1);
+            let mut grown = OpenOptions::new().append(true).open(&path).unwrap();
+            grown.write_all(format!("{line_break}{tail}").as_bytes()).unwrap();
+            let mut source = open(&path, format, position).unwrap();
+            let (mut batch, mut rejected) = (RawBatch::new(2), Vec::new());
+            let outcome = source.read(&mut batch, 9, u64::MAX, &mut rejected).unwrap();
+            assert_eq!((outcome.records, batch.rows(), outcome.end), (1, 1, true), "{rejected:?}");
+            assert_eq!(batch.coordinates()[0].offset, 1);
+        }
+        // The rest of a line that had been taken for a whole one.
+        let (_directory, path) = file(head.as_bytes());
+        let (_, position) = read_all(&path, format, &[9], false);
+        OpenOptions::new().append(true).open(&path).unwrap().write_all(b"7\n").unwrap();
+        assert!(matches!(open(&path, format, position), Err(SourceError::Changed { .. })));
+    }
+}
+
+#[test]
+fn a_batch_is_closed_by_bytes_after_at_least_one_record() {
+    let (_directory, path) = file(b"{\"a\":1}\n{\"a\":2}\n{\"a\":3}\n{\"a\":4}\n");
+    let mut source = open(&path, Format::Ndjson, SourcePosition::default()).unwrap();
+    let mut read = |max_bytes| {
+        let outcome = source.read(&mut RawBatch::new(2), 100, max_bytes, &mut Vec::new()).unwrap();
+        (outcome.records, outcome.bytes, outcome.end)
+    };
+    assert_eq!(read(0), (1, 8, false));
+    assert_eq!(read(9), (2, 16, false));
+    assert_eq!(read(9), (1, 8, true));
+}
+
+/// A pipe: no seeking, records at hand are given at once, and a restart passes over what was read.
+#[test]
+fn a_pipe_is_read_as_it_comes() {
+    let directory = tempfile::tempdir().unwrap();
+    let path = directory.path().join("pipe");
+    assert!(Command::new("mkfifo").arg(&path).status().unwrap().success());
+    let (said, heard) = std::sync::mpsc::channel::<()>();
+    let writer = std::thread::spawn({
+        let path = path.clone();
+        move || {
+            let mut pipe = OpenOptions::new().write(true).open(path).unwrap();
+            pipe.write_all(b"{\"a\":1}\n{\"a\":2}\n").unwrap();
+            heard.recv().unwrap();
+            pipe.write_all(b"{\"a\":3}\n").unwrap();
+        }
+    });
+    let mut source = open(&path, Format::Ndjson, SourcePosition { records: 1, bytes: 8 }).unwrap();
+    let mut batch = RawBatch::new(2);
+    let outcome = source.read(&mut batch, 100, u64::MAX, &mut Vec::new()).unwrap();
+    assert_eq!((outcome.records, outcome.end), (1, false));
+    said.send(()).unwrap();
+    while !source.read(&mut batch, 100, u64::MAX, &mut Vec::new()).unwrap().end {}
+    writer.join().unwrap();
+    assert_eq!(batch.token(0, 0), Token::Number("2"));
+    assert_eq!((batch.rows(), batch.token(1, 0)), (2, Token::Number("3")));
+    assert_eq!(source.position(), SourcePosition { records: 3, bytes: 24 });
+}
+
+#[test]
+fn parquet_is_resumed_by_row() {
+    let directory = tempfile::tempdir().unwrap();
+    let group = GroupColumns { name: "main".into(), columns: vec!["a".into(), "b".into()] };
+    let mut sink = FileSink::open(&directory.path().join("out"), &[group], Format::Parquet, &[]).unwrap();
+    let lines: String = (0..2500).map(|i| format!("{{\"a\":{i},\"b\":null}}\n")).collect();
+    sink.append(0, lines.as_bytes()).unwrap();
+    sink.sync().unwrap();
+    let path = directory.path().join("out/main/segment-00000000.parquet");
+    let (whole, _) = read_all(&path, Format::Parquet, &[10_000], false);
+    assert_eq!(whole.records[1024], (1024, "Text(\"1024\") Null".to_owned()));
+    assert_eq!(whole.total, 2500);
+    let (pieces, position) = read_all(&path, Format::Parquet, &[1, 1022, 1, 1, 700], true);
+    assert_eq!(pieces, whole);
+    let text = fs::read(&path).unwrap();
+    fs::write(&path, &text[..text.len() / 2]).unwrap();
+    assert!(matches!(open(&path, Format::Parquet, position), Err(SourceError::Replaced { .. })));
+    assert!(matches!(open(&path, Format::Parquet, SourcePosition::default()), Err(SourceError::Parquet { .. })));
+}
+
+fn ndjson_file() -> impl Strategy<Value = Vec<u8>> {
+    let line = prop_oneof![
+        4 => "\\{\"a\":[0-9]{1,3}\\}".prop_map(String::into_bytes),
+        1 => Just(Vec::new()),
+        1 => Just(b"  ".to_vec()),
+        1 => Just(b"null".to_vec()),
+        1 => Just(b"{\"a\":\xff}".to_vec()),
+        1 => Just(b"{\"b\":\"cut".to_vec()),
+        1 => (60..200_usize).prop_map(|n| format!("{{\"a\":\"{}\"}}", "x".repeat(n)).into_bytes()),
+    ];
+    let line_break = prop_oneof![3 => Just("\n"), 1 => Just("\r\n")];
+    (prop::collection::vec((line, line_break), 0..20), any::<bool>()).prop_map(|(lines, finish)| {
+        let last = lines.len();
+        let mut file = Vec::new();
+        for (index, (line, line_break)) in lines.into_iter().enumerate() {
+            file.extend(line);
+            if finish || index + 1 < last {
+                file.extend(line_break.as_bytes());
+            }
+        }
+        file
+    })
+}
+
+fn csv_rows() -> impl Strategy<Value = Vec<Vec<String>>> {
+    let field = prop_oneof!["[a-z]{0,5}", "[a-z,\"\n\r é]{0,8}", "x{40,50}"];
+    prop::collection::vec(prop::collection::vec(field, 1..4), 0..15)
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 128, ..ProptestConfig::default() })]
+
+    #[test]
+    fn ndjson_with_restarts_is_ndjson_in_one_go(content in ndjson_file(), sizes in prop::collection::vec(1..5_usize, 1..6)) {
+        let (_directory, path) = file(&content);
+        let (whole, end) = read_all(&path, Format::Ndjson, &[usize::MAX], false);
+        prop_assert_eq!(end.bytes, content.len() as u64);
+        prop_assert_eq!(read_all(&path, Format::Ndjson, &sizes, true), (whole, end));
+    }
+
+    /// Against the csv crate's own reader, and with restarts against itself.
+    #[test]
+    fn csv_with_restarts_is_csv_in_one_go(
+        rows in csv_rows(),
+        sizes in prop::collection::vec(1..4_usize, 1..6),
+        windows in any::<bool>(),
+        finish in any::<bool>(),
+    ) {
+        let terminator = if windows { csv::Terminator::CRLF } else { csv::Terminator::Any(b'\n') };
+        let mut writer = csv::WriterBuilder::new().flexible(true).terminator(terminator).from_writer(Vec::new());
+        writer.write_record(["a", "b", "c"]).unwrap();
+        for row in &rows {
+            writer.write_record(row).unwrap();
+        }
+        let mut content = writer.into_inner().unwrap();
+        if !finish {
+            content.truncate(content.trim_ascii_end().len());
+        }
+        let mut expected = Vec::new();
+        let mut twin = csv::ReaderBuilder::new().flexible(true).from_reader(content.as_slice());
+        for row in twin.records() {
+            let row = row.unwrap();
+            expected.push(if row.len() == 3 { format!("Untyped({:?}) Untyped({:?})", &row[0], &row[1]) } else { "ragged_row".to_owned() });
+        }
+        let (_directory, path) = file(&content);
+        let (whole, end) = read_all(&path, CSV, &[usize::MAX], false);
+        prop_assert_eq!(end.bytes, content.len() as u64);
+        prop_assert_eq!(whole.records.len(), expected.len());
+        for ((_, found), expected) in whole.records.iter().zip(&expected) {
+            prop_assert!(found == expected || found == "oversized", "{} instead of {}", found, expected);
+        }
+        prop_assert_eq!(read_all(&path, CSV, &sizes, true), (whole, end));
+    }
+}

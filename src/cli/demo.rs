@@ -1,0 +1,150 @@
+//! `throng demo`: the whole product on one machine, with nothing installed.
+
+use super::outcome::Failure;
+use super::run::{begin_logging, summarize};
+use crate::config;
+use crate::daemon::file_run::Watcher;
+use crate::daemon::run::{Options, prepare, run as run_daemon};
+use crate::generate::publish::Publisher;
+use crate::generate::{Layout, RecordStream, Wearable, WearableSettings};
+use anyhow::{Context, anyhow};
+use rdkafka::mocking::MockCluster;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::{Duration, Instant};
+
+/// The configuration and schema of the demo are the shipped ones, so that it runs from anywhere.
+const CONFIG: &str = include_str!("../../config/wearable.toml");
+const SCHEMA: &str = include_str!("../../schemas/wearable.toml");
+
+/// Run the whole product here: a broker, a generator, the daemon and its status page
+///
+/// An in-process broker stands in for Kafka, a generator writes wearable records to it, and the daemon releases them
+/// 5-anonymously to a second topic. Watch it at the page it names. The stand-in accepts transactions but does not
+/// isolate them: exactly-once needs a real broker, and is tested on one.
+#[derive(Debug, clap::Args)]
+pub struct DemoArgs {
+    /// End after so many seconds with a summary (default: at Ctrl-C)
+    #[arg(long, value_name = "N")]
+    seconds: Option<u64>,
+    /// Records a second that the generator writes
+    #[arg(long, value_name = "R", default_value_t = 2000, value_parser = clap::value_parser!(u64).range(1..=50_000))]
+    rate: u64,
+    /// Where the status page listens
+    #[arg(long, value_name = "ADDRESS", default_value = "127.0.0.1:9464")]
+    listen: String,
+}
+
+struct Silent;
+
+impl Watcher for Silent {
+    fn consumed(&self, _: u64, _: u64) {}
+}
+
+/// Runs `throng demo`.
+///
+/// # Errors
+/// When the page's address is taken, or the daemon fails.
+pub fn run(args: &DemoArgs) -> Result<(), Failure> {
+    let directory = TemporaryDirectory::make().map_err(Failure::Running)?;
+    let schema_file = directory.0.join("wearable.toml");
+    std::fs::write(&schema_file, SCHEMA).context("the schema cannot be written to the temporary directory")?;
+    let cluster = MockCluster::new(1).context("the in-process broker did not start")?;
+    for (topic, partitions) in [("wearable.raw", 2), ("wearable.sanitized", 2), ("throng.dead-letters", 1), ("throng.commits", 1)] {
+        cluster.create_topic(topic, partitions, 1).context("the in-process broker did not take a topic")?;
+    }
+    let brokers = cluster.bootstrap_servers();
+    let overrides = [
+        ("THRONG__SOURCE__BROKERS", brokers.clone()),
+        ("THRONG__SCHEMA__FILE", schema_file.display().to_string()),
+        ("THRONG__STATE__PATH", directory.0.join("state").display().to_string()),
+        ("THRONG__TELEMETRY__LISTEN", args.listen.clone()),
+        ("THRONG__TELEMETRY__LOG_LEVEL", "warn".to_owned()),
+    ];
+    let env = overrides.into_iter().map(|(k, v)| (k.to_owned(), v));
+    let config = config::parse(CONFIG, "the demo's configuration", env)?;
+    begin_logging(&config)?;
+    let (schema, telemetry) = prepare(&config, "the demo's configuration")?;
+    let stop = super::run::stop_on_signals()?;
+    println!("throng demo: wearable.raw → wearable.sanitized, k = {}, {} records/s", config.privacy.k, args.rate);
+    println!("             status page http://{}/   metrics http://{}/metrics", args.listen, args.listen);
+    println!("             the broker is a stand-in without isolation; exactly-once needs a real one");
+    match args.seconds {
+        Some(n) => println!("             ends by itself after {n} s"),
+        None => println!("             Ctrl-C ends it"),
+    }
+    let failed = AtomicBool::new(false);
+    let outcome = std::thread::scope(|scope| {
+        let clock = Arc::clone(&stop);
+        let seconds = args.seconds;
+        scope.spawn(move || {
+            let start = Instant::now();
+            while !clock.load(Ordering::Acquire) && seconds.is_none_or(|s| start.elapsed() < Duration::from_secs(s)) {
+                std::thread::sleep(Duration::from_millis(50));
+            }
+            clock.store(true, Ordering::Release);
+        });
+        let generator = scope.spawn(|| feed(&brokers, args.rate, &stop));
+        let options = Options { file: "the demo's configuration".to_owned(), lineage: None, accept_rewind: false };
+        let outcome = run_daemon(&config, &options, &telemetry, &schema, &stop, &Silent);
+        stop.store(true, Ordering::Release);
+        match generator.join() {
+            Ok(Ok(())) => {}
+            Ok(Err(error)) => {
+                failed.store(true, Ordering::Release);
+                eprintln!("error: the generator failed: {error:#}");
+            }
+            Err(_) => failed.store(true, Ordering::Release),
+        }
+        outcome
+    });
+    outcome?;
+    if failed.load(Ordering::Acquire) {
+        return Err(Failure::Running(anyhow!("the demo's generator failed")));
+    }
+    summarize(&telemetry);
+    Ok(())
+}
+
+/// Writes records at `rate` until `stop`.
+fn feed(brokers: &str, rate: u64, stop: &AtomicBool) -> anyhow::Result<()> {
+    let mut stream =
+        Wearable::new(WearableSettings { subjects: 2000, layout: Layout::Flat, ..WearableSettings::default() })?;
+    let mut publisher = Publisher::connect(brokers, "wearable.raw", &[])?;
+    let start = Instant::now();
+    let mut sent = 0u64;
+    let mut record = Vec::new();
+    while !stop.load(Ordering::Acquire) {
+        let due = u64::try_from(start.elapsed().as_millis()).unwrap_or(u64::MAX).saturating_mul(rate) / 1000;
+        while sent < due && !stop.load(Ordering::Acquire) {
+            record.clear();
+            stream.append(&mut record);
+            while !publisher.offer(None, &record)? {
+                std::thread::sleep(Duration::from_millis(1));
+            }
+            sent += 1;
+        }
+        std::thread::sleep(Duration::from_millis(5));
+    }
+    publisher.finish(Duration::from_secs(10))?;
+    Ok(())
+}
+
+/// A directory that goes with the demo.
+struct TemporaryDirectory(std::path::PathBuf);
+
+impl TemporaryDirectory {
+    fn make() -> anyhow::Result<Self> {
+        let path = std::env::temp_dir().join(format!("throng-demo-{}", uuid::Uuid::new_v4()));
+        std::fs::create_dir(&path).context("no temporary directory can be made")?;
+        Ok(Self(path))
+    }
+}
+
+impl Drop for TemporaryDirectory {
+    fn drop(&mut self) {
+        if let Err(error) = std::fs::remove_dir_all(&self.0) {
+            eprintln!("warning: {} stays behind: {error}", self.0.display());
+        }
+    }
+}

@@ -1,0 +1,65 @@
+//! How a command failed: what is printed, and which exit code it gets.
+
+use crate::config::Problem;
+use crate::daemon::run::RunError;
+use crate::generate::GenerateError;
+use std::process::ExitCode;
+
+/// A failed command.
+#[derive(Debug)]
+pub enum Failure {
+    /// Bad usage or configuration: exit code 2.
+    Usage(anyhow::Error),
+    /// Every problem of a configuration: exit code 2.
+    Problems(Vec<Problem>),
+    /// It failed while running: exit code 1.
+    Running(anyhow::Error),
+}
+
+impl From<anyhow::Error> for Failure {
+    fn from(error: anyhow::Error) -> Self {
+        if matches!(error.downcast_ref::<GenerateError>(), Some(GenerateError::OutOfRange { .. })) {
+            Self::Usage(error)
+        } else {
+            Self::Running(error)
+        }
+    }
+}
+
+impl From<Vec<Problem>> for Failure {
+    fn from(problems: Vec<Problem>) -> Self {
+        Self::Problems(problems)
+    }
+}
+
+impl From<RunError> for Failure {
+    fn from(error: RunError) -> Self {
+        match error {
+            RunError::Configuration(problems) => Self::Problems(problems),
+            error if error.is_usage() => Self::Usage(error.into()),
+            error => Self::Running(error.into()),
+        }
+    }
+}
+
+/// Prints a failure on standard error.
+#[must_use]
+pub fn report(failure: &Failure) -> ExitCode {
+    match failure {
+        Failure::Problems(problems) => {
+            for problem in problems {
+                eprintln!("error: {}: {}: {}", problem.file, problem.key, problem.message);
+                eprintln!("       {}", problem.remedy);
+            }
+            ExitCode::from(2)
+        }
+        Failure::Usage(error) => {
+            eprintln!("error: {error:#}");
+            ExitCode::from(2)
+        }
+        Failure::Running(error) => {
+            eprintln!("error: {error:#}");
+            ExitCode::from(1)
+        }
+    }
+}

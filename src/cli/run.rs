@@ -1,0 +1,123 @@
+//! `throng run`.
+
+use super::outcome::Failure;
+use crate::config::{self, Config, SinkKind, SourceKind};
+use crate::daemon::file_run::Watcher;
+use crate::daemon::run::{Options, prepare, run as run_daemon};
+use crate::telemetry::{Telemetry, init_logging, silence_panic_payloads};
+use anyhow::anyhow;
+use indicatif::{ProgressBar, ProgressStyle};
+use std::io::IsTerminal;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
+
+/// Run the daemon: read, anonymize, release, until the source ends or a signal comes
+///
+/// With a file source it ends at the end of the file, with the same guarantees; started again it continues behind the
+/// last committed batch. SIGTERM and SIGINT end it in order: what is held is settled first.
+#[derive(Debug, clap::Args)]
+#[command(after_help = "Every key of the configuration can be overridden by the environment: THRONG__PRIVACY__K=10")]
+pub struct RunArgs {
+    /// The configuration (see config/ for ready ones, docs/configuration.md for every key)
+    #[arg(short, long, value_name = "FILE")]
+    config: PathBuf,
+    /// Write which record became which output line, for evaluation by the custodian (mode 0600; file sink only)
+    #[arg(long, value_name = "FILE")]
+    lineage: Option<PathBuf>,
+    /// Start although committed offsets lie behind what this state has released: records may leave a second time
+    #[arg(long)]
+    accept_rewind: bool,
+}
+
+/// Runs `throng run`.
+///
+/// # Errors
+/// See [`Failure`].
+pub fn run(args: &RunArgs) -> Result<(), Failure> {
+    let config = config::load(&args.config, std::env::vars())?;
+    let file = args.config.display().to_string();
+    if args.lineage.is_some() && config.sink.kind != SinkKind::File {
+        return Err(Failure::Usage(anyhow!("--lineage needs a file sink: {file} has another `sink.kind`")));
+    }
+    begin_logging(&config)?;
+    let (schema, telemetry) = prepare(&config, &file)?;
+    let stop = stop_on_signals()?;
+    let bar = Bar::of(&config);
+    let options = Options { file, lineage: args.lineage.clone(), accept_rewind: args.accept_rewind };
+    let outcome = run_daemon(&config, &options, &telemetry, &schema, &stop, &bar);
+    bar.0.finish_and_clear();
+    outcome?;
+    if config.source.kind == SourceKind::File {
+        summarize(&telemetry);
+    }
+    Ok(())
+}
+
+/// Begins logging as configured; panics say where and never what.
+///
+/// # Errors
+/// When the format or level is unknown.
+pub fn begin_logging(config: &Config) -> Result<(), Failure> {
+    silence_panic_payloads();
+    init_logging(config.telemetry.log_format.as_str(), config.telemetry.log_level.as_str())
+        .map_err(|e| Failure::Usage(e.into()))
+}
+
+/// A flag that SIGTERM and SIGINT set; a second one ends the process at once.
+///
+/// # Errors
+/// When the handlers cannot be installed.
+pub fn stop_on_signals() -> Result<Arc<AtomicBool>, Failure> {
+    let stop = Arc::new(AtomicBool::new(false));
+    for signal in [signal_hook::consts::SIGTERM, signal_hook::consts::SIGINT] {
+        let registered = signal_hook::flag::register_conditional_shutdown(signal, 1, Arc::clone(&stop))
+            .and_then(|_| signal_hook::flag::register(signal, Arc::clone(&stop)));
+        registered.map_err(|e| Failure::Running(e.into()))?;
+    }
+    Ok(stop)
+}
+
+/// What became of the records, in one line each.
+pub fn summarize(telemetry: &Telemetry) {
+    let status = telemetry.status();
+    let totals = status.totals;
+    eprintln!(
+        "consumed {} = released {} + suppressed {} + held {} + dead-lettered {} + dropped {}",
+        totals.consumed, totals.released, totals.suppressed, status.held, totals.dead_lettered, totals.dropped
+    );
+    if let Some(loss) = status.mean_loss {
+        eprintln!("mean loss {loss:.4} over the present quasi cells of this run");
+    }
+}
+
+/// A progress bar over the bytes of a file, where there is a terminal to see it.
+struct Bar(ProgressBar);
+
+impl Bar {
+    fn of(config: &Config) -> Self {
+        let visible = config.source.kind == SourceKind::File && std::io::stderr().is_terminal();
+        if !visible {
+            return Self(ProgressBar::hidden());
+        }
+        let length = (config.source.path != Path::new("-"))
+            .then(|| std::fs::metadata(&config.source.path).map(|m| m.len()).ok())
+            .flatten();
+        let bar = match length {
+            Some(length) => ProgressBar::new(length),
+            None => ProgressBar::new_spinner(),
+        };
+        let template = "{bar:32} {bytes}/{total_bytes} {msg} {elapsed} eta {eta}";
+        if let Ok(style) = ProgressStyle::with_template(template) {
+            bar.set_style(style);
+        }
+        Self(bar)
+    }
+}
+
+impl Watcher for Bar {
+    fn consumed(&self, records: u64, bytes: u64) {
+        self.0.set_position(bytes);
+        self.0.set_message(format!("+{records} records"));
+    }
+}
