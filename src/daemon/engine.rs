@@ -182,6 +182,12 @@ impl Engine {
         self.held.batch.coordinates.iter().any(|c| of(*c))
     }
 
+    /// Whether a committed batch is not yet written to the state (its intent is, so nothing can be lost).
+    #[must_use]
+    pub fn is_behind(&self) -> bool {
+        self.store.is_behind()
+    }
+
     /// Writes what only the memory knows. Call it when there is nothing else to do, and at the end.
     ///
     /// # Errors
@@ -418,8 +424,9 @@ impl Engine {
         // An attempt that was aborted has adopted its plan already: the same version is made again, and is the same.
         let plan = make_plan(version, &self.shapes, &self.sample, &self.books, &self.settings.planner);
         self.adopt(plan.clone());
-        let nodes = plan.groups.iter().map(|g| g.ladder.len() as u64).sum();
-        crate::telemetry::PlanAdopted { version, nodes, seconds: start.elapsed().as_secs_f64() }.emit(&self.telemetry);
+        let ladder_nodes = plan.groups.iter().map(|g| g.ladder.len() as u64).sum();
+        let (groups, seconds) = (plan.groups.len() as u64, start.elapsed().as_secs_f64());
+        crate::telemetry::PlanAdopted { version, groups, ladder_nodes, seconds }.emit(&self.telemetry);
         Some(plan)
     }
 

@@ -10,9 +10,10 @@ pub fn summary(plan: &Plan, attribute_names: &[&str]) -> Value {
     json!({
         "version": plan.version,
         "rows": plan.rows,
-        "identifiers": names(&plan.identifiers),
+        "removed": names(&plan.identifiers),
         "groups": plan.groups.iter().map(|group| json!({
             "name": group.name,
+            "attributes": names(&group.attributes()),
             "quasi": names(&group.quasi),
             "sensitive": names(&group.sensitive),
             "insensitive": names(&group.insensitive),

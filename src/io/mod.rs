@@ -3,3 +3,5 @@
 pub mod codec;
 pub mod dead_letter;
 pub mod file;
+pub mod input;
+pub mod kafka;

@@ -3,10 +3,10 @@
 //! Rounding happens here, before anything is counted, so that float digits, units of a firmware and time zones
 //! cannot single anybody out. Two tokens are one value exactly when their canonical texts are the same bytes.
 
-use std::fmt::Write as _;
 use std::sync::Arc;
 
 use crate::records::decimal::{decimals_of, exact_ticks, push_ticks};
+use crate::records::json::{push_quoted, push_shortest, push_sorted};
 use crate::records::moment::{self, Unit};
 use crate::records::raw::Token;
 
@@ -53,7 +53,10 @@ impl Type {
 pub enum Rounding {
     None,
     /// To the nearest multiple of `ticks`·10⁻ᵈ (integers, floats, coordinates), ties away from zero.
-    Step { ticks: i64, decimals: u32 },
+    Step {
+        ticks: i64,
+        decimals: u32,
+    },
     /// To significant digits (integers, floats).
     Digits(u32),
     /// Down to the start of a calendar unit (dates, timestamps).
@@ -105,15 +108,16 @@ impl Missing {
 
     fn matches_number(&self, number: f64) -> bool {
         // Exact on purpose: a sentinel is spelled, not measured.
-        #[allow(clippy::float_cmp)]
-        self.numbers.iter().any(|&n| n == number)
+        self.numbers.contains(&number)
     }
 }
 
 /// A cell that its attribute's type cannot take. It names the attribute and never the value.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum CellError {
-    #[error("attribute \"{attribute}\" is of type {expected}, but the cell is {found}: correct the record or the schema")]
+    #[error(
+        "attribute \"{attribute}\" is of type {expected}, but the cell is {found}: correct the record or the schema"
+    )]
     WrongType { attribute: Arc<str>, expected: &'static str, found: &'static str },
 }
 
@@ -152,8 +156,7 @@ impl Typing {
             Token::Null => return Ok(Canonical::Null),
             Token::Bool(value) => self.boolean_token(value, out),
             Token::Structure(json) => self.structure(json, out),
-            Token::Text(text) => self.text(text, false, out),
-            Token::Number(text) => self.text(text, false, out),
+            Token::Text(text) | Token::Number(text) => self.text(text, false, out),
             Token::Untyped(text) => self.text(text, true, out),
         };
         written.map_err(|found| CellError::WrongType {
@@ -176,13 +179,15 @@ impl Typing {
     fn structure(&self, json: &str, out: &mut String) -> Result<Canonical, &'static str> {
         match self.kind {
             Type::String => {
-                let value: serde_json::Value = serde_json::from_str(json).map_err(|_| "a structure that is not JSON")?;
+                let value: serde_json::Value =
+                    serde_json::from_str(json).map_err(|_| "a structure that is not JSON")?;
                 let mut compact = String::new();
                 push_sorted(&mut compact, &value);
                 push_string(out, &compact)?;
             }
             Type::Coordinates => {
-                let value: serde_json::Value = serde_json::from_str(json).map_err(|_| "a structure that is not JSON")?;
+                let value: serde_json::Value =
+                    serde_json::from_str(json).map_err(|_| "a structure that is not JSON")?;
                 let (latitude, longitude) = pair(&value).ok_or("a structure without latitude and longitude")?;
                 self.coordinates(latitude, longitude, out)?;
             }
@@ -324,19 +329,6 @@ fn pair(value: &serde_json::Value) -> Option<(f64, f64)> {
     Some((any(&["lat", "latitude"])?, any(&["lon", "lng", "longitude"])?))
 }
 
-/// Appends the shortest spelling that reads back as `value`; exponents only where the digits would be many.
-fn push_shortest(out: &mut String, value: f64) {
-    let value = if value == 0.0 { 0.0 } else { value };
-    let start = out.len();
-    // Writing to a String cannot fail.
-    let written = if (1e-5..1e16).contains(&value.abs()) || value == 0.0 {
-        write!(out, "{value}")
-    } else {
-        write!(out, "{value:e}")
-    };
-    debug_assert!(written.is_ok() && out.len() > start);
-}
-
 /// Appends `text` as a JSON string value, kept apart from the `"*"` of suppression.
 fn push_string(out: &mut String, text: &str) -> Result<(), &'static str> {
     if text.len() > MAX_STRING_BYTES {
@@ -348,85 +340,6 @@ fn push_string(out: &mut String, text: &str) -> Result<(), &'static str> {
         push_quoted(out, text);
     }
     Ok(())
-}
-
-/// Appends `text` as a JSON string.
-pub(crate) fn push_quoted(out: &mut String, text: &str) {
-    out.push('"');
-    let mut plain = 0;
-    for (at, byte) in text.bytes().enumerate() {
-        let escape = match byte {
-            b'"' => "\\\"",
-            b'\\' => "\\\\",
-            b'\n' => "\\n",
-            b'\r' => "\\r",
-            b'\t' => "\\t",
-            0..=0x1f => "",
-            _ => continue,
-        };
-        out.push_str(&text[plain..at]);
-        plain = at + 1;
-        if escape.is_empty() {
-            out.push_str("\\u00");
-            for nibble in [byte >> 4, byte & 15] {
-                out.push(char::from_digit(u32::from(nibble), 16).unwrap_or('0'));
-            }
-        } else {
-            out.push_str(escape);
-        }
-    }
-    out.push_str(&text[plain..]);
-    out.push('"');
-}
-
-/// `text` as a JSON string.
-pub(crate) fn quoted(text: &str) -> String {
-    let mut out = String::with_capacity(text.len() + 2);
-    push_quoted(&mut out, text);
-    out
-}
-
-/// The string that a canonical JSON string spells; none if it is another kind of JSON.
-pub(crate) fn unquoted(canonical: &str) -> Option<String> {
-    serde_json::from_str(canonical).ok()
-}
-
-/// Appends compact JSON with the keys of every object sorted.
-fn push_sorted(out: &mut String, value: &serde_json::Value) {
-    match value {
-        serde_json::Value::Array(list) => {
-            out.push('[');
-            for (i, item) in list.iter().enumerate() {
-                if i > 0 {
-                    out.push(',');
-                }
-                push_sorted(out, item);
-            }
-            out.push(']');
-        }
-        serde_json::Value::Object(map) => {
-            let mut entries: Vec<_> = map.iter().collect();
-            entries.sort_unstable_by_key(|&(key, _)| key);
-            out.push('{');
-            for (i, (key, item)) in entries.into_iter().enumerate() {
-                if i > 0 {
-                    out.push(',');
-                }
-                push_quoted(out, key);
-                out.push(':');
-                push_sorted(out, item);
-            }
-            out.push('}');
-        }
-        serde_json::Value::String(text) => push_quoted(out, text),
-        serde_json::Value::Number(number) => match number.as_f64() {
-            Some(x) if !number.is_i64() && !number.is_u64() => push_shortest(out, x),
-            _ => out.push_str(&number.to_string()),
-        },
-        serde_json::Value::Bool(true) => out.push_str("true"),
-        serde_json::Value::Bool(false) => out.push_str("false"),
-        serde_json::Value::Null => out.push_str("null"),
-    }
 }
 
 #[cfg(test)]

@@ -21,6 +21,22 @@ impl Drop for DigestKey {
     }
 }
 
+/// Digests of names of the configuration: which attributes form a class.
+#[derive(Clone, Debug)]
+pub struct NameDigest(Keyed);
+
+impl NameDigest {
+    #[must_use]
+    pub fn new(key: &DigestKey) -> Self {
+        Self(Keyed::new(key, "throng name"))
+    }
+
+    #[must_use]
+    pub fn digest(&self, name: &str) -> u128 {
+        self.0.digest(name.as_bytes())
+    }
+}
+
 /// HMAC-SHA-256 with a fixed prefix absorbed once.
 #[derive(Clone)]
 pub(crate) struct Keyed(Hmac<Sha256>);

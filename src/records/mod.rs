@@ -7,6 +7,7 @@ pub mod codebook;
 mod decimal;
 pub mod digest;
 pub mod hierarchy;
+mod json;
 mod keys;
 pub mod line;
 pub mod moment;

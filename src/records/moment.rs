@@ -47,7 +47,7 @@ impl Unit {
             Self::Week => fixed(DAY) - (millis.div_euclid(DAY) + 3).rem_euclid(7) * DAY,
             Self::Month | Self::Quarter | Self::Year => {
                 let (year, month, _) = civil(millis);
-                self.from_month(year, month)
+                self.first_day(year, month)
             }
         }
     }
@@ -67,7 +67,7 @@ impl Unit {
         }
     }
 
-    fn from_month(self, year: i32, month: u32) -> i64 {
+    fn first_day(self, year: i32, month: u32) -> i64 {
         let first = match self {
             Self::Month => month,
             Self::Quarter => (month - 1) / 3 * 3 + 1,
@@ -248,7 +248,18 @@ mod tests {
         assert_eq!(parse("2021-05-24T12:00:00.1239Z"), Some(noon + 123));
         assert_eq!(from_epoch(1_621_857_600.0), Some(noon));
         assert_eq!(from_epoch(1_621_857_600_000.0), Some(noon));
-        for text in ["", "2021", "2021-13-01", "2021-02-30", "2021-05-24T25:00:00Z", "2021-05-24T12:00:00Zx", "0000-01-01", "2021-05-24T12", "24.05.2021", "2021-05-24T12:00:00.Z"] {
+        for text in [
+            "",
+            "2021",
+            "2021-13-01",
+            "2021-02-30",
+            "2021-05-24T25:00:00Z",
+            "2021-05-24T12:00:00Zx",
+            "0000-01-01",
+            "2021-05-24T12",
+            "24.05.2021",
+            "2021-05-24T12:00:00.Z",
+        ] {
             assert_eq!(parse(text), None, "{text}");
         }
         assert_eq!(from_epoch(f64::NAN), None);

@@ -4,7 +4,7 @@
 //! a leading `+` or a check digit are asked for. What has no shape of its own (names, addresses, serial numbers) is
 //! left to the cardinality test and to the schema.
 
-use crate::records::canonical::unquoted;
+use crate::records::json::unquoted;
 
 /// The shape of a direct identifier.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, serde::Serialize)]
@@ -94,7 +94,10 @@ fn is_email(text: &str) -> bool {
 fn is_domain(text: &str) -> bool {
     let labels: Vec<&str> = text.split('.').collect();
     let sound = |label: &&str| {
-        !label.is_empty() && !label.starts_with('-') && !label.ends_with('-') && label.chars().all(|c| c.is_alphanumeric() || c == '-')
+        !label.is_empty()
+            && !label.starts_with('-')
+            && !label.ends_with('-')
+            && label.chars().all(|c| c.is_alphanumeric() || c == '-')
     };
     labels.len() >= 2
         && labels.iter().all(sound)
@@ -207,7 +210,8 @@ fn luhn(digits: &[u32]) -> bool {
 
 fn is_credit_card(text: &str) -> bool {
     let grouped = text.split([' ', '-']).all(|part| (3..=19).contains(&part.len()));
-    let Some(digits) = text.chars().filter(|c| !" -".contains(*c)).map(|c| c.to_digit(10)).collect::<Option<Vec<u32>>>()
+    let Some(digits) =
+        text.chars().filter(|c| !" -".contains(*c)).map(|c| c.to_digit(10)).collect::<Option<Vec<u32>>>()
     else {
         return false;
     };
@@ -220,7 +224,9 @@ fn is_phone(text: &str) -> bool {
     }
     let digits = text.chars().filter(char::is_ascii_digit).count();
     if let Some(rest) = text.strip_prefix('+') {
-        return (8..=15).contains(&digits) && !rest.contains('+') && rest.starts_with(|c: char| c.is_ascii_digit() || c == '(');
+        return (8..=15).contains(&digits)
+            && !rest.contains('+')
+            && rest.starts_with(|c: char| c.is_ascii_digit() || c == '(');
     }
     let bare = text.strip_prefix("1-").or_else(|| text.strip_prefix("1 ")).unwrap_or(text);
     ["999-999-9999", "(999) 999-9999", "(999)999-9999", "999.999.9999", "999 999 9999"]
@@ -267,9 +273,33 @@ mod tests {
     #[test]
     fn ordinary_values_are_not() {
         for text in [
-            "", "*", "72", "72.5", "12345678", "1621857600", "1621857600000", "2021-05-24", "2021-05-24T10:00:00Z", "10000-14999",
-            "a@b", "Some-college", "['Walk']", "60617", "4111111111111112", "000-12-3456", "666-12-3456", "756.9217.0769.84",
-            "12345678A", "1.2.3", "3:15", "12:30:45", "AA:BB", "47.37,8.54", "foo://", "www.", "-12.5",
+            "",
+            "*",
+            "72",
+            "72.5",
+            "12345678",
+            "1621857600",
+            "1621857600000",
+            "2021-05-24",
+            "2021-05-24T10:00:00Z",
+            "10000-14999",
+            "a@b",
+            "Some-college",
+            "['Walk']",
+            "60617",
+            "4111111111111112",
+            "000-12-3456",
+            "666-12-3456",
+            "756.9217.0769.84",
+            "12345678A",
+            "1.2.3",
+            "3:15",
+            "12:30:45",
+            "AA:BB",
+            "47.37,8.54",
+            "foo://",
+            "www.",
+            "-12.5",
         ] {
             assert_eq!(shape_of(text), None, "{text}");
         }

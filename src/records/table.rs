@@ -132,3 +132,36 @@ impl Batch {
         RecordBatch::try_new(Arc::new(ArrowSchema::new(fields)), arrays)
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn batch(codes: &[Code]) -> Batch {
+        let coordinate = |&code: &Code| Coordinate { topic: 0, partition: 0, offset: i64::from(code) };
+        Batch {
+            columns: vec![codes.to_vec(), codes.iter().map(|c| c + 100).collect()],
+            subjects: codes.iter().map(|&c| u64::from(c)).collect(),
+            coordinates: codes.iter().map(coordinate).collect(),
+        }
+    }
+
+    #[test]
+    fn rows_stay_whole() {
+        let mut all = batch(&[1, 2, 3]);
+        all.append(&batch(&[4, 5]));
+        assert_eq!((all.rows(), all.clone()), (5, batch(&[1, 2, 3, 4, 5])));
+        all.retain_rows(&[false, true, false, true, true]);
+        assert_eq!(all, batch(&[2, 4, 5]));
+        let mut used = vec![false; 6];
+        all.mark_used(0, &mut used);
+        assert_eq!(used, [false, false, true, false, true, true]);
+        all.remap(0, &[0, 0, 7, 0, 8, 9]);
+        assert_eq!(all.columns[0], [7, 8, 9]);
+    }
+
+    #[test]
+    fn arrow_wants_one_codebook_a_column() {
+        assert!(batch(&[1]).to_arrow(&[], &["a", "b"]).is_err());
+    }
+}

@@ -44,12 +44,10 @@ impl Window {
         let skip = batch.rows().saturating_sub(self.capacity);
         let added = batch.rows() - skip;
         let (start, capacity) = (self.start, self.capacity);
-        let mut end = start;
         for (ring, codes) in self.columns.iter_mut().zip(&batch.columns) {
-            end = write(ring, start, capacity, &codes[skip..]);
+            write(ring, start, capacity, &codes[skip..]);
         }
-        end = write(&mut self.subjects, start, capacity, &batch.subjects[skip..]).max(end);
-        self.start = end;
+        self.start = write(&mut self.subjects, start, capacity, &batch.subjects[skip..]);
         (before + added).saturating_sub(self.capacity).min(before)
     }
 

@@ -67,7 +67,7 @@ fn open_database(path: &Path) -> Result<sled::Db, StateError> {
         .mode(sled::Mode::HighThroughput)
         .cache_capacity(64 << 20)
         .flush_every_ms(None);
-    match std::panic::catch_unwind(|| config.open()) {
+    match std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| config.open())) {
         Ok(Ok(db)) => Ok(db),
         Ok(Err(sled::Error::Io(e))) if e.to_string().contains("lock") => Err(StateError::Locked(path.to_owned())),
         Ok(Err(sled::Error::Io(source))) => Err(StateError::Io { path: path.to_owned(), source }),
@@ -221,6 +221,16 @@ impl Store {
         self.tree.remove(INTENT).map_err(|e| self.database(e))?;
         self.tree.flush().map_err(|e| self.database(e))?;
         Ok(())
+    }
+
+    /// Writes where the stream stands before its first batch: the output files are ours from here on.
+    ///
+    /// # Errors
+    /// When the database fails.
+    pub fn begin(&mut self, progress: &Progress) -> Result<(), StateError> {
+        let mut batch = sled::Batch::default();
+        batch.insert(PROGRESS, self.seal(PROGRESS, progress));
+        self.commit(batch)
     }
 
     /// Makes `intent` durable, together with the effect of the batch before it. Nothing of the batch may leave before

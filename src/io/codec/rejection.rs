@@ -2,6 +2,8 @@
 
 use std::fmt;
 
+use crate::telemetry::Reason;
+
 /// A closed list without any value of the record, so that it may be logged, counted and sent as a dead letter.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum Rejection {
@@ -51,6 +53,23 @@ impl Rejection {
     #[must_use]
     pub const fn stage(self) -> &'static str {
         "decode"
+    }
+
+    /// The reason under which it is counted and reported.
+    #[must_use]
+    pub const fn reason(self) -> Reason {
+        match self {
+            Self::Empty => Reason::Empty,
+            Self::Oversized => Reason::Oversized,
+            Self::NotUtf8 => Reason::NotUtf8,
+            Self::MalformedJson | Self::Truncated | Self::TrailingText => Reason::MalformedJson,
+            Self::NotAnObject => Reason::NotAnObject,
+            Self::TooDeep => Reason::TooDeep,
+            Self::DuplicateKey => Reason::DuplicateKey,
+            Self::UnknownAttribute => Reason::UnknownAttribute,
+            Self::RaggedRow => Reason::RaggedRow,
+            Self::MalformedRow => Reason::MalformedRow,
+        }
     }
 
     /// The name used in labels, logs and dead letters.

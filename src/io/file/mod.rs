@@ -7,6 +7,7 @@
 mod append;
 mod csv_rows;
 mod dead_letters;
+pub mod delivery;
 mod lineage;
 mod ndjson_lines;
 mod parquet_rows;

@@ -50,7 +50,7 @@ impl Cluster {
         config.set("fetch.message.max.bytes", "2097152");
         config.set("statistics.interval.ms", "1000");
         for (key, value) in self.base().config_map() {
-            config.set(*key, *value);
+            config.set(key, value);
         }
         config.set("group.id", group);
         config.set("enable.auto.commit", "false");
@@ -71,7 +71,7 @@ impl Cluster {
         config.set("queue.buffering.max.kbytes", "262144");
         config.set("transaction.timeout.ms", "60000");
         for (key, value) in self.base().config_map() {
-            config.set(*key, *value);
+            config.set(key, value);
         }
         config.set("transactional.id", transactional_id);
         config.set("enable.idempotence", "true");

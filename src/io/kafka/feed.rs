@@ -6,7 +6,7 @@
 
 use super::connection::{Cluster, KafkaFailure};
 use super::health::Health;
-use crate::io::codec::json::JsonCodec;
+use crate::io::codec::JsonCodec;
 use crate::io::input::{Closed, InputBatch};
 use crate::records::raw::{Coordinate, Token};
 use crate::release::sink::Rejected;
@@ -312,8 +312,7 @@ impl Reader {
         if let Err(rejection) = self.codec.decode(payload, coordinate, &mut batch.raw) {
             batch.rejected.push(Rejected {
                 coordinate,
-                stage: rejection.stage(),
-                reason: rejection.as_str(),
+                reason: rejection.reason(),
                 attribute: None,
             });
         }

@@ -2,9 +2,10 @@
 
 use super::connection::{Cluster, KafkaFailure};
 use super::marker;
-use crate::io::dead_letter::DeadLetterEncoder;
+use crate::io::dead_letter::DeadLetter;
 use crate::release::sink::{DeliveryError, Envelope, Lengths, Sink};
 use crate::release::verified::Verified;
+use crate::telemetry::Label;
 use rdkafka::consumer::ConsumerGroupMetadata;
 use rdkafka::error::{KafkaError, RDKafkaErrorCode};
 use rdkafka::producer::{BaseProducer, BaseRecord, Producer};
@@ -22,11 +23,13 @@ pub struct OutputTopic {
 /// Where a batch leaves to.
 pub struct Outputs {
     /// Fragments.
-    pub sink: OutputTopic,
+    pub sink: Option<OutputTopic>,
     pub dead_letters: Option<OutputTopic>,
     pub commits: String,
-    /// Names of the source topics, by index.
+    /// Names of the source topics, by index; empty when the source is no topic of this cluster.
     pub sources: Vec<String>,
+    /// Names of the attributes, for dead letters.
+    pub attributes: Vec<String>,
 }
 
 /// The group that consumed offsets are committed for, as the consumer sees it at the moment.
@@ -37,7 +40,6 @@ pub struct TransactionalSink {
     producer: BaseProducer,
     transactional_id: String,
     outputs: Outputs,
-    dead_letters: DeadLetterEncoder,
     group: GroupMetadata,
     bytes_out: u64,
 }
@@ -57,7 +59,6 @@ impl TransactionalSink {
         cluster: &Cluster,
         transactional_id: &str,
         outputs: Outputs,
-        dead_letters: DeadLetterEncoder,
         group: GroupMetadata,
         patience: Duration,
     ) -> Result<Self, KafkaFailure> {
@@ -77,7 +78,6 @@ impl TransactionalSink {
             producer,
             transactional_id: transactional_id.to_owned(),
             outputs,
-            dead_letters,
             group,
             bytes_out: 0,
         })
@@ -87,7 +87,8 @@ impl TransactionalSink {
         self.producer.begin_transaction().map_err(|e| sort(&e))?;
         let mut bytes = 0u64;
         let mut rank = 0i64;
-        let sink = self.outputs.sink.clone();
+        // Without a topic for them there are no fragments either: the daemon only watches.
+        let sink = self.outputs.sink.clone().unwrap_or(OutputTopic { name: String::new(), partitions: 1 });
         for group in 0..batch.groups() {
             for line in batch.lines(group) {
                 // The place of a fragment says nothing but its rank among the sorted bytes of the batch.
@@ -104,16 +105,25 @@ impl TransactionalSink {
         }
         if let Some(topic) = self.outputs.dead_letters.clone() {
             for (rank, rejected) in (0i64..).zip(envelope.rejected) {
-                let letter = self.dead_letters.encode(rejected, envelope.sequence);
+                let source = self.outputs.sources.get(usize::from(rejected.coordinate.topic));
+                let letter = DeadLetter {
+                    coordinate: rejected.coordinate,
+                    topic: source.map_or("", String::as_str),
+                    stage: rejected.reason.stage().as_str(),
+                    reason: rejected.reason.as_str(),
+                    attribute: rejected.attribute.map(|a| self.outputs.attributes[a].as_str()),
+                    batch: envelope.sequence,
+                };
+                let body = letter.body();
                 let partition = i32::try_from(rank % i64::from(topic.partitions)).expect("below the partition count");
-                bytes += letter.body.len() as u64;
+                bytes += body.len() as u64;
                 let mut headers = rdkafka::message::OwnedHeaders::new();
-                for (key, value) in &letter.headers {
+                for (key, value) in &letter.headers() {
                     headers = headers.insert(rdkafka::message::Header { key, value: Some(value) });
                 }
                 self.send(
                     BaseRecord::<(), [u8]>::to(&topic.name)
-                        .payload(letter.body.as_slice())
+                        .payload(body.as_bytes())
                         .partition(partition)
                         .headers(headers)
                         .timestamp(envelope.clock_ms),
@@ -150,6 +160,9 @@ impl TransactionalSink {
     }
 
     fn send_offsets(&self, envelope: &Envelope<'_>) -> Result<(), DeliveryError> {
+        if self.outputs.sources.is_empty() {
+            return Ok(());
+        }
         let mut offsets = TopicPartitionList::new();
         for (&(topic, partition), &next) in envelope.positions {
             let name = &self.outputs.sources[usize::from(topic)];

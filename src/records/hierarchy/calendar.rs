@@ -1,7 +1,9 @@
 //! Dates and timestamps truncated to calendar units.
 
+use chrono::Datelike;
+
 use super::{Cover, Flaw};
-use crate::records::canonical::{quoted, unquoted};
+use crate::records::json::{quoted, unquoted};
 use crate::records::moment::{self, DAY, Unit};
 
 /// Truncation to units of rising length: hours, days, ISO weeks, months, quarters, years.
@@ -37,7 +39,8 @@ impl Calendar {
         let mut finer = rounded;
         for &unit in &levels {
             if let Some(finer) = finer.filter(|&finer| unit <= finer) {
-                let message = format!("\"{}\" is not coarser than \"{}\" before it: remove it", unit.name(), finer.name());
+                let message =
+                    format!("\"{}\" is not coarser than \"{}\" before it: remove it", unit.name(), finer.name());
                 flaws.push(Flaw::new("levels", message));
             }
             finer = Some(unit);
@@ -101,19 +104,19 @@ fn first_week(start: i64) -> i64 {
 }
 
 fn push_unit(out: &mut String, unit: Unit, start: i64) {
-    use chrono::Datelike;
     let (year, month, _) = moment::civil(start);
-    match unit {
-        Unit::Second | Unit::Minute | Unit::Hour => moment::push_clock(out, start, unit),
-        Unit::Day => moment::push_date(out, start),
+    let text = match unit {
+        Unit::Second | Unit::Minute | Unit::Hour => return moment::push_clock(out, start, unit),
+        Unit::Day => return moment::push_date(out, start),
         Unit::Week => {
             let week = moment::date(start).iso_week();
-            out.push_str(&format!("{:04}-W{:02}", week.year(), week.week()));
+            format!("{:04}-W{:02}", week.year(), week.week())
         }
-        Unit::Month => out.push_str(&format!("{year:04}-{month:02}")),
-        Unit::Quarter => out.push_str(&format!("{year:04}-Q{}", (month - 1) / 3 + 1)),
-        Unit::Year => out.push_str(&format!("{year:04}")),
-    }
+        Unit::Month => format!("{year:04}-{month:02}"),
+        Unit::Quarter => format!("{year:04}-Q{}", (month - 1) / 3 + 1),
+        Unit::Year => format!("{year:04}"),
+    };
+    out.push_str(&text);
 }
 
 #[cfg(test)]
@@ -136,7 +139,10 @@ mod tests {
     fn units() {
         let plain = vec![Unit::Hour, Unit::Day, Unit::Month, Unit::Quarter, Unit::Year];
         let calendar = Calendar::build(false, None, plain, None).unwrap();
-        assert_eq!(texts(&calendar, "2021-05-24T10:05:07Z"), ["2021-05-24T10", "2021-05-24", "2021-05", "2021-Q2", "2021"]);
+        assert_eq!(
+            texts(&calendar, "2021-05-24T10:05:07Z"),
+            ["2021-05-24T10", "2021-05-24", "2021-05", "2021-Q2", "2021"]
+        );
         let calendar = Calendar::build(true, None, vec![Unit::Week, Unit::Month, Unit::Year], None).unwrap();
         // A Saturday whose Thursday lies in April.
         assert_eq!(texts(&calendar, "2021-05-01"), ["2021-W17", "2021-03-29/2021-05-02", "2021-01-04/2022-01-02"]);

@@ -1,8 +1,9 @@
 //! Latitude and longitude in square cells of degrees.
 
 use super::{Cover, Flaw};
-use crate::records::canonical::{Rounding, quoted, unquoted};
+use crate::records::canonical::Rounding;
 use crate::records::decimal::{MAX_DECIMALS, decimals_of, exact_ticks, floor_ticks, push_ticks};
+use crate::records::json::{quoted, unquoted};
 
 /// Cells of rising size, aligned to 0°, 0°. They print `47.3..47.4,8.5..8.6`, southern and western edge included.
 #[derive(Clone, Debug)]

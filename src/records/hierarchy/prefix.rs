@@ -1,7 +1,7 @@
 //! The first characters of a string, the rest masked by `*`.
 
 use super::{Cover, Flaw};
-use crate::records::canonical::{quoted, unquoted};
+use crate::records::json::{quoted, unquoted};
 
 /// Prefix masking, as for postal codes: `60617` → `6061*` → `606**`.
 ///

@@ -1,8 +1,9 @@
 //! Intervals of numbers, by widths or by cut points, nested level by level.
 
 use super::{Cover, Flaw};
-use crate::records::canonical::{Rounding, quoted};
+use crate::records::canonical::Rounding;
 use crate::records::decimal::{MAX_DECIMALS, decimals_of, exact_ticks, floor_ticks, push_ticks};
+use crate::records::json::quoted;
 
 /// How one level cuts the domain, in ticks.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -60,7 +61,8 @@ impl Ruler {
             if width <= 0 {
                 flaws.push(Flaw::new("widths", format!("the width of level {} is not positive", level + 1)));
             } else if before > 0 && (width % before != 0 || width == before) {
-                let message = format!("the width of level {} is no multiple of the one before: intervals must nest", level + 1);
+                let message =
+                    format!("the width of level {} is no multiple of the one before: intervals must nest", level + 1);
                 flaws.push(Flaw::new("widths", message));
             }
             before = width;
@@ -94,7 +96,10 @@ impl Ruler {
             let (cuts, after) = rest.split_at(cuts.len());
             rest = after;
             if cuts.is_empty() {
-                flaws.push(Flaw::new("levels", format!("level {level} has no cut points: the root covers it, remove it")));
+                flaws.push(Flaw::new(
+                    "levels",
+                    format!("level {level} has no cut points: the root covers it, remove it"),
+                ));
             }
             if cuts.windows(2).any(|pair| pair[0] >= pair[1]) {
                 flaws.push(Flaw::new("levels", format!("the cut points of level {level} do not rise: sort them")));
@@ -105,7 +110,8 @@ impl Ruler {
             }
             if let Some(finer) = &finer {
                 if cuts.iter().any(|cut| !finer.contains(cut)) {
-                    let message = format!("a cut point of level {level} is missing on level {}: levels must nest", level - 1);
+                    let message =
+                        format!("a cut point of level {level} is missing on level {}: levels must nest", level - 1);
                     flaws.push(Flaw::new("levels", message));
                 } else if cuts.len() == finer.len() {
                     flaws.push(Flaw::new("levels", format!("level {level} cuts like level {}: remove one", level - 1)));
@@ -272,11 +278,15 @@ mod tests {
 
     #[test]
     fn flaws_name_the_level() {
-        let flaw = |levels: &[Vec<f64>]| Ruler::of_bounds(true, Rounding::None, (0.0, 120.0), levels).unwrap_err()[0].message.clone();
+        let flaw = |levels: &[Vec<f64>]| {
+            Ruler::of_bounds(true, Rounding::None, (0.0, 120.0), levels).unwrap_err()[0].message.clone()
+        };
         assert!(flaw(&[vec![18.0], vec![50.0]]).contains("level 2"));
         assert!(flaw(&[vec![50.0, 18.0]]).contains("do not rise"));
         assert!(flaw(&[vec![0.0]]).contains("not inside"));
-        let flaw = |widths: &[f64]| Ruler::of_widths(true, Rounding::None, (0.0, 120.0), 0.0, widths).unwrap_err()[0].message.clone();
+        let flaw = |widths: &[f64]| {
+            Ruler::of_widths(true, Rounding::None, (0.0, 120.0), 0.0, widths).unwrap_err()[0].message.clone()
+        };
         assert!(flaw(&[5.0, 12.0]).contains("level 2"));
         assert!(flaw(&[0.0]).contains("not positive"));
         assert!(flaw(&[2.5]).contains("fraction"));

@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, HashMap};
 use sha2::{Digest, Sha256};
 
 use super::{Cover, Flaw};
-use crate::records::canonical::quoted;
+use crate::records::json::quoted;
 
 /// One value and its labels, from the value (first) to the root (last).
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -200,7 +200,8 @@ fn shape_flaws(rows: &[Row], first: &Row) -> Vec<Flaw> {
             continue;
         }
         if row.labels[width - 1] != first.labels[width - 1] {
-            let message = format!("the root differs from that of {}: the last column must be the same everywhere", first.place);
+            let message =
+                format!("the root differs from that of {}: the last column must be the same everywhere", first.place);
             flaws.push(Flaw::new(&row.place, message));
         }
         if let Some(column) = row.labels.iter().skip(1).position(String::is_empty) {
@@ -215,7 +216,8 @@ fn parent_flaws(rows: &[Row], level: usize, root: &str, flaws: &mut Vec<Flaw>) {
     for row in rows {
         let (label, parent) = (row.labels[level].as_str(), row.labels[level + 1].as_str());
         if label == root && parent != root {
-            let message = format!("column {level} is the root, but column {} is not: nothing lies above the root", level + 1);
+            let message =
+                format!("column {level} is the root, but column {} is not: nothing lies above the root", level + 1);
             flaws.push(Flaw::new(&row.place, message));
             continue;
         }

@@ -64,7 +64,10 @@ fn across(attributes: &[Arc<Attribute>], file: &str, problems: &mut Vec<Problem>
         if attribute.role == Role::Subject {
             if let Some(first) = subject {
                 let first = &attributes[first].name;
-                report(&attribute.name, format!("\"{first}\" is the subject already: only one attribute counts people"));
+                report(
+                    &attribute.name,
+                    format!("\"{first}\" is the subject already: only one attribute counts people"),
+                );
             } else {
                 subject = Some(index);
             }
@@ -114,7 +117,10 @@ fn entry_attribute(
     let mut hierarchy = Some(Hierarchy::Flat);
     if let Some(mut inner) = keys.table("hierarchy") {
         if !role.is_releasable() || role == Role::Insensitive {
-            inner.problem("", format!("an attribute of role {} is never generalized: remove the hierarchy", role.name()));
+            inner.problem(
+                "",
+                format!("an attribute of role {} is never generalized: remove the hierarchy", role.name()),
+            );
         }
         hierarchy = typing.as_ref().and_then(|typing| read_hierarchy(&mut inner, typing, folder));
         inner.finish();
@@ -184,7 +190,10 @@ fn rounding(keys: &mut Keys<'_>, kind: Option<Type>) -> Rounding {
             Ok(unit) => return Rounding::Unit(unit),
             Err(_) => keys.problem("round", "not one of second, minute, hour, day, week, month, quarter, year"),
         },
-        _ => keys.problem("round", "a number for integer, float and coordinates, a unit for date and timestamp; else remove it"),
+        _ => keys.problem(
+            "round",
+            "a number for integer, float and coordinates, a unit for date and timestamp; else remove it",
+        ),
     }
     Rounding::None
 }
@@ -204,7 +213,10 @@ fn read_hierarchy(keys: &mut Keys<'_>, typing: &Typing, folder: &Path) -> Option
         }
     };
     if !fits {
-        keys.problem("kind", format!("an attribute of type {} has no \"{kind}\" hierarchy: change one", typing.kind.name()));
+        keys.problem(
+            "kind",
+            format!("an attribute of type {} has no \"{kind}\" hierarchy: change one", typing.kind.name()),
+        );
     }
     let integer = typing.kind == Type::Integer;
     let built = match kind.as_str() {
@@ -234,16 +246,12 @@ fn read_hierarchy(keys: &mut Keys<'_>, typing: &Typing, folder: &Path) -> Option
             Prefix::build(keys.required("keep")?, length).map(Hierarchy::Prefix)
         }
         "truncate" => {
-            let domain = (moment_key(keys, "min"), moment_key(keys, "max"));
+            let (min, max) = (moment_key(keys, "min"), moment_key(keys, "max"));
             let levels = keys.required("levels")?;
-            let domain = match domain {
-                (Some(min), Some(max)) => Some((min, max)),
-                (None, None) => None,
-                _ => {
-                    keys.problem("min", "min and max come together: add the other one");
-                    None
-                }
-            };
+            if min.is_some() != max.is_some() {
+                keys.problem("min", "min and max come together: add the other one");
+            }
+            let domain = min.flatten().zip(max.flatten());
             let rounded = if let Rounding::Unit(unit) = typing.rounding { Some(unit) } else { None };
             Calendar::build(typing.kind == Type::Date, rounded, levels, domain).map(Hierarchy::Calendar)
         }
@@ -260,8 +268,8 @@ fn read_hierarchy(keys: &mut Keys<'_>, typing: &Typing, folder: &Path) -> Option
     }
 }
 
-/// A date or time as a string, or as TOML's own.
-fn moment_key(keys: &mut Keys<'_>, key: &'static str) -> Option<i64> {
+/// A date or time as a string, or as TOML's own; the inner option is none where it is neither.
+fn moment_key(keys: &mut Keys<'_>, key: &'static str) -> Option<Option<i64>> {
     let value = keys.raw(key)?;
     let text = match &value {
         toml::Value::String(text) => text.clone(),
@@ -272,7 +280,7 @@ fn moment_key(keys: &mut Keys<'_>, key: &'static str) -> Option<i64> {
     if read.is_none() {
         keys.problem(key, "not a date or time such as \"2021-05-24\"");
     }
-    read
+    Some(read)
 }
 
 fn tree_of(rows: &[Row], typing: &Typing) -> Result<Hierarchy, Vec<Flaw>> {

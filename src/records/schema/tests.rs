@@ -1,0 +1,200 @@
+use super::*;
+use std::fs;
+
+fn parse(text: &str) -> Result<Schema, SchemaError> {
+    Schema::parse(text, "s.toml", Path::new("nowhere"))
+}
+
+fn problems(text: &str) -> Vec<String> {
+    parse(text).unwrap_err().problems.iter().map(ToString::to_string).collect()
+}
+
+#[track_caller]
+fn one(attribute: &str) -> String {
+    let mut found = problems(&format!("name = \"t\"\n[[attribute]]\nname = \"a\"\n{attribute}\n"));
+    assert_eq!(found.len(), 1, "{found:?}");
+    found.remove(0)
+}
+
+#[test]
+fn places_and_roles() {
+    let schema = parse(
+        r#"
+        name = "t"
+        [[attribute]]
+        name = "age"
+        pointer = "/profile/a~1g~0e"
+        type = "integer"
+        [[attribute]]
+        name = "who"
+        column = "Id"
+        type = "string"
+        role = "subject"
+        [[attribute]]
+        name = "when"
+        type = "timestamp"
+        role = "time"
+        round = "minute"
+        hierarchy = { kind = "truncate", levels = ["hour", "day"] }
+        "#,
+    )
+    .unwrap();
+    assert_eq!(schema.attributes[0].segments(), ["profile", "a/g~e"]);
+    assert_eq!(schema.attributes[0].column(), "a/g~e");
+    assert_eq!(schema.attributes[1].column(), "Id");
+    assert_eq!(schema.subject, Some(1));
+    assert_eq!(schema.releasable().collect::<Vec<_>>(), [0, 2]);
+    assert_eq!(schema.position("when"), Some(2));
+    assert_eq!(schema.attributes[2].hierarchy.levels(), 4);
+}
+
+#[test]
+fn every_problem_at_once() {
+    let found = problems(
+        r#"
+        nmae = "t"
+        [[attribute]]
+        name = "a"
+        type = "number"
+        rolle = "quasi"
+        [[attribute]]
+        name = "b"
+        type = "integer"
+        round = 0.5
+        digits = "x"
+        [attribute.hierarchy]
+        kind = "intervals"
+        widths = [5, 7]
+        max = 10
+        step = 1
+        [[attribute]]
+        type = "string"
+        "#,
+    );
+    let expect = [
+        "s.toml: name: this key is missing",
+        "s.toml: nmae: unknown key",
+        "attribute[0] \"a\".type: unknown variant",
+        "attribute[0] \"a\".rolle: unknown key",
+        "attribute[1] \"b\".digits: ",
+        "attribute[1] \"b\".round: an integer is rounded to whole steps",
+        "attribute[1] \"b\".hierarchy.min: this key is missing",
+        "attribute[1] \"b\".hierarchy.step: unknown key",
+        "attribute[2].name: this key is missing",
+    ];
+    for text in expect {
+        assert!(found.iter().any(|p| p.contains(text)), "{text} is not in {found:#?}");
+    }
+    assert_eq!(found.len(), expect.len(), "{found:#?}");
+}
+
+#[test]
+fn one_problem_each() {
+    assert!(one("type = \"string\"\ncolumn = \"x\"\npointer = \"/x\"").contains("exclude each other"));
+    assert!(one("type = \"string\"\npointer = \"x\"").contains("not a JSON pointer"));
+    assert!(one("type = \"string\"\nround = 1").contains("round"));
+    assert!(one("type = \"float\"\nround = -1").contains("not a positive step"));
+    assert!(one("type = \"float\"\nround = \"day\"").contains("round"));
+    assert!(one("type = \"date\"\nround = \"hour\"").contains("a date is rounded"));
+    assert!(one("type = \"float\"\ndigits = 0").contains("between 1 and 17"));
+    assert!(one("type = \"string\"\nrole = \"time\"").contains("date or timestamp"));
+    assert!(
+        one("type = \"string\"\nhierarchy = { kind = \"intervals\", min = 0, max = 9, widths = [3] }")
+            .contains("of type string")
+    );
+    assert!(one("type = \"string\"\nhierarchy = { kind = \"sorted\" }").contains("not one of file"));
+    assert!(
+        one("type = \"string\"\nrole = \"subject\"\nhierarchy = { kind = \"prefix\", keep = [2] }")
+            .contains("never generalized")
+    );
+    assert!(
+        one("type = \"integer\"\nhierarchy = { kind = \"bounds\", min = 0, max = 99, levels = [[18, 50], [40]] }")
+            .contains("level 2")
+    );
+    assert!(one("type = \"string\"\nhierarchy = { kind = \"file\", path = \"none.csv\" }").contains("cannot be read"));
+    assert!(one("type = \"date\"\nhierarchy = { kind = \"truncate\", levels = [\"month\"], min = \"x\", max = \"2021-01-01\" }").contains("min"));
+    assert!(
+        one("type = \"string\"\nhierarchy = { kind = \"tree\", tree = { g = [\"a\"], h = { i = [\"b\"] } } }")
+            .contains("tree.\"h\".\"i\"[0]: 4 columns, but tree.\"g\"[0] has 3")
+    );
+    assert!(
+        one("type = \"integer\"\nhierarchy = { kind = \"tree\", tree = { g = [1, \"x\"] } }").contains("tree.\"g\"[1]")
+    );
+    assert!(problems("name = ").iter().any(|p| p.contains("line 1: not TOML")));
+    assert!(problems("name = \"t\"").iter().any(|p| p.contains("no attributes")));
+    let twice = "[[attribute]]\nname = \"a\"\ntype = \"string\"\nrole = \"subject\"\n";
+    let found = problems(&format!("name = \"t\"\n{twice}{twice}"));
+    assert!(
+        found.len() == 3
+            && found[0].contains("used twice")
+            && found[1].contains("same place")
+            && found[2].contains("only one"),
+        "{found:?}"
+    );
+}
+
+#[test]
+fn hierarchy_files_are_named_with_their_rows() {
+    let folder = tempfile::tempdir().unwrap();
+    let schema = "name = \"t\"\n[[attribute]]\nname = \"a\"\ntype = \"integer\"\n[attribute.hierarchy]\nkind = \"file\"\npath = \"h.csv\"\n";
+    fs::write(folder.path().join("s.toml"), schema).unwrap();
+    let file = folder.path().join("h.csv");
+    fs::write(&file, "1;low;*\n2;low;*\n\n3;\"hi;gh\";*\n").unwrap();
+    let good = Schema::load(&folder.path().join("s.toml")).unwrap();
+    assert_eq!(good.attributes[0].hierarchy.levels(), 3);
+    let before = good.fingerprint();
+    fs::write(&file, "1;low;*\n2;low;*\n2.0;high;*\nx;high;*\n5;*\n").unwrap();
+    let error = Schema::load(&folder.path().join("s.toml")).unwrap_err();
+    let text = error.to_string();
+    assert_eq!(error.problems.len(), 3, "{text}");
+    assert!(
+        text.contains("h.csv: row 3: this value is already in row 1")
+            || text.contains("h.csv: row 3: this value is already in row 2"),
+        "{text}"
+    );
+    assert!(text.contains("h.csv: row 4: the value is not of type integer"), "{text}");
+    assert!(text.contains("h.csv: row 5: 2 columns"), "{text}");
+    // The same groups in another order are the same schema; other groups are another.
+    fs::write(&file, "3;\"hi;gh\";*\n2;low;*\n1;low;*\n").unwrap();
+    assert_eq!(Schema::load(&folder.path().join("s.toml")).unwrap().fingerprint(), before);
+    fs::write(&file, "3;\"hi;gh\";*\n2;\"hi;gh\";*\n1;low;*\n").unwrap();
+    assert_ne!(Schema::load(&folder.path().join("s.toml")).unwrap().fingerprint(), before);
+    fs::remove_file(folder.path().join("s.toml")).unwrap();
+    assert!(Schema::load(&folder.path().join("s.toml")).unwrap_err().to_string().contains("cannot be read"));
+}
+
+#[test]
+fn fingerprints_follow_what_decides() {
+    let of = |extra: &str| {
+        parse(&format!("name = \"t\"\n[[attribute]]\nname = \"a\"\ntype = \"float\"\n{extra}\n")).unwrap().fingerprint()
+    };
+    let plain = of("");
+    assert_eq!(plain.len(), 64);
+    assert_eq!(plain, of("unit = \"m\""));
+    assert_eq!(plain, of("role = \"quasi\""));
+    for other in [
+        "round = 0.5",
+        "role = \"sensitive\"",
+        "missing = []",
+        "column = \"b\"",
+        "hierarchy = { kind = \"intervals\", min = 0, max = 9, widths = [3] }",
+    ] {
+        assert_ne!(plain, of(other), "{other}");
+    }
+}
+
+fn shipped(name: &str) -> Schema {
+    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("schemas").join(name);
+    Schema::load(&path).unwrap_or_else(|error| panic!("{error}"))
+}
+
+#[test]
+fn shipped_schemas_load() {
+    let adult = shipped("adult.toml");
+    let levels: Vec<usize> = adult.attributes.iter().map(|a| a.hierarchy.levels()).collect();
+    assert_eq!(levels, [2, 5, 2, 3, 4, 3, 3, 3, 2]);
+    assert_eq!((adult.subject, adult.attributes[7].role), (None, Role::Sensitive));
+    let lifesnaps = shipped("lifesnaps.toml");
+    assert_eq!(lifesnaps.subject, Some(0));
+    assert_eq!(lifesnaps.attributes[1].role, Role::Time);
+}

@@ -43,7 +43,9 @@ fn contradictions_name_their_rows() {
     assert!(flaw(&["a;g;*", "b;g;h;*"]).starts_with("row 2: 4 columns, but row 1 has 3"));
     assert!(flaw(&["a;g;*", "b;g;all"]).starts_with("row 2: the root differs"));
     assert!(flaw(&["a;g;*", "b;g;*", "a;g;*"]).starts_with("row 3: this value is already in row 1"));
-    assert!(flaw(&["a;g;G;*", "b;g;H;*"]).contains("row 2: \"g\" (column 1) belongs to \"H\" here and to \"G\" in row 1"));
+    assert!(
+        flaw(&["a;g;G;*", "b;g;H;*"]).contains("row 2: \"g\" (column 1) belongs to \"H\" here and to \"G\" in row 1")
+    );
     assert!(flaw(&["a;g;*", "b;;*"]).starts_with("row 2: column 1 is empty"));
     // "a" is the value and a group of two.
     assert!(flaw(&["b;a;*", "a;a;*"]).contains("\"a\" (column 1) covers other values than the same label in row 2"));
@@ -52,7 +54,8 @@ fn contradictions_name_their_rows() {
     assert!(flaw(&["a;*;x;*"]).contains("nothing lies above the root"));
     assert!(flaw(&["a"]).contains("at least"));
     assert!(flaw(&[]).contains("empty"));
-    let refused = Tree::build(&rows(&["1;*", "x;*"]), |t| if t == "x" { Err("no number".into()) } else { Ok(t.into()) });
+    let refused =
+        Tree::build(&rows(&["1;*", "x;*"]), |t| if t == "x" { Err("no number".into()) } else { Ok(t.into()) });
     assert!(refused.unwrap_err()[0].message.contains("no number"));
 }
 

@@ -1,0 +1,278 @@
+//! From a configuration to an engine: everything that is checked and opened before the first record is read.
+
+use super::engine::{Engine, EngineSettings, Parts, Past};
+use super::state::directory::StateError;
+use super::state::records::Intent;
+use super::state::seal::Keys;
+use super::state::store::Store;
+use crate::anonymity::planner::ladder::LadderLimits;
+use crate::anonymity::planner::sample::Sample;
+use crate::anonymity::planner::{GroupShape, PlannerSettings};
+use crate::anonymity::treatment::treat::Policy;
+use crate::config::{Config, Format, Problem, SinkKind, Unknown};
+use crate::io::codec::{self, Field, Limits};
+use crate::records::codebook::{Codebook, CodebookError};
+use crate::records::digest::DigestKey;
+use crate::records::line::LineFormat;
+use crate::records::schema::{Role, Schema};
+use crate::records::subject::Subjects;
+use crate::records::window::Window;
+use crate::release::ledger::Ledger;
+use crate::telemetry::{StateRecovered, Telemetry};
+use std::sync::Arc;
+use std::time::Instant;
+
+/// Loads the record schema of a configuration.
+///
+/// # Errors
+/// Every problem of the schema and its hierarchies.
+pub fn load_schema(config: &Config) -> Result<Arc<Schema>, Vec<Problem>> {
+    Schema::load(&config.schema.file).map(Arc::new).map_err(|error| {
+        let own = |p: crate::records::schema::Problem| Problem {
+            file: p.file,
+            key: p.place,
+            message: p.message,
+            remedy: "correct the record schema".to_owned(),
+        };
+        error.problems.into_iter().map(own).collect()
+    })
+}
+
+/// The groups that a configuration asks for, in terms of a schema. Without any, all releasable attributes leave in one
+/// fragment.
+///
+/// # Errors
+/// Attributes that do not exist, may not leave, or are in no group.
+pub fn group_shapes(config: &Config, schema: &Schema, file: &str) -> Result<Vec<GroupShape>, Vec<Problem>> {
+    let shape = |name: &str, attributes: &[usize]| {
+        let of = |wanted: fn(Role) -> bool| -> Vec<usize> {
+            let mut found: Vec<usize> =
+                attributes.iter().copied().filter(|&a| wanted(schema.attributes[a].role)).collect();
+            found.sort_unstable();
+            found
+        };
+        GroupShape {
+            name: name.to_owned(),
+            quasi: of(Role::is_quasi),
+            sensitive: of(|r| r == Role::Sensitive),
+            insensitive: of(|r| r == Role::Insensitive),
+        }
+    };
+    let releasable: Vec<usize> = schema.releasable().collect();
+    if config.group.is_empty() {
+        return Ok(vec![shape("all", &releasable)]);
+    }
+    let mut problems = Vec::new();
+    let mut problem = |key: String, message: String, remedy: &str| {
+        problems.push(Problem { file: file.to_owned(), key, message, remedy: remedy.to_owned() });
+    };
+    let mut shapes = Vec::new();
+    let mut grouped = vec![false; schema.attributes.len()];
+    for (index, group) in config.group.iter().enumerate() {
+        let mut attributes = Vec::new();
+        for name in &group.attributes {
+            let key = format!("group[{index}].attributes");
+            match schema.position(name) {
+                None => problem(key, format!("the schema has no attribute {name:?}"), "correct the name, or add it to the schema"),
+                Some(a) if !schema.attributes[a].role.is_releasable() => problem(
+                    key,
+                    format!("{name:?} has the role {}, which never leaves", schema.attributes[a].role.name()),
+                    "take it out of the group",
+                ),
+                Some(a) => {
+                    grouped[a] = true;
+                    attributes.push(a);
+                }
+            }
+        }
+        let shape = shape(&group.name, &attributes);
+        if shape.quasi.is_empty() && shape.sensitive.is_empty() && !attributes.is_empty() {
+            problem(
+                format!("group[{index}]"),
+                format!("group {:?} has no attribute to form a crowd with", group.name),
+                "move its attributes into a group with quasi attributes",
+            );
+        }
+        shapes.push(shape);
+    }
+    for &a in releasable.iter().filter(|a| !grouped[**a]) {
+        problem(
+            "group".to_owned(),
+            format!("attribute {:?} is in no group, so it would silently not leave", schema.attributes[a].name),
+            "add it to a group, or give it the role `identifier` in the schema",
+        );
+    }
+    if problems.is_empty() { Ok(shapes) } else { Err(problems) }
+}
+
+/// The attributes as the codecs see them.
+#[must_use]
+pub fn fields(schema: &Schema, flat: bool) -> Vec<Field> {
+    schema
+        .attributes
+        .iter()
+        .map(|a| if flat { Field::flat(&a.column()) } else { Field { pointer: a.segments() } })
+        .collect()
+}
+
+/// Limits of a record, and what becomes of unknown attributes.
+#[must_use]
+pub fn codec_limits(config: &Config) -> (Limits, codec::Unknown) {
+    let limits = Limits {
+        max_record_bytes: usize::try_from(config.source.max_record_bytes).unwrap_or(usize::MAX),
+        max_depth: config.source.max_depth as usize,
+    };
+    let unknown = match config.schema.unknown {
+        Unknown::Drop => codec::Unknown::default(),
+        Unknown::Refuse => codec::Unknown::Refuse,
+    };
+    (limits, unknown)
+}
+
+/// An engine with the state it continues from.
+pub struct Assembled {
+    pub engine: Engine,
+    /// A batch that was about to leave when the process before this one ended.
+    pub intent: Option<Intent>,
+    /// Identity of the state.
+    pub id: String,
+    /// True when the state was made by this start.
+    pub fresh: bool,
+}
+
+/// Why there is no engine.
+#[derive(Debug, thiserror::Error)]
+pub enum AssemblyError {
+    #[error(transparent)]
+    State(#[from] StateError),
+    #[error(transparent)]
+    Codebook(#[from] CodebookError),
+}
+
+/// What an intent found at start means, by the marker or by the file sink's commit point: `Some(lengths)` if its batch
+/// left, `None` if it did not.
+pub type Verdict<'a> = dyn FnMut(&Intent, &str) -> Result<bool, StateError> + 'a;
+
+/// Opens the state and builds the engine on it. `left` decides whether the batch of a pending intent left.
+///
+/// # Errors
+/// When the state is refused.
+pub fn assemble(
+    config: &Config,
+    schema: &Arc<Schema>,
+    shapes: Vec<GroupShape>,
+    telemetry: &Telemetry,
+    accept_rewind: bool,
+    left: &mut Verdict<'_>,
+) -> Result<Assembled, AssemblyError> {
+    let start = Instant::now();
+    let window_seconds = u32::try_from(config.privacy.support_window.as_secs()).unwrap_or(u32::MAX);
+    let mut ledger = Ledger::new(config.privacy.k, window_seconds, config.state.max_ledger_classes);
+    let secret = config.secret.as_ref().map(crate::config::Secret::expose);
+    let (mut store, keys, mut recovered) = Store::open(&config.state.path, secret, &mut ledger)?;
+    let id = store.id().to_owned();
+    let fresh = recovered.progress.sequence == 0 && recovered.intent.is_none() && recovered.progress.lengths.is_empty();
+    let mut pending = None;
+    if let Some(intent) = recovered.intent.take() {
+        if left(&intent, &id)? {
+            let progress = intent.after.clone();
+            let (held, settled, sampled, plan) =
+                (intent.held.clone(), intent.settled.clone(), intent.sampled.clone(), intent.plan.clone());
+            store.settle_recovered(intent, Some(progress.lengths.clone()), &mut ledger)?;
+            recovered.held.retain(|row| !settled.contains(&row.ordinal));
+            recovered.held.extend(held);
+            recovered.sample.extend(sampled);
+            recovered.plan = plan.or(recovered.plan);
+            recovered.progress = progress;
+        } else {
+            store.settle_recovered(intent.clone(), None, &mut ledger)?;
+            pending = Some(intent);
+        }
+    }
+    if fresh {
+        store.begin(&recovered.progress)?;
+    }
+    StateRecovered {
+        sequence: recovered.progress.sequence,
+        deltas: recovered.deltas,
+        seconds: start.elapsed().as_secs_f64(),
+        bytes: recovered.bytes,
+    }
+    .emit(telemetry);
+    let engine = build(config, schema, shapes, telemetry, accept_rewind, ledger, store, &keys, Past {
+        progress: recovered.progress,
+        plan: recovered.plan,
+        sample: recovered.sample,
+        held: recovered.held,
+    })?;
+    Ok(Assembled { engine, intent: pending, id, fresh })
+}
+
+#[allow(clippy::too_many_arguments, reason = "the one place where all parts meet")]
+fn build(
+    config: &Config,
+    schema: &Arc<Schema>,
+    shapes: Vec<GroupShape>,
+    telemetry: &Telemetry,
+    accept_rewind: bool,
+    ledger: Ledger,
+    store: Store,
+    keys: &Keys,
+    past: Past,
+) -> Result<Engine, CodebookError> {
+    let width = schema.attributes.len();
+    let class_key = DigestKey(keys.classes);
+    let books = schema
+        .attributes
+        .iter()
+        .map(|a| Codebook::new(Arc::clone(a), &class_key, config.state.max_dictionary_values))
+        .collect::<Result<Vec<_>, _>>()?;
+    let subjects =
+        schema.subject.map(|a| Subjects::new(Arc::clone(&schema.attributes[a]), &DigestKey(keys.subjects)));
+    let (format, absent_as_null) = match (config.sink.kind, config.sink.format()) {
+        (SinkKind::File, Format::Csv) => {
+            (LineFormat::Csv { separator: u8::try_from(config.sink.separator).unwrap_or(b',') }, true)
+        }
+        (SinkKind::File, Format::Parquet) => (LineFormat::Json, true),
+        _ => (LineFormat::Json, false),
+    };
+    let k = config.privacy.k;
+    #[allow(clippy::cast_possible_truncation, reason = "a loss in [0, 1]")]
+    let settings = EngineSettings {
+        policy: Policy {
+            k,
+            min_subjects: config.min_subjects().max(k),
+            max_hold_batches: u8::try_from(config.privacy.max_hold_batches).unwrap_or(u8::MAX),
+            hold_above_loss: config.privacy.hold_above_loss as f32,
+        },
+        planner: PlannerSettings {
+            k,
+            ladder: LadderLimits { complete: config.plan.complete_lattice, chosen: config.plan.ladder_nodes },
+            identifier_cardinality: config.plan.identifier_cardinality,
+            window_records: config.plan.window_records,
+        },
+        plan_interval_ms: i64::try_from(config.plan.interval.as_millis()).unwrap_or(i64::MAX),
+        format,
+        absent_as_null,
+        monitor: config.sink.kind == SinkKind::None,
+        accept_rewind,
+        max_dictionary_values: config.state.max_dictionary_values,
+    };
+    let names = crate::records::digest::NameDigest::new(&class_key);
+    Ok(Engine::new(
+        Parts {
+            schema: Arc::clone(schema),
+            settings,
+            shapes,
+            books,
+            subjects,
+            ledger,
+            window: Window::new(width, config.plan.window_records),
+            sample: Sample::new(width, config.plan.sample_records, config.plan.window_records),
+            store,
+            telemetry: telemetry.clone(),
+            digest: Box::new(move |name| names.digest(name)),
+        },
+        past,
+    ))
+}

@@ -1,0 +1,172 @@
+//! A file as the stream: read ahead on a thread of its own, treated here, ended at the end of the file.
+
+use super::engine::{BatchError, Engine, Settling};
+use super::state::records::Intent;
+use crate::io::file::{FileSource, SourceError, SourcePosition};
+use crate::io::input::{Closed, InputBatch};
+use crate::records::raw::Coordinate;
+use crate::release::sink::{Rejected, Sink};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::{Duration, Instant};
+
+/// When a batch of a file is closed. A regular file is always read until a batch is full, so that the batches of a file
+/// are a function of the file; a pipe that pauses is closed by time as a topic is.
+#[derive(Clone, Copy, Debug)]
+pub struct FileClosing {
+    pub max_records: usize,
+    pub max_bytes: u64,
+    pub max_wait: Duration,
+    pub max_age: Duration,
+    pub min_subjects: usize,
+}
+
+/// Why a run over a file ended early.
+#[derive(Debug, thiserror::Error)]
+pub enum FileRunError {
+    #[error(transparent)]
+    Source(#[from] SourceError),
+    #[error(transparent)]
+    Batch(#[from] BatchError),
+    #[error(transparent)]
+    State(#[from] super::state::directory::StateError),
+    #[error("the reader ended without a word (this is a bug)")]
+    ReaderGone,
+}
+
+/// How far the source has been read, for a progress bar.
+pub trait Watcher: Sync {
+    fn consumed(&self, records: u64, bytes: u64);
+}
+
+/// Runs until the end of the source, or until `stop`.
+///
+/// # Errors
+/// See [`FileRunError`]; everything up to the last committed batch stays, and the next run continues behind it.
+pub fn run(
+    mut source: FileSource,
+    width: usize,
+    closing: FileClosing,
+    engine: &mut Engine,
+    mut replay: Option<Intent>,
+    sink: &mut dyn Sink,
+    stop: &AtomicBool,
+    watcher: &dyn Watcher,
+) -> Result<(), FileRunError> {
+    let (sender, receiver) = crossbeam_channel::bounded::<Result<(InputBatch, bool), SourceError>>(1);
+    let replayed = replay.as_ref().and_then(|i| i.ranges.first().map(|r| r.to - r.from));
+    // An intent without records of its own settled what was held: it comes again by itself at the same place.
+    std::thread::scope(|scope| {
+        scope.spawn(move || {
+            let mut exactly = replayed.and_then(|n| usize::try_from(n).ok());
+            loop {
+                let read = read_batch(&mut source, width, closing, exactly.take(), stop);
+                let over = read.as_ref().map_or(true, |(_, end)| *end);
+                if sender.send(read).is_err() || over {
+                    return;
+                }
+            }
+        });
+        let outcome = consume(&receiver, engine, &mut replay, sink, stop, watcher);
+        drop(receiver);
+        outcome
+    })
+}
+
+fn consume(
+    receiver: &crossbeam_channel::Receiver<Result<(InputBatch, bool), SourceError>>,
+    engine: &mut Engine,
+    replay: &mut Option<Intent>,
+    sink: &mut dyn Sink,
+    stop: &AtomicBool,
+    watcher: &dyn Watcher,
+) -> Result<(), FileRunError> {
+    loop {
+        if engine.is_behind() && receiver.is_empty() {
+            engine.flush()?;
+        }
+        let (input, end) = receiver.recv().map_err(|_| FileRunError::ReaderGone)??;
+        let records = input.records();
+        let bytes = input.source_bytes;
+        let stopping = stop.load(Ordering::Acquire);
+        let settling = match (end, stopping) {
+            (_, true) => Settling::Shutdown,
+            (true, false) => Settling::EndOfStream,
+            (false, false) => Settling::No,
+        };
+        let retry = replay.take();
+        if records > 0 {
+            engine.process(input, settling, retry.as_ref(), sink, now_ms())?;
+        } else if settling != Settling::No {
+            engine.settle(|_| true, settling, retry.as_ref(), sink, now_ms())?;
+        }
+        watcher.consumed(records, bytes);
+        if end || stopping {
+            engine.flush()?;
+            return Ok(());
+        }
+    }
+}
+
+/// Reads one batch; true when the source has ended.
+fn read_batch(
+    source: &mut FileSource,
+    width: usize,
+    closing: FileClosing,
+    exactly: Option<usize>,
+    stop: &AtomicBool,
+) -> Result<(InputBatch, bool), SourceError> {
+    let mut batch = InputBatch::new(width, 0);
+    let mut rejected: Vec<(Coordinate, crate::io::codec::Rejection)> = Vec::new();
+    let (max_records, max_bytes) = match exactly {
+        Some(records) => (records, u64::MAX),
+        None => (closing.max_records, closing.max_bytes),
+    };
+    let start = Instant::now();
+    let from = source.position().records;
+    let mut records = 0usize;
+    let end = loop {
+        let outcome =
+            source.read(&mut batch.raw, max_records - records, max_bytes - batch.bytes.min(max_bytes - 1), &mut rejected)?;
+        records += usize::try_from(outcome.records).unwrap_or(usize::MAX);
+        batch.bytes += outcome.bytes;
+        batch.tombstones += outcome.tombstones;
+        if outcome.end {
+            break true;
+        }
+        if records >= max_records || batch.bytes >= max_bytes || stop.load(Ordering::Acquire) {
+            break false;
+        }
+        // Only a pipe comes here: it has nothing more at hand.
+        let age = start.elapsed();
+        if age >= closing.max_age {
+            batch.closed = Closed::Settle;
+            break false;
+        }
+        if age >= closing.max_wait && batch.raw.rows() >= closing.min_subjects {
+            batch.closed = Closed::Time;
+            break false;
+        }
+    };
+    batch.decode_seconds = start.elapsed().as_secs_f64();
+    if exactly.is_some() {
+        batch.closed = Closed::Replay;
+    }
+    batch.rejected = rejected
+        .into_iter()
+        .map(|(coordinate, rejection)| Rejected { coordinate, reason: rejection.reason(), attribute: None })
+        .collect();
+    let SourcePosition { records: to, bytes } = source.position();
+    batch.source_bytes = bytes;
+    if to > from {
+        let range = (i64::try_from(from).unwrap_or(i64::MAX), i64::try_from(to).unwrap_or(i64::MAX));
+        batch.ranges.insert((0, 0), range);
+    }
+    Ok((batch, end))
+}
+
+/// Milliseconds since 1970 by the wall clock; 0 before. The engine makes it monotone.
+#[must_use]
+pub fn now_ms() -> i64 {
+    let since = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH).unwrap_or_default();
+    i64::try_from(since.as_millis()).unwrap_or(i64::MAX)
+}

@@ -1,0 +1,207 @@
+//! A topic as the stream: the daemon's main loop.
+//!
+//! The states of a batch are the engine's (`docs/exactly-once.md`); this loop decides what comes next: a batch from the
+//! reader, a revocation to settle, a rewind after an abort, or the end.
+
+use super::engine::{BatchError, Engine, Settling};
+use super::file_run::now_ms;
+use super::state::directory::StateError;
+use super::state::records::Intent;
+use crate::io::input::{Closed, InputBatch};
+use crate::io::kafka::connection::KafkaFailure;
+use crate::io::kafka::feed::{Command, Feed, Place, Ranges};
+use crate::io::kafka::health::Health;
+use crate::records::raw::Coordinate;
+use crate::release::sink::Sink;
+use crate::telemetry::{AbortReason, BatchAborted, Rebalanced, SourceConnected, SourceLost, Telemetry, VerificationRefused};
+use crossbeam_channel::{Receiver, RecvTimeoutError, Sender};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::{Duration, Instant};
+
+/// Why the daemon stopped by itself.
+#[derive(Debug, thiserror::Error)]
+pub enum KafkaRunError {
+    #[error(transparent)]
+    Kafka(#[from] KafkaFailure),
+    #[error(transparent)]
+    Batch(#[from] BatchError),
+    #[error(transparent)]
+    State(#[from] StateError),
+    #[error("the reader ended without a word (this is a bug)")]
+    ReaderGone,
+}
+
+/// Attempts at one batch before the daemon gives up and lets a supervisor start it afresh.
+const ATTEMPTS: u32 = 20;
+
+/// The loop's own state.
+pub struct KafkaRun<'a> {
+    pub engine: &'a mut Engine,
+    pub sink: &'a mut dyn Sink,
+    pub feed: &'a Receiver<Feed>,
+    pub commands: &'a Sender<Command>,
+    pub health: &'a Arc<Health>,
+    pub telemetry: &'a Telemetry,
+    pub stop: &'a AtomicBool,
+    /// After this long without batches, held records are settled.
+    pub max_age: Duration,
+    /// A batch to repeat exactly.
+    pub retry: Option<Intent>,
+}
+
+fn ranges_of(intent: &Intent) -> Ranges {
+    intent.ranges.iter().map(|r| ((r.topic, r.partition), (r.from, r.to))).collect()
+}
+
+impl KafkaRun<'_> {
+    /// Runs until `stop`, or until something breaks that only a new start can mend.
+    ///
+    /// # Errors
+    /// See [`KafkaRunError`]. Nothing is half released: the open transaction dies with the process.
+    pub fn run(mut self) -> Result<(), KafkaRunError> {
+        let mut epoch = 0;
+        let mut attempts = 0;
+        let mut quiet_since = Instant::now();
+        let mut connected = false;
+        if let Some(ranges) = self.retry.as_ref().map(ranges_of).filter(|r| !r.is_empty()) {
+            epoch += 1;
+            self.rewind(epoch, Some(ranges))?;
+        }
+        loop {
+            connected = self.watch_connection(connected);
+            if self.stop.load(Ordering::Acquire) {
+                return self.shut_down();
+            }
+            let event = self.feed.recv_timeout(Duration::from_millis(100));
+            match event {
+                Ok(Feed::Batch(input)) => {
+                    quiet_since = Instant::now();
+                    if input.epoch != epoch || input.records() == 0 {
+                        continue;
+                    }
+                    if self.batch(*input)? {
+                        attempts = 0;
+                    } else {
+                        attempts += 1;
+                        if attempts >= ATTEMPTS {
+                            return Err(BatchError::Fatal(format!("one batch was aborted {ATTEMPTS} times")).into());
+                        }
+                        epoch += 1;
+                        let ranges = self.retry.as_ref().map(ranges_of);
+                        self.rewind(epoch, ranges)?;
+                    }
+                }
+                Ok(Feed::Revoked { places, acknowledge }) => {
+                    self.settle_places(&places)?;
+                    Rebalanced { assigned: 0, revoked: places.len() as u64, lost: 0 }.emit(self.telemetry);
+                    self.release(&acknowledge);
+                }
+                Ok(Feed::Lost { places, acknowledge }) => {
+                    Rebalanced { assigned: 0, revoked: 0, lost: places.len() as u64 }.emit(self.telemetry);
+                    self.release(&acknowledge);
+                }
+                Ok(Feed::Assigned { places }) => {
+                    Rebalanced { assigned: places.len() as u64, revoked: 0, lost: 0 }.emit(self.telemetry);
+                }
+                Ok(Feed::CannotReplay) => self.retry = None,
+                Ok(Feed::Failed(failure)) => return Err(failure.into()),
+                Err(RecvTimeoutError::Timeout) => {
+                    if self.engine.is_behind() {
+                        self.engine.flush()?;
+                    }
+                    if self.engine.held() > 0 && quiet_since.elapsed() >= self.max_age {
+                        self.settle_all(Settling::Quiet)?;
+                        quiet_since = Instant::now();
+                    }
+                }
+                Err(RecvTimeoutError::Disconnected) => return Err(KafkaRunError::ReaderGone),
+            }
+            if self.engine.is_behind() && self.feed.is_empty() {
+                self.engine.flush()?;
+            }
+        }
+    }
+
+    /// Processes one batch. False when it was aborted and is to be repeated.
+    fn batch(&mut self, input: InputBatch) -> Result<bool, KafkaRunError> {
+        let retry = self.retry.take().filter(|_| input.closed == Closed::Replay);
+        let last = retry.as_ref().is_some_and(|r| r.last);
+        let settling = if last { Settling::Quiet } else { Settling::No };
+        match self.engine.process(input, settling, retry.as_ref(), self.sink, now_ms()) {
+            Ok(()) => Ok(true),
+            Err(BatchError::Aborted { intent, .. }) => {
+                BatchAborted { reason: AbortReason::Transaction }.emit(self.telemetry);
+                self.retry = Some(*intent);
+                Ok(false)
+            }
+            Err(BatchError::Refused(refusal)) => {
+                VerificationRefused { violations: 1 }.emit(self.telemetry);
+                Err(BatchError::Refused(refusal).into())
+            }
+            Err(error) => Err(error.into()),
+        }
+    }
+
+    fn rewind(&self, epoch: u64, replay: Option<Ranges>) -> Result<(), KafkaRunError> {
+        let replay = replay.filter(|r| !r.is_empty());
+        self.commands.send(Command::Rewind { epoch, replay }).map_err(|_| KafkaRunError::ReaderGone)
+    }
+
+    /// Releases or suppresses what is held from partitions that are being taken away, while they are still ours.
+    fn settle_places(&mut self, places: &[Place]) -> Result<(), KafkaRunError> {
+        let of = |c: Coordinate| places.contains(&(c.topic, c.partition));
+        self.settle(of, Settling::Revoked)
+    }
+
+    fn settle_all(&mut self, settling: Settling) -> Result<(), KafkaRunError> {
+        self.settle(|_| true, settling)
+    }
+
+    fn settle(&mut self, of: impl Fn(Coordinate) -> bool, settling: Settling) -> Result<(), KafkaRunError> {
+        let mut retry: Option<Intent> = None;
+        for _ in 0..3 {
+            match self.engine.settle(&of, settling, retry.as_ref(), self.sink, now_ms()) {
+                Ok(()) => break,
+                Err(BatchError::Aborted { intent, .. }) => {
+                    BatchAborted { reason: AbortReason::Revoked }.emit(self.telemetry);
+                    retry = Some(*intent);
+                }
+                Err(error) => return Err(error.into()),
+            }
+        }
+        // What could not be settled stays held: its offsets are ours, and it is settled with a later batch.
+        self.engine.flush()?;
+        Ok(())
+    }
+
+    fn release(&self, acknowledge: &Sender<()>) {
+        if acknowledge.send(()).is_err() {
+            // The reader has given up waiting; the group has moved on without us, and fences what we would still commit.
+            self.health.note_error();
+        }
+    }
+
+    fn watch_connection(&self, connected: bool) -> bool {
+        let (reachable, assigned) = (self.health.reachable(), self.health.assigned() > 0);
+        self.telemetry.set_readiness(|r| {
+            r.broker = reachable;
+            r.assignment = assigned;
+        });
+        if reachable != connected {
+            if reachable {
+                SourceConnected.emit(self.telemetry);
+            } else {
+                SourceLost.emit(self.telemetry);
+            }
+        }
+        reachable
+    }
+
+    /// Settles everything that is held and writes everything that is only in memory.
+    fn shut_down(&mut self) -> Result<(), KafkaRunError> {
+        self.settle_all(Settling::Shutdown)?;
+        self.engine.flush()?;
+        Ok(())
+    }
+}
