@@ -264,8 +264,9 @@ impl Rebalanced {
 #[derive(Clone, Copy, Debug, Default)]
 pub struct PlanAdopted {
     pub version: u64,
+    pub groups: u64,
     /// Generalization nodes in all its ladders.
-    pub nodes: u64,
+    pub ladder_nodes: u64,
     /// What the search took.
     pub seconds: f64,
 }
@@ -274,11 +275,12 @@ impl PlanAdopted {
     pub fn emit(&self, telemetry: &Telemetry) {
         let metrics = telemetry.metrics();
         metrics.plan_version.set(clamped(self.version));
-        metrics.plan_nodes.set(clamped(self.nodes));
+        metrics.plan_nodes.set(clamped(self.ladder_nodes));
         metrics.plan_seconds.set(self.seconds);
         metrics.plans.inc();
         if telemetry.may_log("plan_adopted", "") {
-            tracing::info!(version = self.version, nodes = self.nodes, seconds = self.seconds, "plan adopted");
+            let (version, groups, nodes) = (self.version, self.groups, self.ladder_nodes);
+            tracing::info!(version, groups, nodes, seconds = self.seconds, "plan adopted");
         }
     }
 }
