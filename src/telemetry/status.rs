@@ -168,8 +168,8 @@ impl Telemetry {
     }
 
     /// Sets what `/plan` and the status page show of the plan in force: names, levels and counts, **no value and no
-    /// label of a hierarchy**. The page draws `{"version", "groups": [{"name", "attributes": [..], "nodes"}],
-    /// "removed": [..]}` and shows no other key.
+    /// label of a hierarchy**. The page draws `{"version", "identifiers": [..], "groups": [{"name", "quasi": [..],
+    /// "sensitive": [..], "insensitive": [..], "nodes"}]}` and shows no other key.
     pub fn set_plan(&self, summary: Value) {
         self.board().plan = summary;
     }

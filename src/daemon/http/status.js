@@ -230,9 +230,12 @@
   const plan = (s) => {
     const known = s.plan && typeof s.plan === "object" ? s.plan : {};
     const groups = Array.isArray(known.groups) ? known.groups : [];
-    const removed = Array.isArray(known.removed) && known.removed.length ? `; removed as identifiers: ${known.removed.join(", ")}` : "";
+    const removed = known.identifiers?.length ? `; removed as identifiers: ${known.identifiers.join(", ")}` : "";
+    const marked = (names, role) => (names ?? []).map((name) => (role ? `${name} (${role})` : name));
+    const attributesOf = (g) =>
+      [...marked(g.quasi), ...marked(g.sensitive, "sensitive"), ...marked(g.insensitive, "insensitive")].join(", ");
     byId("plan-line").textContent = known.version == null ? "No plan yet." : `Version ${known.version}${removed}`;
-    const described = groups.map((g) => [g.name, (g.attributes ?? []).join(", "), g.nodes, s.fragments_by_group[s.groups.indexOf(g.name)]]);
+    const described = groups.map((g) => [g.name, attributesOf(g), g.nodes, s.fragments_by_group[s.groups.indexOf(g.name)]]);
     const names = groups.map((g) => g.name);
     s.groups.forEach((name, i) => {
       if (!names.includes(name) && (s.fragments_by_group[i] || name !== "other")) described.push([name, "", null, s.fragments_by_group[i]]);

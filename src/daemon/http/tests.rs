@@ -107,10 +107,10 @@ fn running() -> Telemetry {
     telemetry.set_plan(json!({
         "version": 3,
         "groups": [
-            { "name": "person", "attributes": ["age", "gender", "zip", "device"], "nodes": 344 },
-            { "name": "signals", "attributes": ["heart_rate", "steps", "hour", "activity"], "nodes": 400 },
+            { "name": "person", "quasi": ["age", "gender", "zip", "device"], "nodes": 344 },
+            { "name": "signals", "quasi": ["heart_rate", "steps", "hour"], "sensitive": ["mood"], "nodes": 400 },
         ],
-        "removed": ["e_mail"],
+        "identifiers": ["e_mail"],
     }));
     telemetry
 }
@@ -217,11 +217,18 @@ fn a_real_browser_draws_the_page() {
         String::from_utf8_lossy(&seen.stdout).into_owned()
     });
     // Only the script writes these; a policy that refused it would leave the page empty.
-    let grouped = format!("{},{:03}", consumed / 1000, consumed % 1000);
-    assert!(page.contains(&format!("<b id=\"consumed\">{grouped}</b>")), "the account was not drawn: {page}");
-    for drawn in
-        ["and it adds up", ">ready<", "heart_rate, steps", "no support", "malformed json", "dashed 1/k = 20.0 %", "<path "]
-    {
+    let account = page.split("<b id=\"consumed\">").nth(1).and_then(|rest| rest.split('<').next()).unwrap_or_default();
+    assert_eq!(account.replace(',', ""), consumed.to_string(), "the account was not drawn: {page}");
+    for drawn in [
+        "and it adds up",
+        ">ready<",
+        "heart_rate, steps, hour, mood (sensitive)",
+        "identifiers: e_mail",
+        "no support",
+        "malformed json",
+        "dashed 1/k = 20.0 %",
+        "<path ",
+    ] {
         assert!(page.contains(drawn), "{drawn} was not drawn");
     }
 }
