@@ -40,12 +40,13 @@ impl Lattice {
             .iter()
             .zip(&top)
             .map(|(&a, &top)| {
+                let expected = books[a].attribute().hierarchy.expected_losses();
                 (0..=top)
                     .map(|level| {
                         let losses = books[a].losses(level as usize);
                         let codes = sample.column(a).iter().filter(|c| !matches!(**c, ABSENT | NULL));
                         let (sum, n) = codes.fold((0.0f64, 0u32), |(s, n), c| (s + f64::from(losses[*c as usize]), n + 1));
-                        if n == 0 { f32::from(level) / f32::from(top) } else { (sum / f64::from(n)) as f32 }
+                        if n == 0 { expected[level as usize] as f32 } else { (sum / f64::from(n)) as f32 }
                     })
                     .collect()
             })

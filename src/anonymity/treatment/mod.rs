@@ -3,6 +3,7 @@
 
 pub mod crowd;
 pub mod forced_pairs;
+pub mod hold;
 pub mod proposal;
 pub mod recode;
 pub mod treat;

@@ -3,7 +3,8 @@
 use super::crowd::{NO_SUBJECT, Released};
 use super::forced_pairs::{GroupCells, withdraw_forced_pairs};
 use super::proposal::{Proposal, ProposedGroup, Run, Unreleased};
-use super::recode::{Columns, UNRELEASED, recode};
+use super::hold::let_stay_supported;
+use super::recode::{Assignment, Columns, UNRELEASED, recode};
 use crate::anonymity::plan::{Group, Node, Plan};
 use crate::records::codebook::{ABSENT, CellId, Codebook, NULL, SUPPRESSED};
 use crate::records::line::LineLayout;
@@ -50,19 +51,23 @@ pub fn treat(
     if distinct_subjects(batch, &rows) < policy.min_subjects {
         return scene.nothing(Unreleased::Quiet);
     }
-    let mut cells = scene.recode_groups(&rows, released);
+    let mut assignments = scene.assign(&rows, released);
     let mut held = Vec::new();
     if policy.max_hold_batches > 0 && !last {
-        let staying: Vec<u32>;
-        (held, staying) = rows.iter().partition(|&&row| {
-            waited[row as usize] < policy.max_hold_batches
-                && scene.loss(&cells, row).is_some_and(|loss| loss > policy.hold_above_loss)
-        });
-        if !held.is_empty() {
-            // Those who stay lose the support of those who wait, so they are counted again without them.
-            cells = scene.recode_groups(&staying, released);
+        let dear = |row: &u32| {
+            waited[*row as usize] < policy.max_hold_batches
+                && scene.loss(&assignments, *row).is_some_and(|loss| loss > policy.hold_above_loss)
+        };
+        let wishes: Vec<bool> = rows.iter().map(dear).collect();
+        let waiting = let_stay_supported(wishes, &assignments, &batch.subjects, policy.k, released);
+        held = rows.iter().copied().filter(|&row| waiting[row as usize]).collect();
+        for assignment in &mut assignments {
+            for &row in &held {
+                assignment.node[row as usize] = UNRELEASED;
+            }
         }
     }
+    let mut cells = scene.cells(&assignments, &rows, &held, released);
     let before = scene.leaving(&cells);
     let guarded_fragments = scene.guard(&mut cells, released);
     scene.propose(cells, held, &before, guarded_fragments)
@@ -84,14 +89,32 @@ impl Scene<'_> {
         self.batch.rows()
     }
 
-    fn recode_groups(&self, rows: &[u32], released: &impl Released) -> Cells {
+    /// The node and class of every row, by group.
+    fn assign(&self, rows: &[u32], released: &impl Released) -> Vec<Assignment> {
+        self.plan
+            .groups
+            .par_iter()
+            .zip(&self.names.bases)
+            .map(|(group, &base)| {
+                let columns = Columns::new(base, &group.quasi, &self.batch.columns, &self.batch.subjects, self.books);
+                recode(&columns, &group.ladder, rows, self.policy.k, released)
+            })
+            .collect()
+    }
+
+    /// The cells that the assignments stand for, and those that leave beside them.
+    fn cells(&self, assignments: &[Assignment], rows: &[u32], held: &[u32], released: &impl Released) -> Cells {
+        let mut stays = vec![true; self.rows()];
+        for &row in held {
+            stays[row as usize] = false;
+        }
         let mut cells = vec![Vec::new(); self.books.len()];
         let by_group: Vec<Vec<(usize, Vec<CellId>)>> = self
             .plan
             .groups
             .par_iter()
-            .zip(&self.names.bases)
-            .map(|(group, &base)| self.recode_group(group, base, rows, released))
+            .zip(assignments)
+            .map(|(group, assignment)| self.group_cells(group, assignment, rows, &stays, released))
             .collect();
         for (attribute, column) in by_group.into_iter().flatten() {
             cells[attribute] = column;
@@ -99,15 +122,14 @@ impl Scene<'_> {
         cells
     }
 
-    fn recode_group(
+    fn group_cells(
         &self,
         group: &Group,
-        base: u128,
+        assignment: &Assignment,
         rows: &[u32],
+        stays: &[bool],
         released: &impl Released,
     ) -> Vec<(usize, Vec<CellId>)> {
-        let columns = Columns::new(base, &group.quasi, &self.batch.columns, &self.batch.subjects, self.books);
-        let assignment = recode(&columns, &group.ladder, rows, self.policy.k, released);
         let mut out: Vec<(usize, Vec<CellId>)> = group
             .quasi
             .iter()
@@ -122,11 +144,10 @@ impl Scene<'_> {
             })
             .collect();
         // With no quasi attribute there is no class to join: such a group is released with whatever has support.
-        let leaving: Vec<u32> = rows
-            .iter()
-            .copied()
-            .filter(|&row| group.quasi.is_empty() || assignment.node[row as usize] != UNRELEASED)
-            .collect();
+        let leaves = |row: &u32| {
+            stays[*row as usize] && (group.quasi.is_empty() || assignment.node[*row as usize] != UNRELEASED)
+        };
+        let leaving: Vec<u32> = rows.iter().copied().filter(leaves).collect();
         for &a in &group.sensitive {
             out.push((a, self.recode_beside(a, &leaving, released)));
         }
@@ -161,12 +182,16 @@ impl Scene<'_> {
     }
 
     /// Mean Loss of the present quasi cells of a row; `None` when all of them are missing.
-    fn loss(&self, cells: &Cells, row: u32) -> Option<f32> {
+    fn loss(&self, assignments: &[Assignment], row: u32) -> Option<f32> {
         let (mut sum, mut present) = (0.0, 0u16);
-        for a in self.plan.groups.iter().flat_map(|g| &g.quasi) {
-            if !matches!(self.batch.columns[*a][row as usize], ABSENT | NULL) {
-                sum += self.books[*a].loss(cells[*a][row as usize]);
-                present += 1;
+        for (group, assignment) in self.plan.groups.iter().zip(assignments) {
+            let node = group.ladder.get(assignment.node[row as usize] as usize);
+            for (i, &a) in group.quasi.iter().enumerate() {
+                let code = self.batch.columns[a][row as usize];
+                if !matches!(code, ABSENT | NULL) {
+                    sum += node.map_or(1.0, |node| self.books[a].losses(node.levels[i] as usize)[code as usize]);
+                    present += 1;
+                }
             }
         }
         (present > 0).then(|| sum / f32::from(present))
