@@ -16,26 +16,13 @@ use std::collections::{BTreeMap, BTreeSet, HashMap};
 pub struct GroupCells {
     pub attributes: Vec<usize>,
     pub columns: Vec<Vec<CellId>>,
+    /// What a row's fragment is worth to a reader: the sum over its present cells of one minus their loss.
+    pub worth: Vec<f32>,
 }
 
 impl GroupCells {
     fn present(&self, row: usize) -> bool {
         self.columns.iter().any(|c| c[row] != SUPPRESSED)
-    }
-
-    fn present_rows(&self) -> Vec<u32> {
-        let rows = self.columns.first().map_or(0, Vec::len);
-        (0..rows).filter(|&r| self.present(r)).map(|r| u32::try_from(r).expect("a batch is bounded")).collect()
-    }
-
-    /// Cells by number of rows, for one column.
-    fn counts(&self, column: usize) -> BTreeMap<CellId, usize> {
-        let mut counts = HashMap::new();
-        for &cell in &self.columns[column] {
-            *counts.entry(cell).or_insert(0) += 1;
-        }
-        counts.remove(&SUPPRESSED);
-        counts.into_iter().collect()
     }
 
     fn contains(&self, row: u32, cells: &[(usize, CellId)]) -> bool {
@@ -47,6 +34,52 @@ impl GroupCells {
             column[row as usize] = SUPPRESSED;
         }
     }
+
+    fn worth_of(&self, rows: impl Iterator<Item = u32>) -> f64 {
+        rows.map(|row| f64::from(self.worth[row as usize])).sum()
+    }
+}
+
+/// What is counted of a group, once for as long as it does not change.
+struct View {
+    rows: Vec<u32>,
+    /// Rows by tuple.
+    classes: Vec<Vec<u32>>,
+    /// Cells by number of rows, for each column.
+    counts: Vec<BTreeMap<CellId, usize>>,
+    /// Rows that carry the most frequent cell.
+    reach: usize,
+}
+
+impl View {
+    fn of(group: &GroupCells) -> Self {
+        let all = group.columns.first().map_or(0, Vec::len);
+        let rows: Vec<u32> = (0..all)
+            .filter(|&r| group.present(r))
+            .map(|r| u32::try_from(r).expect("a batch is bounded"))
+            .collect();
+        // Two rows are of one class as long as they were in every column: classes are split column by column.
+        let mut class = vec![0u32; rows.len()];
+        let mut counts = Vec::with_capacity(group.columns.len());
+        for column in &group.columns {
+            let mut numbers: HashMap<(u32, CellId), u32> = HashMap::new();
+            let mut count: HashMap<CellId, usize> = HashMap::new();
+            for (class, &row) in class.iter_mut().zip(&rows) {
+                let cell = column[row as usize];
+                let next = u32::try_from(numbers.len()).expect("a batch is bounded");
+                *class = *numbers.entry((*class, cell)).or_insert(next);
+                *count.entry(cell).or_insert(0) += 1;
+            }
+            count.remove(&SUPPRESSED);
+            counts.push(count.into_iter().collect::<BTreeMap<_, _>>());
+        }
+        let mut classes: Vec<Vec<u32>> = vec![Vec::new(); class.iter().max().map_or(0, |c| *c as usize + 1)];
+        for (class, row) in class.into_iter().zip(&rows) {
+            classes[class as usize].push(*row);
+        }
+        let reach = counts.iter().flat_map(BTreeMap::values).copied().max().unwrap_or(0);
+        Self { rows, classes, counts, reach }
+    }
 }
 
 /// A heavy set of cells of one group: the rows that carry it.
@@ -56,17 +89,16 @@ struct Heavy {
 }
 
 /// Withdraws fragments until no pair of cell sets of two groups is forced below `k`; returns how many.
-/// Withdrawing only ever removes whole classes of a group, so that the support of those that stay is unchanged.
+///
+/// Either every fragment with the rarer cells is withdrawn, or every fragment with the heavy ones, whichever loses
+/// less. Both remove whole classes of a group, so that the support of those that stay is unchanged.
 pub fn withdraw_forced_pairs(groups: &mut [GroupCells], subjects: &[u64], k: usize) -> u64 {
+    let mut views: Vec<View> = groups.iter().map(View::of).collect();
     let mut withdrawn = 0;
     loop {
         let before = withdrawn;
         for a in 0..groups.len() {
-            for b in 0..groups.len() {
-                if a != b {
-                    withdrawn += withdraw_between(groups, a, b, subjects, k);
-                }
-            }
+            withdrawn += withdraw_against(groups, &mut views, a, subjects, k);
         }
         if withdrawn == before {
             return withdrawn;
@@ -75,28 +107,62 @@ pub fn withdraw_forced_pairs(groups: &mut [GroupCells], subjects: &[u64], k: usi
 }
 
 /// One pass over the pairs whose heavier side lies in group `a`.
-fn withdraw_between(groups: &mut [GroupCells], a: usize, b: usize, subjects: &[u64], k: usize) -> u64 {
-    let n = groups.iter().map(|g| g.present_rows().len()).max().unwrap_or(0);
-    let lightest = |g: &GroupCells| (0..g.columns.len()).flat_map(|c| g.counts(c).into_values()).max().unwrap_or(0);
-    let reach = lightest(&groups[b]);
-    let mut doomed = BTreeSet::new();
-    for heavy in heavy_sets(&groups[a], n, reach) {
-        forced_with(&heavy, &groups[b], n + 1 - heavy.count, subjects, k, &mut doomed);
+fn withdraw_against(groups: &mut [GroupCells], views: &mut [View], a: usize, subjects: &[u64], k: usize) -> u64 {
+    let n = views.iter().map(|v| v.rows.len()).max().unwrap_or(0);
+    let reach = views.iter().enumerate().filter(|(b, _)| *b != a).map(|(_, v)| v.reach).max().unwrap_or(0);
+    let mut withdrawn = 0;
+    for heavy in heavy_sets(&groups[a], &views[a], n, reach) {
+        let mut doomed: Vec<(usize, BTreeSet<u32>)> = Vec::new();
+        let mut worth = 0.0;
+        for b in (0..groups.len()).filter(|b| *b != a) {
+            if heavy.count + views[b].reach <= n {
+                continue;
+            }
+            let mut rows = BTreeSet::new();
+            forced_with(&heavy, &groups[b], &views[b], n + 1 - heavy.count, subjects, k, &mut rows);
+            if !rows.is_empty() {
+                worth += groups[b].worth_of(rows.iter().copied());
+                doomed.push((b, rows));
+            }
+        }
+        if doomed.is_empty() {
+            continue;
+        }
+        let carriers = || (0u32..).zip(&heavy.rows).filter(|(_, carries)| **carries).map(|(row, _)| row);
+        if groups[a].worth_of(carriers()) < worth {
+            doomed = vec![(a, carriers().collect())];
+        }
+        for (group, rows) in doomed {
+            withdrawn += rows.len() as u64;
+            for row in rows {
+                groups[group].withdraw(row);
+            }
+            views[group] = View::of(&groups[group]);
+            if group == a {
+                // The other heavy sets of this group were found on what is no longer there.
+                return withdrawn;
+            }
+        }
     }
-    for &row in &doomed {
-        groups[b].withdraw(row);
-    }
-    doomed.len() as u64
+    withdrawn
 }
 
 /// The sets X of cells of a group with `2·n_X > n` and `n_X + reach > n`: more than half the rows carry them, so each
 /// attribute contributes at most one cell. Of sets with the same rows only one is kept: they force the same.
-fn heavy_sets(group: &GroupCells, n: usize, reach: usize) -> Vec<Heavy> {
+fn heavy_sets(group: &GroupCells, view: &View, n: usize, reach: usize) -> Vec<Heavy> {
     let enough = |count: usize| 2 * count > n && count + reach > n;
-    let singles: Vec<(usize, CellId)> = (0..group.columns.len())
-        .flat_map(|c| group.counts(c).into_iter().filter(|&(_, m)| enough(m)).map(move |(cell, _)| (c, cell)))
+    let singles: Vec<(usize, CellId)> = view
+        .counts
+        .iter()
+        .enumerate()
+        .flat_map(|(column, counts)| {
+            counts.iter().filter(|(_, m)| enough(**m)).map(move |(&cell, _)| (column, cell))
+        })
         .collect();
     let mut found: Vec<Heavy> = Vec::new();
+    if singles.is_empty() {
+        return found;
+    }
     let rows = group.columns.first().map_or(0, Vec::len);
     let mut open = vec![(0usize, vec![true; rows])];
     while let Some((from, within)) = open.pop() {
@@ -115,22 +181,36 @@ fn heavy_sets(group: &GroupCells, n: usize, reach: usize) -> Vec<Heavy> {
     found
 }
 
-/// A class of fragments of the lighter group.
+/// Rows that carry a set of cells, with the distinct subjects among them that carry the heavy cells too (at most k).
 #[derive(Default)]
-struct Class {
+struct Carriers {
     rows: Vec<u32>,
-    /// Distinct subjects that carry the heavy cells too, at most k.
     joint: Vec<u64>,
 }
 
-impl Class {
+impl Carriers {
     fn add(&mut self, row: u32, heavy: &Heavy, subjects: &[u64], k: usize) {
         self.rows.push(row);
-        let subject = subjects[row as usize];
-        if heavy.rows[row as usize] && subject != NO_SUBJECT && self.joint.len() < k && !self.joint.contains(&subject) {
-            self.joint.push(subject);
+        join(&mut self.joint, row, heavy, subjects, k);
+    }
+}
+
+fn join(joint: &mut Vec<u64>, row: u32, heavy: &Heavy, subjects: &[u64], k: usize) {
+    let subject = subjects[row as usize];
+    if joint.len() < k && heavy.rows[row as usize] && subject != NO_SUBJECT && !joint.contains(&subject) {
+        joint.push(subject);
+    }
+}
+
+fn has_joint_crowd(rows: &[u32], heavy: &Heavy, subjects: &[u64], k: usize, joint: &mut Vec<u64>) -> bool {
+    joint.clear();
+    for &row in rows {
+        join(joint, row, heavy, subjects, k);
+        if joint.len() >= k {
+            return true;
         }
     }
+    false
 }
 
 /// Adds to `doomed` the rows of every cell set Y of `group`, no heavier than X, that at least `forced_from` rows carry
@@ -138,38 +218,39 @@ impl Class {
 fn forced_with(
     heavy: &Heavy,
     group: &GroupCells,
+    view: &View,
     forced_from: usize,
     subjects: &[u64],
     k: usize,
     doomed: &mut BTreeSet<u32>,
 ) {
-    let mut classes: HashMap<Vec<CellId>, Class> = HashMap::new();
-    for row in group.present_rows() {
-        let tuple: Vec<CellId> = group.columns.iter().map(|c| c[row as usize]).collect();
-        classes.entry(tuple).or_default().add(row, heavy, subjects, k);
-    }
     // Every subset of a tuple with k joint subjects has them too: only rows of the other classes can be in trouble.
-    let mut doubtful: BTreeMap<Vec<CellId>, Class> = classes.into_iter().filter(|(_, c)| c.joint.len() < k).collect();
-    if doubtful.values().map(|c| c.rows.len()).sum::<usize>() < forced_from {
+    let mut joint = Vec::with_capacity(k);
+    let mut doubtful: Vec<&Vec<u32>> =
+        view.classes.iter().filter(|rows| !has_joint_crowd(rows, heavy, subjects, k, &mut joint)).collect();
+    if doubtful.iter().map(|rows| rows.len()).sum::<usize>() < forced_from {
         return;
     }
     // The most specific sets first: they settle almost everything. A tuple with suppressed cells stands for the set of
     // its other cells, which rows of other classes carry as well.
-    let masks: BTreeSet<Vec<bool>> =
-        doubtful.keys().map(|tuple| tuple.iter().map(|c| *c != SUPPRESSED).collect()).collect();
+    let mask_of = |row: u32| -> Vec<bool> { group.columns.iter().map(|c| c[row as usize] != SUPPRESSED).collect() };
+    let masks: BTreeSet<Vec<bool>> = doubtful.iter().map(|rows| mask_of(rows[0])).collect();
     for mask in masks {
-        let mut sets: HashMap<Vec<CellId>, Class> = HashMap::new();
-        let project = |row: usize| -> Vec<CellId> {
-            group.columns.iter().zip(&mask).filter(|(_, m)| **m).map(|(c, _)| c[row]).collect()
+        let project = |row: u32| -> Vec<CellId> {
+            group.columns.iter().zip(&mask).filter(|(_, m)| **m).map(|(c, _)| c[row as usize]).collect()
         };
-        for row in group.present_rows() {
-            sets.entry(project(row as usize)).or_default().add(row, heavy, subjects, k);
+        let mut sets: HashMap<Vec<CellId>, Carriers> =
+            doubtful.iter().filter(|rows| mask_of(rows[0]) == mask).map(|r| (project(r[0]), Carriers::default())).collect();
+        for &row in &view.rows {
+            if let Some(set) = sets.get_mut(&project(row)) {
+                set.add(row, heavy, subjects, k);
+            }
         }
-        doubtful.retain(|tuple, class| {
-            if !tuple.iter().zip(&mask).all(|(c, m)| (*c != SUPPRESSED) == *m) {
+        doubtful.retain(|rows| {
+            if mask_of(rows[0]) != mask {
                 return true;
             }
-            let set = &sets[&project(class.rows[0] as usize)];
+            let set = &sets[&project(rows[0])];
             if set.joint.len() >= k {
                 return false;
             }
@@ -180,48 +261,50 @@ fn forced_with(
             !forced
         });
     }
-    let rows: Vec<u32> = doubtful.into_values().flat_map(|c| c.rows).collect();
-    search_subsets(heavy, group, forced_from, subjects, k, &rows, 0, &mut Vec::new(), doomed);
+    let rows: Vec<u32> = doubtful.into_iter().flatten().copied().collect();
+    let search = Search { heavy, group, view, forced_from, subjects, k };
+    search.subsets(&rows, 0, &mut Vec::new(), doomed);
 }
 
-/// Depth-first over the cell sets that at least `forced_from` of `rows` carry.
-#[allow(clippy::too_many_arguments, reason = "a recursion over one fixed scene")]
-fn search_subsets(
-    heavy: &Heavy,
-    group: &GroupCells,
+/// The search for forced sets that are no whole tuple.
+struct Search<'a> {
+    heavy: &'a Heavy,
+    group: &'a GroupCells,
+    view: &'a View,
     forced_from: usize,
-    subjects: &[u64],
+    subjects: &'a [u64],
     k: usize,
-    rows: &[u32],
-    from: usize,
-    chosen: &mut Vec<(usize, CellId)>,
-    doomed: &mut BTreeSet<u32>,
-) {
-    if rows.len() < forced_from {
-        return;
-    }
-    for column in from..group.columns.len() {
-        let mut parts: BTreeMap<CellId, Vec<u32>> = BTreeMap::new();
-        for &row in rows {
-            parts.entry(group.columns[column][row as usize]).or_default().push(row);
+}
+
+impl Search<'_> {
+    /// Depth-first over the cell sets that at least `forced_from` of `rows` carry.
+    fn subsets(&self, rows: &[u32], from: usize, chosen: &mut Vec<(usize, CellId)>, doomed: &mut BTreeSet<u32>) {
+        if rows.len() < self.forced_from {
+            return;
         }
-        parts.remove(&SUPPRESSED);
-        for (cell, part) in parts {
-            if part.len() < forced_from {
-                continue;
+        for column in from..self.group.columns.len() {
+            let mut parts: BTreeMap<CellId, Vec<u32>> = BTreeMap::new();
+            for &row in rows {
+                parts.entry(self.group.columns[column][row as usize]).or_default().push(row);
             }
-            chosen.push((column, cell));
-            let mut whole = Class::default();
-            for row in group.present_rows().into_iter().filter(|&row| group.contains(row, chosen)) {
-                whole.add(row, heavy, subjects, k);
+            parts.remove(&SUPPRESSED);
+            for (cell, part) in parts {
+                if part.len() < self.forced_from {
+                    continue;
+                }
+                chosen.push((column, cell));
+                let mut whole = Carriers::default();
+                for &row in self.view.rows.iter().filter(|&&row| self.group.contains(row, chosen)) {
+                    whole.add(row, self.heavy, self.subjects, self.k);
+                }
+                // Where Y is heavier than X, the pair is settled on X's side when the groups change places.
+                if whole.joint.len() < self.k && whole.rows.len() <= self.heavy.count {
+                    doomed.extend(&whole.rows);
+                } else {
+                    self.subsets(&part, column + 1, chosen, doomed);
+                }
+                chosen.pop();
             }
-            // Where Y is heavier than X, the pair is settled on X's side when the groups change places.
-            if whole.joint.len() < k && whole.rows.len() <= heavy.count {
-                doomed.extend(&whole.rows);
-            } else {
-                search_subsets(heavy, group, forced_from, subjects, k, &part, column + 1, chosen, doomed);
-            }
-            chosen.pop();
         }
     }
 }
@@ -233,7 +316,7 @@ mod tests {
 
     /// Every pair of cell sets of two groups, counted by brute force.
     fn forced_below(groups: &[GroupCells], subjects: &[u64], k: usize) -> bool {
-        let n = groups.iter().map(|g| g.present_rows().len()).max().unwrap_or(0);
+        let n = groups.iter().map(|g| (0..subjects.len()).filter(|&r| g.present(r)).count()).max().unwrap_or(0);
         let sets = |g: &GroupCells| -> BTreeSet<Vec<(usize, CellId)>> {
             let mut out = BTreeSet::new();
             for row in 0..subjects.len() {
@@ -270,8 +353,8 @@ mod tests {
     fn a_constant_beside_a_lone_value_is_a_forced_pair() {
         // METHODS §10: five records, pulse all "high", one age "70+" supported only by the ledger.
         let mut groups = vec![
-            GroupCells { attributes: vec![0], columns: vec![vec![9; 5]] },
-            GroupCells { attributes: vec![1], columns: vec![vec![7, 8, 8, 8, 8]] },
+            GroupCells { attributes: vec![0], columns: vec![vec![9; 5]], worth: vec![1.0; 5] },
+            GroupCells { attributes: vec![1], columns: vec![vec![7, 8, 8, 8, 8]], worth: vec![1.0; 5] },
         ];
         let subjects = [1, 2, 3, 4, 5];
         assert!(forced_below(&groups, &subjects, 4));
@@ -288,11 +371,12 @@ mod tests {
             k in 2usize..4,
         ) {
             let subjects: Vec<u64> = rows.iter().map(|r| r.0).collect();
+            let worth: Vec<f32> = rows.iter().map(|r| r.1[0] as f32).collect();
             let column = |i: usize| rows.iter().map(|r| r.1[i]).collect::<Vec<_>>();
             let mut groups = vec![
-                GroupCells { attributes: vec![0, 1], columns: vec![column(0), column(1)] },
-                GroupCells { attributes: vec![2, 3], columns: vec![column(2), column(3)] },
-                GroupCells { attributes: vec![4], columns: vec![column(4)] },
+                GroupCells { attributes: vec![0, 1], columns: vec![column(0), column(1)], worth: worth.clone() },
+                GroupCells { attributes: vec![2, 3], columns: vec![column(2), column(3)], worth: worth.clone() },
+                GroupCells { attributes: vec![4], columns: vec![column(4)], worth },
             ];
             let untouched = groups.clone();
             let withdrawn = withdraw_forced_pairs(&mut groups, &subjects, k);

@@ -227,8 +227,8 @@ impl Scene<'_> {
             .iter()
             .map(|g| {
                 let guarded: Vec<usize> = g.quasi.iter().chain(&g.sensitive).copied().collect();
-                let columns = guarded.iter().map(|&a| std::mem::take(&mut cells[a])).collect();
-                GroupCells { attributes: guarded, columns }
+                let columns: Vec<Vec<CellId>> = guarded.iter().map(|&a| std::mem::take(&mut cells[a])).collect();
+                GroupCells { worth: self.worth(&guarded, &columns), attributes: guarded, columns }
             })
             .collect();
         let withdrawn = withdraw_forced_pairs(&mut groups, &self.batch.subjects, self.policy.k);
@@ -238,6 +238,19 @@ impl Scene<'_> {
             }
         }
         withdrawn
+    }
+
+    /// What each row's fragment is worth: the sum of one minus the loss of its present cells.
+    fn worth(&self, attributes: &[usize], columns: &[Vec<CellId>]) -> Vec<f32> {
+        let mut worth = vec![0.0; self.rows()];
+        for (&a, column) in attributes.iter().zip(columns) {
+            for ((worth, &cell), &code) in worth.iter_mut().zip(column).zip(&self.batch.columns[a]) {
+                if !matches!(code, ABSENT | NULL) {
+                    *worth += 1.0 - self.books[a].loss(cell);
+                }
+            }
+        }
+        worth
     }
 
     /// Which rows have a fragment that says something.
