@@ -209,7 +209,9 @@ impl Scene<'_> {
                 return withdrawn;
             }
             for group in &self.plan.groups {
-                let leaves = |row: &u32| group.quasi.iter().any(|&a| cells[a][*row as usize] != SUPPRESSED);
+                // Where there is no class to be in, a row leaves as long as anything of it does.
+                let telling = if group.quasi.is_empty() { &group.sensitive } else { &group.quasi };
+                let leaves = |row: &u32| telling.iter().any(|&a| cells[a][*row as usize] != SUPPRESSED);
                 let leaving: Vec<u32> = (0..u32::try_from(self.rows()).expect("bounded")).filter(leaves).collect();
                 for &a in &group.sensitive {
                     cells[a] = self.recode_beside(a, &leaving, released);
@@ -229,7 +231,7 @@ impl Scene<'_> {
             .map(|g| {
                 let guarded: Vec<usize> = g.quasi.iter().chain(&g.sensitive).copied().collect();
                 let columns: Vec<Vec<CellId>> = guarded.iter().map(|&a| std::mem::take(&mut cells[a])).collect();
-                GroupCells { worth: self.worth(&guarded, &columns), attributes: guarded, columns }
+                GroupCells { worth: self.worth(&guarded, &columns), attributes: guarded, quasi: g.quasi.len(), columns }
             })
             .collect();
         let withdrawn = withdraw_forced_pairs(&mut groups, &self.batch.subjects, self.policy.k);
