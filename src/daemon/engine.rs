@@ -15,6 +15,7 @@ use crate::anonymity::planner::{GroupShape, PlannerSettings, make_plan};
 use crate::anonymity::treatment::proposal::Unreleased;
 use crate::anonymity::treatment::treat::{GroupNames, Policy, group_names, treat};
 use crate::io::input::{Closed, InputBatch};
+use crate::io::kafka::health::Health;
 use crate::records::codebook::Codebook;
 use crate::records::line::LineFormat;
 use crate::records::raw::Coordinate;
@@ -91,6 +92,7 @@ pub struct Engine {
     store: Store,
     telemetry: Telemetry,
     digest: Box<dyn Fn(&str) -> u128 + Send + Sync>,
+    health: Option<Arc<Health>>,
 }
 
 /// Everything that an engine is made of.
@@ -161,6 +163,7 @@ impl Engine {
             store,
             telemetry,
             digest,
+            health: None,
         };
         engine.adopt(engine.plan.clone());
         engine
@@ -180,6 +183,11 @@ impl Engine {
     #[must_use]
     pub fn state_id(&self) -> String {
         self.store.id().to_owned()
+    }
+
+    /// Reports the lag that the client knows of.
+    pub fn watch(&mut self, health: Arc<Health>) {
+        self.health = Some(health);
     }
 
     /// Notes the lengths of freshly opened output files: they are ours from here on.
@@ -389,6 +397,9 @@ impl Engine {
         }
         fail::fail_point!("applied");
         seconds.commit = start.elapsed().as_secs_f64();
+        let mut report = report;
+        report.append_to_commit_seconds =
+            input.oldest_ms.map(|oldest| (super::file_run::now_ms() - oldest).max(0) as f64 / 1000.0);
         self.tell(report, seconds, sink.bytes_out() - bytes_before, uncovered_cells);
         Ok(())
     }
@@ -522,7 +533,11 @@ impl Engine {
         report.fragments = report.fragments_by_group.iter().sum();
         report.risk_before = risk_before(fresh, &self.quasi, &self.books, self.settings.policy.k);
         let risk = verified.risk();
-        report.risk_after = RiskPicture { highest: risk.highest, average: risk.average(), share_below_k: 0.0 };
+        report.risk_after = RiskPicture {
+            highest: risk.highest,
+            average: risk.average(),
+            share_below_k: risk.below_k as f64 / risk.lines.max(1) as f64,
+        };
         let (loss, cells) = proposal.loss;
         report.quasi_cells = cells;
         if cells > 0 {
@@ -543,6 +558,7 @@ impl Engine {
         report.dictionary_values = self.books.iter().map(|b| b.values() as u64).sum();
         report.window_records = self.window.rows() as u64;
         report.state_bytes = self.store.bytes();
+        report.lag_records = self.health.as_ref().and_then(|h| h.lag());
         BatchCommitted(report).emit(&self.telemetry);
     }
 }

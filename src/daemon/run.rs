@@ -429,6 +429,7 @@ fn stream(
     let (feed_in, feed) = crossbeam_channel::bounded(1);
     let (commands, commands_out) = crossbeam_channel::unbounded();
     let health = Arc::new(Health::default());
+    engine.watch(Arc::clone(&health));
     let closed = Arc::new(AtomicBool::new(false));
     let consumer = subscribe(
         cluster,

@@ -240,7 +240,7 @@ fn count_group(
     let mut risk = Risk::default();
     for (key, class) in &classes {
         let support = class.support(*key, ledger, k);
-        risk.add(Risk::of_class(support, class.lines));
+        risk.add(Risk::of_class(support, class.lines, k));
         if support < k && terms.quasi.contains(&true) {
             return Err(Violation::ClassBelowK);
         }

@@ -301,6 +301,8 @@ impl Reader {
         }
         let batch = &mut filling.batch;
         batch.consume(coordinate);
+        let appended = message.timestamp().to_millis();
+        batch.oldest_ms = batch.oldest_ms.into_iter().chain(appended).min();
         let Some(payload) = message.payload() else {
             batch.tombstones += 1;
             *filling.tombstones.entry(place).or_default() += 1;
