@@ -87,6 +87,7 @@ fn consume(
         let (input, end) = receiver.recv().map_err(|_| FileRunError::ReaderGone)??;
         let records = input.records();
         let bytes = input.source_bytes;
+        let silent = input.closed == Closed::Settle;
         let stopping = stop.load(Ordering::Acquire);
         let settling = match (end, stopping) {
             (_, true) => Settling::Shutdown,
@@ -98,6 +99,8 @@ fn consume(
             engine.process(input, settling, retry.as_ref(), sink, now_ms())?;
         } else if settling != Settling::No {
             engine.settle(|_| true, settling, retry.as_ref(), sink, now_ms())?;
+        } else if silent {
+            engine.settle(|_| true, Settling::Quiet, retry.as_ref(), sink, now_ms())?;
         }
         watcher.consumed(records, bytes);
         if end || stopping {
