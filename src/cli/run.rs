@@ -44,7 +44,7 @@ pub fn run(args: &RunArgs) -> Result<(), Failure> {
     let (schema, telemetry) = prepare(&config, &file)?;
     let stop = stop_on_signals()?;
     let bar = Bar::of(&config);
-    let options = Options { file, lineage: args.lineage.clone(), accept_rewind: args.accept_rewind };
+    let options = Options { file, lineage: args.lineage.clone(), accept_rewind: args.accept_rewind, stand_in_broker: false };
     let outcome = run_daemon(&config, &options, &telemetry, &schema, &stop, &bar);
     bar.0.finish_and_clear();
     outcome?;

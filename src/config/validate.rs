@@ -119,6 +119,12 @@ fn sink(config: &Config, found: &mut Complaints) {
             found.unless(streamed, "sink.format", "only json is written to standard output", remedy);
             let remedy = "name a file: each group then writes PATH.GROUP";
             found.unless(!dash || config.group.len() < 2, "sink.path", "several groups need several files", remedy);
+            found.unless(
+                config.source.kind == SourceKind::File,
+                "sink.kind",
+                "a topic is not written into files: the two have no commit in common",
+                "set \"kafka\" and export from that topic, or read from a file",
+            );
             let same = config.source.kind == SourceKind::File && sink.path == config.source.path;
             found.unless(
                 !same || dash || empty(&sink.path),

@@ -27,7 +27,7 @@ use crate::release::ledger::Ledger;
 use crate::release::sink::{DeliveryError, Envelope, Positions, Rejected, Sink};
 use crate::release::verified::Verified;
 use crate::release::verify::{GroupTerms, Refusal, verify};
-use crate::telemetry::{BatchCommitted, BatchReport, RiskPicture, StageSeconds, SuppressionReason, Telemetry};
+use crate::telemetry::{BatchCommitted, BatchReport, Limit, LimitReached, RiskPicture, StageSeconds, SuppressionReason, Telemetry};
 use std::sync::Arc;
 use std::time::Instant;
 
@@ -282,6 +282,9 @@ impl Engine {
             self.subjects.as_mut(),
             self.settings.absent_as_null,
         );
+        if self.books.iter().any(|b| b.values() >= self.settings.max_dictionary_values) {
+            LimitReached { limit: Limit::DictionaryValues }.emit(&self.telemetry);
+        }
         rejected.splice(0..0, input.rejected.iter().cloned());
         let uncovered_cells = self.books.iter().map(Codebook::uncovered).sum::<u64>() - uncovered_before;
         seconds.encode = start.elapsed().as_secs_f64();
@@ -376,7 +379,9 @@ impl Engine {
         };
         fail::fail_point!("delivered");
 
-        self.ledger.apply(verified.delta());
+        if !self.ledger.apply(verified.delta()) {
+            LimitReached { limit: Limit::LedgerClasses }.emit(&self.telemetry);
+        }
         if !self.settings.monitor {
             let shard = usize::try_from(intent.after.sequence).unwrap_or(0) % crate::release::ledger::SHARDS;
             self.ledger.expire(shard, clock_ms);
@@ -439,6 +444,10 @@ impl Engine {
     /// Makes and adopts a plan when one is due: at the start, whenever the stream has grown fourfold until the window
     /// is full, and then at the configured interval. It is made from the records before this batch.
     fn plan_if_due(&mut self, clock_ms: i64) -> Option<Plan> {
+        if self.plan.version > self.progress.plan_version {
+            // An attempt that was aborted has adopted its plan already; it becomes durable with the batch that leaves.
+            return Some(self.plan.clone());
+        }
         let (rows, planned) = (self.progress.rows, self.progress.planned_rows);
         let growing = planned < self.settings.planner.window_records as u64 && rows >= (planned * 4).max(1);
         let due = rows > planned && clock_ms - self.progress.planned_ms >= self.settings.plan_interval_ms;
@@ -447,7 +456,6 @@ impl Engine {
         }
         let start = Instant::now();
         let version = self.progress.plan_version + 1;
-        // An attempt that was aborted has adopted its plan already: the same version is made again, and is the same.
         let plan = make_plan(version, &self.shapes, &self.sample, &self.books, &self.settings.planner);
         self.adopt(plan.clone());
         let ladder_nodes = plan.groups.iter().map(|g| g.ladder.len() as u64).sum();

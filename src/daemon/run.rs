@@ -77,6 +77,8 @@ pub struct Options {
     pub file: String,
     pub lineage: Option<PathBuf>,
     pub accept_rewind: bool,
+    /// The broker is the demo's stand-in, which cannot be asked for the settings of a topic.
+    pub stand_in_broker: bool,
 }
 
 /// Runs until the source ends or `stop` is set. The pages are served as long as it runs.
@@ -280,6 +282,7 @@ fn open_file_to_kafka(
     attributes: Vec<String>,
 ) -> Result<(TransactionalSink, u64), KafkaFailure> {
     let cluster = sink_cluster(config);
+    cluster.check_retention(&config.sink.topic, config.privacy.support_window, PATIENCE)?;
     let outputs = outputs(config, &cluster, Vec::new(), attributes)?;
     let transactional_id = format!("{}-{id}", config.source.group);
     let no_group: GroupMetadata = Arc::new(|| None);
@@ -301,10 +304,7 @@ fn outputs(
         Ok(OutputTopic { name: name.to_owned(), partitions: cluster.partitions(&[name], PATIENCE)?[0] })
     };
     let sink = match config.sink.kind {
-        SinkKind::Kafka => {
-            cluster.check_retention(&config.sink.topic, config.privacy.support_window, PATIENCE)?;
-            Some(topic(&config.sink.topic)?)
-        }
+        SinkKind::Kafka => Some(topic(&config.sink.topic)?),
         SinkKind::File | SinkKind::None => None,
     };
     let dead_letters = match config.sink.dead_letter_topic.as_str() {
@@ -367,6 +367,9 @@ fn run_kafka(
     let mut opened: Option<TransactionalSink> = None;
     let mut open = |id: &str| -> Result<u64, KafkaFailure> {
         let transactional_id = format!("{}-{id}", config.source.group);
+        if config.sink.kind == SinkKind::Kafka && !options.stand_in_broker {
+            producer_cluster.check_retention(&config.sink.topic, config.privacy.support_window, PATIENCE)?;
+        }
         let outputs = outputs(config, &producer_cluster, topics.clone(), attributes.clone())?;
         // The order matters: fencing the older self settles its open transaction, and only then is the marker final.
         let sink = TransactionalSink::open(&producer_cluster, &transactional_id, outputs, Arc::clone(&group), PATIENCE)?;

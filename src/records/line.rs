@@ -66,7 +66,8 @@ impl LineLayout {
     /// The JSON texts of the cells of `line`, one an attribute (empty = omitted).
     /// `None` when the line is not exactly what [`write`](Self::write) produces for this layout.
     pub fn read(&self, line: &[u8], cells: &mut Vec<String>) -> Option<()> {
-        cells.clear();
+        // The strings of the line before are written over, so that reading many lines allocates next to nothing.
+        cells.resize(self.keys.len(), String::new());
         let line = std::str::from_utf8(line).ok()?;
         match self.format {
             LineFormat::Json => self.read_json(line, cells),
@@ -74,26 +75,25 @@ impl LineLayout {
         }
     }
 
-    fn read_json(&self, line: &str, cells: &mut Vec<String>) -> Option<()> {
+    fn read_json(&self, line: &str, cells: &mut [String]) -> Option<()> {
         let mut rest = line.strip_prefix('{')?;
         let mut first = true;
-        for key in &self.keys {
+        for (key, cell) in self.keys.iter().zip(cells) {
+            cell.clear();
             let body = if first { rest } else { rest.strip_prefix(',').unwrap_or("") };
-            let Some(value) = body.strip_prefix(key.as_str()) else {
-                cells.push(String::new());
-                continue;
-            };
+            let Some(value) = body.strip_prefix(key.as_str()) else { continue };
             let end = scalar_end(value)?;
-            cells.push(value[..end].to_owned());
+            cell.push_str(&value[..end]);
             rest = &value[end..];
             first = false;
         }
         (rest == "}").then_some(())
     }
 
-    fn read_csv(&self, line: &str, separator: char, cells: &mut Vec<String>) -> Option<()> {
+    fn read_csv(&self, line: &str, separator: char, cells: &mut [String]) -> Option<()> {
         let mut rest = line;
-        for i in 0..self.keys.len() {
+        for (i, cell) in cells.iter_mut().enumerate() {
+            cell.clear();
             if i > 0 {
                 rest = rest.strip_prefix(separator)?;
             }
@@ -111,12 +111,12 @@ impl LineLayout {
                     }
                 };
                 rest = &quoted[end..];
-                cells.push(serde_json::Value::from(text).to_string());
+                cell.push_str(&serde_json::Value::from(text).to_string());
             } else {
                 let end = rest.find(separator).unwrap_or(rest.len());
                 let bare = &rest[..end];
                 rest = &rest[end..];
-                cells.push(if bare.is_empty() { "null".to_owned() } else { bare.to_owned() });
+                cell.push_str(if bare.is_empty() { "null" } else { bare });
             }
         }
         rest.is_empty().then_some(())

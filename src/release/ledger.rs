@@ -9,6 +9,7 @@
 //! only ever understates support.
 
 use crate::anonymity::treatment::crowd::{NO_SUBJECT, Released};
+use crate::records::digest::BuildClassKeyHash;
 use hashbrown::HashMap;
 
 /// The ledger is written to disk in this many parts, one after another.
@@ -84,7 +85,7 @@ impl Reader<'_> {
 /// Part of the ledger: classes by key, their subjects in rows of k.
 #[derive(Default)]
 struct Shard {
-    places: HashMap<u128, u32>,
+    places: HashMap<u128, u32, BuildClassKeyHash>,
     counts: Vec<u32>,
     /// (release time, subject), k a class.
     entries: Vec<(u32, u64)>,

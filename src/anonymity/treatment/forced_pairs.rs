@@ -22,10 +22,6 @@ pub struct GroupCells {
 }
 
 impl GroupCells {
-    fn present(&self, row: usize) -> bool {
-        self.columns.iter().any(|c| c[row] != SUPPRESSED)
-    }
-
     fn withdraw(&mut self, row: u32) {
         for column in &mut self.columns {
             column[row as usize] = SUPPRESSED;
@@ -334,7 +330,7 @@ mod tests {
 
     /// Every pair of cell sets of two groups, counted by brute force.
     fn forced_below(groups: &[GroupCells], subjects: &[u64], k: usize) -> bool {
-        let n = groups.iter().map(|g| (0..subjects.len()).filter(|&r| g.present(r)).count()).max().unwrap_or(0);
+        let n = groups.iter().map(|g| (0..subjects.len()).filter(|&r| g.columns.iter().any(|c| c[r] != SUPPRESSED)).count()).max().unwrap_or(0);
         let sets = |g: &GroupCells| -> BTreeSet<Vec<(usize, CellId)>> {
             let mut out = BTreeSet::new();
             for row in 0..subjects.len() {

@@ -7,6 +7,7 @@ use super::hold::let_stay_supported;
 use super::recode::{Assignment, Columns, UNRELEASED, recode};
 use crate::anonymity::plan::{Group, Node, Plan};
 use crate::records::codebook::{ABSENT, CellId, Codebook, NULL, SUPPRESSED};
+use crate::records::digest::BuildClassKeyHash;
 use crate::records::line::LineLayout;
 use crate::records::table::Batch;
 use rayon::prelude::*;
@@ -48,7 +49,7 @@ pub fn treat(
 ) -> Proposal {
     let rows: Vec<u32> = (0..u32::try_from(batch.rows()).expect("a batch is bounded")).collect();
     let scene = Scene { batch, plan, names, books, policy };
-    if distinct_subjects(batch, &rows) < policy.min_subjects {
+    if !has_subjects(batch, &rows, policy.min_subjects) {
         return scene.nothing(Unreleased::Quiet);
     }
     let mut assignments = scene.assign(&rows, released);
@@ -316,7 +317,7 @@ impl Scene<'_> {
         }
         let mut leaves = self.leaving(&cells);
         let leaving: Vec<u32> = (0u32..).zip(&leaves).filter(|(_, l)| **l).map(|(row, _)| row).collect();
-        let quiet = !leaving.is_empty() && distinct_subjects(self.batch, &leaving) < self.policy.k;
+        let quiet = !leaving.is_empty() && !has_subjects(self.batch, &leaving, self.policy.k);
         if quiet {
             for column in &mut cells {
                 column.fill(SUPPRESSED);
@@ -347,7 +348,7 @@ impl Scene<'_> {
         let attributes = group.attributes();
         let guarded: Vec<usize> = group.quasi.iter().chain(&group.sensitive).copied().collect();
         // Rows with equal cells become one run. The map's order does not matter: runs are sorted below.
-        let mut runs: hashbrown::HashMap<u128, Vec<u32>> = hashbrown::HashMap::new();
+        let mut runs: hashbrown::HashMap<u128, Vec<u32>, BuildClassKeyHash> = hashbrown::HashMap::default();
         for row in 0..self.rows() {
             if guarded.iter().all(|&a| cells[a][row] == SUPPRESSED) {
                 continue;
@@ -392,11 +393,13 @@ impl Scene<'_> {
     }
 }
 
-/// Distinct subjects among `rows`; rows without a subject count for nobody.
-fn distinct_subjects(batch: &Batch, rows: &[u32]) -> usize {
-    let mut seen: HashSet<u64> = rows.iter().map(|&row| batch.subjects[row as usize]).collect();
-    seen.remove(&NO_SUBJECT);
-    seen.len()
+/// Whether `rows` have at least `enough` distinct subjects; rows without a subject count for nobody.
+fn has_subjects(batch: &Batch, rows: &[u32], enough: usize) -> bool {
+    let mut seen = HashSet::new();
+    rows.iter().map(|&row| batch.subjects[row as usize]).filter(|s| *s != NO_SUBJECT).any(|subject| {
+        seen.insert(subject);
+        seen.len() >= enough
+    })
 }
 
 /// Names the groups of `plan` for the treatment: `digest` is a keyed digest of a text.
