@@ -90,6 +90,7 @@ fn consume(
         let (input, end) = receiver.recv().map_err(|_| FileRunError::ReaderGone)??;
         let records = input.records();
         let bytes = input.source_bytes;
+        let silent = input.closed == Closed::Settle;
         let stopping = stop.load(Ordering::Acquire);
         let settling = match (end, stopping) {
             (_, true) => Settling::Shutdown,
@@ -100,6 +101,7 @@ fn consume(
         // A batch that settled what was held when the process died settles it again.
         let settling = match &retry {
             Some(intent) if intent.last && settling == Settling::No => Settling::Shutdown,
+            _ if silent && records == 0 && settling == Settling::No => Settling::Quiet,
             _ => settling,
         };
         for attempt in 1.. {
