@@ -1,7 +1,7 @@
 //! `throng run`.
 
 use super::outcome::Failure;
-use crate::config::{self, Config, SinkKind, SourceKind};
+use crate::config::{self, Backend, Config, SinkKind, SourceKind};
 use crate::daemon::file_run::Watcher;
 use crate::daemon::run::{Options, prepare, run as run_daemon};
 use crate::telemetry::{Telemetry, init_logging, silence_panic_payloads};
@@ -39,6 +39,9 @@ pub fn run(args: &RunArgs) -> Result<(), Failure> {
     let file = args.config.display().to_string();
     if args.lineage.is_some() && config.sink.kind != SinkKind::File {
         return Err(Failure::Usage(anyhow!("--lineage needs a file sink: {file} has another `sink.kind`")));
+    }
+    if config.compute.backend == Backend::Cuda {
+        return Err(Failure::Hardware(anyhow!("{file}: compute.backend = \"cuda\", and this build has no GPU backend (set \"auto\" or \"cpu\")")));
     }
     begin_logging(&config)?;
     let (schema, telemetry) = prepare(&config, &file)?;

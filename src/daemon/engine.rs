@@ -270,7 +270,7 @@ impl Engine {
         let mut seconds =
             StageSeconds { read: input.read_seconds, decode: input.decode_seconds, ..StageSeconds::default() };
         let clock_ms = retry.map_or(now_ms, |r| r.after.clock_ms).max(self.progress.clock_ms);
-        self.compact_dictionaries();
+        self.compact_dictionaries(input.raw.rows());
         let new_plan = self.plan_if_due(clock_ms);
 
         let start = Instant::now();
@@ -425,9 +425,11 @@ impl Engine {
     }
 
     /// Forgets dictionary values that no row needs, once a dictionary is full.
-    fn compact_dictionaries(&mut self) {
+    /// The limit is large enough for every row that is remembered (the configuration sees to that), so a batch always finds
+    /// room for its values and nothing that leaves depends on what a dictionary happens to remember.
+    fn compact_dictionaries(&mut self, coming: usize) {
         for attribute in 0..self.books.len() {
-            if self.books[attribute].values() < self.settings.max_dictionary_values {
+            if self.books[attribute].values() + coming <= self.settings.max_dictionary_values {
                 continue;
             }
             let codes = self.books[attribute].codes();

@@ -18,7 +18,7 @@ pub enum Closed {
 }
 
 /// Records of a batch with everything that their consumption implies.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub struct InputBatch {
     pub raw: RawBatch,
     pub rejected: Vec<Rejected>,
@@ -80,7 +80,7 @@ impl InputBatch {
         let stays = |c: Coordinate| (c.topic, c.partition) != (topic, partition);
         self.raw.retain_rows(stays);
         self.rejected.retain(|r| stays(r.coordinate));
-        self.tombstones -= tombstones;
+        self.tombstones = self.tombstones.saturating_sub(tombstones);
         self.ranges.remove(&(topic, partition));
     }
 }

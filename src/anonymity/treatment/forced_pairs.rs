@@ -17,6 +17,8 @@ use std::collections::{BTreeMap, BTreeSet, HashSet};
 pub struct GroupCells {
     pub attributes: Vec<usize>,
     pub columns: Vec<Vec<CellId>>,
+    /// How many of the columns, from the first, form the class; the others stand beside it.
+    pub quasi: usize,
     /// What a row's fragment is worth to a reader: the sum over its present cells of one minus their loss.
     pub worth: Vec<f32>,
 }
@@ -26,6 +28,19 @@ impl GroupCells {
         for column in &mut self.columns {
             column[row as usize] = SUPPRESSED;
         }
+    }
+
+    /// `rows` with everyone who shares a class with one of them: a class goes whole or not at all, so that those who stay
+    /// keep their crowd.
+    fn with_classes(&self, rows: BTreeSet<u32>) -> BTreeSet<u32> {
+        if self.quasi == self.columns.len() || self.quasi == 0 {
+            return rows;
+        }
+        let class = |row: u32| -> Vec<CellId> { self.columns[..self.quasi].iter().map(|c| c[row as usize]).collect() };
+        let classes: BTreeSet<Vec<CellId>> = rows.iter().map(|&row| class(row)).collect();
+        let all = u32::try_from(self.worth.len()).expect("a batch is bounded");
+        let present = |row: &u32| self.columns[..self.quasi].iter().any(|c| c[*row as usize] != SUPPRESSED);
+        (0..all).filter(|row| rows.contains(row) || (present(row) && classes.contains(&class(*row)))).collect()
     }
 
     fn worth_of(&self, rows: impl Iterator<Item = u32>) -> f64 {
@@ -172,7 +187,7 @@ fn withdraw_against(groups: &mut [GroupCells], views: &mut [View], a: usize, sub
                 continue;
             }
             let light = Light { heavy: &heavy, group: &groups[b], forced_from: n + 1 - heavy.count, subjects, k };
-            let rows = light.forced(&mut views[b]);
+            let rows = groups[b].with_classes(light.forced(&mut views[b]));
             if !rows.is_empty() {
                 worth += groups[b].worth_of(rows.iter().copied());
                 doomed.push((b, rows));
@@ -181,8 +196,9 @@ fn withdraw_against(groups: &mut [GroupCells], views: &mut [View], a: usize, sub
         if doomed.is_empty() {
             continue;
         }
-        if groups[a].worth_of(heavy.rows.iter()) < worth {
-            doomed = vec![(a, heavy.rows.iter().collect())];
+        let carriers = groups[a].with_classes(heavy.rows.iter().collect());
+        if groups[a].worth_of(carriers.iter().copied()) < worth {
+            doomed = vec![(a, carriers)];
         }
         for (group, rows) in doomed {
             withdrawn += rows.len() as u64;
@@ -367,8 +383,8 @@ mod tests {
     fn a_constant_beside_a_lone_value_is_a_forced_pair() {
         // METHODS §10: five records, pulse all "high", one age "70+" supported only by the ledger.
         let mut groups = vec![
-            GroupCells { attributes: vec![0], columns: vec![vec![9; 5]], worth: vec![1.0; 5] },
-            GroupCells { attributes: vec![1], columns: vec![vec![7, 8, 8, 8, 8]], worth: vec![1.0; 5] },
+            GroupCells { attributes: vec![0], columns: vec![vec![9; 5]], quasi: 1, worth: vec![1.0; 5] },
+            GroupCells { attributes: vec![1], columns: vec![vec![7, 8, 8, 8, 8]], quasi: 1, worth: vec![1.0; 5] },
         ];
         let subjects = [1, 2, 3, 4, 5];
         assert!(forced_below(&groups, &subjects, 4));
@@ -388,14 +404,21 @@ mod tests {
             let worth: Vec<f32> = rows.iter().map(|r| r.1[0] as f32).collect();
             let column = |i: usize| rows.iter().map(|r| r.1[i]).collect::<Vec<_>>();
             let mut groups = vec![
-                GroupCells { attributes: vec![0, 1], columns: vec![column(0), column(1)], worth: worth.clone() },
-                GroupCells { attributes: vec![2, 3], columns: vec![column(2), column(3)], worth: worth.clone() },
-                GroupCells { attributes: vec![4], columns: vec![column(4)], worth },
+                GroupCells { attributes: vec![0, 1], columns: vec![column(0), column(1)], quasi: 1, worth: worth.clone() },
+                GroupCells { attributes: vec![2, 3], columns: vec![column(2), column(3)], quasi: 2, worth: worth.clone() },
+                GroupCells { attributes: vec![4], columns: vec![column(4)], quasi: 1, worth },
             ];
             let untouched = groups.clone();
             let withdrawn = withdraw_forced_pairs(&mut groups, &subjects, k);
             prop_assert!(!forced_below(&groups, &subjects, k));
             prop_assert_eq!(withdrawn > 0, forced_below(&untouched, &subjects, k));
+            for (group, before) in groups.iter().zip(&untouched) {
+                let class = |g: &GroupCells, row: usize| -> Vec<CellId> { g.columns[..g.quasi].iter().map(|c| c[row]).collect() };
+                for row in (0..subjects.len()).filter(|&r| class(group, r).iter().any(|c| *c != SUPPRESSED)) {
+                    let members = |g: &GroupCells| (0..subjects.len()).filter(|&r| class(g, r) == class(before, row)).count();
+                    prop_assert_eq!(members(group), members(before), "a class stays whole");
+                }
+            }
         }
     }
 }

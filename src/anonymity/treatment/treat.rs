@@ -1,6 +1,6 @@
 //! The treatment of one batch by one plan.
 
-use super::crowd::{CrowdTable, NO_SUBJECT, Released};
+use super::crowd::{NO_SUBJECT, Released};
 use super::forced_pairs::{GroupCells, withdraw_forced_pairs};
 use super::proposal::{Proposal, ProposedGroup, Run, Unreleased};
 use super::hold::let_stay_supported;
@@ -208,48 +208,16 @@ impl Scene<'_> {
             if now == 0 {
                 return withdrawn;
             }
-            withdrawn += self.withdraw_unsupported(cells, released);
             for group in &self.plan.groups {
-                let says = if group.quasi.is_empty() { &group.sensitive } else { &group.quasi };
-                let leaves = |row: &u32| says.iter().any(|&a| cells[a][*row as usize] != SUPPRESSED);
+                // Where there is no class to be in, a row leaves as long as anything of it does.
+                let telling = if group.quasi.is_empty() { &group.sensitive } else { &group.quasi };
+                let leaves = |row: &u32| telling.iter().any(|&a| cells[a][*row as usize] != SUPPRESSED);
                 let leaving: Vec<u32> = (0..u32::try_from(self.rows()).expect("bounded")).filter(leaves).collect();
                 for &a in &group.sensitive {
                     cells[a] = self.recode_beside(a, &leaving, released);
                 }
             }
         }
-    }
-
-    /// Withdraws what is left of classes that no longer have support: a forced set with a sensitive cell in it takes
-    /// only a part of its class away.
-    fn withdraw_unsupported(&self, cells: &mut Cells, released: &impl Released) -> u64 {
-        let mut withdrawn = 0;
-        for (group, &base) in self.plan.groups.iter().zip(&self.names.bases) {
-            // Without sensitive cells the forced sets are whole classes.
-            if group.quasi.is_empty() || group.sensitive.is_empty() {
-                continue;
-            }
-            let mut table = CrowdTable::new(self.policy.k, self.rows());
-            table.restart();
-            let classes: Vec<Option<u32>> = (0..self.rows())
-                .map(|row| {
-                    group.quasi.iter().any(|&a| cells[a][row] != SUPPRESSED).then(|| {
-                        let digest = |&a: &usize| self.books[a].digest(cells[a][row]);
-                        let key = group.quasi.iter().map(digest).fold(base, u128::wrapping_add);
-                        table.add(key, self.batch.subjects[row], released)
-                    })
-                })
-                .collect();
-            for (row, class) in classes.into_iter().enumerate() {
-                if class.is_some_and(|class| !table.supported(class)) {
-                    withdrawn += 1;
-                    for &a in group.quasi.iter().chain(&group.sensitive) {
-                        cells[a][row] = SUPPRESSED;
-                    }
-                }
-            }
-        }
-        withdrawn
     }
 
     fn withdraw_forced_pairs(&self, cells: &mut Cells) -> u64 {
@@ -263,7 +231,7 @@ impl Scene<'_> {
             .map(|g| {
                 let guarded: Vec<usize> = g.quasi.iter().chain(&g.sensitive).copied().collect();
                 let columns: Vec<Vec<CellId>> = guarded.iter().map(|&a| std::mem::take(&mut cells[a])).collect();
-                GroupCells { worth: self.worth(&guarded, &columns), attributes: guarded, columns }
+                GroupCells { worth: self.worth(&guarded, &columns), attributes: guarded, quasi: g.quasi.len(), columns }
             })
             .collect();
         let withdrawn = withdraw_forced_pairs(&mut groups, &self.batch.subjects, self.policy.k);
