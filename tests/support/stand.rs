@@ -169,6 +169,11 @@ impl Stand {
         self.engine.as_mut().expect("a running engine")
     }
 
+    /// The engine and the sink, for what only the engine can do.
+    pub fn parts(&mut self) -> (&mut Engine, &mut Collector) {
+        (self.engine.as_mut().expect("a running engine"), &mut self.sink)
+    }
+
     /// Offers records as one batch; `None` is a tombstone.
     pub fn offer(&mut self, records: &[Option<Vec<u8>>], settling: Settling, now_ms: i64, fault: Fault) {
         let first = self.offered;
