@@ -14,6 +14,7 @@ use crate::anonymity::planner::sample::Sample;
 use crate::anonymity::planner::{GroupShape, PlannerSettings, make_plan};
 use crate::anonymity::treatment::proposal::Unreleased;
 use crate::anonymity::treatment::treat::{GroupNames, Policy, group_names, treat};
+use crate::faults::crash_point;
 use crate::io::input::{Closed, InputBatch};
 use crate::records::codebook::Codebook;
 use crate::records::line::LineFormat;
@@ -347,7 +348,7 @@ impl Engine {
 
         let start = Instant::now();
         self.store.intend(&intent, &self.ledger)?;
-        fail::fail_point!("intent-flushed");
+        crash_point("intent-flushed");
         let envelope = Envelope {
             sequence: intent.after.sequence,
             clock_ms,
@@ -366,7 +367,7 @@ impl Engine {
             }
             Err(DeliveryError::Fatal(why)) => return Err(BatchError::Fatal(why)),
         };
-        fail::fail_point!("delivered");
+        crash_point("delivered");
 
         self.ledger.apply(verified.delta());
         if !self.settings.monitor {
@@ -385,9 +386,9 @@ impl Engine {
         }
         self.store.left(intent, lengths);
         if self.sample.rows() > 0 {
-            self.store.forget_sample_before(self.sample.ordinal(0))?;
+            self.store.forget_sample_before(self.sample.ordinal(0));
         }
-        fail::fail_point!("applied");
+        crash_point("applied");
         seconds.commit = start.elapsed().as_secs_f64();
         self.tell(report, seconds, sink.bytes_out() - bytes_before, uncovered_cells);
         Ok(())

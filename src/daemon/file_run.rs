@@ -88,12 +88,14 @@ fn consume(
         let records = input.records();
         let bytes = input.source_bytes;
         let stopping = stop.load(Ordering::Acquire);
+        let retry = replay.take();
         let settling = match (end, stopping) {
             (_, true) => Settling::Shutdown,
             (true, false) => Settling::EndOfStream,
+            // A batch that settled what was held does so again: its bytes may have been seen.
+            (false, false) if retry.as_ref().is_some_and(|r| r.last) => Settling::Quiet,
             (false, false) => Settling::No,
         };
-        let retry = replay.take();
         if records > 0 {
             engine.process(input, settling, retry.as_ref(), sink, now_ms())?;
         } else if settling != Settling::No {

@@ -241,8 +241,17 @@ impl Broker {
     /// The committed offset of each partition, `None` where the group has committed none. Waits for transactions
     /// that carry offsets and are not decided yet.
     pub fn group_offsets(&self, group: &str, topic: &str) -> BTreeMap<i32, Option<i64>> {
+        self.offsets_of(group, topic, "read_committed")
+    }
+
+    /// [`group_offsets`](Self::group_offsets) as they are now, whatever is still undecided.
+    pub fn group_offsets_now(&self, group: &str, topic: &str) -> BTreeMap<i32, Option<i64>> {
+        self.offsets_of(group, topic, "read_uncommitted")
+    }
+
+    fn offsets_of(&self, group: &str, topic: &str, isolation: &str) -> BTreeMap<i32, Option<i64>> {
         let consumer: BaseConsumer =
-            self.client().set("group.id", group).set("isolation.level", "read_committed").create().expect("a consumer");
+            self.client().set("group.id", group).set("isolation.level", isolation).create().expect("a consumer");
         let mut wanted = TopicPartitionList::new();
         for partition in partitions_of(&consumer, topic) {
             wanted.add_partition(topic, partition);

@@ -1,4 +1,5 @@
 //! What the scenario tests share. Each scenario uses a part of it.
 #![allow(dead_code, reason = "every scenario is a crate of its own and uses a part of what is here")]
 
+pub mod daemon;
 pub mod kafka;

@@ -2,6 +2,7 @@
 
 use super::connection::{Cluster, KafkaFailure};
 use super::marker;
+use crate::faults::crash_point;
 use crate::io::dead_letter::DeadLetter;
 use crate::release::sink::{DeliveryError, Envelope, Lengths, Sink};
 use crate::release::verified::Verified;
@@ -85,6 +86,7 @@ impl TransactionalSink {
 
     fn attempt(&mut self, batch: &Verified, envelope: &Envelope<'_>) -> Result<u64, DeliveryError> {
         self.producer.begin_transaction().map_err(|e| sort(&e))?;
+        crash_point("begun");
         let mut bytes = 0u64;
         let mut rank = 0i64;
         // Without a topic for them there are no fragments either: the daemon only watches.
@@ -138,9 +140,13 @@ impl TransactionalSink {
                 .payload(body.as_bytes())
                 .timestamp(envelope.clock_ms),
         )?;
+        crash_point("produced");
         self.send_offsets(envelope)?;
+        crash_point("offsets-sent");
         self.flush()?;
+        crash_point("acknowledged");
         self.commit()?;
+        crash_point("committed");
         Ok(bytes)
     }
 
