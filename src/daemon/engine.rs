@@ -198,6 +198,13 @@ impl Engine {
         self.held.batch.coordinates.iter().any(|c| of(*c))
     }
 
+    /// Coordinates of the held records with these ordinals.
+    #[must_use]
+    pub fn held_places(&self, ordinals: &[u64]) -> std::collections::BTreeSet<Coordinate> {
+        let held = self.held.ordinals.iter().zip(&self.held.batch.coordinates);
+        held.filter(|(ordinal, _)| ordinals.contains(ordinal)).map(|(_, place)| *place).collect()
+    }
+
     /// Whether a committed batch is not yet written to the state (its intent is, so nothing can be lost).
     #[must_use]
     pub fn is_behind(&self) -> bool {

@@ -196,7 +196,7 @@ fn run_file(
     let names: Vec<String> = shapes.iter().map(|s| s.name.clone()).collect();
     let attributes: Vec<String> = schema.attributes.iter().map(|a| a.name.clone()).collect();
 
-    let mut kafka: Option<TransactionalSink> = None;
+    let mut kafka: Option<(TransactionalSink, u64)> = None;
     let Assembled { mut engine, intent, fresh, .. } =
         assemble(config, schema, shapes, telemetry, options.accept_rewind, &mut |intent, id| {
             // The commit point of files is the state itself: an intent still pending did not leave. Into a topic the
@@ -206,7 +206,7 @@ fn run_file(
             }
             let (sink, last) = open_file_to_kafka(config, id, attributes.clone())
                 .map_err(|e| StateError::Marker { path: config.state.path.clone(), what: e.to_string() })?;
-            kafka = Some(sink);
+            kafka = Some((sink, last));
             Ok(intent.after.sequence <= last)
         })?;
     let start = engine.progress().clone();
@@ -226,10 +226,11 @@ fn run_file(
     let mut sink: Box<dyn Sink> = match config.sink.kind {
         SinkKind::None => Box::new(NoDelivery),
         SinkKind::Kafka => {
-            let opened = match kafka {
-                Some(sink) => sink,
-                None => open_file_to_kafka(config, &engine.state_id(), attributes)?.0,
+            let (opened, last) = match kafka {
+                Some(opened) => opened,
+                None => open_file_to_kafka(config, &engine.state_id(), attributes)?,
             };
+            refuse_older_copy(config, &engine, last)?;
             Box::new(opened)
         }
         SinkKind::File => {
@@ -401,16 +402,19 @@ fn run_kafka(
         Some(last) => last,
         None => open(&id)?,
     };
-    if committed > engine.progress().sequence {
-        // The topic knows of batches that this state has never heard of: it is an older copy.
-        return Err(StateError::Damaged {
-            path: config.state.path.clone(),
-            what: format!("it ends at batch {}, but batch {committed} of it was committed", engine.progress().sequence),
-        }
-        .into());
-    }
+    refuse_older_copy(config, &engine, committed)?;
     let mut sink = opened.ok_or(RunError::Panicked)?;
     stream(config, telemetry, schema, stop, &cluster, &consumer, &mut engine, intent, &mut sink)
+}
+
+/// A topic that knows of batches which this state has never heard of: the state is an older copy.
+fn refuse_older_copy(config: &Config, engine: &Engine, committed: u64) -> Result<(), StateError> {
+    let sequence = engine.progress().sequence;
+    if committed <= sequence {
+        return Ok(());
+    }
+    let what = format!("it ends at batch {sequence}, but batch {committed} of it was committed");
+    Err(StateError::Damaged { path: config.state.path.clone(), what })
 }
 
 /// Reads the topics until the end of the daemon.

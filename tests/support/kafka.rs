@@ -256,7 +256,15 @@ impl Broker {
         for partition in partitions_of(&consumer, topic) {
             wanted.add_partition(topic, partition);
         }
-        let committed = consumer.committed_offsets(wanted, ANSWER).expect("the coordinator answers");
+        // A coordinator that has just been chosen, or is being chosen, says so: ask again.
+        let deadline = Instant::now() + ANSWER;
+        let committed = loop {
+            match consumer.committed_offsets(wanted.clone(), ANSWER) {
+                Ok(committed) => break committed,
+                Err(why) => assert!(Instant::now() < deadline, "the coordinator does not answer: {why}"),
+            }
+            std::thread::sleep(Duration::from_millis(50));
+        };
         committed
             .elements()
             .iter()

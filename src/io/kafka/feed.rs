@@ -17,7 +17,7 @@ use rdkafka::error::{KafkaError, RDKafkaErrorCode};
 use rdkafka::message::{BorrowedMessage, Message};
 use rdkafka::topic_partition_list::{Offset, TopicPartitionList};
 use rdkafka::{ClientConfig, Statistics};
-use std::collections::{BTreeMap, HashSet};
+use std::collections::{BTreeMap, BTreeSet, HashSet};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
@@ -205,11 +205,13 @@ struct Filling {
     batch: InputBatch,
     /// Tombstones by partition, so that a lost partition takes its own along.
     tombstones: BTreeMap<Place, u64>,
+    /// Partitions read past the range to be replayed: what is missing of it has been deleted meanwhile.
+    passed: BTreeSet<Place>,
 }
 
 impl Filling {
     fn new(width: usize, epoch: u64) -> Self {
-        Self { batch: InputBatch::new(width, epoch), tombstones: BTreeMap::new() }
+        Self { batch: InputBatch::new(width, epoch), tombstones: BTreeMap::new(), passed: BTreeSet::new() }
     }
 
     fn is_empty(&self) -> bool {
@@ -291,8 +293,11 @@ impl Reader {
         let coordinate = Coordinate { topic, partition: message.partition(), offset: message.offset() };
         let place = (topic, message.partition());
         if let Some(ranges) = replay {
-            let wanted = ranges.get(&place).is_some_and(|r| (r.0..r.1).contains(&coordinate.offset));
-            if !wanted {
+            let Some(range) = ranges.get(&place) else { return };
+            if coordinate.offset >= range.1 {
+                filling.passed.insert(place);
+            }
+            if !(range.0..range.1).contains(&coordinate.offset) {
                 return;
             }
         }
@@ -485,9 +490,13 @@ impl Reader {
             }
         }
         let complete = ranges.iter().all(|(place, range)| {
-            filling.batch.ranges.get(place).is_some_and(|read| read.1 >= range.1)
+            filling.batch.ranges.get(place).is_some_and(|read| read.1 >= range.1) || filling.passed.contains(place)
         });
-        if complete { Replayed::Complete } else { Replayed::Going }
+        match complete {
+            false => Replayed::Going,
+            true if filling.is_empty() => Replayed::Impossible,
+            true => Replayed::Complete,
+        }
     }
 
     /// Continues behind the replayed ranges; whatever was read past them meanwhile is read again.
