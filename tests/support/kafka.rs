@@ -10,7 +10,7 @@ use std::io::{BufRead, BufReader, Write};
 use std::net::TcpListener;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
-use std::sync::OnceLock;
+use std::sync::{Mutex, MutexGuard, OnceLock, PoisonError};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
@@ -77,7 +77,7 @@ pub struct Broker {
     port: u16,
     controller_port: u16,
     dir: PathBuf,
-    running: Option<Running>,
+    running: Mutex<Option<Running>>,
 }
 
 #[derive(Debug)]
@@ -107,7 +107,7 @@ impl Broker {
             let dir = tempfile::Builder::new().prefix("throng-kafka-").tempdir().expect("a temporary directory").keep();
             copy_tree(&tools.join("formatted"), &dir.join("data"));
             let (port, controller_port) = free_ports();
-            let mut broker = Self { port, controller_port, dir, running: None };
+            let broker = Self { port, controller_port, dir, running: Mutex::new(None) };
             match broker.launch() {
                 Ok(()) => return Some(broker),
                 Err(why) if attempt == 3 => panic!("Kafka did not start: {why}"),
@@ -139,14 +139,14 @@ impl Broker {
     }
 
     /// SIGKILL; the data stay for [`restart`](Self::restart).
-    pub fn kill(&mut self) {
-        let Some(mut running) = self.running.take() else { return };
+    pub fn kill(&self) {
+        let Some(mut running) = self.running().take() else { return };
         running.keeper.stdin.take().expect("the keeper has a pipe").write_all(b"keep\n").expect("the keeper listens");
         running.keeper.wait().expect("the keeper ends");
     }
 
     /// Starts the broker again on the same port and data, and waits until it answers.
-    pub fn restart(&mut self) {
+    pub fn restart(&self) {
         self.kill();
         self.launch().unwrap_or_else(|why| panic!("Kafka did not start again: {why}"));
     }
@@ -162,8 +162,8 @@ impl Broker {
     }
 
     fn signal(&self, signal: Signal) {
-        let running = self.running.as_ref().expect("a running broker");
-        kill_process(running.broker, signal).expect("our own child");
+        let broker = self.running().as_ref().expect("a running broker").broker;
+        kill_process(broker, signal).expect("our own child");
     }
 
     /// Creates a topic and waits until its partitions have a leader.
@@ -327,7 +327,11 @@ impl Broker {
         stored
     }
 
-    fn launch(&mut self) -> Result<(), String> {
+    fn running(&self) -> MutexGuard<'_, Option<Running>> {
+        self.running.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn launch(&self) -> Result<(), String> {
         let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("deploy/kafka-dev");
         let properties = fs::read_to_string(root.join("server.properties")).map_err(|why| why.to_string())?;
         let properties = properties
@@ -351,13 +355,13 @@ impl Broker {
         let mut line = String::new();
         BufReader::new(keeper.stdout.take().expect("a pipe")).read_line(&mut line).map_err(|why| why.to_string())?;
         let broker = line.trim().parse().ok().and_then(Pid::from_raw).ok_or("the shell gave no pid")?;
-        self.running = Some(Running { keeper, broker });
+        *self.running() = Some(Running { keeper, broker });
         self.wait_until_it_answers(logged)
     }
 
     /// Waits for the word of success in the part of the log that this start has written.
     fn wait_until_it_answers(&self, logged: usize) -> Result<(), String> {
-        let broker = self.running.as_ref().ok_or("not started")?.broker;
+        let broker = self.running().as_ref().ok_or("not started")?.broker;
         let deadline = Instant::now() + START;
         loop {
             let log = fs::read(self.log()).unwrap_or_default();
@@ -380,7 +384,8 @@ impl Broker {
 
 impl Drop for Broker {
     fn drop(&mut self) {
-        if let Some(mut running) = self.running.take() {
+        let running = self.running().take();
+        if let Some(mut running) = running {
             drop(running.keeper.stdin.take());
             if let Err(why) = running.keeper.wait() {
                 eprintln!("the keeper of Kafka on port {} did not end: {why}", self.port);
