@@ -184,7 +184,10 @@ commits_topic = "{commits}"
             for daemon in &mut *daemons {
                 assert!(daemon.ended().is_none(), "it ended early: {}", daemon.said());
             }
-            assert!(Instant::now() < deadline, "{} of {records} records after {PATIENCE:?}", self.consumed());
+            if Instant::now() > deadline {
+                let said: Vec<String> = daemons.iter().map(|d| d.said()).collect();
+                panic!("{} of {records} records after {PATIENCE:?}: {}", self.consumed(), said.join("\n"));
+            }
             std::thread::sleep(Duration::from_millis(20));
         }
     }

@@ -152,6 +152,10 @@ impl ConsumerContext for Callbacks {
         self.health.set_assigned(assigned as u64);
         self.changed.store(true, Ordering::Release);
         if let Rebalance::Assign(list) = rebalance {
+            // A partition that was paused when it went is still paused when it comes back.
+            if consumer.resume(list).is_err() {
+                self.health.note_error();
+            }
             let places = self.places(list);
             if !places.is_empty() && !self.closing.load(Ordering::Acquire) && self.feed.send(Feed::Assigned { places }).is_err() {
                 self.health.note_error();
@@ -243,7 +247,12 @@ impl Reader {
                 epoch = new;
                 filling = Filling::new(self.width, epoch);
                 replay = ranges;
-                self.rewind(replay.as_ref())?;
+                if !self.rewind(replay.as_ref())? {
+                    replay = None;
+                    if self.feed.send(Feed::CannotReplay).is_err() {
+                        return Ok(());
+                    }
+                }
             }
             let before = Instant::now();
             let polled = self.consumer.poll(Duration::from_millis(if filling.is_empty() { 100 } else { 10 }));
@@ -435,26 +444,33 @@ impl Reader {
         }
     }
 
-    /// Goes back to the committed offsets of everything assigned, or to the start of the ranges to be replayed.
-    fn rewind(&self, replay: Option<&Ranges>) -> Result<(), KafkaFailure> {
+    /// Goes back to the committed offsets of everything assigned. False when these are not where the ranges to be
+    /// replayed begin: the partition was somebody else's meanwhile.
+    fn rewind(&self, replay: Option<&Ranges>) -> Result<bool, KafkaFailure> {
         let failed = |e| self.cluster.failure("cannot go back to the committed offsets", e);
         let assignment = self.consumer.assignment().map_err(failed)?;
         if assignment.count() == 0 {
-            return Ok(());
+            return Ok(true);
         }
         let committed = self.committed(&assignment)?;
         let mut target = TopicPartitionList::new();
+        let mut where_it_began = true;
         for element in committed.elements() {
             let place = self.consumer.context().places_of(element.topic(), element.partition());
-            let from = replay.and_then(|r| place.and_then(|p| r.get(&p))).map(|r| Offset::Offset(r.0));
-            let offset = from.unwrap_or(match element.offset() {
-                Offset::Offset(n) => Offset::Offset(n),
-                _ => Offset::Beginning,
-            });
+            let range = replay.and_then(|r| place.and_then(|p| r.get(&p)));
+            let offset = match (element.offset(), range) {
+                (Offset::Offset(n), range) => {
+                    where_it_began &= range.is_none_or(|r| r.0 == n);
+                    Offset::Offset(n)
+                }
+                // Nothing is committed yet: the first batch of all.
+                (_, Some(range)) => Offset::Offset(range.0),
+                (_, None) => Offset::Beginning,
+            };
             target.add_partition_offset(element.topic(), element.partition(), offset).map_err(failed)?;
         }
         self.consumer.seek_partitions(target, Duration::from_secs(30)).map_err(failed)?;
-        Ok(())
+        Ok(where_it_began)
     }
 
     fn committed(&self, assignment: &TopicPartitionList) -> Result<TopicPartitionList, KafkaFailure> {
