@@ -13,7 +13,8 @@ const BATCH: usize = 40;
 /// The last batch is not full.
 const LINES: usize = 14 * BATCH + 17;
 
-const POINTS: [&str; 8] = [
+const POINTS: [&str; 9] = [
+    "state-unmarked",
     "state-unwritten",
     "state-unflushed",
     "intent-flushed",
@@ -93,7 +94,8 @@ fn killed_at_every_point(hold: usize) {
     let run = Run::new(hold);
     let mut dice = Dice::new(hold as u64);
     for point in POINTS {
-        let passages = if point == "settled" { 0 } else { dice.roll(3) };
+        // These two are passed once in a life.
+        let passages = if matches!(point, "state-unmarked" | "settled") { 0 } else { dice.roll(3) };
         let crash = format!("{point}={passages}*off->return");
         run.start(Some(&crash)).crashes(&crash);
     }

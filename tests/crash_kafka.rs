@@ -16,7 +16,8 @@ use rdkafka::producer::Producer;
 const BATCH: usize = 40;
 
 /// In the order in which a batch passes them.
-const POINTS: [&str; 11] = [
+const POINTS: [&str; 12] = [
+    "state-unmarked",
     "state-unwritten",
     "state-unflushed",
     "intent-flushed",
@@ -74,7 +75,7 @@ fn killed_at_every_point(hold: usize) {
     stage.broker.produce_records(&stage.raw, &records(seed, 0, total, 1));
     let mut dice = Dice::new(seed);
     for point in POINTS {
-        let passages = dice.roll(3);
+        let passages = if point == "state-unmarked" { 0 } else { dice.roll(3) };
         let crash = format!("{point}={passages}*off->return");
         stage.start("only", Some(&crash)).crashes(&crash);
     }

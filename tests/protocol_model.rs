@@ -31,6 +31,8 @@ enum Without {
     WaitingForHiddenMarkers,
     /// A state that ends before its own marker may start.
     RefusingOlderCopies,
+    /// The marker names the batch, not the attempt at it.
+    AttemptInMarker,
 }
 
 #[derive(Clone, Copy)]
@@ -53,15 +55,24 @@ enum Step {
     Begun(Record),
     OffsetsSent(Record),
     CommitAsked(Record),
-    /// Fenced or refused: ended by itself, until somebody starts it again.
+    /// Fenced: ended by itself, until somebody starts it again.
     Stopped,
+    /// Another self has gone on with a copy of this state.
+    Refused,
+}
+
+/// An attempt at a batch: what it consumes, its number, and who makes it.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+struct Attempt {
+    record: Record,
+    sequence: u8,
+    by: u8,
 }
 
 /// A transaction as the broker has it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 struct Transaction {
-    record: Record,
-    sequence: u8,
+    attempt: Attempt,
     offsets: bool,
     asked: bool,
 }
@@ -76,7 +87,7 @@ struct Process {
     reading: [Option<u8>; PARTITIONS],
     applied: u8,
     disk_applied: u8,
-    disk_intent: Option<(Record, u8)>,
+    disk_intent: Option<Attempt>,
     transaction: Option<Transaction>,
 }
 
@@ -89,9 +100,12 @@ struct State {
     effects: u32,
     /// By transactional id: its marker, the records committed under it, whether another's open transaction hides the
     /// last marker.
-    marker: [u8; PROCESSES],
+    marker: [Attempt; PROCESSES],
+    /// The marker before that.
+    shown: [Attempt; PROCESSES],
     committed: [u8; PROCESSES],
     hidden: [bool; PROCESSES],
+    copied: bool,
 }
 
 impl World {
@@ -119,9 +133,11 @@ impl World {
             owner: [None; PARTITIONS],
             offset: [0; PARTITIONS],
             effects: 0,
-            marker: [0; PROCESSES],
+            marker: [Attempt::default(); PROCESSES],
+            shown: [Attempt::default(); PROCESSES],
             committed: [0; PROCESSES],
             hidden: [false; PROCESSES],
+            copied: false,
         }
     }
 
@@ -154,10 +170,11 @@ impl World {
         }
         match me.step {
             Step::Down => {
-                if !(self.copy && i == 1) {
+                if !self.copy || i == 0 || s.copied {
                     to("starts", changed(s, |n| self.open(n, i)));
-                } else if s.processes[0].disk_applied | s.committed[0] != 0 || s.processes[0].disk_intent.is_some() {
+                } else if s.processes[0].step != Step::Down {
                     to("is copied and starts", changed(s, |n| {
+                        n.copied = true;
                         n.processes[1].disk_applied = s.processes[0].disk_applied;
                         n.processes[1].disk_intent = s.processes[0].disk_intent;
                         self.open(n, 1);
@@ -171,11 +188,11 @@ impl World {
             }
             Step::Idle => self.idle(s, i, to),
             Step::Intended(record) => to("begins", changed(s, |n| {
-                let sequence = (me.applied.count_ones() + 1) as u8;
+                let attempt = self.attempt(&me, i, record);
                 let process = &mut n.processes[i];
                 if me.current {
                     process.step = Step::Begun(record);
-                    process.transaction = Some(Transaction { record, sequence, offsets: false, asked: false });
+                    process.transaction = Some(Transaction { attempt, offsets: false, asked: false });
                 } else {
                     n.leave(i, Step::Stopped);
                 }
@@ -210,7 +227,7 @@ impl World {
                     to("is told of the commit", changed(s, |n| self.learn(n, i, record)));
                 }
             }
-            Step::Stopped => {}
+            Step::Stopped | Step::Refused => {}
         }
         if matches!(me.step, Step::Idle | Step::Intended(_) | Step::Begun(_) | Step::OffsetsSent(_) | Step::CommitAsked(_)) {
             self.rebalances(s, i, to);
@@ -227,7 +244,7 @@ impl World {
                 process.step = Step::Intended(record);
                 if self.without != Without::Intent {
                     process.disk_applied = me.applied;
-                    process.disk_intent = Some((record, (me.applied.count_ones() + 1) as u8));
+                    process.disk_intent = Some(self.attempt(&me, i, record));
                 }
             }));
         }
@@ -248,7 +265,7 @@ impl World {
     fn rebalances(&self, s: &State, i: usize, to: &mut dyn FnMut(&str, State)) {
         let me = s.processes[i];
         for partition in 0..self.partitions {
-            let undecided = s.processes.iter().filter_map(|p| p.transaction).any(|t| t.offsets && self.place(t.record).0 == partition);
+            let undecided = s.processes.iter().filter_map(|p| p.transaction).any(|t| t.offsets && self.place(t.attempt.record).0 == partition);
             let stable = !undecided || self.without == Without::StableOffsets;
             if me.member && s.owner[partition].is_none() && stable {
                 to("is assigned a partition", changed(s, |n| {
@@ -280,32 +297,42 @@ impl World {
 
     fn recover(&self, n: &mut State, i: usize) {
         let id = self.id(i);
-        let marker = n.marker[id] - u8::from(n.hidden[id]);
+        let marker = if n.hidden[id] { n.shown[id] } else { n.marker[id] };
         let me = &mut n.processes[i];
         me.applied = me.disk_applied;
-        if let Some((record, sequence)) = me.disk_intent {
-            let (partition, at) = self.place(record);
-            let left = if self.without == Without::Marker { n.offset[partition] > at } else { sequence <= marker };
+        if let Some(intent) = me.disk_intent {
+            let (partition, at) = self.place(intent.record);
+            let left = match self.without {
+                Without::Marker => n.offset[partition] > at,
+                Without::AttemptInMarker | Without::RefusingOlderCopies => intent.sequence <= marker.sequence,
+                _ => intent == marker,
+            };
             if left {
-                me.applied |= 1 << record;
+                me.applied |= 1 << intent.record;
             }
         }
+        let older = u32::from(marker.sequence) > me.applied.count_ones();
+        if older && self.without != Without::RefusingOlderCopies {
+            me.step = Step::Refused;
+            return;
+        }
         (me.disk_applied, me.disk_intent) = (me.applied, None);
-        let older = u32::from(marker) > me.applied.count_ones();
-        me.step = if older && self.without != Without::RefusingOlderCopies { Step::Stopped } else { Step::Idle };
-        me.member = me.step == Step::Idle;
+        me.step = Step::Idle;
+        me.member = true;
         me.reading = [None; PARTITIONS];
     }
 
     fn commit(&self, n: &mut State, i: usize, t: Transaction) {
-        let (partition, at) = self.place(t.record);
-        n.effects += 1 << (2 * t.record);
+        let record = t.attempt.record;
+        let (partition, at) = self.place(record);
+        n.effects += 1 << (2 * record);
         if self.without != Without::OffsetsInTransaction {
             n.offset[partition] = at + 1;
         }
         let id = self.id(i);
-        n.marker[id] = t.sequence;
-        n.committed[id] |= 1 << t.record;
+        n.shown[id] = n.marker[id];
+        n.marker[id] = t.attempt;
+        n.committed[id] |= 1 << record;
         n.end_transaction(i);
         n.hidden[id] = n.processes.iter().any(|p| p.transaction.is_some());
     }
@@ -323,6 +350,10 @@ impl World {
         }
     }
 
+    fn attempt(&self, me: &Process, i: usize, record: Record) -> Attempt {
+        Attempt { record, sequence: (me.applied.count_ones() + 1) as u8, by: i as u8 }
+    }
+
     /// What must hold in every state.
     fn broken(&self, s: &State) -> Option<&'static str> {
         for partition in 0..self.partitions {
@@ -335,6 +366,9 @@ impl World {
                     return Some("lost");
                 }
             }
+        }
+        if !self.copy && s.processes.iter().any(|p| p.step == Step::Refused) {
+            return Some("a state is refused that nobody has copied");
         }
         let exact = |i: usize| s.processes[i].applied == s.committed[self.id(i)];
         let settled = |i: usize| s.processes[i].step == Step::Idle && s.processes[i].current;
@@ -459,10 +493,12 @@ fn every_rule_is_needed() {
         (Without::Marker, false, "the state differs from what was committed"),
         (Without::Fencing, false, "the state differs from what was committed"),
         (Without::FinishBeforeAcknowledging, false, "twice"),
-        (Without::Intent, false, "the state differs from what was committed"),
+        (Without::Intent, false, "a state is refused that nobody has copied"),
         (Without::OffsetsInTransaction, false, "twice"),
         (Without::StableOffsets, false, "twice"),
         (Without::WaitingForHiddenMarkers, false, "the state differs from what was committed"),
+        (Without::RefusingOlderCopies, true, "the state differs from what was committed"),
+        (Without::AttemptInMarker, true, "the state differs from what was committed"),
     ];
     for (without, copy, expected) in ways {
         let way = walk(World { copy, ..world(without) }).expect_err(&format!("{without:?} is not needed"));

@@ -343,6 +343,7 @@ impl Engine {
             .map(|(&(topic, partition), &(from, to))| OffsetRange { topic, partition, from, to })
             .collect();
         let intent = Intent {
+            attempt: uuid::Uuid::new_v4().as_u64_pair().0,
             ranges,
             last,
             after,
@@ -358,6 +359,7 @@ impl Engine {
         crash_point("intent-flushed");
         let envelope = Envelope {
             sequence: intent.after.sequence,
+            attempt: intent.attempt,
             clock_ms,
             positions: &positions,
             rejected: &rejected,

@@ -14,7 +14,7 @@ use crate::io::file::{self, DeadLetterFile, FileSink, FileSource, GroupColumns, 
 use crate::io::kafka::connection::{Cluster, KafkaFailure};
 use crate::io::kafka::feed::{Closing, FeedConsumer, Reader, subscribe};
 use crate::io::kafka::health::Health;
-use crate::io::kafka::marker;
+use crate::io::kafka::marker::{self, Marker};
 use crate::io::kafka::transaction::{GroupMetadata, OutputTopic, Outputs, TransactionalSink};
 use crate::records::schema::Schema;
 use crate::release::sink::Sink;
@@ -64,8 +64,12 @@ impl RunError {
             Self::Configuration(_)
                 | Self::Occupied(_)
                 | Self::Http(_)
-                | Self::Assembly(_)
-                | Self::State(StateError::Foreign(_) | StateError::WrongSecret(_) | StateError::Version { .. })
+                | Self::Assembly(
+                    AssemblyError::Codebook(_)
+                        | AssemblyError::State(
+                            StateError::Foreign(_) | StateError::WrongSecret(_) | StateError::Version { .. }
+                        )
+                )
                 | Self::Kafka(KafkaFailure::MissingTopic { .. } | KafkaFailure::ShortRetention { .. })
         )
     }
@@ -196,7 +200,7 @@ fn run_file(
     let names: Vec<String> = shapes.iter().map(|s| s.name.clone()).collect();
     let attributes: Vec<String> = schema.attributes.iter().map(|a| a.name.clone()).collect();
 
-    let mut kafka: Option<(TransactionalSink, u64)> = None;
+    let mut kafka: Option<(TransactionalSink, Marker)> = None;
     let Assembled { mut engine, intent, fresh, .. } =
         assemble(config, schema, shapes, telemetry, options.accept_rewind, &mut |intent, id| {
             // The commit point of files is the state itself: an intent still pending did not leave. Into a topic the
@@ -207,7 +211,7 @@ fn run_file(
             let (sink, last) = open_file_to_kafka(config, id, attributes.clone())
                 .map_err(|e| StateError::Marker { path: config.state.path.clone(), what: e.to_string() })?;
             kafka = Some((sink, last));
-            Ok(intent.after.sequence <= last)
+            has_left(config, intent, last)
         })?;
     let start = engine.progress().clone();
     let position = SourcePosition {
@@ -279,7 +283,7 @@ fn open_file_to_kafka(
     config: &Config,
     id: &str,
     attributes: Vec<String>,
-) -> Result<(TransactionalSink, u64), KafkaFailure> {
+) -> Result<(TransactionalSink, Marker), KafkaFailure> {
     let cluster = sink_cluster(config);
     let outputs = outputs(config, &cluster, Vec::new(), attributes)?;
     let transactional_id = format!("{}-{id}", config.source.group);
@@ -366,7 +370,7 @@ fn run_kafka(
         Arc::new(move || consumer.get().and_then(|c| c.group_metadata()))
     };
     let mut opened: Option<TransactionalSink> = None;
-    let mut open = |id: &str| -> Result<u64, KafkaFailure> {
+    let mut open = |id: &str| -> Result<Marker, KafkaFailure> {
         let transactional_id = format!("{}-{id}", config.source.group);
         let outputs = outputs(config, &producer_cluster, topics.clone(), attributes.clone())?;
         // The order matters: fencing the older self settles its open transaction, and only then is the marker final.
@@ -386,7 +390,7 @@ fn run_kafka(
     let assembled = assemble(config, schema, shapes, telemetry, options.accept_rewind, &mut |intent, id| match open(id) {
         Ok(last) => {
             committed = Some(last);
-            Ok(intent.after.sequence <= last)
+            has_left(config, intent, last)
         }
         Err(failure) => {
             let what = failure.to_string();
@@ -407,14 +411,28 @@ fn run_kafka(
     stream(config, telemetry, schema, stop, &cluster, &consumer, &mut engine, intent, &mut sink)
 }
 
-/// A topic that knows of batches which this state has never heard of: the state is an older copy.
-fn refuse_older_copy(config: &Config, engine: &Engine, committed: u64) -> Result<(), StateError> {
-    let sequence = engine.progress().sequence;
-    if committed <= sequence {
-        return Ok(());
+/// Whether the batch of an intent left, by the marker. A marker of a later batch, or of another attempt at this one, is
+/// none that this state has made: somebody has gone on with a copy of it.
+fn has_left(config: &Config, intent: &Intent, last: Marker) -> Result<bool, StateError> {
+    let sequence = intent.after.sequence;
+    if sequence > last.sequence {
+        return Ok(false);
     }
-    let what = format!("it ends at batch {sequence}, but batch {committed} of it was committed");
-    Err(StateError::Damaged { path: config.state.path.clone(), what })
+    if (sequence, intent.attempt) == (last.sequence, last.attempt) {
+        return Ok(true);
+    }
+    Err(older_copy(config, sequence - 1, last))
+}
+
+/// A topic that knows of batches which this state has never heard of: the state is an older copy.
+fn refuse_older_copy(config: &Config, engine: &Engine, last: Marker) -> Result<(), StateError> {
+    let sequence = engine.progress().sequence;
+    if last.sequence <= sequence { Ok(()) } else { Err(older_copy(config, sequence, last)) }
+}
+
+fn older_copy(config: &Config, sequence: u64, last: Marker) -> StateError {
+    let what = format!("it ends at batch {sequence}, but batch {} was committed by a copy of it", last.sequence);
+    StateError::Damaged { path: config.state.path.clone(), what }
 }
 
 /// Reads the topics until the end of the daemon.

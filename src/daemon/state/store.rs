@@ -94,6 +94,7 @@ impl Store {
             Some(secret) => Keys::derive(secret),
             None => Keys::derive(&directory::local_secret(path, new)?),
         };
+        directory::check_secret(path, &keys.check, new)?;
         let db = open_database(path)?;
         let database = |source| StateError::Database { path: path.to_owned(), source };
         let tree = db.open_tree("throng").map_err(database)?;
@@ -113,6 +114,7 @@ impl Store {
                 value.extend_from_slice(id.as_bytes());
                 tree.insert(CHECK, value).map_err(database)?;
                 tree.flush().map_err(database)?;
+                crash_point("state-unmarked");
                 directory::write_format(path)?;
                 id
             }

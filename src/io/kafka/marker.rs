@@ -8,23 +8,33 @@ use rdkafka::Message;
 use rdkafka::consumer::{BaseConsumer, Consumer};
 use rdkafka::message::BorrowedMessage;
 use rdkafka::topic_partition_list::{Offset, TopicPartitionList};
+use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 use std::time::{Duration, Instant};
 
-/// The body of a marker.
-#[must_use]
-pub fn body(sequence: u64) -> String {
-    format!("{{\"sequence\":{sequence}}}")
+/// What the last committed batch of a transactional id says of itself; zeros where none was committed.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Marker {
+    pub sequence: u64,
+    /// [`Envelope::attempt`](crate::release::sink::Envelope::attempt) of the attempt that was committed.
+    pub attempt: u64,
 }
 
-fn sequence_of(body: &[u8]) -> Option<u64> {
-    serde_json::from_slice::<serde_json::Value>(body).ok()?.get("sequence")?.as_u64()
+impl Marker {
+    #[must_use]
+    pub fn body(self) -> String {
+        format!("{{\"sequence\":{},\"attempt\":{}}}", self.sequence, self.attempt)
+    }
+
+    fn of(body: &[u8]) -> Option<Self> {
+        serde_json::from_slice(body).ok()
+    }
 }
 
 /// How long another instance's open transaction may hide a marker of ours: the time-out of a transaction and some more.
 const UNDECIDED: Duration = Duration::from_secs(90);
 
-/// Number of the last batch that `transactional_id` committed; 0 if it never did.
+/// The marker of the last batch that `transactional_id` committed.
 ///
 /// Call it after `init_transactions`, which settles whatever an older self had open. A reader of committed records is
 /// shown nothing behind the first open transaction, whoever has it open; so the end that it sees may come before our last
@@ -38,7 +48,7 @@ pub fn last_committed(
     transactional_id: &str,
     partitions: i32,
     patience: Duration,
-) -> Result<u64, KafkaFailure> {
+) -> Result<Marker, KafkaFailure> {
     let ours = |message: &BorrowedMessage<'_>| message.key() == Some(transactional_id.as_bytes());
     let everything = reader(cluster, topic, partitions, "read_uncommitted")?;
     let mut decided_at: BTreeMap<i32, i64> = BTreeMap::new();
@@ -61,10 +71,13 @@ pub fn last_committed(
     }
     // Only now: a reader that was there before has met the earlier end already.
     let committed = reader(cluster, topic, partitions, "read_committed")?;
-    let mut last = 0;
+    let mut last = Marker::default();
     walk(cluster, &committed, partitions, patience, |message| {
         if ours(message) {
-            last = last.max(message.payload().and_then(sequence_of).unwrap_or(0));
+            // A partition is read in order, and ours are all in one.
+            if let Some(marker) = message.payload().and_then(Marker::of).filter(|m| m.sequence >= last.sequence) {
+                last = marker;
+            }
         }
     })?;
     Ok(last)
@@ -115,10 +128,13 @@ fn walk(
 
 #[cfg(test)]
 mod tests {
+    use super::Marker;
+
     #[test]
-    fn a_marker_gives_its_sequence_back() {
-        assert_eq!(super::sequence_of(super::body(42).as_bytes()), Some(42));
-        assert_eq!(super::sequence_of(b"{}"), None);
-        assert_eq!(super::sequence_of(b"\xff"), None);
+    fn a_marker_comes_back_as_it_was_written() {
+        let marker = Marker { sequence: 42, attempt: u64::MAX };
+        assert_eq!(Marker::of(marker.body().as_bytes()), Some(marker));
+        assert_eq!(Marker::of(b"{}"), None);
+        assert_eq!(Marker::of(b"\xff"), None);
     }
 }

@@ -1,7 +1,7 @@
 //! One batch, one transaction: fragments, dead letters, consumed offsets and the marker, all or nothing.
 
 use super::connection::{Cluster, KafkaFailure};
-use super::marker;
+use super::marker::Marker;
 use crate::faults::crash_point;
 use crate::io::dead_letter::DeadLetter;
 use crate::release::sink::{DeliveryError, Envelope, Lengths, Sink};
@@ -133,7 +133,7 @@ impl TransactionalSink {
             }
         }
         let commits = self.outputs.commits.clone();
-        let (key, body) = (self.transactional_id.clone(), marker::body(envelope.sequence));
+        let (key, body) = (self.transactional_id.clone(), Marker { sequence: envelope.sequence, attempt: envelope.attempt }.body());
         self.send(
             BaseRecord::<[u8], [u8]>::to(&commits)
                 .key(key.as_bytes())
