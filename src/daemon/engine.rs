@@ -14,6 +14,7 @@ use crate::anonymity::planner::sample::Sample;
 use crate::anonymity::planner::{GroupShape, PlannerSettings, make_plan};
 use crate::anonymity::treatment::proposal::Unreleased;
 use crate::anonymity::treatment::treat::{GroupNames, Policy, group_names, treat};
+use crate::faults::crash_point;
 use crate::io::input::{Closed, InputBatch};
 use crate::io::kafka::health::Health;
 use crate::records::codebook::Codebook;
@@ -205,6 +206,13 @@ impl Engine {
         self.held.batch.coordinates.iter().any(|c| of(*c))
     }
 
+    /// Coordinates of the held records with these ordinals.
+    #[must_use]
+    pub fn held_places(&self, ordinals: &[u64]) -> std::collections::BTreeSet<Coordinate> {
+        let held = self.held.ordinals.iter().zip(&self.held.batch.coordinates);
+        held.filter(|(ordinal, _)| ordinals.contains(ordinal)).map(|(_, place)| *place).collect()
+    }
+
     /// Whether a committed batch is not yet written to the state (its intent is, so nothing can be lost).
     #[must_use]
     pub fn is_behind(&self) -> bool {
@@ -346,6 +354,7 @@ impl Engine {
             .map(|(&(topic, partition), &(from, to))| OffsetRange { topic, partition, from, to })
             .collect();
         let intent = Intent {
+            attempt: uuid::Uuid::new_v4().as_u64_pair().0,
             ranges,
             last,
             after,
@@ -358,9 +367,10 @@ impl Engine {
 
         let start = Instant::now();
         self.store.intend(&intent, &self.ledger)?;
-        fail::fail_point!("intent-flushed");
+        crash_point("intent-flushed");
         let envelope = Envelope {
             sequence: intent.after.sequence,
+            attempt: intent.attempt,
             clock_ms,
             positions: &positions,
             rejected: &rejected,
@@ -377,7 +387,7 @@ impl Engine {
             }
             Err(DeliveryError::Fatal(why)) => return Err(BatchError::Fatal(why)),
         };
-        fail::fail_point!("delivered");
+        crash_point("delivered");
 
         if !self.ledger.apply(verified.delta()) {
             LimitReached { limit: Limit::LedgerClasses }.emit(&self.telemetry);
@@ -398,9 +408,9 @@ impl Engine {
         }
         self.store.left(intent, lengths);
         if self.sample.rows() > 0 {
-            self.store.forget_sample_before(self.sample.ordinal(0))?;
+            self.store.forget_sample_before(self.sample.ordinal(0));
         }
-        fail::fail_point!("applied");
+        crash_point("applied");
         seconds.commit = start.elapsed().as_secs_f64();
         let mut report = report;
         report.append_to_commit_seconds =

@@ -21,6 +21,8 @@ pub type Positions = std::collections::BTreeMap<(u16, i32), i64>;
 pub struct Envelope<'a> {
     /// Number of the batch, rising by one.
     pub sequence: u64,
+    /// Number of this attempt at the batch, for the marker.
+    pub attempt: u64,
     /// Batch clock: milliseconds since 1970, never falling.
     pub clock_ms: i64,
     pub positions: &'a Positions,

@@ -4,5 +4,6 @@
 pub mod binary;
 pub mod canaries;
 pub mod invariants;
+pub mod daemon;
 pub mod kafka;
 pub mod stand;

@@ -46,12 +46,43 @@ pub fn prepare(path: &Path) -> Result<bool, StateError> {
         .collect::<Result<_, _>>()
         .map_err(io)?;
     let known = names.iter().any(|n| n == "format");
-    // A start that was killed before its first word leaves these two behind; the `format` file comes last.
-    if !known && names.iter().any(|n| n != "secret" && n != "db") {
+    // A start that was killed while it made the directory has left its check file, and nothing has been released.
+    let unfinished = names.iter().any(|n| n == "check");
+    let ours = |n: &String| n == "secret" || (unfinished && (n == "check" || n == "db"));
+    if !known && !names.iter().all(ours) {
         return Err(StateError::Foreign(path.to_owned()));
     }
     fs::set_permissions(path, fs::Permissions::from_mode(0o700)).map_err(io)?;
     Ok(!known)
+}
+
+/// Tells a wrong secret before anything else is opened; a new directory is given the check value.
+///
+/// # Errors
+/// [`StateError::WrongSecret`], or when the file cannot be read or made.
+pub fn check_secret(path: &Path, check: &[u8; 32], new: bool) -> Result<(), StateError> {
+    use std::fmt::Write as _;
+    let io = |source| StateError::Io { path: path.to_owned(), source };
+    let file = path.join("check");
+    let mut text = String::with_capacity(64);
+    for byte in check {
+        // Writing into a string does not fail.
+        let (Ok(()) | Err(_)) = write!(text, "{byte:02x}");
+    }
+    match fs::read_to_string(&file) {
+        Ok(found) if found.trim() == text => Ok(()),
+        Ok(found) if new && found.trim().len() < text.len() => fs::write(&file, text).map_err(io),
+        Ok(_) => Err(StateError::WrongSecret(path.to_owned())),
+        Err(e) if e.kind() == std::io::ErrorKind::NotFound && new => {
+            let mut out = fs::OpenOptions::new().write(true).create_new(true).mode(0o600).open(&file).map_err(io)?;
+            out.write_all(text.as_bytes()).map_err(io)?;
+            out.sync_all().map_err(io)
+        }
+        Err(e) if e.kind() == std::io::ErrorKind::NotFound => {
+            Err(StateError::Damaged { path: path.to_owned(), what: "its check value is missing".to_owned() })
+        }
+        Err(e) => Err(io(e)),
+    }
 }
 
 /// Reads the `format` file, or writes it last of all, when everything else is in place.

@@ -55,6 +55,9 @@ pub struct OffsetRange {
 /// Everything about a batch that is about to leave, fixed before it does.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Intent {
+    /// A number of this attempt alone, drawn at random: the marker repeats it, so that no other attempt at a batch of the
+    /// same sequence (by a copy of the state directory) can be mistaken for it.
+    pub attempt: u64,
     pub ranges: Vec<OffsetRange>,
     /// Whether the batch settles what is held (end of stream, shutdown, revocation).
     pub last: bool,

@@ -4,6 +4,7 @@ use super::directory::{self, StateError};
 use super::records::{Intent, KeptRow, Progress};
 use super::seal::{Keys, Sealer};
 use crate::anonymity::plan::Plan;
+use crate::faults::crash_point;
 use crate::release::ledger::{Ledger, LedgerDelta, SHARDS};
 use crate::release::sink::Lengths;
 use serde::Serialize;
@@ -59,6 +60,8 @@ pub struct Store {
     first_delta: u64,
     /// Ordinal of the first row of each stored part of the sample, by batch.
     sample_parts: Vec<(u64, u64)>,
+    /// Parts of the sample that go with the next write.
+    forgotten: Vec<u64>,
 }
 
 /// Opens sled without letting a panic on a damaged file out.
@@ -92,6 +95,7 @@ impl Store {
             Some(secret) => Keys::derive(secret),
             None => Keys::derive(&directory::local_secret(path, new)?),
         };
+        directory::check_secret(path, &keys.check, new)?;
         let db = open_database(path)?;
         let database = |source| StateError::Database { path: path.to_owned(), source };
         let tree = db.open_tree("throng").map_err(database)?;
@@ -111,6 +115,7 @@ impl Store {
                 value.extend_from_slice(id.as_bytes());
                 tree.insert(CHECK, value).map_err(database)?;
                 tree.flush().map_err(database)?;
+                crash_point("state-unmarked");
                 id
             }
         };
@@ -129,6 +134,7 @@ impl Store {
             credit: 0,
             first_delta: 1,
             sample_parts: Vec::new(),
+            forgotten: Vec::new(),
         };
         let recovered = store.recover(ledger)?;
         Ok((store, keys, recovered))
@@ -290,11 +296,15 @@ impl Store {
         let mut batch = sled::Batch::default();
         self.write_applied(&mut batch, ledger);
         batch.remove(INTENT);
-        self.commit(batch)
+        self.commit(batch)?;
+        crash_point("settled");
+        Ok(())
     }
 
     fn commit(&self, batch: sled::Batch) -> Result<(), StateError> {
+        crash_point("state-unwritten");
         self.tree.apply_batch(batch).map_err(|e| self.database(e))?;
+        crash_point("state-unflushed");
         self.tree.flush().map_err(|e| self.database(e))?;
         Ok(())
     }
@@ -313,6 +323,9 @@ impl Store {
             let key = numbered("sample", sequence);
             self.sample_parts.push((sequence, last.ordinal));
             batch.insert(key.clone(), self.seal(&key, &intent.sampled));
+        }
+        for sequence in self.forgotten.drain(..) {
+            batch.remove(numbered("sample", sequence));
         }
         for ordinal in &intent.settled {
             batch.remove(numbered("held", *ordinal));
@@ -352,16 +365,11 @@ impl Store {
         }
     }
 
-    /// Forgets the parts of the sample that end before row number `first`.
-    ///
-    /// # Errors
-    /// When the database fails.
-    pub fn forget_sample_before(&mut self, first: u64) -> Result<(), StateError> {
+    /// Forgets the parts of the sample that end before row number `first`, with the effect of the batch that has left:
+    /// a start that discards that batch must find them.
+    pub fn forget_sample_before(&mut self, first: u64) {
         let gone = self.sample_parts.partition_point(|(_, last)| *last < first);
-        for (sequence, _) in self.sample_parts.drain(..gone).collect::<Vec<_>>() {
-            self.tree.remove(numbered("sample", sequence)).map_err(|e| self.database(e))?;
-        }
-        Ok(())
+        self.forgotten.extend(self.sample_parts.drain(..gone).map(|(sequence, _)| sequence));
     }
 
     /// Bytes on disk.

@@ -24,6 +24,8 @@ pub enum KafkaFailure {
     MissingTopic { brokers: String, topic: String },
     #[error("kafka at {brokers}: topic {topic:?} keeps records for {retention}, shorter than privacy.support_window = {window}: released records must stay visible as long as they support others (shorten the window, or lengthen retention.ms)")]
     ShortRetention { brokers: String, topic: String, retention: String, window: String },
+    #[error("topic {topic:?}: another instance's open transaction has hidden our last commit marker for {seconds} s (start again when that instance has, or when its transaction.timeout.ms has passed)")]
+    Undecided { topic: String, seconds: u64 },
     #[error("kafka at {brokers}: no answer within {seconds} s (is the broker up, and are `brokers` and the security properties right?)")]
     Unreachable { brokers: String, seconds: u64 },
 }

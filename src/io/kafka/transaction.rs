@@ -1,7 +1,8 @@
 //! One batch, one transaction: fragments, dead letters, consumed offsets and the marker, all or nothing.
 
 use super::connection::{Cluster, KafkaFailure};
-use super::marker;
+use super::marker::Marker;
+use crate::faults::crash_point;
 use crate::io::dead_letter::DeadLetter;
 use crate::release::sink::{DeliveryError, Envelope, Lengths, Sink};
 use crate::release::verified::Verified;
@@ -89,6 +90,7 @@ impl TransactionalSink {
 
     fn attempt(&mut self, batch: &Verified, envelope: &Envelope<'_>) -> Result<u64, DeliveryError> {
         self.producer.begin_transaction().map_err(|e| sort(&e))?;
+        crash_point("begun");
         let mut bytes = 0u64;
         let mut rank = 0i64;
         // Without a topic for them there are no fragments either: the daemon only watches.
@@ -135,16 +137,20 @@ impl TransactionalSink {
             }
         }
         let commits = self.outputs.commits.clone();
-        let (key, body) = (self.transactional_id.clone(), marker::body(envelope.sequence));
+        let (key, body) = (self.transactional_id.clone(), Marker { sequence: envelope.sequence, attempt: envelope.attempt }.body());
         self.send(
             BaseRecord::<[u8], [u8]>::to(&commits)
                 .key(key.as_bytes())
                 .payload(body.as_bytes())
                 .timestamp(envelope.clock_ms),
         )?;
+        crash_point("produced");
         self.send_offsets(envelope)?;
+        crash_point("offsets-sent");
         self.flush()?;
+        crash_point("acknowledged");
         self.commit()?;
+        crash_point("committed");
         Ok(bytes)
     }
 
