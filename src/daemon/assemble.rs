@@ -9,7 +9,7 @@ use crate::anonymity::planner::ladder::LadderLimits;
 use crate::anonymity::planner::sample::Sample;
 use crate::anonymity::planner::{GroupShape, PlannerSettings};
 use crate::anonymity::treatment::treat::Policy;
-use crate::config::{Config, Format, Problem, SinkKind, SourceKind, Unknown};
+use crate::config::{Config, Format, Problem, Recoding, SinkKind, SourceKind, Unknown};
 use crate::io::codec::{self, Field, Limits};
 use crate::records::codebook::{Codebook, CodebookError};
 use crate::records::digest::DigestKey;
@@ -209,6 +209,8 @@ pub fn assemble(
             let progress = intent.after.clone();
             let (held, settled, sampled, plan) =
                 (intent.held.clone(), intent.settled.clone(), intent.sampled.clone(), intent.plan.clone());
+            recovered.witnessed.seen.extend(&intent.witnessed.seen);
+            recovered.witnessed.raws.extend(intent.witnessed.raws.iter().cloned());
             store.settle_recovered(intent, Some(progress.lengths.clone()), &mut ledger)?;
             recovered.held.retain(|row| !settled.contains(&row.ordinal));
             recovered.held.extend(held);
@@ -235,6 +237,7 @@ pub fn assemble(
         plan: recovered.plan,
         sample: recovered.sample,
         held: recovered.held,
+        witnessed: recovered.witnessed,
     })?;
     Ok(Assembled { engine, intent: pending, id, fresh })
 }
@@ -288,6 +291,7 @@ fn build(
         monitor: config.sink.kind == SinkKind::None,
         accept_rewind,
         max_dictionary_values: config.state.max_dictionary_values,
+        max_witnesses: (config.privacy.recoding == Recoding::Strict).then_some(config.state.max_ledger_classes),
     };
     let names = crate::records::digest::NameDigest::new(&class_key);
     Ok(Engine::new(

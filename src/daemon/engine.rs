@@ -13,6 +13,7 @@ use crate::anonymity::plan::Plan;
 use crate::anonymity::planner::sample::Sample;
 use crate::anonymity::planner::{GroupShape, PlannerSettings, make_plan};
 use crate::anonymity::treatment::proposal::Unreleased;
+use crate::anonymity::treatment::sightings::spaces;
 use crate::anonymity::treatment::treat::{GroupNames, Policy, group_names, treat};
 use crate::faults::crash_point;
 use crate::io::input::{Closed, InputBatch};
@@ -28,6 +29,7 @@ use crate::release::ledger::Ledger;
 use crate::release::sink::{DeliveryError, Envelope, Positions, Rejected, Sink};
 use crate::release::verified::Verified;
 use crate::release::verify::{GroupTerms, Refusal, verify};
+use crate::release::witnesses::{WitnessDelta, Witnesses};
 use crate::telemetry::{BatchCommitted, BatchReport, Limit, LimitReached, RiskPicture, StageSeconds, SuppressionReason, Telemetry};
 use std::sync::Arc;
 use std::time::Instant;
@@ -45,6 +47,8 @@ pub struct EngineSettings {
     pub monitor: bool,
     pub accept_rewind: bool,
     pub max_dictionary_values: usize,
+    /// Witnesses that strict recoding keeps at most; none where recoding is not strict.
+    pub max_witnesses: Option<usize>,
 }
 
 /// Why a batch did not leave.
@@ -119,6 +123,7 @@ pub struct Past {
     pub plan: Option<Plan>,
     pub sample: Vec<KeptRow>,
     pub held: Vec<KeptRow>,
+    pub witnessed: WitnessDelta,
 }
 
 impl Engine {
@@ -167,7 +172,26 @@ impl Engine {
             health: None,
         };
         engine.adopt(engine.plan.clone());
+        engine.keep_witnesses(&past.witnessed);
         engine
+    }
+
+    fn keep_witnesses(&mut self, past: &WitnessDelta) {
+        let Some(limit) = self.settings.max_witnesses else { return };
+        let groups = self.shapes.iter().map(GroupShape::without_ladder).collect();
+        let plan = Plan { version: 0, identifiers: vec![], groups, rows: 0 };
+        let attribute_names: Vec<&str> = self.schema.attributes.iter().map(|a| a.name.as_str()).collect();
+        let names = group_names(&plan, &attribute_names, self.settings.format, &self.digest);
+        let mut witnesses = Witnesses::new(self.settings.policy.k, limit, spaces(&plan, &names));
+        witnesses.apply(past, &mut self.books);
+        self.ledger.keep_witnesses(witnesses);
+    }
+
+    fn remember_witnesses(&mut self, delta: &WitnessDelta) {
+        if let Some(witnesses) = self.ledger.witnesses_mut() {
+            witnesses.apply(delta, &mut self.books);
+            self.store.forget_raw_tuples(witnesses.take_gone());
+        }
     }
 
     #[must_use]
@@ -316,6 +340,7 @@ impl Engine {
         let proposed = std::mem::take(&mut proposal.groups);
         let k = self.settings.policy.k;
         let verified = verify(proposed, &batch.subjects, &self.terms, &self.books, at, k, clock_ms)?;
+        let witnessed = at.witness_delta(verified.delta().time, &batch, &proposal.cells, &self.books);
         seconds.verify = start.elapsed().as_secs_f64();
 
         let report = self.account(&input, &fresh, &batch, &waited, &proposal, &verified, &rejected, settling);
@@ -359,6 +384,7 @@ impl Engine {
             last,
             after,
             ledger: if self.settings.monitor { Vec::new() } else { verified.delta().to_bytes() },
+            witnessed: if self.settings.monitor { WitnessDelta::default() } else { witnessed.clone() },
             sampled,
             settled: taken.ordinals.clone(),
             held: held_rows,
@@ -396,6 +422,7 @@ impl Engine {
             let shard = usize::try_from(intent.after.sequence).unwrap_or(0) % crate::release::ledger::SHARDS;
             self.ledger.expire(shard, clock_ms);
         }
+        self.remember_witnesses(&witnessed);
         self.progress = Progress { lengths: lengths.clone(), ..intent.after.clone() };
         self.sample.add(&fresh, first);
         self.window.push(&fresh);
@@ -446,10 +473,16 @@ impl Engine {
             let mut used = self.window.used_codes(attribute, codes);
             self.held.batch.mark_used(attribute, &mut used);
             self.sample.mark_used(attribute, &mut used);
+            if let Some(witnesses) = self.ledger.witnesses() {
+                witnesses.mark_used(attribute, &mut used);
+            }
             let map = self.books[attribute].retain(&used);
             self.window.remap(attribute, &map);
             self.held.batch.remap(attribute, &map);
             self.sample.remap(attribute, &map);
+            if let Some(witnesses) = self.ledger.witnesses_mut() {
+                witnesses.remap(attribute, &map);
+            }
         }
     }
 

@@ -3,10 +3,12 @@
 use super::directory::{self, StateError};
 use super::records::{Intent, KeptRow, Progress};
 use super::seal::{Keys, Sealer};
+use super::witness_journal::WitnessJournal;
 use crate::anonymity::plan::Plan;
 use crate::faults::crash_point;
 use crate::release::ledger::{Ledger, LedgerDelta, SHARDS};
 use crate::release::sink::Lengths;
+use crate::release::witnesses::{Seen, WitnessDelta};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 use std::path::{Path, PathBuf};
@@ -17,14 +19,14 @@ const PROGRESS: &[u8] = b"progress";
 const INTENT: &[u8] = b"intent";
 
 /// A prefix and a number, in the order of the numbers.
-fn numbered(prefix: &str, number: u64) -> Vec<u8> {
+pub(super) fn numbered(prefix: &str, number: u64) -> Vec<u8> {
     let mut key = prefix.as_bytes().to_vec();
     key.push(b'/');
     key.extend_from_slice(&number.to_be_bytes());
     key
 }
 
-fn number_of(key: &[u8]) -> Option<u64> {
+pub(super) fn number_of(key: &[u8]) -> Option<u64> {
     key.last_chunk::<8>().map(|n| u64::from_be_bytes(*n))
 }
 
@@ -37,6 +39,8 @@ pub struct Recovered {
     pub plan: Option<Plan>,
     pub sample: Vec<KeptRow>,
     pub held: Vec<KeptRow>,
+    /// What strict recoding remembers.
+    pub witnessed: WitnessDelta,
     /// Ledger deltas that were applied on top of the shards.
     pub deltas: u64,
     pub bytes: u64,
@@ -62,6 +66,7 @@ pub struct Store {
     sample_parts: Vec<(u64, u64)>,
     /// Parts of the sample that go with the next write.
     forgotten: Vec<u64>,
+    witnesses: WitnessJournal,
 }
 
 /// Opens sled without letting a panic on a damaged file out.
@@ -135,6 +140,7 @@ impl Store {
             first_delta: 1,
             sample_parts: Vec::new(),
             forgotten: Vec::new(),
+            witnesses: WitnessJournal::default(),
         };
         let recovered = store.recover(ledger)?;
         Ok((store, keys, recovered))
@@ -229,11 +235,37 @@ impl Store {
         for (key, sealed) in self.scan("held")? {
             found.held.push(self.open_value(&key, &sealed)?);
         }
+        found.witnessed = self.recover_witnesses(found.progress.sequence)?;
         if found.progress.plan_version > 0 {
             let key = numbered("plan", found.progress.plan_version);
             found.plan = Some(self.read(&key)?.ok_or_else(|| self.damaged("its plan is missing"))?);
         }
         Ok(found)
+    }
+
+    fn recover_witnesses(&mut self, sequence: u64) -> Result<WitnessDelta, StateError> {
+        let mut found = WitnessDelta::default();
+        self.witnesses.first_delta = sequence + 1;
+        for (key, sealed) in self.scan("raw")? {
+            found.raws.push(self.open_value(&key, &sealed)?);
+        }
+        for (key, sealed) in self.scan("witness-shard")? {
+            let (sequence, seen): (u64, Vec<Seen>) = self.open_value(&key, &sealed)?;
+            let shard = number_of(&key).and_then(|n| usize::try_from(n).ok()).filter(|s| *s < SHARDS);
+            let shard = shard.ok_or_else(|| self.damaged("a witness shard has no place"))?;
+            self.witnesses.shard_sequence[shard] = sequence;
+            found.seen.extend(seen);
+        }
+        for (key, sealed) in self.scan("witness")?.into_iter().rev() {
+            found.seen.extend(self.open_value::<Vec<Seen>>(&key, &sealed)?);
+            self.witnesses.first_delta = number_of(&key).unwrap_or(1);
+        }
+        Ok(found)
+    }
+
+    /// Notes raw tuples that are no longer known, to be removed with the effect of the last batch.
+    pub fn forget_raw_tuples(&mut self, keys: Vec<u128>) {
+        self.witnesses.gone.extend(keys);
     }
 
     /// Settles the intent found at start: the batch left (`Some(lengths)`) or did not.
@@ -342,6 +374,7 @@ impl Store {
             }
         }
         self.write_shards(batch, ledger, sequence);
+        self.witnesses.write(batch, &self.sealer, &intent.witnessed, ledger.witnesses(), sequence);
     }
 
     /// Rewrites as many ledger shards as the deltas written so far have paid for, so that the deltas before them can go:
