@@ -57,8 +57,7 @@ fn same(stage: &Stage, seen: &Seen, other: &Stage, undisturbed: &Seen) {
         let differs = lines.iter().zip(other).position(|(a, b)| a != b);
         assert!(differs.is_none() && lines.len() == other.len(), "partition {partition} differs at {differs:?}");
     }
-    let letters: Vec<String> =
-        seen.dead_letters.iter().map(|l| l.replace(&stage.raw, &other.raw)).collect();
+    let letters: Vec<String> = seen.dead_letters.iter().map(|l| l.replace(&stage.raw, &other.raw)).collect();
     assert_eq!(letters, undisturbed.dead_letters);
 }
 
@@ -130,7 +129,8 @@ fn a_marker_behind_the_open_transaction_of_another_is_found() {
     stage.broker.produce_records(&stage.raw, &records(seed, 0, total, 1));
     let other = broker.transactional(&support::kafka::unique("other"));
     other.begin_transaction().expect("begins");
-    let marker = Record { key: Some(b"other".to_vec()), payload: Some(b"{\"sequence\":1}".to_vec()), ..Record::default() };
+    let marker =
+        Record { key: Some(b"other".to_vec()), payload: Some(b"{\"sequence\":1}".to_vec()), ..Record::default() };
     send(&other, &stage.commits, &marker);
     other.flush(Duration::from_secs(30)).expect("delivered");
     stage.start("only", Some("committed=2*off->return")).crashes("committed");

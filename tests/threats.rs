@@ -455,8 +455,10 @@ fn threat_21_what_the_schema_does_not_know_does_not_leave() {
     let tree = "[[attribute]]\nname = \"kind\"\ntype = \"string\"\n[attribute.hierarchy]\nkind = \"tree\"\ntree = [\"a\", \"b\"]\n";
     let dead = "[[attribute]]\nname = \"ghost\"\ntype = \"string\"\npointer = \"/no/such/path\"\n";
     let mut stand = Stand::new(&schema(&[PERSON, tree, dead, AGE]), K3);
-    let records: Vec<_> =
-        people(0, 6, r#""kind":"uncovered","age":150,"colour":"blue","meta":{"deep":"green"}"#).into_iter().chain(people(6, 3, r#""kind":"a","age":30"#)).collect();
+    let records: Vec<_> = people(0, 6, r#""kind":"uncovered","age":150,"colour":"blue","meta":{"deep":"green"}"#)
+        .into_iter()
+        .chain(people(6, 3, r#""kind":"a","age":30"#))
+        .collect();
     stand.offer(&records, Settling::EndOfStream, NOW, Fault::Nothing);
     // Six people agree on it, and still it does not pass: it is no value of the attribute.
     let all = texts(&stand).concat();

@@ -157,7 +157,11 @@ fn stages(report: &mut Report, run: &str, metrics: &Metrics) {
     report.figure(&format!("{run}: seconds in each stage (read and decode run beside the others)"), seconds.join(", "));
     report.figure(
         &format!("{run}: mean loss of the last batch, fragments per record"),
-        format!("{:.4}, {:.2}", metrics.get("throng_information_loss"), fragments(metrics) / metrics.records("consumed")),
+        format!(
+            "{:.4}, {:.2}",
+            metrics.get("throng_information_loss"),
+            fragments(metrics) / metrics.records("consumed")
+        ),
     );
 }
 
@@ -197,8 +201,11 @@ fn topics(report: &mut Report, input: &Input, folder: &Path, files: &Path, broke
 
     let stretch = Stretch::begin();
     let max_wait = format!("{MAX_WAIT_SECONDS}s");
-    let mut daemon =
-        Daemon::start(folder, "topic", &[("SOURCE__BROKERS", brokers.as_str()), ("BATCH__MAX_WAIT", max_wait.as_str())]);
+    let mut daemon = Daemon::start(
+        folder,
+        "topic",
+        &[("SOURCE__BROKERS", brokers.as_str()), ("BATCH__MAX_WAIT", max_wait.as_str())],
+    );
     daemon.watch_until(input.records, Duration::from_secs(60 + input.records / 1000));
     let rate = daemon.rate_from_first_to_last_commit();
     report.rate("**topic → topic**, `throng run`", input.records, stretch.end(), Some(rate));
@@ -236,11 +243,17 @@ fn latencies(
         appended
     });
     daemon.watch_until(input.records + sent, Duration::from_secs(60));
-    report.rate("latency run: half of that rate, 1 partition", sent, stretch.end(), Some(sent as f64 / PACED.as_secs_f64()));
+    report.rate(
+        "latency run: half of that rate, 1 partition",
+        sent,
+        stretch.end(),
+        Some(sent as f64 / PACED.as_secs_f64()),
+    );
     conserved(&daemon.metrics, input.records + sent);
 
     let reported = daemon.metrics.histogram_since(&before, "throng_append_to_commit_seconds");
-    let within = |q| reported.quantile_within(q).map_or("not reported".to_owned(), |(a, b)| format!("{a:.3} to {b:.3} s"));
+    let within =
+        |q| reported.quantile_within(q).map_or("not reported".to_owned(), |(a, b)| format!("{a:.3} to {b:.3} s"));
     report.figure(
         "append → commit as throng reports it, of the oldest record of each batch: p50; p99; batches",
         format!("{}; {}; {}", within(0.5), within(0.99), reported.count()),
@@ -251,7 +264,11 @@ fn latencies(
                 let (p50, p99) = (quantile(&values, 0.5), quantile(&values, 0.99));
                 report.figure(
                     &format!("append → visible to a `read_committed` reader, of {whose}: p50; p99; worst; number"),
-                    format!("{p50:.3} s; {p99:.3} s; {:.3} s; {}", quantile(&values, 1.0), grouped(values.len() as u64)),
+                    format!(
+                        "{p50:.3} s; {p99:.3} s; {:.3} s; {}",
+                        quantile(&values, 1.0),
+                        grouped(values.len() as u64)
+                    ),
                 );
                 report.target(
                     &format!("p99 from append to a reader, of {whose}"),

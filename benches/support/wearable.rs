@@ -79,12 +79,7 @@ impl Stand {
             plan: Plan { version: 0, identifiers: vec![], groups: vec![], rows: 0 },
             names: GroupNames { layouts: vec![], bases: vec![], beside: vec![] },
             terms: Vec::new(),
-            policy: Policy {
-                k,
-                min_subjects: config.min_subjects().max(k),
-                max_hold_batches: 0,
-                hold_above_loss: 1.0,
-            },
+            policy: Policy { k, min_subjects: config.min_subjects().max(k), max_hold_batches: 0, hold_above_loss: 1.0 },
             digests: NameDigest::new(&key),
             ledger: Ledger::new(k, 24 * 3600, config.state.max_ledger_classes),
             rows: 0,

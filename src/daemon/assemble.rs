@@ -76,7 +76,11 @@ pub fn group_shapes(config: &Config, schema: &Schema, file: &str) -> Result<Vec<
         for name in &group.attributes {
             let key = format!("group[{index}].attributes");
             match schema.position(name) {
-                None => problem(key, format!("the schema has no attribute {name:?}"), "correct the name, or add it to the schema"),
+                None => problem(
+                    key,
+                    format!("the schema has no attribute {name:?}"),
+                    "correct the name, or add it to the schema",
+                ),
                 Some(a) if !schema.attributes[a].role.is_releasable() => problem(
                     key,
                     format!("{name:?} has the role {}, which never leaves", schema.attributes[a].role.name()),
@@ -103,7 +107,10 @@ pub fn group_shapes(config: &Config, schema: &Schema, file: &str) -> Result<Vec<
         if shapes.len() > 1 && width > MAX_GUARDED {
             problem(
                 format!("group[{index}].attributes"),
-                format!("group {:?} has {width} attributes; beside other groups at most {MAX_GUARDED} are allowed, since the counting guard between groups looks at all their combinations", shape.name),
+                format!(
+                    "group {:?} has {width} attributes; beside other groups at most {MAX_GUARDED} are allowed, since the counting guard between groups looks at all their combinations",
+                    shape.name
+                ),
                 "split it",
             );
         }
@@ -111,7 +118,10 @@ pub fn group_shapes(config: &Config, schema: &Schema, file: &str) -> Result<Vec<
         if one && config.sink.kind == SinkKind::File && config.sink.format() == Format::Csv {
             problem(
                 format!("group[{index}].attributes"),
-                format!("group {:?} has one attribute, and CSV cannot spell a missing value alone on its line", shape.name),
+                format!(
+                    "group {:?} has one attribute, and CSV cannot spell a missing value alone on its line",
+                    shape.name
+                ),
                 "set sink.format = \"json\", or merge it with another group",
             );
         }
@@ -232,13 +242,23 @@ pub fn assemble(
         bytes: recovered.bytes,
     }
     .emit(telemetry);
-    let engine = build(config, schema, shapes, telemetry, accept_rewind, ledger, store, &keys, Past {
-        progress: recovered.progress,
-        plan: recovered.plan,
-        sample: recovered.sample,
-        held: recovered.held,
-        witnessed: recovered.witnessed,
-    })?;
+    let engine = build(
+        config,
+        schema,
+        shapes,
+        telemetry,
+        accept_rewind,
+        ledger,
+        store,
+        &keys,
+        Past {
+            progress: recovered.progress,
+            plan: recovered.plan,
+            sample: recovered.sample,
+            held: recovered.held,
+            witnessed: recovered.witnessed,
+        },
+    )?;
     Ok(Assembled { engine, intent: pending, id, fresh })
 }
 
@@ -261,8 +281,7 @@ fn build(
         .iter()
         .map(|a| Codebook::new(Arc::clone(a), &class_key, config.state.max_dictionary_values))
         .collect::<Result<Vec<_>, _>>()?;
-    let subjects =
-        schema.subject.map(|a| Subjects::new(Arc::clone(&schema.attributes[a]), &DigestKey(keys.subjects)));
+    let subjects = schema.subject.map(|a| Subjects::new(Arc::clone(&schema.attributes[a]), &DigestKey(keys.subjects)));
     let (format, absent_as_null) = match (config.sink.kind, config.sink.format()) {
         (SinkKind::File, Format::Csv) => {
             (LineFormat::Csv { separator: u8::try_from(config.sink.separator).unwrap_or(b',') }, true)

@@ -30,7 +30,9 @@ use crate::release::sink::{DeliveryError, Envelope, Positions, Rejected, Sink};
 use crate::release::verified::Verified;
 use crate::release::verify::{GroupTerms, Refusal, verify};
 use crate::release::witnesses::{WitnessDelta, Witnesses};
-use crate::telemetry::{BatchCommitted, BatchReport, Limit, LimitReached, RiskPicture, StageSeconds, SuppressionReason, Telemetry};
+use crate::telemetry::{
+    BatchCommitted, BatchReport, Limit, LimitReached, RiskPicture, StageSeconds, SuppressionReason, Telemetry,
+};
 use std::sync::Arc;
 use std::time::Instant;
 
@@ -63,7 +65,9 @@ pub enum BatchError {
     Fatal(String),
     #[error(transparent)]
     State(#[from] StateError),
-    #[error("partition {partition} of topic number {topic} starts at offset {offset}, but this state has released up to offset {position}: releasing records a second time could undo their generalization (restore the offsets, or accept it with --accept-rewind)")]
+    #[error(
+        "partition {partition} of topic number {topic} starts at offset {offset}, but this state has released up to offset {position}: releasing records a second time could undo their generalization (restore the offsets, or accept it with --accept-rewind)"
+    )]
     Rewound { topic: u16, partition: i32, offset: i64, position: i64 },
 }
 
@@ -129,8 +133,19 @@ pub struct Past {
 impl Engine {
     #[must_use]
     pub fn new(parts: Parts, past: Past) -> Self {
-        let Parts { schema, settings, shapes, mut books, subjects, ledger, window, mut sample, store, telemetry, digest } =
-            parts;
+        let Parts {
+            schema,
+            settings,
+            shapes,
+            mut books,
+            subjects,
+            ledger,
+            window,
+            mut sample,
+            store,
+            telemetry,
+            digest,
+        } = parts;
         let mut quasi: Vec<usize> = shapes.iter().flat_map(|s| s.quasi.clone()).collect();
         quasi.sort_unstable();
         let mut held = Held::new(schema.attributes.len());
@@ -147,7 +162,8 @@ impl Engine {
         let fits = |plan: &Plan| {
             plan.groups.len() == shapes.len()
                 && plan.groups.iter().zip(&shapes).all(|(g, s)| {
-                    (&g.name, &g.quasi, &g.sensitive, &g.insensitive) == (&s.name, &s.quasi, &s.sensitive, &s.insensitive)
+                    (&g.name, &g.quasi, &g.sensitive, &g.insensitive)
+                        == (&s.name, &s.quasi, &s.sensitive, &s.insensitive)
                 })
         };
         let plan = past.plan.filter(fits).unwrap_or(Plan { version: 0, identifiers: vec![], groups: vec![], rows: 0 });
@@ -307,13 +323,8 @@ impl Engine {
 
         let start = Instant::now();
         let uncovered_before: u64 = self.books.iter().map(Codebook::uncovered).sum();
-        let (fresh, mut rejected) = encode(
-            &input,
-            &self.schema,
-            &mut self.books,
-            self.subjects.as_mut(),
-            self.settings.absent_as_null,
-        );
+        let (fresh, mut rejected) =
+            encode(&input, &self.schema, &mut self.books, self.subjects.as_mut(), self.settings.absent_as_null);
         if self.books.iter().any(|b| b.values() >= self.settings.max_dictionary_values) {
             LimitReached { limit: Limit::DictionaryValues }.emit(&self.telemetry);
         }
@@ -328,8 +339,7 @@ impl Engine {
         let mut waited = taken.waited.clone();
         waited.resize(batch.rows(), 0);
         let first = self.progress.rows;
-        let ordinals: Vec<u64> =
-            taken.ordinals.iter().copied().chain(first..first + fresh.rows() as u64).collect();
+        let ordinals: Vec<u64> = taken.ordinals.iter().copied().chain(first..first + fresh.rows() as u64).collect();
         let last = settling != Settling::No || input.closed == Closed::Settle;
         let at = self.ledger.at(clock_ms);
         let mut proposal =

@@ -143,8 +143,12 @@ fn read_batch(
     let from = source.position().records;
     let mut records = 0usize;
     let end = loop {
-        let outcome =
-            source.read(&mut batch.raw, max_records - records, max_bytes - batch.bytes.min(max_bytes - 1), &mut rejected)?;
+        let outcome = source.read(
+            &mut batch.raw,
+            max_records - records,
+            max_bytes - batch.bytes.min(max_bytes - 1),
+            &mut rejected,
+        )?;
         records += usize::try_from(outcome.records).unwrap_or(usize::MAX);
         batch.bytes += outcome.bytes;
         batch.tombstones += outcome.tombstones;

@@ -10,7 +10,9 @@ use super::state::records::Intent;
 use crate::config::{Config, Format, Problem, SinkKind, SourceKind};
 use crate::io::codec::{Field, JsonCodec};
 use crate::io::file::delivery::{FileDelivery, NoDelivery, dead_letter_length, group_lengths, lineage_length};
-use crate::io::file::{self, DeadLetterFile, FileSink, FileSource, GroupColumns, LineageFile, SinkError, SourcePosition};
+use crate::io::file::{
+    self, DeadLetterFile, FileSink, FileSource, GroupColumns, LineageFile, SinkError, SourcePosition,
+};
 use crate::io::kafka::connection::{Cluster, KafkaFailure};
 use crate::io::kafka::feed::{Closing, FeedConsumer, Reader, subscribe};
 use crate::io::kafka::health::Health;
@@ -47,7 +49,9 @@ pub enum RunError {
     Sink(#[from] SinkError),
     #[error(transparent)]
     Source(#[from] crate::io::file::SourceError),
-    #[error("{0} holds something already and this state has never written to it (move it away, or continue with the state directory that belongs to it)")]
+    #[error(
+        "{0} holds something already and this state has never written to it (move it away, or continue with the state directory that belongs to it)"
+    )]
     Occupied(PathBuf),
     #[error("the HTTP pages' thread: {0}")]
     Thread(std::io::Error),
@@ -300,8 +304,7 @@ fn open_file_to_kafka(
     let no_group: GroupMetadata = Arc::new(|| None);
     let commits = cluster.partitions(&[&config.sink.commits_topic], PATIENCE)?;
     let sink = TransactionalSink::open(&cluster, &transactional_id, outputs, no_group, Arc::clone(stop), PATIENCE)?;
-    let last =
-        marker::last_committed(&cluster, &config.sink.commits_topic, &transactional_id, commits[0], PATIENCE)?;
+    let last = marker::last_committed(&cluster, &config.sink.commits_topic, &transactional_id, commits[0], PATIENCE)?;
     Ok((sink, last))
 }
 
@@ -387,7 +390,14 @@ fn run_kafka(
         }
         let outputs = outputs(config, &producer_cluster, topics.clone(), attributes.clone())?;
         // The order matters: fencing the older self settles its open transaction, and only then is the marker final.
-        let sink = TransactionalSink::open(&producer_cluster, &transactional_id, outputs, Arc::clone(&group), Arc::clone(stop), PATIENCE)?;
+        let sink = TransactionalSink::open(
+            &producer_cluster,
+            &transactional_id,
+            outputs,
+            Arc::clone(&group),
+            Arc::clone(stop),
+            PATIENCE,
+        )?;
         let last = marker::last_committed(
             &producer_cluster,
             &config.sink.commits_topic,
@@ -400,17 +410,18 @@ fn run_kafka(
     };
     let mut marker_failure = None;
     let mut committed = None;
-    let assembled = assemble(config, schema, shapes, telemetry, options.accept_rewind, &mut |intent, id| match open(id) {
-        Ok(last) => {
-            committed = Some(last);
-            has_left(config, intent, last)
-        }
-        Err(failure) => {
-            let what = failure.to_string();
-            marker_failure = Some(failure);
-            Err(StateError::Marker { path: config.state.path.clone(), what })
-        }
-    });
+    let assembled =
+        assemble(config, schema, shapes, telemetry, options.accept_rewind, &mut |intent, id| match open(id) {
+            Ok(last) => {
+                committed = Some(last);
+                has_left(config, intent, last)
+            }
+            Err(failure) => {
+                let what = failure.to_string();
+                marker_failure = Some(failure);
+                Err(StateError::Marker { path: config.state.path.clone(), what })
+            }
+        });
     if let Some(failure) = marker_failure {
         return Err(failure.into());
     }

@@ -10,10 +10,10 @@
 
 use super::witnesses::{WitnessDelta, Witnesses};
 use crate::anonymity::treatment::crowd::{NO_SUBJECT, Released};
-use crate::records::digest::BuildClassKeyHash;
 use crate::anonymity::treatment::exits::{Witness, Witnessed};
 use crate::anonymity::treatment::sightings::sightings;
 use crate::records::codebook::{CellId, Code, Codebook};
+use crate::records::digest::BuildClassKeyHash;
 use crate::records::table::Batch;
 use hashbrown::HashMap;
 
@@ -312,7 +312,8 @@ impl LedgerAt<'_> {
     #[must_use]
     pub fn well_supported(&self, class: u128) -> bool {
         let entry = self.ledger.shards[Ledger::shard_of(class)].entry(class, self.ledger.k);
-        entry.len() == self.ledger.k && entry.iter().all(|(t, _)| is_fresh(*t, self.now, self.ledger.window_seconds / 8))
+        entry.len() == self.ledger.k
+            && entry.iter().all(|(t, _)| is_fresh(*t, self.now, self.ledger.window_seconds / 8))
     }
 }
 

@@ -281,9 +281,8 @@ impl Witnesses {
         let mut classes: Vec<u128> = self.shards[shard].keys().copied().collect();
         classes.sort_unstable();
         let of_class = |class: u128| {
-            let seen = move |w: &Witness| {
-                Seen { class, subject: w.subject, time: w.time, raw: self.raws[w.raw as usize].key }
-            };
+            let seen =
+                move |w: &Witness| Seen { class, subject: w.subject, time: w.time, raw: self.raws[w.raw as usize].key };
             self.of_class(class).iter().map(seen)
         };
         classes.into_iter().flat_map(of_class).collect()

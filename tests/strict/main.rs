@@ -20,8 +20,7 @@ fn findings(table: &Table, spaces: &[Vec<usize>], outcome: &Outcome, settings: S
     for (attributes, published) in spaces.iter().zip(&outcome.spaces) {
         let generalize = |raw: &[String], levels: &[u8]| table.generalize(attributes, raw, levels);
         let rule = if settings.strict { Rule::Strict } else { Rule::Ladder };
-        let observer =
-            Observer { k: settings.k, rule, window: u64::from(settings.window), generalize: &generalize };
+        let observer = Observer { k: settings.k, rule, window: u64::from(settings.window), generalize: &generalize };
         all.add(observer.watch(published, |batch| !outcome.guarded[batch]));
     }
     all
@@ -130,11 +129,8 @@ fn a_class_of_which_only_one_value_is_left_needs_a_crowd_of_that_value() {
     let ages = |from: u64, ages: &[u32]| -> Vec<(u64, Tuple)> {
         (from..).zip(ages).map(|(subject, age)| (subject, vec![age.to_string()])).collect()
     };
-    let batches = vec![
-        (10, ages(1, &[30, 30, 30, 31, 31, 32])),
-        (20, ages(11, &[30, 31, 32])),
-        (30, ages(21, &[30, 31, 32])),
-    ];
+    let batches =
+        vec![(10, ages(1, &[30, 30, 30, 31, 31, 32])), (20, ages(11, &[30, 31, 32])), (30, ages(21, &[30, 31, 32]))];
     let shapes = [shape("all", &[0], &[])];
     let run = |strict: bool| {
         let settings = Settings { k: 3, window: 1000, strict, max_hold_batches: 0 };

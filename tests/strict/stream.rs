@@ -50,11 +50,8 @@ impl Table {
     pub fn new(schema: &str) -> Self {
         let schema = Schema::parse(schema, "schema.toml", Path::new(".")).expect("a schema");
         let key = DigestKey([7; 32]);
-        let books: Vec<Codebook> = schema
-            .attributes
-            .iter()
-            .map(|a| Codebook::new(Arc::clone(a), &key, 10_000).expect("a codebook"))
-            .collect();
+        let books: Vec<Codebook> =
+            schema.attributes.iter().map(|a| Codebook::new(Arc::clone(a), &key, 10_000).expect("a codebook")).collect();
         Self { levels: vec![BTreeMap::new(); books.len()], schema, books }
     }
 

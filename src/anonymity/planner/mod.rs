@@ -56,8 +56,7 @@ pub fn make_plan(
     books: &[Codebook],
     settings: &PlannerSettings,
 ) -> Plan {
-    let attributes: Vec<usize> =
-        shapes.iter().flat_map(|s| s.quasi.iter().chain(&s.sensitive)).copied().collect();
+    let attributes: Vec<usize> = shapes.iter().flat_map(|s| s.quasi.iter().chain(&s.sensitive)).copied().collect();
     let identifiers = identifiers::found_in(sample, &attributes, books, settings.identifier_cardinality);
     let groups = shapes
         .par_iter()

@@ -58,15 +58,7 @@ struct Unsettled(u32);
 impl<'a> Exits<'a> {
     #[must_use]
     pub fn new(columns: &'a Columns<'a>, ladder: &'a [Node], k: usize, witnessed: &'a dyn Witnessed) -> Self {
-        Self {
-            columns,
-            ladder,
-            k,
-            witnessed,
-            left: HashSet::new(),
-            open: HashMap::new(),
-            walks: HashMap::new(),
-        }
+        Self { columns, ladder, k, witnessed, left: HashSet::new(), open: HashMap::new(), walks: HashMap::new() }
     }
 
     /// Notes that `class` leaves in this batch.

@@ -59,10 +59,7 @@ impl<'a> Columns<'a> {
             .map(|&a| {
                 let book = &books[a];
                 suppressed = suppressed.wrapping_add(book.digest(crate::records::codebook::SUPPRESSED));
-                Column {
-                    codes: &columns[a],
-                    digests: (0..book.levels()).map(|level| book.digests(level)).collect(),
-                }
+                Column { codes: &columns[a], digests: (0..book.levels()).map(|level| book.digests(level)).collect() }
             })
             .collect();
         Self { base, suppressed, columns, subjects }

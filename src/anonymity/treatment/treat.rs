@@ -2,8 +2,8 @@
 
 use super::crowd::{NO_SUBJECT, Released};
 use super::forced_pairs::{GroupCells, withdraw_forced_pairs};
-use super::proposal::{Proposal, ProposedGroup, Run, Unreleased};
 use super::hold::let_stay_supported;
+use super::proposal::{Proposal, ProposedGroup, Run, Unreleased};
 use super::recode::{Assignment, Columns, UNRELEASED};
 use super::strict::recode_as_kept;
 use crate::anonymity::plan::{Group, Node, Plan};
@@ -322,9 +322,7 @@ impl Scene<'_> {
             if guarded.iter().all(|&a| cells[a][row] == SUPPRESSED) {
                 continue;
             }
-            let key = attributes
-                .iter()
-                .fold(0u128, |key, &a| key.wrapping_add(self.books[a].digest(cells[a][row])));
+            let key = attributes.iter().fold(0u128, |key, &a| key.wrapping_add(self.books[a].digest(cells[a][row])));
             runs.entry(key).or_default().push(u32::try_from(row).expect("a batch is bounded"));
         }
         let mut arena = Vec::new();

@@ -91,7 +91,11 @@ impl Store {
     ///
     /// # Errors
     /// Every [`StateError`]; nothing is changed on disk when the directory is foreign, damaged or of another secret.
-    pub fn open(path: &Path, secret: Option<&[u8]>, ledger: &mut Ledger) -> Result<(Self, Keys, Recovered), StateError> {
+    pub fn open(
+        path: &Path,
+        secret: Option<&[u8]>,
+        ledger: &mut Ledger,
+    ) -> Result<(Self, Keys, Recovered), StateError> {
         let new = directory::prepare(path)?;
         if !new {
             directory::check_format(path)?;
@@ -272,9 +276,15 @@ impl Store {
     ///
     /// # Errors
     /// When the database fails.
-    pub fn settle_recovered(&mut self, intent: Intent, left: Option<Lengths>, ledger: &mut Ledger) -> Result<(), StateError> {
+    pub fn settle_recovered(
+        &mut self,
+        intent: Intent,
+        left: Option<Lengths>,
+        ledger: &mut Ledger,
+    ) -> Result<(), StateError> {
         if let Some(lengths) = left {
-            let delta = LedgerDelta::from_bytes(&intent.ledger).ok_or_else(|| self.damaged("an intent cannot be read"))?;
+            let delta =
+                LedgerDelta::from_bytes(&intent.ledger).ok_or_else(|| self.damaged("an intent cannot be read"))?;
             ledger.apply(&delta);
             self.left(intent, lengths);
             return self.flush(ledger);

@@ -29,10 +29,18 @@ pub type Place = (u16, i32);
 pub enum Feed {
     Batch(Box<InputBatch>),
     /// Partitions are being taken away: finish or abort, settle what they hold, then acknowledge.
-    Revoked { places: Vec<Place>, acknowledge: Sender<()> },
+    Revoked {
+        places: Vec<Place>,
+        acknowledge: Sender<()>,
+    },
     /// Partitions are gone already: abort, then acknowledge.
-    Lost { places: Vec<Place>, acknowledge: Sender<()> },
-    Assigned { places: Vec<Place> },
+    Lost {
+        places: Vec<Place>,
+        acknowledge: Sender<()>,
+    },
+    Assigned {
+        places: Vec<Place>,
+    },
     /// The batch that was to be repeated cannot be: one of its partitions is not ours any more, or has moved on.
     CannotReplay,
     Failed(KafkaFailure),
@@ -159,7 +167,10 @@ impl ConsumerContext for Callbacks {
                 self.health.note_error();
             }
             let places = self.places(list);
-            if !places.is_empty() && !self.closing.load(Ordering::Acquire) && self.feed.send(Feed::Assigned { places }).is_err() {
+            if !places.is_empty()
+                && !self.closing.load(Ordering::Acquire)
+                && self.feed.send(Feed::Assigned { places }).is_err()
+            {
                 self.health.note_error();
             }
         }
@@ -335,11 +346,7 @@ impl Reader {
         // Timing every record would cost more than it tells: one in 64 stands for the others.
         let timed = (coordinate.offset % 64 == 0).then(Instant::now);
         if let Err(rejection) = self.codec.decode(payload, coordinate, &mut batch.raw) {
-            batch.rejected.push(Rejected {
-                coordinate,
-                reason: rejection.reason(),
-                attribute: None,
-            });
+            batch.rejected.push(Rejected { coordinate, reason: rejection.reason(), attribute: None });
         }
         if let Some(start) = timed {
             batch.decode_seconds += start.elapsed().as_secs_f64() * 64.0;
@@ -432,7 +439,8 @@ impl Reader {
             if let Some(Ok(message)) = self.consumer.poll(Duration::from_millis(5)) {
                 self.step_back(&message)?;
             }
-            let gone = std::mem::take(&mut *self.consumer.context().gone.lock().expect("no panic while the list is held"));
+            let gone =
+                std::mem::take(&mut *self.consumer.context().gone.lock().expect("no panic while the list is held"));
             if let Feed::Batch(batch) = &mut waiting {
                 for place in gone {
                     batch.forget_partition(place.0, place.1, tombstones.get(&place).copied().unwrap_or(0));
@@ -454,7 +462,10 @@ impl Reader {
             Duration::from_secs(10),
         );
         let place = self.consumer.context().places_of(message.topic(), message.partition());
-        let ours = self.consumer.assignment().is_ok_and(|a| place.is_some_and(|p| self.consumer.context().places(&a).contains(&p)));
+        let ours = self
+            .consumer
+            .assignment()
+            .is_ok_and(|a| place.is_some_and(|p| self.consumer.context().places(&a).contains(&p)));
         match sought {
             // Whoever has the partition now reads the message.
             Err(e) if ours => Err(self.cluster.failure("cannot step back to a message", e)),

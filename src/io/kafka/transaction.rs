@@ -78,14 +78,7 @@ impl TransactionalSink {
                 Err(e) => return Err(cluster.failure("cannot begin transactions", e)),
             }
         }
-        Ok(Self {
-            producer,
-            transactional_id: transactional_id.to_owned(),
-            outputs,
-            group,
-            stop,
-            bytes_out: 0,
-        })
+        Ok(Self { producer, transactional_id: transactional_id.to_owned(), outputs, group, stop, bytes_out: 0 })
     }
 
     fn attempt(&mut self, batch: &Verified, envelope: &Envelope<'_>) -> Result<u64, DeliveryError> {
@@ -137,7 +130,8 @@ impl TransactionalSink {
             }
         }
         let commits = self.outputs.commits.clone();
-        let (key, body) = (self.transactional_id.clone(), Marker { sequence: envelope.sequence, attempt: envelope.attempt }.body());
+        let (key, body) =
+            (self.transactional_id.clone(), Marker { sequence: envelope.sequence, attempt: envelope.attempt }.body());
         self.send(
             BaseRecord::<[u8], [u8]>::to(&commits)
                 .key(key.as_bytes())
@@ -154,13 +148,18 @@ impl TransactionalSink {
         Ok(bytes)
     }
 
-    fn send<K: rdkafka::message::ToBytes + ?Sized>(&self, record: BaseRecord<'_, K, [u8]>) -> Result<(), DeliveryError> {
+    fn send<K: rdkafka::message::ToBytes + ?Sized>(
+        &self,
+        record: BaseRecord<'_, K, [u8]>,
+    ) -> Result<(), DeliveryError> {
         let deadline = Instant::now() + Duration::from_secs(60);
         let mut record = record;
         loop {
             match self.producer.send(record) {
                 Ok(()) => return Ok(()),
-                Err((KafkaError::MessageProduction(RDKafkaErrorCode::QueueFull), back)) if Instant::now() < deadline => {
+                Err((KafkaError::MessageProduction(RDKafkaErrorCode::QueueFull), back))
+                    if Instant::now() < deadline =>
+                {
                     record = back;
                     self.producer.poll(LOOK);
                 }
@@ -181,7 +180,8 @@ impl TransactionalSink {
         if offsets.count() == 0 {
             return Ok(());
         }
-        let group = (self.group)().ok_or_else(|| DeliveryError::Aborted("the consumer has left its group".to_owned()))?;
+        let group =
+            (self.group)().ok_or_else(|| DeliveryError::Aborted("the consumer has left its group".to_owned()))?;
         retried(&self.stop, || self.producer.send_offsets_to_transaction(&offsets, &group, STEP))
     }
 
