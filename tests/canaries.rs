@@ -157,7 +157,7 @@ fn the_search_finds_what_it_looks_for() {
     let canaries = Canaries::default();
     let (text, number) = (canaries.text(), canaries.number());
     let hidden: String = text.bytes().map(|b| format!("{b:02X}")).collect();
-    assert_eq!(canaries.found_in(format!("ab{}cd", text.to_uppercase()).as_bytes()), [text.clone()]);
+    assert_eq!(canaries.found_in(format!("ab{}cd", text.to_uppercase()).as_bytes()), std::slice::from_ref(&text));
     assert_eq!(canaries.found_in(format!("9{number}9").as_bytes()), [number]);
     assert_eq!(canaries.found_in(hidden.as_bytes()).len(), 1);
     assert!(canaries.found_in(&text.as_bytes()[1..]).is_empty());

@@ -123,10 +123,10 @@ impl Daemon {
 impl Drop for Daemon {
     fn drop(&mut self) {
         // After `stop` there is nothing to kill; after a panic there is.
-        if let Ok(None) = self.child.try_wait() {
-            if self.child.kill().and_then(|()| self.child.wait()).is_err() {
-                eprintln!("throng (pid {}) may still run", self.child.id());
-            }
+        if let Ok(None) = self.child.try_wait()
+            && self.child.kill().and_then(|()| self.child.wait()).is_err()
+        {
+            eprintln!("throng (pid {}) may still run", self.child.id());
         }
     }
 }

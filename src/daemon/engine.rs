@@ -276,7 +276,7 @@ impl Engine {
     /// See [`BatchError`]; nothing has left and nothing is remembered then.
     pub fn process(
         &mut self,
-        input: InputBatch,
+        input: &InputBatch,
         settling: Settling,
         retry: Option<&Intent>,
         sink: &mut dyn Sink,
@@ -302,19 +302,19 @@ impl Engine {
         }
         let mut input = InputBatch::new(self.schema.attributes.len(), 0);
         input.source_bytes = self.progress.source_bytes;
-        self.process_part(input, settling, of, retry, sink, now_ms)
+        self.process_part(&input, settling, of, retry, sink, now_ms)
     }
 
     fn process_part(
         &mut self,
-        input: InputBatch,
+        input: &InputBatch,
         settling: Settling,
         of: impl Fn(Coordinate) -> bool,
         retry: Option<&Intent>,
         sink: &mut dyn Sink,
         now_ms: i64,
     ) -> Result<(), BatchError> {
-        self.check_positions(&input)?;
+        self.check_positions(input)?;
         let mut seconds =
             StageSeconds { read: input.read_seconds, decode: input.decode_seconds, ..StageSeconds::default() };
         let clock_ms = retry.map_or(now_ms, |r| r.after.clock_ms).max(self.progress.clock_ms);
@@ -324,7 +324,7 @@ impl Engine {
         let start = Instant::now();
         let uncovered_before: u64 = self.books.iter().map(Codebook::uncovered).sum();
         let (fresh, mut rejected) =
-            encode(&input, &self.schema, &mut self.books, self.subjects.as_mut(), self.settings.absent_as_null);
+            encode(input, &self.schema, &mut self.books, self.subjects.as_mut(), self.settings.absent_as_null);
         if self.books.iter().any(|b| b.values() >= self.settings.max_dictionary_values) {
             LimitReached { limit: Limit::DictionaryValues }.emit(&self.telemetry);
         }
@@ -353,7 +353,7 @@ impl Engine {
         let witnessed = at.witness_delta(verified.delta().time, &batch, &proposal.cells, &self.books);
         seconds.verify = start.elapsed().as_secs_f64();
 
-        let report = self.account(&input, &fresh, &batch, &waited, &proposal, &verified, &rejected, settling);
+        let report = self.account(input, &fresh, &batch, &waited, &proposal, &verified, &rejected, settling);
         let mut after = self.progress.clone();
         after.sequence += 1;
         after.clock_ms = clock_ms;
@@ -380,7 +380,7 @@ impl Engine {
             })
             .collect();
         let sampled = (0..fresh.rows())
-            .filter(|row| (first + *row as u64) % self.sample.stride() == 0)
+            .filter(|row| (first + *row as u64).is_multiple_of(self.sample.stride()))
             .map(|row| kept(&fresh, row, first + row as u64, 0, &self.books))
             .collect();
         let ranges = input
@@ -462,10 +462,10 @@ impl Engine {
             return Ok(());
         }
         for (&(topic, partition), &(offset, _)) in &input.ranges {
-            if let Some(&position) = self.progress.positions.get(&(topic, partition)) {
-                if offset < position {
-                    return Err(BatchError::Rewound { topic, partition, offset, position });
-                }
+            if let Some(&position) = self.progress.positions.get(&(topic, partition))
+                && offset < position
+            {
+                return Err(BatchError::Rewound { topic, partition, offset, position });
             }
         }
         Ok(())

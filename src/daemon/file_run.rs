@@ -104,7 +104,7 @@ fn consume(
         };
         for attempt in 1.. {
             let outcome = if records > 0 {
-                engine.process(input.clone(), settling, retry.as_ref(), sink, now_ms())
+                engine.process(&input, settling, retry.as_ref(), sink, now_ms())
             } else if settling == Settling::No {
                 Ok(())
             } else {

@@ -85,7 +85,7 @@ impl KafkaRun<'_> {
                     if input.epoch != epoch || input.records() == 0 {
                         continue;
                     }
-                    if self.batch(*input)? {
+                    if self.batch(&input)? {
                         attempts = 0;
                     } else {
                         attempts += 1;
@@ -129,7 +129,7 @@ impl KafkaRun<'_> {
     }
 
     /// Processes one batch. False when it was aborted and is to be repeated.
-    fn batch(&mut self, input: InputBatch) -> Result<bool, KafkaRunError> {
+    fn batch(&mut self, input: &InputBatch) -> Result<bool, KafkaRunError> {
         let retry = self.retry.take().filter(|_| input.closed == Closed::Replay);
         let last = retry.as_ref().is_some_and(|r| r.last);
         let settling = if last { Settling::Quiet } else { Settling::No };

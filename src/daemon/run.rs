@@ -156,10 +156,10 @@ impl Pages {
 
     fn end(self) {
         drop(self.shutdown);
-        if let Some(thread) = self.thread {
-            if thread.join().is_err() {
-                tracing::error!("the HTTP pages panicked");
-            }
+        if let Some(thread) = self.thread
+            && thread.join().is_err()
+        {
+            tracing::error!("the HTTP pages panicked");
         }
     }
 }

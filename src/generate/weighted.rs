@@ -45,7 +45,7 @@ impl Weighted {
     #[inline]
     #[must_use]
     pub fn pick(&self, bits: u64) -> usize {
-        let cell = ((bits >> 32) * self.cells.len() as u64 >> 32) as usize;
+        let cell = (((bits >> 32) * self.cells.len() as u64) >> 32) as usize;
         let (threshold, alias) = self.cells[cell];
         if (bits as u32) < threshold { cell } else { alias as usize }
     }

@@ -18,7 +18,7 @@ pub enum Closed {
 }
 
 /// Records of a batch with everything that their consumption implies.
-#[derive(Clone, Debug)]
+#[derive(Debug)]
 pub struct InputBatch {
     pub raw: RawBatch,
     pub rejected: Vec<Rejected>,

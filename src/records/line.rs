@@ -73,7 +73,7 @@ impl LineLayout {
         let line = std::str::from_utf8(line).ok()?;
         match self.format {
             LineFormat::Json => self.read_json(line, cells),
-            LineFormat::Csv { separator } => self.read_csv(line, char::from(separator), cells),
+            LineFormat::Csv { separator } => Self::read_csv(line, char::from(separator), cells),
         }
     }
 
@@ -92,7 +92,7 @@ impl LineLayout {
         (rest == "}").then_some(())
     }
 
-    fn read_csv(&self, line: &str, separator: char, cells: &mut [String]) -> Option<()> {
+    fn read_csv(line: &str, separator: char, cells: &mut [String]) -> Option<()> {
         let mut rest = line;
         for (i, cell) in cells.iter_mut().enumerate() {
             cell.clear();

@@ -51,7 +51,7 @@ const SMALL: &str = r#"
 /// A few batches of a few skewed records; every third stream has few subjects that send much.
 fn small_stream(seed: u64, step: u64) -> Vec<(u64, Vec<(u64, Tuple)>)> {
     let mut random = ChaCha8Rng::seed_from_u64(seed);
-    let people = if seed % 3 == 0 { 8 } else { 1_000_000 };
+    let people = if seed.is_multiple_of(3) { 8 } else { 1_000_000 };
     let batches = random.random_range(2..9);
     let mut skewed = |n: u32| {
         let draw: f64 = random.random();

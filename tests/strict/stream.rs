@@ -116,7 +116,7 @@ impl Table {
                 waiting.drain(..).chain(rows.iter().map(|row| (row.clone(), 0))).collect();
             let batch = self.encode(&all.iter().map(|(row, _)| row.clone()).collect::<Vec<_>>());
             let waited: Vec<u8> = all.iter().map(|(_, waited)| *waited).collect();
-            let clock_ms = i64::try_from(*time).unwrap() * 1000;
+            let clock_ms = i64::try_from(*time).expect("a time of this test") * 1000;
             let at = ledger.at(clock_ms);
             let last = number + 1 == batches.len();
             let mut proposal = treat(&batch, &waited, &plan, &group_names, &self.books, &at, &policy, last);
@@ -168,7 +168,7 @@ impl Table {
             sample.add(&fresh, seen);
             seen += rows.len() as u64;
         }
-        outcome.loss = loss / f64::from(u32::try_from(cells).unwrap().max(1));
+        outcome.loss = loss / f64::from(u32::try_from(cells).expect("few cells").max(1));
         outcome
     }
 }

@@ -72,10 +72,10 @@ impl Sink for Collector {
             self.attempt = Some(lines);
             return Err(DeliveryError::Aborted("asked to".to_owned()));
         }
-        if let Some(first) = self.attempt.take().filter(|_| !self.another_attempt_may_differ) {
-            if let Some(at) = (0..first.len().max(lines.len())).find(|&i| first.get(i) != lines.get(i)) {
-                panic!("a second attempt differs from the first: {:?} became {:?}", first.get(at), lines.get(at));
-            }
+        if let Some(first) = self.attempt.take().filter(|_| !self.another_attempt_may_differ)
+            && let Some(at) = (0..first.len().max(lines.len())).find(|&i| first.get(i) != lines.get(i))
+        {
+            panic!("a second attempt differs from the first: {:?} became {:?}", first.get(at), lines.get(at));
         }
         self.bytes += lines.iter().map(|l| l.text.len() as u64).sum::<u64>();
         self.lines.extend(lines);
@@ -221,7 +221,7 @@ impl Stand {
     ) -> Result<(), BatchError> {
         let input = self.input(records, first, retry.is_some());
         let engine = self.engine.as_mut().expect("a running engine");
-        engine.process(input, settling, retry, &mut self.sink, now_ms)
+        engine.process(&input, settling, retry, &mut self.sink, now_ms)
     }
 
     fn input(&self, records: &[Option<Vec<u8>>], first: i64, replay: bool) -> InputBatch {

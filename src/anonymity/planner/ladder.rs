@@ -80,9 +80,7 @@ impl Lattice {
                 return nodes;
             };
             levels[next] += 1;
-            for i in next + 1..levels.len() {
-                levels[i] = self.lowest[i];
-            }
+            levels[next + 1..].copy_from_slice(&self.lowest[next + 1..]);
         }
     }
 

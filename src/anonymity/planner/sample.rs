@@ -84,7 +84,7 @@ impl Sample {
     }
 
     fn add_row(&mut self, ordinal: u64, subject: u64, codes: impl Iterator<Item = Code>) {
-        if ordinal % self.stride != 0 {
+        if !ordinal.is_multiple_of(self.stride) {
             return;
         }
         for (column, code) in self.columns.iter_mut().zip(codes) {

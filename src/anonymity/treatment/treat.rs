@@ -12,7 +12,7 @@ use crate::records::digest::BuildClassKeyHash;
 use crate::records::line::LineLayout;
 use crate::records::table::Batch;
 use rayon::prelude::*;
-use std::collections::{BTreeMap, HashSet};
+use std::collections::{BTreeSet, HashSet};
 
 /// The settings of the treatment that are not the plan's.
 #[derive(Clone, Copy, Debug)]
@@ -378,8 +378,8 @@ pub fn group_names(
     digest: impl Fn(&str) -> u128,
 ) -> GroupNames {
     let name_set = |attributes: &[usize]| {
-        let by_name: BTreeMap<&str, ()> = attributes.iter().map(|&a| (attribute_names[a], ())).collect();
-        by_name.into_keys().map(|n| format!("{}:{n}", n.len())).collect::<String>()
+        let by_name: BTreeSet<&str> = attributes.iter().map(|&a| attribute_names[a]).collect();
+        by_name.into_iter().map(|n| format!("{}:{n}", n.len())).collect::<String>()
     };
     GroupNames {
         layouts: plan

@@ -28,7 +28,9 @@ fn parsed(seed: u64, legacy: bool, records: usize) -> Vec<Map<String, Value>> {
 fn a_seed_fixes_every_byte() {
     let digest = |seed| {
         let mut hash = Sha256::new();
-        lines(seed, false, Layout::Flat, 1_000).iter().for_each(|line| hash.update(line.as_bytes()));
+        for line in &lines(seed, false, Layout::Flat, 1_000) {
+            hash.update(line.as_bytes());
+        }
         hash.finalize().iter().take(8).fold(String::new(), |text, byte| format!("{text}{byte:02x}"))
     };
     assert_ne!(digest(1), digest(2));
@@ -128,6 +130,6 @@ fn shares_are_those_of_the_tables() {
 
 #[test]
 fn there_are_no_sections() {
-    let error = Health::new(HealthSettings { seed: 0, legacy: false, layout: Layout::Nested }).err().expect("refused");
+    let error = Health::new(HealthSettings { seed: 0, legacy: false, layout: Layout::Nested }).expect_err("refused");
     assert!(error.to_string().starts_with("layout is nested"), "{error}");
 }

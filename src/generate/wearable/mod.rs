@@ -102,7 +102,7 @@ impl Wearable {
     fn measured_at(&mut self) -> i64 {
         self.clock += self.dice.below(2 * self.settings.interval_micros + 1);
         let late = self.dice.below(1 << 32);
-        let delay = if late % 50 == 0 { 5 + (late / 50) % 1_795 } else { (late / 50) % 5 };
+        let delay = if late.is_multiple_of(50) { 5 + (late / 50) % 1_795 } else { (late / 50) % 5 };
         self.settings.start_seconds + (self.clock / 1_000_000) as i64 - delay as i64
     }
 }
@@ -136,7 +136,7 @@ impl RecordStream for Wearable {
         line.integer(&fields::DISTANCE_M, reading.distance_m);
         line.integer(&fields::STRESS, reading.stress);
         line.integer(&fields::BATTERY, reading.battery);
-        line.text(&fields::SLEEP_STAGE, reading.sleep_stage.map(|stage| stage.name()));
+        line.text(&fields::SLEEP_STAGE, reading.sleep_stage.map(day::SleepStage::name));
         line.place(&fields::POSITION, reading.position);
         line.close();
     }

@@ -323,7 +323,7 @@ fn the_population_shifts_where_it_is_told_to() {
 #[test]
 fn settings_out_of_range_are_refused_by_name() {
     let refused = |settings: WearableSettings, name: &str| {
-        let error = Wearable::new(settings).err().expect("refused").to_string();
+        let error = Wearable::new(settings).expect_err("refused").to_string();
         assert!(error.starts_with(name), "{error}");
     };
     refused(WearableSettings { subjects: 0, ..seeded(0) }, "subjects is 0");

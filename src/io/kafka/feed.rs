@@ -251,10 +251,10 @@ impl Filling {
 impl Reader {
     /// Reads until told to stop, or until the client fails for good.
     pub fn run(self) {
-        if let Err(failure) = self.read() {
-            if self.feed.send(Feed::Failed(failure)).is_err() {
-                // Nobody listens any more: the daemon has ended first.
-            }
+        if let Err(failure) = self.read()
+            && self.feed.send(Feed::Failed(failure)).is_err()
+        {
+            // Nobody listens any more: the daemon has ended first.
         }
     }
 

@@ -146,6 +146,7 @@ impl Tree {
         Cover::Set { text: group.text.clone(), set: group.set.clone(), loss: Some(loss) }
     }
 
+    #[expect(clippy::disallowed_methods, reason = "the lines are sorted before anyone sees them")]
     pub(super) fn description(&self) -> String {
         let mut lines: Vec<String> = self
             .leaves
