@@ -82,13 +82,13 @@ impl Daemon {
         let deadline = Instant::now() + patience;
         loop {
             assert!(self.look(), "throng ended early:\n{}", self.last_words());
-            if self.metrics.consumed() >= records && !self.looks.is_empty() {
+            let consumed = self.looks.last().map_or(0, |look| look.consumed);
+            if consumed >= records {
                 return;
             }
             assert!(
                 Instant::now() < deadline,
-                "throng has consumed {} of {records} records after {} s:\n{}",
-                self.metrics.consumed(),
+                "throng has consumed {consumed} of {records} records after {} s:\n{}",
                 patience.as_secs(),
                 self.last_words()
             );

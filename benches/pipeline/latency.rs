@@ -69,7 +69,11 @@ pub struct Reader {
 
 impl Reader {
     pub fn from_the_end(cluster: &Cluster, topic: &str) -> Self {
-        let consumer: BaseConsumer = cluster.consumer("throng-bench-reader").create().expect("a consumer");
+        let mut config = cluster.consumer("throng-bench-reader");
+        // The reader must not be what is measured: it fetches on while much waits, and looks again at once.
+        config.set("queued.min.messages", "1000000").set("queued.max.messages.kbytes", "262144");
+        config.set("fetch.queue.backoff.ms", "5");
+        let consumer: BaseConsumer = config.create().expect("a consumer");
         let mut places = TopicPartitionList::new();
         for partition in 0..PARTITIONS {
             // The end as it is now: an assignment to "the end" would look it up after records have come.
