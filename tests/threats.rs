@@ -355,6 +355,7 @@ fn threat_15_a_second_attempt_is_the_first_ones_bytes() {
         (K3, true),
         ("[privacy]\nk = 3\nmax_hold_batches = 2\nhold_above_loss = 0.1\n[plan]\ninterval = \"1s\"\n", true),
         ("[privacy]\nk = 3\nsupport_window = \"0s\"\n", true),
+        ("[privacy]\nk = 3\n[state]\nmax_dictionary_values = 9\n[plan]\nwindow_records = 40\nsample_records = 10\n", true),
     ] {
         let mut stand = Stand::new(&schema(&[PERSON, AGE, CITY, ILLNESS]), settings);
         stand.sink.another_attempt_may_differ = !exact;
