@@ -67,8 +67,23 @@ fn texts(list: &[&str]) -> Vec<Vec<u8>> {
 #[test]
 fn malformed_and_truncated_records() {
     let bad = [
-        "{", "{\"age\"", "{\"age\":", "{\"age\":3", "{\"age\":30,", "{age:30}", "{\"age\":30}}", "{\"age\":30} x", "{'age':30}",
-        "{\"age\":03}", "{\"age\":NaN}", "{\"weight\":Infinity}", "{\"weight\":-inf}", "{\"city\":\"a\tb\"}", "}", "nul", "{\"city\":\"\\ud800\"}",
+        "{",
+        "{\"age\"",
+        "{\"age\":",
+        "{\"age\":3",
+        "{\"age\":30,",
+        "{age:30}",
+        "{\"age\":30}}",
+        "{\"age\":30} x",
+        "{'age':30}",
+        "{\"age\":03}",
+        "{\"age\":NaN}",
+        "{\"weight\":Infinity}",
+        "{\"weight\":-inf}",
+        "{\"city\":\"a\tb\"}",
+        "}",
+        "nul",
+        "{\"city\":\"\\ud800\"}",
     ];
     dead_letters(&texts(&bad), "malformed_json");
 }
@@ -105,7 +120,12 @@ fn deeply_nested_records() {
 
 #[test]
 fn duplicate_keys() {
-    let bad = ["{\"age\":30,\"age\":30}", "{\"x\":1,\"x\":2}", "{\"person\":\"a\",\"age\":1,\"person\":\"b\"}", "{\"\\u0061ge\":1,\"age\":2}"];
+    let bad = [
+        "{\"age\":30,\"age\":30}",
+        "{\"x\":1,\"x\":2}",
+        "{\"person\":\"a\",\"age\":1,\"person\":\"b\"}",
+        "{\"\\u0061ge\":1,\"age\":2}",
+    ];
     dead_letters(&texts(&bad), "duplicate_key");
 }
 
@@ -123,8 +143,17 @@ fn text_that_is_not_utf8() {
 #[test]
 fn cells_of_the_wrong_type() {
     let bad = [
-        "{\"age\":\"old\"}", "{\"age\":1.5}", "{\"age\":true}", "{\"age\":[1]}", "{\"age\":99999999999999999999}", "{\"weight\":1e999}",
-        "{\"weight\":\"NaN\"}", "{\"weight\":\"inf\"}", "{\"weight\":{}}", "{\"age\":\"\"}", "{\"weight\":\"0x10\"}",
+        "{\"age\":\"old\"}",
+        "{\"age\":1.5}",
+        "{\"age\":true}",
+        "{\"age\":[1]}",
+        "{\"age\":99999999999999999999}",
+        "{\"weight\":1e999}",
+        "{\"weight\":\"NaN\"}",
+        "{\"weight\":\"inf\"}",
+        "{\"weight\":{}}",
+        "{\"age\":\"\"}",
+        "{\"weight\":\"0x10\"}",
     ];
     let mut bad = texts(&bad);
     bad.push(format!("{{\"city\":\"{}\"}}", "x".repeat(2000)).into_bytes());
@@ -148,7 +177,9 @@ fn a_table_of_bad_rows() {
     let reasons: Vec<String> = place
         .lines("dead.ndjson")
         .iter()
-        .map(|l| serde_json::from_str::<serde_json::Value>(l).expect("a letter")["reason"].as_str().expect("text").to_owned())
+        .map(|l| {
+            serde_json::from_str::<serde_json::Value>(l).expect("a letter")["reason"].as_str().expect("text").to_owned()
+        })
         .collect();
     let count = |reason: &str| reasons.iter().filter(|r| *r == reason).count();
     println!("{reasons:?}");
@@ -160,9 +191,18 @@ fn a_table_of_bad_rows() {
 #[test]
 fn files_without_records() {
     let place = Place::new(SCHEMA, "");
-    for (name, content) in [("in.ndjson", ""), ("other.ndjson", "\n"), ("header.csv", "person,age,city,weight\n"), ("short.csv", "person,age,city,weight")] {
+    for (name, content) in [
+        ("in.ndjson", ""),
+        ("other.ndjson", "\n"),
+        ("header.csv", "person,age,city,weight\n"),
+        ("short.csv", "person,age,city,weight"),
+    ] {
         place.write(name, content);
-        let outcome = place.run(&[("SOURCE__PATH", name), ("STATE__PATH", &format!("state-{name}")), ("SINK__PATH", &format!("out-{name}"))]);
+        let outcome = place.run(&[
+            ("SOURCE__PATH", name),
+            ("STATE__PATH", &format!("state-{name}")),
+            ("SINK__PATH", &format!("out-{name}")),
+        ]);
         assert_eq!(outcome.expect(0).account(), Account::default(), "{name}");
         assert!(place.lines("dead.ndjson").is_empty());
     }
@@ -287,7 +327,11 @@ fn mistakes_in_the_configuration_are_named() {
     let twice = "[[group]]\nname = \"a\"\nattributes = [\"age\", \"city\"]\n[[group]]\nname = \"b\"\nattributes = [\"city\", \"weight\"]\n";
     refused(twice, &[], &["attribute `city` is in group[0] already"]);
     // Several mistakes are told at once.
-    refused("[plan]\nsearch_budget = \"soon\"\nwindow = 3\n", &[("BATCH__MAX_RECORDS", "0")], &["search_budget", "plan.window", "MAX_RECORDS"]);
+    refused(
+        "[plan]\nsearch_budget = \"soon\"\nwindow = 3\n",
+        &[("BATCH__MAX_RECORDS", "0")],
+        &["search_budget", "plan.window", "MAX_RECORDS"],
+    );
 }
 
 #[test]
@@ -297,8 +341,14 @@ fn mistakes_in_the_schema_are_named() {
         ("[[attribute]]\nname = \"x\"\ntype = \"number\"\n", "type"),
         ("[[attribute]]\nname = \"age\"\ntype = \"integer\"\n", "used twice"),
         ("[[attribute]]\nname = \"x\"\ntype = \"string\"\npointer = \"age\"\n", "JSON pointer"),
-        ("[[attribute]]\nname = \"x\"\ntype = \"string\"\n[attribute.hierarchy]\nkind = \"file\"\npath = \"none.csv\"\n", "none.csv"),
-        ("[[attribute]]\nname = \"x\"\ntype = \"integer\"\n[attribute.hierarchy]\nkind = \"intervals\"\nmin = 0\nmax = 10\nwidths = [3, 5]\n", "must nest"),
+        (
+            "[[attribute]]\nname = \"x\"\ntype = \"string\"\n[attribute.hierarchy]\nkind = \"file\"\npath = \"none.csv\"\n",
+            "none.csv",
+        ),
+        (
+            "[[attribute]]\nname = \"x\"\ntype = \"integer\"\n[attribute.hierarchy]\nkind = \"intervals\"\nmin = 0\nmax = 10\nwidths = [3, 5]\n",
+            "must nest",
+        ),
     ] {
         let place = Place::new(&format!("{SCHEMA}{more}"), "");
         place.write("in.ndjson", crowd());
@@ -307,7 +357,8 @@ fn mistakes_in_the_schema_are_named() {
         assert!(!place.path("out.ndjson").exists());
     }
     // A hierarchy that contradicts itself is named with its file and row.
-    let file = "[[attribute]]\nname = \"x\"\ntype = \"string\"\n[attribute.hierarchy]\nkind = \"file\"\npath = \"x.csv\"\n";
+    let file =
+        "[[attribute]]\nname = \"x\"\ntype = \"string\"\n[attribute.hierarchy]\nkind = \"file\"\npath = \"x.csv\"\n";
     let place = Place::new(&format!("{SCHEMA}{file}"), "");
     place.write("x.csv", "a;low;*\nb;low;*\na;high;*\n");
     let outcome = place.run(&[]).expect(2);
@@ -332,7 +383,9 @@ const HOUR: i64 = 3_600_000;
 const NOW: i64 = 1_700_000_000_000;
 
 fn of_city(city: &str, from: usize, count: usize) -> Vec<Option<Vec<u8>>> {
-    (from..from + count).map(|i| record(format!("{{\"person\":\"p{i}\",\"age\":30,\"city\":\"{city}\",\"weight\":1}}"))).collect()
+    (from..from + count)
+        .map(|i| record(format!("{{\"person\":\"p{i}\",\"age\":30,\"city\":\"{city}\",\"weight\":1}}")))
+        .collect()
 }
 
 #[test]

@@ -253,8 +253,17 @@ fn threat_06_no_canary_from_a_table() {
         let cell = |name: &str, usual: String| if name == wrong { t() } else { usual };
         rows += &format!(
             "{},{}@example.org,{},{},{},{},{},{},{},{},{}\n",
-            t(), t(), cell("age", "30".into()), t(), t(), cell("weight", canaries.number()), cell("day", String::new()),
-            cell("well", String::new()), cell("spot", String::new()), t(), t()
+            t(),
+            t(),
+            cell("age", "30".into()),
+            t(),
+            t(),
+            cell("weight", canaries.number()),
+            cell("day", String::new()),
+            cell("well", String::new()),
+            cell("spot", String::new()),
+            t(),
+            t()
         );
     }
     rows += &format!("{},too,few\n\"{}\"x,1,2,3,4,5,6,7,8,9,10\n{}{}\n", t(), t(), t(), ",".repeat(12));

@@ -28,22 +28,66 @@ const ATTRIBUTES: &[Attribute] = &[
         name: "city",
         table: "type = \"string\"\n[attribute.hierarchy]\nkind = \"tree\"\n[attribute.hierarchy.tree]\n\
                 \"CH\" = [\"Zug\", \"Bern\"]\n\"FR\" = [\"Paris\", \"Lyon\"]\n",
-        cells: &["\"Zug\"", "\"Zug\"", "\"Bern\"", "\"Bern\"", "\"Paris\"", "\"Lyon\"", "\"CH\"", "\"\"", "\"*\"", "null", ""],
+        cells: &[
+            "\"Zug\"",
+            "\"Zug\"",
+            "\"Bern\"",
+            "\"Bern\"",
+            "\"Paris\"",
+            "\"Lyon\"",
+            "\"CH\"",
+            "\"\"",
+            "\"*\"",
+            "null",
+            "",
+        ],
     },
     Attribute {
         name: "zip",
         table: "type = \"string\"\n[attribute.hierarchy]\nkind = \"prefix\"\nkeep = [3, 1]\n",
-        cells: &["\"60617\"", "\"60617\"", "\"60618\"", "\"60699\"", "\"10001\"", "\"606**\"", "\"6\"", "\"*\"", "\"\"", "null", ""],
+        cells: &[
+            "\"60617\"",
+            "\"60617\"",
+            "\"60618\"",
+            "\"60699\"",
+            "\"10001\"",
+            "\"606**\"",
+            "\"6\"",
+            "\"*\"",
+            "\"\"",
+            "null",
+            "",
+        ],
     },
     Attribute {
         name: "mood",
         table: "type = \"string\"\n",
-        cells: &["\"calm\"", "\"calm\"", "\"calm\"", "\"tired\"", "\"*\"", "\"\\\\*\"", "\"\"", "\"null\"", "{\"a\":1}", "null", ""],
+        cells: &[
+            "\"calm\"",
+            "\"calm\"",
+            "\"calm\"",
+            "\"tired\"",
+            "\"*\"",
+            "\"\\\\*\"",
+            "\"\"",
+            "\"null\"",
+            "{\"a\":1}",
+            "null",
+            "",
+        ],
     },
     Attribute {
         name: "day",
         table: "type = \"date\"\nrole = \"time\"\n[attribute.hierarchy]\nkind = \"truncate\"\nlevels = [\"month\", \"year\"]\n",
-        cells: &["\"2021-05-24\"", "\"2021-05-24T10:00:00Z\"", "\"2021-05-25\"", "\"2021-06-01\"", "\"2022-01-01\"", "null", ""],
+        cells: &[
+            "\"2021-05-24\"",
+            "\"2021-05-24T10:00:00Z\"",
+            "\"2021-05-25\"",
+            "\"2021-06-01\"",
+            "\"2022-01-01\"",
+            "null",
+            "",
+        ],
     },
     Attribute {
         name: "steps",
@@ -86,8 +130,11 @@ struct Scenario {
 }
 
 fn draft() -> impl Strategy<Value = Draft> {
-    (0u8..14, prop::collection::vec(any::<u8>(), ATTRIBUTES.len()), 0u8..40)
-        .prop_map(|(person, cells, oddity)| Draft { person, cells, oddity })
+    (0u8..14, prop::collection::vec(any::<u8>(), ATTRIBUTES.len()), 0u8..40).prop_map(|(person, cells, oddity)| Draft {
+        person,
+        cells,
+        oddity,
+    })
 }
 
 fn fault() -> impl Strategy<Value = Fault> {
@@ -101,7 +148,11 @@ fn fault() -> impl Strategy<Value = Fault> {
 }
 
 fn scenario() -> impl Strategy<Value = Scenario> {
-    let batch = (prop::collection::vec(draft(), 0..28), fault(), prop_oneof![4 => 0i64..1500, 1 => 3000i64..9000, 1 => -5000i64..0]);
+    let batch = (
+        prop::collection::vec(draft(), 0..28),
+        fault(),
+        prop_oneof![4 => 0i64..1500, 1 => 3000i64..9000, 1 => -5000i64..0],
+    );
     (
         prop::sample::subsequence((0..ATTRIBUTES.len()).collect::<Vec<_>>(), 1..=4),
         prop::collection::vec(0u8..3, ATTRIBUTES.len()),
@@ -113,9 +164,21 @@ fn scenario() -> impl Strategy<Value = Scenario> {
         prop::bool::weighted(0.15),
         prop::collection::vec(batch, 1..7),
     )
-        .prop_map(|(attributes, groups, group_count, names_subjects, k, hold, window_seconds, few_classes, batches)| {
-            Scenario { attributes, groups, group_count, names_subjects, k, hold, window_seconds, few_classes, batches }
-        })
+        .prop_map(
+            |(attributes, groups, group_count, names_subjects, k, hold, window_seconds, few_classes, batches)| {
+                Scenario {
+                    attributes,
+                    groups,
+                    group_count,
+                    names_subjects,
+                    k,
+                    hold,
+                    window_seconds,
+                    few_classes,
+                    batches,
+                }
+            },
+        )
 }
 
 impl Scenario {
@@ -150,7 +213,8 @@ impl Scenario {
                 .map(|&a| format!("\"{}\"", ATTRIBUTES[a].name))
                 .collect();
             if !members.is_empty() {
-                write!(text, "[[group]]\nname = \"g{group}\"\nattributes = [{}]\n", members.join(", ")).expect("a string");
+                write!(text, "[[group]]\nname = \"g{group}\"\nattributes = [{}]\n", members.join(", "))
+                    .expect("a string");
             }
         }
         text
@@ -252,7 +316,8 @@ fn random_streams_do_release() {
     let mut runner = proptest::test_runner::TestRunner::deterministic();
     let (mut lines, mut suppressed, mut generalized, mut missing, mut held) = (0, 0, 0, 0, 0);
     for _ in 0..60 {
-        let scenario = scenario().prop_filter("a crowd", Scenario::is_possible).new_tree(&mut runner).expect("a tree").current();
+        let scenario =
+            scenario().prop_filter("a crowd", Scenario::is_possible).new_tree(&mut runner).expect("a tree").current();
         let stand = run(&scenario).expect("the invariant");
         let status = stand.telemetry.status();
         lines += stand.sink.lines.len();
@@ -260,10 +325,13 @@ fn random_streams_do_release() {
         for line in &stand.sink.lines {
             suppressed += usize::from(line.text.contains(":\"*\""));
             missing += usize::from(line.text.contains(":null"));
-            generalized += usize::from(["30-34", "CH", "606**", "2021-05\"", "mild"].iter().any(|g| line.text.contains(g)));
+            generalized +=
+                usize::from(["30-34", "CH", "606**", "2021-05\"", "mild"].iter().any(|g| line.text.contains(g)));
         }
     }
-    println!("{lines} lines, {suppressed} with a suppressed cell, {missing} missing, {generalized} generalized, {held} held out");
+    println!(
+        "{lines} lines, {suppressed} with a suppressed cell, {missing} missing, {generalized} generalized, {held} held out"
+    );
     assert!(lines > 1000 && suppressed > 50 && missing > 50 && generalized > 50 && held > 5);
 }
 
@@ -272,7 +340,8 @@ fn random_streams_do_release() {
 fn a_run_over_a_file_keeps_the_invariant_by_its_lineage() {
     let groups = "[[group]]\nname = \"a\"\nattributes = [\"age\", \"city\"]\n[[group]]\nname = \"b\"\nattributes = [\"zip\"]\n\
                   [[group]]\nname = \"c\"\nattributes = [\"mood\", \"illness\"]\n";
-    let mut schema = "name = \"lineage\"\n[[attribute]]\nname = \"person\"\ntype = \"string\"\nrole = \"subject\"\n".to_owned();
+    let mut schema =
+        "name = \"lineage\"\n[[attribute]]\nname = \"person\"\ntype = \"string\"\nrole = \"subject\"\n".to_owned();
     for name in ["age", "city", "zip", "mood", "illness"] {
         let Attribute { table, .. } = ATTRIBUTES.iter().find(|a| a.name == name).expect("known");
         write!(schema, "[[attribute]]\nname = \"{name}\"\n{table}").expect("a string");
@@ -288,7 +357,10 @@ fn a_run_over_a_file_keeps_the_invariant_by_its_lineage() {
         // Few send much.
         let person = dice(60) * dice(60) / 30;
         let (age, city, zip) = (dice(70) + dice(30), dice(4), 60600 + dice(9) * dice(9));
-        let (mood, illness) = (["calm", "tired"][usize::from(dice(9) == 0)], ["flu", "cold", "hiv"][usize::try_from(dice(30) / 14).expect("small")]);
+        let (mood, illness) = (
+            ["calm", "tired"][usize::from(dice(9) == 0)],
+            ["flu", "cold", "hiv"][usize::try_from(dice(30) / 14).expect("small")],
+        );
         let city = ["Zug", "Bern", "Paris", "Lyon"][usize::try_from(city).expect("small")];
         writeln!(source, r#"{{"person":"p{person}","age":{age},"city":"{city}","zip":"{zip}","mood":"{mood}","illness":"{illness}"}}"#)
             .expect("a string");

@@ -105,8 +105,7 @@ impl Bench {
         let policy = Policy { k: K, min_subjects: K, max_hold_batches: 0, hold_above_loss: 0.0 };
         let ledger = Ledger::new(K, 3600, 1000);
         let waited = vec![0; batch.rows()];
-        let proposal =
-            treat(&batch, &waited, &plan, &group_names, &books, &ledger.at(CLOCK), &policy, true);
+        let proposal = treat(&batch, &waited, &plan, &group_names, &books, &ledger.at(CLOCK), &policy, true);
         let terms = plan
             .groups
             .iter()
@@ -383,7 +382,8 @@ fn tamper(runs: &mut Vec<(Vec<u8>, Vec<u32>)>, how: &Tampering) {
             let (first, second) = (cells(&runs[a].0), cells(&runs[b].0));
             let names = if runs[a].0.windows(3).any(|w| w == b"age") { ["age", "city"] } else { ["mood", "illness"] };
             let mut text = Vec::new();
-            LineLayout::new(LineFormat::Json, &names).write([first[0].as_str(), second[1].as_str()].into_iter(), &mut text);
+            LineLayout::new(LineFormat::Json, &names)
+                .write([first[0].as_str(), second[1].as_str()].into_iter(), &mut text);
             runs[a].0 = text;
             runs.sort();
         }

@@ -25,7 +25,9 @@ impl Canaries {
 
     /// Lower-case letters and digits.
     pub fn text(&self) -> String {
-        self.make(|seed| seed.iter().take(LENGTH).map(|b| char::from(b"bcdfghjkmnpqrtvwxz23456789"[usize::from(*b) % 26])).collect())
+        self.make(|seed| {
+            seed.iter().take(LENGTH).map(|b| char::from(b"bcdfghjkmnpqrtvwxz23456789"[usize::from(*b) % 26])).collect()
+        })
     }
 
     /// An integer that a double holds exactly.

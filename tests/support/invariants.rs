@@ -84,8 +84,7 @@ impl Promise {
         let now: Vec<&Line> = lines.iter().filter(|l| l.batch == batch).collect();
         let Some(clock) = now.first().map(|l| l.clock_ms) else { return Ok(()) };
         let counts = |line: &&Line| {
-            line.batch == batch
-                || line.batch < batch && self.window_ms > 0 && clock - line.clock_ms <= self.window_ms
+            line.batch == batch || line.batch < batch && self.window_ms > 0 && clock - line.clock_ms <= self.window_ms
         };
         let people: BTreeSet<&String> = now.iter().filter_map(|l| l.subject.as_ref()).collect();
         if people.len() < self.k {
