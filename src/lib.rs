@@ -10,12 +10,13 @@
 //! | 4 | [`release`] | the ledger of what has left, and the verification of what is about to |
 //! | 3 | [`anonymity`] | lattices, ladders, treatment, plans |
 //! | 1 | [`records`] | schema, hierarchies, canonical values, codes |
-//! | 0 | [`config`], [`telemetry`] | typed configuration; events that are log and metric at once |
+//! | 0 | [`config`], [`telemetry`], [`faults`] | typed configuration; events that are log and metric at once; crash points of the tests |
 
 pub mod anonymity;
 pub mod cli;
 pub mod config;
 pub mod daemon;
+pub mod faults;
 pub mod generate;
 pub mod io;
 pub mod records;

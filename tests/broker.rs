@@ -94,7 +94,7 @@ fn keys_headers_timestamps_and_tombstones_come_back_as_written() {
 
 #[test]
 fn a_killed_broker_comes_back_with_its_records() {
-    let Some(mut broker) = Broker::start() else { return };
+    let Some(broker) = Broker::start() else { return };
     broker.create_topic("kept", 1, false);
     broker.produce("kept", vec![(None, Some(b"before".to_vec()))]);
     let log = broker.log();

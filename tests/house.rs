@@ -5,7 +5,8 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 /// An import goes strictly downward. The ground floor may use itself.
-const FLOORS: [(&str, u8); 11] = [
+const FLOORS: [(&str, u8); 12] = [
+    ("faults", 0),
     ("config", 0),
     ("telemetry", 0),
     ("records", 1),

@@ -16,7 +16,9 @@ use std::process::ExitCode;
 /// people. Try `throng demo`: the whole product on this machine, with nothing installed.
 #[derive(Parser)]
 #[command(version, propagate_version = true, max_term_width = 110)]
-#[command(after_help = "Exit codes: 0 done · 1 failed while running · 2 bad usage or configuration · 3 the named hardware is not there")]
+#[command(
+    after_help = "Exit codes: 0 done · 1 failed while running · 2 bad usage or configuration · 3 the named hardware is not there"
+)]
 struct Cli {
     #[command(subcommand)]
     command: Command,
@@ -38,6 +40,7 @@ enum Command {
 #[must_use]
 pub fn main() -> ExitCode {
     let cli = Cli::parse();
+    let _armed = crate::faults::arm();
     let done = match cli.command {
         Command::Run(args) => run::run(&args),
         Command::Demo(args) => demo::run(&args),

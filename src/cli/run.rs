@@ -41,13 +41,16 @@ pub fn run(args: &RunArgs) -> Result<(), Failure> {
         return Err(Failure::Usage(anyhow!("--lineage needs a file sink: {file} has another `sink.kind`")));
     }
     if config.compute.backend == Backend::Cuda {
-        return Err(Failure::Hardware(anyhow!("{file}: compute.backend = \"cuda\", and this build has no GPU backend (set \"auto\" or \"cpu\")")));
+        return Err(Failure::Hardware(anyhow!(
+            "{file}: compute.backend = \"cuda\", and this build has no GPU backend (set \"auto\" or \"cpu\")"
+        )));
     }
     begin_logging(&config)?;
     let (schema, telemetry) = prepare(&config, &file)?;
     let stop = stop_on_signals()?;
     let bar = Bar::of(&config);
-    let options = Options { file, lineage: args.lineage.clone(), accept_rewind: args.accept_rewind, stand_in_broker: false };
+    let options =
+        Options { file, lineage: args.lineage.clone(), accept_rewind: args.accept_rewind, stand_in_broker: false };
     let outcome = run_daemon(&config, &options, &telemetry, &schema, &stop, &bar);
     bar.0.finish_and_clear();
     outcome?;

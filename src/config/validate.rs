@@ -114,7 +114,10 @@ fn dictionaries(config: &Config, found: &mut Complaints) {
     found.unless(
         config.state.max_dictionary_values >= needed,
         "state.max_dictionary_values",
-        &format!("dictionaries of {} values cannot hold a window of {} records, the planner's sample and the batches", config.state.max_dictionary_values, config.plan.window_records),
+        &format!(
+            "dictionaries of {} values cannot hold a window of {} records, the planner's sample and the batches",
+            config.state.max_dictionary_values, config.plan.window_records
+        ),
         &format!("set at least {needed}, or lower plan.window_records"),
     );
 }

@@ -13,7 +13,9 @@ use crate::anonymity::plan::Plan;
 use crate::anonymity::planner::sample::Sample;
 use crate::anonymity::planner::{GroupShape, PlannerSettings, make_plan};
 use crate::anonymity::treatment::proposal::Unreleased;
+use crate::anonymity::treatment::sightings::spaces;
 use crate::anonymity::treatment::treat::{GroupNames, Policy, group_names, treat};
+use crate::faults::crash_point;
 use crate::io::input::{Closed, InputBatch};
 use crate::io::kafka::health::Health;
 use crate::records::codebook::Codebook;
@@ -27,7 +29,10 @@ use crate::release::ledger::Ledger;
 use crate::release::sink::{DeliveryError, Envelope, Positions, Rejected, Sink};
 use crate::release::verified::Verified;
 use crate::release::verify::{GroupTerms, Refusal, verify};
-use crate::telemetry::{BatchCommitted, BatchReport, Limit, LimitReached, RiskPicture, StageSeconds, SuppressionReason, Telemetry};
+use crate::release::witnesses::{WitnessDelta, Witnesses};
+use crate::telemetry::{
+    BatchCommitted, BatchReport, Limit, LimitReached, RiskPicture, StageSeconds, SuppressionReason, Telemetry,
+};
 use std::sync::Arc;
 use std::time::Instant;
 
@@ -44,6 +49,8 @@ pub struct EngineSettings {
     pub monitor: bool,
     pub accept_rewind: bool,
     pub max_dictionary_values: usize,
+    /// Witnesses that strict recoding keeps at most; none where recoding is not strict.
+    pub max_witnesses: Option<usize>,
 }
 
 /// Why a batch did not leave.
@@ -58,7 +65,9 @@ pub enum BatchError {
     Fatal(String),
     #[error(transparent)]
     State(#[from] StateError),
-    #[error("partition {partition} of topic number {topic} starts at offset {offset}, but this state has released up to offset {position}: releasing records a second time could undo their generalization (restore the offsets, or accept it with --accept-rewind)")]
+    #[error(
+        "partition {partition} of topic number {topic} starts at offset {offset}, but this state has released up to offset {position}: releasing records a second time could undo their generalization (restore the offsets, or accept it with --accept-rewind)"
+    )]
     Rewound { topic: u16, partition: i32, offset: i64, position: i64 },
 }
 
@@ -118,13 +127,25 @@ pub struct Past {
     pub plan: Option<Plan>,
     pub sample: Vec<KeptRow>,
     pub held: Vec<KeptRow>,
+    pub witnessed: WitnessDelta,
 }
 
 impl Engine {
     #[must_use]
     pub fn new(parts: Parts, past: Past) -> Self {
-        let Parts { schema, settings, shapes, mut books, subjects, ledger, window, mut sample, store, telemetry, digest } =
-            parts;
+        let Parts {
+            schema,
+            settings,
+            shapes,
+            mut books,
+            subjects,
+            ledger,
+            window,
+            mut sample,
+            store,
+            telemetry,
+            digest,
+        } = parts;
         let mut quasi: Vec<usize> = shapes.iter().flat_map(|s| s.quasi.clone()).collect();
         quasi.sort_unstable();
         let mut held = Held::new(schema.attributes.len());
@@ -141,7 +162,8 @@ impl Engine {
         let fits = |plan: &Plan| {
             plan.groups.len() == shapes.len()
                 && plan.groups.iter().zip(&shapes).all(|(g, s)| {
-                    (&g.name, &g.quasi, &g.sensitive, &g.insensitive) == (&s.name, &s.quasi, &s.sensitive, &s.insensitive)
+                    (&g.name, &g.quasi, &g.sensitive, &g.insensitive)
+                        == (&s.name, &s.quasi, &s.sensitive, &s.insensitive)
                 })
         };
         let plan = past.plan.filter(fits).unwrap_or(Plan { version: 0, identifiers: vec![], groups: vec![], rows: 0 });
@@ -166,7 +188,26 @@ impl Engine {
             health: None,
         };
         engine.adopt(engine.plan.clone());
+        engine.keep_witnesses(&past.witnessed);
         engine
+    }
+
+    fn keep_witnesses(&mut self, past: &WitnessDelta) {
+        let Some(limit) = self.settings.max_witnesses else { return };
+        let groups = self.shapes.iter().map(GroupShape::without_ladder).collect();
+        let plan = Plan { version: 0, identifiers: vec![], groups, rows: 0 };
+        let attribute_names: Vec<&str> = self.schema.attributes.iter().map(|a| a.name.as_str()).collect();
+        let names = group_names(&plan, &attribute_names, self.settings.format, &self.digest);
+        let mut witnesses = Witnesses::new(self.settings.policy.k, limit, spaces(&plan, &names));
+        witnesses.apply(past, &mut self.books);
+        self.ledger.keep_witnesses(witnesses);
+    }
+
+    fn remember_witnesses(&mut self, delta: &WitnessDelta) {
+        if let Some(witnesses) = self.ledger.witnesses_mut() {
+            witnesses.apply(delta, &mut self.books);
+            self.store.forget_raw_tuples(witnesses.take_gone());
+        }
     }
 
     #[must_use]
@@ -203,6 +244,13 @@ impl Engine {
     #[must_use]
     pub fn holds_from(&self, of: &impl Fn(Coordinate) -> bool) -> bool {
         self.held.batch.coordinates.iter().any(|c| of(*c))
+    }
+
+    /// Coordinates of the held records with these ordinals.
+    #[must_use]
+    pub fn held_places(&self, ordinals: &[u64]) -> std::collections::BTreeSet<Coordinate> {
+        let held = self.held.ordinals.iter().zip(&self.held.batch.coordinates);
+        held.filter(|(ordinal, _)| ordinals.contains(ordinal)).map(|(_, place)| *place).collect()
     }
 
     /// Whether a committed batch is not yet written to the state (its intent is, so nothing can be lost).
@@ -275,13 +323,8 @@ impl Engine {
 
         let start = Instant::now();
         let uncovered_before: u64 = self.books.iter().map(Codebook::uncovered).sum();
-        let (fresh, mut rejected) = encode(
-            &input,
-            &self.schema,
-            &mut self.books,
-            self.subjects.as_mut(),
-            self.settings.absent_as_null,
-        );
+        let (fresh, mut rejected) =
+            encode(&input, &self.schema, &mut self.books, self.subjects.as_mut(), self.settings.absent_as_null);
         if self.books.iter().any(|b| b.values() >= self.settings.max_dictionary_values) {
             LimitReached { limit: Limit::DictionaryValues }.emit(&self.telemetry);
         }
@@ -296,8 +339,7 @@ impl Engine {
         let mut waited = taken.waited.clone();
         waited.resize(batch.rows(), 0);
         let first = self.progress.rows;
-        let ordinals: Vec<u64> =
-            taken.ordinals.iter().copied().chain(first..first + fresh.rows() as u64).collect();
+        let ordinals: Vec<u64> = taken.ordinals.iter().copied().chain(first..first + fresh.rows() as u64).collect();
         let last = settling != Settling::No || input.closed == Closed::Settle;
         let at = self.ledger.at(clock_ms);
         let mut proposal =
@@ -308,6 +350,7 @@ impl Engine {
         let proposed = std::mem::take(&mut proposal.groups);
         let k = self.settings.policy.k;
         let verified = verify(proposed, &batch.subjects, &self.terms, &self.books, at, k, clock_ms)?;
+        let witnessed = at.witness_delta(verified.delta().time, &batch, &proposal.cells, &self.books);
         seconds.verify = start.elapsed().as_secs_f64();
 
         let report = self.account(&input, &fresh, &batch, &waited, &proposal, &verified, &rejected, settling);
@@ -346,10 +389,12 @@ impl Engine {
             .map(|(&(topic, partition), &(from, to))| OffsetRange { topic, partition, from, to })
             .collect();
         let intent = Intent {
+            attempt: uuid::Uuid::new_v4().as_u64_pair().0,
             ranges,
             last,
             after,
             ledger: if self.settings.monitor { Vec::new() } else { verified.delta().to_bytes() },
+            witnessed: if self.settings.monitor { WitnessDelta::default() } else { witnessed.clone() },
             sampled,
             settled: taken.ordinals.clone(),
             held: held_rows,
@@ -358,9 +403,10 @@ impl Engine {
 
         let start = Instant::now();
         self.store.intend(&intent, &self.ledger)?;
-        fail::fail_point!("intent-flushed");
+        crash_point("intent-flushed");
         let envelope = Envelope {
             sequence: intent.after.sequence,
+            attempt: intent.attempt,
             clock_ms,
             positions: &positions,
             rejected: &rejected,
@@ -377,7 +423,7 @@ impl Engine {
             }
             Err(DeliveryError::Fatal(why)) => return Err(BatchError::Fatal(why)),
         };
-        fail::fail_point!("delivered");
+        crash_point("delivered");
 
         if !self.ledger.apply(verified.delta()) {
             LimitReached { limit: Limit::LedgerClasses }.emit(&self.telemetry);
@@ -386,6 +432,7 @@ impl Engine {
             let shard = usize::try_from(intent.after.sequence).unwrap_or(0) % crate::release::ledger::SHARDS;
             self.ledger.expire(shard, clock_ms);
         }
+        self.remember_witnesses(&witnessed);
         self.progress = Progress { lengths: lengths.clone(), ..intent.after.clone() };
         self.sample.add(&fresh, first);
         self.window.push(&fresh);
@@ -398,9 +445,9 @@ impl Engine {
         }
         self.store.left(intent, lengths);
         if self.sample.rows() > 0 {
-            self.store.forget_sample_before(self.sample.ordinal(0))?;
+            self.store.forget_sample_before(self.sample.ordinal(0));
         }
-        fail::fail_point!("applied");
+        crash_point("applied");
         seconds.commit = start.elapsed().as_secs_f64();
         let mut report = report;
         report.append_to_commit_seconds =
@@ -436,10 +483,16 @@ impl Engine {
             let mut used = self.window.used_codes(attribute, codes);
             self.held.batch.mark_used(attribute, &mut used);
             self.sample.mark_used(attribute, &mut used);
+            if let Some(witnesses) = self.ledger.witnesses() {
+                witnesses.mark_used(attribute, &mut used);
+            }
             let map = self.books[attribute].retain(&used);
             self.window.remap(attribute, &map);
             self.held.batch.remap(attribute, &map);
             self.sample.remap(attribute, &map);
+            if let Some(witnesses) = self.ledger.witnesses_mut() {
+                witnesses.remap(attribute, &map);
+            }
         }
     }
 

@@ -92,17 +92,15 @@ fn consume(
         let bytes = input.source_bytes;
         let silent = input.closed == Closed::Settle;
         let stopping = stop.load(Ordering::Acquire);
+        let mut retry = replay.take();
         let settling = match (end, stopping) {
             (_, true) => Settling::Shutdown,
             (true, false) => Settling::EndOfStream,
+            // A batch that settled what was held does so again: its bytes may have been seen.
+            (false, false) if retry.as_ref().is_some_and(|r| r.last) => Settling::Quiet,
+            // A pipe has been silent for too long.
+            (false, false) if silent && records == 0 => Settling::Quiet,
             (false, false) => Settling::No,
-        };
-        let mut retry = replay.take();
-        // A batch that settled what was held when the process died settles it again.
-        let settling = match &retry {
-            Some(intent) if intent.last && settling == Settling::No => Settling::Shutdown,
-            _ if silent && records == 0 && settling == Settling::No => Settling::Quiet,
-            _ => settling,
         };
         for attempt in 1.. {
             let outcome = if records > 0 {
@@ -145,8 +143,12 @@ fn read_batch(
     let from = source.position().records;
     let mut records = 0usize;
     let end = loop {
-        let outcome =
-            source.read(&mut batch.raw, max_records - records, max_bytes - batch.bytes.min(max_bytes - 1), &mut rejected)?;
+        let outcome = source.read(
+            &mut batch.raw,
+            max_records - records,
+            max_bytes - batch.bytes.min(max_bytes - 1),
+            &mut rejected,
+        )?;
         records += usize::try_from(outcome.records).unwrap_or(usize::MAX);
         batch.bytes += outcome.bytes;
         batch.tombstones += outcome.tombstones;

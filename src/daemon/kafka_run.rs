@@ -13,7 +13,9 @@ use crate::io::kafka::feed::{Command, Feed, Place, Ranges};
 use crate::io::kafka::health::Health;
 use crate::records::raw::Coordinate;
 use crate::release::sink::Sink;
-use crate::telemetry::{AbortReason, BatchAborted, Rebalanced, SourceConnected, SourceLost, Telemetry, VerificationRefused};
+use crate::telemetry::{
+    AbortReason, BatchAborted, Rebalanced, SourceConnected, SourceLost, Telemetry, VerificationRefused,
+};
 use crossbeam_channel::{Receiver, RecvTimeoutError, Sender};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -64,6 +66,9 @@ impl KafkaRun<'_> {
         let mut attempts = 0;
         let mut quiet_since = Instant::now();
         let mut connected = false;
+        if let Some(intent) = self.retry.take_if(|r| r.ranges.is_empty()) {
+            self.settle_again(intent)?;
+        }
         if let Some(ranges) = self.retry.as_ref().map(ranges_of).filter(|r| !r.is_empty()) {
             epoch += 1;
             self.rewind(epoch, Some(ranges))?;
@@ -151,15 +156,26 @@ impl KafkaRun<'_> {
     /// Releases or suppresses what is held from partitions that are being taken away, while they are still ours.
     fn settle_places(&mut self, places: &[Place]) -> Result<(), KafkaRunError> {
         let of = |c: Coordinate| places.contains(&(c.topic, c.partition));
-        self.settle(of, Settling::Revoked)
+        self.settle(of, Settling::Revoked, None)
     }
 
     fn settle_all(&mut self, settling: Settling) -> Result<(), KafkaRunError> {
-        self.settle(|_| true, settling)
+        self.settle(|_| true, settling, None)
     }
 
-    fn settle(&mut self, of: impl Fn(Coordinate) -> bool, settling: Settling) -> Result<(), KafkaRunError> {
-        let mut retry: Option<Intent> = None;
+    /// Repeats a settling that the process before this one did not finish, before anything else can take the held
+    /// records along: its aborted attempt may have been read.
+    fn settle_again(&mut self, intent: Intent) -> Result<(), KafkaRunError> {
+        let settled = self.engine.held_places(&intent.settled);
+        self.settle(|c| settled.contains(&c), Settling::Quiet, Some(intent))
+    }
+
+    fn settle(
+        &mut self,
+        of: impl Fn(Coordinate) -> bool,
+        settling: Settling,
+        mut retry: Option<Intent>,
+    ) -> Result<(), KafkaRunError> {
         for _ in 0..3 {
             match self.engine.settle(&of, settling, retry.as_ref(), self.sink, now_ms()) {
                 Ok(()) => break,

@@ -10,11 +10,13 @@ use super::state::records::Intent;
 use crate::config::{Config, Format, Problem, SinkKind, SourceKind};
 use crate::io::codec::{Field, JsonCodec};
 use crate::io::file::delivery::{FileDelivery, NoDelivery, dead_letter_length, group_lengths, lineage_length};
-use crate::io::file::{self, DeadLetterFile, FileSink, FileSource, GroupColumns, LineageFile, SinkError, SourcePosition};
+use crate::io::file::{
+    self, DeadLetterFile, FileSink, FileSource, GroupColumns, LineageFile, SinkError, SourcePosition,
+};
 use crate::io::kafka::connection::{Cluster, KafkaFailure};
 use crate::io::kafka::feed::{Closing, FeedConsumer, Reader, subscribe};
 use crate::io::kafka::health::Health;
-use crate::io::kafka::marker;
+use crate::io::kafka::marker::{self, Marker};
 use crate::io::kafka::transaction::{GroupMetadata, OutputTopic, Outputs, TransactionalSink};
 use crate::records::schema::Schema;
 use crate::release::sink::Sink;
@@ -47,7 +49,9 @@ pub enum RunError {
     Sink(#[from] SinkError),
     #[error(transparent)]
     Source(#[from] crate::io::file::SourceError),
-    #[error("{0} holds something already and this state has never written to it (move it away, or continue with the state directory that belongs to it)")]
+    #[error(
+        "{0} holds something already and this state has never written to it (move it away, or continue with the state directory that belongs to it)"
+    )]
     Occupied(PathBuf),
     #[error("the HTTP pages' thread: {0}")]
     Thread(std::io::Error),
@@ -73,7 +77,6 @@ impl RunError {
                                 | StateError::Version { .. }
                         )
                 )
-                | Self::State(StateError::Foreign(_) | StateError::WrongSecret(_) | StateError::OtherStream(_) | StateError::Version { .. })
                 | Self::Kafka(KafkaFailure::MissingTopic { .. } | KafkaFailure::ShortRetention { .. })
         )
     }
@@ -206,7 +209,7 @@ fn run_file(
     let names: Vec<String> = shapes.iter().map(|s| s.name.clone()).collect();
     let attributes: Vec<String> = schema.attributes.iter().map(|a| a.name.clone()).collect();
 
-    let mut kafka: Option<(TransactionalSink, u64)> = None;
+    let mut kafka: Option<(TransactionalSink, Marker)> = None;
     let Assembled { mut engine, intent, fresh, .. } =
         assemble(config, schema, shapes, telemetry, options.accept_rewind, &mut |intent, id| {
             // The commit point of files is the state itself: an intent still pending did not leave. Into a topic the
@@ -217,7 +220,7 @@ fn run_file(
             let (sink, last) = open_file_to_kafka(config, id, attributes.clone(), stop)
                 .map_err(|e| StateError::Marker { path: config.state.path.clone(), what: e.to_string() })?;
             kafka = Some((sink, last));
-            Ok(intent.after.sequence <= last)
+            has_left(config, intent, last)
         })?;
     let start = engine.progress().clone();
     let position = SourcePosition {
@@ -293,7 +296,7 @@ fn open_file_to_kafka(
     id: &str,
     attributes: Vec<String>,
     stop: &Arc<AtomicBool>,
-) -> Result<(TransactionalSink, u64), KafkaFailure> {
+) -> Result<(TransactionalSink, Marker), KafkaFailure> {
     let cluster = sink_cluster(config);
     cluster.check_retention(&config.sink.topic, config.privacy.support_window, PATIENCE)?;
     let outputs = outputs(config, &cluster, Vec::new(), attributes)?;
@@ -301,8 +304,7 @@ fn open_file_to_kafka(
     let no_group: GroupMetadata = Arc::new(|| None);
     let commits = cluster.partitions(&[&config.sink.commits_topic], PATIENCE)?;
     let sink = TransactionalSink::open(&cluster, &transactional_id, outputs, no_group, Arc::clone(stop), PATIENCE)?;
-    let last =
-        marker::last_committed(&cluster, &config.sink.commits_topic, &transactional_id, commits[0], PATIENCE)?;
+    let last = marker::last_committed(&cluster, &config.sink.commits_topic, &transactional_id, commits[0], PATIENCE)?;
     Ok((sink, last))
 }
 
@@ -381,14 +383,21 @@ fn run_kafka(
         Arc::new(move || consumer.get().filter(|_| !health.abandoned()).and_then(|c| c.group_metadata()))
     };
     let mut opened: Option<TransactionalSink> = None;
-    let mut open = |id: &str| -> Result<u64, KafkaFailure> {
+    let mut open = |id: &str| -> Result<Marker, KafkaFailure> {
         let transactional_id = format!("{}-{id}", config.source.group);
         if config.sink.kind == SinkKind::Kafka && !options.stand_in_broker {
             producer_cluster.check_retention(&config.sink.topic, config.privacy.support_window, PATIENCE)?;
         }
         let outputs = outputs(config, &producer_cluster, topics.clone(), attributes.clone())?;
         // The order matters: fencing the older self settles its open transaction, and only then is the marker final.
-        let sink = TransactionalSink::open(&producer_cluster, &transactional_id, outputs, Arc::clone(&group), Arc::clone(stop), PATIENCE)?;
+        let sink = TransactionalSink::open(
+            &producer_cluster,
+            &transactional_id,
+            outputs,
+            Arc::clone(&group),
+            Arc::clone(stop),
+            PATIENCE,
+        )?;
         let last = marker::last_committed(
             &producer_cluster,
             &config.sink.commits_topic,
@@ -401,17 +410,18 @@ fn run_kafka(
     };
     let mut marker_failure = None;
     let mut committed = None;
-    let assembled = assemble(config, schema, shapes, telemetry, options.accept_rewind, &mut |intent, id| match open(id) {
-        Ok(last) => {
-            committed = Some(last);
-            Ok(intent.after.sequence <= last)
-        }
-        Err(failure) => {
-            let what = failure.to_string();
-            marker_failure = Some(failure);
-            Err(StateError::Marker { path: config.state.path.clone(), what })
-        }
-    });
+    let assembled =
+        assemble(config, schema, shapes, telemetry, options.accept_rewind, &mut |intent, id| match open(id) {
+            Ok(last) => {
+                committed = Some(last);
+                has_left(config, intent, last)
+            }
+            Err(failure) => {
+                let what = failure.to_string();
+                marker_failure = Some(failure);
+                Err(StateError::Marker { path: config.state.path.clone(), what })
+            }
+        });
     if let Some(failure) = marker_failure {
         return Err(failure.into());
     }
@@ -428,7 +438,8 @@ fn run_kafka(
 /// State and marker must agree once the pending intent has been decided. A marker ahead of the state means that the state
 /// is an older copy; one behind it, that the markers were lost or belong to another group, and that nothing could be
 /// decided by them.
-fn check_marker(config: &Config, sequence: u64, committed: u64) -> Result<(), StateError> {
+fn check_marker(config: &Config, sequence: u64, marker: Marker) -> Result<(), StateError> {
+    let committed = marker.sequence;
     if sequence == committed {
         return Ok(());
     }
@@ -452,6 +463,24 @@ impl Drop for EndReader<'_> {
         self.closed.store(true, Ordering::Release);
         self.reader.store(true, Ordering::Release);
     }
+}
+
+/// Whether the batch of an intent left, by the marker. A marker of a later batch, or of another attempt at this one, is
+/// none that this state has made: somebody has gone on with a copy of it.
+fn has_left(config: &Config, intent: &Intent, last: Marker) -> Result<bool, StateError> {
+    let sequence = intent.after.sequence;
+    if sequence > last.sequence {
+        return Ok(false);
+    }
+    if (sequence, intent.attempt) == (last.sequence, last.attempt) {
+        return Ok(true);
+    }
+    Err(older_copy(config, sequence - 1, last))
+}
+
+fn older_copy(config: &Config, sequence: u64, last: Marker) -> StateError {
+    let what = format!("it ends at batch {sequence}, but batch {} was committed by a copy of it", last.sequence);
+    StateError::Damaged { path: config.state.path.clone(), what }
 }
 
 /// Reads the topics until the end of the daemon.

@@ -1,8 +1,8 @@
 //! Where verified batches go.
 
 use super::verified::Verified;
-use crate::telemetry::Reason;
 use crate::records::raw::Coordinate;
+use crate::telemetry::Reason;
 
 /// A record that could not be treated: coordinates and a reason, nothing of its content.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -21,6 +21,8 @@ pub type Positions = std::collections::BTreeMap<(u16, i32), i64>;
 pub struct Envelope<'a> {
     /// Number of the batch, rising by one.
     pub sequence: u64,
+    /// Number of this attempt at the batch, for the marker.
+    pub attempt: u64,
     /// Batch clock: milliseconds since 1970, never falling.
     pub clock_ms: i64,
     pub positions: &'a Positions,

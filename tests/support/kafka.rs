@@ -10,8 +10,8 @@ use std::io::{BufRead, BufReader, Write};
 use std::net::TcpListener;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
-use std::sync::OnceLock;
 use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Mutex, MutexGuard, OnceLock, PoisonError};
 use std::time::{Duration, Instant};
 
 use rdkafka::admin::{AdminClient, AdminOptions, NewTopic, TopicReplication};
@@ -77,7 +77,7 @@ pub struct Broker {
     port: u16,
     controller_port: u16,
     dir: PathBuf,
-    running: Option<Running>,
+    running: Mutex<Option<Running>>,
 }
 
 #[derive(Debug)]
@@ -107,7 +107,7 @@ impl Broker {
             let dir = tempfile::Builder::new().prefix("throng-kafka-").tempdir().expect("a temporary directory").keep();
             copy_tree(&tools.join("formatted"), &dir.join("data"));
             let (port, controller_port) = free_ports();
-            let mut broker = Self { port, controller_port, dir, running: None };
+            let broker = Self { port, controller_port, dir, running: Mutex::new(None) };
             match broker.launch() {
                 Ok(()) => return Some(broker),
                 Err(why) if attempt == 3 => panic!("Kafka did not start: {why}"),
@@ -139,14 +139,14 @@ impl Broker {
     }
 
     /// SIGKILL; the data stay for [`restart`](Self::restart).
-    pub fn kill(&mut self) {
-        let Some(mut running) = self.running.take() else { return };
+    pub fn kill(&self) {
+        let Some(mut running) = self.running().take() else { return };
         running.keeper.stdin.take().expect("the keeper has a pipe").write_all(b"keep\n").expect("the keeper listens");
         running.keeper.wait().expect("the keeper ends");
     }
 
     /// Starts the broker again on the same port and data, and waits until it answers.
-    pub fn restart(&mut self) {
+    pub fn restart(&self) {
         self.kill();
         self.launch().unwrap_or_else(|why| panic!("Kafka did not start again: {why}"));
     }
@@ -162,8 +162,8 @@ impl Broker {
     }
 
     fn signal(&self, signal: Signal) {
-        let running = self.running.as_ref().expect("a running broker");
-        kill_process(running.broker, signal).expect("our own child");
+        let broker = self.running().as_ref().expect("a running broker").broker;
+        kill_process(broker, signal).expect("our own child");
     }
 
     /// Creates a topic and waits until its partitions have a leader.
@@ -241,13 +241,30 @@ impl Broker {
     /// The committed offset of each partition, `None` where the group has committed none. Waits for transactions
     /// that carry offsets and are not decided yet.
     pub fn group_offsets(&self, group: &str, topic: &str) -> BTreeMap<i32, Option<i64>> {
+        self.offsets_of(group, topic, "read_committed")
+    }
+
+    /// [`group_offsets`](Self::group_offsets) as they are now, whatever is still undecided.
+    pub fn group_offsets_now(&self, group: &str, topic: &str) -> BTreeMap<i32, Option<i64>> {
+        self.offsets_of(group, topic, "read_uncommitted")
+    }
+
+    fn offsets_of(&self, group: &str, topic: &str, isolation: &str) -> BTreeMap<i32, Option<i64>> {
         let consumer: BaseConsumer =
-            self.client().set("group.id", group).set("isolation.level", "read_committed").create().expect("a consumer");
+            self.client().set("group.id", group).set("isolation.level", isolation).create().expect("a consumer");
         let mut wanted = TopicPartitionList::new();
         for partition in partitions_of(&consumer, topic) {
             wanted.add_partition(topic, partition);
         }
-        let committed = consumer.committed_offsets(wanted, ANSWER).expect("the coordinator answers");
+        // A coordinator that has just been chosen, or is being chosen, says so: ask again.
+        let deadline = Instant::now() + ANSWER;
+        let committed = loop {
+            match consumer.committed_offsets(wanted.clone(), ANSWER) {
+                Ok(committed) => break committed,
+                Err(why) => assert!(Instant::now() < deadline, "the coordinator does not answer: {why}"),
+            }
+            std::thread::sleep(Duration::from_millis(50));
+        };
         committed
             .elements()
             .iter()
@@ -310,7 +327,11 @@ impl Broker {
         stored
     }
 
-    fn launch(&mut self) -> Result<(), String> {
+    fn running(&self) -> MutexGuard<'_, Option<Running>> {
+        self.running.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn launch(&self) -> Result<(), String> {
         let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("deploy/kafka-dev");
         let properties = fs::read_to_string(root.join("server.properties")).map_err(|why| why.to_string())?;
         let properties = properties
@@ -334,13 +355,13 @@ impl Broker {
         let mut line = String::new();
         BufReader::new(keeper.stdout.take().expect("a pipe")).read_line(&mut line).map_err(|why| why.to_string())?;
         let broker = line.trim().parse().ok().and_then(Pid::from_raw).ok_or("the shell gave no pid")?;
-        self.running = Some(Running { keeper, broker });
+        *self.running() = Some(Running { keeper, broker });
         self.wait_until_it_answers(logged)
     }
 
     /// Waits for the word of success in the part of the log that this start has written.
     fn wait_until_it_answers(&self, logged: usize) -> Result<(), String> {
-        let broker = self.running.as_ref().ok_or("not started")?.broker;
+        let broker = self.running().as_ref().ok_or("not started")?.broker;
         let deadline = Instant::now() + START;
         loop {
             let log = fs::read(self.log()).unwrap_or_default();
@@ -363,7 +384,8 @@ impl Broker {
 
 impl Drop for Broker {
     fn drop(&mut self) {
-        if let Some(mut running) = self.running.take() {
+        let running = self.running().take();
+        if let Some(mut running) = running {
             drop(running.keeper.stdin.take());
             if let Err(why) = running.keeper.wait() {
                 eprintln!("the keeper of Kafka on port {} did not end: {why}", self.port);

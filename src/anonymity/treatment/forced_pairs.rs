@@ -301,7 +301,8 @@ impl Light<'_> {
             }
             let mut rows: Option<Rows> = None;
             for (column, cell) in set.iter().enumerate().filter_map(|(column, cell)| Some((column, (*cell)?))) {
-                let with = carriers.entry((column, cell)).or_insert_with(|| rows_with(&self.group.columns[column], cell));
+                let with =
+                    carriers.entry((column, cell)).or_insert_with(|| rows_with(&self.group.columns[column], cell));
                 rows = Some(rows.map_or_else(|| with.clone(), |r| r.and(with)));
             }
             let Some(rows) = rows else { continue };
@@ -346,7 +347,11 @@ mod tests {
 
     /// Every pair of cell sets of two groups, counted by brute force.
     fn forced_below(groups: &[GroupCells], subjects: &[u64], k: usize) -> bool {
-        let n = groups.iter().map(|g| (0..subjects.len()).filter(|&r| g.columns.iter().any(|c| c[r] != SUPPRESSED)).count()).max().unwrap_or(0);
+        let n = groups
+            .iter()
+            .map(|g| (0..subjects.len()).filter(|&r| g.columns.iter().any(|c| c[r] != SUPPRESSED)).count())
+            .max()
+            .unwrap_or(0);
         let sets = |g: &GroupCells| -> BTreeSet<Vec<(usize, CellId)>> {
             let mut out = BTreeSet::new();
             for row in 0..subjects.len() {
@@ -359,7 +364,9 @@ mod tests {
             out
         };
         let carry = |g: &GroupCells, set: &[(usize, CellId)]| -> BTreeSet<u32> {
-            (0..u32::try_from(subjects.len()).unwrap()).filter(|&r| set.iter().all(|&(c, cell)| g.columns[c][r as usize] == cell)).collect()
+            (0..u32::try_from(subjects.len()).unwrap())
+                .filter(|&r| set.iter().all(|&(c, cell)| g.columns[c][r as usize] == cell))
+                .collect()
         };
         for (i, a) in groups.iter().enumerate() {
             for b in &groups[i + 1..] {

@@ -38,11 +38,17 @@ pub fn let_stay_supported(
         if class.rows.iter().all(|&row| waiting[row as usize]) {
             continue;
         }
-        let count = released.fresh_subjects(class.key, &mut known);
-        let mut crowd: Vec<u64> = known[..count].to_vec();
+        let mut crowd: Vec<u64> = match &assignments[group].counted {
+            Some(counted) => counted.earlier.get(&class.key).cloned().unwrap_or_default(),
+            None => {
+                let count = released.fresh_subjects(class.key, &mut known);
+                known[..count].to_vec()
+            }
+        };
         let join = |crowd: &mut Vec<u64>, row: u32| {
             let subject = subjects[row as usize];
-            let new = subject != NO_SUBJECT && !crowd.contains(&subject);
+            let counts = assignments[group].counted.as_ref().is_none_or(|c| !c.excluded[row as usize]);
+            let new = counts && subject != NO_SUBJECT && !crowd.contains(&subject);
             if new {
                 crowd.push(subject);
             }
@@ -118,7 +124,7 @@ mod tests {
                 };
                 // Only classes with support have been assigned.
                 let node = keys.iter().map(|&key| if people(key) >= k { 0 } else { UNRELEASED }).collect();
-                Assignment { node, class: keys }
+                Assignment { node, class: keys, counted: None }
             };
             let assignments = [group(|r| r.2), group(|r| r.3)];
             let waiting = let_stay_supported(wishes.clone(), &assignments, &subjects, k, &NothingReleased);

@@ -2,9 +2,10 @@
 
 use super::crowd::{NO_SUBJECT, Released};
 use super::forced_pairs::{GroupCells, withdraw_forced_pairs};
-use super::proposal::{Proposal, ProposedGroup, Run, Unreleased};
 use super::hold::let_stay_supported;
-use super::recode::{Assignment, Columns, UNRELEASED, recode};
+use super::proposal::{Proposal, ProposedGroup, Run, Unreleased};
+use super::recode::{Assignment, Columns, UNRELEASED};
+use super::strict::recode_as_kept;
 use crate::anonymity::plan::{Group, Node, Plan};
 use crate::records::codebook::{ABSENT, CellId, Codebook, NULL, SUPPRESSED};
 use crate::records::digest::BuildClassKeyHash;
@@ -98,7 +99,7 @@ impl Scene<'_> {
             .zip(&self.names.bases)
             .map(|(group, &base)| {
                 let columns = Columns::new(base, &group.quasi, &self.batch.columns, &self.batch.subjects, self.books);
-                recode(&columns, &group.ladder, rows, self.policy.k, released)
+                recode_as_kept(&columns, &group.ladder, rows, self.policy.k, released)
             })
             .collect()
     }
@@ -173,7 +174,7 @@ impl Scene<'_> {
         let ladder: Vec<Node> = (0..levels).map(|level| Node { levels: vec![level], loss: 0.0 }).collect();
         let base = self.names.beside[attribute];
         let columns = Columns::new(base, &[attribute], &self.batch.columns, &self.batch.subjects, self.books);
-        let assignment = recode(&columns, &ladder, rows, self.policy.k, released);
+        let assignment = recode_as_kept(&columns, &ladder, rows, self.policy.k, released);
         for (row, &node) in assignment.node.iter().enumerate() {
             if node != UNRELEASED {
                 column[row] = book.cell(self.batch.columns[attribute][row], node as usize);
@@ -321,9 +322,7 @@ impl Scene<'_> {
             if guarded.iter().all(|&a| cells[a][row] == SUPPRESSED) {
                 continue;
             }
-            let key = attributes
-                .iter()
-                .fold(0u128, |key, &a| key.wrapping_add(self.books[a].digest(cells[a][row])));
+            let key = attributes.iter().fold(0u128, |key, &a| key.wrapping_add(self.books[a].digest(cells[a][row])));
             runs.entry(key).or_default().push(u32::try_from(row).expect("a batch is bounded"));
         }
         let mut arena = Vec::new();

@@ -3,6 +3,7 @@
 use crate::anonymity::plan::Plan;
 use crate::records::raw::Coordinate;
 use crate::release::sink::{Lengths, Positions};
+use crate::release::witnesses::WitnessDelta;
 use crate::telemetry::Totals;
 use serde::{Deserialize, Serialize};
 
@@ -55,6 +56,9 @@ pub struct OffsetRange {
 /// Everything about a batch that is about to leave, fixed before it does.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Intent {
+    /// A number of this attempt alone, drawn at random: the marker repeats it, so that no other attempt at a batch of the
+    /// same sequence (by a copy of the state directory) can be mistaken for it.
+    pub attempt: u64,
     pub ranges: Vec<OffsetRange>,
     /// Whether the batch settles what is held (end of stream, shutdown, revocation).
     pub last: bool,
@@ -62,6 +66,8 @@ pub struct Intent {
     pub after: Progress,
     /// [`crate::release::ledger::LedgerDelta`] as bytes.
     pub ledger: Vec<u8>,
+    /// Empty where recoding is not strict.
+    pub witnessed: WitnessDelta,
     pub sampled: Vec<KeptRow>,
     /// Rows that begin or go on waiting, and the ordinals of those that no longer do.
     pub held: Vec<KeptRow>,

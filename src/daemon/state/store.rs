@@ -3,9 +3,12 @@
 use super::directory::{self, StateError};
 use super::records::{Intent, KeptRow, Progress};
 use super::seal::{Keys, Sealer};
+use super::witness_journal::WitnessJournal;
 use crate::anonymity::plan::Plan;
+use crate::faults::crash_point;
 use crate::release::ledger::{Ledger, LedgerDelta, SHARDS};
 use crate::release::sink::Lengths;
+use crate::release::witnesses::{Seen, WitnessDelta};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 use std::path::{Path, PathBuf};
@@ -16,14 +19,14 @@ const PROGRESS: &[u8] = b"progress";
 const INTENT: &[u8] = b"intent";
 
 /// A prefix and a number, in the order of the numbers.
-fn numbered(prefix: &str, number: u64) -> Vec<u8> {
+pub(super) fn numbered(prefix: &str, number: u64) -> Vec<u8> {
     let mut key = prefix.as_bytes().to_vec();
     key.push(b'/');
     key.extend_from_slice(&number.to_be_bytes());
     key
 }
 
-fn number_of(key: &[u8]) -> Option<u64> {
+pub(super) fn number_of(key: &[u8]) -> Option<u64> {
     key.last_chunk::<8>().map(|n| u64::from_be_bytes(*n))
 }
 
@@ -36,6 +39,8 @@ pub struct Recovered {
     pub plan: Option<Plan>,
     pub sample: Vec<KeptRow>,
     pub held: Vec<KeptRow>,
+    /// What strict recoding remembers.
+    pub witnessed: WitnessDelta,
     /// Ledger deltas that were applied on top of the shards.
     pub deltas: u64,
     pub bytes: u64,
@@ -59,6 +64,9 @@ pub struct Store {
     first_delta: u64,
     /// Ordinal of the first row of each stored part of the sample, by batch.
     sample_parts: Vec<(u64, u64)>,
+    /// Parts of the sample that go with the next write.
+    forgotten: Vec<u64>,
+    witnesses: WitnessJournal,
 }
 
 /// Opens sled without letting a panic on a damaged file out.
@@ -83,7 +91,11 @@ impl Store {
     ///
     /// # Errors
     /// Every [`StateError`]; nothing is changed on disk when the directory is foreign, damaged or of another secret.
-    pub fn open(path: &Path, secret: Option<&[u8]>, ledger: &mut Ledger) -> Result<(Self, Keys, Recovered), StateError> {
+    pub fn open(
+        path: &Path,
+        secret: Option<&[u8]>,
+        ledger: &mut Ledger,
+    ) -> Result<(Self, Keys, Recovered), StateError> {
         let new = directory::prepare(path)?;
         if !new {
             directory::check_format(path)?;
@@ -92,6 +104,7 @@ impl Store {
             Some(secret) => Keys::derive(secret),
             None => Keys::derive(&directory::local_secret(path, new)?),
         };
+        directory::check_secret(path, &keys.check, new)?;
         let db = open_database(path)?;
         let database = |source| StateError::Database { path: path.to_owned(), source };
         let tree = db.open_tree("throng").map_err(database)?;
@@ -111,6 +124,7 @@ impl Store {
                 value.extend_from_slice(id.as_bytes());
                 tree.insert(CHECK, value).map_err(database)?;
                 tree.flush().map_err(database)?;
+                crash_point("state-unmarked");
                 id
             }
         };
@@ -129,6 +143,8 @@ impl Store {
             credit: 0,
             first_delta: 1,
             sample_parts: Vec::new(),
+            forgotten: Vec::new(),
+            witnesses: WitnessJournal::default(),
         };
         let recovered = store.recover(ledger)?;
         Ok((store, keys, recovered))
@@ -223,6 +239,7 @@ impl Store {
         for (key, sealed) in self.scan("held")? {
             found.held.push(self.open_value(&key, &sealed)?);
         }
+        found.witnessed = self.recover_witnesses(found.progress.sequence)?;
         if found.progress.plan_version > 0 {
             let key = numbered("plan", found.progress.plan_version);
             found.plan = Some(self.read(&key)?.ok_or_else(|| self.damaged("its plan is missing"))?);
@@ -230,13 +247,44 @@ impl Store {
         Ok(found)
     }
 
+    fn recover_witnesses(&mut self, sequence: u64) -> Result<WitnessDelta, StateError> {
+        let mut found = WitnessDelta::default();
+        self.witnesses.first_delta = sequence + 1;
+        for (key, sealed) in self.scan("raw")? {
+            found.raws.push(self.open_value(&key, &sealed)?);
+        }
+        for (key, sealed) in self.scan("witness-shard")? {
+            let (sequence, seen): (u64, Vec<Seen>) = self.open_value(&key, &sealed)?;
+            let shard = number_of(&key).and_then(|n| usize::try_from(n).ok()).filter(|s| *s < SHARDS);
+            let shard = shard.ok_or_else(|| self.damaged("a witness shard has no place"))?;
+            self.witnesses.shard_sequence[shard] = sequence;
+            found.seen.extend(seen);
+        }
+        for (key, sealed) in self.scan("witness")?.into_iter().rev() {
+            found.seen.extend(self.open_value::<Vec<Seen>>(&key, &sealed)?);
+            self.witnesses.first_delta = number_of(&key).unwrap_or(1);
+        }
+        Ok(found)
+    }
+
+    /// Notes raw tuples that are no longer known, to be removed with the effect of the last batch.
+    pub fn forget_raw_tuples(&mut self, keys: Vec<u128>) {
+        self.witnesses.gone.extend(keys);
+    }
+
     /// Settles the intent found at start: the batch left (`Some(lengths)`) or did not.
     ///
     /// # Errors
     /// When the database fails.
-    pub fn settle_recovered(&mut self, intent: Intent, left: Option<Lengths>, ledger: &mut Ledger) -> Result<(), StateError> {
+    pub fn settle_recovered(
+        &mut self,
+        intent: Intent,
+        left: Option<Lengths>,
+        ledger: &mut Ledger,
+    ) -> Result<(), StateError> {
         if let Some(lengths) = left {
-            let delta = LedgerDelta::from_bytes(&intent.ledger).ok_or_else(|| self.damaged("an intent cannot be read"))?;
+            let delta =
+                LedgerDelta::from_bytes(&intent.ledger).ok_or_else(|| self.damaged("an intent cannot be read"))?;
             ledger.apply(&delta);
             self.left(intent, lengths);
             return self.flush(ledger);
@@ -290,11 +338,15 @@ impl Store {
         let mut batch = sled::Batch::default();
         self.write_applied(&mut batch, ledger);
         batch.remove(INTENT);
-        self.commit(batch)
+        self.commit(batch)?;
+        crash_point("settled");
+        Ok(())
     }
 
     fn commit(&self, batch: sled::Batch) -> Result<(), StateError> {
+        crash_point("state-unwritten");
         self.tree.apply_batch(batch).map_err(|e| self.database(e))?;
+        crash_point("state-unflushed");
         self.tree.flush().map_err(|e| self.database(e))?;
         Ok(())
     }
@@ -314,6 +366,9 @@ impl Store {
             self.sample_parts.push((sequence, last.ordinal));
             batch.insert(key.clone(), self.seal(&key, &intent.sampled));
         }
+        for sequence in self.forgotten.drain(..) {
+            batch.remove(numbered("sample", sequence));
+        }
         for ordinal in &intent.settled {
             batch.remove(numbered("held", *ordinal));
         }
@@ -329,6 +384,7 @@ impl Store {
             }
         }
         self.write_shards(batch, ledger, sequence);
+        self.witnesses.write(batch, &self.sealer, &intent.witnessed, ledger.witnesses(), sequence);
     }
 
     /// Rewrites as many ledger shards as the deltas written so far have paid for, so that the deltas before them can go:
@@ -352,16 +408,11 @@ impl Store {
         }
     }
 
-    /// Forgets the parts of the sample that end before row number `first`.
-    ///
-    /// # Errors
-    /// When the database fails.
-    pub fn forget_sample_before(&mut self, first: u64) -> Result<(), StateError> {
+    /// Forgets the parts of the sample that end before row number `first`, with the effect of the batch that has left:
+    /// a start that discards that batch must find them.
+    pub fn forget_sample_before(&mut self, first: u64) {
         let gone = self.sample_parts.partition_point(|(_, last)| *last < first);
-        for (sequence, _) in self.sample_parts.drain(..gone).collect::<Vec<_>>() {
-            self.tree.remove(numbered("sample", sequence)).map_err(|e| self.database(e))?;
-        }
-        Ok(())
+        self.forgotten.extend(self.sample_parts.drain(..gone).map(|(sequence, _)| sequence));
     }
 
     /// Bytes on disk.

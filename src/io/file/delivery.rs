@@ -1,6 +1,7 @@
 //! Verified batches into files: append, sync, and the lengths that make the batch committed.
 
 use super::{DeadLetterFile, FileSink, LineageEntry, LineageFile, SinkError};
+use crate::faults::crash_point;
 use crate::io::dead_letter::DeadLetter;
 use crate::release::sink::{DeliveryError, Envelope, Lengths, Sink};
 use crate::release::verified::Verified;
@@ -113,8 +114,10 @@ impl FileDelivery {
                 })?;
             }
         }
-        fail::fail_point!("file-appended");
-        self.sync()
+        crash_point("file-appended");
+        let lengths = self.sync()?;
+        crash_point("file-synced");
+        Ok(lengths)
     }
 
     fn sync(&mut self) -> Result<Lengths, SinkError> {

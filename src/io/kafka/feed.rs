@@ -17,7 +17,7 @@ use rdkafka::error::{KafkaError, RDKafkaErrorCode};
 use rdkafka::message::{BorrowedMessage, Message};
 use rdkafka::topic_partition_list::{Offset, TopicPartitionList};
 use rdkafka::{ClientConfig, Statistics};
-use std::collections::{BTreeMap, HashSet};
+use std::collections::{BTreeMap, BTreeSet, HashSet};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
@@ -29,10 +29,18 @@ pub type Place = (u16, i32);
 pub enum Feed {
     Batch(Box<InputBatch>),
     /// Partitions are being taken away: finish or abort, settle what they hold, then acknowledge.
-    Revoked { places: Vec<Place>, acknowledge: Sender<()> },
+    Revoked {
+        places: Vec<Place>,
+        acknowledge: Sender<()>,
+    },
     /// Partitions are gone already: abort, then acknowledge.
-    Lost { places: Vec<Place>, acknowledge: Sender<()> },
-    Assigned { places: Vec<Place> },
+    Lost {
+        places: Vec<Place>,
+        acknowledge: Sender<()>,
+    },
+    Assigned {
+        places: Vec<Place>,
+    },
     /// The batch that was to be repeated cannot be: one of its partitions is not ours any more, or has moved on.
     CannotReplay,
     Failed(KafkaFailure),
@@ -154,8 +162,15 @@ impl ConsumerContext for Callbacks {
         self.health.set_assigned(assigned as u64);
         self.changed.store(true, Ordering::Release);
         if let Rebalance::Assign(list) = rebalance {
+            // A partition that was paused when it went is still paused when it comes back.
+            if consumer.resume(list).is_err() {
+                self.health.note_error();
+            }
             let places = self.places(list);
-            if !places.is_empty() && !self.closing.load(Ordering::Acquire) && self.feed.send(Feed::Assigned { places }).is_err() {
+            if !places.is_empty()
+                && !self.closing.load(Ordering::Acquire)
+                && self.feed.send(Feed::Assigned { places }).is_err()
+            {
                 self.health.note_error();
             }
         }
@@ -207,8 +222,8 @@ struct Filling {
     batch: InputBatch,
     /// Tombstones by partition, so that a lost partition takes its own along.
     tombstones: BTreeMap<Place, u64>,
-    /// Partitions that have been read to the end of the range to be replayed, or past it.
-    passed: HashSet<Place>,
+    /// Partitions read past the range to be replayed: what is missing of it has been deleted meanwhile.
+    passed: BTreeSet<Place>,
     /// When the subjects of the batch were last counted.
     counted: Instant,
 }
@@ -218,7 +233,7 @@ impl Filling {
         Self {
             batch: InputBatch::new(width, epoch),
             tombstones: BTreeMap::new(),
-            passed: HashSet::new(),
+            passed: BTreeSet::new(),
             counted: Instant::now(),
         }
     }
@@ -252,7 +267,12 @@ impl Reader {
                 epoch = new;
                 filling = Filling::new(self.width, epoch);
                 replay = ranges;
-                self.rewind(replay.as_ref())?;
+                if !self.rewind(replay.as_ref())? {
+                    replay = None;
+                    if self.feed.send(Feed::CannotReplay).is_err() {
+                        return Ok(());
+                    }
+                }
             }
             let before = Instant::now();
             let polled = self.consumer.poll(Duration::from_millis(if filling.is_empty() { 100 } else { 10 }));
@@ -302,11 +322,11 @@ impl Reader {
         let coordinate = Coordinate { topic, partition: message.partition(), offset: message.offset() };
         let place = (topic, message.partition());
         if let Some(ranges) = replay {
-            let range = ranges.get(&place);
-            if range.is_some_and(|r| coordinate.offset >= r.1) {
+            let Some(range) = ranges.get(&place) else { return };
+            if coordinate.offset >= range.1 {
                 filling.passed.insert(place);
             }
-            if !range.is_some_and(|r| (r.0..r.1).contains(&coordinate.offset)) {
+            if !(range.0..range.1).contains(&coordinate.offset) {
                 return;
             }
         }
@@ -326,11 +346,7 @@ impl Reader {
         // Timing every record would cost more than it tells: one in 64 stands for the others.
         let timed = (coordinate.offset % 64 == 0).then(Instant::now);
         if let Err(rejection) = self.codec.decode(payload, coordinate, &mut batch.raw) {
-            batch.rejected.push(Rejected {
-                coordinate,
-                reason: rejection.reason(),
-                attribute: None,
-            });
+            batch.rejected.push(Rejected { coordinate, reason: rejection.reason(), attribute: None });
         }
         if let Some(start) = timed {
             batch.decode_seconds += start.elapsed().as_secs_f64() * 64.0;
@@ -423,7 +439,8 @@ impl Reader {
             if let Some(Ok(message)) = self.consumer.poll(Duration::from_millis(5)) {
                 self.step_back(&message)?;
             }
-            let gone = std::mem::take(&mut *self.consumer.context().gone.lock().expect("no panic while the list is held"));
+            let gone =
+                std::mem::take(&mut *self.consumer.context().gone.lock().expect("no panic while the list is held"));
             if let Feed::Batch(batch) = &mut waiting {
                 for place in gone {
                     batch.forget_partition(place.0, place.1, tombstones.get(&place).copied().unwrap_or(0));
@@ -445,7 +462,10 @@ impl Reader {
             Duration::from_secs(10),
         );
         let place = self.consumer.context().places_of(message.topic(), message.partition());
-        let ours = self.consumer.assignment().is_ok_and(|a| place.is_some_and(|p| self.consumer.context().places(&a).contains(&p)));
+        let ours = self
+            .consumer
+            .assignment()
+            .is_ok_and(|a| place.is_some_and(|p| self.consumer.context().places(&a).contains(&p)));
         match sought {
             // Whoever has the partition now reads the message.
             Err(e) if ours => Err(self.cluster.failure("cannot step back to a message", e)),
@@ -463,25 +483,33 @@ impl Reader {
         }
     }
 
-    /// Goes back to the committed offsets of everything assigned, or to the start of the ranges to be replayed.
-    fn rewind(&self, replay: Option<&Ranges>) -> Result<(), KafkaFailure> {
+    /// Goes back to the committed offsets of everything assigned. False when these are not where the ranges to be
+    /// replayed begin: the partition was somebody else's meanwhile.
+    fn rewind(&self, replay: Option<&Ranges>) -> Result<bool, KafkaFailure> {
         let failed = |e| self.cluster.failure("cannot go back to the committed offsets", e);
         let assignment = self.consumer.assignment().map_err(failed)?;
         if assignment.count() == 0 {
-            return Ok(());
+            return Ok(true);
         }
         let committed = self.committed(&assignment)?;
         let mut target = TopicPartitionList::new();
+        let mut where_it_began = true;
         for element in committed.elements() {
             let place = self.consumer.context().places_of(element.topic(), element.partition());
-            let from = replay.and_then(|r| place.and_then(|p| r.get(&p))).map(|r| Offset::Offset(r.0));
-            let offset = from.unwrap_or(match element.offset() {
-                Offset::Offset(n) => Offset::Offset(n),
-                _ => Offset::Beginning,
-            });
+            let range = replay.and_then(|r| place.and_then(|p| r.get(&p)));
+            let offset = match (element.offset(), range) {
+                (Offset::Offset(n), range) => {
+                    where_it_began &= range.is_none_or(|r| r.0 == n);
+                    Offset::Offset(n)
+                }
+                // Nothing is committed yet: the first batch of all.
+                (_, Some(range)) => Offset::Offset(range.0),
+                (_, None) => Offset::Beginning,
+            };
             target.add_partition_offset(element.topic(), element.partition(), offset).map_err(failed)?;
         }
-        self.seek(target)
+        self.seek(target)?;
+        Ok(where_it_began)
     }
 
     /// Seeks every partition of `target`, or fails: reading on from elsewhere would lose records.
@@ -524,14 +552,12 @@ impl Reader {
             }
         }
         let complete = ranges.iter().all(|(place, range)| {
-            filling.batch.ranges.get(place).is_some_and(|read| read.1 >= range.1)
+            filling.batch.ranges.get(place).is_some_and(|read| read.1 >= range.1) || filling.passed.contains(place)
         });
-        // Past the end and not complete: retention or compaction has taken records of the batch.
-        let short = ranges.keys().any(|place| filling.passed.contains(place));
-        match (complete, short) {
-            (true, _) => Replayed::Complete,
-            (false, true) => Replayed::Impossible,
-            (false, false) => Replayed::Going,
+        match complete {
+            false => Replayed::Going,
+            true if filling.is_empty() => Replayed::Impossible,
+            true => Replayed::Complete,
         }
     }
 

@@ -6,92 +6,121 @@
 use super::connection::{Cluster, KafkaFailure};
 use rdkafka::Message;
 use rdkafka::consumer::{BaseConsumer, Consumer};
+use rdkafka::message::BorrowedMessage;
 use rdkafka::topic_partition_list::{Offset, TopicPartitionList};
+use serde::{Deserialize, Serialize};
+use std::collections::BTreeMap;
 use std::time::{Duration, Instant};
 
-/// The body of a marker.
-#[must_use]
-pub fn body(sequence: u64) -> String {
-    format!("{{\"sequence\":{sequence}}}")
+/// What the last committed batch of a transactional id says of itself; zeros where none was committed.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Marker {
+    pub sequence: u64,
+    /// [`Envelope::attempt`](crate::release::sink::Envelope::attempt) of the attempt that was committed.
+    pub attempt: u64,
 }
 
-fn sequence_of(body: &[u8]) -> Option<u64> {
-    serde_json::from_slice::<serde_json::Value>(body).ok()?.get("sequence")?.as_u64()
+impl Marker {
+    #[must_use]
+    pub fn body(self) -> String {
+        format!("{{\"sequence\":{},\"attempt\":{}}}", self.sequence, self.attempt)
+    }
+
+    fn of(body: &[u8]) -> Option<Self> {
+        serde_json::from_slice(body).ok()
+    }
 }
 
-/// Number of the last batch that `transactional_id` committed; 0 if it never did.
+/// How long another instance's open transaction may hide a marker of ours: the time-out of a transaction and some more.
+const UNDECIDED: Duration = Duration::from_secs(90);
+
+/// The marker of the last batch that `transactional_id` committed.
 ///
-/// Call it after `init_transactions`, which settles whatever an older self had open.
+/// Call it after `init_transactions`, which settles whatever an older self had open. A reader of committed records is
+/// shown nothing behind the first open transaction, whoever has it open; so the end that it sees may come before our last
+/// marker. Where that marker is, a reader of everything tells, and the other one is waited for until it has seen it.
 ///
 /// # Errors
-/// When the topic cannot be read to its end within `patience`.
+/// When the topic cannot be read to its end within `patience`, or our last marker is not decided in time.
 pub fn last_committed(
     cluster: &Cluster,
     topic: &str,
     transactional_id: &str,
     partitions: i32,
     patience: Duration,
-) -> Result<u64, KafkaFailure> {
-    let mut config = cluster.consumer("throng.commits.reader");
-    config.set("enable.partition.eof", "true");
-    config.set("auto.offset.reset", "earliest");
-    let reader: BaseConsumer =
-        config.create().map_err(|e| cluster.failure("cannot create a reader of the commit markers", e))?;
-    let mut list = TopicPartitionList::new();
-    for partition in 0..partitions {
-        list.add_partition_offset(topic, partition, Offset::Beginning)
-            .map_err(|e| cluster.failure("cannot read the commit markers", e))?;
-    }
-    reader.assign(&list).map_err(|e| cluster.failure("cannot read the commit markers", e))?;
-    let deadline = Instant::now() + patience;
-    wait_for_stable_end(cluster, topic, partitions, &reader, deadline, patience)?;
-    let mut ended = std::collections::BTreeSet::new();
-    let mut last = 0;
-    while ended.len() < usize::try_from(partitions).unwrap_or(usize::MAX) {
-        match reader.poll(Duration::from_millis(200)) {
-            Some(Ok(message)) if message.key() == Some(transactional_id.as_bytes()) => {
-                last = last.max(message.payload().and_then(sequence_of).unwrap_or(0));
-            }
-            Some(Err(rdkafka::error::KafkaError::PartitionEOF(partition))) => {
-                ended.insert(partition);
-            }
-            // Other instances' markers, and errors that the client retries by itself.
-            Some(Ok(_) | Err(_)) | None => {}
+) -> Result<Marker, KafkaFailure> {
+    let ours = |message: &BorrowedMessage<'_>| message.key() == Some(transactional_id.as_bytes());
+    let everything = reader(cluster, topic, partitions, "read_uncommitted")?;
+    let mut decided_at: BTreeMap<i32, i64> = BTreeMap::new();
+    walk(cluster, &everything, partitions, patience, |message| {
+        if ours(message) {
+            decided_at.insert(message.partition(), message.offset());
         }
-        if Instant::now() > deadline {
-            return Err(KafkaFailure::Unreachable { brokers: cluster.brokers.clone(), seconds: patience.as_secs() });
+    })?;
+    let failed = |e| cluster.failure("cannot read the commit markers", e);
+    // To a client of committed records the end is the beginning of the first open transaction.
+    let watcher: BaseConsumer = cluster.consumer("throng.commits.reader").create().map_err(failed)?;
+    let deadline = Instant::now() + UNDECIDED;
+    for (partition, offset) in decided_at {
+        while watcher.fetch_watermarks(topic, partition, patience).map_or(0, |(_, end)| end) <= offset {
+            if Instant::now() > deadline {
+                return Err(KafkaFailure::Undecided { topic: topic.to_owned(), seconds: UNDECIDED.as_secs() });
+            }
+            std::thread::sleep(Duration::from_millis(50));
         }
     }
+    // Only now: a reader that was there before has met the earlier end already.
+    let committed = reader(cluster, topic, partitions, "read_committed")?;
+    let mut last = Marker::default();
+    walk(cluster, &committed, partitions, patience, |message| {
+        if ours(message) {
+            // A partition is read in order, and ours are all in one.
+            if let Some(marker) = message.payload().and_then(Marker::of).filter(|m| m.sequence >= last.sequence) {
+                last = marker;
+            }
+        }
+    })?;
     Ok(last)
 }
 
-/// Waits until everything written so far is settled: committed records behind another instance's open transaction
-/// cannot be seen before that one ends, at the latest by its time-out.
-fn wait_for_stable_end(
-    cluster: &Cluster,
-    topic: &str,
-    partitions: i32,
-    reader: &BaseConsumer,
-    deadline: Instant,
-    patience: Duration,
-) -> Result<(), KafkaFailure> {
-    let failed = |e| cluster.failure("cannot tell where the commit markers end", e);
-    let mut config = cluster.consumer("throng.commits.end");
-    config.set("isolation.level", "read_uncommitted");
-    let uncommitted: BaseConsumer =
-        config.create().map_err(|e| cluster.failure("cannot create a reader of the commit markers", e))?;
+fn reader(cluster: &Cluster, topic: &str, partitions: i32, isolation: &str) -> Result<BaseConsumer, KafkaFailure> {
+    let failed = |e| cluster.failure("cannot read the commit markers", e);
+    let mut config = cluster.consumer("throng.commits.reader");
+    config.set("enable.partition.eof", "true");
+    config.set("auto.offset.reset", "earliest");
+    config.set("isolation.level", isolation);
+    // The end is what we wait for: a broker that has nothing more need not wait for more.
+    config.set("fetch.wait.max.ms", "10");
+    let reader: BaseConsumer = config.create().map_err(failed)?;
+    let mut list = TopicPartitionList::new();
     for partition in 0..partitions {
-        let (_, end) = uncommitted.fetch_watermarks(topic, partition, patience).map_err(failed)?;
-        loop {
-            // A read_committed client is told the last stable offset.
-            let (_, stable) = reader.fetch_watermarks(topic, partition, patience).map_err(failed)?;
-            if stable >= end {
-                break;
+        list.add_partition_offset(topic, partition, Offset::Beginning).map_err(failed)?;
+    }
+    reader.assign(&list).map_err(failed)?;
+    Ok(reader)
+}
+
+/// Shows every record up to the ends of the partitions, as the reader sees them.
+fn walk(
+    cluster: &Cluster,
+    reader: &BaseConsumer,
+    partitions: i32,
+    patience: Duration,
+    mut visit: impl FnMut(&BorrowedMessage<'_>),
+) -> Result<(), KafkaFailure> {
+    let deadline = Instant::now() + patience;
+    let mut ended = std::collections::BTreeSet::new();
+    while ended.len() < usize::try_from(partitions).unwrap_or(usize::MAX) {
+        match reader.poll(Duration::from_millis(200)) {
+            Some(Ok(message)) => visit(&message),
+            Some(Err(rdkafka::error::KafkaError::PartitionEOF(partition))) => {
+                ended.insert(partition);
             }
-            if Instant::now() > deadline {
-                return Err(KafkaFailure::Unreachable { brokers: cluster.brokers.clone(), seconds: patience.as_secs() });
-            }
-            std::thread::sleep(Duration::from_millis(100));
+            // Errors that the client retries by itself.
+            Some(Err(_)) | None => {}
+        }
+        if Instant::now() > deadline {
+            return Err(KafkaFailure::Unreachable { brokers: cluster.brokers.clone(), seconds: patience.as_secs() });
         }
     }
     Ok(())
@@ -99,10 +128,13 @@ fn wait_for_stable_end(
 
 #[cfg(test)]
 mod tests {
+    use super::Marker;
+
     #[test]
-    fn a_marker_gives_its_sequence_back() {
-        assert_eq!(super::sequence_of(super::body(42).as_bytes()), Some(42));
-        assert_eq!(super::sequence_of(b"{}"), None);
-        assert_eq!(super::sequence_of(b"\xff"), None);
+    fn a_marker_comes_back_as_it_was_written() {
+        let marker = Marker { sequence: 42, attempt: u64::MAX };
+        assert_eq!(Marker::of(marker.body().as_bytes()), Some(marker));
+        assert_eq!(Marker::of(b"{}"), None);
+        assert_eq!(Marker::of(b"\xff"), None);
     }
 }

@@ -1,7 +1,8 @@
 //! One batch, one transaction: fragments, dead letters, consumed offsets and the marker, all or nothing.
 
 use super::connection::{Cluster, KafkaFailure};
-use super::marker;
+use super::marker::Marker;
+use crate::faults::crash_point;
 use crate::io::dead_letter::DeadLetter;
 use crate::release::sink::{DeliveryError, Envelope, Lengths, Sink};
 use crate::release::verified::Verified;
@@ -77,18 +78,12 @@ impl TransactionalSink {
                 Err(e) => return Err(cluster.failure("cannot begin transactions", e)),
             }
         }
-        Ok(Self {
-            producer,
-            transactional_id: transactional_id.to_owned(),
-            outputs,
-            group,
-            stop,
-            bytes_out: 0,
-        })
+        Ok(Self { producer, transactional_id: transactional_id.to_owned(), outputs, group, stop, bytes_out: 0 })
     }
 
     fn attempt(&mut self, batch: &Verified, envelope: &Envelope<'_>) -> Result<u64, DeliveryError> {
         self.producer.begin_transaction().map_err(|e| sort(&e))?;
+        crash_point("begun");
         let mut bytes = 0u64;
         let mut rank = 0i64;
         // Without a topic for them there are no fragments either: the daemon only watches.
@@ -135,26 +130,36 @@ impl TransactionalSink {
             }
         }
         let commits = self.outputs.commits.clone();
-        let (key, body) = (self.transactional_id.clone(), marker::body(envelope.sequence));
+        let (key, body) =
+            (self.transactional_id.clone(), Marker { sequence: envelope.sequence, attempt: envelope.attempt }.body());
         self.send(
             BaseRecord::<[u8], [u8]>::to(&commits)
                 .key(key.as_bytes())
                 .payload(body.as_bytes())
                 .timestamp(envelope.clock_ms),
         )?;
+        crash_point("produced");
         self.send_offsets(envelope)?;
+        crash_point("offsets-sent");
         self.flush()?;
+        crash_point("acknowledged");
         self.commit()?;
+        crash_point("committed");
         Ok(bytes)
     }
 
-    fn send<K: rdkafka::message::ToBytes + ?Sized>(&self, record: BaseRecord<'_, K, [u8]>) -> Result<(), DeliveryError> {
+    fn send<K: rdkafka::message::ToBytes + ?Sized>(
+        &self,
+        record: BaseRecord<'_, K, [u8]>,
+    ) -> Result<(), DeliveryError> {
         let deadline = Instant::now() + Duration::from_secs(60);
         let mut record = record;
         loop {
             match self.producer.send(record) {
                 Ok(()) => return Ok(()),
-                Err((KafkaError::MessageProduction(RDKafkaErrorCode::QueueFull), back)) if Instant::now() < deadline => {
+                Err((KafkaError::MessageProduction(RDKafkaErrorCode::QueueFull), back))
+                    if Instant::now() < deadline =>
+                {
                     record = back;
                     self.producer.poll(LOOK);
                 }
@@ -175,7 +180,8 @@ impl TransactionalSink {
         if offsets.count() == 0 {
             return Ok(());
         }
-        let group = (self.group)().ok_or_else(|| DeliveryError::Aborted("the consumer has left its group".to_owned()))?;
+        let group =
+            (self.group)().ok_or_else(|| DeliveryError::Aborted("the consumer has left its group".to_owned()))?;
         retried(&self.stop, || self.producer.send_offsets_to_transaction(&offsets, &group, STEP))
     }
 

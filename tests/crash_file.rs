@@ -1,0 +1,127 @@
+//! From file to file: killed at any step, the run continues where it stopped and ends with the same bytes.
+#![cfg(feature = "failpoints")]
+
+mod support;
+
+use std::collections::BTreeMap;
+use std::fs;
+use std::path::Path;
+
+use support::daemon::{Daemon, Dice, configure, conserved, payload, scratch, sound};
+
+const BATCH: usize = 40;
+/// The last batch is not full.
+const LINES: usize = 14 * BATCH + 17;
+
+const POINTS: [&str; 9] = [
+    "state-unmarked",
+    "state-unwritten",
+    "state-unflushed",
+    "intent-flushed",
+    "file-appended",
+    "file-synced",
+    "delivered",
+    "applied",
+    "settled",
+];
+
+struct Run {
+    dir: tempfile::TempDir,
+}
+
+impl Run {
+    fn new(hold: usize) -> Self {
+        let dir = scratch();
+        let mut dice = Dice::new(5);
+        let mut input = Vec::new();
+        for line in (0..).filter_map(|n| payload(n, &mut dice)).take(LINES) {
+            input.extend_from_slice(&line);
+            input.push(b'\n');
+        }
+        fs::write(dir.path().join("in.ndjson"), input).expect("the input");
+        let ends = r#"
+[source]
+kind = "file"
+path = "@/in.ndjson"
+[sink]
+kind = "file"
+path = "@/out.ndjson"
+dead_letter_path = "@/out.letters"
+"#;
+        configure(dir.path(), "only", &ends.replace('@', &dir.path().to_string_lossy()), hold, BATCH, "1h");
+        Self { dir }
+    }
+
+    fn start(&self, crash: Option<&str>) -> Daemon {
+        let lineage = self.dir.path().join("out.lineage");
+        let lineage = lineage.to_string_lossy();
+        Daemon::start(&self.dir.path().join("only.toml"), &["--lineage", &lineage], crash)
+    }
+
+    /// The bytes of everything that was written, by name. The input's own place is named in dead letters.
+    fn finish(&self) -> BTreeMap<String, String> {
+        let mut daemon = self.start(None);
+        assert_eq!(daemon.wait().code(), Some(0), "{}", daemon.said());
+        assert_eq!(conserved(&self.dir.path().join("only")), LINES as u64);
+        let place = self.dir.path().to_string_lossy().into_owned();
+        outputs(self.dir.path()).into_iter().map(|(name, text)| (name, text.replace(&place, ""))).collect()
+    }
+}
+
+fn outputs(dir: &Path) -> BTreeMap<String, String> {
+    let entries = fs::read_dir(dir).expect("a directory").map(|e| e.expect("an entry"));
+    let named = entries.map(|e| (e.file_name().to_string_lossy().into_owned(), e.path()));
+    let written = named.filter(|(name, _)| name.starts_with("out."));
+    written.map(|(name, path)| (name, fs::read_to_string(path).expect("text"))).collect()
+}
+
+fn same(found: &BTreeMap<String, String>, wanted: &BTreeMap<String, String>, how: &str) {
+    assert_eq!(found.keys().collect::<Vec<_>>(), wanted.keys().collect::<Vec<_>>());
+    for (name, text) in wanted {
+        assert!(found[name] == *text, "{how}: {name} differs");
+    }
+}
+
+fn killed_at_every_point(hold: usize) {
+    let undisturbed = Run::new(hold).finish();
+    let fragments: Vec<String> = undisturbed
+        .iter()
+        .filter(|(name, _)| name.starts_with("out.ndjson"))
+        .flat_map(|(_, text)| text.lines().map(str::to_owned))
+        .collect();
+    let lines = sound(fragments.iter());
+    assert!(lines > LINES / 2, "{lines} fragments of {LINES} records say little");
+    let run = Run::new(hold);
+    let mut dice = Dice::new(hold as u64);
+    for point in POINTS {
+        // These two are passed once in a life.
+        let passages = if matches!(point, "state-unmarked" | "settled") { 0 } else { dice.roll(3) };
+        let crash = format!("{point}={passages}*off->return");
+        run.start(Some(&crash)).crashes(&crash);
+    }
+    same(&run.finish(), &undisturbed, "killed at every point");
+}
+
+#[test]
+fn a_kill_at_any_point_changes_no_byte() {
+    killed_at_every_point(0);
+}
+
+#[test]
+fn a_kill_at_any_point_changes_no_byte_while_records_are_held() {
+    killed_at_every_point(2);
+}
+
+/// The last batch settles what is held, and must do so again when it is repeated.
+#[test]
+fn a_kill_in_the_last_batch_changes_no_byte() {
+    for hold in [0, 2] {
+        let undisturbed = Run::new(hold).finish();
+        for point in ["intent-flushed", "file-appended", "file-synced", "applied"] {
+            let run = Run::new(hold);
+            let crash = format!("{point}=14*off->return");
+            run.start(Some(&crash)).crashes(&crash);
+            same(&run.finish(), &undisturbed, &crash);
+        }
+    }
+}

@@ -1,0 +1,174 @@
+//! Killed at every step of the commit protocol, the daemon releases what it would have released undisturbed: byte by
+//! byte, once.
+#![cfg(feature = "failpoints")]
+
+mod support;
+
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+use support::daemon::{Dice, Stage, conserved, records, sound};
+use support::kafka::{Broker, Record, send};
+
+use rdkafka::producer::Producer;
+
+/// Records a batch. One partition and batches closed by count: the batches are a function of the stream.
+const BATCH: usize = 40;
+
+/// In the order in which a batch passes them.
+const POINTS: [&str; 12] = [
+    "state-unmarked",
+    "state-unwritten",
+    "state-unflushed",
+    "intent-flushed",
+    "begun",
+    "produced",
+    "offsets-sent",
+    "acknowledged",
+    "committed",
+    "delivered",
+    "applied",
+    "settled",
+];
+
+/// Everything that readers of committed records see.
+#[derive(Debug, PartialEq, Eq)]
+struct Seen {
+    released: BTreeMap<i32, Vec<String>>,
+    dead_letters: Vec<String>,
+}
+
+fn finish(stage: &Stage, total: usize) -> Seen {
+    let mut daemon = stage.start("only", None);
+    stage.wait_consumed(total, &mut [&mut daemon]);
+    daemon.stop();
+    assert_eq!(conserved(&stage.state("only")), total as u64);
+    let seen = Seen { released: stage.released(), dead_letters: stage.dead_letters() };
+    let lines = sound(seen.released.values().flatten());
+    assert!(lines > total / 2, "{lines} fragments of {total} records say little");
+    seen
+}
+
+/// The dead letters of two stages differ in the name of the source topic, and in nothing else.
+fn same(stage: &Stage, seen: &Seen, other: &Stage, undisturbed: &Seen) {
+    // Not `assert_eq`, which would print thousands of lines.
+    for (partition, lines) in &undisturbed.released {
+        let other = &seen.released[partition];
+        let differs = lines.iter().zip(other).position(|(a, b)| a != b);
+        assert!(differs.is_none() && lines.len() == other.len(), "partition {partition} differs at {differs:?}");
+    }
+    let letters: Vec<String> = seen.dead_letters.iter().map(|l| l.replace(&stage.raw, &other.raw)).collect();
+    assert_eq!(letters, undisturbed.dead_letters);
+}
+
+fn killed_at_every_point(hold: usize) {
+    let Some(broker) = Broker::shared() else { return };
+    let (seed, total) = (7 + hold as u64, 36 * BATCH);
+    let calm = Stage::new(broker, 1).with_static_membership();
+    calm.configure("only", hold, BATCH, "1h");
+    calm.broker.produce_records(&calm.raw, &records(seed, 0, total, 1));
+    let undisturbed = finish(&calm, total);
+
+    let stage = Stage::new(broker, 1).with_static_membership();
+    stage.configure("only", hold, BATCH, "1h");
+    stage.broker.produce_records(&stage.raw, &records(seed, 0, total, 1));
+    let mut dice = Dice::new(seed);
+    for point in POINTS {
+        let passages = if point == "state-unmarked" { 0 } else { dice.roll(3) };
+        let crash = format!("{point}={passages}*off->return");
+        stage.start("only", Some(&crash)).crashes(&crash);
+    }
+    let left = total as i64 - stage.consumed();
+    assert!(left > 0, "the last crash came after the end of the stream");
+    let seen = finish(&stage, total);
+    same(&stage, &seen, &calm, &undisturbed);
+}
+
+#[test]
+fn a_kill_at_any_point_changes_nothing() {
+    killed_at_every_point(0);
+}
+
+#[test]
+fn a_kill_at_any_point_changes_nothing_while_records_are_held() {
+    killed_at_every_point(2);
+}
+
+#[test]
+fn kills_at_random_moments_change_nothing() {
+    let Some(broker) = Broker::shared() else { return };
+    let rounds = if std::env::var_os("THRONG_LONG").is_some() { 100 } else { 5 };
+    let (seed, portion) = (20, 6 * BATCH);
+    let total = rounds * portion;
+    let calm = Stage::new(broker, 1).with_static_membership();
+    calm.configure("only", 2, BATCH, "1h");
+    calm.broker.produce_records(&calm.raw, &records(seed, 0, total, 1));
+    let undisturbed = finish(&calm, total);
+
+    let stage = Stage::new(broker, 1).with_static_membership();
+    stage.configure("only", 2, BATCH, "1h");
+    let mut dice = Dice::new(seed);
+    for round in 0..rounds {
+        stage.broker.produce_records(&stage.raw, &records(seed, round * portion, (round + 1) * portion, 1));
+        let mut daemon = stage.start("only", None);
+        std::thread::sleep(Duration::from_millis(100 + dice.roll(2500)));
+        assert!(daemon.ended().is_none(), "round {round}: {}", daemon.said());
+        daemon.kill();
+    }
+    let seen = finish(&stage, total);
+    same(&stage, &seen, &calm, &undisturbed);
+}
+
+/// The reader of the markers must not take for their end what another instance's open transaction hides.
+#[test]
+fn a_marker_behind_the_open_transaction_of_another_is_found() {
+    let Some(broker) = Broker::shared() else { return };
+    let (seed, total) = (31, 8 * BATCH);
+    let stage = Stage::new(broker, 1).with_static_membership();
+    stage.configure("only", 2, BATCH, "1h");
+    stage.broker.produce_records(&stage.raw, &records(seed, 0, total, 1));
+    let other = broker.transactional(&support::kafka::unique("other"));
+    other.begin_transaction().expect("begins");
+    let marker =
+        Record { key: Some(b"other".to_vec()), payload: Some(b"{\"sequence\":1}".to_vec()), ..Record::default() };
+    send(&other, &stage.commits, &marker);
+    other.flush(Duration::from_secs(30)).expect("delivered");
+    stage.start("only", Some("committed=2*off->return")).crashes("committed");
+    std::thread::scope(|scope| {
+        scope.spawn(|| {
+            std::thread::sleep(Duration::from_secs(4));
+            other.abort_transaction(Duration::from_secs(30)).expect("aborts");
+        });
+        finish(&stage, total);
+    });
+}
+
+/// What a start settles again must be settled as before: an attempt that was aborted may have been read.
+#[test]
+fn held_records_whose_settling_was_killed_are_settled_with_the_same_bytes() {
+    let Some(broker) = Broker::shared() else { return };
+    let (seed, total) = (44, 6 * BATCH);
+    let stage = Stage::new(broker, 1).with_static_membership();
+    stage.configure("only", 2, BATCH, "1h");
+    stage.broker.produce_records(&stage.raw, &records(seed, 0, total, 1));
+    let mut daemon = stage.start("only", None);
+    stage.wait_consumed(total, &mut [&mut daemon]);
+    daemon.kill();
+    // The only batch of this life is the one that SIGTERM asks for.
+    let mut daemon = stage.start("only", Some("acknowledged=return"));
+    std::thread::sleep(Duration::from_secs(1));
+    daemon.signal(rustix::process::Signal::TERM);
+    daemon.crashes("acknowledged");
+    let attempted = payloads(&broker.read_uncommitted(&stage.out));
+    // The next batch would otherwise take the held records along.
+    stage.broker.produce_records(&stage.raw, &records(seed, total, total + BATCH, 1));
+    finish(&stage, total + BATCH);
+    let committed = payloads(&broker.read_committed(&stage.out));
+    assert!(!attempted.is_empty() && committed.len() > attempted.len());
+    assert!(committed[..attempted.len()] == attempted[..], "the aborted attempt and its retry differ");
+}
+
+/// Of partition 0, in order.
+fn payloads(stored: &[support::kafka::Stored]) -> Vec<Vec<u8>> {
+    stored.iter().filter(|s| s.partition == 0).filter_map(|s| s.payload.clone()).collect()
+}

@@ -1,0 +1,151 @@
+//! Instances that come, go and are replaced in mid-stream; offsets that are set back; a broker that dies.
+
+mod support;
+
+use std::fs;
+use std::path::Path;
+use std::time::Duration;
+
+use rustix::process::Signal;
+use support::daemon::{Stage, conserved, records, sound};
+use support::kafka::Broker;
+
+const BATCH: usize = 40;
+
+fn all(stage: &Stage) -> usize {
+    sound(stage.released().values().flatten())
+}
+
+#[test]
+fn an_instance_that_joins_leaves_and_is_killed_loses_and_repeats_nothing() {
+    let Some(broker) = Broker::shared() else { return };
+    let (seed, portion) = (3, 10 * BATCH);
+    let stage = Stage::new(broker, 4);
+    for name in ["one", "two"] {
+        stage.configure(name, 2, BATCH, "300ms");
+    }
+    let produce = |part: usize| {
+        broker.produce_records(&stage.raw, &records(seed, part * portion, (part + 1) * portion, 4));
+    };
+    let pause = || std::thread::sleep(Duration::from_millis(1500));
+    produce(0);
+    let mut one = stage.start("one", None);
+    stage.wait_consumed(portion / 2, &mut [&mut one]);
+    let mut two = stage.start("two", None);
+    produce(1);
+    pause();
+    produce(2);
+    two.stop();
+    produce(3);
+    let mut two = stage.start("two", None);
+    pause();
+    produce(4);
+    std::thread::sleep(Duration::from_millis(200));
+    two.kill();
+    produce(5);
+    // Until its successor starts, its open transaction may keep its partitions from the other.
+    let mut two = stage.start("two", None);
+    let total = 6 * portion;
+    stage.wait_consumed(total, &mut [&mut one, &mut two]);
+    one.stop();
+    two.stop();
+    let (one, two) = (conserved(&stage.state("one")), conserved(&stage.state("two")));
+    eprintln!("{one} + {two} records of {total}");
+    assert_eq!(one + two, total as u64, "a record was consumed twice, or by nobody");
+    assert!(one > 0 && two > 0, "{one} and {two}: one of them had nothing to do");
+    assert!(all(&stage) > total / 2);
+}
+
+#[test]
+fn a_broker_that_dies_in_mid_stream_changes_nothing() {
+    let Some(broker) = Broker::start() else { return };
+    let (seed, total) = (9, 24 * BATCH);
+    let calm = Stage::new(&broker, 1);
+    let stage = Stage::new(&broker, 1);
+    for (stage, disturbed) in [(&calm, false), (&stage, true)] {
+        stage.configure("only", 2, BATCH, "1h");
+        let mut daemon = stage.start("only", None);
+        for part in 0..3 {
+            broker.produce_records(&stage.raw, &records(seed, part * total / 3, (part + 1) * total / 3, 1));
+            if disturbed && part < 2 {
+                stage.wait_consumed(part * total / 3 + BATCH, &mut [&mut daemon]);
+                broker.kill();
+                std::thread::sleep(Duration::from_millis(500));
+                broker.restart();
+            }
+        }
+        stage.wait_consumed(total, &mut [&mut daemon]);
+        daemon.stop();
+        assert_eq!(conserved(&stage.state("only")), total as u64);
+    }
+    assert!(all(&calm) > total / 2);
+    assert!(calm.released() == stage.released(), "the disturbed run has released something else");
+}
+
+fn copy(from: &Path, to: &Path) {
+    fs::create_dir_all(to).expect("a directory");
+    for entry in fs::read_dir(from).expect("a directory") {
+        let entry = entry.expect("an entry");
+        let target = to.join(entry.file_name());
+        if entry.file_type().expect("a type").is_dir() {
+            copy(&entry.path(), &target);
+        } else {
+            fs::copy(entry.path(), target).expect("a copy");
+        }
+    }
+}
+
+#[test]
+fn a_copied_state_directory_fences_the_first_which_stops_without_committing() {
+    let Some(broker) = Broker::shared() else { return };
+    let (seed, portion) = (13, 10 * BATCH);
+    let stage = Stage::new(broker, 2);
+    for name in ["first", "copy"] {
+        stage.configure(name, 2, BATCH, "300ms");
+    }
+    broker.produce_records(&stage.raw, &records(seed, 0, portion, 2));
+    let mut first = stage.start("first", None);
+    stage.wait_consumed(2 * BATCH, &mut [&mut first]);
+    first.signal(Signal::STOP);
+    copy(&stage.state("first"), &stage.state("copy"));
+    let mut second = stage.start("copy", None);
+    stage.wait_consumed(portion, &mut [&mut second]);
+    first.signal(Signal::CONT);
+    broker.produce_records(&stage.raw, &records(seed, portion, 2 * portion, 2));
+    let status = first.wait();
+    assert_eq!(status.code(), Some(1), "{}", first.said());
+    assert!(first.said().contains("can take no more") || first.said().contains("enced"), "{}", first.said());
+    stage.wait_consumed(2 * portion, &mut [&mut second]);
+    second.stop();
+    assert_eq!(conserved(&stage.state("copy")), 2 * portion as u64);
+    let lines = all(&stage);
+    // Whoever starts the first one again is told.
+    let mut first = stage.start("first", None);
+    assert_eq!(first.wait().code(), Some(1), "{}", first.said());
+    assert!(first.said().contains("is damaged: it ends at batch"), "{}", first.said());
+    assert_eq!(all(&stage), lines);
+}
+
+#[test]
+fn offsets_that_were_set_back_are_refused_until_they_are_accepted() {
+    let Some(broker) = Broker::shared() else { return };
+    let (seed, total) = (17, 4 * BATCH);
+    let stage = Stage::new(broker, 1);
+    stage.configure("only", 0, BATCH, "1h");
+    broker.produce_records(&stage.raw, &records(seed, 0, total, 1));
+    let mut daemon = stage.start("only", None);
+    stage.wait_consumed(total, &mut [&mut daemon]);
+    daemon.stop();
+    let lines = all(&stage);
+    broker.set_group_offset(&stage.group, &stage.raw, 0, 2 * BATCH as i64);
+    let mut daemon = stage.start("only", None);
+    assert_eq!(daemon.wait().code(), Some(1), "{}", daemon.said());
+    assert!(daemon.said().contains("--accept-rewind"), "{}", daemon.said());
+    assert_eq!((all(&stage), stage.consumed()), (lines, 2 * BATCH as i64));
+    let mut daemon = stage.start_with("only", &["--accept-rewind"], None);
+    stage.wait_consumed(total, &mut [&mut daemon]);
+    daemon.stop();
+    assert_eq!(conserved(&stage.state("only")), (total + 2 * BATCH) as u64);
+    let again = stage.released().values().map(Vec::len).sum::<usize>();
+    assert!(again > lines, "the records after the accepted offset leave a second time");
+}

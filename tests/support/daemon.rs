@@ -1,0 +1,361 @@
+//! The daemon as a process of its own, on a small stream whose records can be counted on the other side.
+
+use std::collections::BTreeMap;
+use std::fs;
+use std::os::unix::process::ExitStatusExt;
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, ExitStatus, Stdio};
+use std::time::{Duration, Instant};
+
+use rustix::process::{Pid, Signal, kill_process};
+use throng::daemon::state::store::{Recovered, Store};
+use throng::release::ledger::Ledger;
+
+use super::kafka::{Broker, Record, unique};
+
+/// The least crowd of every scenario.
+pub const K: usize = 3;
+
+/// Records that share a value of `lot`: no lot may ever be read more often on the other side.
+pub const LOT: usize = 10;
+
+const SECRET: &str = "a secret of the tests, and of nobody else";
+
+/// Longer than anything here takes on a busy machine.
+const PATIENCE: Duration = Duration::from_secs(120);
+
+/// `lot` leaves in fragments of its own, so that released records can be counted; every record is a person of its own, so
+/// that a class's lines are its subjects.
+const SCHEMA: &str = r#"
+name = "visits"
+[[attribute]]
+name = "person"
+type = "string"
+role = "subject"
+[[attribute]]
+name = "lot"
+type = "string"
+[[attribute]]
+name = "age"
+type = "integer"
+[attribute.hierarchy]
+kind = "intervals"
+min = 0
+max = 100
+widths = [10, 50]
+[[attribute]]
+name = "ward"
+type = "string"
+[attribute.hierarchy]
+kind = "tree"
+[attribute.hierarchy.tree]
+"beds" = ["north", "south"]
+"day" = ["east", "west", "tent"]
+"#;
+
+/// A generator that is the same everywhere.
+pub struct Dice(u64);
+
+impl Dice {
+    pub fn new(seed: u64) -> Self {
+        Self(seed.wrapping_mul(0x9e37_79b9_7f4a_7c15) | 1)
+    }
+
+    /// A number below `sides`.
+    pub fn roll(&mut self, sides: u64) -> u64 {
+        self.0 ^= self.0 << 13;
+        self.0 ^= self.0 >> 7;
+        self.0 ^= self.0 << 17;
+        (self.0 >> 11) % sides
+    }
+}
+
+/// The payload of record `number`; some are broken, some are tombstones.
+pub fn payload(number: usize, dice: &mut Dice) -> Option<Vec<u8>> {
+    let ages = [dice.roll(100), 30 + dice.roll(5), 70 + dice.roll(3)];
+    let age = ages[dice.roll(3) as usize];
+    let ward = ["north", "south", "east", "west", "tent"][dice.roll(12).min(4) as usize];
+    match number {
+        n if n % 97 == 5 => None,
+        n if n % 89 == 7 => Some(b"{\"person\": \"cut sho".to_vec()),
+        n => Some(
+            format!("{{\"person\":\"p{n}\",\"lot\":\"L{}\",\"age\":{age},\"ward\":\"{ward}\"}}", n / LOT).into_bytes(),
+        ),
+    }
+}
+
+/// Records `from..to` of the stream `seed`, spread over `partitions` by lots.
+pub fn records(seed: u64, from: usize, to: usize, partitions: i32) -> Vec<Record> {
+    let mut dice = Dice::new(seed);
+    (0..to)
+        .map(|n| Record {
+            partition: Some(i32::try_from(n / LOT).expect("few lots") % partitions),
+            payload: payload(n, &mut dice),
+            ..Record::default()
+        })
+        .skip(from)
+        .collect()
+}
+
+/// Topics, group, schema and secret of one scenario.
+pub struct Stage<'a> {
+    pub broker: &'a Broker,
+    pub dir: tempfile::TempDir,
+    pub group: String,
+    pub raw: String,
+    pub out: String,
+    pub letters: String,
+    pub commits: String,
+    /// A property of the consumer more.
+    pub property: &'static str,
+}
+
+impl<'a> Stage<'a> {
+    pub fn new(broker: &'a Broker, partitions: i32) -> Self {
+        let stage = Self {
+            broker,
+            dir: scratch(),
+            group: unique("group"),
+            raw: unique("raw"),
+            out: unique("out"),
+            letters: unique("letters"),
+            commits: unique("commits"),
+            property: "",
+        };
+        broker.create_topic(&stage.raw, partitions, false);
+        broker.create_topic_with(&stage.out, 2, &[("retention.ms", "-1")]);
+        broker.create_topic(&stage.letters, 1, false);
+        broker.create_topic(&stage.commits, 1, true);
+        stage
+    }
+
+    pub fn state(&self, name: &str) -> PathBuf {
+        self.dir.path().join(name)
+    }
+
+    /// Writes the configuration of the instance `name`. `wait` closes a batch that is not full.
+    pub fn configure(&self, name: &str, hold: usize, batch: usize, wait: &str) -> PathBuf {
+        let Self { group, raw, out, letters, commits, property, .. } = self;
+        let source = format!(
+            r#"
+[source]
+kind = "kafka"
+brokers = "{brokers}"
+topics = ["{raw}"]
+group = "{group}"
+[source.librdkafka]
+"session.timeout.ms" = "2000"
+"heartbeat.interval.ms" = "300"
+"fetch.wait.max.ms" = "50"
+{property}
+[sink]
+kind = "kafka"
+topic = "{out}"
+dead_letter_topic = "{letters}"
+commits_topic = "{commits}"
+"#,
+            brokers = self.broker.bootstrap()
+        );
+        configure(self.dir.path(), name, &source, hold, batch, wait)
+    }
+
+    /// A member that was killed is replaced at once by the next one of its name, not after its session has timed out.
+    pub fn with_static_membership(mut self) -> Self {
+        self.property = "\"group.instance.id\" = \"only\"";
+        self
+    }
+
+    /// Starts the instance that [`configure`](Self::configure) has described.
+    pub fn start(&self, name: &str, crash: Option<&str>) -> Daemon {
+        self.start_with(name, &[], crash)
+    }
+
+    pub fn start_with(&self, name: &str, arguments: &[&str], crash: Option<&str>) -> Daemon {
+        Daemon::start(&self.dir.path().join(format!("{name}.toml")), arguments, crash)
+    }
+
+    /// Offsets that the group has committed, summed up.
+    pub fn consumed(&self) -> i64 {
+        self.broker.group_offsets_now(&self.group, &self.raw).values().map(|at| at.unwrap_or(0)).sum()
+    }
+
+    /// Waits until the group has committed `records` offsets.
+    pub fn wait_consumed(&self, records: usize, daemons: &mut [&mut Daemon]) {
+        let deadline = Instant::now() + PATIENCE;
+        while self.consumed() < i64::try_from(records).expect("few records") {
+            for daemon in &mut *daemons {
+                assert!(daemon.ended().is_none(), "it ended early: {}", daemon.said());
+            }
+            if Instant::now() > deadline {
+                let said: Vec<String> = daemons.iter().map(|d| d.said()).collect();
+                panic!("{} of {records} records after {PATIENCE:?}: {}", self.consumed(), said.join("\n"));
+            }
+            std::thread::sleep(Duration::from_millis(20));
+        }
+    }
+
+    /// What a reader of committed records sees: payloads by partition, in order.
+    pub fn released(&self) -> BTreeMap<i32, Vec<String>> {
+        let mut lines: BTreeMap<i32, Vec<String>> = BTreeMap::new();
+        for stored in self.broker.read_committed(&self.out) {
+            assert!(stored.key.is_none() && stored.headers.is_empty(), "a fragment has a payload and nothing else");
+            let text = String::from_utf8(stored.payload.expect("a payload")).expect("text");
+            lines.entry(stored.partition).or_default().push(text);
+        }
+        lines
+    }
+
+    pub fn dead_letters(&self) -> Vec<String> {
+        let letters = self.broker.read_committed(&self.letters);
+        letters.into_iter().map(|l| String::from_utf8(l.payload.expect("a payload")).expect("text")).collect()
+    }
+}
+
+/// A directory with the schema and the secret that all scenarios share.
+pub fn scratch() -> tempfile::TempDir {
+    let dir = tempfile::tempdir().expect("a temporary directory");
+    fs::write(dir.path().join("visits.toml"), SCHEMA).expect("the schema");
+    fs::write(dir.path().join("key"), SECRET).expect("the secret");
+    dir
+}
+
+/// Writes `NAME.toml` in `dir`: `ends` are its source and sink.
+pub fn configure(dir: &Path, name: &str, ends: &str, hold: usize, batch: usize, wait: &str) -> PathBuf {
+    let file = dir.join(format!("{name}.toml"));
+    let place = dir.display();
+    let text = format!(
+        r#"{ends}
+[schema]
+file = "{place}/visits.toml"
+[batch]
+max_records = {batch}
+max_wait = "{wait}"
+max_age = "1h"
+[privacy]
+k = {K}
+max_hold_batches = {hold}
+[plan]
+interval = "1h"
+[state]
+path = "{place}/{name}"
+secret_file = "{place}/key"
+[telemetry]
+listen = "127.0.0.1:0"
+[[group]]
+name = "trace"
+attributes = ["lot"]
+[[group]]
+name = "visit"
+attributes = ["age", "ward"]
+"#
+    );
+    fs::write(&file, text).expect("the configuration");
+    file
+}
+
+/// A running `throng run`; killed when it is dropped.
+pub struct Daemon {
+    child: Child,
+    log: PathBuf,
+}
+
+impl Daemon {
+    /// `crash` is the value of `FAILPOINTS`.
+    pub fn start(config: &Path, arguments: &[&str], crash: Option<&str>) -> Self {
+        let log = config.with_extension(unique("log"));
+        let mut command = Command::new(env!("CARGO_BIN_EXE_throng"));
+        command.arg("run").arg("-c").arg(config).args(arguments);
+        command.env_remove("FAILPOINTS").stdin(Stdio::null()).stdout(Stdio::null());
+        command.stderr(fs::File::create(&log).expect("a log file"));
+        if let Some(crash) = crash {
+            command.env("FAILPOINTS", crash);
+        }
+        Self { child: command.spawn().expect("the daemon starts"), log }
+    }
+
+    pub fn pid(&self) -> Pid {
+        Pid::from_child(&self.child)
+    }
+
+    pub fn signal(&self, signal: Signal) {
+        kill_process(self.pid(), signal).expect("our own child");
+    }
+
+    pub fn ended(&mut self) -> Option<ExitStatus> {
+        self.child.try_wait().expect("our own child")
+    }
+
+    pub fn wait(&mut self) -> ExitStatus {
+        let deadline = Instant::now() + PATIENCE;
+        loop {
+            if let Some(status) = self.ended() {
+                return status;
+            }
+            assert!(Instant::now() < deadline, "it did not end within {PATIENCE:?}: {}", self.said());
+            std::thread::sleep(Duration::from_millis(10));
+        }
+    }
+
+    /// Waits for the crash point to end it.
+    pub fn crashes(&mut self, point: &str) {
+        let status = self.wait();
+        assert_eq!(status.signal(), Some(Signal::ABORT.as_raw()), "{point} was not reached: {status}, {}", self.said());
+    }
+
+    /// SIGKILL.
+    pub fn kill(&mut self) {
+        self.child.kill().expect("our own child");
+        self.child.wait().expect("our own child");
+    }
+
+    /// SIGTERM, and the exit code 0 that it asks for.
+    pub fn stop(&mut self) {
+        self.signal(Signal::TERM);
+        let status = self.wait();
+        assert_eq!(status.code(), Some(0), "SIGTERM: {}", self.said());
+    }
+
+    /// Its standard error so far.
+    pub fn said(&self) -> String {
+        fs::read_to_string(&self.log).unwrap_or_default()
+    }
+}
+
+impl Drop for Daemon {
+    fn drop(&mut self) {
+        if matches!(self.child.try_wait(), Ok(None)) && self.child.kill().is_ok() {
+            self.child.wait().expect("our own child");
+        }
+    }
+}
+
+/// The state that a daemon has left behind, read as its next start would.
+pub fn state(path: &Path) -> Recovered {
+    let mut ledger = Ledger::new(K, 86_400, 100_000);
+    let (_, _, recovered) = Store::open(path, Some(SECRET.as_bytes()), &mut ledger).expect("a state that opens");
+    recovered
+}
+
+/// Checks that every record that a state has consumed is accounted for, and gives their number.
+pub fn conserved(path: &Path) -> u64 {
+    let Recovered { progress, intent, held, .. } = state(path);
+    assert!(intent.is_none(), "a batch is pending after an ordered end");
+    let t = progress.totals;
+    let gone = t.released + t.suppressed + t.dead_lettered + t.dropped;
+    assert!(held.is_empty(), "{} records are held after an ordered end", held.len());
+    assert_eq!(t.consumed, gone, "conservation: {t:?}");
+    t.consumed
+}
+
+/// Checks the union of all that was released: no lot more often than there are records of it, no class below k.
+pub fn sound<'l>(lines: impl Iterator<Item = &'l String>) -> usize {
+    let mut classes: BTreeMap<&str, usize> = BTreeMap::new();
+    for line in lines {
+        *classes.entry(line).or_default() += 1;
+    }
+    for (line, count) in &classes {
+        assert!(*count >= K, "{count} of {line}");
+        assert!(!line.contains("\"L") || *count <= LOT, "{count} of {line}: a record was released twice");
+    }
+    classes.values().sum()
+}
