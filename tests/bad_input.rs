@@ -2,6 +2,7 @@
 
 mod support;
 
+use std::collections::BTreeSet;
 use std::fmt::Write as _;
 use std::process::Command;
 use std::time::Duration;
@@ -232,11 +233,11 @@ fn sources_and_sinks_that_are_not_there() {
     says(&[("SOURCE__PATH", "missing.ndjson")], 1, "cannot open missing.ndjson");
     says(&[("SOURCE__PATH", "folder")], 1, "folder is a directory; name a file");
     says(&[("SINK__PATH", "no/such/folder/out.ndjson")], 1, "cannot open no/such/folder/out.ndjson for writing");
-    says(&[("SINK__PATH", "folder")], 2, "folder");
+    says(&[("SINK__PATH", "folder")], 1, "cannot open folder for writing");
     says(&[("SINK__DEAD_LETTER_PATH", "no/such/folder/dead.ndjson")], 1, "no/such/folder/dead.ndjson");
     says(&[("SCHEMA__FILE", "missing.toml")], 2, "missing.toml");
     says(&[("STATE__SECRET_FILE", "missing")], 2, "state.secret_file");
-    says(&[("STATE__PATH", "folder/../in.ndjson")], 2, "state directory");
+    says(&[("STATE__PATH", "in.ndjson")], 1, "state directory in.ndjson");
 }
 
 #[test]
@@ -251,37 +252,44 @@ fn a_sink_that_holds_something_already_is_not_overwritten() {
 
 #[test]
 fn a_full_disk_loses_nothing() {
-    let place = Place::new(SCHEMA, "");
-    let record = |i: usize| format!("{{\"person\":\"p{i}\",\"age\":30,\"city\":\"Zug\",\"weight\":70.5}}\n");
-    let source: String = (0..6000).map(record).collect();
-    place.write("in.ndjson", &source);
-    place.write("throng-whole.toml", place.read("throng.toml"));
-    let reference = Place::new(SCHEMA, "");
-    reference.write("in.ndjson", &source);
-    reference.run(&[]).expect(0);
-    // The output outgrows the limit first: the state's files are limited alike, and are begun anew with every attempt.
-    let mut attempts = 0;
-    for blocks in [64, 128, 256, 512] {
-        let mut command = Command::new("sh");
-        let limited = format!("trap '' XFSZ; ulimit -f {blocks}; exec \"$0\" run -c throng.toml");
-        command.args(["-c", &limited, env!("CARGO_BIN_EXE_throng")]);
-        place.surround(&mut command, &[]);
-        let outcome = Process::spawn(command, place.port).wait();
-        if outcome.code == Some(0) {
-            break;
+    // Wide lines of few classes: the output outgrows the limit before the state does. With more values it is the state.
+    let wide = |i: usize, cities: usize| {
+        let city = format!("{}{}", "Zug".repeat(60), i % cities);
+        format!("{{\"person\":\"p{i}\",\"age\":30,\"city\":\"{city}\",\"weight\":70.5}}\n")
+    };
+    let mut stopped_by = BTreeSet::new();
+    for (cities, blocks) in [(1, vec![256, 700, 1400, 2800]), (300, vec![64, 128, 256, 700])] {
+        let source: String = (0..6000).map(|i| wide(i, cities)).collect();
+        // The planner's sample would fill the state.
+        let more = "[plan]\nsample_records = 10\n";
+        let (place, reference) = (Place::new(SCHEMA, more), Place::new(SCHEMA, more));
+        for place in [&place, &reference] {
+            place.write("in.ndjson", &source);
         }
-        attempts += 1;
-        assert_eq!(outcome.code, Some(1), "{}", outcome.stderr);
-        let message = outcome.stderr.lines().last().expect("a message");
-        println!("{blocks} blocks: {message}");
-        assert!(message.starts_with("error: ") && message.contains("too large"), "{message}");
-        let whole = place.read("out.ndjson");
-        assert!(reference.read("out.ndjson").starts_with(&whole), "what is there is a part of what should be");
+        let account = reference.run(&[]).expect(0).account();
+        for blocks in blocks {
+            // A write beyond the limit fails as on a full disk; the signal that comes with it is ignored.
+            let mut command = Command::new("sh");
+            let limited = format!("trap '' XFSZ; ulimit -f {blocks}; exec \"$0\" run -c throng.toml");
+            command.args(["-c", &limited, env!("CARGO_BIN_EXE_throng")]);
+            place.surround(&mut command, &[]);
+            let outcome = Process::spawn(command, place.port).wait();
+            if outcome.code == Some(0) {
+                break;
+            }
+            assert_eq!(outcome.code, Some(1), "{}", outcome.stderr);
+            let message = outcome.stderr.lines().last().expect("a message");
+            println!("{blocks} blocks: {message}");
+            assert!(message.starts_with("error: ") && message.contains("too large"), "{message}");
+            stopped_by.insert(if message.contains("out.ndjson") { "output" } else { "state" });
+            let whole = place.read("out.ndjson");
+            assert!(reference.read("out.ndjson").starts_with(&whole), "what is there is a part of what should be");
+        }
+        assert_eq!(place.run(&[]).expect(0).account(), account);
+        assert_eq!(place.read("out.ndjson").len(), reference.read("out.ndjson").len());
+        assert!(place.read("out.ndjson") == reference.read("out.ndjson"), "the same bytes");
     }
-    assert!(attempts > 0, "the disk was full at least once");
-    let account = place.run(&[]).expect(0).account();
-    assert_eq!((account.consumed, account.released), (6000, 6000));
-    assert_eq!(place.read("out.ndjson"), reference.read("out.ndjson"));
+    assert_eq!(stopped_by, BTreeSet::from(["output", "state"]), "both have been full");
 }
 
 #[test]
@@ -399,17 +407,8 @@ fn support_ends_with_the_window_and_none_comes_from_the_future() {
     let mut stand = Stand::new(SCHEMA, "[privacy]\nk = 3\nsupport_window = \"1h\"\n");
     let mut crowd = of_city("Zug", 0, 4);
     crowd.extend(of_city("Bern", 10, 4));
-    let mut of_zug = |from: usize, now: i64| {
-        // One of Zug among people of Bern: it leaves only with the support of those that left before.
-        let mut records = of_city("Bern", 100 + from, 4);
-        records.extend(of_city("Zug", 200 + from, 1));
-        stand.offer(&records, Settling::No, now, Fault::Restart);
-        stand.promise.check_all(&stand.sink.lines).expect("the invariant");
-        stand.sink.lines.iter().filter(|l| l.batch == stand.sink.committed.0 && l.text.contains("Zug")).count()
-    };
-    assert_eq!(of_zug(0, NOW), 0, "nobody of Zug has left");
-    let _ = &mut of_zug;
     stand.offer(&crowd, Settling::No, NOW, Fault::Nothing);
+    // One of Zug among people of Bern: it leaves only with the support of those that left before.
     let mut of_zug = |from: usize, now: i64| {
         let mut records = of_city("Bern", 100 + from, 4);
         records.extend(of_city("Zug", 200 + from, 1));
@@ -467,7 +466,7 @@ fn an_unreachable_broker_is_waited_for() {
     process.terminate();
     assert!(process.ends_within(Duration::from_secs(20)), "it ends when told to");
     let outcome = process.wait().expect(0);
-    assert!(outcome.stderr.contains("source_lost"), "{}", outcome.stderr);
+    assert!(outcome.stderr.contains("the source does not answer; trying again"), "{}", outcome.stderr);
 }
 
 #[test]

@@ -44,6 +44,15 @@ impl From<RunError> for Failure {
     }
 }
 
+/// An error with its causes; a cause that the text above it tells already is not told twice.
+fn told(error: &anyhow::Error) -> String {
+    error.chain().map(ToString::to_string).fold(String::new(), |told, cause| match (told.as_str(), &cause) {
+        ("", _) => cause,
+        (before, cause) if before.contains(cause.as_str()) => told,
+        _ => format!("{told}: {cause}"),
+    })
+}
+
 /// Prints a failure on standard error.
 #[must_use]
 pub fn report(failure: &Failure) -> ExitCode {
@@ -56,15 +65,15 @@ pub fn report(failure: &Failure) -> ExitCode {
             ExitCode::from(2)
         }
         Failure::Usage(error) => {
-            eprintln!("error: {error:#}");
+            eprintln!("error: {}", told(error));
             ExitCode::from(2)
         }
         Failure::Hardware(error) => {
-            eprintln!("error: {error:#}");
+            eprintln!("error: {}", told(error));
             ExitCode::from(3)
         }
         Failure::Running(error) => {
-            eprintln!("error: {error:#}");
+            eprintln!("error: {}", told(error));
             ExitCode::from(1)
         }
     }
