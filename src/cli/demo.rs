@@ -85,7 +85,12 @@ pub fn run(args: &DemoArgs) -> Result<(), Failure> {
             clock.store(true, Ordering::Release);
         });
         let generator = scope.spawn(|| feed(&brokers, args.rate, &stop));
-        let options = Options { file: "the demo's configuration".to_owned(), lineage: None, accept_rewind: false };
+        let options = Options {
+            file: "the demo's configuration".to_owned(),
+            lineage: None,
+            accept_rewind: false,
+            stand_in_broker: true,
+        };
         let outcome = run_daemon(&config, &options, &telemetry, &schema, &stop, &Silent);
         stop.store(true, Ordering::Release);
         match generator.join() {

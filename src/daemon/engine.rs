@@ -16,6 +16,7 @@ use crate::anonymity::treatment::proposal::Unreleased;
 use crate::anonymity::treatment::sightings::spaces;
 use crate::anonymity::treatment::treat::{GroupNames, Policy, group_names, treat};
 use crate::io::input::{Closed, InputBatch};
+use crate::io::kafka::health::Health;
 use crate::records::codebook::Codebook;
 use crate::records::line::LineFormat;
 use crate::records::raw::Coordinate;
@@ -28,7 +29,7 @@ use crate::release::sink::{DeliveryError, Envelope, Positions, Rejected, Sink};
 use crate::release::verified::Verified;
 use crate::release::verify::{GroupTerms, Refusal, verify};
 use crate::release::witnesses::{WitnessDelta, Witnesses};
-use crate::telemetry::{BatchCommitted, BatchReport, RiskPicture, StageSeconds, SuppressionReason, Telemetry};
+use crate::telemetry::{BatchCommitted, BatchReport, Limit, LimitReached, RiskPicture, StageSeconds, SuppressionReason, Telemetry};
 use std::sync::Arc;
 use std::time::Instant;
 
@@ -95,6 +96,7 @@ pub struct Engine {
     store: Store,
     telemetry: Telemetry,
     digest: Box<dyn Fn(&str) -> u128 + Send + Sync>,
+    health: Option<Arc<Health>>,
 }
 
 /// Everything that an engine is made of.
@@ -166,6 +168,7 @@ impl Engine {
             store,
             telemetry,
             digest,
+            health: None,
         };
         engine.adopt(engine.plan.clone());
         engine.keep_witnesses(&past.witnessed);
@@ -179,13 +182,17 @@ impl Engine {
         let attribute_names: Vec<&str> = self.schema.attributes.iter().map(|a| a.name.as_str()).collect();
         let names = group_names(&plan, &attribute_names, self.settings.format, &self.digest);
         let mut witnesses = Witnesses::new(self.settings.policy.k, limit, spaces(&plan, &names));
-        witnesses.apply(past, &mut self.books);
+        if !witnesses.apply(past, &mut self.books) {
+            LimitReached { limit: Limit::Witnesses }.emit(&self.telemetry);
+        }
         self.ledger.keep_witnesses(witnesses);
     }
 
     fn remember_witnesses(&mut self, delta: &WitnessDelta) {
         if let Some(witnesses) = self.ledger.witnesses_mut() {
-            witnesses.apply(delta, &mut self.books);
+            if !witnesses.apply(delta, &mut self.books) {
+                LimitReached { limit: Limit::Witnesses }.emit(&self.telemetry);
+            }
             self.store.forget_raw_tuples(witnesses.take_gone());
         }
     }
@@ -204,6 +211,11 @@ impl Engine {
     #[must_use]
     pub fn state_id(&self) -> String {
         self.store.id().to_owned()
+    }
+
+    /// Reports the lag that the client knows of.
+    pub fn watch(&mut self, health: Arc<Health>) {
+        self.health = Some(health);
     }
 
     /// Notes the lengths of freshly opened output files: they are ours from here on.
@@ -286,7 +298,7 @@ impl Engine {
         let mut seconds =
             StageSeconds { read: input.read_seconds, decode: input.decode_seconds, ..StageSeconds::default() };
         let clock_ms = retry.map_or(now_ms, |r| r.after.clock_ms).max(self.progress.clock_ms);
-        self.compact_dictionaries();
+        self.compact_dictionaries(input.raw.rows());
         let new_plan = self.plan_if_due(clock_ms);
 
         let start = Instant::now();
@@ -298,6 +310,9 @@ impl Engine {
             self.subjects.as_mut(),
             self.settings.absent_as_null,
         );
+        if self.books.iter().any(|b| b.values() >= self.settings.max_dictionary_values) {
+            LimitReached { limit: Limit::DictionaryValues }.emit(&self.telemetry);
+        }
         rejected.splice(0..0, input.rejected.iter().cloned());
         let uncovered_cells = self.books.iter().map(Codebook::uncovered).sum::<u64>() - uncovered_before;
         seconds.encode = start.elapsed().as_secs_f64();
@@ -394,7 +409,9 @@ impl Engine {
         };
         fail::fail_point!("delivered");
 
-        self.ledger.apply(verified.delta());
+        if !self.ledger.apply(verified.delta()) {
+            LimitReached { limit: Limit::LedgerClasses }.emit(&self.telemetry);
+        }
         if !self.settings.monitor {
             let shard = usize::try_from(intent.after.sequence).unwrap_or(0) % crate::release::ledger::SHARDS;
             self.ledger.expire(shard, clock_ms);
@@ -416,6 +433,9 @@ impl Engine {
         }
         fail::fail_point!("applied");
         seconds.commit = start.elapsed().as_secs_f64();
+        let mut report = report;
+        report.append_to_commit_seconds =
+            input.oldest_ms.map(|oldest| (super::file_run::now_ms() - oldest).max(0) as f64 / 1000.0);
         self.tell(report, seconds, sink.bytes_out() - bytes_before, uncovered_cells);
         Ok(())
     }
@@ -436,9 +456,11 @@ impl Engine {
     }
 
     /// Forgets dictionary values that no row needs, once a dictionary is full.
-    fn compact_dictionaries(&mut self) {
+    /// The limit is large enough for every row that is remembered (the configuration sees to that), so a batch always finds
+    /// room for its values and nothing that leaves depends on what a dictionary happens to remember.
+    fn compact_dictionaries(&mut self, coming: usize) {
         for attribute in 0..self.books.len() {
-            if self.books[attribute].values() < self.settings.max_dictionary_values {
+            if self.books[attribute].values() + coming <= self.settings.max_dictionary_values {
                 continue;
             }
             let codes = self.books[attribute].codes();
@@ -461,6 +483,10 @@ impl Engine {
     /// Makes and adopts a plan when one is due: at the start, whenever the stream has grown fourfold until the window
     /// is full, and then at the configured interval. It is made from the records before this batch.
     fn plan_if_due(&mut self, clock_ms: i64) -> Option<Plan> {
+        if self.plan.version > self.progress.plan_version {
+            // An attempt that was aborted has adopted its plan already; it becomes durable with the batch that leaves.
+            return Some(self.plan.clone());
+        }
         let (rows, planned) = (self.progress.rows, self.progress.planned_rows);
         let growing = planned < self.settings.planner.window_records as u64 && rows >= (planned * 4).max(1);
         let due = rows > planned && clock_ms - self.progress.planned_ms >= self.settings.plan_interval_ms;
@@ -469,7 +495,6 @@ impl Engine {
         }
         let start = Instant::now();
         let version = self.progress.plan_version + 1;
-        // An attempt that was aborted has adopted its plan already: the same version is made again, and is the same.
         let plan = make_plan(version, &self.shapes, &self.sample, &self.books, &self.settings.planner);
         self.adopt(plan.clone());
         let ladder_nodes = plan.groups.iter().map(|g| g.ladder.len() as u64).sum();
@@ -555,7 +580,11 @@ impl Engine {
         report.fragments = report.fragments_by_group.iter().sum();
         report.risk_before = risk_before(fresh, &self.quasi, &self.books, self.settings.policy.k);
         let risk = verified.risk();
-        report.risk_after = RiskPicture { highest: risk.highest, average: risk.average(), share_below_k: 0.0 };
+        report.risk_after = RiskPicture {
+            highest: risk.highest,
+            average: risk.average(),
+            share_below_k: risk.below_k as f64 / risk.lines.max(1) as f64,
+        };
         let (loss, cells) = proposal.loss;
         report.quasi_cells = cells;
         if cells > 0 {
@@ -576,6 +605,7 @@ impl Engine {
         report.dictionary_values = self.books.iter().map(|b| b.values() as u64).sum();
         report.window_records = self.window.rows() as u64;
         report.state_bytes = self.store.bytes();
+        report.lag_records = self.health.as_ref().and_then(|h| h.lag());
         BatchCommitted(report).emit(&self.telemetry);
     }
 }

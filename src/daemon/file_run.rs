@@ -20,6 +20,9 @@ pub struct FileClosing {
     pub min_subjects: usize,
 }
 
+/// Attempts at one batch before the run gives up.
+const ATTEMPTS: u32 = 20;
+
 /// Why a run over a file ended early.
 #[derive(Debug, thiserror::Error)]
 pub enum FileRunError {
@@ -87,17 +90,34 @@ fn consume(
         let (input, end) = receiver.recv().map_err(|_| FileRunError::ReaderGone)??;
         let records = input.records();
         let bytes = input.source_bytes;
+        let silent = input.closed == Closed::Settle;
         let stopping = stop.load(Ordering::Acquire);
         let settling = match (end, stopping) {
             (_, true) => Settling::Shutdown,
             (true, false) => Settling::EndOfStream,
             (false, false) => Settling::No,
         };
-        let retry = replay.take();
-        if records > 0 {
-            engine.process(input, settling, retry.as_ref(), sink, now_ms())?;
-        } else if settling != Settling::No {
-            engine.settle(|_| true, settling, retry.as_ref(), sink, now_ms())?;
+        let mut retry = replay.take();
+        // A batch that settled what was held when the process died settles it again.
+        let settling = match &retry {
+            Some(intent) if intent.last && settling == Settling::No => Settling::Shutdown,
+            _ if silent && records == 0 && settling == Settling::No => Settling::Quiet,
+            _ => settling,
+        };
+        for attempt in 1.. {
+            let outcome = if records > 0 {
+                engine.process(input.clone(), settling, retry.as_ref(), sink, now_ms())
+            } else if settling == Settling::No {
+                Ok(())
+            } else {
+                engine.settle(|_| true, settling, retry.as_ref(), sink, now_ms())
+            };
+            match outcome {
+                Ok(()) => break,
+                // A topic as the sink may abort a transaction; files never do.
+                Err(BatchError::Aborted { intent, .. }) if attempt < ATTEMPTS => retry = Some(*intent),
+                Err(error) => return Err(error.into()),
+            }
         }
         watcher.consumed(records, bytes);
         if end || stopping {

@@ -64,8 +64,16 @@ impl RunError {
             Self::Configuration(_)
                 | Self::Occupied(_)
                 | Self::Http(_)
-                | Self::Assembly(_)
-                | Self::State(StateError::Foreign(_) | StateError::WrongSecret(_) | StateError::Version { .. })
+                | Self::Assembly(
+                    AssemblyError::Codebook(_)
+                        | AssemblyError::State(
+                            StateError::Foreign(_)
+                                | StateError::WrongSecret(_)
+                                | StateError::OtherStream(_)
+                                | StateError::Version { .. }
+                        )
+                )
+                | Self::State(StateError::Foreign(_) | StateError::WrongSecret(_) | StateError::OtherStream(_) | StateError::Version { .. })
                 | Self::Kafka(KafkaFailure::MissingTopic { .. } | KafkaFailure::ShortRetention { .. })
         )
     }
@@ -77,6 +85,8 @@ pub struct Options {
     pub file: String,
     pub lineage: Option<PathBuf>,
     pub accept_rewind: bool,
+    /// The broker is the demo's stand-in, which cannot be asked for the settings of a topic.
+    pub stand_in_broker: bool,
 }
 
 /// Runs until the source ends or `stop` is set. The pages are served as long as it runs.
@@ -196,7 +206,7 @@ fn run_file(
     let names: Vec<String> = shapes.iter().map(|s| s.name.clone()).collect();
     let attributes: Vec<String> = schema.attributes.iter().map(|a| a.name.clone()).collect();
 
-    let mut kafka: Option<TransactionalSink> = None;
+    let mut kafka: Option<(TransactionalSink, u64)> = None;
     let Assembled { mut engine, intent, fresh, .. } =
         assemble(config, schema, shapes, telemetry, options.accept_rewind, &mut |intent, id| {
             // The commit point of files is the state itself: an intent still pending did not leave. Into a topic the
@@ -204,9 +214,9 @@ fn run_file(
             if config.sink.kind != SinkKind::Kafka {
                 return Ok(false);
             }
-            let (sink, last) = open_file_to_kafka(config, id, attributes.clone())
+            let (sink, last) = open_file_to_kafka(config, id, attributes.clone(), stop)
                 .map_err(|e| StateError::Marker { path: config.state.path.clone(), what: e.to_string() })?;
-            kafka = Some(sink);
+            kafka = Some((sink, last));
             Ok(intent.after.sequence <= last)
         })?;
     let start = engine.progress().clone();
@@ -226,16 +236,20 @@ fn run_file(
     let mut sink: Box<dyn Sink> = match config.sink.kind {
         SinkKind::None => Box::new(NoDelivery),
         SinkKind::Kafka => {
-            let opened = match kafka {
-                Some(sink) => sink,
-                None => open_file_to_kafka(config, &engine.state_id(), attributes)?.0,
+            let (opened, last) = match kafka {
+                Some(opened) => opened,
+                None => open_file_to_kafka(config, &engine.state_id(), attributes, stop)?,
             };
+            check_marker(config, engine.progress().sequence, last)?;
             Box::new(opened)
         }
         SinkKind::File => {
             let format = file_format(config.sink.format(), config.sink.separator);
             if fresh {
-                if let Some(path) = FileSink::occupied(&config.sink.path, &columns, format)? {
+                let beside = [config.sink.dead_letter_path.as_ref(), options.lineage.as_ref()];
+                let filled = |path: &&PathBuf| std::fs::metadata(path).is_ok_and(|m| m.len() > 0);
+                let occupied = FileSink::occupied(&config.sink.path, &columns, format)?;
+                if let Some(path) = occupied.or(beside.into_iter().flatten().find(filled).cloned()) {
                     return Err(RunError::Occupied(path));
                 }
             }
@@ -278,13 +292,15 @@ fn open_file_to_kafka(
     config: &Config,
     id: &str,
     attributes: Vec<String>,
+    stop: &Arc<AtomicBool>,
 ) -> Result<(TransactionalSink, u64), KafkaFailure> {
     let cluster = sink_cluster(config);
+    cluster.check_retention(&config.sink.topic, config.privacy.support_window, PATIENCE)?;
     let outputs = outputs(config, &cluster, Vec::new(), attributes)?;
     let transactional_id = format!("{}-{id}", config.source.group);
     let no_group: GroupMetadata = Arc::new(|| None);
     let commits = cluster.partitions(&[&config.sink.commits_topic], PATIENCE)?;
-    let sink = TransactionalSink::open(&cluster, &transactional_id, outputs, no_group, PATIENCE)?;
+    let sink = TransactionalSink::open(&cluster, &transactional_id, outputs, no_group, Arc::clone(stop), PATIENCE)?;
     let last =
         marker::last_committed(&cluster, &config.sink.commits_topic, &transactional_id, commits[0], PATIENCE)?;
     Ok((sink, last))
@@ -301,10 +317,7 @@ fn outputs(
         Ok(OutputTopic { name: name.to_owned(), partitions: cluster.partitions(&[name], PATIENCE)?[0] })
     };
     let sink = match config.sink.kind {
-        SinkKind::Kafka => {
-            cluster.check_retention(&config.sink.topic, config.privacy.support_window, PATIENCE)?;
-            Some(topic(&config.sink.topic)?)
-        }
+        SinkKind::Kafka => Some(topic(&config.sink.topic)?),
         SinkKind::File | SinkKind::None => None,
     };
     let dead_letters = match config.sink.dead_letter_topic.as_str() {
@@ -360,16 +373,22 @@ fn run_kafka(
     let Some(partitions) = reach(&cluster, &wanted, telemetry, stop)? else { return Ok(()) };
     let commit_partitions = partitions.last().copied().unwrap_or(1);
     let consumer: Arc<OnceLock<Arc<FeedConsumer>>> = Arc::new(OnceLock::new());
+    let health = Arc::new(Health::default());
     let group: GroupMetadata = {
-        let consumer = Arc::clone(&consumer);
-        Arc::new(move || consumer.get().and_then(|c| c.group_metadata()))
+        let (consumer, health) = (Arc::clone(&consumer), Arc::clone(&health));
+        // A reader that gave up waiting has let partitions go that a batch in flight still has: nothing may be committed
+        // in the name of the group any more, although the client has long joined its next generation.
+        Arc::new(move || consumer.get().filter(|_| !health.abandoned()).and_then(|c| c.group_metadata()))
     };
     let mut opened: Option<TransactionalSink> = None;
     let mut open = |id: &str| -> Result<u64, KafkaFailure> {
         let transactional_id = format!("{}-{id}", config.source.group);
+        if config.sink.kind == SinkKind::Kafka && !options.stand_in_broker {
+            producer_cluster.check_retention(&config.sink.topic, config.privacy.support_window, PATIENCE)?;
+        }
         let outputs = outputs(config, &producer_cluster, topics.clone(), attributes.clone())?;
         // The order matters: fencing the older self settles its open transaction, and only then is the marker final.
-        let sink = TransactionalSink::open(&producer_cluster, &transactional_id, outputs, Arc::clone(&group), PATIENCE)?;
+        let sink = TransactionalSink::open(&producer_cluster, &transactional_id, outputs, Arc::clone(&group), Arc::clone(stop), PATIENCE)?;
         let last = marker::last_committed(
             &producer_cluster,
             &config.sink.commits_topic,
@@ -401,16 +420,38 @@ fn run_kafka(
         Some(last) => last,
         None => open(&id)?,
     };
-    if committed > engine.progress().sequence {
-        // The topic knows of batches that this state has never heard of: it is an older copy.
-        return Err(StateError::Damaged {
-            path: config.state.path.clone(),
-            what: format!("it ends at batch {}, but batch {committed} of it was committed", engine.progress().sequence),
-        }
-        .into());
-    }
+    check_marker(config, engine.progress().sequence, committed)?;
     let mut sink = opened.ok_or(RunError::Panicked)?;
-    stream(config, telemetry, schema, stop, &cluster, &consumer, &mut engine, intent, &mut sink)
+    stream(config, telemetry, schema, stop, &cluster, &consumer, &health, &mut engine, intent, &mut sink)
+}
+
+/// State and marker must agree once the pending intent has been decided. A marker ahead of the state means that the state
+/// is an older copy; one behind it, that the markers were lost or belong to another group, and that nothing could be
+/// decided by them.
+fn check_marker(config: &Config, sequence: u64, committed: u64) -> Result<(), StateError> {
+    if sequence == committed {
+        return Ok(());
+    }
+    Err(StateError::Damaged {
+        path: config.state.path.clone(),
+        what: format!(
+            "it ends at batch {sequence}, but {:?} knows of {committed} as the last (was `source.group` changed, the topic emptied, or the directory restored?)",
+            config.sink.commits_topic
+        ),
+    })
+}
+
+/// Ends the reader whatever ends the run, a panic included.
+struct EndReader<'a> {
+    closed: &'a AtomicBool,
+    reader: &'a AtomicBool,
+}
+
+impl Drop for EndReader<'_> {
+    fn drop(&mut self) {
+        self.closed.store(true, Ordering::Release);
+        self.reader.store(true, Ordering::Release);
+    }
 }
 
 /// Reads the topics until the end of the daemon.
@@ -422,20 +463,21 @@ fn stream(
     stop: &Arc<AtomicBool>,
     cluster: &Cluster,
     slot: &OnceLock<Arc<FeedConsumer>>,
+    health: &Arc<Health>,
     engine: &mut Engine,
     intent: Option<Intent>,
     sink: &mut TransactionalSink,
 ) -> Result<(), RunError> {
     let (feed_in, feed) = crossbeam_channel::bounded(1);
     let (commands, commands_out) = crossbeam_channel::unbounded();
-    let health = Arc::new(Health::default());
+    engine.watch(Arc::clone(health));
     let closed = Arc::new(AtomicBool::new(false));
     let consumer = subscribe(
         cluster,
         &config.source.group,
         &config.source.topics,
         feed_in.clone(),
-        Arc::clone(&health),
+        Arc::clone(health),
         Arc::clone(&closed),
     )?;
     slot.get_or_init(|| Arc::clone(&consumer));
@@ -460,20 +502,31 @@ fn stream(
     };
     std::thread::scope(|scope| {
         let thread = scope.spawn(move || reader.run());
+        let end_reader = EndReader { closed: &closed, reader: &reader_stop };
+        // Readiness does not wait for a batch that waits for the broker.
+        scope.spawn(|| {
+            while !closed.load(Ordering::Acquire) {
+                let (reachable, assigned) = (health.reachable(), health.assigned() > 0);
+                telemetry.set_readiness(|r| {
+                    r.broker = reachable;
+                    r.assignment = assigned;
+                });
+                std::thread::sleep(Duration::from_millis(200));
+            }
+        });
         let outcome = KafkaRun {
             engine,
             sink,
             feed: &feed,
             commands: &commands,
-            health: &health,
+            health,
             telemetry,
             stop,
             max_age: config.batch.max_age,
             retry: intent,
         }
         .run();
-        closed.store(true, Ordering::Release);
-        reader_stop.store(true, Ordering::Release);
+        drop(end_reader);
         drop(feed);
         if thread.join().is_err() {
             return Err(RunError::Panicked);

@@ -13,6 +13,7 @@ use crate::anonymity::treatment::crowd::{NO_SUBJECT, Released};
 use crate::anonymity::treatment::exits::{Witness, Witnessed};
 use crate::anonymity::treatment::sightings::sightings;
 use crate::records::codebook::{CellId, Code, Codebook};
+use crate::records::digest::BuildClassKeyHash;
 use crate::records::table::Batch;
 use hashbrown::HashMap;
 
@@ -89,7 +90,7 @@ impl Reader<'_> {
 /// Part of the ledger: classes by key, their subjects in rows of k.
 #[derive(Default)]
 struct Shard {
-    places: HashMap<u128, u32>,
+    places: HashMap<u128, u32, BuildClassKeyHash>,
     counts: Vec<u32>,
     /// (release time, subject), k a class.
     entries: Vec<(u32, u64)>,

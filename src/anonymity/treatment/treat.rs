@@ -8,6 +8,7 @@ use super::recode::{Assignment, Columns, UNRELEASED};
 use super::strict::recode_as_kept;
 use crate::anonymity::plan::{Group, Node, Plan};
 use crate::records::codebook::{ABSENT, CellId, Codebook, NULL, SUPPRESSED};
+use crate::records::digest::BuildClassKeyHash;
 use crate::records::line::LineLayout;
 use crate::records::table::Batch;
 use rayon::prelude::*;
@@ -49,7 +50,7 @@ pub fn treat(
 ) -> Proposal {
     let rows: Vec<u32> = (0..u32::try_from(batch.rows()).expect("a batch is bounded")).collect();
     let scene = Scene { batch, plan, names, books, policy };
-    if distinct_subjects(batch, &rows) < policy.min_subjects {
+    if !has_subjects(batch, &rows, policy.min_subjects) {
         return scene.nothing(Unreleased::Quiet);
     }
     let mut assignments = scene.assign(&rows, released);
@@ -209,7 +210,9 @@ impl Scene<'_> {
                 return withdrawn;
             }
             for group in &self.plan.groups {
-                let leaves = |row: &u32| group.quasi.iter().any(|&a| cells[a][*row as usize] != SUPPRESSED);
+                // Where there is no class to be in, a row leaves as long as anything of it does.
+                let telling = if group.quasi.is_empty() { &group.sensitive } else { &group.quasi };
+                let leaves = |row: &u32| telling.iter().any(|&a| cells[a][*row as usize] != SUPPRESSED);
                 let leaving: Vec<u32> = (0..u32::try_from(self.rows()).expect("bounded")).filter(leaves).collect();
                 for &a in &group.sensitive {
                     cells[a] = self.recode_beside(a, &leaving, released);
@@ -229,7 +232,7 @@ impl Scene<'_> {
             .map(|g| {
                 let guarded: Vec<usize> = g.quasi.iter().chain(&g.sensitive).copied().collect();
                 let columns: Vec<Vec<CellId>> = guarded.iter().map(|&a| std::mem::take(&mut cells[a])).collect();
-                GroupCells { worth: self.worth(&guarded, &columns), attributes: guarded, columns }
+                GroupCells { worth: self.worth(&guarded, &columns), attributes: guarded, quasi: g.quasi.len(), columns }
             })
             .collect();
         let withdrawn = withdraw_forced_pairs(&mut groups, &self.batch.subjects, self.policy.k);
@@ -283,7 +286,7 @@ impl Scene<'_> {
         }
         let mut leaves = self.leaving(&cells);
         let leaving: Vec<u32> = (0u32..).zip(&leaves).filter(|(_, l)| **l).map(|(row, _)| row).collect();
-        let quiet = !leaving.is_empty() && distinct_subjects(self.batch, &leaving) < self.policy.k;
+        let quiet = !leaving.is_empty() && !has_subjects(self.batch, &leaving, self.policy.k);
         if quiet {
             for column in &mut cells {
                 column.fill(SUPPRESSED);
@@ -314,7 +317,7 @@ impl Scene<'_> {
         let attributes = group.attributes();
         let guarded: Vec<usize> = group.quasi.iter().chain(&group.sensitive).copied().collect();
         // Rows with equal cells become one run. The map's order does not matter: runs are sorted below.
-        let mut runs: hashbrown::HashMap<u128, Vec<u32>> = hashbrown::HashMap::new();
+        let mut runs: hashbrown::HashMap<u128, Vec<u32>, BuildClassKeyHash> = hashbrown::HashMap::default();
         for row in 0..self.rows() {
             if guarded.iter().all(|&a| cells[a][row] == SUPPRESSED) {
                 continue;
@@ -359,11 +362,13 @@ impl Scene<'_> {
     }
 }
 
-/// Distinct subjects among `rows`; rows without a subject count for nobody.
-fn distinct_subjects(batch: &Batch, rows: &[u32]) -> usize {
-    let mut seen: HashSet<u64> = rows.iter().map(|&row| batch.subjects[row as usize]).collect();
-    seen.remove(&NO_SUBJECT);
-    seen.len()
+/// Whether `rows` have at least `enough` distinct subjects; rows without a subject count for nobody.
+fn has_subjects(batch: &Batch, rows: &[u32], enough: usize) -> bool {
+    let mut seen = HashSet::new();
+    rows.iter().map(|&row| batch.subjects[row as usize]).filter(|s| *s != NO_SUBJECT).any(|subject| {
+        seen.insert(subject);
+        seen.len() >= enough
+    })
 }
 
 /// Names the groups of `plan` for the treatment: `digest` is a keyed digest of a text.

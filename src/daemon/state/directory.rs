@@ -18,6 +18,8 @@ pub enum StateError {
     Version { path: PathBuf, found: String, expected: u32 },
     #[error("the secret does not belong to state directory {0} (give back the secret it was made with, or start with a new directory)")]
     WrongSecret(PathBuf),
+    #[error("state directory {0} belongs to another stream: the record schema, a hierarchy or the source is not the one it was made with (go back to them, or start with a new directory: what was released under the other schema supports nothing here)")]
+    OtherStream(PathBuf),
     #[error("state directory {path} is damaged: {what} (restore it from a backup; starting with a new directory forgets what has been released)")]
     Damaged { path: PathBuf, what: String },
     #[error("state directory {path}: whether its last batch left cannot be told: {what}")]
@@ -44,7 +46,8 @@ pub fn prepare(path: &Path) -> Result<bool, StateError> {
         .collect::<Result<_, _>>()
         .map_err(io)?;
     let known = names.iter().any(|n| n == "format");
-    if !known && names.iter().any(|n| n != "secret") {
+    // A start that was killed before its first word leaves these two behind; the `format` file comes last.
+    if !known && names.iter().any(|n| n != "secret" && n != "db") {
         return Err(StateError::Foreign(path.to_owned()));
     }
     fs::set_permissions(path, fs::Permissions::from_mode(0o700)).map_err(io)?;

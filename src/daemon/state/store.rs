@@ -13,6 +13,7 @@ use serde::de::DeserializeOwned;
 use std::path::{Path, PathBuf};
 
 const CHECK: &[u8] = b"check";
+const STREAM: &[u8] = b"stream";
 const PROGRESS: &[u8] = b"progress";
 const INTENT: &[u8] = b"intent";
 
@@ -101,7 +102,7 @@ impl Store {
         let tree = db.open_tree("throng").map_err(database)?;
         let damaged = |what: &str| StateError::Damaged { path: path.to_owned(), what: what.to_owned() };
         let id = match (tree.get(CHECK).map_err(database)?, new) {
-            (Some(value), false) => {
+            (Some(value), _) => {
                 let (check, id) = value.split_at_checked(32).ok_or_else(|| damaged("its check value is cut short"))?;
                 if check != keys.check {
                     return Err(StateError::WrongSecret(path.to_owned()));
@@ -109,16 +110,18 @@ impl Store {
                 String::from_utf8(id.to_vec()).map_err(|_| damaged("its identity cannot be read"))?
             }
             (None, false) => return Err(damaged("the database is empty")),
-            (_, true) => {
+            (None, true) => {
                 let id = uuid::Uuid::new_v4().to_string();
                 let mut value = keys.check.to_vec();
                 value.extend_from_slice(id.as_bytes());
                 tree.insert(CHECK, value).map_err(database)?;
                 tree.flush().map_err(database)?;
-                directory::write_format(path)?;
                 id
             }
         };
+        if new {
+            directory::write_format(path)?;
+        }
         let mut store = Self {
             path: path.to_owned(),
             sealer: keys.sealer(),
@@ -135,6 +138,23 @@ impl Store {
         };
         let recovered = store.recover(ledger)?;
         Ok((store, keys, recovered))
+    }
+
+    /// Binds the state to one stream: the schema that gives positions and texts their meaning, and the source that offsets
+    /// belong to. `stream` describes both.
+    ///
+    /// # Errors
+    /// [`StateError::OtherStream`] when the state belongs to another.
+    pub fn bind(&self, stream: &str) -> Result<(), StateError> {
+        match self.read::<String>(STREAM)? {
+            Some(known) if known == stream => Ok(()),
+            Some(_) => Err(StateError::OtherStream(self.path.clone())),
+            None => {
+                let mut batch = sled::Batch::default();
+                batch.insert(STREAM, self.seal(STREAM, &stream));
+                self.commit(batch)
+            }
+        }
     }
 
     /// Identity of this state, made once.
@@ -188,6 +208,9 @@ impl Store {
             self.shard_sequence[shard] = sequence;
             ledger.merge_shard(&bytes).ok_or_else(|| self.damaged("a ledger shard cannot be read"))?;
         }
+        // The shard that was written longest ago comes next, or frequent restarts would never get round to it.
+        let oldest = self.shard_sequence.iter().enumerate().min_by_key(|(_, sequence)| **sequence);
+        self.next_shard = oldest.map_or(0, |(shard, _)| shard);
         self.first_delta = found.progress.sequence + 1;
         for (key, sealed) in self.scan("delta")?.into_iter().rev() {
             let bytes: Vec<u8> = self.open_value(&key, &sealed)?;

@@ -80,6 +80,9 @@ pub struct Callbacks {
 /// How long the daemon may take to let a partition go before the group would throw us out anyway.
 const ACKNOWLEDGE: Duration = Duration::from_secs(120);
 
+/// How long a closed batch waits before the partitions are paused.
+const PATIENT: Duration = Duration::from_secs(2);
+
 impl Callbacks {
     fn places(&self, list: &TopicPartitionList) -> Vec<Place> {
         list.elements()
@@ -102,10 +105,9 @@ impl Callbacks {
             } else {
                 Feed::Revoked { places: places.clone(), acknowledge }
             };
-            // A daemon that is gone, or does not answer in time, has nothing in flight that the broker would accept:
-            // the generation of the group moves on and fences it.
+            // What a daemon that does not answer in time still has in flight must not be committed any more.
             if self.feed.send(event).is_ok() && acknowledged.recv_timeout(ACKNOWLEDGE).is_err() {
-                self.health.note_error();
+                self.health.abandon();
             }
         }
         self.gone.lock().expect("no panic while the list is held").extend(places);
@@ -205,11 +207,20 @@ struct Filling {
     batch: InputBatch,
     /// Tombstones by partition, so that a lost partition takes its own along.
     tombstones: BTreeMap<Place, u64>,
+    /// Partitions that have been read to the end of the range to be replayed, or past it.
+    passed: HashSet<Place>,
+    /// When the subjects of the batch were last counted.
+    counted: Instant,
 }
 
 impl Filling {
     fn new(width: usize, epoch: u64) -> Self {
-        Self { batch: InputBatch::new(width, epoch), tombstones: BTreeMap::new() }
+        Self {
+            batch: InputBatch::new(width, epoch),
+            tombstones: BTreeMap::new(),
+            passed: HashSet::new(),
+            counted: Instant::now(),
+        }
     }
 
     fn is_empty(&self) -> bool {
@@ -269,15 +280,15 @@ impl Reader {
                         let done = std::mem::replace(&mut filling, Filling::new(self.width, epoch));
                         self.resume_after(ranges)?;
                         replay = None;
-                        self.hand_over(done);
+                        self.hand_over(done)?;
                         continue;
                     }
                 }
             }
-            if let Some(closed) = self.closes(&filling.batch) {
+            if let Some(closed) = self.closes(&mut filling) {
                 filling.batch.closed = closed;
                 let done = std::mem::replace(&mut filling, Filling::new(self.width, epoch));
-                self.hand_over(done);
+                self.hand_over(done)?;
             }
         }
         Ok(())
@@ -291,8 +302,11 @@ impl Reader {
         let coordinate = Coordinate { topic, partition: message.partition(), offset: message.offset() };
         let place = (topic, message.partition());
         if let Some(ranges) = replay {
-            let wanted = ranges.get(&place).is_some_and(|r| (r.0..r.1).contains(&coordinate.offset));
-            if !wanted {
+            let range = ranges.get(&place);
+            if range.is_some_and(|r| coordinate.offset >= r.1) {
+                filling.passed.insert(place);
+            }
+            if !range.is_some_and(|r| (r.0..r.1).contains(&coordinate.offset)) {
                 return;
             }
         }
@@ -301,6 +315,8 @@ impl Reader {
         }
         let batch = &mut filling.batch;
         batch.consume(coordinate);
+        let appended = message.timestamp().to_millis();
+        batch.oldest_ms = batch.oldest_ms.into_iter().chain(appended).min();
         let Some(payload) = message.payload() else {
             batch.tombstones += 1;
             *filling.tombstones.entry(place).or_default() += 1;
@@ -344,7 +360,8 @@ impl Reader {
         }
     }
 
-    fn closes(&self, batch: &InputBatch) -> Option<Closed> {
+    fn closes(&self, filling: &mut Filling) -> Option<Closed> {
+        let batch = &filling.batch;
         let records = batch.records();
         if records == 0 {
             return None;
@@ -356,7 +373,13 @@ impl Reader {
         if age >= self.closing.max_age {
             return Some(Closed::Settle);
         }
-        (age >= self.closing.max_wait && self.has_enough_subjects(batch)).then_some(Closed::Time)
+        // Counting subjects reads the whole batch: not at every message of a stream of few people.
+        if age < self.closing.max_wait || filling.counted.elapsed() < Duration::from_millis(20) {
+            return None;
+        }
+        let enough = self.has_enough_subjects(batch);
+        filling.counted = Instant::now();
+        enough.then_some(Closed::Time)
     }
 
     /// Whether a batch that is not full has enough subjects to be worth closing.
@@ -374,11 +397,13 @@ impl Reader {
         false
     }
 
-    /// Hands a closed batch over. While the daemon is busy the partitions are paused and rebalances still served.
-    fn hand_over(&self, filling: Filling) {
+    /// Hands a closed batch over. While the daemon stays busy the partitions are paused and rebalances still served; not at
+    /// once, since a pause throws away what the client has fetched ahead.
+    fn hand_over(&self, filling: Filling) -> Result<(), KafkaFailure> {
         let tombstones = filling.tombstones;
         let mut waiting = Feed::Batch(Box::new(filling.batch));
         let mut paused = false;
+        let since = Instant::now();
         loop {
             match self.feed.try_send(waiting) {
                 Ok(()) | Err(TrySendError::Disconnected(_)) => break,
@@ -388,11 +413,15 @@ impl Reader {
                 // The daemon ends, or rewinds: this batch is void either way.
                 break;
             }
+            if since.elapsed() < PATIENT {
+                std::thread::sleep(Duration::from_millis(1));
+                continue;
+            }
             if !paused || self.consumer.context().changed.swap(false, Ordering::AcqRel) {
                 paused = self.pause();
             }
             if let Some(Ok(message)) = self.consumer.poll(Duration::from_millis(5)) {
-                self.step_back(&message);
+                self.step_back(&message)?;
             }
             let gone = std::mem::take(&mut *self.consumer.context().gone.lock().expect("no panic while the list is held"));
             if let Feed::Batch(batch) = &mut waiting {
@@ -404,19 +433,23 @@ impl Reader {
         if paused {
             self.resume();
         }
+        Ok(())
     }
 
     /// A message that slipped past the pause is read again later.
-    fn step_back(&self, message: &BorrowedMessage<'_>) {
+    fn step_back(&self, message: &BorrowedMessage<'_>) -> Result<(), KafkaFailure> {
         let sought = self.consumer.seek(
             message.topic(),
             message.partition(),
             Offset::Offset(message.offset()),
             Duration::from_secs(10),
         );
-        if sought.is_err() {
-            // The partition is no longer ours: whoever has it reads the message.
-            self.consumer.context().health.note_error();
+        let place = self.consumer.context().places_of(message.topic(), message.partition());
+        let ours = self.consumer.assignment().is_ok_and(|a| place.is_some_and(|p| self.consumer.context().places(&a).contains(&p)));
+        match sought {
+            // Whoever has the partition now reads the message.
+            Err(e) if ours => Err(self.cluster.failure("cannot step back to a message", e)),
+            Ok(()) | Err(_) => Ok(()),
         }
     }
 
@@ -448,8 +481,14 @@ impl Reader {
             });
             target.add_partition_offset(element.topic(), element.partition(), offset).map_err(failed)?;
         }
-        self.consumer.seek_partitions(target, Duration::from_secs(30)).map_err(failed)?;
-        Ok(())
+        self.seek(target)
+    }
+
+    /// Seeks every partition of `target`, or fails: reading on from elsewhere would lose records.
+    fn seek(&self, target: TopicPartitionList) -> Result<(), KafkaFailure> {
+        let failed = |e| self.cluster.failure("cannot go back to where a batch began", e);
+        let sought = self.consumer.seek_partitions(target, Duration::from_secs(30)).map_err(failed)?;
+        sought.elements().iter().try_for_each(|element| element.error().map_err(failed))
     }
 
     fn committed(&self, assignment: &TopicPartitionList) -> Result<TopicPartitionList, KafkaFailure> {
@@ -487,7 +526,13 @@ impl Reader {
         let complete = ranges.iter().all(|(place, range)| {
             filling.batch.ranges.get(place).is_some_and(|read| read.1 >= range.1)
         });
-        if complete { Replayed::Complete } else { Replayed::Going }
+        // Past the end and not complete: retention or compaction has taken records of the batch.
+        let short = ranges.keys().any(|place| filling.passed.contains(place));
+        match (complete, short) {
+            (true, _) => Replayed::Complete,
+            (false, true) => Replayed::Impossible,
+            (false, false) => Replayed::Going,
+        }
     }
 
     /// Continues behind the replayed ranges; whatever was read past them meanwhile is read again.
@@ -505,8 +550,7 @@ impl Reader {
             };
             target.add_partition_offset(element.topic(), element.partition(), offset).map_err(failed)?;
         }
-        self.consumer.seek_partitions(target, Duration::from_secs(30)).map_err(failed)?;
-        Ok(())
+        self.seek(target)
     }
 }
 

@@ -44,6 +44,7 @@ pub fn last_committed(
     }
     reader.assign(&list).map_err(|e| cluster.failure("cannot read the commit markers", e))?;
     let deadline = Instant::now() + patience;
+    wait_for_stable_end(cluster, topic, partitions, &reader, deadline, patience)?;
     let mut ended = std::collections::BTreeSet::new();
     let mut last = 0;
     while ended.len() < usize::try_from(partitions).unwrap_or(usize::MAX) {
@@ -62,6 +63,38 @@ pub fn last_committed(
         }
     }
     Ok(last)
+}
+
+/// Waits until everything written so far is settled: committed records behind another instance's open transaction
+/// cannot be seen before that one ends, at the latest by its time-out.
+fn wait_for_stable_end(
+    cluster: &Cluster,
+    topic: &str,
+    partitions: i32,
+    reader: &BaseConsumer,
+    deadline: Instant,
+    patience: Duration,
+) -> Result<(), KafkaFailure> {
+    let failed = |e| cluster.failure("cannot tell where the commit markers end", e);
+    let mut config = cluster.consumer("throng.commits.end");
+    config.set("isolation.level", "read_uncommitted");
+    let uncommitted: BaseConsumer =
+        config.create().map_err(|e| cluster.failure("cannot create a reader of the commit markers", e))?;
+    for partition in 0..partitions {
+        let (_, end) = uncommitted.fetch_watermarks(topic, partition, patience).map_err(failed)?;
+        loop {
+            // A read_committed client is told the last stable offset.
+            let (_, stable) = reader.fetch_watermarks(topic, partition, patience).map_err(failed)?;
+            if stable >= end {
+                break;
+            }
+            if Instant::now() > deadline {
+                return Err(KafkaFailure::Unreachable { brokers: cluster.brokers.clone(), seconds: patience.as_secs() });
+            }
+            std::thread::sleep(Duration::from_millis(100));
+        }
+    }
+    Ok(())
 }
 
 #[cfg(test)]

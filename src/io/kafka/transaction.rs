@@ -11,6 +11,7 @@ use rdkafka::error::{KafkaError, RDKafkaErrorCode};
 use rdkafka::producer::{BaseProducer, BaseRecord, Producer};
 use rdkafka::topic_partition_list::{Offset, TopicPartitionList};
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
 /// A topic to write to.
@@ -41,6 +42,7 @@ pub struct TransactionalSink {
     transactional_id: String,
     outputs: Outputs,
     group: GroupMetadata,
+    stop: Arc<AtomicBool>,
     bytes_out: u64,
 }
 
@@ -60,6 +62,7 @@ impl TransactionalSink {
         transactional_id: &str,
         outputs: Outputs,
         group: GroupMetadata,
+        stop: Arc<AtomicBool>,
         patience: Duration,
     ) -> Result<Self, KafkaFailure> {
         let producer: BaseProducer = cluster
@@ -79,6 +82,7 @@ impl TransactionalSink {
             transactional_id: transactional_id.to_owned(),
             outputs,
             group,
+            stop,
             bytes_out: 0,
         })
     }
@@ -172,7 +176,7 @@ impl TransactionalSink {
             return Ok(());
         }
         let group = (self.group)().ok_or_else(|| DeliveryError::Aborted("the consumer has left its group".to_owned()))?;
-        retried(|| self.producer.send_offsets_to_transaction(&offsets, &group, STEP))
+        retried(&self.stop, || self.producer.send_offsets_to_transaction(&offsets, &group, STEP))
     }
 
     /// Waits until every message is acknowledged, looking often: the client's own flush looks every 100 ms.
@@ -185,6 +189,9 @@ impl TransactionalSink {
             if Instant::now() > deadline {
                 return Err(DeliveryError::Aborted("messages were not acknowledged in time".to_owned()));
             }
+            if self.stop.load(Ordering::Acquire) && Instant::now() + Duration::from_secs(110) > deadline {
+                return Err(DeliveryError::Fatal("told to stop while the broker does not answer".to_owned()));
+            }
             // The first call hands everything to the sender threads at once instead of after `linger.ms`.
             let flushed = self.producer.flush(Duration::ZERO);
             if flushed.is_err() {
@@ -195,15 +202,20 @@ impl TransactionalSink {
     }
 
     fn commit(&self) -> Result<(), DeliveryError> {
-        retried(|| self.producer.commit_transaction(STEP))
+        retried(&self.stop, || self.producer.commit_transaction(STEP))
     }
 }
 
 /// Repeats a step while the client says that it may be repeated: a commit that timed out is asked again, never aborted,
-/// since it may have happened.
-fn retried(mut step: impl FnMut() -> Result<(), KafkaError>) -> Result<(), DeliveryError> {
+/// since it may have happened. A daemon that is told to stop leaves it at that: the next start reads the marker.
+fn retried(stop: &AtomicBool, mut step: impl FnMut() -> Result<(), KafkaError>) -> Result<(), DeliveryError> {
+    let mut tried = 0;
     loop {
+        tried += 1;
         match step() {
+            Err(KafkaError::Transaction(_) | KafkaError::Flush(_)) if tried > 1 && stop.load(Ordering::Acquire) => {
+                return Err(DeliveryError::Fatal("told to stop while the broker does not answer".to_owned()));
+            }
             Ok(()) => return Ok(()),
             Err(KafkaError::Transaction(e)) if e.is_retriable() && !e.is_fatal() && !e.txn_requires_abort() => {}
             // The wrapper's own wait for acknowledgements ran out: they are still under way.
@@ -241,7 +253,7 @@ impl Sink for TransactionalSink {
             }
             Err(DeliveryError::Aborted(why)) => {
                 // An abort purges what is queued. If it cannot be confirmed, nothing more may be said of this producer.
-                match retried(|| self.producer.abort_transaction(STEP)) {
+                match retried(&self.stop, || self.producer.abort_transaction(STEP)) {
                     Ok(()) => Err(DeliveryError::Aborted(why)),
                     Err(failed) => Err(DeliveryError::Fatal(format!("{why}, and the abort failed: {failed}"))),
                 }
