@@ -199,13 +199,17 @@ impl Engine {
         let attribute_names: Vec<&str> = self.schema.attributes.iter().map(|a| a.name.as_str()).collect();
         let names = group_names(&plan, &attribute_names, self.settings.format, &self.digest);
         let mut witnesses = Witnesses::new(self.settings.policy.k, limit, spaces(&plan, &names));
-        witnesses.apply(past, &mut self.books);
+        if !witnesses.apply(past, &mut self.books) {
+            LimitReached { limit: Limit::Witnesses }.emit(&self.telemetry);
+        }
         self.ledger.keep_witnesses(witnesses);
     }
 
     fn remember_witnesses(&mut self, delta: &WitnessDelta) {
         if let Some(witnesses) = self.ledger.witnesses_mut() {
-            witnesses.apply(delta, &mut self.books);
+            if !witnesses.apply(delta, &mut self.books) {
+                LimitReached { limit: Limit::Witnesses }.emit(&self.telemetry);
+            }
             self.store.forget_raw_tuples(witnesses.take_gone());
         }
     }

@@ -12,6 +12,7 @@ use crate::anonymity::treatment::crowd::NO_SUBJECT;
 use crate::anonymity::treatment::exits::Witness;
 use crate::anonymity::treatment::sightings::{Sighting, Space};
 use crate::records::codebook::{Code, Codebook, FORGOTTEN};
+use crate::records::digest::BuildClassKeyHash;
 use crate::records::table::Batch;
 use hashbrown::HashMap;
 use serde::{Deserialize, Serialize};
@@ -58,9 +59,9 @@ pub struct Witnesses {
     max_entries: usize,
     entries: usize,
     spaces: Vec<Space>,
-    shards: Vec<HashMap<u128, Vec<Witness>>>,
+    shards: Vec<HashMap<u128, Vec<Witness>, BuildClassKeyHash>>,
     raws: Vec<Raw>,
-    numbers: HashMap<u128, u32>,
+    numbers: HashMap<u128, u32, BuildClassKeyHash>,
     free: Vec<u32>,
     /// Raw tuples that may have lost their last use.
     idle: Vec<u32>,
@@ -76,9 +77,9 @@ impl Witnesses {
             max_entries,
             entries: 0,
             spaces,
-            shards: (0..SHARDS).map(|_| HashMap::new()).collect(),
+            shards: (0..SHARDS).map(|_| HashMap::default()).collect(),
             raws: Vec::new(),
-            numbers: HashMap::new(),
+            numbers: HashMap::default(),
             free: Vec::new(),
             idle: Vec::new(),
             gone: Vec::new(),
@@ -118,10 +119,10 @@ impl Witnesses {
         recent: impl Fn(&Witness) -> bool,
     ) -> WitnessDelta {
         let mut delta = WitnessDelta::default();
-        let mut new: HashMap<u128, Sighting> = HashMap::new();
+        let mut new: HashMap<u128, Sighting, BuildClassKeyHash> = HashMap::default();
         // All are equally late, so the greatest subjects stay; sightings are sorted by class, then subject.
         let (mut class, mut of_class) = (None, 0);
-        let mut of_raw: HashMap<u128, usize> = HashMap::new();
+        let mut of_raw: HashMap<u128, usize, BuildClassKeyHash> = HashMap::default();
         for sighting in sightings.iter().rev() {
             if class != Some(sighting.class) {
                 (class, of_class) = (Some(sighting.class), 0);
@@ -158,15 +159,17 @@ impl Witnesses {
         delta
     }
 
-    /// Adds what a batch, or a part of the state, has seen.
-    pub fn apply(&mut self, delta: &WitnessDelta, books: &mut [Codebook]) {
+    /// Adds what a batch, or the state, has seen. True if everything found room.
+    pub fn apply(&mut self, delta: &WitnessDelta, books: &mut [Codebook]) -> bool {
         for raw in &delta.raws {
             self.learn(raw, books);
         }
+        let mut all = true;
         for seen in &delta.seen {
-            self.record(seen);
+            all &= self.record(seen);
         }
         self.sweep();
+        all
     }
 
     /// Learns a raw tuple. One that the codebooks would no longer encode to the same values is not learned: its exit
@@ -195,26 +198,27 @@ impl Witnesses {
         self.idle.push(number);
     }
 
-    fn record(&mut self, seen: &Seen) {
-        let Some(&raw) = self.numbers.get(&seen.raw) else { return };
+    /// False for want of room.
+    fn record(&mut self, seen: &Seen) -> bool {
+        let Some(&raw) = self.numbers.get(&seen.raw) else { return true };
         if seen.subject == NO_SUBJECT {
-            return;
+            return true;
         }
         let (k, room) = (self.k, self.entries < self.max_entries);
         let shard = &mut self.shards[Self::shard_of(seen.class)];
         if !room && !shard.contains_key(&seen.class) {
-            return;
+            return false;
         }
         let class = shard.entry(seen.class).or_default();
         let before = class.len();
         if let Some(at) = class.iter().position(|w| w.subject == seen.subject && w.raw == raw) {
             if class[at].time >= seen.time {
-                return;
+                return true;
             }
             class.remove(at);
             self.raws[raw as usize].uses -= 1;
         } else if !room {
-            return;
+            return false;
         }
         let raws = &mut self.raws;
         let order = |w: &Witness| (w.time, w.subject, raws[w.raw as usize].key);
@@ -234,6 +238,7 @@ impl Witnesses {
             self.idle.push(cut.raw);
         }
         self.entries = self.entries + class.len() - before;
+        true
     }
 
     /// Forgets the raw tuples that nothing uses any more.
@@ -324,3 +329,6 @@ impl Witnesses {
         classes + self.entries * size_of::<Witness>() + self.raws.len() * raw
     }
 }
+
+#[cfg(test)]
+mod tests;

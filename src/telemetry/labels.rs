@@ -127,6 +127,8 @@ labels! {
     /// A stated limit that was reached.
     Limit {
         LedgerClasses = "ledger_classes",
+        /// Strict recoding remembers no further raw tuples: more is recoded than would have to be.
+        Witnesses = "witnesses",
         DictionaryValues = "dictionary_values",
         WindowRecords = "window_records",
         HeldRecords = "held_records",

@@ -43,6 +43,8 @@ pub struct Findings {
     pub below_k: usize,
     /// Both.
     pub pinned_below_k: usize,
+    /// Those of them where the raw tuple that is left is the true one.
+    pub found_out: usize,
 }
 
 impl Findings {
@@ -52,6 +54,7 @@ impl Findings {
         self.pinned += other.pinned;
         self.below_k += other.below_k;
         self.pinned_below_k += other.pinned_below_k;
+        self.found_out += other.found_out;
     }
 }
 
@@ -90,14 +93,14 @@ impl Observer<'_> {
         let exits = self.exits(batch, &candidates, &published, &history);
 
         let mut findings = Findings::default();
-        let mut answers: BTreeMap<(&Tuple, usize), (usize, usize)> = BTreeMap::new();
+        let mut answers: BTreeMap<(&Tuple, usize), (BTreeSet<&Tuple>, usize)> = BTreeMap::new();
         for fragment in &batch.fragments {
             let node = batch
                 .ladder
                 .iter()
                 .position(|levels| (self.generalize)(&fragment.raw, levels) == fragment.class)
                 .expect("a fragment is at some node");
-            let (tuples, subjects) = *answers.entry((&fragment.class, node)).or_insert_with(|| {
+            let (possible, subjects) = answers.entry((&fragment.class, node)).or_insert_with(|| {
                 let possible: BTreeSet<&Tuple> = candidates
                     .iter()
                     .copied()
@@ -108,15 +111,16 @@ impl Observer<'_> {
                 let before = history.get(&fragment.class).into_iter().flatten().copied();
                 let crowd: BTreeSet<u64> =
                     here.chain(before).filter(|f| possible.contains(&f.raw)).map(|f| f.subject).collect();
-                (possible.len(), crowd.len())
+                (possible, crowd.len())
             });
             let generalized = fragment.class != fragment.raw;
-            let (pinned, below_k) = (generalized && tuples == 1, subjects < self.k);
+            let (pinned, below_k) = (generalized && possible.len() == 1, *subjects < self.k);
             findings.fragments += 1;
             findings.generalized += usize::from(generalized);
             findings.pinned += usize::from(pinned);
             findings.below_k += usize::from(below_k);
             findings.pinned_below_k += usize::from(pinned && below_k);
+            findings.found_out += usize::from(pinned && below_k && possible.contains(&fragment.raw));
         }
         findings
     }

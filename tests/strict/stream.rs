@@ -36,6 +36,7 @@ pub struct Outcome {
     /// Batches out of which the guard between groups withdrew something.
     pub guarded: Vec<bool>,
     pub released: usize,
+    pub held: usize,
     pub loss: f64,
 }
 
@@ -104,7 +105,7 @@ impl Table {
         let mut plan = blank;
         let (mut loss, mut cells) = (0.0, 0);
         let mut outcome =
-            Outcome { spaces: vec![Vec::new(); spaces.len()], guarded: Vec::new(), released: 0, loss: 0.0 };
+            Outcome { spaces: vec![Vec::new(); spaces.len()], guarded: Vec::new(), released: 0, held: 0, loss: 0.0 };
         let mut waiting: Vec<((u64, Tuple), u8)> = Vec::new();
         for (number, (time, rows)) in batches.iter().enumerate() {
             let fresh = self.encode(rows);
@@ -146,6 +147,7 @@ impl Table {
 
             outcome.guarded.push(proposal.guarded_fragments > 0);
             outcome.released += proposal.unreleased.iter().filter(|u| u.is_none()).count() - proposal.held.len();
+            outcome.held += proposal.held.len();
             loss += proposal.loss.0;
             cells += proposal.loss.1;
             for (space, out) in spaces.iter().zip(&mut outcome.spaces) {

@@ -11,6 +11,7 @@
 use super::recode::Columns;
 use crate::anonymity::plan::Node;
 use crate::records::codebook::Code;
+use crate::records::digest::BuildClassKeyHash;
 use hashbrown::{HashMap, HashSet};
 
 /// An earlier release: who, when, and which raw tuple (a number of [`Witnessed::raw_tuple`]).
@@ -45,10 +46,10 @@ pub struct Exits<'a> {
     k: usize,
     witnessed: &'a dyn Witnessed,
     /// Classes that leave in this batch.
-    left: HashSet<u128>,
+    left: HashSet<u128, BuildClassKeyHash>,
     /// Classes by openness. One coverage has one openness: the cheapest node that prints it decides, later ones only
     /// see fewer tuples.
-    open: HashMap<u128, bool>,
+    open: HashMap<u128, bool, BuildClassKeyHash>,
     walks: HashMap<u32, Walk>,
 }
 
@@ -58,7 +59,15 @@ struct Unsettled(u32);
 impl<'a> Exits<'a> {
     #[must_use]
     pub fn new(columns: &'a Columns<'a>, ladder: &'a [Node], k: usize, witnessed: &'a dyn Witnessed) -> Self {
-        Self { columns, ladder, k, witnessed, left: HashSet::new(), open: HashMap::new(), walks: HashMap::new() }
+        Self {
+            columns,
+            ladder,
+            k,
+            witnessed,
+            left: HashSet::default(),
+            open: HashMap::default(),
+            walks: HashMap::new(),
+        }
     }
 
     /// Notes that `class` leaves in this batch.

@@ -68,6 +68,11 @@ pub fn treat(
                 assignment.node[row as usize] = UNRELEASED;
             }
         }
+        if released.witnessed().is_some() && !held.is_empty() {
+            // Which tuples can be excluded depends on which classes leave: they are judged by those that really do.
+            let leaving: Vec<u32> = rows.iter().copied().filter(|&row| !waiting[row as usize]).collect();
+            assignments = scene.assign(&leaving, released);
+        }
     }
     let mut cells = scene.cells(&assignments, &rows, &held, released);
     let before = scene.leaving(&cells);
