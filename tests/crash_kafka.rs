@@ -57,8 +57,7 @@ fn same(stage: &Stage, seen: &Seen, other: &Stage, undisturbed: &Seen) {
         let differs = lines.iter().zip(other).position(|(a, b)| a != b);
         assert!(differs.is_none() && lines.len() == other.len(), "partition {partition} differs at {differs:?}");
     }
-    let letters: Vec<String> =
-        seen.dead_letters.iter().map(|l| l.replace(&stage.raw, &other.raw)).collect();
+    let letters: Vec<String> = seen.dead_letters.iter().map(|l| l.replace(&stage.raw, &other.raw)).collect();
     assert_eq!(letters, undisturbed.dead_letters);
 }
 
@@ -75,7 +74,8 @@ fn killed_at_every_point(hold: usize) {
     stage.broker.produce_records(&stage.raw, &records(seed, 0, total, 1));
     let mut dice = Dice::new(seed);
     for point in POINTS {
-        let passages = if point == "state-unmarked" { 0 } else { dice.roll(3) };
+        // These two are passed once in a life.
+        let passages = if matches!(point, "state-unmarked" | "settled") { 0 } else { dice.roll(3) };
         let crash = format!("{point}={passages}*off->return");
         stage.start("only", Some(&crash)).crashes(&crash);
     }
@@ -130,7 +130,8 @@ fn a_marker_behind_the_open_transaction_of_another_is_found() {
     stage.broker.produce_records(&stage.raw, &records(seed, 0, total, 1));
     let other = broker.transactional(&support::kafka::unique("other"));
     other.begin_transaction().expect("begins");
-    let marker = Record { key: Some(b"other".to_vec()), payload: Some(b"{\"sequence\":1}".to_vec()), ..Record::default() };
+    let marker =
+        Record { key: Some(b"other".to_vec()), payload: Some(b"{\"sequence\":1}".to_vec()), ..Record::default() };
     send(&other, &stage.commits, &marker);
     other.flush(Duration::from_secs(30)).expect("delivered");
     stage.start("only", Some("committed=2*off->return")).crashes("committed");
@@ -166,6 +167,22 @@ fn held_records_whose_settling_was_killed_are_settled_with_the_same_bytes() {
     let committed = payloads(&broker.read_committed(&stage.out));
     assert!(!attempted.is_empty() && committed.len() > attempted.len());
     assert!(committed[..attempted.len()] == attempted[..], "the aborted attempt and its retry differ");
+}
+
+/// Without its marker a released batch would be taken for one that was not.
+#[test]
+fn a_commits_topic_that_has_lost_the_marker_is_refused() {
+    let Some(broker) = Broker::shared() else { return };
+    let mut stage = Stage::new(broker, 1);
+    stage.configure("only", 2, BATCH, "1h");
+    stage.broker.produce_records(&stage.raw, &records(5, 0, 6 * BATCH, 1));
+    stage.start("only", Some("committed=3*off->return")).crashes("committed");
+    stage.commits = support::kafka::unique("commits");
+    broker.create_topic(&stage.commits, 1, true);
+    stage.configure("only", 2, BATCH, "1h");
+    let mut daemon = stage.start("only", None);
+    assert_eq!(daemon.wait().code(), Some(1), "{}", daemon.said());
+    assert!(daemon.said().contains("no marker of batch 3"), "{}", daemon.said());
 }
 
 /// Of partition 0, in order.

@@ -160,10 +160,13 @@ impl World {
             if t.asked && (me.current || self.without == Without::Fencing) {
                 to("is committed by the broker", changed(s, |n| self.commit(n, i, t)));
             }
-            to("times out its transaction", changed(s, |n| {
-                n.end_transaction(i);
-                n.processes[i].current = false;
-            }));
+            to(
+                "times out its transaction",
+                changed(s, |n| {
+                    n.end_transaction(i);
+                    n.processes[i].current = false;
+                }),
+            );
         }
         if me.member {
             to("is expelled", changed(s, |n| n.expel(i)));
@@ -173,12 +176,15 @@ impl World {
                 if !self.copy || i == 0 || s.copied {
                     to("starts", changed(s, |n| self.open(n, i)));
                 } else if s.processes[0].step != Step::Down {
-                    to("is copied and starts", changed(s, |n| {
-                        n.copied = true;
-                        n.processes[1].disk_applied = s.processes[0].disk_applied;
-                        n.processes[1].disk_intent = s.processes[0].disk_intent;
-                        self.open(n, 1);
-                    }));
+                    to(
+                        "is copied and starts",
+                        changed(s, |n| {
+                            n.copied = true;
+                            n.processes[1].disk_applied = s.processes[0].disk_applied;
+                            n.processes[1].disk_intent = s.processes[0].disk_intent;
+                            self.open(n, 1);
+                        }),
+                    );
                 }
             }
             Step::Opened => {
@@ -187,37 +193,46 @@ impl World {
                 }
             }
             Step::Idle => self.idle(s, i, to),
-            Step::Intended(record) => to("begins", changed(s, |n| {
-                let attempt = self.attempt(&me, i, record);
-                let process = &mut n.processes[i];
-                if me.current {
-                    process.step = Step::Begun(record);
-                    process.transaction = Some(Transaction { attempt, offsets: false, asked: false });
-                } else {
-                    n.leave(i, Step::Stopped);
-                }
-            })),
-            Step::Begun(record) => {
-                to("aborts", changed(s, |n| n.abort(i)));
-                to("sends offsets", changed(s, |n| match (me.current, me.member) {
-                    (false, _) => n.leave(i, Step::Stopped),
-                    (true, false) => n.abort(i),
-                    (true, true) => {
-                        n.processes[i].step = Step::OffsetsSent(record);
-                        n.processes[i].transaction.as_mut().expect("begun").offsets = true;
-                    }
-                }));
-            }
-            Step::OffsetsSent(record) => {
-                to("aborts", changed(s, |n| n.abort(i)));
-                to("asks to commit", changed(s, |n| {
+            Step::Intended(record) => to(
+                "begins",
+                changed(s, |n| {
+                    let attempt = self.attempt(&me, i, record);
+                    let process = &mut n.processes[i];
                     if me.current {
-                        n.processes[i].step = Step::CommitAsked(record);
-                        n.processes[i].transaction.as_mut().expect("begun").asked = true;
+                        process.step = Step::Begun(record);
+                        process.transaction = Some(Transaction { attempt, offsets: false, asked: false });
                     } else {
                         n.leave(i, Step::Stopped);
                     }
-                }));
+                }),
+            ),
+            Step::Begun(record) => {
+                to("aborts", changed(s, |n| n.abort(i)));
+                to(
+                    "sends offsets",
+                    changed(s, |n| match (me.current, me.member) {
+                        (false, _) => n.leave(i, Step::Stopped),
+                        (true, false) => n.abort(i),
+                        (true, true) => {
+                            n.processes[i].step = Step::OffsetsSent(record);
+                            n.processes[i].transaction.as_mut().expect("begun").offsets = true;
+                        }
+                    }),
+                );
+            }
+            Step::OffsetsSent(record) => {
+                to("aborts", changed(s, |n| n.abort(i)));
+                to(
+                    "asks to commit",
+                    changed(s, |n| {
+                        if me.current {
+                            n.processes[i].step = Step::CommitAsked(record);
+                            n.processes[i].transaction.as_mut().expect("begun").asked = true;
+                        } else {
+                            n.leave(i, Step::Stopped);
+                        }
+                    }),
+                );
             }
             // A time-out tells nothing: it asks again until it is told, or fenced.
             Step::CommitAsked(record) => {
@@ -229,7 +244,10 @@ impl World {
             }
             Step::Stopped | Step::Refused => {}
         }
-        if matches!(me.step, Step::Idle | Step::Intended(_) | Step::Begun(_) | Step::OffsetsSent(_) | Step::CommitAsked(_)) {
+        if matches!(
+            me.step,
+            Step::Idle | Step::Intended(_) | Step::Begun(_) | Step::OffsetsSent(_) | Step::CommitAsked(_)
+        ) {
             self.rebalances(s, i, to);
         }
     }
@@ -239,46 +257,65 @@ impl World {
         for (partition, at) in me.reading.iter().enumerate() {
             let Some(at) = at.filter(|at| *at < self.length) else { continue };
             let record = partition as u8 * self.length + at;
-            to("intends", changed(s, |n| {
-                let process = &mut n.processes[i];
-                process.step = Step::Intended(record);
-                if self.without != Without::Intent {
-                    process.disk_applied = me.applied;
-                    process.disk_intent = Some(self.attempt(&me, i, record));
-                }
-            }));
+            to(
+                "intends",
+                changed(s, |n| {
+                    let process = &mut n.processes[i];
+                    process.step = Step::Intended(record);
+                    if self.without != Without::Intent {
+                        process.disk_applied = me.applied;
+                        process.disk_intent = Some(self.attempt(&me, i, record));
+                    }
+                }),
+            );
         }
         if me.disk_applied != me.applied || me.disk_intent.is_some() {
-            to("flushes", changed(s, |n| {
-                n.processes[i].disk_applied = me.applied;
-                n.processes[i].disk_intent = None;
-            }));
+            to(
+                "flushes",
+                changed(s, |n| {
+                    n.processes[i].disk_applied = me.applied;
+                    n.processes[i].disk_intent = None;
+                }),
+            );
         }
         if !me.member {
-            to("joins again", changed(s, |n| {
-                n.processes[i].member = true;
-                n.processes[i].reading = [None; PARTITIONS];
-            }));
+            to(
+                "joins again",
+                changed(s, |n| {
+                    n.processes[i].member = true;
+                    n.processes[i].reading = [None; PARTITIONS];
+                }),
+            );
         }
     }
 
     fn rebalances(&self, s: &State, i: usize, to: &mut dyn FnMut(&str, State)) {
         let me = s.processes[i];
         for partition in 0..self.partitions {
-            let undecided = s.processes.iter().filter_map(|p| p.transaction).any(|t| t.offsets && self.place(t.attempt.record).0 == partition);
+            let undecided = s
+                .processes
+                .iter()
+                .filter_map(|p| p.transaction)
+                .any(|t| t.offsets && self.place(t.attempt.record).0 == partition);
             let stable = !undecided || self.without == Without::StableOffsets;
             if me.member && s.owner[partition].is_none() && stable {
-                to("is assigned a partition", changed(s, |n| {
-                    n.owner[partition] = Some(i as u8);
-                    n.processes[i].reading[partition] = Some(s.offset[partition]);
-                }));
+                to(
+                    "is assigned a partition",
+                    changed(s, |n| {
+                        n.owner[partition] = Some(i as u8);
+                        n.processes[i].reading[partition] = Some(s.offset[partition]);
+                    }),
+                );
             }
             let finished = me.step == Step::Idle || self.without == Without::FinishBeforeAcknowledging;
             if s.owner[partition] == Some(i as u8) && finished {
-                to("lets a partition go", changed(s, |n| {
-                    n.owner[partition] = None;
-                    n.processes[i].reading[partition] = None;
-                }));
+                to(
+                    "lets a partition go",
+                    changed(s, |n| {
+                        n.owner[partition] = None;
+                        n.processes[i].reading[partition] = None;
+                    }),
+                );
             }
         }
     }

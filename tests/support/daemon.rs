@@ -78,7 +78,9 @@ pub fn payload(number: usize, dice: &mut Dice) -> Option<Vec<u8>> {
     match number {
         n if n % 97 == 5 => None,
         n if n % 89 == 7 => Some(b"{\"person\": \"cut sho".to_vec()),
-        n => Some(format!("{{\"person\":\"p{n}\",\"lot\":\"L{}\",\"age\":{age},\"ward\":\"{ward}\"}}", n / LOT).into_bytes()),
+        n => Some(
+            format!("{{\"person\":\"p{n}\",\"lot\":\"L{}\",\"age\":{age},\"ward\":\"{ward}\"}}", n / LOT).into_bytes(),
+        ),
     }
 }
 
