@@ -469,6 +469,13 @@ impl Drop for EndReader<'_> {
 /// none that this state has made: somebody has gone on with a copy of it.
 fn has_left(config: &Config, intent: &Intent, last: Marker) -> Result<bool, StateError> {
     let sequence = intent.after.sequence;
+    if sequence > last.sequence + 1 {
+        let what = format!(
+            "the commits topic has no marker of batch {} (was it deleted, or is it another topic?)",
+            sequence - 1
+        );
+        return Err(StateError::Marker { path: config.state.path.clone(), what });
+    }
     if sequence > last.sequence {
         return Ok(false);
     }

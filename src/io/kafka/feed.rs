@@ -158,6 +158,11 @@ impl ConsumerContext for Callbacks {
     }
 
     fn post_rebalance(&self, consumer: &BaseConsumer<Self>, rebalance: &Rebalance<'_>) {
+        if self.closing.load(Ordering::Acquire) {
+            // The client's group is ending with this callback: a question to it may never be answered.
+            self.health.set_assigned(0);
+            return;
+        }
         let assigned = consumer.assignment().map_or(0, |a| a.count());
         self.health.set_assigned(assigned as u64);
         self.changed.store(true, Ordering::Release);
@@ -167,10 +172,7 @@ impl ConsumerContext for Callbacks {
                 self.health.note_error();
             }
             let places = self.places(list);
-            if !places.is_empty()
-                && !self.closing.load(Ordering::Acquire)
-                && self.feed.send(Feed::Assigned { places }).is_err()
-            {
+            if !places.is_empty() && self.feed.send(Feed::Assigned { places }).is_err() {
                 self.health.note_error();
             }
         }

@@ -1,9 +1,4 @@
-//! The commit protocol of `docs/exactly-once.md` as a small abstract machine, walked through completely: two processes,
-//! every order of their steps, a crash, an abort, an expulsion from the group at any of them.
-//!
-//! A batch is one record here. What the model leaves out (bytes, sizes, held records) the scenario tests look at.
-
-use std::collections::{HashMap, VecDeque};
+//! The abstract machine: its states, and every step that leads from one to another.
 
 const PROCESSES: usize = 2;
 const PARTITIONS: usize = 2;
@@ -13,7 +8,7 @@ type Record = u8;
 
 /// The rules that can be switched off, to show that the walk would notice.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Without {
+pub enum Without {
     Nothing,
     /// A start decides on a pending intent by the group's offset.
     Marker,
@@ -36,13 +31,13 @@ enum Without {
 }
 
 #[derive(Clone, Copy)]
-struct World {
-    without: Without,
-    partitions: usize,
+pub struct World {
+    pub without: Without,
+    pub partitions: usize,
     /// Records a partition.
-    length: u8,
+    pub length: u8,
     /// The second process is a copy of the first one's state directory, under the same transactional id.
-    copy: bool,
+    pub copy: bool,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -92,7 +87,7 @@ struct Process {
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-struct State {
+pub struct State {
     processes: [Process; PROCESSES],
     owner: [Option<u8>; PARTITIONS],
     offset: [u8; PARTITIONS],
@@ -117,7 +112,7 @@ impl World {
         (usize::from(record / self.length), record % self.length)
     }
 
-    fn start(&self) -> State {
+    pub fn start() -> State {
         let down = Process {
             step: Step::Down,
             current: false,
@@ -142,7 +137,7 @@ impl World {
     }
 
     /// Every state that one step leads to.
-    fn next(&self, s: &State) -> Vec<(String, State)> {
+    pub fn next(&self, s: &State) -> Vec<(String, State)> {
         let mut all = Vec::new();
         for i in 0..PROCESSES {
             self.steps_of(s, i, &mut |name, next| all.push((format!("{name} {i}"), next)));
@@ -196,7 +191,7 @@ impl World {
             Step::Intended(record) => to(
                 "begins",
                 changed(s, |n| {
-                    let attempt = self.attempt(&me, i, record);
+                    let attempt = Self::attempt(&me, i, record);
                     let process = &mut n.processes[i];
                     if me.current {
                         process.step = Step::Begun(record);
@@ -264,7 +259,7 @@ impl World {
                     process.step = Step::Intended(record);
                     if self.without != Without::Intent {
                         process.disk_applied = me.applied;
-                        process.disk_intent = Some(self.attempt(&me, i, record));
+                        process.disk_intent = Some(Self::attempt(&me, i, record));
                     }
                 }),
             );
@@ -387,12 +382,12 @@ impl World {
         }
     }
 
-    fn attempt(&self, me: &Process, i: usize, record: Record) -> Attempt {
+    fn attempt(me: &Process, i: usize, record: Record) -> Attempt {
         Attempt { record, sequence: (me.applied.count_ones() + 1) as u8, by: i as u8 }
     }
 
     /// What must hold in every state.
-    fn broken(&self, s: &State) -> Option<&'static str> {
+    pub fn broken(&self, s: &State) -> Option<&'static str> {
         for partition in 0..self.partitions {
             for at in 0..self.length {
                 let effects = (s.effects >> (2 * (partition as u8 * self.length + at))) & 3;
@@ -412,7 +407,7 @@ impl World {
         (0..PROCESSES).any(|i| settled(i) && !exact(i)).then_some("the state differs from what was committed")
     }
 
-    fn done(&self, s: &State) -> bool {
+    pub fn done(&self, s: &State) -> bool {
         s.offset[..self.partitions].iter().all(|at| *at == self.length)
     }
 }
@@ -453,93 +448,4 @@ fn changed(s: &State, change: impl FnOnce(&mut State)) -> State {
     let mut next = *s;
     change(&mut next);
     next
-}
-
-/// How many states there are and from how many the end cannot be reached, or the shortest way to a broken one.
-fn walk(world: World) -> Result<(usize, usize), Vec<String>> {
-    let first = world.start();
-    let mut numbers = HashMap::from([(first, 0usize)]);
-    let mut from: Vec<(usize, String)> = vec![(0, String::new())];
-    let mut backward: Vec<Vec<u32>> = vec![Vec::new()];
-    let mut reaches = vec![false];
-    let mut open = VecDeque::from([first]);
-    while let Some(state) = open.pop_front() {
-        let at = numbers[&state];
-        for (step, next) in world.next(&state) {
-            let number = *numbers.entry(next).or_insert_with(|| {
-                from.push((at, step.clone()));
-                backward.push(Vec::new());
-                reaches.push(world.done(&next));
-                open.push_back(next);
-                from.len() - 1
-            });
-            backward[number].push(at as u32);
-            if let Some(what) = world.broken(&next) {
-                let mut way = vec![what.to_owned(), step];
-                let mut back = at;
-                while back != 0 {
-                    way.push(from[back].1.clone());
-                    back = from[back].0;
-                }
-                way.reverse();
-                return Err(way);
-            }
-        }
-    }
-    let mut ending: Vec<usize> = (0..reaches.len()).filter(|n| reaches[*n]).collect();
-    while let Some(number) = ending.pop() {
-        for &before in &backward[number] {
-            if !std::mem::replace(&mut reaches[before as usize], true) {
-                ending.push(before as usize);
-            }
-        }
-    }
-    Ok((reaches.len(), reaches.iter().filter(|r| !**r).count()))
-}
-
-fn world(without: Without) -> World {
-    World { without, partitions: 2, length: 1, copy: false }
-}
-
-fn holds(world: World, at_least: usize) {
-    let (states, stuck) = walk(world).unwrap_or_else(|way| panic!("{}", way.join("\n")));
-    eprintln!("{states} states, {stuck} from which the end cannot be reached");
-    assert!(states >= at_least, "only {states} states: the walk has become smaller than it was");
-    assert_eq!(stuck, 0);
-}
-
-#[test]
-fn two_instances_on_one_partition() {
-    holds(World { partitions: 1, length: 3, ..world(Without::Nothing) }, 10_000);
-}
-
-#[test]
-fn two_instances_on_two_partitions() {
-    holds(world(Without::Nothing), 10_000);
-}
-
-#[test]
-fn a_copied_state_directory() {
-    holds(World { partitions: 1, length: 3, copy: true, ..world(Without::Nothing) }, 1_000);
-}
-
-/// Each rule carries weight: without it the walk finds a way into a broken state.
-#[test]
-fn every_rule_is_needed() {
-    let ways = [
-        (Without::Marker, false, "the state differs from what was committed"),
-        (Without::Fencing, false, "the state differs from what was committed"),
-        (Without::FinishBeforeAcknowledging, false, "twice"),
-        (Without::Intent, false, "a state is refused that nobody has copied"),
-        (Without::OffsetsInTransaction, false, "twice"),
-        (Without::StableOffsets, false, "twice"),
-        (Without::WaitingForHiddenMarkers, false, "the state differs from what was committed"),
-        (Without::RefusingOlderCopies, true, "the state differs from what was committed"),
-        (Without::AttemptInMarker, true, "the state differs from what was committed"),
-    ];
-    for (without, copy, expected) in ways {
-        let way = walk(World { copy, ..world(without) }).expect_err(&format!("{without:?} is not needed"));
-        eprintln!("without {without:?}: {}", way.join(", "));
-        assert_eq!(way.last().map(String::as_str), Some(expected), "{without:?}: {way:?}");
-    }
 }

@@ -1,0 +1,99 @@
+//! The commit protocol of `docs/exactly-once.md` as a small abstract machine, walked through completely: two processes,
+//! every order of their steps, a crash, an abort, an expulsion from the group at any of them.
+//!
+//! A batch is one record here. What the model leaves out (bytes, sizes, held records) the scenario tests look at.
+
+mod machine;
+
+use std::collections::{HashMap, VecDeque};
+
+use machine::{Without, World};
+
+/// How many states there are and from how many the end cannot be reached, or the shortest way to a broken one.
+fn walk(world: World) -> Result<(usize, usize), Vec<String>> {
+    let first = World::start();
+    let mut numbers = HashMap::from([(first, 0usize)]);
+    let mut from: Vec<(usize, String)> = vec![(0, String::new())];
+    let mut backward: Vec<Vec<u32>> = vec![Vec::new()];
+    let mut reaches = vec![false];
+    let mut open = VecDeque::from([first]);
+    while let Some(state) = open.pop_front() {
+        let at = numbers[&state];
+        for (step, next) in world.next(&state) {
+            let number = *numbers.entry(next).or_insert_with(|| {
+                from.push((at, step.clone()));
+                backward.push(Vec::new());
+                reaches.push(world.done(&next));
+                open.push_back(next);
+                from.len() - 1
+            });
+            backward[number].push(at as u32);
+            if let Some(what) = world.broken(&next) {
+                let mut way = vec![what.to_owned(), step];
+                let mut back = at;
+                while back != 0 {
+                    way.push(from[back].1.clone());
+                    back = from[back].0;
+                }
+                way.reverse();
+                return Err(way);
+            }
+        }
+    }
+    let mut ending: Vec<usize> = (0..reaches.len()).filter(|n| reaches[*n]).collect();
+    while let Some(number) = ending.pop() {
+        for &before in &backward[number] {
+            if !std::mem::replace(&mut reaches[before as usize], true) {
+                ending.push(before as usize);
+            }
+        }
+    }
+    Ok((reaches.len(), reaches.iter().filter(|r| !**r).count()))
+}
+
+fn world(without: Without) -> World {
+    World { without, partitions: 2, length: 1, copy: false }
+}
+
+fn holds(world: World, at_least: usize) {
+    let (states, stuck) = walk(world).unwrap_or_else(|way| panic!("{}", way.join("\n")));
+    eprintln!("{states} states, {stuck} from which the end cannot be reached");
+    assert!(states >= at_least, "only {states} states: the walk has become smaller than it was");
+    assert_eq!(stuck, 0);
+}
+
+#[test]
+fn two_instances_on_one_partition() {
+    holds(World { partitions: 1, length: 3, ..world(Without::Nothing) }, 10_000);
+}
+
+#[test]
+fn two_instances_on_two_partitions() {
+    holds(world(Without::Nothing), 10_000);
+}
+
+#[test]
+fn a_copied_state_directory() {
+    holds(World { partitions: 1, length: 3, copy: true, ..world(Without::Nothing) }, 1_000);
+}
+
+/// Each rule carries weight: without it the walk finds a way into a broken state.
+#[test]
+fn every_rule_is_needed() {
+    let ways = [
+        (Without::Marker, false, "the state differs from what was committed"),
+        (Without::Fencing, false, "the state differs from what was committed"),
+        (Without::FinishBeforeAcknowledging, false, "twice"),
+        (Without::Intent, false, "a state is refused that nobody has copied"),
+        (Without::OffsetsInTransaction, false, "twice"),
+        (Without::StableOffsets, false, "twice"),
+        (Without::WaitingForHiddenMarkers, false, "the state differs from what was committed"),
+        (Without::RefusingOlderCopies, true, "the state differs from what was committed"),
+        (Without::AttemptInMarker, true, "the state differs from what was committed"),
+    ];
+    for (without, copy, expected) in ways {
+        let way = walk(World { copy, ..world(without) }).expect_err(&format!("{without:?} is not needed"));
+        eprintln!("without {without:?}: {}", way.join(", "));
+        assert_eq!(way.last().map(String::as_str), Some(expected), "{without:?}: {way:?}");
+    }
+}
