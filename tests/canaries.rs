@@ -2,10 +2,11 @@
 
 mod support;
 
+use std::fmt::Write as _;
 use std::os::unix::fs::PermissionsExt;
 use std::process::Command;
 use support::binary::{Place, Process, series};
-use support::canaries::Canaries;
+use support::canaries::{Canaries, hex};
 use support::kafka::{Broker, Record, unique};
 
 const SCHEMA: &str = r#"
@@ -156,7 +157,7 @@ fn everything_below(place: &Place, canaries: &Canaries, names: &[&str]) {
 fn the_search_finds_what_it_looks_for() {
     let canaries = Canaries::default();
     let (text, number) = (canaries.text(), canaries.number());
-    let hidden: String = text.bytes().map(|b| format!("{b:02X}")).collect();
+    let hidden = hex(text.as_bytes()).to_uppercase();
     assert_eq!(canaries.found_in(format!("ab{}cd", text.to_uppercase()).as_bytes()), std::slice::from_ref(&text));
     assert_eq!(canaries.found_in(format!("9{number}9").as_bytes()), [number]);
     assert_eq!(canaries.found_in(hidden.as_bytes()).len(), 1);
@@ -247,12 +248,13 @@ fn threat_06_no_canary_from_a_table() {
     let place = Place::new(SCHEMA, "");
     let mut rows = "person,email,age,city,zip,weight,day,well,spot,note,illness\n".to_owned();
     for i in 0..6 {
-        rows += &format!("p{i},,30,Zug,60617,70.5,,true,,n,flu\n");
+        writeln!(rows, "p{i},,30,Zug,60617,70.5,,true,,n,flu").expect("a string");
     }
     for wrong in ["age", "weight", "day", "well", "spot", "none"] {
         let cell = |name: &str, usual: String| if name == wrong { t() } else { usual };
-        rows += &format!(
-            "{},{}@example.org,{},{},{},{},{},{},{},{},{}\n",
+        writeln!(
+            rows,
+            "{},{}@example.org,{},{},{},{},{},{},{},{},{}",
             t(),
             t(),
             cell("age", "30".into()),
@@ -264,9 +266,10 @@ fn threat_06_no_canary_from_a_table() {
             cell("spot", String::new()),
             t(),
             t()
-        );
+        )
+        .expect("a string");
     }
-    rows += &format!("{},too,few\n\"{}\"x,1,2,3,4,5,6,7,8,9,10\n{}{}\n", t(), t(), t(), ",".repeat(12));
+    writeln!(rows, "{},too,few\n\"{}\"x,1,2,3,4,5,6,7,8,9,10\n{}{}", t(), t(), t(), ",".repeat(12)).expect("a string");
     place.write("in.csv", &rows);
     let outcome = place.run(&[("SOURCE__PATH", "in.csv"), ("SINK__PATH", "out.csv")]).expect(0);
     let account = outcome.account();
@@ -279,13 +282,15 @@ fn threat_06_no_canary_from_a_table() {
 fn threat_06_no_canary_when_the_disk_is_full() {
     let canaries = Canaries::default();
     let place = Place::new(SCHEMA, "");
+    let each = canary_records(&canaries);
     let mut source = Vec::new();
     for _ in 0..200 {
-        for record in crowd().into_iter().chain(canary_records(&canaries)) {
+        for record in crowd().iter().chain(&each) {
             source.extend(record);
             source.push(b'\n');
         }
     }
+    let records = u64::try_from(200 * (12 + each.len())).expect("some");
     place.write("in.ndjson", &source);
     // A write beyond the limit fails as on a full disk; the signal that comes with it is ignored.
     let mut command = Command::new("sh");
@@ -301,7 +306,7 @@ fn threat_06_no_canary_when_the_disk_is_full() {
     assert!(last.starts_with("error: "), "{last}");
     // With room it continues where it stopped, and loses nothing.
     let outcome = place.run(&[]).expect(0);
-    assert_eq!(outcome.account().consumed, source.iter().filter(|b| **b == b'\n').count() as u64);
+    assert_eq!(outcome.account().consumed, records);
     canaries.absent_from("standard error", &outcome.stderr);
     everything_below(&place, &canaries, &["out.ndjson", "dead.ndjson", "state"]);
 }

@@ -126,6 +126,7 @@ struct Scenario {
     hold: u8,
     window_seconds: u32,
     few_classes: bool,
+    strict: bool,
     batches: Vec<(Vec<Draft>, Fault, i64)>,
 }
 
@@ -161,11 +162,21 @@ fn scenario() -> impl Strategy<Value = Scenario> {
         2usize..=5,
         0u8..=3,
         prop_oneof![Just(0u32), Just(4), Just(86_400)],
-        prop::bool::weighted(0.15),
+        (prop::bool::weighted(0.15), any::<bool>()),
         prop::collection::vec(batch, 1..7),
     )
         .prop_map(
-            |(attributes, groups, group_count, names_subjects, k, hold, window_seconds, few_classes, batches)| {
+            |(
+                attributes,
+                groups,
+                group_count,
+                names_subjects,
+                k,
+                hold,
+                window_seconds,
+                (few_classes, strict),
+                batches,
+            )| {
                 Scenario {
                     attributes,
                     groups,
@@ -175,6 +186,7 @@ fn scenario() -> impl Strategy<Value = Scenario> {
                     hold,
                     window_seconds,
                     few_classes,
+                    strict,
                     batches,
                 }
             },
@@ -197,8 +209,9 @@ impl Scenario {
     fn settings(&self) -> String {
         let Self { k, hold, window_seconds, .. } = self;
         let classes = if self.few_classes { 3 } else { 1000 };
+        let recoding = if self.strict { "strict" } else { "ladder" };
         let mut text = format!(
-            "[privacy]\nk = {k}\nmax_hold_batches = {hold}\nhold_above_loss = 0.1\nsupport_window = \"{window_seconds}s\"\n\
+            "[privacy]\nk = {k}\nrecoding = \"{recoding}\"\nmax_hold_batches = {hold}\nhold_above_loss = 0.1\nsupport_window = \"{window_seconds}s\"\n\
              [plan]\ninterval = \"2s\"\nwindow_records = 100\nsample_records = 40\n[state]\nmax_ledger_classes = {classes}\n"
         );
         // An attribute that can form no crowd by itself joins the first group that can.

@@ -3,9 +3,18 @@
 use sha2::{Digest, Sha256};
 use std::cell::RefCell;
 use std::collections::HashSet;
+use std::fmt::Write as _;
 
 /// Bytes of a canary.
 const LENGTH: usize = 16;
+
+/// Hexadecimal digits, lower case.
+pub fn hex(bytes: &[u8]) -> String {
+    bytes.iter().fold(String::new(), |mut text, byte| {
+        write!(text, "{byte:02x}").expect("a string takes every text");
+        text
+    })
+}
 
 /// Makes canaries and finds them.
 #[derive(Default)]
@@ -47,8 +56,7 @@ impl Canaries {
     pub fn found_in(&self, bytes: &[u8]) -> Vec<String> {
         let made = self.made.borrow();
         let plain: HashSet<&[u8]> = made.iter().map(String::as_bytes).collect();
-        let digits = |c: &String| c.bytes().map(|b| format!("{b:02x}")).collect::<String>().into_bytes();
-        let digits: HashSet<Vec<u8>> = made.iter().map(digits).collect();
+        let digits: HashSet<Vec<u8>> = made.iter().map(|c| hex(c.as_bytes()).into_bytes()).collect();
         let lower = bytes.to_ascii_lowercase();
         let mut found: Vec<String> = lower
             .windows(LENGTH)

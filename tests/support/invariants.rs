@@ -170,9 +170,10 @@ impl Promise {
             by_group[line.group].push((said, line));
         }
         let most = by_group.iter().map(Vec::len).max().unwrap_or(0);
+        type Carriers = BTreeMap<(u16, i32, i64), Option<String>>;
         // Every set of cells that occurs together, with the records that carry it.
         let carried = |lines: &[(Cells, &Line)]| {
-            let mut carried: BTreeMap<Cells, BTreeMap<(u16, i32, i64), Option<String>>> = BTreeMap::new();
+            let mut carried: BTreeMap<Cells, Carriers> = BTreeMap::new();
             for (said, line) in lines {
                 for mask in 1..1u32 << said.len() {
                     let set = (0..said.len()).filter(|i| mask >> i & 1 == 1).map(|i| said[i].clone()).collect();
