@@ -30,8 +30,7 @@ impl Group {
     /// All attributes of the group in the order in which they leave: the schema's.
     #[must_use]
     pub fn attributes(&self) -> Vec<usize> {
-        let mut all: Vec<usize> =
-            self.quasi.iter().chain(&self.sensitive).chain(&self.insensitive).copied().collect();
+        let mut all: Vec<usize> = self.quasi.iter().chain(&self.sensitive).chain(&self.insensitive).copied().collect();
         all.sort_unstable();
         all
     }

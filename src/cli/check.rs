@@ -8,7 +8,9 @@ use std::path::PathBuf;
 
 /// Check a configuration with its schema and hierarchies; every problem at once
 #[derive(Debug, clap::Args)]
-#[command(after_help = "Exit codes: 0 nothing wrong (warnings are printed) · 2 problems, each with file, key and remedy")]
+#[command(
+    after_help = "Exit codes: 0 nothing wrong (warnings are printed) · 2 problems, each with file, key and remedy"
+)]
 pub struct CheckArgs {
     /// The configuration
     #[arg(short, long, value_name = "FILE")]

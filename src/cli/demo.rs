@@ -50,7 +50,9 @@ pub fn run(args: &DemoArgs) -> Result<(), Failure> {
     let schema_file = directory.0.join("wearable.toml");
     std::fs::write(&schema_file, SCHEMA).context("the schema cannot be written to the temporary directory")?;
     let cluster = MockCluster::new(1).context("the in-process broker did not start")?;
-    for (topic, partitions) in [("wearable.raw", 2), ("wearable.sanitized", 2), ("throng.dead-letters", 1), ("throng.commits", 1)] {
+    for (topic, partitions) in
+        [("wearable.raw", 2), ("wearable.sanitized", 2), ("throng.dead-letters", 1), ("throng.commits", 1)]
+    {
         cluster.create_topic(topic, partitions, 1).context("the in-process broker did not take a topic")?;
     }
     let brokers = cluster.bootstrap_servers();
@@ -85,7 +87,12 @@ pub fn run(args: &DemoArgs) -> Result<(), Failure> {
             clock.store(true, Ordering::Release);
         });
         let generator = scope.spawn(|| feed(&brokers, args.rate, &stop));
-        let options = Options { file: "the demo's configuration".to_owned(), lineage: None, accept_rewind: false };
+        let options = Options {
+            file: "the demo's configuration".to_owned(),
+            lineage: None,
+            accept_rewind: false,
+            stand_in_broker: true,
+        };
         let outcome = run_daemon(&config, &options, &telemetry, &schema, &stop, &Silent);
         stop.store(true, Ordering::Release);
         match generator.join() {

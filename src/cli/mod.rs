@@ -16,7 +16,9 @@ use std::process::ExitCode;
 /// people. Try `throng demo`: the whole product on this machine, with nothing installed.
 #[derive(Parser)]
 #[command(version, propagate_version = true, max_term_width = 110)]
-#[command(after_help = "Exit codes: 0 done · 1 failed while running · 2 bad usage or configuration · 3 the named hardware is not there")]
+#[command(
+    after_help = "Exit codes: 0 done · 1 failed while running · 2 bad usage or configuration · 3 the named hardware is not there"
+)]
 struct Cli {
     #[command(subcommand)]
     command: Command,

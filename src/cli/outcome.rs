@@ -12,6 +12,8 @@ pub enum Failure {
     Usage(anyhow::Error),
     /// Every problem of a configuration: exit code 2.
     Problems(Vec<Problem>),
+    /// The named hardware is not there: exit code 3.
+    Hardware(anyhow::Error),
     /// It failed while running: exit code 1.
     Running(anyhow::Error),
 }
@@ -56,6 +58,10 @@ pub fn report(failure: &Failure) -> ExitCode {
         Failure::Usage(error) => {
             eprintln!("error: {error:#}");
             ExitCode::from(2)
+        }
+        Failure::Hardware(error) => {
+            eprintln!("error: {error:#}");
+            ExitCode::from(3)
         }
         Failure::Running(error) => {
             eprintln!("error: {error:#}");

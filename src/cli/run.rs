@@ -1,7 +1,7 @@
 //! `throng run`.
 
 use super::outcome::Failure;
-use crate::config::{self, Config, SinkKind, SourceKind};
+use crate::config::{self, Backend, Config, SinkKind, SourceKind};
 use crate::daemon::file_run::Watcher;
 use crate::daemon::run::{Options, prepare, run as run_daemon};
 use crate::telemetry::{Telemetry, init_logging, silence_panic_payloads};
@@ -40,11 +40,17 @@ pub fn run(args: &RunArgs) -> Result<(), Failure> {
     if args.lineage.is_some() && config.sink.kind != SinkKind::File {
         return Err(Failure::Usage(anyhow!("--lineage needs a file sink: {file} has another `sink.kind`")));
     }
+    if config.compute.backend == Backend::Cuda {
+        return Err(Failure::Hardware(anyhow!(
+            "{file}: compute.backend = \"cuda\", and this build has no GPU backend (set \"auto\" or \"cpu\")"
+        )));
+    }
     begin_logging(&config)?;
     let (schema, telemetry) = prepare(&config, &file)?;
     let stop = stop_on_signals()?;
     let bar = Bar::of(&config);
-    let options = Options { file, lineage: args.lineage.clone(), accept_rewind: args.accept_rewind };
+    let options =
+        Options { file, lineage: args.lineage.clone(), accept_rewind: args.accept_rewind, stand_in_broker: false };
     let outcome = run_daemon(&config, &options, &telemetry, &schema, &stop, &bar);
     bar.0.finish_and_clear();
     outcome?;

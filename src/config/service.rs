@@ -21,7 +21,7 @@ pub struct State {
     #[schemars(example = 2_000_000)]
     pub max_ledger_classes: usize,
     /// Distinct values remembered at most, per attribute; at the limit a new one is treated as not covered.
-    #[schemars(example = 200_000)]
+    #[schemars(example = 1_000_000)]
     pub max_dictionary_values: usize,
 }
 
@@ -31,7 +31,7 @@ impl Default for State {
             path: PathBuf::from("state"),
             secret_file: None,
             max_ledger_classes: 2_000_000,
-            max_dictionary_values: 200_000,
+            max_dictionary_values: 1_000_000,
         }
     }
 }

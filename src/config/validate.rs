@@ -36,6 +36,8 @@ pub(super) fn complaints(config: &Config) -> Vec<Complaint> {
     let mut found = Complaints::default();
     source(config, &mut found);
     sink(config, &mut found);
+    unbuilt(config, &mut found);
+    dictionaries(config, &mut found);
     topics(config, &mut found);
     batch(config, &mut found);
     privacy_and_plan(config, &mut found);
@@ -99,6 +101,27 @@ fn owned<'a>(section: &str, properties: impl Iterator<Item = (&'a str, &'a str)>
     }
 }
 
+/// What is named in the design and not built yet is refused, never ignored.
+fn unbuilt(config: &Config, found: &mut Complaints) {
+    let remedy = "remove the key: the first plan comes from the schema";
+    found.unless(config.plan.prime.is_none(), "plan.prime", "priming a plan from a file is not built yet", remedy);
+}
+
+/// Dictionaries must hold every row that is remembered, or values would be suppressed for want of room.
+fn dictionaries(config: &Config, found: &mut Complaints) {
+    let held = config.batch.max_records * (config.privacy.max_hold_batches as usize + 2);
+    let needed = config.plan.window_records + config.plan.sample_records + held;
+    found.unless(
+        config.state.max_dictionary_values >= needed,
+        "state.max_dictionary_values",
+        &format!(
+            "dictionaries of {} values cannot hold a window of {} records, the planner's sample and the batches",
+            config.state.max_dictionary_values, config.plan.window_records
+        ),
+        &format!("set at least {needed}, or lower plan.window_records"),
+    );
+}
+
 fn sink(config: &Config, found: &mut Complaints) {
     let sink = &config.sink;
     match sink.kind {
@@ -119,6 +142,12 @@ fn sink(config: &Config, found: &mut Complaints) {
             found.unless(streamed, "sink.format", "only json is written to standard output", remedy);
             let remedy = "name a file: each group then writes PATH.GROUP";
             found.unless(!dash || config.group.len() < 2, "sink.path", "several groups need several files", remedy);
+            found.unless(
+                config.source.kind == SourceKind::File,
+                "sink.kind",
+                "a topic is not written into files: the two have no commit in common",
+                "set \"kafka\" and export from that topic, or read from a file",
+            );
             let same = config.source.kind == SourceKind::File && sink.path == config.source.path;
             found.unless(
                 !same || dash || empty(&sink.path),

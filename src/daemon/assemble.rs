@@ -9,7 +9,7 @@ use crate::anonymity::planner::ladder::LadderLimits;
 use crate::anonymity::planner::sample::Sample;
 use crate::anonymity::planner::{GroupShape, PlannerSettings};
 use crate::anonymity::treatment::treat::Policy;
-use crate::config::{Config, Format, Problem, SinkKind, Unknown};
+use crate::config::{Config, Format, Problem, Recoding, SinkKind, SourceKind, Unknown};
 use crate::io::codec::{self, Field, Limits};
 use crate::records::codebook::{Codebook, CodebookError};
 use crate::records::digest::DigestKey;
@@ -37,6 +37,9 @@ pub fn load_schema(config: &Config) -> Result<Arc<Schema>, Vec<Problem>> {
         error.problems.into_iter().map(own).collect()
     })
 }
+
+/// Attributes of one group that the counting guard can look through: 2^12 combinations.
+const MAX_GUARDED: usize = 12;
 
 /// The groups that a configuration asks for, in terms of a schema. Without any, all releasable attributes leave in one
 /// fragment.
@@ -73,7 +76,11 @@ pub fn group_shapes(config: &Config, schema: &Schema, file: &str) -> Result<Vec<
         for name in &group.attributes {
             let key = format!("group[{index}].attributes");
             match schema.position(name) {
-                None => problem(key, format!("the schema has no attribute {name:?}"), "correct the name, or add it to the schema"),
+                None => problem(
+                    key,
+                    format!("the schema has no attribute {name:?}"),
+                    "correct the name, or add it to the schema",
+                ),
                 Some(a) if !schema.attributes[a].role.is_releasable() => problem(
                     key,
                     format!("{name:?} has the role {}, which never leaves", schema.attributes[a].role.name()),
@@ -94,6 +101,30 @@ pub fn group_shapes(config: &Config, schema: &Schema, file: &str) -> Result<Vec<
             );
         }
         shapes.push(shape);
+    }
+    for (index, shape) in shapes.iter().enumerate() {
+        let width = shape.quasi.len() + shape.sensitive.len();
+        if shapes.len() > 1 && width > MAX_GUARDED {
+            problem(
+                format!("group[{index}].attributes"),
+                format!(
+                    "group {:?} has {width} attributes; beside other groups at most {MAX_GUARDED} are allowed, since the counting guard between groups looks at all their combinations",
+                    shape.name
+                ),
+                "split it",
+            );
+        }
+        let one = width + shape.insensitive.len() == 1;
+        if one && config.sink.kind == SinkKind::File && config.sink.format() == Format::Csv {
+            problem(
+                format!("group[{index}].attributes"),
+                format!(
+                    "group {:?} has one attribute, and CSV cannot spell a missing value alone on its line",
+                    shape.name
+                ),
+                "set sink.format = \"json\", or merge it with another group",
+            );
+        }
     }
     for &a in releasable.iter().filter(|a| !grouped[**a]) {
         problem(
@@ -149,6 +180,15 @@ pub enum AssemblyError {
     Codebook(#[from] CodebookError),
 }
 
+/// What a state belongs to.
+fn stream_of(config: &Config, schema: &Schema) -> String {
+    let source = match config.source.kind {
+        SourceKind::Kafka => format!("topics {:?}", config.source.topics),
+        SourceKind::File => format!("file {}", config.source.path.display()),
+    };
+    format!("{} {source}", schema.fingerprint())
+}
+
 /// What an intent found at start means, by the marker or by the file sink's commit point: `Some(lengths)` if its batch
 /// left, `None` if it did not.
 pub type Verdict<'a> = dyn FnMut(&Intent, &str) -> Result<bool, StateError> + 'a;
@@ -170,6 +210,7 @@ pub fn assemble(
     let mut ledger = Ledger::new(config.privacy.k, window_seconds, config.state.max_ledger_classes);
     let secret = config.secret.as_ref().map(crate::config::Secret::expose);
     let (mut store, keys, mut recovered) = Store::open(&config.state.path, secret, &mut ledger)?;
+    store.bind(&stream_of(config, schema))?;
     let id = store.id().to_owned();
     let fresh = recovered.progress.sequence == 0 && recovered.intent.is_none() && recovered.progress.lengths.is_empty();
     let mut pending = None;
@@ -178,6 +219,8 @@ pub fn assemble(
             let progress = intent.after.clone();
             let (held, settled, sampled, plan) =
                 (intent.held.clone(), intent.settled.clone(), intent.sampled.clone(), intent.plan.clone());
+            recovered.witnessed.seen.extend(&intent.witnessed.seen);
+            recovered.witnessed.raws.extend(intent.witnessed.raws.iter().cloned());
             store.settle_recovered(intent, Some(progress.lengths.clone()), &mut ledger)?;
             recovered.held.retain(|row| !settled.contains(&row.ordinal));
             recovered.held.extend(held);
@@ -199,12 +242,23 @@ pub fn assemble(
         bytes: recovered.bytes,
     }
     .emit(telemetry);
-    let engine = build(config, schema, shapes, telemetry, accept_rewind, ledger, store, &keys, Past {
-        progress: recovered.progress,
-        plan: recovered.plan,
-        sample: recovered.sample,
-        held: recovered.held,
-    })?;
+    let engine = build(
+        config,
+        schema,
+        shapes,
+        telemetry,
+        accept_rewind,
+        ledger,
+        store,
+        &keys,
+        Past {
+            progress: recovered.progress,
+            plan: recovered.plan,
+            sample: recovered.sample,
+            held: recovered.held,
+            witnessed: recovered.witnessed,
+        },
+    )?;
     Ok(Assembled { engine, intent: pending, id, fresh })
 }
 
@@ -227,8 +281,7 @@ fn build(
         .iter()
         .map(|a| Codebook::new(Arc::clone(a), &class_key, config.state.max_dictionary_values))
         .collect::<Result<Vec<_>, _>>()?;
-    let subjects =
-        schema.subject.map(|a| Subjects::new(Arc::clone(&schema.attributes[a]), &DigestKey(keys.subjects)));
+    let subjects = schema.subject.map(|a| Subjects::new(Arc::clone(&schema.attributes[a]), &DigestKey(keys.subjects)));
     let (format, absent_as_null) = match (config.sink.kind, config.sink.format()) {
         (SinkKind::File, Format::Csv) => {
             (LineFormat::Csv { separator: u8::try_from(config.sink.separator).unwrap_or(b',') }, true)
@@ -257,6 +310,7 @@ fn build(
         monitor: config.sink.kind == SinkKind::None,
         accept_rewind,
         max_dictionary_values: config.state.max_dictionary_values,
+        max_witnesses: (config.privacy.recoding == Recoding::Strict).then_some(config.state.max_ledger_classes),
     };
     let names = crate::records::digest::NameDigest::new(&class_key);
     Ok(Engine::new(

@@ -74,4 +74,3 @@ pub fn encode(
     batch.retain_rows(&marks);
     (batch, rejected)
 }
-

@@ -13,9 +13,11 @@ use crate::anonymity::plan::Plan;
 use crate::anonymity::planner::sample::Sample;
 use crate::anonymity::planner::{GroupShape, PlannerSettings, make_plan};
 use crate::anonymity::treatment::proposal::Unreleased;
+use crate::anonymity::treatment::sightings::spaces;
 use crate::anonymity::treatment::treat::{GroupNames, Policy, group_names, treat};
 use crate::faults::crash_point;
 use crate::io::input::{Closed, InputBatch};
+use crate::io::kafka::health::Health;
 use crate::records::codebook::Codebook;
 use crate::records::line::LineFormat;
 use crate::records::raw::Coordinate;
@@ -27,7 +29,10 @@ use crate::release::ledger::Ledger;
 use crate::release::sink::{DeliveryError, Envelope, Positions, Rejected, Sink};
 use crate::release::verified::Verified;
 use crate::release::verify::{GroupTerms, Refusal, verify};
-use crate::telemetry::{BatchCommitted, BatchReport, RiskPicture, StageSeconds, SuppressionReason, Telemetry};
+use crate::release::witnesses::{WitnessDelta, Witnesses};
+use crate::telemetry::{
+    BatchCommitted, BatchReport, Limit, LimitReached, RiskPicture, StageSeconds, SuppressionReason, Telemetry,
+};
 use std::sync::Arc;
 use std::time::Instant;
 
@@ -44,6 +49,8 @@ pub struct EngineSettings {
     pub monitor: bool,
     pub accept_rewind: bool,
     pub max_dictionary_values: usize,
+    /// Witnesses that strict recoding keeps at most; none where recoding is not strict.
+    pub max_witnesses: Option<usize>,
 }
 
 /// Why a batch did not leave.
@@ -58,7 +65,9 @@ pub enum BatchError {
     Fatal(String),
     #[error(transparent)]
     State(#[from] StateError),
-    #[error("partition {partition} of topic number {topic} starts at offset {offset}, but this state has released up to offset {position}: releasing records a second time could undo their generalization (restore the offsets, or accept it with --accept-rewind)")]
+    #[error(
+        "partition {partition} of topic number {topic} starts at offset {offset}, but this state has released up to offset {position}: releasing records a second time could undo their generalization (restore the offsets, or accept it with --accept-rewind)"
+    )]
     Rewound { topic: u16, partition: i32, offset: i64, position: i64 },
 }
 
@@ -92,6 +101,7 @@ pub struct Engine {
     store: Store,
     telemetry: Telemetry,
     digest: Box<dyn Fn(&str) -> u128 + Send + Sync>,
+    health: Option<Arc<Health>>,
 }
 
 /// Everything that an engine is made of.
@@ -117,13 +127,25 @@ pub struct Past {
     pub plan: Option<Plan>,
     pub sample: Vec<KeptRow>,
     pub held: Vec<KeptRow>,
+    pub witnessed: WitnessDelta,
 }
 
 impl Engine {
     #[must_use]
     pub fn new(parts: Parts, past: Past) -> Self {
-        let Parts { schema, settings, shapes, mut books, subjects, ledger, window, mut sample, store, telemetry, digest } =
-            parts;
+        let Parts {
+            schema,
+            settings,
+            shapes,
+            mut books,
+            subjects,
+            ledger,
+            window,
+            mut sample,
+            store,
+            telemetry,
+            digest,
+        } = parts;
         let mut quasi: Vec<usize> = shapes.iter().flat_map(|s| s.quasi.clone()).collect();
         quasi.sort_unstable();
         let mut held = Held::new(schema.attributes.len());
@@ -140,7 +162,8 @@ impl Engine {
         let fits = |plan: &Plan| {
             plan.groups.len() == shapes.len()
                 && plan.groups.iter().zip(&shapes).all(|(g, s)| {
-                    (&g.name, &g.quasi, &g.sensitive, &g.insensitive) == (&s.name, &s.quasi, &s.sensitive, &s.insensitive)
+                    (&g.name, &g.quasi, &g.sensitive, &g.insensitive)
+                        == (&s.name, &s.quasi, &s.sensitive, &s.insensitive)
                 })
         };
         let plan = past.plan.filter(fits).unwrap_or(Plan { version: 0, identifiers: vec![], groups: vec![], rows: 0 });
@@ -162,9 +185,29 @@ impl Engine {
             store,
             telemetry,
             digest,
+            health: None,
         };
         engine.adopt(engine.plan.clone());
+        engine.keep_witnesses(&past.witnessed);
         engine
+    }
+
+    fn keep_witnesses(&mut self, past: &WitnessDelta) {
+        let Some(limit) = self.settings.max_witnesses else { return };
+        let groups = self.shapes.iter().map(GroupShape::without_ladder).collect();
+        let plan = Plan { version: 0, identifiers: vec![], groups, rows: 0 };
+        let attribute_names: Vec<&str> = self.schema.attributes.iter().map(|a| a.name.as_str()).collect();
+        let names = group_names(&plan, &attribute_names, self.settings.format, &self.digest);
+        let mut witnesses = Witnesses::new(self.settings.policy.k, limit, spaces(&plan, &names));
+        witnesses.apply(past, &mut self.books);
+        self.ledger.keep_witnesses(witnesses);
+    }
+
+    fn remember_witnesses(&mut self, delta: &WitnessDelta) {
+        if let Some(witnesses) = self.ledger.witnesses_mut() {
+            witnesses.apply(delta, &mut self.books);
+            self.store.forget_raw_tuples(witnesses.take_gone());
+        }
     }
 
     #[must_use]
@@ -181,6 +224,11 @@ impl Engine {
     #[must_use]
     pub fn state_id(&self) -> String {
         self.store.id().to_owned()
+    }
+
+    /// Reports the lag that the client knows of.
+    pub fn watch(&mut self, health: Arc<Health>) {
+        self.health = Some(health);
     }
 
     /// Notes the lengths of freshly opened output files: they are ours from here on.
@@ -270,18 +318,16 @@ impl Engine {
         let mut seconds =
             StageSeconds { read: input.read_seconds, decode: input.decode_seconds, ..StageSeconds::default() };
         let clock_ms = retry.map_or(now_ms, |r| r.after.clock_ms).max(self.progress.clock_ms);
-        self.compact_dictionaries();
+        self.compact_dictionaries(input.raw.rows());
         let new_plan = self.plan_if_due(clock_ms);
 
         let start = Instant::now();
         let uncovered_before: u64 = self.books.iter().map(Codebook::uncovered).sum();
-        let (fresh, mut rejected) = encode(
-            &input,
-            &self.schema,
-            &mut self.books,
-            self.subjects.as_mut(),
-            self.settings.absent_as_null,
-        );
+        let (fresh, mut rejected) =
+            encode(&input, &self.schema, &mut self.books, self.subjects.as_mut(), self.settings.absent_as_null);
+        if self.books.iter().any(|b| b.values() >= self.settings.max_dictionary_values) {
+            LimitReached { limit: Limit::DictionaryValues }.emit(&self.telemetry);
+        }
         rejected.splice(0..0, input.rejected.iter().cloned());
         let uncovered_cells = self.books.iter().map(Codebook::uncovered).sum::<u64>() - uncovered_before;
         seconds.encode = start.elapsed().as_secs_f64();
@@ -293,8 +339,7 @@ impl Engine {
         let mut waited = taken.waited.clone();
         waited.resize(batch.rows(), 0);
         let first = self.progress.rows;
-        let ordinals: Vec<u64> =
-            taken.ordinals.iter().copied().chain(first..first + fresh.rows() as u64).collect();
+        let ordinals: Vec<u64> = taken.ordinals.iter().copied().chain(first..first + fresh.rows() as u64).collect();
         let last = settling != Settling::No || input.closed == Closed::Settle;
         let at = self.ledger.at(clock_ms);
         let mut proposal =
@@ -305,6 +350,7 @@ impl Engine {
         let proposed = std::mem::take(&mut proposal.groups);
         let k = self.settings.policy.k;
         let verified = verify(proposed, &batch.subjects, &self.terms, &self.books, at, k, clock_ms)?;
+        let witnessed = at.witness_delta(verified.delta().time, &batch, &proposal.cells, &self.books);
         seconds.verify = start.elapsed().as_secs_f64();
 
         let report = self.account(&input, &fresh, &batch, &waited, &proposal, &verified, &rejected, settling);
@@ -348,6 +394,7 @@ impl Engine {
             last,
             after,
             ledger: if self.settings.monitor { Vec::new() } else { verified.delta().to_bytes() },
+            witnessed: if self.settings.monitor { WitnessDelta::default() } else { witnessed.clone() },
             sampled,
             settled: taken.ordinals.clone(),
             held: held_rows,
@@ -378,11 +425,14 @@ impl Engine {
         };
         crash_point("delivered");
 
-        self.ledger.apply(verified.delta());
+        if !self.ledger.apply(verified.delta()) {
+            LimitReached { limit: Limit::LedgerClasses }.emit(&self.telemetry);
+        }
         if !self.settings.monitor {
             let shard = usize::try_from(intent.after.sequence).unwrap_or(0) % crate::release::ledger::SHARDS;
             self.ledger.expire(shard, clock_ms);
         }
+        self.remember_witnesses(&witnessed);
         self.progress = Progress { lengths: lengths.clone(), ..intent.after.clone() };
         self.sample.add(&fresh, first);
         self.window.push(&fresh);
@@ -399,6 +449,9 @@ impl Engine {
         }
         crash_point("applied");
         seconds.commit = start.elapsed().as_secs_f64();
+        let mut report = report;
+        report.append_to_commit_seconds =
+            input.oldest_ms.map(|oldest| (super::file_run::now_ms() - oldest).max(0) as f64 / 1000.0);
         self.tell(report, seconds, sink.bytes_out() - bytes_before, uncovered_cells);
         Ok(())
     }
@@ -419,25 +472,37 @@ impl Engine {
     }
 
     /// Forgets dictionary values that no row needs, once a dictionary is full.
-    fn compact_dictionaries(&mut self) {
+    /// The limit is large enough for every row that is remembered (the configuration sees to that), so a batch always finds
+    /// room for its values and nothing that leaves depends on what a dictionary happens to remember.
+    fn compact_dictionaries(&mut self, coming: usize) {
         for attribute in 0..self.books.len() {
-            if self.books[attribute].values() < self.settings.max_dictionary_values {
+            if self.books[attribute].values() + coming <= self.settings.max_dictionary_values {
                 continue;
             }
             let codes = self.books[attribute].codes();
             let mut used = self.window.used_codes(attribute, codes);
             self.held.batch.mark_used(attribute, &mut used);
             self.sample.mark_used(attribute, &mut used);
+            if let Some(witnesses) = self.ledger.witnesses() {
+                witnesses.mark_used(attribute, &mut used);
+            }
             let map = self.books[attribute].retain(&used);
             self.window.remap(attribute, &map);
             self.held.batch.remap(attribute, &map);
             self.sample.remap(attribute, &map);
+            if let Some(witnesses) = self.ledger.witnesses_mut() {
+                witnesses.remap(attribute, &map);
+            }
         }
     }
 
     /// Makes and adopts a plan when one is due: at the start, whenever the stream has grown fourfold until the window
     /// is full, and then at the configured interval. It is made from the records before this batch.
     fn plan_if_due(&mut self, clock_ms: i64) -> Option<Plan> {
+        if self.plan.version > self.progress.plan_version {
+            // An attempt that was aborted has adopted its plan already; it becomes durable with the batch that leaves.
+            return Some(self.plan.clone());
+        }
         let (rows, planned) = (self.progress.rows, self.progress.planned_rows);
         let growing = planned < self.settings.planner.window_records as u64 && rows >= (planned * 4).max(1);
         let due = rows > planned && clock_ms - self.progress.planned_ms >= self.settings.plan_interval_ms;
@@ -446,7 +511,6 @@ impl Engine {
         }
         let start = Instant::now();
         let version = self.progress.plan_version + 1;
-        // An attempt that was aborted has adopted its plan already: the same version is made again, and is the same.
         let plan = make_plan(version, &self.shapes, &self.sample, &self.books, &self.settings.planner);
         self.adopt(plan.clone());
         let ladder_nodes = plan.groups.iter().map(|g| g.ladder.len() as u64).sum();
@@ -532,7 +596,11 @@ impl Engine {
         report.fragments = report.fragments_by_group.iter().sum();
         report.risk_before = risk_before(fresh, &self.quasi, &self.books, self.settings.policy.k);
         let risk = verified.risk();
-        report.risk_after = RiskPicture { highest: risk.highest, average: risk.average(), share_below_k: 0.0 };
+        report.risk_after = RiskPicture {
+            highest: risk.highest,
+            average: risk.average(),
+            share_below_k: risk.below_k as f64 / risk.lines.max(1) as f64,
+        };
         let (loss, cells) = proposal.loss;
         report.quasi_cells = cells;
         if cells > 0 {
@@ -553,6 +621,7 @@ impl Engine {
         report.dictionary_values = self.books.iter().map(|b| b.values() as u64).sum();
         report.window_records = self.window.rows() as u64;
         report.state_bytes = self.store.bytes();
+        report.lag_records = self.health.as_ref().and_then(|h| h.lag());
         BatchCommitted(report).emit(&self.telemetry);
     }
 }

@@ -20,6 +20,9 @@ pub struct FileClosing {
     pub min_subjects: usize,
 }
 
+/// Attempts at one batch before the run gives up.
+const ATTEMPTS: u32 = 20;
+
 /// Why a run over a file ended early.
 #[derive(Debug, thiserror::Error)]
 pub enum FileRunError {
@@ -87,19 +90,32 @@ fn consume(
         let (input, end) = receiver.recv().map_err(|_| FileRunError::ReaderGone)??;
         let records = input.records();
         let bytes = input.source_bytes;
+        let silent = input.closed == Closed::Settle;
         let stopping = stop.load(Ordering::Acquire);
-        let retry = replay.take();
+        let mut retry = replay.take();
         let settling = match (end, stopping) {
             (_, true) => Settling::Shutdown,
             (true, false) => Settling::EndOfStream,
             // A batch that settled what was held does so again: its bytes may have been seen.
             (false, false) if retry.as_ref().is_some_and(|r| r.last) => Settling::Quiet,
+            // A pipe has been silent for too long.
+            (false, false) if silent && records == 0 => Settling::Quiet,
             (false, false) => Settling::No,
         };
-        if records > 0 {
-            engine.process(input, settling, retry.as_ref(), sink, now_ms())?;
-        } else if settling != Settling::No {
-            engine.settle(|_| true, settling, retry.as_ref(), sink, now_ms())?;
+        for attempt in 1.. {
+            let outcome = if records > 0 {
+                engine.process(input.clone(), settling, retry.as_ref(), sink, now_ms())
+            } else if settling == Settling::No {
+                Ok(())
+            } else {
+                engine.settle(|_| true, settling, retry.as_ref(), sink, now_ms())
+            };
+            match outcome {
+                Ok(()) => break,
+                // A topic as the sink may abort a transaction; files never do.
+                Err(BatchError::Aborted { intent, .. }) if attempt < ATTEMPTS => retry = Some(*intent),
+                Err(error) => return Err(error.into()),
+            }
         }
         watcher.consumed(records, bytes);
         if end || stopping {
@@ -127,8 +143,12 @@ fn read_batch(
     let from = source.position().records;
     let mut records = 0usize;
     let end = loop {
-        let outcome =
-            source.read(&mut batch.raw, max_records - records, max_bytes - batch.bytes.min(max_bytes - 1), &mut rejected)?;
+        let outcome = source.read(
+            &mut batch.raw,
+            max_records - records,
+            max_bytes - batch.bytes.min(max_bytes - 1),
+            &mut rejected,
+        )?;
         records += usize::try_from(outcome.records).unwrap_or(usize::MAX);
         batch.bytes += outcome.bytes;
         batch.tombstones += outcome.tombstones;

@@ -13,7 +13,9 @@ use crate::io::kafka::feed::{Command, Feed, Place, Ranges};
 use crate::io::kafka::health::Health;
 use crate::records::raw::Coordinate;
 use crate::release::sink::Sink;
-use crate::telemetry::{AbortReason, BatchAborted, Rebalanced, SourceConnected, SourceLost, Telemetry, VerificationRefused};
+use crate::telemetry::{
+    AbortReason, BatchAborted, Rebalanced, SourceConnected, SourceLost, Telemetry, VerificationRefused,
+};
 use crossbeam_channel::{Receiver, RecvTimeoutError, Sender};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};

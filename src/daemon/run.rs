@@ -10,7 +10,9 @@ use super::state::records::Intent;
 use crate::config::{Config, Format, Problem, SinkKind, SourceKind};
 use crate::io::codec::{Field, JsonCodec};
 use crate::io::file::delivery::{FileDelivery, NoDelivery, dead_letter_length, group_lengths, lineage_length};
-use crate::io::file::{self, DeadLetterFile, FileSink, FileSource, GroupColumns, LineageFile, SinkError, SourcePosition};
+use crate::io::file::{
+    self, DeadLetterFile, FileSink, FileSource, GroupColumns, LineageFile, SinkError, SourcePosition,
+};
 use crate::io::kafka::connection::{Cluster, KafkaFailure};
 use crate::io::kafka::feed::{Closing, FeedConsumer, Reader, subscribe};
 use crate::io::kafka::health::Health;
@@ -47,7 +49,9 @@ pub enum RunError {
     Sink(#[from] SinkError),
     #[error(transparent)]
     Source(#[from] crate::io::file::SourceError),
-    #[error("{0} holds something already and this state has never written to it (move it away, or continue with the state directory that belongs to it)")]
+    #[error(
+        "{0} holds something already and this state has never written to it (move it away, or continue with the state directory that belongs to it)"
+    )]
     Occupied(PathBuf),
     #[error("the HTTP pages' thread: {0}")]
     Thread(std::io::Error),
@@ -67,7 +71,10 @@ impl RunError {
                 | Self::Assembly(
                     AssemblyError::Codebook(_)
                         | AssemblyError::State(
-                            StateError::Foreign(_) | StateError::WrongSecret(_) | StateError::Version { .. }
+                            StateError::Foreign(_)
+                                | StateError::WrongSecret(_)
+                                | StateError::OtherStream(_)
+                                | StateError::Version { .. }
                         )
                 )
                 | Self::Kafka(KafkaFailure::MissingTopic { .. } | KafkaFailure::ShortRetention { .. })
@@ -81,6 +88,8 @@ pub struct Options {
     pub file: String,
     pub lineage: Option<PathBuf>,
     pub accept_rewind: bool,
+    /// The broker is the demo's stand-in, which cannot be asked for the settings of a topic.
+    pub stand_in_broker: bool,
 }
 
 /// Runs until the source ends or `stop` is set. The pages are served as long as it runs.
@@ -208,7 +217,7 @@ fn run_file(
             if config.sink.kind != SinkKind::Kafka {
                 return Ok(false);
             }
-            let (sink, last) = open_file_to_kafka(config, id, attributes.clone())
+            let (sink, last) = open_file_to_kafka(config, id, attributes.clone(), stop)
                 .map_err(|e| StateError::Marker { path: config.state.path.clone(), what: e.to_string() })?;
             kafka = Some((sink, last));
             has_left(config, intent, last)
@@ -232,15 +241,18 @@ fn run_file(
         SinkKind::Kafka => {
             let (opened, last) = match kafka {
                 Some(opened) => opened,
-                None => open_file_to_kafka(config, &engine.state_id(), attributes)?,
+                None => open_file_to_kafka(config, &engine.state_id(), attributes, stop)?,
             };
-            refuse_older_copy(config, &engine, last)?;
+            check_marker(config, engine.progress().sequence, last)?;
             Box::new(opened)
         }
         SinkKind::File => {
             let format = file_format(config.sink.format(), config.sink.separator);
             if fresh {
-                if let Some(path) = FileSink::occupied(&config.sink.path, &columns, format)? {
+                let beside = [config.sink.dead_letter_path.as_ref(), options.lineage.as_ref()];
+                let filled = |path: &&PathBuf| std::fs::metadata(path).is_ok_and(|m| m.len() > 0);
+                let occupied = FileSink::occupied(&config.sink.path, &columns, format)?;
+                if let Some(path) = occupied.or(beside.into_iter().flatten().find(filled).cloned()) {
                     return Err(RunError::Occupied(path));
                 }
             }
@@ -283,15 +295,16 @@ fn open_file_to_kafka(
     config: &Config,
     id: &str,
     attributes: Vec<String>,
+    stop: &Arc<AtomicBool>,
 ) -> Result<(TransactionalSink, Marker), KafkaFailure> {
     let cluster = sink_cluster(config);
+    cluster.check_retention(&config.sink.topic, config.privacy.support_window, PATIENCE)?;
     let outputs = outputs(config, &cluster, Vec::new(), attributes)?;
     let transactional_id = format!("{}-{id}", config.source.group);
     let no_group: GroupMetadata = Arc::new(|| None);
     let commits = cluster.partitions(&[&config.sink.commits_topic], PATIENCE)?;
-    let sink = TransactionalSink::open(&cluster, &transactional_id, outputs, no_group, PATIENCE)?;
-    let last =
-        marker::last_committed(&cluster, &config.sink.commits_topic, &transactional_id, commits[0], PATIENCE)?;
+    let sink = TransactionalSink::open(&cluster, &transactional_id, outputs, no_group, Arc::clone(stop), PATIENCE)?;
+    let last = marker::last_committed(&cluster, &config.sink.commits_topic, &transactional_id, commits[0], PATIENCE)?;
     Ok((sink, last))
 }
 
@@ -306,10 +319,7 @@ fn outputs(
         Ok(OutputTopic { name: name.to_owned(), partitions: cluster.partitions(&[name], PATIENCE)?[0] })
     };
     let sink = match config.sink.kind {
-        SinkKind::Kafka => {
-            cluster.check_retention(&config.sink.topic, config.privacy.support_window, PATIENCE)?;
-            Some(topic(&config.sink.topic)?)
-        }
+        SinkKind::Kafka => Some(topic(&config.sink.topic)?),
         SinkKind::File | SinkKind::None => None,
     };
     let dead_letters = match config.sink.dead_letter_topic.as_str() {
@@ -365,16 +375,29 @@ fn run_kafka(
     let Some(partitions) = reach(&cluster, &wanted, telemetry, stop)? else { return Ok(()) };
     let commit_partitions = partitions.last().copied().unwrap_or(1);
     let consumer: Arc<OnceLock<Arc<FeedConsumer>>> = Arc::new(OnceLock::new());
+    let health = Arc::new(Health::default());
     let group: GroupMetadata = {
-        let consumer = Arc::clone(&consumer);
-        Arc::new(move || consumer.get().and_then(|c| c.group_metadata()))
+        let (consumer, health) = (Arc::clone(&consumer), Arc::clone(&health));
+        // A reader that gave up waiting has let partitions go that a batch in flight still has: nothing may be committed
+        // in the name of the group any more, although the client has long joined its next generation.
+        Arc::new(move || consumer.get().filter(|_| !health.abandoned()).and_then(|c| c.group_metadata()))
     };
     let mut opened: Option<TransactionalSink> = None;
     let mut open = |id: &str| -> Result<Marker, KafkaFailure> {
         let transactional_id = format!("{}-{id}", config.source.group);
+        if config.sink.kind == SinkKind::Kafka && !options.stand_in_broker {
+            producer_cluster.check_retention(&config.sink.topic, config.privacy.support_window, PATIENCE)?;
+        }
         let outputs = outputs(config, &producer_cluster, topics.clone(), attributes.clone())?;
         // The order matters: fencing the older self settles its open transaction, and only then is the marker final.
-        let sink = TransactionalSink::open(&producer_cluster, &transactional_id, outputs, Arc::clone(&group), PATIENCE)?;
+        let sink = TransactionalSink::open(
+            &producer_cluster,
+            &transactional_id,
+            outputs,
+            Arc::clone(&group),
+            Arc::clone(stop),
+            PATIENCE,
+        )?;
         let last = marker::last_committed(
             &producer_cluster,
             &config.sink.commits_topic,
@@ -387,17 +410,18 @@ fn run_kafka(
     };
     let mut marker_failure = None;
     let mut committed = None;
-    let assembled = assemble(config, schema, shapes, telemetry, options.accept_rewind, &mut |intent, id| match open(id) {
-        Ok(last) => {
-            committed = Some(last);
-            has_left(config, intent, last)
-        }
-        Err(failure) => {
-            let what = failure.to_string();
-            marker_failure = Some(failure);
-            Err(StateError::Marker { path: config.state.path.clone(), what })
-        }
-    });
+    let assembled =
+        assemble(config, schema, shapes, telemetry, options.accept_rewind, &mut |intent, id| match open(id) {
+            Ok(last) => {
+                committed = Some(last);
+                has_left(config, intent, last)
+            }
+            Err(failure) => {
+                let what = failure.to_string();
+                marker_failure = Some(failure);
+                Err(StateError::Marker { path: config.state.path.clone(), what })
+            }
+        });
     if let Some(failure) = marker_failure {
         return Err(failure.into());
     }
@@ -406,9 +430,39 @@ fn run_kafka(
         Some(last) => last,
         None => open(&id)?,
     };
-    refuse_older_copy(config, &engine, committed)?;
+    check_marker(config, engine.progress().sequence, committed)?;
     let mut sink = opened.ok_or(RunError::Panicked)?;
-    stream(config, telemetry, schema, stop, &cluster, &consumer, &mut engine, intent, &mut sink)
+    stream(config, telemetry, schema, stop, &cluster, &consumer, &health, &mut engine, intent, &mut sink)
+}
+
+/// State and marker must agree once the pending intent has been decided. A marker ahead of the state means that the state
+/// is an older copy; one behind it, that the markers were lost or belong to another group, and that nothing could be
+/// decided by them.
+fn check_marker(config: &Config, sequence: u64, marker: Marker) -> Result<(), StateError> {
+    let committed = marker.sequence;
+    if sequence == committed {
+        return Ok(());
+    }
+    Err(StateError::Damaged {
+        path: config.state.path.clone(),
+        what: format!(
+            "it ends at batch {sequence}, but {:?} knows of {committed} as the last (was `source.group` changed, the topic emptied, or the directory restored?)",
+            config.sink.commits_topic
+        ),
+    })
+}
+
+/// Ends the reader whatever ends the run, a panic included.
+struct EndReader<'a> {
+    closed: &'a AtomicBool,
+    reader: &'a AtomicBool,
+}
+
+impl Drop for EndReader<'_> {
+    fn drop(&mut self) {
+        self.closed.store(true, Ordering::Release);
+        self.reader.store(true, Ordering::Release);
+    }
 }
 
 /// Whether the batch of an intent left, by the marker. A marker of a later batch, or of another attempt at this one, is
@@ -416,7 +470,10 @@ fn run_kafka(
 fn has_left(config: &Config, intent: &Intent, last: Marker) -> Result<bool, StateError> {
     let sequence = intent.after.sequence;
     if sequence > last.sequence + 1 {
-        let what = format!("the commits topic has no marker of batch {} (was it deleted, or is it another topic?)", sequence - 1);
+        let what = format!(
+            "the commits topic has no marker of batch {} (was it deleted, or is it another topic?)",
+            sequence - 1
+        );
         return Err(StateError::Marker { path: config.state.path.clone(), what });
     }
     if sequence > last.sequence {
@@ -426,12 +483,6 @@ fn has_left(config: &Config, intent: &Intent, last: Marker) -> Result<bool, Stat
         return Ok(true);
     }
     Err(older_copy(config, sequence - 1, last))
-}
-
-/// A topic that knows of batches which this state has never heard of: the state is an older copy.
-fn refuse_older_copy(config: &Config, engine: &Engine, last: Marker) -> Result<(), StateError> {
-    let sequence = engine.progress().sequence;
-    if last.sequence <= sequence { Ok(()) } else { Err(older_copy(config, sequence, last)) }
 }
 
 fn older_copy(config: &Config, sequence: u64, last: Marker) -> StateError {
@@ -448,20 +499,21 @@ fn stream(
     stop: &Arc<AtomicBool>,
     cluster: &Cluster,
     slot: &OnceLock<Arc<FeedConsumer>>,
+    health: &Arc<Health>,
     engine: &mut Engine,
     intent: Option<Intent>,
     sink: &mut TransactionalSink,
 ) -> Result<(), RunError> {
     let (feed_in, feed) = crossbeam_channel::bounded(1);
     let (commands, commands_out) = crossbeam_channel::unbounded();
-    let health = Arc::new(Health::default());
+    engine.watch(Arc::clone(health));
     let closed = Arc::new(AtomicBool::new(false));
     let consumer = subscribe(
         cluster,
         &config.source.group,
         &config.source.topics,
         feed_in.clone(),
-        Arc::clone(&health),
+        Arc::clone(health),
         Arc::clone(&closed),
     )?;
     slot.get_or_init(|| Arc::clone(&consumer));
@@ -486,20 +538,31 @@ fn stream(
     };
     std::thread::scope(|scope| {
         let thread = scope.spawn(move || reader.run());
+        let end_reader = EndReader { closed: &closed, reader: &reader_stop };
+        // Readiness does not wait for a batch that waits for the broker.
+        scope.spawn(|| {
+            while !closed.load(Ordering::Acquire) {
+                let (reachable, assigned) = (health.reachable(), health.assigned() > 0);
+                telemetry.set_readiness(|r| {
+                    r.broker = reachable;
+                    r.assignment = assigned;
+                });
+                std::thread::sleep(Duration::from_millis(200));
+            }
+        });
         let outcome = KafkaRun {
             engine,
             sink,
             feed: &feed,
             commands: &commands,
-            health: &health,
+            health,
             telemetry,
             stop,
             max_age: config.batch.max_age,
             retry: intent,
         }
         .run();
-        closed.store(true, Ordering::Release);
-        reader_stop.store(true, Ordering::Release);
+        drop(end_reader);
         drop(feed);
         if thread.join().is_err() {
             return Err(RunError::Panicked);

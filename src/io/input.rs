@@ -18,7 +18,7 @@ pub enum Closed {
 }
 
 /// Records of a batch with everything that their consumption implies.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub struct InputBatch {
     pub raw: RawBatch,
     pub rejected: Vec<Rejected>,
@@ -35,6 +35,8 @@ pub struct InputBatch {
     /// Time spent reading and decoding.
     pub read_seconds: f64,
     pub decode_seconds: f64,
+    /// When the oldest record was appended at the source, milliseconds since 1970, where the source says so.
+    pub oldest_ms: Option<i64>,
     /// Byte position after the batch, for files.
     pub source_bytes: u64,
 }
@@ -53,6 +55,7 @@ impl InputBatch {
             opened: std::time::Instant::now(),
             read_seconds: 0.0,
             decode_seconds: 0.0,
+            oldest_ms: None,
             source_bytes: 0,
         }
     }
@@ -77,7 +80,7 @@ impl InputBatch {
         let stays = |c: Coordinate| (c.topic, c.partition) != (topic, partition);
         self.raw.retain_rows(stays);
         self.rejected.retain(|r| stays(r.coordinate));
-        self.tombstones -= tombstones;
+        self.tombstones = self.tombstones.saturating_sub(tombstones);
         self.ranges.remove(&(topic, partition));
     }
 }

@@ -37,6 +37,30 @@ impl NameDigest {
     }
 }
 
+/// Hashes class keys by taking their low half: they are sums of keyed digests, uniform already, and nobody without the key
+/// can choose them.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct ClassKeyHash(u64);
+
+impl std::hash::Hasher for ClassKeyHash {
+    fn finish(&self) -> u64 {
+        self.0
+    }
+
+    fn write(&mut self, bytes: &[u8]) {
+        for &byte in bytes {
+            self.0 = self.0.rotate_left(8) ^ u64::from(byte);
+        }
+    }
+
+    fn write_u128(&mut self, key: u128) {
+        self.0 = key as u64;
+    }
+}
+
+/// Builds [`ClassKeyHash`].
+pub type BuildClassKeyHash = std::hash::BuildHasherDefault<ClassKeyHash>;
+
 /// HMAC-SHA-256 with a fixed prefix absorbed once.
 #[derive(Clone)]
 pub(crate) struct Keyed(Hmac<Sha256>);

@@ -91,6 +91,31 @@ impl Hierarchy {
         }
     }
 
+    /// Mean loss by level, the raw one and `*` counted, if all values of the domain were equally frequent: what can be
+    /// expected before any data has been seen. Open domains lose level/(levels − 1).
+    #[must_use]
+    pub fn expected_losses(&self) -> Vec<f64> {
+        let top = self.levels() - 1;
+        let by_level = |level: usize| level as f64 / top as f64;
+        let examples = match self {
+            Self::Tree(tree) => tree.examples(),
+            Self::Ruler(ruler) => ruler.examples(),
+            Self::Flat | Self::Prefix(_) | Self::Calendar(_) | Self::Grid(_) => Vec::new(),
+        };
+        if examples.is_empty() {
+            return (0..=top).map(by_level).collect();
+        }
+        let mean = |level: usize| {
+            let loss = |covers: &Vec<Cover>| match &covers[level - 1] {
+                Cover::Root => 1.0,
+                Cover::Value => 0.0,
+                Cover::Set { loss, .. } => loss.unwrap_or(by_level(level)),
+            };
+            examples.iter().map(loss).sum::<f64>() / examples.len() as f64
+        };
+        (0..=top).map(|level| if level == 0 || level == top { by_level(level) } else { mean(level) }).collect()
+    }
+
     /// A text that changes exactly when the hierarchy does.
     pub(crate) fn description(&self) -> String {
         match self {

@@ -8,7 +8,13 @@
 //! Memory: at most `max_classes · (48 + 16·k)` bytes, at any uptime. A class that finds no room is not recorded, which
 //! only ever understates support.
 
+use super::witnesses::{WitnessDelta, Witnesses};
 use crate::anonymity::treatment::crowd::{NO_SUBJECT, Released};
+use crate::anonymity::treatment::exits::{Witness, Witnessed};
+use crate::anonymity::treatment::sightings::sightings;
+use crate::records::codebook::{CellId, Code, Codebook};
+use crate::records::digest::BuildClassKeyHash;
+use crate::records::table::Batch;
 use hashbrown::HashMap;
 
 /// The ledger is written to disk in this many parts, one after another.
@@ -84,7 +90,7 @@ impl Reader<'_> {
 /// Part of the ledger: classes by key, their subjects in rows of k.
 #[derive(Default)]
 struct Shard {
-    places: HashMap<u128, u32>,
+    places: HashMap<u128, u32, BuildClassKeyHash>,
     counts: Vec<u32>,
     /// (release time, subject), k a class.
     entries: Vec<(u32, u64)>,
@@ -152,6 +158,7 @@ pub struct Ledger {
     classes: usize,
     unrecorded: u64,
     shards: Vec<Shard>,
+    witnesses: Option<Witnesses>,
 }
 
 impl Ledger {
@@ -159,7 +166,21 @@ impl Ledger {
     #[must_use]
     pub fn new(k: usize, window_seconds: u32, max_classes: usize) -> Self {
         let shards = (0..SHARDS).map(|_| Shard::default()).collect();
-        Self { k, window_seconds, max_classes, classes: 0, unrecorded: 0, shards }
+        Self { k, window_seconds, max_classes, classes: 0, unrecorded: 0, shards, witnesses: None }
+    }
+
+    /// From here on the ledger also knows the raw tuples of what it counts: recoding by it is strict.
+    pub fn keep_witnesses(&mut self, witnesses: Witnesses) {
+        self.witnesses = Some(witnesses);
+    }
+
+    #[must_use]
+    pub fn witnesses(&self) -> Option<&Witnesses> {
+        self.witnesses.as_ref()
+    }
+
+    pub fn witnesses_mut(&mut self) -> Option<&mut Witnesses> {
+        self.witnesses.as_mut()
     }
 
     fn shard_of(class: u128) -> usize {
@@ -209,6 +230,9 @@ impl Ledger {
         let before = part.places.len();
         part.expire(self.k, |time| is_fresh(time, now, window));
         self.classes -= before - part.places.len();
+        if let Some(witnesses) = &mut self.witnesses {
+            witnesses.expire(shard, |w| is_fresh(w.time, now, window));
+        }
     }
 
     /// One shard as bytes; the order of its classes is fixed, so equal shards are equal bytes.
@@ -258,7 +282,9 @@ impl Ledger {
 
     #[must_use]
     pub fn approximate_bytes(&self) -> usize {
-        self.shards.iter().map(|s| s.places.capacity() * 33 + s.counts.capacity() * 4 + s.entries.capacity() * 16).sum()
+        let shard = |s: &Shard| s.places.capacity() * 33 + s.counts.capacity() * 4 + s.entries.capacity() * 16;
+        let witnesses = self.witnesses.as_ref().map_or(0, Witnesses::approximate_bytes);
+        self.shards.iter().map(shard).sum::<usize>() + witnesses
     }
 
     #[must_use]
@@ -286,11 +312,46 @@ impl LedgerAt<'_> {
     #[must_use]
     pub fn well_supported(&self, class: u128) -> bool {
         let entry = self.ledger.shards[Ledger::shard_of(class)].entry(class, self.ledger.k);
-        entry.len() == self.ledger.k && entry.iter().all(|(t, _)| is_fresh(*t, self.now, self.ledger.window_seconds / 8))
+        entry.len() == self.ledger.k
+            && entry.iter().all(|(t, _)| is_fresh(*t, self.now, self.ledger.window_seconds / 8))
+    }
+}
+
+impl LedgerAt<'_> {
+    /// What the witnesses must learn when a batch has been committed; nothing where none are kept. `cells` are those
+    /// that leave, by attribute and row.
+    #[must_use]
+    pub fn witness_delta(&self, time: u32, batch: &Batch, cells: &[Vec<CellId>], books: &[Codebook]) -> WitnessDelta {
+        match &self.ledger.witnesses {
+            Some(witnesses) if self.ledger.window_seconds > 0 => {
+                let found = sightings(witnesses.spaces(), batch, cells, books);
+                let recent = |w: &Witness| is_fresh(w.time, self.now, self.ledger.window_seconds / 8);
+                witnesses.delta(&found, time, batch, books, recent)
+            }
+            _ => WitnessDelta::default(),
+        }
+    }
+}
+
+impl Witnessed for LedgerAt<'_> {
+    fn of_class(&self, class: u128) -> &[Witness] {
+        self.ledger.witnesses.as_ref().map_or(&[], |w| w.of_class(class))
+    }
+
+    fn is_fresh(&self, witness: &Witness) -> bool {
+        self.ledger.window_seconds > 0 && is_fresh(witness.time, self.now, self.ledger.window_seconds)
+    }
+
+    fn raw_tuple(&self, raw: u32) -> &[Code] {
+        self.ledger.witnesses.as_ref().map_or(&[], |w| w.raw_tuple(raw))
     }
 }
 
 impl Released for LedgerAt<'_> {
+    fn witnessed(&self) -> Option<&dyn Witnessed> {
+        self.ledger.witnesses.as_ref().map(|_| self as &dyn Witnessed)
+    }
+
     fn fresh_subjects(&self, class: u128, out: &mut [u64]) -> usize {
         if self.ledger.window_seconds == 0 {
             return 0;
@@ -302,97 +363,4 @@ impl Released for LedgerAt<'_> {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-    use proptest::prelude::*;
-    use std::collections::BTreeMap;
-
-    type Event = (u8, u32, u64);
-
-    fn events() -> impl Strategy<Value = Vec<Event>> {
-        prop::collection::vec((0u8..5, 0u32..200, 1u64..9), 0..80)
-    }
-
-    fn class(n: u8) -> u128 {
-        u128::from(n) << 121 | u128::from(n)
-    }
-
-    fn filled(k: usize, events: &[Event]) -> Ledger {
-        let mut ledger = Ledger::new(k, 50, 1000);
-        for &(c, time, subject) in events {
-            ledger.apply(&LedgerDelta { time, classes: vec![(class(c), 1)], subjects: vec![subject] });
-        }
-        ledger
-    }
-
-    fn bytes(ledger: &Ledger) -> Vec<Vec<u8>> {
-        (0..SHARDS).map(|s| ledger.shard_to_bytes(s)).collect()
-    }
-
-    proptest! {
-        #[test]
-        fn support_is_the_number_of_distinct_fresh_subjects(events in events(), now in 0i64..260, k in 2usize..5) {
-            let ledger = filled(k, &events);
-            for c in 0..5 {
-                let mut latest: BTreeMap<u64, u32> = BTreeMap::new();
-                for (_, t, s) in events.iter().filter(|e| e.0 == c) {
-                    let known = latest.entry(*s).or_default();
-                    *known = (*known).max(*t);
-                }
-                let truth = latest.values().filter(|t| now + 1 - i64::from(**t) <= 50).count();
-                let mut out = vec![0; k];
-                prop_assert_eq!(ledger.at(now * 1000).fresh_subjects(class(c), &mut out), truth.min(k));
-            }
-        }
-
-        #[test]
-        fn order_repetition_and_merging_do_not_matter(a in events(), b in events(), k in 2usize..5) {
-            let together: Vec<Event> = a.iter().chain(&b).chain(&a).copied().collect();
-            let mut reversed = together.clone();
-            reversed.reverse();
-            let mut merged = filled(k, &b);
-            for shard in bytes(&filled(k, &a)) {
-                merged.merge_shard(&shard).unwrap();
-            }
-            prop_assert_eq!(bytes(&filled(k, &together)), bytes(&filled(k, &reversed)));
-            prop_assert_eq!(bytes(&filled(k, &together)), bytes(&merged));
-        }
-
-        #[test]
-        fn expiry_changes_no_support(events in events(), now in 0i64..260, k in 2usize..5) {
-            let mut ledger = filled(k, &events);
-            let support = |l: &Ledger, c| l.at(now * 1000).fresh_subjects(class(c), &mut vec![0; k]);
-            let before: Vec<usize> = (0..5).map(|c| support(&ledger, c)).collect();
-            for shard in 0..SHARDS {
-                ledger.expire(shard, now * 1000);
-            }
-            let after: Vec<usize> = (0..5).map(|c| support(&ledger, c)).collect();
-            prop_assert_eq!(before, after);
-            ledger.apply(&LedgerDelta { time: 300, classes: vec![(class(0), 1)], subjects: vec![3] });
-            prop_assert!(ledger.classes() <= 5);
-        }
-
-        #[test]
-        fn a_delta_survives_its_bytes(classes in prop::collection::vec((any::<u128>(), prop::collection::vec(any::<u64>(), 0..4)), 0..6), cut in any::<u16>()) {
-            let delta = LedgerDelta {
-                time: 7,
-                classes: classes.iter().map(|(c, s)| (*c, u32::try_from(s.len()).unwrap())).collect(),
-                subjects: classes.iter().flat_map(|(_, s)| s.clone()).collect(),
-            };
-            let bytes = delta.to_bytes();
-            prop_assert_eq!(LedgerDelta::from_bytes(&bytes), Some(delta));
-            let cut = usize::from(cut) % bytes.len();
-            prop_assert_eq!(LedgerDelta::from_bytes(&bytes[..cut]), None);
-        }
-    }
-
-    #[test]
-    fn a_full_ledger_understates() {
-        let mut ledger = Ledger::new(2, 50, 1);
-        let delta = |c| LedgerDelta { time: 9, classes: vec![(class(c), 1)], subjects: vec![4] };
-        assert!(ledger.apply(&delta(1)));
-        assert!(!ledger.apply(&delta(2)));
-        assert_eq!((ledger.classes(), ledger.unrecorded()), (1, 1));
-        assert_eq!(ledger.at(9000).fresh_subjects(class(2), &mut [0; 2]), 0);
-    }
-}
+mod tests;

@@ -8,3 +8,4 @@ pub mod ledger;
 pub mod sink;
 pub mod verified;
 pub mod verify;
+pub mod witnesses;

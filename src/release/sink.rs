@@ -1,8 +1,8 @@
 //! Where verified batches go.
 
 use super::verified::Verified;
-use crate::telemetry::Reason;
 use crate::records::raw::Coordinate;
+use crate::telemetry::Reason;
 
 /// A record that could not be treated: coordinates and a reason, nothing of its content.
 #[derive(Clone, Debug, PartialEq, Eq)]

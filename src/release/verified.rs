@@ -19,19 +19,22 @@ pub struct Risk {
     /// Sum over the lines, and their number.
     pub sum: f64,
     pub lines: u64,
+    /// Lines whose class has fewer than k: verification lets none of them through.
+    pub below_k: u64,
 }
 
 impl Risk {
     #[allow(clippy::cast_precision_loss, reason = "counts are far below 2^52")]
-    pub(super) fn of_class(support: usize, lines: u64) -> Self {
+    pub(super) fn of_class(support: usize, lines: u64, k: usize) -> Self {
         let each = 1.0 / support.max(1) as f64;
-        Self { highest: each, sum: each * lines as f64, lines }
+        Self { highest: each, sum: each * lines as f64, lines, below_k: if support < k { lines } else { 0 } }
     }
 
     pub(super) fn add(&mut self, other: Self) {
         self.highest = self.highest.max(other.highest);
         self.sum += other.sum;
         self.lines += other.lines;
+        self.below_k += other.below_k;
     }
 
     /// Mean over the lines; 0 when nothing leaves.

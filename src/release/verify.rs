@@ -14,6 +14,7 @@ use super::verified::{Risk, Verified};
 use crate::anonymity::treatment::crowd::{NO_SUBJECT, Released};
 use crate::anonymity::treatment::proposal::ProposedGroup;
 use crate::records::codebook::Codebook;
+use crate::records::digest::BuildClassKeyHash;
 use crate::records::line::LineLayout;
 use hashbrown::HashMap;
 use rayon::prelude::*;
@@ -99,13 +100,8 @@ pub fn verify(
         })
         .collect::<Result<_, _>>()?;
     let batch_wide = |violation| Refusal { group: None, violation };
-    let leaving: HashSet<u64> = proposed
-        .iter()
-        .flat_map(|g| &g.rows)
-        .map(|&row| subjects[row as usize])
-        .filter(|s| *s != NO_SUBJECT)
-        .collect();
-    if proposed.iter().any(|g| !g.rows.is_empty()) && leaving.len() < k {
+    let leaving = proposed.iter().flat_map(|g| &g.rows).map(|&row| subjects[row as usize]);
+    if proposed.iter().any(|g| !g.rows.is_empty()) && !reach(leaving, k) {
         return Err(batch_wide(Violation::FewSubjects));
     }
     let mut risk = Risk::default();
@@ -128,12 +124,25 @@ pub fn verify(
     Ok(Verified::new(proposed, delta, risk))
 }
 
+/// Whether `k` distinct subjects are among `subjects`.
+fn reach(subjects: impl Iterator<Item = u64>, k: usize) -> bool {
+    let mut seen = HashSet::new();
+    for subject in subjects.filter(|s| *s != NO_SUBJECT) {
+        seen.insert(subject);
+        if seen.len() >= k {
+            return true;
+        }
+    }
+    false
+}
+
 /// Subjects of a class, in the order of their first line.
 #[derive(Default)]
 struct Class {
     lines: u64,
     subjects: Vec<u64>,
-    seen: HashSet<u64>,
+    /// The subjects once more, when there are many.
+    seen: Option<HashSet<u64>>,
 }
 
 /// Classes up to this many subjects are searched by eye.
@@ -149,12 +158,8 @@ impl Class {
             if self.subjects.contains(&subject) {
                 return;
             }
-            if self.subjects.len() == FEW {
-                self.seen.extend(&self.subjects);
-                self.seen.insert(subject);
-            }
             self.subjects.push(subject);
-        } else if self.seen.insert(subject) {
+        } else if self.seen.get_or_insert_with(|| self.subjects.iter().copied().collect()).insert(subject) {
             self.subjects.push(subject);
         }
     }
@@ -168,7 +173,7 @@ impl Class {
     }
 
     fn contains(&self, subject: u64) -> bool {
-        if self.seen.is_empty() { self.subjects.contains(&subject) } else { self.seen.contains(&subject) }
+        self.seen.as_ref().map_or_else(|| self.subjects.contains(&subject), |seen| seen.contains(&subject))
     }
 }
 
@@ -180,8 +185,8 @@ fn count_group(
     ledger: LedgerAt<'_>,
     k: usize,
 ) -> Result<GroupCount, Violation> {
-    let mut classes: HashMap<u128, Class> = HashMap::new();
-    let mut beside: HashMap<u128, Class> = HashMap::new();
+    let mut classes: HashMap<u128, Class, BuildClassKeyHash> = HashMap::default();
+    let mut beside: HashMap<u128, Class, BuildClassKeyHash> = HashMap::default();
     let mut fragments = Fragments::new(terms.quasi.iter().zip(&terms.sensitive).filter(|(q, s)| **q || **s).count());
     let mut taken = vec![false; subjects.len()];
     let mut cells = Vec::new();
@@ -240,7 +245,7 @@ fn count_group(
     let mut risk = Risk::default();
     for (key, class) in &classes {
         let support = class.support(*key, ledger, k);
-        risk.add(Risk::of_class(support, class.lines));
+        risk.add(Risk::of_class(support, class.lines, k));
         if support < k && terms.quasi.contains(&true) {
             return Err(Violation::ClassBelowK);
         }

@@ -25,7 +25,12 @@ pub fn init_logging(format: &str, level: &str) -> Result<(), LoggingError> {
         .with_default_directive(others.into())
         .parse(format!("throng={own}"))
         .map_err(|_| LoggingError::Level(level.into()))?;
-    let lines = tracing_subscriber::fmt().with_env_filter(filter).with_writer(std::io::stderr).with_target(false);
+    let colours = std::io::IsTerminal::is_terminal(&std::io::stderr());
+    let lines = tracing_subscriber::fmt()
+        .with_env_filter(filter)
+        .with_writer(std::io::stderr)
+        .with_target(false)
+        .with_ansi(colours);
     let begun = match format {
         "text" => lines.finish().try_init(),
         "json" => lines.json().flatten_event(true).finish().try_init(),

@@ -1,5 +1,9 @@
 //! What the scenario tests share. Each scenario uses a part of it.
 #![allow(dead_code, reason = "every scenario is a crate of its own and uses a part of what is here")]
 
+pub mod binary;
+pub mod canaries;
 pub mod daemon;
+pub mod invariants;
 pub mod kafka;
+pub mod stand;

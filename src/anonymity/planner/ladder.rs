@@ -40,12 +40,14 @@ impl Lattice {
             .iter()
             .zip(&top)
             .map(|(&a, &top)| {
+                let expected = books[a].attribute().hierarchy.expected_losses();
                 (0..=top)
                     .map(|level| {
                         let losses = books[a].losses(level as usize);
                         let codes = sample.column(a).iter().filter(|c| !matches!(**c, ABSENT | NULL));
-                        let (sum, n) = codes.fold((0.0f64, 0u32), |(s, n), c| (s + f64::from(losses[*c as usize]), n + 1));
-                        if n == 0 { f32::from(level) / f32::from(top) } else { (sum / f64::from(n)) as f32 }
+                        let (sum, n) =
+                            codes.fold((0.0f64, 0u32), |(s, n), c| (s + f64::from(losses[*c as usize]), n + 1));
+                        if n == 0 { expected[level as usize] as f32 } else { (sum / f64::from(n)) as f32 }
                     })
                     .collect()
             })
@@ -55,9 +57,10 @@ impl Lattice {
 
     /// Number of nodes, or `None` beyond `limit`.
     fn size(&self, limit: usize) -> Option<usize> {
-        self.lowest.iter().zip(&self.top).try_fold(1usize, |size, (low, top)| {
-            size.checked_mul(usize::from(top - low) + 1).filter(|s| *s <= limit)
-        })
+        self.lowest
+            .iter()
+            .zip(&self.top)
+            .try_fold(1usize, |size, (low, top)| size.checked_mul(usize::from(top - low) + 1).filter(|s| *s <= limit))
     }
 
     #[allow(clippy::cast_precision_loss, reason = "a group is narrow")]
@@ -244,7 +247,12 @@ struct Judge<'a> {
 }
 
 impl<'a> Judge<'a> {
-    #[allow(clippy::cast_precision_loss, clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "small counts")]
+    #[allow(
+        clippy::cast_precision_loss,
+        clippy::cast_possible_truncation,
+        clippy::cast_sign_loss,
+        reason = "small counts"
+    )]
     fn new(attributes: &[usize], sample: &'a Sample, books: &'a [Codebook], settings: &PlannerSettings) -> Self {
         let step = sample.rows().div_ceil(JUDGING_ROWS).max(1);
         let rows: Vec<u32> =
@@ -270,7 +278,11 @@ impl<'a> Judge<'a> {
         self.table.restart();
         self.classes.clear();
         for &row in &self.rows {
-            self.classes.push(self.table.add(self.columns.key(row, levels), self.columns.subject(row), &NothingReleased));
+            self.classes.push(self.table.add(
+                self.columns.key(row, levels),
+                self.columns.subject(row),
+                &NothingReleased,
+            ));
         }
     }
 

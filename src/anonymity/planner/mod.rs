@@ -22,6 +22,20 @@ pub struct GroupShape {
     pub insensitive: Vec<usize>,
 }
 
+impl GroupShape {
+    /// The group as a plan names it, before any ladder.
+    #[must_use]
+    pub fn without_ladder(&self) -> Group {
+        Group {
+            name: self.name.clone(),
+            quasi: self.quasi.clone(),
+            sensitive: self.sensitive.clone(),
+            insensitive: self.insensitive.clone(),
+            ladder: Vec::new(),
+        }
+    }
+}
+
 /// Settings of the planner.
 #[derive(Clone, Copy, Debug)]
 pub struct PlannerSettings {
@@ -42,17 +56,13 @@ pub fn make_plan(
     books: &[Codebook],
     settings: &PlannerSettings,
 ) -> Plan {
-    let attributes: Vec<usize> =
-        shapes.iter().flat_map(|s| s.quasi.iter().chain(&s.sensitive)).copied().collect();
+    let attributes: Vec<usize> = shapes.iter().flat_map(|s| s.quasi.iter().chain(&s.sensitive)).copied().collect();
     let identifiers = identifiers::found_in(sample, &attributes, books, settings.identifier_cardinality);
     let groups = shapes
         .par_iter()
         .map(|shape| Group {
-            name: shape.name.clone(),
-            quasi: shape.quasi.clone(),
-            sensitive: shape.sensitive.clone(),
-            insensitive: shape.insensitive.clone(),
             ladder: build_ladder(&shape.quasi, &identifiers, sample, books, settings),
+            ..shape.without_ladder()
         })
         .collect();
     Plan { version, identifiers, groups, rows: sample.rows() as u64 }

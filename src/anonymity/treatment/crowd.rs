@@ -1,10 +1,17 @@
 //! Counting distinct subjects by equivalence class, up to k and no further.
 
+use super::exits::Witnessed;
+
 /// What is known of the subjects that have already been released in a class (the ledger, seen from below).
 pub trait Released: Sync {
     /// Writes distinct subjects of `class` whose release is still inside the support window to the front of `out`,
     /// as many as fit, and returns how many. It may know fewer than there are, never more.
     fn fresh_subjects(&self, class: u128, out: &mut [u64]) -> usize;
+
+    /// The raw tuples of what has been released, where they are kept: recoding is strict then.
+    fn witnessed(&self) -> Option<&dyn Witnessed> {
+        None
+    }
 }
 
 /// Nothing has been released (`support_window = "0s"`: a batch stands alone).
@@ -95,6 +102,18 @@ impl CrowdTable {
         let known = released.fresh_subjects(class, &mut self.subjects[start..]);
         self.counts.push(u32::try_from(known).expect("at most k"));
         number
+    }
+
+    /// Number of classes since the last [`restart`](Self::restart).
+    #[must_use]
+    pub fn classes(&self) -> usize {
+        self.counts.len()
+    }
+
+    /// Distinct subjects of a class, at most k.
+    #[must_use]
+    pub fn count(&self, class: u32) -> usize {
+        self.counts[class as usize] as usize
     }
 
     /// Whether a class has reached k distinct subjects.

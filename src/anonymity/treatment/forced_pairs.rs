@@ -9,64 +9,164 @@
 
 use super::crowd::NO_SUBJECT;
 use crate::records::codebook::{CellId, SUPPRESSED};
-use std::collections::{BTreeMap, BTreeSet, HashMap};
+use rayon::prelude::*;
+use std::collections::{BTreeMap, BTreeSet, HashSet};
 
 /// The cells of one group that leave: `columns[i][row]` belongs to `attributes[i]`.
 #[derive(Clone, Debug)]
 pub struct GroupCells {
     pub attributes: Vec<usize>,
     pub columns: Vec<Vec<CellId>>,
+    /// How many of the columns, from the first, form the class; the others stand beside it.
+    pub quasi: usize,
+    /// What a row's fragment is worth to a reader: the sum over its present cells of one minus their loss.
+    pub worth: Vec<f32>,
 }
 
 impl GroupCells {
-    fn present(&self, row: usize) -> bool {
-        self.columns.iter().any(|c| c[row] != SUPPRESSED)
-    }
-
-    fn present_rows(&self) -> Vec<u32> {
-        let rows = self.columns.first().map_or(0, Vec::len);
-        (0..rows).filter(|&r| self.present(r)).map(|r| u32::try_from(r).expect("a batch is bounded")).collect()
-    }
-
-    /// Cells by number of rows, for one column.
-    fn counts(&self, column: usize) -> BTreeMap<CellId, usize> {
-        let mut counts = HashMap::new();
-        for &cell in &self.columns[column] {
-            *counts.entry(cell).or_insert(0) += 1;
-        }
-        counts.remove(&SUPPRESSED);
-        counts.into_iter().collect()
-    }
-
-    fn contains(&self, row: u32, cells: &[(usize, CellId)]) -> bool {
-        cells.iter().all(|&(column, cell)| self.columns[column][row as usize] == cell)
-    }
-
     fn withdraw(&mut self, row: u32) {
         for column in &mut self.columns {
             column[row as usize] = SUPPRESSED;
         }
     }
+
+    /// `rows` with everyone who shares a class with one of them: a class goes whole or not at all, so that those who stay
+    /// keep their crowd.
+    fn with_classes(&self, rows: BTreeSet<u32>) -> BTreeSet<u32> {
+        if self.quasi == self.columns.len() || self.quasi == 0 {
+            return rows;
+        }
+        let class = |row: u32| -> Vec<CellId> { self.columns[..self.quasi].iter().map(|c| c[row as usize]).collect() };
+        let classes: BTreeSet<Vec<CellId>> = rows.iter().map(|&row| class(row)).collect();
+        let all = u32::try_from(self.worth.len()).expect("a batch is bounded");
+        let present = |row: &u32| self.columns[..self.quasi].iter().any(|c| c[*row as usize] != SUPPRESSED);
+        (0..all).filter(|row| rows.contains(row) || (present(row) && classes.contains(&class(*row)))).collect()
+    }
+
+    fn worth_of(&self, rows: impl Iterator<Item = u32>) -> f64 {
+        rows.map(|row| f64::from(self.worth[row as usize])).sum()
+    }
+}
+
+/// A set of rows of the batch.
+#[derive(Clone, PartialEq)]
+struct Rows(Vec<u64>);
+
+impl Rows {
+    fn none(rows: usize) -> Self {
+        Self(vec![0; rows.div_ceil(64)])
+    }
+
+    fn insert(&mut self, row: usize) {
+        self.0[row / 64] |= 1 << (row % 64);
+    }
+
+    fn count(&self) -> usize {
+        self.0.iter().map(|word| word.count_ones() as usize).sum()
+    }
+
+    fn and(&self, other: &Self) -> Self {
+        Self(self.0.iter().zip(&other.0).map(|(a, b)| a & b).collect())
+    }
+
+    fn iter(&self) -> impl Iterator<Item = u32> + '_ {
+        self.0.iter().zip(0u32..).flat_map(|(&word, at)| {
+            std::iter::successors(Some(word), |w| Some(w & w.wrapping_sub(1)))
+                .take_while(|w| *w != 0)
+                .map(move |w| at * 64 + w.trailing_zeros())
+        })
+    }
+
+    /// Whether at least `k` distinct subjects are among the rows of both sets.
+    fn have_joint_crowd(&self, other: &Self, subjects: &[u64], k: usize, joint: &mut Vec<u64>) -> bool {
+        joint.clear();
+        for row in self.and(other).iter() {
+            let subject = subjects[row as usize];
+            if subject != NO_SUBJECT && !joint.contains(&subject) {
+                joint.push(subject);
+                if joint.len() >= k {
+                    return true;
+                }
+            }
+        }
+        joint.len() >= k
+    }
+}
+
+/// What is counted of a group for as long as it does not change.
+struct View {
+    /// Rows that have a fragment.
+    present: Rows,
+    /// Number of them.
+    rows: usize,
+    /// Rows by cell, for each column.
+    counts: Vec<Vec<u32>>,
+    /// Rows that carry the most frequent cell.
+    reach: usize,
+    /// Rows by tuple, counted when first asked for.
+    classes: Option<Vec<Vec<u32>>>,
+}
+
+impl View {
+    fn of(group: &GroupCells) -> Self {
+        let all = group.columns.first().map_or(0, Vec::len);
+        let mut present = Rows::none(all);
+        let mut counts = Vec::with_capacity(group.columns.len());
+        for column in &group.columns {
+            let mut count = vec![0u32; column.iter().max().map_or(0, |c| *c as usize + 1)];
+            for (row, &cell) in column.iter().enumerate() {
+                if cell != SUPPRESSED {
+                    present.insert(row);
+                    count[cell as usize] += 1;
+                }
+            }
+            counts.push(count);
+        }
+        let reach = counts.iter().flatten().copied().max().unwrap_or(0) as usize;
+        Self { rows: present.count(), present, counts, reach, classes: None }
+    }
+
+    /// Rows by tuple. Two rows are of one class as long as they were in every column: classes are split column by column.
+    fn classes(&mut self, group: &GroupCells) -> &[Vec<u32>] {
+        self.classes.get_or_insert_with(|| {
+            let rows: Vec<u32> = self.present.iter().collect();
+            let mut class = vec![0u32; rows.len()];
+            for column in &group.columns {
+                let mut numbers: hashbrown::HashMap<(u32, CellId), u32> = hashbrown::HashMap::new();
+                for (class, &row) in class.iter_mut().zip(&rows) {
+                    let next = u32::try_from(numbers.len()).expect("a batch is bounded");
+                    *class = *numbers.entry((*class, column[row as usize])).or_insert(next);
+                }
+            }
+            let mut classes: Vec<Vec<u32>> = vec![Vec::new(); class.iter().max().map_or(0, |c| *c as usize + 1)];
+            for (class, row) in class.into_iter().zip(rows) {
+                classes[class as usize].push(row);
+            }
+            classes
+        })
+    }
 }
 
 /// A heavy set of cells of one group: the rows that carry it.
 struct Heavy {
-    rows: Vec<bool>,
+    rows: Rows,
     count: usize,
 }
 
 /// Withdraws fragments until no pair of cell sets of two groups is forced below `k`; returns how many.
-/// Withdrawing only ever removes whole classes of a group, so that the support of those that stay is unchanged.
+///
+/// Either every fragment with the rarer cells is withdrawn, or every fragment with the heavy ones, whichever loses
+/// less. Both remove whole classes of a group, so that the support of those that stay is unchanged.
+///
+/// Time: one pass over the cells, and one over the fragments for each heavy set that can force anything; exponential in
+/// the heavy cells of one group only.
 pub fn withdraw_forced_pairs(groups: &mut [GroupCells], subjects: &[u64], k: usize) -> u64 {
+    let mut views: Vec<View> = groups.par_iter().map(View::of).collect();
     let mut withdrawn = 0;
     loop {
         let before = withdrawn;
         for a in 0..groups.len() {
-            for b in 0..groups.len() {
-                if a != b {
-                    withdrawn += withdraw_between(groups, a, b, subjects, k);
-                }
-            }
+            withdrawn += withdraw_against(groups, &mut views, a, subjects, k);
         }
         if withdrawn == before {
             return withdrawn;
@@ -75,37 +175,65 @@ pub fn withdraw_forced_pairs(groups: &mut [GroupCells], subjects: &[u64], k: usi
 }
 
 /// One pass over the pairs whose heavier side lies in group `a`.
-fn withdraw_between(groups: &mut [GroupCells], a: usize, b: usize, subjects: &[u64], k: usize) -> u64 {
-    let n = groups.iter().map(|g| g.present_rows().len()).max().unwrap_or(0);
-    let lightest = |g: &GroupCells| (0..g.columns.len()).flat_map(|c| g.counts(c).into_values()).max().unwrap_or(0);
-    let reach = lightest(&groups[b]);
-    let mut doomed = BTreeSet::new();
-    for heavy in heavy_sets(&groups[a], n, reach) {
-        forced_with(&heavy, &groups[b], n + 1 - heavy.count, subjects, k, &mut doomed);
+fn withdraw_against(groups: &mut [GroupCells], views: &mut [View], a: usize, subjects: &[u64], k: usize) -> u64 {
+    let n = views.iter().map(|v| v.rows).max().unwrap_or(0);
+    let reach = views.iter().enumerate().filter(|(b, _)| *b != a).map(|(_, v)| v.reach).max().unwrap_or(0);
+    let mut withdrawn = 0;
+    for heavy in heavy_sets(&groups[a], &views[a], n, reach) {
+        let mut doomed: Vec<(usize, BTreeSet<u32>)> = Vec::new();
+        let mut worth = 0.0;
+        for b in (0..groups.len()).filter(|b| *b != a) {
+            if heavy.count + views[b].reach <= n {
+                continue;
+            }
+            let light = Light { heavy: &heavy, group: &groups[b], forced_from: n + 1 - heavy.count, subjects, k };
+            let rows = groups[b].with_classes(light.forced(&mut views[b]));
+            if !rows.is_empty() {
+                worth += groups[b].worth_of(rows.iter().copied());
+                doomed.push((b, rows));
+            }
+        }
+        if doomed.is_empty() {
+            continue;
+        }
+        let carriers = groups[a].with_classes(heavy.rows.iter().collect());
+        if groups[a].worth_of(carriers.iter().copied()) < worth {
+            doomed = vec![(a, carriers)];
+        }
+        for (group, rows) in doomed {
+            withdrawn += rows.len() as u64;
+            for row in rows {
+                groups[group].withdraw(row);
+            }
+            views[group] = View::of(&groups[group]);
+            if group == a {
+                // The other heavy sets of this group were found on what is no longer there.
+                return withdrawn;
+            }
+        }
     }
-    for &row in &doomed {
-        groups[b].withdraw(row);
-    }
-    doomed.len() as u64
+    withdrawn
 }
 
 /// The sets X of cells of a group with `2·n_X > n` and `n_X + reach > n`: more than half the rows carry them, so each
 /// attribute contributes at most one cell. Of sets with the same rows only one is kept: they force the same.
-fn heavy_sets(group: &GroupCells, n: usize, reach: usize) -> Vec<Heavy> {
+fn heavy_sets(group: &GroupCells, view: &View, n: usize, reach: usize) -> Vec<Heavy> {
     let enough = |count: usize| 2 * count > n && count + reach > n;
-    let singles: Vec<(usize, CellId)> = (0..group.columns.len())
-        .flat_map(|c| group.counts(c).into_iter().filter(|&(_, m)| enough(m)).map(move |(cell, _)| (c, cell)))
-        .collect();
+    let mut singles: Vec<Rows> = Vec::new();
+    for (column, counts) in group.columns.iter().zip(&view.counts) {
+        let heaviest = counts.iter().enumerate().max_by_key(|(_, count)| **count);
+        if let Some((cell, _)) = heaviest.filter(|(_, count)| enough(**count as usize)) {
+            singles.push(rows_with(column, cell as CellId));
+        }
+    }
     let mut found: Vec<Heavy> = Vec::new();
-    let rows = group.columns.first().map_or(0, Vec::len);
-    let mut open = vec![(0usize, vec![true; rows])];
+    let mut open: Vec<(usize, Option<Rows>)> = vec![(0, None)];
     while let Some((from, within)) = open.pop() {
-        for (i, &(column, cell)) in singles.iter().enumerate().skip(from) {
-            let rows: Vec<bool> =
-                within.iter().zip(&group.columns[column]).map(|(&w, &c)| w && c == cell).collect();
-            let count = rows.iter().filter(|r| **r).count();
+        for (i, single) in singles.iter().enumerate().skip(from) {
+            let rows = within.as_ref().map_or_else(|| single.clone(), |w| w.and(single));
+            let count = rows.count();
             if enough(count) {
-                open.push((i + 1, rows.clone()));
+                open.push((i + 1, Some(rows.clone())));
                 if !found.iter().any(|h| h.count == count && h.rows == rows) {
                     found.push(Heavy { rows, count });
                 }
@@ -115,114 +243,100 @@ fn heavy_sets(group: &GroupCells, n: usize, reach: usize) -> Vec<Heavy> {
     found
 }
 
-/// A class of fragments of the lighter group.
-#[derive(Default)]
-struct Class {
-    rows: Vec<u32>,
-    /// Distinct subjects that carry the heavy cells too, at most k.
-    joint: Vec<u64>,
-}
-
-impl Class {
-    fn add(&mut self, row: u32, heavy: &Heavy, subjects: &[u64], k: usize) {
-        self.rows.push(row);
-        let subject = subjects[row as usize];
-        if heavy.rows[row as usize] && subject != NO_SUBJECT && self.joint.len() < k && !self.joint.contains(&subject) {
-            self.joint.push(subject);
-        }
+fn rows_with(column: &[CellId], cell: CellId) -> Rows {
+    let mut rows = Rows::none(column.len());
+    for (row, _) in column.iter().enumerate().filter(|(_, c)| **c == cell) {
+        rows.insert(row);
     }
+    rows
 }
 
-/// Adds to `doomed` the rows of every cell set Y of `group`, no heavier than X, that at least `forced_from` rows carry
-/// and fewer than `k` subjects carry together with the heavy cells X.
-fn forced_with(
-    heavy: &Heavy,
-    group: &GroupCells,
+/// Cells of a set Y: by column, `None` where the column takes no part.
+type CellSet = Vec<Option<CellId>>;
+
+/// The question of one heavy set X to another group: which of its cell sets are forced together with X below k?
+struct Light<'a> {
+    heavy: &'a Heavy,
+    group: &'a GroupCells,
+    /// Rows from which a set is forced.
     forced_from: usize,
-    subjects: &[u64],
+    subjects: &'a [u64],
     k: usize,
-    doomed: &mut BTreeSet<u32>,
-) {
-    let mut classes: HashMap<Vec<CellId>, Class> = HashMap::new();
-    for row in group.present_rows() {
-        let tuple: Vec<CellId> = group.columns.iter().map(|c| c[row as usize]).collect();
-        classes.entry(tuple).or_default().add(row, heavy, subjects, k);
-    }
-    // Every subset of a tuple with k joint subjects has them too: only rows of the other classes can be in trouble.
-    let mut doubtful: BTreeMap<Vec<CellId>, Class> = classes.into_iter().filter(|(_, c)| c.joint.len() < k).collect();
-    if doubtful.values().map(|c| c.rows.len()).sum::<usize>() < forced_from {
-        return;
-    }
-    // The most specific sets first: they settle almost everything. A tuple with suppressed cells stands for the set of
-    // its other cells, which rows of other classes carry as well.
-    let masks: BTreeSet<Vec<bool>> =
-        doubtful.keys().map(|tuple| tuple.iter().map(|c| *c != SUPPRESSED).collect()).collect();
-    for mask in masks {
-        let mut sets: HashMap<Vec<CellId>, Class> = HashMap::new();
-        let project = |row: usize| -> Vec<CellId> {
-            group.columns.iter().zip(&mask).filter(|(_, m)| **m).map(|(c, _)| c[row]).collect()
-        };
-        for row in group.present_rows() {
-            sets.entry(project(row as usize)).or_default().add(row, heavy, subjects, k);
-        }
-        doubtful.retain(|tuple, class| {
-            if !tuple.iter().zip(&mask).all(|(c, m)| (*c != SUPPRESSED) == *m) {
-                return true;
-            }
-            let set = &sets[&project(class.rows[0] as usize)];
-            if set.joint.len() >= k {
-                return false;
-            }
-            let forced = set.rows.len() >= forced_from;
-            if forced && set.rows.len() <= heavy.count {
-                doomed.extend(&set.rows);
-            }
-            !forced
-        });
-    }
-    let rows: Vec<u32> = doubtful.into_values().flat_map(|c| c.rows).collect();
-    search_subsets(heavy, group, forced_from, subjects, k, &rows, 0, &mut Vec::new(), doomed);
 }
 
-/// Depth-first over the cell sets that at least `forced_from` of `rows` carry.
-#[allow(clippy::too_many_arguments, reason = "a recursion over one fixed scene")]
-fn search_subsets(
-    heavy: &Heavy,
-    group: &GroupCells,
-    forced_from: usize,
-    subjects: &[u64],
-    k: usize,
-    rows: &[u32],
-    from: usize,
-    chosen: &mut Vec<(usize, CellId)>,
-    doomed: &mut BTreeSet<u32>,
-) {
-    if rows.len() < forced_from {
-        return;
-    }
-    for column in from..group.columns.len() {
-        let mut parts: BTreeMap<CellId, Vec<u32>> = BTreeMap::new();
-        for &row in rows {
-            parts.entry(group.columns[column][row as usize]).or_default().push(row);
+impl Light<'_> {
+    /// The rows of every cell set Y, no heavier than X, that at least `forced_from` rows carry and fewer than `k`
+    /// subjects carry together with X. (Where Y is heavier, the pair is settled when the groups change places.)
+    fn forced(&self, view: &mut View) -> BTreeSet<u32> {
+        let mut doomed = BTreeSet::new();
+        let mut joint = Vec::with_capacity(self.k);
+        // Every subset of a tuple with k joint subjects has them too: only the other tuples can be in trouble. Of those,
+        // only cells that are frequent enough by themselves can be part of a forced set.
+        let mut candidates: BTreeSet<CellSet> = BTreeSet::new();
+        let doubtful: Vec<u32> = view
+            .classes(self.group)
+            .iter()
+            .filter(|rows| !self.crowded(rows, &mut joint))
+            .map(|rows| rows[0])
+            .collect();
+        for row in doubtful {
+            let frequent = |(column, counts): (&Vec<CellId>, &Vec<u32>)| {
+                let cell = column[row as usize];
+                (cell != SUPPRESSED && counts[cell as usize] as usize >= self.forced_from).then_some(cell)
+            };
+            let set: CellSet = self.group.columns.iter().zip(&view.counts).map(frequent).collect();
+            if set.iter().any(Option::is_some) {
+                candidates.insert(set);
+            }
         }
-        parts.remove(&SUPPRESSED);
-        for (cell, part) in parts {
-            if part.len() < forced_from {
+        if candidates.is_empty() {
+            return doomed;
+        }
+        let mut carriers: BTreeMap<(usize, CellId), Rows> = BTreeMap::new();
+        let mut judged: HashSet<CellSet> = HashSet::new();
+        let mut open: Vec<CellSet> = candidates.into_iter().collect();
+        while let Some(set) = open.pop() {
+            if !judged.insert(set.clone()) {
                 continue;
             }
-            chosen.push((column, cell));
-            let mut whole = Class::default();
-            for row in group.present_rows().into_iter().filter(|&row| group.contains(row, chosen)) {
-                whole.add(row, heavy, subjects, k);
+            let mut rows: Option<Rows> = None;
+            for (column, cell) in set.iter().enumerate().filter_map(|(column, cell)| Some((column, (*cell)?))) {
+                let with =
+                    carriers.entry((column, cell)).or_insert_with(|| rows_with(&self.group.columns[column], cell));
+                rows = Some(rows.map_or_else(|| with.clone(), |r| r.and(with)));
             }
-            // Where Y is heavier than X, the pair is settled on X's side when the groups change places.
-            if whole.joint.len() < k && whole.rows.len() <= heavy.count {
-                doomed.extend(&whole.rows);
-            } else {
-                search_subsets(heavy, group, forced_from, subjects, k, &part, column + 1, chosen, doomed);
+            let Some(rows) = rows else { continue };
+            if rows.have_joint_crowd(&self.heavy.rows, self.subjects, self.k, &mut joint) {
+                continue;
             }
-            chosen.pop();
+            let count = rows.count();
+            if count >= self.forced_from && count <= self.heavy.count {
+                doomed.extend(rows.iter());
+                continue;
+            }
+            // Too rare to be forced (or too heavy to be settled here): its subsets are more frequent.
+            for column in (0..set.len()).filter(|c| set[*c].is_some()) {
+                let mut subset = set.clone();
+                subset[column] = None;
+                open.push(subset);
+            }
         }
+        doomed
+    }
+
+    fn crowded(&self, rows: &[u32], joint: &mut Vec<u64>) -> bool {
+        joint.clear();
+        for &row in rows {
+            let subject = self.subjects[row as usize];
+            let carries = self.heavy.rows.0[row as usize / 64] >> (row % 64) & 1 == 1;
+            if carries && subject != NO_SUBJECT && !joint.contains(&subject) {
+                joint.push(subject);
+                if joint.len() >= self.k {
+                    return true;
+                }
+            }
+        }
+        false
     }
 }
 
@@ -233,7 +347,11 @@ mod tests {
 
     /// Every pair of cell sets of two groups, counted by brute force.
     fn forced_below(groups: &[GroupCells], subjects: &[u64], k: usize) -> bool {
-        let n = groups.iter().map(|g| g.present_rows().len()).max().unwrap_or(0);
+        let n = groups
+            .iter()
+            .map(|g| (0..subjects.len()).filter(|&r| g.columns.iter().any(|c| c[r] != SUPPRESSED)).count())
+            .max()
+            .unwrap_or(0);
         let sets = |g: &GroupCells| -> BTreeSet<Vec<(usize, CellId)>> {
             let mut out = BTreeSet::new();
             for row in 0..subjects.len() {
@@ -246,7 +364,9 @@ mod tests {
             out
         };
         let carry = |g: &GroupCells, set: &[(usize, CellId)]| -> BTreeSet<u32> {
-            (0..u32::try_from(subjects.len()).unwrap()).filter(|&r| g.contains(r, set)).collect()
+            (0..u32::try_from(subjects.len()).unwrap())
+                .filter(|&r| set.iter().all(|&(c, cell)| g.columns[c][r as usize] == cell))
+                .collect()
         };
         for (i, a) in groups.iter().enumerate() {
             for b in &groups[i + 1..] {
@@ -270,8 +390,8 @@ mod tests {
     fn a_constant_beside_a_lone_value_is_a_forced_pair() {
         // METHODS §10: five records, pulse all "high", one age "70+" supported only by the ledger.
         let mut groups = vec![
-            GroupCells { attributes: vec![0], columns: vec![vec![9; 5]] },
-            GroupCells { attributes: vec![1], columns: vec![vec![7, 8, 8, 8, 8]] },
+            GroupCells { attributes: vec![0], columns: vec![vec![9; 5]], quasi: 1, worth: vec![1.0; 5] },
+            GroupCells { attributes: vec![1], columns: vec![vec![7, 8, 8, 8, 8]], quasi: 1, worth: vec![1.0; 5] },
         ];
         let subjects = [1, 2, 3, 4, 5];
         assert!(forced_below(&groups, &subjects, 4));
@@ -288,16 +408,24 @@ mod tests {
             k in 2usize..4,
         ) {
             let subjects: Vec<u64> = rows.iter().map(|r| r.0).collect();
+            let worth: Vec<f32> = rows.iter().map(|r| r.1[0] as f32).collect();
             let column = |i: usize| rows.iter().map(|r| r.1[i]).collect::<Vec<_>>();
             let mut groups = vec![
-                GroupCells { attributes: vec![0, 1], columns: vec![column(0), column(1)] },
-                GroupCells { attributes: vec![2, 3], columns: vec![column(2), column(3)] },
-                GroupCells { attributes: vec![4], columns: vec![column(4)] },
+                GroupCells { attributes: vec![0, 1], columns: vec![column(0), column(1)], quasi: 1, worth: worth.clone() },
+                GroupCells { attributes: vec![2, 3], columns: vec![column(2), column(3)], quasi: 2, worth: worth.clone() },
+                GroupCells { attributes: vec![4], columns: vec![column(4)], quasi: 1, worth },
             ];
             let untouched = groups.clone();
             let withdrawn = withdraw_forced_pairs(&mut groups, &subjects, k);
             prop_assert!(!forced_below(&groups, &subjects, k));
             prop_assert_eq!(withdrawn > 0, forced_below(&untouched, &subjects, k));
+            for (group, before) in groups.iter().zip(&untouched) {
+                let class = |g: &GroupCells, row: usize| -> Vec<CellId> { g.columns[..g.quasi].iter().map(|c| c[row]).collect() };
+                for row in (0..subjects.len()).filter(|&r| class(group, r).iter().any(|c| *c != SUPPRESSED)) {
+                    let members = |g: &GroupCells| (0..subjects.len()).filter(|&r| class(g, r) == class(before, row)).count();
+                    prop_assert_eq!(members(group), members(before), "a class stays whole");
+                }
+            }
         }
     }
 }

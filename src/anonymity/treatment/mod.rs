@@ -2,7 +2,11 @@
 //! `release::verify`, which shares none of this code.
 
 pub mod crowd;
+pub mod exits;
 pub mod forced_pairs;
+pub mod hold;
 pub mod proposal;
 pub mod recode;
+pub mod sightings;
+pub mod strict;
 pub mod treat;

@@ -3,6 +3,7 @@
 use super::crowd::{CrowdTable, Released};
 use crate::anonymity::plan::Node;
 use crate::records::codebook::{Code, Codebook};
+use std::collections::BTreeMap;
 
 /// One quasi attribute of a batch: its codes by row, and the coverage digests by level and code.
 struct Column<'a> {
@@ -30,6 +31,16 @@ pub struct Assignment {
     pub node: Vec<u32>,
     /// Class key, by row of the batch.
     pub class: Vec<u128>,
+    /// What counts toward the classes, where recoding was strict.
+    pub counted: Option<Counted>,
+}
+
+/// What counts toward the classes of an [`Assignment`].
+pub struct Counted {
+    /// Earlier subjects, by class that leaves.
+    pub earlier: BTreeMap<u128, Vec<u64>>,
+    /// Rows of the batch that support nobody, by row.
+    pub excluded: Vec<bool>,
 }
 
 impl<'a> Columns<'a> {
@@ -48,10 +59,7 @@ impl<'a> Columns<'a> {
             .map(|&a| {
                 let book = &books[a];
                 suppressed = suppressed.wrapping_add(book.digest(crate::records::codebook::SUPPRESSED));
-                Column {
-                    codes: &columns[a],
-                    digests: (0..book.levels()).map(|level| book.digests(level)).collect(),
-                }
+                Column { codes: &columns[a], digests: (0..book.levels()).map(|level| book.digests(level)).collect() }
             })
             .collect();
         Self { base, suppressed, columns, subjects }
@@ -68,6 +76,15 @@ impl<'a> Columns<'a> {
         key
     }
 
+    /// Class key of the raw tuple `codes`, one code an attribute, at `levels`.
+    #[must_use]
+    pub fn key_of(&self, codes: &[Code], levels: &[u8]) -> u128 {
+        let cells = self.columns.iter().zip(codes).zip(levels);
+        cells.fold(self.base, |key, ((column, &code), &level)| {
+            key.wrapping_add(column.digests[level as usize][code as usize])
+        })
+    }
+
     /// Key of the tuple in which every cell is suppressed: a fragment that says nothing and never leaves.
     #[must_use]
     pub fn suppressed_key(&self) -> u128 {
@@ -79,7 +96,7 @@ impl<'a> Columns<'a> {
         self.subjects[row as usize]
     }
 
-    fn rows(&self) -> usize {
+    pub(super) fn rows(&self) -> usize {
         self.subjects.len()
     }
 }
@@ -92,7 +109,7 @@ impl<'a> Columns<'a> {
 #[must_use]
 pub fn recode(columns: &Columns<'_>, ladder: &[Node], rows: &[u32], k: usize, released: &impl Released) -> Assignment {
     let mut assignment =
-        Assignment { node: vec![UNRELEASED; columns.rows()], class: vec![0; columns.rows()] };
+        Assignment { node: vec![UNRELEASED; columns.rows()], class: vec![0; columns.rows()], counted: None };
     let mut left = rows.to_vec();
     let mut table = CrowdTable::new(k, left.len());
     let mut keys: Vec<u128> = Vec::with_capacity(left.len());

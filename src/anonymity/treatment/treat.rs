@@ -2,10 +2,13 @@
 
 use super::crowd::{NO_SUBJECT, Released};
 use super::forced_pairs::{GroupCells, withdraw_forced_pairs};
+use super::hold::let_stay_supported;
 use super::proposal::{Proposal, ProposedGroup, Run, Unreleased};
-use super::recode::{Columns, UNRELEASED, recode};
+use super::recode::{Assignment, Columns, UNRELEASED};
+use super::strict::recode_as_kept;
 use crate::anonymity::plan::{Group, Node, Plan};
 use crate::records::codebook::{ABSENT, CellId, Codebook, NULL, SUPPRESSED};
+use crate::records::digest::BuildClassKeyHash;
 use crate::records::line::LineLayout;
 use crate::records::table::Batch;
 use rayon::prelude::*;
@@ -47,22 +50,26 @@ pub fn treat(
 ) -> Proposal {
     let rows: Vec<u32> = (0..u32::try_from(batch.rows()).expect("a batch is bounded")).collect();
     let scene = Scene { batch, plan, names, books, policy };
-    if distinct_subjects(batch, &rows) < policy.min_subjects {
+    if !has_subjects(batch, &rows, policy.min_subjects) {
         return scene.nothing(Unreleased::Quiet);
     }
-    let mut cells = scene.recode_groups(&rows, released);
+    let mut assignments = scene.assign(&rows, released);
     let mut held = Vec::new();
     if policy.max_hold_batches > 0 && !last {
-        let staying: Vec<u32>;
-        (held, staying) = rows.iter().partition(|&&row| {
-            waited[row as usize] < policy.max_hold_batches
-                && scene.loss(&cells, row).is_some_and(|loss| loss > policy.hold_above_loss)
-        });
-        if !held.is_empty() {
-            // Those who stay lose the support of those who wait, so they are counted again without them.
-            cells = scene.recode_groups(&staying, released);
+        let dear = |row: &u32| {
+            waited[*row as usize] < policy.max_hold_batches
+                && scene.loss(&assignments, *row).is_some_and(|loss| loss > policy.hold_above_loss)
+        };
+        let wishes: Vec<bool> = rows.iter().map(dear).collect();
+        let waiting = let_stay_supported(wishes, &assignments, &batch.subjects, policy.k, released);
+        held = rows.iter().copied().filter(|&row| waiting[row as usize]).collect();
+        for assignment in &mut assignments {
+            for &row in &held {
+                assignment.node[row as usize] = UNRELEASED;
+            }
         }
     }
+    let mut cells = scene.cells(&assignments, &rows, &held, released);
     let before = scene.leaving(&cells);
     let guarded_fragments = scene.guard(&mut cells, released);
     scene.propose(cells, held, &before, guarded_fragments)
@@ -84,14 +91,32 @@ impl Scene<'_> {
         self.batch.rows()
     }
 
-    fn recode_groups(&self, rows: &[u32], released: &impl Released) -> Cells {
+    /// The node and class of every row, by group.
+    fn assign(&self, rows: &[u32], released: &impl Released) -> Vec<Assignment> {
+        self.plan
+            .groups
+            .par_iter()
+            .zip(&self.names.bases)
+            .map(|(group, &base)| {
+                let columns = Columns::new(base, &group.quasi, &self.batch.columns, &self.batch.subjects, self.books);
+                recode_as_kept(&columns, &group.ladder, rows, self.policy.k, released)
+            })
+            .collect()
+    }
+
+    /// The cells that the assignments stand for, and those that leave beside them.
+    fn cells(&self, assignments: &[Assignment], rows: &[u32], held: &[u32], released: &impl Released) -> Cells {
+        let mut stays = vec![true; self.rows()];
+        for &row in held {
+            stays[row as usize] = false;
+        }
         let mut cells = vec![Vec::new(); self.books.len()];
         let by_group: Vec<Vec<(usize, Vec<CellId>)>> = self
             .plan
             .groups
             .par_iter()
-            .zip(&self.names.bases)
-            .map(|(group, &base)| self.recode_group(group, base, rows, released))
+            .zip(assignments)
+            .map(|(group, assignment)| self.group_cells(group, assignment, rows, &stays, released))
             .collect();
         for (attribute, column) in by_group.into_iter().flatten() {
             cells[attribute] = column;
@@ -99,15 +124,14 @@ impl Scene<'_> {
         cells
     }
 
-    fn recode_group(
+    fn group_cells(
         &self,
         group: &Group,
-        base: u128,
+        assignment: &Assignment,
         rows: &[u32],
+        stays: &[bool],
         released: &impl Released,
     ) -> Vec<(usize, Vec<CellId>)> {
-        let columns = Columns::new(base, &group.quasi, &self.batch.columns, &self.batch.subjects, self.books);
-        let assignment = recode(&columns, &group.ladder, rows, self.policy.k, released);
         let mut out: Vec<(usize, Vec<CellId>)> = group
             .quasi
             .iter()
@@ -122,11 +146,10 @@ impl Scene<'_> {
             })
             .collect();
         // With no quasi attribute there is no class to join: such a group is released with whatever has support.
-        let leaving: Vec<u32> = rows
-            .iter()
-            .copied()
-            .filter(|&row| group.quasi.is_empty() || assignment.node[row as usize] != UNRELEASED)
-            .collect();
+        let leaves = |row: &u32| {
+            stays[*row as usize] && (group.quasi.is_empty() || assignment.node[*row as usize] != UNRELEASED)
+        };
+        let leaving: Vec<u32> = rows.iter().copied().filter(leaves).collect();
         for &a in &group.sensitive {
             out.push((a, self.recode_beside(a, &leaving, released)));
         }
@@ -151,7 +174,7 @@ impl Scene<'_> {
         let ladder: Vec<Node> = (0..levels).map(|level| Node { levels: vec![level], loss: 0.0 }).collect();
         let base = self.names.beside[attribute];
         let columns = Columns::new(base, &[attribute], &self.batch.columns, &self.batch.subjects, self.books);
-        let assignment = recode(&columns, &ladder, rows, self.policy.k, released);
+        let assignment = recode_as_kept(&columns, &ladder, rows, self.policy.k, released);
         for (row, &node) in assignment.node.iter().enumerate() {
             if node != UNRELEASED {
                 column[row] = book.cell(self.batch.columns[attribute][row], node as usize);
@@ -161,12 +184,16 @@ impl Scene<'_> {
     }
 
     /// Mean Loss of the present quasi cells of a row; `None` when all of them are missing.
-    fn loss(&self, cells: &Cells, row: u32) -> Option<f32> {
+    fn loss(&self, assignments: &[Assignment], row: u32) -> Option<f32> {
         let (mut sum, mut present) = (0.0, 0u16);
-        for a in self.plan.groups.iter().flat_map(|g| &g.quasi) {
-            if !matches!(self.batch.columns[*a][row as usize], ABSENT | NULL) {
-                sum += self.books[*a].loss(cells[*a][row as usize]);
-                present += 1;
+        for (group, assignment) in self.plan.groups.iter().zip(assignments) {
+            let node = group.ladder.get(assignment.node[row as usize] as usize);
+            for (i, &a) in group.quasi.iter().enumerate() {
+                let code = self.batch.columns[a][row as usize];
+                if !matches!(code, ABSENT | NULL) {
+                    sum += node.map_or(1.0, |node| self.books[a].losses(node.levels[i] as usize)[code as usize]);
+                    present += 1;
+                }
             }
         }
         (present > 0).then(|| sum / f32::from(present))
@@ -183,7 +210,9 @@ impl Scene<'_> {
                 return withdrawn;
             }
             for group in &self.plan.groups {
-                let leaves = |row: &u32| group.quasi.iter().any(|&a| cells[a][*row as usize] != SUPPRESSED);
+                // Where there is no class to be in, a row leaves as long as anything of it does.
+                let telling = if group.quasi.is_empty() { &group.sensitive } else { &group.quasi };
+                let leaves = |row: &u32| telling.iter().any(|&a| cells[a][*row as usize] != SUPPRESSED);
                 let leaving: Vec<u32> = (0..u32::try_from(self.rows()).expect("bounded")).filter(leaves).collect();
                 for &a in &group.sensitive {
                     cells[a] = self.recode_beside(a, &leaving, released);
@@ -202,8 +231,8 @@ impl Scene<'_> {
             .iter()
             .map(|g| {
                 let guarded: Vec<usize> = g.quasi.iter().chain(&g.sensitive).copied().collect();
-                let columns = guarded.iter().map(|&a| std::mem::take(&mut cells[a])).collect();
-                GroupCells { attributes: guarded, columns }
+                let columns: Vec<Vec<CellId>> = guarded.iter().map(|&a| std::mem::take(&mut cells[a])).collect();
+                GroupCells { worth: self.worth(&guarded, &columns), attributes: guarded, quasi: g.quasi.len(), columns }
             })
             .collect();
         let withdrawn = withdraw_forced_pairs(&mut groups, &self.batch.subjects, self.policy.k);
@@ -213,6 +242,19 @@ impl Scene<'_> {
             }
         }
         withdrawn
+    }
+
+    /// What each row's fragment is worth: the sum of one minus the loss of its present cells.
+    fn worth(&self, attributes: &[usize], columns: &[Vec<CellId>]) -> Vec<f32> {
+        let mut worth = vec![0.0; self.rows()];
+        for (&a, column) in attributes.iter().zip(columns) {
+            for ((worth, &cell), &code) in worth.iter_mut().zip(column).zip(&self.batch.columns[a]) {
+                if !matches!(code, ABSENT | NULL) {
+                    *worth += 1.0 - self.books[a].loss(cell);
+                }
+            }
+        }
+        worth
     }
 
     /// Which rows have a fragment that says something.
@@ -244,7 +286,7 @@ impl Scene<'_> {
         }
         let mut leaves = self.leaving(&cells);
         let leaving: Vec<u32> = (0u32..).zip(&leaves).filter(|(_, l)| **l).map(|(row, _)| row).collect();
-        let quiet = !leaving.is_empty() && distinct_subjects(self.batch, &leaving) < self.policy.k;
+        let quiet = !leaving.is_empty() && !has_subjects(self.batch, &leaving, self.policy.k);
         if quiet {
             for column in &mut cells {
                 column.fill(SUPPRESSED);
@@ -275,14 +317,12 @@ impl Scene<'_> {
         let attributes = group.attributes();
         let guarded: Vec<usize> = group.quasi.iter().chain(&group.sensitive).copied().collect();
         // Rows with equal cells become one run. The map's order does not matter: runs are sorted below.
-        let mut runs: hashbrown::HashMap<u128, Vec<u32>> = hashbrown::HashMap::new();
+        let mut runs: hashbrown::HashMap<u128, Vec<u32>, BuildClassKeyHash> = hashbrown::HashMap::default();
         for row in 0..self.rows() {
             if guarded.iter().all(|&a| cells[a][row] == SUPPRESSED) {
                 continue;
             }
-            let key = attributes
-                .iter()
-                .fold(0u128, |key, &a| key.wrapping_add(self.books[a].digest(cells[a][row])));
+            let key = attributes.iter().fold(0u128, |key, &a| key.wrapping_add(self.books[a].digest(cells[a][row])));
             runs.entry(key).or_default().push(u32::try_from(row).expect("a batch is bounded"));
         }
         let mut arena = Vec::new();
@@ -320,11 +360,13 @@ impl Scene<'_> {
     }
 }
 
-/// Distinct subjects among `rows`; rows without a subject count for nobody.
-fn distinct_subjects(batch: &Batch, rows: &[u32]) -> usize {
-    let mut seen: HashSet<u64> = rows.iter().map(|&row| batch.subjects[row as usize]).collect();
-    seen.remove(&NO_SUBJECT);
-    seen.len()
+/// Whether `rows` have at least `enough` distinct subjects; rows without a subject count for nobody.
+fn has_subjects(batch: &Batch, rows: &[u32], enough: usize) -> bool {
+    let mut seen = HashSet::new();
+    rows.iter().map(|&row| batch.subjects[row as usize]).filter(|s| *s != NO_SUBJECT).any(|subject| {
+        seen.insert(subject);
+        seen.len() >= enough
+    })
 }
 
 /// Names the groups of `plan` for the treatment: `digest` is a keyed digest of a text.

@@ -8,17 +8,29 @@ use std::path::{Path, PathBuf};
 /// Why a state directory is refused. The state is never started afresh where one was meant to be.
 #[derive(Debug, thiserror::Error)]
 pub enum StateError {
-    #[error("state directory {path}: {source} (check that the directory exists, is on a writable disk and belongs to this user)")]
+    #[error(
+        "state directory {path}: {source} (check that the directory exists, is on a writable disk and belongs to this user)"
+    )]
     Io { path: PathBuf, source: std::io::Error },
     #[error("state directory {0} is in use by another throng process (stop it, or set another `state.path`)")]
     Locked(PathBuf),
     #[error("{0} is not empty and holds no throng state (set `state.path` to a directory of its own)")]
     Foreign(PathBuf),
-    #[error("state directory {path} has format {found}, this throng reads format {expected} (use the version that wrote it, or start with a new directory)")]
+    #[error(
+        "state directory {path} has format {found}, this throng reads format {expected} (use the version that wrote it, or start with a new directory)"
+    )]
     Version { path: PathBuf, found: String, expected: u32 },
-    #[error("the secret does not belong to state directory {0} (give back the secret it was made with, or start with a new directory)")]
+    #[error(
+        "the secret does not belong to state directory {0} (give back the secret it was made with, or start with a new directory)"
+    )]
     WrongSecret(PathBuf),
-    #[error("state directory {path} is damaged: {what} (restore it from a backup; starting with a new directory forgets what has been released)")]
+    #[error(
+        "state directory {0} belongs to another stream: the record schema, a hierarchy or the source is not the one it was made with (go back to them, or start with a new directory: what was released under the other schema supports nothing here)"
+    )]
+    OtherStream(PathBuf),
+    #[error(
+        "state directory {path} is damaged: {what} (restore it from a backup; starting with a new directory forgets what has been released)"
+    )]
     Damaged { path: PathBuf, what: String },
     #[error("state directory {path}: whether its last batch left cannot be told: {what}")]
     Marker { path: PathBuf, what: String },

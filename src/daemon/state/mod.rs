@@ -8,3 +8,4 @@ pub mod directory;
 pub mod records;
 pub mod seal;
 pub mod store;
+mod witness_journal;

@@ -3,6 +3,7 @@
 use crate::anonymity::plan::Plan;
 use crate::records::raw::Coordinate;
 use crate::release::sink::{Lengths, Positions};
+use crate::release::witnesses::WitnessDelta;
 use crate::telemetry::Totals;
 use serde::{Deserialize, Serialize};
 
@@ -65,6 +66,8 @@ pub struct Intent {
     pub after: Progress,
     /// [`crate::release::ledger::LedgerDelta`] as bytes.
     pub ledger: Vec<u8>,
+    /// Empty where recoding is not strict.
+    pub witnessed: WitnessDelta,
     pub sampled: Vec<KeptRow>,
     /// Rows that begin or go on waiting, and the ordinals of those that no longer do.
     pub held: Vec<KeptRow>,

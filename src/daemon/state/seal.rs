@@ -3,7 +3,7 @@
 use chacha20poly1305::aead::{Aead, KeyInit, Payload};
 use chacha20poly1305::{XChaCha20Poly1305, XNonce};
 use hkdf::Hkdf;
-use rand::{RngCore, rngs::OsRng, TryRngCore};
+use rand::{RngCore, TryRngCore, rngs::OsRng};
 use sha2::Sha256;
 use zeroize::Zeroizing;
 

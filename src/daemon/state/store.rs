@@ -3,27 +3,30 @@
 use super::directory::{self, StateError};
 use super::records::{Intent, KeptRow, Progress};
 use super::seal::{Keys, Sealer};
+use super::witness_journal::WitnessJournal;
 use crate::anonymity::plan::Plan;
 use crate::faults::crash_point;
 use crate::release::ledger::{Ledger, LedgerDelta, SHARDS};
 use crate::release::sink::Lengths;
+use crate::release::witnesses::{Seen, WitnessDelta};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 use std::path::{Path, PathBuf};
 
 const CHECK: &[u8] = b"check";
+const STREAM: &[u8] = b"stream";
 const PROGRESS: &[u8] = b"progress";
 const INTENT: &[u8] = b"intent";
 
 /// A prefix and a number, in the order of the numbers.
-fn numbered(prefix: &str, number: u64) -> Vec<u8> {
+pub(super) fn numbered(prefix: &str, number: u64) -> Vec<u8> {
     let mut key = prefix.as_bytes().to_vec();
     key.push(b'/');
     key.extend_from_slice(&number.to_be_bytes());
     key
 }
 
-fn number_of(key: &[u8]) -> Option<u64> {
+pub(super) fn number_of(key: &[u8]) -> Option<u64> {
     key.last_chunk::<8>().map(|n| u64::from_be_bytes(*n))
 }
 
@@ -36,6 +39,8 @@ pub struct Recovered {
     pub plan: Option<Plan>,
     pub sample: Vec<KeptRow>,
     pub held: Vec<KeptRow>,
+    /// What strict recoding remembers.
+    pub witnessed: WitnessDelta,
     /// Ledger deltas that were applied on top of the shards.
     pub deltas: u64,
     pub bytes: u64,
@@ -61,6 +66,7 @@ pub struct Store {
     sample_parts: Vec<(u64, u64)>,
     /// Parts of the sample that go with the next write.
     forgotten: Vec<u64>,
+    witnesses: WitnessJournal,
 }
 
 /// Opens sled without letting a panic on a damaged file out.
@@ -85,7 +91,11 @@ impl Store {
     ///
     /// # Errors
     /// Every [`StateError`]; nothing is changed on disk when the directory is foreign, damaged or of another secret.
-    pub fn open(path: &Path, secret: Option<&[u8]>, ledger: &mut Ledger) -> Result<(Self, Keys, Recovered), StateError> {
+    pub fn open(
+        path: &Path,
+        secret: Option<&[u8]>,
+        ledger: &mut Ledger,
+    ) -> Result<(Self, Keys, Recovered), StateError> {
         let new = directory::prepare(path)?;
         if !new {
             directory::check_format(path)?;
@@ -100,7 +110,7 @@ impl Store {
         let tree = db.open_tree("throng").map_err(database)?;
         let damaged = |what: &str| StateError::Damaged { path: path.to_owned(), what: what.to_owned() };
         let id = match (tree.get(CHECK).map_err(database)?, new) {
-            (Some(value), false) => {
+            (Some(value), _) => {
                 let (check, id) = value.split_at_checked(32).ok_or_else(|| damaged("its check value is cut short"))?;
                 if check != keys.check {
                     return Err(StateError::WrongSecret(path.to_owned()));
@@ -108,17 +118,19 @@ impl Store {
                 String::from_utf8(id.to_vec()).map_err(|_| damaged("its identity cannot be read"))?
             }
             (None, false) => return Err(damaged("the database is empty")),
-            (_, true) => {
+            (None, true) => {
                 let id = uuid::Uuid::new_v4().to_string();
                 let mut value = keys.check.to_vec();
                 value.extend_from_slice(id.as_bytes());
                 tree.insert(CHECK, value).map_err(database)?;
                 tree.flush().map_err(database)?;
                 crash_point("state-unmarked");
-                directory::write_format(path)?;
                 id
             }
         };
+        if new {
+            directory::write_format(path)?;
+        }
         let mut store = Self {
             path: path.to_owned(),
             sealer: keys.sealer(),
@@ -132,9 +144,27 @@ impl Store {
             first_delta: 1,
             sample_parts: Vec::new(),
             forgotten: Vec::new(),
+            witnesses: WitnessJournal::default(),
         };
         let recovered = store.recover(ledger)?;
         Ok((store, keys, recovered))
+    }
+
+    /// Binds the state to one stream: the schema that gives positions and texts their meaning, and the source that offsets
+    /// belong to. `stream` describes both.
+    ///
+    /// # Errors
+    /// [`StateError::OtherStream`] when the state belongs to another.
+    pub fn bind(&self, stream: &str) -> Result<(), StateError> {
+        match self.read::<String>(STREAM)? {
+            Some(known) if known == stream => Ok(()),
+            Some(_) => Err(StateError::OtherStream(self.path.clone())),
+            None => {
+                let mut batch = sled::Batch::default();
+                batch.insert(STREAM, self.seal(STREAM, &stream));
+                self.commit(batch)
+            }
+        }
     }
 
     /// Identity of this state, made once.
@@ -188,6 +218,9 @@ impl Store {
             self.shard_sequence[shard] = sequence;
             ledger.merge_shard(&bytes).ok_or_else(|| self.damaged("a ledger shard cannot be read"))?;
         }
+        // The shard that was written longest ago comes next, or frequent restarts would never get round to it.
+        let oldest = self.shard_sequence.iter().enumerate().min_by_key(|(_, sequence)| **sequence);
+        self.next_shard = oldest.map_or(0, |(shard, _)| shard);
         self.first_delta = found.progress.sequence + 1;
         for (key, sealed) in self.scan("delta")?.into_iter().rev() {
             let bytes: Vec<u8> = self.open_value(&key, &sealed)?;
@@ -206,6 +239,7 @@ impl Store {
         for (key, sealed) in self.scan("held")? {
             found.held.push(self.open_value(&key, &sealed)?);
         }
+        found.witnessed = self.recover_witnesses(found.progress.sequence)?;
         if found.progress.plan_version > 0 {
             let key = numbered("plan", found.progress.plan_version);
             found.plan = Some(self.read(&key)?.ok_or_else(|| self.damaged("its plan is missing"))?);
@@ -213,13 +247,44 @@ impl Store {
         Ok(found)
     }
 
+    fn recover_witnesses(&mut self, sequence: u64) -> Result<WitnessDelta, StateError> {
+        let mut found = WitnessDelta::default();
+        self.witnesses.first_delta = sequence + 1;
+        for (key, sealed) in self.scan("raw")? {
+            found.raws.push(self.open_value(&key, &sealed)?);
+        }
+        for (key, sealed) in self.scan("witness-shard")? {
+            let (sequence, seen): (u64, Vec<Seen>) = self.open_value(&key, &sealed)?;
+            let shard = number_of(&key).and_then(|n| usize::try_from(n).ok()).filter(|s| *s < SHARDS);
+            let shard = shard.ok_or_else(|| self.damaged("a witness shard has no place"))?;
+            self.witnesses.shard_sequence[shard] = sequence;
+            found.seen.extend(seen);
+        }
+        for (key, sealed) in self.scan("witness")?.into_iter().rev() {
+            found.seen.extend(self.open_value::<Vec<Seen>>(&key, &sealed)?);
+            self.witnesses.first_delta = number_of(&key).unwrap_or(1);
+        }
+        Ok(found)
+    }
+
+    /// Notes raw tuples that are no longer known, to be removed with the effect of the last batch.
+    pub fn forget_raw_tuples(&mut self, keys: Vec<u128>) {
+        self.witnesses.gone.extend(keys);
+    }
+
     /// Settles the intent found at start: the batch left (`Some(lengths)`) or did not.
     ///
     /// # Errors
     /// When the database fails.
-    pub fn settle_recovered(&mut self, intent: Intent, left: Option<Lengths>, ledger: &mut Ledger) -> Result<(), StateError> {
+    pub fn settle_recovered(
+        &mut self,
+        intent: Intent,
+        left: Option<Lengths>,
+        ledger: &mut Ledger,
+    ) -> Result<(), StateError> {
         if let Some(lengths) = left {
-            let delta = LedgerDelta::from_bytes(&intent.ledger).ok_or_else(|| self.damaged("an intent cannot be read"))?;
+            let delta =
+                LedgerDelta::from_bytes(&intent.ledger).ok_or_else(|| self.damaged("an intent cannot be read"))?;
             ledger.apply(&delta);
             self.left(intent, lengths);
             return self.flush(ledger);
@@ -319,6 +384,7 @@ impl Store {
             }
         }
         self.write_shards(batch, ledger, sequence);
+        self.witnesses.write(batch, &self.sealer, &intent.witnessed, ledger.witnesses(), sequence);
     }
 
     /// Rewrites as many ledger shards as the deltas written so far have paid for, so that the deltas before them can go:

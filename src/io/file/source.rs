@@ -1,6 +1,8 @@
 //! The file source: records of a file, a batch at a time, resumed exactly.
 
+use std::io;
 use std::path::{Path, PathBuf};
+use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 
@@ -10,6 +12,9 @@ use super::parquet_rows::ParquetRows;
 use super::{Format, SourceError};
 use crate::io::codec::{Field, Limits, Rejection, Unknown};
 use crate::records::raw::{Coordinate, RawBatch};
+
+/// How long a silent pipe is waited for before the reader looks up: for a timer, for a signal.
+const MOMENT: Duration = Duration::from_millis(50);
 
 /// How far a file has been read. The position after a batch, kept with that batch, makes a restart continue there.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -95,7 +100,8 @@ impl FileSource {
     /// record, if there is one and `max_records` is not 0.
     ///
     /// On an input that may have to be waited for (a pipe), it returns as soon as nothing more is at hand, so a
-    /// batch is full only when the sum of several calls says so. The first record of a call is waited for.
+    /// batch is full only when the sum of several calls says so. The first record of a call is waited for a moment;
+    /// only a record that has begun is waited for until it ends.
     ///
     /// # Errors
     /// When reading fails; rows added before remain in `batch`, and [`position`](Self::position) counts them.
@@ -108,7 +114,10 @@ impl FileSource {
     ) -> Result<ReadOutcome, SourceError> {
         let mut outcome = ReadOutcome::default();
         while outcome.records < max_records as u64 && (outcome.records == 0 || outcome.bytes < max_bytes) {
-            if outcome.records > 0 && self.would_wait() {
+            let patience = if outcome.records > 0 { Duration::ZERO } else { MOMENT };
+            let byte = self.position().bytes;
+            let comes = self.comes_within(patience);
+            if !comes.map_err(|source| SourceError::Read { path: self.path.clone(), byte, source })? {
                 break;
             }
             let offset = i64::try_from(self.records).unwrap_or(i64::MAX);
@@ -164,11 +173,11 @@ impl FileSource {
         Ok((next, byte - before))
     }
 
-    fn would_wait(&self) -> bool {
+    fn comes_within(&self, patience: Duration) -> io::Result<bool> {
         match &self.reader {
-            Reader::Ndjson(lines) => lines.stream.would_wait(),
-            Reader::Csv(rows) => rows.stream.would_wait(),
-            Reader::Parquet(_) => false,
+            Reader::Ndjson(lines) => lines.stream.comes_within(patience),
+            Reader::Csv(rows) => rows.stream.comes_within(patience),
+            Reader::Parquet(_) => Ok(true),
         }
     }
 

@@ -2,7 +2,11 @@
 
 use std::fs::File;
 use std::io::{self, BufRead, BufReader, Read, Seek, SeekFrom};
+use std::os::fd::{AsFd, OwnedFd};
 use std::path::Path;
+use std::time::Duration;
+
+use rustix::event::{PollFd, PollFlags, poll};
 
 use super::SourceError;
 
@@ -15,6 +19,10 @@ pub(super) struct Stream {
     pub byte: u64,
     /// A regular file: it can be sought, and more of it is there at once or not at all.
     pub regular: bool,
+    /// What to ask whether there is more; none for a regular file.
+    pipe: Option<OwnedFd>,
+    /// Whether the start has been looked at for a byte order mark.
+    begun: bool,
 }
 
 impl std::fmt::Debug for Stream {
@@ -24,18 +32,21 @@ impl std::fmt::Debug for Stream {
 }
 
 impl Stream {
-    /// The input at its start, after a byte order mark if there is one. `-` is standard input.
+    /// The input at its start, after a byte order mark if there is one. `-` is standard input. A pipe is not waited for.
     pub fn open(path: &Path) -> Result<Self, SourceError> {
-        let (input, regular): (Box<dyn Read + Send>, bool) = if path == Path::new("-") {
-            (Box::new(io::stdin()), false)
+        let fault = |source| SourceError::Open { path: path.into(), source };
+        let (input, pipe): (Box<dyn Read + Send>, Option<OwnedFd>) = if path == Path::new("-") {
+            let pipe = io::stdin().as_fd().try_clone_to_owned().map_err(fault)?;
+            (Box::new(io::stdin()), Some(pipe))
         } else {
             let (file, length) = open_file(path)?;
-            (Box::new(file), length.is_some())
+            let pipe = if length.is_some() { None } else { Some(file.try_clone().map_err(fault)?.into()) };
+            (Box::new(file), pipe)
         };
-        let mut stream = Self { input: BufReader::with_capacity(BUFFER_BYTES, input), byte: 0, regular };
-        let buffer = stream.fill().map_err(|source| SourceError::Read { path: path.into(), byte: 0, source })?;
-        if buffer.starts_with(b"\xef\xbb\xbf") {
-            stream.consume(3);
+        let input = BufReader::with_capacity(BUFFER_BYTES, input);
+        let mut stream = Self { input, byte: 0, regular: pipe.is_none(), pipe, begun: false };
+        if stream.regular {
+            stream.fill().map_err(|source| SourceError::Read { path: path.into(), byte: 0, source })?;
         }
         Ok(stream)
     }
@@ -65,7 +76,8 @@ impl Stream {
             };
         }
         file.seek(SeekFrom::Start(byte)).map_err(fault)?;
-        Ok(Self { input: BufReader::with_capacity(BUFFER_BYTES, Box::new(file)), byte, regular: true })
+        let input = BufReader::with_capacity(BUFFER_BYTES, Box::new(file) as Box<dyn Read + Send>);
+        Ok(Self { input, byte, regular: true, pipe: None, begun: true })
     }
 
     /// The bytes at hand, after reading some if there were none; empty at the end of the input.
@@ -76,6 +88,10 @@ impl Stream {
                 Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
                 Err(error) => return Err(error),
             }
+        }
+        if !std::mem::replace(&mut self.begun, true) && self.input.buffer().starts_with(b"\xef\xbb\xbf") {
+            self.consume(3);
+            return self.fill();
         }
         Ok(self.input.buffer())
     }
@@ -91,8 +107,21 @@ impl Stream {
         !self.regular && self.input.buffer().is_empty()
     }
 
+    /// Whether there is more, or an end, to read: asked of a pipe for at most `patience`.
+    pub fn comes_within(&self, patience: Duration) -> io::Result<bool> {
+        let Some(pipe) = self.pipe.as_ref().filter(|_| self.would_wait()) else { return Ok(true) };
+        let mut asked = [PollFd::new(pipe, PollFlags::IN)];
+        let patience = patience.try_into().map_err(|_| io::ErrorKind::InvalidInput)?;
+        match poll(&mut asked, Some(&patience)) {
+            Ok(answers) => Ok(answers > 0),
+            Err(rustix::io::Errno::INTR) => Ok(false),
+            Err(error) => Err(error.into()),
+        }
+    }
+
     /// Appends bytes to `line` up to and including a line break, at most `limit` of them; gives their number.
     pub fn take_line(&mut self, limit: usize, line: &mut Vec<u8>) -> io::Result<usize> {
+        self.fill()?;
         let taken = (&mut self.input).take(limit as u64).read_until(b'\n', line)?;
         self.byte += taken as u64;
         Ok(taken)

@@ -22,11 +22,17 @@ pub enum KafkaFailure {
     Client { brokers: String, what: &'static str, source: rdkafka::error::KafkaError },
     #[error("kafka at {brokers}: topic {topic:?} does not exist (create it, or correct the configuration)")]
     MissingTopic { brokers: String, topic: String },
-    #[error("kafka at {brokers}: topic {topic:?} keeps records for {retention}, shorter than privacy.support_window = {window}: released records must stay visible as long as they support others (shorten the window, or lengthen retention.ms)")]
+    #[error(
+        "kafka at {brokers}: topic {topic:?} keeps records for {retention}, shorter than privacy.support_window = {window}: released records must stay visible as long as they support others (shorten the window, or lengthen retention.ms)"
+    )]
     ShortRetention { brokers: String, topic: String, retention: String, window: String },
-    #[error("topic {topic:?}: another instance's open transaction has hidden our last commit marker for {seconds} s (start again when that instance has, or when its transaction.timeout.ms has passed)")]
+    #[error(
+        "topic {topic:?}: another instance's open transaction has hidden our last commit marker for {seconds} s (start again when that instance has, or when its transaction.timeout.ms has passed)"
+    )]
     Undecided { topic: String, seconds: u64 },
-    #[error("kafka at {brokers}: no answer within {seconds} s (is the broker up, and are `brokers` and the security properties right?)")]
+    #[error(
+        "kafka at {brokers}: no answer within {seconds} s (is the broker up, and are `brokers` and the security properties right?)"
+    )]
     Unreachable { brokers: String, seconds: u64 },
 }
 
@@ -104,23 +110,17 @@ impl Cluster {
     pub fn partitions(&self, topics: &[&str], patience: Duration) -> Result<Vec<i32>, KafkaFailure> {
         let mut config = self.base();
         config.set("allow.auto.create.topics", "false");
-        let client: BaseConsumer =
-            config.create().map_err(|source| self.failure("cannot create a client", source))?;
-        let metadata = client.fetch_metadata(None, patience).map_err(|_| KafkaFailure::Unreachable {
-            brokers: self.brokers.clone(),
-            seconds: patience.as_secs(),
-        })?;
+        let client: BaseConsumer = config.create().map_err(|source| self.failure("cannot create a client", source))?;
+        let metadata = client
+            .fetch_metadata(None, patience)
+            .map_err(|_| KafkaFailure::Unreachable { brokers: self.brokers.clone(), seconds: patience.as_secs() })?;
         topics
             .iter()
             .map(|name| {
                 let found = metadata.topics().iter().find(|t| t.name() == *name && t.error().is_none());
-                found
-                    .map(|t| i32::try_from(t.partitions().len()).unwrap_or(i32::MAX))
-                    .filter(|n| *n > 0)
-                    .ok_or_else(|| KafkaFailure::MissingTopic {
-                        brokers: self.brokers.clone(),
-                        topic: (*name).to_owned(),
-                    })
+                found.map(|t| i32::try_from(t.partitions().len()).unwrap_or(i32::MAX)).filter(|n| *n > 0).ok_or_else(
+                    || KafkaFailure::MissingTopic { brokers: self.brokers.clone(), topic: (*name).to_owned() },
+                )
             })
             .collect()
     }

@@ -29,10 +29,18 @@ pub type Place = (u16, i32);
 pub enum Feed {
     Batch(Box<InputBatch>),
     /// Partitions are being taken away: finish or abort, settle what they hold, then acknowledge.
-    Revoked { places: Vec<Place>, acknowledge: Sender<()> },
+    Revoked {
+        places: Vec<Place>,
+        acknowledge: Sender<()>,
+    },
     /// Partitions are gone already: abort, then acknowledge.
-    Lost { places: Vec<Place>, acknowledge: Sender<()> },
-    Assigned { places: Vec<Place> },
+    Lost {
+        places: Vec<Place>,
+        acknowledge: Sender<()>,
+    },
+    Assigned {
+        places: Vec<Place>,
+    },
     /// The batch that was to be repeated cannot be: one of its partitions is not ours any more, or has moved on.
     CannotReplay,
     Failed(KafkaFailure),
@@ -80,6 +88,9 @@ pub struct Callbacks {
 /// How long the daemon may take to let a partition go before the group would throw us out anyway.
 const ACKNOWLEDGE: Duration = Duration::from_secs(120);
 
+/// How long a closed batch waits before the partitions are paused.
+const PATIENT: Duration = Duration::from_secs(2);
+
 impl Callbacks {
     fn places(&self, list: &TopicPartitionList) -> Vec<Place> {
         list.elements()
@@ -102,10 +113,9 @@ impl Callbacks {
             } else {
                 Feed::Revoked { places: places.clone(), acknowledge }
             };
-            // A daemon that is gone, or does not answer in time, has nothing in flight that the broker would accept:
-            // the generation of the group moves on and fences it.
+            // What a daemon that does not answer in time still has in flight must not be committed any more.
             if self.feed.send(event).is_ok() && acknowledged.recv_timeout(ACKNOWLEDGE).is_err() {
-                self.health.note_error();
+                self.health.abandon();
             }
         }
         self.gone.lock().expect("no panic while the list is held").extend(places);
@@ -216,11 +226,18 @@ struct Filling {
     tombstones: BTreeMap<Place, u64>,
     /// Partitions read past the range to be replayed: what is missing of it has been deleted meanwhile.
     passed: BTreeSet<Place>,
+    /// When the subjects of the batch were last counted.
+    counted: Instant,
 }
 
 impl Filling {
     fn new(width: usize, epoch: u64) -> Self {
-        Self { batch: InputBatch::new(width, epoch), tombstones: BTreeMap::new(), passed: BTreeSet::new() }
+        Self {
+            batch: InputBatch::new(width, epoch),
+            tombstones: BTreeMap::new(),
+            passed: BTreeSet::new(),
+            counted: Instant::now(),
+        }
     }
 
     fn is_empty(&self) -> bool {
@@ -285,15 +302,15 @@ impl Reader {
                         let done = std::mem::replace(&mut filling, Filling::new(self.width, epoch));
                         self.resume_after(ranges)?;
                         replay = None;
-                        self.hand_over(done);
+                        self.hand_over(done)?;
                         continue;
                     }
                 }
             }
-            if let Some(closed) = self.closes(&filling.batch) {
+            if let Some(closed) = self.closes(&mut filling) {
                 filling.batch.closed = closed;
                 let done = std::mem::replace(&mut filling, Filling::new(self.width, epoch));
-                self.hand_over(done);
+                self.hand_over(done)?;
             }
         }
         Ok(())
@@ -320,6 +337,8 @@ impl Reader {
         }
         let batch = &mut filling.batch;
         batch.consume(coordinate);
+        let appended = message.timestamp().to_millis();
+        batch.oldest_ms = batch.oldest_ms.into_iter().chain(appended).min();
         let Some(payload) = message.payload() else {
             batch.tombstones += 1;
             *filling.tombstones.entry(place).or_default() += 1;
@@ -329,11 +348,7 @@ impl Reader {
         // Timing every record would cost more than it tells: one in 64 stands for the others.
         let timed = (coordinate.offset % 64 == 0).then(Instant::now);
         if let Err(rejection) = self.codec.decode(payload, coordinate, &mut batch.raw) {
-            batch.rejected.push(Rejected {
-                coordinate,
-                reason: rejection.reason(),
-                attribute: None,
-            });
+            batch.rejected.push(Rejected { coordinate, reason: rejection.reason(), attribute: None });
         }
         if let Some(start) = timed {
             batch.decode_seconds += start.elapsed().as_secs_f64() * 64.0;
@@ -363,7 +378,8 @@ impl Reader {
         }
     }
 
-    fn closes(&self, batch: &InputBatch) -> Option<Closed> {
+    fn closes(&self, filling: &mut Filling) -> Option<Closed> {
+        let batch = &filling.batch;
         let records = batch.records();
         if records == 0 {
             return None;
@@ -375,7 +391,13 @@ impl Reader {
         if age >= self.closing.max_age {
             return Some(Closed::Settle);
         }
-        (age >= self.closing.max_wait && self.has_enough_subjects(batch)).then_some(Closed::Time)
+        // Counting subjects reads the whole batch: not at every message of a stream of few people.
+        if age < self.closing.max_wait || filling.counted.elapsed() < Duration::from_millis(20) {
+            return None;
+        }
+        let enough = self.has_enough_subjects(batch);
+        filling.counted = Instant::now();
+        enough.then_some(Closed::Time)
     }
 
     /// Whether a batch that is not full has enough subjects to be worth closing.
@@ -393,11 +415,13 @@ impl Reader {
         false
     }
 
-    /// Hands a closed batch over. While the daemon is busy the partitions are paused and rebalances still served.
-    fn hand_over(&self, filling: Filling) {
+    /// Hands a closed batch over. While the daemon stays busy the partitions are paused and rebalances still served; not at
+    /// once, since a pause throws away what the client has fetched ahead.
+    fn hand_over(&self, filling: Filling) -> Result<(), KafkaFailure> {
         let tombstones = filling.tombstones;
         let mut waiting = Feed::Batch(Box::new(filling.batch));
         let mut paused = false;
+        let since = Instant::now();
         loop {
             match self.feed.try_send(waiting) {
                 Ok(()) | Err(TrySendError::Disconnected(_)) => break,
@@ -407,13 +431,18 @@ impl Reader {
                 // The daemon ends, or rewinds: this batch is void either way.
                 break;
             }
+            if since.elapsed() < PATIENT {
+                std::thread::sleep(Duration::from_millis(1));
+                continue;
+            }
             if !paused || self.consumer.context().changed.swap(false, Ordering::AcqRel) {
                 paused = self.pause();
             }
             if let Some(Ok(message)) = self.consumer.poll(Duration::from_millis(5)) {
-                self.step_back(&message);
+                self.step_back(&message)?;
             }
-            let gone = std::mem::take(&mut *self.consumer.context().gone.lock().expect("no panic while the list is held"));
+            let gone =
+                std::mem::take(&mut *self.consumer.context().gone.lock().expect("no panic while the list is held"));
             if let Feed::Batch(batch) = &mut waiting {
                 for place in gone {
                     batch.forget_partition(place.0, place.1, tombstones.get(&place).copied().unwrap_or(0));
@@ -423,19 +452,26 @@ impl Reader {
         if paused {
             self.resume();
         }
+        Ok(())
     }
 
     /// A message that slipped past the pause is read again later.
-    fn step_back(&self, message: &BorrowedMessage<'_>) {
+    fn step_back(&self, message: &BorrowedMessage<'_>) -> Result<(), KafkaFailure> {
         let sought = self.consumer.seek(
             message.topic(),
             message.partition(),
             Offset::Offset(message.offset()),
             Duration::from_secs(10),
         );
-        if sought.is_err() {
-            // The partition is no longer ours: whoever has it reads the message.
-            self.consumer.context().health.note_error();
+        let place = self.consumer.context().places_of(message.topic(), message.partition());
+        let ours = self
+            .consumer
+            .assignment()
+            .is_ok_and(|a| place.is_some_and(|p| self.consumer.context().places(&a).contains(&p)));
+        match sought {
+            // Whoever has the partition now reads the message.
+            Err(e) if ours => Err(self.cluster.failure("cannot step back to a message", e)),
+            Ok(()) | Err(_) => Ok(()),
         }
     }
 
@@ -474,8 +510,15 @@ impl Reader {
             };
             target.add_partition_offset(element.topic(), element.partition(), offset).map_err(failed)?;
         }
-        self.consumer.seek_partitions(target, Duration::from_secs(30)).map_err(failed)?;
+        self.seek(target)?;
         Ok(where_it_began)
+    }
+
+    /// Seeks every partition of `target`, or fails: reading on from elsewhere would lose records.
+    fn seek(&self, target: TopicPartitionList) -> Result<(), KafkaFailure> {
+        let failed = |e| self.cluster.failure("cannot go back to where a batch began", e);
+        let sought = self.consumer.seek_partitions(target, Duration::from_secs(30)).map_err(failed)?;
+        sought.elements().iter().try_for_each(|element| element.error().map_err(failed))
     }
 
     fn committed(&self, assignment: &TopicPartitionList) -> Result<TopicPartitionList, KafkaFailure> {
@@ -535,8 +578,7 @@ impl Reader {
             };
             target.add_partition_offset(element.topic(), element.partition(), offset).map_err(failed)?;
         }
-        self.consumer.seek_partitions(target, Duration::from_secs(30)).map_err(failed)?;
-        Ok(())
+        self.seek(target)
     }
 }
 

@@ -11,6 +11,8 @@ pub struct Health {
     lag: AtomicI64,
     /// Errors of the client since the start (their texts go nowhere: they may quote a configuration).
     errors: AtomicU64,
+    /// Partitions were let go before the daemon said so.
+    abandoned: AtomicBool,
 }
 
 impl Health {
@@ -34,6 +36,13 @@ impl Health {
     }
     pub fn set_lag(&self, lag: i64) {
         self.lag.store(lag, Ordering::Relaxed);
+    }
+    #[must_use]
+    pub fn abandoned(&self) -> bool {
+        self.abandoned.load(Ordering::Acquire)
+    }
+    pub fn abandon(&self) {
+        self.abandoned.store(true, Ordering::Release);
     }
     #[must_use]
     pub fn errors(&self) -> u64 {

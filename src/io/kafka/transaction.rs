@@ -12,6 +12,7 @@ use rdkafka::error::{KafkaError, RDKafkaErrorCode};
 use rdkafka::producer::{BaseProducer, BaseRecord, Producer};
 use rdkafka::topic_partition_list::{Offset, TopicPartitionList};
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
 /// A topic to write to.
@@ -42,6 +43,7 @@ pub struct TransactionalSink {
     transactional_id: String,
     outputs: Outputs,
     group: GroupMetadata,
+    stop: Arc<AtomicBool>,
     bytes_out: u64,
 }
 
@@ -61,6 +63,7 @@ impl TransactionalSink {
         transactional_id: &str,
         outputs: Outputs,
         group: GroupMetadata,
+        stop: Arc<AtomicBool>,
         patience: Duration,
     ) -> Result<Self, KafkaFailure> {
         let producer: BaseProducer = cluster
@@ -75,13 +78,7 @@ impl TransactionalSink {
                 Err(e) => return Err(cluster.failure("cannot begin transactions", e)),
             }
         }
-        Ok(Self {
-            producer,
-            transactional_id: transactional_id.to_owned(),
-            outputs,
-            group,
-            bytes_out: 0,
-        })
+        Ok(Self { producer, transactional_id: transactional_id.to_owned(), outputs, group, stop, bytes_out: 0 })
     }
 
     fn attempt(&mut self, batch: &Verified, envelope: &Envelope<'_>) -> Result<u64, DeliveryError> {
@@ -133,7 +130,8 @@ impl TransactionalSink {
             }
         }
         let commits = self.outputs.commits.clone();
-        let (key, body) = (self.transactional_id.clone(), Marker { sequence: envelope.sequence, attempt: envelope.attempt }.body());
+        let (key, body) =
+            (self.transactional_id.clone(), Marker { sequence: envelope.sequence, attempt: envelope.attempt }.body());
         self.send(
             BaseRecord::<[u8], [u8]>::to(&commits)
                 .key(key.as_bytes())
@@ -150,13 +148,18 @@ impl TransactionalSink {
         Ok(bytes)
     }
 
-    fn send<K: rdkafka::message::ToBytes + ?Sized>(&self, record: BaseRecord<'_, K, [u8]>) -> Result<(), DeliveryError> {
+    fn send<K: rdkafka::message::ToBytes + ?Sized>(
+        &self,
+        record: BaseRecord<'_, K, [u8]>,
+    ) -> Result<(), DeliveryError> {
         let deadline = Instant::now() + Duration::from_secs(60);
         let mut record = record;
         loop {
             match self.producer.send(record) {
                 Ok(()) => return Ok(()),
-                Err((KafkaError::MessageProduction(RDKafkaErrorCode::QueueFull), back)) if Instant::now() < deadline => {
+                Err((KafkaError::MessageProduction(RDKafkaErrorCode::QueueFull), back))
+                    if Instant::now() < deadline =>
+                {
                     record = back;
                     self.producer.poll(LOOK);
                 }
@@ -177,8 +180,9 @@ impl TransactionalSink {
         if offsets.count() == 0 {
             return Ok(());
         }
-        let group = (self.group)().ok_or_else(|| DeliveryError::Aborted("the consumer has left its group".to_owned()))?;
-        retried(|| self.producer.send_offsets_to_transaction(&offsets, &group, STEP))
+        let group =
+            (self.group)().ok_or_else(|| DeliveryError::Aborted("the consumer has left its group".to_owned()))?;
+        retried(&self.stop, || self.producer.send_offsets_to_transaction(&offsets, &group, STEP))
     }
 
     /// Waits until every message is acknowledged, looking often: the client's own flush looks every 100 ms.
@@ -191,6 +195,9 @@ impl TransactionalSink {
             if Instant::now() > deadline {
                 return Err(DeliveryError::Aborted("messages were not acknowledged in time".to_owned()));
             }
+            if self.stop.load(Ordering::Acquire) && Instant::now() + Duration::from_secs(110) > deadline {
+                return Err(DeliveryError::Fatal("told to stop while the broker does not answer".to_owned()));
+            }
             // The first call hands everything to the sender threads at once instead of after `linger.ms`.
             let flushed = self.producer.flush(Duration::ZERO);
             if flushed.is_err() {
@@ -201,15 +208,20 @@ impl TransactionalSink {
     }
 
     fn commit(&self) -> Result<(), DeliveryError> {
-        retried(|| self.producer.commit_transaction(STEP))
+        retried(&self.stop, || self.producer.commit_transaction(STEP))
     }
 }
 
 /// Repeats a step while the client says that it may be repeated: a commit that timed out is asked again, never aborted,
-/// since it may have happened.
-fn retried(mut step: impl FnMut() -> Result<(), KafkaError>) -> Result<(), DeliveryError> {
+/// since it may have happened. A daemon that is told to stop leaves it at that: the next start reads the marker.
+fn retried(stop: &AtomicBool, mut step: impl FnMut() -> Result<(), KafkaError>) -> Result<(), DeliveryError> {
+    let mut tried = 0;
     loop {
+        tried += 1;
         match step() {
+            Err(KafkaError::Transaction(_) | KafkaError::Flush(_)) if tried > 1 && stop.load(Ordering::Acquire) => {
+                return Err(DeliveryError::Fatal("told to stop while the broker does not answer".to_owned()));
+            }
             Ok(()) => return Ok(()),
             Err(KafkaError::Transaction(e)) if e.is_retriable() && !e.is_fatal() && !e.txn_requires_abort() => {}
             // The wrapper's own wait for acknowledgements ran out: they are still under way.
@@ -247,7 +259,7 @@ impl Sink for TransactionalSink {
             }
             Err(DeliveryError::Aborted(why)) => {
                 // An abort purges what is queued. If it cannot be confirmed, nothing more may be said of this producer.
-                match retried(|| self.producer.abort_transaction(STEP)) {
+                match retried(&self.stop, || self.producer.abort_transaction(STEP)) {
                     Ok(()) => Err(DeliveryError::Aborted(why)),
                     Err(failed) => Err(DeliveryError::Fatal(format!("{why}, and the abort failed: {failed}"))),
                 }

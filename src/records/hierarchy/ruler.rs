@@ -166,6 +166,14 @@ impl Ruler {
         Some(self.levels.iter().map(|cuts| self.cover(&self.interval(cuts, floor.ticks))).collect())
     }
 
+    /// What values spread evenly over the domain become.
+    pub(super) fn examples(&self) -> Vec<Vec<Cover>> {
+        const POINTS: i128 = 64;
+        let span = self.max - self.min;
+        let at = |i: i128| self.min + span * i / (POINTS - 1);
+        (0..POINTS).map(|i| self.levels.iter().map(|cuts| self.cover(&self.interval(cuts, at(i)))).collect()).collect()
+    }
+
     fn interval(&self, cuts: &Cuts, at: i128) -> Interval {
         let (low, high) = match cuts {
             &Cuts::Width { origin, width } => {

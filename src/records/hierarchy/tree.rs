@@ -128,6 +128,14 @@ impl Tree {
         Some(self.levels.iter().map(|level| level[row].map_or(Cover::Root, |group| self.cover(group))).collect())
     }
 
+    /// What the listed values become, row by row.
+    pub(super) fn examples(&self) -> Vec<Vec<Cover>> {
+        let of = |row: usize| -> Vec<Cover> {
+            self.levels.iter().map(|level| level[row].map_or(Cover::Root, |group| self.cover(group))).collect()
+        };
+        (0..self.leaves.len()).map(of).collect()
+    }
+
     #[allow(clippy::cast_precision_loss)] // far fewer than 2⁵³ values
     fn cover(&self, group: usize) -> Cover {
         let group = &self.groups[group];

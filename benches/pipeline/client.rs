@@ -1,0 +1,147 @@
+//! What the Kafka client alone can do: the same library, settings and topics as throng's, and no anonymization.
+
+use std::collections::BTreeMap;
+use std::path::PathBuf;
+use std::sync::atomic::Ordering;
+use std::time::{Duration, Instant};
+
+use rdkafka::consumer::{BaseConsumer, CommitMode, Consumer};
+use rdkafka::error::{KafkaError, RDKafkaErrorCode};
+use rdkafka::message::Message;
+use rdkafka::producer::{BaseProducer, BaseRecord, Producer};
+use rdkafka::{Offset, TopicPartitionList};
+use throng::io::kafka::connection::Cluster;
+
+use crate::input::{Input, Lines};
+use crate::kafka::Deliveries;
+
+/// Records of a batch, as in throng.
+pub const BATCH: u64 = 10_000;
+
+/// Partitions of every topic of the benchmark.
+pub const PARTITIONS: i32 = 2;
+
+const PATIENCE: Duration = Duration::from_secs(60);
+
+pub fn cluster(brokers: &str) -> Cluster {
+    Cluster { brokers: brokers.to_owned(), properties: BTreeMap::new() }
+}
+
+/// A producer with throng's settings, transactional or not.
+fn producer(cluster: &Cluster, transactional_id: Option<&str>) -> BaseProducer<Deliveries> {
+    let mut config = cluster.producer(transactional_id.unwrap_or("none"));
+    if transactional_id.is_none() {
+        config.remove("transactional.id");
+    }
+    let producer: BaseProducer<Deliveries> = config.create_with_context(Deliveries::default()).expect("a producer");
+    if transactional_id.is_some() {
+        producer.init_transactions(PATIENCE).expect("transactions start");
+    }
+    producer
+}
+
+fn send(producer: &BaseProducer<Deliveries>, topic: &str, partition: i32, payload: &[u8], timestamp: i64) {
+    let mut record: BaseRecord<'_, (), [u8]> =
+        BaseRecord::to(topic).payload(payload).partition(partition).timestamp(timestamp);
+    while let Err((why, back)) = producer.send(record) {
+        assert!(matches!(why, KafkaError::MessageProduction(RDKafkaErrorCode::QueueFull)), "{topic}: {why}");
+        producer.poll(Duration::from_millis(1));
+        record = back;
+    }
+}
+
+/// Waits until everything is acknowledged, in the same manner as throng.
+fn flush(producer: &BaseProducer<Deliveries>) {
+    let deadline = Instant::now() + PATIENCE;
+    while producer.in_flight_count() > 0 {
+        assert!(Instant::now() < deadline, "messages were not acknowledged within {PATIENCE:?}");
+        if producer.flush(Duration::ZERO).is_err() {
+            producer.poll(Duration::from_millis(1));
+        }
+    }
+    assert_eq!(producer.context().failed.load(Ordering::Relaxed), 0, "messages were not delivered");
+}
+
+/// Writes all records to a topic, partition after partition in turn.
+pub fn load(cluster: &Cluster, input: &Input, topic: &str) {
+    let producer = producer(cluster, None);
+    let mut lines = input.lines();
+    let mut rank = 0i32;
+    while let Some(line) = lines.next_line() {
+        send(&producer, topic, rank, line, crate::now_ms());
+        rank = (rank + 1) % PARTITIONS;
+    }
+    flush(&producer);
+}
+
+/// Copies a topic record by record, and gives the records a second from the first to the last commit.
+pub fn copy(cluster: &Cluster, from: &str, to: &str, records: u64, transactions: bool) -> f64 {
+    let name = format!("{to}.copy");
+    let consumer: BaseConsumer = cluster.consumer(&name).create().expect("a consumer");
+    consumer.subscribe(&[from]).expect("a subscription");
+    let producer = producer(cluster, transactions.then_some(name.as_str()));
+    let mut next: BTreeMap<i32, i64> = BTreeMap::new();
+    let (mut done, mut first, mut last) = (0, None, Instant::now());
+    while done < records {
+        if transactions {
+            producer.begin_transaction().expect("begins");
+        }
+        let until = records.min(done + BATCH);
+        let deadline = Instant::now() + PATIENCE;
+        while done < until {
+            assert!(Instant::now() < deadline, "{from}: {done} of {records} records were read, then no more");
+            let Some(message) = consumer.poll(Duration::from_millis(100)) else { continue };
+            let message = message.expect("a record");
+            let payload = message.payload().expect("no record is a tombstone");
+            send(&producer, to, message.partition() % PARTITIONS, payload, crate::now_ms());
+            next.insert(message.partition(), message.offset() + 1);
+            done += 1;
+        }
+        let mut offsets = TopicPartitionList::new();
+        for (&partition, &offset) in &next {
+            offsets.add_partition_offset(from, partition, Offset::Offset(offset)).expect("a valid offset");
+        }
+        if transactions {
+            let group = consumer.group_metadata().expect("a member");
+            producer.send_offsets_to_transaction(&offsets, &group, PATIENCE).expect("takes the offsets");
+            flush(&producer);
+            producer.commit_transaction(PATIENCE).expect("commits");
+        } else {
+            producer.poll(Duration::ZERO);
+            consumer.commit(&offsets, CommitMode::Async).expect("takes the offsets");
+            if done == records {
+                flush(&producer);
+            }
+        }
+        last = Instant::now();
+        first.get_or_insert((last, done));
+    }
+    let (from, already) = first.expect("a batch");
+    (records - already) as f64 / (last - from).as_secs_f64()
+}
+
+/// Produces the fragments that throng has released to files, a transaction for those of 10,000 records: what the
+/// client takes for so many small messages. Gives their number.
+pub fn produce_fragments(cluster: &Cluster, files: &[PathBuf], topic: &str) -> u64 {
+    let producer = producer(cluster, Some(&format!("{topic}.fragments")));
+    let mut files: Vec<Lines> = files.iter().map(|path| Lines::open(path)).collect();
+    let mut sent = 0;
+    loop {
+        let before = sent;
+        producer.begin_transaction().expect("begins");
+        let (timestamp, mut rank) = (crate::now_ms(), 0i32);
+        for lines in &mut files {
+            for _ in 0..BATCH {
+                let Some(line) = lines.next_line() else { break };
+                send(&producer, topic, rank, line, timestamp);
+                rank = (rank + 1) % PARTITIONS;
+                sent += 1;
+            }
+        }
+        flush(&producer);
+        producer.commit_transaction(PATIENCE).expect("commits");
+        if sent == before {
+            return sent;
+        }
+    }
+}

@@ -1,0 +1,138 @@
+//! `throng run` as a process of its own, watched from outside.
+
+use std::fs::File;
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Stdio};
+use std::time::{Duration, Instant};
+
+use rustix::process::{Pid, Signal, kill_process};
+
+use crate::machine::{memory_mib, process};
+use crate::metrics::Metrics;
+
+/// How often the daemon is looked at.
+pub const LOOK: Duration = Duration::from_millis(50);
+
+/// What one look saw.
+#[derive(Clone, Copy, Debug)]
+pub struct Look {
+    pub at: Instant,
+    pub consumed: u64,
+    pub window: u64,
+    pub resident_mib: f64,
+}
+
+/// A running daemon.
+pub struct Daemon {
+    child: Child,
+    port: u16,
+    log: PathBuf,
+    pub looks: Vec<Look>,
+    pub peak_mib: f64,
+    /// As of the last look that the daemon answered.
+    pub metrics: Metrics,
+}
+
+impl Daemon {
+    /// Starts `throng run` with the wearable configuration, the keys of `overrides` replaced.
+    pub fn start(folder: &Path, name: &str, overrides: &[(&str, &str)]) -> Self {
+        let port = free_port();
+        let log = folder.join(format!("{name}.log"));
+        let stderr = File::create(&log).expect("a log file");
+        let mut command = Command::new(env!("CARGO_BIN_EXE_throng"));
+        command
+            .args(["run", "-c", "config/wearable.toml"])
+            .current_dir(env!("CARGO_MANIFEST_DIR"))
+            .env("THRONG__TELEMETRY__LISTEN", format!("127.0.0.1:{port}"))
+            .env("THRONG__STATE__PATH", folder.join(format!("{name}.state")))
+            .envs(overrides.iter().map(|(key, value)| (format!("THRONG__{key}"), *value)))
+            .stdin(Stdio::null())
+            .stdout(stderr.try_clone().expect("a second handle"))
+            .stderr(stderr);
+        let child = command.spawn().expect("throng starts");
+        Self { child, port, log, looks: Vec::new(), peak_mib: 0.0, metrics: Metrics::default() }
+    }
+
+    /// Looks once. False when the process has ended; its processor time can still be read then.
+    pub fn look(&mut self) -> bool {
+        let pid = self.child.id();
+        if process(pid).is_none_or(|p| p.state == 'Z') {
+            return false;
+        }
+        self.peak_mib = memory_mib(pid, "VmHWM").unwrap_or(0.0).max(self.peak_mib);
+        let resident_mib = memory_mib(pid, "VmRSS");
+        let Some(metrics) = Metrics::fetch(self.port) else { return true };
+        if let Some(resident_mib) = resident_mib {
+            let window = metrics.get("throng_window_records") as u64;
+            self.looks.push(Look { at: Instant::now(), consumed: metrics.consumed(), window, resident_mib });
+        }
+        self.metrics = metrics;
+        true
+    }
+
+    /// Looks until the process ends by itself.
+    pub fn watch_to_the_end(&mut self) {
+        while self.look() {
+            std::thread::sleep(LOOK);
+        }
+    }
+
+    /// Looks until `records` are consumed.
+    pub fn watch_until(&mut self, records: u64, patience: Duration) {
+        let deadline = Instant::now() + patience;
+        loop {
+            assert!(self.look(), "throng ended early:\n{}", self.last_words());
+            if self.metrics.consumed() >= records && !self.looks.is_empty() {
+                return;
+            }
+            assert!(
+                Instant::now() < deadline,
+                "throng has consumed {} of {records} records after {} s:\n{}",
+                self.metrics.consumed(),
+                patience.as_secs(),
+                self.last_words()
+            );
+            std::thread::sleep(LOOK);
+        }
+    }
+
+    /// Waits for a process that has ended by itself, or asks it to.
+    pub fn stop(mut self) {
+        if process(self.child.id()).is_some_and(|p| p.state != 'Z') {
+            kill_process(Pid::from_child(&self.child), Signal::TERM).expect("our own child");
+        }
+        let status = self.child.wait().expect("our own child");
+        assert!(status.success(), "throng ended with {status}:\n{}", self.last_words());
+    }
+
+    /// Records by which batches have left since the first look that saw any, a second.
+    pub fn rate_from_first_to_last_commit(&self) -> f64 {
+        let first = self.looks.iter().find(|l| l.consumed > 0).expect("something was consumed");
+        let last_count = self.looks.last().expect("a look").consumed;
+        let last = self.looks.iter().find(|l| l.consumed == last_count).expect("the last look at least");
+        (last.consumed - first.consumed) as f64 / (last.at - first.at).as_secs_f64()
+    }
+
+    fn last_words(&self) -> String {
+        let log = std::fs::read_to_string(&self.log).unwrap_or_default();
+        let lines: Vec<&str> = log.lines().collect();
+        lines[lines.len().saturating_sub(20)..].join("\n")
+    }
+}
+
+impl Drop for Daemon {
+    fn drop(&mut self) {
+        // After `stop` there is nothing to kill; after a panic there is.
+        if let Ok(None) = self.child.try_wait() {
+            if self.child.kill().and_then(|()| self.child.wait()).is_err() {
+                eprintln!("throng (pid {}) may still run", self.child.id());
+            }
+        }
+    }
+}
+
+/// A port that nobody listens on now.
+fn free_port() -> u16 {
+    let held = std::net::TcpListener::bind("127.0.0.1:0").expect("a free port");
+    held.local_addr().expect("a bound port").port()
+}

@@ -1,0 +1,164 @@
+//! Wearable batches in memory, treated as `config/wearable.toml` says, by the public API.
+
+use std::sync::Arc;
+
+use throng::anonymity::plan::Plan;
+use throng::anonymity::planner::ladder::LadderLimits;
+use throng::anonymity::planner::sample::Sample;
+use throng::anonymity::planner::{GroupShape, PlannerSettings, make_plan};
+use throng::anonymity::treatment::proposal::{Proposal, ProposedGroup};
+use throng::anonymity::treatment::treat::{GroupNames, Policy, group_names, treat};
+use throng::config::Config;
+use throng::daemon::assemble::{codec_limits, fields, group_shapes, load_schema};
+use throng::daemon::encode::encode;
+use throng::generate::{RecordStream, Wearable, WearableSettings};
+use throng::io::codec::JsonCodec;
+use throng::io::input::InputBatch;
+use throng::records::codebook::Codebook;
+use throng::records::digest::{DigestKey, NameDigest};
+use throng::records::line::LineFormat;
+use throng::records::raw::Coordinate;
+use throng::records::schema::Schema;
+use throng::records::subject::Subjects;
+use throng::records::table::Batch;
+use throng::release::ledger::Ledger;
+use throng::release::verified::Verified;
+use throng::release::verify::{GroupTerms, verify};
+
+/// The batch clock; one second passes from batch to batch.
+const START_MS: i64 = 1_767_621_600_000;
+
+/// Everything between the codec and the sink, with a stream of records before it.
+pub struct Stand {
+    pub config: Config,
+    schema: Arc<Schema>,
+    shapes: Vec<GroupShape>,
+    books: Vec<Codebook>,
+    subjects: Option<Subjects>,
+    codec: JsonCodec,
+    stream: Wearable,
+    sample: Sample,
+    planner: PlannerSettings,
+    plan: Plan,
+    names: GroupNames,
+    terms: Vec<GroupTerms>,
+    policy: Policy,
+    digests: NameDigest,
+    pub ledger: Ledger,
+    rows: u64,
+    pub clock_ms: i64,
+}
+
+impl Stand {
+    /// A stand that has made its plan from `warm` batches of `rows` records and has then released as many.
+    pub fn warm(rows: usize, warm: usize) -> Self {
+        let file = "config/wearable.toml";
+        let config = throng::config::load(file.as_ref(), std::iter::empty()).expect("a sound configuration");
+        let schema = load_schema(&config).expect("a sound schema");
+        let shapes = group_shapes(&config, &schema, file).expect("sound groups");
+        let key = DigestKey([7; 32]);
+        let books = schema
+            .attributes
+            .iter()
+            .map(|a| Codebook::new(Arc::clone(a), &key, config.state.max_dictionary_values).expect("sound hierarchies"))
+            .collect();
+        let subjects = schema.subject.map(|a| Subjects::new(Arc::clone(&schema.attributes[a]), &key));
+        let (limits, unknown) = codec_limits(&config);
+        let k = config.privacy.k;
+        let width = schema.attributes.len();
+        let mut stand = Self {
+            codec: JsonCodec::new(&fields(&schema, false), limits).with_unknown(unknown),
+            stream: Wearable::new(WearableSettings::default()).expect("the default settings"),
+            sample: Sample::new(width, config.plan.sample_records, config.plan.window_records),
+            planner: PlannerSettings {
+                k,
+                ladder: LadderLimits { complete: config.plan.complete_lattice, chosen: config.plan.ladder_nodes },
+                identifier_cardinality: config.plan.identifier_cardinality,
+                window_records: config.plan.window_records,
+            },
+            plan: Plan { version: 0, identifiers: vec![], groups: vec![], rows: 0 },
+            names: GroupNames { layouts: vec![], bases: vec![], beside: vec![] },
+            terms: Vec::new(),
+            policy: Policy { k, min_subjects: config.min_subjects().max(k), max_hold_batches: 0, hold_above_loss: 1.0 },
+            digests: NameDigest::new(&key),
+            ledger: Ledger::new(k, 24 * 3600, config.state.max_ledger_classes),
+            rows: 0,
+            clock_ms: START_MS,
+            config,
+            schema,
+            shapes,
+            books,
+            subjects,
+        };
+        for _ in 0..warm {
+            let batch = stand.batch(rows);
+            stand.sample.add(&batch, stand.rows);
+            stand.rows += rows as u64;
+        }
+        stand.plan = stand.make_plan();
+        stand.name_groups();
+        for _ in 0..warm {
+            stand.release(rows);
+        }
+        stand
+    }
+
+    /// The next records of the stream, encoded.
+    pub fn batch(&mut self, rows: usize) -> Batch {
+        let mut input = InputBatch::new(self.schema.attributes.len(), 0);
+        let mut line = Vec::new();
+        for row in 0..rows {
+            line.clear();
+            self.stream.append(&mut line);
+            let offset = i64::try_from(row).expect("a batch is bounded");
+            let coordinate = Coordinate { topic: 0, partition: 0, offset };
+            self.codec.decode(&line, coordinate, &mut input.raw).expect("a generated record");
+        }
+        let (batch, rejected) = encode(&input, &self.schema, &mut self.books, self.subjects.as_mut(), false);
+        assert!(rejected.is_empty(), "generated records have the right types");
+        batch
+    }
+
+    pub fn make_plan(&self) -> Plan {
+        make_plan(1, &self.shapes, &self.sample, &self.books, &self.planner)
+    }
+
+    pub fn treat(&self, batch: &Batch) -> Proposal {
+        let (waited, at) = (vec![0; batch.rows()], self.ledger.at(self.clock_ms));
+        treat(batch, &waited, &self.plan, &self.names, &self.books, &at, &self.policy, false)
+    }
+
+    pub fn verify(&self, proposed: Vec<ProposedGroup>, batch: &Batch) -> Verified {
+        let at = self.ledger.at(self.clock_ms);
+        verify(proposed, &batch.subjects, &self.terms, &self.books, at, self.policy.k, self.clock_ms)
+            .expect("the treatment proposes what may leave")
+    }
+
+    /// Treats, verifies and remembers a batch.
+    pub fn release(&mut self, rows: usize) -> Verified {
+        let batch = self.batch(rows);
+        let verified = self.verify(self.treat(&batch).groups, &batch);
+        assert!(self.ledger.apply(verified.delta()), "the ledger has room");
+        self.clock_ms += 1000;
+        verified
+    }
+
+    /// What the daemon does when it adopts a plan.
+    fn name_groups(&mut self) {
+        let names: Vec<&str> = self.schema.attributes.iter().map(|a| a.name.as_str()).collect();
+        self.names = group_names(&self.plan, &names, LineFormat::Json, |name| self.digests.digest(name));
+        let groups = self.plan.groups.iter().zip(&self.names.layouts).zip(&self.names.bases);
+        let terms = groups.map(|((group, layout), &base)| {
+            let attributes = group.attributes();
+            GroupTerms {
+                quasi: attributes.iter().map(|a| group.quasi.contains(a)).collect(),
+                sensitive: attributes.iter().map(|a| group.sensitive.contains(a)).collect(),
+                attributes,
+                layout: layout.clone(),
+                base,
+                beside: self.names.beside.clone(),
+            }
+        });
+        self.terms = terms.collect();
+    }
+}

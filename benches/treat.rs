@@ -1,0 +1,43 @@
+//! From codes to verified fragments: the treatment, the recount, and the search for a plan.
+//!
+//! Wearable batches of 25 attributes in 9 groups, k = 5, by a plan and a ledger that 200,000 records have warmed.
+
+#[allow(dead_code, reason = "every benchmark is a crate of its own and uses a part of what is here")]
+#[path = "support/wearable.rs"]
+mod wearable;
+
+use std::hint::black_box;
+use std::time::Duration;
+
+use criterion::{BatchSize, Criterion, Throughput, criterion_group, criterion_main};
+use wearable::Stand;
+
+const WARM_RECORDS: usize = 200_000;
+
+fn treatment(criterion: &mut Criterion) {
+    for rows in [1_000, 10_000] {
+        let mut stand = Stand::warm(rows, WARM_RECORDS / rows);
+        let batch = stand.batch(rows);
+        let proposal = stand.treat(&batch);
+        let mut group = criterion.benchmark_group(format!("wearable/{rows}"));
+        group.throughput(Throughput::Elements(rows as u64)).sample_size(20).measurement_time(Duration::from_secs(8));
+        group.bench_function("treat", |bencher| bencher.iter(|| black_box(stand.treat(&batch))));
+        group.bench_function("verify", |bencher| {
+            bencher.iter_batched(
+                || proposal.groups.clone(),
+                |proposed| stand.verify(proposed, &batch),
+                BatchSize::LargeInput,
+            );
+        });
+        group.finish();
+        if rows == 10_000 {
+            let mut group = criterion.benchmark_group("wearable");
+            group.sample_size(10);
+            group.bench_function("make_plan", |bencher| bencher.iter(|| black_box(stand.make_plan())));
+            group.finish();
+        }
+    }
+}
+
+criterion_group!(benches, treatment);
+criterion_main!(benches);

@@ -1,0 +1,496 @@
+//! Bad input and bad surroundings: a clear error or a counted dead letter, nothing lost, nothing released below k.
+
+mod support;
+
+use std::fmt::Write as _;
+use std::process::Command;
+use std::time::Duration;
+use support::binary::{Account, Place, Process, get};
+use support::kafka::{Broker, unique};
+use support::stand::{Fault, Stand, record};
+use throng::daemon::engine::Settling;
+
+const SCHEMA: &str = r#"
+name = "bad input"
+[[attribute]]
+name = "person"
+type = "string"
+role = "subject"
+[[attribute]]
+name = "age"
+type = "integer"
+[attribute.hierarchy]
+kind = "intervals"
+min = 0
+max = 100
+widths = [10, 50]
+[[attribute]]
+name = "city"
+type = "string"
+[[attribute]]
+name = "weight"
+type = "float"
+"#;
+
+/// Four people of the same kind: they leave, whatever stands around them.
+fn crowd() -> String {
+    (0..4).map(|i| format!("{{\"person\":\"p{i}\",\"age\":30,\"city\":\"Zug\",\"weight\":70.5}}\n")).collect()
+}
+
+/// Runs over `source`, which is a crowd and `bad` records; each must be a dead letter for `reason`.
+#[track_caller]
+fn dead_letters(bad: &[Vec<u8>], reason: &str) {
+    let place = Place::new(SCHEMA, "");
+    let mut source = crowd().into_bytes();
+    for record in bad {
+        source.extend(record);
+        source.push(b'\n');
+    }
+    source.extend(crowd().replace("\"p", "\"q").bytes());
+    place.write("in.ndjson", source);
+    let account = place.run(&[("SOURCE__MAX_RECORD_BYTES", "4096")]).expect(0).account();
+    let dead_lettered = bad.len() as u64;
+    assert_eq!(account, Account { consumed: 8 + dead_lettered, released: 8, dead_lettered, ..Account::default() });
+    for (offset, line) in (4..).zip(place.lines("dead.ndjson")) {
+        let letter: serde_json::Value = serde_json::from_str(&line).expect("a letter");
+        assert_eq!(letter["reason"], reason, "{line}");
+        assert_eq!((&letter["topic"], &letter["offset"]), (&"in.ndjson".into(), &offset.into()), "{line}");
+    }
+    assert_eq!(place.lines("dead.ndjson").len() as u64, dead_lettered);
+}
+
+fn texts(list: &[&str]) -> Vec<Vec<u8>> {
+    list.iter().map(|t| t.as_bytes().to_vec()).collect()
+}
+
+#[test]
+fn malformed_and_truncated_records() {
+    let bad = [
+        "{",
+        "{\"age\"",
+        "{\"age\":",
+        "{\"age\":3",
+        "{\"age\":30,",
+        "{age:30}",
+        "{\"age\":30}}",
+        "{\"age\":30} x",
+        "{'age':30}",
+        "{\"age\":03}",
+        "{\"age\":NaN}",
+        "{\"weight\":Infinity}",
+        "{\"weight\":-inf}",
+        "{\"city\":\"a\tb\"}",
+        "}",
+        "nul",
+        "{\"city\":\"\\ud800\"}",
+    ];
+    dead_letters(&texts(&bad), "malformed_json");
+}
+
+#[test]
+fn no_objects() {
+    dead_letters(&texts(&["[]", "[{\"age\":30}]", "\"text\"", "1", "true"]), "not_an_object");
+}
+
+#[test]
+fn empty_records() {
+    dead_letters(&texts(&["", "   ", "\t"]), "empty");
+}
+
+#[test]
+fn oversized_records() {
+    let long = |n: usize| format!("{{\"city\":\"{}\"}}", "x".repeat(n)).into_bytes();
+    dead_letters(&[long(5_000), long(200_000), vec![b'x'; 3_000_000]], "oversized");
+}
+
+#[test]
+fn deeply_nested_records() {
+    let nested = |field: &str, open: &str, close: &str, n: usize| {
+        format!("{{\"{field}\":{}1{}}}", open.repeat(n), close.repeat(n)).into_bytes()
+    };
+    let bad = [
+        nested("age", "[", "]", 40),
+        nested("stranger", "[", "]", 40),
+        nested("stranger", "{\"a\":", "}", 400),
+        nested("city", "[", "]", 1500),
+    ];
+    dead_letters(&bad, "too_deep");
+}
+
+#[test]
+fn duplicate_keys() {
+    let bad = [
+        "{\"age\":30,\"age\":30}",
+        "{\"x\":1,\"x\":2}",
+        "{\"person\":\"a\",\"age\":1,\"person\":\"b\"}",
+        "{\"\\u0061ge\":1,\"age\":2}",
+    ];
+    dead_letters(&texts(&bad), "duplicate_key");
+}
+
+#[test]
+fn text_that_is_not_utf8() {
+    let bad: Vec<Vec<u8>> = vec![
+        b"{\"city\":\"\xff\"}".to_vec(),
+        b"\xc3\x28".to_vec(),
+        b"{\"\xed\xa0\x80\":1}".to_vec(),
+        b"{\"city\":\"Z\xfcrich\"}".to_vec(),
+    ];
+    dead_letters(&bad, "not_utf8");
+}
+
+#[test]
+fn cells_of_the_wrong_type() {
+    let bad = [
+        "{\"age\":\"old\"}",
+        "{\"age\":1.5}",
+        "{\"age\":true}",
+        "{\"age\":[1]}",
+        "{\"age\":99999999999999999999}",
+        "{\"weight\":1e999}",
+        "{\"weight\":\"NaN\"}",
+        "{\"weight\":\"inf\"}",
+        "{\"weight\":{}}",
+        "{\"age\":\"\"}",
+        "{\"weight\":\"0x10\"}",
+    ];
+    let mut bad = texts(&bad);
+    bad.push(format!("{{\"city\":\"{}\"}}", "x".repeat(2000)).into_bytes());
+    dead_letters(&bad, "wrong_type");
+}
+
+#[test]
+fn a_table_of_bad_rows() {
+    let place = Place::new(SCHEMA, "");
+    let mut rows = "person,age,city,weight\n".to_owned();
+    for i in 0..4 {
+        writeln!(rows, "p{i},30,Zug,70.5").expect("a string");
+    }
+    rows += "p9,NaN,Zug,70\np9,30,Zug,NaN\np9,30,Zug,inf\np9,30,Zug,-infinity\np9,old,Zug,1\n"; // 5 of the wrong type
+    rows += "p9,30,Zug\np9,30,Zug,1,2\n"; // 2 ragged
+    let mut bytes = rows.into_bytes();
+    bytes.extend(b"p9,30,Z\xfcrich,70\n"); // not UTF-8
+    bytes.extend(b"p9,30,\"open,70\n"); // a quote that never closes
+    place.write("in.csv", bytes);
+    let outcome = place.run(&[("SOURCE__PATH", "in.csv")]).expect(0);
+    let reasons: Vec<String> = place
+        .lines("dead.ndjson")
+        .iter()
+        .map(|l| {
+            serde_json::from_str::<serde_json::Value>(l).expect("a letter")["reason"].as_str().expect("text").to_owned()
+        })
+        .collect();
+    let count = |reason: &str| reasons.iter().filter(|r| *r == reason).count();
+    println!("{reasons:?}");
+    assert_eq!((count("wrong_type"), count("ragged_row"), count("not_utf8"), count("malformed_row")), (5, 2, 1, 1));
+    let account = outcome.account();
+    assert_eq!(account, Account { consumed: 13, released: 4, dead_lettered: 9, ..Account::default() });
+}
+
+#[test]
+fn files_without_records() {
+    let place = Place::new(SCHEMA, "");
+    for (name, content) in [
+        ("in.ndjson", ""),
+        ("other.ndjson", "\n"),
+        ("header.csv", "person,age,city,weight\n"),
+        ("short.csv", "person,age,city,weight"),
+    ] {
+        place.write(name, content);
+        let outcome = place.run(&[
+            ("SOURCE__PATH", name),
+            ("STATE__PATH", &format!("state-{name}")),
+            ("SINK__PATH", &format!("out-{name}")),
+        ]);
+        assert_eq!(outcome.expect(0).account(), Account::default(), "{name}");
+        assert!(place.lines("dead.ndjson").is_empty());
+    }
+    place.write("empty.csv", "");
+    let outcome = place.run(&[("SOURCE__PATH", "empty.csv"), ("STATE__PATH", "state-empty")]).expect(1);
+    assert!(outcome.stderr.contains("empty.csv is empty: a CSV file starts with a header row"), "{}", outcome.stderr);
+}
+
+#[test]
+fn headers_that_repeat() {
+    let place = Place::new(SCHEMA, "");
+    place.write("in.csv", "person,age,age\np1,1,2\n");
+    let outcome = place.run(&[("SOURCE__PATH", "in.csv")]).expect(1);
+    assert!(outcome.stderr.contains("columns 2 and 3 have the same header"), "{}", outcome.stderr);
+    assert!(place.read("out.ndjson").is_empty());
+}
+
+#[test]
+fn sources_and_sinks_that_are_not_there() {
+    let says = |overrides: &[(&str, &str)], code: i32, what: &str| {
+        let place = Place::new(SCHEMA, "");
+        place.write("in.ndjson", crowd());
+        std::fs::create_dir(place.path("folder")).expect("a directory");
+        let outcome = place.run(overrides).expect(code);
+        assert!(outcome.stderr.contains(what), "{what:?} is not in {}", outcome.stderr);
+        assert!(!place.path("out.ndjson").exists() || place.read("out.ndjson").is_empty());
+    };
+    says(&[("SOURCE__PATH", "missing.ndjson")], 1, "cannot open missing.ndjson");
+    says(&[("SOURCE__PATH", "folder")], 1, "folder is a directory; name a file");
+    says(&[("SINK__PATH", "no/such/folder/out.ndjson")], 1, "cannot open no/such/folder/out.ndjson for writing");
+    says(&[("SINK__PATH", "folder")], 2, "folder");
+    says(&[("SINK__DEAD_LETTER_PATH", "no/such/folder/dead.ndjson")], 1, "no/such/folder/dead.ndjson");
+    says(&[("SCHEMA__FILE", "missing.toml")], 2, "missing.toml");
+    says(&[("STATE__SECRET_FILE", "missing")], 2, "state.secret_file");
+    says(&[("STATE__PATH", "folder/../in.ndjson")], 2, "state directory");
+}
+
+#[test]
+fn a_sink_that_holds_something_already_is_not_overwritten() {
+    let place = Place::new(SCHEMA, "");
+    place.write("in.ndjson", crowd());
+    place.write("out.ndjson", "somebody's\n");
+    let outcome = place.run(&[]).expect(2);
+    assert!(outcome.stderr.contains("holds something already"), "{}", outcome.stderr);
+    assert_eq!(place.read("out.ndjson"), b"somebody's\n");
+}
+
+#[test]
+fn a_full_disk_loses_nothing() {
+    let place = Place::new(SCHEMA, "");
+    let record = |i: usize| format!("{{\"person\":\"p{i}\",\"age\":30,\"city\":\"Zug\",\"weight\":70.5}}\n");
+    let source: String = (0..6000).map(record).collect();
+    place.write("in.ndjson", &source);
+    place.write("throng-whole.toml", place.read("throng.toml"));
+    let reference = Place::new(SCHEMA, "");
+    reference.write("in.ndjson", &source);
+    reference.run(&[]).expect(0);
+    // The output outgrows the limit first: the state's files are limited alike, and are begun anew with every attempt.
+    let mut attempts = 0;
+    for blocks in [64, 128, 256, 512] {
+        let mut command = Command::new("sh");
+        let limited = format!("trap '' XFSZ; ulimit -f {blocks}; exec \"$0\" run -c throng.toml");
+        command.args(["-c", &limited, env!("CARGO_BIN_EXE_throng")]);
+        place.surround(&mut command, &[]);
+        let outcome = Process::spawn(command, place.port).wait();
+        if outcome.code == Some(0) {
+            break;
+        }
+        attempts += 1;
+        assert_eq!(outcome.code, Some(1), "{}", outcome.stderr);
+        let message = outcome.stderr.lines().last().expect("a message");
+        println!("{blocks} blocks: {message}");
+        assert!(message.starts_with("error: ") && message.contains("too large"), "{message}");
+        let whole = place.read("out.ndjson");
+        assert!(reference.read("out.ndjson").starts_with(&whole), "what is there is a part of what should be");
+    }
+    assert!(attempts > 0, "the disk was full at least once");
+    let account = place.run(&[]).expect(0).account();
+    assert_eq!((account.consumed, account.released), (6000, 6000));
+    assert_eq!(place.read("out.ndjson"), reference.read("out.ndjson"));
+}
+
+#[test]
+fn a_crowd_larger_than_the_stream() {
+    let place = Place::new(SCHEMA, "");
+    place.write("in.ndjson", crowd());
+    let account = place.run(&[("PRIVACY__K", "50")]).expect(0).account();
+    assert_eq!(account, Account { consumed: 4, suppressed: 4, ..Account::default() });
+    assert!(place.read("out.ndjson").is_empty());
+}
+
+#[test]
+fn mistakes_in_the_configuration_are_named() {
+    let refused = |more: &str, overrides: &[(&str, &str)], says: &[&str]| {
+        let place = Place::new(SCHEMA, more);
+        place.write("in.ndjson", crowd());
+        let outcome = place.run(overrides).expect(2);
+        for what in says {
+            assert!(outcome.stderr.contains(what), "{what:?} is not in {}", outcome.stderr);
+        }
+        assert!(!place.path("out.ndjson").exists() && !place.path("state").exists(), "nothing was begun");
+    };
+    refused("[plan]\nintervall = \"5m\"\n", &[], &["plan.intervall", "interval"]);
+    refused("[surprise]\nx = 1\n", &[], &["surprise"]);
+    refused("", &[("PRIVACY__KK", "3")], &["THRONG__PRIVACY__KK"]);
+    refused("", &[("PRIVACY__K", "1")], &["THRONG__PRIVACY__K", "at least two members"]);
+    refused("", &[("PRIVACY__K", "many")], &["THRONG__PRIVACY__K"]);
+    refused("", &[("PRIVACY__K", "51")], &["batch.max_records"]);
+    let unknown = "[[group]]\nname = \"a\"\nattributes = [\"age\", \"ages\"]\n[[group]]\nname = \"b\"\nattributes = [\"city\", \"weight\"]\n";
+    refused(unknown, &[], &["group[0].attributes", "the schema has no attribute \"ages\""]);
+    let forgotten = "[[group]]\nname = \"a\"\nattributes = [\"age\"]\n";
+    refused(forgotten, &[], &["attribute \"city\" is in no group", "attribute \"weight\" is in no group"]);
+    let subject = "[[group]]\nname = \"a\"\nattributes = [\"age\", \"city\", \"weight\", \"person\"]\n";
+    refused(subject, &[], &["role subject, which never leaves"]);
+    let twice = "[[group]]\nname = \"a\"\nattributes = [\"age\", \"city\"]\n[[group]]\nname = \"b\"\nattributes = [\"city\", \"weight\"]\n";
+    refused(twice, &[], &["attribute `city` is in group[0] already"]);
+    // Several mistakes are told at once.
+    refused(
+        "[plan]\nsearch_budget = \"soon\"\nwindow = 3\n",
+        &[("BATCH__MAX_RECORDS", "0")],
+        &["search_budget", "plan.window", "MAX_RECORDS"],
+    );
+}
+
+#[test]
+fn mistakes_in_the_schema_are_named() {
+    for (more, says) in [
+        ("[[attribute]]\nname = \"x\"\ntype = \"integer\"\nrolle = \"quasi\"\n", "rolle"),
+        ("[[attribute]]\nname = \"x\"\ntype = \"number\"\n", "type"),
+        ("[[attribute]]\nname = \"age\"\ntype = \"integer\"\n", "used twice"),
+        ("[[attribute]]\nname = \"x\"\ntype = \"string\"\npointer = \"age\"\n", "JSON pointer"),
+        (
+            "[[attribute]]\nname = \"x\"\ntype = \"string\"\n[attribute.hierarchy]\nkind = \"file\"\npath = \"none.csv\"\n",
+            "none.csv",
+        ),
+        (
+            "[[attribute]]\nname = \"x\"\ntype = \"integer\"\n[attribute.hierarchy]\nkind = \"intervals\"\nmin = 0\nmax = 10\nwidths = [3, 5]\n",
+            "must nest",
+        ),
+    ] {
+        let place = Place::new(&format!("{SCHEMA}{more}"), "");
+        place.write("in.ndjson", crowd());
+        let outcome = place.run(&[]).expect(2);
+        assert!(outcome.stderr.contains(says), "{says:?} is not in {}", outcome.stderr);
+        assert!(!place.path("out.ndjson").exists());
+    }
+    // A hierarchy that contradicts itself is named with its file and row.
+    let file =
+        "[[attribute]]\nname = \"x\"\ntype = \"string\"\n[attribute.hierarchy]\nkind = \"file\"\npath = \"x.csv\"\n";
+    let place = Place::new(&format!("{SCHEMA}{file}"), "");
+    place.write("x.csv", "a;low;*\nb;low;*\na;high;*\n");
+    let outcome = place.run(&[]).expect(2);
+    assert!(outcome.stderr.contains("x.csv") && outcome.stderr.contains("row 3"), "{}", outcome.stderr);
+}
+
+#[test]
+fn unknown_attributes_are_dropped_or_refused_as_configured() {
+    let place = Place::new(SCHEMA, "");
+    let odd = crowd().replace("\"age\"", "\"colour\":\"blue\",\"age\"");
+    place.write("in.ndjson", &odd);
+    assert_eq!(place.run(&[]).expect(0).account().released, 4);
+    assert!(!String::from_utf8_lossy(&place.read("out.ndjson")).contains("blue"));
+    let place = Place::new(SCHEMA, "");
+    place.write("in.ndjson", &odd);
+    let account = place.run(&[("SCHEMA__UNKNOWN", "refuse")]).expect(0).account();
+    assert_eq!((account.dead_lettered, account.released), (4, 0));
+    assert!(place.lines("dead.ndjson").iter().all(|l| l.contains("unknown_attribute") && !l.contains("colour")));
+}
+
+const HOUR: i64 = 3_600_000;
+const NOW: i64 = 1_700_000_000_000;
+
+fn of_city(city: &str, from: usize, count: usize) -> Vec<Option<Vec<u8>>> {
+    (from..from + count)
+        .map(|i| record(format!("{{\"person\":\"p{i}\",\"age\":30,\"city\":\"{city}\",\"weight\":1}}")))
+        .collect()
+}
+
+#[test]
+fn a_clock_that_is_set_back_does_not_run_back() {
+    let mut stand = Stand::new(SCHEMA, "[privacy]\nk = 3\nsupport_window = \"1h\"\n");
+    for (step, now) in [NOW, NOW - 10 * HOUR, NOW + 1000, 0, -5, NOW + 2000].into_iter().enumerate() {
+        let fault = if step % 2 == 0 { Fault::Restart } else { Fault::Nothing };
+        stand.offer(&of_city("Zug", 10 * step, 4), Settling::No, now, fault);
+        let clock = stand.sink.committed.1;
+        assert!(clock >= NOW, "batch {step} at {clock}");
+    }
+    assert!(stand.sink.lines.is_sorted_by_key(|l| l.clock_ms));
+    assert_eq!(stand.sink.committed.1, NOW + 2000);
+    stand.promise.check_all(&stand.sink.lines).expect("the invariant");
+}
+
+#[test]
+fn support_ends_with_the_window_and_none_comes_from_the_future() {
+    let mut stand = Stand::new(SCHEMA, "[privacy]\nk = 3\nsupport_window = \"1h\"\n");
+    let mut crowd = of_city("Zug", 0, 4);
+    crowd.extend(of_city("Bern", 10, 4));
+    let mut of_zug = |from: usize, now: i64| {
+        // One of Zug among people of Bern: it leaves only with the support of those that left before.
+        let mut records = of_city("Bern", 100 + from, 4);
+        records.extend(of_city("Zug", 200 + from, 1));
+        stand.offer(&records, Settling::No, now, Fault::Restart);
+        stand.promise.check_all(&stand.sink.lines).expect("the invariant");
+        stand.sink.lines.iter().filter(|l| l.batch == stand.sink.committed.0 && l.text.contains("Zug")).count()
+    };
+    assert_eq!(of_zug(0, NOW), 0, "nobody of Zug has left");
+    let _ = &mut of_zug;
+    stand.offer(&crowd, Settling::No, NOW, Fault::Nothing);
+    let mut of_zug = |from: usize, now: i64| {
+        let mut records = of_city("Bern", 100 + from, 4);
+        records.extend(of_city("Zug", 200 + from, 1));
+        stand.offer(&records, Settling::No, now, Fault::Restart);
+        stand.promise.check_all(&stand.sink.lines).expect("the invariant");
+        stand.sink.lines.iter().filter(|l| l.batch == stand.sink.committed.0 && l.text.contains("Zug")).count()
+    };
+    assert_eq!(of_zug(10, NOW + HOUR - 2000), 1, "those that left are fresh");
+    // Far forward: one person has left in the last hour, the crowd before.
+    assert_eq!(of_zug(20, NOW + HOUR + 1000), 0, "the crowd is too old");
+    assert_eq!(of_zug(30, NOW + 1000 * HOUR), 0, "everybody is");
+    // Back again: the clock stays where it was, and what left long before does not become fresh.
+    assert_eq!(of_zug(40, NOW), 0, "nobody becomes fresh again");
+}
+
+#[test]
+fn what_has_left_the_window_leaves_the_state() {
+    let mut stand = Stand::new(SCHEMA, "[privacy]\nk = 3\nsupport_window = \"1h\"\n");
+    for i in 0..20 {
+        stand.offer(&of_city(&format!("c{i}"), 10 * i, 4), Settling::No, NOW, Fault::Nothing);
+    }
+    let classes = |stand: &Stand| stand.telemetry.status().last.expect("a batch").ledger_classes;
+    assert!(classes(&stand) >= 20, "{}", classes(&stand));
+    // A part of the ledger is looked through with every batch.
+    for i in 0..70 {
+        stand.offer(&of_city("later", 1000 + 10 * i, 4), Settling::No, NOW + 3 * HOUR, Fault::Nothing);
+    }
+    assert_eq!(classes(&stand), 1, "the class of today");
+}
+
+#[test]
+fn an_unreachable_broker_is_waited_for() {
+    // Taken and never answered: nobody listens behind this port.
+    let silent = std::net::TcpListener::bind("127.0.0.1:0").and_then(|l| l.local_addr()).expect("a free port");
+    let place = Place::new(SCHEMA, "");
+    let brokers = silent.to_string();
+    let mut process = place.start(&[
+        ("SOURCE__KIND", "kafka"),
+        ("SOURCE__BROKERS", &brokers),
+        ("SOURCE__TOPICS", "raw"),
+        ("SINK__KIND", "kafka"),
+        ("SINK__TOPIC", "clean"),
+    ]);
+    let deadline = std::time::Instant::now() + Duration::from_secs(60);
+    let (status, body) = loop {
+        match get(place.port, "/readyz") {
+            Some(answer) => break answer,
+            None => assert!(std::time::Instant::now() < deadline, "the pages are up while the broker is not"),
+        }
+    };
+    assert_eq!(status, 503);
+    assert!(body.contains("no broker answers"), "{body}");
+    assert_eq!(get(place.port, "/healthz").map(|a| a.0), Some(200), "it lives");
+    assert!(!process.ends_within(Duration::from_secs(7)), "it waits");
+    process.terminate();
+    assert!(process.ends_within(Duration::from_secs(20)), "it ends when told to");
+    let outcome = process.wait().expect(0);
+    assert!(outcome.stderr.contains("source_lost"), "{}", outcome.stderr);
+}
+
+#[test]
+fn missing_topics_are_named() {
+    let Some(broker) = Broker::shared() else { return };
+    let (raw, clean, dead, commits) = (unique("raw"), unique("clean"), unique("dead"), unique("commits"));
+    let place = Place::new(SCHEMA, "");
+    let bootstrap = broker.bootstrap();
+    let run = || {
+        let process = place.start(&[
+            ("SOURCE__KIND", "kafka"),
+            ("SOURCE__BROKERS", &bootstrap),
+            ("SOURCE__TOPICS", &raw),
+            ("SINK__KIND", "kafka"),
+            ("SINK__TOPIC", &clean),
+            ("SINK__DEAD_LETTER_TOPIC", &dead),
+            ("SINK__COMMITS_TOPIC", &commits),
+        ]);
+        process.wait().expect(2).stderr
+    };
+    for (topic, compacted) in [(&raw, false), (&commits, true), (&clean, false), (&dead, false)] {
+        let stderr = run();
+        assert!(stderr.contains(&format!("topic {topic:?} does not exist")), "{topic} is not in {stderr}");
+        broker.create_topic(topic, 1, compacted);
+    }
+}

@@ -1,0 +1,174 @@
+//! The daemon's treatment, verification and ledger on small tables, batch after batch.
+
+use crate::observer::{Fragment, Published, Tuple};
+use std::collections::BTreeMap;
+use std::path::Path;
+use std::sync::Arc;
+use throng::anonymity::plan::Plan;
+use throng::anonymity::planner::ladder::LadderLimits;
+use throng::anonymity::planner::sample::Sample;
+use throng::anonymity::planner::{GroupShape, PlannerSettings, make_plan};
+use throng::anonymity::treatment::sightings::spaces;
+use throng::anonymity::treatment::treat::{Policy, group_names, treat};
+use throng::records::codebook::{Codebook, SUPPRESSED};
+use throng::records::digest::{DigestKey, NameDigest};
+use throng::records::line::LineFormat;
+use throng::records::raw::Coordinate;
+use throng::records::schema::Schema;
+use throng::records::table::Batch;
+use throng::release::ledger::Ledger;
+use throng::release::verify::{GroupTerms, verify};
+use throng::release::witnesses::Witnesses;
+
+/// How a stream is treated.
+#[derive(Clone, Copy, Debug)]
+pub struct Settings {
+    pub k: usize,
+    pub window: u32,
+    pub strict: bool,
+    pub max_hold_batches: u8,
+}
+
+/// What has become of a stream: what each space publishes, batch by batch.
+pub struct Outcome {
+    /// By space: the groups, then the attributes beside them.
+    pub spaces: Vec<Vec<Published>>,
+    /// Batches out of which the guard between groups withdrew something.
+    pub guarded: Vec<bool>,
+    pub released: usize,
+    pub loss: f64,
+}
+
+pub struct Table {
+    schema: Schema,
+    books: Vec<Codebook>,
+    /// By attribute and raw text: the texts of all levels.
+    levels: Vec<BTreeMap<String, Vec<String>>>,
+}
+
+impl Table {
+    pub fn new(schema: &str) -> Self {
+        let schema = Schema::parse(schema, "schema.toml", Path::new(".")).expect("a schema");
+        let key = DigestKey([7; 32]);
+        let books: Vec<Codebook> =
+            schema.attributes.iter().map(|a| Codebook::new(Arc::clone(a), &key, 10_000).expect("a codebook")).collect();
+        Self { levels: vec![BTreeMap::new(); books.len()], schema, books }
+    }
+
+    fn encode(&mut self, rows: &[(u64, Tuple)]) -> Batch {
+        let mut batch = Batch::new(self.books.len());
+        for (number, (subject, cells)) in rows.iter().enumerate() {
+            for (a, text) in cells.iter().enumerate() {
+                let code = self.books[a].encode_canonical(text);
+                batch.columns[a].push(code);
+                let book = &self.books[a];
+                let texts = (0..book.levels()).map(|l| book.text(book.cell(code, l)).to_owned());
+                self.levels[a].entry(text.clone()).or_insert_with(|| texts.collect());
+            }
+            batch.subjects.push(*subject);
+            batch.coordinates.push(Coordinate { topic: 0, partition: 0, offset: number as i64 });
+        }
+        batch
+    }
+
+    /// The texts of `raw`, the cells of `attributes`, at `levels`.
+    pub fn generalize(&self, attributes: &[usize], raw: &[String], levels: &[u8]) -> Tuple {
+        let cells = attributes.iter().zip(raw).zip(levels);
+        cells.map(|((&a, text), &level)| self.levels[a][text][level as usize].clone()).collect()
+    }
+
+    /// Runs batches of rows (subject and cells) at the given clocks, in seconds. Plans are made as the daemon makes them:
+    /// from the records before, whenever these have grown fourfold.
+    pub fn run(&mut self, shapes: &[GroupShape], batches: &[(u64, Vec<(u64, Tuple)>)], settings: Settings) -> Outcome {
+        let Settings { k, window, .. } = settings;
+        let attribute_names: Vec<String> = self.schema.attributes.iter().map(|a| a.name.clone()).collect();
+        let attribute_names: Vec<&str> = attribute_names.iter().map(String::as_str).collect();
+        let names = NameDigest::new(&DigestKey([7; 32]));
+        let planner = PlannerSettings {
+            k,
+            ladder: LadderLimits { complete: 5000, chosen: 400 },
+            identifier_cardinality: 2.0,
+            window_records: 100_000,
+        };
+        let policy = Policy { k, min_subjects: k, max_hold_batches: settings.max_hold_batches, hold_above_loss: 0.05 };
+        let groups: Vec<_> = shapes.iter().map(GroupShape::without_ladder).collect();
+        let blank = Plan { version: 0, identifiers: vec![], groups, rows: 0 };
+        let group_names = group_names(&blank, &attribute_names, LineFormat::Json, |name| names.digest(name));
+        let spaces = spaces(&blank, &group_names);
+        let mut ledger = Ledger::new(k, window, 100_000);
+        if settings.strict {
+            ledger.keep_witnesses(Witnesses::new(k, 100_000, spaces.clone()));
+        }
+        let mut sample = Sample::new(self.books.len(), 100_000, 100_000);
+        let (mut seen, mut planned) = (0u64, 0u64);
+        let mut plan = blank;
+        let (mut loss, mut cells) = (0.0, 0);
+        let mut outcome =
+            Outcome { spaces: vec![Vec::new(); spaces.len()], guarded: Vec::new(), released: 0, loss: 0.0 };
+        let mut waiting: Vec<((u64, Tuple), u8)> = Vec::new();
+        for (number, (time, rows)) in batches.iter().enumerate() {
+            let fresh = self.encode(rows);
+            if plan.version == 0 || seen >= planned * 4 {
+                plan = make_plan(plan.version + 1, shapes, &sample, &self.books, &planner);
+                planned = seen.max(1);
+            }
+            let all: Vec<((u64, Tuple), u8)> =
+                waiting.drain(..).chain(rows.iter().map(|row| (row.clone(), 0))).collect();
+            let batch = self.encode(&all.iter().map(|(row, _)| row.clone()).collect::<Vec<_>>());
+            let waited: Vec<u8> = all.iter().map(|(_, waited)| *waited).collect();
+            let clock_ms = i64::try_from(*time).unwrap() * 1000;
+            let at = ledger.at(clock_ms);
+            let last = number + 1 == batches.len();
+            let mut proposal = treat(&batch, &waited, &plan, &group_names, &self.books, &at, &policy, last);
+            let terms: Vec<GroupTerms> = plan
+                .groups
+                .iter()
+                .zip(&group_names.layouts)
+                .zip(&group_names.bases)
+                .map(|((group, layout), &base)| GroupTerms {
+                    attributes: group.attributes(),
+                    quasi: group.attributes().iter().map(|a| group.quasi.contains(a)).collect(),
+                    sensitive: group.attributes().iter().map(|a| group.sensitive.contains(a)).collect(),
+                    layout: layout.clone(),
+                    base,
+                    beside: group_names.beside.clone(),
+                })
+                .collect();
+            let proposed = std::mem::take(&mut proposal.groups);
+            let verified = verify(proposed, &batch.subjects, &terms, &self.books, at, k, clock_ms)
+                .expect("what the treatment proposes can be verified");
+            let witnessed = at.witness_delta(verified.delta().time, &batch, &proposal.cells, &self.books);
+            ledger.apply(verified.delta());
+            if let Some(witnesses) = ledger.witnesses_mut() {
+                witnesses.apply(&witnessed, &mut self.books);
+            }
+            ledger.expire(number % throng::release::ledger::SHARDS, clock_ms);
+
+            outcome.guarded.push(proposal.guarded_fragments > 0);
+            outcome.released += proposal.unreleased.iter().filter(|u| u.is_none()).count() - proposal.held.len();
+            loss += proposal.loss.0;
+            cells += proposal.loss.1;
+            for (space, out) in spaces.iter().zip(&mut outcome.spaces) {
+                let group = plan.groups.iter().find(|g| g.quasi == space.attributes);
+                let ladder = match group {
+                    Some(group) => group.ladder.iter().map(|n| n.levels.clone()).collect(),
+                    None => (0..self.books[space.attributes[0]].levels() as u8 - 1).map(|l| vec![l]).collect(),
+                };
+                let leaves = |row: &usize| space.attributes.iter().any(|&a| proposal.cells[a][*row] != SUPPRESSED);
+                let text = |row: usize, a: usize| self.books[a].text(proposal.cells[a][row]).to_owned();
+                let fragment = |row: usize| Fragment {
+                    class: space.attributes.iter().map(|&a| text(row, a)).collect(),
+                    raw: space.attributes.iter().map(|&a| all[row].0.1[a].clone()).collect(),
+                    subject: batch.subjects[row],
+                };
+                let fragments = (0..batch.rows()).filter(leaves).map(fragment).collect();
+                out.push(Published { time: *time, ladder, fragments });
+            }
+            waiting = proposal.held.iter().map(|&row| &all[row as usize]).map(|(r, w)| (r.clone(), w + 1)).collect();
+            sample.add(&fresh, seen);
+            seen += rows.len() as u64;
+        }
+        outcome.loss = loss / f64::from(u32::try_from(cells).unwrap().max(1));
+        outcome
+    }
+}

@@ -1,0 +1,298 @@
+//! The binary, run in a directory of its own: what it is given, what it says, what it leaves behind.
+
+use std::collections::BTreeMap;
+use std::fs;
+use std::io::{Read, Write};
+use std::net::{TcpListener, TcpStream};
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Stdio};
+use std::thread::JoinHandle;
+use std::time::{Duration, Instant};
+
+use rustix::process::{Pid, Signal, kill_process};
+use tempfile::TempDir;
+
+/// Longer than anything here takes on a busy machine.
+const PATIENCE: Duration = Duration::from_secs(90);
+
+/// File to file, three subjects, everything inside the place, as loud as it gets.
+const SETTINGS: &str = r#"
+[source]
+kind = "file"
+path = "in.ndjson"
+[sink]
+kind = "file"
+path = "out.ndjson"
+dead_letter_path = "dead.ndjson"
+[schema]
+file = "schema.toml"
+[state]
+path = "state"
+secret_file = "secret"
+[privacy]
+k = 3
+[batch]
+max_records = 50
+[telemetry]
+log_level = "trace"
+"#;
+
+/// A directory with a schema, a configuration and a secret, in which the binary runs.
+pub struct Place {
+    home: TempDir,
+    /// Where the pages are served.
+    pub port: u16,
+}
+
+impl Place {
+    /// A place with this schema; `more` is added to the configuration (tables that it does not have yet).
+    pub fn new(schema: &str, more: &str) -> Self {
+        let home = tempfile::tempdir().expect("a temporary directory");
+        let port = TcpListener::bind("127.0.0.1:0").and_then(|l| l.local_addr()).expect("a free port").port();
+        let place = Self { home, port };
+        place.write("schema.toml", schema);
+        place.write("throng.toml", format!("{SETTINGS}listen = \"127.0.0.1:{port}\"\n{more}"));
+        place.write("secret", "a secret of the tests, and of nobody else");
+        place
+    }
+
+    pub fn path(&self, name: &str) -> PathBuf {
+        self.home.path().join(name)
+    }
+
+    pub fn write(&self, name: &str, content: impl AsRef<[u8]>) {
+        fs::write(self.path(name), content).expect("a file");
+    }
+
+    /// The content of a file; empty where there is none.
+    pub fn read(&self, name: &str) -> Vec<u8> {
+        fs::read(self.path(name)).unwrap_or_default()
+    }
+
+    /// [`read`](Self::read) as lines.
+    pub fn lines(&self, name: &str) -> Vec<String> {
+        String::from_utf8(self.read(name)).expect("text").lines().map(str::to_owned).collect()
+    }
+
+    /// Every file below `name`, with its content.
+    pub fn files(&self, name: &str) -> Vec<(PathBuf, Vec<u8>)> {
+        fn walk(path: &Path, into: &mut Vec<(PathBuf, Vec<u8>)>) {
+            if path.is_dir() {
+                for entry in fs::read_dir(path).expect("a directory") {
+                    walk(&entry.expect("an entry").path(), into);
+                }
+            } else {
+                into.push((path.to_owned(), fs::read(path).expect("a file")));
+            }
+        }
+        let mut files = Vec::new();
+        walk(&self.path(name), &mut files);
+        files
+    }
+
+    /// `throng run` with more arguments and overrides (`PRIVACY__K`).
+    pub fn command(&self, overrides: &[(&str, &str)], arguments: &[&str]) -> Command {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_throng"));
+        command.args(["run", "-c", "throng.toml"]).args(arguments);
+        self.surround(&mut command, overrides);
+        command
+    }
+
+    /// Our directory and nobody's environment.
+    pub fn surround(&self, command: &mut Command, overrides: &[(&str, &str)]) {
+        command.current_dir(self.home.path());
+        for (name, _) in std::env::vars().filter(|(name, _)| name.starts_with("THRONG_")) {
+            command.env_remove(name);
+        }
+        command.envs(overrides.iter().map(|(name, value)| (format!("THRONG__{name}"), value)));
+    }
+
+    /// Runs to the end of the source.
+    pub fn run(&self, overrides: &[(&str, &str)]) -> Outcome {
+        self.start(overrides).wait()
+    }
+
+    /// Starts the daemon and leaves it running.
+    pub fn start(&self, overrides: &[(&str, &str)]) -> Process {
+        Process::spawn(self.command(overrides, &[]), self.port)
+    }
+}
+
+/// A running daemon.
+pub struct Process {
+    child: Child,
+    port: u16,
+    stdout: JoinHandle<Vec<u8>>,
+    stderr: JoinHandle<Vec<u8>>,
+}
+
+impl Process {
+    pub fn spawn(mut command: Command, port: u16) -> Self {
+        let mut child = command
+            .stdin(Stdio::piped())
+            .stdout(Stdio::piped())
+            .stderr(Stdio::piped())
+            .spawn()
+            .expect("the binary starts");
+        let (mut out, mut err) = (child.stdout.take().expect("a pipe"), child.stderr.take().expect("a pipe"));
+        let drain = |stream: &mut dyn Read| {
+            let mut bytes = Vec::new();
+            stream.read_to_end(&mut bytes).expect("a pipe that can be read");
+            bytes
+        };
+        Self {
+            child,
+            port,
+            stdout: std::thread::spawn(move || drain(&mut out)),
+            stderr: std::thread::spawn(move || drain(&mut err)),
+        }
+    }
+
+    /// Writes to standard input, which stays open.
+    pub fn feed(&mut self, bytes: impl AsRef<[u8]>) {
+        let input = self.child.stdin.as_mut().expect("an open pipe");
+        input.write_all(bytes.as_ref()).and_then(|()| input.flush()).expect("the daemon reads");
+    }
+
+    /// Ends standard input.
+    pub fn end_input(&mut self) {
+        drop(self.child.stdin.take());
+    }
+
+    /// SIGTERM.
+    pub fn terminate(&self) {
+        let pid = Pid::from_raw(i32::try_from(self.child.id()).expect("a pid")).expect("a pid");
+        kill_process(pid, Signal::TERM).expect("our own child");
+    }
+
+    /// One of the pages: status and body.
+    pub fn get(&self, page: &str) -> Option<(u16, String)> {
+        get(self.port, page)
+    }
+
+    /// Asks `/status.json` until `wanted` is true of it.
+    pub fn until(&self, what: &str, wanted: impl Fn(&serde_json::Value) -> bool) -> serde_json::Value {
+        let deadline = Instant::now() + PATIENCE;
+        let mut last = None;
+        while Instant::now() < deadline {
+            let status = self.get("/status.json").and_then(|(_, body)| serde_json::from_str(&body).ok());
+            if let Some(status) = status {
+                if wanted(&status) {
+                    return status;
+                }
+                last = Some(status["totals"].clone());
+            }
+            std::thread::sleep(Duration::from_millis(20));
+        }
+        panic!("it did not come to pass that {what}: {last:?}");
+    }
+
+    /// Whether it has ended by itself within `time`.
+    pub fn ends_within(&mut self, time: Duration) -> bool {
+        let deadline = Instant::now() + time;
+        loop {
+            if self.child.try_wait().expect("our own child").is_some() {
+                return true;
+            }
+            if Instant::now() > deadline {
+                return false;
+            }
+            std::thread::sleep(Duration::from_millis(10));
+        }
+    }
+
+    /// SIGKILL.
+    pub fn kill(mut self) -> Outcome {
+        self.child.kill().expect("our own child");
+        self.wait()
+    }
+
+    /// Ends standard input and waits for the end.
+    pub fn wait(mut self) -> Outcome {
+        self.end_input();
+        if !self.ends_within(PATIENCE) {
+            self.child.kill().expect("our own child");
+            let stderr = self.stderr.join().expect("a thread");
+            panic!("the daemon did not end: {}", String::from_utf8_lossy(&stderr));
+        }
+        let status = self.child.wait().expect("our own child");
+        Outcome {
+            code: status.code(),
+            stdout: self.stdout.join().expect("a thread"),
+            stderr: String::from_utf8_lossy(&self.stderr.join().expect("a thread")).into_owned(),
+        }
+    }
+}
+
+/// How a run ended.
+pub struct Outcome {
+    pub code: Option<i32>,
+    pub stdout: Vec<u8>,
+    pub stderr: String,
+}
+
+/// The line of conservation that a run over a file ends with.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Account {
+    pub consumed: u64,
+    pub released: u64,
+    pub suppressed: u64,
+    pub held: u64,
+    pub dead_lettered: u64,
+    pub dropped: u64,
+}
+
+impl Outcome {
+    /// Panics unless it ended with `code`.
+    #[track_caller]
+    pub fn expect(self, code: i32) -> Self {
+        assert_eq!(self.code, Some(code), "{}", self.stderr);
+        self
+    }
+
+    /// The last line of conservation, which must add up.
+    #[track_caller]
+    pub fn account(&self) -> Account {
+        let line = self.stderr.lines().rev().find(|l| l.starts_with("consumed ")).expect("a line of conservation");
+        let words: Vec<&str> = line.split_whitespace().collect();
+        let number = |name: &str| -> u64 {
+            let at = words.iter().position(|w| *w == name).expect("a term");
+            words[at + 1].parse().expect("a number")
+        };
+        let account = Account {
+            consumed: number("consumed"),
+            released: number("released"),
+            suppressed: number("suppressed"),
+            held: number("held"),
+            dead_lettered: number("dead-lettered"),
+            dropped: number("dropped"),
+        };
+        let sum = account.released + account.suppressed + account.held + account.dead_lettered + account.dropped;
+        assert_eq!(account.consumed, sum, "{line}");
+        account
+    }
+}
+
+/// A page of a daemon on this machine.
+pub fn get(port: u16, page: &str) -> Option<(u16, String)> {
+    let mut stream = TcpStream::connect(("127.0.0.1", port)).ok()?;
+    stream.set_read_timeout(Some(Duration::from_secs(10))).ok()?;
+    write!(stream, "GET {page} HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n").ok()?;
+    let mut answer = Vec::new();
+    stream.read_to_end(&mut answer).ok()?;
+    let answer = String::from_utf8(answer).ok()?;
+    let (head, body) = answer.split_once("\r\n\r\n")?;
+    Some((head.split_whitespace().nth(1)?.parse().ok()?, body.to_owned()))
+}
+
+/// The series of `/metrics`: name and labels, with their values.
+pub fn series(metrics: &str) -> BTreeMap<String, f64> {
+    metrics
+        .lines()
+        .filter(|line| !line.starts_with('#') && !line.is_empty())
+        .map(|line| {
+            let (name, value) = line.rsplit_once(' ').expect("a sample");
+            (name.to_owned(), value.parse().expect("a number"))
+        })
+        .collect()
+}

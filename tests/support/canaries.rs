@@ -1,0 +1,75 @@
+//! Values that no place but the source may ever show: each is unique, so that it never has support.
+
+use sha2::{Digest, Sha256};
+use std::cell::RefCell;
+use std::collections::HashSet;
+
+/// Bytes of a canary.
+const LENGTH: usize = 16;
+
+/// Makes canaries and finds them.
+#[derive(Default)]
+pub struct Canaries {
+    made: RefCell<Vec<String>>,
+}
+
+impl Canaries {
+    fn make(&self, canary: impl Fn(&[u8]) -> String) -> String {
+        let mut made = self.made.borrow_mut();
+        let seed = Sha256::digest(format!("canary {}", made.len()));
+        let canary = canary(&seed);
+        assert_eq!(canary.len(), LENGTH);
+        made.push(canary.clone());
+        canary
+    }
+
+    /// Lower-case letters and digits.
+    pub fn text(&self) -> String {
+        self.make(|seed| {
+            seed.iter().take(LENGTH).map(|b| char::from(b"bcdfghjkmnpqrtvwxz23456789"[usize::from(*b) % 26])).collect()
+        })
+    }
+
+    /// An integer that a double holds exactly.
+    pub fn number(&self) -> String {
+        self.make(|seed| {
+            let digits = seed.iter().take(LENGTH - 1).map(|b| char::from(b'0' + b % 10));
+            std::iter::once('7').chain(digits).collect()
+        })
+    }
+
+    /// How many have been made.
+    pub fn count(&self) -> usize {
+        self.made.borrow().len()
+    }
+
+    /// The canaries that `bytes` show: as they are, in capitals, or as hexadecimal digits.
+    pub fn found_in(&self, bytes: &[u8]) -> Vec<String> {
+        let made = self.made.borrow();
+        let plain: HashSet<&[u8]> = made.iter().map(String::as_bytes).collect();
+        let digits = |c: &String| c.bytes().map(|b| format!("{b:02x}")).collect::<String>().into_bytes();
+        let digits: HashSet<Vec<u8>> = made.iter().map(digits).collect();
+        let lower = bytes.to_ascii_lowercase();
+        let mut found: Vec<String> = lower
+            .windows(LENGTH)
+            .filter(|window| plain.contains(window))
+            .chain(lower.windows(2 * LENGTH).filter(|window| digits.contains(*window)))
+            .map(|window| String::from_utf8_lossy(window).into_owned())
+            .collect();
+        found.sort_unstable();
+        found.dedup();
+        found
+    }
+
+    /// Panics if `bytes` show one.
+    #[track_caller]
+    pub fn absent_from(&self, what: &str, bytes: impl AsRef<[u8]>) {
+        let found = self.found_in(bytes.as_ref());
+        let around = found.first().and_then(|canary| {
+            let text = String::from_utf8_lossy(bytes.as_ref()).to_ascii_lowercase();
+            let at = text.find(canary)?;
+            Some(text.chars().skip(text[..at].chars().count().saturating_sub(80)).take(200).collect::<String>())
+        });
+        assert!(found.is_empty(), "{what} shows {} canaries, such as {:?}", found.len(), around);
+    }
+}

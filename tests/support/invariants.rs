@@ -1,0 +1,214 @@
+//! The release invariant R(k), recounted the slow way from what left: the printed texts, whose they were, and when.
+//!
+//! Shares nothing with the product but the order of the lines: no codes, no digests, no ledger. What it counts is an
+//! upper bound of what an instance may rely on, so whatever breaks the invariant here has been released below k.
+
+use serde_json::value::RawValue;
+use std::collections::{BTreeMap, BTreeSet};
+
+/// One line that left.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Line {
+    pub batch: u64,
+    /// Clock of the batch, milliseconds.
+    pub clock_ms: i64,
+    /// Position of the group.
+    pub group: usize,
+    /// One JSON object.
+    pub text: String,
+    /// Whom it counts for; none for a record that names nobody.
+    pub subject: Option<String>,
+    /// Which record it came from.
+    pub source: (u16, i32, i64),
+}
+
+/// Names of the attributes of a group, by role.
+#[derive(Clone, Debug, Default)]
+pub struct GroupNames {
+    /// All, in the order in which they leave.
+    pub all: Vec<String>,
+    pub quasi: Vec<String>,
+    pub sensitive: Vec<String>,
+}
+
+/// What was promised.
+#[derive(Clone, Debug)]
+pub struct Promise {
+    pub k: usize,
+    /// Milliseconds for which a line supports later ones; 0: its batch alone.
+    pub window_ms: i64,
+    pub groups: Vec<GroupNames>,
+}
+
+const SUPPRESSED: &str = "\"*\"";
+
+/// The printed cells of a line, in order. An absent cell has no entry.
+fn cells(line: &Line) -> Result<Vec<(String, String)>, String> {
+    struct InOrder(Vec<(String, String)>);
+    impl<'de> serde::Deserialize<'de> for InOrder {
+        fn deserialize<D: serde::Deserializer<'de>>(from: D) -> Result<Self, D::Error> {
+            struct Visit;
+            impl<'de> serde::de::Visitor<'de> for Visit {
+                type Value = InOrder;
+                fn expecting(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+                    f.write_str("an object")
+                }
+                fn visit_map<M: serde::de::MapAccess<'de>>(self, mut map: M) -> Result<InOrder, M::Error> {
+                    let mut cells = Vec::new();
+                    while let Some((name, value)) = map.next_entry::<String, Box<RawValue>>()? {
+                        cells.push((name, value.get().to_owned()));
+                    }
+                    Ok(InOrder(cells))
+                }
+            }
+            from.deserialize_map(Visit)
+        }
+    }
+    serde_json::from_str::<InOrder>(&line.text).map(|c| c.0).map_err(|e| format!("not an object ({e}): {line:?}"))
+}
+
+/// The printed tuple of some attributes; an absent cell is told from every text.
+fn tuple(cells: &[(String, String)], names: &[String]) -> Vec<Option<String>> {
+    names.iter().map(|name| cells.iter().find(|(n, _)| n == name).map(|(_, text)| text.clone())).collect()
+}
+
+impl Promise {
+    /// Checks every batch of `lines` (in the order in which they left) against itself and what left before it.
+    pub fn check_all(&self, lines: &[Line]) -> Result<(), String> {
+        let batches: BTreeSet<u64> = lines.iter().map(|l| l.batch).collect();
+        batches.into_iter().try_for_each(|batch| self.check_batch(lines, batch))
+    }
+
+    /// Checks one batch: R(k), sorted lines, no row twice, a crowd in the batch, no pair forced by counting.
+    pub fn check_batch(&self, lines: &[Line], batch: u64) -> Result<(), String> {
+        let now: Vec<&Line> = lines.iter().filter(|l| l.batch == batch).collect();
+        let Some(clock) = now.first().map(|l| l.clock_ms) else { return Ok(()) };
+        let counts = |line: &&Line| {
+            line.batch == batch || line.batch < batch && self.window_ms > 0 && clock - line.clock_ms <= self.window_ms
+        };
+        let people: BTreeSet<&String> = now.iter().filter_map(|l| l.subject.as_ref()).collect();
+        if people.len() < self.k {
+            return Err(format!("batch {batch} was released with {} subjects", people.len()));
+        }
+        for (group, names) in self.groups.iter().enumerate() {
+            let mut classes: BTreeMap<Vec<Option<String>>, BTreeSet<&String>> = BTreeMap::new();
+            let mut beside: BTreeMap<(&String, Option<String>), BTreeSet<&String>> = BTreeMap::new();
+            for line in lines.iter().filter(|l| l.group == group).filter(counts) {
+                let cells = cells(line)?;
+                let class = classes.entry(tuple(&cells, &names.quasi)).or_default();
+                class.extend(&line.subject);
+                for name in &names.sensitive {
+                    let text = tuple(&cells, std::slice::from_ref(name)).remove(0);
+                    beside.entry((name, text)).or_default().extend(&line.subject);
+                }
+            }
+            let mut before: Option<&str> = None;
+            let mut taken = BTreeSet::new();
+            for line in now.iter().filter(|l| l.group == group) {
+                if before.is_some_and(|b| b > line.text.as_str()) {
+                    return Err(format!("batch {batch}, group {group}: the lines are not sorted"));
+                }
+                before = Some(&line.text);
+                if !taken.insert(line.source) {
+                    return Err(format!("batch {batch}, group {group}: a record has two lines"));
+                }
+                self.check_line(line, names, &classes, &beside)?;
+            }
+        }
+        self.check_counting(&now)
+    }
+
+    fn check_line(
+        &self,
+        line: &Line,
+        names: &GroupNames,
+        classes: &BTreeMap<Vec<Option<String>>, BTreeSet<&String>>,
+        beside: &BTreeMap<(&String, Option<String>), BTreeSet<&String>>,
+    ) -> Result<(), String> {
+        let cells = cells(line)?;
+        let mut order = names.all.iter();
+        if !cells.iter().all(|(name, _)| order.any(|n| n == name)) {
+            return Err(format!("not the attributes of its group, in their order: {line:?}"));
+        }
+        let quasi = tuple(&cells, &names.quasi);
+        if !quasi.is_empty() {
+            if quasi.iter().all(|text| text.as_deref() == Some(SUPPRESSED)) {
+                return Err(format!("a line that says nothing: {line:?}"));
+            }
+            let support = classes.get(&quasi).map_or(0, BTreeSet::len);
+            if support < self.k {
+                return Err(format!("a class with {support} subjects: {line:?}"));
+            }
+        }
+        for name in &names.sensitive {
+            let text = tuple(&cells, std::slice::from_ref(name)).remove(0);
+            if text.as_deref() == Some(SUPPRESSED) {
+                continue;
+            }
+            let support = beside.get(&(name, text)).map_or(0, BTreeSet::len);
+            if support < self.k {
+                return Err(format!("a sensitive value with {support} subjects: {line:?}"));
+            }
+        }
+        Ok(())
+    }
+
+    /// The counting guard (METHODS §10), by trying all pairs of cell sets of all pairs of groups.
+    fn check_counting(&self, now: &[&Line]) -> Result<(), String> {
+        type Cells = Vec<(String, String)>;
+        let mut by_group: Vec<Vec<(Cells, &Line)>> = vec![Vec::new(); self.groups.len()];
+        for line in now {
+            let names = &self.groups[line.group];
+            let guarded = [names.quasi.clone(), names.sensitive.clone()].concat();
+            let mut said: Cells = Vec::new();
+            for (name, text) in guarded.iter().zip(tuple(&cells(line)?, &guarded)) {
+                let text = text.unwrap_or_else(|| "absent".to_owned());
+                if text != SUPPRESSED {
+                    said.push((name.clone(), text));
+                }
+            }
+            by_group[line.group].push((said, line));
+        }
+        let most = by_group.iter().map(Vec::len).max().unwrap_or(0);
+        // Every set of cells that occurs together, with the records that carry it.
+        let carried = |lines: &[(Cells, &Line)]| {
+            let mut carried: BTreeMap<Cells, BTreeMap<(u16, i32, i64), Option<String>>> = BTreeMap::new();
+            for (said, line) in lines {
+                for mask in 1..1u32 << said.len() {
+                    let set = (0..said.len()).filter(|i| mask >> i & 1 == 1).map(|i| said[i].clone()).collect();
+                    carried.entry(set).or_default().insert(line.source, line.subject.clone());
+                }
+            }
+            carried
+        };
+        let sets: Vec<_> = by_group.iter().map(|lines| carried(lines)).collect();
+        for (a, b) in (0..sets.len()).flat_map(|a| (a + 1..sets.len()).map(move |b| (a, b))) {
+            for (x, of_x) in &sets[a] {
+                for (y, of_y) in sets[b].iter().filter(|(_, of_y)| of_x.len() + of_y.len() > most) {
+                    let both: BTreeSet<&String> =
+                        of_x.iter().filter(|(row, _)| of_y.contains_key(row)).filter_map(|(_, s)| s.as_ref()).collect();
+                    if both.len() < self.k {
+                        return Err(format!("counting forces {x:?} and {y:?} together for {} subjects", both.len()));
+                    }
+                }
+            }
+        }
+        Ok(())
+    }
+}
+
+/// Every record leaves in one batch only, whatever its fragments.
+pub fn check_once(lines: &[Line]) -> Result<(), String> {
+    let mut batch_of = BTreeMap::new();
+    for line in lines {
+        if *batch_of.entry(line.source).or_insert(line.batch) != line.batch {
+            return Err(format!("a record left twice: {line:?}"));
+        }
+    }
+    Ok(())
+}
+
+/// Records of which something left.
+pub fn records_released(lines: &[Line]) -> u64 {
+    lines.iter().map(|l| l.source).collect::<BTreeSet<_>>().len() as u64
+}

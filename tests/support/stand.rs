@@ -1,0 +1,305 @@
+//! An engine without a daemon around it: batches go in as JSON texts, what leaves is kept, and every fault can be had.
+
+use super::invariants::{GroupNames, Line, Promise};
+use std::path::Path;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+use tempfile::TempDir;
+use throng::anonymity::planner::GroupShape;
+use throng::config::{self, Config};
+use throng::daemon::assemble::{AssemblyError, assemble, codec_limits, fields, group_shapes};
+use throng::daemon::engine::{BatchError, Engine, Settling};
+use throng::daemon::state::directory::StateError;
+use throng::daemon::state::records::Intent;
+use throng::io::codec::JsonCodec;
+use throng::io::input::{Closed, InputBatch};
+use throng::records::raw::Coordinate;
+use throng::records::schema::Schema;
+use throng::release::sink::{DeliveryError, Envelope, Lengths, Rejected, Sink};
+use throng::release::verified::Verified;
+use throng::telemetry::Telemetry;
+
+/// The secret of a stand unless another is given.
+pub const SECRET: &str = "a secret that is long enough for anybody";
+
+/// What goes wrong around a batch.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Fault {
+    Nothing,
+    /// The process ends in order after the batch.
+    Restart,
+    /// The sink aborts the first attempt; the same process tries again.
+    Abort,
+    /// The sink aborts the first attempt and the process dies; the next one tries again.
+    AbortAndDie,
+    /// The batch leaves, and the process dies before it has noted that.
+    LeaveAndDie,
+}
+
+/// Keeps what leaves, or aborts when asked to.
+#[derive(Debug, Default)]
+pub struct Collector {
+    pub lines: Vec<Line>,
+    pub rejected: Vec<Rejected>,
+    /// Sequence number and clock of the last batch that left.
+    pub committed: (u64, i64),
+    pub abort_next: bool,
+    /// What an aborted attempt would have let out: group, text, record.
+    pub attempt: Option<Vec<Line>>,
+    /// Do not insist that a second attempt is the first one's bytes.
+    pub another_attempt_may_differ: bool,
+    bytes: u64,
+}
+
+impl Sink for Collector {
+    fn deliver(&mut self, batch: &Verified, envelope: &Envelope<'_>) -> Result<Lengths, DeliveryError> {
+        let mut lines = Vec::new();
+        for group in 0..batch.groups() {
+            for line in batch.lines(group) {
+                let at = envelope.coordinates[line.row as usize];
+                let subject = envelope.subjects[line.row as usize];
+                lines.push(Line {
+                    batch: envelope.sequence,
+                    clock_ms: envelope.clock_ms,
+                    group,
+                    text: String::from_utf8(line.bytes.to_vec()).expect("lines are text"),
+                    subject: (subject != 0).then(|| format!("{subject:016x}")),
+                    source: (at.topic, at.partition, at.offset),
+                });
+            }
+        }
+        if std::mem::take(&mut self.abort_next) {
+            self.attempt = Some(lines);
+            return Err(DeliveryError::Aborted("asked to".to_owned()));
+        }
+        if let Some(first) = self.attempt.take().filter(|_| !self.another_attempt_may_differ) {
+            if let Some(at) = (0..first.len().max(lines.len())).find(|&i| first.get(i) != lines.get(i)) {
+                panic!("a second attempt differs from the first: {:?} became {:?}", first.get(at), lines.get(at));
+            }
+        }
+        self.bytes += lines.iter().map(|l| l.text.len() as u64).sum::<u64>();
+        self.lines.extend(lines);
+        self.rejected.extend(envelope.rejected.iter().cloned());
+        self.committed = (envelope.sequence, envelope.clock_ms);
+        Ok(Lengths::new())
+    }
+
+    fn bytes_out(&self) -> u64 {
+        self.bytes
+    }
+}
+
+/// An engine with a state directory and a sink of its own.
+pub struct Stand {
+    pub config: Config,
+    pub telemetry: Telemetry,
+    pub sink: Collector,
+    pub promise: Promise,
+    /// Records offered so far: the next offset.
+    pub offered: i64,
+    /// The partition that this stand reads.
+    pub partition: i32,
+    schema: Arc<Schema>,
+    shapes: Vec<GroupShape>,
+    codec: JsonCodec,
+    engine: Option<Engine>,
+    pending: Option<Intent>,
+    home: TempDir,
+}
+
+impl Stand {
+    /// A stand for `schema` (TOML) and the settings in `settings` (TOML: `[privacy]`, `[[group]]`, …).
+    pub fn new(schema: &str, settings: &str) -> Self {
+        Self::with_secret(schema, settings, SECRET)
+    }
+
+    /// [`new`](Self::new) with another secret.
+    pub fn with_secret(schema: &str, settings: &str, secret: &str) -> Self {
+        let home = tempfile::tempdir().expect("a temporary directory");
+        let path = |name: &str| home.path().join(name).display().to_string();
+        std::fs::write(path("schema.toml"), schema).expect("a file");
+        let env = [
+            ("THRONG__SOURCE__KIND", "file".to_owned()),
+            ("THRONG__SOURCE__PATH", path("in.ndjson")),
+            ("THRONG__SINK__KIND", "file".to_owned()),
+            ("THRONG__SINK__PATH", path("out.ndjson")),
+            ("THRONG__SCHEMA__FILE", path("schema.toml")),
+            ("THRONG__STATE__PATH", path("state")),
+            ("THRONG_SECRET", secret.to_owned()),
+        ];
+        let env = env.into_iter().map(|(name, value)| (name.to_owned(), value));
+        let config = config::parse(settings, "stand.toml", env).unwrap_or_else(|p| panic!("{p:#?}"));
+        let schema = Arc::new(Schema::load(&config.schema.file).expect("a schema"));
+        let shapes = group_shapes(&config, &schema, "stand.toml").unwrap_or_else(|p| panic!("{p:#?}"));
+        let groups = shapes.iter().map(|s| names(s, &schema)).collect();
+        let window_ms = i64::try_from(config.privacy.support_window.as_millis()).expect("a short window");
+        let telemetry = Telemetry::new(config.privacy.k, &shapes.iter().map(|s| s.name.clone()).collect::<Vec<_>>());
+        let (limits, unknown) = codec_limits(&config);
+        let codec = JsonCodec::new(&fields(&schema, false), limits).with_unknown(unknown);
+        let promise = Promise { k: config.privacy.k, window_ms, groups };
+        let mut stand = Self {
+            config,
+            telemetry,
+            sink: Collector::default(),
+            promise,
+            offered: 0,
+            partition: 0,
+            schema,
+            shapes,
+            codec,
+            engine: None,
+            pending: None,
+            home,
+        };
+        stand.start();
+        stand
+    }
+
+    /// The state directory.
+    pub fn state(&self) -> &Path {
+        &self.config.state.path
+    }
+
+    /// The directory that holds everything.
+    pub fn home(&self) -> &Path {
+        self.home.path()
+    }
+
+    pub fn engine(&mut self) -> &mut Engine {
+        self.engine.as_mut().expect("a running engine")
+    }
+
+    /// The engine and the sink, for what only the engine can do.
+    pub fn parts(&mut self) -> (&mut Engine, &mut Collector) {
+        (self.engine.as_mut().expect("a running engine"), &mut self.sink)
+    }
+
+    /// Offers records as one batch; `None` is a tombstone.
+    pub fn offer(&mut self, records: &[Option<Vec<u8>>], settling: Settling, now_ms: i64, fault: Fault) {
+        let first = self.offered;
+        self.sink.abort_next = matches!(fault, Fault::Abort | Fault::AbortAndDie);
+        let mut outcome = self.process(records, first, settling, None, now_ms);
+        if let Err(BatchError::Aborted { intent, .. }) = outcome {
+            let mut retry = Some(*intent);
+            if fault == Fault::AbortAndDie {
+                self.die();
+                retry = self.pending.take();
+                assert!(retry.is_some(), "an intent that did not leave is given back");
+            }
+            // The wall clock has gone on: the attempt keeps its own.
+            outcome = self.process(records, first, settling, retry.as_ref(), now_ms + 777);
+        }
+        self.offered = first + i64::try_from(records.len()).expect("a small batch");
+        match outcome {
+            Ok(()) => {}
+            Err(error) => panic!("a batch was not released: {error}"),
+        }
+        match fault {
+            Fault::Restart => {
+                self.engine().flush().expect("a state that can be written");
+                self.die();
+            }
+            Fault::LeaveAndDie => self.die(),
+            Fault::Nothing | Fault::Abort | Fault::AbortAndDie => {}
+        }
+    }
+
+    /// Settles what is held, as the end of the stream does.
+    pub fn settle(&mut self, settling: Settling, now_ms: i64) {
+        let engine = self.engine.as_mut().expect("a running engine");
+        engine.settle(|_| true, settling, None, &mut self.sink, now_ms).expect("held records are settled");
+    }
+
+    /// Hands a batch to the engine and says what became of it.
+    pub fn process(
+        &mut self,
+        records: &[Option<Vec<u8>>],
+        first: i64,
+        settling: Settling,
+        retry: Option<&Intent>,
+        now_ms: i64,
+    ) -> Result<(), BatchError> {
+        let input = self.input(records, first, retry.is_some());
+        let engine = self.engine.as_mut().expect("a running engine");
+        engine.process(input, settling, retry, &mut self.sink, now_ms)
+    }
+
+    fn input(&self, records: &[Option<Vec<u8>>], first: i64, replay: bool) -> InputBatch {
+        let mut input = InputBatch::new(self.schema.attributes.len(), 0);
+        for (offset, record) in (first..).zip(records) {
+            let coordinate = Coordinate { topic: 0, partition: self.partition, offset };
+            input.consume(coordinate);
+            let Some(payload) = record else {
+                input.tombstones += 1;
+                continue;
+            };
+            input.bytes += payload.len() as u64;
+            if let Err(rejection) = self.codec.decode(payload, coordinate, &mut input.raw) {
+                input.rejected.push(Rejected { coordinate, reason: rejection.reason(), attribute: None });
+            }
+        }
+        if replay {
+            input.closed = Closed::Replay;
+        }
+        input
+    }
+
+    /// The process dies: what is only in memory is gone. Another one starts on the same state.
+    pub fn die(&mut self) {
+        drop(self.engine.take());
+        self.start();
+    }
+
+    fn start(&mut self) {
+        let committed = self.sink.committed.0;
+        let mut left = |intent: &Intent, _: &str| Ok(intent.after.sequence <= committed);
+        // The database's threads let go of its lock a moment after it was dropped.
+        let deadline = Instant::now() + Duration::from_secs(10);
+        let assembled = loop {
+            match assemble(&self.config, &self.schema, self.shapes.clone(), &self.telemetry, false, &mut left) {
+                Err(AssemblyError::State(StateError::Locked(_))) if Instant::now() < deadline => {
+                    std::thread::sleep(Duration::from_millis(2));
+                }
+                assembled => break assembled.expect("an engine"),
+            }
+        };
+        self.engine = Some(assembled.engine);
+        self.pending = assembled.intent;
+    }
+
+    /// Conservation: every record offered is accounted for, and what is released did leave.
+    pub fn check_conservation(&mut self) -> Result<(), String> {
+        let totals = self.engine().progress().totals;
+        let held = self.engine().held() as u64;
+        let status = self.telemetry.status();
+        let released = super::invariants::records_released(&self.sink.lines);
+        let offered = u64::try_from(self.offered).expect("not negative");
+        if totals.consumed != offered {
+            return Err(format!("{offered} records were offered, {totals:?}"));
+        }
+        if totals.held() != Some(held) || status.held != held || !status.conserved {
+            return Err(format!("{held} records are held, {totals:?}, the page says {}", status.held));
+        }
+        if totals.released != released {
+            return Err(format!("{released} records have left, {totals:?}"));
+        }
+        let letters = self.sink.rejected.len() as u64;
+        if totals.dead_lettered != letters {
+            return Err(format!("{letters} dead letters, {totals:?}"));
+        }
+        Ok(())
+    }
+}
+
+/// The names of a group, by role.
+pub fn names(shape: &GroupShape, schema: &Schema) -> GroupNames {
+    let of = |list: &[usize]| list.iter().map(|&a| schema.attributes[a].name.clone()).collect::<Vec<_>>();
+    let mut all = [&shape.quasi[..], &shape.sensitive, &shape.insensitive].concat();
+    all.sort_unstable();
+    GroupNames { all: of(&all), quasi: of(&shape.quasi), sensitive: of(&shape.sensitive) }
+}
+
+/// A record of a batch.
+pub fn record(json: impl Into<String>) -> Option<Vec<u8>> {
+    Some(json.into().into_bytes())
+}

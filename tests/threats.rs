@@ -1,0 +1,473 @@
+//! Threats 1 to 4, 10, 13 to 17 and 19 to 21, each as the attacker would try it. `docs/threats.md` is the table.
+
+mod support;
+
+use sha2::{Digest, Sha256};
+use std::collections::BTreeSet;
+use std::time::Duration;
+use support::binary::Place;
+use support::invariants::{Line, check_once};
+use support::stand::{Fault, Stand, record};
+use throng::daemon::engine::Settling;
+
+const PERSON: &str = "[[attribute]]\nname = \"person\"\ntype = \"string\"\nrole = \"subject\"\n";
+const AGE: &str = "[[attribute]]\nname = \"age\"\ntype = \"integer\"\n[attribute.hierarchy]\nkind = \"intervals\"\n\
+                   min = 0\nmax = 100\nwidths = [10, 50]\n";
+const CITY: &str = "[[attribute]]\nname = \"city\"\ntype = \"string\"\n";
+const MOOD: &str = "[[attribute]]\nname = \"mood\"\ntype = \"string\"\n";
+const ILLNESS: &str = "[[attribute]]\nname = \"illness\"\ntype = \"string\"\nrole = \"sensitive\"\n";
+const K3: &str = "[privacy]\nk = 3\n";
+const NOW: i64 = 1_700_000_000_000;
+
+fn schema(attributes: &[&str]) -> String {
+    format!("name = \"threats\"\n{}", attributes.concat())
+}
+
+fn texts(stand: &Stand) -> Vec<&str> {
+    stand.sink.lines.iter().map(|l| l.text.as_str()).collect()
+}
+
+/// `count` records of as many people, with the same other fields.
+fn people(from: usize, count: usize, fields: &str) -> Vec<Option<Vec<u8>>> {
+    (from..from + count).map(|i| record(format!(r#"{{"person":"p{i}",{fields}}}"#))).collect()
+}
+
+#[test]
+fn threat_01_one_subject_a_thousand_times() {
+    let mut stand = Stand::new(&schema(&[PERSON, AGE, CITY]), K3);
+    let same = vec![record(r#"{"person":"p1","age":41,"city":"Zug"}"#); 1000];
+    stand.offer(&same, Settling::No, NOW, Fault::Nothing);
+    // Beside people with another age: the batch is a crowd, the record is not of it.
+    let mut mixed = same.clone();
+    mixed.extend(people(10, 5, r#""age":90,"city":"Bern""#));
+    stand.offer(&mixed, Settling::No, NOW + 1, Fault::Nothing);
+    // Spread over many batches: the ledger counts people too.
+    for batch in 0..5 {
+        stand.offer(&mixed, Settling::No, NOW + 2 + batch, Fault::Nothing);
+    }
+    assert_eq!(stand.sink.lines.iter().filter(|l| l.text.contains("Zug") || l.text.contains("41")).count(), 0);
+    assert_eq!(stand.sink.lines.iter().filter(|l| l.text.contains("Bern")).count(), 6 * 5);
+    // Records that name nobody count for nobody.
+    let nobody = vec![record(r#"{"person":null,"age":77,"city":"Chur"}"#); 1000];
+    let mut with_crowd = nobody;
+    with_crowd.extend(people(10, 5, r#""age":90,"city":"Bern""#));
+    stand.offer(&with_crowd, Settling::EndOfStream, NOW + 9, Fault::Nothing);
+    assert!(!texts(&stand).iter().any(|t| t.contains("Chur") || t.contains("77")));
+    // The thousand are one member of every crowd that they join: with two others they leave, without they do not.
+    let mut three = same;
+    three.extend(people(50, 2, r#""age":41,"city":"Zug""#));
+    stand.offer(&three, Settling::No, NOW + 10, Fault::Nothing);
+    assert_eq!(stand.sink.lines.iter().filter(|l| l.text.contains("Zug")).count(), 1002);
+    stand.check_conservation().expect("conservation");
+}
+
+#[test]
+fn threat_02_order_says_nothing() {
+    let two_groups = "[privacy]\nk = 3\n[[group]]\nname = \"a\"\nattributes = [\"age\"]\n\
+                      [[group]]\nname = \"b\"\nattributes = [\"city\"]\n";
+    let mut records = Vec::new();
+    for (age, city) in [(30, "Zug"), (31, "Bern"), (70, "Chur"), (30, "Bern"), (70, "Zug")] {
+        records.extend(people(records.len(), 7, &format!(r#""age":{age},"city":"{city}""#)));
+    }
+    let leave = |records: &[Option<Vec<u8>>]| {
+        let mut stand = Stand::new(&schema(&[PERSON, AGE, CITY]), two_groups);
+        stand.offer(records, Settling::EndOfStream, NOW, Fault::Nothing);
+        stand.sink.lines.iter().map(|l| (l.group, l.text.clone())).collect::<Vec<_>>()
+    };
+    let straight = leave(&records);
+    assert!(straight.len() > 30, "{} lines", straight.len());
+    assert!(straight.is_sorted(), "group after group, sorted by their bytes");
+    let mut reversed = records.clone();
+    reversed.reverse();
+    assert_eq!(leave(&reversed), straight);
+    let shuffled: Vec<_> = (0..records.len()).map(|i| records[i * 16 % records.len()].clone()).collect();
+    assert_eq!(shuffled.iter().collect::<BTreeSet<_>>().len(), records.len(), "a permutation");
+    assert_eq!(leave(&shuffled), straight);
+}
+
+#[test]
+fn threat_02_counting_forces_no_pair() {
+    // Everybody is calm, so whoever is the one person of Zug (supported by earlier batches) is known to be calm.
+    let groups = "[privacy]\nk = 3\n[[group]]\nname = \"a\"\nattributes = [\"city\"]\n\
+                  [[group]]\nname = \"b\"\nattributes = [\"mood\"]\n";
+    let mut stand = Stand::new(&schema(&[PERSON, CITY, MOOD]), groups);
+    let mut first = people(0, 5, r#""city":"Zug","mood":"calm""#);
+    first.extend(people(10, 5, r#""city":"Bern","mood":"tired""#));
+    stand.offer(&first, Settling::No, NOW, Fault::Nothing);
+    assert_eq!(stand.sink.lines.len(), 20, "crowds on both sides");
+    let mut second = people(20, 9, r#""city":"Bern","mood":"calm""#);
+    second.extend(people(40, 1, r#""city":"Zug","mood":"calm""#));
+    stand.offer(&second, Settling::No, NOW + 1, Fault::Nothing);
+    let of_second: Vec<&Line> = stand.sink.lines.iter().filter(|l| l.batch == 2).collect();
+    let zug = of_second.iter().any(|l| l.text.contains("Zug"));
+    let calm = of_second.iter().any(|l| l.text.contains("calm"));
+    assert!(!(zug && calm), "one person of Zug among nothing but calm people");
+    assert!(of_second.len() >= 9, "the rest leaves: {of_second:?}");
+    assert!(stand.telemetry.status().totals.suppressed <= 1);
+    stand.promise.check_all(&stand.sink.lines).expect("no pair is forced");
+}
+
+#[test]
+fn threats_03_and_20_the_output_does_not_depend_on_who_people_are() {
+    // The same records under other names: the same bytes. So no token of a subject can be in them.
+    let stream = |name: fn(usize) -> String| {
+        let mut stand = Stand::new(&schema(&[PERSON, AGE, CITY]), K3);
+        for batch in 0..4 {
+            let records: Vec<_> = (0..40)
+                .map(|i| {
+                    let (person, age) = (name(i * 7 % 13), 20 + (i * batch) % 30);
+                    record(format!(r#"{{"person":"{person}","age":{age},"city":"c{}"}}"#, i % 5))
+                })
+                .collect();
+            stand.offer(&records, Settling::No, NOW + i64::try_from(batch).expect("small"), Fault::Nothing);
+        }
+        stand.sink.lines.iter().map(|l| l.text.clone()).collect::<Vec<_>>()
+    };
+    let one = stream(|i| format!("person {i}"));
+    let other = stream(|i| format!("{:x}", 0xfeed_beef_u64 >> i));
+    assert!(one.len() > 50, "{} lines", one.len());
+    assert_eq!(one, other);
+    assert!(!one.iter().any(|t| t.contains("person")));
+}
+
+#[test]
+fn threat_04_patterns_of_missing_values_are_values() {
+    // Each way of having no value is supported by two people only: none is released, though all six are "empty".
+    let ways = [r#""city":null,"#, "", r#""city":"","#, r#""city":"*","#, r#""city":"\\*","#, r#""city":"null","#];
+    let mut stand = Stand::new(&schema(&[PERSON, CITY, MOOD]), K3);
+    let mut records = Vec::new();
+    for way in ways {
+        records.extend(people(records.len(), 2, &format!(r#"{way}"mood":"calm""#)));
+    }
+    stand.offer(&records, Settling::EndOfStream, NOW, Fault::Nothing);
+    assert_eq!(texts(&stand), [r#"{"city":"*","mood":"calm"}"#; 12], "the pattern of every record is suppressed");
+    // With three people each, every way leaves as what it was, and is told from the others.
+    let mut stand = Stand::new(&schema(&[PERSON, CITY, MOOD]), K3);
+    let mut records = Vec::new();
+    for way in ways {
+        records.extend(people(records.len(), 3, &format!(r#"{way}"mood":"calm""#)));
+    }
+    stand.offer(&records, Settling::EndOfStream, NOW, Fault::Nothing);
+    let left: BTreeSet<&str> = texts(&stand).into_iter().collect();
+    let expected = BTreeSet::from([
+        r#"{"city":null,"mood":"calm"}"#,
+        r#"{"mood":"calm"}"#,
+        r#"{"city":"","mood":"calm"}"#,
+        r#"{"city":"\\*","mood":"calm"}"#,
+        r#"{"city":"\\\\*","mood":"calm"}"#,
+        r#"{"city":"null","mood":"calm"}"#,
+    ]);
+    assert_eq!(left, expected);
+}
+
+#[test]
+fn threat_10_a_class_does_not_depend_on_the_sensitive_value() {
+    // The sensitive values are dealt out anew: the quasi cells that leave stay the same.
+    let stream = |illness: fn(usize) -> usize| {
+        let mut stand = Stand::new(&schema(&[PERSON, AGE, CITY, ILLNESS]), K3);
+        for batch in 0..3 {
+            let records: Vec<_> = (0..40)
+                .map(|i| {
+                    let (age, city) = (20 + i * 3 % 40, i % 4);
+                    record(format!(
+                        r#"{{"person":"p{}","age":{age},"city":"c{city}","illness":"i{}"}}"#,
+                        i % 17,
+                        illness(i)
+                    ))
+                })
+                .collect();
+            stand.offer(&records, Settling::No, NOW + batch, Fault::Nothing);
+        }
+        let mut quasi: Vec<(i64, String)> = stand
+            .sink
+            .lines
+            .iter()
+            .map(|l| (l.source.2, l.text.split(r#","illness""#).next().expect("a part").to_owned()))
+            .collect();
+        quasi.sort();
+        quasi
+    };
+    let one = stream(|i| i % 2);
+    assert!(one.len() > 60, "{} lines", one.len());
+    assert_eq!(one, stream(|i| i % 7));
+    assert_eq!(one, stream(|i| i));
+    assert_eq!(one, stream(|_| 0));
+}
+
+#[test]
+fn threat_13_a_dictionary_of_all_subjects_finds_nothing() {
+    let place = Place::new(&schema(&[PERSON, CITY]), "");
+    let candidates: Vec<String> = (0..3000).map(|i| format!("+4179{:07}", i * 31)).collect();
+    let source: String =
+        candidates[..60].iter().map(|p| format!("{{\"person\":\"{p}\",\"city\":\"Zug\"}}\n")).collect();
+    place.write("in.ndjson", &source);
+    let mut command = place.command(&[], &["--lineage", "lineage.ndjson"]);
+    let out = command.output().expect("runs");
+    assert!(out.status.success(), "{}", String::from_utf8_lossy(&out.stderr));
+    let lineage = place.lines("lineage.ndjson");
+    assert_eq!(lineage.len(), 60);
+    let digest = |line: &String| {
+        let entry: serde_json::Value = serde_json::from_str(line).expect("an entry");
+        entry["subject"].as_str().expect("a digest").to_owned()
+    };
+    let digests: BTreeSet<String> = lineage.iter().map(digest).collect();
+    assert_eq!(digests.len(), 60, "a digest a subject");
+    // What the attacker tries: every unkeyed hash of every candidate, whole or in quotes, from either end; and the
+    // known construction with keys that anybody can guess.
+    use hmac::{Hmac, Mac};
+    let hex = |bytes: &[u8]| bytes.iter().map(|b| format!("{b:02x}")).collect::<String>();
+    let hmac = |key: &[u8], text: &str| {
+        let mut mac = Hmac::<Sha256>::new_from_slice(key).expect("any key");
+        mac.update(format!("throng subject\0{text}").as_bytes());
+        hex(&mac.finalize().into_bytes())
+    };
+    for candidate in &candidates {
+        for text in [candidate.clone(), format!("\"{candidate}\""), format!("throng subject\0\"{candidate}\"")] {
+            let sha = hex(&Sha256::digest(&text));
+            for guess in [sha, hmac(&[0; 32], &text), hmac(b"", &text), hmac(b"throng", &text)] {
+                assert!(!digests.contains(&guess[..16]) && !digests.contains(&guess[guess.len() - 16..]));
+            }
+        }
+    }
+    // Under another secret the same people are others.
+    let other = Place::new(&schema(&[PERSON, CITY]), "");
+    other.write("in.ndjson", &source);
+    other.write("secret", "another secret that is as long as it must be");
+    assert!(other.command(&[], &["--lineage", "lineage.ndjson"]).output().expect("runs").status.success());
+    let others: BTreeSet<String> = other.lines("lineage.ndjson").iter().map(digest).collect();
+    assert_eq!((others.len(), others.intersection(&digests).count()), (60, 0));
+}
+
+/// Two people: not the crowd of three that was promised.
+const TWO: &str = "{\"person\":\"p1\",\"city\":\"Zug\"}\n{\"person\":\"p2\",\"city\":\"Zug\"}\n";
+const THIRD: &str = "{\"person\":\"p3\",\"city\":\"Zug\"}\n";
+
+#[test]
+fn threat_14_the_end_of_the_file_releases_no_small_class() {
+    let place = Place::new(&schema(&[PERSON, CITY]), "");
+    place.write("in.ndjson", TWO);
+    let account = place.run(&[]).expect(0).account();
+    assert_eq!((account.consumed, account.suppressed, place.lines("out.ndjson").len()), (2, 2, 0));
+    // More of the file: these two are gone, and the next two are again no crowd.
+    place.write("in.ndjson", format!("{TWO}{TWO}"));
+    assert_eq!(place.run(&[]).expect(0).account().suppressed, 4);
+    place.write("in.ndjson", format!("{TWO}{TWO}{TWO}{THIRD}"));
+    let account = place.run(&[]).expect(0).account();
+    assert_eq!((account.released, account.suppressed, place.lines("out.ndjson").len()), (3, 4, 3));
+}
+
+#[test]
+fn threat_14_a_signal_releases_no_small_class() {
+    for (hold, kill) in [("0", false), ("3", false), ("3", true)] {
+        let place = Place::new(&schema(&[PERSON, CITY]), "");
+        let overrides = [
+            ("SOURCE__PATH", "-"),
+            ("PRIVACY__MAX_HOLD_BATCHES", hold),
+            ("PRIVACY__HOLD_ABOVE_LOSS", "0"),
+            ("BATCH__MAX_WAIT", "50ms"),
+        ];
+        let mut process = place.start(&overrides);
+        process.feed(TWO);
+        std::thread::sleep(Duration::from_millis(300));
+        assert_eq!(place.lines("out.ndjson").len(), 0, "below min_subjects nothing is closed");
+        if kill {
+            process.kill();
+            assert_eq!(place.lines("out.ndjson").len(), 0);
+            continue;
+        }
+        process.terminate();
+        assert!(process.ends_within(Duration::from_secs(10)), "a silent pipe does not keep it from ending");
+        let account = process.wait().expect(0).account();
+        assert_eq!((account.consumed, account.released, account.suppressed, account.held), (2, 0, 2, 0));
+        assert_eq!(place.lines("out.ndjson").len(), 0);
+    }
+}
+
+#[test]
+fn threat_14_a_quiet_stream_is_settled_by_a_timer() {
+    let place = Place::new(&schema(&[PERSON, CITY]), "");
+    let overrides = [("SOURCE__PATH", "-"), ("BATCH__MAX_WAIT", "50ms"), ("BATCH__MAX_AGE", "400ms")];
+    let mut process = place.start(&overrides);
+    process.feed(TWO);
+    let status = process.until("the two are settled", |s| s["totals"]["suppressed"] == 2);
+    assert_eq!(status["suppressed"]["quiet"], 2);
+    process.feed(format!("{TWO}{THIRD}"));
+    process.until("three are released", |s| s["totals"]["released"] == 3);
+    assert_eq!(process.wait().expect(0).account().released, 3);
+}
+
+#[test]
+fn threat_14_what_is_held_is_not_stuck_in_a_quiet_stream() {
+    let place = Place::new(&schema(&[PERSON, CITY]), "");
+    let overrides = [
+        ("SOURCE__PATH", "-"),
+        ("PRIVACY__MAX_HOLD_BATCHES", "9"),
+        ("PRIVACY__HOLD_ABOVE_LOSS", "0"),
+        ("BATCH__MAX_WAIT", "50ms"),
+        ("BATCH__MAX_AGE", "600ms"),
+    ];
+    let mut process = place.start(&overrides);
+    // Three of Zug leave, a single one of Bern waits.
+    process.feed(format!("{TWO}{THIRD}{{\"person\":\"p4\",\"city\":\"Bern\"}}\n"));
+    process.until("one is held", |s| s["held"] == 1 && s["totals"]["released"] == 3);
+    let status = process.until("it is settled", |s| s["held"] == 0);
+    assert_eq!(status["totals"]["suppressed"], 1);
+    let account = process.wait().expect(0).account();
+    assert_eq!((account.released, account.suppressed), (3, 1));
+}
+
+#[test]
+fn threat_14_a_revocation_settles_what_it_takes_away_and_nothing_else() {
+    let settings = "[privacy]\nk = 3\nmax_hold_batches = 9\nhold_above_loss = 0.0\n";
+    let mut stand = Stand::new(&schema(&[PERSON, CITY]), settings);
+    let mut records = people(0, 3, r#""city":"Zug""#);
+    records.extend(people(10, 2, r#""city":"Bern""#));
+    stand.offer(&records, Settling::No, NOW, Fault::Nothing);
+    stand.partition = 1;
+    let mut records = people(20, 3, r#""city":"Zug""#);
+    records.extend(people(30, 2, r#""city":"Bern""#));
+    let before = stand.sink.lines.len();
+    stand.process(&records, 100, Settling::No, None, NOW + 1).expect("a batch");
+    // Together they are four of Bern: the two that were held leave with the two new ones.
+    assert_eq!(stand.sink.lines.len() - before, 3 + 4);
+    stand.process(&people(40, 2, r#""city":"Chur""#), 200, Settling::No, None, NOW + 2).expect("a batch");
+    let mut more = people(50, 3, r#""city":"Zug""#);
+    more.extend(people(60, 2, r#""city":"Olten""#));
+    stand.partition = 2;
+    stand.process(&more, 300, Settling::No, None, NOW + 3).expect("a batch");
+    let held = stand.engine().held();
+    assert!(held >= 2, "{held} held");
+    let (of_two, lines) = (stand.engine().holds_from(&|c| c.partition == 2), stand.sink.lines.len());
+    assert!(of_two);
+    let (engine, sink) = stand.parts();
+    engine.settle(|c| c.partition == 2, Settling::Revoked, None, sink, NOW + 4).expect("settled");
+    assert!(!stand.engine().holds_from(&|c| c.partition == 2), "nothing of it stays");
+    assert_eq!(stand.sink.lines.len(), lines, "two are no crowd");
+    assert_eq!(stand.engine().held(), held - 2, "the others wait on");
+    stand.promise.check_all(&stand.sink.lines).expect("the invariant");
+}
+
+#[test]
+fn threat_15_a_second_attempt_is_the_first_ones_bytes() {
+    // The stand compares the attempts of a batch line by line; here they follow one another under every circumstance,
+    // the dictionary too small for the stream among them.
+    for (settings, exact) in [
+        (K3, true),
+        ("[privacy]\nk = 3\nmax_hold_batches = 2\nhold_above_loss = 0.1\n[plan]\ninterval = \"1s\"\n", true),
+        ("[privacy]\nk = 3\nsupport_window = \"0s\"\n", true),
+    ] {
+        let mut stand = Stand::new(&schema(&[PERSON, AGE, CITY, ILLNESS]), settings);
+        stand.sink.another_attempt_may_differ = !exact;
+        for batch in 0..12_usize {
+            let records: Vec<_> = (0..30)
+                .map(|i| {
+                    let n = i * 5 + batch * 11;
+                    record(format!(
+                        r#"{{"person":"p{}","age":{},"city":"c{}","illness":"i{}"}}"#,
+                        n % 19,
+                        20 + n % 23,
+                        n % 3,
+                        n % 4
+                    ))
+                })
+                .collect();
+            let fault = [Fault::Abort, Fault::AbortAndDie, Fault::LeaveAndDie][batch % 3];
+            stand.offer(&records, Settling::No, NOW + 600 * i64::try_from(batch).expect("small"), fault);
+        }
+        assert!(stand.sink.lines.len() > 200, "{} lines", stand.sink.lines.len());
+        check_once(&stand.sink.lines).expect("no record under two generalizations");
+        stand.promise.check_all(&stand.sink.lines).expect("the invariant");
+        stand.check_conservation().expect("conservation");
+    }
+}
+
+#[test]
+fn threat_16_a_tombstone_is_dropped_and_counted() {
+    let place = Place::new(&schema(&[PERSON, CITY]), "");
+    place.write("in.ndjson", format!("null\n{TWO}null\n{THIRD}  null  \n"));
+    let account = place.run(&[]).expect(0).account();
+    assert_eq!((account.consumed, account.released, account.dropped, account.dead_lettered), (6, 3, 3, 0));
+    assert_eq!(place.lines("out.ndjson").len(), 3);
+    assert!(!String::from_utf8_lossy(&place.read("out.ndjson")).contains("null"));
+}
+
+#[test]
+fn threat_17_the_union_of_two_instances_keeps_the_promise() {
+    // Two instances with states of their own share the people: each relies on what it knows, a lower bound.
+    let settings = "[privacy]\nk = 3\nmax_hold_batches = 1\nhold_above_loss = 0.2\nsupport_window = \"20s\"\n\
+                    [[group]]\nname = \"a\"\nattributes = [\"age\"]\n[[group]]\nname = \"b\"\nattributes = [\"city\"]\n";
+    let mut instances = [0, 1].map(|partition| {
+        let mut stand = Stand::new(&schema(&[PERSON, AGE, CITY]), settings);
+        stand.partition = partition;
+        stand
+    });
+    let mut union: Vec<Line> = Vec::new();
+    for batch in 0..20_usize {
+        let stand = &mut instances[batch * 7 / 3 % 2];
+        let records: Vec<_> = (0..12)
+            .map(|i| {
+                let n = i * 3 + batch * 5;
+                record(format!(r#"{{"person":"p{}","age":{},"city":"c{}"}}"#, n % 11, 20 + n * n % 37, n % 4))
+            })
+            .collect();
+        let known = stand.sink.lines.len();
+        stand.offer(&records, Settling::No, NOW + 1500 * i64::try_from(batch).expect("small"), Fault::Nothing);
+        let new = stand.sink.lines[known..].iter().map(|l| Line { batch: batch as u64 + 1, ..l.clone() });
+        union.extend(new);
+        // The same secret, so the same digests: people are told apart across the instances.
+        stand.promise.check_batch(&union, batch as u64 + 1).expect("the invariant on the union");
+    }
+    let by_partition = |p: i32| union.iter().filter(|l| l.source.1 == p).count();
+    assert!(by_partition(0) > 20 && by_partition(1) > 20, "{} and {}", by_partition(0), by_partition(1));
+}
+
+#[test]
+fn threat_19_spellings_of_one_value_are_one_value() {
+    let temperature = "[[attribute]]\nname = \"temperature\"\ntype = \"float\"\nround = 0.5\n";
+    let seen = "[[attribute]]\nname = \"seen\"\ntype = \"timestamp\"\nround = \"hour\"\n";
+    let mut stand = Stand::new(&schema(&[PERSON, temperature, seen]), K3);
+    let spellings = [
+        ("36.51", r#""2021-05-24T10:00:00Z""#),
+        ("36.499999999999", r#""2021-05-24T12:00:01+02:00""#),
+        (r#""36.5""#, r#""2021-05-24T10:59:59.999Z""#),
+        ("3.65e1", "1621850400000"),
+        ("36.7", r#""2021-05-24T05:30:00-05:00""#),
+    ];
+    let records: Vec<_> = (0..)
+        .zip(spellings)
+        .map(|(i, (t, s))| record(format!(r#"{{"person":"p{i}","temperature":{t},"seen":{s}}}"#)))
+        .collect();
+    stand.offer(&records, Settling::EndOfStream, NOW, Fault::Nothing);
+    assert_eq!(texts(&stand), [r#"{"temperature":36.5,"seen":"2021-05-24T10:00:00Z"}"#; 5]);
+    // Zero has one sign.
+    let mut stand = Stand::new(&schema(&[PERSON, temperature]), K3);
+    let records: Vec<_> = ["0", "-0.0", "0.1", "-0.2", "0e5"]
+        .iter()
+        .enumerate()
+        .map(|(i, t)| record(format!(r#"{{"person":"p{i}","temperature":{t}}}"#)))
+        .collect();
+    stand.offer(&records, Settling::EndOfStream, NOW, Fault::Nothing);
+    assert_eq!(texts(&stand), [r#"{"temperature":0}"#; 5]);
+}
+
+#[test]
+fn threat_21_what_the_schema_does_not_know_does_not_leave() {
+    let tree = "[[attribute]]\nname = \"kind\"\ntype = \"string\"\n[attribute.hierarchy]\nkind = \"tree\"\ntree = [\"a\", \"b\"]\n";
+    let dead = "[[attribute]]\nname = \"ghost\"\ntype = \"string\"\npointer = \"/no/such/path\"\n";
+    let mut stand = Stand::new(&schema(&[PERSON, tree, dead, AGE]), K3);
+    let records: Vec<_> = people(0, 6, r#""kind":"uncovered","age":150,"colour":"blue","meta":{"deep":"green"}"#)
+        .into_iter()
+        .chain(people(6, 3, r#""kind":"a","age":30"#))
+        .collect();
+    stand.offer(&records, Settling::EndOfStream, NOW, Fault::Nothing);
+    // Six people agree on it, and still it does not pass: it is no value of the attribute.
+    let all = texts(&stand).concat();
+    for word in ["uncovered", "150", "blue", "green", "colour", "meta", "deep"] {
+        assert!(!all.contains(word), "{word}: {all}");
+    }
+    // The path that matches nothing is absent everywhere; that pattern is all that is left of the six.
+    let lines = [vec![r#"{"kind":"*","age":"*"}"#; 6], vec![r#"{"kind":"a","age":30}"#; 3]].concat();
+    assert_eq!(texts(&stand), lines);
+    let last = stand.telemetry.status().last.expect("a batch");
+    assert_eq!((last.unknown_cells, last.uncovered_cells), (12, 12));
+}

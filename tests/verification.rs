@@ -1,0 +1,446 @@
+//! Verification refuses what the treatment must never propose: proposals are tampered with in every way, and whatever
+//! breaks the invariant by the slow recount of `support::invariants` must be refused, while what is untouched passes.
+
+mod support;
+
+use proptest::prelude::*;
+use std::path::Path;
+use std::sync::Arc;
+use support::invariants::{GroupNames, Line, Promise};
+use throng::anonymity::planner::ladder::LadderLimits;
+use throng::anonymity::planner::sample::Sample;
+use throng::anonymity::planner::{GroupShape, PlannerSettings, make_plan};
+use throng::anonymity::treatment::proposal::{ProposedGroup, Run};
+use throng::anonymity::treatment::treat::{Policy, group_names, treat};
+use throng::daemon::encode::encode;
+use throng::io::codec::{Field, JsonCodec, Limits};
+use throng::io::input::InputBatch;
+use throng::records::codebook::Codebook;
+use throng::records::digest::{DigestKey, NameDigest};
+use throng::records::line::{LineFormat, LineLayout};
+use throng::records::raw::Coordinate;
+use throng::records::schema::Schema;
+use throng::records::subject::Subjects;
+use throng::records::table::Batch;
+use throng::release::ledger::Ledger;
+use throng::release::verified::Verified;
+use throng::release::verify::{GroupTerms, Refusal, Violation, verify};
+
+const SCHEMA: &str = r#"
+name = "bench"
+[[attribute]]
+name = "person"
+type = "string"
+role = "subject"
+[[attribute]]
+name = "age"
+type = "integer"
+[attribute.hierarchy]
+kind = "intervals"
+min = 0
+max = 100
+widths = [10]
+[[attribute]]
+name = "city"
+type = "string"
+[[attribute]]
+name = "mood"
+type = "string"
+[[attribute]]
+name = "illness"
+type = "string"
+role = "sensitive"
+"#;
+
+const K: usize = 3;
+const CLOCK: i64 = 1_700_000_000_000;
+
+/// Everything that verification is given, for one batch.
+struct Bench {
+    books: Vec<Codebook>,
+    terms: Vec<GroupTerms>,
+    batch: Batch,
+    proposed: Vec<ProposedGroup>,
+    ledger: Ledger,
+    promise: Promise,
+}
+
+impl Bench {
+    /// Treats `records` (person, age, city, mood, illness) in two groups.
+    fn new(records: &[(u8, u8, u8, u8, u8)]) -> Self {
+        let schema = Schema::parse(SCHEMA, "bench.toml", Path::new("")).expect("a schema");
+        let key = DigestKey([7; 32]);
+        let mut books: Vec<Codebook> =
+            schema.attributes.iter().map(|a| Codebook::new(Arc::clone(a), &key, 1000).expect("a codebook")).collect();
+        let mut subjects = Subjects::new(Arc::clone(&schema.attributes[0]), &key);
+        let fields: Vec<Field> = schema.attributes.iter().map(|a| Field::flat(&a.name)).collect();
+        let codec = JsonCodec::new(&fields, Limits::default());
+        let mut input = InputBatch::new(5, 0);
+        for (offset, (person, age, city, mood, illness)) in (0i64..).zip(records) {
+            let json = format!(
+                r#"{{"person":"p{person}","age":{age},"city":"c{city}","mood":"m{mood}","illness":"i{illness}"}}"#
+            );
+            let at = Coordinate { topic: 0, partition: 0, offset };
+            codec.decode(json.as_bytes(), at, &mut input.raw).expect("a record");
+        }
+        let (batch, rejected) = encode(&input, &schema, &mut books, Some(&mut subjects), false);
+        assert!(rejected.is_empty());
+        let shape = |name: &str, quasi: &[usize], sensitive: &[usize]| GroupShape {
+            name: name.to_owned(),
+            quasi: quasi.to_vec(),
+            sensitive: sensitive.to_vec(),
+            insensitive: vec![],
+        };
+        let shapes = [shape("where", &[1, 2], &[]), shape("how", &[3], &[4])];
+        let settings = PlannerSettings {
+            k: K,
+            ladder: LadderLimits { complete: 5000, chosen: 400 },
+            identifier_cardinality: 0.8,
+            window_records: 1000,
+        };
+        let plan = make_plan(1, &shapes, &Sample::new(5, 100, 1000), &books, &settings);
+        let names: Vec<&str> = schema.attributes.iter().map(|a| a.name.as_str()).collect();
+        let digests = NameDigest::new(&key);
+        let group_names = group_names(&plan, &names, LineFormat::Json, |name| digests.digest(name));
+        let policy = Policy { k: K, min_subjects: K, max_hold_batches: 0, hold_above_loss: 0.0 };
+        let ledger = Ledger::new(K, 3600, 1000);
+        let waited = vec![0; batch.rows()];
+        let proposal = treat(&batch, &waited, &plan, &group_names, &books, &ledger.at(CLOCK), &policy, true);
+        let terms = plan
+            .groups
+            .iter()
+            .zip(group_names.layouts.iter().zip(&group_names.bases))
+            .map(|(group, (layout, &base))| GroupTerms {
+                quasi: group.attributes().iter().map(|a| group.quasi.contains(a)).collect(),
+                sensitive: group.attributes().iter().map(|a| group.sensitive.contains(a)).collect(),
+                attributes: group.attributes(),
+                layout: layout.clone(),
+                base,
+                beside: group_names.beside.clone(),
+            })
+            .collect();
+        let group = |all: &[&str], quasi: &[&str], sensitive: &[&str]| {
+            let owned = |names: &[&str]| names.iter().map(|&n| n.to_owned()).collect::<Vec<_>>();
+            GroupNames { all: owned(all), quasi: owned(quasi), sensitive: owned(sensitive) }
+        };
+        let promise = Promise {
+            k: K,
+            window_ms: 3_600_000,
+            groups: vec![
+                group(&["age", "city"], &["age", "city"], &[]),
+                group(&["mood", "illness"], &["mood"], &["illness"]),
+            ],
+        };
+        Self { books, terms, batch, proposed: proposal.groups, ledger, promise }
+    }
+
+    fn verify(&self, proposed: Vec<ProposedGroup>) -> Result<Verified, Refusal> {
+        verify(proposed, &self.batch.subjects, &self.terms, &self.books, self.ledger.at(CLOCK), K, CLOCK)
+    }
+
+    fn violation(&self, proposed: Vec<ProposedGroup>) -> Option<Violation> {
+        self.verify(proposed).err().map(|refusal| refusal.violation)
+    }
+
+    /// What a reader would get, by the slow recount. An error where it breaks the invariant.
+    fn recount(&self, proposed: &[ProposedGroup]) -> Result<(), String> {
+        let mut lines = Vec::new();
+        for (group, proposed) in proposed.iter().enumerate() {
+            for run in &proposed.runs {
+                let text = proposed.arena.get(run.line.clone()).ok_or("no such line")?;
+                for &row in proposed.rows.get(run.rows.clone()).ok_or("no such rows")? {
+                    let subject = *self.batch.subjects.get(row as usize).ok_or("no such row")?;
+                    lines.push(Line {
+                        batch: 1,
+                        clock_ms: CLOCK,
+                        group,
+                        text: String::from_utf8_lossy(text).into_owned(),
+                        subject: Some(subject.to_string()),
+                        source: (0, 0, i64::from(row)),
+                    });
+                }
+            }
+        }
+        self.promise.check_all(&lines)
+    }
+}
+
+/// The runs of a group as texts and rows, to be put together anew.
+fn taken_apart(group: &ProposedGroup) -> Vec<(Vec<u8>, Vec<u32>)> {
+    group.runs.iter().map(|r| (group.arena[r.line.clone()].to_vec(), group.rows[r.rows.clone()].to_vec())).collect()
+}
+
+fn put_together(runs: &[(Vec<u8>, Vec<u32>)]) -> ProposedGroup {
+    let mut group = ProposedGroup::default();
+    for (text, rows) in runs {
+        let (line, row) = (group.arena.len(), group.rows.len());
+        group.arena.extend(text);
+        group.rows.extend(rows);
+        group.runs.push(Run { line: line..group.arena.len(), rows: row..group.rows.len() });
+    }
+    group
+}
+
+/// Five people in each of two towns, of one mood and illness each.
+fn two_towns() -> Bench {
+    let records: Vec<_> = (0..10).map(|i| (i, 30 + i / 5, i / 5, i / 5, i / 5)).collect();
+    Bench::new(&records)
+}
+
+/// `two_towns` with the runs of group `group` changed.
+fn tampered(group: usize, change: impl FnOnce(&mut Vec<(Vec<u8>, Vec<u32>)>)) -> Option<Violation> {
+    let bench = two_towns();
+    let mut proposed = bench.proposed.clone();
+    let mut runs = taken_apart(&proposed[group]);
+    change(&mut runs);
+    proposed[group] = put_together(&runs);
+    bench.violation(proposed)
+}
+
+#[test]
+fn what_the_treatment_proposes_passes() {
+    let bench = two_towns();
+    let texts: Vec<String> =
+        taken_apart(&bench.proposed[0]).into_iter().map(|(t, _)| String::from_utf8(t).expect("text")).collect();
+    assert_eq!(texts, [r#"{"age":30,"city":"c0"}"#, r#"{"age":31,"city":"c1"}"#]);
+    let verified = bench.verify(bench.proposed.clone()).expect("passes");
+    assert_eq!((verified.len(0), verified.len(1)), (10, 10));
+    bench.recount(&bench.proposed).expect("keeps the invariant");
+}
+
+#[test]
+fn rows_that_go_missing_are_noticed_when_their_class_needs_them() {
+    assert_eq!(tampered(0, |runs| runs[0].1.truncate(2)), Some(Violation::ClassBelowK));
+    assert_eq!(tampered(0, |runs| runs[0].1.clear()), Some(Violation::WrongRow));
+    // The class itself would stay at k; the sensitive value beside it does too.
+    assert_eq!(tampered(1, |runs| runs[0].1.truncate(3)), None);
+    assert_eq!(tampered(1, |runs| runs[0].1.truncate(2)), Some(Violation::ClassBelowK));
+}
+
+#[test]
+fn a_cell_that_is_finer_or_another_is_refused() {
+    let single = |text: &str| (text.as_bytes().to_vec(), vec![0]);
+    // One person of the class gets a tuple of her own, made of known texts.
+    let violation = tampered(0, |runs| {
+        runs[0].1.remove(0);
+        runs.insert(1, single(r#"{"age":30,"city":"c1"}"#));
+    });
+    assert_eq!(violation, Some(Violation::ClassBelowK));
+    // The class and both illnesses still have k people, but nine of ten towns are known to go with the other mood.
+    let violation = tampered(1, |runs| {
+        runs[0].1.remove(0);
+        runs.insert(1, single(r#"{"mood":"m0","illness":"i1"}"#));
+    });
+    assert_eq!(violation, Some(Violation::ForcedPair));
+    let violation = tampered(1, |runs| {
+        runs[0].1.truncate(3);
+        let moved = runs[0].1.remove(0);
+        runs.insert(1, (br#"{"mood":"m0","illness":"i1"}"#.to_vec(), vec![moved]));
+    });
+    assert_eq!(violation, Some(Violation::SensitiveBelowK), "two people are left with illness i0");
+    assert_eq!(tampered(0, |runs| runs[0].0 = br#"{"age":"*","city":"*"}"#.to_vec()), Some(Violation::EmptyClass));
+}
+
+#[test]
+fn texts_that_nobody_knows_are_refused() {
+    for (text, violation) in [
+        (r#"{"age":29,"city":"c0"}"#, Violation::UnknownCell),
+        (r#"{"age":"c0","city":"c0"}"#, Violation::UnknownCell),
+        (r#"{"age":30,"city":"p1"}"#, Violation::UnknownCell),
+        (r#"{"age":30,"city":"c0","person":"p1"}"#, Violation::UnreadableLine),
+        (r#"{"city":"c0","age":30}"#, Violation::UnreadableLine),
+        (r#"{"age": 30,"city":"c0"}"#, Violation::UnreadableLine),
+        (r#"{"age":30,"city":"c0"} "#, Violation::UnreadableLine),
+        ("p1", Violation::UnreadableLine),
+        ("", Violation::UnreadableLine),
+    ] {
+        let found = tampered(0, |runs| runs[0].0 = text.as_bytes().to_vec());
+        assert!(found == Some(violation) || found == Some(Violation::UnknownCell), "{text}: {found:?}");
+    }
+    assert_eq!(tampered(0, |runs| runs[0].0 = vec![0xff, b'{']), Some(Violation::UnreadableLine));
+}
+
+#[test]
+fn order_and_rows_are_checked() {
+    assert_eq!(tampered(0, |runs| runs.swap(0, 1)), Some(Violation::Unsorted));
+    assert_eq!(tampered(0, |runs| runs[1].0 = runs[0].0.clone()), Some(Violation::Unsorted), "one text, two runs");
+    assert_eq!(tampered(0, |runs| runs[0].1.push(9)), Some(Violation::WrongRow), "a row of another run as well");
+    assert_eq!(tampered(0, |runs| runs[0].1.push(1)), Some(Violation::WrongRow), "a row twice");
+    assert_eq!(tampered(0, |runs| runs[0].1.push(10)), Some(Violation::WrongRow), "no row of the batch");
+    let bench = two_towns();
+    let mut proposed = bench.proposed.clone();
+    proposed[0].rows.push(0);
+    assert_eq!(bench.violation(proposed), Some(Violation::WrongRow), "a row of no run");
+    let mut proposed = bench.proposed.clone();
+    proposed[0].runs[0].line.end = 10_000;
+    assert_eq!(bench.violation(proposed), Some(Violation::UnreadableLine), "a line beyond the arena");
+    assert_eq!(bench.violation(bench.proposed[..1].to_vec()), Some(Violation::WrongGroups));
+}
+
+#[test]
+fn one_persons_rows_are_one_subject() {
+    // Ten records in one class, of two people.
+    let records: Vec<_> = (0..10u8).map(|i| (i % 2, 30, 0, 0, 0)).collect();
+    let mut bench = Bench::new(&records);
+    assert!(bench.proposed.iter().all(|g| g.runs.is_empty()), "nothing is proposed");
+    for (group, text) in [(0, r#"{"age":30,"city":"c0"}"#), (1, r#"{"mood":"m0","illness":"i0"}"#)] {
+        bench.proposed[group] = put_together(&[(text.as_bytes().to_vec(), (0..10).collect())]);
+    }
+    assert_eq!(bench.violation(bench.proposed.clone()), Some(Violation::ClassBelowK));
+}
+
+#[test]
+fn a_batch_of_few_is_refused_whatever_the_ledger_says() {
+    let mut bench = two_towns();
+    let whole = bench.verify(bench.proposed.clone()).expect("passes");
+    bench.ledger.apply(whole.delta());
+    let few: Vec<ProposedGroup> =
+        bench.proposed.iter().map(|g| put_together(&[(taken_apart(g)[0].0.clone(), vec![0, 1])])).collect();
+    assert_eq!(bench.violation(few), Some(Violation::FewSubjects));
+    // A single line more, of a third person: the ledger supports all of it.
+    let enough: Vec<ProposedGroup> =
+        bench.proposed.iter().map(|g| put_together(&[(taken_apart(g)[0].0.clone(), vec![0, 1, 2])])).collect();
+    assert_eq!(bench.violation(enough), None);
+}
+
+#[test]
+fn a_pair_that_counting_forces_is_refused() {
+    // All are of one mood, three in one town: whoever is in town c1 is of mood m0.
+    let mut bench = two_towns();
+    let whole = bench.verify(bench.proposed.clone()).expect("passes");
+    bench.ledger.apply(whole.delta());
+    let (town, mood) = (taken_apart(&bench.proposed[0]), taken_apart(&bench.proposed[1]));
+    let proposed = vec![
+        put_together(&[(town[0].0.clone(), vec![0, 1, 2, 3]), (town[1].0.clone(), vec![5])]),
+        put_together(&[(mood[0].0.clone(), vec![0, 1, 2, 3, 5])]),
+    ];
+    assert_eq!(bench.violation(proposed), Some(Violation::ForcedPair));
+}
+
+/// What is done to a proposal.
+#[derive(Clone, Debug)]
+enum Tampering {
+    Drop(usize, usize),
+    Move(usize, usize, usize),
+    Swap(usize, usize),
+    Merge(usize, usize),
+    Retext(usize, usize),
+    Exchange(usize, usize, usize),
+}
+
+fn tamperings() -> impl Strategy<Value = Vec<(bool, Tampering)>> {
+    let n = || 0usize..12;
+    let one = prop_oneof![
+        (n(), n()).prop_map(|(a, b)| Tampering::Drop(a, b)),
+        (n(), n(), n()).prop_map(|(a, b, c)| Tampering::Move(a, b, c)),
+        (n(), n()).prop_map(|(a, b)| Tampering::Swap(a, b)),
+        (n(), n()).prop_map(|(a, b)| Tampering::Merge(a, b)),
+        (n(), n()).prop_map(|(a, b)| Tampering::Retext(a, b)),
+        (n(), n(), n()).prop_map(|(a, b, c)| Tampering::Exchange(a, b, c)),
+    ];
+    prop::collection::vec((any::<bool>(), one), 0..4)
+}
+
+fn tamper(runs: &mut Vec<(Vec<u8>, Vec<u32>)>, how: &Tampering) {
+    let count = runs.len();
+    if count == 0 {
+        return;
+    }
+    match *how {
+        Tampering::Drop(run, row) => {
+            let rows = &mut runs[run % count].1;
+            if !rows.is_empty() {
+                rows.remove(row % rows.len());
+            }
+        }
+        Tampering::Move(from, to, row) => {
+            let rows = &mut runs[from % count].1;
+            if !rows.is_empty() {
+                let row = rows.remove(row % rows.len());
+                runs[to % count].1.push(row);
+            }
+        }
+        Tampering::Swap(a, b) => runs.swap(a % count, b % count),
+        Tampering::Merge(a, b) => {
+            let (a, b) = (a % count, b % count);
+            if a != b {
+                let rows = runs[b].1.clone();
+                runs[a].1.extend(rows);
+                runs.remove(b);
+            }
+        }
+        // The texts of two runs, exchanged in one cell.
+        Tampering::Retext(a, b) => {
+            let (a, b) = (a % count, b % count);
+            let cells = |text: &[u8]| -> Vec<String> {
+                let mut cells = Vec::new();
+                let text = String::from_utf8_lossy(text).into_owned();
+                let names: Vec<&str> = if text.contains("age") { vec!["age", "city"] } else { vec!["mood", "illness"] };
+                LineLayout::new(LineFormat::Json, &names).read(text.as_bytes(), &mut cells).expect("a line");
+                cells
+            };
+            let (first, second) = (cells(&runs[a].0), cells(&runs[b].0));
+            let names = if runs[a].0.windows(3).any(|w| w == b"age") { ["age", "city"] } else { ["mood", "illness"] };
+            let mut text = Vec::new();
+            LineLayout::new(LineFormat::Json, &names)
+                .write([first[0].as_str(), second[1].as_str()].into_iter(), &mut text);
+            runs[a].0 = text;
+            runs.sort();
+        }
+        Tampering::Exchange(a, b, row) => {
+            let (a, b) = (a % count, b % count);
+            if a != b && !runs[a].1.is_empty() && !runs[b].1.is_empty() {
+                let (i, j) = (row % runs[a].1.len(), row % runs[b].1.len());
+                let (x, y) = (runs[a].1[i], runs[b].1[j]);
+                runs[a].1[i] = y;
+                runs[b].1[j] = x;
+            }
+        }
+    }
+}
+
+fn records() -> impl Strategy<Value = Vec<(u8, u8, u8, u8, u8)>> {
+    prop::collection::vec((0u8..8, 30u8..33, 0u8..2, 0u8..3, 0u8..3), 6..30)
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(4000))]
+    #[test]
+    fn nothing_that_breaks_the_invariant_passes(records in records(), tamperings in tamperings()) {
+        let bench = Bench::new(&records);
+        prop_assert_eq!(bench.violation(bench.proposed.clone()), None, "the treatment is right");
+        prop_assert_eq!(bench.recount(&bench.proposed), Ok(()));
+        let mut parts: Vec<_> = bench.proposed.iter().map(taken_apart).collect();
+        for (second, how) in &tamperings {
+            tamper(&mut parts[usize::from(*second)], how);
+        }
+        let proposed: Vec<_> = parts.iter().map(|runs| put_together(runs)).collect();
+        let truth = bench.recount(&proposed);
+        if let (Err(broken), Ok(_)) = (&truth, bench.verify(proposed)) {
+            return Err(TestCaseError::fail(format!("verification let pass: {broken}")));
+        }
+    }
+}
+
+/// The property above would hold if nothing were ever tampered with in earnest, or everything refused.
+#[test]
+fn tampering_is_sometimes_harmless_and_often_not() {
+    use proptest::strategy::ValueTree;
+    let mut runner = proptest::test_runner::TestRunner::deterministic();
+    let (mut passed, mut refused) = (0, 0);
+    for _ in 0..500 {
+        let (records, tamperings) = (records(), tamperings()).new_tree(&mut runner).expect("a tree").current();
+        let bench = Bench::new(&records);
+        let mut parts: Vec<_> = bench.proposed.iter().map(taken_apart).collect();
+        for (second, how) in &tamperings {
+            tamper(&mut parts[usize::from(*second)], how);
+        }
+        let proposed: Vec<_> = parts.iter().map(|runs| put_together(runs)).collect();
+        match bench.verify(proposed) {
+            Ok(_) => passed += 1,
+            Err(_) => refused += 1,
+        }
+    }
+    println!("{refused} of 500 tampered proposals refused");
+    assert!(passed > 100 && refused > 100, "{passed} passed, {refused} refused");
+}
