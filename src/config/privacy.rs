@@ -15,7 +15,8 @@ pub enum Recoding {
     /// observer may exclude raw values that would have left finer.
     #[default]
     Ladder,
-    /// Only raw tuples that an observer of ledger and ladder cannot exclude count toward a class. Costs information.
+    /// Only raw tuples that an observer of ledger and ladder cannot exclude count toward a class. Costs some information
+    /// and several times the treatment's time, and keeps raw tuples in the sealed state for the support window.
     Strict,
 }
 
