@@ -23,8 +23,13 @@ pub const PARTITIONS: i32 = 2;
 
 const PATIENCE: Duration = Duration::from_secs(60);
 
+/// The cluster as throng reaches it: with the librdkafka properties of the configuration and of the environment
+/// (`THRONG__SOURCE__LIBRDKAFKA__…`), so that a property is tried on the floors and on throng alike.
 pub fn cluster(brokers: &str) -> Cluster {
-    Cluster { brokers: brokers.to_owned(), properties: BTreeMap::new() }
+    let config = throng::config::load(crate::CONFIGURATION.as_ref(), std::env::vars()).expect("a sound configuration");
+    let properties = [&config.source.librdkafka, &config.sink.librdkafka];
+    let properties = properties.iter().flat_map(|p| p.iter()).map(|(key, value)| (key.to_owned(), value.to_owned()));
+    Cluster { brokers: brokers.to_owned(), properties: properties.collect() }
 }
 
 /// A producer with throng's settings, transactional or not.

@@ -41,7 +41,7 @@ impl Daemon {
         let stderr = File::create(&log).expect("a log file");
         let mut command = Command::new(env!("CARGO_BIN_EXE_throng"));
         command
-            .args(["run", "-c", "config/wearable.toml"])
+            .args(["run", "-c", crate::CONFIGURATION])
             .current_dir(env!("CARGO_MANIFEST_DIR"))
             .env("THRONG__TELEMETRY__LISTEN", format!("127.0.0.1:{port}"))
             .env("THRONG__STATE__PATH", folder.join(format!("{name}.state")))

@@ -2,8 +2,8 @@
 //!
 //! Beside every rate of throng stands what the machine can do at all with the same records in the same run: a copy of
 //! the file, a parse of it, a plain copy of the topic by the same client. Progress goes to standard error, the table to
-//! standard output. `THRONG_BENCH_RECORDS` sets the number of records (default 1,000,000); about 6 KB of temporary disk
-//! are taken for each, and given back.
+//! standard output. `THRONG_BENCH_RECORDS` sets the number of records (default 1,000,000), each of which takes about 4 KB
+//! of temporary disk until the end.
 
 mod client;
 mod daemon;
@@ -27,6 +27,8 @@ use latency::{Latencies, Reader, observe, quantile, send_at};
 use machine::Stretch;
 use metrics::Metrics;
 use report::{Report, grouped};
+
+const CONFIGURATION: &str = "config/wearable.toml";
 
 /// Records in the planner's window: memory should not grow once it is full.
 const WINDOW: u64 = 200_000;
@@ -81,7 +83,7 @@ fn describe(report: &mut Report, input: &Input) {
     report.head(format!("Machine: {}.", machine::description()));
     report.head(format!("Program: throng {}, {build}.", env!("CARGO_PKG_VERSION")));
     report.head(format!(
-        "Records: {} generated wearable records of {} bytes on average, {} subjects; config/wearable.toml ({} groups), \
+        "Records: {} generated wearable records of {} bytes on average, {} subjects; {CONFIGURATION} ({} groups), \
          k = 5, batches of {}.",
         grouped(input.records),
         input.bytes / input.records,

@@ -58,6 +58,9 @@ impl Cluster {
         config.set("queued.max.messages.kbytes", "16384");
         config.set("queued.min.messages", "20000");
         config.set("fetch.message.max.bytes", "2097152");
+        // Once that much waits, the client looks again after this time. Its own default is a second, in which a batch is
+        // treated several times over and the reader starves.
+        config.set("fetch.queue.backoff.ms", "10");
         config.set("statistics.interval.ms", "1000");
         for (key, value) in self.base().config_map() {
             config.set(key, value);
