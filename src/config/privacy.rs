@@ -15,8 +15,7 @@ pub enum Recoding {
     /// observer may exclude raw values that would have left finer.
     #[default]
     Ladder,
-    /// Only raw tuples that an observer of ledger and ladder cannot exclude count toward a class. Costs some information
-    /// and several times the treatment's time, and keeps raw tuples in the sealed state for the support window.
+    /// Only raw tuples that an observer of ledger and ladder cannot exclude count toward a class. Costs information.
     Strict,
 }
 

@@ -17,8 +17,7 @@ pub struct State {
     /// either, the daemon draws a secret and keeps it in the state directory.
     #[schemars(example = &"secret/throng.key")]
     pub secret_file: Option<PathBuf>,
-    /// Released classes remembered at most; at the limit new ones get no support and their records are suppressed. With
-    /// `recoding = "strict"` as many releases are remembered with their raw tuples.
+    /// Released classes remembered at most; at the limit new ones get no support and their records are suppressed.
     #[schemars(example = 2_000_000)]
     pub max_ledger_classes: usize,
     /// Distinct values remembered at most, per attribute; at the limit a new one is treated as not covered.
