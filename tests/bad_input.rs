@@ -1,5 +1,7 @@
 //! Bad input and bad surroundings: a clear error or a counted dead letter, nothing lost, nothing released below k.
 
+#![allow(clippy::format_collect, reason = "short texts of a test")]
+
 mod support;
 
 use std::collections::BTreeSet;

@@ -1,11 +1,15 @@
 //! Threats 1 to 4, 10, 13 to 17 and 19 to 21, each as the attacker would try it. `docs/threats.md` is the table.
 
+#![allow(clippy::format_collect, reason = "short texts of a test")]
+
 mod support;
 
+use hmac::{Hmac, Mac};
 use sha2::{Digest, Sha256};
 use std::collections::BTreeSet;
 use std::time::Duration;
 use support::binary::Place;
+use support::canaries::hex;
 use support::invariants::{Line, check_once};
 use support::stand::{Fault, Stand, record};
 use throng::daemon::engine::Settling;
@@ -214,8 +218,6 @@ fn threat_13_a_dictionary_of_all_subjects_finds_nothing() {
     assert_eq!(digests.len(), 60, "a digest a subject");
     // What the attacker tries: every unkeyed hash of every candidate, whole or in quotes, from either end; and the
     // known construction with keys that anybody can guess.
-    use hmac::{Hmac, Mac};
-    let hex = |bytes: &[u8]| bytes.iter().map(|b| format!("{b:02x}")).collect::<String>();
     let hmac = |key: &[u8], text: &str| {
         let mut mac = Hmac::<Sha256>::new_from_slice(key).expect("any key");
         mac.update(format!("throng subject\0{text}").as_bytes());

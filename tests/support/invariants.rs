@@ -156,6 +156,7 @@ impl Promise {
     /// The counting guard (METHODS §10), by trying all pairs of cell sets of all pairs of groups.
     fn check_counting(&self, now: &[&Line]) -> Result<(), String> {
         type Cells = Vec<(String, String)>;
+        type Carriers = BTreeMap<(u16, i32, i64), Option<String>>;
         let mut by_group: Vec<Vec<(Cells, &Line)>> = vec![Vec::new(); self.groups.len()];
         for line in now {
             let names = &self.groups[line.group];
@@ -170,7 +171,6 @@ impl Promise {
             by_group[line.group].push((said, line));
         }
         let most = by_group.iter().map(Vec::len).max().unwrap_or(0);
-        type Carriers = BTreeMap<(u16, i32, i64), Option<String>>;
         // Every set of cells that occurs together, with the records that carry it.
         let carried = |lines: &[(Cells, &Line)]| {
             let mut carried: BTreeMap<Cells, Carriers> = BTreeMap::new();
