@@ -5,14 +5,12 @@
 
 use super::encode::encode;
 use super::held::{Held, kept};
-use super::picture::risk_before;
 use super::state::directory::StateError;
 use super::state::records::{Intent, KeptRow, OffsetRange, Progress};
 use super::state::store::Store;
 use crate::anonymity::plan::Plan;
 use crate::anonymity::planner::sample::Sample;
 use crate::anonymity::planner::{GroupShape, PlannerSettings, make_plan};
-use crate::anonymity::treatment::proposal::Unreleased;
 use crate::anonymity::treatment::sightings::spaces;
 use crate::anonymity::treatment::treat::{GroupNames, Policy, group_names, treat};
 use crate::faults::crash_point;
@@ -23,18 +21,17 @@ use crate::records::line::LineFormat;
 use crate::records::raw::Coordinate;
 use crate::records::schema::Schema;
 use crate::records::subject::Subjects;
-use crate::records::table::Batch;
 use crate::records::window::Window;
 use crate::release::ledger::Ledger;
-use crate::release::sink::{DeliveryError, Envelope, Positions, Rejected, Sink};
+use crate::release::sink::{DeliveryError, Envelope, Positions, Sink};
 use crate::release::verified::Verified;
 use crate::release::verify::{GroupTerms, Refusal, verify};
 use crate::release::witnesses::{WitnessDelta, Witnesses};
-use crate::telemetry::{
-    BatchCommitted, BatchReport, Limit, LimitReached, RiskPicture, StageSeconds, SuppressionReason, Telemetry,
-};
+use crate::telemetry::{Limit, LimitReached, StageSeconds, Telemetry};
 use std::sync::Arc;
 use std::time::Instant;
+
+mod account;
 
 /// Settings of the engine.
 #[derive(Clone, Debug)]
@@ -545,87 +542,5 @@ impl Engine {
             .collect();
         self.telemetry.set_plan(super::plan_page::summary(&plan, &attribute_names));
         self.plan = plan;
-    }
-
-    #[allow(clippy::too_many_arguments, reason = "the books of one batch")]
-    #[allow(clippy::cast_precision_loss, reason = "counts are far below 2^52")]
-    fn account(
-        &self,
-        input: &InputBatch,
-        fresh: &Batch,
-        batch: &Batch,
-        waited: &[u8],
-        proposal: &crate::anonymity::treatment::proposal::Proposal,
-        verified: &Verified,
-        rejected: &[Rejected],
-        settling: Settling,
-    ) -> BatchReport {
-        let mut report = BatchReport {
-            records: batch.rows() as u64,
-            bytes_in: input.bytes,
-            consumed: input.records(),
-            dropped: input.tombstones,
-            held: (self.held.rows() - (batch.rows() - fresh.rows()) + proposal.held.len()) as u64,
-            unknown_cells: input.raw.unknown_cells,
-            ..BatchReport::default()
-        };
-        for letter in rejected {
-            report.dead_lettered.add(letter.reason, 1);
-        }
-        let mut is_held = vec![false; batch.rows()];
-        for &row in &proposal.held {
-            is_held[row as usize] = true;
-        }
-        for row in 0..batch.rows() {
-            let reason = match proposal.unreleased[row] {
-                _ if is_held[row] => continue,
-                _ if self.settings.monitor => SuppressionReason::Monitoring,
-                None => {
-                    report.released += 1;
-                    continue;
-                }
-                Some(Unreleased::Guard) => SuppressionReason::Guard,
-                Some(why) => match (settling, why) {
-                    (Settling::Shutdown, _) => SuppressionReason::Shutdown,
-                    (Settling::Revoked, _) => SuppressionReason::Revoked,
-                    (Settling::EndOfStream, Unreleased::Quiet) => SuppressionReason::EndOfStream,
-                    (Settling::Quiet, _) | (_, Unreleased::Quiet) => SuppressionReason::Quiet,
-                    _ if waited[row] > 0 => SuppressionReason::HeldOut,
-                    _ => SuppressionReason::NoSupport,
-                },
-            };
-            report.suppressed.add(reason, 1);
-        }
-        report.fragments_by_group = (0..verified.groups()).map(|g| verified.len(g) as u64).collect();
-        report.fragments = report.fragments_by_group.iter().sum();
-        report.risk_before = risk_before(fresh, &self.quasi, &self.books, self.settings.policy.k);
-        let risk = verified.risk();
-        report.risk_after = RiskPicture {
-            highest: risk.highest,
-            average: risk.average(),
-            share_below_k: risk.below_k as f64 / risk.lines.max(1) as f64,
-        };
-        let (loss, cells) = proposal.loss;
-        report.quasi_cells = cells;
-        if cells > 0 {
-            report.loss = loss / cells as f64;
-            report.exact_share = proposal.exact_cells as f64 / cells as f64;
-        }
-        report
-    }
-
-    fn tell(&self, mut report: BatchReport, seconds: StageSeconds, bytes_out: u64, uncovered_cells: u64) {
-        report.sequence = self.progress.sequence;
-        report.clock_ms = self.progress.clock_ms;
-        report.seconds = seconds;
-        report.bytes_out = bytes_out;
-        report.uncovered_cells = uncovered_cells;
-        report.ledger_classes = self.ledger.classes() as u64;
-        report.ledger_bytes = self.ledger.approximate_bytes() as u64;
-        report.dictionary_values = self.books.iter().map(|b| b.values() as u64).sum();
-        report.window_records = self.window.rows() as u64;
-        report.state_bytes = self.store.bytes();
-        report.lag_records = self.health.as_ref().and_then(|h| h.lag());
-        BatchCommitted(report).emit(&self.telemetry);
     }
 }
