@@ -1,4 +1,5 @@
 //! Strict recoding leaves an observer, who excludes what would have left finer, a crowd of k (THREATS 11).
+#![allow(clippy::unwrap_used, reason = "a test that cannot write its files has failed")]
 
 mod observer;
 mod restart;
