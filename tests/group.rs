@@ -27,7 +27,8 @@ fn an_instance_that_joins_leaves_and_is_killed_loses_and_repeats_nothing() {
     let produce = |part: usize| {
         broker.produce_records(&stage.raw, &records(seed, part * portion, (part + 1) * portion, 4));
     };
-    let pause = || std::thread::sleep(Duration::from_millis(1500));
+    // A group hands partitions over in two rounds, and a member hears of each with its heartbeat, every three seconds.
+    let pause = || std::thread::sleep(Duration::from_secs(8));
     produce(0);
     let mut one = stage.start("one", None);
     stage.wait_consumed(portion / 2, &mut [&mut one]);
