@@ -9,6 +9,7 @@
 //! | 5 | [`io`], [`generate`] | sources, sinks, codecs, dead letters; synthetic records |
 //! | 4 | [`release`] | the ledger of what has left, and the verification of what is about to |
 //! | 3 | [`anonymity`] | lattices, ladders, treatment, plans |
+//! | 2 | [`risk`] | what singles people out: identifiers, quasi-identifiers, exposure; group counting |
 //! | 1 | [`records`] | schema, hierarchies, canonical values, codes |
 //! | 0 | [`config`], [`telemetry`], [`faults`] | typed configuration; events that are log and metric at once; crash points of the tests |
 
@@ -21,4 +22,5 @@ pub mod generate;
 pub mod io;
 pub mod records;
 pub mod release;
+pub mod risk;
 pub mod telemetry;

@@ -214,6 +214,15 @@ fn files_without_records() {
 }
 
 #[test]
+fn a_schema_attribute_without_a_column_is_an_error_at_start() {
+    let place = Place::new(SCHEMA, "");
+    place.write("in.csv", "person,age,town,weight\np1,30,Zug,70\n");
+    let outcome = place.run(&[("SOURCE__PATH", "in.csv")]).expect(2);
+    assert!(outcome.stderr.contains("in.csv: no column for attribute \"city\""), "{}", outcome.stderr);
+    assert!(!outcome.stderr.contains("Zug"), "{}", outcome.stderr);
+}
+
+#[test]
 fn headers_that_repeat() {
     let place = Place::new(SCHEMA, "");
     place.write("in.csv", "person,age,age\np1,1,2\n");
@@ -494,4 +503,24 @@ fn missing_topics_are_named() {
         assert!(stderr.contains(&format!("topic {topic:?} does not exist")), "{topic} is not in {stderr}");
         broker.create_topic(topic, 1, compacted);
     }
+}
+
+#[test]
+fn a_source_and_a_sink_in_two_clusters_are_refused() {
+    let (Some(broker), Some(other)) = (Broker::shared(), Broker::start()) else { return };
+    let (raw, commits) = (unique("raw"), unique("commits"));
+    broker.create_topic(&raw, 1, false);
+    broker.create_topic(&commits, 1, true);
+    let place = Place::new(SCHEMA, "");
+    let process = place.start(&[
+        ("SOURCE__KIND", "kafka"),
+        ("SOURCE__BROKERS", &broker.bootstrap()),
+        ("SOURCE__TOPICS", &raw),
+        ("SINK__KIND", "kafka"),
+        ("SINK__BROKERS", &other.bootstrap()),
+        ("SINK__TOPIC", "clean"),
+        ("SINK__COMMITS_TOPIC", &commits),
+    ]);
+    let outcome = process.wait().expect(2);
+    assert!(outcome.stderr.contains("are not the same cluster"), "{}", outcome.stderr);
 }

@@ -3,12 +3,19 @@
 mod support;
 
 use std::collections::BTreeMap;
-use std::time::Duration;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::{Duration, Instant};
 
 use rdkafka::consumer::{BaseConsumer, Consumer};
 use rdkafka::producer::Producer;
 use rdkafka::{ClientConfig, Offset, TopicPartitionList};
 use support::kafka::{Broker, Record, send, unique};
+use throng::io::kafka::connection::Cluster;
+use throng::io::kafka::marker::{Marker, last_committed};
+use throng::io::kafka::transaction::{Outputs, TransactionalSink};
+use throng::release::sink::{DeliveryError, Envelope, Sink};
+use throng::release::verified::Verified;
 
 const PATIENCE: Duration = Duration::from_secs(30);
 
@@ -110,4 +117,55 @@ fn a_killed_broker_comes_back_with_its_records() {
     assert_eq!(payloads(&broker.read_committed("kept")), ["before", "after"]);
     drop(broker);
     assert!(!log.exists(), "a broker that is dropped takes its data along");
+}
+
+#[test]
+fn a_batch_aborted_with_messages_still_queued_leaves_the_sink_usable() {
+    let Some(broker) = Broker::shared() else { return };
+    let (source, commits, id) = (unique("source"), unique("commits"), unique("sink"));
+    broker.create_topic(&source, 1, false);
+    broker.create_topic(&commits, 1, true);
+    let cluster = Cluster { brokers: broker.bootstrap(), properties: BTreeMap::new() };
+    let member: BaseConsumer = ClientConfig::new()
+        .set("bootstrap.servers", broker.bootstrap())
+        .set("group.id", unique("group"))
+        .create()
+        .expect("a consumer");
+    // A member that has left its group has no metadata to commit offsets with: the batch is aborted before its messages
+    // have been sent.
+    let left = Arc::new(AtomicBool::new(true));
+    let gone = Arc::clone(&left);
+    let outputs =
+        Outputs { sink: None, dead_letters: None, commits: commits.clone(), sources: vec![source], attributes: vec![] };
+    let mut sink = TransactionalSink::open(
+        &cluster,
+        &id,
+        outputs,
+        Arc::new(move || (!gone.load(Ordering::Acquire)).then(|| member.group_metadata()).flatten()),
+        Arc::new(AtomicBool::new(false)),
+        PATIENCE,
+    )
+    .expect("opens");
+    let positions = BTreeMap::from([((0, 0), 5)]);
+    let mut deliver = |attempt| {
+        let envelope = Envelope {
+            sequence: 1,
+            attempt,
+            clock_ms: 1,
+            positions: &positions,
+            rejected: &[],
+            subjects: &[],
+            coordinates: &[],
+        };
+        sink.deliver(&Verified::nothing(1), &envelope)
+    };
+    for attempt in 1..=3 {
+        let since = Instant::now();
+        assert!(matches!(deliver(attempt), Err(DeliveryError::Aborted(_))));
+        assert!(since.elapsed() < PATIENCE, "the abort hung");
+    }
+    left.store(false, Ordering::Release);
+    deliver(4).expect("the next attempt leaves");
+    let last = last_committed(&cluster, &commits, &id, 1, PATIENCE).expect("a marker");
+    assert_eq!(last, Marker { sequence: 1, attempt: 4 });
 }

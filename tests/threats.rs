@@ -299,6 +299,19 @@ fn threat_14_a_quiet_stream_is_settled_by_a_timer() {
 }
 
 #[test]
+fn threat_14_one_talkative_person_does_not_close_a_batch() {
+    let place = Place::new(&schema(&[PERSON, CITY]), "");
+    let overrides = [("SOURCE__PATH", "-"), ("BATCH__MAX_WAIT", "50ms"), ("BATCH__MAX_AGE", "1h")];
+    let mut process = place.start(&overrides);
+    process.feed("{\"person\":\"p1\",\"city\":\"Zug\"}\n".repeat(10));
+    // Ten records of one person are one subject: closed by time, all ten would be suppressed as quiet.
+    std::thread::sleep(Duration::from_millis(500));
+    process.feed(format!("{TWO}{THIRD}"));
+    process.until("all of them leave together", |s| s["totals"]["released"] == 13);
+    assert_eq!(process.wait().expect(0).account().suppressed, 0);
+}
+
+#[test]
 fn threat_14_what_is_held_is_not_stuck_in_a_quiet_stream() {
     let place = Place::new(&schema(&[PERSON, CITY]), "");
     let overrides = [

@@ -11,6 +11,7 @@ use throng::anonymity::treatment::treat::{GroupNames, Policy, group_names, treat
 use throng::config::Config;
 use throng::daemon::assemble::{codec_limits, fields, group_shapes, load_schema};
 use throng::daemon::encode::encode;
+use throng::daemon::terms::group_terms;
 use throng::generate::{RecordStream, Wearable, WearableSettings};
 use throng::io::codec::JsonCodec;
 use throng::io::input::InputBatch;
@@ -147,18 +148,6 @@ impl Stand {
     fn name_groups(&mut self) {
         let names: Vec<&str> = self.schema.attributes.iter().map(|a| a.name.as_str()).collect();
         self.names = group_names(&self.plan, &names, LineFormat::Json, |name| self.digests.digest(name));
-        let groups = self.plan.groups.iter().zip(&self.names.layouts).zip(&self.names.bases);
-        let terms = groups.map(|((group, layout), &base)| {
-            let attributes = group.attributes();
-            GroupTerms {
-                quasi: attributes.iter().map(|a| group.quasi.contains(a)).collect(),
-                sensitive: attributes.iter().map(|a| group.sensitive.contains(a)).collect(),
-                attributes,
-                layout: layout.clone(),
-                base,
-                beside: self.names.beside.clone(),
-            }
-        });
-        self.terms = terms.collect();
+        self.terms = group_terms(&self.plan, &self.names);
     }
 }

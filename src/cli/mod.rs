@@ -1,5 +1,7 @@
 //! The command line.
 
+pub mod anonymize;
+pub mod audit;
 pub mod check;
 pub mod demo;
 pub mod generate;
@@ -32,6 +34,15 @@ enum Command {
     Demo(demo::DemoArgs),
     /// Check a configuration with its schema and hierarchies; every problem at once
     Check(check::CheckArgs),
+    /// Anonymize one data set at once, with the best generalization of all
+    Anonymize(anonymize::AnonymizeArgs),
+    /// Find what identifies people in a file, alone and in combination, and the risk of its records
+    ///
+    /// Reads a CSV, NDJSON or Parquet file as a whole and reports its standalone identifiers, its minimal
+    /// quasi-identifiers (the smallest sets of columns in which some combination of values is shared by fewer than k
+    /// people), the largest sets of columns that are none, and how many records that puts at risk. Nothing of the data
+    /// is printed but the names of its columns, unless --show-values is given.
+    Audit(audit::AuditArgs),
     /// Generate synthetic records
     Generate(generate::GenerateArgs),
 }
@@ -45,6 +56,8 @@ pub fn main() -> ExitCode {
         Command::Run(args) => run::run(&args),
         Command::Demo(args) => demo::run(&args),
         Command::Check(args) => check::run(&args),
+        Command::Anonymize(args) => anonymize::run(&args),
+        Command::Audit(args) => audit::run(&args),
         Command::Generate(args) => generate::run(args).map_err(Failure::from),
     };
     match done {

@@ -5,9 +5,11 @@
 //!
 //! Paths are relative to the working directory of the process, in the file and in the environment alike.
 
+mod anonymize;
 mod batch;
 mod environment;
 mod load;
+mod model;
 mod nearest;
 mod plan;
 mod privacy;
@@ -22,8 +24,10 @@ mod sink;
 mod source;
 mod validate;
 
+pub use anonymize::{Anonymize, Measure, Strategy};
 pub use batch::Batch;
 pub use load::{load, parse};
+pub use model::{Diversity, GroundDistance, ModelKind, PrivacyModel};
 pub use plan::{Group, GroupChoice, Plan, Preset, Treatment};
 pub use privacy::{Privacy, Recoding};
 pub use problem::Problem;
@@ -58,6 +62,8 @@ pub struct Config {
     pub group: Vec<Group>,
     /// How records are treated that stand out.
     pub treatment: Treatment,
+    /// How `throng anonymize` looks for the policy of a data set.
+    pub anonymize: Anonymize,
     /// Where released records go.
     pub sink: Sink,
     /// What the daemon keeps on disk.

@@ -5,7 +5,7 @@ use std::time::Duration;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::quantity;
+use super::{PrivacyModel, quantity};
 
 /// Which raw tuples count toward a class.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
@@ -41,6 +41,9 @@ pub struct Privacy {
     /// Which raw tuples count toward a class.
     #[schemars(example = Recoding::Ladder)]
     pub recoding: Recoding,
+    /// Models that every class must satisfy beside k; `throng anonymize` only, the daemon refuses them.
+    #[schemars(example = Vec::<PrivacyModel>::new())]
+    pub model: Vec<PrivacyModel>,
 }
 
 impl Default for Privacy {
@@ -51,6 +54,7 @@ impl Default for Privacy {
             max_hold_batches: 0,
             hold_above_loss: 0.05,
             recoding: Recoding::Ladder,
+            model: Vec::new(),
         }
     }
 }

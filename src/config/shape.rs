@@ -167,13 +167,6 @@ pub(super) fn fit(table: &mut toml::Table, keys: &[Key], path: &str, misfits: &m
 }
 
 fn unknown(here: &str, name: &str, keys: &[Key]) -> Misfit {
-    if here == "privacy.model" {
-        return Misfit {
-            key: here.into(),
-            message: "privacy models beyond k-anonymity are reserved and not built yet".into(),
-            remedy: "remove [[privacy.model]]; nothing but k is guaranteed without it".into(),
-        };
-    }
     let remedy = match nearest(name, keys.iter().map(|key| key.name.as_str())) {
         Some(close) => format!("remove it, or did you mean `{close}`?"),
         None => "remove it".into(),

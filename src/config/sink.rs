@@ -28,7 +28,7 @@ pub struct Sink {
     #[schemars(example = SinkKind::Kafka)]
     pub kind: SinkKind,
     /// Kafka bootstrap servers, comma-separated. Default: the source's. With a Kafka source this must be the same
-    /// cluster: one transaction carries outputs and consumed offsets.
+    /// cluster (a start asks both for their names): one transaction carries outputs and consumed offsets.
     #[schemars(example = &"kafka-1:9092")]
     pub brokers: Option<String>,
     /// The Kafka topic of released records. Required with `kind = "kafka"`.

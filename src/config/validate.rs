@@ -6,7 +6,7 @@ use std::{
     time::Duration,
 };
 
-use super::{Config, Format, SinkKind, SourceKind, properties::OWNED};
+use super::{Config, Diversity, Format, ModelKind, SinkKind, SourceKind, properties::OWNED};
 
 /// Text of a batch is addressed by 32 bits; this leaves room for its last record.
 const MOST_BATCH_BYTES: u64 = 2 << 30;
@@ -43,6 +43,7 @@ pub(super) fn complaints(config: &Config) -> Vec<Complaint> {
     privacy_and_plan(config, &mut found);
     groups(config, &mut found);
     surroundings(config, &mut found);
+    anonymize(config, &mut found);
     found.0
 }
 
@@ -262,4 +263,26 @@ fn surroundings(config: &Config, found: &mut Complaints) {
     found.unless(values, "state.max_dictionary_values", "no value could be told from another", "give at least 1");
     let remedy = "give IP:PORT, for example \"127.0.0.1:9464\" or \"[::]:9464\"";
     found.unless(config.telemetry.address().is_some(), "telemetry.listen", "this is no address and port", remedy);
+}
+
+fn anonymize(config: &Config, found: &mut Complaints) {
+    let share = (0.0..=1.0).contains(&config.anonymize.suppression_limit);
+    found.unless(share, "anonymize.suppression_limit", "a share is between 0 and 1", "give 0 to 1; 0.05 is usual");
+    let time = config.anonymize.time_limit.is_none_or(|limit| limit > Duration::ZERO);
+    found.unless(time, "anonymize.time_limit", "a search needs time", "give at least 1ms, or remove the key");
+    for (index, model) in config.privacy.model.iter().enumerate() {
+        let needed: &[(&str, bool)] = match (model.kind, model.diversity) {
+            (ModelKind::KAnonymity | ModelKind::KMap, _) => &[("k", model.k.is_some())],
+            (ModelKind::LDiversity, Diversity::Recursive) => {
+                &[("attribute", model.attribute.is_some()), ("l", model.l.is_some()), ("c", model.c.is_some())]
+            }
+            (ModelKind::LDiversity, _) => &[("attribute", model.attribute.is_some()), ("l", model.l.is_some())],
+            (ModelKind::TCloseness, _) => &[("attribute", model.attribute.is_some()), ("t", model.t.is_some())],
+            (ModelKind::DeltaPresence, _) => &[("min", model.min.is_some()), ("max", model.max.is_some())],
+        };
+        for (key, _) in needed.iter().filter(|(_, given)| !given) {
+            let key = format!("privacy.model[{index}].{key}");
+            found.unless(false, &key, "this model needs the key", "set it; docs/configuration.md has an example");
+        }
+    }
 }

@@ -19,8 +19,19 @@ use crate::records::subject::Subjects;
 use crate::records::window::Window;
 use crate::release::ledger::Ledger;
 use crate::telemetry::{StateRecovered, Telemetry};
+use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Instant;
+
+/// What a start is given besides its configuration.
+pub struct Options {
+    /// The configuration's name in messages.
+    pub file: String,
+    pub lineage: Option<PathBuf>,
+    pub accept_rewind: bool,
+    /// The broker is the demo's stand-in, which cannot be asked for the settings of a topic.
+    pub stand_in_broker: bool,
+}
 
 /// Loads the record schema of a configuration.
 ///

@@ -3,16 +3,14 @@
 //! Nothing that is remembered changes before the batch has left: an aborted batch leaves the engine as it was (but for
 //! dictionary entries, on which no output depends).
 
-use super::encode::encode;
 use super::held::{Held, kept};
 use super::state::directory::StateError;
-use super::state::records::{Intent, KeptRow, OffsetRange, Progress};
+use super::state::records::{Intent, KeptRow, Progress};
 use super::state::store::Store;
 use crate::anonymity::plan::Plan;
 use crate::anonymity::planner::sample::Sample;
-use crate::anonymity::planner::{GroupShape, PlannerSettings, make_plan};
-use crate::anonymity::treatment::sightings::spaces;
-use crate::anonymity::treatment::treat::{GroupNames, Policy, group_names, treat};
+use crate::anonymity::planner::{GroupShape, PlannerSettings};
+use crate::anonymity::treatment::treat::{GroupNames, Policy, treat};
 use crate::faults::crash_point;
 use crate::io::input::{Closed, InputBatch};
 use crate::io::kafka::health::Health;
@@ -22,16 +20,20 @@ use crate::records::raw::Coordinate;
 use crate::records::schema::Schema;
 use crate::records::subject::Subjects;
 use crate::records::window::Window;
-use crate::release::ledger::Ledger;
+use crate::release::ledger::{Ledger, SHARDS};
 use crate::release::sink::{DeliveryError, Envelope, Positions, Sink};
 use crate::release::verified::Verified;
 use crate::release::verify::{GroupTerms, Refusal, verify};
-use crate::release::witnesses::{WitnessDelta, Witnesses};
+use crate::release::witnesses::WitnessDelta;
 use crate::telemetry::{Limit, LimitReached, StageSeconds, Telemetry};
+use input::{Gathered, ranges_of};
 use std::sync::Arc;
 use std::time::Instant;
 
 mod account;
+mod input;
+mod memory;
+mod planning;
 
 /// Settings of the engine.
 #[derive(Clone, Debug)]
@@ -189,28 +191,6 @@ impl Engine {
         engine
     }
 
-    fn keep_witnesses(&mut self, past: &WitnessDelta) {
-        let Some(limit) = self.settings.max_witnesses else { return };
-        let groups = self.shapes.iter().map(GroupShape::without_ladder).collect();
-        let plan = Plan { version: 0, identifiers: vec![], groups, rows: 0 };
-        let attribute_names: Vec<&str> = self.schema.attributes.iter().map(|a| a.name.as_str()).collect();
-        let names = group_names(&plan, &attribute_names, self.settings.format, &self.digest);
-        let mut witnesses = Witnesses::new(self.settings.policy.k, limit, spaces(&plan, &names));
-        if !witnesses.apply(past, &mut self.books) {
-            LimitReached { limit: Limit::Witnesses }.emit(&self.telemetry);
-        }
-        self.ledger.keep_witnesses(witnesses);
-    }
-
-    fn remember_witnesses(&mut self, delta: &WitnessDelta) {
-        if let Some(witnesses) = self.ledger.witnesses_mut() {
-            if !witnesses.apply(delta, &mut self.books) {
-                LimitReached { limit: Limit::Witnesses }.emit(&self.telemetry);
-            }
-            self.store.forget_raw_tuples(witnesses.take_gone());
-        }
-    }
-
     #[must_use]
     pub fn progress(&self) -> &Progress {
         &self.progress
@@ -323,24 +303,11 @@ impl Engine {
         let new_plan = self.plan_if_due(clock_ms);
 
         let start = Instant::now();
-        let uncovered_before: u64 = self.books.iter().map(Codebook::uncovered).sum();
-        let (fresh, mut rejected) =
-            encode(input, &self.schema, &mut self.books, self.subjects.as_mut(), self.settings.absent_as_null);
-        if self.books.iter().any(|b| b.values() >= self.settings.max_dictionary_values) {
-            LimitReached { limit: Limit::DictionaryValues }.emit(&self.telemetry);
-        }
-        rejected.splice(0..0, input.rejected.iter().cloned());
-        let uncovered_cells = self.books.iter().map(Codebook::uncovered).sum::<u64>() - uncovered_before;
+        let Gathered { fresh, batch, waited, ordinals, settled, staying, rejected, uncovered_cells } =
+            self.gather(input, &of);
         seconds.encode = start.elapsed().as_secs_f64();
 
         let start = Instant::now();
-        let (taken, staying) = self.held.split(&of);
-        let mut batch = taken.batch.clone();
-        batch.append(&fresh);
-        let mut waited = taken.waited.clone();
-        waited.resize(batch.rows(), 0);
-        let first = self.progress.rows;
-        let ordinals: Vec<u64> = taken.ordinals.iter().copied().chain(first..first + fresh.rows() as u64).collect();
         let last = settling != Settling::No || input.closed == Closed::Settle;
         let at = self.ledger.at(clock_ms);
         let mut proposal =
@@ -354,57 +321,31 @@ impl Engine {
         let witnessed = at.witness_delta(verified.delta().time, &batch, &proposal.cells, &self.books);
         seconds.verify = start.elapsed().as_secs_f64();
 
-        let report = self.account(input, &fresh, &batch, &waited, &proposal, &verified, &rejected, settling);
-        let mut after = self.progress.clone();
-        after.sequence += 1;
-        after.clock_ms = clock_ms;
-        after.totals.add(&report);
-        after.rows += fresh.rows() as u64;
-        after.source_bytes = input.source_bytes;
-        after.stride = self.sample.stride();
-        let mut positions = Positions::new();
-        for (place, range) in &input.ranges {
-            positions.insert(*place, range.1);
-        }
-        after.positions.extend(positions.clone());
-        if let Some(plan) = &new_plan {
-            after.plan_version = plan.version;
-            after.planned_ms = clock_ms;
-            after.planned_rows = self.progress.rows;
-        }
-        let held_rows: Vec<KeptRow> = proposal
+        let mut report = self.account(input, &fresh, &batch, &waited, &proposal, &verified, &rejected, settling);
+        let monitor = self.settings.monitor;
+        let held: Vec<KeptRow> = proposal
             .held
             .iter()
-            .map(|&row| {
-                let row = row as usize;
-                kept(&batch, row, ordinals[row], waited[row] + 1, &self.books)
-            })
-            .collect();
-        let sampled = (0..fresh.rows())
-            .filter(|row| (first + *row as u64).is_multiple_of(self.sample.stride()))
-            .map(|row| kept(&fresh, row, first + row as u64, 0, &self.books))
-            .collect();
-        let ranges = input
-            .ranges
-            .iter()
-            .map(|(&(topic, partition), &(from, to))| OffsetRange { topic, partition, from, to })
+            .map(|&row| row as usize)
+            .map(|row| kept(&batch, row, ordinals[row], waited[row] + 1, &self.books))
             .collect();
         let intent = Intent {
             attempt: uuid::Uuid::new_v4().as_u64_pair().0,
-            ranges,
+            ranges: ranges_of(input),
             last,
-            after,
-            ledger: if self.settings.monitor { Vec::new() } else { verified.delta().to_bytes() },
-            witnessed: if self.settings.monitor { WitnessDelta::default() } else { witnessed.clone() },
-            sampled,
-            settled: taken.ordinals.clone(),
-            held: held_rows,
+            after: self.progress_after(input, clock_ms, fresh.rows(), &report, new_plan.as_ref()),
+            ledger: if monitor { Vec::new() } else { verified.delta().to_bytes() },
+            witnessed: if monitor { WitnessDelta::default() } else { witnessed.clone() },
+            sampled: self.sampled(&fresh),
+            settled,
+            held,
             plan: new_plan,
         };
 
         let start = Instant::now();
         self.store.intend(&intent, &self.ledger)?;
         crash_point("intent-flushed");
+        let positions: Positions = input.ranges.iter().map(|(place, range)| (*place, range.1)).collect();
         let envelope = Envelope {
             sequence: intent.after.sequence,
             attempt: intent.attempt,
@@ -416,8 +357,7 @@ impl Engine {
         };
         let nothing = Verified::nothing(self.plan.groups.len());
         let bytes_before = sink.bytes_out();
-        let leaving = if self.settings.monitor { &nothing } else { &verified };
-        let lengths = match sink.deliver(leaving, &envelope) {
+        let lengths = match sink.deliver(if monitor { &nothing } else { &verified }, &envelope) {
             Ok(lengths) => lengths,
             Err(DeliveryError::Aborted(why)) => {
                 return Err(BatchError::Aborted { why, intent: Box::new(intent) });
@@ -426,16 +366,14 @@ impl Engine {
         };
         crash_point("delivered");
 
+        // From here on the batch has left: nothing below may fail, and all of it is remembered.
         if !self.ledger.apply(verified.delta()) {
             LimitReached { limit: Limit::LedgerClasses }.emit(&self.telemetry);
         }
-        if !self.settings.monitor {
-            let shard = usize::try_from(intent.after.sequence).unwrap_or(0) % crate::release::ledger::SHARDS;
-            self.ledger.expire(shard, clock_ms);
-        }
+        self.ledger.expire(usize::try_from(intent.after.sequence).unwrap_or(0) % SHARDS, clock_ms);
         self.remember_witnesses(&witnessed);
+        self.sample.add(&fresh, self.progress.rows);
         self.progress = Progress { lengths: lengths.clone(), ..intent.after.clone() };
-        self.sample.add(&fresh, first);
         self.window.push(&fresh);
         self.held = staying;
         for &row in &proposal.held {
@@ -450,97 +388,9 @@ impl Engine {
         }
         crash_point("applied");
         seconds.commit = start.elapsed().as_secs_f64();
-        let mut report = report;
         report.append_to_commit_seconds =
             input.oldest_ms.map(|oldest| (super::file_run::now_ms() - oldest).max(0) as f64 / 1000.0);
         self.tell(report, seconds, sink.bytes_out() - bytes_before, uncovered_cells);
         Ok(())
-    }
-
-    /// Refuses records that this state has already settled.
-    fn check_positions(&self, input: &InputBatch) -> Result<(), BatchError> {
-        if self.settings.accept_rewind {
-            return Ok(());
-        }
-        for (&(topic, partition), &(offset, _)) in &input.ranges {
-            if let Some(&position) = self.progress.positions.get(&(topic, partition))
-                && offset < position
-            {
-                return Err(BatchError::Rewound { topic, partition, offset, position });
-            }
-        }
-        Ok(())
-    }
-
-    /// Forgets dictionary values that no row needs, once a dictionary is full.
-    /// The limit is large enough for every row that is remembered (the configuration sees to that), so a batch always finds
-    /// room for its values and nothing that leaves depends on what a dictionary happens to remember.
-    fn compact_dictionaries(&mut self, coming: usize) {
-        for attribute in 0..self.books.len() {
-            if self.books[attribute].values() + coming <= self.settings.max_dictionary_values {
-                continue;
-            }
-            let codes = self.books[attribute].codes();
-            let mut used = self.window.used_codes(attribute, codes);
-            self.held.batch.mark_used(attribute, &mut used);
-            self.sample.mark_used(attribute, &mut used);
-            if let Some(witnesses) = self.ledger.witnesses() {
-                witnesses.mark_used(attribute, &mut used);
-            }
-            let map = self.books[attribute].retain(&used);
-            self.window.remap(attribute, &map);
-            self.held.batch.remap(attribute, &map);
-            self.sample.remap(attribute, &map);
-            if let Some(witnesses) = self.ledger.witnesses_mut() {
-                witnesses.remap(attribute, &map);
-            }
-        }
-    }
-
-    /// Makes and adopts a plan when one is due: at the start, whenever the stream has grown fourfold until the window
-    /// is full, and then at the configured interval. It is made from the records before this batch.
-    fn plan_if_due(&mut self, clock_ms: i64) -> Option<Plan> {
-        if self.plan.version > self.progress.plan_version {
-            // An attempt that was aborted has adopted its plan already; it becomes durable with the batch that leaves.
-            return Some(self.plan.clone());
-        }
-        let (rows, planned) = (self.progress.rows, self.progress.planned_rows);
-        let growing = planned < self.settings.planner.window_records as u64 && rows >= (planned * 4).max(1);
-        let due = rows > planned && clock_ms - self.progress.planned_ms >= self.settings.plan_interval_ms;
-        if self.plan.version > 0 && !growing && !due {
-            return None;
-        }
-        let start = Instant::now();
-        let version = self.progress.plan_version + 1;
-        let plan = make_plan(version, &self.shapes, &self.sample, &self.books, &self.settings.planner);
-        self.adopt(plan.clone());
-        let ladder_nodes = plan.groups.iter().map(|g| g.ladder.len() as u64).sum();
-        let (groups, seconds) = (plan.groups.len() as u64, start.elapsed().as_secs_f64());
-        crate::telemetry::PlanAdopted { version, groups, ladder_nodes, seconds }.emit(&self.telemetry);
-        Some(plan)
-    }
-
-    fn adopt(&mut self, plan: Plan) {
-        let attribute_names: Vec<&str> = self.schema.attributes.iter().map(|a| a.name.as_str()).collect();
-        self.names = group_names(&plan, &attribute_names, self.settings.format, &self.digest);
-        self.terms = plan
-            .groups
-            .iter()
-            .zip(&self.names.layouts)
-            .zip(&self.names.bases)
-            .map(|((group, layout), &base)| {
-                let attributes = group.attributes();
-                GroupTerms {
-                    quasi: attributes.iter().map(|a| group.quasi.contains(a)).collect(),
-                    sensitive: attributes.iter().map(|a| group.sensitive.contains(a)).collect(),
-                    attributes,
-                    layout: layout.clone(),
-                    base,
-                    beside: self.names.beside.clone(),
-                }
-            })
-            .collect();
-        self.telemetry.set_plan(super::plan_page::summary(&plan, &attribute_names));
-        self.plan = plan;
     }
 }

@@ -17,7 +17,10 @@ pub struct FileClosing {
     pub max_bytes: u64,
     pub max_wait: Duration,
     pub max_age: Duration,
+    /// Distinct subjects below which `max_wait` does not close a batch.
     pub min_subjects: usize,
+    /// The attribute that names the subject.
+    pub subject: Option<usize>,
 }
 
 /// Attempts at one batch before the run gives up.
@@ -164,7 +167,7 @@ fn read_batch(
             batch.closed = Closed::Settle;
             break false;
         }
-        if age >= closing.max_wait && batch.raw.rows() >= closing.min_subjects {
+        if age >= closing.max_wait && batch.has_subjects(closing.subject, closing.min_subjects) {
             batch.closed = Closed::Time;
             break false;
         }

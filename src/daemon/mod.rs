@@ -1,13 +1,20 @@
 //! The daemon: the pipeline, its durable state, its pages.
 
+pub mod anonymize;
 pub mod assemble;
 pub mod encode;
 pub mod engine;
 pub mod file_run;
+mod from_file;
+mod from_kafka;
 pub mod held;
 pub mod http;
 pub mod kafka_run;
+mod pages;
 pub mod picture;
 pub mod plan_page;
 pub mod run;
+pub mod run_error;
 pub mod state;
+pub mod terms;
+mod to_kafka;

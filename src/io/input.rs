@@ -1,8 +1,8 @@
 //! A batch as a source hands it over: decoded, not yet typed.
 
-use crate::records::raw::{Coordinate, RawBatch};
+use crate::records::raw::{Coordinate, RawBatch, Token};
 use crate::release::sink::Rejected;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashSet};
 
 /// Why a batch was closed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -64,6 +64,23 @@ impl InputBatch {
     #[must_use]
     pub fn records(&self) -> u64 {
         self.raw.rows() as u64 + self.rejected.len() as u64 + self.tombstones
+    }
+
+    /// Whether the batch has at least `enough` subjects, by the spelling of the attribute that names them; records where no
+    /// attribute does. Reads the batch up to where they are enough.
+    #[must_use]
+    pub fn has_subjects(&self, attribute: Option<usize>, enough: usize) -> bool {
+        let Some(attribute) = attribute else { return self.raw.rows() >= enough };
+        let mut seen: HashSet<&str> = HashSet::new();
+        for row in 0..self.raw.rows() {
+            if let Token::Text(s) | Token::Number(s) | Token::Untyped(s) = self.raw.token(row, attribute) {
+                seen.insert(s);
+                if seen.len() >= enough {
+                    return true;
+                }
+            }
+        }
+        false
     }
 
     /// Notes that the record at `coordinate` belongs to the batch.

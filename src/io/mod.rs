@@ -5,3 +5,4 @@ pub mod dead_letter;
 pub mod file;
 pub mod input;
 pub mod kafka;
+pub mod table;

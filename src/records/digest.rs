@@ -1,6 +1,8 @@
 //! Keyed digests: what the ledger and the state keep instead of values and subjects.
 
 use hmac::{Hmac, Mac};
+use rand::TryRngCore;
+use rand::rngs::OsRng;
 use sha2::Sha256;
 use zeroize::Zeroize;
 
@@ -8,6 +10,18 @@ use zeroize::Zeroize;
 /// undone by trying them all; without the key nobody can try.
 #[derive(Clone)]
 pub struct DigestKey(pub [u8; 32]);
+
+impl DigestKey {
+    /// A key for one run, of which nothing stays: nobody can have prepared values whose digests collide under it.
+    ///
+    /// # Errors
+    /// When the system has no randomness to give.
+    pub fn of_this_run() -> Result<Self, std::io::Error> {
+        let mut key = Self([0; 32]);
+        OsRng.try_fill_bytes(&mut key.0).map_err(std::io::Error::other)?;
+        Ok(key)
+    }
+}
 
 impl std::fmt::Debug for DigestKey {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {

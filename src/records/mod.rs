@@ -5,6 +5,7 @@ pub mod canonical;
 mod cells;
 pub mod codebook;
 mod decimal;
+pub mod dictionary;
 pub mod digest;
 pub mod hierarchy;
 mod json;

@@ -61,6 +61,25 @@ impl RawBatch {
         self.coordinates.len()
     }
 
+    /// Makes room for more attributes: every row gets absent cells up to `width`. Nothing where it is that wide already.
+    pub fn widen(&mut self, width: usize) {
+        if width <= self.width {
+            return;
+        }
+        let mut cells = Vec::with_capacity(self.rows() * width);
+        for row in 0..self.rows() {
+            cells.extend_from_slice(&self.cells[row * self.width..(row + 1) * self.width]);
+            cells.resize((row + 1) * width, ABSENT);
+        }
+        (self.width, self.cells) = (width, cells);
+    }
+
+    /// Cells a row.
+    #[must_use]
+    pub fn width(&self) -> usize {
+        self.width
+    }
+
     /// Bytes held by the arena: the part of a batch's memory that grows with its values.
     #[must_use]
     pub fn arena_bytes(&self) -> usize {

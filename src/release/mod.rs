@@ -5,6 +5,7 @@
 
 pub mod forced_pairs;
 pub mod ledger;
+pub mod models;
 pub mod sink;
 pub mod verified;
 pub mod verify;

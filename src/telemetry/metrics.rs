@@ -114,6 +114,14 @@ fn buckets() -> Vec<f64> {
     (0..17).map(|step| 0.001 * f64::from(1u32 << step)).collect()
 }
 
+/// As [`buckets`], and finer about a second, where `batch.max_wait` puts most batches: 1.25 s tells whether one was late.
+fn waits() -> Vec<f64> {
+    let mut bounds = buckets();
+    bounds.extend([0.75, 1.0, 1.25, 1.5, 3.0, 6.0]);
+    bounds.sort_unstable_by(f64::total_cmp);
+    bounds
+}
+
 impl Metrics {
     pub fn new(k: usize, groups: &[String]) -> Self {
         let shelf = Shelf(Registry::new());
@@ -175,7 +183,7 @@ impl Metrics {
                     "throng_append_to_commit_seconds",
                     "From the append of a batch's oldest record at the source to its commit.",
                 )
-                .buckets(buckets()),
+                .buckets(waits()),
             )),
             commit_retries: shelf.counter("throng_commit_retries_total", "Commits that timed out and were retried."),
             risk: PerLabel::new(|picture: Picture| {

@@ -177,7 +177,7 @@ fn a_class_of_which_only_one_value_is_left_needs_a_crowd_of_that_value() {
 /// ADULT: age × education in batches of 1,000, the example that METHODS measures.
 #[test]
 #[ignore = "needs the data folder that THRONG_TEST_DATA names"]
-fn nobody_of_adult_is_pinned() {
+fn real_data_nobody_of_adult_is_pinned() {
     let data = std::env::var_os("THRONG_TEST_DATA").expect("THRONG_TEST_DATA is set");
     let text = std::fs::read_to_string(Path::new(&data).join("adult/adult.csv")).unwrap();
     let shipped = include_str!("../../schemas/adult.toml");

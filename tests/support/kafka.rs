@@ -106,6 +106,7 @@ impl Broker {
         for attempt in 1.. {
             let dir = tempfile::Builder::new().prefix("throng-kafka-").tempdir().expect("a temporary directory").keep();
             copy_tree(&tools.join("formatted"), &dir.join("data"));
+            rename_cluster(&dir.join("data/meta.properties"));
             let (port, controller_port) = free_ports();
             let broker = Self { port, controller_port, dir, running: Mutex::new(None) };
             match broker.launch() {
@@ -369,17 +370,31 @@ impl Broker {
             if log.contains("Kafka Server started") {
                 break;
             }
-            // One that has ended but is not yet waited for has an empty command line.
-            let alive = fs::read(format!("/proc/{}/cmdline", broker.as_raw_pid())).is_ok_and(|c| !c.is_empty());
-            if !alive || Instant::now() > deadline {
+            let ended = has_ended(broker);
+            if ended || Instant::now() > deadline {
                 let lines: Vec<&str> = log.lines().collect();
-                return Err(lines[lines.len().saturating_sub(20)..].join("\n"));
+                let what = if ended { "it has ended" } else { "it does not answer" };
+                return Err(format!(
+                    "{what}; the end of its log:\n{}",
+                    lines[lines.len().saturating_sub(20)..].join("\n")
+                ));
             }
             std::thread::sleep(Duration::from_millis(50));
         }
         let consumer: BaseConsumer = self.client().create().map_err(|why| why.to_string())?;
         consumer.fetch_metadata(None, ANSWER).map(drop).map_err(|why| why.to_string())
     }
+}
+
+/// Whether a process is gone, or ended and not yet waited for.
+///
+/// Its state says so and nothing else does: the command line of a living one is empty for the moment in which
+/// it becomes another program.
+fn has_ended(process: Pid) -> bool {
+    let Ok(stat) = fs::read_to_string(format!("/proc/{}/stat", process.as_raw_pid())) else { return true };
+    // "PID (NAME) STATE …", and the name may hold anything.
+    let state = stat.rsplit_once(')').and_then(|(_, rest)| rest.trim_start().chars().next());
+    matches!(state, None | Some('Z' | 'X'))
 }
 
 impl Drop for Broker {
@@ -467,6 +482,18 @@ fn free_ports() -> (u16, u16) {
     let port = |held: &TcpListener| held.local_addr().expect("a bound port").port();
     let (one, other) = (hold(), hold());
     (port(&one), port(&other))
+}
+
+/// Every broker is a cluster of its own, although all of them are copies of one formatted directory.
+fn rename_cluster(properties: &Path) {
+    let text = fs::read_to_string(properties).expect("a formatted directory");
+    let mut own = uuid::Uuid::new_v4().simple().to_string();
+    own.truncate(22);
+    let lines: Vec<String> = text
+        .lines()
+        .map(|line| if line.starts_with("cluster.id=") { format!("cluster.id={own}") } else { line.to_owned() })
+        .collect();
+    fs::write(properties, lines.join("\n")).expect("a file of ours");
 }
 
 fn copy_tree(from: &Path, to: &Path) {

@@ -1,15 +1,9 @@
-//! Standalone identifiers found in the data (METHODS §2): by the share of distinct values and by shape.
+//! Standalone identifiers found in the sample, by the rule of [`crate::risk::identifiers`].
 
 use super::sample::Sample;
 use crate::records::codebook::{Codebook, FIRST_VALUE};
-use crate::records::shapes;
-use std::collections::{BTreeSet, HashSet};
-
-/// Rows below which a share of distinct values says nothing about a stream.
-const MIN_ROWS: usize = 1000;
-
-/// Share of an attribute's distinct values that must have an identifier's shape.
-const SHAPE_SHARE: f64 = 0.5;
+use crate::risk::identifiers::{Profile, Rule};
+use std::collections::BTreeSet;
 
 /// The attributes among `candidates` that are identifiers by themselves, ascending.
 ///
@@ -17,28 +11,79 @@ const SHAPE_SHARE: f64 = 0.5;
 /// hierarchy: the others are recoded. A shape (e-mail, phone, …) counts against any attribute.
 #[must_use]
 pub fn found_in(sample: &Sample, candidates: &[usize], books: &[Codebook], threshold: f64) -> Vec<usize> {
+    let rule = Rule::of_a_stream(threshold);
     let mut found: Vec<usize> = candidates
         .iter()
         .copied()
-        .filter(|&a| {
-            has_identifier_shape(sample, a, books) || (books[a].levels() <= 2 && injective(sample, a, threshold))
-        })
+        .filter(|&a| rule.judge(&profile(sample, a, &books[a]), books[a].levels() > 2, None).identifies())
         .collect();
     found.sort_unstable();
     found
 }
 
-#[allow(clippy::cast_precision_loss, reason = "row counts are far below 2^52")]
-fn injective(sample: &Sample, attribute: usize, threshold: f64) -> bool {
+/// Judged on the sample and not on all values ever seen, so that a restart judges the same.
+fn profile(sample: &Sample, attribute: usize, book: &Codebook) -> Profile {
     let codes = sample.column(attribute);
-    let distinct: HashSet<u32> = codes.iter().copied().collect();
-    codes.len() >= MIN_ROWS && distinct.len() as f64 / codes.len() as f64 >= threshold
+    let distinct: BTreeSet<u32> = codes.iter().copied().filter(|c| *c >= FIRST_VALUE).collect();
+    // Numbers of eight digits are not telephones: only texts are judged by their shape.
+    let texts = distinct.into_iter().map(|code| book.canonical(code)).filter(|text| text.starts_with('"'));
+    Profile::of_codes(codes, book.codes(), |code| code < FIRST_VALUE).with_texts(texts)
 }
 
-/// Judged on the sample and not on all values ever seen, so that a restart judges the same.
-fn has_identifier_shape(sample: &Sample, attribute: usize, books: &[Codebook]) -> bool {
-    let distinct: BTreeSet<u32> = sample.column(attribute).iter().copied().filter(|c| *c >= FIRST_VALUE).collect();
-    // Numbers of eight digits are not telephones: only texts are judged by their shape.
-    let texts = distinct.into_iter().map(|code| books[attribute].canonical(code)).filter(|text| text.starts_with('"'));
-    shapes::share(texts).is_some_and(|(_, share)| share >= SHAPE_SHARE)
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::records::digest::DigestKey;
+    use crate::records::raw::{Coordinate, Token};
+    use crate::records::schema::Schema;
+    use crate::records::shapes::shape_of;
+    use crate::records::table::Batch;
+    use proptest::prelude::*;
+    use std::path::Path;
+    use std::sync::Arc;
+
+    const SCHEMA: &str = "name = \"t\"\n[[attribute]]\nname = \"flat\"\ntype = \"string\"\n\
+        [[attribute]]\nname = \"tall\"\ntype = \"string\"\n[attribute.hierarchy]\nkind = \"prefix\"\nkeep = [2, 1]\n";
+
+    proptest! {
+        #![proptest_config(ProptestConfig::with_cases(300))]
+        /// Against the definition in METHODS §2, value by value.
+        #[test]
+        fn agrees_with_the_definition(
+            rows in prop_oneof![995_usize..1005, 1_usize..60],
+            values in 1_usize..1500,
+            emails in 0_usize..1500,
+            missing in 0_usize..4,
+            threshold in prop_oneof![Just(0.8), Just(1.0), Just(0.05)],
+        ) {
+            let schema = Schema::parse(SCHEMA, "t.toml", Path::new("")).unwrap();
+            let key = DigestKey([7; 32]);
+            let mut books: Vec<Codebook> =
+                schema.attributes.iter().map(|a| Codebook::new(Arc::clone(a), &key, 4000).unwrap()).collect();
+            let text = |row: usize| match row % values {
+                _ if row < missing => None,
+                value if value < emails => Some(format!("a{value}@example.org")),
+                value => Some(format!("v{value}")),
+            };
+            let mut batch = Batch::new(2);
+            for row in 0..rows {
+                for (column, book) in batch.columns.iter_mut().zip(&mut books) {
+                    column.push(text(row).map_or(1, |text| book.encode(Token::Text(&text)).unwrap()));
+                }
+                batch.subjects.push(1);
+                batch.coordinates.push(Coordinate { topic: 0, partition: 0, offset: 0 });
+            }
+            let mut sample = Sample::new(2, 4000, 4000);
+            sample.add(&batch, 0);
+            let cells: Vec<Option<String>> = (0..rows).map(text).collect();
+            let distinct: BTreeSet<&Option<String>> = cells.iter().collect();
+            let there: Vec<&String> = distinct.iter().filter_map(|cell| cell.as_ref()).collect();
+            let shaped = there.iter().filter(|text| shape_of(text).is_some()).count();
+            let by_shape = shaped > 0 && shaped as f64 / there.len() as f64 >= 0.5;
+            let by_spread = rows >= 1000 && distinct.len() as f64 / rows as f64 >= threshold;
+            let expected: Vec<usize> =
+                [(0, by_shape || by_spread), (1, by_shape)].iter().filter(|(_, found)| *found).map(|(a, _)| *a).collect();
+            prop_assert_eq!(found_in(&sample, &[1, 0], &books, threshold), expected);
+        }
+    }
 }

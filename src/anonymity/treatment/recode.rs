@@ -76,6 +76,19 @@ impl<'a> Columns<'a> {
         key
     }
 
+    /// Class keys of `rows` at `levels`, in their order. Attribute after attribute, so that only one table of digests at a
+    /// time competes for the cache.
+    fn keys(&self, rows: &[u32], levels: &[u8], keys: &mut Vec<u128>) {
+        keys.clear();
+        keys.resize(rows.len(), self.base);
+        for (column, &level) in self.columns.iter().zip(levels) {
+            let (digests, codes) = (&column.digests[level as usize], column.codes);
+            for (key, &row) in keys.iter_mut().zip(rows) {
+                *key = key.wrapping_add(digests[codes[row as usize] as usize]);
+            }
+        }
+    }
+
     /// Class key of the raw tuple `codes`, one code an attribute, at `levels`.
     #[must_use]
     pub fn key_of(&self, codes: &[Code], levels: &[u8]) -> u128 {
@@ -111,32 +124,48 @@ pub fn recode(columns: &Columns<'_>, ladder: &[Node], rows: &[u32], k: usize, re
     let mut assignment =
         Assignment { node: vec![UNRELEASED; columns.rows()], class: vec![0; columns.rows()], counted: None };
     let mut left = rows.to_vec();
-    let mut table = CrowdTable::new(k, left.len());
-    let mut keys: Vec<u128> = Vec::with_capacity(left.len());
-    let mut classes: Vec<u32> = Vec::with_capacity(left.len());
+    let mut at_node = AtNode::new(k, left.len());
     for (index, node) in ladder.iter().enumerate() {
         if left.is_empty() {
             break;
         }
-        table.restart();
-        keys.clear();
-        classes.clear();
-        for &row in &left {
-            let key = columns.key(row, &node.levels);
-            keys.push(key);
-            classes.push(table.add(key, columns.subject(row), released));
-        }
+        at_node.gather(columns, node, &left, released);
         let mut at = 0;
         left.retain(|&row| {
             let here = at;
             at += 1;
-            if keys[here] == columns.suppressed || !table.supported(classes[here]) {
+            if at_node.keys[here] == columns.suppressed || !at_node.crowds.supported(at_node.classes[here]) {
                 return true;
             }
             assignment.node[row as usize] = u32::try_from(index).expect("a ladder is short");
-            assignment.class[row as usize] = keys[here];
+            assignment.class[row as usize] = at_node.keys[here];
             false
         });
     }
     assignment
+}
+
+/// The rows that have reached one node: their classes there and the crowds of these.
+pub(super) struct AtNode {
+    pub crowds: CrowdTable,
+    /// Key of each row's class.
+    pub keys: Vec<u128>,
+    /// Number of each row's class in `crowds`.
+    pub classes: Vec<u32>,
+}
+
+impl AtNode {
+    pub fn new(k: usize, rows: usize) -> Self {
+        Self { crowds: CrowdTable::new(k, rows), keys: Vec::with_capacity(rows), classes: Vec::with_capacity(rows) }
+    }
+
+    /// Forgets the node before and takes `rows` to `node`.
+    pub fn gather(&mut self, columns: &Columns<'_>, node: &Node, rows: &[u32], released: &impl Released) {
+        self.crowds.restart();
+        columns.keys(rows, &node.levels, &mut self.keys);
+        self.classes.clear();
+        for (&key, &row) in self.keys.iter().zip(rows) {
+            self.classes.push(self.crowds.add(key, columns.subject(row), released));
+        }
+    }
 }

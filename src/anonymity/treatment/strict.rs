@@ -5,9 +5,9 @@
 //! excludable there ([`super::exits`]). It also has the plain support that [`super::recode`] asks for, so strict
 //! recoding releases nothing that the ladder would not be allowed to release.
 
-use super::crowd::{CrowdTable, NO_SUBJECT, Released};
+use super::crowd::{NO_SUBJECT, Released};
 use super::exits::{Exits, Witnessed};
-use super::recode::{Assignment, Columns, Counted, UNRELEASED, recode};
+use super::recode::{Assignment, AtNode, Columns, Counted, UNRELEASED, recode};
 use crate::anonymity::plan::Node;
 use std::collections::BTreeMap;
 
@@ -71,23 +71,15 @@ pub fn recode_strictly(
     let mut exits = Exits::new(columns, ladder, k, witnessed);
     let mut excluded = vec![false; columns.rows()];
     let mut left = rows.to_vec();
-    let mut table = CrowdTable::new(k, left.len());
-    let mut keys: Vec<u128> = Vec::with_capacity(left.len());
-    let mut classes: Vec<u32> = Vec::with_capacity(left.len());
+    let mut at_node = AtNode::new(k, left.len());
     for (index, node) in (0u32..).zip(ladder) {
         if left.is_empty() {
             break;
         }
-        table.restart();
-        keys.clear();
-        classes.clear();
-        for &row in &left {
-            let key = columns.key(row, &node.levels);
-            keys.push(key);
-            classes.push(table.add(key, columns.subject(row), released));
-        }
+        at_node.gather(columns, node, &left, released);
+        let AtNode { crowds: table, keys, classes } = &at_node;
         let mut crowds: BTreeMap<u32, Crowd> = BTreeMap::new();
-        for ((&row, &key), &class) in left.iter().zip(&keys).zip(&classes) {
+        for ((&row, &key), &class) in left.iter().zip(keys).zip(classes) {
             if key != columns.suppressed_key() && table.count(class) + 1 >= k {
                 let crowd = crowds.entry(class).or_insert_with(|| Crowd { key, subjects: Vec::new() });
                 if !excluded[row as usize] {

@@ -77,6 +77,18 @@ impl CsvCodec {
         Ok(Self { columns, unknown_columns, absent })
     }
 
+    /// The names in a header row, from left to right.
+    ///
+    /// # Errors
+    /// When one is not text. Repeated ones are [`new`](Self::new)'s business.
+    pub fn names(header: Row<'_>) -> Result<Vec<String>, HeaderError> {
+        let text = |(index, name): (usize, &[u8])| match std::str::from_utf8(name) {
+            Ok(name) => Ok(name.to_owned()),
+            Err(_) => Err(HeaderError::NotUtf8 { column: index + 1 }),
+        };
+        header.fields().enumerate().map(text).collect()
+    }
+
     /// Attributes without a column, ascending.
     #[must_use]
     pub fn absent(&self) -> &[usize] {

@@ -48,7 +48,7 @@ impl JsonCodec {
     /// # Errors
     /// The rejection; `into` then has the rows and the count of unknown cells that it had before.
     pub fn decode(&self, payload: &[u8], coordinate: Coordinate, into: &mut RawBatch) -> Result<(), Rejection> {
-        let text = self.admit(payload)?;
+        let text = admit(payload, self.limits)?;
         let unknown_before = into.unknown_cells;
         into.push_row(coordinate);
         let outcome = self.fill(text, into);
@@ -57,22 +57,6 @@ impl JsonCodec {
             into.unknown_cells = unknown_before;
         }
         outcome
-    }
-
-    /// The text of a payload that may be an object.
-    fn admit<'p>(&self, payload: &'p [u8]) -> Result<&'p str, Rejection> {
-        if payload.len() > self.limits.max_record_bytes {
-            return Err(Rejection::Oversized);
-        }
-        let text = std::str::from_utf8(payload).map_err(|_| Rejection::NotUtf8)?;
-        match text.bytes().find(|b| !matches!(b, b' ' | b'\t' | b'\n' | b'\r')) {
-            Some(b'{') => Ok(text),
-            None => Err(Rejection::Empty),
-            Some(_) => Err(match serde_json::from_str::<IgnoredAny>(text) {
-                Ok(_) => Rejection::NotAnObject,
-                Err(error) => of_syntax(&error),
-            }),
-        }
     }
 
     fn fill(&self, text: &str, into: &mut RawBatch) -> Result<(), Rejection> {
@@ -87,7 +71,50 @@ impl JsonCodec {
     }
 }
 
-fn of_syntax(error: &serde_json::Error) -> Rejection {
+/// The text of a payload that may be an object.
+pub(super) fn admit(payload: &[u8], limits: Limits) -> Result<&str, Rejection> {
+    if payload.len() > limits.max_record_bytes {
+        return Err(Rejection::Oversized);
+    }
+    let text = std::str::from_utf8(payload).map_err(|_| Rejection::NotUtf8)?;
+    match text.bytes().find(|b| !matches!(b, b' ' | b'\t' | b'\n' | b'\r')) {
+        Some(b'{') => Ok(text),
+        None => Err(Rejection::Empty),
+        Some(_) => Err(match serde_json::from_str::<IgnoredAny>(text) {
+            Ok(_) => Rejection::NotAnObject,
+            Err(error) => of_syntax(&error),
+        }),
+    }
+}
+
+/// Refuses a value that starts `depth` levels below the top of the record and is nested too deep.
+pub(super) fn check_depth(json: &str, depth: usize, limits: Limits) -> Result<(), Rejection> {
+    let nested = matches!(json.as_bytes().first(), Some(b'{' | b'['));
+    if nested && depth + nesting(json) > limits.max_depth { Err(Rejection::TooDeep) } else { Ok(()) }
+}
+
+/// The token of a well-formed JSON text; strings with escapes are written to `unescaped`.
+pub(super) fn token_of<'a>(json: &'a str, unescaped: &'a mut String) -> Result<Token<'a>, Rejection> {
+    Ok(match json.as_bytes().first() {
+        Some(b'"') => {
+            let inner = json.strip_prefix('"').and_then(|j| j.strip_suffix('"')).ok_or(Rejection::MalformedJson)?;
+            if inner.contains('\\') {
+                // A lone surrogate is the one thing that the scan of raw text lets through.
+                *unescaped = serde_json::from_str(json).map_err(|_| Rejection::MalformedJson)?;
+                Token::Text(unescaped)
+            } else {
+                Token::Text(inner)
+            }
+        }
+        Some(b't') => Token::Bool(true),
+        Some(b'f') => Token::Bool(false),
+        Some(b'n') => Token::Null,
+        Some(b'{' | b'[') => Token::Structure(json),
+        _ => Token::Number(json),
+    })
+}
+
+pub(super) fn of_syntax(error: &serde_json::Error) -> Rejection {
     if error.is_eof() { Rejection::Truncated } else { Rejection::MalformedJson }
 }
 
@@ -135,38 +162,14 @@ impl Walk<'_> {
         }
     }
 
-    /// Refuses a value that starts `depth` levels below the top of the record and is nested too deep.
-    fn check_depth(&self, json: &str, depth: usize) -> Result<(), Rejection> {
-        let nested = matches!(json.as_bytes().first(), Some(b'{' | b'['));
-        if nested && depth + nesting(json) > self.limits.max_depth { Err(Rejection::TooDeep) } else { Ok(()) }
-    }
-
     /// Sets the cells of the attributes that end at `node` to a well-formed value.
     fn put(&mut self, node: &Node, json: &str, depth: usize) -> Result<(), Rejection> {
         if node.attributes.is_empty() {
             return Ok(());
         }
-        let unescaped: String;
-        let token = match json.as_bytes().first() {
-            Some(b'"') => {
-                let inner = json.strip_prefix('"').and_then(|j| j.strip_suffix('"')).ok_or(Rejection::MalformedJson)?;
-                if inner.contains('\\') {
-                    // A lone surrogate is the one thing that the scan of raw text lets through.
-                    unescaped = serde_json::from_str(json).map_err(|_| Rejection::MalformedJson)?;
-                    Token::Text(&unescaped)
-                } else {
-                    Token::Text(inner)
-                }
-            }
-            Some(b't') => Token::Bool(true),
-            Some(b'f') => Token::Bool(false),
-            Some(b'n') => Token::Null,
-            Some(b'{' | b'[') => {
-                self.check_depth(json, depth)?;
-                Token::Structure(json)
-            }
-            _ => Token::Number(json),
-        };
+        check_depth(json, depth, self.limits)?;
+        let mut unescaped = String::new();
+        let token = token_of(json, &mut unescaped)?;
         for &attribute in &node.attributes {
             if !self.batch.set(attribute, token) {
                 return Err(Rejection::DuplicateKey);
@@ -211,7 +214,7 @@ impl Step<'_, '_, '_> {
         let Some(child) = child else {
             let raw = source.raw()?;
             let stranger = if covered { Ok(()) } else { self.walk.stranger() };
-            let checked = stranger.and_then(|()| self.walk.check_depth(raw, depth));
+            let checked = stranger.and_then(|()| check_depth(raw, depth, self.walk.limits));
             return checked.map_err(|rejection| self.walk.refuse(rejection));
         };
         if child.attributes.is_empty() {
@@ -340,7 +343,7 @@ impl<'de> Visitor<'de> for Step<'_, '_, '_> {
 }
 
 /// A key, borrowed from the payload unless it is written with escapes.
-struct Key;
+pub(super) struct Key;
 
 impl<'de> DeserializeSeed<'de> for Key {
     type Value = Cow<'de, str>;

@@ -7,12 +7,14 @@ mod arrow_cells;
 mod arrow_text;
 mod csv;
 mod json;
+mod json_keys;
 mod path_tree;
 mod rejection;
 
 pub use arrow_cells::{ArrowCodec, ArrowRows, ColumnError};
 pub use csv::{CsvCodec, HeaderError, Row};
 pub use json::JsonCodec;
+pub use json_keys::{JsonKeys, Refusal};
 pub use rejection::Rejection;
 
 /// Where one attribute is found in a record.

@@ -7,6 +7,7 @@ use csv_core::ReadRecordResult;
 
 use super::source::Next;
 use super::stream::Stream;
+use super::undescribed::Columns;
 use super::{SourceError, SourcePosition};
 use crate::io::codec::{CsvCodec, Field, Limits, Rejection, Row, Unknown};
 use crate::records::raw::{Coordinate, RawBatch};
@@ -50,6 +51,36 @@ impl CsvRows {
         unknown: Unknown,
         start: SourcePosition,
     ) -> Result<Self, SourceError> {
+        let mut rows = Self::under_header(path, separator, limits)?;
+        rows.codec = CsvCodec::new(rows.row(), fields, unknown)
+            .map_err(|source| SourceError::Header { path: path.into(), source })?;
+        if rows.stream.regular && start.records > 0 && start.bytes > 0 {
+            if start.bytes < rows.stream.byte {
+                return Err(SourceError::Changed { path: path.into(), byte: start.bytes });
+            }
+            rows.stream = Stream::resume(path, start.bytes, b"\r\n")?;
+        }
+        Ok(rows)
+    }
+
+    /// Every row, with the columns that the header names.
+    pub fn open_undescribed(
+        path: &Path,
+        separator: u8,
+        limits: Limits,
+        columns: Columns<'_>,
+    ) -> Result<(Self, Vec<String>), SourceError> {
+        let mut rows = Self::under_header(path, separator, limits)?;
+        let fault = |source| SourceError::Header { path: path.into(), source };
+        let header = CsvCodec::names(rows.row()).map_err(fault)?;
+        let names = columns.choose(path, &header)?;
+        let fields: Vec<Field> = names.iter().map(|name| Field::flat(name)).collect();
+        rows.codec = CsvCodec::new(rows.row(), &fields, Unknown::Drop).map_err(fault)?;
+        Ok((rows, names))
+    }
+
+    /// The file after its header row, which is the current row then.
+    fn under_header(path: &Path, separator: u8, limits: Limits) -> Result<Self, SourceError> {
         if !separator.is_ascii() || matches!(separator, b'"' | b'\n' | b'\r' | 0) {
             return Err(SourceError::Separator);
         }
@@ -71,14 +102,6 @@ impl CsvRows {
                 return Err(SourceError::UnreadableHeader { path: path.into(), rejection });
             }
             Parsed::Row => {}
-        }
-        rows.codec = CsvCodec::new(rows.row(), fields, unknown)
-            .map_err(|source| SourceError::Header { path: path.into(), source })?;
-        if rows.stream.regular && start.records > 0 && start.bytes > 0 {
-            if start.bytes < rows.stream.byte {
-                return Err(SourceError::Changed { path: path.into(), byte: start.bytes });
-            }
-            rows.stream = Stream::resume(path, start.bytes, b"\r\n")?;
         }
         Ok(rows)
     }

@@ -17,6 +17,7 @@ mod sink_error;
 mod source;
 mod source_error;
 mod stream;
+mod undescribed;
 
 pub use dead_letters::DeadLetterFile;
 pub use lineage::{LineageEntry, LineageFile};
@@ -24,6 +25,7 @@ pub use sink::{FileSink, GroupColumns};
 pub use sink_error::SinkError;
 pub use source::{FileSource, ReadOutcome, SourcePosition};
 pub use source_error::SourceError;
+pub use undescribed::{Columns, separator_of};
 
 /// How records are written in a file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -5,12 +5,20 @@ use std::path::Path;
 
 use super::source::Next;
 use super::stream::Stream;
+use super::undescribed::Columns;
 use super::{SourceError, SourcePosition};
-use crate::io::codec::{Field, JsonCodec, Limits, Rejection, Unknown};
+use crate::io::codec::{Field, JsonCodec, JsonKeys, Limits, Refusal, Rejection, Unknown};
 use crate::records::raw::{Coordinate, RawBatch};
 
 /// Longest line break.
 const BREAK_BYTES: usize = 2;
+
+/// How a line becomes a row.
+#[derive(Debug)]
+enum Codec {
+    Fields(JsonCodec),
+    Keys(JsonKeys),
+}
 
 /// The lines of a file or of standard input.
 ///
@@ -19,7 +27,7 @@ const BREAK_BYTES: usize = 2;
 #[derive(Debug)]
 pub(super) struct NdjsonLines {
     pub stream: Stream,
-    codec: JsonCodec,
+    codec: Codec,
     max_record_bytes: usize,
     line: Vec<u8>,
 }
@@ -37,8 +45,22 @@ impl NdjsonLines {
         if stream.regular && start.records > 0 && start.bytes > 0 {
             stream = Stream::resume(path, start.bytes, b"\n")?;
         }
-        let codec = JsonCodec::new(fields, limits).with_unknown(unknown);
+        let codec = Codec::Fields(JsonCodec::new(fields, limits).with_unknown(unknown));
         Ok(Self { stream, codec, max_record_bytes: limits.max_record_bytes, line: Vec::new() })
+    }
+
+    /// Every line, with the columns that come.
+    pub fn open_undescribed(path: &Path, limits: Limits, columns: Columns<'_>) -> Result<Self, SourceError> {
+        let codec = Codec::Keys(JsonKeys::new(limits, columns.wanted, columns.at_most));
+        Ok(Self { stream: Stream::open(path)?, codec, max_record_bytes: limits.max_record_bytes, line: Vec::new() })
+    }
+
+    /// The columns that have come; none where they were given.
+    pub fn names(&self) -> &[String] {
+        match &self.codec {
+            Codec::Fields(_) => &[],
+            Codec::Keys(keys) => keys.names(),
+        }
     }
 
     pub fn next(&mut self, coordinate: Coordinate, into: &mut RawBatch) -> io::Result<Next> {
@@ -66,9 +88,14 @@ impl NdjsonLines {
         if trimmed == b"null" {
             return Ok(Next::Tombstone);
         }
-        Ok(match self.codec.decode(content, coordinate, into) {
+        let done = match &mut self.codec {
+            Codec::Fields(codec) => codec.decode(content, coordinate, into).map_err(Refusal::from),
+            Codec::Keys(keys) => keys.decode(content, coordinate, into),
+        };
+        Ok(match done {
             Ok(()) => Next::Record,
-            Err(rejection) => Next::Rejected(rejection),
+            Err(Refusal::Rejected(rejection)) => Next::Rejected(rejection),
+            Err(Refusal::TooManyColumns) => Next::TooManyColumns,
         })
     }
 

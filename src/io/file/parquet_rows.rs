@@ -2,12 +2,14 @@
 
 use std::path::Path;
 
+use arrow::datatypes::{DataType, Field as ArrowField};
 use parquet::arrow::ProjectionMask;
 use parquet::arrow::arrow_reader::{ParquetRecordBatchReader, ParquetRecordBatchReaderBuilder};
 use parquet::errors::ParquetError;
 
 use super::source::Next;
 use super::stream::open_file;
+use super::undescribed::Columns;
 use super::{SourceError, SourcePosition};
 use crate::io::codec::{ArrowCodec, ArrowRows, Field, Limits, Unknown};
 use crate::records::raw::{Coordinate, RawBatch};
@@ -69,6 +71,27 @@ impl ParquetRows {
         Ok(Self { reader, codec, rows: None, next_row: 0, rows_at_hand: 0, length })
     }
 
+    /// Every row, with the columns that the file's own schema names; a member of a struct is a column.
+    pub fn open_undescribed(
+        path: &Path,
+        limits: Limits,
+        columns: Columns<'_>,
+    ) -> Result<(Self, Vec<String>), SourceError> {
+        if path == Path::new("-") {
+            return Err(SourceError::ParquetOnStandardInput);
+        }
+        let (file, _) = open_file(path)?;
+        let builder = ParquetRecordBatchReaderBuilder::try_new(file).map_err(|error| fault(path, 0, &error))?;
+        let mut leaves = Vec::new();
+        for field in builder.schema().fields() {
+            leaves_of(field, &mut Vec::new(), &mut leaves);
+        }
+        let names = columns.choose(path, &leaves.iter().map(|leaf| leaf.join(".")).collect::<Vec<_>>())?;
+        let pointer = |name: &String| leaves.iter().find(|leaf| leaf.join(".") == *name).cloned().unwrap_or_default();
+        let fields: Vec<Field> = names.iter().map(|name| Field { pointer: pointer(name) }).collect();
+        Ok((Self::open(path, &fields, limits, Unknown::Drop, SourcePosition::default())?, names))
+    }
+
     /// Attributes without a column.
     pub fn absent(&self) -> Vec<usize> {
         self.codec.absent()
@@ -101,6 +124,18 @@ impl ParquetRows {
             Err(rejection) => (Next::Rejected(rejection), 0),
         })
     }
+}
+
+/// The way to every column that is no struct, from the top.
+fn leaves_of(field: &ArrowField, above: &mut Vec<String>, leaves: &mut Vec<Vec<String>>) {
+    above.push(field.name().clone());
+    match field.data_type() {
+        DataType::Struct(members) if !members.is_empty() => {
+            members.iter().for_each(|member| leaves_of(member, above, leaves));
+        }
+        _ => leaves.push(above.clone()),
+    }
+    above.pop();
 }
 
 /// The kind of fault; the library's own text may quote what it found.

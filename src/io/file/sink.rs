@@ -113,27 +113,21 @@ impl FileSink {
         }
     }
 
-    /// Brings everything to the disk; gives the length of every group, for the commit.
+    /// Brings everything to the disk, all groups at once: a file system settles several waiting files in one turn. Gives the
+    /// length of every group, for the commit.
     ///
     /// # Errors
     /// When writing or syncing fails; nothing of it may be committed then.
     pub fn sync(&mut self) -> Result<Vec<(String, u64)>, SinkError> {
-        let mut lengths = Vec::with_capacity(self.outputs.len());
-        for (name, output) in self.names.iter().zip(&mut self.outputs) {
-            let length = match output {
-                Output::Lines(file) => file.sync()?,
-                Output::Segments(segments) => segments.sync()?,
-                Output::Printed(written) => {
-                    io::stdout()
-                        .lock()
-                        .flush()
-                        .map_err(|source| SinkError::Sync { path: STANDARD_OUTPUT.into(), source })?;
-                    *written
-                }
-            };
-            lengths.push((name.clone(), length));
-        }
-        Ok(lengths)
+        let lengths: Vec<Result<u64, SinkError>> = if let [only] = &mut self.outputs[..] {
+            vec![only.sync()]
+        } else {
+            std::thread::scope(|scope| {
+                let syncing: Vec<_> = self.outputs.iter_mut().map(|output| scope.spawn(|| output.sync())).collect();
+                syncing.into_iter().map(|thread| thread.join().expect("syncing does not panic")).collect()
+            })
+        };
+        self.names.iter().zip(lengths).map(|(name, length)| Ok((name.clone(), length?))).collect()
     }
 
     /// Forgets everything after the given lengths, earlier failures included. Standard output forgets nothing.
@@ -155,6 +149,18 @@ impl FileSink {
 const STANDARD_OUTPUT: &str = "standard output";
 
 impl Output {
+    fn sync(&mut self) -> Result<u64, SinkError> {
+        match self {
+            Self::Lines(file) => file.sync(),
+            Self::Segments(segments) => segments.sync(),
+            Self::Printed(written) => {
+                let fault = |source| SinkError::Sync { path: STANDARD_OUTPUT.into(), source };
+                io::stdout().lock().flush().map_err(fault)?;
+                Ok(*written)
+            }
+        }
+    }
+
     fn path(&self) -> &Path {
         match self {
             Self::Lines(file) => file.path(),

@@ -9,6 +9,7 @@ use serde::{Deserialize, Serialize};
 use super::csv_rows::CsvRows;
 use super::ndjson_lines::NdjsonLines;
 use super::parquet_rows::ParquetRows;
+use super::undescribed::{Columns, missing};
 use super::{Format, SourceError};
 use crate::io::codec::{Field, Limits, Rejection, Unknown};
 use crate::records::raw::{Coordinate, RawBatch};
@@ -45,6 +46,8 @@ pub(super) enum Next {
     Record,
     Rejected(Rejection),
     Tombstone,
+    /// More columns than were allowed; only where nobody announced them.
+    TooManyColumns,
     End,
 }
 
@@ -61,6 +64,9 @@ pub struct FileSource {
     path: PathBuf,
     reader: Reader,
     records: u64,
+    /// Where nobody described the file: its columns, as far as they are known without reading it.
+    names: Vec<String>,
+    at_most: usize,
 }
 
 impl FileSource {
@@ -87,13 +93,59 @@ impl FileSource {
             }
             Format::Parquet => Reader::Parquet(Box::new(ParquetRows::open(path, fields, limits, unknown, start)?)),
         };
-        let path = if path == Path::new("-") { PathBuf::from("standard input") } else { path.to_owned() };
-        let mut source = Self { path, reader, records: start.records };
+        let mut source =
+            Self { path: named(path), reader, records: start.records, names: Vec::new(), at_most: fields.len() };
         if !source.sought(start) {
             source.records = 0;
             source.pass_over(start.records, fields.len())?;
         }
         Ok(source)
+    }
+
+    /// Opens a file that no schema describes, at its start: CSV has the columns of its header, Parquet those of its own
+    /// schema (members of structs by `a.b`), NDJSON the keys that come (those of nested objects by `a.b`).
+    ///
+    /// A batch given to [`read`](Self::read) has one attribute a column of [`names`](Self::names); with NDJSON it gets
+    /// wider when a new key comes.
+    ///
+    /// # Errors
+    /// When the input cannot be opened or its columns cannot be told apart, are too many, or miss a wanted one (NDJSON
+    /// tells that at its end, see [`missing_columns`](Self::missing_columns)).
+    pub fn open_undescribed(
+        path: &Path,
+        format: Format,
+        limits: Limits,
+        columns: Columns<'_>,
+    ) -> Result<Self, SourceError> {
+        let (reader, names) = match format {
+            Format::Ndjson => (Reader::Ndjson(NdjsonLines::open_undescribed(path, limits, columns)?), Vec::new()),
+            Format::Csv { separator } => {
+                let (rows, names) = CsvRows::open_undescribed(path, separator, limits, columns)?;
+                (Reader::Csv(Box::new(rows)), names)
+            }
+            Format::Parquet => {
+                let (rows, names) = ParquetRows::open_undescribed(path, limits, columns)?;
+                (Reader::Parquet(Box::new(rows)), names)
+            }
+        };
+        Ok(Self { path: named(path), reader, records: 0, names, at_most: columns.at_most })
+    }
+
+    /// The columns of a file opened by [`open_undescribed`](Self::open_undescribed), those known so far for NDJSON.
+    #[must_use]
+    pub fn names(&self) -> &[String] {
+        match &self.reader {
+            Reader::Ndjson(lines) => lines.names(),
+            _ => &self.names,
+        }
+    }
+
+    /// Refuses `wanted` columns that have not been seen; asked at the end of a file.
+    ///
+    /// # Errors
+    /// Names the first of them.
+    pub fn missing_columns(&self, wanted: &[String]) -> Result<(), SourceError> {
+        missing(&self.path, wanted, self.names())
     }
 
     /// Reads records into `batch` until `max_records` or `max_bytes` are consumed or the file ends; at least one
@@ -128,6 +180,9 @@ impl FileSource {
                 Next::Record => {}
                 Next::Rejected(rejection) => rejected.push((coordinate, rejection)),
                 Next::Tombstone => outcome.tombstones += 1,
+                Next::TooManyColumns => {
+                    return Err(SourceError::TooManyColumns { path: self.path.clone(), limit: self.at_most });
+                }
                 Next::End => {
                     outcome.end = true;
                     break;
@@ -202,6 +257,11 @@ impl FileSource {
         }
         Ok(())
     }
+}
+
+/// The path as messages name it.
+fn named(path: &Path) -> PathBuf {
+    if path == Path::new("-") { PathBuf::from("standard input") } else { path.to_owned() }
 }
 
 #[cfg(test)]

@@ -48,4 +48,10 @@ pub enum SourceError {
     Columns { path: PathBuf, source: ColumnError },
     #[error("{path} cannot be read as Parquet after record {record} ({fault}): write it anew or convert it to ndjson")]
     Parquet { path: PathBuf, record: u64, fault: &'static str },
+    #[error("{path} has more than {limit} columns: choose some of them (throng audit --columns A,B,…)")]
+    TooManyColumns { path: PathBuf, limit: usize },
+    #[error("{path} has no column \"{column}\": check its spelling and, for CSV, the separator")]
+    NoSuchColumn { path: PathBuf, column: String },
+    #[error("columns {first} and {second} of {path} have the same name: rename one of them")]
+    RepeatedColumn { path: PathBuf, first: usize, second: usize },
 }

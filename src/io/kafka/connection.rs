@@ -34,6 +34,10 @@ pub enum KafkaFailure {
         "kafka at {brokers}: no answer within {seconds} s (is the broker up, and are `brokers` and the security properties right?)"
     )]
     Unreachable { brokers: String, seconds: u64 },
+    #[error(
+        "source.brokers ({from}) and sink.brokers ({to}) are not the same cluster: consumed offsets and released records must commit in one transaction, which no two clusters share (mirror the topic first, or release beside the source)"
+    )]
+    TwoClusters { from: String, to: String },
 }
 
 impl Cluster {
@@ -104,6 +108,16 @@ impl Cluster {
     #[must_use]
     pub fn failure(&self, what: &'static str, source: rdkafka::error::KafkaError) -> KafkaFailure {
         KafkaFailure::Client { brokers: self.brokers.clone(), what, source }
+    }
+
+    /// The name that the cluster gives itself; `None` when it does not tell.
+    ///
+    /// # Errors
+    /// When the settings are refused.
+    pub fn id(&self, patience: Duration) -> Result<Option<String>, KafkaFailure> {
+        let client: BaseConsumer =
+            self.base().create().map_err(|source| self.failure("cannot create a client", source))?;
+        Ok(client.client().fetch_cluster_id(patience))
     }
 
     /// Number of partitions of each topic, in order.

@@ -4,4 +4,7 @@ pub mod connection;
 pub mod feed;
 pub mod health;
 pub mod marker;
+pub mod offsets;
+pub mod reader;
+mod reports;
 pub mod transaction;

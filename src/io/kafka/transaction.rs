@@ -2,6 +2,7 @@
 
 use super::connection::{Cluster, KafkaFailure};
 use super::marker::Marker;
+use super::reports::Reports;
 use crate::faults::crash_point;
 use crate::io::dead_letter::DeadLetter;
 use crate::release::sink::{DeliveryError, Envelope, Lengths, Sink};
@@ -39,7 +40,7 @@ pub type GroupMetadata = Arc<dyn Fn() -> Option<ConsumerGroupMetadata> + Send + 
 
 /// The transactional producer.
 pub struct TransactionalSink {
-    producer: BaseProducer,
+    producer: BaseProducer<Reports>,
     transactional_id: String,
     outputs: Outputs,
     group: GroupMetadata,
@@ -49,6 +50,12 @@ pub struct TransactionalSink {
 
 /// How long one step of a transaction is waited for before it is tried again.
 const STEP: Duration = Duration::from_secs(10);
+
+/// How long one turn of an abort may take.
+const TURN: Duration = Duration::from_millis(50);
+
+/// How long a daemon that is told to stop still waits for the end of a transaction.
+const PARTING: Duration = Duration::from_secs(15);
 
 /// How long a full queue or an unflushed message is waited for between two looks.
 const LOOK: Duration = Duration::from_millis(1);
@@ -66,9 +73,9 @@ impl TransactionalSink {
         stop: Arc<AtomicBool>,
         patience: Duration,
     ) -> Result<Self, KafkaFailure> {
-        let producer: BaseProducer = cluster
+        let producer: BaseProducer<Reports> = cluster
             .producer(transactional_id)
-            .create()
+            .create_with_context(Reports::default())
             .map_err(|e| cluster.failure("cannot create the producer", e))?;
         let deadline = Instant::now() + patience;
         loop {
@@ -83,6 +90,7 @@ impl TransactionalSink {
 
     fn attempt(&mut self, batch: &Verified, envelope: &Envelope<'_>) -> Result<u64, DeliveryError> {
         self.producer.begin_transaction().map_err(|e| sort(&e))?;
+        self.producer.context().begin();
         crash_point("begun");
         let mut bytes = 0u64;
         let mut rank = 0i64;
@@ -187,44 +195,57 @@ impl TransactionalSink {
 
     /// Waits until every message is acknowledged, looking often: the client's own flush looks every 100 ms.
     fn flush(&self) -> Result<(), DeliveryError> {
-        let deadline = Instant::now() + Duration::from_secs(120);
-        while self.producer.in_flight_count() > 0 {
+        let since = Instant::now();
+        // The first call hands everything to the sender threads at once instead of after `linger.ms`. The count of what is in
+        // flight would not do: it includes the client's own notices, which nothing but a poll takes away.
+        while self.producer.flush(Duration::ZERO).is_err() {
             if self.producer.client().fatal_error().is_some() {
                 return Err(DeliveryError::Fatal("the producer was fenced or failed for good".to_owned()));
             }
-            if Instant::now() > deadline {
-                return Err(DeliveryError::Aborted("messages were not acknowledged in time".to_owned()));
+            if self.producer.context().has_failed() {
+                return Err(DeliveryError::Aborted("the transaction failed before its end".to_owned()));
             }
-            if self.stop.load(Ordering::Acquire) && Instant::now() + Duration::from_secs(110) > deadline {
+            if self.stop.load(Ordering::Acquire) && since.elapsed() >= PARTING {
                 return Err(DeliveryError::Fatal("told to stop while the broker does not answer".to_owned()));
             }
-            // The first call hands everything to the sender threads at once instead of after `linger.ms`.
-            let flushed = self.producer.flush(Duration::ZERO);
-            if flushed.is_err() {
-                self.producer.poll(LOOK);
-            }
+            self.producer.poll(LOOK);
         }
+        // Its notices are taken away with every batch: they would pile up.
+        self.producer.poll(Duration::ZERO);
         Ok(())
     }
 
     fn commit(&self) -> Result<(), DeliveryError> {
         retried(&self.stop, || self.producer.commit_transaction(STEP))
     }
+
+    /// An abort throws away what is queued and waits until all of it has been reported to us. The reports are taken between
+    /// short turns: while they lie in the client the messages count as unsettled, and the abort would never end.
+    fn abort(&self) -> Result<(), DeliveryError> {
+        retried(&self.stop, || {
+            let turn = self.producer.abort_transaction(TURN);
+            if turn.is_err() {
+                self.producer.poll(LOOK);
+            }
+            turn
+        })
+    }
 }
 
 /// Repeats a step while the client says that it may be repeated: a commit that timed out is asked again, never aborted,
 /// since it may have happened. A daemon that is told to stop leaves it at that: the next start reads the marker.
 fn retried(stop: &AtomicBool, mut step: impl FnMut() -> Result<(), KafkaError>) -> Result<(), DeliveryError> {
-    let mut tried = 0;
+    let since = Instant::now();
     loop {
-        tried += 1;
         match step() {
-            Err(KafkaError::Transaction(_) | KafkaError::Flush(_)) if tried > 1 && stop.load(Ordering::Acquire) => {
+            Err(KafkaError::Transaction(_) | KafkaError::Flush(_))
+                if stop.load(Ordering::Acquire) && since.elapsed() >= PARTING =>
+            {
                 return Err(DeliveryError::Fatal("told to stop while the broker does not answer".to_owned()));
             }
             Ok(()) => return Ok(()),
             Err(KafkaError::Transaction(e)) if e.is_retriable() && !e.is_fatal() && !e.txn_requires_abort() => {}
-            // The wrapper's own wait for acknowledgements ran out: they are still under way.
+            // The wait for acknowledgements ran out: they are still under way.
             Err(KafkaError::Flush(RDKafkaErrorCode::OperationTimedOut)) => {}
             Err(e) => return Err(sort(&e)),
         }
@@ -259,7 +280,7 @@ impl Sink for TransactionalSink {
             }
             Err(DeliveryError::Aborted(why)) => {
                 // An abort purges what is queued. If it cannot be confirmed, nothing more may be said of this producer.
-                match retried(&self.stop, || self.producer.abort_transaction(STEP)) {
+                match self.abort() {
                     Ok(()) => Err(DeliveryError::Aborted(why)),
                     Err(failed) => Err(DeliveryError::Fatal(format!("{why}, and the abort failed: {failed}"))),
                 }

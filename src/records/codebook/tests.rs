@@ -304,7 +304,7 @@ fn shipped(name: &str) -> Schema {
 
 #[test]
 #[ignore = "needs the data folder that THRONG_TEST_DATA names"]
-fn adult_groups_and_losses_are_those_of_the_files() {
+fn real_data_adult_groups_and_losses_are_those_of_the_files() {
     let adult = test_data().expect("THRONG_TEST_DATA is set").join("adult");
     let books = through(&shipped("adult.toml"), &adult.join("adult.csv"), b';');
     for book in books {
@@ -340,7 +340,7 @@ fn adult_groups_and_losses_are_those_of_the_files() {
 
 #[test]
 #[ignore = "needs the data folder that THRONG_TEST_DATA names"]
-fn lifesnaps_is_covered() {
+fn real_data_lifesnaps_is_covered() {
     let file = test_data().expect("THRONG_TEST_DATA is set").join("lifesnaps/daily.csv");
     for book in through(&shipped("lifesnaps.toml"), &file, b',') {
         assert_eq!((book.uncovered(), book.overflowed()), (0, 0), "{}", book.attribute().name);

@@ -1,0 +1,178 @@
+//! The lattice search: milliseconds on ADULT, seconds on 1.2 million rows, quality over time on a large lattice.
+//!
+//! `cargo bench --bench lattice -- [adult] [ihis] [mach SECONDS] [antichains] [tables]`; without a word the first two and
+//! the antichains. Reading is excluded, everything else is inside: packing the classes of the raw policy, anchors,
+//! search. Data from the folder that THRONG_TEST_DATA names; what is missing is skipped and says so.
+
+mod antichains;
+#[path = "../../tests/lattice/data.rs"]
+#[allow(dead_code, reason = "the tests use more of it")]
+mod data;
+mod ihis;
+mod tables;
+
+use std::time::{Duration, Instant};
+use throng::anonymity::lattice::check::{Checker, Terms};
+use throng::anonymity::lattice::search::{Found, Strategy, search};
+use throng::anonymity::lattice::table::Table;
+use throng::anonymity::privacy::{Ground, Model};
+use throng::anonymity::quality::Measure;
+
+fn main() {
+    let words: Vec<String> = std::env::args().skip(1).filter(|word| !word.starts_with("--")).collect();
+    let asked = |word: &str| words.iter().any(|w| w == word);
+    let usual = words.is_empty();
+    if usual || asked("antichains") {
+        antichains::run();
+    }
+    if usual || asked("adult") {
+        adult();
+    }
+    if usual || asked("ihis") {
+        ihis();
+    }
+    if let Some(at) = words.iter().position(|word| word == "mach") {
+        let seconds = words.get(at + 1).and_then(|word| word.parse().ok()).unwrap_or(10);
+        mach(Duration::from_secs(seconds));
+    }
+    if asked("tables") {
+        tables::run();
+    }
+}
+
+pub fn folder(name: &str) -> Option<std::path::PathBuf> {
+    let folder = data::folder().map(|folder| folder.join(name));
+    if folder.is_none() {
+        println!("{name}: skipped, THRONG_TEST_DATA is not set");
+    }
+    folder
+}
+
+fn k(k: u64) -> Model {
+    Model::KAnonymity { k }
+}
+
+fn line(name: &str, table: &Table, terms: &Terms, found: &Found, times: &mut [f64]) {
+    times.sort_by(f64::total_cmp);
+    let best = found.best.as_ref().map_or("none".to_owned(), |best| {
+        format!("{:.6} at {:?}", terms.measure.shown(best.cost, best.policy.len()), best.policy)
+    });
+    println!(
+        "{name:34} {:9.2} ms (least {:.2}, most {:.2}), {} of {} checked, {best}, {} KiB known, a materialised lattice {} KiB",
+        times[times.len() / 2] * 1e3,
+        times[0] * 1e3,
+        times[times.len() - 1] * 1e3,
+        found.checked,
+        table.lattice().approximate_size(),
+        found.knowledge_bytes >> 10,
+        materialised(table) >> 10,
+    );
+}
+
+/// A lattice in memory as the established tools keep it: levels, a flag byte, a bound, and a pointer to each
+/// neighbour.
+fn materialised(table: &Table) -> u64 {
+    let width = table.lattice().width() as u64;
+    (table.lattice().approximate_size() as u64).saturating_mul(width + 1 + 8 + 2 * 8 * width)
+}
+
+pub fn timed(table: &Table, terms: &Terms, strategy: Strategy, rounds: usize) -> (Found, Vec<f64>) {
+    let mut times = Vec::with_capacity(rounds);
+    let mut last = None;
+    for round in 0..=rounds {
+        let begun = Instant::now();
+        let checker = Checker::new(table, terms).expect("possible terms");
+        let found = search(&checker, strategy, None, &|_| {}).expect("a small lattice");
+        if round > 0 || rounds == 1 {
+            times.push(begun.elapsed().as_secs_f64());
+        }
+        last = Some(found);
+        if rounds == 1 {
+            break;
+        }
+    }
+    (last.expect("a round"), times)
+}
+
+fn adult() {
+    let Some(folder) = folder("adult") else { return };
+    let set = data::read(&folder, "adult.csv", &["occupation"]);
+    let table = set.table();
+    println!("\nADULT: {} records, {} distinct rows", table.records(), table.distinct_rows());
+    let tree = Ground::Hierarchical(set.beside[0].parents());
+    let cases: [(&str, Vec<Model>, f64, Measure); 7] = [
+        ("k = 5, 5 %, loss", vec![k(5)], 0.05, Measure::Loss),
+        ("k = 5, 5 %, loss_geometric", vec![k(5)], 0.05, Measure::LossGeometric),
+        ("k = 5, 0 %, loss", vec![k(5)], 0.0, Measure::Loss),
+        ("k = 5, 5 %, nue", vec![k(5)], 0.05, Measure::Nue),
+        (
+            "k = 5, recursive (4, 3), 5 %",
+            vec![k(5), Model::RecursiveDiversity { attribute: 0, c: 4.0, l: 3 }],
+            0.05,
+            Measure::LossGeometric,
+        ),
+        (
+            "k = 5, t = 0.2 equal, 5 %",
+            vec![k(5), Model::Closeness { attribute: 0, t: 0.2, ground: Ground::Equal }],
+            0.05,
+            Measure::LossGeometric,
+        ),
+        (
+            "k = 5, t = 0.2 hierarchical, 5 %",
+            vec![k(5), Model::Closeness { attribute: 0, t: 0.2, ground: tree }],
+            0.05,
+            Measure::LossGeometric,
+        ),
+    ];
+    for (name, models, limit, measure) in cases {
+        let terms = Terms { models, limit, measure };
+        for strategy in [Strategy::Bfs, Strategy::Flash2p] {
+            let (found, mut times) = timed(&table, &terms, strategy, 15);
+            line(&format!("{name}, {}", strategy.name()), &table, &terms, &found, &mut times);
+        }
+    }
+}
+
+fn ihis() {
+    let set = ihis::generated(1_200_000);
+    let begun = Instant::now();
+    let table = Table::new(set.0, &set.1).expect("a table");
+    println!(
+        "\nIHIS shape: {} records, {} distinct rows, packed in {:.2} s (not counted below)",
+        table.records(),
+        table.distinct_rows(),
+        begun.elapsed().as_secs_f64()
+    );
+    for limit in [0.0, 0.05] {
+        for measure in [Measure::Loss, Measure::Nue] {
+            let terms = Terms { models: vec![k(5)], limit, measure };
+            let (found, mut times) = timed(&table, &terms, Strategy::Bfs, 1);
+            line(&format!("k = 5, {} %, {}", limit * 100.0, measure.name()), &table, &terms, &found, &mut times);
+        }
+    }
+}
+
+fn mach(limit: Duration) {
+    let Some(folder) = folder("mach2019") else { return };
+    let set = data::read(&folder, "mach2019_int.csv", &[]);
+    let table = set.table();
+    println!(
+        "\nMACH 2019: {} records, {} distinct rows, {} attributes",
+        table.records(),
+        table.distinct_rows(),
+        set.quasi.len()
+    );
+    let terms = Terms { models: vec![k(5)], limit: 0.05, measure: Measure::Loss };
+    let checker = Checker::new(&table, &terms).expect("possible terms");
+    let found = search(&checker, Strategy::Bfs, Some(limit), &|_| {}).expect("any lattice");
+    for progress in &found.history {
+        println!(
+            "  {:8.3} s  {:7} checked  {:.6}",
+            progress.seconds,
+            progress.checked,
+            progress.best.unwrap_or(f64::NAN)
+        );
+    }
+    println!("  {}", if found.complete { "proved" } else { "the time is up" });
+    line("k = 5, 5 %, loss", &table, &terms, &found, &mut [found.seconds]);
+}

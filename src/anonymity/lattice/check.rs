@@ -1,0 +1,458 @@
+//! The check of one policy: generalize, group, judge the classes, count the suppressed, measure ([PRU] steps 1 to 3).
+
+use super::anchors::Anchors;
+use super::grouping::Grouping;
+use super::policy::{Lattice, Policy};
+use super::table::{NOBODY, Records, Rows, Table, undivided};
+use crate::anonymity::privacy::{Class, Judge, Model, ModelError, Ratio, Room};
+use crate::anonymity::quality::{ClassSums, Measure, Meter, Suppressed, Worth};
+use std::sync::{Arc, Mutex, PoisonError};
+
+/// What is asked of a policy.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Terms {
+    /// Privacy models, all of which must hold in every class that leaves.
+    pub models: Vec<Model>,
+    /// Share of the records that may be suppressed, in [0, 1].
+    pub limit: f64,
+    /// What the optimum is the least cost of.
+    pub measure: Measure,
+}
+
+/// Terms that no policy can be asked for.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum TermsError {
+    #[error(transparent)]
+    Model(#[from] ModelError),
+    #[error("no privacy model is asked for; give at least one, for example k_anonymity with k = 5")]
+    NoModel,
+    #[error("the suppression limit is no share; give 0 to 1")]
+    Limit,
+}
+
+/// What a check found.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Outcome {
+    /// Whether every class that leaves satisfies every model and the suppressed records are within the limit.
+    pub admissible: bool,
+    /// Records suppressed; counted to the end only for an admissible policy.
+    pub suppressed: u64,
+    /// Records that this policy and every specialisation suppress at least. Above the limit, no specialisation is
+    /// admissible, and counting has stopped.
+    pub failing: u64,
+    /// Of an admissible policy; infinite otherwise.
+    pub cost: f64,
+    /// The least cost of this policy and all its generalizations.
+    pub bound: f64,
+}
+
+/// Everything about one policy that a report wants.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Account {
+    pub suppressed: u64,
+    /// Classes that leave.
+    pub classes: u64,
+    /// The smallest of them, in records; 0 when nothing leaves.
+    pub smallest: u64,
+    /// Mean of 1 / subjects over the records that leave: the prosecutor's average risk.
+    pub average_risk: f64,
+    pub worth: Worth,
+}
+
+/// Checks policies of one table under one set of terms, on any number of threads.
+#[derive(Debug)]
+pub struct Checker<'a> {
+    table: &'a Table,
+    judge: Judge,
+    limit: u64,
+    measure: Measure,
+    meter: Meter,
+    anchors: Anchors,
+    benches: Mutex<Vec<Bench>>,
+}
+
+/// What one thread works with.
+#[derive(Debug, Default)]
+struct Bench {
+    grouping: Grouping,
+    room: Room,
+    /// By class: its place among those that are judged.
+    place: Vec<u32>,
+    /// By place: where the rows of the class begin in `order`.
+    start: Vec<u32>,
+    order: Vec<u32>,
+    /// By sensitive attribute: the values of one class with their counts.
+    values: Vec<Vec<(u32, u32)>>,
+    /// By sensitive attribute and value: the count in one class.
+    tally: Vec<Vec<u32>>,
+    /// By subject: the last class that saw it.
+    seen: Vec<u32>,
+    /// Classes that are suppressed.
+    failed: Vec<u32>,
+    population: Vec<u64>,
+}
+
+/// The place of a class that is suppressed unjudged.
+const NOWHERE: u32 = u32::MAX;
+
+impl<'a> Checker<'a> {
+    /// Prepares `terms` for `table`.
+    ///
+    /// # Errors
+    /// When the terms cannot be asked of this table.
+    pub fn new(table: &'a Table, terms: &Terms) -> Result<Self, TermsError> {
+        if terms.models.is_empty() {
+            return Err(TermsError::NoModel);
+        }
+        let judge = Judge::new(&terms.models, table.sensitive())?;
+        let limit = Ratio::of(terms.limit).filter(|limit| limit.value() <= 1.0).ok_or(TermsError::Limit)?;
+        let limit = limit.floor_of(table.records());
+        let mut grouping = Grouping::default();
+        let bottom = table.lattice().bottom();
+        let base = Anchors::classes(&needed(table.rows().clone(), &judge), table, &bottom, &mut grouping);
+        let mut raw = ClassSums::default();
+        // The raw tuples once more: with sensitive values or subjects, a tuple has several rows.
+        grouping.group(&base, table.composites(), &bottom);
+        for &class in &grouping.occupied {
+            let records = u64::from(grouping.cells[class as usize].records);
+            if records > 0 {
+                raw.add(records);
+                raw.add_bits(records);
+            }
+        }
+        let meter = Meter::new(table.domains(), table.counts(), table.records(), raw);
+        let anchors = Anchors::new(table, base);
+        Ok(Self { table, judge, limit, measure: terms.measure, meter, anchors, benches: Mutex::default() })
+    }
+
+    /// Records that may be suppressed.
+    #[must_use]
+    pub fn limit(&self) -> u64 {
+        self.limit
+    }
+
+    #[must_use]
+    pub fn measure(&self) -> Measure {
+        self.measure
+    }
+
+    #[must_use]
+    pub fn meter(&self) -> &Meter {
+        &self.meter
+    }
+
+    #[must_use]
+    pub fn table(&self) -> &Table {
+        self.table
+    }
+
+    #[must_use]
+    pub fn lattice(&self) -> Lattice {
+        self.table.lattice()
+    }
+
+    /// Memory held by the classes of anchors that have been grouped so far.
+    #[must_use]
+    pub fn anchor_bytes(&self) -> usize {
+        self.anchors.bytes()
+    }
+
+    /// The least cost of `policy` and its generalizations when at least `suppressed` records are known to go, from
+    /// the levels alone.
+    #[must_use]
+    pub fn bound(&self, policy: &[u8], suppressed: u64) -> f64 {
+        self.meter.bound(self.measure, policy, suppressed)
+    }
+
+    /// Checks one policy.
+    #[must_use]
+    pub fn check(&self, policy: &[u8]) -> Outcome {
+        self.with_bench(|bench| {
+            let rows = self.anchors.below(policy, self.table, &mut bench.grouping);
+            let sums = self.judge_classes(&rows, policy, bench, false, &mut |_, _| {});
+            let bound = self.meter.class_bound(self.measure, policy, sums.all);
+            let admissible = sums.suppressed <= self.limit;
+            let cost = if admissible {
+                let cells = self.suppressed_cells(&rows, policy, bench);
+                let suppressed = Suppressed { records: sums.suppressed, cells: &cells };
+                // What is left to rounding is left to the bound's side.
+                self.meter.cost(self.measure, policy, suppressed, sums.kept).max(bound)
+            } else {
+                f64::INFINITY
+            };
+            Outcome { admissible, suppressed: sums.suppressed, failing: sums.failing, cost, bound }
+        })
+    }
+
+    /// The whole account of one policy, admissible or not.
+    #[must_use]
+    pub fn account(&self, policy: &[u8]) -> Account {
+        self.with_bench(|bench| {
+            let rows = self.anchors.below(policy, self.table, &mut bench.grouping);
+            let (mut smallest, mut risk) = (u64::MAX, 0.0);
+            let sums = self.judge_classes(&rows, policy, bench, true, &mut |records, subjects| {
+                smallest = smallest.min(records);
+                risk += records as f64 / subjects.max(1) as f64;
+            });
+            let cells = self.suppressed_cells(&rows, policy, bench);
+            let suppressed = Suppressed { records: sums.suppressed, cells: &cells };
+            let kept = self.table.records() - sums.suppressed;
+            Account {
+                suppressed: sums.suppressed,
+                classes: sums.kept.classes,
+                smallest: if kept > 0 { smallest } else { 0 },
+                average_risk: if kept > 0 { risk / kept as f64 } else { 0.0 },
+                worth: self.meter.worth(policy, suppressed, sums.kept),
+            }
+        })
+    }
+
+    /// Every measure of `policy` if nothing were suppressed.
+    #[must_use]
+    pub fn raw_worth(&self, policy: &[u8]) -> Worth {
+        self.with_bench(|bench| {
+            let rows = self.anchors.below(policy, self.table, &mut bench.grouping);
+            let all = self.judge_classes(&rows, policy, bench, true, &mut |_, _| {}).all;
+            let cells: Vec<Vec<u64>> = policy.iter().map(|_| Vec::new()).collect();
+            self.meter.worth(policy, Suppressed { records: 0, cells: &cells }, all)
+        })
+    }
+
+    /// For each of the `records` that the table was made of, whether it is to be released and `policy` suppresses it.
+    #[must_use]
+    pub fn suppressed_records(&self, policy: &[u8], records: &Records) -> Vec<bool> {
+        let rows = Arc::new(needed(undivided(records, self.table.composites()), &self.judge));
+        self.with_bench(|bench| {
+            self.judge_classes(&rows, policy, bench, true, &mut |_, _| {});
+            let mut failed = vec![false; bench.grouping.cells.len()];
+            for &class in &bench.failed {
+                failed[class as usize] = true;
+            }
+            let classes = bench.grouping.class_of.iter().zip(&rows.count);
+            classes.map(|(&class, &count)| count > 0 && failed[class as usize]).collect()
+        })
+    }
+
+    fn with_bench<T>(&self, work: impl FnOnce(&mut Bench) -> T) -> T {
+        let mut bench = self.benches.lock().unwrap_or_else(PoisonError::into_inner).pop().unwrap_or_default();
+        let done = work(&mut bench);
+        self.benches.lock().unwrap_or_else(PoisonError::into_inner).push(bench);
+        done
+    }
+
+    /// Groups and judges; leaves the suppressed classes in `bench.failed`. Stops once more records than the limit are
+    /// lost for every specialisation too, unless `whole`. `kept` is told the records and subjects of classes that leave.
+    fn judge_classes(
+        &self,
+        rows: &Arc<Rows>,
+        policy: &[u8],
+        bench: &mut Bench,
+        whole: bool,
+        kept: &mut dyn FnMut(u64, u64),
+    ) -> Sums {
+        bench.grouping.group(rows, self.table.composites(), policy);
+        bench.failed.clear();
+        let of_classes = whole || !self.measure.is_of_cells();
+        let mut sums = Sums::default();
+        let smallest = self.judge.smallest_class();
+        let cells = &bench.grouping.cells;
+        let plain = !self.judge.needs_values() && !self.judge.needs_population() && rows.subject.is_empty();
+        if !plain {
+            let records = |&class: &u32| u64::from(cells[class as usize].records);
+            let small: u64 = bench.grouping.occupied.iter().map(records).filter(|&records| records < smallest).sum();
+            if small > self.limit && !of_classes {
+                return Sums { suppressed: small, failing: small, ..sums };
+            }
+            bench.arrange(rows, smallest);
+        }
+        for at in 0..bench.grouping.occupied.len() {
+            let class = bench.grouping.occupied[at];
+            let records = u64::from(bench.grouping.cells[class as usize].records);
+            if records == 0 {
+                continue;
+            }
+            if of_classes {
+                sums.all.add(records);
+                if whole || self.measure == Measure::KlDivergence {
+                    sums.all.add_bits(records);
+                }
+            }
+            let mut subjects = records;
+            let lost = if records < smallest {
+                Some(records)
+            } else if plain {
+                None
+            } else {
+                let place = bench.place[class as usize];
+                subjects = bench.gather(rows, place);
+                let population = bench.population.get(place as usize).copied().unwrap_or(records);
+                let class = Class { records, subjects, population, values: &bench.values };
+                self.judge.failing(&class, &mut bench.room)
+            };
+            if let Some(lost) = lost {
+                sums.suppressed += records;
+                sums.failing += lost;
+                bench.failed.push(class);
+                if sums.failing > self.limit && !of_classes {
+                    break;
+                }
+            } else if of_classes {
+                sums.kept.add(records);
+                if whole || self.measure == Measure::KlDivergence {
+                    sums.kept.add_bits(records);
+                }
+                kept(records, subjects);
+            }
+        }
+        sums
+    }
+
+    /// By attribute and cell of `policy`: how many suppressed records.
+    fn suppressed_cells(&self, rows: &Rows, policy: &[u8], bench: &Bench) -> Vec<Vec<u64>> {
+        let domains = self.table.domains();
+        let cells = |(domain, &level): (&crate::anonymity::domain::Domain, &u8)| {
+            vec![0; domain.levels()[level as usize].cells()]
+        };
+        let mut into: Vec<Vec<u64>> = domains.iter().zip(policy).map(cells).collect();
+        if bench.failed.is_empty() {
+            return into;
+        }
+        for (composite, codes) in self.table.composites().iter().zip(&rows.codes) {
+            let (map, cells) = composite.at(policy);
+            let mut counts = vec![0u64; *cells as usize];
+            for &class in &bench.failed {
+                let cell = bench.grouping.cells[class as usize];
+                counts[map[codes[cell.row as usize] as usize] as usize] += u64::from(cell.records);
+            }
+            composite.spread(policy, domains, &counts, &mut into);
+        }
+        into
+    }
+}
+
+#[derive(Clone, Copy, Debug, Default)]
+struct Sums {
+    suppressed: u64,
+    failing: u64,
+    all: ClassSums,
+    kept: ClassSums,
+}
+
+/// The rows with the columns that the models look at.
+fn needed(mut rows: Rows, judge: &Judge) -> Rows {
+    if !judge.needs_values() {
+        rows.sensitive.clear();
+    }
+    if !judge.needs_population() {
+        rows.population.clear();
+    }
+    if !judge.needs_subjects() {
+        rows.subject.clear();
+    }
+    rows
+}
+
+impl Bench {
+    /// Brings the rows of classes with at least `smallest` records into the order of the classes, and counts the
+    /// population of each.
+    fn arrange(&mut self, rows: &Rows, smallest: u64) {
+        let Grouping { class_of, cells, occupied, .. } = &self.grouping;
+        if self.place.len() < cells.len() {
+            self.place.resize(cells.len(), 0);
+        }
+        self.start.clear();
+        for &class in occupied {
+            let judged = u64::from(cells[class as usize].records) >= smallest;
+            self.place[class as usize] = if judged { self.start.len() as u32 } else { NOWHERE };
+            if judged {
+                self.start.push(0);
+            }
+        }
+        let classes = self.start.len();
+        self.start.push(0);
+        for &class in class_of {
+            let place = self.place[class as usize];
+            if place != NOWHERE {
+                self.start[place as usize] += 1;
+            }
+        }
+        let mut end = 0;
+        for start in &mut self.start {
+            end += *start;
+            *start = end;
+        }
+        self.order.clear();
+        self.order.resize(end as usize, 0);
+        // From the back: every class's end moves to where it begins.
+        for (row, &class) in class_of.iter().enumerate().rev() {
+            let place = self.place[class as usize];
+            if place != NOWHERE {
+                let start = &mut self.start[place as usize];
+                *start -= 1;
+                self.order[*start as usize] = row as u32;
+            }
+        }
+        self.population.clear();
+        if !rows.population.is_empty() {
+            self.population.resize(classes, 0);
+            for (&class, &population) in class_of.iter().zip(&rows.population) {
+                let place = self.place[class as usize];
+                if place != NOWHERE {
+                    self.population[place as usize] += u64::from(population);
+                }
+            }
+        }
+        self.values.resize(rows.sensitive.len(), Vec::new());
+        self.tally.resize(rows.sensitive.len(), Vec::new());
+        self.seen.clear();
+    }
+
+    /// The values of the class at `place` into `values`; the number of its subjects.
+    fn gather(&mut self, rows: &Rows, place: u32) -> u64 {
+        let members = &self.order[self.start[place as usize] as usize..self.start[place as usize + 1] as usize];
+        for ((column, values), tally) in rows.sensitive.iter().zip(&mut self.values).zip(&mut self.tally) {
+            values.clear();
+            for &row in members {
+                let (value, count) = (column[row as usize], rows.count[row as usize]);
+                if count == 0 {
+                    continue;
+                }
+                if tally.len() <= value as usize {
+                    tally.resize(value as usize + 1, 0);
+                }
+                let known = &mut tally[value as usize];
+                if *known == 0 {
+                    values.push((value, 0));
+                }
+                *known += count;
+            }
+            for (value, count) in values.iter_mut() {
+                *count = std::mem::take(&mut tally[*value as usize]);
+            }
+        }
+        if rows.subject.is_empty() {
+            return members.iter().map(|&row| u64::from(rows.count[row as usize])).sum();
+        }
+        let mut subjects = 0;
+        for &row in members.iter().filter(|&&row| rows.count[row as usize] > 0) {
+            if rows.subject[row as usize] == NOBODY {
+                continue;
+            }
+            let subject = rows.subject[row as usize] as usize;
+            if self.seen.len() <= subject {
+                self.seen.resize(subject + 1, 0);
+            }
+            // Places are marked plus one: nought is nobody's.
+            subjects += u64::from(self.seen[subject] != place + 1);
+            self.seen[subject] = place + 1;
+        }
+        subjects
+    }
+}
+
+/// A policy and what its check found.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Checked {
+    pub policy: Policy,
+    pub outcome: Outcome,
+}

@@ -1,0 +1,22 @@
+//! Full-domain generalization and record suppression: the search for the policy of least cost (METHODS §7).
+//!
+//! | file | idea |
+//! |---|---|
+//! | [`policy`] | a level for each attribute, and the lattice of all of them |
+//! | [`antichain`] | what is known of many policies, kept in few |
+//! | [`table`], `grouping`, `anchors` | rows of codes, and how they become classes fast |
+//! | [`coding`] | from codebooks to domains and columns |
+//! | [`check`] | one policy: what it suppresses, what it costs |
+//! | [`soundness`] | which conclusion from one policy to others holds for which models, limits and measures |
+//! | [`search`] and the files named after a strategy | the way through the lattice |
+
+mod anchors;
+pub mod antichain;
+pub mod check;
+pub mod coding;
+mod grouping;
+pub mod policy;
+pub mod search;
+pub mod soundness;
+mod strategies;
+pub mod table;

@@ -1,0 +1,154 @@
+//! Best first, then branch and bound ([PRU] "Effective pruning in large search spaces").
+//!
+//! [PRU] climbs from the bottom, where almost everything has to be suppressed and every check is dear. From the top
+//! everything is admissible and classes are few: the first phase follows the cheapest policy downward, and has a good
+//! one after a few checks of each level. The second phase proves it. It goes through the ranks from the top
+//! downward, and of each rank only through what may still be better: a branch ends where its least bound is beaten
+//! or where its most general policy loses too many records. Policies of one rank are incomparable, so no
+//! check in a batch could have spared another.
+
+use crate::anonymity::lattice::policy::{Policy, rank};
+use crate::anonymity::lattice::search::{BATCH, Search};
+use std::cmp::{Ordering, Reverse};
+use std::collections::{BinaryHeap, HashSet};
+
+pub fn run(search: &mut Search<'_>) -> bool {
+    if !descend(search) {
+        return false;
+    }
+    prove(search)
+}
+
+struct Open {
+    cost: f64,
+    policy: Policy,
+}
+
+impl Ord for Open {
+    fn cmp(&self, other: &Self) -> Ordering {
+        self.cost.total_cmp(&other.cost).then_with(|| other.policy.cmp(&self.policy))
+    }
+}
+impl PartialOrd for Open {
+    fn partial_cmp(&self, other: &Self) -> Option<Ordering> {
+        Some(self.cmp(other))
+    }
+}
+impl PartialEq for Open {
+    fn eq(&self, other: &Self) -> bool {
+        self.cmp(other) == Ordering::Equal
+    }
+}
+impl Eq for Open {}
+
+/// Expansions without a better policy after which the first phase ends: more in large lattices, where the second
+/// takes long to find what the first has missed.
+fn patience(search: &Search<'_>) -> u64 {
+    let large = (search.lattice.approximate_size().sqrt() / 16.0).min(4096.0) as u64;
+    large.max(search.lattice.width() as u64)
+}
+
+/// False when the time is up.
+fn descend(search: &mut Search<'_>) -> bool {
+    let top: Policy = search.lattice.top().into();
+    let mut seen: HashSet<Policy> = HashSet::from([top.clone()]);
+    let outcome = search.check(std::slice::from_ref(&top)).remove(0);
+    let mut open = BinaryHeap::new();
+    open.push(Reverse(Open { cost: outcome.cost, policy: top }));
+    let patience = patience(search);
+    let mut idle = 0;
+    while let Some(Reverse(next)) = open.pop() {
+        if search.over() {
+            return false;
+        }
+        if idle > patience {
+            break;
+        }
+        let before = search.best.as_ref().map(|best| best.cost);
+        let lattice = search.lattice.clone();
+        let below: Vec<Policy> = lattice
+            .specialisations(&next.policy)
+            .filter(|x| !search.lost.covers(x) && seen.insert(x.clone()))
+            .collect();
+        for batch in below.chunks(BATCH) {
+            for (policy, outcome) in batch.iter().zip(search.check(batch)) {
+                if outcome.failing <= search.checker.limit() && outcome.cost.is_finite() {
+                    open.push(Reverse(Open { cost: outcome.cost, policy: policy.clone() }));
+                }
+            }
+        }
+        idle = if search.best.as_ref().map(|best| best.cost) == before { idle + 1 } else { 0 };
+    }
+    true
+}
+
+/// False when the time is up.
+fn prove(search: &mut Search<'_>) -> bool {
+    let width = search.lattice.width();
+    for wanted in (0..=rank(search.lattice.top())).rev() {
+        let mut branch =
+            Branch { wanted, least: search.lattice.bottom(), greatest: search.lattice.top().into(), found: Vec::new() };
+        if !branch.grow(search, 0, 0, width) || !branch.flush(search) {
+            return false;
+        }
+    }
+    true
+}
+
+/// Policies of one rank, attribute after attribute.
+struct Branch {
+    wanted: u32,
+    /// The levels decided so far, and the bottom behind them.
+    least: Policy,
+    /// The same with the top behind them.
+    greatest: Policy,
+    found: Vec<Policy>,
+}
+
+/// Policies gathered before they are checked.
+const GATHERED: usize = 64 * BATCH;
+
+impl Branch {
+    fn grow(&mut self, search: &mut Search<'_>, attribute: usize, sum: u32, width: usize) -> bool {
+        if attribute == width {
+            let settled = search.excludes(&self.least)
+                || search.is_settled(&self.least)
+                || search.excludes_after_those_above(&self.least);
+            if !settled {
+                self.found.push(self.least.clone());
+            }
+            return self.found.len() < GATHERED || self.flush(search);
+        }
+        let behind: u32 = rank(&search.lattice.top()[attribute + 1..]);
+        let top = search.lattice.top()[attribute];
+        for level in (0..=top).rev() {
+            let now = sum + u32::from(level);
+            if now > self.wanted || now + behind < self.wanted {
+                continue;
+            }
+            self.least[attribute] = level;
+            self.greatest[attribute] = level;
+            let open = attribute + 1 == width || !search.excludes_between(&self.least, &self.greatest);
+            if open && !self.grow(search, attribute + 1, now, width) {
+                return false;
+            }
+        }
+        self.least[attribute] = 0;
+        self.greatest[attribute] = top;
+        true
+    }
+
+    fn flush(&mut self, search: &mut Search<'_>) -> bool {
+        let found = std::mem::take(&mut self.found);
+        for batch in found.chunks(BATCH) {
+            if search.over() {
+                return false;
+            }
+            let needed: Vec<Policy> = batch.iter().filter(|policy| !search.excludes(policy)).cloned().collect();
+            if !needed.is_empty() {
+                search.check(&needed);
+            }
+        }
+        true
+    }
+}

@@ -1,0 +1,47 @@
+//! Optimal lattice anonymization (El Emam et al. 2009): divide and conquer between the bottom and the top of sublattices.
+//!
+//! The halves find where policies stop losing too many records; what may be admissible is then checked.
+
+use super::flash::{classify, rest};
+use crate::anonymity::lattice::antichain::{Antichain, Inheritance};
+use crate::anonymity::lattice::policy::{Lattice, Policy, rank};
+use crate::anonymity::lattice::search::Search;
+use std::collections::HashSet;
+
+pub fn run(search: &mut Search<'_>) -> bool {
+    let mut possible = Antichain::new(Inheritance::Upward, search.lattice.width());
+    let mut checked = HashSet::new();
+    let mut seen: HashSet<(Policy, Policy)> = HashSet::new();
+    let mut open: Vec<(Policy, Policy)> = vec![(search.lattice.bottom(), search.lattice.top().into())];
+    while let Some((bottom, top)) = open.pop() {
+        if search.over() {
+            return false;
+        }
+        if search.lost.covers(&top) || possible.covers(&bottom) || !seen.insert((bottom.clone(), top.clone())) {
+            continue;
+        }
+        let height = rank(&top) - rank(&bottom);
+        if height <= 1 {
+            for policy in [&bottom, &top] {
+                classify(search, policy, &mut possible, &mut checked);
+            }
+            continue;
+        }
+        for middle in at_height(&bottom, &top, height / 2) {
+            if classify(search, &middle, &mut possible, &mut checked) {
+                open.push((bottom.clone(), middle));
+            } else {
+                open.push((middle, top.clone()));
+            }
+        }
+    }
+    rest(search, &checked)
+}
+
+/// The policies `height` levels above `bottom` and not above `top`.
+fn at_height(bottom: &[u8], top: &[u8], height: u32) -> Vec<Policy> {
+    let room: Vec<u8> = top.iter().zip(bottom).map(|(t, b)| t - b).collect();
+    let steps = Lattice::new(room);
+    let add = |step: Policy| -> Policy { step.iter().zip(bottom).map(|(s, b)| s + b).collect() };
+    steps.iter().filter(|step| rank(step) == height).map(add).collect()
+}

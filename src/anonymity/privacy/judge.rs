@@ -1,0 +1,294 @@
+//! What a policy must fulfil: the models of a release, prepared for many classes.
+
+use super::closeness::{Ground, Reference};
+use super::diversity::{entropy_failing, recursive_failing};
+use super::ratio::Ratio;
+
+/// A privacy model (METHODS §8). Sensitive attributes are positions in the table's list of them.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Model {
+    /// At least k subjects in each class; k ≥ 1.
+    KAnonymity { k: u64 },
+    /// At least k members of the population share the class's values; k ≥ 1.
+    KMap { k: u64 },
+    /// At least ℓ values of a sensitive attribute in each class; ℓ ≥ 1.
+    DistinctDiversity { attribute: usize, l: usize },
+    /// Entropy of a sensitive attribute at least ln ℓ (and ⌈ℓ⌉ values); 1 ≤ ℓ.
+    EntropyDiversity { attribute: usize, l: f64 },
+    /// r₁ < c·(r_ℓ + … + r_m), r the counts of a sensitive attribute's values, descending; 0 < c < 1000, ℓ ≥ 2.
+    RecursiveDiversity { attribute: usize, c: f64, l: usize },
+    /// Earth mover's distance of a sensitive attribute to the whole table (suppressed records included) ≤ t; 0 ≤ t ≤ 1.
+    Closeness { attribute: usize, t: f64, ground: Ground },
+    /// min ≤ released / population ≤ max in each class that has anything to release; 0 ≤ min ≤ max ≤ 1.
+    Presence { min: f64, max: f64 },
+}
+
+/// A model that cannot be.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum ModelError {
+    #[error("{model}: {parameter} is out of range; give {range}")]
+    Range { model: &'static str, parameter: &'static str, range: &'static str },
+    #[error("{model} names sensitive attribute {attribute}, and the table has {present}; name one that is there")]
+    NoAttribute { model: &'static str, attribute: usize, present: usize },
+    #[error(
+        "t_closeness: the ground tree of sensitive attribute {attribute} does not fit its values; build it from its hierarchy"
+    )]
+    Tree { attribute: usize },
+}
+
+impl Model {
+    /// The name that the configuration uses.
+    #[must_use]
+    pub fn name(&self) -> &'static str {
+        match self {
+            Self::KAnonymity { .. } => "k_anonymity",
+            Self::KMap { .. } => "k_map",
+            Self::DistinctDiversity { .. } | Self::EntropyDiversity { .. } | Self::RecursiveDiversity { .. } => {
+                "l_diversity"
+            }
+            Self::Closeness { .. } => "t_closeness",
+            Self::Presence { .. } => "delta_presence",
+        }
+    }
+
+    /// The sensitive attribute that it looks at.
+    #[must_use]
+    pub fn attribute(&self) -> Option<usize> {
+        match *self {
+            Self::KAnonymity { .. } | Self::KMap { .. } | Self::Presence { .. } => None,
+            Self::DistinctDiversity { attribute, .. }
+            | Self::EntropyDiversity { attribute, .. }
+            | Self::RecursiveDiversity { attribute, .. }
+            | Self::Closeness { attribute, .. } => Some(attribute),
+        }
+    }
+
+    /// Whether "this policy is admissible" is inherited by generalizations although classes are suppressed up to a
+    /// limit above 0 ([FL2] §2.4): k-anonymity, k-map and distinct diversity only.
+    #[must_use]
+    pub fn monotone_under_suppression(&self) -> bool {
+        matches!(self, Self::KAnonymity { .. } | Self::KMap { .. } | Self::DistinctDiversity { .. })
+    }
+
+    /// Whether it is inherited by generalizations when nothing may be suppressed ([FL2] §2.4).
+    ///
+    /// δ-presence with a lower bound is not: a class without released records is nothing to judge, and merged into
+    /// another it lowers that one's share.
+    #[must_use]
+    pub fn monotone_without_suppression(&self) -> bool {
+        !matches!(self, Self::Presence { min, .. } if *min > 0.0)
+    }
+}
+
+/// The values of one sensitive attribute in the whole table.
+#[derive(Clone, Debug)]
+pub struct SensitiveDomain {
+    /// Records by value.
+    pub counts: Vec<u64>,
+}
+
+/// One equivalence class.
+#[derive(Clone, Copy, Debug)]
+pub struct Class<'a> {
+    /// Records to be released.
+    pub records: u64,
+    /// Distinct subjects among them; the records where nothing counts subjects.
+    pub subjects: u64,
+    /// Members of the population with these values, the released ones included.
+    pub population: u64,
+    /// By sensitive attribute: the values present among the records, each once, with their counts.
+    pub values: &'a [Vec<(u32, u32)>],
+}
+
+/// Scratch of one thread.
+#[derive(Clone, Debug, Default)]
+pub struct Room {
+    counts: Vec<u32>,
+    surplus: Vec<i128>,
+}
+
+#[derive(Clone, Debug)]
+enum Prepared {
+    KAnonymity(u64),
+    KMap(u64),
+    Distinct(usize, usize),
+    Entropy(usize, f64),
+    Recursive(usize, Ratio, usize),
+    Closeness(usize, Ratio, Reference),
+    Presence(Ratio, Ratio),
+}
+
+/// The models of a release, prepared for a table. All of them must hold.
+#[derive(Clone, Debug)]
+pub struct Judge {
+    models: Vec<Prepared>,
+    smallest: u64,
+    sensitive: bool,
+    population: bool,
+    subjects: bool,
+}
+
+impl Judge {
+    /// Prepares `models` for a table with these sensitive attributes.
+    ///
+    /// # Errors
+    /// The first parameter out of range, attribute that is not there, or tree that does not fit.
+    pub fn new(models: &[Model], domains: &[SensitiveDomain]) -> Result<Self, ModelError> {
+        let mut judge = Self { models: Vec::new(), smallest: 1, sensitive: false, population: false, subjects: false };
+        for model in models {
+            let name = model.name();
+            let unless = |sound: bool, parameter, range| {
+                if sound { Ok(()) } else { Err(ModelError::Range { model: name, parameter, range }) }
+            };
+            if let Some(attribute) = model.attribute().filter(|&a| a >= domains.len()) {
+                return Err(ModelError::NoAttribute { model: name, attribute, present: domains.len() });
+            }
+            judge.sensitive |= model.attribute().is_some();
+            let ratio = |value: f64, parameter, range| {
+                Ratio::of(value).ok_or(ModelError::Range { model: name, parameter, range })
+            };
+            let prepared = match model {
+                &Model::KAnonymity { k } => {
+                    unless(k >= 1, "k", "1 or more")?;
+                    judge.subjects = true;
+                    Prepared::KAnonymity(k)
+                }
+                &Model::KMap { k } => {
+                    unless(k >= 1, "k", "1 or more")?;
+                    judge.population = true;
+                    Prepared::KMap(k)
+                }
+                &Model::DistinctDiversity { attribute, l } => {
+                    unless(l >= 1, "l", "1 or more")?;
+                    Prepared::Distinct(attribute, l)
+                }
+                &Model::EntropyDiversity { attribute, l } => {
+                    unless((1.0..1e9).contains(&l), "l", "1 to a billion")?;
+                    Prepared::Entropy(attribute, l)
+                }
+                &Model::RecursiveDiversity { attribute, c, l } => {
+                    unless(c > 0.0, "c", "above 0 and below 1000")?;
+                    unless(l >= 2, "l", "2 or more")?;
+                    Prepared::Recursive(attribute, ratio(c, "c", "above 0 and below 1000")?, l)
+                }
+                Model::Closeness { attribute, t, ground } => {
+                    unless((0.0..=1.0).contains(t), "t", "0 to 1")?;
+                    let counts = domains[*attribute].counts.clone();
+                    if !fits(ground, counts.len()) {
+                        return Err(ModelError::Tree { attribute: *attribute });
+                    }
+                    let reference = Reference::new(counts, ground.clone());
+                    Prepared::Closeness(*attribute, ratio(*t, "t", "0 to 1")?, reference)
+                }
+                &Model::Presence { min, max } => {
+                    unless((0.0..=1.0).contains(&min), "min", "0 to 1")?;
+                    unless(min <= max && max <= 1.0, "max", "min to 1")?;
+                    judge.population = true;
+                    Prepared::Presence(ratio(min, "min", "0 to 1")?, ratio(max, "max", "min to 1")?)
+                }
+            };
+            judge.smallest = judge.smallest.max(match &prepared {
+                Prepared::KAnonymity(k) => *k,
+                Prepared::Distinct(_, l) | Prepared::Recursive(_, _, l) => *l as u64,
+                Prepared::Entropy(_, l) => l.ceil() as u64,
+                Prepared::KMap(_) | Prepared::Closeness(..) | Prepared::Presence(..) => 1,
+            });
+            judge.models.push(prepared);
+        }
+        Ok(judge)
+    }
+
+    /// Records that a class needs before any model can hold: max(k, ⌈ℓ⌉), the m of [FL2] §2.7.
+    #[must_use]
+    pub fn smallest_class(&self) -> u64 {
+        self.smallest
+    }
+
+    /// Whether a model looks at sensitive values.
+    #[must_use]
+    pub fn needs_values(&self) -> bool {
+        self.sensitive
+    }
+
+    /// Whether a model looks at the population.
+    #[must_use]
+    pub fn needs_population(&self) -> bool {
+        self.population
+    }
+
+    /// Whether a model counts subjects.
+    #[must_use]
+    pub fn needs_subjects(&self) -> bool {
+        self.subjects
+    }
+
+    /// None if every model holds; otherwise how many of the class's records are suppressed **at least**, in this class
+    /// and, taken together, in whatever parts a specialisation splits it into. May be 0, is never more than the records.
+    pub fn failing(&self, class: &Class<'_>, room: &mut Room) -> Option<u64> {
+        let mut lost: Option<u64> = None;
+        for model in &self.models {
+            if let Some(more) = model.failing(class, room) {
+                lost = Some(lost.unwrap_or(0).max(more));
+                if more >= class.records {
+                    break;
+                }
+            }
+        }
+        lost
+    }
+}
+
+fn fits(ground: &Ground, values: usize) -> bool {
+    let Ground::Hierarchical(levels) = ground else { return true };
+    let mut nodes = values;
+    for parents in levels {
+        if parents.len() != nodes {
+            return false;
+        }
+        nodes = parents.iter().max().map_or(0, |&p| p as usize + 1);
+    }
+    nodes <= 1 && !levels.is_empty()
+}
+
+impl Prepared {
+    fn failing(&self, class: &Class<'_>, room: &mut Room) -> Option<u64> {
+        let all = |fails: bool| fails.then_some(class.records);
+        match self {
+            // Parts have fewer subjects, fewer members of the population, and no other values than the whole.
+            Self::KAnonymity(k) => all(class.subjects < *k),
+            Self::KMap(k) => all(class.population < *k),
+            Self::Distinct(attribute, l) => all(class.values[*attribute].len() < *l),
+            Self::Entropy(attribute, l) => entropy_failing(descending(&class.values[*attribute], room), *l),
+            Self::Recursive(attribute, c, l) => recursive_failing(descending(&class.values[*attribute], room), *c, *l),
+            Self::Closeness(attribute, t, reference) => {
+                let (part, whole) = reference.distance(&class.values[*attribute], &mut room.surplus);
+                if t.at_least(part, whole) {
+                    return None;
+                }
+                // The distance is convex: the mean over the parts, weighted by size, is at least that of the whole.
+                // Parts that hold have at most t, the others at most 1, so those are (D − t)/(1 − t) of the records.
+                let (distance, t) = (part as f64 / whole as f64, t.value());
+                let share = (distance - t) / (1.0 - t);
+                let records = (class.records as f64 * share * (1.0 - 1e-9)).ceil().max(1.0);
+                Some((records as u64).min(class.records))
+            }
+            Self::Presence(min, max) => {
+                let (part, whole) = (u128::from(class.records), u128::from(class.population));
+                if !max.at_least(part, whole) {
+                    // Parts that hold release at most max of their population, hence of the whole one.
+                    return Some(class.records - max.floor_of(class.population).min(class.records));
+                }
+                // A part may leave the unreleased population behind and hold: nothing is lost for certain.
+                min.exceeds(class.records, class.population).then_some(0)
+            }
+        }
+    }
+}
+
+/// The counts of a class's values, descending.
+fn descending<'a>(values: &[(u32, u32)], room: &'a mut Room) -> &'a [u32] {
+    room.counts.clear();
+    room.counts.extend(values.iter().map(|&(_, count)| count));
+    room.counts.sort_unstable_by(|a, b| b.cmp(a));
+    &room.counts
+}

@@ -1,0 +1,384 @@
+//! `throng audit`: which columns of a file identify people, alone and together, and whom that puts at risk.
+
+mod page;
+mod terminal;
+mod text;
+
+use std::cell::Cell;
+use std::io::{IsTerminal, Write};
+use std::path::{Path, PathBuf};
+use std::time::{Duration, Instant};
+
+use anyhow::{Context, anyhow};
+use indicatif::{ProgressBar, ProgressStyle};
+
+use super::outcome::Failure;
+use crate::config::{self, Problem};
+use crate::io::codec::Limits;
+use crate::io::file::{Format, SourceError, separator_of};
+use crate::io::table::{self, ReadProgress, Request, TableColumn, TableError, WholeTable};
+use crate::records::schema::{Role, Schema};
+use crate::risk::audit::{AuditColumn, AuditQuestion, AuditTable, Report, Singletons, Step, audit, prepare};
+use crate::risk::identifiers::Rule;
+use crate::risk::qid::Strategy;
+
+/// Columns of one audit.
+const MAX_COLUMNS: usize = 1024;
+
+/// What to audit and how; the command's own text is with the other commands'.
+#[derive(Debug, clap::Args)]
+#[command(after_help = "Examples:
+  throng audit patients.csv --k 5
+      every record counts as a person of its own
+  throng audit steps.ndjson --k 5 --subject user_id --html report.html
+      people are counted by user_id; the report as a page to hand on
+  throng audit daily.parquet --schema schemas/lifesnaps.toml --k 10 --singletons mask --json
+      values typed and rounded as the daemon would; rare single values masked first
+  zcat big.csv.gz | throng audit - --format csv --k 5 --columns age,zip,sex --max-seconds 60
+      some columns of a stream, and whatever is proved within a minute
+
+Exit codes: 0 done (also when the time was up: \"complete\" says so) · 1 failed while running
+            2 bad usage or schema · 3 the named hardware is not there")]
+pub struct AuditArgs {
+    /// The file; CSV and Parquet by its extension, else NDJSON; "-" is standard input
+    input: PathBuf,
+    /// Record schema: types, rounding, missing values, roles and the subject (default: every column is text)
+    #[arg(long, value_name = "FILE")]
+    schema: Option<PathBuf>,
+    /// How many people must share every combination of values; at least 2
+    #[arg(short, long, value_name = "K", value_parser = clap::value_parser!(u32).range(2..))]
+    k: u32,
+    /// include: one rare value makes its column a quasi-identifier; mask: cells whose value alone is rarer than k become
+    /// * first
+    #[arg(long, value_enum, value_name = "MODE", default_value = "include")]
+    singletons: SingletonsArg,
+    /// Look only at these columns
+    #[arg(long, value_name = "A,B,…", value_delimiter = ',')]
+    columns: Option<Vec<String>>,
+    /// The column that names the person behind a record; supports are then counted in people (default: the schema's)
+    #[arg(long, value_name = "COLUMN")]
+    subject: Option<String>,
+    /// How the search goes; all find the same
+    #[arg(long, value_enum, value_name = "S", default_value = "border")]
+    strategy: StrategyArg,
+    /// What counts the classes
+    #[arg(long, value_enum, value_name = "B", default_value = "auto")]
+    backend: BackendArg,
+    /// Stop searching after so many seconds and report what is proved by then
+    #[arg(long, value_name = "S", value_parser = seconds)]
+    max_seconds: Option<Duration>,
+    /// Threads (default: all cores)
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..=1024))]
+    threads: Option<u16>,
+    /// A column is a standalone identifier from this many different values per row on
+    #[arg(long, value_name = "C", default_value_t = Rule::CARDINALITY, value_parser = share)]
+    identifier_cardinality: f64,
+    /// How records are written: csv, json or parquet (default: by the extension)
+    #[arg(long, value_enum, value_name = "F")]
+    format: Option<FormatArg>,
+    /// Separator of CSV fields (default: the most frequent of , ; tab | in the first line; the comma on standard input)
+    #[arg(long, value_name = "C", value_parser = separator)]
+    separator: Option<u8>,
+    /// Leave records out that cannot be read, and count them, instead of failing at the first
+    #[arg(long)]
+    skip_unreadable: bool,
+    /// Refuse a table that needs more memory than this (12 bytes a cell and its different values)
+    #[arg(long, value_name = "SIZE", default_value = "4GiB", value_parser = size)]
+    memory: u64,
+    /// Show values of the data: an example for each quasi-identifier. Only for eyes that may see the data
+    #[arg(long)]
+    show_values: bool,
+    /// Print the report as one JSON object
+    #[arg(long)]
+    json: bool,
+    /// Write the report as a self-contained page
+    #[arg(long, value_name = "FILE")]
+    html: Option<PathBuf>,
+}
+
+#[derive(Clone, Copy, Debug, clap::ValueEnum)]
+enum SingletonsArg {
+    Include,
+    Mask,
+}
+
+#[derive(Clone, Copy, Debug, clap::ValueEnum)]
+enum StrategyArg {
+    Border,
+    Greedy,
+    Exhaustive,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
+enum BackendArg {
+    Auto,
+    Cpu,
+    Cuda,
+}
+
+#[derive(Clone, Copy, Debug, clap::ValueEnum)]
+enum FormatArg {
+    Csv,
+    #[value(alias = "ndjson")]
+    Json,
+    Parquet,
+}
+
+fn seconds(text: &str) -> Result<Duration, String> {
+    let seconds: f64 = text.parse().map_err(|_| "not a number of seconds".to_owned())?;
+    match Duration::try_from_secs_f64(seconds) {
+        Ok(duration) if seconds > 0.0 => Ok(duration),
+        _ => Err("give a number of seconds above 0".to_owned()),
+    }
+}
+
+fn share(text: &str) -> Result<f64, String> {
+    text.parse().ok().filter(|share| *share > 0.0 && *share <= 1.0).ok_or("give above 0 and at most 1".to_owned())
+}
+
+fn separator(text: &str) -> Result<u8, String> {
+    match text {
+        "tab" | "\\t" => Ok(b'\t'),
+        _ => match text.as_bytes() {
+            [one] if one.is_ascii() && !matches!(one, b'"' | b'\n' | b'\r' | 0) => Ok(*one),
+            _ => Err("give one ASCII character that is no quote, or tab".to_owned()),
+        },
+    }
+}
+
+fn size(text: &str) -> Result<u64, String> {
+    config::parse_size(text).ok_or("give a size such as 500MiB or 4GiB".to_owned())
+}
+
+/// Runs `throng audit`.
+///
+/// # Errors
+/// Bad usage, a schema with problems, hardware that is not there, an input that cannot be read, a page that cannot be
+/// written.
+pub fn run(args: &AuditArgs) -> Result<(), Failure> {
+    if args.backend == BackendArg::Cuda {
+        let message = "--backend cuda: this build has no GPU backend; use --backend cpu (the same answers)";
+        return Err(Failure::Hardware(anyhow!(message)));
+    }
+    let threads = args.threads.map_or_else(all_cores, usize::from);
+    let pool = rayon::ThreadPoolBuilder::new().num_threads(threads).build().context("cannot start threads")?;
+    let report = pool.install(|| report(args, threads))?;
+    if let Some(path) = &args.html {
+        let page = page::render(&report, chrono::Utc::now());
+        std::fs::write(path, page).with_context(|| format!("cannot write \"{}\"", path.display()))?;
+    }
+    let out = if args.json {
+        let json = serde_json::to_string(&report).context("the report cannot be written as JSON")?;
+        format!("{json}\n")
+    } else {
+        terminal::render(&report, args.html.as_deref(), terminal::Style::of_stdout())
+    };
+    match std::io::stdout().write_all(out.as_bytes()) {
+        // Whoever read stdout has seen enough (`| head`).
+        Err(error) if error.kind() == std::io::ErrorKind::BrokenPipe => Ok(()),
+        result => Ok(result.context("cannot write the report")?),
+    }
+}
+
+fn all_cores() -> usize {
+    std::thread::available_parallelism().map_or(1, usize::from)
+}
+
+fn report(args: &AuditArgs, threads: usize) -> Result<Report, Failure> {
+    let started = Instant::now();
+    let schema = args.schema.as_deref().map(load).transpose()?;
+    let columns = args.wanted(schema.as_ref())?;
+    let read = args.read(schema.as_ref(), columns.as_deref())?;
+    let WholeTable { unreadable, absent, unknown_cells, .. } = &read;
+    let (unreadable, absent, unknown_cells) = (unreadable.clone(), absent.clone(), *unknown_cells);
+    let table = args.prepare(read, schema.as_ref())?;
+    let input = if args.input == Path::new("-") { "standard input".into() } else { args.input.display().to_string() };
+    let question = AuditQuestion {
+        input,
+        k: args.k,
+        singletons: match args.singletons {
+            SingletonsArg::Include => Singletons::Include,
+            SingletonsArg::Mask => Singletons::Mask,
+        },
+        strategy: match args.strategy {
+            StrategyArg::Border => Strategy::Border,
+            StrategyArg::Greedy => Strategy::Greedy,
+            StrategyArg::Exhaustive => Strategy::Exhaustive,
+        },
+        threads,
+        budget: args.max_seconds,
+        read_seconds: started.elapsed().as_secs_f64(),
+    };
+    let bar = bar("{spinner} {msg}", None);
+    let report = audit(&table, &question, &|step| bar.show(step)).context("the audit failed")?;
+    bar.0.finish_and_clear();
+    let mut report = Report { unreadable, absent, unknown_cells, ..report };
+    report.notes.extend(notes_of_reading(&report));
+    Ok(report)
+}
+
+fn notes_of_reading(report: &Report) -> Vec<String> {
+    let mut notes = Vec::new();
+    let skipped: u64 = report.unreadable.values().sum();
+    if skipped > 0 {
+        notes.push(format!("{} could not be read and are not judged", text::counted(skipped, "record")));
+    }
+    if report.without_subject > 0 {
+        let records = text::counted(report.without_subject, "record");
+        notes.push(format!("{records} without a person behind them support nobody and are not judged"));
+    }
+    if report.unknown_cells > 0 {
+        let cells = text::counted(report.unknown_cells, "cell");
+        notes.push(format!("{cells} of columns that the schema does not know are not judged"));
+    }
+    if !report.absent.is_empty() {
+        let columns = text::counted(report.absent.len() as u64, "column");
+        notes.push(format!("{columns} of the schema are in no record"));
+    }
+    notes
+}
+
+fn load(path: &Path) -> Result<Schema, Failure> {
+    Schema::load(path).map_err(|error| {
+        let own = |p: crate::records::schema::Problem| Problem {
+            file: p.file,
+            key: p.place,
+            message: p.message,
+            remedy: "correct the record schema".to_owned(),
+        };
+        Failure::Problems(error.problems.into_iter().map(own).collect())
+    })
+}
+
+impl AuditArgs {
+    /// The columns to read: those asked for and the one that counts people.
+    fn wanted(&self, schema: Option<&Schema>) -> Result<Option<Vec<String>>, Failure> {
+        let Some(columns) = &self.columns else { return Ok(None) };
+        let mut wanted: Vec<String> = columns.iter().map(|name| name.trim().to_owned()).collect();
+        if wanted.iter().any(String::is_empty) {
+            return Err(Failure::Usage(anyhow!("--columns: a name is empty; write them as A,B,C")));
+        }
+        wanted.extend(self.subject_name(schema));
+        wanted.sort_unstable();
+        wanted.dedup();
+        Ok(Some(wanted))
+    }
+
+    fn subject_name(&self, schema: Option<&Schema>) -> Option<String> {
+        let of_schema = || schema.and_then(|schema| Some(schema.attributes[schema.subject?].name.clone()));
+        self.subject.clone().or_else(of_schema)
+    }
+
+    fn format(&self) -> Result<Format, TableError> {
+        let kind = self.format.unwrap_or_else(|| match config::Format::of_path(&self.input) {
+            config::Format::Csv => FormatArg::Csv,
+            config::Format::Json => FormatArg::Json,
+            config::Format::Parquet => FormatArg::Parquet,
+        });
+        Ok(match kind {
+            FormatArg::Csv => Format::Csv { separator: self.separator.map_or_else(|| separator_of(&self.input), Ok)? },
+            FormatArg::Json => Format::Ndjson,
+            FormatArg::Parquet => Format::Parquet,
+        })
+    }
+
+    fn read(&self, schema: Option<&Schema>, columns: Option<&[String]>) -> Result<WholeTable, Failure> {
+        let format = self.format().map_err(of_table)?;
+        let length = match format {
+            Format::Parquet => None,
+            _ => std::fs::metadata(&self.input).ok().filter(std::fs::Metadata::is_file).map(|m| m.len()),
+        };
+        let request = Request {
+            path: &self.input,
+            format,
+            schema,
+            columns,
+            limits: Limits::default(),
+            max_columns: MAX_COLUMNS,
+            max_bytes: self.memory,
+            skip_unreadable: self.skip_unreadable,
+        };
+        let template = if length.is_some() { "reading {bar:30} {msg}" } else { "{spinner} reading {msg}" };
+        let bar = bar(template, length);
+        let tell = &mut |at: ReadProgress| {
+            bar.0.set_position(at.bytes);
+            bar.0.set_message(text::counted(at.records, "record"));
+        };
+        let read = table::read(&request, tell);
+        bar.0.finish_and_clear();
+        read.map_err(of_table)
+    }
+
+    fn prepare(&self, read: WholeTable, schema: Option<&Schema>) -> Result<AuditTable, Failure> {
+        let subject = self.subject_name(schema);
+        let number = subject.as_ref().and_then(|name| read.columns.iter().position(|column| column.name == *name));
+        if let (Some(name), None) = (&subject, number) {
+            let path = self.input.display();
+            let message = format!("{path} has no column \"{name}\" to count people by: check --subject and the schema");
+            return Err(Failure::Usage(anyhow!(message)));
+        }
+        let column = |column: TableColumn| AuditColumn {
+            role: column.attribute.as_ref().map(|a| match a.role {
+                // Another column was named to count people by: this one still names them.
+                Role::Subject => Role::Identifier,
+                role => role,
+            }),
+            // The raw values and `*` are levels too.
+            recodable: column.attribute.as_ref().is_some_and(|a| a.hierarchy.levels() > 2),
+            name: column.name,
+            codes: column.codes,
+            dictionary: column.dictionary,
+        };
+        let columns = read.columns.into_iter().map(column).collect();
+        let rule = Rule::of_a_file(self.identifier_cardinality);
+        Ok(prepare(columns, number, rule, self.show_values).context("the table cannot be judged")?)
+    }
+}
+
+/// What was asked of the file in vain is bad usage, what the file is failed while running.
+fn of_table(error: TableError) -> Failure {
+    match error {
+        TableError::NotInSchema { .. }
+        | TableError::Source(
+            SourceError::NoSuchColumn { .. }
+            | SourceError::TooManyColumns { .. }
+            | SourceError::ParquetOnStandardInput
+            | SourceError::Separator,
+        ) => Failure::Usage(error.into()),
+        error => Failure::Running(error.into()),
+    }
+}
+
+/// A line on standard error where that is a terminal.
+struct Bar(ProgressBar, Cell<bool>);
+
+fn bar(template: &str, length: Option<u64>) -> Bar {
+    if !std::io::stderr().is_terminal() {
+        return Bar(ProgressBar::hidden(), Cell::new(false));
+    }
+    let bar = length.map_or_else(ProgressBar::new_spinner, ProgressBar::new);
+    bar.enable_steady_tick(Duration::from_millis(120));
+    Bar(ProgressStyle::with_template(template).map_or(bar.clone(), |style| bar.with_style(style)), Cell::new(false))
+}
+
+impl Bar {
+    fn show(&self, step: Step) {
+        match step {
+            Step::Searching(at) => {
+                let (found, open) = (text::number(at.found as u64), text::number(at.open as u64));
+                let counted = text::counted(at.evaluated, "set");
+                self.0.set_message(format!("searching: {counted} counted, {found} quasi-identifiers, {open} open"));
+            }
+            Step::Measuring(done, of) => {
+                if !self.1.replace(true) {
+                    let style = ProgressStyle::with_template("measuring {bar:30} {pos}/{len} quasi-identifiers");
+                    if let Ok(style) = style {
+                        self.0.set_style(style);
+                    }
+                }
+                self.0.set_length(of as u64);
+                self.0.set_position(done as u64);
+            }
+        }
+    }
+}

@@ -1,0 +1,410 @@
+//! The report as one page: no script, nothing fetched, light and dark, made to be printed and handed on.
+
+mod charts;
+
+use std::cmp::Reverse;
+use std::fmt::Write as _;
+use std::path::Path;
+
+use chrono::{DateTime, Utc};
+
+use super::text::{clean, counted, number, percent, ratio, reason, seconds};
+use crate::risk::audit::{AttributeReport, QidReport, Report, Singletons};
+
+const STYLE: &str = include_str!("page.css");
+
+/// Rows of a table and bars of a chart at most; the JSON report has all.
+const SHOWN: usize = 25;
+
+/// Text for HTML, cleaned of what steers: names of columns come from the file.
+fn escape(text: &str) -> String {
+    let mut out = String::with_capacity(text.len());
+    for c in clean(text).chars() {
+        match c {
+            '&' => out.push_str("&amp;"),
+            '<' => out.push_str("&lt;"),
+            '>' => out.push_str("&gt;"),
+            '"' => out.push_str("&quot;"),
+            '\'' => out.push_str("&#39;"),
+            c => out.push(c),
+        }
+    }
+    out
+}
+
+/// The page; `now` is written on it.
+pub fn render(report: &Report, now: DateTime<Utc>) -> String {
+    let title = escape(&name(report));
+    let mut body = head(report, now);
+    body += &verdict(report);
+    body += &tiles(report);
+    body += &identifiers(report);
+    if report.risk.attributes > 0 {
+        body += &format!("<div class=\"row\">{}{}</div>", reach(report), crowds(report));
+        body += &format!("<div class=\"row\">{}{}</div>", sizes(report), safe(report));
+    }
+    body += &attributes(report);
+    body += &qids(report);
+    body += &columns(report);
+    body += &method(report);
+    format!(
+        "<!doctype html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\">\n\
+         <meta name=\"viewport\" content=\"width=device-width, initial-scale=1\">\n\
+         <meta name=\"color-scheme\" content=\"light dark\">\n\
+         <meta http-equiv=\"Content-Security-Policy\" content=\"default-src 'none'; style-src 'unsafe-inline'; img-src data:\">\n\
+         <title>Re-identification audit: {title}</title>\n<link rel=\"icon\" href=\"data:,\">\n\
+         <style>{STYLE}</style>\n</head>\n<body>\n{body}\n</body>\n</html>\n"
+    )
+}
+
+/// The input without the folders of somebody's machine.
+fn name(report: &Report) -> String {
+    Path::new(&report.input)
+        .file_name()
+        .map_or_else(|| report.input.clone(), |name| name.to_string_lossy().into_owned())
+}
+
+fn who(report: &Report) -> &'static str {
+    if report.subjects.is_some() { "people" } else { "records" }
+}
+
+fn head(report: &Report, now: DateTime<Utc>) -> String {
+    let people = report.subjects.map_or(String::new(), |n| format!("<span><b>{}</b> people</span>", number(n)));
+    let masked = match report.singletons {
+        Singletons::Include => String::new(),
+        Singletons::Mask => format!("<span><b>{}</b> rare cells masked first</span>", number(report.masked_cells)),
+    };
+    let alarm = if report.complete {
+        String::new()
+    } else {
+        "<p class=\"alarm\"><b>The search was cut short.</b> This page holds what was proved by then; every set of \
+         columns that is not inside a listed safe set is to be treated as unsafe.</p>"
+            .to_owned()
+    };
+    format!(
+        "<header><p class=\"brand\">throng · re-identification audit</p><h1>{}</h1>\
+         <p class=\"facts\"><span><b>{}</b> records</span>{people}<span><b>{}</b> columns, <b>{}</b> searched</span>\
+         <span><b>k = {}</b></span>{masked}<span>{}</span></p></header>{alarm}",
+        escape(&name(report)),
+        number(report.rows),
+        report.attributes.len(),
+        report.risk.attributes,
+        report.k,
+        now.format("%Y-%m-%d %H:%M UTC"),
+    )
+}
+
+fn verdict(report: &Report) -> String {
+    let risk = &report.risk.risk;
+    if report.risk.attributes == 0 {
+        return "<section class=\"card\"><p>No column was left to search: all of them identify people by themselves or \
+                were left out.</p></section>"
+            .to_owned();
+    }
+    let columns = counted(report.risk.attributes, "searched column");
+    if risk.records_below_k == 0 {
+        return format!(
+            "<section class=\"card verdict good\"><p class=\"says\">Every record stands in a crowd of <b>at least {} \
+             {}</b>, even for somebody who knows all {columns}.</p>{}</section>",
+            number(risk.smallest_class),
+            who(report),
+            charts::hundred(report),
+        );
+    }
+    let half = report.risk.reach.iter().find(|step| step.records * 2 >= risk.records_below_k);
+    let enough = half.map_or(String::new(), |step| {
+        let share = percent(step.records as f64 / report.rows as f64);
+        match step.size {
+            1 => format!(" One column, the right one, is enough for {share}."),
+            n => format!(" {n} columns, the right ones, are enough for {share}."),
+        }
+    });
+    format!(
+        "<section class=\"card verdict bad\"><p class=\"says\">Somebody who knows all {columns} of a person finds \
+         <b>{} of the records</b> in a crowd of fewer than {} {}.{}</p>{}</section>",
+        percent(risk.share_below_k),
+        report.k,
+        who(report),
+        enough,
+        charts::hundred(report),
+    )
+}
+
+fn tiles(report: &Report) -> String {
+    let risk = &report.risk.risk;
+    if report.risk.attributes == 0 {
+        return String::new();
+    }
+    let tile = |name: &str, value: String, bad: bool, remark: String| {
+        let colour = if bad { "warm" } else { "cool" };
+        format!(
+            "<div class=\"tile\"><p class=\"name\">{name}</p><p class=\"value {colour}\">{value}</p>\
+             <p class=\"remark\">{remark}</p></div>"
+        )
+    };
+    let k = report.k;
+    let bad = risk.records_below_k > 0;
+    let crowd = match risk.smallest_class {
+        1 => "somebody stands alone".to_owned(),
+        n => format!("the smallest crowd has {} {}", number(n), who(report)),
+    };
+    let mut out = String::from("<section class=\"tiles\">");
+    out += &tile("Highest risk of a record", percent(risk.highest), bad, crowd);
+    let limit = percent(1.0 / f64::from(k));
+    out += &tile(
+        "Average risk",
+        percent(risk.average),
+        risk.average > 1.0 / f64::from(k),
+        format!("crowds of {k}: {limit}"),
+    );
+    let of = format!("{} of {}", number(risk.records_below_k), number(report.rows));
+    out += &tile(&format!("Records below {k}"), percent(risk.share_below_k), bad, of);
+    if let Some(people) = report.subjects {
+        let of = format!("{} of {}", number(risk.people_below_k), number(people));
+        out += &tile(&format!("People below {k}"), percent(risk.share_people_below_k), bad, of);
+    }
+    let qids = report.minimal_qids.len() as u64;
+    let safe = counted(report.maximal_non_qids.len() as u64, "largest safe set");
+    out += &tile("Quasi-identifiers", number(qids), qids > 0, format!("minimal ones; {safe}"));
+    out + "</section>"
+}
+
+fn card(title: &str, sub: &str, content: &str) -> String {
+    format!("<section class=\"card\"><h2>{title}</h2><p class=\"sub\">{sub}</p>{content}</section>")
+}
+
+fn reach(report: &Report) -> String {
+    if report.risk.risk.records_below_k == 0 {
+        return card("Who is at risk", "Nobody: no set of the searched columns is a quasi-identifier.", "");
+    }
+    let sub = format!(
+        "Records in a crowd below {} for somebody who knows so many columns, for each record the ones that give it away \
+         soonest",
+        report.k
+    );
+    let legend = "<p class=\"legend\"><span><i class=\"key warm\"></i>by this many columns</span>\
+                  <span><i class=\"key pale\"></i>by fewer already</span></p>";
+    card("Who is at risk", &sub, &(charts::reach(report) + legend))
+}
+
+fn crowds(report: &Report) -> String {
+    let sub = format!("Records by the number of {} that share all their searched values", who(report));
+    let legend = format!(
+        "<p class=\"legend\"><span><i class=\"key warmer\"></i>alone</span><span><i class=\"key warm\"></i>below {k}</span>\
+         <span><i class=\"key cool\"></i>{k} and more</span></p>",
+        k = report.k
+    );
+    card("Sizes of the crowds", &sub, &(charts::crowds(report) + &legend))
+}
+
+fn sizes(report: &Report) -> String {
+    if report.minimal_qids.is_empty() && report.maximal_non_qids.is_empty() {
+        return card("Quasi-identifiers by size", "Nothing was searched.", "");
+    }
+    let legend = "<p class=\"legend\"><span><i class=\"key warm\"></i>minimal quasi-identifiers</span>\
+                  <span><i class=\"key cool\"></i>largest sets that are none</span></p>";
+    let sub = "Sets by their number of columns: the further left the first, the less it takes";
+    card("Quasi-identifiers by size", sub, &(charts::sizes(report) + legend))
+}
+
+fn identifiers(report: &Report) -> String {
+    let found: Vec<_> = report.attributes.iter().filter(|a| !a.identifier.is_empty()).collect();
+    let mut rows = String::new();
+    if let Some(subject) = &report.subject {
+        rows += &format!(
+            "<tr><td class=\"set\"><span>{}</span></td><td class=\"soft last\">counts the people</td></tr>",
+            escape(subject)
+        );
+    }
+    for attribute in found.iter().take(SHOWN) {
+        let mut why: Vec<String> = attribute.identifier.iter().map(|why| escape(&reason(why))).collect();
+        why.extend(attribute.safe_harbor.map(|c| format!("<span class=\"tag\">Safe Harbor: {}</span>", c.title())));
+        rows += &format!(
+            "<tr><td class=\"set\"><span>{}</span></td><td class=\"soft last\">{}</td></tr>",
+            escape(&attribute.name),
+            why.join("<br>")
+        );
+    }
+    let content = if rows.is_empty() { String::new() } else { format!("<table><tbody>{rows}</tbody></table>") };
+    let sub = if rows.is_empty() {
+        "None: no column identifies people by itself."
+    } else {
+        "These columns give people away by themselves and were not searched; remove them before sharing"
+    };
+    card("Standalone identifiers", sub, &(content + &more(found.len(), SHOWN)))
+}
+
+fn attributes(report: &Report) -> String {
+    let involved = report.attributes.iter().filter(|a| a.searched && a.minimal_qids > 0).count();
+    if involved == 0 {
+        return String::new();
+    }
+    let sub = "Records in which the column's value is part of a smallest combination that gives them away · its share in \
+               the minimal quasi-identifiers, each set's one vote divided among its columns";
+    card("Columns that matter most", sub, &(charts::attributes(report, SHOWN) + &more(involved, SHOWN)))
+}
+
+fn more(all: usize, shown: usize) -> String {
+    match all.checked_sub(shown).filter(|rest| *rest > 0) {
+        None => String::new(),
+        Some(rest) => format!("<p class=\"more\">… and {} more; the JSON report has them all</p>", number(rest as u64)),
+    }
+}
+
+/// Names of a set, each in a box of its own.
+fn set(names: &[String]) -> String {
+    names.iter().map(|name| format!("<span>{}</span>", escape(name))).collect()
+}
+
+fn qids(report: &Report) -> String {
+    if report.qids.is_empty() {
+        return String::new();
+    }
+    let mut worst: Vec<&QidReport> = report.qids.iter().collect();
+    worst.sort_by_key(|qid| Reverse(qid.records_below_k));
+    let mut rows = String::new();
+    for qid in worst.iter().take(SHOWN) {
+        let example = qid.example.as_ref().map_or(String::new(), |values| {
+            let values: Vec<String> = values.iter().map(|value| escape(value)).collect();
+            format!("<div class=\"values\">for example {}</div>", values.join(" · "))
+        });
+        let people = match report.subjects {
+            Some(_) => format!("<td class=\"n\">{}</td>", number(qid.people_below_k)),
+            None => String::new(),
+        };
+        write!(
+            rows,
+            "<tr><td class=\"set\">{}{example}</td><td class=\"n\">{}</td><td class=\"n\">{}</td>{people}\
+             <td class=\"n\">{}</td><td class=\"n last\">{}</td></tr>",
+            set(&qid.attributes),
+            number(qid.records_below_k),
+            percent(qid.share_below_k),
+            number(qid.classes_below_k),
+            number(qid.smallest_class),
+        )
+        .unwrap_or_default();
+    }
+    let people = if report.subjects.is_some() { "<th class=\"n\">people</th>" } else { "" };
+    let table = format!(
+        "<div class=\"scroll\"><table class=\"long\"><thead><tr><th>columns together</th><th class=\"n\">records</th>\
+         <th class=\"n\">share</th>{people}<th class=\"n\">combinations</th><th class=\"n last\">smallest crowd</th></tr></thead>\
+         <tbody>{rows}</tbody></table></div>"
+    );
+    let sub = format!(
+        "Sets of columns in which some combination of values is shared by fewer than {} {}, and no part of which is \
+         one. Counted: what they leave below {}",
+        report.k,
+        who(report),
+        report.k
+    );
+    let all = report.minimal_qids.len();
+    card("The worst quasi-identifiers", &sub, &(table + &more(all, SHOWN.min(worst.len()))))
+}
+
+/// Largest safe sets shown beside the chart of sizes.
+const SAFE_SHOWN: usize = 6;
+
+fn safe(report: &Report) -> String {
+    let title = "Largest sets that are safe together";
+    if report.maximal_non_qids.is_empty() {
+        let why = if report.complete {
+            "None: every column alone is a quasi-identifier."
+        } else {
+            "None was proved in time."
+        };
+        return card(title, why, "");
+    }
+    let mut rows = String::new();
+    for names in report.maximal_non_qids.iter().rev().take(SAFE_SHOWN) {
+        let shown = &names[..names.len().min(SHOWN)];
+        let rest = names.len() - shown.len();
+        let rest = if rest > 0 { format!(" and {rest} more") } else { String::new() };
+        rows += &format!("<tr><td class=\"set safe last\">{}{rest}</td></tr>", set(shown));
+    }
+    let sub = format!(
+        "In each of them every combination of values is shared by {} or more {}. Two of them side by side can still be \
+         joined",
+        report.k,
+        who(report)
+    );
+    let table = format!("<table><tbody>{rows}</tbody></table>");
+    card(title, &sub, &(table + &more(report.maximal_non_qids.len(), SAFE_SHOWN)))
+}
+
+fn column_row(attribute: &AttributeReport) -> String {
+    let tag = if !attribute.identifier.is_empty() {
+        "<span class=\"tag warm\">identifier</span>"
+    } else if attribute.searched {
+        ""
+    } else {
+        "<span class=\"tag\">left out</span>"
+    };
+    let harbor = attribute.safe_harbor.map_or(String::new(), |c| format!("<span class=\"tag\">{}</span>", c.title()));
+    format!(
+        "<tr><td class=\"set\"><span>{}</span>{tag} {harbor}</td><td class=\"n\">{}</td><td class=\"n\">{}</td>\
+         <td class=\"n\">{}</td><td class=\"n\">{}</td><td class=\"n\">{}</td><td class=\"n last\">{}</td></tr>",
+        escape(&attribute.name),
+        number(attribute.distinct),
+        number(attribute.missing),
+        ratio(attribute.cardinality),
+        ratio(attribute.entropy),
+        number(attribute.smallest_class),
+        number(attribute.records_below_k),
+    )
+}
+
+fn columns(report: &Report) -> String {
+    let rows: String = report.attributes.iter().take(8 * SHOWN).map(column_row).collect();
+    let sub = "Different values (a missing one counts as one), values per record, entropy in nats, and what each column \
+               shows by itself";
+    let table = format!(
+        "<div class=\"scroll\"><table class=\"long\"><thead><tr><th>column</th><th class=\"n\">different</th>\
+         <th class=\"n\">missing</th><th class=\"n\">per record</th><th class=\"n\">entropy</th>\
+         <th class=\"n\">rarest value</th><th class=\"n last\">records below {}</th></tr></thead><tbody>{rows}</tbody></table></div>",
+        report.k
+    );
+    card("All columns", sub, &(table + &more(report.attributes.len(), 8 * SHOWN)))
+}
+
+fn method(report: &Report) -> String {
+    let notes: String = report.notes.iter().map(|note| format!("<li>{}</li>", escape(note))).collect();
+    let notes = if notes.is_empty() { notes } else { format!("<ul class=\"notes\">{notes}</ul>") };
+    let t = report.timings;
+    let values = if report.qids.iter().any(|qid| qid.example.is_some()) {
+        "This page holds values of the data, because they were asked for."
+    } else {
+        "This page holds no value of the data, only names of columns and counts."
+    };
+    let definitions = format!(
+        "<dl><dt>crowd</dt><dd>the {who} that share all values over a set of columns</dd>\
+         <dt>risk of a record</dt><dd>1 / size of its crowd: the chance of picking the right one</dd>\
+         <dt>quasi-identifier</dt><dd>a set of columns in which some combination of values has a crowd below k = {k}; \
+         minimal, if no part of it is one</dd>\
+         <dt>standalone identifier</dt><dd>a column with (nearly) a value of its own for every record or person, or whose \
+         values have the form of an identifier</dd>\
+         <dt>what this does not say</dt><dd>crowds limit singling out. They do not stop the inference of a value that a \
+         whole crowd shares, and say nothing about a person's sequence of records</dd>\
+         <dt>search</dt><dd>{evaluated} sets counted, {pruned} decided without counting, {time} in all; strategy {strategy}, \
+         {backend}</dd></dl>",
+        who = who(report),
+        k = report.k,
+        evaluated = number(report.evaluated),
+        pruned = number(report.pruned),
+        time = seconds(t.read + t.search + t.measure),
+        strategy = report.strategy,
+        backend = report.backend,
+    );
+    card("How to read this", values, &(definitions + &notes))
+        + &format!("<footer>throng {}</footer>", env!("CARGO_PKG_VERSION"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_cannot_become_markup() {
+        assert_eq!(escape("<b a='1' c=\"2\">&"), "&lt;b a=&#39;1&#39; c=&quot;2&quot;&gt;&amp;");
+        assert_eq!(escape("a\u{0}b\u{202e}"), "a\u{fffd}b\u{fffd}");
+    }
+}

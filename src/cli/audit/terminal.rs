@@ -1,0 +1,300 @@
+//! The report for a terminal.
+
+use std::cmp::Reverse;
+use std::fmt::Write as _;
+use std::io::IsTerminal;
+use std::path::Path;
+
+use super::text::{clean, counted, number, percent, reason, seconds, short};
+use crate::risk::audit::{QidReport, Report, Singletons};
+
+/// How many of each list are shown; `--json` has them all.
+const SHOWN: usize = 12;
+
+/// Whether emphasis is written.
+#[derive(Clone, Copy, Debug)]
+pub struct Style {
+    pub emphasis: bool,
+}
+
+impl Style {
+    /// Emphasis on a terminal, unless `NO_COLOR` is set.
+    pub fn of_stdout() -> Self {
+        let plain = std::env::var_os("NO_COLOR").is_some_and(|value| !value.is_empty());
+        Self { emphasis: std::io::stdout().is_terminal() && !plain }
+    }
+
+    fn wrap(self, code: &str, text: &str) -> String {
+        if self.emphasis { format!("\u{1b}[{code}m{text}\u{1b}[0m") } else { text.to_owned() }
+    }
+
+    fn bold(self, text: &str) -> String {
+        self.wrap("1", text)
+    }
+
+    fn soft(self, text: &str) -> String {
+        self.wrap("2", text)
+    }
+
+    /// What is at risk.
+    fn warm(self, text: &str) -> String {
+        self.wrap("33", text)
+    }
+}
+
+/// The report; `page` is where it was also written as a page.
+pub fn render(report: &Report, page: Option<&Path>, style: Style) -> String {
+    let mut out = String::new();
+    let parts = [head, risk, reach, identifiers, qids, attributes, safe, foot];
+    for part in parts {
+        let text = part(report, style);
+        if !text.is_empty() {
+            out.push_str(&text);
+            out.push('\n');
+        }
+    }
+    if let Some(page) = page {
+        writeln!(out, "{}", style.soft(&format!("page: {}", page.display()))).unwrap_or_default();
+    }
+    out
+}
+
+/// A bar of `width` characters at most, in eighths.
+fn bar(share: f64, width: usize) -> String {
+    const EIGHTHS: [char; 8] = [' ', '▏', '▎', '▍', '▌', '▋', '▊', '▉'];
+    let eighths = ((share.clamp(0.0, 1.0) * width as f64 * 8.0).round() as usize).max(usize::from(share > 0.0));
+    let mut bar: String = "█".repeat(eighths / 8);
+    if eighths % 8 > 0 {
+        bar.push(EIGHTHS[eighths % 8]);
+    }
+    let length = bar.chars().count();
+    bar + &" ".repeat(width - length)
+}
+
+fn crowd(report: &Report) -> &'static str {
+    if report.subjects.is_some() { "people" } else { "records" }
+}
+
+fn head(report: &Report, style: Style) -> String {
+    let people = report.subjects.map_or(String::new(), |n| format!(" of {} people", number(n)));
+    let searched = report.risk.attributes;
+    let masked = if report.singletons == Singletons::Mask { ", rare single values masked" } else { "" };
+    format!(
+        "{}  {}{people}, k = {}, {searched} of {} searched{masked}\n",
+        style.bold(&clean(&report.input)),
+        counted(report.rows, "record"),
+        report.k,
+        counted(report.attributes.len() as u64, "column"),
+    )
+}
+
+fn title(text: &str, remark: &str, style: Style) -> String {
+    if remark.is_empty() {
+        format!("{}\n", style.bold(text))
+    } else {
+        format!("{}  {}\n", style.bold(text), style.soft(remark))
+    }
+}
+
+fn risk(report: &Report, style: Style) -> String {
+    let risk = &report.risk.risk;
+    if report.risk.attributes == 0 {
+        return String::new();
+    }
+    let who = crowd(report);
+    let mut out = title("Risk", "of being picked out by somebody who knows every searched column", style);
+    let smallest = if risk.smallest_class == 1 {
+        "somebody stands alone".to_owned()
+    } else {
+        format!("the smallest crowd has {} {who}", number(risk.smallest_class))
+    };
+    let mut line = |name: &str, value: String, remark: String| {
+        out +=
+            &format!("  {name:<11}{:>9}   {}\n", style.bold(&format!("{value:>9}")).trim_start(), style.soft(&remark));
+    };
+    line("highest", percent(risk.highest), smallest);
+    line("average", percent(risk.average), format!("over {}", counted(report.rows, "record")));
+    let below = format!("{} of {} in crowds below {}", number(risk.records_below_k), number(report.rows), report.k);
+    line("records", percent(risk.share_below_k), below);
+    if let Some(people) = report.subjects {
+        let below = format!("{} of {} with such a record", number(risk.people_below_k), number(people));
+        line("people", percent(risk.share_people_below_k), below);
+    }
+    out
+}
+
+fn reach(report: &Report, style: Style) -> String {
+    if report.risk.risk.records_below_k == 0 {
+        return String::new();
+    }
+    let remark = format!("records in a crowd below {} for somebody who knows the right columns", report.k);
+    let mut out = title("How little is enough", &remark, style);
+    let mut line = |name: String, records: u64| {
+        let share = records as f64 / report.rows as f64;
+        let bar = style.warm(&bar(share, 30));
+        out += &format!("  {name:<11}{bar} {:>8}  {}\n", percent(share), style.soft(&counted(records, "record")));
+    };
+    for step in &report.risk.reach {
+        line(if step.size == 1 { "1 column".to_owned() } else { format!("{} columns", step.size) }, step.records);
+    }
+    if !report.risk.reach_exhausted {
+        line(format!("all {}", report.risk.attributes), report.risk.risk.records_below_k);
+    }
+    out
+}
+
+fn identifiers(report: &Report, style: Style) -> String {
+    let found: Vec<_> = report.attributes.iter().filter(|a| !a.identifier.is_empty()).collect();
+    if found.is_empty() && report.subject.is_none() {
+        return title("Standalone identifiers", "none", style);
+    }
+    let mut out = title("Standalone identifiers", "not searched: each gives people away by itself", style);
+    if let Some(subject) = &report.subject {
+        out += &format!("  {}{}\n", pad(subject), style.soft("counts the people"));
+    }
+    for attribute in found.iter().take(SHOWN) {
+        let mut why: Vec<String> = attribute.identifier.iter().map(reason).collect();
+        why.extend(attribute.safe_harbor.map(|category| format!("Safe Harbor: {}", category.title())));
+        out += &format!("  {}{}\n", pad(&attribute.name), style.soft(&why.join("; ")));
+    }
+    out + &more(found.len(), style)
+}
+
+fn pad(name: &str) -> String {
+    format!("{:<25} ", short(&clean(name), 25))
+}
+
+fn more(all: usize, style: Style) -> String {
+    match all.checked_sub(SHOWN).filter(|rest| *rest > 0) {
+        None => String::new(),
+        Some(rest) => {
+            format!("  {}\n", style.soft(&format!("… and {} more (--json has them all)", number(rest as u64))))
+        }
+    }
+}
+
+/// Names of a set, joined.
+fn joined(names: &[String]) -> String {
+    short(&names.iter().map(|name| clean(name)).collect::<Vec<_>>().join(" + "), 78)
+}
+
+/// How many sets of each size.
+fn sizes(sets: &[Vec<String>]) -> String {
+    let mut counts: std::collections::BTreeMap<usize, u64> = std::collections::BTreeMap::new();
+    for set in sets {
+        *counts.entry(set.len()).or_default() += 1;
+    }
+    let size = |(size, count): (&usize, &u64)| format!("{} of {size}", number(*count));
+    counts.iter().map(size).collect::<Vec<_>>().join(", ")
+}
+
+fn qids(report: &Report, style: Style) -> String {
+    let found = if report.complete { "" } else { " proved in time" };
+    if report.minimal_qids.is_empty() {
+        let remark = if report.risk.attributes == 0 { "nothing was searched" } else { "none" };
+        return title(&format!("Minimal quasi-identifiers{found}"), remark, style);
+    }
+    let heading = format!("{} minimal quasi-identifiers{found}", number(report.minimal_qids.len() as u64));
+    let mut out = title(&heading, &format!("by columns: {}", sizes(&report.minimal_qids)), style);
+    let mut worst: Vec<&QidReport> = report.qids.iter().collect();
+    worst.sort_by_key(|qid| Reverse(qid.records_below_k));
+    if !worst.is_empty() {
+        out += &format!("  {}\n", style.soft(&format!("{:>10} {:>9}  columns together", "below k", "smallest")));
+    }
+    for qid in worst.iter().take(SHOWN) {
+        out += &format!(
+            "  {:>10} {:>9}  {}\n",
+            number(qid.records_below_k),
+            number(qid.smallest_class),
+            joined(&qid.attributes)
+        );
+        if let Some(example) = &qid.example {
+            let values: Vec<String> = example.iter().map(|value| clean(value)).collect();
+            out +=
+                &format!("  {:>20}  {}\n", "", style.soft(&short(&format!("for example {}", values.join(" · ")), 78)));
+        }
+    }
+    out + &more(report.minimal_qids.len(), style)
+}
+
+fn attributes(report: &Report, style: Style) -> String {
+    let searched: Vec<_> = report.attributes.iter().filter(|a| a.searched && a.minimal_qids > 0).collect();
+    let most = searched.iter().map(|a| a.records_at_risk).max().unwrap_or(0).max(1) as f64;
+    if searched.is_empty() {
+        return String::new();
+    }
+    let mut out =
+        title("Columns that matter most", "records that they help to give away; share in the quasi-identifiers", style);
+    for attribute in searched.iter().take(SHOWN) {
+        let smallest = attribute.smallest_qid.map_or(String::new(), |n| format!("smallest set: {n}"));
+        out += &format!(
+            "  {}{} {:>9} {:>8}  {:>7} {}\n",
+            pad(&attribute.name),
+            style.warm(&bar(attribute.records_at_risk as f64 / most, 16)),
+            number(attribute.records_at_risk),
+            percent(attribute.records_at_risk as f64 / report.rows as f64),
+            percent(attribute.involvement),
+            style.soft(&smallest),
+        );
+    }
+    out + &more(searched.len(), style)
+}
+
+fn safe(report: &Report, style: Style) -> String {
+    if report.maximal_non_qids.is_empty() {
+        let remark = match (report.risk.attributes, report.complete) {
+            (0, _) => "nothing was searched",
+            (_, true) => "none: every column alone is a quasi-identifier",
+            (_, false) => "none proved in time",
+        };
+        return title("Safe together", remark, style);
+    }
+    let heading = format!("{} largest safe sets", number(report.maximal_non_qids.len() as u64));
+    let remark = format!("every combination is shared by {} or more {}", report.k, crowd(report));
+    let mut out = title(&heading, &remark, style);
+    for set in report.maximal_non_qids.iter().rev().take(5) {
+        out += &format!("  {:>3}  {}\n", set.len(), joined(set));
+    }
+    match report.maximal_non_qids.len().checked_sub(5).filter(|rest| *rest > 0) {
+        None => out,
+        Some(rest) => {
+            out + &format!("  {}\n", style.soft(&format!("… and {} more (--json has them all)", number(rest as u64))))
+        }
+    }
+}
+
+fn foot(report: &Report, style: Style) -> String {
+    let mut out = String::new();
+    for note in &report.notes {
+        out += &format!("{} {note}\n", style.warm("note:"));
+    }
+    let t = report.timings;
+    let done = if report.complete { "complete" } else { "cut short" };
+    let line = format!(
+        "{done}: {} counted, {} decided without, {} (reading {}, search {}, measuring {}; {}, {}, {})",
+        counted(report.evaluated, "set"),
+        number(report.pruned),
+        seconds(report.seconds),
+        seconds(t.read),
+        seconds(t.search),
+        seconds(t.measure),
+        report.strategy,
+        report.backend,
+        counted(report.threads as u64, "thread"),
+    );
+    out + &style.soft(&line) + "\n"
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn bars_show_a_little_of_little_and_never_more_than_all() {
+        assert_eq!(bar(0.0, 4), "    ");
+        assert_eq!(bar(1e-9, 4), "▏   ");
+        assert_eq!(bar(0.5, 4), "██  ");
+        assert_eq!((bar(1.0, 4), bar(7.0, 4)), ("████".into(), "████".into()));
+        assert!((0..=1000).all(|i| bar(f64::from(i) / 1000.0, 30).chars().count() == 30));
+    }
+}

@@ -1,0 +1,83 @@
+//! `[[privacy.model]]`: what classes must satisfy beside k.
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+/// A privacy model.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum ModelKind {
+    /// k-anonymity.
+    #[default]
+    KAnonymity,
+    /// k members of the population.
+    KMap,
+    /// ℓ-diversity.
+    LDiversity,
+    /// t-closeness.
+    TCloseness,
+    /// δ-presence.
+    DeltaPresence,
+}
+
+/// What counts as diverse.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "lowercase")]
+pub enum Diversity {
+    /// ℓ values.
+    #[default]
+    Distinct,
+    /// Entropy ln ℓ.
+    Entropy,
+    /// Recursive (c, ℓ).
+    Recursive,
+}
+
+/// Which values are near each other.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "lowercase")]
+pub enum GroundDistance {
+    /// All equally far.
+    #[default]
+    Equal,
+    /// In a row: numbers by size, texts by their spelling.
+    Ordered,
+    /// Along the attribute's hierarchy.
+    Hierarchical,
+}
+
+/// A model that every class of a release must satisfy beside k.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(default, deny_unknown_fields)]
+pub struct PrivacyModel {
+    /// `k_anonymity`, `k_map`, `l_diversity`, `t_closeness` or `delta_presence`.
+    #[schemars(example = ModelKind::LDiversity)]
+    pub kind: ModelKind,
+    /// The sensitive attribute of ℓ-diversity and t-closeness.
+    #[schemars(example = &"occupation")]
+    pub attribute: Option<String>,
+    /// Of `k_anonymity` and `k_map`; at least 1.
+    #[schemars(example = 5)]
+    pub k: Option<u64>,
+    /// Of `l_diversity`; at least 1, whole but for entropy.
+    #[schemars(example = 3.0)]
+    pub l: Option<f64>,
+    /// What ℓ counts.
+    #[schemars(example = Diversity::Recursive)]
+    pub diversity: Diversity,
+    /// Of recursive diversity; above 0, below 1000.
+    #[schemars(example = 4.0)]
+    pub c: Option<f64>,
+    /// Of `t_closeness`; 0 to 1.
+    #[schemars(example = 0.2)]
+    pub t: Option<f64>,
+    /// The ground distance of `t_closeness`.
+    #[schemars(example = GroundDistance::Hierarchical)]
+    pub ground: GroundDistance,
+    /// Of `delta_presence`; 0 to 1.
+    #[schemars(example = 0.05)]
+    pub min: Option<f64>,
+    /// Of `delta_presence`; `min` to 1.
+    #[schemars(example = 0.15)]
+    pub max: Option<f64>,
+}

@@ -1,0 +1,65 @@
+//! From `[privacy]` to the models of a search.
+
+use super::read::Input;
+use super::{AnonymizeError, problem};
+use crate::anonymity::domain::Domain;
+use crate::anonymity::privacy::{Ground, Model};
+use crate::config::{Config, Diversity, GroundDistance, ModelKind};
+use crate::records::schema::Role;
+
+/// k-anonymity by `privacy.k`, and every `[[privacy.model]]`. `beside` are the domains of the sensitive attributes.
+pub fn models(config: &Config, file: &str, input: &Input, beside: &[Domain]) -> Result<Vec<Model>, AnonymizeError> {
+    let mut models = vec![Model::KAnonymity { k: config.privacy.k as u64 }];
+    for (index, model) in config.privacy.model.iter().enumerate() {
+        let key = |name: &str| format!("privacy.model[{index}].{name}");
+        let attribute = || {
+            let name = model.attribute.as_deref().unwrap_or_default();
+            let position = input.schema.position(name);
+            match position.map(|a| input.schema.attributes[a].role) {
+                Some(Role::Sensitive) => {}
+                Some(role) => {
+                    let message =
+                        format!("{name:?} has the role {}, and the model protects a sensitive one", role.name());
+                    let remedy = "give it the role sensitive in the schema: it cannot be quasi too";
+                    return Err(problem(file, key("attribute"), message, remedy));
+                }
+                None => {
+                    let message = format!("the schema has no attribute {name:?}");
+                    return Err(problem(file, key("attribute"), message, "correct the name"));
+                }
+            }
+            Ok(input.sensitive.iter().position(|&a| Some(a) == position).unwrap_or_default())
+        };
+        let whole = |l: f64| {
+            if l.fract() == 0.0 && (1.0..1e9).contains(&l) {
+                return Ok(l as usize);
+            }
+            Err(problem(file, key("l"), "this diversity counts values".to_owned(), "give a whole number, 1 or more"))
+        };
+        let l = model.l.unwrap_or_default();
+        models.push(match (model.kind, model.diversity) {
+            (ModelKind::KAnonymity, _) => Model::KAnonymity { k: model.k.unwrap_or_default() },
+            (ModelKind::KMap, _) => Model::KMap { k: model.k.unwrap_or_default() },
+            (ModelKind::LDiversity, Diversity::Distinct) => {
+                Model::DistinctDiversity { attribute: attribute()?, l: whole(l)? }
+            }
+            (ModelKind::LDiversity, Diversity::Entropy) => Model::EntropyDiversity { attribute: attribute()?, l },
+            (ModelKind::LDiversity, Diversity::Recursive) => {
+                Model::RecursiveDiversity { attribute: attribute()?, c: model.c.unwrap_or_default(), l: whole(l)? }
+            }
+            (ModelKind::TCloseness, _) => {
+                let attribute = attribute()?;
+                let ground = match model.ground {
+                    GroundDistance::Equal => Ground::Equal,
+                    GroundDistance::Ordered => Ground::Ordered,
+                    GroundDistance::Hierarchical => Ground::Hierarchical(beside[attribute].parents()),
+                };
+                Model::Closeness { attribute, t: model.t.unwrap_or_default(), ground }
+            }
+            (ModelKind::DeltaPresence, _) => {
+                Model::Presence { min: model.min.unwrap_or_default(), max: model.max.unwrap_or_default() }
+            }
+        });
+    }
+    Ok(models)
+}

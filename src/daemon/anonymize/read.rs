@@ -1,0 +1,142 @@
+//! The whole input as columns of codes.
+
+use super::{AnonymizeError, named, problem};
+use crate::config::Config;
+use crate::config::Format;
+use crate::daemon::assemble::{codec_limits, fields, load_schema};
+use crate::daemon::encode::encode;
+use crate::daemon::from_file::file_format;
+use crate::daemon::run_error::RunError;
+use crate::io::file::{FileSource, SourcePosition};
+use crate::io::input::InputBatch;
+use crate::records::codebook::Codebook;
+use crate::records::digest::DigestKey;
+use crate::records::raw::Coordinate;
+use crate::records::schema::{Role, Schema};
+use crate::records::subject::{NO_SUBJECT, Subjects};
+use crate::records::table::Batch;
+use std::collections::HashMap;
+use std::sync::Arc;
+
+/// Records read, and what the schema makes of them.
+pub struct Input {
+    pub schema: Arc<Schema>,
+    pub books: Vec<Codebook>,
+    pub batch: Batch,
+    /// Positions in the schema, ascending.
+    pub quasi: Vec<usize>,
+    pub sensitive: Vec<usize>,
+    /// Dense subject numbers; none where every record counts for itself.
+    pub subjects: Option<Vec<u32>>,
+    pub released: Option<Vec<bool>>,
+    /// Digests of this run are made under it.
+    pub key: DigestKey,
+}
+
+/// Records decoded at a time.
+const AT_A_TIME: usize = 10_000;
+
+pub fn read(config: &Config, file: &str) -> Result<Input, AnonymizeError> {
+    let schema = load_schema(config).map_err(RunError::Configuration)?;
+    let key = DigestKey::of_this_run().map_err(AnonymizeError::Randomness)?;
+    let books =
+        schema.attributes.iter().map(|a| Codebook::new(Arc::clone(a), &key, config.state.max_dictionary_values));
+    let books: Vec<Codebook> = books.collect::<Result<_, _>>().map_err(|e| RunError::Assembly(e.into()))?;
+    let (books, batch) = encoded(config, &schema, books, &key)?;
+    for (attribute, book) in schema.attributes.iter().zip(&books) {
+        let key = format!("attribute {:?}", attribute.name);
+        let schema = named(&config.schema.file);
+        if book.uncovered() > 0 {
+            let message = format!("the hierarchy misses the values of {} cell(s)", book.uncovered());
+            return Err(problem(schema, key, message, "add them to the hierarchy, or list their spellings as missing"));
+        }
+        if book.overflowed() > 0 {
+            let limit = config.state.max_dictionary_values;
+            let message = format!("more than {limit} distinct values");
+            return Err(problem(schema, key, message, "raise state.max_dictionary_values, or round the values"));
+        }
+    }
+    let of = |wanted: &dyn Fn(Role) -> bool| -> Vec<usize> {
+        let roles = schema.attributes.iter().enumerate();
+        roles.filter(|(_, attribute)| wanted(attribute.role)).map(|(a, _)| a).collect()
+    };
+    let subjects = schema.subject.map(|_| dense(&batch.subjects));
+    let released = match &config.anonymize.released {
+        None => None,
+        Some(name) => {
+            let Some(attribute) = schema.position(name).filter(|&a| schema.attributes[a].role.is_releasable()) else {
+                let message = format!("the schema has no attribute {name:?} that is read");
+                return Err(problem(file, "anonymize.released", message, "correct the name"));
+            };
+            let marks = |&code: &u32| {
+                matches!(books[attribute].canonical(code), "true" | "1" | "\"true\"" | "\"1\"" | "\"yes\"")
+            };
+            Some(batch.columns[attribute].iter().map(marks).collect())
+        }
+    };
+    let (quasi, sensitive) = (of(&Role::is_quasi), of(&|role| role == Role::Sensitive));
+    if batch.rows() == 0 {
+        let message = "the input has no records".to_owned();
+        return Err(problem(named(&config.source.path), "", message, "give a file with records"));
+    }
+    Ok(Input { schema, books, batch, quasi, sensitive, subjects, released, key })
+}
+
+fn encoded(
+    config: &Config,
+    schema: &Schema,
+    mut books: Vec<Codebook>,
+    key: &DigestKey,
+) -> Result<(Vec<Codebook>, Batch), AnonymizeError> {
+    let (limits, unknown) = codec_limits(config);
+    let format = config.source.format();
+    let mut source = FileSource::open(
+        &config.source.path,
+        file_format(format, config.source.separator),
+        &fields(schema, format == Format::Csv),
+        limits,
+        unknown,
+        SourcePosition::default(),
+    )
+    .map_err(RunError::from)?;
+    let absent: Vec<String> =
+        source.absent_attributes().into_iter().map(|a| schema.attributes[a].name.clone()).collect();
+    if !absent.is_empty() {
+        return Err(RunError::NoColumn { path: config.source.path.clone(), attributes: absent }.into());
+    }
+    let width = schema.attributes.len();
+    let mut subjects = schema.subject.map(|a| Subjects::new(Arc::clone(&schema.attributes[a]), key));
+    let as_null = config.sink.format() != Format::Json;
+    let mut all = Batch::new(width);
+    let mut rejected: Vec<Coordinate> = Vec::new();
+    loop {
+        let mut input = InputBatch::new(width, 0);
+        let mut refused = Vec::new();
+        let outcome = source.read(&mut input.raw, AT_A_TIME, u64::MAX, &mut refused).map_err(RunError::from)?;
+        rejected.extend(refused.into_iter().map(|(coordinate, _)| coordinate));
+        let (batch, misfits) = encode(&input, schema, &mut books, subjects.as_mut(), as_null);
+        rejected.extend(misfits.into_iter().map(|misfit| misfit.coordinate));
+        all.append(&batch);
+        if outcome.end {
+            break;
+        }
+    }
+    if let Some(first) = rejected.iter().map(|coordinate| coordinate.offset).min() {
+        let path = named(&config.source.path);
+        return Err(AnonymizeError::Rejected { path, records: rejected.len() as u64, first: first + 1 });
+    }
+    Ok((books, all))
+}
+
+/// Digests as dense numbers; nobody is [`NOBODY`](crate::anonymity::lattice::table::NOBODY).
+fn dense(subjects: &[u64]) -> Vec<u32> {
+    let mut number: HashMap<u64, u32> = HashMap::new();
+    let of = |&subject: &u64| {
+        if subject == NO_SUBJECT {
+            return crate::anonymity::lattice::table::NOBODY;
+        }
+        let next = number.len() as u32;
+        *number.entry(subject).or_insert(next)
+    };
+    subjects.iter().map(of).collect()
+}

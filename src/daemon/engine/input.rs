@@ -1,0 +1,107 @@
+//! What comes into a batch, and what the state will say of it once it has left.
+
+use super::{BatchError, Engine};
+use crate::anonymity::plan::Plan;
+use crate::daemon::encode::encode;
+use crate::daemon::held::{Held, kept};
+use crate::daemon::state::records::{KeptRow, OffsetRange, Progress};
+use crate::io::input::InputBatch;
+use crate::records::codebook::Codebook;
+use crate::records::raw::Coordinate;
+use crate::records::table::Batch;
+use crate::release::sink::Rejected;
+use crate::telemetry::{BatchReport, Limit, LimitReached};
+
+/// A batch before its treatment.
+pub(super) struct Gathered {
+    /// The records that have just been read.
+    pub fresh: Batch,
+    /// The held records that come along, then the fresh ones; how long each has waited, and its number in the stream.
+    pub batch: Batch,
+    pub waited: Vec<u8>,
+    pub ordinals: Vec<u64>,
+    /// Numbers of the held records that come along.
+    pub settled: Vec<u64>,
+    /// The held records that do not.
+    pub staying: Held,
+    /// Records that could not be read or encoded, in the order of the source.
+    pub rejected: Vec<Rejected>,
+    /// Cells that their hierarchies miss.
+    pub uncovered_cells: u64,
+}
+
+pub(super) fn ranges_of(input: &InputBatch) -> Vec<OffsetRange> {
+    let range = |(&(topic, partition), &(from, to))| OffsetRange { topic, partition, from, to };
+    input.ranges.iter().map(range).collect()
+}
+
+impl Engine {
+    /// Refuses records that this state has already settled.
+    pub(super) fn check_positions(&self, input: &InputBatch) -> Result<(), BatchError> {
+        if self.settings.accept_rewind {
+            return Ok(());
+        }
+        for (&(topic, partition), &(offset, _)) in &input.ranges {
+            if let Some(&position) = self.progress.positions.get(&(topic, partition))
+                && offset < position
+            {
+                return Err(BatchError::Rewound { topic, partition, offset, position });
+            }
+        }
+        Ok(())
+    }
+
+    /// Encodes the input and puts the held records of the places that `of` names before it.
+    pub(super) fn gather(&mut self, input: &InputBatch, of: &impl Fn(Coordinate) -> bool) -> Gathered {
+        let uncovered = |books: &[Codebook]| books.iter().map(Codebook::uncovered).sum::<u64>();
+        let before = uncovered(&self.books);
+        let (fresh, mut rejected) =
+            encode(input, &self.schema, &mut self.books, self.subjects.as_mut(), self.settings.absent_as_null);
+        if self.books.iter().any(|b| b.values() >= self.settings.max_dictionary_values) {
+            LimitReached { limit: Limit::DictionaryValues }.emit(&self.telemetry);
+        }
+        rejected.splice(0..0, input.rejected.iter().cloned());
+        let (taken, staying) = self.held.split(of);
+        let (mut batch, mut waited) = (taken.batch, taken.waited);
+        batch.append(&fresh);
+        waited.resize(batch.rows(), 0);
+        let first = self.progress.rows;
+        let ordinals = taken.ordinals.iter().copied().chain(first..first + fresh.rows() as u64).collect();
+        let uncovered_cells = uncovered(&self.books) - before;
+        Gathered { fresh, batch, waited, ordinals, settled: taken.ordinals, staying, rejected, uncovered_cells }
+    }
+
+    /// The rows of `fresh` that the planner's sample takes, as the state keeps them.
+    pub(super) fn sampled(&self, fresh: &Batch) -> Vec<KeptRow> {
+        let first = self.progress.rows;
+        (0..fresh.rows())
+            .filter(|row| (first + *row as u64).is_multiple_of(self.sample.stride()))
+            .map(|row| kept(fresh, row, first + row as u64, 0, &self.books))
+            .collect()
+    }
+
+    /// How far the stream has come when this batch has left.
+    pub(super) fn progress_after(
+        &self,
+        input: &InputBatch,
+        clock_ms: i64,
+        fresh: usize,
+        report: &BatchReport,
+        new_plan: Option<&Plan>,
+    ) -> Progress {
+        let mut after = self.progress.clone();
+        after.sequence += 1;
+        after.clock_ms = clock_ms;
+        after.totals.add(report);
+        after.rows += fresh as u64;
+        after.source_bytes = input.source_bytes;
+        after.stride = self.sample.stride();
+        after.positions.extend(input.ranges.iter().map(|(place, range)| (*place, range.1)));
+        if let Some(plan) = new_plan {
+            after.plan_version = plan.version;
+            after.planned_ms = clock_ms;
+            after.planned_rows = self.progress.rows;
+        }
+        after
+    }
+}

@@ -1,0 +1,58 @@
+//! What the engine remembers besides the ledger, and how it forgets: witnesses and dictionaries.
+
+use super::Engine;
+use crate::anonymity::plan::Plan;
+use crate::anonymity::planner::GroupShape;
+use crate::anonymity::treatment::sightings::spaces;
+use crate::anonymity::treatment::treat::group_names;
+use crate::release::witnesses::{WitnessDelta, Witnesses};
+use crate::telemetry::{Limit, LimitReached};
+
+impl Engine {
+    pub(super) fn keep_witnesses(&mut self, past: &WitnessDelta) {
+        let Some(limit) = self.settings.max_witnesses else { return };
+        let groups = self.shapes.iter().map(GroupShape::without_ladder).collect();
+        let plan = Plan { version: 0, identifiers: vec![], groups, rows: 0 };
+        let attribute_names: Vec<&str> = self.schema.attributes.iter().map(|a| a.name.as_str()).collect();
+        let names = group_names(&plan, &attribute_names, self.settings.format, &self.digest);
+        let mut witnesses = Witnesses::new(self.settings.policy.k, limit, spaces(&plan, &names));
+        if !witnesses.apply(past, &mut self.books) {
+            LimitReached { limit: Limit::Witnesses }.emit(&self.telemetry);
+        }
+        self.ledger.keep_witnesses(witnesses);
+    }
+
+    pub(super) fn remember_witnesses(&mut self, delta: &WitnessDelta) {
+        if let Some(witnesses) = self.ledger.witnesses_mut() {
+            if !witnesses.apply(delta, &mut self.books) {
+                LimitReached { limit: Limit::Witnesses }.emit(&self.telemetry);
+            }
+            self.store.forget_raw_tuples(witnesses.take_gone());
+        }
+    }
+
+    /// Forgets dictionary values that no row needs, once a dictionary is full.
+    /// The limit is large enough for every row that is remembered (the configuration sees to that), so a batch always finds
+    /// room for its values and nothing that leaves depends on what a dictionary happens to remember.
+    pub(super) fn compact_dictionaries(&mut self, coming: usize) {
+        for attribute in 0..self.books.len() {
+            if self.books[attribute].values() + coming <= self.settings.max_dictionary_values {
+                continue;
+            }
+            let codes = self.books[attribute].codes();
+            let mut used = self.window.used_codes(attribute, codes);
+            self.held.batch.mark_used(attribute, &mut used);
+            self.sample.mark_used(attribute, &mut used);
+            if let Some(witnesses) = self.ledger.witnesses() {
+                witnesses.mark_used(attribute, &mut used);
+            }
+            let map = self.books[attribute].retain(&used);
+            self.window.remap(attribute, &map);
+            self.held.batch.remap(attribute, &map);
+            self.sample.remap(attribute, &map);
+            if let Some(witnesses) = self.ledger.witnesses_mut() {
+                witnesses.remap(attribute, &map);
+            }
+        }
+    }
+}

@@ -1,0 +1,162 @@
+//! A daemon whose source is a file: its parts, put together.
+
+use super::assemble::{Assembled, Options, assemble, codec_limits, fields, group_shapes};
+use super::file_run::{self, FileClosing, Watcher};
+use super::run_error::RunError;
+use super::state::directory::StateError;
+use super::to_kafka::{PATIENCE, check_marker, has_left, outputs, sink_cluster};
+use crate::config::{Config, Format, SinkKind};
+use crate::io::codec::Field;
+use crate::io::file::delivery::{FileDelivery, NoDelivery, dead_letter_length, group_lengths, lineage_length};
+use crate::io::file::{self, DeadLetterFile, FileSink, FileSource, GroupColumns, LineageFile, SourcePosition};
+use crate::io::kafka::connection::KafkaFailure;
+use crate::io::kafka::marker::{self, Marker};
+use crate::io::kafka::transaction::{GroupMetadata, TransactionalSink};
+use crate::records::schema::Schema;
+use crate::release::sink::Sink;
+use crate::telemetry::Telemetry;
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
+
+/// How a file is written down, in the words of the file room.
+pub(super) fn file_format(format: Format, separator: char) -> file::Format {
+    match format {
+        Format::Json => file::Format::Ndjson,
+        Format::Csv => file::Format::Csv { separator: u8::try_from(separator).unwrap_or(b',') },
+        Format::Parquet => file::Format::Parquet,
+    }
+}
+
+fn closing(config: &Config, schema: &Schema) -> FileClosing {
+    FileClosing {
+        max_records: config.batch.max_records,
+        max_bytes: config.batch.max_bytes,
+        max_wait: config.batch.max_wait,
+        max_age: config.batch.max_age,
+        min_subjects: config.min_subjects(),
+        subject: schema.subject,
+    }
+}
+
+/// Runs over a file to its end, or until `stop`.
+pub(super) fn run_file(
+    config: &Config,
+    options: &Options,
+    telemetry: &Telemetry,
+    schema: &Arc<Schema>,
+    stop: &Arc<AtomicBool>,
+    watcher: &dyn Watcher,
+) -> Result<(), RunError> {
+    let shapes = group_shapes(config, schema, &options.file).map_err(RunError::Configuration)?;
+    telemetry.set_readiness(|r| r.broker = true);
+    let format = config.source.format();
+    let fields: Vec<Field> = fields(schema, format == Format::Csv);
+    let (limits, unknown) = codec_limits(config);
+    let columns: Vec<GroupColumns> = shapes
+        .iter()
+        .map(|s| {
+            let mut attributes: Vec<usize> = [&s.quasi[..], &s.sensitive, &s.insensitive].concat();
+            attributes.sort_unstable();
+            GroupColumns {
+                name: s.name.clone(),
+                columns: attributes.into_iter().map(|a| schema.attributes[a].name.clone()).collect(),
+            }
+        })
+        .collect();
+    let names: Vec<String> = shapes.iter().map(|s| s.name.clone()).collect();
+    let attributes: Vec<String> = schema.attributes.iter().map(|a| a.name.clone()).collect();
+
+    let mut kafka: Option<(TransactionalSink, Marker)> = None;
+    let Assembled { mut engine, intent, fresh, .. } =
+        assemble(config, schema, shapes, telemetry, options.accept_rewind, &mut |intent, id| {
+            // The commit point of files is the state itself: an intent still pending did not leave. Into a topic the
+            // marker decides.
+            if config.sink.kind != SinkKind::Kafka {
+                return Ok(false);
+            }
+            let (sink, last) = open_file_to_kafka(config, id, attributes.clone(), stop)
+                .map_err(|e| StateError::Marker { path: config.state.path.clone(), what: e.to_string() })?;
+            kafka = Some((sink, last));
+            has_left(config, intent, last)
+        })?;
+    let start = engine.progress().clone();
+    let position = SourcePosition {
+        records: start.positions.get(&(0, 0)).map_or(0, |n| u64::try_from(*n).unwrap_or(0)),
+        bytes: start.source_bytes,
+    };
+    let source = FileSource::open(
+        &config.source.path,
+        file_format(format, config.source.separator),
+        &fields,
+        limits,
+        unknown,
+        position,
+    )?;
+    let absent = source.absent_attributes();
+    if !absent.is_empty() {
+        let attributes = absent.into_iter().map(|a| schema.attributes[a].name.clone()).collect();
+        return Err(RunError::NoColumn { path: config.source.path.clone(), attributes });
+    }
+    telemetry.set_readiness(|r| r.assignment = true);
+    let mut sink: Box<dyn Sink> = match config.sink.kind {
+        SinkKind::None => Box::new(NoDelivery),
+        SinkKind::Kafka => {
+            let (opened, last) = match kafka {
+                Some(opened) => opened,
+                None => open_file_to_kafka(config, &engine.state_id(), attributes, stop)?,
+            };
+            check_marker(config, engine.progress().sequence, last)?;
+            Box::new(opened)
+        }
+        SinkKind::File => {
+            let format = file_format(config.sink.format(), config.sink.separator);
+            if fresh {
+                let beside = [config.sink.dead_letter_path.as_ref(), options.lineage.as_ref()];
+                let filled = |path: &&PathBuf| std::fs::metadata(path).is_ok_and(|m| m.len() > 0);
+                let occupied = FileSink::occupied(&config.sink.path, &columns, format)?;
+                if let Some(path) = occupied.or(beside.into_iter().flatten().find(filled).cloned()) {
+                    return Err(RunError::Occupied(path));
+                }
+            }
+            let lengths = start.lengths.clone();
+            let mut delivery = FileDelivery::new(
+                FileSink::open(&config.sink.path, &columns, format, &group_lengths(&lengths))?,
+                config
+                    .sink
+                    .dead_letter_path
+                    .as_ref()
+                    .map(|path| DeadLetterFile::open(path, dead_letter_length(&lengths)))
+                    .transpose()?,
+                options.lineage.as_ref().map(|path| LineageFile::open(path, lineage_length(&lengths))).transpose()?,
+                names,
+                attributes,
+                config.source.path.display().to_string(),
+                lengths,
+            );
+            engine.begin(delivery.begin()?)?;
+            Box::new(delivery)
+        }
+    };
+    let width = schema.attributes.len();
+    file_run::run(source, width, closing(config, schema), &mut engine, intent, &mut *sink, stop, watcher)?;
+    Ok(())
+}
+
+/// A producer for a file source: no offsets to commit, the marker alone decides. Also the last committed batch.
+fn open_file_to_kafka(
+    config: &Config,
+    id: &str,
+    attributes: Vec<String>,
+    stop: &Arc<AtomicBool>,
+) -> Result<(TransactionalSink, Marker), KafkaFailure> {
+    let cluster = sink_cluster(config);
+    cluster.check_retention(&config.sink.topic, config.privacy.support_window, PATIENCE)?;
+    let outputs = outputs(config, &cluster, Vec::new(), attributes)?;
+    let transactional_id = format!("{}-{id}", config.source.group);
+    let no_group: GroupMetadata = Arc::new(|| None);
+    let commits = cluster.partitions(&[&config.sink.commits_topic], PATIENCE)?;
+    let sink = TransactionalSink::open(&cluster, &transactional_id, outputs, no_group, Arc::clone(stop), PATIENCE)?;
+    let last = marker::last_committed(&cluster, &config.sink.commits_topic, &transactional_id, commits[0], PATIENCE)?;
+    Ok((sink, last))
+}

@@ -1,0 +1,44 @@
+//! The HTTP pages, on a thread of their own as long as the daemon runs.
+
+use super::http;
+use super::run_error::RunError;
+use crate::config::Config;
+use crate::telemetry::Telemetry;
+
+/// The running pages.
+pub(super) struct Pages {
+    shutdown: Option<tokio::sync::oneshot::Sender<()>>,
+    thread: Option<std::thread::JoinHandle<()>>,
+}
+
+impl Pages {
+    pub(super) fn serve(config: &Config, telemetry: &Telemetry) -> Result<Self, RunError> {
+        let Some(address) = config.telemetry.address() else { return Ok(Self { shutdown: None, thread: None }) };
+        let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().map_err(RunError::Thread)?;
+        let listener = runtime.block_on(http::bind(address))?;
+        let (shutdown, stopped) = tokio::sync::oneshot::channel::<()>();
+        let telemetry = telemetry.clone();
+        let thread = std::thread::Builder::new()
+            .name("pages".to_owned())
+            .spawn(move || {
+                let served = runtime.block_on(http::serve(listener, telemetry, async move {
+                    // Dropping the sender ends the pages as well.
+                    let (Ok(()) | Err(_)) = stopped.await;
+                }));
+                if let Err(error) = served {
+                    tracing::error!(%error, "the HTTP pages ended");
+                }
+            })
+            .map_err(RunError::Thread)?;
+        Ok(Self { shutdown: Some(shutdown), thread: Some(thread) })
+    }
+
+    pub(super) fn end(self) {
+        drop(self.shutdown);
+        if let Some(thread) = self.thread
+            && thread.join().is_err()
+        {
+            tracing::error!("the HTTP pages panicked");
+        }
+    }
+}

@@ -1,0 +1,76 @@
+//! Why a daemon did not start, or ended early.
+
+use super::assemble::AssemblyError;
+use super::file_run::FileRunError;
+use super::http::HttpError;
+use super::kafka_run::KafkaRunError;
+use super::state::directory::StateError;
+use crate::config::Problem;
+use crate::io::file::SinkError;
+use crate::io::kafka::connection::KafkaFailure;
+use std::path::PathBuf;
+
+/// Why a daemon did not start, or ended early.
+#[derive(Debug, thiserror::Error)]
+pub enum RunError {
+    /// The configuration, the schema or what they name is wrong.
+    #[error("{} problem(s) in the configuration", .0.len())]
+    Configuration(Vec<Problem>),
+    #[error(transparent)]
+    Assembly(#[from] AssemblyError),
+    #[error(transparent)]
+    State(#[from] StateError),
+    #[error(transparent)]
+    Http(#[from] HttpError),
+    #[error(transparent)]
+    Kafka(#[from] KafkaFailure),
+    #[error(transparent)]
+    KafkaRun(#[from] KafkaRunError),
+    #[error(transparent)]
+    FileRun(#[from] FileRunError),
+    #[error(transparent)]
+    Sink(#[from] SinkError),
+    #[error(transparent)]
+    Source(#[from] crate::io::file::SourceError),
+    #[error(
+        "{0} holds something already and this state has never written to it (move it away, or continue with the state directory that belongs to it)"
+    )]
+    Occupied(PathBuf),
+    #[error(
+        "{}: no column for {} (correct `column` or `path` of the attribute in the schema, or take it out of the schema)",
+        .path.display(), .attributes.iter().map(|a| format!("attribute {a:?}")).collect::<Vec<_>>().join(", ")
+    )]
+    NoColumn { path: PathBuf, attributes: Vec<String> },
+    #[error("the HTTP pages' thread: {0}")]
+    Thread(std::io::Error),
+    #[error("a part of the daemon panicked; nothing that it worked on was released")]
+    Panicked,
+}
+
+impl RunError {
+    /// Whether the operator must change something before another start makes sense.
+    #[must_use]
+    pub fn is_usage(&self) -> bool {
+        matches!(
+            self,
+            Self::Configuration(_)
+                | Self::Occupied(_)
+                | Self::NoColumn { .. }
+                | Self::Http(_)
+                | Self::Assembly(
+                    AssemblyError::Codebook(_)
+                        | AssemblyError::State(
+                            StateError::Foreign(_)
+                                | StateError::WrongSecret(_)
+                                | StateError::OtherStream(_)
+                                | StateError::Version { .. }
+                        )
+                )
+                | Self::Kafka(
+                    KafkaFailure::MissingTopic { .. }
+                        | KafkaFailure::ShortRetention { .. }
+                        | KafkaFailure::TwoClusters { .. }
+                )
+        )
+    }
+}

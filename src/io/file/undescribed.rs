@@ -1,0 +1,118 @@
+//! Files that no schema describes: which of their columns are read, and how their fields are separated.
+
+use std::collections::BTreeSet;
+use std::io::{BufRead, BufReader, Read};
+use std::path::Path;
+
+use super::SourceError;
+use super::stream::open_file;
+
+/// Which columns of a file are read.
+#[derive(Clone, Copy, Debug)]
+pub struct Columns<'a> {
+    /// All of them, or only these.
+    pub wanted: Option<&'a [String]>,
+    /// A file with more is refused.
+    pub at_most: usize,
+}
+
+impl Columns<'_> {
+    /// The columns to read of those that a file announces, in the order of the file.
+    ///
+    /// # Errors
+    /// When a wanted column is not there, two columns have one name, or there are more than [`at_most`](Self::at_most).
+    pub(super) fn choose(self, path: &Path, announced: &[String]) -> Result<Vec<String>, SourceError> {
+        if let Some(wanted) = self.wanted {
+            missing(path, wanted, announced)?;
+        }
+        let is_wanted = |name: &String| self.wanted.is_none_or(|wanted| wanted.contains(name));
+        let chosen: Vec<String> = announced.iter().filter(|name| is_wanted(name)).cloned().collect();
+        let mut seen = BTreeSet::new();
+        if let Some(second) = chosen.iter().position(|name| !seen.insert(name)) {
+            let places: Vec<usize> =
+                (1..).zip(announced).filter(|(_, name)| **name == chosen[second]).map(|(place, _)| place).collect();
+            return Err(SourceError::RepeatedColumn { path: path.into(), first: places[0], second: places[1] });
+        }
+        if chosen.len() > self.at_most {
+            return Err(SourceError::TooManyColumns { path: path.into(), limit: self.at_most });
+        }
+        Ok(chosen)
+    }
+}
+
+/// Refuses wanted columns that are not among those of the file.
+pub(super) fn missing(path: &Path, wanted: &[String], there: &[String]) -> Result<(), SourceError> {
+    match wanted.iter().find(|name| !there.contains(name)) {
+        None => Ok(()),
+        Some(name) => Err(SourceError::NoSuchColumn { path: path.into(), column: name.clone() }),
+    }
+}
+
+/// Separators that are told apart by themselves.
+const SEPARATORS: [u8; 4] = [b',', b';', b'\t', b'|'];
+
+/// The separator of a CSV file: of `,` `;` tab `|` the one that occurs most often outside quotes in its first line, the
+/// comma where none does. An input that cannot be read twice is not looked at: comma.
+///
+/// # Errors
+/// When the file cannot be opened or read.
+pub fn separator_of(path: &Path) -> Result<u8, SourceError> {
+    if path == Path::new("-") {
+        return Ok(b',');
+    }
+    let (file, length) = open_file(path)?;
+    if length.is_none() {
+        return Ok(b',');
+    }
+    let mut line = Vec::new();
+    let read = BufReader::new(file).take(1 << 20).read_until(b'\n', &mut line);
+    read.map_err(|source| SourceError::Read { path: path.into(), byte: 0, source })?;
+    Ok(most_frequent(&line))
+}
+
+fn most_frequent(line: &[u8]) -> u8 {
+    let mut counts = [0_usize; SEPARATORS.len()];
+    let mut quoted = false;
+    for byte in line {
+        quoted ^= *byte == b'"';
+        if let Some(index) = SEPARATORS.iter().position(|s| s == byte).filter(|_| !quoted) {
+            counts[index] += 1;
+        }
+    }
+    let best = counts.iter().max().copied().unwrap_or(0);
+    counts.iter().position(|count| *count == best).map_or(b',', |index| SEPARATORS[index])
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_first_line_tells_the_separator() {
+        for (line, separator) in [
+            ("a,b,c", b','),
+            ("a;b;c\n", b';'),
+            ("a\tb", b'\t'),
+            ("a|b|c", b'|'),
+            ("alone", b','),
+            ("", b','),
+            ("\"a,b,c\";d", b';'),
+            ("a,b;c", b','),
+        ] {
+            assert_eq!(most_frequent(line.as_bytes()), separator, "{line}");
+        }
+    }
+
+    #[test]
+    fn columns_are_chosen_by_name() {
+        let announced = || ["a", "b", "a", "c"].map(str::to_owned).to_vec();
+        let choose = |wanted: Option<&[String]>, at_most| {
+            Columns { wanted, at_most }.choose(Path::new("f"), &announced()).map_err(|error| error.to_string())
+        };
+        assert!(choose(None, 9).unwrap_err().contains("columns 1 and 3"));
+        let wanted = ["c".to_owned(), "b".to_owned()];
+        assert_eq!(choose(Some(&wanted), 2).unwrap(), ["b", "c"], "in the order of the file");
+        assert!(choose(Some(&wanted), 1).unwrap_err().contains("more than 1 columns"));
+        assert!(choose(Some(&["d".to_owned()]), 9).unwrap_err().contains("\"d\""));
+    }
+}

@@ -1,0 +1,31 @@
+//! Offsets that a group has committed.
+
+use super::connection::{Cluster, KafkaFailure};
+use rdkafka::consumer::{BaseConsumer, Consumer};
+use rdkafka::topic_partition_list::{Offset, TopicPartitionList};
+use std::time::Duration;
+
+/// The offset that `group` has committed for each of `places` (topic and partition), in their order; `None` where it has
+/// committed none. The group is asked, not joined.
+///
+/// # Errors
+/// When the cluster does not answer within `patience`: also while somebody's open transaction leaves an offset undecided.
+pub fn committed(
+    cluster: &Cluster,
+    group: &str,
+    places: &[(&str, i32)],
+    patience: Duration,
+) -> Result<Vec<Option<i64>>, KafkaFailure> {
+    let failed = |e| cluster.failure("cannot read the committed offsets", e);
+    let member: BaseConsumer = cluster.consumer(group).create().map_err(failed)?;
+    let mut wanted = TopicPartitionList::new();
+    for (topic, partition) in places {
+        wanted.add_partition(topic, *partition);
+    }
+    let found = member.committed_offsets(wanted, patience).map_err(failed)?;
+    let offset = |(topic, partition): &(&str, i32)| match found.find_partition(topic, *partition)?.offset() {
+        Offset::Offset(n) => Some(n),
+        _ => None,
+    };
+    Ok(places.iter().map(offset).collect())
+}

@@ -1,0 +1,294 @@
+//! The reader: polls the consumer on a thread of its own, decodes, closes batches and hands them over one at a time.
+//!
+//! It never holds more than one batch being filled and one waiting; while that one waits the partitions are paused and
+//! the consumer is polled all the same, so that rebalances are served.
+
+use super::connection::{Cluster, KafkaFailure};
+use super::feed::{Command, Feed, FeedConsumer, Place, Ranges};
+use crate::io::codec::JsonCodec;
+use crate::io::input::{Closed, InputBatch};
+use crate::records::raw::Coordinate;
+use crate::release::sink::Rejected;
+use crossbeam_channel::{Receiver, Sender, TrySendError};
+use rdkafka::consumer::Consumer;
+use rdkafka::error::{KafkaError, RDKafkaErrorCode};
+use rdkafka::message::{BorrowedMessage, Message};
+use rewind::Replayed;
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::{Duration, Instant};
+
+mod rewind;
+
+/// How long a closed batch waits before the partitions are paused.
+const PATIENT: Duration = Duration::from_secs(2);
+
+/// When a batch is closed.
+#[derive(Clone, Debug)]
+pub struct Closing {
+    pub max_records: u64,
+    pub max_bytes: u64,
+    pub max_wait: Duration,
+    pub max_age: Duration,
+    /// Distinct subjects below which `max_wait` does not close a batch.
+    pub min_subjects: usize,
+    /// The attribute that names the subject.
+    pub subject: Option<usize>,
+}
+
+/// The reader itself; [`run`](Self::run) is its thread.
+pub struct Reader {
+    pub consumer: Arc<FeedConsumer>,
+    pub cluster: Cluster,
+    pub codec: JsonCodec,
+    pub width: usize,
+    pub closing: Closing,
+    pub feed: Sender<Feed>,
+    pub commands: Receiver<Command>,
+    pub stop: Arc<AtomicBool>,
+}
+
+/// Decoding has the whole time that the broker takes to commit, when the treatment waits; while that works it should not
+/// have to share its cores. On Linux the niceness of a thread is its own.
+#[cfg(target_os = "linux")]
+fn yield_to_treatment() {
+    if rustix::process::setpriority_process(None, 10).is_err() {
+        tracing::debug!("the reader keeps the priority of the process");
+    }
+}
+
+#[cfg(not(target_os = "linux"))]
+fn yield_to_treatment() {}
+
+/// What has been read and not handed over.
+struct Filling {
+    batch: InputBatch,
+    /// Tombstones by partition, so that a lost partition takes its own along.
+    tombstones: BTreeMap<Place, u64>,
+    /// Partitions read past the range to be replayed: what is missing of it has been deleted meanwhile.
+    passed: BTreeSet<Place>,
+    /// When the subjects of the batch were last counted.
+    counted: Instant,
+}
+
+impl Filling {
+    fn new(width: usize, epoch: u64) -> Self {
+        Self {
+            batch: InputBatch::new(width, epoch),
+            tombstones: BTreeMap::new(),
+            passed: BTreeSet::new(),
+            counted: Instant::now(),
+        }
+    }
+
+    fn is_empty(&self) -> bool {
+        self.batch.ranges.is_empty()
+    }
+
+    fn forget(&mut self, place: Place) {
+        let tombstones = self.tombstones.remove(&place).unwrap_or(0);
+        self.batch.forget_partition(place.0, place.1, tombstones);
+    }
+}
+
+impl Reader {
+    /// Reads until told to stop, or until the client fails for good.
+    pub fn run(self) {
+        yield_to_treatment();
+        if let Err(failure) = self.read()
+            && self.feed.send(Feed::Failed(failure)).is_err()
+        {
+            // Nobody listens any more: the daemon has ended first.
+        }
+    }
+
+    fn read(&self) -> Result<(), KafkaFailure> {
+        let mut epoch = 0;
+        let mut filling = Filling::new(self.width, epoch);
+        let mut replay: Option<Ranges> = None;
+        while !self.stop.load(Ordering::Acquire) {
+            while let Ok(Command::Rewind { epoch: new, replay: ranges }) = self.commands.try_recv() {
+                epoch = new;
+                filling = Filling::new(self.width, epoch);
+                replay = ranges;
+                if !self.rewind(replay.as_ref())? {
+                    replay = None;
+                    if self.feed.send(Feed::CannotReplay).is_err() {
+                        return Ok(());
+                    }
+                }
+            }
+            let before = Instant::now();
+            let polled = self.consumer.poll(Duration::from_millis(if filling.is_empty() { 100 } else { 10 }));
+            filling.batch.read_seconds += before.elapsed().as_secs_f64();
+            self.forget_gone(&mut filling);
+            match polled {
+                Some(Ok(message)) => self.take(&message, replay.as_ref(), &mut filling),
+                Some(Err(error)) => self.judge(error)?,
+                None => {}
+            }
+            if let Some(ranges) = &replay {
+                match self.replayed(ranges, &filling) {
+                    Replayed::Going => continue,
+                    Replayed::Impossible => {
+                        replay = None;
+                        filling = Filling::new(self.width, epoch);
+                        self.rewind(None)?;
+                        if self.feed.send(Feed::CannotReplay).is_err() {
+                            return Ok(());
+                        }
+                        continue;
+                    }
+                    Replayed::Complete => {
+                        filling.batch.closed = Closed::Replay;
+                        let done = std::mem::replace(&mut filling, Filling::new(self.width, epoch));
+                        self.resume_after(ranges)?;
+                        replay = None;
+                        self.hand_over(done)?;
+                        continue;
+                    }
+                }
+            }
+            if let Some(closed) = self.closes(&mut filling) {
+                filling.batch.closed = closed;
+                let done = std::mem::replace(&mut filling, Filling::new(self.width, epoch));
+                self.hand_over(done)?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Takes one message into the batch.
+    fn take(&self, message: &BorrowedMessage<'_>, replay: Option<&Ranges>, filling: &mut Filling) {
+        let topics = &self.consumer.context().topics;
+        let Some(topic) = topics.iter().position(|t| t == message.topic()) else { return };
+        let topic = u16::try_from(topic).expect("few topics");
+        let coordinate = Coordinate { topic, partition: message.partition(), offset: message.offset() };
+        let place = (topic, message.partition());
+        if let Some(ranges) = replay {
+            let Some(range) = ranges.get(&place) else { return };
+            if coordinate.offset >= range.1 {
+                filling.passed.insert(place);
+            }
+            if !(range.0..range.1).contains(&coordinate.offset) {
+                return;
+            }
+        }
+        if filling.is_empty() {
+            filling.batch.opened = Instant::now();
+        }
+        let batch = &mut filling.batch;
+        batch.consume(coordinate);
+        let appended = message.timestamp().to_millis();
+        batch.oldest_ms = batch.oldest_ms.into_iter().chain(appended).min();
+        let Some(payload) = message.payload() else {
+            batch.tombstones += 1;
+            *filling.tombstones.entry(place).or_default() += 1;
+            return;
+        };
+        batch.bytes += payload.len() as u64;
+        // Timing every record would cost more than it tells: one in 64 stands for the others.
+        let timed = (coordinate.offset % 64 == 0).then(Instant::now);
+        if let Err(rejection) = self.codec.decode(payload, coordinate, &mut batch.raw) {
+            batch.rejected.push(Rejected { coordinate, reason: rejection.reason(), attribute: None });
+        }
+        if let Some(start) = timed {
+            batch.decode_seconds += start.elapsed().as_secs_f64() * 64.0;
+        }
+    }
+
+    fn judge(&self, error: KafkaError) -> Result<(), KafkaFailure> {
+        match error.rdkafka_error_code() {
+            Some(
+                RDKafkaErrorCode::Fatal
+                | RDKafkaErrorCode::TopicAuthorizationFailed
+                | RDKafkaErrorCode::GroupAuthorizationFailed
+                | RDKafkaErrorCode::SaslAuthenticationFailed,
+            ) => Err(self.cluster.failure("the consumer failed", error)),
+            // Everything else the client retries by itself, with back-off.
+            _ => {
+                self.consumer.context().health.note_error();
+                Ok(())
+            }
+        }
+    }
+
+    fn forget_gone(&self, filling: &mut Filling) {
+        let gone = self.consumer.context().take_gone();
+        for place in gone {
+            filling.forget(place);
+        }
+    }
+
+    fn closes(&self, filling: &mut Filling) -> Option<Closed> {
+        let batch = &filling.batch;
+        let records = batch.records();
+        if records == 0 {
+            return None;
+        }
+        if records >= self.closing.max_records || batch.bytes >= self.closing.max_bytes {
+            return Some(Closed::Full);
+        }
+        let age = batch.opened.elapsed();
+        if age >= self.closing.max_age {
+            return Some(Closed::Settle);
+        }
+        // Counting subjects reads the whole batch: not at every message of a stream of few people.
+        if age < self.closing.max_wait || filling.counted.elapsed() < Duration::from_millis(20) {
+            return None;
+        }
+        let enough = batch.has_subjects(self.closing.subject, self.closing.min_subjects);
+        filling.counted = Instant::now();
+        enough.then_some(Closed::Time)
+    }
+
+    /// Hands a closed batch over. While the daemon stays busy the partitions are paused and rebalances still served; not at
+    /// once, since a pause throws away what the client has fetched ahead.
+    fn hand_over(&self, filling: Filling) -> Result<(), KafkaFailure> {
+        let tombstones = filling.tombstones;
+        let mut waiting = Feed::Batch(Box::new(filling.batch));
+        let mut paused = false;
+        let since = Instant::now();
+        loop {
+            match self.feed.try_send(waiting) {
+                Ok(()) | Err(TrySendError::Disconnected(_)) => break,
+                Err(TrySendError::Full(back)) => waiting = back,
+            }
+            if self.stop.load(Ordering::Acquire) || !self.commands.is_empty() {
+                // The daemon ends, or rewinds: this batch is void either way.
+                break;
+            }
+            if since.elapsed() < PATIENT {
+                std::thread::sleep(Duration::from_millis(1));
+                continue;
+            }
+            if !paused || self.consumer.context().take_changed() {
+                paused = self.pause();
+            }
+            if let Some(Ok(message)) = self.consumer.poll(Duration::from_millis(5)) {
+                self.step_back(&message)?;
+            }
+            let gone = self.consumer.context().take_gone();
+            if let Feed::Batch(batch) = &mut waiting {
+                for place in gone {
+                    batch.forget_partition(place.0, place.1, tombstones.get(&place).copied().unwrap_or(0));
+                }
+            }
+        }
+        if paused {
+            self.resume();
+        }
+        Ok(())
+    }
+
+    fn pause(&self) -> bool {
+        self.consumer.assignment().and_then(|list| self.consumer.pause(&list)).is_ok()
+    }
+
+    fn resume(&self) {
+        if self.consumer.assignment().and_then(|list| self.consumer.resume(&list)).is_err() {
+            self.consumer.context().health.note_error();
+        }
+    }
+}

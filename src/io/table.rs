@@ -1,0 +1,316 @@
+//! A whole file as dictionary-encoded columns: for judging a data set at once, where `file` serves a stream of batches.
+//!
+//! Memory: 4 bytes a cell, the texts of the different values, and one batch of about 28 MiB. A limit on the first two is
+//! kept after every batch.
+
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use rayon::prelude::*;
+
+use super::codec::{Field, Limits, Rejection, Unknown};
+use super::file::{Columns, FileSource, Format, SourceError, SourcePosition};
+use crate::records::dictionary::{ABSENT, Dictionary, DictionaryFull, EncodeError};
+use crate::records::raw::{Coordinate, RawBatch};
+use crate::records::schema::{Attribute, Schema};
+use crate::records::shapes::{Shape, shape_of};
+
+/// Bytes of the cells of one batch, and cells.
+const BATCH_BYTES: u64 = 16 << 20;
+const BATCH_CELLS: usize = 1 << 20;
+
+/// Records of one batch. Before the first one, nobody knows how wide records without a schema are.
+fn batch_records(width: usize) -> usize {
+    BATCH_CELLS.checked_div(width).map_or(512, |records| records.clamp(512, 8192))
+}
+
+/// Memory for one cell while a table is read and searched: its code, growing, and the copies that a search makes of it
+/// (masked cells, narrow columns).
+const CELL_BYTES: u64 = 12;
+
+/// What to read.
+#[derive(Clone, Debug)]
+pub struct Request<'a> {
+    /// `-` is standard input (NDJSON and CSV).
+    pub path: &'a Path,
+    pub format: Format,
+    /// Types, rounding, missing values and places of the attributes; without one, columns are texts.
+    pub schema: Option<&'a Schema>,
+    /// Only these columns, by name.
+    pub columns: Option<&'a [String]>,
+    pub limits: Limits,
+    /// More columns are refused.
+    pub max_columns: usize,
+    /// More memory, in bytes, is refused.
+    pub max_bytes: u64,
+    /// Leave unreadable records out and count them, instead of failing at the first.
+    pub skip_unreadable: bool,
+}
+
+/// A column with its values.
+#[derive(Clone, Debug)]
+pub struct TableColumn {
+    pub name: String,
+    /// What the schema says about it.
+    pub attribute: Option<Arc<Attribute>>,
+    /// A code of the dictionary a row.
+    pub codes: Vec<u32>,
+    pub dictionary: Dictionary,
+}
+
+/// A file that has been read.
+#[derive(Clone, Debug, Default)]
+pub struct WholeTable {
+    pub columns: Vec<TableColumn>,
+    pub rows: u64,
+    /// Records left out, by reason.
+    pub unreadable: BTreeMap<&'static str, u64>,
+    /// Columns that no readable record has a cell of; they are not among the columns.
+    pub absent: Vec<String>,
+    /// Cells of columns that the schema does not know; they are not among the columns either.
+    pub unknown_cells: u64,
+}
+
+/// How far a file has been read.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct ReadProgress {
+    pub records: u64,
+    pub bytes: u64,
+}
+
+/// A file that could not be read as a table. No message repeats anything of the file but names of columns that were
+/// asked for.
+#[derive(Debug, thiserror::Error)]
+pub enum TableError {
+    #[error(transparent)]
+    Source(#[from] SourceError),
+    #[error(
+        "record {record} of {path} (counted from 1) cannot be read: {reason}; correct it, or leave such records out \
+         and counted (--skip-unreadable)"
+    )]
+    Unreadable { path: PathBuf, record: u64, reason: String },
+    #[error("{path} has no records: nothing can be judged; check the file")]
+    NoRecords { path: PathBuf },
+    #[error("none of the {records} records of {path} can be read: check its format (--format) and the schema")]
+    NothingReadable { path: PathBuf, records: u64 },
+    #[error("the schema {schema} has no attribute \"{column}\": correct the name, or add it to the schema")]
+    NotInSchema { schema: String, column: String },
+    #[error(
+        "{path} needs more than {limit} after {records} records: choose columns (--columns), take a sample of the \
+         records, or allow more (--memory)"
+    )]
+    TooLarge { path: PathBuf, records: u64, limit: String },
+    #[error("column {place} of {path}: {source}")]
+    Full { path: PathBuf, place: usize, source: DictionaryFull },
+    #[error(
+        "the header of column {place} of {path} has the shape of {shape}: its first row seems to be a record, not a \
+         header; add a header row"
+    )]
+    NoHeader { path: PathBuf, place: usize, shape: &'static str },
+    #[error("{path} has a single column whose header holds a separator: name the right one (--separator)")]
+    Separator { path: PathBuf },
+}
+
+/// Reads a file.
+///
+/// # Errors
+/// When it cannot be read, is too large, holds no records or, unless told to skip them, unreadable ones.
+pub fn read(request: &Request<'_>, progress: &mut dyn FnMut(ReadProgress)) -> Result<WholeTable, TableError> {
+    let mut reading = Reading::open(request)?;
+    let mut rejected: Vec<(Coordinate, Rejection)> = Vec::new();
+    loop {
+        let mut batch = RawBatch::new(reading.columns.len());
+        let outcome =
+            reading.source.read(&mut batch, batch_records(reading.columns.len()), BATCH_BYTES, &mut rejected)?;
+        for (at, rejection) in rejected.drain(..) {
+            reading.unreadable(at, rejection.as_str(), request)?;
+        }
+        reading.widen();
+        reading.add(&batch, request)?;
+        let position = reading.source.position();
+        progress(ReadProgress { records: position.records, bytes: position.bytes });
+        if outcome.end {
+            break;
+        }
+    }
+    reading.finish(request)
+}
+
+struct Reading {
+    source: FileSource,
+    columns: Vec<TableColumn>,
+    rows: usize,
+    unreadable: BTreeMap<&'static str, u64>,
+    unknown_cells: u64,
+    described: bool,
+}
+
+impl Reading {
+    fn open(request: &Request<'_>) -> Result<Self, TableError> {
+        let described = request.schema.is_some();
+        let (source, columns) = match request.schema {
+            Some(schema) => Self::described(request, schema)?,
+            None => {
+                let columns = Columns { wanted: request.columns, at_most: request.max_columns };
+                let source = FileSource::open_undescribed(request.path, request.format, request.limits, columns)?;
+                if matches!(request.format, Format::Csv { .. }) {
+                    header_is_one(request.path, source.names())?;
+                }
+                (source, Vec::new())
+            }
+        };
+        let mut reading = Self { source, columns, rows: 0, unreadable: BTreeMap::new(), unknown_cells: 0, described };
+        reading.widen();
+        Ok(reading)
+    }
+
+    fn described(request: &Request<'_>, schema: &Schema) -> Result<(FileSource, Vec<TableColumn>), TableError> {
+        if let Some(column) = request.columns.into_iter().flatten().find(|name| schema.position(name).is_none()) {
+            return Err(TableError::NotInSchema { schema: schema.name.clone(), column: column.clone() });
+        }
+        let wanted = |a: &&Arc<Attribute>| request.columns.is_none_or(|columns| columns.contains(&a.name));
+        let attributes: Vec<&Arc<Attribute>> = schema.attributes.iter().filter(wanted).collect();
+        if attributes.len() > request.max_columns {
+            let (path, limit) = (request.path.into(), request.max_columns);
+            return Err(SourceError::TooManyColumns { path, limit }.into());
+        }
+        let flat = matches!(request.format, Format::Csv { .. });
+        let field = |a: &&Arc<Attribute>| if flat { Field::flat(&a.column()) } else { Field { pointer: a.segments() } };
+        let fields: Vec<Field> = attributes.iter().map(field).collect();
+        let start = SourcePosition::default();
+        let source = FileSource::open(request.path, request.format, &fields, request.limits, Unknown::Drop, start)?;
+        let column = |attribute: &Arc<Attribute>| TableColumn {
+            name: attribute.name.clone(),
+            dictionary: Dictionary::new(Some(attribute.typing.clone())),
+            attribute: Some(Arc::clone(attribute)),
+            codes: Vec::new(),
+        };
+        Ok((source, attributes.into_iter().map(column).collect()))
+    }
+
+    /// Columns for names that have come since; earlier rows have nothing in them.
+    fn widen(&mut self) {
+        if self.described {
+            return;
+        }
+        for name in &self.source.names()[self.columns.len()..] {
+            let (name, dictionary) = (name.clone(), Dictionary::new(None));
+            self.columns.push(TableColumn { name, attribute: None, codes: vec![ABSENT; self.rows], dictionary });
+        }
+    }
+
+    /// Encodes a batch, columns in parallel. A row in which any cell has the wrong type is left out as a whole.
+    fn add(&mut self, batch: &RawBatch, request: &Request<'_>) -> Result<(), TableError> {
+        let encode = |(index, column): (usize, &mut TableColumn)| {
+            let mut faults: Vec<usize> = Vec::new();
+            for row in 0..batch.rows() {
+                // A batch that no record has widened knows nothing of the later columns.
+                let code =
+                    if index < batch.width() { column.dictionary.encode(batch.token(row, index)) } else { Ok(ABSENT) };
+                column.codes.push(match code {
+                    Ok(code) => code,
+                    Err(EncodeError::Cell(_)) => {
+                        faults.push(row);
+                        ABSENT
+                    }
+                    Err(EncodeError::Full(source)) => return Err((index, source)),
+                });
+            }
+            Ok(faults)
+        };
+        let faults: Result<Vec<Vec<usize>>, (usize, DictionaryFull)> =
+            self.columns.par_iter_mut().enumerate().map(encode).collect();
+        let faults = faults.map_err(|(index, source)| TableError::Full {
+            path: request.path.into(),
+            place: index + 1,
+            source,
+        })?;
+        let mut bad: Vec<usize> = faults.into_iter().flatten().collect();
+        bad.sort_unstable();
+        bad.dedup();
+        for &row in &bad {
+            self.unreadable(batch.coordinates()[row], "wrong_type", request)?;
+        }
+        if !bad.is_empty() {
+            for column in &mut self.columns {
+                let mut row = 0;
+                let start = self.rows;
+                let mut tail = column.codes.split_off(start);
+                tail.retain(|_| {
+                    row += 1;
+                    bad.binary_search(&(row - 1)).is_err()
+                });
+                column.codes.append(&mut tail);
+            }
+        }
+        self.rows += batch.rows() - bad.len();
+        self.unknown_cells += batch.unknown_cells;
+        let dictionaries: usize = self.columns.iter().map(|column| column.dictionary.bytes()).sum();
+        let held = self.rows as u64 * self.columns.len() as u64 * CELL_BYTES + dictionaries as u64;
+        if held > request.max_bytes {
+            return Err(TableError::TooLarge {
+                path: request.path.into(),
+                records: self.source.position().records,
+                limit: crate::config::format_size(request.max_bytes),
+            });
+        }
+        Ok(())
+    }
+
+    fn unreadable(&mut self, at: Coordinate, why: &'static str, request: &Request<'_>) -> Result<(), TableError> {
+        if !request.skip_unreadable {
+            let record = at.offset.unsigned_abs() + 1;
+            let reason = why.replace('_', " ");
+            return Err(TableError::Unreadable { path: request.path.into(), record, reason });
+        }
+        *self.unreadable.entry(why).or_default() += 1;
+        Ok(())
+    }
+
+    fn finish(mut self, request: &Request<'_>) -> Result<WholeTable, TableError> {
+        let records = self.source.position().records;
+        if self.rows == 0 {
+            let path = request.path.into();
+            let skipped: u64 = self.unreadable.values().sum();
+            return Err(match skipped {
+                0 => TableError::NoRecords { path },
+                _ => TableError::NothingReadable { path, records },
+            });
+        }
+        if let (false, Some(wanted)) = (self.described, request.columns) {
+            self.source.missing_columns(wanted)?;
+        }
+        for column in &mut self.columns {
+            column.codes.shrink_to_fit();
+            column.dictionary.close();
+        }
+        let empty = |column: &TableColumn| column.codes.iter().all(|code| *code == ABSENT);
+        let (absent, columns): (Vec<_>, Vec<_>) = self.columns.into_iter().partition(empty);
+        Ok(WholeTable {
+            columns,
+            rows: self.rows as u64,
+            unreadable: self.unreadable,
+            absent: absent.into_iter().map(|column| column.name).collect(),
+            unknown_cells: self.unknown_cells,
+        })
+    }
+}
+
+/// Refuses a first row that is a record by all appearances: names of columns are printed, values are not.
+fn header_is_one(path: &Path, names: &[String]) -> Result<(), TableError> {
+    if let [only] = names
+        && only.contains([';', '\t', '|', ','])
+    {
+        return Err(TableError::Separator { path: path.into() });
+    }
+    let shaped = (1..).zip(names).find_map(|(place, name)| shape_of(name).map(|shape: Shape| (place, shape)));
+    match shaped {
+        None => Ok(()),
+        Some((place, shape)) => Err(TableError::NoHeader { path: path.into(), place, shape: shape.name() }),
+    }
+}
+
+#[cfg(test)]
+#[path = "table_tests.rs"]
+mod tests;

@@ -1,0 +1,171 @@
+use std::fs;
+
+use proptest::prelude::*;
+
+use super::*;
+
+const CSV: Format = Format::Csv { separator: b',' };
+
+struct Given {
+    folder: tempfile::TempDir,
+    schema: Option<Schema>,
+    columns: Option<Vec<String>>,
+    skip: bool,
+    max_bytes: u64,
+}
+
+impl Given {
+    fn new() -> Self {
+        let folder = tempfile::tempdir().expect("a folder");
+        Self { folder, schema: None, columns: None, skip: false, max_bytes: 1 << 30 }
+    }
+
+    fn read(&self, content: impl AsRef<[u8]>, format: Format) -> Result<WholeTable, TableError> {
+        let path = self.folder.path().join("input");
+        fs::write(&path, content).expect("a file");
+        let request = Request {
+            path: &path,
+            format,
+            schema: self.schema.as_ref(),
+            columns: self.columns.as_deref(),
+            limits: Limits::default(),
+            max_columns: 8,
+            max_bytes: self.max_bytes,
+            skip_unreadable: self.skip,
+        };
+        read(&request, &mut |_| {})
+    }
+}
+
+/// Names and texts; `-` for what is missing, `_` for what is absent.
+fn texts(table: &WholeTable) -> Vec<(String, Vec<String>)> {
+    let text = |column: &TableColumn, code: u32| match column.dictionary.text(code) {
+        Some(text) => text.to_owned(),
+        None if code == ABSENT => "_".to_owned(),
+        None => "-".to_owned(),
+    };
+    let cells = |column: &TableColumn| column.codes.iter().map(|&code| text(column, code)).collect();
+    table.columns.iter().map(|column| (column.name.clone(), cells(column))).collect()
+}
+
+fn says(result: Result<WholeTable, TableError>, what: &str) {
+    let message = result.expect_err("an error").to_string();
+    assert!(message.contains(what), "{what:?} is not in {message:?}");
+}
+
+#[test]
+fn columns_of_a_header_and_of_keys() {
+    let given = Given::new();
+    let table = given.read("a,b\n1,x\n,y\n1.0,x\n", CSV).unwrap();
+    let column = |name: &str, cells: &[&str]| (name.to_owned(), cells.iter().map(|c| (*c).to_owned()).collect());
+    assert_eq!(texts(&table), [column("a", &["1", "-", "1.0"]), column("b", &["x", "y", "x"])]);
+    assert_eq!(table.rows, 3);
+    let lines = "{\"a\":1}\n{\"b\":{\"c\":\"x\"}}\nnull\n{\"a\":null,\"b\":{\"c\":\"x\"}}\n";
+    let table = given.read(lines, Format::Ndjson).unwrap();
+    assert_eq!(texts(&table), [column("a", &["1", "_", "-"]), column("b.c", &["_", "x", "x"])]);
+}
+
+#[test]
+fn a_schema_rounds_and_leaves_out_what_it_does_not_know() {
+    let text = "name = \"t\"\n[[attribute]]\nname = \"weight\"\ntype = \"float\"\nround = 5\n[[attribute]]\nname = \"gone\"\ntype = \"string\"\n";
+    let mut given = Given::new();
+    given.schema = Some(Schema::parse(text, "t.toml", Path::new("")).expect("a schema"));
+    let content = "weight,other\n71,x\n72.4,y\n80,z\n";
+    let table = given.read(content, CSV).unwrap();
+    let cells: Vec<String> = ["70", "70", "80"].map(str::to_owned).to_vec();
+    assert_eq!(texts(&table), [("weight".to_owned(), cells)]);
+    assert_eq!((table.absent.as_slice(), table.unknown_cells), (["gone".to_owned()].as_slice(), 3));
+    says(given.read("weight\nheavy\n", CSV), "record 1 of");
+    given.columns = Some(vec!["wait".into()]);
+    says(given.read(content, CSV), "no attribute \"wait\"");
+}
+
+#[test]
+fn unreadable_records_end_the_reading_or_are_counted() {
+    let mut given = Given::new();
+    let content = b"a,b\n1,2\n3\n4,\xff\n5,6\n".as_slice();
+    says(given.read(content, CSV), "record 2 of");
+    given.skip = true;
+    let table = given.read(content, CSV).unwrap();
+    assert_eq!(table.rows, 2);
+    assert_eq!(table.unreadable, BTreeMap::from([("ragged_row", 1), ("not_utf8", 1)]));
+    says(given.read("{\n[]\n", Format::Ndjson), "none of the 2 records");
+}
+
+#[test]
+fn wrong_types_take_their_row_with_them() {
+    let text = "name = \"t\"\n[[attribute]]\nname = \"a\"\ntype = \"integer\"\n[[attribute]]\nname = \"b\"\ntype = \"string\"\n";
+    let mut given = Given::new();
+    given.schema = Some(Schema::parse(text, "t.toml", Path::new("")).expect("a schema"));
+    given.skip = true;
+    let rows: String = (0..20_000).map(|i| format!("{},v{i}\n", if i % 3 == 0 { "x" } else { "1" })).collect();
+    let table = given.read(format!("a,b\n{rows}"), CSV).unwrap();
+    assert_eq!((table.rows, table.unreadable["wrong_type"]), (13_333, 6_667));
+    let kept: Vec<String> = (0..20_000).filter(|i| i % 3 != 0).map(|i| format!("\"v{i}\"")).collect();
+    assert_eq!(texts(&table)[1].1, kept);
+}
+
+#[test]
+fn what_is_no_table_is_refused() {
+    let mut given = Given::new();
+    says(given.read("", CSV), "is empty");
+    says(given.read("a,b\n", CSV), "has no records");
+    says(given.read("a,b,a\n1,2,3\n", CSV), "columns 1 and 3");
+    says(given.read("a,anna@example.org\n1,2\n", CSV), "header of column 2");
+    says(given.read("a;b\n1;2\n", CSV), "--separator");
+    let header: Vec<String> = (0..10_000).map(|i| format!("c{i}")).collect();
+    says(given.read(format!("{}\n", header.join(",")), CSV), "more than 8 columns");
+    let keys: Vec<String> = (0..10_000).map(|i| format!("\"c{i}\":1")).collect();
+    says(given.read(format!("{{{}}}\n", keys.join(",")), Format::Ndjson), "more than 8 columns");
+    says(given.read("PAR1 or so", Format::Parquet), "Parquet");
+    given.columns = Some(vec!["c7".into(), "c9999".into()]);
+    let row = vec!["1"; 10_000].join(",");
+    let table = given.read(format!("{}\n{row}\n", header.join(",")), CSV).unwrap();
+    assert_eq!(texts(&table).iter().map(|(name, _)| name.as_str()).collect::<Vec<_>>(), ["c7", "c9999"]);
+    given.columns = Some(vec!["a".into(), "z".into()]);
+    says(given.read("{\"a\":1}\n", Format::Ndjson), "no column \"z\"");
+    says(given.read("a\n1\n", CSV), "no column \"z\"");
+    given = Given::new();
+    given.max_bytes = 1 << 20;
+    let rows: String = (0..60_000).map(|i| format!("{i},{i}\n")).collect();
+    says(given.read(format!("a,b\n{rows}"), CSV), "more than 1MiB");
+}
+
+#[test]
+fn parquet_has_the_columns_of_its_own_schema() {
+    use arrow::array::{ArrayRef, Int32Array, RecordBatch, StringArray, StructArray};
+    use parquet::arrow::ArrowWriter;
+    let inner: ArrayRef = Arc::new(StringArray::from(vec![Some("x"), None]));
+    let outer = StructArray::try_from(vec![("b", inner)]).expect("a struct");
+    let columns: Vec<(&str, ArrayRef)> =
+        vec![("n", Arc::new(Int32Array::from(vec![Some(7), None]))), ("s", Arc::new(outer))];
+    let batch = RecordBatch::try_from_iter(columns).expect("a batch");
+    let mut bytes = Vec::new();
+    let mut writer = ArrowWriter::try_new(&mut bytes, batch.schema(), None).expect("a writer");
+    writer.write(&batch).expect("written");
+    writer.close().expect("closed");
+    let table = Given::new().read(&bytes, Format::Parquet).unwrap();
+    let column = |name: &str, cells: [&str; 2]| (name.to_owned(), cells.map(str::to_owned).to_vec());
+    assert_eq!(texts(&table), [column("n", ["7", "-"]), column("s.b", ["x", "-"])]);
+    says(Given::new().read(&bytes[..bytes.len() / 2], Format::Parquet), "cannot be read as Parquet");
+}
+
+proptest! {
+    /// CSV and NDJSON of the same cells are the same table.
+    #[test]
+    fn formats_agree(rows in proptest::collection::vec(proptest::collection::vec("[a-z \"\n,é]{1,4}", 3), 1..20)) {
+        let mut writer = csv::Writer::from_writer(Vec::new());
+        writer.write_record(["x", "y", "z"]).expect("a record");
+        let mut lines = String::new();
+        for row in &rows {
+            writer.write_record(row).expect("a record");
+            lines += &format!("{}\n", serde_json::json!({"x": row[0], "y": row[1], "z": row[2]}));
+        }
+        let given = Given::new();
+        let from_csv = given.read(writer.into_inner().expect("bytes"), CSV).expect("a table");
+        let from_json = given.read(lines, Format::Ndjson).expect("a table");
+        prop_assert_eq!(texts(&from_csv), texts(&from_json));
+        let column = |index: usize| rows.iter().map(|row| row[index].clone()).collect::<Vec<_>>();
+        prop_assert_eq!(texts(&from_csv)[1].clone(), ("y".to_owned(), column(1)));
+    }
+}

@@ -1,0 +1,177 @@
+//! Verification of privacy models beside k, from the encoded bytes of what is about to leave.
+//!
+//! Claim. If [`verify_models`] returns `Ok`, the sensitive cells of every class, read back from the lines, satisfy every
+//! claim. A sensitive cell that is suppressed shows nothing and counts for nothing. Written from the definitions (METHODS §8) in
+//! plain numbers and apart from the search, whose integers it must agree with; what is equal may differ by rounding, so
+//! 10⁻⁹ is let pass. k-map and δ-presence speak of a population that does not leave: they cannot be verified here.
+
+use super::verified::Verified;
+use crate::records::line::LineLayout;
+use std::collections::BTreeMap;
+
+/// What every class must satisfy.
+#[derive(Clone, Debug)]
+pub enum Claim {
+    /// At least ℓ values.
+    Distinct { l: usize },
+    /// Entropy at least ln ℓ.
+    Entropy { l: f64 },
+    /// r₁ < c·(r_ℓ + … + r_m).
+    Recursive { c: f64, l: usize },
+    /// Distance to the whole input at most t.
+    Closeness { t: f64, ground: Distance },
+}
+
+/// The ground distance of a closeness; values are positions in [`SensitiveTerms::texts`].
+#[derive(Clone, Debug)]
+pub enum Distance {
+    Equal,
+    Ordered,
+    /// For each level above the values: the node of each node below.
+    Hierarchical(Vec<Vec<u32>>),
+}
+
+/// What the verifier knows of one sensitive attribute.
+#[derive(Clone, Debug)]
+pub struct SensitiveTerms {
+    /// Its position in the line.
+    pub column: usize,
+    /// The text of each value.
+    pub texts: Vec<String>,
+    /// Share of each value in the whole input.
+    pub shares: Vec<f64>,
+    pub claims: Vec<Claim>,
+}
+
+/// A class does not satisfy a model, or a line is not what the layout writes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[error(
+    "verification refused the release: {model} does not hold in a class as it would leave; nothing was written (where rare sensitive values were suppressed, give them a coarser spelling in the input)"
+)]
+pub struct ModelRefusal {
+    pub model: &'static str,
+}
+
+const SLACK: f64 = 1e-9;
+
+/// Verifies the lines of `group`, whose cells `quasi` marks form the class.
+///
+/// # Errors
+/// The first class and claim that do not agree.
+pub fn verify_models(
+    verified: &Verified,
+    group: usize,
+    layout: &LineLayout,
+    quasi: &[bool],
+    terms: &[SensitiveTerms],
+) -> Result<(), ModelRefusal> {
+    let numbers: Vec<BTreeMap<&str, usize>> =
+        terms.iter().map(|t| t.texts.iter().enumerate().map(|(at, text)| (text.as_str(), at)).collect()).collect();
+    // By class: for each sensitive attribute the lines by value.
+    let mut classes: BTreeMap<Vec<String>, Vec<Vec<f64>>> = BTreeMap::new();
+    let mut cells = Vec::new();
+    for line in verified.lines(group) {
+        layout.read(line.bytes, &mut cells).ok_or(ModelRefusal { model: "the layout" })?;
+        let class = cells.iter().zip(quasi).filter(|(_, quasi)| **quasi).map(|(cell, _)| cell.clone()).collect();
+        let counts = classes.entry(class).or_insert_with(|| terms.iter().map(|t| vec![0.0; t.texts.len()]).collect());
+        for ((term, numbers), counts) in terms.iter().zip(&numbers).zip(counts) {
+            let cell = cells[term.column].as_str();
+            match numbers.get(cell) {
+                Some(&value) => counts[value] += 1.0,
+                None if cell == r#""*""# => {}
+                None => return Err(ModelRefusal { model: "the list of sensitive values" }),
+            }
+        }
+    }
+    for counts in classes.values() {
+        for (term, counts) in terms.iter().zip(counts) {
+            for claim in &term.claims {
+                claim.holds(counts, &term.shares)?;
+            }
+        }
+    }
+    Ok(())
+}
+
+impl Claim {
+    fn holds(&self, counts: &[f64], shares: &[f64]) -> Result<(), ModelRefusal> {
+        let n: f64 = counts.iter().sum();
+        let mut present: Vec<f64> = counts.iter().copied().filter(|&count| count > 0.0).collect();
+        present.sort_by(|a, b| b.total_cmp(a));
+        let (holds, model) = match self {
+            Self::Distinct { l } => (present.len() >= *l, "distinct l-diversity"),
+            Self::Entropy { l } => {
+                let entropy: f64 = present.iter().map(|count| count / n * (n / count).ln()).sum();
+                (entropy >= l.ln() - SLACK, "entropy l-diversity")
+            }
+            Self::Recursive { c, l } => {
+                let tail: f64 = present.get(l - 1..).map_or(0.0, |tail| tail.iter().sum());
+                (present.first().is_some_and(|first| *first < c * tail + SLACK), "recursive l-diversity")
+            }
+            Self::Closeness { t, ground } => {
+                // A class that shows nothing is as close as can be.
+                let surplus: Vec<f64> = counts.iter().zip(shares).map(|(count, share)| count / n - share).collect();
+                (n == 0.0 || ground.of(surplus) <= t + SLACK, "t-closeness")
+            }
+        };
+        if holds { Ok(()) } else { Err(ModelRefusal { model }) }
+    }
+}
+
+impl Distance {
+    fn of(&self, mut surplus: Vec<f64>) -> f64 {
+        let total = |surplus: &[f64]| surplus.iter().map(|s| s.abs()).sum::<f64>();
+        match self {
+            Self::Equal => total(&surplus) / 2.0,
+            Self::Ordered => {
+                let mut carried = 0.0;
+                let mut sum = 0.0;
+                for s in &surplus {
+                    carried += s;
+                    sum += f64::abs(carried);
+                }
+                sum / (surplus.len().max(2) - 1) as f64
+            }
+            Self::Hierarchical(levels) => {
+                // What crosses the edges of the tree, each half a level long.
+                let mut crossing = 0.0;
+                for parents in levels {
+                    crossing += total(&surplus);
+                    let mut above = vec![0.0; parents.iter().max().map_or(0, |&p| p as usize + 1)];
+                    for (&parent, s) in parents.iter().zip(&surplus) {
+                        above[parent as usize] += s;
+                    }
+                    surplus = above;
+                }
+                crossing / 2.0 / levels.len().max(1) as f64
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn claims_mean_their_definitions() {
+        let shares = [0.25; 4];
+        let holds = |claim: &Claim, counts: &[f64]| claim.holds(counts, &shares).is_ok();
+        let distinct = Claim::Distinct { l: 3 };
+        assert!(holds(&distinct, &[1.0, 1.0, 9.0, 0.0]) && !holds(&distinct, &[5.0, 5.0, 0.0, 0.0]));
+        let entropy = Claim::Entropy { l: 2.0 };
+        assert!(holds(&entropy, &[3.0, 3.0, 0.0, 0.0]) && !holds(&entropy, &[4.0, 3.0, 0.0, 0.0]));
+        let recursive = Claim::Recursive { c: 2.0, l: 2 };
+        assert!(holds(&recursive, &[3.0, 2.0, 0.0, 0.0]) && !holds(&recursive, &[4.1, 2.0, 0.0, 0.0]));
+        let close = |t, ground| Claim::Closeness { t, ground };
+        // All at the first value: three quarters have to move.
+        let first = [4.0, 0.0, 0.0, 0.0];
+        assert!(holds(&close(0.75, Distance::Equal), &first) && !holds(&close(0.74, Distance::Equal), &first));
+        // A quarter each goes one, two and three thirds of the way.
+        assert!(holds(&close(0.5, Distance::Ordered), &first) && !holds(&close(0.49, Distance::Ordered), &first));
+        // One quarter crosses half the height, two the whole.
+        let tree = Distance::Hierarchical(vec![vec![0, 0, 1, 1], vec![0, 0]]);
+        assert!(holds(&close(0.625, tree.clone()), &first) && !holds(&close(0.62, tree), &first));
+        assert!(holds(&close(0.0, Distance::Equal), &[0.0; 4]) && !holds(&distinct, &[0.0; 4]));
+    }
+}

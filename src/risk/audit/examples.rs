@@ -1,0 +1,38 @@
+//! Texts of values, kept only where they may be shown.
+
+use super::prepare::AuditColumn;
+use crate::records::dictionary::Dictionary;
+
+/// What is shown of one cell at most, in characters.
+const LONGEST: usize = 60;
+
+/// The dictionaries of a table and the way back to them from dense codes.
+#[derive(Clone, Debug)]
+pub(super) struct Values {
+    columns: Vec<(Dictionary, Vec<u32>)>,
+}
+
+impl Values {
+    /// Takes the dictionaries out of the columns. Dense codes are the ranks of the codes that occur.
+    pub fn of(columns: &mut [AuditColumn]) -> Self {
+        let take = |column: &mut AuditColumn| {
+            let mut occurring = column.codes.clone();
+            occurring.sort_unstable();
+            occurring.dedup();
+            (std::mem::replace(&mut column.dictionary, Dictionary::new(None)), occurring)
+        };
+        Self { columns: columns.iter_mut().map(take).collect() }
+    }
+
+    /// The value behind a dense code, shortened; what is missing says so.
+    pub fn text(&self, column: usize, code: u32) -> String {
+        let (dictionary, occurring) = &self.columns[column];
+        let Some(text) = occurring.get(code as usize).and_then(|&code| dictionary.text(code)) else {
+            return "(missing)".to_owned();
+        };
+        match text.char_indices().nth(LONGEST) {
+            None => text.to_owned(),
+            Some((end, _)) => format!("{}…", &text[..end]),
+        }
+    }
+}

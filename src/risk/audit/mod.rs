@@ -1,0 +1,17 @@
+//! The audit of one table: which columns identify, which combinations of the others do, whom that puts at risk.
+//!
+//! [`audit`] joins the rooms of this wing: [`identifiers`](crate::risk::identifiers) takes columns out,
+//! [`qid`](crate::risk::qid) searches the rest, [`exposure`](crate::risk::exposure) says what that means for records and
+//! people. A [`Report`] holds numbers and names of columns; values of the data are in it only where they were asked for.
+
+mod examples;
+mod prepare;
+mod report;
+mod run;
+
+#[cfg(test)]
+mod tests;
+
+pub use prepare::{AuditColumn, AuditTable, prepare};
+pub use report::{AttributeReport, QidReport, Report, RiskReport, Singletons, Timings};
+pub use run::{AuditError, AuditQuestion, Step, audit};

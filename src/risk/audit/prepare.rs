@@ -1,0 +1,132 @@
+//! From columns as they were read to the table that is searched.
+
+use rayon::prelude::*;
+
+use super::examples::Values;
+use super::run::AuditError;
+use crate::records::dictionary::{Dictionary, FIRST_VALUE};
+use crate::records::schema::Role;
+use crate::risk::compute::{AttributeSet, Columns};
+use crate::risk::identifiers::{Judgement, Profile, Reason, Rule};
+
+/// A column of the table to judge.
+#[derive(Clone, Debug)]
+pub struct AuditColumn {
+    pub name: String,
+    /// The role that a schema gives it; none without a schema.
+    pub role: Option<Role>,
+    /// It has a generalization hierarchy: recoded and not removed, however many values it has.
+    pub recodable: bool,
+    /// A code of the dictionary a row.
+    pub codes: Vec<u32>,
+    pub dictionary: Dictionary,
+}
+
+/// A column that has been judged.
+#[derive(Clone, Debug)]
+pub(super) struct Judged {
+    pub name: String,
+    pub role: Option<Role>,
+    pub profile: Profile,
+    pub judgement: Judgement,
+}
+
+/// A table with its judged columns; column numbers are those of [`Columns`].
+#[derive(Clone, Debug)]
+pub struct AuditTable {
+    pub(super) columns: Columns,
+    pub(super) judged: Vec<Judged>,
+    /// The column that counts people; not among the others.
+    pub(super) subject: Option<String>,
+    /// Records left out because nobody stands behind them.
+    pub(super) without_subject: u64,
+    /// The columns to search.
+    pub(super) searched: AttributeSet,
+    /// Texts of the values, where they may be shown.
+    pub(super) values: Option<Values>,
+}
+
+impl AuditTable {
+    /// Records that are judged.
+    #[must_use]
+    pub fn rows(&self) -> usize {
+        self.columns.rows()
+    }
+
+    /// Columns that are searched for quasi-identifiers.
+    #[must_use]
+    pub fn searched(&self) -> usize {
+        self.searched.len()
+    }
+}
+
+/// Judges the columns and encodes the table. `subject` is the number of the column that counts people; records without
+/// a value there support nobody and are left out (METHODS §1). Values are forgotten unless `keep_values`.
+///
+/// # Errors
+/// When the columns are too many or too long to be counted, or nobody stands behind any record.
+pub fn prepare(
+    mut columns: Vec<AuditColumn>,
+    subject: Option<usize>,
+    rule: Rule,
+    keep_values: bool,
+) -> Result<AuditTable, AuditError> {
+    let subject = subject.map(|index| columns.remove(index));
+    let rows = columns.first().or(subject.as_ref()).map_or(0, |column| column.codes.len());
+    let mut without_subject = 0;
+    if let Some(subject) = &subject {
+        let keep: Vec<bool> = subject.codes.iter().map(|code| *code >= FIRST_VALUE).collect();
+        without_subject = keep.iter().filter(|keep| !**keep).count() as u64;
+        if rows > 0 && without_subject == rows as u64 {
+            return Err(AuditError::Nobody { column: subject.name.clone() });
+        }
+        if without_subject > 0 {
+            for column in &mut columns {
+                retain(&mut column.codes, &keep);
+            }
+        }
+    }
+    let people: Option<Vec<u32>> =
+        subject.as_ref().map(|s| s.codes.iter().copied().filter(|code| *code >= FIRST_VALUE).collect());
+
+    let judgements: Vec<(Profile, Judgement)> =
+        columns.par_iter().map(|column| judge(column, people.as_deref(), rule)).collect();
+    let mut judged = Vec::with_capacity(columns.len());
+    let mut searched = AttributeSet::new();
+    for (number, (column, (profile, judgement))) in columns.iter().zip(judgements).enumerate() {
+        let opted_out = column.role == Some(Role::Insensitive);
+        if !judgement.identifies() && !opted_out && number < super::run::MAX_COLUMNS {
+            searched.insert(number);
+        }
+        judged.push(Judged { name: column.name.clone(), role: column.role, profile, judgement });
+    }
+    let values = keep_values.then(|| Values::of(&mut columns));
+    let codes = columns.into_iter().map(|column| column.codes).collect();
+    let columns = Columns::new(codes, people)?;
+    Ok(AuditTable { columns, judged, subject: subject.map(|s| s.name), without_subject, searched, values })
+}
+
+fn judge(column: &AuditColumn, people: Option<&[u32]>, rule: Rule) -> (Profile, Judgement) {
+    let missing = |code: u32| code < FIRST_VALUE;
+    let codes = FIRST_VALUE as usize + column.dictionary.values();
+    let texts = column.dictionary.texts();
+    let mut profile = Profile::of_codes(&column.codes, codes, missing);
+    // With a schema, canonical texts: numbers of eight digits are not telephones. Without one, everything is a text.
+    profile = match column.role {
+        Some(_) => profile.with_texts(texts.filter(|text| text.starts_with('"'))),
+        None => profile.with_texts(texts),
+    };
+    if let Some(people) = people {
+        profile = profile.with_people(&column.codes, people, missing);
+    }
+    let mut judgement = rule.judge(&profile, column.recodable, Some(&column.name));
+    if column.role == Some(Role::Identifier) {
+        judgement.reasons.insert(0, Reason::Declared);
+    }
+    (profile, judgement)
+}
+
+fn retain(codes: &mut Vec<u32>, keep: &[bool]) {
+    let mut keep = keep.iter();
+    codes.retain(|_| keep.next().copied().unwrap_or(false));
+}

@@ -1,0 +1,144 @@
+//! What an audit found, as it is written to JSON: `docs/audit.md` names every key.
+
+use std::collections::BTreeMap;
+
+use crate::risk::exposure::{Reach, Risk};
+use crate::risk::identifiers::{Category, Reason};
+
+/// What happens to rare single values before the search (METHODS §3).
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, serde::Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Singletons {
+    /// Nothing: a column with one rare value is a quasi-identifier by itself.
+    #[default]
+    Include,
+    /// Every cell whose value alone has support below k becomes `*` first.
+    Mask,
+}
+
+/// The report of an audit.
+#[derive(Clone, Debug, PartialEq, serde::Serialize)]
+pub struct Report {
+    /// The input as it was named.
+    pub input: String,
+    /// Records judged.
+    pub rows: u64,
+    /// People behind them; null where no column counts people.
+    pub subjects: Option<u64>,
+    /// The column that counts them.
+    pub subject: Option<String>,
+    pub k: u32,
+    pub singletons: Singletons,
+    pub strategy: &'static str,
+    pub backend: &'static str,
+    pub threads: usize,
+    /// False: the time was up. The lists then hold only what is proved, and whatever is not below a maximal non-QID is
+    /// to be treated as unsafe.
+    pub complete: bool,
+    /// Columns that identify by themselves, sorted; not searched.
+    pub standalone_identifiers: Vec<String>,
+    /// Smallest sets of columns in which some value combination has support in [1, k − 1].
+    pub minimal_qids: Vec<Vec<String>>,
+    /// Largest sets of columns in which none has.
+    pub maximal_non_qids: Vec<Vec<String>>,
+    /// Sets whose classes were counted.
+    pub evaluated: u64,
+    /// Sets decided without counting.
+    pub pruned: u64,
+    /// From the start of reading to this report.
+    pub seconds: f64,
+    pub timings: Timings,
+    /// The risk over all searched columns together.
+    pub risk: RiskReport,
+    /// The columns by the records that they put at risk, then by their involvement; then those that are not searched.
+    pub attributes: Vec<AttributeReport>,
+    /// The first minimal QIDs in canonical order, measured; `qids_measured` says how many of all.
+    pub qids: Vec<QidReport>,
+    pub qids_measured: u64,
+    /// Cells masked before the search (`singletons = mask`).
+    pub masked_cells: u64,
+    /// Records left out because they name nobody.
+    pub without_subject: u64,
+    /// Records left out because they could not be read, by reason.
+    pub unreadable: BTreeMap<&'static str, u64>,
+    /// Columns that were announced and that no record has.
+    pub absent: Vec<String>,
+    /// Cells of columns that the schema does not know; not judged.
+    pub unknown_cells: u64,
+    /// What a reader must know before trusting the numbers.
+    pub notes: Vec<String>,
+}
+
+/// Seconds of the three steps.
+#[derive(Clone, Copy, Debug, Default, PartialEq, serde::Serialize)]
+pub struct Timings {
+    pub read: f64,
+    pub search: f64,
+    pub measure: f64,
+}
+
+/// Risk over all searched columns, and how far smaller sets reach.
+#[derive(Clone, Debug, Default, PartialEq, serde::Serialize)]
+pub struct RiskReport {
+    /// How many columns that is.
+    pub attributes: u64,
+    #[serde(flatten)]
+    pub risk: Risk,
+    /// Records in a crowd below k for somebody who knows so many columns, for each record the ones that give it away
+    /// soonest: 1, 2, … as far as was looked.
+    pub reach: Vec<Reach>,
+    /// The last entry of `reach` is as many records as all columns together leave below k.
+    pub reach_exhausted: bool,
+}
+
+/// One column.
+#[derive(Clone, Debug, PartialEq, serde::Serialize)]
+pub struct AttributeReport {
+    pub name: String,
+    /// The schema's role; null without a schema.
+    pub role: Option<&'static str>,
+    pub searched: bool,
+    /// Different values, a missing one included.
+    pub distinct: u64,
+    /// Cells without a value.
+    pub missing: u64,
+    /// distinct / rows.
+    pub cardinality: f64,
+    /// Of the value distribution, in nats.
+    pub entropy: f64,
+    /// Against the uniform distribution, in nats.
+    pub relative_entropy: f64,
+    /// Why it identifies by itself; empty: it does not.
+    pub identifier: Vec<Reason>,
+    /// The HIPAA Safe Harbor category that its values or its name point to.
+    pub safe_harbor: Option<Category>,
+    /// Support of its rarest value.
+    pub smallest_class: u64,
+    /// Records whose value alone has support below k.
+    pub records_below_k: u64,
+    /// Minimal QIDs that it is part of.
+    pub minimal_qids: u64,
+    /// Its share of them, each set's vote divided among its members; all shares sum to 1.
+    pub involvement: f64,
+    /// Columns in the smallest of them; null where it is part of none.
+    pub smallest_qid: Option<usize>,
+    /// Records with its value in a minimal combination of values of support below k, of as many columns as
+    /// `risk.reach` has entries: without this column, that combination would be shared by k and more.
+    pub records_at_risk: u64,
+}
+
+/// One measured quasi-identifier.
+#[derive(Clone, Debug, PartialEq, serde::Serialize)]
+pub struct QidReport {
+    pub attributes: Vec<String>,
+    pub smallest_class: u64,
+    /// The highest risk of a record, 1 / `smallest_class`.
+    pub highest: f64,
+    pub classes_below_k: u64,
+    pub records_below_k: u64,
+    pub share_below_k: f64,
+    pub people_below_k: u64,
+    /// Values of the first record below k, in the order of `attributes`; only where they were asked for.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub example: Option<Vec<String>>,
+}

@@ -1,0 +1,19 @@
+//! How exposed the records of a table are: crowds, re-identification risk, and which attributes weigh most.
+//!
+//! The *risk* of a record is 1 / support of its class (the chance of picking the right person among those who share its
+//! values; [POD] §3, the prosecutor's view of the disclosure literature). Support is METHODS §1's: distinct subjects
+//! where the table has them, records otherwise.
+
+mod crowds;
+mod reach;
+mod risk;
+mod rows;
+mod weights;
+
+#[cfg(test)]
+mod tests;
+
+pub use crowds::Crowds;
+pub use reach::{Reach, Reached, reach};
+pub use risk::{Bin, Risk};
+pub use weights::{AttributeWeight, SetRisk, involvement, measure};

@@ -1,0 +1,109 @@
+//! The risk that a partition into crowds leaves.
+
+use super::crowds::Crowds;
+
+/// The risk of the records over one set of attributes.
+#[derive(Clone, Debug, Default, PartialEq, serde::Serialize)]
+pub struct Risk {
+    /// Equivalence classes.
+    pub classes: u64,
+    /// Support of the smallest class.
+    pub smallest_class: u64,
+    /// The highest risk of a record, 1 / [`smallest_class`](Self::smallest_class), in (0, 1].
+    pub highest: f64,
+    /// The mean risk over the records, in (0, 1].
+    pub average: f64,
+    /// Records in classes of support 1: singled out.
+    pub records_unique: u64,
+    /// Records in classes of a support below k.
+    pub records_below_k: u64,
+    /// Their share of all records, in [0, 1].
+    pub share_below_k: f64,
+    /// People with at least one such record (the records themselves where the table names no people).
+    pub people_below_k: u64,
+    /// Their share of all people, in [0, 1].
+    pub share_people_below_k: f64,
+    /// Records by the support of their class, empty bins included: 1, 2–3, 4–7 … up to k − 1, then k to 2k − 1,
+    /// 2k to 4k − 1 … up to the largest class.
+    pub distribution: Vec<Bin>,
+}
+
+/// Classes of a support from `from` to `to`, both included.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, serde::Serialize)]
+pub struct Bin {
+    pub from: u64,
+    pub to: u64,
+    pub classes: u64,
+    pub records: u64,
+}
+
+/// Bins from k on; the last one takes the rest.
+const BINS_FROM_K: usize = 8;
+
+impl Risk {
+    /// The risk at `k` ≥ 1; `subjects` are the subject numbers of the rows where the table has them.
+    #[must_use]
+    pub fn of(crowds: &Crowds, subjects: Option<&[u32]>, k: u32) -> Self {
+        let rows = crowds.class_of.len() as u64;
+        let smallest = crowds.supports.iter().copied().min().unwrap_or(0);
+        let records_where = |wanted: &dyn Fn(u32) -> bool| -> u64 {
+            let each = crowds.supports.iter().zip(&crowds.records);
+            each.filter(|(support, _)| wanted(**support)).map(|(_, records)| u64::from(*records)).sum()
+        };
+        let records_below = records_where(&|support| support < k);
+        let people_below = match subjects {
+            None => records_below,
+            Some(subjects) => {
+                let mut below: Vec<u32> =
+                    crowds.below(k).zip(subjects).filter(|(below, _)| *below).map(|(_, s)| *s).collect();
+                below.sort_unstable();
+                below.dedup();
+                below.len() as u64
+            }
+        };
+        let weighted: f64 =
+            crowds.supports.iter().zip(&crowds.records).map(|(&s, &r)| f64::from(r) / f64::from(s)).sum();
+        Self {
+            classes: crowds.supports.len() as u64,
+            smallest_class: u64::from(smallest),
+            highest: if smallest == 0 { 0.0 } else { 1.0 / f64::from(smallest) },
+            average: share_of(weighted, rows),
+            records_unique: records_where(&|support| support == 1),
+            records_below_k: records_below,
+            share_below_k: share_of(records_below as f64, rows),
+            people_below_k: people_below,
+            share_people_below_k: share_of(people_below as f64, crowds.people),
+            distribution: distribution(crowds, k),
+        }
+    }
+}
+
+fn share_of(part: f64, whole: u64) -> f64 {
+    if whole == 0 { 0.0 } else { part / whole as f64 }
+}
+
+fn distribution(crowds: &Crowds, k: u32) -> Vec<Bin> {
+    let largest = crowds.supports.iter().copied().max().map_or(0, u64::from);
+    let mut bins = Vec::new();
+    let mut doubling = |from: u64, until: u64, at_most: usize| {
+        let mut from = from;
+        while from <= until {
+            let last = bins.len() + 1 >= at_most;
+            let to = if last { until } else { (2 * from - 1).min(until) };
+            bins.push(Bin { from, to, classes: 0, records: 0 });
+            from = to + 1;
+        }
+        bins.len()
+    };
+    let below = doubling(1, u64::from(k).saturating_sub(1), usize::MAX);
+    doubling(u64::from(k.max(1)), largest, below + BINS_FROM_K);
+    for (&support, &records) in crowds.supports.iter().zip(&crowds.records) {
+        // Bins are without gaps from 1 to the largest class.
+        let index = bins.partition_point(|bin| bin.to < u64::from(support));
+        if let Some(bin) = bins.get_mut(index) {
+            bin.classes += 1;
+            bin.records += u64::from(records);
+        }
+    }
+    bins
+}

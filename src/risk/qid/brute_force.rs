@@ -1,0 +1,71 @@
+//! The definition of a QID, read aloud: every subset, every tuple, in maps and loops. Shares no code with the search.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+/// A small table for tests: `cells[row][column]`, and whose row it is.
+#[derive(Clone, Debug)]
+pub struct Rows {
+    pub cells: Vec<Vec<u32>>,
+    pub subjects: Option<Vec<u32>>,
+}
+
+impl Rows {
+    fn width(&self) -> usize {
+        self.cells.first().map_or(0, Vec::len)
+    }
+
+    /// Tuples of the columns of a mask, each with its rows.
+    pub fn classes(&self, mask: u32) -> BTreeMap<Vec<u32>, Vec<usize>> {
+        let mut classes: BTreeMap<Vec<u32>, Vec<usize>> = BTreeMap::new();
+        for (row, cells) in self.cells.iter().enumerate() {
+            let tuple = cells.iter().enumerate().filter(|(c, _)| mask >> c & 1 == 1).map(|(_, v)| *v).collect();
+            classes.entry(tuple).or_default().push(row);
+        }
+        classes
+    }
+
+    pub fn support(&self, rows: &[usize]) -> usize {
+        match &self.subjects {
+            None => rows.len(),
+            Some(subjects) => rows.iter().map(|r| subjects[*r]).collect::<BTreeSet<_>>().len(),
+        }
+    }
+
+    pub fn is_qid(&self, mask: u32, k: u32) -> bool {
+        self.classes(mask).values().any(|rows| self.support(rows) < k as usize)
+    }
+
+    /// Minimal QIDs and maximal non-QIDs among the columns, as sorted lists of numbers in canonical order.
+    pub fn borders(&self, k: u32) -> (Vec<Vec<usize>>, Vec<Vec<usize>>) {
+        let width = self.width();
+        let qid: Vec<bool> = (0..1_u32 << width).map(|mask| self.is_qid(mask, k)).collect();
+        let minimal = (0..1_u32 << width)
+            .filter(|&m| qid[m as usize] && (0..width).all(|c| m >> c & 1 == 0 || !qid[(m & !(1 << c)) as usize]));
+        let maximal = (0..1_u32 << width)
+            .filter(|&m| !qid[m as usize] && (0..width).all(|c| m >> c & 1 == 1 || qid[(m | 1 << c) as usize]));
+        (canonical(minimal), canonical(maximal))
+    }
+}
+
+fn canonical(masks: impl Iterator<Item = u32>) -> Vec<Vec<usize>> {
+    let mut sets: Vec<Vec<usize>> = masks.map(|m| (0..32).filter(|c| m >> c & 1 == 1).collect()).collect();
+    sets.sort_by_key(|set| (set.len(), set.clone()));
+    sets
+}
+
+impl Rows {
+    /// The minimal infrequent combinations of a row of at most `largest` columns, as sorted lists of numbers.
+    pub fn infrequent(&self, row: usize, k: u32, largest: usize) -> Vec<Vec<usize>> {
+        let width = self.width();
+        let alike = |mask: u32| {
+            let same =
+                |other: &usize| (0..width).all(|c| mask >> c & 1 == 0 || self.cells[*other][c] == self.cells[row][c]);
+            (0..self.cells.len()).filter(same).collect::<Vec<_>>()
+        };
+        let low: Vec<bool> = (0..1_u32 << width).map(|mask| self.support(&alike(mask)) < k as usize).collect();
+        canonical((0..1_u32 << width).filter(|&m| {
+            let parts_frequent = (0..width).all(|c| m >> c & 1 == 0 || !low[(m & !(1 << c)) as usize]);
+            m.count_ones() as usize <= largest && low[m as usize] && parts_frequent
+        }))
+    }
+}

@@ -1,0 +1,66 @@
+//! Tables of the test data, through the same schema and codebooks that the program uses.
+
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use throng::anonymity::domain::Domain;
+use throng::anonymity::lattice::coding;
+use throng::anonymity::lattice::table::{Records, Table};
+use throng::records::codebook::Codebook;
+use throng::records::digest::DigestKey;
+use throng::records::raw::{Coordinate, RawBatch, Token};
+use throng::records::schema::Schema;
+
+/// The folder of the test data, where there is one.
+pub fn folder() -> Option<PathBuf> {
+    std::env::var_os("THRONG_TEST_DATA").map(PathBuf::from)
+}
+
+/// A data set with one hierarchy file an attribute.
+pub struct DataSet {
+    pub quasi: Vec<String>,
+    pub domains: Vec<Domain>,
+    /// Of the sensitive attributes.
+    pub beside: Vec<Domain>,
+    pub records: Records,
+}
+
+impl DataSet {
+    pub fn table(&self) -> Table {
+        Table::new(self.domains.clone(), &self.records).expect("a sound table")
+    }
+}
+
+/// Reads `name` (its file below `folder`), whose columns of the names `sensitive` are that and all others quasi.
+pub fn read(folder: &Path, file: &str, sensitive: &[&str]) -> DataSet {
+    let text = std::fs::read_to_string(folder.join(file)).expect("the data set");
+    let mut lines = text.lines();
+    let names: Vec<&str> = lines.next().expect("a header").split(';').collect();
+    let attribute = |name: &&str| {
+        let role = if sensitive.contains(name) { "sensitive" } else { "quasi" };
+        format!(
+            "[[attribute]]\nname = {name:?}\ntype = \"string\"\nrole = {role:?}\n\
+             [attribute.hierarchy]\nkind = \"file\"\npath = \"hierarchies/{name}.csv\"\n"
+        )
+    };
+    let schema = format!("name = \"data\"\n{}", names.iter().map(attribute).collect::<String>());
+    let schema = Schema::parse(&schema, "schema", folder).expect("a sound schema");
+    let book = |a| Codebook::new(Arc::clone(a), &DigestKey([1; 32]), 1 << 20).expect("room");
+    let mut books: Vec<Codebook> = schema.attributes.iter().map(book).collect();
+    let mut columns = vec![Vec::new(); names.len()];
+    let mut batch = RawBatch::new(names.len());
+    for (offset, line) in (0..).zip(lines) {
+        batch.push_row(Coordinate { topic: 0, partition: 0, offset });
+        for (a, cell) in line.split(';').enumerate() {
+            batch.set(a, Token::Untyped(cell));
+        }
+    }
+    for (a, (book, column)) in books.iter_mut().zip(&mut columns).enumerate() {
+        book.encode_column(&batch, a, column, &mut Vec::new());
+        assert_eq!(book.uncovered(), 0, "the hierarchy of {} misses a value", names[a]);
+    }
+    let of = |wanted: bool| -> Vec<usize> {
+        (0..names.len()).filter(|&a| sensitive.contains(&names[a]) == wanted).collect()
+    };
+    let (domains, beside, records) = coding::records(&books, &columns, &of(false), &of(true)).expect("hierarchies");
+    DataSet { quasi: of(false).into_iter().map(|a| names[a].to_owned()).collect(), domains, beside, records }
+}

@@ -1,0 +1,96 @@
+//! Strategies against exhaustive search, and checks against the definitions.
+
+use crate::twin::{Case, case, judge};
+use proptest::prelude::*;
+use std::cmp::Ordering;
+use throng::anonymity::lattice::check::{Checker, Outcome};
+use throng::anonymity::lattice::policy::{Policy, is_below, rank};
+use throng::anonymity::lattice::search::{Strategy, search};
+
+/// Every policy with what its check found.
+pub fn checked(checker: &Checker<'_>) -> Vec<(Policy, Outcome)> {
+    checker.lattice().iter().map(|policy| (policy.clone(), checker.check(&policy))).collect()
+}
+
+fn near(a: f64, b: f64) -> bool {
+    (a - b).abs() <= 1e-9 * (1.0 + a.abs().max(b.abs()))
+}
+
+fn a_check_is_the_definition(case: &Case) -> Result<(), TestCaseError> {
+    let table = case.table();
+    let checker = Checker::new(&table, &case.terms).expect("possible terms");
+    for (policy, outcome) in checked(&checker) {
+        let twin = judge(case, &policy);
+        prop_assert_eq!(outcome.admissible, twin.admissible, "{:?}", policy);
+        let account = checker.account(&policy);
+        prop_assert_eq!(account.suppressed, twin.suppressed);
+        prop_assert_eq!(&checker.suppressed_records(&policy, &case.records), &twin.rows);
+        if outcome.admissible {
+            prop_assert_eq!(outcome.suppressed, twin.suppressed);
+            prop_assert!(twin.cost.is_nan() || near(outcome.cost, twin.cost), "{} for {}", outcome.cost, twin.cost);
+        }
+        let shown = case.terms.measure.shown(twin.cost, policy.len());
+        let (_, worth) = account.worth.0.iter().find(|(measure, _)| *measure == case.terms.measure).expect("listed");
+        prop_assert!(twin.cost.is_nan() || near(*worth, shown), "{} for {}", worth, shown);
+    }
+    Ok(())
+}
+
+fn every_strategy_finds_the_optimum(case: &Case) -> Result<(), TestCaseError> {
+    let table = case.table();
+    let checker = Checker::new(&table, &case.terms).expect("possible terms");
+    let order = |a: &(Policy, Outcome), b: &(Policy, Outcome)| -> Ordering {
+        a.1.cost.total_cmp(&b.1.cost).then(rank(&a.0).cmp(&rank(&b.0))).then_with(|| a.0.cmp(&b.0))
+    };
+    let optimum = checked(&checker).into_iter().filter(|(_, outcome)| outcome.admissible).min_by(order);
+    for strategy in Strategy::ALL {
+        let found = search(&checker, strategy, None, &|_| {}).expect("a small lattice");
+        prop_assert!(found.complete);
+        let best = found.best.map(|best| (best.policy, best.cost, best.suppressed));
+        let wanted = optimum.as_ref().map(|(policy, o)| (policy.clone(), o.cost, o.suppressed));
+        prop_assert_eq!(best, wanted, "{}", strategy.name());
+    }
+    Ok(())
+}
+
+fn every_bound_is_one(case: &Case) -> Result<(), TestCaseError> {
+    let table = case.table();
+    let checker = Checker::new(&table, &case.terms).expect("possible terms");
+    let all: Vec<_> = checked(&checker).into_iter().map(|(p, o)| (checker.account(&p).suppressed, p, o)).collect();
+    for (_, x, low) in &all {
+        for (lost, y, high) in all.iter().filter(|(_, y, _)| is_below(x, y)) {
+            // From x to its generalization y: quality.
+            prop_assert!(checker.bound(x, 0) <= high.cost);
+            prop_assert!(low.bound <= high.cost);
+            // From y to its specialisation x: suppression.
+            if high.failing <= checker.limit() {
+                let suppressed = all.iter().find(|(_, policy, _)| policy == x).expect("listed").0;
+                prop_assert!(high.failing <= suppressed, "{:?} loses {} of {}", y, high.failing, suppressed);
+                prop_assert!(high.failing <= *lost);
+                prop_assert!(checker.bound(x, high.failing) <= low.cost);
+            } else {
+                prop_assert!(!low.admissible);
+            }
+        }
+    }
+    Ok(())
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 3000, ..ProptestConfig::default() })]
+
+    #[test]
+    fn checks(case in case()) {
+        a_check_is_the_definition(&case)?;
+    }
+
+    #[test]
+    fn strategies(case in case()) {
+        every_strategy_finds_the_optimum(&case)?;
+    }
+
+    #[test]
+    fn bounds(case in case()) {
+        every_bound_is_one(&case)?;
+    }
+}
