@@ -2,6 +2,8 @@
 //!
 //! A batch is treated by exactly one plan. A plan holds no values of the data: attribute positions and levels only.
 
+pub mod evidence;
+
 use serde::{Deserialize, Serialize};
 
 /// One node of a generalization lattice: a level for each quasi attribute of a group (0 = raw).

@@ -23,6 +23,14 @@ pub struct Plan {
     /// Recent records that the planner learns from.
     #[schemars(example = 200_000)]
     pub window_records: usize,
+    /// Pairs of values seen together that the model of the window counts, at most: 4 to 24 bytes each. At the limit the pairs
+    /// of attributes with the most of them are no longer counted, and `throng_model_left_out_pairs` says how many.
+    #[schemars(example = 8_000_000)]
+    pub max_edges: u64,
+    /// Records after which a record weighs half as much in the model as a new one, at least an eighth of `window_records`.
+    /// Without it all records of the window weigh the same.
+    #[schemars(example = 100_000)]
+    pub half_life_records: Option<u64>,
     /// Records of the window on which candidates are measured. At most `window_records`.
     #[schemars(example = 20_000)]
     pub sample_records: usize,
@@ -30,13 +38,22 @@ pub struct Plan {
     #[serde(with = "quantity::duration")]
     #[schemars(with = "quantity::DurationText", example = &"5m")]
     pub interval: Duration,
+    /// A new plan is sought as well once the values of some attribute are distributed so differently from those that the
+    /// plan in force was made for: Jensen–Shannon divergence in bits, above 0; 1 turns the test off.
+    #[schemars(example = 0.1)]
+    pub drift: f64,
+    /// Once the window is full, a plan is sought beside the release and comes into force this many batches after the one
+    /// that it was asked for; the release waits for a late one no longer than `search_budget`. 0: between two batches.
+    #[schemars(example = 4)]
+    pub handover_batches: u64,
     /// Generalization nodes of a group's ladder where its lattice is larger than `complete_lattice`.
     #[schemars(example = 400)]
     pub ladder_nodes: usize,
     /// A lattice of at most this many nodes becomes the ladder as it is.
     #[schemars(example = 5_000)]
     pub complete_lattice: usize,
-    /// How long one search may take; it then returns the best that it has found.
+    /// How long a search beside the release may take. A plan that is not there by then is given up, and the one before stays
+    /// in force; what is proved of quasi-identifiers by then is reported, and the rest counts as unsafe.
     #[serde(with = "quantity::duration")]
     #[schemars(with = "quantity::DurationText", example = &"10s")]
     pub search_budget: Duration,
@@ -56,8 +73,12 @@ impl Default for Plan {
     fn default() -> Self {
         Self {
             window_records: 200_000,
+            max_edges: 8_000_000,
+            half_life_records: None,
             sample_records: 20_000,
             interval: Duration::from_mins(5),
+            drift: 0.1,
+            handover_batches: 4,
             ladder_nodes: 400,
             complete_lattice: 5_000,
             search_budget: Duration::from_secs(10),

@@ -215,6 +215,10 @@ fn batch(config: &Config, found: &mut Complaints) {
     found.unless(room, "batch.max_records", "no batch could hold enough subjects", remedy);
 }
 
+/// Records that a model counts in 32 bits, and in 32 bits of which 8 are fractions.
+const MOST_RECORDS: usize = 1 << 31;
+const MOST_FADING_RECORDS: usize = 1 << 23;
+
 fn privacy_and_plan(config: &Config, found: &mut Complaints) {
     let (privacy, plan) = (&config.privacy, &config.plan);
     found.unless(privacy.k >= 2, "privacy.k", "a crowd has at least two members", "give 2 or more; 5 is usual");
@@ -224,6 +228,25 @@ fn privacy_and_plan(config: &Config, found: &mut Complaints) {
     let sample = (1..=plan.window_records.max(1)).contains(&plan.sample_records);
     found.unless(sample, "plan.sample_records", "the sample is out of range", "give 1 to plan.window_records");
     found.unless(plan.interval > Duration::ZERO, "plan.interval", "the planner would never rest", "give at least 1s");
+    let half = plan.half_life_records.is_none_or(|half| half > 0 && half >= plan.window_records as u64 / 8);
+    let remedy = "give at least an eighth of plan.window_records, or remove the key";
+    found.unless(half, "plan.half_life_records", "the oldest records of the window would weigh nothing", remedy);
+    let most = if plan.half_life_records.is_some() { MOST_FADING_RECORDS } else { MOST_RECORDS };
+    let window = plan.window_records <= most;
+    found.unless(
+        window,
+        "plan.window_records",
+        "the window is too large to be counted",
+        &format!("give at most {most}"),
+    );
+    let drift = plan.drift > 0.0 && plan.drift <= 1.0;
+    found.unless(drift, "plan.drift", "the divergence is out of range", "give above 0 and at most 1; 1 turns it off");
+    found.unless(
+        plan.handover_batches <= 10_000,
+        "plan.handover_batches",
+        "no plan would be in time",
+        "give at most 10000",
+    );
     found.unless(plan.ladder_nodes >= 2, "plan.ladder_nodes", "a ladder has a foot and a top", "give at least 2");
     let complete = plan.complete_lattice > 0;
     found.unless(complete, "plan.complete_lattice", "a lattice has at least one node", "give at least 1");
@@ -259,8 +282,8 @@ fn surroundings(config: &Config, found: &mut Complaints) {
     found.unless(!empty(&state.path), "state.path", "no state directory is named", "set it, for example \"state/\"");
     let classes = state.max_ledger_classes > 0;
     found.unless(classes, "state.max_ledger_classes", "the ledger could remember nothing", "give at least 1");
-    let values = state.max_dictionary_values > 0;
-    found.unless(values, "state.max_dictionary_values", "no value could be told from another", "give at least 1");
+    let values = (1..=1 << 26).contains(&state.max_dictionary_values);
+    found.unless(values, "state.max_dictionary_values", "the number is out of range", "give 1 to 67108864");
     let remedy = "give IP:PORT, for example \"127.0.0.1:9464\" or \"[::]:9464\"";
     found.unless(config.telemetry.address().is_some(), "telemetry.listen", "this is no address and port", remedy);
 }

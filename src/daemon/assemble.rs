@@ -1,6 +1,7 @@
 //! From a configuration to an engine: everything that is checked and opened before the first record is read.
 
-use super::engine::{Engine, EngineSettings, Parts, Past};
+use super::engine::{Engine, EngineSettings, Parts, Past, SearchSettings};
+use super::model::ModelSettings;
 use super::state::directory::StateError;
 use super::state::records::Intent;
 use super::state::seal::Keys;
@@ -16,7 +17,6 @@ use crate::records::digest::DigestKey;
 use crate::records::line::LineFormat;
 use crate::records::schema::{Role, Schema};
 use crate::records::subject::Subjects;
-use crate::records::window::Window;
 use crate::release::ledger::Ledger;
 use crate::telemetry::{StateRecovered, Telemetry};
 use std::path::PathBuf;
@@ -230,6 +230,8 @@ pub fn assemble(
             let progress = intent.after.clone();
             let (held, settled, sampled, plan) =
                 (intent.held.clone(), intent.settled.clone(), intent.sampled.clone(), intent.plan.clone());
+            recovered.evidence = intent.evidence.clone().or(recovered.evidence);
+            recovered.reference = intent.reference.clone().unwrap_or(recovered.reference);
             recovered.witnessed.seen.extend(&intent.witnessed.seen);
             recovered.witnessed.raws.extend(intent.witnessed.raws.iter().cloned());
             store.settle_recovered(intent, Some(progress.lengths.clone()), &mut ledger)?;
@@ -239,6 +241,7 @@ pub fn assemble(
             recovered.plan = plan.or(recovered.plan);
             recovered.progress = progress;
         } else {
+            recovered.rows.retain(|(sequence, _)| *sequence != intent.after.sequence);
             store.settle_recovered(intent.clone(), None, &mut ledger)?;
             pending = Some(intent);
         }
@@ -265,7 +268,10 @@ pub fn assemble(
         Past {
             progress: recovered.progress,
             plan: recovered.plan,
+            reference: recovered.reference,
+            evidence: recovered.evidence,
             sample: recovered.sample,
+            rows: recovered.rows.into_iter().map(|(_, block)| block).collect(),
             held: recovered.held,
             witnessed: recovered.witnessed,
         },
@@ -284,7 +290,7 @@ fn build(
     store: Store,
     keys: &Keys,
     past: Past,
-) -> Result<Engine, CodebookError> {
+) -> Result<Engine, AssemblyError> {
     let width = schema.attributes.len();
     let class_key = DigestKey(keys.classes);
     let books = schema
@@ -315,6 +321,16 @@ fn build(
             identifier_cardinality: config.plan.identifier_cardinality,
             window_records: config.plan.window_records,
         },
+        search: SearchSettings {
+            handover_batches: config.plan.handover_batches,
+            budget: config.plan.search_budget,
+            drift: config.plan.drift,
+        },
+        model: ModelSettings {
+            window_records: config.plan.window_records,
+            max_edges: config.plan.max_edges,
+            half_life: config.plan.half_life_records,
+        },
         plan_interval_ms: i64::try_from(config.plan.interval.as_millis()).unwrap_or(i64::MAX),
         format,
         absent_as_null,
@@ -324,7 +340,7 @@ fn build(
         max_witnesses: (config.privacy.recoding == Recoding::Strict).then_some(config.state.max_ledger_classes),
     };
     let names = crate::records::digest::NameDigest::new(&class_key);
-    Ok(Engine::new(
+    Engine::new(
         Parts {
             schema: Arc::clone(schema),
             settings,
@@ -332,12 +348,12 @@ fn build(
             books,
             subjects,
             ledger,
-            window: Window::new(width, config.plan.window_records),
             sample: Sample::new(width, config.plan.sample_records, config.plan.window_records),
             store,
             telemetry: telemetry.clone(),
             digest: Box::new(move |name| names.digest(name)),
         },
         past,
-    ))
+    )
+    .map_err(AssemblyError::State)
 }

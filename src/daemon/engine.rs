@@ -4,10 +4,14 @@
 //! dictionary entries, on which no output depends).
 
 use super::held::{Held, kept};
+use super::model::{Model, ModelSettings};
 use super::state::directory::StateError;
 use super::state::records::{Intent, KeptRow, Progress};
+use super::state::rows::{RowBlock, RowPacker};
 use super::state::store::Store;
 use crate::anonymity::plan::Plan;
+use crate::anonymity::plan::evidence::Evidence;
+use crate::anonymity::planner::drift::Reference;
 use crate::anonymity::planner::sample::Sample;
 use crate::anonymity::planner::{GroupShape, PlannerSettings};
 use crate::anonymity::treatment::treat::{GroupNames, Policy, treat};
@@ -19,14 +23,17 @@ use crate::records::line::LineFormat;
 use crate::records::raw::Coordinate;
 use crate::records::schema::Schema;
 use crate::records::subject::Subjects;
-use crate::records::window::Window;
 use crate::release::ledger::{Ledger, SHARDS};
 use crate::release::sink::{DeliveryError, Envelope, Positions, Sink};
 use crate::release::verified::Verified;
 use crate::release::verify::{GroupTerms, Refusal, verify};
 use crate::release::witnesses::WitnessDelta;
+use crate::risk::adjacency::AdjacencyError;
 use crate::telemetry::{Limit, LimitReached, StageSeconds, Telemetry};
 use input::{Gathered, ranges_of};
+use recheck::Recheck;
+use search::Search;
+pub use search::SearchSettings;
 use std::sync::Arc;
 use std::time::Instant;
 
@@ -34,6 +41,8 @@ mod account;
 mod input;
 mod memory;
 mod planning;
+mod recheck;
+mod search;
 
 /// Settings of the engine.
 #[derive(Clone, Debug)]
@@ -41,6 +50,8 @@ pub struct EngineSettings {
     pub policy: Policy,
     pub planner: PlannerSettings,
     pub plan_interval_ms: i64,
+    pub search: SearchSettings,
+    pub model: ModelSettings,
     pub format: LineFormat,
     /// Absent and missing cells are one: the output cannot tell them apart.
     pub absent_as_null: bool,
@@ -93,10 +104,16 @@ pub struct Engine {
     names: GroupNames,
     terms: Vec<GroupTerms>,
     ledger: Ledger,
-    window: Window,
+    model: Model,
     sample: Sample,
     held: Held,
     progress: Progress,
+    search: Option<Search>,
+    recheck: Option<Recheck>,
+    /// What was found out last.
+    evidence: Option<Evidence>,
+    packer: RowPacker,
+    reference: Reference,
     store: Store,
     telemetry: Telemetry,
     digest: Box<dyn Fn(&str) -> u128 + Send + Sync>,
@@ -111,7 +128,6 @@ pub struct Parts {
     pub books: Vec<Codebook>,
     pub subjects: Option<Subjects>,
     pub ledger: Ledger,
-    pub window: Window,
     pub sample: Sample,
     pub store: Store,
     pub telemetry: Telemetry,
@@ -124,27 +140,35 @@ pub struct Parts {
 pub struct Past {
     pub progress: Progress,
     pub plan: Option<Plan>,
+    pub reference: Reference,
+    pub evidence: Option<Evidence>,
     pub sample: Vec<KeptRow>,
+    /// Rows of the window, oldest first.
+    pub rows: Vec<RowBlock>,
     pub held: Vec<KeptRow>,
     pub witnessed: WitnessDelta,
 }
 
+/// The model that goes on where `past` ended, before its rows are counted.
+fn new_model(
+    schema: &Schema,
+    shapes: &[GroupShape],
+    settings: &EngineSettings,
+    past: &Past,
+) -> Result<Model, AdjacencyError> {
+    let mut attributes: Vec<usize> = shapes.iter().flat_map(|s| s.quasi.iter().chain(&s.sensitive)).copied().collect();
+    attributes.sort_unstable();
+    Model::new(schema.attributes.len(), attributes, settings.model, past.progress.rows, &past.progress.left_out)
+}
+
 impl Engine {
-    #[must_use]
-    pub fn new(parts: Parts, past: Past) -> Self {
-        let Parts {
-            schema,
-            settings,
-            shapes,
-            mut books,
-            subjects,
-            ledger,
-            window,
-            mut sample,
-            store,
-            telemetry,
-            digest,
-        } = parts;
+    /// An engine that goes on where `past` ended.
+    ///
+    /// # Errors
+    /// [`StateError::Damaged`] when the rows of the window are not those of these attributes.
+    pub fn new(parts: Parts, past: Past) -> Result<Self, StateError> {
+        let Parts { schema, settings, shapes, mut books, subjects, ledger, mut sample, store, telemetry, digest } =
+            parts;
         let mut quasi: Vec<usize> = shapes.iter().flat_map(|s| s.quasi.clone()).collect();
         quasi.sort_unstable();
         let mut held = Held::new(schema.attributes.len());
@@ -152,9 +176,19 @@ impl Engine {
             held.push(row, &mut books);
         }
         sample.set_stride(past.progress.stride);
+        let mut asked_of = None;
         for row in &past.sample {
+            if past.progress.asked.is_some_and(|asked| row.ordinal >= asked.rows) {
+                // The sample as it was when the plan that is still missing was asked for.
+                asked_of.get_or_insert_with(|| sample.clone());
+            }
             let codes: Vec<u32> = row.cells.iter().zip(&mut books).map(|(c, book)| book.encode_canonical(c)).collect();
             sample.restore_row(row.ordinal, row.subject, codes.into_iter());
+        }
+        let mut model = new_model(&schema, &shapes, &settings, &past)
+            .map_err(|error| store.damaged(&format!("its model cannot be made: {error}")))?;
+        for block in &past.rows {
+            model.restore(block, &mut books).ok_or_else(|| store.damaged("rows of the window cannot be read"))?;
         }
         telemetry.restore(past.progress.totals);
         // A plan for other groups than the configured ones is of no use: the next batch makes a new one.
@@ -177,18 +211,27 @@ impl Engine {
             books,
             subjects,
             ledger,
-            window,
+            model,
             sample,
             held,
             progress: past.progress,
+            search: None,
+            recheck: None,
+            evidence: past.evidence,
+            packer: RowPacker::default(),
+            reference: past.reference,
             store,
             telemetry,
             digest,
             health: None,
         };
         engine.adopt(engine.plan.clone());
+        engine.model.watch(&engine.reference, &engine.books);
         engine.keep_witnesses(&past.witnessed);
-        engine
+        if let Some(asked) = engine.progress.asked.filter(|_| engine.plan.version > 0) {
+            engine.seek(asked, asked_of);
+        }
+        Ok(engine)
     }
 
     #[must_use]
@@ -300,7 +343,8 @@ impl Engine {
             StageSeconds { read: input.read_seconds, decode: input.decode_seconds, ..StageSeconds::default() };
         let clock_ms = retry.map_or(now_ms, |r| r.after.clock_ms).max(self.progress.clock_ms);
         self.compact_dictionaries(input.raw.rows());
-        let new_plan = self.plan_if_due(clock_ms);
+        let planned = self.plan_if_due(clock_ms);
+        let adopted = planned.plan.is_some();
 
         let start = Instant::now();
         let Gathered { fresh, batch, waited, ordinals, settled, staying, rejected, uncovered_cells } =
@@ -333,17 +377,21 @@ impl Engine {
             attempt: uuid::Uuid::new_v4().as_u64_pair().0,
             ranges: ranges_of(input),
             last,
-            after: self.progress_after(input, clock_ms, fresh.rows(), &report, new_plan.as_ref()),
+            after: self.progress_after(input, clock_ms, fresh.rows(), &report, &planned),
             ledger: if monitor { Vec::new() } else { verified.delta().to_bytes() },
             witnessed: if monitor { WitnessDelta::default() } else { witnessed.clone() },
             sampled: self.sampled(&fresh),
             settled,
             held,
-            plan: new_plan,
+            reference: planned.plan.is_some().then(|| self.reference.clone()),
+            plan: planned.plan,
+            evidence: self.take_evidence(),
         };
+        let first = self.progress.rows;
+        let rows = (fresh.rows() > 0).then(|| self.packer.pack(&fresh, first, self.model.attributes(), &self.books));
 
         let start = Instant::now();
-        self.store.intend(&intent, &self.ledger)?;
+        self.store.intend(&intent, rows.as_ref(), &self.ledger)?;
         crash_point("intent-flushed");
         let positions: Positions = input.ranges.iter().map(|(place, range)| (*place, range.1)).collect();
         let envelope = Envelope {
@@ -374,7 +422,6 @@ impl Engine {
         self.remember_witnesses(&witnessed);
         self.sample.add(&fresh, self.progress.rows);
         self.progress = Progress { lengths: lengths.clone(), ..intent.after.clone() };
-        self.window.push(&fresh);
         self.held = staying;
         for &row in &proposal.held {
             let row = row as usize;
@@ -384,10 +431,18 @@ impl Engine {
         }
         self.store.left(intent, lengths);
         if self.sample.rows() > 0 {
-            self.store.forget_sample_before(self.sample.ordinal(0));
+            let oldest = self.search.as_ref().and_then(|search| search.first_row).unwrap_or(u64::MAX);
+            self.store.forget_sample_before(self.sample.ordinal(0).min(oldest));
         }
-        crash_point("applied");
         seconds.commit = start.elapsed().as_secs_f64();
+        let start = Instant::now();
+        self.learn(&fresh);
+        seconds.learn = start.elapsed().as_secs_f64();
+        if adopted {
+            self.begin_recheck();
+        }
+        self.store.forget_rows_before(self.progress.rows - self.model.window().rows() as u64);
+        crash_point("applied");
         report.append_to_commit_seconds =
             input.oldest_ms.map(|oldest| (super::file_run::now_ms() - oldest).max(0) as f64 / 1000.0);
         self.tell(report, seconds, sink.bytes_out() - bytes_before, uncovered_cells);

@@ -10,6 +10,7 @@ mod from_kafka;
 pub mod held;
 pub mod http;
 pub mod kafka_run;
+mod model;
 mod pages;
 pub mod picture;
 pub mod plan_page;

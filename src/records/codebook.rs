@@ -242,6 +242,21 @@ impl Codebook {
         })
     }
 
+    /// A copy that knows the same codes and has forgotten how values were spelled.
+    #[must_use]
+    pub fn without_spellings(&self) -> Self {
+        Self {
+            attribute: Arc::clone(&self.attribute),
+            keyed: self.keyed.clone(),
+            cells: self.cells.clone(),
+            codes: self.codes.clone(),
+            levels: self.levels.clone(),
+            cache: TokenCache::new(0),
+            buffer: String::new(),
+            ..*self
+        }
+    }
+
     /// Number of levels, the raw one and `*` counted.
     #[must_use]
     pub fn levels(&self) -> usize {

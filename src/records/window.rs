@@ -71,29 +71,21 @@ impl Window {
         older.iter().chain(newer).copied()
     }
 
-    /// The newest `count` records, oldest first; all of them if there are fewer. Coordinates are not kept: they are empty.
+    /// Every column of `count` records from the `skip`-th oldest on.
     #[must_use]
-    pub fn newest(&self, count: usize) -> Batch {
-        let skip = self.rows().saturating_sub(count);
-        let (older, newer) = self.subjects();
-        Batch {
-            columns: (0..self.columns.len()).map(|column| self.codes(column).skip(skip).collect()).collect(),
-            subjects: older.iter().chain(newer).skip(skip).copied().collect(),
-            coordinates: Vec::new(),
-        }
+    pub fn columns(&self, skip: usize, count: usize) -> Vec<Vec<Code>> {
+        let part = |column| self.codes(column).skip(skip).take(count).collect();
+        (0..self.columns.len()).map(part).collect()
     }
 
-    /// Which of the first `codes` codes a column holds.
+    /// Marks in `used` the codes that a column holds.
     ///
     /// # Panics
-    /// When a code is not below `codes`.
-    #[must_use]
-    pub fn used_codes(&self, column: usize, codes: usize) -> Vec<bool> {
-        let mut used = vec![false; codes];
+    /// When `used` is shorter than the codebook.
+    pub fn mark_used(&self, column: usize, used: &mut [bool]) {
         for &code in &self.columns[column] {
             used[code as usize] = true;
         }
-        used
     }
 
     /// Replaces the codes of a column after its codebook was compacted; `map` is old → new.
@@ -158,9 +150,10 @@ mod tests {
                 prop_assert_eq!(&codes, &twin.iter().copied().collect::<Vec<_>>());
                 let (older, newer) = window.subjects();
                 prop_assert_eq!(older.iter().chain(newer).copied().collect::<Vec<_>>(), codes.iter().map(|&c| u64::from(c)).collect::<Vec<_>>());
-                let used = window.used_codes(0, next as usize);
+                let mut used = vec![false; next as usize];
+                window.mark_used(0, &mut used);
                 prop_assert!((0..next).all(|c| used[c as usize] == twin.contains(&c)));
-                prop_assert_eq!(window.newest(3).columns[0].clone(), codes[codes.len().saturating_sub(3)..].to_vec());
+                prop_assert_eq!(window.columns(1, 3)[1].clone(), codes.iter().copied().skip(1).take(3).collect::<Vec<_>>());
             }
         }
     }

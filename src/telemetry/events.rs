@@ -94,6 +94,10 @@ fn measure(metrics: &Metrics, report: &BatchReport) {
         (&metrics.ledger_bytes, report.ledger_bytes),
         (&metrics.dictionary_values, report.dictionary_values),
         (&metrics.window_records, report.window_records),
+        (&metrics.model_nodes, report.model_nodes),
+        (&metrics.model_edges, report.model_edges),
+        (&metrics.model_bytes, report.model_bytes),
+        (&metrics.model_left_out_pairs, report.model_left_out_pairs),
         (&metrics.state_bytes, report.state_bytes),
         (&metrics.batch_sequence, report.sequence),
     ] {
@@ -105,6 +109,7 @@ fn measure(metrics: &Metrics, report: &BatchReport) {
         metrics.below_k.of(picture).set(risk.share_below_k);
     }
     metrics.loss.set(report.loss);
+    metrics.drift.set(report.drift_bits);
     metrics.exact_share.set(report.exact_share);
     metrics.suppressed_share.set(report.suppressed_share());
     metrics.lag.set(report.lag_records.map_or(f64::NAN, |records| records as f64));
@@ -264,6 +269,8 @@ impl Rebalanced {
 #[derive(Clone, Copy, Debug, Default)]
 pub struct PlanAdopted {
     pub version: u64,
+    /// What made a plan due.
+    pub why: &'static str,
     pub groups: u64,
     /// Generalization nodes in all its ladders.
     pub ladder_nodes: u64,
@@ -280,12 +287,41 @@ impl PlanAdopted {
         metrics.plans.inc();
         if telemetry.may_log("plan_adopted", "") {
             let (version, groups, nodes) = (self.version, self.groups, self.ladder_nodes);
-            tracing::info!(version, groups, nodes, seconds = self.seconds, "plan adopted");
+            tracing::info!(version, why = self.why, groups, nodes, seconds = self.seconds, "plan adopted");
         }
     }
 }
 
-/// A search gave no plan; the old one stays in force.
+/// The window was searched for quasi-identifiers, for the plan in force or one before it.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct EvidenceGathered {
+    pub plan: u64,
+    /// Every quasi-identifier of the window was found in time.
+    pub complete: bool,
+    /// Minimal ones.
+    pub qids: u64,
+    /// Attribute sets whose groups were counted.
+    pub evaluated: u64,
+    /// Mean loss of a cell that the plan is expected to cost.
+    pub expected_loss: f64,
+    pub seconds: f64,
+}
+
+impl EvidenceGathered {
+    pub fn emit(&self, telemetry: &Telemetry) {
+        let metrics = telemetry.metrics();
+        metrics.minimal_qids.set(clamped(self.qids));
+        metrics.recheck_complete.set(i64::from(self.complete));
+        metrics.recheck_seconds.set(self.seconds);
+        metrics.expected_loss.set(self.expected_loss);
+        if telemetry.may_log("evidence_gathered", "") {
+            let Self { plan, complete, qids, evaluated, expected_loss, seconds } = self;
+            tracing::info!(plan, complete, qids, evaluated, expected_loss, seconds, "window searched for quasi-identifiers");
+        }
+    }
+}
+
+/// A search failed or was late; the old plan stays in force.
 #[derive(Clone, Copy, Debug)]
 pub struct PlannerFailed;
 
@@ -293,7 +329,7 @@ impl PlannerFailed {
     pub fn emit(&self, telemetry: &Telemetry) {
         telemetry.metrics().planner_failures.inc();
         if telemetry.may_log("planner_failed", "") {
-            tracing::warn!("the search gave no plan; the old one stays in force");
+            tracing::warn!("the search for a plan failed or was late; the old one stays in force");
         }
     }
 }

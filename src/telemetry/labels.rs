@@ -47,6 +47,7 @@ labels! {
         Treat = "treat",
         Verify = "verify",
         Commit = "commit",
+        Learn = "learn",
     }
 }
 
@@ -131,6 +132,8 @@ labels! {
         Witnesses = "witnesses",
         DictionaryValues = "dictionary_values",
         WindowRecords = "window_records",
+        /// The model counts fewer pairs of attributes.
+        ModelEdges = "model_edges",
         HeldRecords = "held_records",
         BatchBytes = "batch_bytes",
         ReadQueue = "read_queue",

@@ -56,6 +56,7 @@ pub struct StageSeconds {
     pub treat: f64,
     pub verify: f64,
     pub commit: f64,
+    pub learn: f64,
 }
 
 impl StageSeconds {
@@ -68,6 +69,7 @@ impl StageSeconds {
             Stage::Treat => self.treat,
             Stage::Verify => self.verify,
             Stage::Commit => self.commit,
+            Stage::Learn => self.learn,
         }
     }
 
@@ -80,6 +82,7 @@ impl StageSeconds {
             Stage::Treat => &mut self.treat,
             Stage::Verify => &mut self.verify,
             Stage::Commit => &mut self.commit,
+            Stage::Learn => &mut self.learn,
         } += seconds;
     }
 
@@ -128,6 +131,13 @@ pub struct BatchReport {
     pub ledger_bytes: u64,
     pub dictionary_values: u64,
     pub window_records: u64,
+    /// The model of the window: values, pairs of values seen together, bytes, and pairs of attributes that it leaves out.
+    pub model_nodes: u64,
+    pub model_edges: u64,
+    pub model_bytes: u64,
+    pub model_left_out_pairs: u64,
+    /// Largest divergence of an attribute's values from those that the plan in force was made for.
+    pub drift_bits: f64,
     pub state_bytes: u64,
     /// Records behind the end of the source; None where the source cannot say.
     pub lag_records: Option<u64>,

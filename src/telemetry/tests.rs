@@ -64,7 +64,7 @@ fn everything_else(telemetry: &Telemetry, seed: u64) {
     SourceLost.emit(telemetry);
     SourceConnected.emit(telemetry);
     Rebalanced { assigned: seed, revoked: seed / 2, lost: 1 }.emit(telemetry);
-    PlanAdopted { version: seed, groups: 2, ladder_nodes: seed, seconds: 0.5 }.emit(telemetry);
+    PlanAdopted { version: seed, why: "interval", groups: 2, ladder_nodes: seed, seconds: 0.5 }.emit(telemetry);
     PlannerFailed.emit(telemetry);
     VerificationRefused { violations: seed }.emit(telemetry);
     StateRecovered { sequence: seed, deltas: 1, seconds: 0.1, bytes: seed }.emit(telemetry);

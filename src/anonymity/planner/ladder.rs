@@ -233,6 +233,39 @@ fn choose(
     chosen.into_iter().filter(|l| *l != lattice.top).map(|l| lattice.node(l)).collect()
 }
 
+/// The mean loss of a cell that the sample expects: each row takes the first node of the ladder at which its class has
+/// support, and loses all where there is none. Judged on at most as many rows as a choice is.
+#[must_use]
+pub fn expected_loss(
+    attributes: &[usize],
+    ladder: &[Node],
+    sample: &Sample,
+    books: &[Codebook],
+    settings: &PlannerSettings,
+) -> f64 {
+    if attributes.is_empty() || sample.rows() == 0 {
+        return 0.0;
+    }
+    let mut judge = Judge::new(attributes, sample, books, settings);
+    let mut open = vec![true; judge.rows.len()];
+    let mut left = open.len();
+    let mut loss = 0.0;
+    for node in ladder {
+        if left == 0 {
+            break;
+        }
+        judge.count(&node.levels);
+        for (row, open) in open.iter_mut().enumerate() {
+            if *open && judge.table.supported(judge.classes[row]) {
+                *open = false;
+                left -= 1;
+                loss += 1.0 - f64::from(judge.value(judge.rows[row], &node.levels));
+            }
+        }
+    }
+    (loss + left as f64) / open.len() as f64
+}
+
 /// Rows of the sample with the worth that each has reached so far.
 struct Judge<'a> {
     columns: Columns<'a>,

@@ -3,6 +3,8 @@
 //! Planning is a function of the sample, the schema and the settings, bounded by a count of evaluations and not by
 //! time, so that the same stream gets the same plans on every machine.
 
+pub mod drift;
+pub mod evidence;
 pub mod identifiers;
 pub mod ladder;
 pub mod sample;

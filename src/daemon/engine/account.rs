@@ -86,7 +86,12 @@ impl Engine {
         report.ledger_classes = self.ledger.classes() as u64;
         report.ledger_bytes = self.ledger.approximate_bytes() as u64;
         report.dictionary_values = self.books.iter().map(|b| b.values() as u64).sum();
-        report.window_records = self.window.rows() as u64;
+        report.window_records = self.model.window().rows() as u64;
+        report.drift_bits = self.drift();
+        report.model_nodes = self.model.adjacency().node_count();
+        report.model_edges = self.model.adjacency().edge_count();
+        report.model_bytes = self.model.adjacency().bytes() as u64;
+        report.model_left_out_pairs = self.model.adjacency().left_out_pairs().len() as u64;
         report.state_bytes = self.store.bytes();
         report.lag_records = self.health.as_ref().and_then(|h| h.lag());
         BatchCommitted(report).emit(&self.telemetry);

@@ -1,7 +1,7 @@
 //! What comes into a batch, and what the state will say of it once it has left.
 
+use super::planning::Planned;
 use super::{BatchError, Engine};
-use crate::anonymity::plan::Plan;
 use crate::daemon::encode::encode;
 use crate::daemon::held::{Held, kept};
 use crate::daemon::state::records::{KeptRow, OffsetRange, Progress};
@@ -87,20 +87,25 @@ impl Engine {
         clock_ms: i64,
         fresh: usize,
         report: &BatchReport,
-        new_plan: Option<&Plan>,
+        planned: &Planned,
     ) -> Progress {
         let mut after = self.progress.clone();
         after.sequence += 1;
         after.clock_ms = clock_ms;
         after.totals.add(report);
         after.rows += fresh as u64;
+        after.last_rows = fresh as u64;
         after.source_bytes = input.source_bytes;
         after.stride = self.sample.stride();
         after.positions.extend(input.ranges.iter().map(|(place, range)| (*place, range.1)));
-        if let Some(plan) = new_plan {
-            after.plan_version = plan.version;
+        after.left_out = self.model.adjacency().left_out_pairs();
+        after.asked = self.search.as_ref().map(|search| search.asked);
+        if planned.ended {
             after.planned_ms = clock_ms;
             after.planned_rows = self.progress.rows;
+        }
+        if let Some(plan) = &planned.plan {
+            after.plan_version = plan.version;
         }
         after
     }

@@ -5,7 +5,10 @@ use crate::anonymity::plan::Plan;
 use crate::anonymity::planner::GroupShape;
 use crate::anonymity::treatment::sightings::spaces;
 use crate::anonymity::treatment::treat::group_names;
+use crate::records::codebook::Code;
+use crate::records::table::Batch;
 use crate::release::witnesses::{WitnessDelta, Witnesses};
+use crate::risk::adjacency::AdjacencyError;
 use crate::telemetry::{Limit, LimitReached};
 
 impl Engine {
@@ -31,6 +34,32 @@ impl Engine {
         }
     }
 
+    /// Adds the rows of a batch that has left to the model. It has left whatever the model says: a model that fails is counted
+    /// again from the window, and one that fails twice counts nothing until the next start.
+    pub(super) fn learn(&mut self, fresh: &Batch) {
+        let left_out = self.model.adjacency().left_out_pairs().len();
+        if let Err(error) = self.model.learn(fresh) {
+            self.mend_model(&error);
+        }
+        if self.model.adjacency().left_out_pairs().len() > left_out {
+            LimitReached { limit: Limit::ModelEdges }.emit(&self.telemetry);
+        }
+    }
+
+    fn renumber_model(&mut self, attribute: usize, map: &[Code]) {
+        if let Err(error) = self.model.remap(attribute, map) {
+            self.mend_model(&error);
+        }
+    }
+
+    fn mend_model(&mut self, error: &AdjacencyError) {
+        tracing::error!(%error, "the model contradicts its window and is counted again");
+        if let Err(error) = self.model.rebuild() {
+            tracing::error!(%error, "the model cannot be counted; it stays empty until the next start");
+            self.model.stop();
+        }
+    }
+
     /// Forgets dictionary values that no row needs, once a dictionary is full.
     /// The limit is large enough for every row that is remembered (the configuration sees to that), so a batch always finds
     /// room for its values and nothing that leaves depends on what a dictionary happens to remember.
@@ -40,19 +69,21 @@ impl Engine {
                 continue;
             }
             let codes = self.books[attribute].codes();
-            let mut used = self.window.used_codes(attribute, codes);
+            let mut used = vec![false; codes];
+            self.model.mark_used(attribute, &mut used);
             self.held.batch.mark_used(attribute, &mut used);
             self.sample.mark_used(attribute, &mut used);
             if let Some(witnesses) = self.ledger.witnesses() {
                 witnesses.mark_used(attribute, &mut used);
             }
             let map = self.books[attribute].retain(&used);
-            self.window.remap(attribute, &map);
+            self.renumber_model(attribute, &map);
             self.held.batch.remap(attribute, &map);
             self.sample.remap(attribute, &map);
             if let Some(witnesses) = self.ledger.witnesses_mut() {
                 witnesses.remap(attribute, &map);
             }
+            self.model.watch(&self.reference, &self.books);
         }
     }
 }

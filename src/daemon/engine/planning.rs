@@ -1,41 +1,137 @@
 //! When a plan is made, and what follows from it.
 
 use super::Engine;
+use super::search::Search;
 use crate::anonymity::plan::Plan;
 use crate::anonymity::planner::make_plan;
+use crate::anonymity::planner::sample::Sample;
 use crate::anonymity::treatment::treat::group_names;
+use crate::daemon::state::records::{Asked, Occasion};
 use crate::daemon::terms::group_terms;
+use crate::telemetry::{PlanAdopted, PlannerFailed};
 use std::time::Instant;
 
+/// After a plan, this part of the window passes before a drift may ask for the next one.
+const DRIFT_REST: u64 = 8;
+
+/// What became of planning before a batch.
+#[derive(Debug, Default)]
+pub(super) struct Planned {
+    /// A plan that is in force from this batch on.
+    pub plan: Option<Plan>,
+    /// A search has ended, with a plan or without: the next is due an interval from now.
+    pub ended: bool,
+}
+
+impl Planned {
+    fn with(plan: Plan) -> Self {
+        Self { plan: Some(plan), ended: true }
+    }
+}
+
 impl Engine {
-    /// Makes and adopts a plan when one is due: at the start, whenever the stream has grown fourfold until the window
-    /// is full, and then at the configured interval. It is made from the records before this batch.
-    pub(super) fn plan_if_due(&mut self, clock_ms: i64) -> Option<Plan> {
+    /// Sees to the plan before a batch, from the records before it: at the start, and whenever the stream has grown
+    /// fourfold until the window is full, a plan is made and adopted at once, since it is worth more than its time then.
+    /// Later ones are sought beside the release and adopted a fixed number of batches on, so that what leaves depends on
+    /// the stream and not on the speed of the search.
+    pub(super) fn plan_if_due(&mut self, clock_ms: i64) -> Planned {
         if self.plan.version > self.progress.plan_version {
             // An attempt that was aborted has adopted its plan already; it becomes durable with the batch that leaves.
-            return Some(self.plan.clone());
+            return Planned::with(self.plan.clone());
         }
+        let sequence = self.progress.sequence + 1;
+        let handover = self.settings.search.handover_batches;
+        if let Some(search) = self.search.take_if(|search| sequence >= search.asked.sequence + handover) {
+            return self.take_over(search);
+        }
+        let Some(why) = self.occasion(clock_ms).filter(|_| self.search.is_none()) else { return Planned::default() };
+        let asked = Asked { sequence, rows: self.progress.rows, why };
+        if handover == 0 || matches!(why, Occasion::Start | Occasion::Growth) {
+            let start = Instant::now();
+            let plan = make_plan(self.next_version(), &self.shapes, &self.sample, &self.books, &self.settings.planner);
+            self.announce(&plan, why, start);
+            return Planned::with(plan);
+        }
+        self.seek(asked, None);
+        Planned::default()
+    }
+
+    /// How far the stream has drifted from what the plan in force was made for, in bits.
+    pub(super) fn drift(&self) -> f64 {
+        self.model.drift().map_or(0.0, |(_, bits)| bits)
+    }
+
+    /// Whether what was changing when the plan in force was made has come to rest. Asked after every window of records.
+    fn has_settled(&self) -> bool {
+        let since = self.progress.rows - self.progress.planned_rows;
+        let windows = |rows: u64| rows / self.settings.planner.window_records as u64;
+        windows(since) > windows(since.saturating_sub(self.progress.last_rows))
+            && self.model.has_settled(&self.reference, &self.books, self.settings.search.drift)
+    }
+
+    fn next_version(&self) -> u64 {
+        self.progress.plan_version + 1
+    }
+
+    /// Why a plan is due, if it is.
+    fn occasion(&self, clock_ms: i64) -> Option<Occasion> {
         let (rows, planned) = (self.progress.rows, self.progress.planned_rows);
-        let growing = planned < self.settings.planner.window_records as u64 && rows >= (planned * 4).max(1);
-        let due = rows > planned && clock_ms - self.progress.planned_ms >= self.settings.plan_interval_ms;
-        if self.plan.version > 0 && !growing && !due {
-            return None;
+        let (window, threshold) = (self.settings.planner.window_records as u64, self.settings.search.drift);
+        if self.plan.version == 0 {
+            Some(Occasion::Start)
+        } else if planned < window && rows >= (planned * 4).min(window).max(1) {
+            Some(Occasion::Growth)
+        } else if rows > planned && clock_ms - self.progress.planned_ms >= self.settings.plan_interval_ms {
+            Some(Occasion::Interval)
+        } else if threshold < 1.0
+            && rows >= planned + (window / DRIFT_REST).max(1)
+            && (self.drift() >= threshold || self.has_settled())
+        {
+            Some(Occasion::Drift)
+        } else {
+            None
         }
-        let start = Instant::now();
-        let version = self.progress.plan_version + 1;
-        let plan = make_plan(version, &self.shapes, &self.sample, &self.books, &self.settings.planner);
+    }
+
+    /// Begins to seek a plan beside the release, from `sample` where it is not that of this moment.
+    pub(super) fn seek(&mut self, asked: Asked, sample: Option<Sample>) {
+        let sample = sample.unwrap_or_else(|| self.sample.clone());
+        let version = self.next_version();
+        self.search = Some(Search::begin(asked, version, &self.shapes, sample, &self.books, self.settings.planner));
+    }
+
+    /// Adopts the plan of a search that is due; without one, the plan before stays.
+    fn take_over(&mut self, search: Search) -> Planned {
+        let (why, start) = (search.asked.why, search.started);
+        if let Some(plan) = search.wait(self.settings.search.budget) {
+            self.announce(&plan, why, start);
+            return Planned::with(plan);
+        }
+        PlannerFailed.emit(&self.telemetry);
+        Planned { plan: None, ended: true }
+    }
+
+    fn announce(&mut self, plan: &Plan, why: Occasion, start: Instant) {
         self.adopt(plan.clone());
+        self.reference = self.model.reference(&self.books, self.settings.search.drift);
+        self.model.watch(&self.reference, &self.books);
         let ladder_nodes = plan.groups.iter().map(|g| g.ladder.len() as u64).sum();
         let (groups, seconds) = (plan.groups.len() as u64, start.elapsed().as_secs_f64());
-        crate::telemetry::PlanAdopted { version, groups, ladder_nodes, seconds }.emit(&self.telemetry);
-        Some(plan)
+        PlanAdopted { version: plan.version, why: why.name(), groups, ladder_nodes, seconds }.emit(&self.telemetry);
+        crate::faults::crash_point("plan-adopted");
     }
 
     pub(super) fn adopt(&mut self, plan: Plan) {
         let attribute_names: Vec<&str> = self.schema.attributes.iter().map(|a| a.name.as_str()).collect();
         self.names = group_names(&plan, &attribute_names, self.settings.format, &self.digest);
         self.terms = group_terms(&plan, &self.names);
-        self.telemetry.set_plan(crate::daemon::plan_page::summary(&plan, &attribute_names));
         self.plan = plan;
+        self.show_plan();
+    }
+
+    /// Shows the plan in force, with the evidence that was gathered last.
+    pub(super) fn show_plan(&self) {
+        let names: Vec<&str> = self.schema.attributes.iter().map(|a| a.name.as_str()).collect();
+        self.telemetry.set_plan(crate::daemon::plan_page::summary(&self.plan, self.evidence.as_ref(), &names));
     }
 }

@@ -2,7 +2,7 @@
 // Draws status.json once a second. Text is set as text, never as markup; nothing is fetched from elsewhere.
 (() => {
   const WIDTH = 240, HEIGHT = 74, LEAST_SPAN = 30;
-  const STAGES = ["read", "decode", "encode", "treat", "verify", "commit"];
+  const STAGES = ["read", "decode", "encode", "treat", "verify", "commit", "learn"];
   const OUTCOMES = ["released", "suppressed", "held", "dead_lettered", "dropped"];
   const COLOURS = { released: "released", suppressed: "suppressed", held: "held", dead_lettered: "dead", dropped: "dropped" };
   const byId = (id) => document.getElementById(id);

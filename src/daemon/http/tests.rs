@@ -80,6 +80,7 @@ fn commit(telemetry: &Telemetry, sequence: u32) {
             encode: 0.018,
             treat: 0.033 + 0.01 * swing,
             verify: 0.009,
+            learn: 0.004,
             commit: 0.014,
         },
         append_to_commit_seconds: Some(0.4 + 0.1 * swing),
@@ -103,7 +104,7 @@ fn running() -> Telemetry {
     telemetry.set_readiness(|readiness| readiness.schema = true);
     SourceConnected.emit(&telemetry);
     Rebalanced { assigned: 3, ..Rebalanced::default() }.emit(&telemetry);
-    PlanAdopted { version: 3, groups: 2, ladder_nodes: 744, seconds: 1.2 }.emit(&telemetry);
+    PlanAdopted { version: 3, why: "drift", groups: 2, ladder_nodes: 744, seconds: 1.2 }.emit(&telemetry);
     telemetry.set_plan(json!({
         "version": 3,
         "groups": [

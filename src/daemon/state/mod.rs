@@ -6,6 +6,7 @@
 
 pub mod directory;
 pub mod records;
+pub mod rows;
 pub mod seal;
 pub mod store;
 mod witness_journal;

@@ -1,6 +1,8 @@
 //! What is written to the state, as plain values.
 
 use crate::anonymity::plan::Plan;
+use crate::anonymity::plan::evidence::Evidence;
+use crate::anonymity::planner::drift::Reference;
 use crate::records::raw::Coordinate;
 use crate::release::sink::{Lengths, Positions};
 use crate::release::witnesses::WitnessDelta;
@@ -27,8 +29,49 @@ pub struct Progress {
     pub planned_rows: u64,
     /// Rows that entered the sample's count.
     pub rows: u64,
+    /// Those of the last batch.
+    pub last_rows: u64,
     /// Stride of the planner's sample.
     pub stride: u64,
+    /// A plan that is being sought.
+    pub asked: Option<Asked>,
+    /// Pairs of attributes that the model no longer counts.
+    pub left_out: Vec<(usize, usize)>,
+}
+
+/// A plan that was asked for and is not in force: enough to seek it again, from the same records, after a restart.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Asked {
+    /// The batch before which it was asked for.
+    pub sequence: u64,
+    /// Rows that had entered the sample's count by then.
+    pub rows: u64,
+    pub why: Occasion,
+}
+
+/// Why a plan is made.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub enum Occasion {
+    /// The stream begins, or its groups are others than before.
+    Start,
+    /// The window has grown fourfold.
+    Growth,
+    /// `plan.interval` has passed.
+    Interval,
+    /// The values are distributed otherwise than the plan in force was made for.
+    Drift,
+}
+
+impl Occasion {
+    #[must_use]
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Start => "start",
+            Self::Growth => "growth",
+            Self::Interval => "interval",
+            Self::Drift => "drift",
+        }
+    }
 }
 
 /// A row kept for later: one that is held, or one of the planner's sample.
@@ -74,4 +117,8 @@ pub struct Intent {
     pub settled: Vec<u64>,
     /// A plan first used by this batch.
     pub plan: Option<Plan>,
+    /// What the window looked like then.
+    pub reference: Option<Reference>,
+    /// Evidence that came in since the batch before.
+    pub evidence: Option<Evidence>,
 }

@@ -2,21 +2,27 @@
 
 use super::directory::{self, StateError};
 use super::records::{Intent, KeptRow, Progress};
+use super::rows::RowBlock;
 use super::seal::{Keys, Sealer};
 use super::witness_journal::WitnessJournal;
 use crate::anonymity::plan::Plan;
+use crate::anonymity::plan::evidence::Evidence;
+use crate::anonymity::planner::drift::Reference;
 use crate::faults::crash_point;
 use crate::release::ledger::{Ledger, LedgerDelta, SHARDS};
 use crate::release::sink::Lengths;
 use crate::release::witnesses::{Seen, WitnessDelta};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
+use std::collections::VecDeque;
 use std::path::{Path, PathBuf};
 
 const CHECK: &[u8] = b"check";
 const STREAM: &[u8] = b"stream";
 const PROGRESS: &[u8] = b"progress";
 const INTENT: &[u8] = b"intent";
+const REFERENCE: &[u8] = b"reference";
+const EVIDENCE: &[u8] = b"evidence";
 
 /// A prefix and a number, in the order of the numbers.
 pub(super) fn numbered(prefix: &str, number: u64) -> Vec<u8> {
@@ -37,7 +43,13 @@ pub struct Recovered {
     /// A batch that was about to leave when the process ended.
     pub intent: Option<Intent>,
     pub plan: Option<Plan>,
+    /// What the window looked like when the plan was made.
+    pub reference: Reference,
+    /// What has been found out for a plan.
+    pub evidence: Option<Evidence>,
     pub sample: Vec<KeptRow>,
+    /// Rows of the window by batch, those of the pending intent last.
+    pub rows: Vec<(u64, RowBlock)>,
     pub held: Vec<KeptRow>,
     /// What strict recoding remembers.
     pub witnessed: WitnessDelta,
@@ -64,8 +76,10 @@ pub struct Store {
     first_delta: u64,
     /// Ordinal of the first row of each stored part of the sample, by batch.
     sample_parts: Vec<(u64, u64)>,
-    /// Parts of the sample that go with the next write.
-    forgotten: Vec<u64>,
+    /// Number of the last row of each stored part of the window, by batch.
+    row_parts: VecDeque<(u64, u64)>,
+    /// Parts of the sample and of the window that go with the next write.
+    forgotten: Vec<Vec<u8>>,
     witnesses: WitnessJournal,
 }
 
@@ -143,6 +157,7 @@ impl Store {
             credit: 0,
             first_delta: 1,
             sample_parts: Vec::new(),
+            row_parts: VecDeque::new(),
             forgotten: Vec::new(),
             witnesses: WitnessJournal::default(),
         };
@@ -177,7 +192,9 @@ impl Store {
         StateError::Database { path: self.path.clone(), source }
     }
 
-    fn damaged(&self, what: &str) -> StateError {
+    /// The error of a state whose parts do not fit together.
+    #[must_use]
+    pub fn damaged(&self, what: &str) -> StateError {
         StateError::Damaged { path: self.path.clone(), what: what.to_owned() }
     }
 
@@ -236,6 +253,13 @@ impl Store {
             self.sample_parts.push((number_of(&key).unwrap_or(0), last));
             found.sample.extend(rows);
         }
+        for (key, sealed) in self.scan("rows")? {
+            let block: RowBlock = self.open_value(&key, &sealed)?;
+            let sequence = number_of(&key).unwrap_or(0);
+            self.row_parts.push_back((sequence, block.last));
+            found.bytes += sealed.len() as u64;
+            found.rows.push((sequence, block));
+        }
         for (key, sealed) in self.scan("held")? {
             found.held.push(self.open_value(&key, &sealed)?);
         }
@@ -243,6 +267,8 @@ impl Store {
         if found.progress.plan_version > 0 {
             let key = numbered("plan", found.progress.plan_version);
             found.plan = Some(self.read(&key)?.ok_or_else(|| self.damaged("its plan is missing"))?);
+            found.reference = self.read(REFERENCE)?.unwrap_or_default();
+            found.evidence = self.read(EVIDENCE)?;
         }
         Ok(found)
     }
@@ -289,9 +315,12 @@ impl Store {
             self.left(intent, lengths);
             return self.flush(ledger);
         }
-        self.tree.remove(INTENT).map_err(|e| self.database(e))?;
-        self.tree.flush().map_err(|e| self.database(e))?;
-        Ok(())
+        let mut batch = sled::Batch::default();
+        batch.remove(INTENT);
+        if self.row_parts.pop_back_if(|(sequence, _)| *sequence == intent.after.sequence).is_some() {
+            batch.remove(numbered("rows", intent.after.sequence));
+        }
+        self.commit(batch)
     }
 
     /// Writes where the stream stands before its first batch: the output files are ours from here on.
@@ -304,14 +333,25 @@ impl Store {
         self.commit(batch)
     }
 
-    /// Makes `intent` durable, together with the effect of the batch before it. Nothing of the batch may leave before
-    /// this has returned.
+    /// Makes `intent` durable with the rows that it adds to the window, together with the effect of the batch before it.
+    /// Nothing of the batch may leave before this has returned.
     ///
     /// # Errors
     /// When the database fails; the batch must not leave then.
-    pub fn intend(&mut self, intent: &Intent, ledger: &Ledger) -> Result<(), StateError> {
+    pub fn intend(&mut self, intent: &Intent, rows: Option<&RowBlock>, ledger: &Ledger) -> Result<(), StateError> {
         let mut batch = sled::Batch::default();
         self.write_applied(&mut batch, ledger);
+        // The rows stand beside the intent, so that they are written once: a start that discards it discards them.
+        let sequence = intent.after.sequence;
+        let key = numbered("rows", sequence);
+        if self.row_parts.pop_back_if(|(of, _)| *of == sequence).is_some() {
+            // Those of an aborted attempt, which may have had more of them.
+            batch.remove(key.clone());
+        }
+        if let Some(rows) = rows {
+            batch.insert(key.clone(), self.seal(&key, rows));
+            self.row_parts.push_back((sequence, rows.last));
+        }
         batch.insert(INTENT, self.seal(INTENT, intent));
         self.commit(batch)
     }
@@ -366,8 +406,8 @@ impl Store {
             self.sample_parts.push((sequence, last.ordinal));
             batch.insert(key.clone(), self.seal(&key, &intent.sampled));
         }
-        for sequence in self.forgotten.drain(..) {
-            batch.remove(numbered("sample", sequence));
+        for key in self.forgotten.drain(..) {
+            batch.remove(key);
         }
         for ordinal in &intent.settled {
             batch.remove(numbered("held", *ordinal));
@@ -382,6 +422,12 @@ impl Store {
             if plan.version > 1 {
                 batch.remove(numbered("plan", plan.version - 1));
             }
+        }
+        if let Some(reference) = &intent.reference {
+            batch.insert(REFERENCE, self.seal(REFERENCE, reference));
+        }
+        if let Some(evidence) = &intent.evidence {
+            batch.insert(EVIDENCE, self.seal(EVIDENCE, evidence));
         }
         self.write_shards(batch, ledger, sequence);
         self.witnesses.write(batch, &self.sealer, &intent.witnessed, ledger.witnesses(), sequence);
@@ -412,7 +458,15 @@ impl Store {
     /// a start that discards that batch must find them.
     pub fn forget_sample_before(&mut self, first: u64) {
         let gone = self.sample_parts.partition_point(|(_, last)| *last < first);
-        self.forgotten.extend(self.sample_parts.drain(..gone).map(|(sequence, _)| sequence));
+        self.forgotten.extend(self.sample_parts.drain(..gone).map(|(sequence, _)| numbered("sample", sequence)));
+    }
+
+    /// Forgets the parts of the window that end before row number `first`, as
+    /// [`forget_sample_before`](Self::forget_sample_before) does.
+    pub fn forget_rows_before(&mut self, first: u64) {
+        while let Some((sequence, _)) = self.row_parts.pop_front_if(|(_, last)| *last < first) {
+            self.forgotten.push(numbered("rows", sequence));
+        }
     }
 
     /// Bytes on disk.

@@ -1,7 +1,7 @@
 //! What changes a model: records that come and go, other models, new numbers, time.
 
 use super::block::{Block, Step};
-use super::{Adjacency, AdjacencyError, MAX_CODES, Pair, both};
+use super::{Adjacency, AdjacencyError, MAX_CODES, Pair, both, number};
 use crate::records::codebook::Code;
 use rayon::prelude::*;
 
@@ -195,6 +195,17 @@ impl Adjacency {
             }
         });
         Ok(())
+    }
+
+    /// Counts these pairs of attributes no more, given by their numbers in the schema, the lower one first. Others are ignored.
+    pub fn leave_out(&mut self, pairs: &[(usize, usize)]) {
+        for &(a, b) in pairs {
+            if let (Some(a), Some(b)) = (self.place(a), self.place(b))
+                && a < b
+            {
+                self.pairs[number(self.attributes.len(), a, b)] = Pair::LeftOut;
+            }
+        }
     }
 
     /// Halves every weight `half_lives` times.

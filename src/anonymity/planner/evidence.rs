@@ -1,0 +1,160 @@
+//! Gathering the [`Evidence`] for a plan: triage by the model, the exact re-check of the window, aggregation.
+
+use super::PlannerSettings;
+use super::ladder::expected_loss;
+use super::sample::Sample;
+use crate::anonymity::plan::Plan;
+use crate::anonymity::plan::evidence::{Aggregation, AttributeInference, Evidence, TriageEvidence, TriageSize};
+use crate::records::codebook::{Code, Codebook};
+use crate::risk::adjacency::{Adjacency, Effort, Order, Triage, TriageReport};
+use crate::risk::compute::{AttributeSet, Columns, ColumnsError, ComputeError};
+use crate::risk::multigrid::{Attributes, Counts, Exact};
+use crate::risk::qid::{self, Question, Strategy};
+use std::time::{Duration, Instant};
+
+/// Lists are cut to this many sets; their numbers are given in full.
+const LISTED_SETS: usize = 100;
+const LISTED_NON_QIDS: usize = 10;
+const LISTED_INFERENCES: usize = 40;
+/// Sets of one size that the triage is compared on.
+const MOST_COMPARED: u64 = 400_000;
+/// Edges of a model that is aggregated value by value.
+const MOST_AGGREGATED: u64 = 4_000_000;
+
+/// What evidence is gathered from: copies, since the release goes on.
+#[derive(Clone, Debug)]
+pub struct Witnessed {
+    pub plan: Plan,
+    pub sample: Sample,
+    pub books: Vec<Codebook>,
+    /// The columns of the window, one an attribute of the schema, and the subject of each row where the stream has subjects.
+    pub columns: Vec<Vec<Code>>,
+    pub subjects: Option<Vec<u32>>,
+    pub model: Adjacency,
+}
+
+/// Why there is no evidence.
+#[derive(Debug, thiserror::Error)]
+pub enum EvidenceError {
+    #[error(transparent)]
+    Columns(#[from] ColumnsError),
+    #[error(transparent)]
+    Compute(#[from] ComputeError),
+}
+
+/// Gathers evidence on this thread for at most about `budget`; `identifiers` of the plan are not searched.
+///
+/// # Errors
+/// When the window is no table, or the backend fails.
+pub fn gather(from: Witnessed, settings: &PlannerSettings, budget: Duration) -> Result<Evidence, EvidenceError> {
+    let start = Instant::now();
+    let Witnessed { plan, sample, books, mut columns, subjects, model } = from;
+    let k = u32::try_from(settings.k).unwrap_or(u32::MAX);
+    let searched: Vec<usize> = model.attributes().iter().copied().filter(|a| !plan.identifiers.contains(a)).collect();
+    let own = |set: &AttributeSet| set.iter().map(|place| searched[place]).collect::<Vec<usize>>();
+    let columns = searched.iter().map(|&a| std::mem::take(&mut columns[a])).collect();
+    let table = Columns::new(columns, subjects)?.masked(k);
+
+    let all: AttributeSet = (0..table.width()).collect();
+    let question = Question {
+        k,
+        strategy: Strategy::default(),
+        threads: 1,
+        // What is left goes to the triage and the aggregation.
+        budget: Some(budget / 2),
+        columns: all.clone(),
+    };
+    let found = qid::search(&table, &question, &|_| {});
+    let mut qids_by_size = Vec::new();
+    for set in &found.minimal_qids {
+        qids_by_size.resize(qids_by_size.len().max(set.len()), 0);
+        if let Some(count) = set.len().checked_sub(1).and_then(|at| qids_by_size.get_mut(at)) {
+            *count += 1;
+        }
+    }
+    let mut largest: Vec<&AttributeSet> = found.maximal_non_qids.iter().collect();
+    largest.sort_by_key(|set| std::cmp::Reverse(set.len()));
+
+    let minimal: Vec<AttributeSet> = found.minimal_qids.iter().map(|set| own(set).into_iter().collect()).collect();
+    let triage = Triage::new(model.inference());
+    let report = found.complete.then(|| evidence_of(&triage.compare(&minimal, MOST_COMPARED)));
+    let aggregation = aggregate(&model, &table, &all);
+    let losses = plan.groups.iter().filter(|group| !group.quasi.is_empty()).map(|group| {
+        (group.quasi.len() as f64, expected_loss(&group.quasi, &group.ladder, &sample, &books, settings))
+    });
+    let (weight, loss) = losses.fold((0.0, 0.0), |(weight, sum), (width, loss)| (weight + width, sum + width * loss));
+    Ok(Evidence {
+        plan: plan.version,
+        k,
+        records: table.rows() as u64,
+        support: table.support() as u64,
+        complete: found.complete,
+        qids_by_size,
+        minimal_qids: found.minimal_qids.iter().take(LISTED_SETS).map(own).collect(),
+        maximal_non_qids: found.maximal_non_qids.len() as u64,
+        largest_non_qids: largest.into_iter().take(LISTED_NON_QIDS).map(own).collect(),
+        evaluated: found.evaluated,
+        pruned: found.pruned,
+        triage: report,
+        inferences: inferences(&triage),
+        aggregation,
+        expected_loss: if weight > 0.0 { loss / weight } else { 0.0 },
+        computed_by: "cpu".to_owned(),
+        seconds: start.elapsed().as_secs_f64(),
+        attributes: searched,
+    })
+}
+
+fn evidence_of(report: &TriageReport) -> TriageEvidence {
+    let nine_tenths = |size: usize| {
+        let of = |order: Order| report.efforts.iter().find(|e: &&Effort| e.size == size && e.order == order);
+        let effort = |order| of(order).map(|effort| effort.nine_tenths);
+        Some([
+            effort(Order::Deviation)?,
+            effort(Order::Inference)?,
+            effort(Order::Cardinality)?,
+            effort(Order::Chance)?,
+        ])
+    };
+    let sizes = report.detections.iter().map(|found| TriageSize {
+        size: found.size,
+        sets: found.sets,
+        suspects: found.suspects,
+        qids: found.qids,
+        precision: found.precision(),
+        recall: found.recall(),
+        nine_tenths: nine_tenths(found.size),
+    });
+    TriageEvidence { theta: report.theta, sizes: sizes.collect() }
+}
+
+fn inferences(triage: &Triage) -> Vec<AttributeInference> {
+    let attributes = triage.inference().attributes();
+    let pairs = attributes.iter().flat_map(|&from| attributes.iter().map(move |&to| (from, to)));
+    let mut all: Vec<AttributeInference> = pairs
+        .filter(|(from, to)| from != to)
+        .filter_map(|(from, to)| triage.inference().m(from, to).map(|mean| AttributeInference { from, to, mean }))
+        .filter(|inference| inference.mean > 0.0)
+        .collect();
+    all.sort_by(|a, b| b.mean.total_cmp(&a.mean).then((a.from, a.to).cmp(&(b.from, b.to))));
+    all.truncate(LISTED_INFERENCES);
+    all
+}
+
+/// What exact aggregation leaves; `None` where the model is too large to be looked at beside the release, or fades.
+fn aggregate(model: &Adjacency, table: &Columns, all: &AttributeSet) -> Option<Aggregation> {
+    if model.edge_count() > MOST_AGGREGATED {
+        return None;
+    }
+    let (counts, nodes) = Counts::of_model(model).ok()?;
+    let attributes: Vec<u32> = nodes.iter().map(|node| node.attribute as u32).collect();
+    let exact = Exact::of(&counts, &attributes);
+    let kept = Attributes::of(table, all);
+    Some(Aggregation {
+        nodes: counts.nodes() as u64,
+        edges: counts.edges() as u64,
+        coarse_nodes: exact.coarse().nodes() as u64,
+        coarse_edges: exact.coarse().edges() as u64,
+        implied_attributes: (table.width() - kept.roots().len()) as u64,
+    })
+}

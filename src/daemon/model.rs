@@ -1,0 +1,233 @@
+//! What the daemon knows of the stream: the window of its last records, and the adjacency of their values.
+//!
+//! Both are functions of the stream alone. The rows of the window are in the state, so a start counts them again and has
+//! the very same model: counting is about as fast as reading counts back (docs/model.md), and what has to be subtracted
+//! when it leaves the window has to be kept anyway.
+
+use super::state::rows::RowBlock;
+use crate::anonymity::planner::drift::{Reference, Watch};
+use crate::records::codebook::{Code, Codebook};
+use crate::records::table::Batch;
+use crate::records::window::Window;
+use crate::risk::adjacency::{Adjacency, AdjacencyError, Limits, Node};
+use std::collections::VecDeque;
+
+/// Settings of the model.
+#[derive(Clone, Copy, Debug)]
+pub struct ModelSettings {
+    /// Records of the window.
+    pub window_records: usize,
+    /// Edges of the adjacency, at most.
+    pub max_edges: u64,
+    /// Records after which a record weighs half; `None`: all records of the window weigh the same.
+    pub half_life: Option<u64>,
+}
+
+/// Half-lives after which a record weighs nothing.
+const HALF_LIVES: u32 = 8;
+
+/// The model.
+pub struct Model {
+    settings: ModelSettings,
+    /// Attributes that take part, ascending: all that leave treated.
+    attributes: Vec<usize>,
+    window: Window,
+    adjacency: Adjacency,
+    /// Records counted so far, over the whole stream.
+    rows: u64,
+    /// Number of the first record and half-lives passed by then, of each batch that is still in the window.
+    ages: VecDeque<(u64, u64)>,
+    watch: Watch,
+}
+
+impl Model {
+    /// A model of the attributes of `width` columns that begins with record number `first` of the stream. Pairs of attributes
+    /// in `left_out` are not counted.
+    ///
+    /// # Errors
+    /// When the attributes or the limits are none of an adjacency.
+    pub fn new(
+        width: usize,
+        attributes: Vec<usize>,
+        settings: ModelSettings,
+        first: u64,
+        left_out: &[(usize, usize)],
+    ) -> Result<Self, AdjacencyError> {
+        let half_lives = if settings.half_life.is_some() { HALF_LIVES } else { 0 };
+        let limits = Limits { max_edges: settings.max_edges, half_lives };
+        let mut adjacency = Adjacency::new(&attributes, limits)?;
+        adjacency.leave_out(left_out);
+        Ok(Self {
+            window: Window::new(width, settings.window_records),
+            settings,
+            adjacency,
+            attributes,
+            rows: first,
+            ages: VecDeque::new(),
+            watch: Watch::default(),
+        })
+    }
+
+    /// The attributes that take part, ascending.
+    #[must_use]
+    pub fn attributes(&self) -> &[usize] {
+        &self.attributes
+    }
+
+    #[must_use]
+    pub fn window(&self) -> &Window {
+        &self.window
+    }
+
+    #[must_use]
+    pub fn adjacency(&self) -> &Adjacency {
+        &self.adjacency
+    }
+
+    /// Counts the rows of a block of the state. `None` where they are not rows of these attributes.
+    #[must_use]
+    pub fn restore(&mut self, block: &RowBlock, books: &mut [Codebook]) -> Option<()> {
+        let batch = block.unpack(&self.attributes, books)?;
+        self.rows = (block.last + 1).checked_sub(batch.rows() as u64)?;
+        self.learn(&batch).ok()
+    }
+
+    /// Counts a batch; what leaves the window for it is taken back.
+    ///
+    /// # Errors
+    /// When the adjacency is full or contradicts the window; the model is to be [rebuilt](Self::rebuild) then.
+    pub fn learn(&mut self, batch: &Batch) -> Result<(), AdjacencyError> {
+        self.grow_older();
+        let skip = batch.rows().saturating_sub(self.window.capacity());
+        let leaving = (self.window.rows() + batch.rows() - skip).saturating_sub(self.window.capacity());
+        let counted = self.forget(leaving);
+        let added = if skip == 0 {
+            self.adjacency.add(&batch.columns)
+        } else {
+            let newest: Vec<&[Code]> = batch.columns.iter().map(|column| &column[skip..]).collect();
+            self.adjacency.add(&newest)
+        };
+        let first = self.rows + skip as u64;
+        if self.ages.back().is_none_or(|(_, age)| *age != self.age()) {
+            self.ages.push_back((first, self.age()));
+        }
+        self.window.push(batch);
+        self.rows += batch.rows() as u64;
+        counted.and(added)
+    }
+
+    /// Half-lives that have passed.
+    fn age(&self) -> u64 {
+        self.settings.half_life.map_or(0, |half_life| self.rows / half_life)
+    }
+
+    fn grow_older(&mut self) {
+        let passed = self.age() - self.ages.back().map_or(self.age(), |(_, age)| *age);
+        if passed > 0 {
+            self.adjacency.fade(u32::try_from(passed).unwrap_or(u32::MAX));
+        }
+    }
+
+    /// Takes the oldest rows back, as many as leave the window.
+    fn forget(&mut self, leaving: usize) -> Result<(), AdjacencyError> {
+        let oldest = self.rows - self.window.rows() as u64;
+        let mut done = 0;
+        while done < leaving {
+            let (_, age) = *self.ages.front().expect("rows of the window have an age");
+            let until = self.ages.get(1).map_or(u64::MAX, |(first, _)| *first);
+            let rows = ((until - oldest) as usize).min(leaving) - done;
+            let part = self.window.columns(done, rows);
+            self.adjacency.subtract(&part, u32::try_from(self.age() - age).unwrap_or(u32::MAX))?;
+            done += rows;
+            if oldest + done as u64 == until {
+                self.ages.pop_front();
+            }
+        }
+        Ok(())
+    }
+
+    /// Counts the window again.
+    ///
+    /// # Errors
+    /// When the adjacency of the window is too large.
+    pub fn rebuild(&mut self) -> Result<(), AdjacencyError> {
+        let left_out = self.adjacency.left_out_pairs();
+        self.adjacency = Adjacency::new(&self.attributes, self.adjacency.limits())?;
+        self.adjacency.leave_out(&left_out);
+        let oldest = self.rows - self.window.rows() as u64;
+        let mut ages: Vec<(u64, u64)> = self.ages.iter().copied().collect();
+        ages.push((self.rows, self.age()));
+        for two in ages.windows(2) {
+            let from = two[0].0.max(oldest);
+            self.adjacency.add(&self.window.columns((from - oldest) as usize, (two[1].0 - from) as usize))?;
+            self.adjacency.fade(u32::try_from(two[1].1 - two[0].1).unwrap_or(u32::MAX));
+        }
+        Ok(())
+    }
+
+    /// Counts nothing any more.
+    pub fn stop(&mut self) {
+        self.attributes.clear();
+        self.adjacency = Adjacency::new(&[], self.adjacency.limits()).expect("no attribute is out of order");
+    }
+
+    /// Marks the codes that a row of the window, or what is left of an older one, holds.
+    pub fn mark_used(&self, attribute: usize, used: &mut [bool]) {
+        self.window.mark_used(attribute, used);
+        for (code, used) in used.iter_mut().enumerate() {
+            *used |= self.adjacency.n(Node { attribute, code: code as Code }) > 0;
+        }
+    }
+
+    /// Replaces the codes of an attribute after its codebook was compacted; `map` is old → new.
+    ///
+    /// # Errors
+    /// When a code that is still counted is not in `map`.
+    pub fn remap(&mut self, attribute: usize, map: &[Code]) -> Result<(), AdjacencyError> {
+        self.window.remap(attribute, map);
+        if self.attributes.binary_search(&attribute).is_ok() {
+            self.adjacency.remap(attribute, map)?;
+        }
+        Ok(())
+    }
+
+    /// What the window looks like now, for the plan that is made now.
+    #[must_use]
+    pub fn reference(&self, books: &[Codebook], threshold: f64) -> Reference {
+        self.reference_of(&self.attributes, books, threshold)
+    }
+
+    /// Whether an attribute that was changing when the plan of `reference` was made has come to rest since.
+    #[must_use]
+    pub fn has_settled(&self, reference: &Reference, books: &[Codebook], threshold: f64) -> bool {
+        self.reference_of(reference.unsteady(), books, threshold).watched().next().is_some()
+    }
+
+    fn reference_of(&self, attributes: &[usize], books: &[Codebook], threshold: f64) -> Reference {
+        let half = self.window.rows() / 2;
+        let mut reference = Reference::default();
+        for &attribute in attributes {
+            let count = |rows: &mut dyn Iterator<Item = Code>| {
+                let mut counts = vec![0_u64; books[attribute].codes()];
+                rows.for_each(|code| counts[code as usize] += 1);
+                counts
+            };
+            let older = count(&mut self.window.codes(attribute).take(half));
+            let newer = count(&mut self.window.codes(attribute).skip(half));
+            reference.watch(attribute, &older, &newer, &books[attribute], threshold);
+        }
+        reference
+    }
+
+    /// Watches the distance of the stream from `reference`. To be called again after a codebook was compacted.
+    pub fn watch(&mut self, reference: &Reference, books: &[Codebook]) {
+        self.watch = reference.resolve(books);
+    }
+
+    /// The attribute whose values are distributed most differently from the reference, and the divergence in bits.
+    #[must_use]
+    pub fn drift(&self) -> Option<(usize, f64)> {
+        let units = self.adjacency.units();
+        self.watch.farthest(|attribute, code| self.adjacency.n(Node { attribute, code }), |_| units)
+    }
+}

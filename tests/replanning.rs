@@ -1,0 +1,83 @@
+//! Plans that change while the stream does: killed while a plan is sought and while it is taken over, the daemon releases
+//! what it would have released undisturbed.
+#![cfg(feature = "failpoints")]
+
+mod support;
+
+use std::fs;
+
+use support::daemon::{Dice, LOT, Stage, conserved, sound, state};
+use support::kafka::{Broker, Record};
+
+const BATCH: usize = 40;
+const TOTAL: usize = 40 * BATCH;
+
+/// Records whose ages and wards are others from the middle on.
+fn shifting(seed: u64) -> Vec<Record> {
+    let mut dice = Dice::new(seed);
+    let payload = |number: usize, dice: &mut Dice| {
+        let (ages, wards) = if number < TOTAL / 2 {
+            ([20, 21, 22, 23], ["north", "south", "north", "tent"])
+        } else {
+            ([70, 71, 20, 75], ["east", "west", "east", "south"])
+        };
+        let (age, ward) = (ages[dice.roll(4) as usize], wards[dice.roll(4) as usize]);
+        format!("{{\"person\":\"p{number}\",\"lot\":\"L{}\",\"age\":{age},\"ward\":\"{ward}\"}}", number / LOT).into_bytes()
+    };
+    let record = |number| Record { partition: Some(0), payload: Some(payload(number, &mut dice)), ..Record::default() };
+    (0..TOTAL).map(record).collect()
+}
+
+fn stage(broker: &Broker, seed: u64, handover: usize) -> Stage<'_> {
+    let stage = Stage::new(broker, 1).with_static_membership();
+    let file = stage.configure("only", 0, BATCH, "1h");
+    let plan = format!("[plan]\nwindow_records = 320\nsample_records = 160\nhandover_batches = {handover}\n");
+    let text = fs::read_to_string(&file).expect("the configuration").replace("[plan]\n", &plan);
+    fs::write(file, text).expect("the configuration");
+    broker.produce_records(&stage.raw, &shifting(seed));
+    stage
+}
+
+/// Runs to the end of the stream; what was released, and what the daemon said.
+fn finish(stage: &Stage) -> (Vec<String>, String) {
+    let mut daemon = stage.start("only", None);
+    stage.wait_consumed(TOTAL, &mut [&mut daemon]);
+    daemon.stop();
+    assert_eq!(conserved(&stage.state("only")), TOTAL as u64);
+    let released: Vec<String> = stage.released().into_values().flatten().collect();
+    assert!(sound(released.iter()) > TOTAL);
+    (released, daemon.said())
+}
+
+#[test]
+fn a_drift_brings_a_new_plan_and_a_kill_while_it_comes_changes_nothing() {
+    let Some(broker) = Broker::shared() else { return };
+    let calm = stage(broker, 3, 4);
+    let (undisturbed, said) = finish(&calm);
+    let drifts = said.matches("why=\"drift\"").count();
+    assert!(drifts >= 1, "the stream has drifted and no plan was made for it: {said}");
+    let plans = said.matches("plan adopted").count();
+
+    let stage = stage(broker, 3, 4);
+    // Each start takes the plan over at which the one before has died, and dies at the next.
+    for _ in 1..plans {
+        stage.start("only", Some("plan-adopted=1*off->return")).crashes("plan-adopted");
+    }
+    // The last plan is still asked for: a start seeks it again.
+    stage.start("only", Some("planning=return")).crashes("planning");
+    let (released, _) = finish(&stage);
+    assert!(released == undisturbed, "the disturbed run has released something else");
+    let (calm, disturbed) = (state(&calm.state("only")), state(&stage.state("only")));
+    assert_eq!(calm.plan, disturbed.plan);
+    assert_eq!(calm.reference, disturbed.reference);
+    let rows = |recovered: &throng::daemon::state::store::Recovered| recovered.rows.iter().map(|(_, r)| r.clone()).collect::<Vec<_>>();
+    assert_eq!(rows(&calm), rows(&disturbed), "the rows of the window differ");
+}
+
+#[test]
+fn without_a_handover_the_same_plans_come_between_the_batches() {
+    let Some(broker) = Broker::shared() else { return };
+    let (_, said) = finish(&stage(broker, 4, 0));
+    assert!(said.contains("why=\"drift\""), "{said}");
+    assert!(!said.contains("failed or was late"), "{said}");
+}
