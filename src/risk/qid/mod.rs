@@ -13,7 +13,6 @@ mod border;
 mod exhaustive;
 mod greedy;
 pub mod incremental;
-mod reduce;
 pub mod values;
 mod witnesses;
 
@@ -50,6 +49,9 @@ pub struct Question {
     pub budget: Option<Duration>,
     /// The columns to search. Standalone identifiers are left out by the caller.
     pub columns: AttributeSet,
+    /// Search the coarse table of the [multigrid](crate::risk::multigrid) and map the answer back: the same answer,
+    /// sooner. Of the border strategy only: the others search the fine table, as its references.
+    pub aggregate: bool,
 }
 
 /// How far a search has come.
