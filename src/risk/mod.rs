@@ -2,6 +2,7 @@
 //!
 //! | room | what it holds |
 //! |---|---|
+//! | [`adjacency`] | the Bayesian model of the stream: counts of values and pairs, cycle inference, triage |
 //! | [`audit`] | the whole account of one table: identifiers, quasi-identifiers, exposure |
 //! | [`compute`] | counting equivalence classes of many attribute sets over a dictionary-encoded table |
 //! | [`exposure`] | how exposed records and people are: crowds, risk, which attributes weigh most |
@@ -9,6 +10,7 @@
 //! | [`multigrid`] | aggregation of attributes and values that go together: fewer columns, nodes and edges, the same answers |
 //! | [`qid`] | Find-QID: the minimal quasi-identifiers and the maximal sets that are none |
 
+pub mod adjacency;
 pub mod audit;
 pub mod compute;
 pub mod exposure;

@@ -1,0 +1,218 @@
+//! What changes a model: records that come and go, other models, new numbers, time.
+
+use super::block::{Block, Step};
+use super::{Adjacency, AdjacencyError, MAX_CODES, Pair, both};
+use crate::records::codebook::Code;
+use rayon::prelude::*;
+
+impl Adjacency {
+    /// Counts the records of a batch, given as every column of the schema.
+    ///
+    /// Time: one increment for each record and pair of attributes, in parallel over the pairs.
+    ///
+    /// # Errors
+    /// When the columns are not a batch of this schema, or the model is full.
+    pub fn add<C: AsRef<[Code]>>(&mut self, columns: &[C]) -> Result<(), AdjacencyError> {
+        let (lanes, rows) = self.lanes(columns)?;
+        self.admit(rows as u64 * self.unit())?;
+        for (nodes, lane) in self.nodes.iter_mut().zip(&lanes) {
+            let codes = lane.iter().max().map_or(0, |code| *code as usize + 1);
+            nodes.resize(nodes.len().max(codes), 0);
+        }
+        let step = Step::Add(self.unit() as u32);
+        self.count_nodes(&lanes, step);
+        self.count_pairs(&lanes, step);
+        self.units += (rows as u64 * self.unit()) as u32;
+        self.keep_limit();
+        Ok(())
+    }
+
+    /// Takes back records that were added and have aged `half_lives` since (by [`fade`](Self::fade); 0 in a model that never
+    /// fades), given as every column of the schema. What has faded to nothing by then is taken back already.
+    ///
+    /// # Errors
+    /// When the columns are not a batch of this schema, or the model does not count such records.
+    pub fn subtract<C: AsRef<[Code]>>(&mut self, columns: &[C], half_lives: u32) -> Result<(), AdjacencyError> {
+        let (lanes, rows) = self.lanes(columns)?;
+        let weight = self.unit().checked_shr(half_lives).unwrap_or(0) as u32;
+        if weight == 0 || rows == 0 {
+            return Ok(());
+        }
+        for ((nodes, lane), &attribute) in self.nodes.iter().zip(&lanes).zip(&self.attributes) {
+            if lane.iter().any(|code| *code as usize >= nodes.len()) {
+                return Err(AdjacencyError::NotCounted { attribute });
+            }
+        }
+        let short = self.count_nodes(&lanes, Step::Subtract(weight));
+        if let Some(at) = short {
+            self.count_nodes(&lanes, Step::Add(weight));
+            return Err(AdjacencyError::NotCounted { attribute: self.attributes[at] });
+        }
+        let short = self.count_pairs(&lanes, Step::Subtract(weight));
+        if let Some(at) = short {
+            self.count_pairs(&lanes, Step::Add(weight));
+            self.count_nodes(&lanes, Step::Add(weight));
+            return Err(AdjacencyError::NotCounted { attribute: self.attributes[at] });
+        }
+        self.units = self.units.wrapping_sub((rows as u32).wrapping_mul(weight));
+        Ok(())
+    }
+
+    /// The columns of the attributes that take part, and their length.
+    fn lanes<'a, C: AsRef<[Code]>>(&self, columns: &'a [C]) -> Result<(Vec<&'a [Code]>, usize), AdjacencyError> {
+        let mut lanes: Vec<&[Code]> = Vec::with_capacity(self.attributes.len());
+        for &attribute in &self.attributes {
+            let lane = columns.get(attribute).map(AsRef::as_ref);
+            let lane = lane.ok_or(AdjacencyError::Width { attribute, columns: columns.len() })?;
+            let expected = lanes.first().map_or(lane.len(), |first| first.len());
+            if lane.len() != expected {
+                return Err(AdjacencyError::Ragged { attribute, found: lane.len(), expected });
+            }
+            if let Some(code) = lane.iter().copied().max().filter(|code| *code >= MAX_CODES) {
+                return Err(AdjacencyError::Code { attribute, code });
+            }
+            lanes.push(lane);
+        }
+        let rows = lanes.first().map_or(0, |lane| lane.len());
+        Ok((lanes, rows))
+    }
+
+    fn admit(&self, more: u64) -> Result<(), AdjacencyError> {
+        let units = u64::from(self.units) + more;
+        if units > u64::from(u32::MAX) { Err(AdjacencyError::Full { units }) } else { Ok(()) }
+    }
+
+    /// The place of the first attribute with a count that fell below nothing.
+    fn count_nodes(&mut self, lanes: &[&[Code]], step: Step) -> Option<usize> {
+        let mut short = None;
+        for (at, (nodes, lane)) in self.nodes.iter_mut().zip(lanes).enumerate() {
+            let mut below = false;
+            for &code in *lane {
+                let n = &mut nodes[code as usize];
+                *n = match step {
+                    Step::Add(weight) => n.wrapping_add(weight),
+                    Step::Subtract(weight) => {
+                        below |= *n < weight;
+                        n.wrapping_sub(weight)
+                    }
+                };
+            }
+            if below {
+                short = short.or(Some(at));
+            }
+        }
+        short
+    }
+
+    /// The place of the first attribute of the first pair with a count that fell below nothing.
+    fn count_pairs(&mut self, lanes: &[&[Code]], step: Step) -> Option<usize> {
+        let codes: Vec<usize> = self.nodes.iter().map(Vec::len).collect();
+        let places: Vec<(usize, usize)> = both(lanes.len()).collect();
+        let short = |(pair, (a, b)): (&mut Pair, (usize, usize))| {
+            let Pair::Kept(block) = pair else { return None };
+            block.ensure(codes[a], codes[b]);
+            let below = block.count(lanes[a], lanes[b], step);
+            block.settle();
+            below.then_some(a)
+        };
+        self.pairs.par_iter_mut().zip(places).filter_map(short).min()
+    }
+
+    /// Leaves pairs out until the edges are within the limit.
+    pub(super) fn keep_limit(&mut self) {
+        let mut edges = self.edge_count();
+        if edges <= self.limits.max_edges {
+            return;
+        }
+        let mut heaviest: Vec<(u64, usize)> = self.pairs.iter().map(Pair::edges).zip(0..).collect();
+        heaviest.sort_unstable_by(|one, other| other.cmp(one));
+        for (own, at) in heaviest {
+            if edges <= self.limits.max_edges {
+                break;
+            }
+            self.pairs[at] = Pair::LeftOut;
+            edges -= own;
+        }
+    }
+
+    /// Adds the counts of another model over the same codes. What either has left out is left out.
+    ///
+    /// # Errors
+    /// When the other counts other attributes or units, or both together are too much.
+    pub fn merge(&mut self, other: &Self) -> Result<(), AdjacencyError> {
+        if self.attributes != other.attributes || self.limits.half_lives != other.limits.half_lives {
+            return Err(AdjacencyError::Foreign);
+        }
+        self.admit(other.units())?;
+        for (nodes, theirs) in self.nodes.iter_mut().zip(&other.nodes) {
+            nodes.resize(nodes.len().max(theirs.len()), 0);
+            nodes.iter_mut().zip(theirs).for_each(|(n, more)| *n += more);
+        }
+        let codes: Vec<usize> = self.nodes.iter().map(Vec::len).collect();
+        let places: Vec<(usize, usize)> = both(codes.len()).collect();
+        self.pairs.par_iter_mut().zip(&other.pairs).zip(places).for_each(|((pair, theirs), (a, b))| {
+            match (&mut *pair, theirs) {
+                (Pair::Kept(block), Pair::Kept(theirs)) => {
+                    block.ensure(codes[a], codes[b]);
+                    theirs.all().for_each(|(x, y, n)| block.raise(x, y, n));
+                    block.settle();
+                }
+                _ => *pair = Pair::LeftOut,
+            }
+        });
+        self.units += other.units;
+        self.keep_limit();
+        Ok(())
+    }
+
+    /// Renumbers the codes of one attribute of the schema, as its codebook was; `map` is old → new. Values with the same new
+    /// code become one. An attribute that takes no part is none of the model's business.
+    ///
+    /// # Errors
+    /// When a value that records still hold is forgotten.
+    pub fn remap(&mut self, attribute: usize, map: &[Code]) -> Result<(), AdjacencyError> {
+        let Some(at) = self.place(attribute) else { return Ok(()) };
+        let new = |code: Code| map.get(code as usize).copied().filter(|new| *new < MAX_CODES);
+        let held = || (0..).zip(&self.nodes[at]).filter(|(_, n)| **n > 0);
+        if let Some((_, records)) = held().find(|(code, _)| new(*code).is_none()) {
+            return Err(AdjacencyError::Forgets { attribute, records: u64::from(*records) });
+        }
+        let codes = held().filter_map(|(code, _)| new(code)).max().map_or(0, |code| code as usize + 1);
+        let mut nodes = vec![0; codes];
+        held().filter_map(|(code, n)| new(code).map(|new| (new, *n))).for_each(|(new, n)| nodes[new as usize] += n);
+        self.nodes[at] = nodes;
+        let codes: Vec<usize> = self.nodes.iter().map(Vec::len).collect();
+        let places: Vec<(usize, usize)> = both(codes.len()).collect();
+        let touched = self.pairs.par_iter_mut().zip(places).filter(|(_, (a, b))| *a == at || *b == at);
+        touched.for_each(|(pair, (a, b))| {
+            if let Pair::Kept(block) = pair {
+                let renumbered = block.all().map(|(x, y, n)| {
+                    let code = if a == at { x } else { y };
+                    let code = map[code as usize];
+                    if a == at { (code, y, n) } else { (x, code, n) }
+                });
+                *block = Block::of(renumbered, codes[a], codes[b]);
+            }
+        });
+        Ok(())
+    }
+
+    /// Halves every weight `half_lives` times.
+    ///
+    /// Counts are in units of `2^-half_lives(limit)` of a record and round down. While no record is older than the limit's
+    /// half-lives, nothing is rounded and the model stays the exact sum of its records' weights, so that merging, and
+    /// subtracting with the age, are exact too. What is older adds less than one unit to a count, and rests of it are gone after as
+    /// many half-lives as that count had bits.
+    pub fn fade(&mut self, half_lives: u32) {
+        let fade = |n: u32| n.checked_shr(half_lives).unwrap_or(0);
+        self.units = fade(self.units);
+        self.nodes.iter_mut().flatten().for_each(|n| *n = fade(*n));
+        let codes: Vec<usize> = self.nodes.iter().map(Vec::len).collect();
+        let places: Vec<(usize, usize)> = both(codes.len()).collect();
+        self.pairs.par_iter_mut().zip(places).for_each(|(pair, (a, b))| {
+            if let Pair::Kept(block) = pair {
+                *block = Block::of(block.all().map(|(x, y, n)| (x, y, fade(n))), codes[a], codes[b]);
+            }
+        });
+    }
+}

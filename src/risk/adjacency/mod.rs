@@ -1,0 +1,355 @@
+//! The Bayesian adjacency of the values of a stream (METHODS §4; [POD] §5.1, Alg. 5–7, Table 5.1).
+//!
+//! Nodes are values, `n(u)` and `n(u,v)` count the records that hold u, and u and v, and `P(v|u) = n(u,v)/n(u)`. There is no
+//! edge where that is 0 and none inside one attribute; each pair of attributes is counted once and read both ways.
+//!
+//! Counts add. So a micro-batch is added, an expired one subtracted and two models merged without rereading a record,
+//! and the result is the model of the records that are left, to the last edge.
+//!
+//! | file | what it holds |
+//! |---|---|
+//! | `mod` | the model, its reading and its limits |
+//! | `change` | adding, subtracting, merging, renumbering, fading |
+//! | `block`, `dense`, `sparse` | the counts of one pair of attributes |
+//! | `snapshot`, `varint` | the byte form |
+//! | `strongest` | the inferences of highest support |
+//! | `inference`, `expectation` | `M(A→B)`, `μ(t)`, and the statistics of μ over all sets around an attribute |
+//! | `triage`, `comparison` | suspects, θ, the order of the exact re-check, and how good it is |
+
+mod block;
+mod change;
+mod comparison;
+mod dense;
+mod expectation;
+mod inference;
+mod snapshot;
+mod sparse;
+mod strongest;
+mod triage;
+mod varint;
+
+#[cfg(test)]
+mod tests;
+
+pub use comparison::{Detection, Effort, Order, TriageReport};
+pub use expectation::Expectation;
+pub use inference::Inference;
+pub use snapshot::SnapshotError;
+pub use strongest::StrongInference;
+pub use triage::{Suspects, Triage};
+
+use crate::records::codebook::Code;
+use block::Block;
+
+/// Codes of one attribute stay below this: a table of counts is indexed by them.
+pub const MAX_CODES: u32 = 1 << 26;
+
+/// Half-lives that a record's weight can be told to last, at most.
+pub const MAX_HALF_LIVES: u32 = 20;
+
+/// A value of an attribute.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Node {
+    /// The schema's number of the attribute.
+    pub attribute: usize,
+    pub code: Code,
+}
+
+/// How large a model may become, and how fine its weights are.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Limits {
+    /// Edges held after a change, at most; an edge is a pair of values seen together. Where a batch ends above it, pairs
+    /// of attributes are left out, most edges first (of equals the later pair), until the rest fits. Inside a batch there
+    /// may be one edge more for each record and pair. `n(u)` is exact whatever is left out.
+    pub max_edges: u64,
+    /// Half-lives after which a record weighs nothing, less one: a fresh record counts `2^half_lives` units. 0 for a
+    /// model that never fades.
+    pub half_lives: u32,
+}
+
+impl Default for Limits {
+    fn default() -> Self {
+        Self { max_edges: 8_000_000, half_lives: 0 }
+    }
+}
+
+/// Why a model cannot be made or changed. The model is then as it was.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum AdjacencyError {
+    #[error(
+        "the attributes of a model must ascend and be below {}: attribute {attribute} does not",
+        crate::risk::compute::attribute_set::MAX_ATTRIBUTES
+    )]
+    Attributes { attribute: usize },
+    #[error("a record's weight cannot last {half_lives} half-lives: use {MAX_HALF_LIVES} at most")]
+    HalfLives { half_lives: u32 },
+    #[error(
+        "the batch has {columns} columns and the model counts attribute {attribute}: give it every column of the schema"
+    )]
+    Width { attribute: usize, columns: usize },
+    #[error(
+        "the column of attribute {attribute} has {found} rows and another has {expected}: columns of one batch are equally long"
+    )]
+    Ragged { attribute: usize, found: usize, expected: usize },
+    #[error("code {code} of attribute {attribute} is not below {MAX_CODES}: compact the codebook before counting")]
+    Code { attribute: usize, code: Code },
+    #[error(
+        "the model would count {units} units and holds {} at most: subtract or fade earlier records first",
+        u32::MAX
+    )]
+    Full { units: u64 },
+    #[error("attribute {attribute}: records are to be subtracted that the model does not count")]
+    NotCounted { attribute: usize },
+    #[error(
+        "attribute {attribute}: the renumbering forgets a value that {records} units still hold: subtract their records first"
+    )]
+    Forgets { attribute: usize, records: u64 },
+    #[error("the models count different attributes or weights and cannot be merged")]
+    Foreign,
+}
+
+/// The counts of one pair of attributes.
+#[derive(Clone, Debug)]
+enum Pair {
+    Kept(Block),
+    LeftOut,
+}
+
+impl Pair {
+    fn kept(&self) -> Option<&Block> {
+        match self {
+            Pair::Kept(block) => Some(block),
+            Pair::LeftOut => None,
+        }
+    }
+
+    fn edges(&self) -> u64 {
+        self.kept().map_or(0, Block::edges)
+    }
+}
+
+/// The adjacency of the values of some attributes.
+///
+/// Equal models count the same attributes in the same units, have the same `n(u)`, the same pairs left out and the same
+/// edges elsewhere, however each of them came to be.
+#[derive(Clone, Debug)]
+pub struct Adjacency {
+    /// The schema's numbers, ascending. Below, an attribute is its place in here.
+    attributes: Vec<usize>,
+    limits: Limits,
+    /// Units of all records.
+    units: u32,
+    /// n(u), an entry a code.
+    nodes: Vec<Vec<u32>>,
+    /// (0,1), (0,2), …, (1,2), …: all pairs a < b.
+    pairs: Vec<Pair>,
+}
+
+impl Adjacency {
+    /// An empty model of the attributes, given by their numbers in the schema, ascending.
+    ///
+    /// # Errors
+    /// When the attributes do not ascend, or the weights would be too fine.
+    pub fn new(attributes: &[usize], limits: Limits) -> Result<Self, AdjacencyError> {
+        let beyond = |attribute: &usize| *attribute >= crate::risk::compute::attribute_set::MAX_ATTRIBUTES;
+        let falls = attributes.windows(2).find(|two| two[0] >= two[1]).map(|two| two[1]);
+        if let Some(attribute) = falls.or_else(|| attributes.iter().copied().find(beyond)) {
+            return Err(AdjacencyError::Attributes { attribute });
+        }
+        if limits.half_lives > MAX_HALF_LIVES {
+            return Err(AdjacencyError::HalfLives { half_lives: limits.half_lives });
+        }
+        let width = attributes.len();
+        Ok(Self {
+            attributes: attributes.to_vec(),
+            limits,
+            units: 0,
+            nodes: vec![Vec::new(); width],
+            pairs: vec![Pair::Kept(Block::default()); width * width.saturating_sub(1) / 2],
+        })
+    }
+
+    /// The attributes that take part, by their numbers in the schema, ascending.
+    #[must_use]
+    pub fn attributes(&self) -> &[usize] {
+        &self.attributes
+    }
+
+    #[must_use]
+    pub fn limits(&self) -> Limits {
+        self.limits
+    }
+
+    /// What a fresh record counts: 1, or more where the model fades.
+    #[must_use]
+    pub fn unit(&self) -> u64 {
+        1 << self.limits.half_lives
+    }
+
+    /// Units of all records.
+    #[must_use]
+    pub fn units(&self) -> u64 {
+        u64::from(self.units)
+    }
+
+    fn place(&self, attribute: usize) -> Option<usize> {
+        self.attributes.binary_search(&attribute).ok()
+    }
+
+    /// `n(u)` in units; 0 for an attribute that takes no part.
+    #[must_use]
+    pub fn n(&self, node: Node) -> u64 {
+        let nodes = self.place(node.attribute).map(|at| &self.nodes[at]);
+        nodes.and_then(|nodes| nodes.get(node.code as usize)).map_or(0, |n| u64::from(*n))
+    }
+
+    /// `n(u,v)` in units; `None` where the pair is left out, is of one attribute, or an attribute takes no part.
+    #[must_use]
+    pub fn n_both(&self, u: Node, v: Node) -> Option<u64> {
+        let (a, b) = (self.place(u.attribute)?, self.place(v.attribute)?);
+        if a == b {
+            return None;
+        }
+        let (a, b, x, y) = if a < b { (a, b, u.code, v.code) } else { (b, a, v.code, u.code) };
+        self.pair(a, b).kept().map(|block| u64::from(block.get(x, y)))
+    }
+
+    /// `P(v|u) = n(u,v)/n(u)` in [0, 1]; `None` where [`n_both`](Self::n_both) is, or where nothing holds u.
+    #[must_use]
+    pub fn p(&self, v: Node, u: Node) -> Option<f64> {
+        let both = self.n_both(u, v)?;
+        let n = self.n(u);
+        (n > 0).then(|| both as f64 / n as f64)
+    }
+
+    /// The values that some record holds, ascending.
+    pub fn nodes(&self) -> impl Iterator<Item = (Node, u64)> + '_ {
+        self.attributes.iter().zip(&self.nodes).flat_map(|(&attribute, nodes)| {
+            let held = (0..).zip(nodes).filter(|(_, n)| **n > 0);
+            held.map(move |(code, n)| (Node { attribute, code }, u64::from(*n)))
+        })
+    }
+
+    /// Every edge once, u of the lower attribute, with `n(u,v)` in units; ascending by attributes, then by codes.
+    pub fn edges(&self) -> impl Iterator<Item = (Node, Node, u64)> + '_ {
+        let kept = self.numbered().filter_map(|(a, b, pair)| pair.kept().map(|block| (a, b, block)));
+        kept.flat_map(move |(a, b, block)| {
+            block.sorted().into_iter().map(move |(x, y, n)| {
+                let node = |at: usize, code| Node { attribute: self.attributes[at], code };
+                (node(a, x), node(b, y), u64::from(n))
+            })
+        })
+    }
+
+    /// The edges of one node, with `n(u,v)` in units, ascending. Time: the codes of all other attributes.
+    #[must_use]
+    pub fn row(&self, u: Node) -> Vec<(Node, u64)> {
+        let Some(at) = self.place(u.attribute) else { return Vec::new() };
+        let mut row = Vec::new();
+        for (b, &attribute) in self.attributes.iter().enumerate().filter(|(b, _)| *b != at) {
+            if let Some(block) = self.pair(at.min(b), at.max(b)).kept() {
+                let edges = block.edges_of(u.code, at < b);
+                row.extend(edges.into_iter().map(|(code, n)| (Node { attribute, code }, u64::from(n))));
+            }
+        }
+        row
+    }
+
+    /// Values that some record holds.
+    #[must_use]
+    pub fn node_count(&self) -> u64 {
+        self.nodes.iter().flatten().filter(|n| **n > 0).count() as u64
+    }
+
+    /// Edges held; an edge is read both ways and held once.
+    #[must_use]
+    pub fn edge_count(&self) -> u64 {
+        self.pairs.iter().map(Pair::edges).sum()
+    }
+
+    /// Pairs of attributes that are not counted any more, by their numbers in the schema, ascending. A pair comes back
+    /// only in a new model.
+    #[must_use]
+    pub fn left_out_pairs(&self) -> Vec<(usize, usize)> {
+        let left_out = self.numbered().filter(|(_, _, pair)| matches!(pair, Pair::LeftOut));
+        left_out.map(|(a, b, _)| (self.attributes[a], self.attributes[b])).collect()
+    }
+
+    /// Memory held, in bytes.
+    #[must_use]
+    pub fn bytes(&self) -> usize {
+        let nodes: usize = self.nodes.iter().map(|nodes| nodes.capacity() * size_of::<u32>()).sum();
+        let blocks: usize = self.pairs.iter().filter_map(Pair::kept).map(Block::bytes).sum();
+        nodes + blocks + self.pairs.capacity() * size_of::<Pair>()
+    }
+
+    /// Summed cycle inference `scf(u) = Σ_v P(v|u)` ([POD] eq. 5.2), the diagonal left out.
+    ///
+    /// Every record has one value of each attribute, a missing one included, so each attribute adds 1: it is the number of
+    /// other attributes whose pair is kept. (In a model that has faded it falls short of that by less than one unit a
+    /// neighbour, since a count rounds down.)
+    #[must_use]
+    pub fn scf(&self, u: Node) -> f64 {
+        let n = self.n(u);
+        if n == 0 { 0.0 } else { self.row(u).iter().map(|(_, both)| *both as f64).sum::<f64>() / n as f64 }
+    }
+
+    /// Mean cycle inference `mcf(u) = scf(u)/t(u)` ([POD] eq. 5.3), `t(u)` the neighbours of u; 0 where it has none.
+    #[must_use]
+    pub fn mcf(&self, u: Node) -> f64 {
+        let neighbours = self.neighbours(u);
+        if neighbours == 0 { 0.0 } else { self.scf(u) / neighbours as f64 }
+    }
+
+    /// `t(u)`: the values seen beside u. Kept as counts, so it costs one look a pair.
+    #[must_use]
+    pub fn neighbours(&self, u: Node) -> u64 {
+        let Some(at) = self.place(u.attribute) else { return 0 };
+        let others = (0..self.attributes.len()).filter(|b| *b != at);
+        others
+            .filter_map(|b| self.pair(at.min(b), at.max(b)).kept().map(|block| block.degree(u.code, at < b)))
+            .map(u64::from)
+            .sum()
+    }
+
+    fn pair(&self, a: usize, b: usize) -> &Pair {
+        &self.pairs[number(self.attributes.len(), a, b)]
+    }
+
+    /// All pairs with the places of their attributes.
+    fn numbered(&self) -> impl Iterator<Item = (usize, usize, &Pair)> {
+        both(self.attributes.len()).zip(&self.pairs).map(|((a, b), pair)| (a, b, pair))
+    }
+}
+
+/// The number of the pair a < b among all pairs of `width` attributes.
+fn number(width: usize, a: usize, b: usize) -> usize {
+    debug_assert!(a < b && b < width);
+    a * (2 * width - a - 1) / 2 + b - a - 1
+}
+
+/// All pairs a < b, in the order of their numbers.
+fn both(width: usize) -> impl Iterator<Item = (usize, usize)> {
+    (0..width).flat_map(move |a| (a + 1..width).map(move |b| (a, b)))
+}
+
+impl PartialEq for Adjacency {
+    fn eq(&self, other: &Self) -> bool {
+        let frame = |model: &Self| (model.attributes.clone(), model.unit(), model.units);
+        frame(self) == frame(other) && self.nodes().eq(other.nodes()) && self.pairs == other.pairs
+    }
+}
+
+impl Eq for Adjacency {}
+
+impl PartialEq for Pair {
+    fn eq(&self, other: &Self) -> bool {
+        match (self, other) {
+            (Pair::LeftOut, Pair::LeftOut) => true,
+            (Pair::Kept(own), Pair::Kept(theirs)) => {
+                own.edges() == theirs.edges() && own.all().all(|(x, y, n)| theirs.get(x, y) == n)
+            }
+            _ => false,
+        }
+    }
+}

@@ -1,0 +1,4 @@
+mod golden;
+mod inference;
+mod properties;
+mod twin;

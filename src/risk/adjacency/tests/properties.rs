@@ -1,0 +1,264 @@
+//! After any sequence of changes the model is the one of the records that are left.
+
+use super::twin::{Record, Twin, columns, empty};
+use crate::records::codebook::FORGOTTEN;
+use crate::risk::adjacency::{Adjacency, AdjacencyError, SnapshotError};
+use proptest::prelude::*;
+
+/// Columns of the schema; 1 and 4 take no part.
+const WIDTH: usize = 6;
+const ATTRIBUTES: [usize; 4] = [0, 2, 3, 5];
+
+/// One thing that happens to a model.
+#[derive(Clone, Debug)]
+enum Change {
+    Add(Vec<Record>),
+    /// The oldest records leave.
+    Expire(usize),
+    /// Another instance's records.
+    Merge(Vec<Record>),
+    /// A codebook is compacted: codes that no record holds are forgotten, the others move down.
+    Compact(usize),
+    Restart,
+}
+
+/// Small codes, and for one column in three a far wider domain, so that blocks are dense and sparse and change.
+fn record() -> impl Strategy<Value = Record> {
+    let code = prop_oneof![4 => 0_u32..4, 1 => 0_u32..60, 1 => 0_u32..2000];
+    proptest::collection::vec(code, WIDTH)
+}
+
+fn change() -> impl Strategy<Value = Change> {
+    prop_oneof![
+        3 => proptest::collection::vec(record(), 0..40).prop_map(Change::Add),
+        2 => (0_usize..50).prop_map(Change::Expire),
+        1 => proptest::collection::vec(record(), 0..20).prop_map(Change::Merge),
+        1 => (0..WIDTH).prop_map(Change::Compact),
+        1 => Just(Change::Restart),
+    ]
+}
+
+/// Old → new codes where only those of `records` are kept.
+fn compacted(records: &[Record], at: usize) -> Vec<u32> {
+    let most = records.iter().map(|record| record[at]).max().map_or(0, |code| code as usize + 1);
+    let mut next = 0;
+    let number = |code: usize| {
+        let held = records.iter().any(|record| record[at] == code as u32);
+        next += u32::from(held);
+        if held { next - 1 } else { FORGOTTEN }
+    };
+    (0..most).map(number).collect()
+}
+
+fn apply(model: &mut Adjacency, records: &mut Vec<Record>, change: Change) {
+    match change {
+        Change::Add(batch) => {
+            model.add(&columns(&batch, WIDTH)).expect("a batch");
+            records.extend(batch);
+        }
+        Change::Expire(count) => {
+            let leaving: Vec<Record> = records.drain(..count.min(records.len())).collect();
+            model.subtract(&columns(&leaving, WIDTH), 0).expect("records that were added");
+        }
+        Change::Merge(batch) => {
+            let mut other = empty(&ATTRIBUTES, model.limits().max_edges, 0);
+            other.add(&columns(&batch, WIDTH)).expect("a batch");
+            model.merge(&other).expect("of one kind");
+            records.extend(batch);
+        }
+        Change::Compact(at) => {
+            let map = compacted(records, at);
+            model.remap(at, &map).expect("nothing held is forgotten");
+            records.iter_mut().for_each(|record| record[at] = map[record[at] as usize]);
+        }
+        Change::Restart => {
+            let back = Adjacency::from_bytes(&model.to_bytes(), model.limits().max_edges).expect("its own bytes");
+            assert_eq!(back, *model);
+            *model = back;
+        }
+    }
+}
+
+fn whole(records: &[Record]) -> Twin {
+    Twin::of(&ATTRIBUTES, records.iter().map(|record| (record.clone(), 1)))
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(512))]
+
+    #[test]
+    fn incremental_is_rebuilt(changes in proptest::collection::vec(change(), 0..12)) {
+        let (mut model, mut records) = (empty(&ATTRIBUTES, u64::MAX, 0), Vec::new());
+        for change in changes {
+            apply(&mut model, &mut records, change);
+            prop_assert_eq!(Twin::read(&model), whole(&records));
+        }
+        let mut rebuilt = empty(&ATTRIBUTES, u64::MAX, 0);
+        rebuilt.add(&columns(&records, WIDTH)).expect("a batch");
+        prop_assert_eq!(&model, &rebuilt);
+        prop_assert_eq!(model.to_bytes(), rebuilt.to_bytes());
+        prop_assert_eq!(model.inference(), rebuilt.inference());
+        prop_assert_eq!(model.strongest(20, 2), rebuilt.strongest(20, 2));
+        prop_assert_eq!((model.node_count(), model.units()), (rebuilt.nodes().count() as u64, records.len() as u64));
+        prop_assert_eq!(model.edge_count(), rebuilt.edges().count() as u64);
+    }
+
+    #[test]
+    fn at_the_bound_what_is_kept_is_exact(
+        changes in proptest::collection::vec(change(), 0..12),
+        max_edges in 0_u64..300,
+    ) {
+        let (mut model, mut records) = (empty(&ATTRIBUTES, max_edges, 0), Vec::new());
+        let mut gone = Vec::new();
+        for change in changes {
+            apply(&mut model, &mut records, change);
+            let left_out = model.left_out_pairs();
+            prop_assert!(gone.iter().all(|pair| left_out.contains(pair)), "a pair came back");
+            prop_assert!(model.edge_count() <= max_edges);
+            prop_assert_eq!(Twin::read(&model), whole(&records).without(&left_out));
+            gone = left_out;
+        }
+    }
+
+    /// Every record's weight is halved with the time since it came; while none is older than the half-lives that the
+    /// units hold, this is exact, whatever is merged or subtracted.
+    #[test]
+    fn fading_is_exact_in_its_half_lives(
+        batches in proptest::collection::vec((proptest::collection::vec(record(), 0..20), 0_u32..3), 1..6),
+        leaves in proptest::collection::vec(any::<bool>(), 6),
+    ) {
+        const HALF_LIVES: u32 = 12;
+        let mut model = empty(&ATTRIBUTES, u64::MAX, HALF_LIVES);
+        let mut aged: Vec<(Vec<Record>, u32)> = Vec::new();
+        for (at, (batch, pause)) in batches.into_iter().enumerate() {
+            if at % 2 == 0 {
+                model.add(&columns(&batch, WIDTH)).expect("a batch");
+            } else {
+                let mut other = empty(&ATTRIBUTES, u64::MAX, HALF_LIVES);
+                other.add(&columns(&batch, WIDTH)).expect("a batch");
+                model.merge(&other).expect("of one kind");
+            }
+            aged.push((batch, 0));
+            model.fade(pause);
+            aged.iter_mut().for_each(|(_, age)| *age += pause);
+            if leaves[at] {
+                let (oldest, age) = aged.remove(0);
+                model.subtract(&columns(&oldest, WIDTH), age).expect("records that were added");
+            }
+            let weighed = aged.iter().flat_map(|(batch, age)| batch.iter().map(|r| (r.clone(), model.unit() >> age)));
+            prop_assert_eq!(Twin::read(&model), Twin::of(&ATTRIBUTES, weighed));
+        }
+    }
+
+    /// Beyond that, a count is less than one unit below the real one, and never above it.
+    #[test]
+    fn older_records_are_off_by_less_than_a_unit(
+        batches in proptest::collection::vec((proptest::collection::vec(record(), 0..20), 0_u32..4), 1..8),
+    ) {
+        let mut model = empty(&ATTRIBUTES, u64::MAX, 2);
+        let mut aged: Vec<(Vec<Record>, u32)> = Vec::new();
+        for (batch, pause) in batches {
+            model.add(&columns(&batch, WIDTH)).expect("a batch");
+            aged.push((batch, 0));
+            model.fade(pause);
+            aged.iter_mut().for_each(|(_, age)| *age += pause);
+        }
+        // Fine enough to hold every age exactly.
+        let fine = aged.iter().flat_map(|(batch, age)| batch.iter().map(|r| (r.clone(), 1 << 40 >> age)));
+        let real = Twin::of(&ATTRIBUTES, fine);
+        let read = Twin::read(&model);
+        let off = |n: u64, real: u64| real.checked_sub(n << 38).is_some_and(|off| off < 1 << 38);
+        for (node, real) in &real.nodes {
+            prop_assert!(off(read.nodes.get(node).copied().unwrap_or(0), *real));
+        }
+        for (edge, real) in &real.edges {
+            prop_assert!(off(read.edges.get(edge).copied().unwrap_or(0), *real));
+        }
+        // Taking back what still weighs something leaves nothing below 0.
+        for (batch, age) in aged {
+            model.subtract(&columns(&batch, WIDTH), age).expect("records that were added");
+        }
+    }
+
+    #[test]
+    fn records_that_were_not_added_are_refused_and_change_nothing(
+        added in proptest::collection::vec(record(), 1..30),
+        alien in proptest::collection::vec(record(), 1..5),
+    ) {
+        let mut model = empty(&ATTRIBUTES, u64::MAX, 0);
+        model.add(&columns(&added, WIDTH)).expect("a batch");
+        let before = model.clone();
+        let (own, theirs) = (whole(&added), whole(&alien));
+        let is_part = theirs.edges.iter().all(|(edge, n)| own.edges.get(edge).is_some_and(|have| have >= n));
+        let taken = model.subtract(&columns(&alien, WIDTH), 0);
+        prop_assert_eq!(taken.is_ok(), is_part);
+        if !is_part {
+            prop_assert_eq!(&model, &before);
+            prop_assert_eq!(model.inference(), before.inference());
+        }
+    }
+
+    #[test]
+    fn changed_bytes_are_refused(
+        added in proptest::collection::vec(record(), 0..20),
+        at in any::<prop::sample::Index>(),
+        bit in 0_u8..8,
+    ) {
+        let mut model = empty(&ATTRIBUTES, u64::MAX, 0);
+        model.add(&columns(&added, WIDTH)).expect("a batch");
+        let mut bytes = model.to_bytes();
+        let at = at.index(bytes.len());
+        prop_assert!(Adjacency::from_bytes(&bytes[..at], u64::MAX).is_err());
+        bytes[at] ^= 1 << bit;
+        prop_assert!(Adjacency::from_bytes(&bytes, u64::MAX).is_err());
+    }
+}
+
+#[test]
+fn other_versions_and_other_bytes_are_told_apart() {
+    let mut bytes = empty(&ATTRIBUTES, 0, 0).to_bytes();
+    assert_eq!(Adjacency::from_bytes(b"sled", 0), Err(SnapshotError::Foreign));
+    assert_eq!(Adjacency::from_bytes(b"throng adjacency", 0), Err(SnapshotError::Foreign));
+    bytes[16] = 9;
+    assert_eq!(Adjacency::from_bytes(&bytes, 0), Err(SnapshotError::Version { found: 9 }));
+}
+
+/// The limit that a model is read under may be another than it was written under.
+#[test]
+fn a_snapshot_is_cut_to_the_limit_it_is_read_under() {
+    let mut model = empty(&[0, 1, 2], u64::MAX, 0);
+    model.add(&[vec![0, 0, 0], vec![0, 1, 2], vec![0, 1, 1]]).expect("a batch");
+    let cut = Adjacency::from_bytes(&model.to_bytes(), 5).expect("its own bytes");
+    // Pairs (0,1), (0,2), (1,2) have 3, 2 and 3 edges: of equals the later goes.
+    assert_eq!(cut.left_out_pairs(), [(1, 2)]);
+    assert_eq!(cut.edge_count(), 5);
+}
+
+#[test]
+fn what_is_no_batch_is_refused_with_the_place() {
+    let mut model = empty(&[0, 2], 100, 0);
+    assert_eq!(model.add(&[vec![1]]), Err(AdjacencyError::Width { attribute: 2, columns: 1 }));
+    let ragged = [vec![1], vec![], vec![1, 2]];
+    assert_eq!(model.add(&ragged), Err(AdjacencyError::Ragged { attribute: 2, found: 2, expected: 1 }));
+    let far = [vec![1], vec![], vec![FORGOTTEN]];
+    assert_eq!(model.add(&far), Err(AdjacencyError::Code { attribute: 2, code: FORGOTTEN }));
+    assert_eq!(model, empty(&[0, 2], 100, 0));
+    model.add(&[vec![3], vec![], vec![1]]).expect("a batch");
+    assert_eq!(model.remap(0, &[0, 1, 2]), Err(AdjacencyError::Forgets { attribute: 0, records: 1 }));
+    assert_eq!(model.remap(1, &[]), Ok(()));
+    assert_eq!(model.merge(&empty(&[0, 1], 100, 0)), Err(AdjacencyError::Foreign));
+    assert_eq!(model.merge(&empty(&[0, 2], 100, 3)), Err(AdjacencyError::Foreign));
+    let falling = Adjacency::new(&[2, 2], model.limits());
+    assert_eq!(falling.map(|_| ()), Err(AdjacencyError::Attributes { attribute: 2 }));
+}
+
+/// 2^20 units a record: 4,096 of them are too many for 32 bits.
+#[test]
+fn a_full_model_refuses_more_and_stays_as_it_was() {
+    let mut model = empty(&[0, 1], 100, 20);
+    model.add(&[vec![0; 4095], vec![0; 4095]]).expect("room");
+    let before = model.clone();
+    assert_eq!(model.add(&[vec![7], vec![7]]), Err(AdjacencyError::Full { units: 1 << 32 }));
+    assert_eq!(model.merge(&before), Err(AdjacencyError::Full { units: 8190 << 20 }));
+    assert_eq!(model, before);
+}
