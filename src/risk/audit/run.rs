@@ -95,7 +95,6 @@ fn search_all(table: &AuditTable, columns: &Columns, question: &AuditQuestion, p
         threads: question.threads,
         budget: question.budget.map(|budget| budget.mul_f64(SEARCH_SHARE)),
         columns: table.searched.clone(),
-        aggregate: true,
     };
     from_one_column_on(search(columns, &asked, &|at| progress(Step::Searching(at))), &table.searched)
 }

@@ -1,5 +1,6 @@
 //! The counts of an adjacency as a sparse symmetric matrix N: n(u) on the diagonal, n(u, v) beside it.
 
+use crate::risk::adjacency::{self, Adjacency};
 use std::ops::Range;
 
 /// A value of an attribute, or what stands for several, by number.
@@ -16,6 +17,17 @@ pub struct Counts {
     nodes: Vec<u32>,
     /// Neighbours of each node with their counts above zero, ascending; every edge stands at both its ends.
     edges: Vec<Vec<(Node, u32)>>,
+}
+
+/// Why the counts of a model allow no exact aggregation.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum InexactError {
+    #[error(
+        "the model has left out {pairs} pairs of attributes, and what is not counted cannot be known to go together: raise its limit of edges"
+    )]
+    LeftOut { pairs: usize },
+    #[error("the model fades and rounds its counts: equal counts may be of different records")]
+    Fades,
 }
 
 /// A row of a sparse integer matrix: columns with what stands there.
@@ -38,6 +50,33 @@ impl Counts {
         }
         edges.iter_mut().for_each(|row: &mut Vec<(Node, u32)>| row.sort_unstable());
         Self { nodes, edges }
+    }
+
+    /// The counts of a model, and the value of each node, ascending.
+    ///
+    /// # Errors
+    /// When the model's counts are not those of all its records and pairs.
+    pub fn of_model(model: &Adjacency) -> Result<(Self, Vec<adjacency::Node>), InexactError> {
+        let pairs = model.left_out_pairs().len();
+        if pairs > 0 {
+            return Err(InexactError::LeftOut { pairs });
+        }
+        if model.limits().half_lives > 0 {
+            return Err(InexactError::Fades);
+        }
+        let (values, nodes): (Vec<adjacency::Node>, Vec<u32>) = model.nodes().map(|(node, n)| (node, n as u32)).unzip();
+        let mut numbers: Vec<Vec<Node>> = Vec::new();
+        for (number, value) in (0..).zip(&values) {
+            if numbers.len() <= value.attribute {
+                numbers.resize(value.attribute + 1, Vec::new());
+            }
+            let of_attribute = &mut numbers[value.attribute];
+            of_attribute.resize(value.code as usize + 1, Node::MAX);
+            of_attribute[value.code as usize] = number;
+        }
+        let number = |value: adjacency::Node| numbers[value.attribute][value.code as usize];
+        let edges = model.edges().map(|(u, v, n)| (number(u), number(v), n as u32));
+        Ok((Self::new(nodes, edges), values))
     }
 
     /// Nodes that some record has.

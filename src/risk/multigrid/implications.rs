@@ -10,7 +10,9 @@ use petgraph::graph::DiGraph;
 /// one attribute share no record. So no walk in it is longer than the attributes are many.
 pub(super) fn certain(counts: &Counts) -> DiGraph<(), (), Node> {
     let mut graph = DiGraph::with_capacity(counts.numbers().len(), 0);
-    counts.numbers().for_each(|_| drop(graph.add_node(())));
+    counts.numbers().for_each(|_| {
+        graph.add_node(());
+    });
     for u in counts.numbers() {
         for &(v, together) in counts.neighbours(u) {
             if together == counts.of(u) {

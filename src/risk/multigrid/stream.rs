@@ -147,9 +147,9 @@ impl Stream {
         let number = self.free.pop().unwrap_or(self.classes.len());
         self.assign(&class.members, number);
         if number == self.classes.len() {
-            self.classes.push(class)
+            self.classes.push(class);
         } else {
-            self.classes[number] = class
+            self.classes[number] = class;
         }
         number
     }
@@ -206,7 +206,9 @@ impl Stream {
             let gone = std::mem::take(&mut self.classes[other]);
             self.assign(&gone.members, class);
             self.classes[class].members.extend(gone.members);
-            gone.with.into_keys().for_each(|neighbour| drop(self.classes[neighbour].with.remove(&other)));
+            gone.with.into_keys().for_each(|neighbour| {
+                self.classes[neighbour].with.remove(&other);
+            });
             self.free.push(other);
         }
     }

@@ -20,10 +20,10 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 /// Candidates of the descent that one thread takes at once.
 const SHARE: usize = 64;
 
-pub(super) fn search(run: &Run<'_>, matrix: &Matrix) -> Result<Borders, ComputeError> {
+/// `aggregate`: on the coarse table.
+pub(super) fn search(run: &Run<'_>, matrix: &Matrix, aggregate: bool) -> Result<Borders, ComputeError> {
     let wanted = &run.question.columns;
-    let aggregate = if run.question.aggregate { Attributes::of } else { Attributes::apart };
-    let attributes = aggregate(run.table, wanted);
+    let attributes = if aggregate { Attributes::of(run.table, wanted) } else { Attributes::apart(run.table, wanted) };
     match attributes.kept().len() {
         0..=64 => Search::<1>::new(run, matrix, &attributes).borders(),
         65..=128 => Search::<2>::new(run, matrix, &attributes).borders(),

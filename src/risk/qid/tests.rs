@@ -2,7 +2,7 @@
 
 use super::brute_force::Rows;
 use super::incremental::IncrementalBorders;
-use super::{AttributeSet, Borders, Columns, Question, search, search_with, values};
+use super::{AttributeSet, Borders, Columns, Question, search, search_apart, search_with, values};
 use crate::risk::compute::{ComputeError, CpuCounter, GroupCount, GroupCounter};
 use crate::risk::multigrid::Attributes;
 use crate::risk::multigrid::brute_force::tables as related;
@@ -29,7 +29,7 @@ fn columns_of(rows: &Rows) -> Columns {
 }
 
 fn question(k: u32, strategy: super::Strategy, threads: usize, width: usize) -> Question {
-    Question { k, strategy, threads, budget: None, columns: AttributeSet::first(width), aggregate: true }
+    Question { k, strategy, threads, budget: None, columns: AttributeSet::first(width) }
 }
 
 fn numbers(sets: &[AttributeSet]) -> Vec<Vec<usize>> {
@@ -84,9 +84,8 @@ proptest! {
         prop_assert_eq!(minimal.collect::<BTreeSet<_>>(), expected.minimal_qids.iter().cloned().collect());
         let maximal = on_coarse.maximal_non_qids.iter().map(|set| attributes.maximal(set.iter()));
         prop_assert_eq!(maximal.collect::<BTreeSet<_>>(), expected.maximal_non_qids.iter().cloned().collect());
-        for aggregate in [true, false] {
-            let asked = Question { strategy: super::Strategy::Border, aggregate, ..by_definition.clone() };
-            let found = search(&fine, &asked, &|_| ());
+        let by_border = Question { strategy: super::Strategy::Border, ..by_definition.clone() };
+        for found in [search(&fine, &by_border, &|_| ()), search_apart(&fine, &by_border, &|_| ())] {
             prop_assert_eq!(&found.minimal_qids, &expected.minimal_qids);
             prop_assert_eq!(&found.maximal_non_qids, &expected.maximal_non_qids);
         }
