@@ -37,6 +37,7 @@ pub(super) fn complaints(config: &Config) -> Vec<Complaint> {
     source(config, &mut found);
     sink(config, &mut found);
     unbuilt(config, &mut found);
+    dampening(config, &mut found);
     dictionaries(config, &mut found);
     topics(config, &mut found);
     batch(config, &mut found);
@@ -106,6 +107,20 @@ fn owned<'a>(section: &str, properties: impl Iterator<Item = (&'a str, &'a str)>
 fn unbuilt(config: &Config, found: &mut Complaints) {
     let remedy = "remove the key: the first plan comes from the schema";
     found.unless(config.plan.prime.is_none(), "plan.prime", "priming a plan from a file is not built yet", remedy);
+    let message = "the daemon does not learn yet which inferences are risky";
+    found.unless(!config.treatment.dampening, "treatment.dampening", message, "set false, or remove the key");
+}
+
+fn dampening(config: &Config, found: &mut Complaints) {
+    let treatment = &config.treatment;
+    let keys = [
+        ("treatment.dampening_above", treatment.dampening_above),
+        ("treatment.dampening_most_altered", treatment.dampening_most_altered),
+    ];
+    for (key, share) in keys {
+        let within = share > 0.0 && share <= 1.0;
+        found.unless(within, key, "the share is out of range", "give above 0 and at most 1");
+    }
 }
 
 /// Dictionaries must hold every row that is remembered, or values would be suppressed for want of room.

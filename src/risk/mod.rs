@@ -7,6 +7,7 @@
 //! | [`compute`] | counting equivalence classes of many attribute sets over a dictionary-encoded table |
 //! | [`exposure`] | how exposed records and people are: crowds, risk, which attributes weigh most |
 //! | [`identifiers`] | columns that identify by themselves |
+//! | [`multigrid`] | aggregation of attributes and values that go together: fewer columns, nodes and edges, the same answers |
 //! | [`qid`] | Find-QID: the minimal quasi-identifiers and the maximal sets that are none |
 
 pub mod adjacency;
@@ -14,4 +15,5 @@ pub mod audit;
 pub mod compute;
 pub mod exposure;
 pub mod identifiers;
+pub mod multigrid;
 pub mod qid;

@@ -2,6 +2,7 @@
 //! `release::verify`, which shares none of this code.
 
 pub mod crowd;
+pub mod dampen;
 pub mod exits;
 pub mod forced_pairs;
 pub mod hold;

@@ -10,6 +10,7 @@
 //! |---|---|
 //! | `mod` | the model, its reading and its limits |
 //! | `change` | adding, subtracting, merging, renumbering, fading |
+//! | `derived` | an attribute that another determines, taken out and put back |
 //! | `block`, `dense`, `sparse` | the counts of one pair of attributes |
 //! | `snapshot`, `varint` | the byte form |
 //! | `strongest` | the inferences of highest support |
@@ -20,6 +21,7 @@ mod block;
 mod change;
 mod comparison;
 mod dense;
+mod derived;
 mod expectation;
 mod inference;
 mod snapshot;

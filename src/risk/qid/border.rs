@@ -9,31 +9,33 @@
 //! Every minimal QID is met: its subsets are non-QIDs, so they are tentative, so it was a candidate of the descent.
 
 use super::bits::{Bits, BitsMap, BitsSet, by_columns, joined};
-use super::reduce::Reduced;
 use super::witnesses::{Class, Scratch, Sight, Witnesses};
 use super::{Borders, Progress, Run};
 use crate::risk::compute::cpu::{Matrix, in_threads};
 use crate::risk::compute::{AttributeSet, ComputeError};
+use crate::risk::multigrid::Attributes;
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 /// Candidates of the descent that one thread takes at once.
 const SHARE: usize = 64;
 
-pub(super) fn search(run: &Run<'_>, matrix: &Matrix) -> Result<Borders, ComputeError> {
-    let reduced = Reduced::new(run.table, &run.question.columns);
-    match reduced.columns.len() {
-        0..=64 => Search::<1>::new(run, matrix, &reduced).borders(),
-        65..=128 => Search::<2>::new(run, matrix, &reduced).borders(),
-        _ => Search::<16>::new(run, matrix, &reduced).borders(),
+/// `aggregate`: on the coarse table.
+pub(super) fn search(run: &Run<'_>, matrix: &Matrix, aggregate: bool) -> Result<Borders, ComputeError> {
+    let wanted = &run.question.columns;
+    let attributes = if aggregate { Attributes::of(run.table, wanted) } else { Attributes::apart(run.table, wanted) };
+    match attributes.kept().len() {
+        0..=64 => Search::<1>::new(run, matrix, &attributes).borders(),
+        65..=128 => Search::<2>::new(run, matrix, &attributes).borders(),
+        _ => Search::<16>::new(run, matrix, &attributes).borders(),
     }
 }
 
-/// One search over the reduced columns.
+/// One search over the kept columns of the coarse table.
 struct Search<'a, const W: usize> {
     run: &'a Run<'a>,
     matrix: &'a Matrix,
-    reduced: &'a Reduced,
+    attributes: &'a Attributes,
     implied: Vec<Bits<W>>,
     /// Tentative and verified non-QIDs, without columns that others in the set imply.
     alive: BitsSet<W>,
@@ -46,12 +48,13 @@ struct Search<'a, const W: usize> {
 }
 
 impl<'a, const W: usize> Search<'a, W> {
-    fn new(run: &'a Run<'a>, matrix: &'a Matrix, reduced: &'a Reduced) -> Self {
+    fn new(run: &'a Run<'a>, matrix: &'a Matrix, attributes: &'a Attributes) -> Self {
+        let implied = |number| Bits::of(attributes.implied(number).iter().copied());
         Self {
             run,
             matrix,
-            reduced,
-            implied: reduced.implied(),
+            attributes,
+            implied: (0..attributes.kept().len()).map(implied).collect(),
             alive: BitsSet::default(),
             qids: Vec::new(),
             verified: Vec::new(),
@@ -73,10 +76,10 @@ impl<'a, const W: usize> Search<'a, W> {
     }
 
     fn descend(&mut self) {
-        let witnesses = Witnesses::new(self.matrix, &self.reduced.columns);
+        let witnesses = Witnesses::new(self.matrix, self.attributes.kept());
         let k = self.run.question.k;
         self.alive.insert(Bits::EMPTY);
-        let singles: Vec<Bits<W>> = (0..self.reduced.columns.len()).map(|c| Bits::of([c])).collect();
+        let singles: Vec<Bits<W>> = (0..self.attributes.kept().len()).map(|c| Bits::of([c])).collect();
         let of_column =
             |set: Bits<W>, scratch: &mut Scratch| witnesses.of_column(set.last().expect("a column"), k, scratch);
         let (mut level, qids) = self.sighted(&singles, 1, &of_column);
@@ -154,7 +157,7 @@ impl<'a, const W: usize> Search<'a, W> {
         while !pending.is_empty() {
             self.report(pending.len());
             by_columns(&mut pending);
-            let sets: Vec<AttributeSet> = pending.iter().map(|set| self.reduced.original(*set)).collect();
+            let sets: Vec<AttributeSet> = pending.iter().map(|set| self.attributes.original(set.iter())).collect();
             let verdicts = counter.judge(&sets, question.k, &|| clock.is_over())?;
             let (mut failed, mut stopped) = (Vec::new(), false);
             for (set, verdict) in pending.iter().zip(verdicts) {
@@ -213,8 +216,9 @@ impl<'a, const W: usize> Search<'a, W> {
             let proved: BitsSet<W> = qids.iter().copied().collect();
             qids.into_iter().filter(|set| !has_smaller(*set, &proved)).collect()
         };
-        minimal.into_iter().for_each(|set| self.reduced.minimal(set, &mut borders.minimal_qids));
-        borders.maximal_non_qids = self.verified.iter().map(|set| self.reduced.maximal(self.closed(*set))).collect();
+        let Self { attributes, verified, .. } = &self;
+        borders.minimal_qids = minimal.into_iter().flat_map(|set| attributes.minimal(set.iter())).collect();
+        borders.maximal_non_qids = verified.iter().map(|set| attributes.maximal(set.iter())).collect();
         borders.minimal_qids.sort_unstable();
         borders.maximal_non_qids.sort_unstable();
         borders

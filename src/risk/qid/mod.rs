@@ -13,7 +13,6 @@ mod border;
 mod exhaustive;
 mod greedy;
 pub mod incremental;
-mod reduce;
 pub mod values;
 mod witnesses;
 
@@ -26,7 +25,8 @@ use super::compute::cpu::Matrix;
 use super::compute::{AttributeSet, Columns, ComputeError, CpuCounter, GroupCounter};
 use std::time::{Duration, Instant};
 
-/// How the border is found. All give the same answer.
+/// How the border is found. All give the same answer; the border strategy searches the coarse table of the
+/// [multigrid](crate::risk::multigrid) and maps its answer back, the others search the table as it is, as its references.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Strategy {
     /// Both sides at once, judged by witnesses first. The fastest.
@@ -86,7 +86,15 @@ pub struct Borders {
 /// `progress` is called from this thread, now and then.
 pub fn search(table: &Columns, question: &Question, progress: &dyn Fn(Progress)) -> Borders {
     let counter = CpuCounter::new(table, question.threads);
-    let found = search_on(table, &counter, &|| counter.matrix(), question, progress);
+    let found = search_on(table, &counter, &|| counter.matrix(), question, true, progress);
+    found.expect("the columns are the table's, and that is all that may fail here")
+}
+
+/// The same, without the coarse table: every column is searched for itself. The same answer, later; what the
+/// aggregation is measured and tested against.
+pub fn search_apart(table: &Columns, question: &Question, progress: &dyn Fn(Progress)) -> Borders {
+    let counter = CpuCounter::new(table, question.threads);
+    let found = search_on(table, &counter, &|| counter.matrix(), question, false, progress);
     found.expect("the columns are the table's, and that is all that may fail here")
 }
 
@@ -98,7 +106,7 @@ pub fn search_with(
     progress: &dyn Fn(Progress),
 ) -> Result<Borders, ComputeError> {
     let own = CpuCounter::new(table, question.threads);
-    search_on(table, counter, &|| own.matrix(), question, progress)
+    search_on(table, counter, &|| own.matrix(), question, true, progress)
 }
 
 fn search_on<'a>(
@@ -106,6 +114,7 @@ fn search_on<'a>(
     counter: &'a dyn GroupCounter,
     matrix: &dyn Fn() -> &'a Matrix,
     question: &Question,
+    aggregate: bool,
     progress: &dyn Fn(Progress),
 ) -> Result<Borders, ComputeError> {
     let columns: AttributeSet = question.columns.iter().filter(|c| *c < table.width()).collect();
@@ -119,7 +128,7 @@ fn search_on<'a>(
     let clock = Clock::new(question.budget);
     let run = Run { table, counter, question: &question, clock: &clock, progress };
     match question.strategy {
-        Strategy::Border => border::search(&run, matrix()),
+        Strategy::Border => border::search(&run, matrix(), aggregate),
         Strategy::Greedy => greedy::search(&run),
         Strategy::Exhaustive => exhaustive::search(&run),
     }

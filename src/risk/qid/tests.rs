@@ -2,9 +2,12 @@
 
 use super::brute_force::Rows;
 use super::incremental::IncrementalBorders;
-use super::{AttributeSet, Borders, Columns, Question, search, search_with, values};
+use super::{AttributeSet, Borders, Columns, Question, search, search_apart, search_with, values};
 use crate::risk::compute::{ComputeError, CpuCounter, GroupCount, GroupCounter};
+use crate::risk::multigrid::Attributes;
+use crate::risk::multigrid::brute_force::tables as related;
 use proptest::prelude::*;
+use std::collections::BTreeSet;
 use std::time::Duration;
 
 /// Tables of up to 9 columns and 40 rows over few values, some missing; half of them with subjects.
@@ -50,6 +53,41 @@ proptest! {
                 prop_assert_eq!(numbers(&found.minimal_qids), minimal.clone(), "{:?} {}", strategy, threads);
                 prop_assert_eq!(numbers(&found.maximal_non_qids), maximal.clone(), "{:?} {}", strategy, threads);
             }
+        }
+    }
+}
+
+/// Tables in which columns are copies and functions of each other, some but for a cell; half of them with subjects.
+fn related_tables() -> impl Strategy<Value = Rows> {
+    (related(), 1_u32..12, any::<bool>()).prop_map(|(cells, subjects, has_subjects)| {
+        let whose = (0..cells.len() as u32).map(|row| row.wrapping_mul(2_654_435_761) % subjects).collect();
+        Rows { cells, subjects: has_subjects.then_some(whose) }
+    })
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(3000))]
+
+    #[test]
+    fn what_the_coarse_table_answers_is_the_answer_about_the_fine_one(
+        rows in related_tables(),
+        k in 2_u32..=6,
+        mask: bool,
+    ) {
+        let fine = if mask { columns_of(&rows).masked(k) } else { columns_of(&rows) };
+        let by_definition = question(k, super::Strategy::Exhaustive, 1, fine.width());
+        let expected = search(&fine, &by_definition, &|_| ());
+        let attributes = Attributes::of(&fine, &AttributeSet::first(fine.width()));
+        let coarse = attributes.coarse(&fine).expect("a table");
+        let on_coarse = search(&coarse, &Question { columns: AttributeSet::first(coarse.width()), ..by_definition.clone() }, &|_| ());
+        let minimal = on_coarse.minimal_qids.iter().flat_map(|set| attributes.minimal(set.iter()));
+        prop_assert_eq!(minimal.collect::<BTreeSet<_>>(), expected.minimal_qids.iter().cloned().collect());
+        let maximal = on_coarse.maximal_non_qids.iter().map(|set| attributes.maximal(set.iter()));
+        prop_assert_eq!(maximal.collect::<BTreeSet<_>>(), expected.maximal_non_qids.iter().cloned().collect());
+        let by_border = Question { strategy: super::Strategy::Border, ..by_definition.clone() };
+        for found in [search(&fine, &by_border, &|_| ()), search_apart(&fine, &by_border, &|_| ())] {
+            prop_assert_eq!(&found.minimal_qids, &expected.minimal_qids);
+            prop_assert_eq!(&found.maximal_non_qids, &expected.maximal_non_qids);
         }
     }
 }

@@ -1,0 +1,138 @@
+//! Aggregation of whole attributes: columns that say nothing new.
+//!
+//! - *Twins* (A ⇔ B, value for value) split the rows alike: one is kept, and stands for each of them in the answer.
+//! - A column *implied* by another (A → B: one value of b for each of a) splits nothing beside it. So no minimal QID
+//!   holds both, and a maximal non-QID that holds A holds B. A *constant* column is implied by every other.
+
+use crate::risk::compute::{AttributeSet, Columns, ColumnsError};
+
+/// The columns of a table that have to be looked at, and how an answer about them becomes one about all.
+///
+/// Kept columns are numbered by their place in [`kept`](Self::kept), cardinality descending.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Attributes {
+    kept: Vec<usize>,
+    /// For each kept column, the columns that it stands for, itself first.
+    twins: Vec<Vec<usize>>,
+    /// For each kept column, the numbers of the kept columns that it implies, ascending. Transitive: so is →.
+    implied: Vec<Vec<usize>>,
+}
+
+impl Attributes {
+    /// The exact aggregation of the wanted columns.
+    ///
+    /// Time: rows · width for what holds, and for each other pair of columns the rows up to the first that disproves it.
+    #[must_use]
+    pub fn of(table: &Columns, wanted: &AttributeSet) -> Self {
+        let mut found = Self { kept: Vec::new(), twins: Vec::new(), implied: Vec::new() };
+        let mut scratch = Vec::new();
+        for column in by_cardinality(table, wanted) {
+            let by: Vec<usize> =
+                (0..found.kept.len()).filter(|at| implies(table, found.kept[*at], column, &mut scratch)).collect();
+            // As many values and one value for each: the same classes.
+            let twin = by.iter().find(|at| table.cardinality(found.kept[**at]) == table.cardinality(column));
+            if let Some(twin) = twin {
+                found.twins[*twin].push(column);
+                continue;
+            }
+            by.into_iter().for_each(|at| found.implied[at].push(found.kept.len()));
+            found.keep(column);
+        }
+        found
+    }
+
+    /// Nothing aggregated: every wanted column is kept and stands for itself. What the aggregation is measured against.
+    #[must_use]
+    pub fn apart(table: &Columns, wanted: &AttributeSet) -> Self {
+        let mut found = Self { kept: Vec::new(), twins: Vec::new(), implied: Vec::new() };
+        by_cardinality(table, wanted).into_iter().for_each(|column| found.keep(column));
+        found
+    }
+
+    fn keep(&mut self, column: usize) {
+        self.kept.push(column);
+        self.twins.push(vec![column]);
+        self.implied.push(Vec::new());
+    }
+
+    /// The table's columns that are kept.
+    #[must_use]
+    pub fn kept(&self) -> &[usize] {
+        &self.kept
+    }
+
+    /// The kept columns that a kept one implies, by number.
+    #[must_use]
+    pub fn implied(&self, number: usize) -> &[usize] {
+        &self.implied[number]
+    }
+
+    /// The columns of the table that a kept one stands for, itself first.
+    #[must_use]
+    pub fn twins(&self, number: usize) -> &[usize] {
+        &self.twins[number]
+    }
+
+    /// Numbers of the kept columns that no other implies. Values of all the others are unions of values of these, so
+    /// that counts of pairs need to be taken between these alone.
+    #[must_use]
+    pub fn roots(&self) -> Vec<usize> {
+        let mut is_root = vec![true; self.kept.len()];
+        self.implied.iter().flatten().for_each(|number| is_root[*number] = false);
+        (0..self.kept.len()).filter(|number| is_root[*number]).collect()
+    }
+
+    /// The coarse table: the kept columns in their order, with the same rows and subjects.
+    ///
+    /// # Errors
+    /// None for a table that [`Columns`] has admitted.
+    pub fn coarse(&self, table: &Columns) -> Result<Columns, ColumnsError> {
+        let columns = self.kept.iter().map(|column| table.column(*column).to_vec()).collect();
+        Columns::new(columns, table.subject_numbers().map(<[u32]>::to_vec))
+    }
+
+    /// A set of kept columns in the table's own, one for each.
+    #[must_use]
+    pub fn original(&self, set: impl IntoIterator<Item = usize>) -> AttributeSet {
+        set.into_iter().map(|number| self.kept[number]).collect()
+    }
+
+    /// The minimal QIDs that one of kept columns stands for: each twin in its turn.
+    #[must_use]
+    pub fn minimal(&self, set: impl IntoIterator<Item = usize>) -> Vec<AttributeSet> {
+        let mut found = vec![AttributeSet::new()];
+        for number in set {
+            let twins = &self.twins[number];
+            found = found.iter().flat_map(|part| twins.iter().map(|twin| part.with(*twin))).collect();
+        }
+        found
+    }
+
+    /// The maximal non-QID that one of kept columns stands for: with all that they imply, all twins.
+    #[must_use]
+    pub fn maximal(&self, set: impl IntoIterator<Item = usize>) -> AttributeSet {
+        let with_implied = set.into_iter().flat_map(|number| [number].into_iter().chain(self.implied[number].clone()));
+        with_implied.flat_map(|number| self.twins[number].clone()).collect()
+    }
+}
+
+fn by_cardinality(table: &Columns, wanted: &AttributeSet) -> Vec<usize> {
+    let mut columns: Vec<usize> = wanted.iter().collect();
+    columns.sort_by_key(|c| (std::cmp::Reverse(table.cardinality(*c)), *c));
+    columns
+}
+
+/// Does every value of `a` go with one value of `b`?
+fn implies(table: &Columns, a: usize, b: usize, with: &mut Vec<u32>) -> bool {
+    if table.cardinality(b) <= 1 {
+        return true;
+    }
+    with.clear();
+    with.resize(table.cardinality(a), u32::MAX);
+    table.column(a).iter().zip(table.column(b)).all(|(a, b)| {
+        let known = &mut with[*a as usize];
+        let fits = *known == *b || *known == u32::MAX;
+        *known = *b;
+        fits
+    })
+}
