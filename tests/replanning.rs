@@ -22,7 +22,8 @@ fn shifting(seed: u64) -> Vec<Record> {
             ([70, 71, 20, 75], ["east", "west", "east", "south"])
         };
         let (age, ward) = (ages[dice.roll(4) as usize], wards[dice.roll(4) as usize]);
-        format!("{{\"person\":\"p{number}\",\"lot\":\"L{}\",\"age\":{age},\"ward\":\"{ward}\"}}", number / LOT).into_bytes()
+        format!("{{\"person\":\"p{number}\",\"lot\":\"L{}\",\"age\":{age},\"ward\":\"{ward}\"}}", number / LOT)
+            .into_bytes()
     };
     let record = |number| Record { partition: Some(0), payload: Some(payload(number, &mut dice)), ..Record::default() };
     (0..TOTAL).map(record).collect()
@@ -70,7 +71,9 @@ fn a_drift_brings_a_new_plan_and_a_kill_while_it_comes_changes_nothing() {
     let (calm, disturbed) = (state(&calm.state("only")), state(&stage.state("only")));
     assert_eq!(calm.plan, disturbed.plan);
     assert_eq!(calm.reference, disturbed.reference);
-    let rows = |recovered: &throng::daemon::state::store::Recovered| recovered.rows.iter().map(|(_, r)| r.clone()).collect::<Vec<_>>();
+    let rows = |recovered: &throng::daemon::state::store::Recovered| {
+        recovered.rows.iter().map(|(_, r)| r.clone()).collect::<Vec<_>>()
+    };
     assert_eq!(rows(&calm), rows(&disturbed), "the rows of the window differ");
 }
 

@@ -231,3 +231,6 @@ impl Model {
         self.watch.farthest(|attribute, code| self.adjacency.n(Node { attribute, code }), |_| units)
     }
 }
+
+#[cfg(test)]
+mod tests;

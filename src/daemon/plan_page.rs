@@ -12,7 +12,7 @@ pub fn summary(plan: &Plan, evidence: Option<&Evidence>, attribute_names: &[&str
     json!({
         "version": plan.version,
         "rows": plan.rows,
-        "removed": names(&plan.identifiers),
+        "identifiers": names(&plan.identifiers),
         "groups": plan.groups.iter().map(|group| json!({
             "name": group.name,
             "attributes": names(&group.attributes()),

@@ -316,7 +316,15 @@ impl EvidenceGathered {
         metrics.expected_loss.set(self.expected_loss);
         if telemetry.may_log("evidence_gathered", "") {
             let Self { plan, complete, qids, evaluated, expected_loss, seconds } = self;
-            tracing::info!(plan, complete, qids, evaluated, expected_loss, seconds, "window searched for quasi-identifiers");
+            tracing::info!(
+                plan,
+                complete,
+                qids,
+                evaluated,
+                expected_loss,
+                seconds,
+                "window searched for quasi-identifiers"
+            );
         }
     }
 }

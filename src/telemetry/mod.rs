@@ -14,8 +14,8 @@ mod report;
 mod status;
 
 pub use events::{
-    BatchAborted, BatchCommitted, CommitRetried, EvidenceGathered, LimitReached, PlanAdopted, PlannerFailed, Rebalanced,
-    RecordDeadLettered, SourceConnected, SourceLost, StateRecovered, UncoveredCells, UnknownAttribute,
+    BatchAborted, BatchCommitted, CommitRetried, EvidenceGathered, LimitReached, PlanAdopted, PlannerFailed,
+    Rebalanced, RecordDeadLettered, SourceConnected, SourceLost, StateRecovered, UncoveredCells, UnknownAttribute,
     VerificationRefused,
 };
 pub use history::Point;

@@ -79,9 +79,10 @@ pub fn gather(from: Witnessed, settings: &PlannerSettings, budget: Duration) -> 
     let triage = Triage::new(model.inference());
     let report = found.complete.then(|| evidence_of(&triage.compare(&minimal, MOST_COMPARED)));
     let aggregation = aggregate(&model, &table, &all);
-    let losses = plan.groups.iter().filter(|group| !group.quasi.is_empty()).map(|group| {
-        (group.quasi.len() as f64, expected_loss(&group.quasi, &group.ladder, &sample, &books, settings))
-    });
+    let losses =
+        plan.groups.iter().filter(|group| !group.quasi.is_empty()).map(|group| {
+            (group.quasi.len() as f64, expected_loss(&group.quasi, &group.ladder, &sample, &books, settings))
+        });
     let (weight, loss) = losses.fold((0.0, 0.0), |(weight, sum), (width, loss)| (weight + width, sum + width * loss));
     Ok(Evidence {
         plan: plan.version,

@@ -47,7 +47,9 @@ impl Engine {
         let answer = self.recheck.as_ref()?.answer.try_recv();
         match answer {
             Err(TryRecvError::Empty) => return None,
-            Err(TryRecvError::Disconnected) => tracing::warn!("the exact re-check has failed; its plan goes without evidence"),
+            Err(TryRecvError::Disconnected) => {
+                tracing::warn!("the exact re-check has failed; its plan goes without evidence")
+            }
             Ok(Err(error)) => tracing::warn!(%error, "the exact re-check has failed; its plan goes without evidence"),
             Ok(Ok(evidence)) => {
                 self.recheck = None;
@@ -86,7 +88,12 @@ impl Engine {
         let numbered = self.schema.subject.map(|_| {
             let mut numbers = hashbrown::HashMap::new();
             let of_somebody = subjects.iter().filter(|subject| **subject != NO_SUBJECT);
-            of_somebody.map(|&subject| { let next = numbers.len() as u32; *numbers.entry(subject).or_insert(next) }).collect()
+            of_somebody
+                .map(|&subject| {
+                    let next = numbers.len() as u32;
+                    *numbers.entry(subject).or_insert(next)
+                })
+                .collect()
         });
         Witnessed {
             plan: self.plan.clone(),

@@ -245,6 +245,65 @@
         make("td", { class: "number" }, count(nodes)), make("td", { class: "number" }, count(fragments)))));
   };
 
+  // The attributes on a circle; a curve goes from one that tells another, thicker at the end that is told.
+  const graph = (inferences) => {
+    const svg = byId("inferences");
+    const names = [...new Set(inferences.flatMap((i) => [i.from, i.to]))].sort();
+    const [x, y, r] = [230, 165, 112];
+    const at = (name, out = 0) => {
+      const turn = (2 * Math.PI * names.indexOf(name)) / names.length - Math.PI / 2;
+      return [x + (r + out) * Math.cos(turn), y + (r + out) * Math.sin(turn)];
+    };
+    const curves = [...inferences].reverse().map((i) => {
+      const [[ax, ay], [bx, by]] = [at(i.from), at(i.to)];
+      const path = draw("path", {
+        d: `M${ax.toFixed(1)} ${ay.toFixed(1)}Q${x} ${y} ${bx.toFixed(1)} ${by.toFixed(1)}`,
+        "stroke-width": (0.4 + 2.6 * i.mean ** 2).toFixed(2), "stroke-opacity": (0.12 + 0.8 * i.mean ** 2).toFixed(2),
+      });
+      const title = draw("title", {});
+      title.textContent = `${i.from} tells ${i.to}: ${share(i.mean)}`;
+      path.append(title);
+      return path;
+    });
+    const labels = names.flatMap((name) => {
+      const [[cx, cy], [tx, ty]] = [at(name), at(name, 8)];
+      const text = draw("text", { x: tx.toFixed(1), y: ty.toFixed(1), "text-anchor": tx > x + 1 ? "start" : tx < x - 1 ? "end" : "middle" });
+      text.textContent = name;
+      return [draw("circle", { cx: cx.toFixed(1), cy: cy.toFixed(1), r: 2.5 }), text];
+    });
+    svg.replaceChildren(...curves, ...labels);
+  };
+
+  let drawn = "";
+  const evidence = (s) => {
+    const found = s.plan?.evidence;
+    byId("evidence").hidden = !found;
+    // It changes with a plan, not with a second.
+    const now = JSON.stringify(found ?? null);
+    if (!found || now === drawn) return;
+    drawn = now;
+    const all = found.qids_by_size.reduce((sum, n) => sum + n, 0);
+    byId("evidence-line").textContent =
+      `${count(found.records)} records of ${count(found.support)} ${found.records === found.support ? "" : "people "}searched for plan ${found.plan}` +
+      (found.complete ? "" : "; the time ended first, and what is not proved safe counts as unsafe");
+    const saved = found.aggregation;
+    const less = (fine, coarse) => `${count(fine)}, ${share(1 - coarse / Math.max(1, fine))} less when aggregated`;
+    const facts = [
+      ["minimal quasi-identifiers", count(all)],
+      ...found.qids_by_size.map((n, i) => [`of ${i + 1} attribute${i ? "s" : ""}`, count(n)]).filter(([, n]) => n !== "0"),
+      ["loss that the plan expects", share(found.expected_loss)],
+      ...(saved ? [["values", less(saved.nodes, saved.coarse_nodes)], ["pairs of values", less(saved.edges, saved.coarse_edges)]] : []),
+      ...(found.triage?.sizes ?? []).filter((t) => t.evaluations_to_nine_tenths).map((t) =>
+        [`sets of ${t.size} to look at for nine tenths of them`, `${count(t.evaluations_to_nine_tenths.deviation)} by triage, ${count(t.evaluations_to_nine_tenths.chance)} by chance`]),
+      ["searched in", `${time(found.seconds)} by the ${found.computed_by}`],
+    ];
+    byId("evidence-facts").replaceChildren(...facts.map(([name, value]) =>
+      make("tr", {}, make("td", {}, name), make("td", { class: "number" }, value))));
+    byId("qids").replaceChildren(...found.minimal_qids.slice(0, 12).map((set) => make("span", {}, set.join(" + "))),
+      ...(all > 12 ? [`and ${count(all - 12)} more`] : all ? [] : ["none"]));
+    graph(found.inferences);
+  };
+
   let status = null;
   const refresh = () => {
     if (!status) return;
@@ -258,13 +317,15 @@
     charts.forEach((c) => paint(c, status));
     account(status);
     plan(status);
+    evidence(status);
     const last = status.last;
     rows("suppressed", Object.entries(status.suppressed).map(([name, n]) => [words(name), n]), "none");
     rows("dead", Object.entries(status.dead_lettered).map(([name, n]) => [words(name), n]), "none");
     rows("sizes", [
       ["batches committed", status.batches_committed], ["batches aborted", status.batches_aborted],
       ["ledger classes", last?.ledger_classes ?? 0], ["ledger memory", last ? bytes(last.ledger_bytes) : 0],
-      ["window records", last?.window_records ?? 0], ["dictionary values", last?.dictionary_values ?? 0],
+      ["window records", last?.window_records ?? 0], ["model values", last?.model_nodes ?? 0], ["model pairs", last?.model_edges ?? 0],
+      ["model memory", last ? bytes(last.model_bytes) : 0], ["dictionary values", last?.dictionary_values ?? 0],
       ["state on disk", last ? bytes(last.state_bytes) : 0], ["resident memory", bytes(status.resident_bytes)],
     ], "none");
   };

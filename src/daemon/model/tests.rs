@@ -1,0 +1,151 @@
+use super::*;
+use crate::daemon::state::rows::RowPacker;
+use crate::records::digest::DigestKey;
+use crate::records::raw::Token;
+use crate::records::schema::Schema;
+use proptest::prelude::*;
+use std::collections::BTreeMap;
+use std::path::Path;
+use std::sync::Arc;
+
+const WIDTH: usize = 3;
+
+fn books() -> Vec<Codebook> {
+    let attribute = |name: &str| format!("[[attribute]]\nname = \"{name}\"\ntype = \"string\"\n");
+    let text = format!("name = \"t\"\n{}{}{}", attribute("a"), attribute("b"), attribute("c"));
+    let schema = Schema::parse(&text, "t.toml", Path::new("")).expect("a schema");
+    let book = |a: &Arc<_>| Codebook::new(Arc::clone(a), &DigestKey([3; 32]), 1000).expect("a codebook");
+    schema.attributes.iter().map(book).collect()
+}
+
+fn batch(rows: &[[u8; WIDTH]], books: &mut [Codebook]) -> Batch {
+    let mut batch = Batch::new(WIDTH);
+    for row in rows {
+        for ((column, book), value) in batch.columns.iter_mut().zip(&mut *books).zip(row) {
+            column.push(book.encode(Token::Text(&format!("v{value}"))).expect("a text"));
+        }
+        batch.subjects.push(u64::from(row[0]) + 1);
+    }
+    batch
+}
+
+/// Weights by value text, in units: a record `age` half-lives old weighs `unit >> age`.
+type Weights = BTreeMap<(usize, String), u64>;
+
+/// The window by definition: the last rows of the stream, each with the half-lives that have passed since its batch.
+fn by_definition(stream: &[Vec<[u8; WIDTH]>], capacity: usize, half_life: Option<u64>) -> (Weights, u64) {
+    let mut rows: Vec<([u8; WIDTH], u64)> = Vec::new();
+    let mut first = 0;
+    let mut now = 0;
+    for batch in stream {
+        now = half_life.map_or(0, |half_life| first / half_life);
+        rows.extend(batch.iter().map(|row| (*row, now)));
+        first += batch.len() as u64;
+    }
+    let unit = if half_life.is_some() { 1 << HALF_LIVES } else { 1 };
+    let mut weights = Weights::new();
+    let mut units = 0;
+    for (row, age) in &rows[rows.len().saturating_sub(capacity)..] {
+        let weight = unit >> (now - age);
+        units += weight;
+        for (attribute, value) in row.iter().enumerate() {
+            *weights.entry((attribute, format!("\"v{value}\""))).or_default() += weight;
+        }
+    }
+    (weights, units)
+}
+
+fn seen(model: &Model, books: &[Codebook]) -> (Weights, u64) {
+    let text = |node: Node| (node.attribute, books[node.attribute].canonical(node.code).to_owned());
+    let weights = model.adjacency().nodes().map(|(node, n)| (text(node), n)).collect();
+    (weights, model.adjacency().units())
+}
+
+/// Every edge by the texts of its ends.
+fn edges(model: &Model, books: &[Codebook]) -> BTreeMap<(usize, String, usize, String), u64> {
+    let text = |node: Node| books[node.attribute].canonical(node.code).to_owned();
+    model.adjacency().edges().map(|(u, v, n)| ((u.attribute, text(u), v.attribute, text(v)), n)).collect()
+}
+
+fn streams() -> impl Strategy<Value = Vec<Vec<[u8; WIDTH]>>> {
+    let row = [0_u8..4, 0_u8..6, 0_u8..3];
+    proptest::collection::vec(proptest::collection::vec(row, 0..14), 0..10)
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(512))]
+
+    /// What is counted is the window, and a start that counts it again has the same model, to the last edge.
+    #[test]
+    fn the_model_is_that_of_its_window_and_survives_a_restart(
+        stream in streams(),
+        capacity in 1_usize..40,
+        fades in proptest::option::of(5_u64..30),
+        restart in 0_usize..10,
+    ) {
+        // As the configuration demands: no record of the window is older than eight half-lives.
+        let half_life = fades.map(|half_life| half_life.max(capacity as u64 / 8 + 14));
+        let settings = ModelSettings { window_records: capacity, max_edges: 1 << 20, half_life };
+        let new = |first| Model::new(WIDTH, vec![0, 1, 2], settings, first, &[]).expect("attributes in order");
+        let (mut model, mut known) = (new(0), books());
+        let (mut packer, mut blocks, mut first) = (RowPacker::default(), Vec::new(), 0_u64);
+        for (number, rows) in stream.iter().enumerate() {
+            let batch = batch(rows, &mut known);
+            if batch.rows() > 0 {
+                blocks.push(packer.pack(&batch, first, &[0, 1, 2], &known));
+            }
+            model.learn(&batch).expect("room");
+            first += batch.rows() as u64;
+            prop_assert_eq!(seen(&model, &known), by_definition(&stream[..=number], capacity, half_life));
+            let oldest = first - model.window().rows() as u64;
+            blocks.retain(|block| block.last >= oldest);
+            if number == restart {
+                let (mut again, mut others) = (new(first), books());
+                for block in &blocks {
+                    again.restore(block, &mut others).expect("a block of these attributes");
+                }
+                prop_assert_eq!(edges(&again, &others), edges(&model, &known));
+                (model, known) = (again, others);
+            }
+        }
+        let before = edges(&model, &known);
+        model.rebuild().expect("room");
+        prop_assert_eq!(edges(&model, &known), before);
+    }
+
+    /// Compacting the dictionaries renames and changes nothing.
+    #[test]
+    fn a_compacted_dictionary_changes_no_count(stream in streams(), capacity in 1_usize..20) {
+        let settings = ModelSettings { window_records: capacity, max_edges: 1 << 20, half_life: None };
+        let mut model = Model::new(WIDTH, vec![0, 1, 2], settings, 0, &[]).expect("attributes in order");
+        let mut known = books();
+        for rows in &stream {
+            model.learn(&batch(rows, &mut known)).expect("room");
+            let before = edges(&model, &known);
+            for (attribute, book) in known.iter_mut().enumerate() {
+                let mut used = vec![false; book.codes()];
+                model.mark_used(attribute, &mut used);
+                let map = book.retain(&used);
+                model.remap(attribute, &map).expect("every counted value is kept");
+            }
+            prop_assert_eq!(edges(&model, &known), before);
+        }
+    }
+}
+
+#[test]
+fn a_pair_that_was_left_out_stays_out_after_a_restart() {
+    let settings = ModelSettings { window_records: 100, max_edges: 10, half_life: None };
+    let mut model = Model::new(WIDTH, vec![0, 1, 2], settings, 0, &[]).expect("attributes in order");
+    let mut known = books();
+    let rows: Vec<[u8; WIDTH]> = (0..30).map(|n| [n % 2, n, n % 3]).collect();
+    let batch = batch(&rows, &mut known);
+    let block = RowPacker::default().pack(&batch, 0, &[0, 1, 2], &known);
+    model.learn(&batch).expect("room");
+    let left_out = model.adjacency().left_out_pairs();
+    assert!(!left_out.is_empty() && model.adjacency().edge_count() <= 10);
+    let mut again = Model::new(WIDTH, vec![0, 1, 2], settings, 30, &left_out).expect("attributes in order");
+    let mut others = books();
+    again.restore(&block, &mut others).expect("a block of these attributes");
+    assert_eq!((again.adjacency().left_out_pairs(), edges(&again, &others)), (left_out, edges(&model, &known)));
+}
