@@ -191,7 +191,7 @@ fn chance_is_the_mean_over_all_orders() {
 #[test]
 fn a_pair_that_is_left_out_comes_first() {
     let records: Vec<Record> = (0..40).map(|r| vec![r % 2, 0, r % 3, r / 20, r % 4, r, r + 7]).collect();
-    let model = model(&records, 400);
+    let model = model(&records, 399);
     assert_eq!(model.left_out_pairs(), [(5, 6)]);
     let inference = model.inference();
     assert_eq!(inference.m(5, 6), Some(1.0));

@@ -145,7 +145,8 @@ proptest! {
                 let (oldest, age) = aged.remove(0);
                 model.subtract(&columns(&oldest, WIDTH), age).expect("records that were added");
             }
-            let weighed = aged.iter().flat_map(|(batch, age)| batch.iter().map(|r| (r.clone(), model.unit() >> age)));
+            let unit = model.unit();
+            let weighed = aged.iter().flat_map(|(batch, age)| batch.iter().map(move |r| (r.clone(), unit >> age)));
             prop_assert_eq!(Twin::read(&model), Twin::of(&ATTRIBUTES, weighed));
         }
     }
@@ -164,7 +165,7 @@ proptest! {
             aged.iter_mut().for_each(|(_, age)| *age += pause);
         }
         // Fine enough to hold every age exactly.
-        let fine = aged.iter().flat_map(|(batch, age)| batch.iter().map(|r| (r.clone(), 1 << 40 >> age)));
+        let fine = aged.iter().flat_map(|(batch, age)| batch.iter().map(move |r| (r.clone(), 1 << 40 >> age)));
         let real = Twin::of(&ATTRIBUTES, fine);
         let read = Twin::read(&model);
         let off = |n: u64, real: u64| real.checked_sub(n << 38).is_some_and(|off| off < 1 << 38);
