@@ -64,10 +64,13 @@ fn compare(table: &Table) {
             let (size, sets, qids) = (line.size, line.sets, line.qids);
             println!("| {size} | {sets} | {qids} | {} | {} | {precision} | {recall} |", line.minimal, line.suspects);
         }
-        println!("\n| size | order | until 50 % | 90 % | 100 % |\n|---:|---|---:|---:|---:|");
+        println!("\n| size | open | order | until 50 % | 90 % | 100 % |\n|---:|---:|---|---:|---:|---:|");
         for effort in &report.efforts {
-            let (size, order) = (effort.size, effort.order);
-            println!("| {size} | {order:?} | {:.0} | {:.0} | {:.0} |", effort.half, effort.nine_tenths, effort.all);
+            let (size, open, order) = (effort.size, effort.open, effort.order);
+            println!(
+                "| {size} | {open} | {order:?} | {:.0} | {:.0} | {:.0} |",
+                effort.half, effort.nine_tenths, effort.all
+            );
         }
     }
 }
