@@ -24,6 +24,10 @@ pub enum CoarseError {
         "a model that fades over {half_lives} half-lives rounds its counts, and a sum of rounded counts is not exact: count without fading"
     )]
     Fades { half_lives: u32 },
+    #[error(
+        "a window of {rows} records is not the one of {counted} that is counted: give what was added and not subtracted"
+    )]
+    Window { rows: usize, counted: u64 },
 }
 
 /// The adjacency of a window, counted between some of its attributes and known between all.
@@ -56,17 +60,21 @@ impl CoarseAdjacency {
     }
 
     /// Looks for attributes that others determine in the whole window, given as every column of the schema, and counts
-    /// them no more. Gives how many these are.
+    /// them no more. Gives how many these are. The window is what is counted; before anything is, it may be what will be.
     ///
     /// Time: rows · attributes, and for each pair of attributes the rows up to the first that tells them apart.
     ///
     /// # Errors
-    /// When the columns are no table.
+    /// When the columns are no table, or not the window.
     pub fn coarsen<C: AsRef<[Code]>>(&mut self, window: &[C]) -> Result<usize, CoarseError> {
         let attributes = self.counted.attributes().to_vec();
         let columns = attributes.iter().map(|a| window.get(*a).map(|c| c.as_ref().to_vec()).unwrap_or_default());
         let table = Columns::new(columns.collect(), None)?;
-        if table.rows() == 0 {
+        let (rows, counted) = (table.rows(), self.counted.units());
+        if counted != 0 && counted != rows as u64 {
+            return Err(CoarseError::Window { rows, counted });
+        }
+        if rows == 0 {
             return Ok(0);
         }
         let found = Attributes::of(&table, &AttributeSet::first(table.width()));
@@ -186,13 +194,14 @@ impl CoarseAdjacency {
         self.derived.iter().map(|(attribute, derived)| (*attribute, derived.host))
     }
 
-    /// `n(u)`.
+    /// `n(u)`. Time: the codes of the host, where the attribute is not counted.
     #[must_use]
     pub fn n(&self, node: Node) -> u64 {
         self.parts(node).iter().map(|part| self.counted.n(*part)).sum()
     }
 
-    /// `n(u,v)`; `None` where both are of one attribute, or the pair is left out of the counted model.
+    /// `n(u,v)`; `None` where both are of one attribute, or the pair is left out of the counted model. Time: the codes of
+    /// both hosts, and each pair of those that go with u and v.
     #[must_use]
     pub fn n_both(&self, u: Node, v: Node) -> Option<u64> {
         if u.attribute == v.attribute {

@@ -144,6 +144,8 @@ fn what_is_no_batch_changes_nothing() {
     assert!(coarse.add(&[vec![3], vec![]]).is_err());
     assert!(coarse.add(&[vec![3], vec![Code::MAX]]).is_err());
     assert_eq!((coarse.counted().units(), coarse.derived().count()), (2, 1));
+    let shorter = coarse.coarsen(&[vec![3], vec![5]]);
+    assert_eq!(shorter, Err(CoarseError::Window { rows: 1, counted: 2 }));
     let fading = CoarseAdjacency::new(&[0], Limits { half_lives: 2, ..Limits::default() });
     assert_eq!(fading.map(|_| ()), Err(CoarseError::Fades { half_lives: 2 }));
 }
