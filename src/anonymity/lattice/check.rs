@@ -2,7 +2,7 @@
 
 use super::anchors::Anchors;
 use super::grouping::Grouping;
-use super::policy::{Lattice, Policy};
+use super::policy::Lattice;
 use super::table::{NOBODY, Records, Rows, Table, undivided};
 use crate::anonymity::privacy::{Class, Judge, Model, ModelError, Ratio, Room};
 use crate::anonymity::quality::{ClassSums, Measure, Meter, Suppressed, Worth};
@@ -73,8 +73,8 @@ pub struct Checker<'a> {
 
 /// What one thread works with.
 #[derive(Debug, Default)]
-struct Bench {
-    grouping: Grouping,
+pub(super) struct Bench {
+    pub(super) grouping: Grouping,
     room: Room,
     /// By class: its place among those that are judged.
     place: Vec<u32>,
@@ -85,10 +85,12 @@ struct Bench {
     values: Vec<Vec<(u32, u32)>>,
     /// By sensitive attribute and value: the count in one class.
     tally: Vec<Vec<u32>>,
-    /// By subject: the last class that saw it.
-    seen: Vec<u32>,
+    /// By subject: the last class that saw it released, and at all.
+    seen: Vec<[u32; 2]>,
     /// Classes that are suppressed.
-    failed: Vec<u32>,
+    pub(super) failed: Vec<u32>,
+    /// Those of them that are large enough: what they lack is in their values.
+    pub(super) refused: Vec<u32>,
     population: Vec<u64>,
 }
 
@@ -123,6 +125,12 @@ impl<'a> Checker<'a> {
         let meter = Meter::new(table.domains(), table.counts(), table.records(), raw);
         let anchors = Anchors::new(table, base);
         Ok(Self { table, judge, limit, measure: terms.measure, meter, anchors, benches: Mutex::default() })
+    }
+
+    /// The same terms with another number of records that may be suppressed.
+    #[must_use]
+    pub fn limited_to(self, records: u64) -> Self {
+        Self { limit: records, ..self }
     }
 
     /// Records that may be suppressed.
@@ -169,7 +177,7 @@ impl<'a> Checker<'a> {
     pub fn check(&self, policy: &[u8]) -> Outcome {
         self.with_bench(|bench| {
             let rows = self.anchors.below(policy, self.table, &mut bench.grouping);
-            let sums = self.judge_classes(&rows, policy, bench, false, &mut |_, _| {});
+            let sums = self.judge_classes(&rows, policy, bench, false, &mut |_, _, _| {});
             let bound = self.meter.class_bound(self.measure, policy, sums.all);
             let admissible = sums.suppressed <= self.limit;
             let cost = if admissible {
@@ -190,7 +198,7 @@ impl<'a> Checker<'a> {
         self.with_bench(|bench| {
             let rows = self.anchors.below(policy, self.table, &mut bench.grouping);
             let (mut smallest, mut risk) = (u64::MAX, 0.0);
-            let sums = self.judge_classes(&rows, policy, bench, true, &mut |records, subjects| {
+            let sums = self.judge_classes(&rows, policy, bench, true, &mut |_, records, subjects| {
                 smallest = smallest.min(records);
                 risk += records as f64 / subjects.max(1) as f64;
             });
@@ -212,24 +220,25 @@ impl<'a> Checker<'a> {
     pub fn raw_worth(&self, policy: &[u8]) -> Worth {
         self.with_bench(|bench| {
             let rows = self.anchors.below(policy, self.table, &mut bench.grouping);
-            let all = self.judge_classes(&rows, policy, bench, true, &mut |_, _| {}).all;
+            let all = self.judge_classes(&rows, policy, bench, true, &mut |_, _, _| {}).all;
             let cells: Vec<Vec<u64>> = policy.iter().map(|_| Vec::new()).collect();
             self.meter.worth(policy, Suppressed { records: 0, cells: &cells }, all)
         })
     }
 
-    /// For each of the `records` that the table was made of, whether it is to be released and `policy` suppresses it.
-    #[must_use]
-    pub fn suppressed_records(&self, policy: &[u8], records: &Records) -> Vec<bool> {
+    /// Judges every class of `policy` over the undivided `records` that the table was made of, and hands the room over
+    /// with what was found; `kept` is told class, records and subjects of the classes that satisfy the models.
+    pub(super) fn judge_records<T>(
+        &self,
+        policy: &[u8],
+        records: &Records,
+        kept: &mut dyn FnMut(u32, u64, u64),
+        read: impl FnOnce(&Bench) -> T,
+    ) -> T {
         let rows = Arc::new(needed(undivided(records, self.table.composites()), &self.judge));
         self.with_bench(|bench| {
-            self.judge_classes(&rows, policy, bench, true, &mut |_, _| {});
-            let mut failed = vec![false; bench.grouping.cells.len()];
-            for &class in &bench.failed {
-                failed[class as usize] = true;
-            }
-            let classes = bench.grouping.class_of.iter().zip(&rows.count);
-            classes.map(|(&class, &count)| count > 0 && failed[class as usize]).collect()
+            self.judge_classes(&rows, policy, bench, true, kept);
+            read(bench)
         })
     }
 
@@ -240,18 +249,20 @@ impl<'a> Checker<'a> {
         done
     }
 
-    /// Groups and judges; leaves the suppressed classes in `bench.failed`. Stops once more records than the limit are
-    /// lost for every specialisation too, unless `whole`. `kept` is told the records and subjects of classes that leave.
+    /// Groups and judges; leaves the suppressed classes in `bench.failed`, and those of them that are large enough in
+    /// `bench.refused`. Stops once more records than the limit are lost for every specialisation too, unless `whole`.
+    /// `kept` is told number, records and subjects of the classes that leave.
     fn judge_classes(
         &self,
         rows: &Arc<Rows>,
         policy: &[u8],
         bench: &mut Bench,
         whole: bool,
-        kept: &mut dyn FnMut(u64, u64),
+        kept: &mut dyn FnMut(u32, u64, u64),
     ) -> Sums {
         bench.grouping.group(rows, self.table.composites(), policy);
         bench.failed.clear();
+        bench.refused.clear();
         let of_classes = whole || !self.measure.is_of_cells();
         let mut sums = Sums::default();
         let smallest = self.judge.smallest_class();
@@ -284,10 +295,16 @@ impl<'a> Checker<'a> {
                 None
             } else {
                 let place = bench.place[class as usize];
-                subjects = bench.gather(rows, place);
+                let gathered = bench.gather(rows, place);
+                subjects = gathered.subjects;
                 let population = bench.population.get(place as usize).copied().unwrap_or(records);
-                let class = Class { records, subjects, population, values: &bench.values };
-                self.judge.failing(&class, &mut bench.room)
+                let people = gathered.people.unwrap_or(population);
+                let judged = Class { records, subjects, population, people, values: &bench.values };
+                let lost = self.judge.failing(&judged, &mut bench.room);
+                if lost.is_some() && self.judge.is_crowd(&judged) {
+                    bench.refused.push(class);
+                }
+                lost
             };
             if let Some(lost) = lost {
                 sums.suppressed += records;
@@ -301,7 +318,7 @@ impl<'a> Checker<'a> {
                 if whole || self.measure == Measure::KlDivergence {
                     sums.kept.add_bits(records);
                 }
-                kept(records, subjects);
+                kept(class, records, subjects);
             }
         }
         sums
@@ -407,8 +424,8 @@ impl Bench {
         self.seen.clear();
     }
 
-    /// The values of the class at `place` into `values`; the number of its subjects.
-    fn gather(&mut self, rows: &Rows, place: u32) -> u64 {
+    /// The values of the class at `place` into `values`; how many people it has.
+    fn gather(&mut self, rows: &Rows, place: u32) -> Gathered {
         let members = &self.order[self.start[place as usize] as usize..self.start[place as usize + 1] as usize];
         for ((column, values), tally) in rows.sensitive.iter().zip(&mut self.values).zip(&mut self.tally) {
             values.clear();
@@ -431,28 +448,30 @@ impl Bench {
             }
         }
         if rows.subject.is_empty() {
-            return members.iter().map(|&row| u64::from(rows.count[row as usize])).sum();
+            let subjects = members.iter().map(|&row| u64::from(rows.count[row as usize])).sum();
+            return Gathered { subjects, people: None };
         }
-        let mut subjects = 0;
-        for &row in members.iter().filter(|&&row| rows.count[row as usize] > 0) {
-            if rows.subject[row as usize] == NOBODY {
-                continue;
-            }
+        let (mut subjects, mut people) = (0, 0);
+        for &row in members.iter().filter(|&&row| rows.subject[row as usize] != NOBODY) {
             let subject = rows.subject[row as usize] as usize;
             if self.seen.len() <= subject {
-                self.seen.resize(subject + 1, 0);
+                self.seen.resize(subject + 1, [0; 2]);
             }
             // Places are marked plus one: nought is nobody's.
-            subjects += u64::from(self.seen[subject] != place + 1);
-            self.seen[subject] = place + 1;
+            let [released, known] = &mut self.seen[subject];
+            people += u64::from(std::mem::replace(known, place + 1) != place + 1);
+            if rows.count[row as usize] > 0 {
+                subjects += u64::from(std::mem::replace(released, place + 1) != place + 1);
+            }
         }
-        subjects
+        Gathered { subjects, people: Some(people) }
     }
 }
 
-/// A policy and what its check found.
-#[derive(Clone, Debug, PartialEq)]
-pub struct Checked {
-    pub policy: Policy,
-    pub outcome: Outcome,
+/// The people of one class.
+struct Gathered {
+    /// Distinct subjects with a record to be released; the records where nothing counts subjects.
+    subjects: u64,
+    /// Distinct subjects of the population, where something counts subjects.
+    people: Option<u64>,
 }
