@@ -30,7 +30,9 @@ pub struct Population<'a> {
 
 /// A class does not satisfy a model.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("verification refused the release: {model} does not hold in a class as it would leave; nothing was written")]
+#[error(
+    "verification refused the release: {model} does not hold in a class as it would leave; nothing was written (where a hierarchy leads to `*` below its root, give that cell a name: `*` covers everybody)"
+)]
 pub struct PopulationRefusal {
     pub model: &'static str,
 }

@@ -5,9 +5,12 @@
 //! its crowd and fails a model of values is suppressed for good: in a later pass it would tell whoever knows the
 //! policies that its own class had failed (minimality, Wong et al. 2007).
 //!
-//! Classes of different passes never have the same cells. All records whose values a tuple of cells covers are in one
+//! Classes of different passes never cover the same values. All records whose values a tuple of cells covers are in one
 //! class of a policy; once that class has left, no later pass has any of them. Every record of a raw tuple takes
-//! the same way, so the release is a function of raw tuples and each output class has its own members only.
+//! the same way, so the release is a function of raw tuples and each class has its own members only. Two passes may
+//! print the same only where a hierarchy leads to `*` below its root, and where cells are aggregates; what a reader then
+//! takes for one class satisfies what both do, since every model but a δ-presence is closed under the union of classes of
+//! different records (counts add, tails are superadditive, entropy is concave, the distance convex).
 //!
 //! The population of a pass are the members whose class has not been settled before it: others could not be behind what it
 //! releases. The distribution that t-closeness compares with stays that of all records.
