@@ -143,7 +143,7 @@ mod tests {
             let exact = sorted.iter().sum::<i64>() as f64 / n;
             prop_assert!((mean - exact).abs() <= 0.5 + 1e-9);
             prop_assert!(((mean - exact).abs() - 0.5).abs() > 1e-9 || mean.abs() > exact.abs());
-            prop_assert_eq!(aggregate(Aggregate::Median, &mut steps), Some(sorted[(sorted.len() + 1) / 2 - 1]));
+            prop_assert_eq!(aggregate(Aggregate::Median, &mut steps), Some(sorted[sorted.len().div_ceil(2) - 1]));
             let mut distortion = Distortion::default();
             for &x in &sorted {
                 distortion.add(x, 7);

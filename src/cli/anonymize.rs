@@ -232,7 +232,7 @@ fn summarize(done: &Anonymized) {
         match done.transformation {
             Transformation::FullDomain => eprintln!("{of}"),
             Transformation::Local => {
-                eprintln!("pass {}: {} of {} records leave by {of}", number + 1, pass.released, pass.records)
+                eprintln!("pass {}: {} of {} records leave by {of}", number + 1, pass.released, pass.records);
             }
         }
     }

@@ -3,7 +3,10 @@
 use crate::twin::{Case, Judged, case, cell, classes, holds, judge_among, leaves, people};
 use proptest::prelude::*;
 use std::collections::{BTreeMap, BTreeSet};
+use std::time::Duration;
 use throng::anonymity::domain::Domain;
+use throng::anonymity::lattice::check::Checker;
+use throng::anonymity::lattice::nearest::nearest;
 use throng::anonymity::lattice::passes::{Passes, Recoded, recode};
 use throng::anonymity::lattice::policy::{Lattice, Policy};
 use throng::anonymity::lattice::search::Strategy;
@@ -244,7 +247,7 @@ fn the_account_is_that_of_the_output(case: &Case, recoded: &Recoded) -> Result<(
 fn one_pass_is_the_search(case: &Case) -> Result<(), TestCaseError> {
     let recoded = recoded(case, 1, 1.0);
     let table = case.table();
-    let checker = throng::anonymity::lattice::check::Checker::new(&table, &case.terms).expect("possible terms");
+    let checker = Checker::new(&table, &case.terms).expect("possible terms");
     let best = recoded.searches[0].best.as_ref();
     let Some(best) = best.filter(|best| *best.policy != *checker.lattice().top() && !recoded.passes.is_empty()) else {
         prop_assert!(recoded.passes.is_empty());
@@ -274,5 +277,33 @@ proptest! {
     #[test]
     fn one_pass_is_full_domain(case in case()) {
         one_pass_is_the_search(&case)?;
+    }
+}
+
+/// The least that any policy suppresses, where none keeps the limit.
+fn the_nearest_suppresses_least(case: &Case) -> Result<(), TestCaseError> {
+    let table = case.table();
+    let everybody: Vec<usize> = (0..case.records.len()).collect();
+    let least = lattice(case).iter().map(|policy| judge_among(case, &policy, &everybody).suppressed).min();
+    let limit = Checker::new(&table, &case.terms).expect("possible terms").limit();
+    prop_assume!(least > Some(limit));
+    let found = nearest(&table, &case.terms, Duration::from_secs(600)).expect("possible terms");
+    prop_assert!(found.proved);
+    match found.best {
+        None => prop_assert_eq!(least, Some(table.records())),
+        Some((policy, suppressed)) => {
+            prop_assert_eq!(Some(suppressed), least);
+            prop_assert_eq!(judge_among(case, &policy, &everybody).suppressed, suppressed);
+        }
+    }
+    Ok(())
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 1000, max_global_rejects: 100_000, ..ProptestConfig::default() })]
+
+    #[test]
+    fn the_nearest_policy_is_the_nearest(case in case()) {
+        the_nearest_suppresses_least(&case)?;
     }
 }

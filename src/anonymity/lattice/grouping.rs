@@ -55,7 +55,7 @@ impl Grouping {
         let keys = maps.iter().try_fold(1u64, |product, (_, cells)| product.checked_mul(*cells));
         match keys {
             Some(keys) if keys <= SMALL.max(rows.len() as u64 * 8).min(u64::from(u32::MAX)) => {
-                self.by_array(rows, &maps, keys as usize)
+                self.by_array(rows, &maps, keys as usize);
             }
             _ => self.by_table(rows, &maps),
         }

@@ -6,6 +6,7 @@
 //! | [`antichain`] | what is known of many policies, kept in few |
 //! | [`table`], `grouping`, `anchors` | rows of codes, and how they become classes fast |
 //! | [`coding`] | from codebooks to domains and columns |
+//! | `bench` | the members of classes, brought together |
 //! | [`check`] | one policy: what it suppresses, what it costs |
 //! | [`settle`] | one policy: what becomes of every record |
 //! | [`soundness`] | which conclusion from one policy to others holds for which models, limits and measures |
@@ -15,6 +16,7 @@
 
 mod anchors;
 pub mod antichain;
+mod bench;
 pub mod check;
 pub mod coding;
 mod grouping;

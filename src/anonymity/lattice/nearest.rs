@@ -7,26 +7,25 @@ use super::search::{Strategy, search};
 use super::table::Table;
 use std::time::{Duration, Instant};
 
-/// The policy that comes nearest to the limit.
+/// What comes nearest to the limit.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Nearest {
-    pub policy: Policy,
-    pub suppressed: u64,
+    /// The policy, and the records that it suppresses; none if all suppress everything.
+    pub best: Option<(Policy, u64)>,
     /// Whether no policy suppresses fewer.
     pub proved: bool,
 }
 
-/// Halves the limits above that of `terms` until no policy suppresses fewer records, or until `time` is over. None if every
-/// policy suppresses everything as far as was found.
+/// Halves the limits above that of `terms` until no policy suppresses fewer records, or until `time` is over.
 ///
 /// Whether some policy keeps within a limit is monotone in the limit, whatever the models.
 ///
 /// # Errors
 /// As a search.
-pub fn nearest(table: &Table, terms: &Terms, time: Duration) -> Result<Option<Nearest>, PassesError> {
+pub fn nearest(table: &Table, terms: &Terms, time: Duration) -> Result<Nearest, PassesError> {
     let begun = Instant::now();
     let mut impossible = Checker::new(table, terms)?.limit();
-    let mut known: Option<(Policy, u64)> = None;
+    let mut known = None;
     let mut possible = table.records();
     let mut proved = true;
     while impossible + 1 < possible {
@@ -46,5 +45,5 @@ pub fn nearest(table: &Table, terms: &Terms, time: Duration) -> Result<Option<Ne
             }
         }
     }
-    Ok(known.map(|(policy, suppressed)| Nearest { policy, suppressed, proved }))
+    Ok(Nearest { best: known, proved })
 }

@@ -15,7 +15,7 @@ pub use error::AnonymizeError;
 use crate::anonymity::domain::Domain;
 use crate::anonymity::lattice::check::{Checker, Terms};
 use crate::anonymity::lattice::coding;
-use crate::anonymity::lattice::nearest::nearest;
+use crate::anonymity::lattice::nearest::{Nearest, nearest};
 use crate::anonymity::lattice::passes::{Passes, Recoded, recode};
 use crate::anonymity::lattice::search::{Progress, Strategy};
 use crate::anonymity::lattice::table::{Records, Table};
@@ -143,13 +143,15 @@ fn possible(
             None if !last.complete => Err(AnonymizeError::OutOfTime),
             None => {
                 let time = config.anonymize.time_limit.unwrap_or(NEAREST);
-                let nearest = match nearest(table, terms, time)? {
-                    None => "every one that was looked at suppresses them all".to_owned(),
-                    Some(nearest) => {
+                let Nearest { best, proved } = nearest(table, terms, time)?;
+                let nearest = match (best, proved) {
+                    (None, true) => "every policy suppresses them all".to_owned(),
+                    (None, false) => "none was found in time that keeps any".to_owned(),
+                    (Some((policy, suppressed)), _) => {
                         let levels: Vec<String> =
-                            quasi.iter().zip(&nearest.policy).map(|(name, level)| format!("{name} {level}")).collect();
-                        let found = if nearest.proved { "the nearest" } else { "the nearest found" };
-                        format!("{found} ({}) suppresses {}", levels.join(", "), nearest.suppressed)
+                            quasi.iter().zip(&policy).map(|(name, level)| format!("{name} {level}")).collect();
+                        let found = if proved { "the nearest" } else { "the nearest found in time" };
+                        format!("{found} ({}) suppresses {suppressed}", levels.join(", "))
                     }
                 };
                 Err(AnonymizeError::Impossible { limit, records, nearest })

@@ -75,7 +75,7 @@ pub fn read(config: &Config, file: &str) -> Result<Input, AnonymizeError> {
     let (quasi, sensitive) = (of(&Role::is_quasi), of(&|role| role == Role::Sensitive));
     if batch.rows() == 0 {
         let message = "the input has no records".to_owned();
-        return Err(problem(named(&config.source.path), "", message, "give a file with records"));
+        return Err(problem(named(&config.source.path), "(whole file)", message, "give a file with records"));
     }
     if released.as_ref().is_some_and(|marks| !marks.contains(&true)) {
         let message = "no record is marked to be released".to_owned();
