@@ -24,6 +24,8 @@ impl Level {
 pub struct Domain {
     name: String,
     levels: Vec<Level>,
+    /// By level: the cell that says nothing of the value, if there is one.
+    silent: Vec<Option<u32>>,
 }
 
 /// Levels that are no hierarchy.
@@ -79,7 +81,23 @@ impl Domain {
         if cells > 1 {
             return Err(DomainError::Root { attribute, cells });
         }
-        Ok(Self { name: attribute, levels })
+        let mut silent = vec![None; levels.len()];
+        silent[levels.len() - 1] = Some(0);
+        Ok(Self { name: attribute, levels, silent })
+    }
+
+    /// The same domain, where levels below the root may have a cell that says nothing either: by level, root included.
+    #[must_use]
+    pub fn with_silent(self, below: Vec<Option<u32>>) -> Self {
+        debug_assert_eq!(below.len(), self.levels.len());
+        Self { silent: below, ..self }
+    }
+
+    /// Whether a value leaves as a cell that says nothing of it on `level`.
+    #[must_use]
+    pub fn is_silent(&self, level: u8, value: u32) -> bool {
+        let level = usize::from(level);
+        self.silent[level] == Some(self.levels[level].cell_of[value as usize])
     }
 
     #[must_use]

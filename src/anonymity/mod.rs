@@ -2,6 +2,7 @@
 
 pub mod domain;
 pub mod lattice;
+pub mod microaggregation;
 pub mod plan;
 pub mod planner;
 pub mod privacy;

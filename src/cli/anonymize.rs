@@ -1,16 +1,18 @@
 //! `throng anonymize`.
 
 use super::outcome::Failure;
+use crate::anonymity::lattice::passes::Pass;
 use crate::anonymity::lattice::search::Progress;
 use crate::anonymity::quality::{Direction, Measure, Worth};
 use crate::config;
-use crate::daemon::anonymize::{AnonymizeError, Anonymized, Point, anonymize, frontier};
+use crate::config::Transformation;
+use crate::daemon::anonymize::{Aggregated, AnonymizeError, Anonymized, Point, anonymize, frontier};
 use crate::telemetry::silence_panic_payloads;
 use anyhow::{Context, anyhow};
 use indicatif::ProgressBar;
 use serde_json::{Map, Value, json};
 use std::io::IsTerminal;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 /// Anonymize one data set at once: the best generalization of all, proved, verified and written
@@ -49,8 +51,14 @@ pub fn run(args: &AnonymizeArgs) -> Result<(), Failure> {
         path.to_str().map(str::to_owned).ok_or_else(|| Failure::Usage(anyhow!("{} is no UTF-8 path", path.display())))
     };
     let sink = args.output.clone().unwrap_or_else(|| PathBuf::from("-"));
-    if args.output.as_ref().is_some_and(|output| *output == args.input) {
+    if args.output.as_ref().is_some_and(|output| is_same_file(output, &args.input)) {
         return Err(Failure::Usage(anyhow!("the release would overwrite the input: name another file with -o")));
+    }
+    let report_over = |other: &PathBuf| args.report.as_ref().is_some_and(|report| is_same_file(report, other));
+    if report_over(&args.input) || args.output.as_ref().is_some_and(report_over) || report_over(&args.config) {
+        return Err(Failure::Usage(anyhow!(
+            "the report would overwrite the input, the release or the configuration: name another file with --report"
+        )));
     }
     // The files of the command line take the place of the configuration's.
     let named = [
@@ -91,6 +99,18 @@ pub fn run(args: &AnonymizeArgs) -> Result<(), Failure> {
     Ok(())
 }
 
+/// Whether two paths lead to one file, whatever they are spelled like; one that is not there yet is known by its folder.
+fn is_same_file(a: &Path, b: &Path) -> bool {
+    let place = |path: &Path| {
+        let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
+        path.canonicalize().or_else(|_| folder.canonicalize().map(|at| at.join(path.file_name().unwrap_or_default())))
+    };
+    match (place(a), place(b)) {
+        (Ok(a), Ok(b)) => a == b,
+        _ => a == b,
+    }
+}
+
 impl From<AnonymizeError> for Failure {
     fn from(error: AnonymizeError) -> Self {
         match error {
@@ -120,17 +140,19 @@ fn count(number: f64) -> Value {
 }
 
 fn report(done: &Anonymized) -> Value {
-    let (found, account) = (&done.found, &done.account);
-    let pruned = (done.lattice - found.checked as f64).max(0.0);
-    let policy: Map<String, Value> = done.policy.iter().map(|(name, level)| (name.clone(), json!(level))).collect();
-    let history: Vec<Value> = found
+    let (recoded, account) = (&done.recoded, &done.recoded.account);
+    let pruned = (done.lattice - recoded.checked() as f64).max(0.0);
+    let first = &recoded.searches[0];
+    let history: Vec<Value> = first
         .history
         .iter()
         .map(|p| json!({ "seconds": p.seconds, "checked": p.checked, "quality": p.best }))
         .collect();
-    json!({
+    let one = recoded.searches.len() == 1;
+    let mut report = json!({
         "rows": done.rows,
-        "policy": policy,
+        "transformation": done.transformation.name(),
+        "policy": recoded.passes.first().map(|pass| levels(&done.quasi, &pass.policy)),
         "suppressed_records": account.suppressed,
         "released_records": done.to_release - account.suppressed,
         "measure": done.measure.name(),
@@ -141,31 +163,97 @@ fn report(done: &Anonymized) -> Value {
         "smallest_class": account.smallest,
         "risks": { "highest": done.risk.highest, "average": done.risk.average() },
         "suppressed_sensitive_cells": done.rare_sensitive_cells,
-        "policies": { "lattice": count(done.lattice), "checked": found.checked, "pruned": if found.complete { count(pruned) } else { Value::Null } },
-        "optimal": found.complete,
+        "untruthful": done.aggregated.iter().map(|a| a.attribute.as_str()).collect::<Vec<_>>(),
+        "policies": {
+            "lattice": count(done.lattice),
+            "checked": recoded.checked(),
+            "pruned": if one && first.complete { count(pruned) } else { Value::Null },
+        },
+        "optimal": one && first.complete,
         "seconds": done.seconds,
-        "search_seconds": found.seconds,
+        "search_seconds": recoded.searches.iter().map(|found| found.seconds).sum::<f64>(),
         "history": history,
+    });
+    if done.transformation == Transformation::Local {
+        report["passes"] = recoded.passes.iter().map(|pass| self::pass(done, pass)).collect();
+        report["measures_first_pass"] =
+            recoded.after_first.as_ref().map_or(Value::Null, |account| measures(&account.worth));
+    }
+    if !done.aggregated.is_empty() {
+        report["microaggregation"] = done.aggregated.iter().map(aggregated).collect();
+    }
+    report
+}
+
+fn levels(quasi: &[String], policy: &[u8]) -> Value {
+    Value::Object(quasi.iter().zip(policy).map(|(name, level)| (name.clone(), json!(level))).collect())
+}
+
+fn pass(done: &Anonymized, pass: &Pass) -> Value {
+    json!({
+        "policy": levels(&done.quasi, &pass.policy),
+        "records": pass.records,
+        "released_records": pass.released,
+        // Their class has its crowd and fails a model of values: no later pass gets them.
+        "suppressed_for_good": pass.refused,
+        "classes": pass.classes,
+        "quality": pass.quality,
+        "checked": pass.found.checked,
+        "optimal": pass.found.complete,
+        "seconds": pass.found.seconds,
+    })
+}
+
+fn aggregated(aggregated: &Aggregated) -> Value {
+    json!({
+        "attribute": aggregated.attribute,
+        "aggregate": aggregated.by.name(),
+        "variance_lost": aggregated.distortion,
+        "suppressed_cells": aggregated.withheld,
     })
 }
 
 fn point(point: &Point) -> Value {
-    json!({ "k": point.k, "quality": point.quality, "suppressed_records": point.suppressed, "levels": point.policy, "optimal": point.complete })
+    json!({ "k": point.k, "quality": point.quality, "suppressed_records": point.suppressed, "levels": point.policy, "passes": point.passes, "optimal": point.complete })
 }
 
 fn summarize(done: &Anonymized) {
-    let levels: Vec<String> = done.policy.iter().map(|(name, level)| format!("{name} {level}")).collect();
-    let best = if done.found.complete { "the optimum" } else { "the best found in time" };
-    eprintln!("{best} of {} policies, {} checked: {}", count(done.lattice), done.found.checked, levels.join(", "));
-    let value = done.account.worth.0.iter().find(|(measure, _)| *measure == done.measure).map_or(f64::NAN, |(_, v)| *v);
+    let (recoded, account) = (&done.recoded, &done.recoded.account);
+    for (number, pass) in recoded.passes.iter().enumerate() {
+        let levels: Vec<String> =
+            done.quasi.iter().zip(&pass.policy).map(|(name, level)| format!("{name} {level}")).collect();
+        let best = if pass.found.complete { "the optimum" } else { "the best found in time" };
+        let of = format!(
+            "{best} of {} policies, {} checked: {}",
+            count(done.lattice),
+            pass.found.checked,
+            levels.join(", ")
+        );
+        match done.transformation {
+            Transformation::FullDomain => eprintln!("{of}"),
+            Transformation::Local => {
+                eprintln!("pass {}: {} of {} records leave by {of}", number + 1, pass.released, pass.records);
+            }
+        }
+    }
     eprintln!(
-        "{} {value:.6}, {} of {} records suppressed, {} classes, the smallest of {}",
+        "{} {:.6}, {} of {} records suppressed, {} classes, the smallest of {}",
         done.measure.name(),
-        done.account.suppressed,
+        account.worth.of(done.measure),
+        account.suppressed,
         done.to_release,
-        done.account.classes,
-        done.account.smallest
+        account.classes,
+        account.smallest
     );
+    for aggregated in &done.aggregated {
+        eprintln!(
+            "untruthful: {} shows the {} of each class ({:.1} % of its variance lost, {} cells suppressed)",
+            aggregated.attribute,
+            aggregated.by.name(),
+            100.0 * aggregated.distortion,
+            aggregated.withheld
+        );
+    }
 }
 
 fn show_frontier(points: &[Point], measure: Measure) {

@@ -84,6 +84,65 @@ impl Strategy {
     }
 }
 
+/// How records may be recoded.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum Transformation {
+    /// One policy for all records.
+    #[default]
+    FullDomain,
+    /// A policy for the records that leave by it, another for those that it left, and so on. Better quality, and readers
+    /// see levels mixed. Refused together with `delta_presence`.
+    Local,
+}
+
+impl Transformation {
+    /// The name in configurations and reports.
+    #[must_use]
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::FullDomain => "full_domain",
+            Self::Local => "local",
+        }
+    }
+}
+
+/// What takes the place of the numbers of a class.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "lowercase")]
+pub enum Aggregate {
+    /// The arithmetic mean, rounded as the schema rounds the attribute; ties away from zero.
+    #[default]
+    Mean,
+    /// The lower median: somebody's number.
+    Median,
+}
+
+impl Aggregate {
+    /// The name in configurations and reports.
+    #[must_use]
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Mean => "mean",
+            Self::Median => "median",
+        }
+    }
+}
+
+/// Micro-aggregation: classes are formed as always, then their members show an aggregate of their numbers instead of
+/// the interval. **Untruthful**: nobody need have the number that is shown, and an aggregate of k numbers tells the last to
+/// whoever knows the others. Aggregates of fewer than k people are `*`. Refused together with `delta_presence`.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(default, deny_unknown_fields)]
+pub struct Microaggregation {
+    /// A quasi attribute of the type integer, or float with a rounding step.
+    #[schemars(example = &"age")]
+    pub attribute: String,
+    /// What takes the place of the numbers.
+    #[schemars(example = Aggregate::Mean)]
+    pub aggregate: Aggregate,
+}
+
 /// How `throng anonymize` looks for the policy of a data set; the daemon does not read this section.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
@@ -102,9 +161,23 @@ pub struct Anonymize {
     #[schemars(with = "Option<quantity::DurationText>", example = &"60s")]
     pub time_limit: Option<Duration>,
     /// An attribute of the schema whose value `true`, `1` or `yes` marks the records to be released; the others are
-    /// the population that k-map and δ-presence count. None: all are released.
+    /// the population that k-map and δ-presence count. It has the role insensitive, and does not leave. None: all are
+    /// released.
     #[schemars(example = &"in_study")]
     pub released: Option<String>,
+    /// How records may be recoded.
+    #[schemars(example = Transformation::Local)]
+    pub transformation: Transformation,
+    /// Passes of local recoding at most, 2 to 100.
+    #[schemars(example = 10)]
+    pub passes: u8,
+    /// Share of the records that the first pass of local recoding may leave, 0 to 1. Later passes take what they can, and
+    /// what the last one leaves is suppressed: `suppression_limit` is the limit of that.
+    #[schemars(example = 1.0)]
+    pub pass_limit: f64,
+    /// Attributes whose classes show an aggregate of their numbers.
+    #[schemars(example = Vec::<Microaggregation>::new())]
+    pub microaggregation: Vec<Microaggregation>,
 }
 
 impl Default for Anonymize {
@@ -115,6 +188,10 @@ impl Default for Anonymize {
             strategy: Strategy::Bfs,
             time_limit: None,
             released: None,
+            transformation: Transformation::FullDomain,
+            passes: 10,
+            pass_limit: 1.0,
+            microaggregation: Vec::new(),
         }
     }
 }

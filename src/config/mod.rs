@@ -24,7 +24,7 @@ mod sink;
 mod source;
 mod validate;
 
-pub use anonymize::{Anonymize, Measure, Strategy};
+pub use anonymize::{Aggregate, Anonymize, Measure, Microaggregation, Strategy, Transformation};
 pub use batch::Batch;
 pub use load::{load, parse};
 pub use model::{Diversity, GroundDistance, ModelKind, PrivacyModel};

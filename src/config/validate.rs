@@ -6,7 +6,7 @@ use std::{
     time::Duration,
 };
 
-use super::{Config, Diversity, Format, ModelKind, SinkKind, SourceKind, properties::OWNED};
+use super::{Config, Diversity, Format, ModelKind, SinkKind, SourceKind, Transformation, properties::OWNED};
 
 /// Text of a batch is addressed by 32 bits; this leaves room for its last record.
 const MOST_BATCH_BYTES: u64 = 2 << 30;
@@ -308,6 +308,11 @@ fn anonymize(config: &Config, found: &mut Complaints) {
     found.unless(share, "anonymize.suppression_limit", "a share is between 0 and 1", "give 0 to 1; 0.05 is usual");
     let time = config.anonymize.time_limit.is_none_or(|limit| limit > Duration::ZERO);
     found.unless(time, "anonymize.time_limit", "a search needs time", "give at least 1ms, or remove the key");
+    let passes = (2..=100).contains(&config.anonymize.passes);
+    found.unless(passes, "anonymize.passes", "the number of passes is out of range", "give 2 to 100; 10 is plenty");
+    let share = (0.0..=1.0).contains(&config.anonymize.pass_limit);
+    found.unless(share, "anonymize.pass_limit", "a share is between 0 and 1", "give 0 to 1");
+    presence(config, found);
     for (index, model) in config.privacy.model.iter().enumerate() {
         let needed: &[(&str, bool)] = match (model.kind, model.diversity) {
             (ModelKind::KAnonymity | ModelKind::KMap, _) => &[("k", model.k.is_some())],
@@ -323,4 +328,24 @@ fn anonymize(config: &Config, found: &mut Complaints) {
             found.unless(false, &key, "this model needs the key", "set it; docs/configuration.md has an example");
         }
     }
+}
+
+/// δ-presence speaks of everybody whom a class covers, present or not. A class that is absent says something of them too, and
+/// an aggregate covers nobody.
+fn presence(config: &Config, found: &mut Complaints) {
+    if !config.privacy.model.iter().any(|model| model.kind == ModelKind::DeltaPresence) {
+        return;
+    }
+    found.unless(
+        config.anonymize.transformation == Transformation::FullDomain,
+        "anonymize.transformation",
+        "delta_presence does not hold for local recoding: that a class was left for a later pass tells who is present",
+        "set \"full_domain\", or remove the model",
+    );
+    found.unless(
+        config.anonymize.microaggregation.is_empty(),
+        "anonymize.microaggregation",
+        "delta_presence counts those whom the cells of a class cover, and an aggregate covers nobody",
+        "remove it, or the model",
+    );
 }

@@ -319,6 +319,18 @@ impl Codebook {
         self.cells.is_exact(cell)
     }
 
+    /// The cell of a number that aggregates others: that of the value with its text, or one that no value has on any
+    /// level. None if there is no room.
+    pub fn aggregate(&mut self, json_text: &str) -> Option<CellId> {
+        if let Some(cell) = self.cells.find(json_text) {
+            return Some(cell);
+        }
+        let digest = self.keyed.digest(format!("aggregate {json_text}").as_bytes());
+        let cell = self.cells.insert(json_text, digest, 1.0, false);
+        self.codes.resize(self.cells.len(), FORGOTTEN);
+        cell
+    }
+
     /// The lexicon: from a text that leaves back to the digest of what it covers.
     #[must_use]
     pub fn coverage_of(&self, json_text: &str) -> Option<u128> {

@@ -22,7 +22,12 @@ pub(crate) fn decimals_of(x: f64) -> u32 {
 
 /// `x` in ticks of 10⁻ᵈ, if it is a whole number of them and fits.
 pub(crate) fn exact_ticks(x: f64, decimals: u32) -> Option<i128> {
-    let floor = floor_ticks(&format!("{x}"), decimals)?;
+    exact(&format!("{x}"), decimals)
+}
+
+/// The decimal number `text` in ticks of 10⁻ᵈ, if it is a whole number of them and fits.
+pub(crate) fn exact(text: &str, decimals: u32) -> Option<i128> {
+    let floor = floor_ticks(text, decimals)?;
     floor.exact.then_some(floor.ticks)
 }
 

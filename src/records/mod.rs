@@ -4,7 +4,7 @@ mod cache;
 pub mod canonical;
 mod cells;
 pub mod codebook;
-mod decimal;
+pub(crate) mod decimal;
 pub mod dictionary;
 pub mod digest;
 pub mod hierarchy;

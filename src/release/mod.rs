@@ -3,9 +3,11 @@
 //! Nothing here knows plans or treatments. [`verify::verify`] sees the encoded lines and the ledger, recounts, and is the
 //! only way to a [`verified::Verified`], which is the only thing that a [`sink::Sink`] takes.
 
+pub mod aggregates;
 pub mod forced_pairs;
 pub mod ledger;
 pub mod models;
+pub mod population;
 pub mod sink;
 pub mod verified;
 pub mod verify;

@@ -4,6 +4,7 @@
 mod data;
 mod fuller;
 mod properties;
+mod recoding;
 mod reference;
 mod soundness;
 mod twin;

@@ -124,27 +124,40 @@ pub struct Judged {
     pub rows: Vec<bool>,
 }
 
-fn leaves(records: &Records, row: usize) -> bool {
+pub fn leaves(records: &Records, row: usize) -> bool {
     records.released.as_ref().is_none_or(|marks| marks[row])
 }
 
-fn cell(case: &Case, policy: &[u8], attribute: usize, row: usize) -> u32 {
+pub fn cell(case: &Case, policy: &[u8], attribute: usize, row: usize) -> u32 {
     let value = case.records.quasi[attribute][row];
     case.domains[attribute].levels()[policy[attribute] as usize].cell_of[value as usize]
 }
 
-pub fn judge(case: &Case, policy: &[u8]) -> Judged {
-    let rows = case.records.quasi[0].len();
-    let all: Vec<usize> = (0..rows).filter(|&row| leaves(&case.records, row)).collect();
+/// The members of each class of `policy` among the rows `among`.
+pub fn classes(case: &Case, policy: &[u8], among: &[usize]) -> BTreeMap<Vec<u32>, Vec<usize>> {
     let tuple = |row: usize| -> Vec<u32> { (0..policy.len()).map(|a| cell(case, policy, a, row)).collect() };
     let mut classes: BTreeMap<Vec<u32>, Vec<usize>> = BTreeMap::new();
-    for row in 0..rows {
+    for &row in among {
         classes.entry(tuple(row)).or_default().push(row);
     }
+    classes
+}
+
+pub fn judge(case: &Case, policy: &[u8]) -> Judged {
+    let everybody: Vec<usize> = (0..case.records.len()).collect();
+    judge_among(case, policy, &everybody)
+}
+
+/// A policy over the rows `among`; distances are to all records.
+pub fn judge_among(case: &Case, policy: &[u8], among: &[usize]) -> Judged {
+    let rows = case.records.len();
+    let whole: Vec<usize> = (0..rows).filter(|&row| leaves(&case.records, row)).collect();
+    let all: Vec<usize> = among.iter().copied().filter(|&row| leaves(&case.records, row)).collect();
+    let classes = classes(case, policy, among);
     let mut suppressed = vec![false; rows];
     for members in classes.values() {
         let own: Vec<usize> = members.iter().copied().filter(|&row| leaves(&case.records, row)).collect();
-        if !own.is_empty() && !case.terms.models.iter().all(|model| holds(case, model, &own, members.len(), &all)) {
+        if !own.is_empty() && !case.terms.models.iter().all(|model| holds(case, model, &own, members, &whole)) {
             for &row in &own {
                 suppressed[row] = true;
             }
@@ -161,7 +174,17 @@ fn counts(case: &Case, attribute: usize, rows: &[usize]) -> Vec<u64> {
     (0..*values as u32).map(|v| rows.iter().filter(|&&row| column[row] == v).count() as u64).collect()
 }
 
-fn holds(case: &Case, model: &Model, own: &[usize], population: usize, all: &[usize]) -> bool {
+/// Distinct subjects, or records where there are none.
+pub fn people(case: &Case, rows: &[usize]) -> u64 {
+    match &case.records.subjects {
+        None => rows.len() as u64,
+        Some(of) => rows.iter().map(|&row| of[row]).collect::<BTreeSet<_>>().len() as u64,
+    }
+}
+
+/// Whether a class holds: the records of it that leave, its members, and all records of the table.
+pub fn holds(case: &Case, model: &Model, own: &[usize], members: &[usize], all: &[usize]) -> bool {
+    let population = members.len();
     let descending = |attribute: usize| {
         let mut r: Vec<u64> = counts(case, attribute, own).into_iter().filter(|&c| c > 0).collect();
         r.sort_unstable();
@@ -169,11 +192,8 @@ fn holds(case: &Case, model: &Model, own: &[usize], population: usize, all: &[us
         r
     };
     match model {
-        Model::KAnonymity { k } => match &case.records.subjects {
-            None => own.len() as u64 >= *k,
-            Some(of) => own.iter().map(|&row| of[row]).collect::<BTreeSet<_>>().len() as u64 >= *k,
-        },
-        Model::KMap { k } => population as u64 >= *k,
+        Model::KAnonymity { k } => people(case, own) >= *k,
+        Model::KMap { k } => people(case, members) >= *k,
         Model::DistinctDiversity { attribute, l } => descending(*attribute).len() >= *l,
         Model::EntropyDiversity { attribute, l } => {
             let r = descending(*attribute);

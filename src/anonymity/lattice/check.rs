@@ -1,10 +1,11 @@
 //! The check of one policy: generalize, group, judge the classes, count the suppressed, measure ([PRU] steps 1 to 3).
 
 use super::anchors::Anchors;
+use super::bench::Bench;
 use super::grouping::Grouping;
-use super::policy::{Lattice, Policy};
-use super::table::{NOBODY, Records, Rows, Table, undivided};
-use crate::anonymity::privacy::{Class, Judge, Model, ModelError, Ratio, Room};
+use super::policy::Lattice;
+use super::table::{Records, Rows, Table, undivided};
+use crate::anonymity::privacy::{Class, Judge, Model, ModelError, Ratio};
 use crate::anonymity::quality::{ClassSums, Measure, Meter, Suppressed, Worth};
 use std::sync::{Arc, Mutex, PoisonError};
 
@@ -71,30 +72,6 @@ pub struct Checker<'a> {
     benches: Mutex<Vec<Bench>>,
 }
 
-/// What one thread works with.
-#[derive(Debug, Default)]
-struct Bench {
-    grouping: Grouping,
-    room: Room,
-    /// By class: its place among those that are judged.
-    place: Vec<u32>,
-    /// By place: where the rows of the class begin in `order`.
-    start: Vec<u32>,
-    order: Vec<u32>,
-    /// By sensitive attribute: the values of one class with their counts.
-    values: Vec<Vec<(u32, u32)>>,
-    /// By sensitive attribute and value: the count in one class.
-    tally: Vec<Vec<u32>>,
-    /// By subject: the last class that saw it.
-    seen: Vec<u32>,
-    /// Classes that are suppressed.
-    failed: Vec<u32>,
-    population: Vec<u64>,
-}
-
-/// The place of a class that is suppressed unjudged.
-const NOWHERE: u32 = u32::MAX;
-
 impl<'a> Checker<'a> {
     /// Prepares `terms` for `table`.
     ///
@@ -123,6 +100,12 @@ impl<'a> Checker<'a> {
         let meter = Meter::new(table.domains(), table.counts(), table.records(), raw);
         let anchors = Anchors::new(table, base);
         Ok(Self { table, judge, limit, measure: terms.measure, meter, anchors, benches: Mutex::default() })
+    }
+
+    /// The same terms with another number of records that may be suppressed.
+    #[must_use]
+    pub fn limited_to(self, records: u64) -> Self {
+        Self { limit: records, ..self }
     }
 
     /// Records that may be suppressed.
@@ -169,7 +152,7 @@ impl<'a> Checker<'a> {
     pub fn check(&self, policy: &[u8]) -> Outcome {
         self.with_bench(|bench| {
             let rows = self.anchors.below(policy, self.table, &mut bench.grouping);
-            let sums = self.judge_classes(&rows, policy, bench, false, &mut |_, _| {});
+            let sums = self.judge_classes(&rows, policy, bench, false, &mut |_, _, _| {});
             let bound = self.meter.class_bound(self.measure, policy, sums.all);
             let admissible = sums.suppressed <= self.limit;
             let cost = if admissible {
@@ -190,7 +173,7 @@ impl<'a> Checker<'a> {
         self.with_bench(|bench| {
             let rows = self.anchors.below(policy, self.table, &mut bench.grouping);
             let (mut smallest, mut risk) = (u64::MAX, 0.0);
-            let sums = self.judge_classes(&rows, policy, bench, true, &mut |records, subjects| {
+            let sums = self.judge_classes(&rows, policy, bench, true, &mut |_, records, subjects| {
                 smallest = smallest.min(records);
                 risk += records as f64 / subjects.max(1) as f64;
             });
@@ -212,24 +195,25 @@ impl<'a> Checker<'a> {
     pub fn raw_worth(&self, policy: &[u8]) -> Worth {
         self.with_bench(|bench| {
             let rows = self.anchors.below(policy, self.table, &mut bench.grouping);
-            let all = self.judge_classes(&rows, policy, bench, true, &mut |_, _| {}).all;
+            let all = self.judge_classes(&rows, policy, bench, true, &mut |_, _, _| {}).all;
             let cells: Vec<Vec<u64>> = policy.iter().map(|_| Vec::new()).collect();
             self.meter.worth(policy, Suppressed { records: 0, cells: &cells }, all)
         })
     }
 
-    /// For each of the `records` that the table was made of, whether it is to be released and `policy` suppresses it.
-    #[must_use]
-    pub fn suppressed_records(&self, policy: &[u8], records: &Records) -> Vec<bool> {
+    /// Judges every class of `policy` over the undivided `records` that the table was made of, and hands the room over
+    /// with what was found; `kept` is told class, records and subjects of the classes that satisfy the models.
+    pub(super) fn judge_records<T>(
+        &self,
+        policy: &[u8],
+        records: &Records,
+        kept: &mut dyn FnMut(u32, u64, u64),
+        read: impl FnOnce(&Bench) -> T,
+    ) -> T {
         let rows = Arc::new(needed(undivided(records, self.table.composites()), &self.judge));
         self.with_bench(|bench| {
-            self.judge_classes(&rows, policy, bench, true, &mut |_, _| {});
-            let mut failed = vec![false; bench.grouping.cells.len()];
-            for &class in &bench.failed {
-                failed[class as usize] = true;
-            }
-            let classes = bench.grouping.class_of.iter().zip(&rows.count);
-            classes.map(|(&class, &count)| count > 0 && failed[class as usize]).collect()
+            self.judge_classes(&rows, policy, bench, true, kept);
+            read(bench)
         })
     }
 
@@ -240,18 +224,20 @@ impl<'a> Checker<'a> {
         done
     }
 
-    /// Groups and judges; leaves the suppressed classes in `bench.failed`. Stops once more records than the limit are
-    /// lost for every specialisation too, unless `whole`. `kept` is told the records and subjects of classes that leave.
+    /// Groups and judges; leaves the suppressed classes in `bench.failed`, and those of them that are large enough in
+    /// `bench.refused`. Stops once more records than the limit are lost for every specialisation too, unless `whole`.
+    /// `kept` is told number, records and subjects of the classes that leave.
     fn judge_classes(
         &self,
         rows: &Arc<Rows>,
         policy: &[u8],
         bench: &mut Bench,
         whole: bool,
-        kept: &mut dyn FnMut(u64, u64),
+        kept: &mut dyn FnMut(u32, u64, u64),
     ) -> Sums {
         bench.grouping.group(rows, self.table.composites(), policy);
         bench.failed.clear();
+        bench.refused.clear();
         let of_classes = whole || !self.measure.is_of_cells();
         let mut sums = Sums::default();
         let smallest = self.judge.smallest_class();
@@ -284,10 +270,16 @@ impl<'a> Checker<'a> {
                 None
             } else {
                 let place = bench.place[class as usize];
-                subjects = bench.gather(rows, place);
+                let gathered = bench.gather(rows, place);
+                subjects = gathered.subjects;
                 let population = bench.population.get(place as usize).copied().unwrap_or(records);
-                let class = Class { records, subjects, population, values: &bench.values };
-                self.judge.failing(&class, &mut bench.room)
+                let people = gathered.people.unwrap_or(population);
+                let judged = Class { records, subjects, population, people, values: &bench.values };
+                let lost = self.judge.failing(&judged, &mut bench.room);
+                if lost.is_some() && self.judge.is_crowd(&judged) {
+                    bench.refused.push(class);
+                }
+                lost
             };
             if let Some(lost) = lost {
                 sums.suppressed += records;
@@ -301,7 +293,7 @@ impl<'a> Checker<'a> {
                 if whole || self.measure == Measure::KlDivergence {
                     sums.kept.add_bits(records);
                 }
-                kept(records, subjects);
+                kept(class, records, subjects);
             }
         }
         sums
@@ -350,109 +342,4 @@ fn needed(mut rows: Rows, judge: &Judge) -> Rows {
         rows.subject.clear();
     }
     rows
-}
-
-impl Bench {
-    /// Brings the rows of classes with at least `smallest` records into the order of the classes, and counts the
-    /// population of each.
-    fn arrange(&mut self, rows: &Rows, smallest: u64) {
-        let Grouping { class_of, cells, occupied, .. } = &self.grouping;
-        if self.place.len() < cells.len() {
-            self.place.resize(cells.len(), 0);
-        }
-        self.start.clear();
-        for &class in occupied {
-            let judged = u64::from(cells[class as usize].records) >= smallest;
-            self.place[class as usize] = if judged { self.start.len() as u32 } else { NOWHERE };
-            if judged {
-                self.start.push(0);
-            }
-        }
-        let classes = self.start.len();
-        self.start.push(0);
-        for &class in class_of {
-            let place = self.place[class as usize];
-            if place != NOWHERE {
-                self.start[place as usize] += 1;
-            }
-        }
-        let mut end = 0;
-        for start in &mut self.start {
-            end += *start;
-            *start = end;
-        }
-        self.order.clear();
-        self.order.resize(end as usize, 0);
-        // From the back: every class's end moves to where it begins.
-        for (row, &class) in class_of.iter().enumerate().rev() {
-            let place = self.place[class as usize];
-            if place != NOWHERE {
-                let start = &mut self.start[place as usize];
-                *start -= 1;
-                self.order[*start as usize] = row as u32;
-            }
-        }
-        self.population.clear();
-        if !rows.population.is_empty() {
-            self.population.resize(classes, 0);
-            for (&class, &population) in class_of.iter().zip(&rows.population) {
-                let place = self.place[class as usize];
-                if place != NOWHERE {
-                    self.population[place as usize] += u64::from(population);
-                }
-            }
-        }
-        self.values.resize(rows.sensitive.len(), Vec::new());
-        self.tally.resize(rows.sensitive.len(), Vec::new());
-        self.seen.clear();
-    }
-
-    /// The values of the class at `place` into `values`; the number of its subjects.
-    fn gather(&mut self, rows: &Rows, place: u32) -> u64 {
-        let members = &self.order[self.start[place as usize] as usize..self.start[place as usize + 1] as usize];
-        for ((column, values), tally) in rows.sensitive.iter().zip(&mut self.values).zip(&mut self.tally) {
-            values.clear();
-            for &row in members {
-                let (value, count) = (column[row as usize], rows.count[row as usize]);
-                if count == 0 {
-                    continue;
-                }
-                if tally.len() <= value as usize {
-                    tally.resize(value as usize + 1, 0);
-                }
-                let known = &mut tally[value as usize];
-                if *known == 0 {
-                    values.push((value, 0));
-                }
-                *known += count;
-            }
-            for (value, count) in values.iter_mut() {
-                *count = std::mem::take(&mut tally[*value as usize]);
-            }
-        }
-        if rows.subject.is_empty() {
-            return members.iter().map(|&row| u64::from(rows.count[row as usize])).sum();
-        }
-        let mut subjects = 0;
-        for &row in members.iter().filter(|&&row| rows.count[row as usize] > 0) {
-            if rows.subject[row as usize] == NOBODY {
-                continue;
-            }
-            let subject = rows.subject[row as usize] as usize;
-            if self.seen.len() <= subject {
-                self.seen.resize(subject + 1, 0);
-            }
-            // Places are marked plus one: nought is nobody's.
-            subjects += u64::from(self.seen[subject] != place + 1);
-            self.seen[subject] = place + 1;
-        }
-        subjects
-    }
-}
-
-/// A policy and what its check found.
-#[derive(Clone, Debug, PartialEq)]
-pub struct Checked {
-    pub policy: Policy,
-    pub outcome: Outcome,
 }

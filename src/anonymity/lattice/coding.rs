@@ -2,7 +2,7 @@
 
 use super::table::Records;
 use crate::anonymity::domain::{Domain, DomainError, Level};
-use crate::records::codebook::{Code, Codebook, FIRST_VALUE, UNCOVERED};
+use crate::records::codebook::{Code, Codebook, FIRST_VALUE, SUPPRESSED, UNCOVERED};
 use crate::records::hierarchy::Cover;
 
 /// One attribute of a table: its domain, and its column in codes of the domain.
@@ -50,7 +50,13 @@ pub fn coded(book: &Codebook, column: &[Code]) -> Result<Coded, DomainError> {
     if codes.is_empty() {
         levels[top].loss = vec![1.0];
     }
-    let domain = Domain::new(book.attribute().name.as_str(), levels)?;
+    // A hierarchy may lead to `*` below its root.
+    let silent = |(index, level): (usize, &Level)| {
+        let at = codes.iter().position(|&code| book.cell(code, index) == SUPPRESSED);
+        at.map(|value| level.cell_of[value]).or((index == top).then_some(0))
+    };
+    let silent = levels.iter().enumerate().map(silent).collect();
+    let domain = Domain::new(book.attribute().name.as_str(), levels)?.with_silent(silent);
     Ok(Coded { domain, column: column.iter().map(|&code| value_of[code as usize]).collect(), codes })
 }
 

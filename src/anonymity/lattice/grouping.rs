@@ -54,7 +54,9 @@ impl Grouping {
         let maps: Vec<&(Vec<u32>, u64)> = composites.iter().map(|composite| composite.at(policy)).collect();
         let keys = maps.iter().try_fold(1u64, |product, (_, cells)| product.checked_mul(*cells));
         match keys {
-            Some(keys) if keys <= SMALL.max(rows.len() as u64 * 8) => self.by_array(rows, &maps, keys as usize),
+            Some(keys) if keys <= SMALL.max(rows.len() as u64 * 8).min(u64::from(u32::MAX)) => {
+                self.by_array(rows, &maps, keys as usize);
+            }
             _ => self.by_table(rows, &maps),
         }
     }

@@ -6,17 +6,25 @@
 //! | [`antichain`] | what is known of many policies, kept in few |
 //! | [`table`], `grouping`, `anchors` | rows of codes, and how they become classes fast |
 //! | [`coding`] | from codebooks to domains and columns |
+//! | `bench` | the members of classes, brought together |
 //! | [`check`] | one policy: what it suppresses, what it costs |
+//! | [`settle`] | one policy: what becomes of every record |
 //! | [`soundness`] | which conclusion from one policy to others holds for which models, limits and measures |
 //! | [`search`] and the files named after a strategy | the way through the lattice |
+//! | [`passes`] | local recoding: the search once more for what it left |
+//! | [`nearest`] | where no policy is admissible: the one that lacks least |
 
 mod anchors;
 pub mod antichain;
+mod bench;
 pub mod check;
 pub mod coding;
 mod grouping;
+pub mod nearest;
+pub mod passes;
 pub mod policy;
 pub mod search;
+pub mod settle;
 pub mod soundness;
 mod strategies;
 pub mod table;

@@ -25,6 +25,37 @@ pub struct Records {
     pub released: Option<Vec<bool>>,
 }
 
+impl Records {
+    /// The records at `rows`, in that order.
+    #[must_use]
+    pub fn at(&self, rows: &[u32]) -> Self {
+        let taken = |column: &Vec<u32>| -> Vec<u32> { rows.iter().map(|&row| column[row as usize]).collect() };
+        Self {
+            quasi: self.quasi.iter().map(taken).collect(),
+            sensitive: self.sensitive.iter().map(|(column, values)| (taken(column), *values)).collect(),
+            subjects: self.subjects.as_ref().map(taken),
+            released: self.released.as_ref().map(|marks| rows.iter().map(|&row| marks[row as usize]).collect()),
+        }
+    }
+
+    /// Number of records, those that only make up the population counted.
+    #[must_use]
+    pub fn len(&self) -> usize {
+        self.quasi.first().map_or(0, Vec::len)
+    }
+
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+
+    /// Whether the record at `row` is to be released.
+    #[must_use]
+    pub fn is_released(&self, row: usize) -> bool {
+        self.released.as_ref().is_none_or(|marks| marks[row])
+    }
+}
+
 /// Records that are no table.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum TableError {
@@ -191,7 +222,7 @@ impl Table {
         if records.quasi.len() != domains.len() {
             return Err(TableError::Column { column: domains.len(), found: 0, rows });
         }
-        let released = |row: usize| records.released.as_ref().is_none_or(|marks| marks[row]);
+        let released = |row: usize| records.is_released(row);
         let count = |column: &[u32], values: usize| {
             let mut counts = vec![0u64; values];
             for (row, &code) in column.iter().enumerate() {
@@ -208,6 +239,12 @@ impl Table {
         let total = (0..rows).filter(|&row| released(row)).count() as u64;
         let rows = distinct(&undivided(records, &composites));
         Ok(Self { domains, composites, rows, sensitive, counts, records: total })
+    }
+
+    /// The same table as a part of a larger one, whose sensitive values t-closeness compares with.
+    #[must_use]
+    pub fn part_of(self, whole: &Self) -> Self {
+        Self { sensitive: whole.sensitive.clone(), ..self }
     }
 
     #[must_use]

@@ -9,7 +9,7 @@ use super::ratio::Ratio;
 pub enum Model {
     /// At least k subjects in each class; k ≥ 1.
     KAnonymity { k: u64 },
-    /// At least k members of the population share the class's values; k ≥ 1.
+    /// At least k people of the population share the class's values; k ≥ 1.
     KMap { k: u64 },
     /// At least ℓ values of a sensitive attribute in each class; ℓ ≥ 1.
     DistinctDiversity { attribute: usize, l: usize },
@@ -94,8 +94,10 @@ pub struct Class<'a> {
     pub records: u64,
     /// Distinct subjects among them; the records where nothing counts subjects.
     pub subjects: u64,
-    /// Members of the population with these values, the released ones included.
+    /// Records of the population with these values, the released ones included.
     pub population: u64,
+    /// Distinct subjects among those; the records where nothing counts subjects.
+    pub people: u64,
     /// By sensitive attribute: the values present among the records, each once, with their counts.
     pub values: &'a [Vec<(u32, u32)>],
 }
@@ -156,6 +158,7 @@ impl Judge {
                 &Model::KMap { k } => {
                     unless(k >= 1, "k", "1 or more")?;
                     judge.population = true;
+                    judge.subjects = true;
                     Prepared::KMap(k)
                 }
                 &Model::DistinctDiversity { attribute, l } => {
@@ -222,6 +225,17 @@ impl Judge {
         self.subjects
     }
 
+    /// Whether the class is large enough for every model that counts members alone (k-anonymity, k-map): what else it
+    /// may lack, it lacks in the values of its records.
+    pub fn is_crowd(&self, class: &Class<'_>) -> bool {
+        class.records >= self.smallest
+            && self.models.iter().all(|model| match model {
+                Prepared::KAnonymity(k) => class.subjects >= *k,
+                Prepared::KMap(k) => class.people >= *k,
+                _ => true,
+            })
+    }
+
     /// None if every model holds; otherwise how many of the class's records are suppressed **at least**, in this class
     /// and, taken together, in whatever parts a specialisation splits it into. May be 0, is never more than the records.
     pub fn failing(&self, class: &Class<'_>, room: &mut Room) -> Option<u64> {
@@ -256,7 +270,7 @@ impl Prepared {
         match self {
             // Parts have fewer subjects, fewer members of the population, and no other values than the whole.
             Self::KAnonymity(k) => all(class.subjects < *k),
-            Self::KMap(k) => all(class.population < *k),
+            Self::KMap(k) => all(class.people < *k),
             Self::Distinct(attribute, l) => all(class.values[*attribute].len() < *l),
             Self::Entropy(attribute, l) => entropy_failing(descending(&class.values[*attribute], room), *l),
             Self::Recursive(attribute, c, l) => recursive_failing(descending(&class.values[*attribute], room), *c, *l),

@@ -45,10 +45,14 @@ impl Ratio {
         (u128::from(self.numerator) * u128::from(count)).div_ceil(u128::from(self.denominator)) as u64
     }
 
-    /// Whether `part / whole ≤ self`. Exact for every `part` and `whole` below 2⁷⁰.
+    /// Whether `part / whole ≤ self`, exactly; `whole` is above 0.
     #[must_use]
     pub fn at_least(self, part: u128, whole: u128) -> bool {
-        part * u128::from(self.denominator) <= whole * u128::from(self.numerator)
+        let (numerator, denominator) = (u128::from(self.numerator), u128::from(self.denominator));
+        match part.checked_mul(denominator).zip(whole.checked_mul(numerator)) {
+            Some((left, right)) => left <= right,
+            None => is_at_most((part, whole), (numerator, denominator)),
+        }
     }
 
     /// Whether `part < self · whole`.
@@ -58,9 +62,40 @@ impl Ratio {
     }
 }
 
+/// Whether a/b ≤ c/d, by Euclid's algorithm on both: no product of two large numbers is formed.
+fn is_at_most((a, b): (u128, u128), (c, d): (u128, u128)) -> bool {
+    match (a / b).cmp(&(c / d)) {
+        std::cmp::Ordering::Equal if a % b == 0 => true,
+        std::cmp::Ordering::Equal if c % d == 0 => false,
+        // What is left of both is below 1: the order of the inverses is the other one.
+        std::cmp::Ordering::Equal => is_at_most((d, c % d), (b, a % b)),
+        order => order.is_lt(),
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+    use proptest::prelude::*;
+
+    proptest! {
+        #[test]
+        fn large_fractions_compare_as_small_ones_do(a in 0u64..1 << 40, b in 1u64..1 << 40, c in 0u64..1 << 40, d in 1u64..1 << 40) {
+            let (a, b, c, d) = (u128::from(a), u128::from(b), u128::from(c), u128::from(d));
+            prop_assert_eq!(is_at_most((a, b), (c, d)), a * d <= c * b);
+            prop_assert!(is_at_most((a, b), (a, b)));
+        }
+    }
+
+    #[test]
+    fn a_distance_beyond_the_product_of_128_bits_is_compared() {
+        // An ordered distance over a million values of a billion records, against a limit of fifteen decimals.
+        let third = Ratio::of(0.333_333_333_333_333).unwrap();
+        let whole = 1u128 << 80;
+        assert!(third.at_least(whole / 3 - (1 << 40), whole));
+        assert!(!third.at_least(whole / 3 + (1 << 40), whole));
+        assert!(!third.at_least(whole / 3, whole), "a third is more than its fifteen decimals");
+    }
 
     #[test]
     fn a_limit_means_what_it_says() {

@@ -1,5 +1,9 @@
 //! The meter of one table: what each level costs by itself, and what suppression adds.
 
+mod mixed;
+
+pub use mixed::Part;
+
 use super::Measure;
 use crate::anonymity::domain::Domain;
 
@@ -21,6 +25,13 @@ impl ClassSums {
     pub fn add(&mut self, size: u64) {
         self.classes += 1;
         self.squares += u128::from(size) * u128::from(size);
+    }
+
+    /// Adds the sums over other classes.
+    pub fn join(&mut self, other: Self) {
+        self.classes += other.classes;
+        self.squares += other.squares;
+        self.size_bits += other.size_bits;
     }
 
     /// Adds the bits of one class; only the divergence asks for them, and logarithms are slow.
@@ -79,6 +90,14 @@ pub struct Meter {
 /// Every measure of one policy, as shown.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Worth(pub Vec<(Measure, f64)>);
+
+impl Worth {
+    /// The value of one measure.
+    #[must_use]
+    pub fn of(&self, wanted: Measure) -> f64 {
+        self.0.iter().find(|(measure, _)| *measure == wanted).map_or(f64::NAN, |&(_, value)| value)
+    }
+}
 
 impl Meter {
     /// The meter of a table of `records` records, where `counts[a][v]` of them have value v of attribute a, and whose

@@ -9,4 +9,4 @@ mod measure;
 mod meter;
 
 pub use measure::{Direction, Measure};
-pub use meter::{ClassSums, Meter, Suppressed, Worth};
+pub use meter::{ClassSums, Meter, Part, Suppressed, Worth};

@@ -2,93 +2,48 @@
 //!
 //! What leaves is verified by the release room from its bytes, as a batch of the daemon is; nothing is written before.
 
+mod aggregate;
+mod claims;
+mod error;
 mod models;
 mod read;
 mod write;
 
-use super::run_error::RunError;
-use crate::anonymity::domain::DomainError;
-use crate::anonymity::lattice::check::{Account, Checker, Terms, TermsError};
+pub use aggregate::Aggregated;
+pub use error::AnonymizeError;
+
+use crate::anonymity::domain::Domain;
+use crate::anonymity::lattice::check::{Checker, Terms};
 use crate::anonymity::lattice::coding;
-use crate::anonymity::lattice::search::{Found, Progress, SearchError, Strategy, search};
-use crate::anonymity::lattice::table::{Table, TableError};
+use crate::anonymity::lattice::nearest::{Nearest, nearest};
+use crate::anonymity::lattice::passes::{Passes, Recoded, recode};
+use crate::anonymity::lattice::search::{Progress, Strategy};
+use crate::anonymity::lattice::table::{Records, Table};
 use crate::anonymity::quality::{Measure, Worth};
-use crate::config::{Config, Problem};
+use crate::config::{Config, Transformation};
 use crate::release::verified::Risk;
-use crate::release::verify::Refusal;
+use read::Input;
 use std::path::Path;
-
-/// Why a data set was not anonymized.
-#[derive(Debug, thiserror::Error)]
-pub enum AnonymizeError {
-    #[error(transparent)]
-    Run(Box<RunError>),
-    #[error(transparent)]
-    Domain(#[from] DomainError),
-    #[error(transparent)]
-    Table(#[from] TableError),
-    #[error(transparent)]
-    Terms(#[from] TermsError),
-    #[error(transparent)]
-    Search(#[from] SearchError),
-    #[error(
-        "{path}: {records} record(s) cannot be read or do not have the types of the schema, the first is number {first}; correct them, or take them out"
-    )]
-    Rejected { path: String, records: u64, first: i64 },
-    #[error(
-        "no policy satisfies the models with at most {limit} of {records} records suppressed; the nearest, everything at `*`, suppresses {suppressed}: raise anonymize.suppression_limit, or relax a model"
-    )]
-    Impossible { limit: u64, records: u64, suppressed: u64 },
-    #[error("the system has no randomness to give: {0}")]
-    Randomness(std::io::Error),
-    #[error("no policy was found within anonymize.time_limit; raise it, or generalize attributes by their schema")]
-    OutOfTime,
-    #[error(
-        "the only policy that satisfies the models says nothing of any quasi attribute; relax a model, raise anonymize.suppression_limit, or release fewer attributes"
-    )]
-    SaysNothing,
-    #[error(transparent)]
-    Refused(#[from] Refusal),
-    #[error(transparent)]
-    ModelRefused(#[from] crate::release::models::ModelRefusal),
-    #[error(transparent)]
-    Deliver(#[from] crate::release::sink::DeliveryError),
-}
-
-impl From<RunError> for AnonymizeError {
-    fn from(error: RunError) -> Self {
-        Self::Run(Box::new(error))
-    }
-}
-
-impl AnonymizeError {
-    /// Whether the user can mend it in the configuration or the input.
-    #[must_use]
-    pub fn is_usage(&self) -> bool {
-        match self {
-            Self::Run(error) => error.is_usage(),
-            Self::Domain(_) | Self::Table(_) | Self::Terms(_) | Self::Search(_) | Self::Rejected { .. } => true,
-            _ => false,
-        }
-    }
-}
+use std::time::Duration;
 
 /// What a data set became.
 #[derive(Debug)]
 pub struct Anonymized {
     pub rows: u64,
     pub to_release: u64,
-    /// Level by quasi attribute, in the order of the schema.
-    pub policy: Vec<(String, u8)>,
-    pub account: Account,
+    /// Names of the quasi attributes, in the order of the schema and of every policy.
+    pub quasi: Vec<String>,
+    pub transformation: Transformation,
+    pub recoded: Recoded,
     pub before: Worth,
     pub measure: Measure,
     pub strategy: Strategy,
     pub lattice: f64,
-    pub found: Found,
     pub risk: Risk,
     /// Sensitive cells suppressed for want of support of their own value.
     pub rare_sensitive_cells: u64,
+    /// Attributes whose cells are aggregates, not truths.
+    pub aggregated: Vec<Aggregated>,
     pub seconds: f64,
 }
 
@@ -99,12 +54,44 @@ pub struct Point {
     /// As shown; none where no policy is admissible.
     pub quality: Option<f64>,
     pub suppressed: u64,
+    /// That of the first pass.
     pub policy: Vec<u8>,
+    pub passes: usize,
     pub complete: bool,
 }
 
 /// What is watched while the search runs.
 pub type Watch<'a> = &'a (dyn Fn(&Progress) + Sync);
+
+/// How long the policy that comes nearest to impossible models is looked for.
+const NEAREST: Duration = Duration::from_secs(10);
+
+/// The input as the search sees it.
+struct Coded {
+    input: Input,
+    domains: Vec<Domain>,
+    /// Of the sensitive attributes.
+    beside: Vec<Domain>,
+    records: Records,
+}
+
+fn coded(config: &Config, file: &str) -> Result<Coded, AnonymizeError> {
+    let input = read::read(config, file)?;
+    let (domains, beside, mut records) =
+        coding::records(&input.books, &input.batch.columns, &input.quasi, &input.sensitive)?;
+    records.subjects.clone_from(&input.subjects);
+    records.released.clone_from(&input.released);
+    Ok(Coded { input, domains, beside, records })
+}
+
+fn passes(config: &Config) -> Passes {
+    let settings = &config.anonymize;
+    let most = match settings.transformation {
+        Transformation::FullDomain => 1,
+        Transformation::Local => settings.passes,
+    };
+    Passes { most, leaves: settings.pass_limit, strategy: settings.strategy, time_limit: settings.time_limit }
+}
 
 /// Anonymizes the file that `config` names as its source into the one that it names as its sink.
 ///
@@ -114,51 +101,68 @@ pub type Watch<'a> = &'a (dyn Fn(&Progress) + Sync);
 /// See [`AnonymizeError`]; no line has been written then, but where writing itself failed.
 pub fn anonymize(config: &Config, file: &str, watch: Watch<'_>) -> Result<Anonymized, AnonymizeError> {
     let begun = std::time::Instant::now();
-    let input = read::read(config, file)?;
-    let (domains, beside, mut records) =
-        coding::records(&input.books, &input.batch.columns, &input.quasi, &input.sensitive)?;
-    records.subjects.clone_from(&input.subjects);
-    records.released.clone_from(&input.released);
-    let models = models::models(config, file, &input, &beside)?;
-    let table = Table::new(domains, &records)?;
+    let Coded { mut input, domains, beside, records } = coded(config, file)?;
+    let aggregates = aggregate::asked(config, file, &input.schema)?;
     let measure = config.anonymize.measure;
-    let strategy = config.anonymize.strategy;
+    let models = models::models(config, file, &input, &beside)?;
     let terms = Terms { models, limit: config.anonymize.suppression_limit, measure };
-    let checker = Checker::new(&table, &terms)?;
-    let found = search(&checker, strategy, config.anonymize.time_limit, watch)?;
-    let lattice = table.lattice();
-    let Some(best) = &found.best else {
-        if !found.complete {
-            return Err(AnonymizeError::OutOfTime);
-        }
-        let suppressed = checker.account(lattice.top()).suppressed;
-        return Err(AnonymizeError::Impossible { limit: checker.limit(), records: table.records(), suppressed });
-    };
-    if *best.policy == *lattice.top() {
-        return Err(AnonymizeError::SaysNothing);
-    }
-    let suppressed = checker.suppressed_records(&best.policy, &records);
-    let written = write::release(config, &input, &best.policy, &suppressed, &terms.models)?;
-    let names = input.quasi.iter().map(|&a| input.schema.attributes[a].name.clone());
+    let recoded = recode(&domains, &records, &terms, passes(config), watch)?;
+    let table = Table::new(domains, &records)?;
+    let quasi: Vec<String> = input.quasi.iter().map(|&a| input.schema.attributes[a].name.clone()).collect();
+    possible(config, &recoded, &table, &terms, &quasi)?;
+    let written = write::release(config, &mut input, &recoded, &aggregates, &terms.models)?;
     Ok(Anonymized {
         rows: input.batch.rows() as u64,
         to_release: table.records(),
-        policy: names.zip(best.policy.iter().copied()).collect(),
-        account: checker.account(&best.policy),
-        before: before(&table, &checker),
+        quasi,
+        transformation: config.anonymize.transformation,
+        recoded,
+        before: Checker::new(&table, &terms)?.raw_worth(&table.lattice().bottom()),
         measure,
-        strategy,
-        lattice: lattice.approximate_size(),
+        strategy: config.anonymize.strategy,
+        lattice: table.lattice().approximate_size(),
         risk: written.risk,
         rare_sensitive_cells: written.rare,
+        aggregated: written.aggregated,
         seconds: begun.elapsed().as_secs_f64(),
-        found,
     })
 }
 
-/// Every measure of the raw table, nothing suppressed.
-fn before(table: &Table, checker: &Checker<'_>) -> Worth {
-    checker.raw_worth(&table.lattice().bottom())
+/// Refuses what released nothing, or suppresses more than it may.
+fn possible(
+    config: &Config,
+    recoded: &Recoded,
+    table: &Table,
+    terms: &Terms,
+    quasi: &[String],
+) -> Result<(), AnonymizeError> {
+    let (limit, records) = (recoded.limit, table.records());
+    if let Some(last) = recoded.searches.last().filter(|_| recoded.passes.is_empty()) {
+        return match &last.best {
+            Some(_) => Err(AnonymizeError::SaysNothing),
+            None if !last.complete => Err(AnonymizeError::OutOfTime),
+            None => {
+                let time = config.anonymize.time_limit.unwrap_or(NEAREST);
+                let Nearest { best, proved } = nearest(table, terms, time)?;
+                let nearest = match (best, proved) {
+                    (None, true) => "every policy suppresses them all".to_owned(),
+                    (None, false) => "none was found in time that keeps any".to_owned(),
+                    (Some((policy, suppressed)), _) => {
+                        let levels: Vec<String> =
+                            quasi.iter().zip(&policy).map(|(name, level)| format!("{name} {level}")).collect();
+                        let found = if proved { "the nearest" } else { "the nearest found in time" };
+                        format!("{found} ({}) suppresses {suppressed}", levels.join(", "))
+                    }
+                };
+                Err(AnonymizeError::Impossible { limit, records, nearest })
+            }
+        };
+    }
+    let suppressed = recoded.account.suppressed;
+    if suppressed > limit {
+        return Err(AnonymizeError::LeftTooMany { passes: recoded.passes.len(), suppressed, records, limit });
+    }
+    Ok(())
 }
 
 /// The best quality for each of `ks`, everything else as configured: what a higher k costs.
@@ -166,38 +170,29 @@ fn before(table: &Table, checker: &Checker<'_>) -> Worth {
 /// # Errors
 /// As [`anonymize`]; an impossible k is a point without quality.
 pub fn frontier(config: &Config, file: &str, ks: &[u64], watch: Watch<'_>) -> Result<Vec<Point>, AnonymizeError> {
-    let input = read::read(config, file)?;
-    let (domains, beside, mut records) =
-        coding::records(&input.books, &input.batch.columns, &input.quasi, &input.sensitive)?;
-    records.subjects.clone_from(&input.subjects);
-    records.released.clone_from(&input.released);
-    let table = Table::new(domains, &records)?;
+    let Coded { input, domains, beside, records } = coded(config, file)?;
     let measure = config.anonymize.measure;
-    let strategy = config.anonymize.strategy;
     let mut points = Vec::with_capacity(ks.len());
     for &k in ks {
         let mut config = config.clone();
         config.privacy.k = usize::try_from(k).unwrap_or(usize::MAX);
         let models = models::models(&config, file, &input, &beside)?;
         let terms = Terms { models, limit: config.anonymize.suppression_limit, measure };
-        let checker = Checker::new(&table, &terms)?;
-        let found = search(&checker, strategy, config.anonymize.time_limit, watch)?;
-        let best = found.best.as_ref();
+        let recoded = recode(&domains, &records, &terms, passes(&config), watch)?;
+        let possible = !recoded.passes.is_empty() && recoded.account.suppressed <= recoded.limit;
         points.push(Point {
             k,
-            quality: best.map(|best| measure.shown(best.cost, best.policy.len())),
-            suppressed: best.map_or(table.records(), |best| best.suppressed),
-            policy: best.map_or_else(|| table.lattice().top().to_vec(), |best| best.policy.to_vec()),
-            complete: found.complete,
+            quality: possible.then(|| recoded.account.worth.of(measure)),
+            suppressed: recoded.account.suppressed,
+            policy: recoded
+                .passes
+                .first()
+                .map_or_else(|| domains.iter().map(Domain::top).collect(), |pass| pass.policy.to_vec()),
+            passes: recoded.passes.len(),
+            complete: recoded.is_proved(),
         });
     }
     Ok(points)
-}
-
-/// A problem of a file that a person can mend.
-fn problem(file: impl Into<String>, key: impl Into<String>, message: String, remedy: &str) -> AnonymizeError {
-    let problem = Problem { file: file.into(), key: key.into(), message, remedy: remedy.to_owned() };
-    RunError::Configuration(vec![problem]).into()
 }
 
 /// The name of a file in messages.

@@ -1,7 +1,7 @@
 //! From `[privacy]` to the models of a search.
 
+use super::error::{AnonymizeError, problem};
 use super::read::Input;
-use super::{AnonymizeError, problem};
 use crate::anonymity::domain::Domain;
 use crate::anonymity::privacy::{Ground, Model};
 use crate::config::{Config, Diversity, GroundDistance, ModelKind};
@@ -57,6 +57,11 @@ pub fn models(config: &Config, file: &str, input: &Input, beside: &[Domain]) -> 
                 Model::Closeness { attribute, t: model.t.unwrap_or_default(), ground }
             }
             (ModelKind::DeltaPresence, _) => {
+                if input.subjects.is_some() {
+                    let message = "delta_presence counts records, and the schema names a subject".to_owned();
+                    let remedy = "give one record a person, and the subject the role identifier";
+                    return Err(problem(file, key("kind"), message, remedy));
+                }
                 Model::Presence { min: model.min.unwrap_or_default(), max: model.max.unwrap_or_default() }
             }
         });

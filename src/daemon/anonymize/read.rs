@@ -1,6 +1,7 @@
 //! The whole input as columns of codes.
 
-use super::{AnonymizeError, named, problem};
+use super::error::{AnonymizeError, problem};
+use super::named;
 use crate::config::Config;
 use crate::config::Format;
 use crate::daemon::assemble::{codec_limits, fields, load_schema};
@@ -29,6 +30,8 @@ pub struct Input {
     /// Dense subject numbers; none where every record counts for itself.
     pub subjects: Option<Vec<u32>>,
     pub released: Option<Vec<bool>>,
+    /// The attributes that leave, in order: the marks of the records to be released do not.
+    pub leaving: Vec<usize>,
     /// Digests of this run are made under it.
     pub key: DigestKey,
 }
@@ -61,25 +64,42 @@ pub fn read(config: &Config, file: &str) -> Result<Input, AnonymizeError> {
         roles.filter(|(_, attribute)| wanted(attribute.role)).map(|(a, _)| a).collect()
     };
     let subjects = schema.subject.map(|_| dense(&batch.subjects));
-    let released = match &config.anonymize.released {
-        None => None,
-        Some(name) => {
-            let Some(attribute) = schema.position(name).filter(|&a| schema.attributes[a].role.is_releasable()) else {
-                let message = format!("the schema has no attribute {name:?} that is read");
-                return Err(problem(file, "anonymize.released", message, "correct the name"));
-            };
-            let marks = |&code: &u32| {
-                matches!(books[attribute].canonical(code), "true" | "1" | "\"true\"" | "\"1\"" | "\"yes\"")
-            };
-            Some(batch.columns[attribute].iter().map(marks).collect())
-        }
-    };
+    let marked = marks(config, file, &schema)?;
+    let released = marked.map(|attribute| {
+        let mark = |&code: &u32| {
+            let text = books[attribute].canonical(code);
+            matches!(text, "true" | "1" | "\"true\"" | "\"1\"" | "\"yes\"")
+        };
+        batch.columns[attribute].iter().map(mark).collect::<Vec<bool>>()
+    });
     let (quasi, sensitive) = (of(&Role::is_quasi), of(&|role| role == Role::Sensitive));
     if batch.rows() == 0 {
         let message = "the input has no records".to_owned();
-        return Err(problem(named(&config.source.path), "", message, "give a file with records"));
+        return Err(problem(named(&config.source.path), "(whole file)", message, "give a file with records"));
     }
-    Ok(Input { schema, books, batch, quasi, sensitive, subjects, released, key })
+    if released.as_ref().is_some_and(|marks| !marks.contains(&true)) {
+        let message = "no record is marked to be released".to_owned();
+        return Err(problem(file, "anonymize.released", message, "mark records with true, 1 or yes"));
+    }
+    let leaving = schema.releasable().filter(|&a| Some(a) != marked).collect();
+    Ok(Input { schema, books, batch, quasi, sensitive, subjects, released, leaving, key })
+}
+
+/// The attribute that marks the records to be released.
+fn marks(config: &Config, file: &str, schema: &Schema) -> Result<Option<usize>, AnonymizeError> {
+    let Some(name) = &config.anonymize.released else { return Ok(None) };
+    let key = "anonymize.released";
+    let Some(attribute) = schema.position(name) else {
+        let message = format!("the schema has no attribute {name:?}");
+        return Err(problem(file, key, message, "correct the name"));
+    };
+    let role = schema.attributes[attribute].role;
+    if role != Role::Insensitive {
+        // As a quasi attribute it would divide every class into those released and the others.
+        let message = format!("{name:?} has the role {}, and would be treated as a value of people", role.name());
+        return Err(problem(file, key, message, "give it the role insensitive in the schema; it does not leave"));
+    }
+    Ok(Some(attribute))
 }
 
 fn encoded(

@@ -1,10 +1,12 @@
 //! The treated records as lines, verified and written.
 
 use super::AnonymizeError;
+use super::aggregate::{Aggregated, Asked, aggregate, terms as aggregate_terms};
+use super::claims;
 use super::read::Input;
-use crate::anonymity::lattice::coding::put_in_order;
+use crate::anonymity::lattice::passes::Recoded;
 use crate::anonymity::lattice::table::NOBODY;
-use crate::anonymity::privacy::{Ground, Model};
+use crate::anonymity::privacy::Model;
 use crate::anonymity::treatment::proposal::{ProposedGroup, Run};
 use crate::config::{Config, Format};
 use crate::daemon::from_file::file_format;
@@ -15,8 +17,10 @@ use crate::records::codebook::{CellId, SUPPRESSED};
 use crate::records::digest::NameDigest;
 use crate::records::line::{LineFormat, LineLayout};
 use crate::records::schema::Role;
+use crate::release::aggregates::verify_aggregates;
 use crate::release::ledger::Ledger;
-use crate::release::models::{Claim, Distance, SensitiveTerms, verify_models};
+use crate::release::models::verify_models;
+use crate::release::population::verify_population;
 use crate::release::sink::{Envelope, Positions, Sink};
 use crate::release::verified::Risk;
 use crate::release::verify::{GroupTerms, verify};
@@ -27,34 +31,30 @@ pub struct Written {
     pub risk: Risk,
     /// Sensitive cells suppressed for want of support of their own value.
     pub rare: u64,
+    pub aggregated: Vec<Aggregated>,
 }
 
-/// Writes the records that `suppressed` does not name, at `policy`.
+/// Writes the records that leave by a pass, at its policy.
 pub fn release(
     config: &Config,
-    input: &Input,
-    policy: &[u8],
-    suppressed: &[bool],
+    input: &mut Input,
+    recoded: &Recoded,
+    aggregates: &[Asked],
     models: &[Model],
 ) -> Result<Written, AnonymizeError> {
-    let schema = &input.schema;
-    let attributes: Vec<usize> = schema.releasable().collect();
-    let kept = |row: &usize| !suppressed[*row] && input.released.as_ref().is_none_or(|marks| marks[*row]);
-    let rows: Vec<usize> = (0..input.batch.rows()).filter(kept).collect();
     let k = config.privacy.k;
+    let rows: Vec<usize> = (0..input.batch.rows()).filter(|&row| recoded.by[row].is_some()).collect();
+    let mut cells = cells(input, recoded, &rows);
+    let aggregated = aggregate(input, aggregates, &rows, &mut cells, k)?;
+    let attributes = input.leaving.clone();
     let mut rare = 0;
-    let cells: Vec<Vec<CellId>> = attributes
-        .iter()
-        .map(|&attribute| {
-            let (book, column) = (&input.books[attribute], &input.batch.columns[attribute]);
-            let level = input.quasi.iter().position(|&a| a == attribute).map_or(0, |at| usize::from(policy[at]));
-            let mut cells: Vec<CellId> = rows.iter().map(|&row| book.cell(column[row], level)).collect();
-            if schema.attributes[attribute].role == Role::Sensitive {
-                rare += suppress_rare(&mut cells, &rows, input, k);
-            }
-            cells
-        })
-        .collect();
+    for (&attribute, cells) in attributes.iter().zip(&mut cells) {
+        if input.schema.attributes[attribute].role == Role::Sensitive {
+            rare += suppress_rare(cells, &rows, input, k);
+        }
+    }
+    let input = &*input;
+    let schema = &input.schema;
     let format = file_format(config.sink.format(), config.sink.separator);
     let names: Vec<&str> = attributes.iter().map(|&a| schema.attributes[a].name.as_str()).collect();
     let layout = LineLayout::new(
@@ -64,21 +64,24 @@ pub fn release(
         },
         &names,
     );
-    let claims = claims(input, &attributes, models);
     let proposed = proposal(input, &attributes, &rows, &cells, &layout);
     let digest = NameDigest::new(&input.key);
-    let terms = GroupTerms {
+    let terms = [GroupTerms {
         quasi: attributes.iter().map(|a| input.quasi.contains(a)).collect(),
         sensitive: attributes.iter().map(|a| input.sensitive.contains(a)).collect(),
         attributes: attributes.clone(),
         layout: layout.clone(),
         base: digest.digest("all"),
         beside: schema.attributes.iter().map(|a| digest.digest(&format!("beside {}", a.name))).collect(),
-    };
-    let ledger = Ledger::new(k, 0, 1);
-    let terms = [terms];
-    let verified = verify(vec![proposed], &input.batch.subjects, &terms, &input.books, ledger.at(0), k, 0)?;
-    verify_models(&verified, 0, &layout, &terms[0].quasi, &claims)?;
+    }];
+    let (ledger, subjects) = (Ledger::new(k, 0, 1), &input.batch.subjects);
+    let verified = verify(vec![proposed], subjects, &terms, &input.books, ledger.at(0), k, 0)?;
+    let quasi = &terms[0].quasi;
+    verify_models(&verified, 0, &layout, quasi, &claims::of_values(input, &attributes, models))?;
+    let population = claims::population(input, &attributes, aggregates);
+    verify_population(&verified, 0, &layout, &population, &claims::of_population(models))?;
+    let aggregate_terms = aggregate_terms(input, &attributes, aggregates);
+    verify_aggregates(&verified, 0, &layout, quasi, &aggregate_terms, subjects, k)?;
     let columns = GroupColumns { name: "all".into(), columns: names.iter().map(|&n| n.to_owned()).collect() };
     let sink = FileSink::open(&config.sink.path, &[columns], format, &[]).map_err(RunError::from)?;
     let mut delivery = FileDelivery::new(sink, None, None, vec!["all".into()], Vec::new(), String::new(), Vec::new());
@@ -89,49 +92,25 @@ pub fn release(
         clock_ms: 0,
         positions: &Positions::new(),
         rejected: &[],
-        subjects: &input.batch.subjects,
+        subjects,
         coordinates: &input.batch.coordinates,
     };
     delivery.deliver(&verified, &envelope)?;
-    Ok(Written { risk: verified.risk(), rare })
+    Ok(Written { risk: verified.risk(), rare, aggregated })
 }
 
-/// What the models claim of each sensitive attribute, in the words of the verifier.
-fn claims(input: &Input, attributes: &[usize], models: &[Model]) -> Vec<SensitiveTerms> {
-    let of = |(position, &attribute): (usize, &usize)| {
-        let claim = |model: &Model| match model {
-            &Model::DistinctDiversity { l, .. } => Some(Claim::Distinct { l }),
-            &Model::EntropyDiversity { l, .. } => Some(Claim::Entropy { l }),
-            &Model::RecursiveDiversity { c, l, .. } => Some(Claim::Recursive { c, l }),
-            Model::Closeness { t, ground, .. } => {
-                let ground = match ground {
-                    Ground::Equal => Distance::Equal,
-                    Ground::Ordered => Distance::Ordered,
-                    Ground::Hierarchical(levels) => Distance::Hierarchical(levels.clone()),
-                };
-                Some(Claim::Closeness { t: *t, ground })
-            }
-            Model::KAnonymity { .. } | Model::KMap { .. } | Model::Presence { .. } => None,
-        };
-        let claims = models.iter().filter(|model| model.attribute() == Some(position)).filter_map(claim).collect();
+/// By attribute that leaves and row of `rows`: the cell on the level of the pass that the record leaves by.
+fn cells(input: &Input, recoded: &Recoded, rows: &[usize]) -> Vec<Vec<CellId>> {
+    let of = |&attribute: &usize| -> Vec<CellId> {
         let (book, column) = (&input.books[attribute], &input.batch.columns[attribute]);
-        let released = |row: usize| input.released.as_ref().is_none_or(|marks| marks[row]);
-        let mut counts: BTreeMap<u32, f64> = BTreeMap::new();
-        for (row, &code) in column.iter().enumerate() {
-            *counts.entry(code).or_default() += f64::from(u8::from(released(row)));
-        }
-        let all: f64 = counts.values().sum();
-        // The order of the search's domain, which an ordered distance goes by.
-        let mut codes: Vec<u32> = counts.keys().copied().collect();
-        put_in_order(book, &mut codes);
-        SensitiveTerms {
-            column: attributes.iter().position(|&a| a == attribute).unwrap_or_default(),
-            texts: codes.iter().map(|&code| book.text(book.cell(code, 0)).to_owned()).collect(),
-            shares: codes.iter().map(|code| counts[code] / all).collect(),
-            claims,
-        }
+        let at = input.quasi.iter().position(|&a| a == attribute);
+        let level = |row: usize| match (at, recoded.by[row]) {
+            (Some(at), Some(pass)) => usize::from(recoded.passes[usize::from(pass)].policy[at]),
+            _ => 0,
+        };
+        rows.iter().map(|&row| book.cell(column[row], level(row))).collect()
     };
-    input.sensitive.iter().enumerate().map(of).collect()
+    input.leaving.iter().map(of).collect()
 }
 
 /// Suppresses the cells of values that fewer than k subjects have among the rows; how many.

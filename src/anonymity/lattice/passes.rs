@@ -1,0 +1,257 @@
+//! Local recoding: full-domain generalization, then once more for the records that it left, and so on.
+//!
+//! A pass searches the policy of least cost for the records before it. What sends a record on to the next pass is the
+//! size of its class alone ([`Fate::TooSmall`]), or that the class says nothing: facts of the quasi attributes. A class that has
+//! its crowd and fails a model of values is suppressed for good: in a later pass it would tell whoever knows the
+//! policies that its own class had failed (minimality, Wong et al. 2007).
+//!
+//! Classes of different passes never cover the same values. All records whose values a tuple of cells covers are in one
+//! class of a policy; once that class has left, no later pass has any of them. Every record of a raw tuple takes
+//! the same way, so the release is a function of raw tuples and each class has its own members only. Two passes may
+//! print the same only where a hierarchy leads to `*` below its root, and where cells are aggregates; what a reader then
+//! takes for one class satisfies what both do, since every model but a δ-presence is closed under the union of classes of
+//! different records (counts add, tails are superadditive, entropy is concave, the distance convex).
+//!
+//! The population of a pass are the members whose class has not been settled before it: others could not be behind what it
+//! releases. The distribution that t-closeness compares with stays that of all records.
+
+use super::check::{Account, Checker, Terms, TermsError};
+use super::policy::Policy;
+use super::search::{Found, Progress, SearchError, Strategy, search};
+use super::settle::Fate;
+use super::table::{Records, Table, TableError};
+use crate::anonymity::domain::Domain;
+use crate::anonymity::privacy::Ratio;
+use crate::anonymity::quality::{ClassSums, Part};
+use std::time::{Duration, Instant};
+
+/// How records are recoded.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Passes {
+    /// Passes at most; 1 is full-domain generalization.
+    pub most: u8,
+    /// Share of the records that the first of several may leave, in [0, 1]. Later ones take what they can, and the last
+    /// keeps the limit of the terms.
+    pub leaves: f64,
+    pub strategy: Strategy,
+    /// For all passes together.
+    pub time_limit: Option<Duration>,
+}
+
+/// Records that cannot be recoded.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum PassesError {
+    #[error(transparent)]
+    Table(#[from] TableError),
+    #[error(transparent)]
+    Terms(#[from] TermsError),
+    #[error(transparent)]
+    Search(#[from] SearchError),
+    #[error("what the first pass may leave is no share; give 0 to 1")]
+    Leaves,
+}
+
+/// One pass that released something.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Pass {
+    pub policy: Policy,
+    /// Records to be released that it began with.
+    pub records: u64,
+    /// Of those: records that leave by it.
+    pub released: u64,
+    /// Records that it suppressed for good.
+    pub refused: u64,
+    pub classes: u64,
+    /// The measure over its own records, as shown.
+    pub quality: f64,
+    pub found: Found,
+}
+
+/// What records became.
+#[derive(Clone, Debug)]
+pub struct Recoded {
+    /// Those that released something, in order; empty if none could.
+    pub passes: Vec<Pass>,
+    /// By record: the pass it leaves by, as position in `passes`.
+    pub by: Vec<Option<u8>>,
+    /// Every search, those of passes that released nothing included; at least one.
+    pub searches: Vec<Found>,
+    /// Over all records after the first pass, where there were more.
+    pub after_first: Option<Account>,
+    /// Over all records.
+    pub account: Account,
+    /// Records that may be suppressed.
+    pub limit: u64,
+}
+
+impl Recoded {
+    /// Whether every pass took the best policy for the records before it: the optimum where there is one pass.
+    #[must_use]
+    pub fn is_proved(&self) -> bool {
+        self.searches.iter().all(|found| found.complete)
+    }
+
+    /// Policies checked by all searches.
+    #[must_use]
+    pub fn checked(&self) -> u64 {
+        self.searches.iter().map(|found| found.checked).sum()
+    }
+}
+
+/// Recodes `records`, whose quasi attributes have these `domains`.
+///
+/// No record leaves that is not in a class which satisfies every model of `terms` in its pass. The limit of `terms` is
+/// that of the result. It is not kept where no last pass can keep it: compare [`Account::suppressed`] with
+/// [`Recoded::limit`].
+///
+/// # Errors
+/// See [`PassesError`].
+pub fn recode(
+    domains: &[Domain],
+    records: &Records,
+    terms: &Terms,
+    passes: Passes,
+    watch: &(dyn Fn(&Progress) + Sync),
+) -> Result<Recoded, PassesError> {
+    let begun = Instant::now();
+    let whole = Table::new(domains.to_vec(), records)?;
+    let first = Checker::new(&whole, terms)?;
+    let limit = first.limit();
+    let leaves = Ratio::of(passes.leaves).filter(|share| share.value() <= 1.0).ok_or(PassesError::Leaves)?;
+    let mut recoding = Recoding::new(records);
+    let mut searches = Vec::new();
+    let mut last = passes.most <= 1;
+    loop {
+        let own = records.at(&recoding.open);
+        let table = Table::new(domains.to_vec(), &own)?.part_of(&whole);
+        let refused: u64 = recoding.passes.iter().map(|pass| pass.refused).sum();
+        let over = table.records() + refused > limit;
+        let allowed = match last && over {
+            // What earlier passes refused is suppressed already.
+            true => limit.saturating_sub(refused),
+            false if searches.is_empty() => leaves.floor_of(table.records()),
+            false => table.records(),
+        };
+        let checker = Checker::new(&table, terms)?.limited_to(allowed);
+        let time_left = passes.time_limit.map(|limit| limit.saturating_sub(begun.elapsed()));
+        let found = search(&checker, passes.strategy, time_left, watch)?;
+        let released = recoding.settle(&checker, &own, &found);
+        searches.push(found);
+        let ended = recoding.open.is_empty() || recoding.passes.len() >= usize::from(passes.most);
+        if last || ended || !released && !over {
+            break;
+        }
+        // A pass that releases nothing is followed by the last, and so is the last but one.
+        last = !released || recoding.passes.len() + 1 >= usize::from(passes.most);
+    }
+    let account = |passes: usize| recoding.account(&first, passes);
+    Ok(Recoded {
+        after_first: (recoding.passes.len() > 1).then(|| account(1)),
+        account: account(recoding.passes.len()),
+        limit,
+        searches,
+        passes: recoding.passes,
+        by: recoding.by,
+    })
+}
+
+/// The passes so far.
+struct Recoding<'a> {
+    records: &'a Records,
+    passes: Vec<Pass>,
+    sums: Vec<Released>,
+    by: Vec<Option<u8>>,
+    /// Records that the next pass may release, and the population that could be behind them.
+    open: Vec<u32>,
+}
+
+/// What the classes of one pass add up to.
+#[derive(Clone, Copy, Debug)]
+struct Released {
+    classes: ClassSums,
+    smallest: u64,
+    risk: f64,
+}
+
+impl<'a> Recoding<'a> {
+    fn new(records: &'a Records) -> Self {
+        let rows = records.len();
+        let open = (0..rows as u32).collect();
+        Self { records, passes: Vec::new(), sums: Vec::new(), by: vec![None; rows], open }
+    }
+
+    /// Settles the open records by what was `found` for them; whether any leaves.
+    fn settle(&mut self, checker: &Checker<'_>, own: &Records, found: &Found) -> bool {
+        let Some(best) = &found.best else { return false };
+        let settled = checker.settle(&best.policy, own);
+        if settled.kept.classes == 0 {
+            return false;
+        }
+        let number = self.passes.len() as u8;
+        let (mut released, mut refused) = (0, 0);
+        let mut open = Vec::new();
+        for (&row, fate) in self.open.iter().zip(&settled.fates) {
+            let counts = u64::from(self.records.is_released(row as usize));
+            match fate {
+                Fate::Kept if counts > 0 => {
+                    self.by[row as usize] = Some(number);
+                    released += 1;
+                }
+                Fate::Kept => {}
+                Fate::Refused => refused += counts,
+                Fate::Silent | Fate::TooSmall => open.push(row),
+            }
+        }
+        self.open = open;
+        self.sums.push(Released { classes: settled.kept, smallest: settled.smallest, risk: settled.risk });
+        self.passes.push(Pass {
+            policy: best.policy.clone(),
+            records: checker.table().records(),
+            released,
+            refused,
+            classes: settled.kept.classes,
+            quality: checker.measure().shown(best.cost, best.policy.len()),
+            found: found.clone(),
+        });
+        true
+    }
+
+    /// The account over all records if the first `passes` had been all; `whole` knows the whole table.
+    fn account(&self, whole: &Checker<'_>, passes: usize) -> Account {
+        let table = whole.table();
+        let top: Policy = table.lattice().top().into();
+        let empty = || -> Vec<Vec<u64>> { table.domains().iter().map(|domain| vec![0; domain.values()]).collect() };
+        let mut parts: Vec<Part> =
+            self.passes[..passes].iter().map(|pass| Part { levels: pass.policy.clone(), counts: empty() }).collect();
+        // A suppressed record counts as the first pass met it.
+        let first = parts.first().map_or(top, |part| part.levels.clone());
+        let mut gone = Part { levels: first, counts: empty() };
+        let mut suppressed = 0;
+        for (row, by) in self.by.iter().enumerate().filter(|&(row, _)| self.records.is_released(row)) {
+            let part = match by {
+                Some(pass) if usize::from(*pass) < passes => &mut parts[usize::from(*pass)],
+                _ => {
+                    suppressed += 1;
+                    &mut gone
+                }
+            };
+            for (column, counts) in self.records.quasi.iter().zip(&mut part.counts) {
+                counts[column[row] as usize] += 1;
+            }
+        }
+        let sums = &self.sums[..passes];
+        let mut kept = ClassSums::default();
+        for released in sums {
+            kept.join(released.classes);
+        }
+        let left = table.records() - suppressed;
+        let risk: f64 = sums.iter().map(|released| released.risk).sum();
+        Account {
+            suppressed,
+            classes: kept.classes,
+            smallest: sums.iter().map(|released| released.smallest).min().unwrap_or(0),
+            average_risk: if left > 0 { risk / left as f64 } else { 0.0 },
+            worth: whole.meter().worth_of_parts(table.domains(), table.counts(), &parts, &gone, kept),
+        }
+    }
+}

@@ -1,0 +1,164 @@
+//! Verification of micro-aggregated cells, from the encoded bytes of what is about to leave.
+//!
+//! Claim. If [`verify_aggregates`] returns `Ok`, then in every class of equal quasi cells every cell of a
+//! micro-aggregated attribute is one of three: a number, spelled as the attribute spells it, that is the aggregate of the
+//! numbers of all its members who have one, who are at least k people; null, and no member has a number; or `*`.
+//! Written from the definitions, on integers, and apart from the code that aggregates.
+
+use super::verified::Verified;
+use crate::config::Aggregate;
+use crate::records::canonical::{Canonical, Rounding, Typing};
+use crate::records::line::LineLayout;
+use crate::records::raw::Token;
+use crate::records::subject::NO_SUBJECT;
+use std::collections::{BTreeMap, BTreeSet};
+
+/// What the verifier knows of one micro-aggregated attribute.
+pub struct AggregateTerms<'a> {
+    /// Its position in the line.
+    pub column: usize,
+    pub by: Aggregate,
+    pub typing: &'a Typing,
+    /// The canonical text of a row; `null` or empty where it has no number.
+    pub text: Box<dyn Fn(u32) -> &'a str + 'a>,
+}
+
+/// A cell is not the aggregate of its class.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("verification refused the release: {flaw}; nothing was written")]
+pub struct AggregateRefusal {
+    pub flaw: &'static str,
+}
+
+/// Verifies the lines of `group`, whose cells `quasi` marks form the class; `subjects` are by row.
+///
+/// # Errors
+/// The first class and attribute that do not agree.
+pub fn verify_aggregates(
+    verified: &Verified,
+    group: usize,
+    layout: &LineLayout,
+    quasi: &[bool],
+    terms: &[AggregateTerms<'_>],
+    subjects: &[u64],
+    k: usize,
+) -> Result<(), AggregateRefusal> {
+    if terms.is_empty() {
+        return Ok(());
+    }
+    let mut classes: BTreeMap<Vec<String>, Vec<u32>> = BTreeMap::new();
+    let mut cells = Vec::new();
+    for line in verified.lines(group) {
+        layout.read(line.bytes, &mut cells).ok_or(AggregateRefusal { flaw: "a line is not what the layout writes" })?;
+        let own = |(cell, &quasi): (&String, &bool)| if quasi { cell.clone() } else { String::new() };
+        classes.entry(cells.iter().zip(quasi).map(own).collect()).or_default().push(line.row);
+    }
+    for (class, rows) in &classes {
+        for term in terms {
+            term.holds(&class[term.column], rows, subjects, k).map_err(|flaw| AggregateRefusal { flaw })?;
+        }
+    }
+    Ok(())
+}
+
+impl AggregateTerms<'_> {
+    fn holds(&self, shown: &str, rows: &[u32], subjects: &[u64], k: usize) -> Result<(), &'static str> {
+        if shown == r#""*""# {
+            return Ok(());
+        }
+        let present: Vec<(u32, &str)> = rows
+            .iter()
+            .map(|&row| (row, (self.text)(row)))
+            .filter(|(_, text)| !text.is_empty() && *text != "null")
+            .collect();
+        if shown.is_empty() || shown == "null" {
+            return if present.is_empty() { Ok(()) } else { Err("a cell is empty where members have numbers") };
+        }
+        let mut canonical = String::new();
+        let read = self.typing.canonical(Token::Number(shown), &mut canonical);
+        if read != Ok(Canonical::Value) || canonical != shown {
+            return Err("an aggregate is not spelled as its attribute spells numbers");
+        }
+        let people: BTreeSet<u64> =
+            present.iter().map(|&(row, _)| subjects[row as usize]).filter(|&subject| subject != NO_SUBJECT).collect();
+        if people.len() < k {
+            return Err("an aggregate is of fewer than k people");
+        }
+        let (step, decimals) = match self.typing.rounding {
+            Rounding::Step { ticks, decimals } => (i128::from(ticks), decimals),
+            _ => (1, 0),
+        };
+        let number = |text: &str| ticks(text, decimals).ok_or("a number has more digits than its attribute");
+        let shown = number(shown)?;
+        let numbers: Vec<i128> = present.iter().map(|(_, text)| number(text)).collect::<Result<_, _>>()?;
+        let n = numbers.len() as i128;
+        let holds = match self.by {
+            Aggregate::Mean => {
+                // Off by half a step at most, and by exactly half only away from zero.
+                let sum: i128 = numbers.iter().sum();
+                let off = 2 * (shown * n - sum).abs();
+                off < step * n || off == step * n && (shown * n).abs() > sum.abs()
+            }
+            Aggregate::Median => {
+                let below = numbers.iter().filter(|&&x| x < shown).count() as i128;
+                let up_to = numbers.iter().filter(|&&x| x <= shown).count() as i128;
+                2 * below < n && 2 * up_to >= n && up_to > below
+            }
+        };
+        if holds { Ok(()) } else { Err("a cell is not the aggregate of its class") }
+    }
+}
+
+/// A decimal number in units of 10⁻ᵈ; none with more digits after the point.
+fn ticks(text: &str, decimals: u32) -> Option<i128> {
+    let (whole, fraction) = text.split_once('.').unwrap_or((text, ""));
+    let zeros = (decimals as usize).checked_sub(fraction.len())?;
+    format!("{whole}{fraction}{}", "0".repeat(zeros)).parse().ok()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::records::canonical::{Missing, Type};
+
+    fn verdict(by: Aggregate, shown: &str, texts: &[&str]) -> Result<(), &'static str> {
+        let typing = Typing {
+            attribute: "a".into(),
+            kind: Type::Float,
+            rounding: Rounding::Step { ticks: 5, decimals: 1 },
+            missing: Missing::new(None, true),
+        };
+        let term = AggregateTerms { column: 0, by, typing: &typing, text: Box::new(|row| texts[row as usize]) };
+        let rows: Vec<u32> = (0..texts.len() as u32).collect();
+        let subjects: Vec<u64> = (1..=texts.len() as u64).collect();
+        term.holds(shown, &rows, &subjects, 2)
+    }
+
+    #[test]
+    fn only_the_aggregate_passes() {
+        use Aggregate::{Mean, Median};
+        // The mean of 1, 1.5, 1.5 is 4/3: the nearest half is 1.5.
+        for (by, shown, texts, holds) in [
+            (Mean, "1.5", &["1", "1.5", "1.5"][..], true),
+            (Mean, "1", &["1", "1.5", "1.5"], false),
+            (Mean, "1.5", &["1", "1.5"], true),
+            (Mean, "1", &["1", "1.5"], false),
+            (Mean, "-1.5", &["-1", "-1.5"], true),
+            (Mean, "-1", &["-1", "-1.5"], false),
+            (Mean, "0", &["-0.5", "0.5", "null"], true),
+            (Mean, "1.50", &["1.5", "1.5"], false),
+            (Mean, "1.3", &["1", "1.5", "1.5"], false),
+            (Mean, "1.5", &["1.5", "null"], false),
+            (Mean, "null", &["null", ""], true),
+            (Mean, "null", &["null", "1"], false),
+            (Mean, "\"*\"", &["1", "7"], true),
+            (Mean, "\"1.5\"", &["1.5", "1.5"], false),
+            (Median, "1", &["1", "1.5"], true),
+            (Median, "1.5", &["1", "1.5"], false),
+            (Median, "1.5", &["1", "2"], false),
+            (Median, "2", &["1", "2", "9"], true),
+        ] {
+            assert_eq!(verdict(by, shown, texts).is_ok(), holds, "{by:?} {shown} of {texts:?}");
+        }
+    }
+}

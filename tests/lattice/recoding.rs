@@ -1,0 +1,309 @@
+//! Local recoding against its definition, one record after another.
+
+use crate::twin::{Case, Judged, case, cell, classes, holds, judge_among, leaves, people};
+use proptest::prelude::*;
+use std::collections::{BTreeMap, BTreeSet};
+use std::time::Duration;
+use throng::anonymity::domain::Domain;
+use throng::anonymity::lattice::check::Checker;
+use throng::anonymity::lattice::nearest::nearest;
+use throng::anonymity::lattice::passes::{Passes, Recoded, recode};
+use throng::anonymity::lattice::policy::{Lattice, Policy};
+use throng::anonymity::lattice::search::Strategy;
+use throng::anonymity::privacy::Model;
+use throng::anonymity::quality::Measure;
+
+fn near(a: f64, b: f64) -> bool {
+    (a - b).abs() <= 1e-9 * (1.0 + a.abs().max(b.abs()))
+}
+
+fn recoded(case: &Case, most: u8, leaves: f64) -> Recoded {
+    let passes = Passes { most, leaves, strategy: Strategy::Bfs, time_limit: None };
+    recode(&case.domains, &case.records, &case.terms, passes, &|_| {}).expect("possible terms")
+}
+
+fn lattice(case: &Case) -> Lattice {
+    Lattice::new(case.domains.iter().map(Domain::top).collect::<Vec<u8>>())
+}
+
+/// Whether a class has the members that models of counts alone ask for; fewer records than ℓ have no ℓ values either.
+fn is_crowd(case: &Case, own: &[usize], members: &[usize]) -> bool {
+    case.terms.models.iter().all(|model| match model {
+        Model::KAnonymity { k } => people(case, own) >= *k && own.len() as u64 >= *k,
+        Model::KMap { k } => people(case, members) >= *k,
+        Model::DistinctDiversity { l, .. } | Model::RecursiveDiversity { l, .. } => own.len() >= *l,
+        Model::EntropyDiversity { l, .. } => own.len() as f64 >= *l,
+        Model::Closeness { .. } | Model::Presence { .. } => true,
+    })
+}
+
+/// The passes once more: of every pass the policy is the best of all, and every record goes where it has to.
+fn follow(case: &Case, most: u8, share: f64, recoded: &Recoded) -> Result<(), TestCaseError> {
+    let rows = case.records.len();
+    let all: Vec<usize> = (0..rows).filter(|&row| leaves(&case.records, row)).collect();
+    let limit = ((case.terms.limit * 100.0).round() as usize * all.len() / 100) as u64;
+    let mut open: Vec<usize> = (0..rows).collect();
+    let mut gone_for_good = 0;
+    prop_assert_eq!(recoded.limit, limit);
+    prop_assert!(recoded.passes.len() <= usize::from(most.max(1)));
+    for (number, pass) in recoded.passes.iter().enumerate() {
+        let own: u64 = open.iter().filter(|&&row| leaves(&case.records, row)).count() as u64;
+        prop_assert_eq!(pass.records, own);
+        let judged = judge_among(case, &pass.policy, &open);
+        // What a pass may leave: the last of several only as much as the limit, and so the only one.
+        let over = own + gone_for_good > limit;
+        let as_last = if over { limit.saturating_sub(gone_for_good) } else { own };
+        let as_others = if number > 0 { own } else { (share * 10.0).round() as u64 * own / 10 };
+        let last = number + 1 == usize::from(most.max(1));
+        // After a search that found nothing, a pass is the last too.
+        let allowed = if last || judged.suppressed > as_others { as_last } else { as_others };
+        prop_assert!(judged.suppressed <= allowed, "pass {} leaves {} of {}", number, judged.suppressed, allowed);
+        if !last && recoded.searches.len() == recoded.passes.len() {
+            is_best(case, &pass.policy, &judged, &open, allowed)?;
+        }
+        let mut next = Vec::new();
+        let (mut released, mut refused) = (0, 0);
+        for members in classes(case, &pass.policy, &open).values() {
+            let own: Vec<usize> = members.iter().copied().filter(|&row| leaves(&case.records, row)).collect();
+            let says = (0..pass.policy.len()).any(|a| pass.policy[a] < case.domains[a].top());
+            let satisfied = !own.is_empty() && case.terms.models.iter().all(|m| holds(case, m, &own, members, &all));
+            if satisfied && says {
+                released += own.len() as u64;
+                prop_assert!(own.iter().all(|&row| recoded.by[row] == Some(number as u8)));
+            } else if satisfied || own.is_empty() || !is_crowd(case, &own, members) {
+                next.extend(members);
+            } else {
+                refused += own.len() as u64;
+                prop_assert!(own.iter().all(|&row| recoded.by[row].is_none()), "a refused record leaves later");
+            }
+        }
+        prop_assert_eq!((pass.released, pass.refused), (released, refused));
+        prop_assert!(released > 0);
+        gone_for_good += refused;
+        next.sort_unstable();
+        open = next;
+    }
+    prop_assert!(open.iter().all(|&row| recoded.by[row].is_none()));
+    let released: u64 = recoded.passes.iter().map(|pass| pass.released).sum();
+    let left = open.iter().filter(|&&row| leaves(&case.records, row)).count() as u64;
+    prop_assert_eq!(recoded.account.suppressed, left + gone_for_good);
+    prop_assert_eq!(released + left + gone_for_good, all.len() as u64, "nothing is lost");
+    prop_assert!((0..rows).all(|row| recoded.by[row].is_none() || leaves(&case.records, row)));
+    Ok(())
+}
+
+/// Whether no policy that may suppress `allowed` of the `open` rows costs less.
+fn is_best(case: &Case, policy: &[u8], judged: &Judged, open: &[usize], allowed: u64) -> Result<(), TestCaseError> {
+    // The cost of a part knows the values of the part alone.
+    for other in lattice(case).iter() {
+        let twin = judge_among(case, &other, open);
+        if twin.suppressed <= allowed && !twin.cost.is_nan() {
+            let no_better = twin.cost >= judged.cost || near(twin.cost, judged.cost);
+            prop_assert!(no_better, "{:?} costs {}, {:?} {}", other, twin.cost, policy, judged.cost);
+        }
+    }
+    Ok(())
+}
+
+/// The classes of the output: equal sets of covered values, whatever pass and level they come from.
+fn output(case: &Case, recoded: &Recoded) -> BTreeMap<Vec<BTreeSet<u32>>, Vec<usize>> {
+    let mut classes: BTreeMap<Vec<BTreeSet<u32>>, Vec<usize>> = BTreeMap::new();
+    for (row, by) in recoded.by.iter().enumerate() {
+        let Some(by) = by else { continue };
+        let policy = &recoded.passes[usize::from(*by)].policy;
+        let covered = |a: usize| -> BTreeSet<u32> {
+            let cells = &case.domains[a].levels()[policy[a] as usize].cell_of;
+            let own = cells[case.records.quasi[a][row] as usize];
+            (0..cells.len() as u32).filter(|&value| cells[value as usize] == own).collect()
+        };
+        classes.entry((0..policy.len()).map(covered).collect()).or_default().push(row);
+    }
+    classes
+}
+
+fn every_output_class_holds(case: &Case, recoded: &Recoded) -> Result<(), TestCaseError> {
+    let rows = case.records.len();
+    let all: Vec<usize> = (0..rows).filter(|&row| leaves(&case.records, row)).collect();
+    let classes = output(case, recoded);
+    for (tuple, own) in &classes {
+        let passes: BTreeSet<Option<u8>> = own.iter().map(|&row| recoded.by[row]).collect();
+        prop_assert_eq!(passes.len(), 1, "two passes print one tuple");
+        let covers = |row: &usize| tuple.iter().enumerate().all(|(a, set)| set.contains(&case.records.quasi[a][*row]));
+        let members: Vec<usize> = (0..rows).filter(covers).collect();
+        for model in &case.terms.models {
+            // δ-presence of a later pass is refused by the configuration.
+            if !matches!(model, Model::Presence { .. }) || recoded.passes.len() == 1 {
+                prop_assert!(holds(case, model, own, &members, &all), "{:?} in {:?}", model, tuple);
+            }
+        }
+    }
+    prop_assert_eq!(recoded.account.classes, classes.len() as u64);
+    prop_assert_eq!(recoded.account.smallest, classes.values().map(|own| own.len() as u64).min().unwrap_or(0));
+    let risk: f64 = classes.values().map(|own| own.len() as f64 / people(case, own).max(1) as f64).sum();
+    let left = classes.values().map(Vec::len).sum::<usize>();
+    if left > 0 && case.terms.models.iter().any(|model| matches!(model, Model::KAnonymity { .. } | Model::KMap { .. }))
+    {
+        prop_assert!(near(recoded.account.average_risk, risk / left as f64));
+    }
+    // A raw tuple takes one way.
+    let mut ways: BTreeMap<Vec<u32>, Option<u8>> = BTreeMap::new();
+    for &row in &all {
+        let raw = case.records.quasi.iter().map(|column| column[row]).collect();
+        prop_assert_eq!(*ways.entry(raw).or_insert(recoded.by[row]), recoded.by[row]);
+    }
+    Ok(())
+}
+
+/// Every measure by its definition, each record at the levels it left at.
+fn measured(case: &Case, recoded: &Recoded, measure: Measure) -> f64 {
+    let all: Vec<usize> = (0..case.records.len()).filter(|&row| leaves(&case.records, row)).collect();
+    let n = all.len() as f64;
+    let first: Policy = recoded.passes.first().map_or_else(|| lattice(case).top().into(), |pass| pass.policy.clone());
+    let policy = |row: usize| recoded.by[row].map_or(&first, |by| &recoded.passes[usize::from(by)].policy);
+    let gone: Vec<usize> = all.iter().copied().filter(|&row| recoded.by[row].is_none()).collect();
+    let classes = output(case, recoded);
+    let attributes = 0..case.domains.len();
+    let value = |a: usize, row: usize| case.records.quasi[a][row];
+    let each = |f: &dyn Fn(usize, usize) -> f64| -> Vec<f64> {
+        attributes.clone().map(|a| all.iter().map(|&row| f(a, row)).sum()).collect()
+    };
+    let share = |sums: Vec<f64>| sums.iter().sum::<f64>() / n / sums.len() as f64;
+    let losses = || {
+        each(&|a, row| match recoded.by[row] {
+            None => 1.0,
+            Some(_) => case.domains[a].levels()[policy(row)[a] as usize].loss[cell(case, policy(row), a, row) as usize],
+        })
+    };
+    let covered = |a: usize, row: usize, among: &[usize]| -> Vec<usize> {
+        let own = cell(case, policy(row), a, row);
+        among.iter().copied().filter(|&other| cell(case, policy(row), a, other) == own).collect()
+    };
+    let entropies = |monotonic: bool| {
+        each(&|a, row| {
+            let equal = all.iter().filter(|&&other| value(a, other) == value(a, row)).count() as f64;
+            let kept = (covered(a, row, &all).len() as f64 / equal).log2();
+            if monotonic || recoded.by[row].is_some() {
+                return kept;
+            }
+            kept + (gone.len() as f64 / covered(a, row, &gone).len() as f64).log2()
+        })
+    };
+    match measure {
+        Measure::Loss => share(losses()),
+        Measure::LossGeometric => {
+            losses().iter().map(|loss| 1.0 + loss / n).product::<f64>().powf(1.0 / case.domains.len() as f64) - 1.0
+        }
+        Measure::Precision => {
+            1.0 - share(each(&|a, row| match recoded.by[row] {
+                None => 1.0,
+                Some(_) => f64::from(policy(row)[a]) / f64::from(case.domains[a].top()),
+            }))
+        }
+        Measure::Discernibility => {
+            classes.values().map(|own| (own.len() * own.len()) as f64).sum::<f64>() + gone.len() as f64 * n
+        }
+        Measure::Aecs => n / (classes.len() + usize::from(!gone.is_empty())).max(1) as f64,
+        Measure::Nue => entropies(false).iter().sum(),
+        Measure::NueMonotonic => entropies(true).iter().sum(),
+        Measure::NueNormalized => {
+            let whole = each(&|a, row| {
+                (n / all.iter().filter(|&&other| value(a, other) == value(a, row)).count() as f64).log2()
+            });
+            entropies(false).iter().zip(whole).map(|(e, w)| if w > 0.0 { e / w } else { 0.0 }).sum()
+        }
+        Measure::KlDivergence => {
+            let values =
+                |a: usize, rows: &[usize]| rows.iter().map(|&row| value(a, row)).collect::<BTreeSet<_>>().len();
+            let alike = |row: usize, other: &usize| attributes.clone().all(|a| value(a, row) == value(a, *other));
+            all.iter()
+                .map(|&row| {
+                    let p = all.iter().filter(|other| alike(row, other)).count() as f64 / n;
+                    let (size, cover): (usize, f64) = match recoded.by[row] {
+                        None => (gone.len(), attributes.clone().map(|a| values(a, &all) as f64).product()),
+                        Some(_) => (
+                            classes.values().find(|own| own.contains(&row)).expect("a class").len(),
+                            attributes.clone().map(|a| values(a, &covered(a, row, &all)) as f64).product(),
+                        ),
+                    };
+                    (p / (size as f64 / n / cover)).log2() / n
+                })
+                .sum()
+        }
+    }
+}
+
+fn the_account_is_that_of_the_output(case: &Case, recoded: &Recoded) -> Result<(), TestCaseError> {
+    if !(0..case.records.len()).any(|row| leaves(&case.records, row)) {
+        return Ok(());
+    }
+    for measure in Measure::ALL {
+        let (found, twin) = (recoded.account.worth.of(measure), measured(case, recoded, measure));
+        prop_assert!(near(found, twin), "{}: {} for {}", measure.name(), found, twin);
+    }
+    Ok(())
+}
+
+/// One pass is full-domain generalization: the account of the checker.
+fn one_pass_is_the_search(case: &Case) -> Result<(), TestCaseError> {
+    let recoded = recoded(case, 1, 1.0);
+    let table = case.table();
+    let checker = Checker::new(&table, &case.terms).expect("possible terms");
+    let best = recoded.searches[0].best.as_ref();
+    let Some(best) = best.filter(|best| *best.policy != *checker.lattice().top() && !recoded.passes.is_empty()) else {
+        prop_assert!(recoded.passes.is_empty());
+        return Ok(());
+    };
+    let account = checker.account(&best.policy);
+    prop_assert_eq!(recoded.passes.len(), 1);
+    prop_assert_eq!((recoded.account.suppressed, recoded.account.classes), (account.suppressed, account.classes));
+    for (measure, value) in account.worth.0 {
+        prop_assert!(near(recoded.account.worth.of(measure), value), "{}", measure.name());
+    }
+    Ok(())
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 3000, ..ProptestConfig::default() })]
+
+    #[test]
+    fn local_recoding_is_its_definition(case in case(), most in 1u8..6, tenths in 0u32..=10) {
+        let share = f64::from(tenths) / 10.0;
+        let recoded = recoded(&case, most, share);
+        follow(&case, most, share, &recoded)?;
+        every_output_class_holds(&case, &recoded)?;
+        the_account_is_that_of_the_output(&case, &recoded)?;
+    }
+
+    #[test]
+    fn one_pass_is_full_domain(case in case()) {
+        one_pass_is_the_search(&case)?;
+    }
+}
+
+/// The least that any policy suppresses, where none keeps the limit.
+fn the_nearest_suppresses_least(case: &Case) -> Result<(), TestCaseError> {
+    let table = case.table();
+    let everybody: Vec<usize> = (0..case.records.len()).collect();
+    let least = lattice(case).iter().map(|policy| judge_among(case, &policy, &everybody).suppressed).min();
+    let limit = Checker::new(&table, &case.terms).expect("possible terms").limit();
+    prop_assume!(least > Some(limit));
+    let found = nearest(&table, &case.terms, Duration::from_secs(600)).expect("possible terms");
+    prop_assert!(found.proved);
+    match found.best {
+        None => prop_assert_eq!(least, Some(table.records())),
+        Some((policy, suppressed)) => {
+            prop_assert_eq!(Some(suppressed), least);
+            prop_assert_eq!(judge_among(case, &policy, &everybody).suppressed, suppressed);
+        }
+    }
+    Ok(())
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 1000, max_global_rejects: 100_000, ..ProptestConfig::default() })]
+
+    #[test]
+    fn the_nearest_policy_is_the_nearest(case in case()) {
+        the_nearest_suppresses_least(&case)?;
+    }
+}
