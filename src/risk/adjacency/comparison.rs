@@ -155,6 +155,7 @@ impl Triage {
         vec![
             deviation,
             inference,
+            independence,
             cardinality,
             Effort { size, order: Order::Chance, open: sets.len() as u64, half, nine_tenths, all },
         ]
