@@ -42,8 +42,10 @@ impl Detection {
 pub enum Order {
     /// By falling deviation from the sets around them ([POD] Def. 9).
     Deviation,
-    /// By falling μ.
+    /// By falling μ: the stronger the inference, the greater the risk, as [POD] §5.1.3 has it.
     Inference,
+    /// By rising μ: attributes that say little about each other cut the records into the most classes.
+    Independence,
     /// By falling product of the numbers of values.
     Cardinality,
     /// In any order: the expected effort.
@@ -139,6 +141,8 @@ impl Triage {
         let deviation = effort(size, Order::Deviation, &sets);
         sets.sort_by_cached_key(|set| (Reverse(self.inference().round(&places(set))), set.places));
         let inference = effort(size, Order::Inference, &sets);
+        sets.sort_by_cached_key(|set| (self.inference().round(&places(set)), set.places));
+        let independence = effort(size, Order::Independence, &sets);
         let values = |set: &Judged| {
             let factors = places(set).into_iter().map(|place| u128::from(self.inference().values[place]));
             factors.fold(1_u128, u128::saturating_mul)
@@ -151,6 +155,7 @@ impl Triage {
         vec![
             deviation,
             inference,
+            independence,
             cardinality,
             Effort { size, order: Order::Chance, open: sets.len() as u64, half, nine_tenths, all },
         ]

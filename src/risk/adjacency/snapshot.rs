@@ -99,6 +99,9 @@ fn read(rest: &mut &[u8], max_edges: u64) -> Result<Adjacency, SnapshotError> {
     model.units = number(rest).ok_or(DAMAGED)?;
     for nodes in &mut model.nodes {
         let held = take_counts(rest).ok_or(DAMAGED)?;
+        if held.iter().map(|(_, n)| u64::from(*n)).sum::<u64>() > u64::from(model.units) {
+            return Err(DAMAGED);
+        }
         nodes.resize(held.last().map_or(0, |(code, _)| *code as usize + 1), 0);
         held.into_iter().for_each(|(code, n)| nodes[code as usize] = n);
     }

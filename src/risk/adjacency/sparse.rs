@@ -53,7 +53,7 @@ impl Sparse {
     fn home(&self, x: Code, y: Code) -> usize {
         let key = u64::from(x) << 32 | u64::from(y);
         let hash = (key ^ key >> 29).wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 32;
-        (hash * self.slots.len() as u64 >> 32) as usize
+        ((hash * self.slots.len() as u64) >> 32) as usize
     }
 
     /// The slot of a pair, or the vacant one where it would be.

@@ -161,7 +161,7 @@ proptest! {
             let wanted: Vec<&AttributeSet> = minimal.iter().filter(|set| set.len() == detection.size).collect();
             prop_assert_eq!(detection.minimal, wanted.len() as u64);
             let efforts: Vec<_> = report.efforts.iter().filter(|effort| effort.size == detection.size).collect();
-            prop_assert_eq!(efforts.len(), if wanted.is_empty() { 0 } else { 4 });
+            prop_assert_eq!(efforts.len(), if wanted.is_empty() { 0 } else { 5 });
             // The order that is compared is the order that is given.
             let mut ordered = all.clone();
             ordered.retain(|set| wanted.contains(&set) || !is_qid(&set));
@@ -176,6 +176,13 @@ proptest! {
             falling.sort_by_key(|set| std::cmp::Reverse(cardinality(set)));
             for effort in efforts.iter().filter(|effort| effort.order == Order::Cardinality) {
                 let last = falling.iter().rposition(|set| wanted.contains(&set)).map_or(0, |at| at + 1);
+                prop_assert_eq!(effort.all, last as f64);
+            }
+            let mu = |set: &AttributeSet| triage.inference().mu(set).expect("a cycle");
+            let mut rising = ordered.clone();
+            rising.sort_by(|one, other| mu(one).total_cmp(&mu(other)).then(one.cmp(other)));
+            for effort in efforts.iter().filter(|effort| effort.order == Order::Independence) {
+                let last = rising.iter().rposition(|set| wanted.contains(&set)).map_or(0, |at| at + 1);
                 prop_assert_eq!(effort.all, last as f64);
             }
             for effort in efforts.iter().filter(|effort| effort.order == Order::Chance) {
