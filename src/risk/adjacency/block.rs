@@ -9,7 +9,7 @@ const SMALL: usize = 1 << 10;
 
 /// A dense table of more cells than this for each edge gives way to a sparse one. A dense cell takes 4 bytes, a sparse edge
 /// about 21.
-const CELLS_AN_EDGE: usize = 16;
+const CELLS_AN_EDGE: usize = 8;
 
 #[derive(Clone, Debug)]
 pub(super) enum Cells {
@@ -57,11 +57,12 @@ impl Degrees {
     }
 }
 
-/// What is done to the count of every record's cell.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Step {
-    Add(u32),
-    Subtract(u32),
+/// A count before and after one more record, or one less. Wraps, so that the opposite undoes it exactly whatever it was.
+#[inline(always)]
+pub(super) fn changed<const SUBTRACT: bool>(count: &mut u32, weight: u32) -> (u32, u32) {
+    let before = *count;
+    *count = if SUBTRACT { before.wrapping_sub(weight) } else { before.wrapping_add(weight) };
+    (before, *count)
 }
 
 impl Block {
@@ -144,25 +145,13 @@ impl Block {
         }
     }
 
-    /// Takes one step for each record; true where a count fell below nothing. Taking the opposite steps undoes it exactly,
-    /// also then.
-    pub(super) fn count(&mut self, xs: &[Code], ys: &[Code], step: Step) -> bool {
-        let degrees = &mut self.degrees;
-        match &mut self.cells {
-            Cells::Dense(dense) => dense.count(xs, ys, step, degrees),
-            Cells::Sparse(sparse) => sparse.count(xs, ys, step, degrees),
-        }
-    }
-
     /// Adds `n` to one edge. The codes have room.
     pub(super) fn raise(&mut self, x: Code, y: Code, n: u32) {
         let cell = match &mut self.cells {
             Cells::Dense(dense) => dense.cell(x, y),
             Cells::Sparse(sparse) => sparse.cell(x, y),
         };
-        let before = *cell;
-        *cell += n;
-        let after = *cell;
+        let (before, after) = changed::<false>(cell, n);
         self.degrees.turned(x, y, before, after);
     }
 

@@ -1,9 +1,13 @@
 //! What changes a model: records that come and go, other models, new numbers, time.
 
-use super::block::{Block, Step};
+use super::block::{Block, changed};
+use super::share::{Share, shares};
 use super::{Adjacency, AdjacencyError, MAX_CODES, Pair, both};
 use crate::records::codebook::Code;
 use rayon::prelude::*;
+
+/// Rows that are always counted at once.
+const LEAST_SLICE: usize = 64;
 
 impl Adjacency {
     /// Counts the records of a batch, given as every column of the schema.
@@ -19,11 +23,18 @@ impl Adjacency {
             let codes = lane.iter().max().map_or(0, |code| *code as usize + 1);
             nodes.resize(nodes.len().max(codes), 0);
         }
-        let step = Step::Add(self.unit() as u32);
-        self.count_nodes(&lanes, step);
-        self.count_pairs(&lanes, step);
+        let weight = self.unit() as u32;
+        self.count_nodes::<false>(&lanes, weight);
         self.units += (rows as u64 * self.unit()) as u32;
-        self.keep_limit();
+        let values = self.values();
+        let mut from = 0;
+        while from < rows {
+            let to = from + self.slice(&values, rows - from);
+            let slices: Vec<&[Code]> = lanes.iter().map(|lane| &lane[from..to]).collect();
+            self.count_pairs::<false>(&slices, weight);
+            self.keep_limit();
+            from = to;
+        }
         Ok(())
     }
 
@@ -43,15 +54,15 @@ impl Adjacency {
                 return Err(AdjacencyError::NotCounted { attribute });
             }
         }
-        let short = self.count_nodes(&lanes, Step::Subtract(weight));
+        let short = self.count_nodes::<true>(&lanes, weight);
         if let Some(at) = short {
-            self.count_nodes(&lanes, Step::Add(weight));
+            self.count_nodes::<false>(&lanes, weight);
             return Err(AdjacencyError::NotCounted { attribute: self.attributes[at] });
         }
-        let short = self.count_pairs(&lanes, Step::Subtract(weight));
+        let short = self.count_pairs::<true>(&lanes, weight);
         if let Some(at) = short {
-            self.count_pairs(&lanes, Step::Add(weight));
-            self.count_nodes(&lanes, Step::Add(weight));
+            self.count_pairs::<false>(&lanes, weight);
+            self.count_nodes::<false>(&lanes, weight);
             return Err(AdjacencyError::NotCounted { attribute: self.attributes[at] });
         }
         self.units = self.units.wrapping_sub((rows as u32).wrapping_mul(weight));
@@ -83,19 +94,13 @@ impl Adjacency {
     }
 
     /// The place of the first attribute with a count that fell below nothing.
-    fn count_nodes(&mut self, lanes: &[&[Code]], step: Step) -> Option<usize> {
+    fn count_nodes<const SUBTRACT: bool>(&mut self, lanes: &[&[Code]], weight: u32) -> Option<usize> {
         let mut short = None;
         for (at, (nodes, lane)) in self.nodes.iter_mut().zip(lanes).enumerate() {
             let mut below = false;
             for &code in *lane {
-                let n = &mut nodes[code as usize];
-                *n = match step {
-                    Step::Add(weight) => n.wrapping_add(weight),
-                    Step::Subtract(weight) => {
-                        below |= *n < weight;
-                        n.wrapping_sub(weight)
-                    }
-                };
+                let (before, _) = changed::<SUBTRACT>(&mut nodes[code as usize], weight);
+                below |= SUBTRACT && before < weight;
             }
             if below {
                 short = short.or(Some(at));
@@ -105,17 +110,31 @@ impl Adjacency {
     }
 
     /// The place of the first attribute of the first pair with a count that fell below nothing.
-    fn count_pairs(&mut self, lanes: &[&[Code]], step: Step) -> Option<usize> {
+    fn count_pairs<const SUBTRACT: bool>(&mut self, lanes: &[&[Code]], weight: u32) -> Option<usize> {
         let codes: Vec<usize> = self.nodes.iter().map(Vec::len).collect();
-        let places: Vec<(usize, usize)> = both(lanes.len()).collect();
-        let short = |(pair, (a, b)): (&mut Pair, (usize, usize))| {
-            let Pair::Kept(block) = pair else { return None };
-            block.ensure(codes[a], codes[b]);
-            let below = block.count(lanes[a], lanes[b], step);
-            block.settle();
-            below.then_some(a)
-        };
-        self.pairs.par_iter_mut().zip(places).filter_map(short).min()
+        let places: Vec<(usize, usize)> = both(codes.len()).collect();
+        let kept = |(pair, (a, b)): (_, (usize, usize))| Pair::kept_mut(pair).map(|block| (a, b, block));
+        let mut blocks: Vec<(usize, usize, &mut Block)> =
+            self.pairs.iter_mut().zip(places.iter().copied()).filter_map(kept).collect();
+        blocks.par_iter_mut().for_each(|(a, b, block)| block.ensure(codes[*a], codes[*b]));
+        let shares = shares(blocks.into_iter().map(|(a, b, block)| (a, lanes[b], block)));
+        let short = |(a, share): (usize, Share<'_>)| share.count::<SUBTRACT>(lanes[a], weight).then_some(a);
+        let short = shares.into_par_iter().filter_map(short).min();
+        self.pairs.par_iter_mut().filter_map(Pair::kept_mut).for_each(Block::settle);
+        short
+    }
+
+    /// How many of the next rows can be counted before the limit has to be looked at again, so that there are never more than
+    /// four times as many edges: a pair gains at most one a row, and no more than it has cells left.
+    fn slice(&self, values: &[u64], rows: usize) -> usize {
+        let room = self.limits.max_edges.saturating_mul(4).saturating_sub(self.edge_count());
+        let free: Vec<u64> = both(values.len())
+            .zip(&self.pairs)
+            .filter_map(|((a, b), pair)| pair.kept().map(|block| values[a] * values[b] - block.edges()))
+            .collect();
+        let gain = |rows: usize| free.iter().map(|free| (*free).min(rows as u64)).sum::<u64>();
+        let halves = std::iter::successors(Some(rows), |rows| (*rows > LEAST_SLICE).then(|| rows.div_ceil(2)));
+        halves.take_while(|rows| *rows > LEAST_SLICE).find(|rows| gain(*rows) <= room).unwrap_or(rows.min(LEAST_SLICE))
     }
 
     /// Leaves pairs out until the edges are within the limit.

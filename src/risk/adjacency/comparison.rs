@@ -50,12 +50,14 @@ pub enum Order {
     Chance,
 }
 
-/// Exact evaluations of sets, one after the other in an order, until a share of the minimal quasi-identifiers has been
-/// met.
+/// Exact evaluations of the open sets of one size, one after the other in an order, until a share of the minimal
+/// quasi-identifiers has been met. A set with a smaller quasi-identifier in it is one and needs no evaluation: it is not open.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Effort {
     pub size: usize,
     pub order: Order,
+    /// Sets that are open.
+    pub open: u64,
     /// Until half of them.
     pub half: f64,
     /// Until nine of ten.
@@ -126,6 +128,7 @@ impl Triage {
     }
 
     fn efforts(&self, size: usize, mut sets: Vec<Judged>) -> Vec<Effort> {
+        sets.retain(|set| set.is_minimal || !set.is_qid);
         let wanted = sets.iter().filter(|set| set.is_minimal).count();
         if wanted == 0 {
             return Vec::new();
@@ -145,7 +148,12 @@ impl Triage {
         // The r-th of w marked ones among n in random order is expected at place r·(n + 1)/(w + 1).
         let chance = |share| nth(wanted, share) as f64 * (sets.len() + 1) as f64 / (wanted + 1) as f64;
         let (half, nine_tenths, all) = (chance(SHARES[0]), chance(SHARES[1]), chance(SHARES[2]));
-        vec![deviation, inference, cardinality, Effort { size, order: Order::Chance, half, nine_tenths, all }]
+        vec![
+            deviation,
+            inference,
+            cardinality,
+            Effort { size, order: Order::Chance, open: sets.len() as u64, half, nine_tenths, all },
+        ]
     }
 }
 
@@ -169,7 +177,7 @@ fn nth(wanted: usize, tenths: usize) -> usize {
 fn effort(size: usize, order: Order, sets: &[Judged]) -> Effort {
     let met: Vec<usize> = (1..).zip(sets).filter(|(_, set)| set.is_minimal).map(|(at, _)| at).collect();
     let [half, nine_tenths, all] = SHARES.map(|share| met[nth(met.len(), share) - 1] as f64);
-    Effort { size, order, half, nine_tenths, all }
+    Effort { size, order, open: sets.len() as u64, half, nine_tenths, all }
 }
 
 fn detection(size: usize, sets: &[Judged], theta: f64) -> Detection {

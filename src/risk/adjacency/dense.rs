@@ -1,6 +1,6 @@
 //! A table with a cell for every pair of values.
 
-use super::block::{Degrees, Step};
+use super::block::{Degrees, changed};
 use crate::records::codebook::Code;
 
 /// Row-major cells, `stride` of them a row.
@@ -48,24 +48,32 @@ impl Dense {
         }
         self.cells.resize(self.cells.len().max(xs * self.stride), 0);
     }
+}
 
-    pub(super) fn count(&mut self, xs: &[Code], ys: &[Code], step: Step, degrees: &mut Degrees) -> bool {
-        let (mut below, stride) = (false, self.stride);
-        for (&x, &y) in xs.iter().zip(ys) {
-            let cell = &mut self.cells[x as usize * stride + y as usize];
-            let before = *cell;
-            let after = match step {
-                Step::Add(weight) => before.wrapping_add(weight),
-                Step::Subtract(weight) => {
-                    below |= before < weight;
-                    before.wrapping_sub(weight)
-                }
-            };
-            *cell = after;
+/// One table with what goes with it, for counting several beside each other.
+pub(super) struct Lane<'a> {
+    pub(super) dense: &'a mut Dense,
+    pub(super) degrees: &'a mut Degrees,
+    pub(super) ys: &'a [Code],
+}
+
+/// Counts N tables that share their first attribute. Skewed values hit the same cell again and again, and each hit waits for the
+/// one before; N independent tables wait at the same time. True where a count fell below nothing.
+pub(super) fn count<const N: usize, const SUBTRACT: bool>(lanes: [Lane<'_>; N], xs: &[Code], weight: u32) -> bool {
+    let mut below = false;
+    let mut parts =
+        lanes.map(|Lane { dense, degrees, ys }| (dense.cells.as_mut_slice(), dense.stride, degrees, &ys[..xs.len()]));
+    for row in 0..xs.len() {
+        let x = xs[row];
+        for (cells, stride, degrees, ys) in &mut parts {
+            let y = ys[row];
+            let cell = &mut cells[x as usize * *stride + y as usize];
+            let (before, after) = changed::<SUBTRACT>(cell, weight);
+            below |= SUBTRACT && before < weight;
             if before == 0 || after == 0 {
                 degrees.turned(x, y, before, after);
             }
         }
-        below
     }
+    below
 }

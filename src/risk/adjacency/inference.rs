@@ -30,7 +30,6 @@ impl Adjacency {
     #[must_use]
     pub fn inference(&self) -> Inference {
         let width = self.attributes.len();
-        let values = |nodes: &Vec<u32>| nodes.iter().filter(|n| **n > 0).count() as u64;
         let places: Vec<(usize, usize, &Pair)> = self.numbered().collect();
         let both: Vec<(u64, u64)> = places
             .par_iter()
@@ -46,7 +45,7 @@ impl Adjacency {
             m[a * width + b] = forth;
             m[b * width + a] = back;
         }
-        Inference { attributes: self.attributes.clone(), values: self.nodes.iter().map(values).collect(), m }
+        Inference { attributes: self.attributes.clone(), values: self.values(), m }
     }
 }
 

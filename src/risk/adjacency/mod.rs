@@ -11,6 +11,7 @@
 //! | `mod` | the model, its reading and its limits |
 //! | `change` | adding, subtracting, merging, renumbering, fading |
 //! | `derived` | an attribute that another determines, taken out and put back |
+//! | `share` | the work of one batch in parts |
 //! | `block`, `dense`, `sparse` | the counts of one pair of attributes |
 //! | `snapshot`, `varint` | the byte form |
 //! | `strongest` | the inferences of highest support |
@@ -24,6 +25,7 @@ mod dense;
 mod derived;
 mod expectation;
 mod inference;
+mod share;
 mod snapshot;
 mod sparse;
 mod strongest;
@@ -61,8 +63,8 @@ pub struct Node {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Limits {
     /// Edges held after a change, at most; an edge is a pair of values seen together. Where a batch ends above it, pairs
-    /// of attributes are left out, most edges first (of equals the later pair), until the rest fits. Inside a batch there
-    /// may be one edge more for each record and pair. `n(u)` is exact whatever is left out.
+    /// of attributes are left out, most edges first (of equals the later pair), until the rest fits. While a batch is
+    /// counted there may be four times as many. `n(u)` is exact whatever is left out.
     pub max_edges: u64,
     /// Half-lives after which a record weighs nothing, less one: a fresh record counts `2^half_lives` units. 0 for a
     /// model that never fades.
@@ -71,7 +73,7 @@ pub struct Limits {
 
 impl Default for Limits {
     fn default() -> Self {
-        Self { max_edges: 8_000_000, half_lives: 0 }
+        Self { max_edges: 2_000_000, half_lives: 0 }
     }
 }
 
@@ -119,6 +121,13 @@ enum Pair {
 
 impl Pair {
     fn kept(&self) -> Option<&Block> {
+        match self {
+            Pair::Kept(block) => Some(block),
+            Pair::LeftOut => None,
+        }
+    }
+
+    fn kept_mut(&mut self) -> Option<&mut Block> {
         match self {
             Pair::Kept(block) => Some(block),
             Pair::LeftOut => None,
@@ -260,7 +269,12 @@ impl Adjacency {
     /// Values that some record holds.
     #[must_use]
     pub fn node_count(&self) -> u64 {
-        self.nodes.iter().flatten().filter(|n| **n > 0).count() as u64
+        self.values().iter().sum()
+    }
+
+    /// Values that some record holds, of each attribute.
+    fn values(&self) -> Vec<u64> {
+        self.nodes.iter().map(|nodes| nodes.iter().filter(|n| **n > 0).count() as u64).collect()
     }
 
     /// Edges held; an edge is read both ways and held once.

@@ -1,6 +1,6 @@
 //! A hash table of the pairs of values that exist.
 
-use super::block::{Degrees, Step};
+use super::block::{Degrees, changed};
 use crate::records::codebook::Code;
 
 #[derive(Clone, Copy, Debug)]
@@ -16,18 +16,20 @@ const VACANT: Slot = Slot { x: Code::MAX, y: 0, n: 0 };
 /// Slots at first.
 const LEAST: usize = 16;
 
+/// Records whose slots are fetched before the first of them is counted.
+const AHEAD: usize = 64;
+
 /// Open addressing with linear probing. A count that falls to 0 keeps its slot until the table is laid out anew, which
-/// happens when three of four slots are claimed.
+/// happens when four of five slots are claimed: a slot is 12 bytes, so an edge takes 15 to 21.
 #[derive(Clone, Debug)]
 pub(super) struct Sparse {
     slots: Vec<Slot>,
     claimed: usize,
-    shift: u32,
 }
 
 impl Default for Sparse {
     fn default() -> Self {
-        Self { slots: vec![VACANT; LEAST], claimed: 0, shift: 64 - LEAST.trailing_zeros() }
+        Self { slots: vec![VACANT; LEAST], claimed: 0 }
     }
 }
 
@@ -36,31 +38,38 @@ impl Sparse {
         self.slots.capacity() * size_of::<Slot>()
     }
 
+    /// Every edge, in no particular order.
     pub(super) fn all(&self) -> impl Iterator<Item = (Code, Code, u32)> + '_ {
         self.slots.iter().filter(|slot| slot.n > 0).map(|slot| (slot.x, slot.y, slot.n))
     }
 
     pub(super) fn get(&self, x: Code, y: Code) -> u32 {
-        let slot = &self.slots[self.find(x, y)];
-        if slot.x == x && slot.y == y { slot.n } else { 0 }
+        // Of a vacant slot the count is 0.
+        self.slots[self.find(x, y)].n
+    }
+
+    /// Where a pair is looked for first. Fibonacci hashing, the product scaled to the length.
+    #[inline]
+    fn home(&self, x: Code, y: Code) -> usize {
+        let key = u64::from(x) << 32 | u64::from(y);
+        let hash = (key ^ key >> 29).wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 32;
+        (hash * self.slots.len() as u64 >> 32) as usize
     }
 
     /// The slot of a pair, or the vacant one where it would be.
     #[inline]
     fn find(&self, x: Code, y: Code) -> usize {
-        let key = u64::from(x) << 32 | u64::from(y);
-        // Fibonacci hashing: the high bits of the product depend on all bits of the key.
-        let mut at = ((key ^ key >> 29).wrapping_mul(0x9e37_79b9_7f4a_7c15) >> self.shift) as usize;
+        let mut at = self.home(x, y);
         loop {
             let slot = &self.slots[at];
             if slot.x == x && slot.y == y || slot.x == VACANT.x {
                 return at;
             }
-            at = (at + 1) & (self.slots.len() - 1);
+            at = if at + 1 == self.slots.len() { 0 } else { at + 1 };
         }
     }
 
-    /// The count of a pair, claimed if it has none yet.
+    /// The count of a pair, in a slot of its own from now on.
     #[inline]
     pub(super) fn cell(&mut self, x: Code, y: Code) -> &mut u32 {
         let mut at = self.find(x, y);
@@ -70,9 +79,8 @@ impl Sparse {
         &mut self.slots[at].n
     }
 
-    #[cold]
     fn claim(&mut self, x: Code, y: Code, mut at: usize) -> usize {
-        if (self.claimed + 1) * 4 > self.slots.len() * 3 {
+        if (self.claimed + 1) * 5 > self.slots.len() * 4 {
             self.lay_out();
             at = self.find(x, y);
         }
@@ -81,14 +89,10 @@ impl Sparse {
         at
     }
 
-    /// Half-full of what still counts.
+    /// Four sevenths full of what still counts.
     fn lay_out(&mut self) {
         let live: Vec<Slot> = self.slots.iter().copied().filter(|slot| slot.n > 0).collect();
-        let size = (live.len() * 2).next_power_of_two().max(LEAST);
-        self.slots.clear();
-        self.slots.shrink_to(size);
-        self.slots.resize(size, VACANT);
-        self.shift = 64 - size.trailing_zeros();
+        self.slots = vec![VACANT; (live.len() * 7 / 4).max(LEAST)];
         self.claimed = live.len();
         for slot in live {
             let at = self.find(slot.x, slot.y);
@@ -96,21 +100,25 @@ impl Sparse {
         }
     }
 
-    pub(super) fn count(&mut self, xs: &[Code], ys: &[Code], step: Step, degrees: &mut Degrees) -> bool {
+    /// Counts records; true where a count fell below nothing.
+    pub(super) fn count<const SUBTRACT: bool>(
+        &mut self,
+        xs: &[Code],
+        ys: &[Code],
+        weight: u32,
+        degrees: &mut Degrees,
+    ) -> bool {
         let mut below = false;
-        for (&x, &y) in xs.iter().zip(ys) {
-            let cell = self.cell(x, y);
-            let before = *cell;
-            let after = match step {
-                Step::Add(weight) => before.wrapping_add(weight),
-                Step::Subtract(weight) => {
-                    below |= before < weight;
-                    before.wrapping_sub(weight)
+        for (xs, ys) in xs.chunks(AHEAD).zip(ys.chunks(AHEAD)) {
+            // Only to have the lines on their way, all at once: nothing in here waits for one of them.
+            let near = |(x, y): (&Code, &Code)| self.slots[self.home(*x, *y)].x;
+            std::hint::black_box(xs.iter().zip(ys).map(near).fold(0, |all, x| all ^ x));
+            for (&x, &y) in xs.iter().zip(ys) {
+                let (before, after) = changed::<SUBTRACT>(self.cell(x, y), weight);
+                below |= SUBTRACT && before < weight;
+                if before == 0 || after == 0 {
+                    degrees.turned(x, y, before, after);
                 }
-            };
-            *cell = after;
-            if before == 0 || after == 0 {
-                degrees.turned(x, y, before, after);
             }
         }
         below

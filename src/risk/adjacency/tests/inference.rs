@@ -164,7 +164,24 @@ proptest! {
             prop_assert_eq!(efforts.len(), if wanted.is_empty() { 0 } else { 4 });
             // The order that is compared is the order that is given.
             let mut ordered = all.clone();
+            ordered.retain(|set| wanted.contains(&set) || !is_qid(&set));
             triage.order(&mut ordered);
+            prop_assert!(efforts.iter().all(|effort| effort.open == ordered.len() as u64));
+            let cardinality = |set: &AttributeSet| {
+                let values = |c: usize| records.iter().map(|record| record[c]).collect::<std::collections::BTreeSet<_>>();
+                set.iter().map(|c| values(c).len()).product::<usize>()
+            };
+            let mut falling = ordered.clone();
+            falling.sort();
+            falling.sort_by_key(|set| std::cmp::Reverse(cardinality(set)));
+            for effort in efforts.iter().filter(|effort| effort.order == Order::Cardinality) {
+                let last = falling.iter().rposition(|set| wanted.contains(&set)).map_or(0, |at| at + 1);
+                prop_assert_eq!(effort.all, last as f64);
+            }
+            for effort in efforts.iter().filter(|effort| effort.order == Order::Chance) {
+                let expected = (ordered.len() + 1) as f64 * wanted.len() as f64 / (wanted.len() + 1) as f64;
+                prop_assert!((effort.all - expected).abs() < 1e-9);
+            }
             for effort in efforts.iter().filter(|effort| effort.order == Order::Deviation) {
                 let met: Vec<usize> = (0..ordered.len()).filter(|at| wanted.contains(&&ordered[*at])).collect();
                 prop_assert_eq!(effort.half, (met[wanted.len().div_ceil(2) - 1] + 1) as f64);
@@ -191,7 +208,7 @@ fn chance_is_the_mean_over_all_orders() {
 #[test]
 fn a_pair_that_is_left_out_comes_first() {
     let records: Vec<Record> = (0..40).map(|r| vec![r % 2, 0, r % 3, r / 20, r % 4, r, r + 7]).collect();
-    let model = model(&records, 400);
+    let model = model(&records, 399);
     assert_eq!(model.left_out_pairs(), [(5, 6)]);
     let inference = model.inference();
     assert_eq!(inference.m(5, 6), Some(1.0));

@@ -2,7 +2,7 @@
 
 use super::twin::{Record, Twin, columns, empty};
 use crate::records::codebook::FORGOTTEN;
-use crate::risk::adjacency::{Adjacency, AdjacencyError, SnapshotError};
+use crate::risk::adjacency::{Adjacency, AdjacencyError, Limits, MAX_HALF_LIVES, Node, SnapshotError};
 use proptest::prelude::*;
 
 /// Columns of the schema; 1 and 4 take no part.
@@ -145,7 +145,8 @@ proptest! {
                 let (oldest, age) = aged.remove(0);
                 model.subtract(&columns(&oldest, WIDTH), age).expect("records that were added");
             }
-            let weighed = aged.iter().flat_map(|(batch, age)| batch.iter().map(|r| (r.clone(), model.unit() >> age)));
+            let unit = model.unit();
+            let weighed = aged.iter().flat_map(|(batch, age)| batch.iter().map(move |r| (r.clone(), unit >> age)));
             prop_assert_eq!(Twin::read(&model), Twin::of(&ATTRIBUTES, weighed));
         }
     }
@@ -164,7 +165,7 @@ proptest! {
             aged.iter_mut().for_each(|(_, age)| *age += pause);
         }
         // Fine enough to hold every age exactly.
-        let fine = aged.iter().flat_map(|(batch, age)| batch.iter().map(|r| (r.clone(), 1 << 40 >> age)));
+        let fine = aged.iter().flat_map(|(batch, age)| batch.iter().map(move |r| (r.clone(), 1 << 40 >> age)));
         let real = Twin::of(&ATTRIBUTES, fine);
         let read = Twin::read(&model);
         let off = |n: u64, real: u64| real.checked_sub(n << 38).is_some_and(|off| off < 1 << 38);
@@ -196,6 +197,29 @@ proptest! {
             prop_assert_eq!(&model, &before);
             prop_assert_eq!(model.inference(), before.inference());
         }
+    }
+
+    #[test]
+    fn the_strongest_are_the_head_of_the_sorted_list(
+        added in proptest::collection::vec(record(), 0..40),
+        most in 0_usize..12,
+        min_support in 1_u64..4,
+    ) {
+        let mut model = empty(&ATTRIBUTES, u64::MAX, 0);
+        model.add(&columns(&added, WIDTH)).expect("a batch");
+        let twin = whole(&added);
+        let ways = twin.edges.iter().flat_map(|((u, v), both)| [(*u, *v, *both), (*v, *u, *both)]);
+        let mut all: Vec<_> = ways.filter(|(.., both)| *both >= min_support).map(|(u, v, both)| (u, v, both, twin.nodes[&u])).collect();
+        // So few records that quotients differ where fractions do.
+        let probability = |both: u64, n: u64| both as f64 / n as f64;
+        all.sort_by(|one, other| {
+            let falling = probability(other.2, other.3).total_cmp(&probability(one.2, one.3));
+            falling.then(other.3.cmp(&one.3)).then((one.0, one.1).cmp(&(other.0, other.1)))
+        });
+        let found = model.strongest(most, min_support);
+        let pair = |node: Node| (node.attribute, node.code);
+        let found: Vec<_> = found.iter().map(|s| (pair(s.from), pair(s.to), s.both, s.support)).collect();
+        prop_assert_eq!(&found[..], &all[..all.len().min(most)]);
     }
 
     #[test]
@@ -250,6 +274,10 @@ fn what_is_no_batch_is_refused_with_the_place() {
     assert_eq!(model.merge(&empty(&[0, 2], 100, 3)), Err(AdjacencyError::Foreign));
     let falling = Adjacency::new(&[2, 2], model.limits());
     assert_eq!(falling.map(|_| ()), Err(AdjacencyError::Attributes { attribute: 2 }));
+    let beyond = Adjacency::new(&[0, 1024], model.limits());
+    assert_eq!(beyond.map(|_| ()), Err(AdjacencyError::Attributes { attribute: 1024 }));
+    let fine = Adjacency::new(&[0], Limits { max_edges: 1, half_lives: MAX_HALF_LIVES + 1 });
+    assert_eq!(fine.map(|_| ()), Err(AdjacencyError::HalfLives { half_lives: MAX_HALF_LIVES + 1 }));
 }
 
 /// 2^20 units a record: 4,096 of them are too many for 32 bits.

@@ -1,0 +1,146 @@
+//! The adjacency model: a batch in and out of a window of 200,000 records, against rebuilding the window and against a plain
+//! histogram in the first-level cache, in the same process. Times are of the processor, best of the batches.
+//!
+//! `./dev bench adjacency -- CASE…` runs the cases that are named: `wearable`, `health`, `triage` (what order the exact
+//! re-check gets; real tables need `THRONG_TEST_DATA`). Without a name: all.
+
+mod order;
+mod tables;
+
+use rustix::time::{ClockId, clock_gettime};
+use std::hint::black_box;
+use std::time::Instant;
+use tables::{Table, batch};
+use throng::risk::adjacency::{Adjacency, Limits, Triage};
+
+const WINDOW: usize = 200_000;
+const BATCH: usize = 10_000;
+/// Batches that pass through the full window.
+const PASSING: usize = 5;
+
+/// Seconds of all threads of this process.
+fn cpu() -> f64 {
+    let now = clock_gettime(ClockId::ProcessCPUTime);
+    now.tv_sec as f64 + now.tv_nsec as f64 / 1e9
+}
+
+/// What a change took, in seconds.
+#[derive(Clone, Copy)]
+struct Spent {
+    cpu: f64,
+    wall: f64,
+}
+
+impl Spent {
+    const NEVER: Self = Self { cpu: f64::INFINITY, wall: f64::INFINITY };
+
+    fn on(change: impl FnOnce()) -> Self {
+        let (before, start) = (cpu(), Instant::now());
+        change();
+        Self { cpu: cpu() - before, wall: start.elapsed().as_secs_f64() }
+    }
+
+    fn or_less(self, other: Self) -> Self {
+        Self { cpu: self.cpu.min(other.cpu), wall: self.wall.min(other.wall) }
+    }
+}
+
+/// Seconds for one increment of a table that stays in the first-level cache, codes read in the same way: what the best
+/// counting of pairs cannot beat.
+fn floor() -> f64 {
+    let codes = |factor: u32| -> Vec<u32> { (0..BATCH as u32).map(|row| row.wrapping_mul(factor) >> 27).collect() };
+    let (xs, ys) = (codes(2_654_435_761), codes(2_246_822_519));
+    let mut best = f64::INFINITY;
+    for _ in 0..500 {
+        let mut table = vec![0_u32; 1024];
+        let spent = Spent::on(|| {
+            for (x, y) in xs.iter().zip(&ys) {
+                table[*x as usize * 32 + *y as usize] += 1;
+            }
+        });
+        black_box(&table);
+        best = best.min(spent.cpu);
+    }
+    best / BATCH as f64
+}
+
+fn model(table: &Table, max_edges: u64) -> Adjacency {
+    let attributes: Vec<usize> = (0..table.columns.len()).collect();
+    Adjacency::new(&attributes, Limits { max_edges, half_lives: 0 }).expect("ascending attributes")
+}
+
+fn line(what: &str, spent: Spent, increments: f64, note: &str) {
+    let (cpu, wall) = (spent.cpu * 1e3, spent.wall * 1e3);
+    println!("| {what} | {cpu:.1} | {wall:.1} | {:.2} | {note} |", spent.cpu * 1e9 / increments);
+}
+
+fn counting(table: &Table, max_edges: u64) {
+    let mut window = model(table, max_edges);
+    let columns = |from: usize| batch(&table.columns, from..from + BATCH);
+    let first = Spent::on(|| window.add(&columns(0)).expect("a batch"));
+    for at in 1..WINDOW / BATCH {
+        window.add(&columns(at * BATCH)).expect("a batch");
+    }
+    let (mut came, mut left) = (Spent::NEVER, Spent::NEVER);
+    for at in 0..PASSING {
+        let (new, old) = (columns(WINDOW + at * BATCH), columns(at * BATCH));
+        came = came.or_less(Spent::on(|| window.add(&new).expect("a batch")));
+        left = left.or_less(Spent::on(|| window.subtract(&old, 0).expect("records of the window")));
+    }
+    let newest = batch(&table.columns, PASSING * BATCH..WINDOW + PASSING * BATCH);
+    let mut rebuilt = model(table, max_edges);
+    let whole = Spent::on(|| {
+        for at in 0..WINDOW / BATCH {
+            rebuilt.add(&batch(&newest, at * BATCH..(at + 1) * BATCH)).expect("a batch");
+        }
+    });
+    if window.left_out_pairs() == rebuilt.left_out_pairs() {
+        assert!(window == rebuilt, "incremental is rebuilt");
+    }
+    let (pairs, left_out) = (table.pairs(), window.left_out_pairs().len());
+    let increments = ((pairs - left_out) * BATCH) as f64;
+    println!(
+        "\n{}, at most {max_edges} edges: {} nodes, {} edges, {} MB, {left_out} of {pairs} pairs left out\n",
+        table.name,
+        window.node_count(),
+        window.edge_count(),
+        window.bytes() >> 20,
+    );
+    println!("| of {BATCH} records | CPU, ms | wall, ms | ns an increment | |\n|---|---:|---:|---:|---|");
+    line("the first batch of an empty model", first, (pairs * BATCH) as f64, "");
+    let floor = floor();
+    let ratio = came.cpu / increments / floor;
+    line("a batch comes", came, increments, &format!("{ratio:.1} times a plain histogram ({:.2} ns)", floor * 1e9));
+    line("a batch leaves", left, increments, "");
+    let note = format!("{:.0} times a batch", whole.cpu / came.cpu);
+    line("the window is rebuilt", whole, increments * (WINDOW / BATCH) as f64, &note);
+    let mut inference = None;
+    line("inference", Spent::on(|| inference = Some(window.inference())), increments, "");
+    line("expectations", Spent::on(|| drop(black_box(inference.take().map(Triage::new)))), increments, "");
+    let mut bytes = Vec::new();
+    line("snapshot", Spent::on(|| bytes = window.to_bytes()), increments, &format!("{} bytes", bytes.len()));
+    let mut back = None;
+    line("snapshot read", Spent::on(|| back = Adjacency::from_bytes(&bytes, max_edges).ok()), increments, "");
+    assert!(back.as_ref() == Some(&window), "a snapshot is the model");
+}
+
+fn main() {
+    let asked: Vec<String> = std::env::args().skip(1).filter(|a| !a.starts_with("--")).collect();
+    let wanted = |case: &str| asked.is_empty() || asked.iter().any(|a| a == case);
+    let rows = WINDOW + PASSING * BATCH;
+    if wanted("wearable") {
+        let table = tables::wearable(rows);
+        for max_edges in [2_000_000, u64::MAX] {
+            counting(&table, max_edges);
+        }
+    }
+    if wanted("health") {
+        let table = tables::health(rows);
+        for max_edges in [2_000_000, 8_000_000] {
+            counting(&table, max_edges);
+        }
+    }
+    if wanted("triage") {
+        order::run();
+    }
+}
