@@ -118,7 +118,7 @@ pub struct Treatment {
     #[schemars(example = Preset::Default)]
     pub preset: Preset,
     /// Exchange values between records of different people in one batch, so that no value of one attribute tells a value
-    /// of another almost surely. What leaves is then not true of everybody it is said of, every record is marked as such,
+    /// of another almost surely. What leaves is then not true of everybody it is said of, the output is marked as such,
     /// and an observer who knows everybody else's values may tell altered members of a crowd from true ones.
     #[schemars(example = true)]
     pub dampening: bool,

@@ -1,0 +1,78 @@
+//! The multigrid on the table of the dissertation: what its generator makes identical is counted and searched once.
+
+use std::collections::BTreeMap;
+use throng::generate::{Health, HealthSettings, Layout, RecordStream};
+use throng::risk::adjacency::{Adjacency, Limits};
+use throng::risk::compute::{AttributeSet, Columns};
+use throng::risk::multigrid::{Attributes, CoarseAdjacency, Counts, Exact, Level};
+use throng::risk::qid::{Question, Strategy, search, search_apart};
+
+const ROWS: usize = 600;
+
+/// The columns of `generate health --legacy` that do not identify by themselves, as codes.
+fn legacy_health() -> Vec<Vec<u32>> {
+    let settings = HealthSettings { seed: 1, legacy: true, layout: Layout::Csv };
+    let mut stream = Health::new(settings).expect("flat records");
+    let mut text = Vec::new();
+    stream.header(&mut text);
+    for _ in 0..ROWS {
+        stream.append(&mut text);
+        text.push(b'\n');
+    }
+    let mut reader = csv::Reader::from_reader(text.as_slice());
+    let mut columns: Vec<(BTreeMap<Vec<u8>, u32>, Vec<u32>)> = vec![(BTreeMap::new(), Vec::new()); 107];
+    for record in reader.byte_records() {
+        for ((book, codes), cell) in columns.iter_mut().zip(&record.expect("a record")) {
+            let next = book.len() as u32;
+            codes.push(*book.entry(cell.to_vec()).or_insert(next));
+        }
+    }
+    columns.into_iter().filter(|(book, _)| book.len() * 10 < ROWS * 8).map(|(_, codes)| codes).collect()
+}
+
+fn share(left: usize, of: usize) -> f64 {
+    left as f64 / of as f64
+}
+
+#[test]
+fn of_identical_columns_nodes_and_edges_at_least_four_fifths_go_and_all_counts_stay() {
+    let columns = legacy_health();
+    let attributes: Vec<usize> = (0..columns.len()).collect();
+    let limits = Limits { max_edges: u64::MAX, ..Limits::default() };
+    let mut fine = Adjacency::new(&attributes, limits).expect("attributes");
+    fine.add(&columns).expect("a batch");
+    let mut coarse = CoarseAdjacency::new(&attributes, limits).expect("attributes");
+    coarse.add(&columns).expect("a batch");
+    coarse.coarsen(&columns).expect("the window");
+    assert!(coarse.prolonged().expect("whole") == fine, "columns have lost a count");
+
+    // Columns first, then the values of those that are left.
+    let (counts, values) = Counts::of_model(&fine).expect("all pairs");
+    let of_values: Vec<u32> = values.iter().map(|value| value.attribute as u32).collect();
+    let exact = Exact::of(&counts, &of_values);
+    assert!(exact.prolonged() == counts, "values have lost a count");
+    let hosted: usize = exact.levels().iter().map(Level::hosted).sum();
+    let nodes = share(exact.coarse().nodes(), counts.nodes());
+    // What the map holds in place of edges is not gone.
+    let edges = share(exact.coarse().edges() + hosted, counts.edges());
+    assert!(nodes <= 0.2 && edges <= 0.2, "left are {nodes:.3} of the nodes, {edges:.3} of the edges");
+    let counted = share(coarse.counted().edge_count() as usize, counts.edges());
+    assert!(counted <= 0.2, "counted are {counted:.3} of the edges");
+}
+
+#[test]
+fn families_of_identical_columns_are_searched_once() {
+    let table = Columns::new(legacy_health(), None).expect("a table").masked(50);
+    let all = AttributeSet::first(table.width());
+    let attributes = Attributes::of(&table, &all);
+    assert!(attributes.kept().len() + 4 * 19 <= table.width(), "{} kept", attributes.kept().len());
+    // One member of each family and what belongs to the person: few enough to be searched for themselves as well.
+    let few: AttributeSet = attributes.kept().iter().copied().collect();
+    let question = Question { k: 50, strategy: Strategy::Border, threads: 2, budget: None, columns: few.clone() };
+    let apart = search_apart(&table, &question, &|_| ());
+    let together = search(&table, &Question { columns: all, ..question }, &|_| ());
+    assert!(together.complete && apart.complete);
+    let within = together.minimal_qids.iter().filter(|set| set.is_subset(&few)).cloned().collect::<Vec<_>>();
+    assert_eq!(within, apart.minimal_qids);
+    assert_eq!(together.maximal_non_qids.len(), apart.maximal_non_qids.len());
+}
