@@ -6,10 +6,14 @@
 pub mod attribute_set;
 pub mod columns;
 pub mod cpu;
+pub mod cuda;
+pub mod pairs;
 
 pub use attribute_set::AttributeSet;
 pub use columns::{Columns, ColumnsError};
 pub use cpu::CpuCounter;
+pub use cuda::CudaCounter;
+pub use pairs::{Node, PairCounts, PairInference, all_pairs, count_pairs};
 
 /// The equivalence classes of one attribute set at one k.
 ///

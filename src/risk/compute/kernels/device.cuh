@@ -1,0 +1,5 @@
+// The dialect of the kernels on a CUDA device; emulation.h is its twin for a C++ compiler.
+
+// The shared memory that a launch asks for, in words.
+extern __shared__ __align__(16) unsigned int dynamic_shared[];
+#define DYNAMIC_SHARED(name) unsigned int* const name = dynamic_shared
