@@ -23,8 +23,10 @@ pub(super) fn skewed(rows: usize, cardinalities: &[u32], subjects: Option<u32>, 
 
 /// Independent columns of evenly spread values.
 pub(super) fn even(rows: usize, cardinalities: &[u32], subjects: Option<u32>, dice: &mut ChaCha8Rng) -> Columns {
-    let columns =
-        cardinalities.iter().map(|cardinality| (0..rows).map(|_| dice.random_range(0..*cardinality)).collect()).collect();
+    let columns = cardinalities
+        .iter()
+        .map(|cardinality| (0..rows).map(|_| dice.random_range(0..*cardinality)).collect())
+        .collect();
     let subjects = subjects.map(|count| (0..rows).map(|_| dice.random_range(0..count)).collect());
     Columns::new(columns, subjects).expect("columns of one length, fewer than a table may have")
 }

@@ -224,7 +224,8 @@ impl Launches<'_> {
     fn summarize(&self) -> Result<(), DeviceError> {
         let (batch, at) = (self.batch, self.places);
         let cells = batch.candidates.iter().map(|candidate| candidate.cells).max().unwrap_or(0);
-        let (stretch, rows) = self.split(cells.max(1), batch.candidates.len(), 4 * u64::from(self.device.limits().threads));
+        let (stretch, rows) =
+            self.split(cells.max(1), batch.candidates.len(), 4 * u64::from(self.device.limits().threads));
         let people = u64::from(self.ask.people.is_some());
         let arguments = [at.candidates, stretch, u64::from(self.ask.k), people, at.counts, at.outcomes];
         let kernel = if batch.route.crowds() { "summarize_crowds" } else { "summarize" };

@@ -1,6 +1,6 @@
 //! Which backend counts: the one that was asked for, or the one that was faster on the table at hand.
 
-use super::{CudaCounter, Device, DeviceError};
+use super::{CudaCounter, Device, DeviceError, Used};
 use crate::risk::compute::{AttributeSet, Columns, ComputeError, CpuCounter, GroupCounter};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -58,11 +58,7 @@ pub fn trial(device: &CudaCounter<'_>, cpu: &CpuCounter<'_>, width: usize, k: u3
         Ok(started.elapsed())
     };
     let (cuda, cpu) = (time(device)?, time(cpu)?);
-    Ok(Trial {
-        sets: sets.len(),
-        cpu_microseconds: cpu.as_micros() as u64,
-        cuda_microseconds: cuda.as_micros() as u64,
-    })
+    Ok(Trial { sets: sets.len(), cpu_microseconds: cpu.as_micros() as u64, cuda_microseconds: cuda.as_micros() as u64 })
 }
 
 /// The backend that was asked for.
@@ -97,9 +93,7 @@ impl<'a> Chosen<'a> {
         let opened = match wanted {
             Wanted::Cpu => return Ok(Self::Cpu(cpu, None)),
             Wanted::Auto if !is_worth_a_trial(table) => return Ok(Self::Cpu(cpu, None)),
-            Wanted::Auto | Wanted::Cuda => {
-                open().and_then(|device| CudaCounter::new(&device, table, threads, None))
-            }
+            Wanted::Auto | Wanted::Cuda => open().and_then(|device| CudaCounter::new(&device, table, threads, None)),
         };
         match (wanted, opened) {
             (Wanted::Cuda, opened) => Ok(Self::Cuda(opened?, None)),
@@ -121,6 +115,15 @@ impl<'a> Chosen<'a> {
         match self {
             Self::Cpu(counter, _) => counter,
             Self::Cuda(counter, _) => counter,
+        }
+    }
+
+    /// What the device was used for, where it was chosen.
+    #[must_use]
+    pub fn used(&self) -> Option<Used> {
+        match self {
+            Self::Cpu(..) => None,
+            Self::Cuda(counter, _) => Some(counter.used()),
         }
     }
 

@@ -13,17 +13,31 @@ use std::sync::{Arc, Mutex, OnceLock};
 /// Candidates of one launch at most: their tables are built while the launch before runs.
 const MOST: usize = 4096;
 
-/// Scratch of one batch at most, where the budget allows it.
+/// Scratch of one batch at most, where no budget is given.
 const MOST_SCRATCH: u64 = 2 << 30;
 
-/// The share of free device memory taken where no budget is given, in percent.
-const SHARE: u64 = 80;
+/// Device memory that a counter may take.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Budget {
+    /// Bytes for the rows; a longer table passes through them in tiles.
+    pub rows_bytes: u64,
+    /// Bytes for the counts of one batch of candidates. Two batches are in flight.
+    pub scratch_bytes: u64,
+}
+
+impl Budget {
+    /// Four fifths of what is free: a half of it for the rows, a quarter, at most 2 GiB, for each batch.
+    #[must_use]
+    pub fn of(device: &Arc<dyn Device>) -> Self {
+        let bytes = device.limits().free_bytes / 5 * 4;
+        Self { rows_bytes: bytes / 2, scratch_bytes: (bytes / 4).min(MOST_SCRATCH) }
+    }
+}
 
 /// Counts over [`Columns`] on a device. Where the device fails, the CPU answers the same batch, and that is counted.
 ///
-/// Memory on the device: at most the budget. The rows take `Σ width` bytes each (1, 2 or 4 a column by its cardinality, 4
-/// for the subject) and at most half of it; what is longer passes through in tiles. The rest is scratch for two
-/// batches in flight.
+/// Memory on the device: at most the [`Budget`]. A row takes `Σ width` bytes (1, 2 or 4 a column by its cardinality, 4 for
+/// the subject).
 pub struct CudaCounter<'a> {
     pub(super) table: &'a Columns,
     threads: usize,
@@ -42,19 +56,19 @@ pub(super) struct State<'a> {
 }
 
 impl<'a> CudaCounter<'a> {
-    /// A counter that puts the table on the device. `budget` is in bytes (default: most of what is free there), `threads`
-    /// are those of the CPU where it must step in.
+    /// A counter that puts the table on the device, within a budget (default: [`Budget::of`] it). `threads` are those of
+    /// the CPU where it must step in.
     pub fn new(
         device: &Arc<dyn Device>,
         table: &'a Columns,
         threads: usize,
-        budget: Option<u64>,
+        budget: Option<Budget>,
     ) -> Result<Self, DeviceError> {
         let usage = Arc::new(Metered::new(device));
         let device: Arc<dyn Device> = usage.clone();
-        let budget = budget.unwrap_or(free_share(&device));
-        let source = Source::of(&device, table, budget / 2)?;
-        Self::over(usage, table, source, threads, budget)
+        let budget = budget.unwrap_or(Budget::of(&device));
+        let source = Source::of(&device, table, budget.rows_bytes)?;
+        Self::over(usage, table, source, threads, budget.scratch_bytes)
     }
 
     /// A counter over a window that is on the device already; `table` holds the same rows, for the CPU.
@@ -63,10 +77,10 @@ impl<'a> CudaCounter<'a> {
         window: &'a ResidentWindow,
         table: &'a Columns,
         threads: usize,
-        budget: Option<u64>,
+        budget: Option<Budget>,
     ) -> Result<Self, DeviceError> {
-        let budget = budget.unwrap_or(free_share(device));
-        Self::over(Arc::new(Metered::new(device)), table, Source::Window(window), threads, budget)
+        let scratch = budget.unwrap_or(Budget::of(device)).scratch_bytes;
+        Self::over(Arc::new(Metered::new(device)), table, Source::Window(window), threads, scratch)
     }
 
     fn over(
@@ -74,10 +88,9 @@ impl<'a> CudaCounter<'a> {
         table: &'a Columns,
         source: Source<'a>,
         threads: usize,
-        budget: u64,
+        scratch: u64,
     ) -> Result<Self, DeviceError> {
         let device: Arc<dyn Device> = usage.clone();
-        let scratch = (budget.saturating_sub(source.bytes()) / 2).min(MOST_SCRATCH);
         let slots = [Slot::new(&device)?, Slot::new(&device)?];
         let state = Mutex::new(State { source: Some(source), slots, scratch });
         Ok(Self { table, threads, device, cpu: OnceLock::new(), state, usage })
@@ -146,8 +159,7 @@ impl<'a> CudaCounter<'a> {
             batch.places.iter().zip(found).for_each(|(at, outcome)| take(*at, outcome));
             Ok(())
         };
-        for (number, batch) in
-            batches(&planned, *scratch, MOST, tile, limits.shared_bytes, &radices, &ask).enumerate()
+        for (number, batch) in batches(&planned, *scratch, MOST, tile, limits.shared_bytes, &radices, &ask).enumerate()
         {
             if stop() {
                 break;
@@ -205,11 +217,11 @@ impl<'a> CudaCounter<'a> {
     }
 }
 
-fn free_share(device: &Arc<dyn Device>) -> u64 {
-    device.limits().free_bytes / 100 * SHARE
-}
-
 impl GroupCounter for CudaCounter<'_> {
+    fn at_once(&self) -> usize {
+        2 * MOST
+    }
+
     fn count(&self, sets: &[AttributeSet], k: u32) -> Result<Vec<GroupCount>, ComputeError> {
         sets.iter().try_for_each(|set| self.check(set))?;
         let mut counts: Vec<Option<GroupCount>> = vec![None; sets.len()];

@@ -329,7 +329,9 @@ pub(super) mod nvrtc {
             .map_err(failed("nvrtcGetNumSupportedArchs"))?;
         let mut found = vec![0; usize::try_from(count).unwrap_or(0)];
         // SAFETY: writes as many integers as the call before has said.
-        unsafe { sys::nvrtcGetSupportedArchs(found.as_mut_ptr()) }.result().map_err(failed("nvrtcGetSupportedArchs"))?;
+        unsafe { sys::nvrtcGetSupportedArchs(found.as_mut_ptr()) }
+            .result()
+            .map_err(failed("nvrtcGetSupportedArchs"))?;
         Ok(found.into_iter().filter_map(|architecture| u32::try_from(architecture).ok()).collect())
     }
 

@@ -25,27 +25,46 @@ struct Pipe {
     sizes: std::collections::BTreeMap<u64, u64>,
 }
 
-/// Compiled once a process, with warnings as errors.
-fn program() -> &'static PathBuf {
-    static PROGRAM: OnceLock<(tempfile::TempDir, PathBuf)> = OnceLock::new();
-    let (_, path) = PROGRAM.get_or_init(|| {
+/// The compiled emulator, with warnings as errors.
+struct Program {
+    _folder: tempfile::TempDir,
+    path: PathBuf,
+}
+
+impl Program {
+    fn compile(with: &[&str]) -> Self {
         let folder = tempfile::tempdir().expect("a temporary directory");
         let kernels = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("src/risk/compute/kernels");
         let path = folder.path().join("emulator");
         let status = Command::new("c++")
             .args(["-std=c++20", "-O1", "-g", "-Wall", "-Wextra", "-Werror", "-U_FORTIFY_SOURCE", "-o"])
             .arg(&path)
+            .args(with)
             .arg(kernels.join("emulator.cpp"))
             .status();
         assert!(status.expect("a C++ compiler (build-essential)").success(), "the kernels compile as C++");
-        (folder, path)
-    });
-    path
+        Self { _folder: folder, path }
+    }
+
+    /// Compiled once a process.
+    fn shared() -> &'static Self {
+        static PROGRAM: OnceLock<Program> = OnceLock::new();
+        PROGRAM.get_or_init(|| Self::compile(&[]))
+    }
 }
 
 impl Emulator {
     pub(crate) fn start(memory_bytes: u64, seed: u64) -> Arc<Self> {
-        let mut child = Command::new(program())
+        Self::run(Program::shared(), memory_bytes, seed)
+    }
+
+    /// A device whose barriers let everybody through.
+    pub(crate) fn without_barriers(memory_bytes: u64, seed: u64) -> Arc<Self> {
+        Self::run(&Program::compile(&["-DEMULATION_WITHOUT_BARRIERS"]), memory_bytes, seed)
+    }
+
+    fn run(program: &Program, memory_bytes: u64, seed: u64) -> Arc<Self> {
+        let mut child = Command::new(&program.path)
             .stdin(Stdio::piped())
             .stdout(Stdio::piped())
             .spawn()
@@ -62,13 +81,15 @@ impl Emulator {
             free_bytes: memory_bytes,
             clock_hertz: 1,
         };
-        let pipe = Pipe { child, to, from, ready: std::collections::BTreeMap::new(), sizes: std::collections::BTreeMap::new() };
-        let device = Self {
-            limits,
-            pipe: Mutex::new(pipe),
-            taken: AtomicU64::new(0),
-            fails_after: AtomicU64::new(u64::MAX),
+        let pipe = Pipe {
+            child,
+            to,
+            from,
+            ready: std::collections::BTreeMap::new(),
+            sizes: std::collections::BTreeMap::new(),
         };
+        let device =
+            Self { limits, pipe: Mutex::new(pipe), taken: AtomicU64::new(0), fails_after: AtomicU64::new(u64::MAX) };
         device.reseed(seed);
         Arc::new(device)
     }
@@ -185,9 +206,7 @@ impl Device for Emulator {
 
 impl Drop for Pipe {
     fn drop(&mut self) {
-        // Its input ends with the pipe; a child that was waited for is none of ours any more.
-        if let Err(error) = self.to.flush().and_then(|()| self.child.kill()).and_then(|()| self.child.wait().map(|_| ())) {
-            eprintln!("the emulator did not end: {error}");
-        }
+        // One that has ended already is waited for all the same.
+        self.child.kill().and_then(|()| self.child.wait()).expect("the emulator ends");
     }
 }

@@ -22,7 +22,7 @@ pub(crate) mod emulator;
 mod tests;
 
 pub use choose::{Chosen, Trial, Wanted};
-pub use counter::CudaCounter;
+pub use counter::{Budget, CudaCounter};
 pub use device::{Device, DeviceError, Limits, Poisoned, Shape, Ticket};
 pub use driver::Driver;
 pub use program::{KERNELS, Resources, resources};

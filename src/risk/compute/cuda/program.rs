@@ -94,7 +94,8 @@ fn parsed(log: &str) -> Vec<Resources> {
         }
         let Some(last) = found.last_mut() else { continue };
         let before = |words: &str| -> u32 {
-            let number = line.split_once(words).and_then(|(before, _)| before.split([' ', ',']).rfind(|w| !w.is_empty()));
+            let number =
+                line.split_once(words).and_then(|(before, _)| before.split([' ', ',']).rfind(|w| !w.is_empty()));
             number.and_then(|number| number.parse().ok()).unwrap_or(0)
         };
         last.registers += before(" registers");
@@ -194,9 +195,9 @@ mod tests {
         let source = source();
         let text = source.replace("#define CLASSES(NAME", "").replace("#define EXPOSE(NAME", "");
         let plain = text.match_indices("__global__ void ").map(|(at, mark)| &text[at + mark.len()..]);
-        let of_macro = ["\nCLASSES(", "\nEXPOSE("].into_iter().flat_map(|mark| {
-            text.match_indices(mark).map(|(at, mark)| &text[at + mark.len()..]).collect::<Vec<_>>()
-        });
+        let of_macro = ["\nCLASSES(", "\nEXPOSE("]
+            .into_iter()
+            .flat_map(|mark| text.match_indices(mark).map(|(at, mark)| &text[at + mark.len()..]).collect::<Vec<_>>());
         let name = |text: &str| text.split(['(', ',']).next().unwrap_or_default().to_owned();
         let mut found: Vec<String> = plain.chain(of_macro).map(name).filter(|name| name != "NAME").collect();
         found.sort();

@@ -10,7 +10,10 @@ pub(super) enum Source<'a> {
     Window(&'a ResidentWindow),
     /// A table that was put on the device as a whole.
     Whole(ResidentWindow),
-    Tiles { tile: ResidentWindow, table: &'a Columns },
+    Tiles {
+        tile: ResidentWindow,
+        table: &'a Columns,
+    },
 }
 
 /// What a kernel is told of a window, and the places to look at.
@@ -22,21 +25,15 @@ impl<'a> Source<'a> {
         let bounds: Vec<u64> = (0..table.width()).map(|column| table.cardinality(column) as u64).collect();
         let subjects = if table.subjects().is_some() { 4 } else { 0 };
         let row_bytes = bounds.iter().map(|bound| width(*bound)).sum::<u64>() + subjects;
-        let capacity = ((bytes / row_bytes.max(1)) as usize).clamp(1, table.rows().max(1));
-        let mut window = ResidentWindow::new(device, capacity, &bounds, table.subjects().is_some())?;
-        if capacity < table.rows() {
+        let whole = row_bytes * table.rows() as u64 <= bytes;
+        // A tile and the block that it comes in, which may be twice as large.
+        let rows = if whole { table.rows() } else { (bytes / (4 * row_bytes)) as usize };
+        let mut window = ResidentWindow::new(device, rows.max(1), &bounds, table.subjects().is_some())?;
+        if !whole {
             return Ok(Self::Tiles { tile: window, table });
         }
         push(&mut window, table, 0..table.rows())?;
         Ok(Self::Whole(window))
-    }
-
-    /// Bytes on the device.
-    pub(super) fn bytes(&self) -> u64 {
-        match self {
-            Self::Window(window) => window.bytes(),
-            Self::Whole(window) | Self::Tiles { tile: window, .. } => window.bytes(),
-        }
     }
 
     /// Every radix of a packed key: one more than the largest code of each column.
