@@ -113,7 +113,7 @@ fn search_all(
     let tell = |at| progress(Step::Searching(at));
     let found = match chosen {
         Chosen::Cpu(..) => search(columns, &asked, &tell),
-        Chosen::Cuda(counter, _) => search_with(columns, counter, &asked, &tell)?,
+        Chosen::Cuda(counter, _) => search_with(columns, counter.as_ref(), &asked, &tell)?,
     };
     Ok(from_one_column_on(found, &table.searched))
 }

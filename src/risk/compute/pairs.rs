@@ -53,7 +53,7 @@ impl PairCounts {
     }
 
     /// The pairs of values that occur, ascending, with their records.
-    pub fn iter(&self) -> Box<dyn Iterator<Item = (u32, u32, u32)> + '_> {
+    pub fn occurring(&self) -> Box<dyn Iterator<Item = (u32, u32, u32)> + '_> {
         match &self.cells {
             Cells::Dense(counts) => {
                 let radix = self.cardinalities.1.max(1);
@@ -110,14 +110,14 @@ impl PairInference {
     pub fn of(counts: &PairCounts) -> Self {
         let (first, second) = (counts.cardinalities.0 as usize, counts.cardinalities.1 as usize);
         let mut nodes = (vec![Node::default(); first], vec![Node::default(); second]);
-        for (a, b, n) in counts.iter() {
+        for (a, b, n) in counts.occurring() {
             for node in [&mut nodes.0[a as usize], &mut nodes.1[b as usize]] {
                 node.records += u64::from(n);
                 node.met += 1;
             }
         }
         let (mut forward, mut backward) = (vec![0.0; first * second], vec![0.0; first * second]);
-        for (a, b, n) in counts.iter() {
+        for (a, b, n) in counts.occurring() {
             let cell = a as usize * second + b as usize;
             forward[cell] = f64::from(n) / nodes.0[a as usize].records as f64;
             backward[cell] = f64::from(n) / nodes.1[b as usize].records as f64;

@@ -74,7 +74,7 @@ pub enum Wanted {
 /// The counter to use, and how it was chosen.
 pub enum Chosen<'a> {
     Cpu(CpuCounter<'a>, Option<Trial>),
-    Cuda(CudaCounter<'a>, Option<Trial>),
+    Cuda(Box<CudaCounter<'a>>, Option<Trial>),
 }
 
 impl<'a> Chosen<'a> {
@@ -96,14 +96,14 @@ impl<'a> Chosen<'a> {
             Wanted::Auto | Wanted::Cuda => open().and_then(|device| CudaCounter::new(&device, table, threads, None)),
         };
         match (wanted, opened) {
-            (Wanted::Cuda, opened) => Ok(Self::Cuda(opened?, None)),
+            (Wanted::Cuda, opened) => Ok(Self::Cuda(Box::new(opened?), None)),
             (_, Err(error)) => {
                 tracing::debug!(%error, "groups are counted on the CPU");
                 Ok(Self::Cpu(cpu, None))
             }
             (_, Ok(device)) => match trial(&device, &cpu, table.width(), k) {
                 Ok(trial) if trial.prefers_the_device() && device.used().failures == 0 => {
-                    Ok(Self::Cuda(device, Some(trial)))
+                    Ok(Self::Cuda(Box::new(device), Some(trial)))
                 }
                 tried => Ok(Self::Cpu(cpu, tried.ok())),
             },
@@ -114,7 +114,7 @@ impl<'a> Chosen<'a> {
     pub fn counter(&self) -> &dyn GroupCounter {
         match self {
             Self::Cpu(counter, _) => counter,
-            Self::Cuda(counter, _) => counter,
+            Self::Cuda(counter, _) => counter.as_ref(),
         }
     }
 
