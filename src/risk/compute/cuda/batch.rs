@@ -200,7 +200,7 @@ impl Launches<'_> {
         let kernel = match batch.route {
             Route::Small | Route::SmallCrowds => {
                 arguments.extend([at.groups, at.candidates, at.terms, at.slots]);
-                arguments.extend([extent, stretch, step, k, judging, at.counts, at.outcomes]);
+                arguments.extend([extent, stretch, ask.tile, k, judging, at.counts, at.outcomes]);
                 if batch.route.crowds() { "small_people" } else { "small_records" }
             }
             Route::DenseCrowds => {

@@ -114,6 +114,12 @@ impl<'a> CudaCounter<'a> {
         }
     }
 
+    pub(super) fn asks(&self, source: &Source<'_>, k: u32, judging: bool) -> Ask {
+        let limits = self.device.limits();
+        let (rows, people, tile) = (source.rows(), source.people(), 4 * u64::from(limits.threads));
+        Ask { k, judging, rows, people, shared_bytes: limits.shared_bytes, tile }
+    }
+
     /// Asks the device about sets, batch after batch: while one runs, the next is prepared, and the one before is read.
     /// Gives each answer to `take`; what is not answered is left to the caller.
     fn on_device(
@@ -142,13 +148,11 @@ impl<'a> CudaCounter<'a> {
         let State { source, slots, scratch } = state;
         let Some(source) = source else { return Ok(()) };
         let radices = source.radices();
-        let ask = Ask { k, judging, rows: source.rows(), people: source.people() };
+        let ask = self.asks(source, k, judging);
         let mut planned: Vec<Planned> =
             sets.iter().enumerate().filter_map(|(at, set)| Planned::new(at, set, &radices, &ask)).collect();
         planned.retain(|p| !p.splits_nothing() && p.bytes() <= *scratch);
         planned.sort_by(|a, b| a.order().cmp(&b.order()));
-        let limits = self.device.limits();
-        let tile = 4 * u64::from(limits.threads);
         let mut waiting = None;
         let mut finish = |(batch, ticket): (Batch, _)| -> Result<(), DeviceError> {
             let bytes = self.device.collect(ticket)?;
@@ -159,8 +163,7 @@ impl<'a> CudaCounter<'a> {
             batch.places.iter().zip(found).for_each(|(at, outcome)| take(*at, outcome));
             Ok(())
         };
-        for (number, batch) in batches(&planned, *scratch, MOST, tile, limits.shared_bytes, &radices, &ask).enumerate()
-        {
+        for (number, batch) in batches(&planned, *scratch, MOST, &radices, &ask).enumerate() {
             if stop() {
                 break;
             }
@@ -196,13 +199,11 @@ impl<'a> CudaCounter<'a> {
         let State { source, slots, scratch } = state;
         let Some(source) = source else { return Ok(None) };
         let radices = source.radices();
-        let ask = Ask { k, judging: false, rows: source.rows(), people: source.people() };
+        let ask = self.asks(source, k, false);
         let fits = |p: &Planned| !p.splits_nothing() && p.bytes() + ask.rows / 8 + 16 <= *scratch;
         let Some(planned) = Planned::new(0, set, &radices, &ask).filter(fits) else { return Ok(None) };
-        let limits = self.device.limits();
         let planned = [planned];
-        let tile = 4 * u64::from(limits.threads);
-        let batch = batches(&planned, *scratch, 1, tile, limits.shared_bytes, &radices, &ask).next();
+        let batch = batches(&planned, *scratch, 1, &radices, &ask).next();
         let Some(batch) = batch else { return Ok(None) };
         let ticket = slots[0].start(&self.device, source, &batch, &ask, Want::Rows)?;
         let bytes = self.device.collect(ticket)?;

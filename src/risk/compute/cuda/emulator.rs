@@ -55,15 +55,20 @@ impl Program {
 
 impl Emulator {
     pub(crate) fn start(memory_bytes: u64, seed: u64) -> Arc<Self> {
-        Self::run(Program::shared(), memory_bytes, seed)
+        Self::run(Program::shared(), memory_bytes, 48 << 10, seed)
+    }
+
+    /// A device of little shared memory, where all but tiny domains are counted outside of it.
+    pub(crate) fn of_little_shared_memory(memory_bytes: u64, seed: u64) -> Arc<Self> {
+        Self::run(Program::shared(), memory_bytes, 4800, seed)
     }
 
     /// A device whose barriers let everybody through.
     pub(crate) fn without_barriers(memory_bytes: u64, seed: u64) -> Arc<Self> {
-        Self::run(&Program::compile(&["-DEMULATION_WITHOUT_BARRIERS"]), memory_bytes, seed)
+        Self::run(&Program::compile(&["-DEMULATION_WITHOUT_BARRIERS"]), memory_bytes, 48 << 10, seed)
     }
 
-    fn run(program: &Program, memory_bytes: u64, seed: u64) -> Arc<Self> {
+    fn run(program: &Program, memory_bytes: u64, shared_bytes: u32, seed: u64) -> Arc<Self> {
         let mut child = Command::new(&program.path)
             .stdin(Stdio::piped())
             .stdout(Stdio::piped())
@@ -76,7 +81,7 @@ impl Emulator {
             capability: (0, 0),
             multiprocessors: 2,
             threads: 32,
-            shared_bytes: 48 << 10,
+            shared_bytes,
             memory_bytes,
             free_bytes: memory_bytes,
             clock_hertz: 1,

@@ -75,7 +75,7 @@ impl CudaCounter<'_> {
         let Some(source @ (Source::Whole(_) | Source::Tiles { .. })) = source else { return Ok(()) };
         let radices = source.radices();
         // Records, whoever they belong to.
-        let ask = Ask { k: 0, judging: false, rows: source.rows(), people: None };
+        let ask = Ask { people: None, ..self.asks(source, 0, false) };
         // Probabilities and nodes take their own memory beside the counts.
         let beside = if matches!(answer, Answer::Inferences(_)) { 5 } else { 1 };
         let plan = |(at, (a, b)): (usize, &(usize, usize))| {
@@ -86,9 +86,7 @@ impl CudaCounter<'_> {
         };
         let mut planned: Vec<Planned> = pairs.iter().enumerate().filter_map(plan).collect();
         planned.sort_by(|a, b| a.order().cmp(&b.order()));
-        let limits = self.device.limits();
-        let tile = 4 * u64::from(limits.threads);
-        for batch in batches(&planned, *scratch / beside, 4096, tile, limits.shared_bytes, &radices, &ask) {
+        for batch in batches(&planned, *scratch / beside, 4096, &radices, &ask) {
             slots[0].count(&self.device, source, &batch, &ask)?;
             match answer {
                 Answer::Counts(found) => {

@@ -11,8 +11,12 @@
 use super::tables::{Candidate, Group, Stage, Term};
 use crate::risk::compute::AttributeSet;
 
-/// Words of shared memory that hold the private counts of a block, at most; the rest is for its tile.
+/// Words of private counts of a block, at most.
 const PRIVATE_WORDS: u64 = 4 << 10;
+
+/// Bytes of shared memory for each of them: the rest is for the tile, whose columns are at most as many as the cells have
+/// bits.
+const SHARED_BYTES: u64 = 12;
 
 /// Words of private counts up to which a candidate gets replicas of them.
 const REPLICATED_WORDS: u64 = 256;
@@ -36,6 +40,16 @@ pub(super) struct Ask {
     pub(super) rows: u64,
     /// Subjects, where people are counted.
     pub(super) people: Option<u64>,
+    /// Shared memory of a block.
+    pub(super) shared_bytes: u32,
+    /// Rows of a tile of `small.cu`.
+    pub(super) tile: u64,
+}
+
+impl Ask {
+    fn private_words(&self) -> u64 {
+        (u64::from(self.shared_bytes) / SHARED_BYTES).min(PRIVATE_WORDS)
+    }
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -96,9 +110,9 @@ impl Planned {
         let crowd_words = |cells: u64| cells.saturating_mul(u64::from(ask.k));
         let crowds = dense.filter(|cells| ask.people.is_some() && ask.judging && crowd_words(*cells) <= 5 * table);
         let route = match (dense, crowds, ask.people) {
-            (_, Some(cells), _) if crowd_words(cells) <= PRIVATE_WORDS => Route::SmallCrowds,
+            (_, Some(cells), _) if crowd_words(cells) <= ask.private_words() => Route::SmallCrowds,
             (_, Some(_), _) => Route::DenseCrowds,
-            (Some(cells), None, None) if cells <= PRIVATE_WORDS => Route::Small,
+            (Some(cells), None, None) if cells <= ask.private_words() => Route::Small,
             (Some(_), ..) => Route::Dense,
             (None, ..) => Route::Sparse,
         };
@@ -211,8 +225,6 @@ pub(super) fn batches<'a>(
     mut planned: &'a [Planned],
     bytes: u64,
     most: usize,
-    tile: u64,
-    shared_bytes: u32,
     radices: &'a [u64],
     ask: &'a Ask,
 ) -> impl Iterator<Item = Batch> + 'a {
@@ -226,12 +238,12 @@ pub(super) fn batches<'a>(
         let count = planned.iter().take(most).take_while(fits).count().max(1);
         let (now, later) = planned.split_at(count);
         planned = later;
-        Some(Batch::new(now, tile, shared_bytes, radices, ask))
+        Some(Batch::new(now, radices, ask))
     })
 }
 
 impl Batch {
-    fn new(planned: &[Planned], tile: u64, shared_bytes: u32, radices: &[u64], ask: &Ask) -> Self {
+    fn new(planned: &[Planned], radices: &[u64], ask: &Ask) -> Self {
         let mut batch = Self {
             route: planned[0].route,
             places: planned.iter().map(|p| p.at).collect(),
@@ -252,7 +264,7 @@ impl Batch {
             batch.add(p, family, radices, ask);
         }
         if batch.route.small() {
-            batch.group(planned, tile, u64::from(shared_bytes));
+            batch.group(planned, ask);
         }
         batch
     }
@@ -293,7 +305,8 @@ impl Batch {
     }
 
     /// Groups neighbours as long as their tile and their private counts fit a block.
-    fn group(&mut self, planned: &[Planned], tile: u64, shared_bytes: u64) {
+    fn group(&mut self, planned: &[Planned], ask: &Ask) {
+        let (tile, shared_bytes) = (ask.tile, u64::from(ask.shared_bytes));
         let words = |slots: usize, private: u64| {
             let people = if self.route == Route::SmallCrowds { tile } else { 0 };
             slots as u64 * tile / 2 + people + STATE_WORDS + private
@@ -307,7 +320,7 @@ impl Batch {
             });
             let fits = next.as_ref().is_some_and(|(more, new)| {
                 at - start < GROUP
-                    && private + more <= PRIVATE_WORDS
+                    && private + more <= ask.private_words()
                     && 4 * words(columns.len() + new.len(), private + more) <= shared_bytes
             });
             if !fits && at > start {

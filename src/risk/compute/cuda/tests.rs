@@ -11,10 +11,12 @@ const MEMORY: u64 = 256 << 20;
 
 thread_local! {
     static DEVICE: Arc<Emulator> = Emulator::start(MEMORY, 1);
+    static SMALL: Arc<Emulator> = Emulator::of_little_shared_memory(MEMORY, 1);
 }
 
+/// Every other seed gives a device of little shared memory.
 fn device(seed: u64) -> Arc<dyn Device> {
-    let device = DEVICE.with(Arc::clone);
+    let device = if seed % 2 == 0 { SMALL.with(Arc::clone) } else { DEVICE.with(Arc::clone) };
     device.reseed(seed);
     device
 }
@@ -194,6 +196,32 @@ fn keys_beyond_64_bits_go_through_a_chain_of_tables() {
         let counter = CudaCounter::new(&device(5), &table, 1, None).expect("there is room");
         agree(&counter, &table, 3).expect("the same answers");
         assert_eq!(counter.used().left_to_the_cpu, 2, "all but the empty set");
+    }
+}
+
+/// Every class has exactly k records of k people, or one of them has one less: where early ends are wrong by one, it shows.
+#[test]
+fn classes_of_exactly_k_are_told_from_those_of_one_less() {
+    // Cells of two columns by their values' product: shared memory, dense, and (each value once with one other) sparse.
+    for (k, values, diagonal) in [(3, 8, false), (3, 30, false), (5, 20, false), (3, 900, true), (2, 400, true)] {
+        let classes = if diagonal { values } else { values * values };
+        for missing in [0, 1] {
+            let rows: Vec<u32> = (0..classes * k - missing).map(|row| row * 7919 % (classes * k) % classes).collect();
+            // The prime 7919 divides none of the sizes: every class is met k times, the last one less.
+            let first: Vec<u32> = rows.iter().map(|class| if diagonal { *class } else { class / values }).collect();
+            let second: Vec<u32> =
+                rows.iter().map(|class| if diagonal { classes - 1 - class } else { class % values }).collect();
+            for people in [None, Some((0..rows.len() as u32).collect())] {
+                let table = Columns::new(vec![first.clone(), second.clone()], people).expect("a table");
+                let both = [AttributeSet::from_iter([0, 1])];
+                for seed in 0..6 {
+                    let counter = CudaCounter::new(&device(seed), &table, 1, None).expect("there is room");
+                    assert_eq!(counter.judge(&both, k, &|| false), Ok(vec![Some(missing == 1)]), "{values} {k} {seed}");
+                    assert_eq!(counter.used().left_to_the_cpu, 0);
+                    agree(&counter, &table, k).expect("the same answers");
+                }
+            }
+        }
     }
 }
 
