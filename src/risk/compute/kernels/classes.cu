@@ -3,10 +3,11 @@
 // SPARSE: the class of a row is its slot in the last of a chain of tables, else its packed key. PEOPLE: a class counts a
 // subject once; its (class, subject) pairs are bits of a bitmap or keys of a table.
 
-// Four rows' classes. With `insert` new ones are taken, and `fresh` counts those of the last table.
+// Four rows' classes. With INSERT new ones are taken, and `fresh` counts those of the last table. A row for which a table
+// has no room, or no slot, is held no longer.
 template <bool SPARSE, bool INSERT>
 static __device__ __forceinline__ void classes_of(const Column* columns, const Term* terms, const Stage* stages,
-                                                  const Candidate& candidate, u64* tables, u64 place, u32 held,
+                                                  const Candidate& candidate, u64* tables, u64 place, u32& held,
                                                   u64 classes[4], u32& fresh) {
     for (u32 i = 0; i < 4; i++) classes[i] = 0;
     if constexpr (!SPARSE) {
@@ -15,15 +16,15 @@ static __device__ __forceinline__ void classes_of(const Column* columns, const T
         for (u32 s = candidate.stage; s < candidate.stage + candidate.stages; s++) {
             const Stage stage = stages[s];
             const bool last = s + 1 == candidate.stage + candidate.stages;
-            u64 keys[4];
-            for (u32 i = 0; i < 4; i++) keys[i] = classes[i];
-            pack(columns, terms, stage.first, stage.terms, place, keys);
+            // The slots so far are the first digits of the next keys.
+            pack(columns, terms, stage.first, stage.terms, place, classes);
             for (u32 i = 0; i < 4; i++) {
-                if (!(held >> i & 1) || classes[i] == NO_KEY) continue;
+                if (!(held >> i & 1)) continue;
                 bool taken = false;
-                classes[i] = INSERT ? find_or_insert(tables + stage.keys, stage.mask, keys[i], taken)
-                                    : find(tables + stage.keys, stage.mask, keys[i]);
+                classes[i] = INSERT ? find_or_insert(tables + stage.keys, stage.mask, classes[i], taken)
+                                    : find(tables + stage.keys, stage.mask, classes[i]);
                 fresh += last && taken;
+                if (classes[i] == NO_KEY) held &= ~(1u << i);
             }
         }
     }
@@ -47,16 +48,14 @@ static __device__ void count_classes(const Ring ring, const Column* columns, con
     const u64 begin = blockIdx.y * stretch;
     const u64 end = begin + stretch < extent ? begin + stretch : extent;
     for (u64 place = begin + threadIdx.x * 4; place < end; place += blockDim.x * 4) {
-        const u32 held = ring.held(place);
-        if (held == 0) continue;
+        const u32 rows = ring.held(place);
+        if (rows == 0) continue;
+        u32 held = rows;
         u64 classes[4];
         classes_of<SPARSE, true>(columns, terms, stages, candidate, tables, place, held, classes, fresh);
+        if (held != rows) shared[3] = 1;
         for (u32 i = 0; i < 4; i++) {
             if (!(held >> i & 1)) continue;
-            if (SPARSE && classes[i] == NO_KEY) {
-                shared[3] = 1;
-                continue;
-            }
             if (PEOPLE) {
                 const u64 pair = classes[i] * people + subjects[place + i];
                 if (candidate.seen_mask == 0) {
@@ -85,7 +84,7 @@ static __device__ void count_classes(const Ring ring, const Column* columns, con
 }
 
 #define CLASSES(NAME, SPARSE, PEOPLE)                                                                                     \
-    extern "C" __global__ void NAME(u64 start, u64 rows, u64 capacity, const Column* columns, const u32* subjects,        \
+    KERNEL NAME(u64 start, u64 rows, u64 capacity, const Column* columns, const u32* subjects,        \
                                     const Candidate* candidates, const Term* terms, const Stage* stages, u64 extent,      \
                                     u64 stretch, u64 people, u32 k, u32 judging, u32* counts, u64* tables, u32* seen,     \
                                     Outcome* outcomes) {                                                                  \
@@ -99,7 +98,7 @@ CLASSES(sparse_records, true, false)
 CLASSES(sparse_people, true, true)
 
 // Judges people in a dense domain: a set of at most k subjects for each cell, the k-th ends it.
-extern "C" __global__ void dense_crowds(u64 start, u64 rows, u64 capacity, const Column* columns, const u32* subjects,
+KERNEL dense_crowds(u64 start, u64 rows, u64 capacity, const Column* columns, const u32* subjects,
                                         const Candidate* candidates, const Term* terms, u64 extent, u64 stretch, u32 k,
                                         u32* counts, Outcome* outcomes) {
     DYNAMIC_SHARED(shared);
@@ -149,12 +148,12 @@ static __device__ void expose_rows(const Ring ring, const Column* columns, const
     const u64 begin = blockIdx.y * stretch;
     const u64 end = begin + stretch < extent ? begin + stretch : extent;
     for (u64 place = begin + threadIdx.x * 4; place < end; place += blockDim.x * 4) {
-        const u32 held = ring.held(place);
+        u32 held = ring.held(place);
         if (held == 0) continue;
         u64 classes[4];
         classes_of<SPARSE, false>(columns, terms, stages, candidate, tables, place, held, classes, unused);
         for (u32 i = 0; i < 4; i++) {
-            if (!(held >> i & 1) || classes[i] == NO_KEY) continue;
+            if (!(held >> i & 1)) continue;
             if (counts[candidate.counts + classes[i]] >= k) continue;
             records++;
             if (words != 0) {
@@ -177,7 +176,7 @@ static __device__ void expose_rows(const Ring ring, const Column* columns, const
 }
 
 #define EXPOSE(NAME, SPARSE)                                                                                              \
-    extern "C" __global__ void NAME(u64 start, u64 rows, u64 capacity, const Column* columns, const u32* subjects,        \
+    KERNEL NAME(u64 start, u64 rows, u64 capacity, const Column* columns, const u32* subjects,        \
                                     const Candidate* candidates, const Term* terms, const Stage* stages, u64 extent,      \
                                     u64 stretch, u64 words, u32 k, const u32* counts, u64* tables, u32* exposed,          \
                                     u32* marks, u64 first_row, Outcome* outcomes) {                                       \

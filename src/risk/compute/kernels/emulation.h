@@ -20,7 +20,7 @@
 #include <vector>
 
 #define __device__
-#define __global__
+#define KERNEL extern "C" void
 #define __forceinline__ inline
 
 struct uint2 {

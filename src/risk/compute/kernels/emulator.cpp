@@ -37,14 +37,14 @@ static void out(const void* from, size_t count) {
     if (fwrite(from, 1, count, stdout) != count || fflush(stdout) != 0) emulation::fail("nobody reads the answers");
 }
 
-#define KERNEL(name) {#name, emulation::callable(name)}
+#define LISTED(name) {#name, emulation::callable(name)}
 
 int main() {
     const std::map<std::string, std::function<void(const uint64_t*, size_t)>> kernels = {
-        KERNEL(append),        KERNEL(widen),        KERNEL(small_records), KERNEL(small_people),
-        KERNEL(dense_records), KERNEL(dense_people), KERNEL(sparse_records), KERNEL(sparse_people),
-        KERNEL(dense_crowds),  KERNEL(expose_dense), KERNEL(expose_sparse),  KERNEL(summarize),
-        KERNEL(summarize_crowds), KERNEL(infer),
+        LISTED(append),        LISTED(widen),        LISTED(small_records), LISTED(small_people),
+        LISTED(dense_records), LISTED(dense_people), LISTED(sparse_records), LISTED(sparse_people),
+        LISTED(dense_crowds),  LISTED(expose_dense), LISTED(expose_sparse),  LISTED(summarize),
+        LISTED(summarize_crowds), LISTED(infer),
     };
     std::map<uint64_t, std::unique_ptr<emulation::Guarded>> memory;
     for (;;) {

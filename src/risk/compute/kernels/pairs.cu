@@ -17,7 +17,7 @@ struct Node {
 
 // A node a thread: its sums, and its row of conditional probabilities in double precision (where they are asked for).
 // One division of two integers below 2^53: the quotient is the correctly rounded one, here and on any processor.
-extern "C" __global__ void infer(const Pair* pairs, const u32* counts, double* probabilities, Node* nodes) {
+KERNEL infer(const Pair* pairs, const u32* counts, double* probabilities, Node* nodes) {
     const Pair pair = pairs[blockIdx.x];
     const u32* cells = counts + pair.counts;
     const u64 product = (u64)pair.first * pair.second;

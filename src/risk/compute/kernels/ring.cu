@@ -8,7 +8,7 @@ struct Arrival {
 };
 
 // Puts `rows` rows at the ring's places from `tail` on, around its end.
-extern "C" __global__ void append(const u8* block, const Arrival* arrivals, u64 rows, u64 tail, u64 capacity) {
+KERNEL append(const u8* block, const Arrival* arrivals, u64 rows, u64 tail, u64 capacity) {
     const Arrival arrival = arrivals[blockIdx.x];
     const u8* from = block + arrival.from;
     u8* to = (u8*)arrival.to;
@@ -26,7 +26,7 @@ extern "C" __global__ void append(const u8* block, const Arrival* arrivals, u64 
 }
 
 // Copies a column's codes into a wider column.
-extern "C" __global__ void widen(u64 narrow, u64 narrow_width, u64 wide, u64 wide_width, u64 places) {
+KERNEL widen(u64 narrow, u64 narrow_width, u64 wide, u64 wide_width, u64 places) {
     for (u64 place = blockIdx.x * blockDim.x + threadIdx.x; place < places; place += gridDim.x * blockDim.x) {
         const u32 code = narrow_width == 1 ? ((const u8*)narrow)[place] : ((const u16*)narrow)[place];
         if (wide_width == 2) {

@@ -127,7 +127,7 @@ static __device__ void count_small(const Ring ring, const Column* columns, const
     }
 }
 
-extern "C" __global__ void small_records(u64 start, u64 rows, u64 capacity, const Column* columns, const u32* subjects,
+KERNEL small_records(u64 start, u64 rows, u64 capacity, const Column* columns, const u32* subjects,
                                          const Group* groups, const Candidate* candidates, const Term* terms,
                                          const u32* slots, u64 extent, u64 stretch, u32 tile, u32 k, u32 judging,
                                          u32* counts, Outcome* outcomes) {
@@ -136,7 +136,7 @@ extern "C" __global__ void small_records(u64 start, u64 rows, u64 capacity, cons
 }
 
 // Judges only: a set of at most k subjects says no more than whether there are k.
-extern "C" __global__ void small_people(u64 start, u64 rows, u64 capacity, const Column* columns, const u32* subjects,
+KERNEL small_people(u64 start, u64 rows, u64 capacity, const Column* columns, const u32* subjects,
                                         const Group* groups, const Candidate* candidates, const Term* terms,
                                         const u32* slots, u64 extent, u64 stretch, u32 tile, u32 k, u32 judging,
                                         u32* counts, Outcome* outcomes) {

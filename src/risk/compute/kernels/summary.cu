@@ -43,13 +43,13 @@ static __device__ void summarize_counts(const Candidate* candidates, u64 stretch
     if (!people) atomicAdd(&outcome->records_below, sums[3]);
 }
 
-extern "C" __global__ void summarize(const Candidate* candidates, u64 stretch, u32 k, u32 people, const u32* counts,
+KERNEL summarize(const Candidate* candidates, u64 stretch, u32 k, u32 people, const u32* counts,
                                      Outcome* outcomes) {
     summarize_counts<false>(candidates, stretch, k, people, counts, outcomes);
 }
 
 // Counts that are sets of at most k subjects.
-extern "C" __global__ void summarize_crowds(const Candidate* candidates, u64 stretch, u32 k, u32 people,
+KERNEL summarize_crowds(const Candidate* candidates, u64 stretch, u32 k, u32 people,
                                             const u32* counts, Outcome* outcomes) {
     summarize_counts<true>(candidates, stretch, k, people, counts, outcomes);
 }
