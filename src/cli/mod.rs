@@ -5,6 +5,7 @@ pub mod audit;
 pub mod check;
 pub mod demo;
 pub mod generate;
+pub mod gpu;
 pub mod outcome;
 pub mod run;
 
@@ -45,6 +46,24 @@ enum Command {
     Audit(audit::AuditArgs),
     /// Generate synthetic records
     Generate(generate::GenerateArgs),
+    /// Check what this machine has, on fresh random inputs
+    #[command(subcommand)]
+    Selftest(Selftest),
+    /// Measure what this machine has, against its own limits
+    #[command(subcommand)]
+    Bench(Bench),
+}
+
+#[derive(Subcommand)]
+enum Selftest {
+    /// The GPU against the CPU: the same answers, on random tables of every kind
+    Gpu(gpu::SelftestArgs),
+}
+
+#[derive(Subcommand)]
+enum Bench {
+    /// The GPU against the CPU: the time of the same work, beside what the device could do at best
+    Gpu(gpu::BenchArgs),
 }
 
 /// The process, from its arguments to its exit code.
@@ -59,6 +78,8 @@ pub fn main() -> ExitCode {
         Command::Anonymize(args) => anonymize::run(&args),
         Command::Audit(args) => audit::run(&args),
         Command::Generate(args) => generate::run(args).map_err(Failure::from),
+        Command::Selftest(Selftest::Gpu(args)) => gpu::selftest(&args),
+        Command::Bench(Bench::Gpu(args)) => gpu::bench(&args),
     };
     match done {
         Ok(()) => ExitCode::SUCCESS,

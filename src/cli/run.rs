@@ -42,7 +42,8 @@ pub fn run(args: &RunArgs) -> Result<(), Failure> {
     }
     if config.compute.backend == Backend::Cuda {
         return Err(Failure::Hardware(anyhow!(
-            "{file}: compute.backend = \"cuda\", and this build has no GPU backend (set \"auto\" or \"cpu\")"
+            "{file}: compute.backend = \"cuda\", and the daemon makes its plans on the CPU (set \"auto\" or \"cpu\"; \
+             throng audit --backend cuda counts on a GPU)"
         )));
     }
     begin_logging(&config)?;

@@ -40,12 +40,12 @@ impl Default for State {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
 pub enum Backend {
-    /// CUDA where there is a device, else the CPU.
+    /// Whichever is faster where groups are counted. Plans are made on the CPU.
     #[default]
     Auto,
     /// The CPU.
     Cpu,
-    /// CUDA; without a device the start is refused.
+    /// A GPU. `throng run` refuses it (exit code 3), since plans are made on the CPU; `throng audit` takes it.
     Cuda,
 }
 

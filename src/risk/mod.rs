@@ -5,6 +5,7 @@
 //! | [`adjacency`] | the Bayesian model of the stream: counts of values and pairs, cycle inference, triage |
 //! | [`audit`] | the whole account of one table: identifiers, quasi-identifiers, exposure |
 //! | [`compute`] | counting equivalence classes of many attribute sets over a dictionary-encoded table |
+//! | [`device_check`] | whether a GPU counts as the CPU does, and how fast |
 //! | [`exposure`] | how exposed records and people are: crowds, risk, which attributes weigh most |
 //! | [`identifiers`] | columns that identify by themselves |
 //! | [`multigrid`] | aggregation of attributes and values that go together: fewer columns, nodes and edges, the same answers |
@@ -13,6 +14,7 @@
 pub mod adjacency;
 pub mod audit;
 pub mod compute;
+pub mod device_check;
 pub mod exposure;
 pub mod identifiers;
 pub mod multigrid;

@@ -19,6 +19,7 @@ use crate::io::file::{Format, SourceError, separator_of};
 use crate::io::table::{self, ReadProgress, Request, TableColumn, TableError, WholeTable};
 use crate::records::schema::{Role, Schema};
 use crate::risk::audit::{AuditColumn, AuditQuestion, AuditTable, Report, Singletons, Step, audit, prepare};
+use crate::risk::compute::cuda::{Driver, Wanted};
 use crate::risk::identifiers::Rule;
 use crate::risk::qid::Strategy;
 
@@ -61,7 +62,7 @@ pub struct AuditArgs {
     /// How the search goes; all find the same
     #[arg(long, value_enum, value_name = "S", default_value = "border")]
     strategy: StrategyArg,
-    /// What counts the classes
+    /// What counts the classes: a GPU (cuda), this machine's cores (cpu), or whichever is faster on this table (auto)
     #[arg(long, value_enum, value_name = "B", default_value = "auto")]
     backend: BackendArg,
     /// Stop searching after so many seconds and report what is proved by then
@@ -157,8 +158,11 @@ fn size(text: &str) -> Result<u64, String> {
 /// written.
 pub fn run(args: &AuditArgs) -> Result<(), Failure> {
     if args.backend == BackendArg::Cuda {
-        let message = "--backend cuda: this build has no GPU backend; use --backend cpu (the same answers)";
-        return Err(Failure::Hardware(anyhow!(message)));
+        // Before anything is read.
+        Driver::shared().map_err(|error| {
+            let message = format!("--backend cuda: {error}; use --backend cpu (the same answers)");
+            Failure::Hardware(anyhow!(message))
+        })?;
     }
     let threads = args.threads.map_or_else(all_cores, usize::from);
     let pool = rayon::ThreadPoolBuilder::new().num_threads(threads).build().context("cannot start threads")?;
@@ -206,6 +210,11 @@ fn report(args: &AuditArgs, threads: usize) -> Result<Report, Failure> {
             StrategyArg::Exhaustive => Strategy::Exhaustive,
         },
         threads,
+        backend: match args.backend {
+            BackendArg::Auto => Wanted::Auto,
+            BackendArg::Cpu => Wanted::Cpu,
+            BackendArg::Cuda => Wanted::Cuda,
+        },
         budget: args.max_seconds,
         read_seconds: started.elapsed().as_secs_f64(),
     };

@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 
+use crate::risk::compute::cuda::Used;
 use crate::risk::exposure::{Reach, Risk};
 use crate::risk::identifiers::{Category, Reason};
 
@@ -30,7 +31,11 @@ pub struct Report {
     pub k: u32,
     pub singletons: Singletons,
     pub strategy: &'static str,
+    /// `cpu` or `cuda`: what counted.
     pub backend: &'static str,
+    /// What the device was used for, where one counted.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub device: Option<Used>,
     pub threads: usize,
     /// False: the time was up. The lists then hold only what is proved, and whatever is not below a maximal non-QID is
     /// to be treated as unsafe.

@@ -5,9 +5,10 @@ use std::time::{Duration, Instant};
 
 use super::prepare::{AuditTable, Judged};
 use super::report::{AttributeReport, QidReport, Report, RiskReport, Singletons, Timings};
+use crate::risk::compute::cuda::{Chosen, DeviceError, Driver, Used, Wanted};
 use crate::risk::compute::{AttributeSet, Columns, ColumnsError, ComputeError, CpuCounter, GroupCount, GroupCounter};
 use crate::risk::exposure::{AttributeWeight, Crowds, Reached, Risk, SetRisk, involvement, measure, reach};
-use crate::risk::qid::{Borders, Progress, Question, Strategy, search};
+use crate::risk::qid::{Borders, Progress, Question, Strategy, search, search_with};
 
 /// Columns of one audit at most.
 pub(super) const MAX_COLUMNS: usize = 1024;
@@ -25,6 +26,8 @@ pub struct AuditQuestion {
     pub singletons: Singletons,
     pub strategy: Strategy,
     pub threads: usize,
+    /// What counts.
+    pub backend: Wanted,
     /// Time for search and measuring together.
     pub budget: Option<Duration>,
     /// What reading took, for the report.
@@ -38,6 +41,9 @@ pub enum AuditError {
     Columns(#[from] ColumnsError),
     #[error(transparent)]
     Compute(#[from] ComputeError),
+    /// A device was asked for by name.
+    #[error(transparent)]
+    Device(#[from] DeviceError),
     #[error("column \"{column}\" is to count people, but no record has a value there: name another one (--subject)")]
     Nobody { column: String },
 }
@@ -56,7 +62,7 @@ pub enum Step {
 /// search keeps (METHODS §3).
 ///
 /// # Errors
-/// When the backend fails.
+/// When the backend fails, or the device that was asked for cannot be used.
 pub fn audit(table: &AuditTable, question: &AuditQuestion, progress: &dyn Fn(Step)) -> Result<Report, AuditError> {
     let started = Instant::now();
     let k = question.k;
@@ -64,31 +70,39 @@ pub fn audit(table: &AuditTable, question: &AuditQuestion, progress: &dyn Fn(Ste
         .count(&(0..table.columns.width()).map(|c| AttributeSet::from_iter([c])).collect::<Vec<_>>(), k)?;
     let masked = (question.singletons == Singletons::Mask).then(|| table.columns.masked(k));
     let columns = masked.as_ref().unwrap_or(&table.columns);
+    let chosen = Chosen::for_table(question.backend, columns, k, question.threads, Driver::shared)?;
     let borders = if table.searched.is_empty() {
         Borders { minimal_qids: vec![], maximal_non_qids: vec![], complete: true, evaluated: 0, pruned: 0 }
     } else {
-        search_all(table, columns, question, progress)
+        search_all(table, columns, &chosen, question, progress)?
     };
     let search_seconds = started.elapsed().as_secs_f64();
 
     let measuring = Instant::now();
-    let counter = CpuCounter::new(columns, question.threads);
     let until = question.budget.and_then(|budget| started.checked_add(budget));
     let tell = |done, of| progress(Step::Measuring(done, of));
     let crowds = Crowds::of(columns, &table.searched);
     let risk = Risk::of(&crowds, columns.subject_numbers(), k);
-    let measured = measure(columns, &counter, &borders.minimal_qids, k, table.values.is_some(), until, &tell)?;
+    let measured = measure(columns, chosen.counter(), &borders.minimal_qids, k, table.values.is_some(), until, &tell)?;
     let qids = borders.complete.then_some(borders.minimal_qids.as_slice());
     let below = risk.records_below_k;
     let reached = reach(columns, &table.searched, qids, k, below, until, &tell);
     let weights = involvement(&table.searched, &borders.minimal_qids);
     let timings =
         Timings { read: question.read_seconds, search: search_seconds, measure: measuring.elapsed().as_secs_f64() };
-    let parts = Parts { table, columns, question, alone, borders, measured, reached, weights, risk, timings };
+    let counted_by = (chosen.name(), chosen.used());
+    let parts =
+        Parts { table, columns, question, counted_by, alone, borders, measured, reached, weights, risk, timings };
     Ok(parts.report())
 }
 
-fn search_all(table: &AuditTable, columns: &Columns, question: &AuditQuestion, progress: &dyn Fn(Step)) -> Borders {
+fn search_all(
+    table: &AuditTable,
+    columns: &Columns,
+    chosen: &Chosen<'_>,
+    question: &AuditQuestion,
+    progress: &dyn Fn(Step),
+) -> Result<Borders, ComputeError> {
     let asked = Question {
         k: question.k,
         strategy: question.strategy,
@@ -96,7 +110,12 @@ fn search_all(table: &AuditTable, columns: &Columns, question: &AuditQuestion, p
         budget: question.budget.map(|budget| budget.mul_f64(SEARCH_SHARE)),
         columns: table.searched.clone(),
     };
-    from_one_column_on(search(columns, &asked, &|at| progress(Step::Searching(at))), &table.searched)
+    let tell = |at| progress(Step::Searching(at));
+    let found = match chosen {
+        Chosen::Cpu(..) => search(columns, &asked, &tell),
+        Chosen::Cuda(counter, _) => search_with(columns, counter.as_ref(), &asked, &tell)?,
+    };
+    Ok(from_one_column_on(found, &table.searched))
 }
 
 /// Sets have at least one column here. Where even the empty set is a QID (the whole table is smaller than k), every
@@ -115,6 +134,8 @@ struct Parts<'a> {
     /// The table as it was searched.
     columns: &'a Columns,
     question: &'a AuditQuestion,
+    /// The backend, and what a device was used for.
+    counted_by: (&'static str, Option<Used>),
     /// Each column alone, before masking.
     alone: Vec<GroupCount>,
     borders: Borders,
@@ -145,7 +166,8 @@ impl Parts<'_> {
                 Strategy::Greedy => "greedy",
                 Strategy::Exhaustive => "exhaustive",
             },
-            backend: "cpu",
+            backend: self.counted_by.0,
+            device: self.counted_by.1,
             threads: self.question.threads,
             complete: self.borders.complete,
             standalone_identifiers: identifiers,

@@ -3,6 +3,7 @@
 use super::*;
 use crate::records::dictionary::Dictionary;
 use crate::records::raw::Token;
+use crate::risk::compute::cuda::Wanted;
 use crate::risk::identifiers::{Reason, Rule};
 use crate::risk::qid::Strategy;
 
@@ -19,6 +20,7 @@ fn question(k: u32, singletons: Singletons) -> AuditQuestion {
         singletons,
         strategy: Strategy::Exhaustive,
         threads: 1,
+        backend: Wanted::Cpu,
         budget: None,
         read_seconds: 0.0,
     }

@@ -1,15 +1,19 @@
 //! Group counting: how many records or subjects share each value tuple of an attribute set (METHODS §6).
 //!
 //! Everything above this room asks through [`GroupCounter`], in batches, and never sees where the table lies: a backend
-//! keeps it in its own layout and memory.
+//! keeps it in its own layout and memory. There are two: [`CpuCounter`] and [`CudaCounter`].
 
 pub mod attribute_set;
 pub mod columns;
 pub mod cpu;
+pub mod cuda;
+pub mod pairs;
 
 pub use attribute_set::AttributeSet;
 pub use columns::{Columns, ColumnsError};
 pub use cpu::CpuCounter;
+pub use cuda::CudaCounter;
+pub use pairs::{Node, PairCounts, PairInference, all_pairs, count_pairs};
 
 /// The equivalence classes of one attribute set at one k.
 ///
@@ -51,6 +55,11 @@ pub enum ComputeError {
 ///
 /// Answers are exact and do not depend on the backend, the number of threads or the order of the batch.
 pub trait GroupCounter: Sync {
+    /// Sets that keep the backend busy in one call.
+    fn at_once(&self) -> usize {
+        256
+    }
+
     /// One count a set, in the order of `sets`. Sets that share all but their largest attribute share work, so a batch
     /// should hold many of them.
     fn count(&self, sets: &[AttributeSet], k: u32) -> Result<Vec<GroupCount>, ComputeError>;

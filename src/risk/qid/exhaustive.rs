@@ -18,7 +18,7 @@ pub(super) fn search(run: &Run<'_>) -> Result<Borders, ComputeError> {
     let mut candidates: Vec<AttributeSet> = question.columns.iter().map(|c| AttributeSet::from_iter([c])).collect();
     while !candidates.is_empty() {
         let mut next = Vec::new();
-        for batch in candidates.chunks(BATCH * question.threads.max(1)) {
+        for batch in candidates.chunks((BATCH * question.threads.max(1)).max(counter.at_once())) {
             if clock.is_over() {
                 borders.complete = false;
                 break;

@@ -108,7 +108,7 @@ impl Walk<'_> {
     }
 
     fn count(&mut self, sets: &[AttributeSet]) -> Result<(), ComputeError> {
-        for batch in sets.chunks(BATCH) {
+        for batch in sets.chunks(BATCH.max(self.run.counter.at_once())) {
             let run = self.run;
             let verdicts = run.counter.judge(batch, run.question.k, &|| run.clock.is_over())?;
             for (set, verdict) in batch.iter().zip(verdicts) {

@@ -69,7 +69,9 @@ fn roll(columns: &[usize], of: &[usize], fields: &[Field]) -> Vec<u16> {
         Some(of[..at].iter().map(|c| fields[*c].cardinality).product::<usize>())
     };
     let mut runs = vec![0_u16];
-    for column in &columns[..columns.len() - 1] {
+    // One column asked for twice leaves nothing beside the family's own.
+    let Some((_, columns)) = columns.split_last() else { return runs };
+    for column in columns {
         let weight = weight(column).unwrap_or(0);
         let step = |run: u16| (0..fields[*column].cardinality).map(move |code| run + (code * weight) as u16);
         runs = runs.into_iter().flat_map(step).collect();

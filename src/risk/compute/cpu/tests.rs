@@ -74,6 +74,16 @@ proptest! {
 }
 
 #[test]
+fn a_set_may_be_asked_twice() {
+    let table = table(1000, &[3, 400], None, 1);
+    let counter = CpuCounter::new(&table, 1);
+    for set in [AttributeSet::from_iter([0]), AttributeSet::from_iter([1]), AttributeSet::from_iter([0, 1])] {
+        let once = counter.judge(std::slice::from_ref(&set), 2, &|| false).expect("judged")[0];
+        assert_eq!(counter.judge(&[set.clone(), set.clone(), set], 2, &|| false), Ok(vec![once; 3]));
+    }
+}
+
+#[test]
 fn what_was_stopped_is_not_decided() {
     let table = table(1000, &[3, 4, 6], None, 1);
     let sets = [AttributeSet::from_iter([0, 1]), AttributeSet::from_iter([0, 2])];

@@ -1,0 +1,30 @@
+//! Group counting on a GPU (METHODS §6; dissertation §4.4.2, §5.3 and Alg. 7).
+//!
+//! [`CudaCounter`] asks a [`Device`] and says the same as the CPU, bit by bit. `docs/gpu.md` has the design, the memory
+//! formula and the floors; the kernels are in `../kernels`.
+
+mod batch;
+mod choose;
+mod counter;
+mod device;
+mod driver;
+mod pairs;
+mod plan;
+mod program;
+mod source;
+mod tables;
+mod usage;
+mod window;
+
+#[cfg(test)]
+pub(crate) mod emulator;
+#[cfg(test)]
+mod tests;
+
+pub use choose::{Chosen, Trial, Wanted};
+pub use counter::{Budget, CudaCounter};
+pub use device::{Device, DeviceError, Limits, Poisoned, Shape, Ticket};
+pub use driver::Driver;
+pub use program::{KERNELS, Resources, resources};
+pub use usage::Used;
+pub use window::ResidentWindow;

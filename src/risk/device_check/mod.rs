@@ -1,0 +1,10 @@
+//! Whether a device counts as the CPU does, and how fast: what `throng selftest gpu` and `throng bench gpu` run.
+//!
+//! Everything here is the same for a CUDA device and for the emulated one of the tests.
+
+mod bench;
+mod selftest;
+mod tables;
+
+pub use bench::{Measured, bench};
+pub use selftest::{Check, SelftestError, selftest};

@@ -1,0 +1,274 @@
+//! The device against the CPU on fresh random tables.
+
+use super::tables::skewed;
+use crate::risk::compute::cuda::{Budget, CudaCounter, Device, DeviceError, Poisoned, ResidentWindow};
+use crate::risk::compute::{
+    AttributeSet, Columns, ComputeError, CpuCounter, GroupCounter, PairInference, all_pairs, count_pairs,
+};
+use crate::risk::qid::{Question, Strategy, search, search_with};
+use rand::{Rng, SeedableRng};
+use rand_chacha::ChaCha8Rng;
+use std::sync::Arc;
+
+/// What was checked, and what came of it.
+#[derive(Clone, Debug, Default, PartialEq, Eq, serde::Serialize)]
+pub struct Check {
+    pub name: &'static str,
+    pub tables: u64,
+    /// Answers compared.
+    pub answers: u64,
+    /// Of them, answers that differ from the CPU's.
+    pub wrong: u64,
+    /// Of them, answers that the CPU gave itself.
+    pub by_the_cpu: u64,
+    /// Failures of the device.
+    pub failures: u64,
+    /// Launches on the device.
+    pub launches: u64,
+}
+
+impl Check {
+    /// Did the device answer, and answer right?
+    #[must_use]
+    pub fn passed(&self) -> bool {
+        self.wrong == 0 && self.failures == 0 && self.launches > 0 && 2 * self.by_the_cpu < self.answers
+    }
+
+    fn compare<T: PartialEq>(&mut self, found: &[T], expected: &[T]) {
+        self.answers += expected.len() as u64;
+        let differ = found.iter().zip(expected).filter(|(found, expected)| found != expected).count();
+        self.wrong += (differ + found.len().abs_diff(expected.len())) as u64;
+    }
+
+    fn add(&mut self, counter: &CudaCounter<'_>) {
+        let used = counter.used();
+        self.tables += 1;
+        self.by_the_cpu += used.left_to_the_cpu;
+        self.failures += used.failures;
+        self.launches += used.launches;
+    }
+}
+
+/// Why a self-test broke off.
+#[derive(Debug, thiserror::Error)]
+pub enum SelftestError {
+    #[error(transparent)]
+    Device(#[from] DeviceError),
+    #[error(transparent)]
+    Compute(#[from] ComputeError),
+}
+
+/// One kind of table of a check.
+struct Kind {
+    name: &'static str,
+    /// Rows up to.
+    rows: usize,
+    width: usize,
+    /// Cardinalities up to.
+    cardinality: u32,
+    subjects: Option<u32>,
+    /// The table takes this many times the device's memory for rows.
+    times_over: u64,
+}
+
+/// Every way of counting: by the size of the domains, by who is counted, by where the table is.
+const KINDS: [Kind; 7] = [
+    Kind { name: "records, small domains", rows: 20_000, width: 6, cardinality: 9, subjects: None, times_over: 1 },
+    Kind { name: "records, large domains", rows: 20_000, width: 5, cardinality: 700, subjects: None, times_over: 1 },
+    Kind {
+        name: "records, keys beyond 64 bits",
+        rows: 9_000,
+        width: 9,
+        cardinality: 9_000,
+        subjects: None,
+        times_over: 1,
+    },
+    Kind { name: "people, small domains", rows: 20_000, width: 6, cardinality: 9, subjects: Some(500), times_over: 1 },
+    Kind {
+        name: "people, large domains",
+        rows: 20_000,
+        width: 5,
+        cardinality: 700,
+        subjects: Some(9_000),
+        times_over: 1,
+    },
+    Kind { name: "records, in tiles", rows: 60_000, width: 5, cardinality: 30, subjects: None, times_over: 3 },
+    Kind { name: "people, in tiles", rows: 60_000, width: 4, cardinality: 9, subjects: Some(70), times_over: 5 },
+];
+
+/// Sets of a table at most.
+const SETS: usize = 64;
+
+/// Compares the device with the CPU on `tables` random tables of every kind, `scale` times as large (1 is for a device; an
+/// emulation takes less). Every buffer of the device begins with a pattern.
+///
+/// # Errors
+/// When the device has no room, or refuses to begin.
+pub fn selftest(
+    device: &Arc<dyn Device>,
+    seed: u64,
+    tables: u64,
+    scale: f64,
+    progress: &dyn Fn(&str),
+) -> Result<Vec<Check>, SelftestError> {
+    let device: Arc<dyn Device> = Arc::new(Poisoned(Arc::clone(device)));
+    let mut dice = ChaCha8Rng::seed_from_u64(seed);
+    let mut checks = Vec::new();
+    for kind in &KINDS {
+        progress(kind.name);
+        let mut check = Check { name: kind.name, ..Check::default() };
+        for _ in 0..tables {
+            counts(&device, kind, scale, &mut dice, &mut check)?;
+        }
+        checks.push(check);
+    }
+    progress("window");
+    checks.push(window(&device, tables, scale, &mut dice)?);
+    progress("pairs");
+    checks.push(pairs(&device, tables, scale, &mut dice)?);
+    progress("find-qid");
+    checks.push(find_qid(&device, tables, scale, &mut dice)?);
+    Ok(checks)
+}
+
+fn scaled(most: usize, scale: f64, dice: &mut ChaCha8Rng) -> usize {
+    dice.random_range(1..=((most as f64 * scale) as usize).max(40))
+}
+
+fn some_sets(width: usize, dice: &mut ChaCha8Rng) -> Vec<AttributeSet> {
+    let all = 1_u32 << width;
+    let some = |dice: &mut ChaCha8Rng| {
+        let mask = dice.random_range(1..all);
+        (0..width).filter(|c| mask >> c & 1 == 1).collect()
+    };
+    (0..SETS).map(|_| some(dice)).chain([(0..width).collect()]).collect()
+}
+
+/// Counts, verdicts and records below k.
+fn counts(
+    device: &Arc<dyn Device>,
+    kind: &Kind,
+    scale: f64,
+    dice: &mut ChaCha8Rng,
+    check: &mut Check,
+) -> Result<(), SelftestError> {
+    let cardinalities: Vec<u32> = (0..kind.width).map(|_| dice.random_range(1..=kind.cardinality)).collect();
+    let table = skewed(scaled(kind.rows, scale, dice), &cardinalities, kind.subjects, dice);
+    // Columns of at most 256 values, and a subject.
+    let bytes = (table.rows() * (table.width() + if kind.subjects.is_some() { 4 } else { 0 })) as u64;
+    let tiles = Budget { rows_bytes: bytes / kind.times_over, ..Budget::of(device) };
+    let counter = CudaCounter::new(device, &table, 1, (kind.times_over > 1).then_some(tiles))?;
+    agree(&counter, &table, dice, check)?;
+    check.add(&counter);
+    Ok(())
+}
+
+fn agree(
+    counter: &CudaCounter<'_>,
+    table: &Columns,
+    dice: &mut ChaCha8Rng,
+    check: &mut Check,
+) -> Result<(), SelftestError> {
+    let (cpu, sets, k) = (CpuCounter::new(table, 1), some_sets(table.width(), dice), dice.random_range(2..8));
+    check.compare(&counter.count(&sets, k)?, &cpu.count(&sets, k)?);
+    check.compare(&counter.judge(&sets, k, &|| false)?, &cpu.judge(&sets, k, &|| false)?);
+    for set in &sets[..4] {
+        check.compare(&[counter.records_below(set, k)?], &[cpu.records_below(set, k)?]);
+    }
+    Ok(())
+}
+
+/// A window through which batches pass.
+fn window(device: &Arc<dyn Device>, tables: u64, scale: f64, dice: &mut ChaCha8Rng) -> Result<Check, SelftestError> {
+    let mut check = Check { name: "a window, batch after batch", ..Check::default() };
+    let width = 4;
+    for _ in 0..tables {
+        let capacity = scaled(20_000, scale, dice);
+        let mut resident = ResidentWindow::new(device, capacity, &[2, 2, 300, 2], true)?;
+        let mut rows: Vec<Vec<u32>> = vec![Vec::new(); width + 1];
+        for batch in 0..4_u32 {
+            let new = dice.random_range(0..capacity * 3 / 4 + 2);
+            // Codes outgrow one byte in the third batch.
+            let most = [20, 300, 20, 400][batch as usize];
+            let codes: Vec<Vec<u32>> =
+                (0..=width).map(|_| (0..new).map(|_| dice.random_range(0..most)).collect()).collect();
+            let columns: Vec<&[u32]> = codes[..width].iter().map(Vec::as_slice).collect();
+            resident.push(&columns, Some(&codes[width]))?;
+            for (held, codes) in rows.iter_mut().zip(&codes) {
+                held.extend(codes);
+                held.drain(..held.len().saturating_sub(capacity));
+            }
+            let table = Columns::new(rows[..width].to_vec(), Some(rows[width].clone()));
+            let table = table.expect("columns of one length");
+            let counter = CudaCounter::resident(device, &resident, &table, 1, None)?;
+            agree(&counter, &table, dice, &mut check)?;
+            check.add(&counter);
+        }
+    }
+    Ok(check)
+}
+
+/// Joint counts and conditional probabilities.
+fn pairs(device: &Arc<dyn Device>, tables: u64, scale: f64, dice: &mut ChaCha8Rng) -> Result<Check, SelftestError> {
+    let mut check = Check { name: "pairs and their inferences", ..Check::default() };
+    for _ in 0..tables {
+        let cardinalities: Vec<u32> = (0..8).map(|at| dice.random_range(2..=[5, 40, 150, 20][at % 4])).collect();
+        let table = skewed(scaled(20_000, scale, dice), &cardinalities, None, dice);
+        let counter = CudaCounter::new(device, &table, 1, None)?;
+        let asked = all_pairs(table.width());
+        let expected = count_pairs(&table, &asked);
+        check.compare(&counter.count_pairs(&asked), &expected);
+        let inferences: Vec<PairInference> = expected.iter().map(PairInference::of).collect();
+        check.compare(&counter.infer_pairs(&asked), &inferences);
+        check.add(&counter);
+    }
+    Ok(check)
+}
+
+/// The borders, by every strategy.
+fn find_qid(device: &Arc<dyn Device>, tables: u64, scale: f64, dice: &mut ChaCha8Rng) -> Result<Check, SelftestError> {
+    let mut check = Check { name: "Find-QID, every strategy", ..Check::default() };
+    for _ in 0..tables {
+        let subjects = dice.random_bool(0.5).then_some(300);
+        let cardinalities: Vec<u32> = (0..8).map(|_| dice.random_range(2..=12)).collect();
+        let table = skewed(scaled(20_000, scale, dice), &cardinalities, subjects, dice);
+        let counter = CudaCounter::new(device, &table, 1, None)?;
+        for strategy in [Strategy::Border, Strategy::Greedy, Strategy::Exhaustive] {
+            let columns = AttributeSet::first(table.width());
+            let question = Question { k: dice.random_range(2..6), strategy, threads: 1, budget: None, columns };
+            let expected = search(&table, &question, &|_| {});
+            check.compare(&[search_with(&table, &counter, &question, &|_| {})?], &[expected]);
+        }
+        check.add(&counter);
+        // An answer here is a whole border, of many sets: the CPU's share is not in the same measure.
+        check.by_the_cpu = 0;
+    }
+    Ok(check)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::risk::compute::cuda::emulator::Emulator;
+
+    #[test]
+    fn the_emulated_device_passes() {
+        let device: Arc<dyn Device> = Emulator::start(64 << 20, 7);
+        let checks = selftest(&device, 11, 3, 0.03, &|_| {}).expect("there is room");
+        assert_eq!(checks.len(), KINDS.len() + 3);
+        for check in checks {
+            assert!(check.passed(), "{check:?}");
+        }
+    }
+
+    #[test]
+    fn a_device_that_fails_does_not_pass() {
+        let device = Emulator::start(64 << 20, 7);
+        device.fail_after(400);
+        let shared: Arc<dyn Device> = device;
+        match selftest(&shared, 11, 2, 0.01, &|_| {}) {
+            Ok(checks) => assert!(checks.iter().any(|check| !check.passed())),
+            Err(error) => assert!(error.to_string().contains("unplugged"), "{error}"),
+        }
+    }
+}
