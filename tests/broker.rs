@@ -135,8 +135,14 @@ fn a_batch_aborted_with_messages_still_queued_leaves_the_sink_usable() {
     // have been sent.
     let left = Arc::new(AtomicBool::new(true));
     let gone = Arc::clone(&left);
-    let outputs =
-        Outputs { sink: None, dead_letters: None, commits: commits.clone(), sources: vec![source], attributes: vec![] };
+    let outputs = Outputs {
+        sink: None,
+        dead_letters: None,
+        commits: commits.clone(),
+        sources: vec![source],
+        attributes: vec![],
+        mark: None,
+    };
     let mut sink = TransactionalSink::open(
         &cluster,
         &id,

@@ -107,8 +107,6 @@ fn owned<'a>(section: &str, properties: impl Iterator<Item = (&'a str, &'a str)>
 fn unbuilt(config: &Config, found: &mut Complaints) {
     let remedy = "remove the key: the first plan comes from the schema";
     found.unless(config.plan.prime.is_none(), "plan.prime", "priming a plan from a file is not built yet", remedy);
-    let message = "the daemon does not learn yet which inferences are risky";
-    found.unless(!config.treatment.dampening, "treatment.dampening", message, "set false, or remove the key");
 }
 
 fn dampening(config: &Config, found: &mut Complaints) {

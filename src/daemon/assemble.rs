@@ -1,6 +1,6 @@
 //! From a configuration to an engine: everything that is checked and opened before the first record is read.
 
-use super::engine::{Engine, EngineSettings, Parts, Past, SearchSettings};
+use super::engine::{DampeningSettings, Engine, EngineSettings, Parts, Past, SearchSettings};
 use super::model::ModelSettings;
 use super::state::directory::StateError;
 use super::state::records::Intent;
@@ -10,7 +10,7 @@ use crate::anonymity::planner::ladder::LadderLimits;
 use crate::anonymity::planner::sample::Sample;
 use crate::anonymity::planner::{GroupShape, PlannerSettings};
 use crate::anonymity::treatment::treat::Policy;
-use crate::config::{Config, Format, Problem, Recoding, SinkKind, SourceKind, Unknown};
+use crate::config::{Backend, Config, Format, Problem, Recoding, SinkKind, SourceKind, Unknown};
 use crate::io::codec::{self, Field, Limits};
 use crate::records::codebook::{Codebook, CodebookError};
 use crate::records::digest::DigestKey;
@@ -18,6 +18,7 @@ use crate::records::line::LineFormat;
 use crate::records::schema::{Role, Schema};
 use crate::records::subject::Subjects;
 use crate::release::ledger::Ledger;
+use crate::risk::compute::cuda::Wanted;
 use crate::telemetry::{StateRecovered, Telemetry};
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -325,12 +326,21 @@ fn build(
             handover_batches: config.plan.handover_batches,
             budget: config.plan.search_budget,
             drift: config.plan.drift,
+            backend: match config.compute.backend {
+                Backend::Auto => Wanted::Auto,
+                Backend::Cpu => Wanted::Cpu,
+                Backend::Cuda => Wanted::Cuda,
+            },
         },
         model: ModelSettings {
             window_records: config.plan.window_records,
             max_edges: config.plan.max_edges,
             half_life: config.plan.half_life_records,
         },
+        dampening: config.treatment.dampening.then_some(DampeningSettings {
+            above: config.treatment.dampening_above,
+            most_altered: config.treatment.dampening_most_altered,
+        }),
         plan_interval_ms: i64::try_from(config.plan.interval.as_millis()).unwrap_or(i64::MAX),
         format,
         absent_as_null,

@@ -30,6 +30,7 @@ use crate::release::verify::{GroupTerms, Refusal, verify};
 use crate::release::witnesses::WitnessDelta;
 use crate::risk::adjacency::AdjacencyError;
 use crate::telemetry::{Limit, LimitReached, StageSeconds, Telemetry};
+pub use dampening::DampeningSettings;
 use input::{Gathered, ranges_of};
 use recheck::Recheck;
 use search::Search;
@@ -38,6 +39,7 @@ use std::sync::Arc;
 use std::time::Instant;
 
 mod account;
+mod dampening;
 mod input;
 mod memory;
 mod planning;
@@ -52,6 +54,8 @@ pub struct EngineSettings {
     pub plan_interval_ms: i64,
     pub search: SearchSettings,
     pub model: ModelSettings,
+    /// Values are exchanged between records: what leaves is not true of everybody it is said of.
+    pub dampening: Option<DampeningSettings>,
     pub format: LineFormat,
     /// Absent and missing cells are one: the output cannot tell them apart.
     pub absent_as_null: bool,
@@ -347,11 +351,13 @@ impl Engine {
         let adopted = planned.plan.is_some();
 
         let start = Instant::now();
-        let Gathered { fresh, batch, waited, ordinals, settled, staying, rejected, uncovered_cells } =
+        let Gathered { fresh, mut batch, waited, ordinals, settled, staying, rejected, uncovered_cells } =
             self.gather(input, &of);
         seconds.encode = start.elapsed().as_secs_f64();
 
         let start = Instant::now();
+        let waiting = batch.rows() - fresh.rows();
+        let dampened_cells = self.dampen(&mut batch, waiting);
         let last = settling != Settling::No || input.closed == Closed::Settle;
         let at = self.ledger.at(clock_ms);
         let mut proposal =
@@ -366,6 +372,7 @@ impl Engine {
         seconds.verify = start.elapsed().as_secs_f64();
 
         let mut report = self.account(input, &fresh, &batch, &waited, &proposal, &verified, &rejected, settling);
+        report.dampened_cells = dampened_cells;
         let monitor = self.settings.monitor;
         let held: Vec<KeptRow> = proposal
             .held

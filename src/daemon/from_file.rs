@@ -4,7 +4,7 @@ use super::assemble::{Assembled, Options, assemble, codec_limits, fields, group_
 use super::file_run::{self, FileClosing, Watcher};
 use super::run_error::RunError;
 use super::state::directory::StateError;
-use super::to_kafka::{PATIENCE, check_marker, has_left, outputs, sink_cluster};
+use super::to_kafka::{PATIENCE, UNTRUTHFUL, check_marker, has_left, outputs, sink_cluster};
 use crate::config::{Config, Format, SinkKind};
 use crate::io::codec::Field;
 use crate::io::file::delivery::{FileDelivery, NoDelivery, dead_letter_length, group_lengths, lineage_length};
@@ -119,6 +119,7 @@ pub(super) fn run_file(
                     return Err(RunError::Occupied(path));
                 }
             }
+            mark_as_untruthful(config)?;
             let lengths = start.lengths.clone();
             let mut delivery = FileDelivery::new(
                 FileSink::open(&config.sink.path, &columns, format, &group_lengths(&lengths))?,
@@ -159,4 +160,16 @@ fn open_file_to_kafka(
     let sink = TransactionalSink::open(&cluster, &transactional_id, outputs, no_group, Arc::clone(stop), PATIENCE)?;
     let last = marker::last_committed(&cluster, &config.sink.commits_topic, &transactional_id, commits[0], PATIENCE)?;
     Ok((sink, last))
+}
+
+/// Says beside the output files that values are exchanged between the records in them, before the first is written.
+fn mark_as_untruthful(config: &Config) -> Result<(), RunError> {
+    if !config.treatment.dampening || config.sink.path.as_os_str() == "-" {
+        return Ok(());
+    }
+    let mut path = config.sink.path.clone().into_os_string();
+    path.push(".untruthful");
+    let path = PathBuf::from(path);
+    let (what, how) = UNTRUTHFUL;
+    std::fs::write(&path, format!("{what}: {how}\n")).map_err(|source| RunError::Mark { path, source })
 }

@@ -41,6 +41,8 @@ pub enum RunError {
         .path.display(), .attributes.iter().map(|a| format!("attribute {a:?}")).collect::<Vec<_>>().join(", ")
     )]
     NoColumn { path: PathBuf, attributes: Vec<String> },
+    #[error("{}: the mark of an untruthful output cannot be written: {source} (make its directory writable)", .path.display())]
+    Mark { path: PathBuf, source: std::io::Error },
     #[error("the HTTP pages' thread: {0}")]
     Thread(std::io::Error),
     #[error("a part of the daemon panicked; nothing that it worked on was released")]

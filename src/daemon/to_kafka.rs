@@ -11,6 +11,9 @@ use std::time::Duration;
 /// How long a start waits for a cluster before it says so and tries again.
 pub(super) const PATIENCE: Duration = Duration::from_secs(30);
 
+/// The header of every fragment of a stream in which values are exchanged between records.
+pub(super) const UNTRUTHFUL: (&str, &str) = ("throng-untruthful", "values exchanged between records");
+
 pub(super) fn sink_cluster(config: &Config) -> Cluster {
     Cluster {
         brokers: config.sink_brokers().to_owned(),
@@ -36,7 +39,8 @@ pub(super) fn outputs(
         "" => None,
         name => Some(topic(name)?),
     };
-    Ok(Outputs { sink, dead_letters, commits: config.sink.commits_topic.clone(), sources, attributes })
+    let mark = config.treatment.dampening.then_some(UNTRUTHFUL);
+    Ok(Outputs { sink, dead_letters, commits: config.sink.commits_topic.clone(), sources, attributes, mark })
 }
 
 /// State and marker must agree once the pending intent has been decided. A marker ahead of the state means that the state

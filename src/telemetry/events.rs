@@ -75,6 +75,7 @@ fn count(metrics: &Metrics, report: &BatchReport) {
     for (group, fragments) in report.fragments_by_group.iter().enumerate() {
         metrics.fragments[group.min(metrics.fragments.len() - 1)].inc_by(*fragments);
     }
+    metrics.dampened_cells.inc_by(report.dampened_cells);
     metrics.bytes.of(Direction::In).inc_by(report.bytes_in);
     metrics.bytes.of(Direction::Out).inc_by(report.bytes_out);
     metrics.batches.of(BatchOutcome::Committed).inc();

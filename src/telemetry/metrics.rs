@@ -54,6 +54,7 @@ pub(super) struct Metrics {
     pub partition_changes: PerLabel<PartitionChange, IntCounter>,
     pub unknown_cells: IntCounter,
     pub uncovered_cells: IntCounter,
+    pub dampened_cells: IntCounter,
     pub ledger_classes: IntGauge,
     pub ledger_bytes: IntGauge,
     pub dictionary_values: IntGauge,
@@ -221,6 +222,7 @@ impl Metrics {
                 "change",
             ),
             unknown_cells: shelf.counter("throng_unknown_cells_total", "Cells of attributes that the schema does not know."),
+            dampened_cells: shelf.counter("throng_dampened_cells_total", "Cells whose value was exchanged with another record's."),
             uncovered_cells: shelf.counter(
                 "throng_uncovered_cells_total",
                 "Cells whose value its hierarchy misses; they count as the root.",

@@ -126,6 +126,8 @@ pub struct BatchReport {
     pub unknown_cells: u64,
     /// Cells whose value the attribute's hierarchy misses.
     pub uncovered_cells: u64,
+    /// Cells whose value was exchanged with another record's before the treatment.
+    pub dampened_cells: u64,
 
     pub ledger_classes: u64,
     pub ledger_bytes: u64,

@@ -7,6 +7,7 @@ use crate::anonymity::plan::Plan;
 use crate::anonymity::plan::evidence::{Aggregation, AttributeInference, Evidence, TriageEvidence, TriageSize};
 use crate::records::codebook::{Code, Codebook};
 use crate::risk::adjacency::{Adjacency, Effort, Order, Triage, TriageReport};
+use crate::risk::compute::cuda::{Chosen, DeviceError, Driver, Wanted};
 use crate::risk::compute::{AttributeSet, Columns, ColumnsError, ComputeError};
 use crate::risk::multigrid::{Attributes, Counts, Exact};
 use crate::risk::qid::{self, Question, Strategy};
@@ -40,13 +41,20 @@ pub enum EvidenceError {
     Columns(#[from] ColumnsError),
     #[error(transparent)]
     Compute(#[from] ComputeError),
+    #[error(transparent)]
+    Device(#[from] DeviceError),
 }
 
 /// Gathers evidence on this thread for at most about `budget`; `identifiers` of the plan are not searched.
 ///
 /// # Errors
 /// When the window is no table, or the backend fails.
-pub fn gather(from: Witnessed, settings: &PlannerSettings, budget: Duration) -> Result<Evidence, EvidenceError> {
+pub fn gather(
+    from: Witnessed,
+    settings: &PlannerSettings,
+    backend: Wanted,
+    budget: Duration,
+) -> Result<Evidence, EvidenceError> {
     let start = Instant::now();
     let Witnessed { plan, sample, books, mut columns, subjects, model } = from;
     let k = u32::try_from(settings.k).unwrap_or(u32::MAX);
@@ -64,7 +72,8 @@ pub fn gather(from: Witnessed, settings: &PlannerSettings, budget: Duration) -> 
         budget: Some(budget / 2),
         columns: all.clone(),
     };
-    let found = qid::search(&table, &question, &|_| {});
+    let chosen = Chosen::for_table(backend, &table, k, 1, Driver::shared)?;
+    let found = qid::search_with(&table, chosen.counter(), &question, &|_| {})?;
     let mut qids_by_size = Vec::new();
     for set in &found.minimal_qids {
         qids_by_size.resize(qids_by_size.len().max(set.len()), 0);
@@ -100,7 +109,7 @@ pub fn gather(from: Witnessed, settings: &PlannerSettings, budget: Duration) -> 
         inferences: inferences(&triage),
         aggregation,
         expected_loss: if weight > 0.0 { loss / weight } else { 0.0 },
-        computed_by: "cpu".to_owned(),
+        computed_by: chosen.name().to_owned(),
         seconds: start.elapsed().as_secs_f64(),
         attributes: searched,
     })

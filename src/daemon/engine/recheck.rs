@@ -25,6 +25,7 @@ impl Engine {
         }
         let witnessed = self.witnessed();
         let (settings, budget) = (self.settings.planner, self.settings.search.budget);
+        let backend = self.settings.search.backend;
         let (found, answer) = bounded(1);
         let search = move || {
             crate::faults::crash_point("rechecking");
@@ -32,7 +33,7 @@ impl Engine {
             if let Err(error) = rustix::process::setpriority_process(None, LEAST_PRIORITY) {
                 tracing::debug!(%error, "the exact re-check runs at the daemon's own priority");
             }
-            if found.send(gather(witnessed, &settings, budget)).is_err() {
+            if found.send(gather(witnessed, &settings, backend, budget)).is_err() {
                 tracing::debug!("the daemon has ended before its evidence");
             }
         };

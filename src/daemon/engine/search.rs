@@ -6,6 +6,7 @@ use crate::anonymity::planner::{GroupShape, PlannerSettings, make_plan};
 use crate::daemon::state::records::Asked;
 use crate::faults::crash_point;
 use crate::records::codebook::Codebook;
+use crate::risk::compute::cuda::Wanted;
 use crossbeam_channel::{Receiver, bounded};
 use std::time::{Duration, Instant};
 
@@ -17,6 +18,8 @@ pub struct SearchSettings {
     pub budget: Duration,
     /// Jensen–Shannon divergence in bits from which the stream has drifted; 1: never.
     pub drift: f64,
+    /// Who counts the groups of the window for the evidence.
+    pub backend: Wanted,
 }
 
 /// A search under way.

@@ -33,6 +33,8 @@ pub struct Outputs {
     pub sources: Vec<String>,
     /// Names of the attributes, for dead letters.
     pub attributes: Vec<String>,
+    /// What every fragment says of itself, name and value, where it says anything; the same for all, so it tells none from another.
+    pub mark: Option<(&'static str, &'static str)>,
 }
 
 /// The group that consumed offsets are committed for, as the consumer sees it at the moment.
@@ -102,12 +104,15 @@ impl TransactionalSink {
                 let partition = i32::try_from(rank % i64::from(sink.partitions)).expect("below the partition count");
                 rank += 1;
                 bytes += line.bytes.len() as u64;
-                self.send(
-                    BaseRecord::<(), [u8]>::to(&sink.name)
-                        .payload(line.bytes)
-                        .partition(partition)
-                        .timestamp(envelope.clock_ms),
-                )?;
+                let mut record = BaseRecord::<(), [u8]>::to(&sink.name)
+                    .payload(line.bytes)
+                    .partition(partition)
+                    .timestamp(envelope.clock_ms);
+                if let Some((key, value)) = self.outputs.mark {
+                    let header = rdkafka::message::Header { key, value: Some(value) };
+                    record = record.headers(rdkafka::message::OwnedHeaders::new_with_capacity(1).insert(header));
+                }
+                self.send(record)?;
             }
         }
         if let Some(topic) = self.outputs.dead_letters.clone() {

@@ -1,0 +1,57 @@
+//! Dampening of a batch before its treatment: which inferences are risky, and how far down they are to come.
+
+use super::Engine;
+use crate::anonymity::treatment::dampen::{RiskyInference, Value, dampen};
+use crate::records::table::Batch;
+use crate::risk::adjacency::Node;
+
+/// Inferences that one batch is relieved of, at most: the strongest.
+const MOST_RISKY: usize = 256;
+
+/// What is dampened, and how much may change for it.
+#[derive(Clone, Copy, Debug)]
+pub struct DampeningSettings {
+    /// P(v|u) from which an inference is risky, in (0, 1].
+    pub above: f64,
+    /// Share of the cells of one attribute that may change, in (0, 1].
+    pub most_altered: f64,
+}
+
+impl Engine {
+    /// Exchanges values among the fresh records of `batch`, which stand behind `waiting` held ones, until each risky inference
+    /// of the window has come down to the mean, P(v). Held records were dampened when they were fresh. Gives the number
+    /// of cells that have changed.
+    pub(super) fn dampen(&self, batch: &mut Batch, waiting: usize) -> u64 {
+        let Some(settings) = self.settings.dampening else { return 0 };
+        let risky = self.risky(settings.above);
+        let mut columns: Vec<Vec<u32>> = batch.columns.iter().map(|column| column[waiting..].to_vec()).collect();
+        // Secret, since a digest is keyed, and the same for a batch that is repeated.
+        let half =
+            |which: u8| (self.digest)(&format!("dampening {} {which}", self.progress.sequence + 1)).to_le_bytes();
+        let mut seed = [0; 32];
+        seed[..16].copy_from_slice(&half(0));
+        seed[16..].copy_from_slice(&half(1));
+        let exchanges = dampen(&mut columns, &batch.subjects[waiting..], &risky, settings.most_altered, seed);
+        for (column, fresh) in batch.columns.iter_mut().zip(columns) {
+            column.truncate(waiting);
+            column.extend(fresh);
+        }
+        2 * exchanges.len() as u64
+    }
+
+    /// The inferences of the window at or above a probability, from crowds: what fewer than k people share is not released as it is.
+    fn risky(&self, above: f64) -> Vec<RiskyInference> {
+        let model = self.model.adjacency();
+        let support = self.settings.policy.k as u64 * model.unit();
+        let value = |node: Node| Value { attribute: node.attribute, code: node.code };
+        let strongest = model.strongest(MOST_RISKY, support);
+        let risky = strongest.into_iter().filter(|inference| inference.probability() >= above);
+        risky
+            .map(|inference| RiskyInference {
+                given: value(inference.from),
+                inferred: value(inference.to),
+                target: model.n(inference.to) as f64 / model.units().max(1) as f64,
+            })
+            .collect()
+    }
+}
