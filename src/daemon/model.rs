@@ -97,6 +97,10 @@ impl Model {
     /// # Errors
     /// When the adjacency is full or contradicts the window; the model is to be [rebuilt](Self::rebuild) then.
     pub fn learn(&mut self, batch: &Batch) -> Result<(), AdjacencyError> {
+        if batch.rows() == 0 {
+            // Nothing that the state would remember, so no time passes either.
+            return Ok(());
+        }
         self.grow_older();
         let skip = batch.rows().saturating_sub(self.window.capacity());
         let leaving = (self.window.rows() + batch.rows() - skip).saturating_sub(self.window.capacity());

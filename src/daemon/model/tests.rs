@@ -37,7 +37,7 @@ fn by_definition(stream: &[Vec<[u8; WIDTH]>], capacity: usize, half_life: Option
     let mut rows: Vec<([u8; WIDTH], u64)> = Vec::new();
     let mut first = 0;
     let mut now = 0;
-    for batch in stream {
+    for batch in stream.iter().filter(|batch| !batch.is_empty()) {
         now = half_life.map_or(0, |half_life| first / half_life);
         rows.extend(batch.iter().map(|row| (*row, now)));
         first += batch.len() as u64;
