@@ -126,7 +126,7 @@ impl Stand {
 
     pub fn treat(&self, batch: &Batch) -> Proposal {
         let (waited, at) = (vec![0; batch.rows()], self.ledger.at(self.clock_ms));
-        treat(batch, &waited, &self.plan, &self.names, &self.books, &at, &self.policy, false)
+        treat(batch, &waited, &self.plan, &self.names, &self.books, &at, &self.policy, &[], false)
     }
 
     pub fn verify(&self, proposed: Vec<ProposedGroup>, batch: &Batch) -> Verified {
@@ -148,6 +148,6 @@ impl Stand {
     fn name_groups(&mut self) {
         let names: Vec<&str> = self.schema.attributes.iter().map(|a| a.name.as_str()).collect();
         self.names = group_names(&self.plan, &names, LineFormat::Json, |name| self.digests.digest(name));
-        self.terms = group_terms(&self.plan, &self.names);
+        self.terms = group_terms(&self.plan, &self.names, &[]);
     }
 }

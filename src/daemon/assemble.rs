@@ -1,6 +1,7 @@
 //! From a configuration to an engine: everything that is checked and opened before the first record is read.
 
 use super::engine::{Engine, EngineSettings, Parts, Past};
+use super::protections::{kept, protections};
 use super::state::directory::StateError;
 use super::state::records::Intent;
 use super::state::seal::Keys;
@@ -8,6 +9,7 @@ use super::state::store::Store;
 use crate::anonymity::planner::ladder::LadderLimits;
 use crate::anonymity::planner::sample::Sample;
 use crate::anonymity::planner::{GroupShape, PlannerSettings};
+use crate::anonymity::privacy::protection::Protection;
 use crate::anonymity::treatment::treat::Policy;
 use crate::config::{Config, Format, Problem, Recoding, SinkKind, SourceKind, Unknown};
 use crate::io::codec::{self, Field, Limits};
@@ -18,6 +20,7 @@ use crate::records::schema::{Role, Schema};
 use crate::records::subject::Subjects;
 use crate::records::window::Window;
 use crate::release::ledger::Ledger;
+use crate::release::tally::Tally;
 use crate::telemetry::{StateRecovered, Telemetry};
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -189,6 +192,8 @@ pub enum AssemblyError {
     State(#[from] StateError),
     #[error(transparent)]
     Codebook(#[from] CodebookError),
+    #[error("{} problem(s) in the privacy models", .0.len())]
+    Models(Vec<Problem>),
 }
 
 /// What a state belongs to.
@@ -217,8 +222,13 @@ pub fn assemble(
     left: &mut Verdict<'_>,
 ) -> Result<Assembled, AssemblyError> {
     let start = Instant::now();
+    let protections = protections(config, schema, "the configuration").map_err(AssemblyError::Models)?;
     let window_seconds = u32::try_from(config.privacy.support_window.as_secs()).unwrap_or(u32::MAX);
     let mut ledger = Ledger::new(config.privacy.k, window_seconds, config.state.max_ledger_classes);
+    if !protections.is_empty() {
+        let window_ms = i64::try_from(config.privacy.support_window.as_millis()).unwrap_or(i64::MAX);
+        ledger.keep_tally(Tally::new(window_ms, config.state.max_shown_values, &kept(&protections)));
+    }
     let secret = config.secret.as_ref().map(crate::config::Secret::expose);
     let (mut store, keys, mut recovered) = Store::open(&config.state.path, secret, &mut ledger)?;
     store.bind(&stream_of(config, schema))?;
@@ -230,6 +240,9 @@ pub fn assemble(
             let progress = intent.after.clone();
             let (held, settled, sampled, plan) =
                 (intent.held.clone(), intent.settled.clone(), intent.sampled.clone(), intent.plan.clone());
+            if plan.is_some() {
+                recovered.references.clone_from(&intent.references);
+            }
             recovered.witnessed.seen.extend(&intent.witnessed.seen);
             recovered.witnessed.raws.extend(intent.witnessed.raws.iter().cloned());
             store.settle_recovered(intent, Some(progress.lengths.clone()), &mut ledger)?;
@@ -257,6 +270,7 @@ pub fn assemble(
         config,
         schema,
         shapes,
+        protections,
         telemetry,
         accept_rewind,
         ledger,
@@ -265,6 +279,7 @@ pub fn assemble(
         Past {
             progress: recovered.progress,
             plan: recovered.plan,
+            references: recovered.references,
             sample: recovered.sample,
             held: recovered.held,
             witnessed: recovered.witnessed,
@@ -278,6 +293,7 @@ fn build(
     config: &Config,
     schema: &Arc<Schema>,
     shapes: Vec<GroupShape>,
+    protections: Vec<Protection>,
     telemetry: &Telemetry,
     accept_rewind: bool,
     ledger: Ledger,
@@ -329,6 +345,7 @@ fn build(
             schema: Arc::clone(schema),
             settings,
             shapes,
+            protections,
             books,
             subjects,
             ledger,

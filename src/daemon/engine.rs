@@ -8,9 +8,11 @@ use super::state::directory::StateError;
 use super::state::records::{Intent, KeptRow, Progress};
 use super::state::store::Store;
 use crate::anonymity::plan::Plan;
+use crate::anonymity::planner::reference::ReferenceCounts;
 use crate::anonymity::planner::sample::Sample;
 use crate::anonymity::planner::{GroupShape, PlannerSettings};
-use crate::anonymity::treatment::treat::{GroupNames, Policy, treat};
+use crate::anonymity::privacy::protection::Protection;
+use crate::anonymity::treatment::treat::{GroupNames, Policy, Protected, treat};
 use crate::faults::crash_point;
 use crate::io::input::{Closed, InputBatch};
 use crate::io::kafka::health::Health;
@@ -34,6 +36,7 @@ mod account;
 mod input;
 mod memory;
 mod planning;
+mod protection;
 
 /// Settings of the engine.
 #[derive(Clone, Debug)]
@@ -92,6 +95,10 @@ pub struct Engine {
     plan: Plan,
     names: GroupNames,
     terms: Vec<GroupTerms>,
+    protections: Vec<Protection>,
+    /// What the plan compares classes with.
+    references: Vec<ReferenceCounts>,
+    protected: Vec<Protected>,
     ledger: Ledger,
     window: Window,
     sample: Sample,
@@ -108,6 +115,7 @@ pub struct Parts {
     pub schema: Arc<Schema>,
     pub settings: EngineSettings,
     pub shapes: Vec<GroupShape>,
+    pub protections: Vec<Protection>,
     pub books: Vec<Codebook>,
     pub subjects: Option<Subjects>,
     pub ledger: Ledger,
@@ -124,6 +132,8 @@ pub struct Parts {
 pub struct Past {
     pub progress: Progress,
     pub plan: Option<Plan>,
+    /// What that plan compares classes with.
+    pub references: Vec<ReferenceCounts>,
     pub sample: Vec<KeptRow>,
     pub held: Vec<KeptRow>,
     pub witnessed: WitnessDelta,
@@ -136,6 +146,7 @@ impl Engine {
             schema,
             settings,
             shapes,
+            protections,
             mut books,
             subjects,
             ledger,
@@ -157,9 +168,13 @@ impl Engine {
             sample.restore_row(row.ordinal, row.subject, codes.into_iter());
         }
         telemetry.restore(past.progress.totals);
-        // A plan for other groups than the configured ones is of no use: the next batch makes a new one.
+        // A plan for other groups than the configured ones is of no use, nor is one that has nothing to compare classes
+        // with: the next batch makes a new one.
+        let known = |p: &Protection| past.references.iter().any(|r| r.attribute == p.attribute);
+        let all_known = protections.iter().filter(|p| p.needs_reference()).all(known);
         let fits = |plan: &Plan| {
-            plan.groups.len() == shapes.len()
+            all_known
+                && plan.groups.len() == shapes.len()
                 && plan.groups.iter().zip(&shapes).all(|(g, s)| {
                     (&g.name, &g.quasi, &g.sensitive, &g.insensitive)
                         == (&s.name, &s.quasi, &s.sensitive, &s.insensitive)
@@ -171,6 +186,9 @@ impl Engine {
             plan,
             names: GroupNames { layouts: vec![], bases: vec![], beside: vec![] },
             terms: Vec::new(),
+            protections,
+            references: past.references,
+            protected: Vec::new(),
             schema,
             settings,
             shapes,
@@ -310,8 +328,8 @@ impl Engine {
         let start = Instant::now();
         let last = settling != Settling::No || input.closed == Closed::Settle;
         let at = self.ledger.at(clock_ms);
-        let mut proposal =
-            treat(&batch, &waited, &self.plan, &self.names, &self.books, &at, &self.settings.policy, last);
+        let (plan, names, books, policy) = (&self.plan, &self.names, &self.books, &self.settings.policy);
+        let mut proposal = treat(&batch, &waited, plan, names, books, &at, policy, &self.protected, last);
         seconds.treat = start.elapsed().as_secs_f64();
 
         let start = Instant::now();
@@ -339,6 +357,7 @@ impl Engine {
             sampled: self.sampled(&fresh),
             settled,
             held,
+            references: if new_plan.is_some() { self.references.clone() } else { Vec::new() },
             plan: new_plan,
         };
 
@@ -370,6 +389,7 @@ impl Engine {
         if !self.ledger.apply(verified.delta()) {
             LimitReached { limit: Limit::LedgerClasses }.emit(&self.telemetry);
         }
+        self.tell_of_full_tally(batch.rows());
         self.ledger.expire(usize::try_from(intent.after.sequence).unwrap_or(0) % SHARDS, clock_ms);
         self.remember_witnesses(&witnessed);
         self.sample.add(&fresh, self.progress.rows);

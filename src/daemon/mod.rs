@@ -13,6 +13,7 @@ pub mod kafka_run;
 mod pages;
 pub mod picture;
 pub mod plan_page;
+pub mod protections;
 pub mod run;
 pub mod run_error;
 pub mod state;

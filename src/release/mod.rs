@@ -6,7 +6,9 @@
 pub mod forced_pairs;
 pub mod ledger;
 pub mod models;
+pub mod protected;
 pub mod sink;
+pub mod tally;
 pub mod verified;
 pub mod verify;
 pub mod witnesses;

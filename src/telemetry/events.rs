@@ -75,6 +75,7 @@ fn count(metrics: &Metrics, report: &BatchReport) {
     for (group, fragments) in report.fragments_by_group.iter().enumerate() {
         metrics.fragments[group.min(metrics.fragments.len() - 1)].inc_by(*fragments);
     }
+    metrics.withheld_cells.inc_by(report.withheld_cells);
     metrics.bytes.of(Direction::In).inc_by(report.bytes_in);
     metrics.bytes.of(Direction::Out).inc_by(report.bytes_out);
     metrics.batches.of(BatchOutcome::Committed).inc();
@@ -92,6 +93,7 @@ fn measure(metrics: &Metrics, report: &BatchReport) {
         (&metrics.held, report.held),
         (&metrics.ledger_classes, report.ledger_classes),
         (&metrics.ledger_bytes, report.ledger_bytes),
+        (&metrics.shown_values, report.shown_values),
         (&metrics.dictionary_values, report.dictionary_values),
         (&metrics.window_records, report.window_records),
         (&metrics.state_bytes, report.state_bytes),

@@ -5,6 +5,7 @@
 
 pub mod identifiers;
 pub mod ladder;
+pub mod reference;
 pub mod sample;
 
 use crate::anonymity::plan::{Group, Plan};

@@ -2,9 +2,8 @@
 
 use super::Engine;
 use crate::anonymity::plan::Plan;
-use crate::anonymity::planner::make_plan;
+use crate::anonymity::planner::{make_plan, reference};
 use crate::anonymity::treatment::treat::group_names;
-use crate::daemon::terms::group_terms;
 use std::time::Instant;
 
 impl Engine {
@@ -24,6 +23,7 @@ impl Engine {
         let start = Instant::now();
         let version = self.progress.plan_version + 1;
         let plan = make_plan(version, &self.shapes, &self.sample, &self.books, &self.settings.planner);
+        self.references = reference::count(&self.protections, &self.sample, &self.books);
         self.adopt(plan.clone());
         let ladder_nodes = plan.groups.iter().map(|g| g.ladder.len() as u64).sum();
         let (groups, seconds) = (plan.groups.len() as u64, start.elapsed().as_secs_f64());
@@ -34,8 +34,8 @@ impl Engine {
     pub(super) fn adopt(&mut self, plan: Plan) {
         let attribute_names: Vec<&str> = self.schema.attributes.iter().map(|a| a.name.as_str()).collect();
         self.names = group_names(&plan, &attribute_names, self.settings.format, &self.digest);
-        self.terms = group_terms(&plan, &self.names);
         self.telemetry.set_plan(crate::daemon::plan_page::summary(&plan, &attribute_names));
+        self.protect(&plan);
         self.plan = plan;
     }
 }

@@ -1,6 +1,7 @@
 //! What is written to the state, as plain values.
 
 use crate::anonymity::plan::Plan;
+use crate::anonymity::planner::reference::ReferenceCounts;
 use crate::records::raw::Coordinate;
 use crate::release::sink::{Lengths, Positions};
 use crate::release::witnesses::WitnessDelta;
@@ -74,4 +75,7 @@ pub struct Intent {
     pub settled: Vec<u64>,
     /// A plan first used by this batch.
     pub plan: Option<Plan>,
+    /// What that plan compares classes with; under a key of its own, so that the intent is read as it always was.
+    #[serde(skip)]
+    pub references: Vec<ReferenceCounts>,
 }

@@ -5,9 +5,11 @@ use super::records::{Intent, KeptRow, Progress};
 use super::seal::{Keys, Sealer};
 use super::witness_journal::WitnessJournal;
 use crate::anonymity::plan::Plan;
+use crate::anonymity::planner::reference::ReferenceCounts;
 use crate::faults::crash_point;
 use crate::release::ledger::{Ledger, LedgerDelta, SHARDS};
 use crate::release::sink::Lengths;
+use crate::release::tally::Standing;
 use crate::release::witnesses::{Seen, WitnessDelta};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
@@ -17,6 +19,8 @@ const CHECK: &[u8] = b"check";
 const STREAM: &[u8] = b"stream";
 const PROGRESS: &[u8] = b"progress";
 const INTENT: &[u8] = b"intent";
+/// How far the tally has come: the last batch that it knows, and what it keeps.
+const TALLIED: &[u8] = b"tallied";
 
 /// A prefix and a number, in the order of the numbers.
 pub(super) fn numbered(prefix: &str, number: u64) -> Vec<u8> {
@@ -37,6 +41,8 @@ pub struct Recovered {
     /// A batch that was about to leave when the process ended.
     pub intent: Option<Intent>,
     pub plan: Option<Plan>,
+    /// What that plan compares classes with.
+    pub references: Vec<ReferenceCounts>,
     pub sample: Vec<KeptRow>,
     pub held: Vec<KeptRow>,
     /// What strict recoding remembers.
@@ -210,6 +216,7 @@ impl Store {
             intent: self.read(INTENT)?,
             ..Recovered::default()
         };
+        self.resume_tally(ledger, &found.progress)?;
         for (key, sealed) in self.scan("shard")? {
             let (sequence, bytes): (u64, Vec<u8>) = self.open_value(&key, &sealed)?;
             let shard = number_of(&key).and_then(|n| usize::try_from(n).ok()).filter(|s| *s < SHARDS);
@@ -217,6 +224,12 @@ impl Store {
             found.bytes += sealed.len() as u64;
             self.shard_sequence[shard] = sequence;
             ledger.merge_shard(&bytes).ok_or_else(|| self.damaged("a ledger shard cannot be read"))?;
+        }
+        if let Some(tally) = ledger.tally_mut() {
+            for (key, sealed) in self.scan("tally")? {
+                let bytes: Vec<u8> = self.open_value(&key, &sealed)?;
+                tally.merge_shard(&bytes).ok_or_else(|| self.damaged("a shard of the tally cannot be read"))?;
+            }
         }
         // The shard that was written longest ago comes next, or frequent restarts would never get round to it.
         let oldest = self.shard_sequence.iter().enumerate().min_by_key(|(_, sequence)| **sequence);
@@ -243,8 +256,28 @@ impl Store {
         if found.progress.plan_version > 0 {
             let key = numbered("plan", found.progress.plan_version);
             found.plan = Some(self.read(&key)?.ok_or_else(|| self.damaged("its plan is missing"))?);
+            found.references = self.references(found.progress.plan_version)?;
+        }
+        if let Some(intent) = &mut found.intent
+            && let Some(plan) = &intent.plan
+        {
+            intent.references = self.references(plan.version)?;
         }
         Ok(found)
+    }
+
+    fn references(&self, plan: u64) -> Result<Vec<ReferenceCounts>, StateError> {
+        Ok(self.read(&numbered("reference", plan))?.unwrap_or_default())
+    }
+
+    /// Tells the tally how much of the past it knows: all that its last batch knew, if that is the last one that left.
+    /// Batches may have left without a tally since.
+    fn resume_tally(&self, ledger: &mut Ledger, progress: &Progress) -> Result<(), StateError> {
+        let Some(tally) = ledger.tally_mut() else { return Ok(()) };
+        let tallied: Option<(u64, Vec<Standing>)> = self.read(TALLIED)?;
+        let standings = tallied.filter(|(sequence, _)| *sequence == progress.sequence).map(|(_, standings)| standings);
+        tally.resume(&standings.unwrap_or_default(), (progress.sequence > 0).then_some(progress.clock_ms));
+        Ok(())
     }
 
     fn recover_witnesses(&mut self, sequence: u64) -> Result<WitnessDelta, StateError> {
@@ -313,6 +346,14 @@ impl Store {
         let mut batch = sled::Batch::default();
         self.write_applied(&mut batch, ledger);
         batch.insert(INTENT, self.seal(INTENT, intent));
+        if let Some(plan) = &intent.plan {
+            let key = numbered("reference", plan.version);
+            if intent.references.is_empty() {
+                batch.remove(key);
+            } else {
+                batch.insert(key.clone(), self.seal(&key, &intent.references));
+            }
+        }
         self.commit(batch)
     }
 
@@ -381,7 +422,11 @@ impl Store {
             batch.insert(key.clone(), self.seal(&key, plan));
             if plan.version > 1 {
                 batch.remove(numbered("plan", plan.version - 1));
+                batch.remove(numbered("reference", plan.version - 1));
             }
+        }
+        if let Some(tally) = ledger.tally() {
+            batch.insert(TALLIED, self.seal(TALLIED, &(sequence, tally.standings())));
         }
         self.write_shards(batch, ledger, sequence);
         self.witnesses.write(batch, &self.sealer, &intent.witnessed, ledger.witnesses(), sequence);
@@ -398,6 +443,14 @@ impl Store {
             self.credit -= cost;
             let key = numbered("shard", self.next_shard as u64);
             batch.insert(key.clone(), self.seal(&key, &(sequence, ledger.shard_to_bytes(self.next_shard))));
+            let key = numbered("tally", self.next_shard as u64);
+            match ledger.tally().map(|tally| tally.shard_to_bytes(self.next_shard)) {
+                Some(bytes) => {
+                    batch.insert(key.clone(), self.seal(&key, &bytes));
+                }
+                // No model protects anything any more: what was shown is not kept longer than support is.
+                None => batch.remove(key),
+            }
             self.shard_sequence[self.next_shard] = sequence;
             self.next_shard = (self.next_shard + 1) % SHARDS;
         }
