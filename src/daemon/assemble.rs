@@ -21,7 +21,7 @@ use crate::records::subject::Subjects;
 use crate::records::window::Window;
 use crate::release::ledger::Ledger;
 use crate::release::tally::Tally;
-use crate::telemetry::{StateRecovered, Telemetry};
+use crate::telemetry::{PastUnknown, StateRecovered, Telemetry};
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Instant;
@@ -266,6 +266,9 @@ pub fn assemble(
         bytes: recovered.bytes,
     }
     .emit(telemetry);
+    if let Some(attributes @ 1..) = ledger.tally().map(|tally| tally.unknown(recovered.progress.clock_ms)) {
+        PastUnknown { attributes: attributes as u64 }.emit(telemetry);
+    }
     let engine = build(
         config,
         schema,

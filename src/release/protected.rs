@@ -57,52 +57,54 @@ pub(super) fn judge(
         if !monotone && (keeps != Keeps::Everything || !ledger.knows_all_shown(term.attribute, rows)) {
             return Err(NotProtected);
         }
-        let mut classes: BTreeMap<u128, BTreeMap<u64, BTreeSet<u64>>> = BTreeMap::new();
+        let mut classes: BTreeMap<u128, BTreeSet<(u64, u64)>> = BTreeMap::new();
         for (class, value, subject) in shown {
-            classes.entry(class).or_default().entry(value).or_default().insert(subject);
+            classes.entry(class).or_default().insert((value, subject));
         }
         let attribute = u32::try_from(term.attribute).map_err(|_| NotProtected)?;
-        let mut earlier = Vec::new();
-        for (class, mut values) in classes {
-            for (&value, subjects) in &values {
-                showings.extend(subjects.iter().map(|&subject| Showing { attribute, class, value, subject }));
-            }
-            earlier.clear();
-            ledger.shown_pairs(term.attribute, class, &mut earlier);
-            for &(value, subject) in &earlier {
-                values.entry(value).or_default().insert(subject);
-            }
-            if !term.accepts(&values) {
+        let mut pairs = Vec::new();
+        for (class, new) in classes {
+            pairs.clear();
+            ledger.shown_pairs(term.attribute, class, &mut pairs);
+            pairs.extend(&new);
+            pairs.sort_unstable();
+            pairs.dedup();
+            if !term.accepts(&pairs) {
                 return Err(NotProtected);
             }
+            showings.extend(new.into_iter().map(|(value, subject)| Showing { attribute, class, value, subject }));
         }
     }
     Ok(showings)
 }
 
 impl ProtectedTerms {
-    fn accepts(&self, values: &BTreeMap<u64, BTreeSet<u64>>) -> bool {
+    /// `pairs` are what a class shows, in order and each once.
+    fn accepts(&self, pairs: &[(u64, u64)]) -> bool {
         let compares = self.claims.iter().any(|claim| matches!(claim, Claim::Closeness { .. }));
         let (mut counts, shares) = match (&self.reference, compares) {
             (None, true) => return false,
             (Some(known), true) => (vec![0.0; known.shares.len()], known.shares.as_slice()),
-            (_, false) => (Vec::with_capacity(values.len()), &[][..]),
+            (_, false) => (Vec::new(), &[][..]),
         };
-        for (value, subjects) in values {
+        // A value of many subjects can always be given one that no other has: no more of them are needed.
+        let mut some: BTreeMap<u64, BTreeSet<u64>> = BTreeMap::new();
+        for of_value in pairs.chunk_by(|a, b| a.0 == b.0) {
+            let value = of_value[0].0;
             match &self.reference {
-                Some(known) if compares => match known.positions.get(value) {
-                    Some(&at) => counts[at] = subjects.len() as f64,
+                Some(known) if compares => match known.positions.get(&value) {
+                    Some(&at) => counts[at] = of_value.len() as f64,
                     None => return false,
                 },
-                _ => counts.push(subjects.len() as f64),
+                _ => counts.push(of_value.len() as f64),
             }
+            some.insert(value, of_value.iter().take(self.representatives).map(|pair| pair.1).collect());
         }
-        self.claims.iter().all(|claim| claim.holds(&counts, shares).is_ok())
-            && represented(values, self.representatives)
+        self.claims.iter().all(|claim| claim.holds(&counts, shares).is_ok()) && represented(&some, self.representatives)
     }
 }
 
-/// Whether `needed` values can be given a subject each, no two the same one: augmenting paths, by breadth.
+/// Whether `needed` values can be given a subject each, no two the same one: augmenting paths, without recursion.
 fn represented(values: &BTreeMap<u64, BTreeSet<u64>>, needed: usize) -> bool {
     let mut value_of: BTreeMap<u64, u64> = BTreeMap::new();
     for &start in values.keys() {

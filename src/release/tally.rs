@@ -187,12 +187,12 @@ impl Tally {
         known && !self.is_full(rows)
     }
 
-    /// Whether one more entry for each of `rows` rows and of every attribute that is kept whole (one, if none is) would
-    /// find no room.
+    /// Whether one more entry for each of `rows` rows and of every attribute that is kept whole would find no room; where
+    /// none is, whether any entry would.
     #[must_use]
     pub fn is_full(&self, rows: usize) -> bool {
         let whole = self.attributes.iter().filter(|of| of.keeps == Keeps::Everything).count();
-        self.entries + rows * whole.max(1) > self.max_entries
+        self.entries + (rows * whole).max(1) > self.max_entries
     }
 
     /// Of `showings` (sorted, each once), what the tally must learn: what would be cut at once is left out, and of an
@@ -267,6 +267,7 @@ impl Tally {
         }
         self.entries = self.entries - before + merged.len();
         *entries = merged;
+        entries.shrink_to_fit();
         if entries.is_empty() {
             of.shards[shard_of(class)].remove(&class);
         }
@@ -343,6 +344,15 @@ impl Tally {
             let same = |s: &&Standing| s.attribute == of.attribute && (s.everything || of.keeps != Keeps::Everything);
             of.unknown_until_ms = standings.iter().find(same).map_or(last_ms, |s| s.unknown_until_ms);
         }
+    }
+
+    /// Attributes of which nothing is shown at `now_ms` because their past is not known.
+    #[must_use]
+    pub fn unknown(&self, now_ms: i64) -> usize {
+        let unknown = |of: &&OfAttribute| {
+            of.keeps == Keeps::Everything && of.unknown_until_ms.is_some_and(|until| now_ms - until <= self.window_ms)
+        };
+        self.attributes.iter().filter(unknown).count()
     }
 
     #[must_use]

@@ -344,6 +344,24 @@ impl StateRecovered {
     }
 }
 
+/// The state has released without the models that are configured now: what must be known for them is not.
+#[derive(Clone, Copy, Debug)]
+pub struct PastUnknown {
+    /// Sensitive attributes that are withheld until then.
+    pub attributes: u64,
+}
+
+impl PastUnknown {
+    pub fn emit(self, telemetry: &Telemetry) {
+        if telemetry.may_log("past_unknown", "") {
+            tracing::warn!(
+                attributes = self.attributes,
+                "sensitive values are withheld until what left without their privacy models has left the support window"
+            );
+        }
+    }
+}
+
 /// A stated limit was reached: reading slows down, or records are suppressed.
 #[derive(Clone, Copy, Debug)]
 pub struct LimitReached {

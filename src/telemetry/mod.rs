@@ -14,7 +14,7 @@ mod report;
 mod status;
 
 pub use events::{
-    BatchAborted, BatchCommitted, CommitRetried, LimitReached, PlanAdopted, PlannerFailed, Rebalanced,
+    BatchAborted, BatchCommitted, CommitRetried, LimitReached, PastUnknown, PlanAdopted, PlannerFailed, Rebalanced,
     RecordDeadLettered, SourceConnected, SourceLost, StateRecovered, UncoveredCells, UnknownAttribute,
     VerificationRefused,
 };

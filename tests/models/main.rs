@@ -5,6 +5,7 @@
 mod support;
 
 mod limits;
+mod refusals;
 mod threats;
 
 use proptest::prelude::*;

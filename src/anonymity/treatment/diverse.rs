@@ -2,15 +2,16 @@
 //!
 //! Its rows go on to coarser nodes, whose classes show more values, but only as long as that is worth it: showing the
 //! protected cells of a row at a node may cost at most what suppressing them at its cheapest node would, all cells of the
-//! fragment counted alike. Rows that no class takes within that bound are recoded as if there were no models, and their
+//! fragment counted alike. Rows that no class takes within that bound join any class that has support, and their
 //! protected cells stay suppressed. What this finds is only a proposal of classes: which cells are shown in them is
 //! decided once more when it is known who leaves ([`super::beside`]).
 
 use super::beside::{Beside, Judged, Protected};
 use super::crowd::{NO_SUBJECT, Released};
-use super::recode::{Assignment, AtNode, Columns, UNRELEASED, recode};
+use super::recode::{Assignment, AtNode, Columns, UNRELEASED};
 use crate::anonymity::plan::{Group, Node};
 use crate::records::codebook::SUPPRESSED;
+use std::collections::HashSet;
 
 /// Recodes the rows that `plain`, the assignment without models, releases. `protected` are the attributes of the group
 /// that models protect.
@@ -47,9 +48,8 @@ pub(super) fn recode_diversely<R: Released>(
             break;
         }
         at_node.gather(columns, node, &left, released);
-        let may_join: Vec<bool> =
-            (0u32..).take(at_node.crowds.classes()).map(|c| at_node.crowds.supported(c)).collect();
-        let mut taken = may_join;
+        let classes = (0u32..).take(at_node.crowds.classes());
+        let mut taken: Vec<bool> = classes.map(|class| at_node.crowds.supported(class)).collect();
         for side in &mut sides {
             showings.clear();
             for ((&row, &key), &class) in left.iter().zip(&at_node.keys).zip(&at_node.classes) {
@@ -74,26 +74,44 @@ pub(super) fn recode_diversely<R: Released>(
     }
     silent.extend(left);
     silent.sort_unstable();
-    settle_silently(&mut assignment, &silent, columns, &group.ladder, beside.k, released);
+    settle_silently(&mut assignment, silent, columns, &group.ladder, &mut at_node, released);
     assignment
 }
 
-/// Rows of which nothing protected is shown take the cheapest node with support among themselves.
+/// Rows of which nothing protected is shown take the cheapest node at which their class has support among themselves, or
+/// was joined there by others already: the two are one class then, to whoever holds rows back too.
 fn settle_silently(
     assignment: &mut Assignment,
-    silent: &[u32],
+    silent: Vec<u32>,
     columns: &Columns<'_>,
     ladder: &[Node],
-    k: usize,
+    at_node: &mut AtNode,
     released: &impl Released,
 ) {
-    let others = recode(columns, ladder, silent, k, released);
+    let classes = assignment.node.iter().copied().zip(assignment.class.iter().copied());
+    let joined: HashSet<(u32, u128)> = classes.filter(|(node, _)| *node != UNRELEASED).collect();
     assignment.silent = vec![false; columns.rows()];
-    for &row in silent {
-        let row = row as usize;
-        assignment.node[row] = others.node[row];
-        assignment.class[row] = others.class[row];
-        assignment.silent[row] = true;
+    for &row in &silent {
+        assignment.silent[row as usize] = true;
+    }
+    let mut left = silent;
+    for (index, node) in (0u32..).zip(ladder) {
+        if left.is_empty() {
+            break;
+        }
+        at_node.gather(columns, node, &left, released);
+        let mut at = 0;
+        left.retain(|&row| {
+            let (key, class) = (at_node.keys[at], at_node.classes[at]);
+            at += 1;
+            let takes = at_node.crowds.supported(class) || joined.contains(&(index, key));
+            if key == columns.suppressed_key() || !takes {
+                return true;
+            }
+            assignment.node[row as usize] = index;
+            assignment.class[row as usize] = key;
+            false
+        });
     }
 }
 

@@ -1,26 +1,27 @@
 //! The sled tree: one atomic flushed write a batch, and recovery from it.
 
 use super::directory::{self, StateError};
-use super::records::{Intent, KeptRow, Progress};
+use super::records::{Intent, Progress};
 use super::seal::{Keys, Sealer};
 use super::witness_journal::WitnessJournal;
-use crate::anonymity::plan::Plan;
-use crate::anonymity::planner::reference::ReferenceCounts;
 use crate::faults::crash_point;
 use crate::release::ledger::{Ledger, LedgerDelta, SHARDS};
 use crate::release::sink::Lengths;
-use crate::release::tally::Standing;
-use crate::release::witnesses::{Seen, WitnessDelta};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 use std::path::{Path, PathBuf};
+
+mod recover;
+pub use recover::Recovered;
 
 const CHECK: &[u8] = b"check";
 const STREAM: &[u8] = b"stream";
 const PROGRESS: &[u8] = b"progress";
 const INTENT: &[u8] = b"intent";
-/// How far the tally has come: the last batch that it knows, and what it keeps.
+/// The last batch whose effect was written with a tally, and what that tally knows.
 const TALLIED: &[u8] = b"tallied";
+/// The attempt that was last intended with a tally, and what that tally knows.
+const INTENT_TALLIED: &[u8] = b"intent-tallied";
 
 /// A prefix and a number, in the order of the numbers.
 pub(super) fn numbered(prefix: &str, number: u64) -> Vec<u8> {
@@ -32,24 +33,6 @@ pub(super) fn numbered(prefix: &str, number: u64) -> Vec<u8> {
 
 pub(super) fn number_of(key: &[u8]) -> Option<u64> {
     key.last_chunk::<8>().map(|n| u64::from_be_bytes(*n))
-}
-
-/// What a start finds.
-#[derive(Debug, Default)]
-pub struct Recovered {
-    pub progress: Progress,
-    /// A batch that was about to leave when the process ended.
-    pub intent: Option<Intent>,
-    pub plan: Option<Plan>,
-    /// What that plan compares classes with.
-    pub references: Vec<ReferenceCounts>,
-    pub sample: Vec<KeptRow>,
-    pub held: Vec<KeptRow>,
-    /// What strict recoding remembers.
-    pub witnessed: WitnessDelta,
-    /// Ledger deltas that were applied on top of the shards.
-    pub deltas: u64,
-    pub bytes: u64,
 }
 
 /// The state of one instance.
@@ -210,96 +193,6 @@ impl Store {
         self.sealer.seal(key, &plain)
     }
 
-    fn recover(&mut self, ledger: &mut Ledger) -> Result<Recovered, StateError> {
-        let mut found = Recovered {
-            progress: self.read(PROGRESS)?.unwrap_or_default(),
-            intent: self.read(INTENT)?,
-            ..Recovered::default()
-        };
-        self.resume_tally(ledger, &found.progress)?;
-        for (key, sealed) in self.scan("shard")? {
-            let (sequence, bytes): (u64, Vec<u8>) = self.open_value(&key, &sealed)?;
-            let shard = number_of(&key).and_then(|n| usize::try_from(n).ok()).filter(|s| *s < SHARDS);
-            let shard = shard.ok_or_else(|| self.damaged("a ledger shard has no place"))?;
-            found.bytes += sealed.len() as u64;
-            self.shard_sequence[shard] = sequence;
-            ledger.merge_shard(&bytes).ok_or_else(|| self.damaged("a ledger shard cannot be read"))?;
-        }
-        if let Some(tally) = ledger.tally_mut() {
-            for (key, sealed) in self.scan("tally")? {
-                let bytes: Vec<u8> = self.open_value(&key, &sealed)?;
-                tally.merge_shard(&bytes).ok_or_else(|| self.damaged("a shard of the tally cannot be read"))?;
-            }
-        }
-        // The shard that was written longest ago comes next, or frequent restarts would never get round to it.
-        let oldest = self.shard_sequence.iter().enumerate().min_by_key(|(_, sequence)| **sequence);
-        self.next_shard = oldest.map_or(0, |(shard, _)| shard);
-        self.first_delta = found.progress.sequence + 1;
-        for (key, sealed) in self.scan("delta")?.into_iter().rev() {
-            let bytes: Vec<u8> = self.open_value(&key, &sealed)?;
-            let delta = LedgerDelta::from_bytes(&bytes).ok_or_else(|| self.damaged("a ledger delta cannot be read"))?;
-            ledger.apply(&delta);
-            self.first_delta = number_of(&key).unwrap_or(1);
-            found.deltas += 1;
-            found.bytes += sealed.len() as u64;
-        }
-        for (key, sealed) in self.scan("sample")? {
-            let rows: Vec<KeptRow> = self.open_value(&key, &sealed)?;
-            let last = rows.last().map_or(0, |r| r.ordinal);
-            self.sample_parts.push((number_of(&key).unwrap_or(0), last));
-            found.sample.extend(rows);
-        }
-        for (key, sealed) in self.scan("held")? {
-            found.held.push(self.open_value(&key, &sealed)?);
-        }
-        found.witnessed = self.recover_witnesses(found.progress.sequence)?;
-        if found.progress.plan_version > 0 {
-            let key = numbered("plan", found.progress.plan_version);
-            found.plan = Some(self.read(&key)?.ok_or_else(|| self.damaged("its plan is missing"))?);
-            found.references = self.references(found.progress.plan_version)?;
-        }
-        if let Some(intent) = &mut found.intent
-            && let Some(plan) = &intent.plan
-        {
-            intent.references = self.references(plan.version)?;
-        }
-        Ok(found)
-    }
-
-    fn references(&self, plan: u64) -> Result<Vec<ReferenceCounts>, StateError> {
-        Ok(self.read(&numbered("reference", plan))?.unwrap_or_default())
-    }
-
-    /// Tells the tally how much of the past it knows: all that its last batch knew, if that is the last one that left.
-    /// Batches may have left without a tally since.
-    fn resume_tally(&self, ledger: &mut Ledger, progress: &Progress) -> Result<(), StateError> {
-        let Some(tally) = ledger.tally_mut() else { return Ok(()) };
-        let tallied: Option<(u64, Vec<Standing>)> = self.read(TALLIED)?;
-        let standings = tallied.filter(|(sequence, _)| *sequence == progress.sequence).map(|(_, standings)| standings);
-        tally.resume(&standings.unwrap_or_default(), (progress.sequence > 0).then_some(progress.clock_ms));
-        Ok(())
-    }
-
-    fn recover_witnesses(&mut self, sequence: u64) -> Result<WitnessDelta, StateError> {
-        let mut found = WitnessDelta::default();
-        self.witnesses.first_delta = sequence + 1;
-        for (key, sealed) in self.scan("raw")? {
-            found.raws.push(self.open_value(&key, &sealed)?);
-        }
-        for (key, sealed) in self.scan("witness-shard")? {
-            let (sequence, seen): (u64, Vec<Seen>) = self.open_value(&key, &sealed)?;
-            let shard = number_of(&key).and_then(|n| usize::try_from(n).ok()).filter(|s| *s < SHARDS);
-            let shard = shard.ok_or_else(|| self.damaged("a witness shard has no place"))?;
-            self.witnesses.shard_sequence[shard] = sequence;
-            found.seen.extend(seen);
-        }
-        for (key, sealed) in self.scan("witness")?.into_iter().rev() {
-            found.seen.extend(self.open_value::<Vec<Seen>>(&key, &sealed)?);
-            self.witnesses.first_delta = number_of(&key).unwrap_or(1);
-        }
-        Ok(found)
-    }
-
     /// Notes raw tuples that are no longer known, to be removed with the effect of the last batch.
     pub fn forget_raw_tuples(&mut self, keys: Vec<u128>) {
         self.witnesses.gone.extend(keys);
@@ -346,6 +239,9 @@ impl Store {
         let mut batch = sled::Batch::default();
         self.write_applied(&mut batch, ledger);
         batch.insert(INTENT, self.seal(INTENT, intent));
+        if let Some(tally) = ledger.tally() {
+            batch.insert(INTENT_TALLIED, self.seal(INTENT_TALLIED, &(intent.attempt, tally.standings())));
+        }
         if let Some(plan) = &intent.plan {
             let key = numbered("reference", plan.version);
             if intent.references.is_empty() {
