@@ -1,6 +1,7 @@
 //! From codes to verified fragments: the treatment, the recount, and the search for a plan.
 //!
-//! Wearable batches of 25 attributes in 9 groups, k = 5, by a plan and a ledger that 200,000 records have warmed.
+//! Wearable batches of 25 attributes in 9 groups, k = 5, by a plan and a ledger that 200,000 records have warmed; once more
+//! with blood groups kept diverse beside the body, distinct (a few entries a class) and by entropy (every value counts).
 
 #[allow(dead_code, reason = "every benchmark is a crate of its own and uses a part of what is here")]
 #[path = "support/wearable.rs"]
@@ -10,6 +11,8 @@ use std::hint::black_box;
 use std::time::Duration;
 
 use criterion::{BatchSize, Criterion, Throughput, criterion_group, criterion_main};
+use throng::config::Diversity;
+use throng::release::tally::Tally;
 use wearable::Stand;
 
 const WARM_RECORDS: usize = 200_000;
@@ -39,5 +42,29 @@ fn treatment(criterion: &mut Criterion) {
     }
 }
 
-criterion_group!(benches, treatment);
+fn models(criterion: &mut Criterion) {
+    let rows = 10_000;
+    for (name, diversity) in [("distinct", Diversity::Distinct), ("entropy", Diversity::Entropy)] {
+        let mut stand = Stand::warm_and_diverse(diversity, rows, WARM_RECORDS / rows);
+        let batch = stand.batch(rows);
+        let proposal = stand.treat(&batch);
+        let entries = stand.ledger.tally().map_or(0, Tally::entries);
+        eprintln!("{name}: {entries} entries, {} of {rows} cells withheld", proposal.withheld_cells);
+        let mut group = criterion.benchmark_group(format!("wearable/{rows}/{name} diversity"));
+        group.throughput(Throughput::Elements(rows as u64)).sample_size(20).measurement_time(Duration::from_secs(8));
+        group.bench_function("treat", |bencher| bencher.iter(|| black_box(stand.treat(&batch))));
+        group.bench_function("verify", |bencher| {
+            bencher.iter_batched(
+                || proposal.groups.clone(),
+                |proposed| stand.verify(proposed, &batch),
+                BatchSize::LargeInput,
+            );
+        });
+        let delta = stand.verify(proposal.groups.clone(), &batch).delta().clone();
+        group.bench_function("apply", |bencher| bencher.iter(|| black_box(stand.ledger.apply(&delta))));
+        group.finish();
+    }
+}
+
+criterion_group!(benches, treatment, models);
 criterion_main!(benches);

@@ -163,7 +163,7 @@ fn a_hierarchy_that_misses_a_value_is_named_and_the_value_is_not() {
 #[test]
 fn the_daemon_refuses_models_that_it_does_not_keep() {
     let folder = folder(
-        "[[privacy.model]]\nkind = \"l_diversity\"\nattribute = \"illness\"\nl = 2.0\n[source]\nkind = \"file\"\npath = \"in.csv\"\n[sink]\nkind = \"none\"\n",
+        "[[privacy.model]]\nkind = \"delta_presence\"\nmin = 0.1\nmax = 0.9\n[source]\nkind = \"file\"\npath = \"in.csv\"\n[sink]\nkind = \"none\"\n",
     );
     let output = Command::new(env!("CARGO_BIN_EXE_throng"))
         .current_dir(folder.path())
@@ -172,7 +172,7 @@ fn the_daemon_refuses_models_that_it_does_not_keep() {
         .expect("it starts");
     let said = String::from_utf8_lossy(&output.stderr).into_owned();
     assert_eq!(output.status.code(), Some(2), "{said}");
-    assert!(said.contains("privacy.model"), "{said}");
+    assert!(said.contains("privacy.model[0].kind") && said.contains("absent"), "{said}");
 }
 
 #[test]

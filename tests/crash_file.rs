@@ -29,6 +29,21 @@ struct Run {
     dir: tempfile::TempDir,
 }
 
+/// Wards as sensitive values beside the age, under models of every kind of memory.
+const MODELS: &str = r#"
+[[privacy.model]]
+kind = "l_diversity"
+diversity = "recursive"
+attribute = "ward"
+c = 6.0
+l = 2
+[[privacy.model]]
+kind = "t_closeness"
+attribute = "ward"
+t = 0.6
+ground = "hierarchical"
+"#;
+
 impl Run {
     fn new(hold: usize) -> Self {
         let dir = scratch();
@@ -50,6 +65,19 @@ dead_letter_path = "@/out.letters"
 "#;
         configure(dir.path(), "only", &ends.replace('@', &dir.path().to_string_lossy()), hold, BATCH, "1h");
         Self { dir }
+    }
+
+    /// The same stream with wards as sensitive values.
+    fn with_models(hold: usize) -> Self {
+        let run = Self::new(hold);
+        let (schema, config) = (run.dir.path().join("visits.toml"), run.dir.path().join("only.toml"));
+        let text = fs::read_to_string(&schema).expect("the schema");
+        let ward = "name = \"ward\"\ntype = \"string\"\n";
+        assert!(text.contains(ward));
+        fs::write(&schema, text.replace(ward, &format!("{ward}role = \"sensitive\"\n"))).expect("the schema");
+        let text = fs::read_to_string(&config).expect("the configuration");
+        fs::write(&config, text + MODELS).expect("the configuration");
+        run
     }
 
     fn start(&self, crash: Option<&str>) -> Daemon {
@@ -100,6 +128,29 @@ fn killed_at_every_point(hold: usize) {
         run.start(Some(&crash)).crashes(&crash);
     }
     same(&run.finish(), &undisturbed, "killed at every point");
+}
+
+/// Wards that are shown by age; those beside `*` are not.
+fn shown(outputs: &BTreeMap<String, String>) -> usize {
+    let lines = outputs.iter().filter(|(name, _)| name.ends_with(".visit")).flat_map(|(_, text)| text.lines());
+    lines.filter(|line| line.contains("\"ward\":") && !line.contains("\"ward\":\"*\"")).count()
+}
+
+#[test]
+fn a_kill_at_any_point_changes_no_byte_under_models() {
+    for hold in [0, 2] {
+        let undisturbed = Run::with_models(hold).finish();
+        let shown = shown(&undisturbed);
+        assert!(shown > LINES / 10 && shown < LINES, "{shown} wards of {LINES} records");
+        let run = Run::with_models(hold);
+        let mut dice = Dice::new(17 + hold as u64);
+        for point in POINTS.iter().filter(|point| **point != "state-unmarked") {
+            let passages = if *point == "settled" { 0 } else { dice.roll(3) };
+            let crash = format!("{point}={passages}*off->return");
+            run.start(Some(&crash)).crashes(&crash);
+        }
+        same(&run.finish(), &undisturbed, "killed at every point, under models");
+    }
 }
 
 #[test]

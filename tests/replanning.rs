@@ -70,7 +70,7 @@ fn a_drift_brings_a_new_plan_and_a_kill_while_it_comes_changes_nothing() {
     assert!(released == undisturbed, "the disturbed run has released something else");
     let (calm, disturbed) = (state(&calm.state("only")), state(&stage.state("only")));
     assert_eq!(calm.plan, disturbed.plan);
-    assert_eq!(calm.reference, disturbed.reference);
+    assert_eq!(calm.baseline, disturbed.baseline);
     let rows = |recovered: &throng::daemon::state::store::Recovered| {
         recovered.rows.iter().map(|(_, r)| r.clone()).collect::<Vec<_>>()
     };

@@ -7,6 +7,7 @@ use proptest::prelude::*;
 use std::path::Path;
 use std::sync::Arc;
 use support::invariants::{GroupNames, Line, Promise};
+use support::models::{Asked, Distribution, Ground, Models};
 use throng::anonymity::planner::ladder::LadderLimits;
 use throng::anonymity::planner::sample::Sample;
 use throng::anonymity::planner::{GroupShape, PlannerSettings, make_plan};
@@ -16,13 +17,16 @@ use throng::daemon::encode::encode;
 use throng::io::codec::{Field, JsonCodec, Limits};
 use throng::io::input::InputBatch;
 use throng::records::codebook::Codebook;
-use throng::records::digest::{DigestKey, NameDigest};
+use throng::records::digest::{DigestKey, NameDigest, value_number};
 use throng::records::line::{LineFormat, LineLayout};
 use throng::records::raw::Coordinate;
 use throng::records::schema::Schema;
 use throng::records::subject::Subjects;
 use throng::records::table::Batch;
 use throng::release::ledger::Ledger;
+use throng::release::models::{Claim, Distance};
+use throng::release::protected::{ProtectedTerms, Shares};
+use throng::release::tally::{Keeps, Tally};
 use throng::release::verified::Verified;
 use throng::release::verify::{GroupTerms, Refusal, Violation, verify};
 
@@ -105,7 +109,7 @@ impl Bench {
         let policy = Policy { k: K, min_subjects: K, max_hold_batches: 0, hold_above_loss: 0.0 };
         let ledger = Ledger::new(K, 3600, 1000);
         let waited = vec![0; batch.rows()];
-        let proposal = treat(&batch, &waited, &plan, &group_names, &books, &ledger.at(CLOCK), &policy, true);
+        let proposal = treat(&batch, &waited, &plan, &group_names, &books, &ledger.at(CLOCK), &policy, &[], true);
         let terms = plan
             .groups
             .iter()
@@ -117,6 +121,7 @@ impl Bench {
                 layout: layout.clone(),
                 base,
                 beside: group_names.beside.clone(),
+                protected: Vec::new(),
             })
             .collect();
         let group = |all: &[&str], quasi: &[&str], sensitive: &[&str]| {
@@ -142,8 +147,25 @@ impl Bench {
         self.verify(proposed).err().map(|refusal| refusal.violation)
     }
 
+    /// From here on the illnesses of each mood must satisfy `claims`, compared with three known illnesses alike.
+    fn protect(&mut self, claims: Vec<Claim>, representatives: usize) {
+        let number = |text: &&str| self.books[ILL].coverage_of(text).map(value_number);
+        let known: Vec<u64> = KNOWN.iter().filter_map(number).collect();
+        // An illness that nobody has in this batch is in the distribution all the same.
+        let shares = vec![1.0 / KNOWN.len() as f64; KNOWN.len()];
+        let positions = known.into_iter().chain(1..).take(KNOWN.len()).zip(0..).collect();
+        let reference = Some(Shares { positions, shares });
+        self.terms[1].protected =
+            vec![ProtectedTerms { attribute: ILL, column: 1, claims, representatives, reference }];
+        self.ledger.keep_tally(Tally::new(3_600_000, 10_000, &[(ILL, Keeps::Everything)]));
+    }
+
     /// What a reader would get, by the slow recount. An error where it breaks the invariant.
     fn recount(&self, proposed: &[ProposedGroup]) -> Result<(), String> {
+        self.promise.check_all(&self.lines(proposed)?)
+    }
+
+    fn lines(&self, proposed: &[ProposedGroup]) -> Result<Vec<Line>, String> {
         let mut lines = Vec::new();
         for (group, proposed) in proposed.iter().enumerate() {
             for run in &proposed.runs {
@@ -161,9 +183,13 @@ impl Bench {
                 }
             }
         }
-        self.promise.check_all(&lines)
+        Ok(lines)
     }
 }
+
+/// The position of the sensitive attribute, and illnesses that are known to be.
+const ILL: usize = 4;
+const KNOWN: [&str; 3] = ["\"i0\"", "\"i1\"", "\"i2\""];
 
 /// The runs of a group as texts and rows, to be put together anew.
 fn taken_apart(group: &ProposedGroup) -> Vec<(Vec<u8>, Vec<u32>)> {
@@ -287,6 +313,52 @@ fn one_persons_rows_are_one_subject() {
         bench.proposed[group] = put_together(&[(text.as_bytes().to_vec(), (0..10).collect())]);
     }
     assert_eq!(bench.violation(bench.proposed.clone()), Some(Violation::ClassBelowK));
+}
+
+#[test]
+fn a_class_that_breaks_a_model_is_refused() {
+    let protected = |claim: Claim| {
+        let mut bench = two_towns();
+        bench.protect(vec![claim], 0);
+        bench.violation(bench.proposed.clone())
+    };
+    assert_eq!(protected(Claim::Distinct { l: 1 }), None);
+    assert_eq!(protected(Claim::Distinct { l: 2 }), Some(Violation::Model), "everybody of a mood has one illness");
+    assert_eq!(protected(Claim::Closeness { t: 0.7, ground: Distance::Equal }), None);
+    assert_eq!(protected(Claim::Closeness { t: 0.6, ground: Distance::Equal }), Some(Violation::Model));
+    // What has been shown counts: everybody of both moods showed the other illness before.
+    let mut bench = two_towns();
+    bench.protect(vec![Claim::Entropy { l: 2.0 }], 2);
+    let text = |mood: u8, illness: u8| format!(r#"{{"mood":"m{mood}","illness":"i{illness}"}}"#).into_bytes();
+    let runs = taken_apart(&bench.proposed[1]);
+    let mut earlier = bench.proposed.clone();
+    earlier[1] = put_together(&[(text(0, 1), runs[0].1.clone()), (text(1, 0), runs[1].1.clone())]);
+    let terms = bench.terms[1].protected[0].clone();
+    bench.protect(vec![Claim::Distinct { l: 1 }], 0);
+    let delta = bench.verify(earlier).expect("one value is enough").delta().clone();
+    bench.terms[1].protected[0] = terms;
+    assert_eq!(bench.violation(bench.proposed.clone()), Some(Violation::Model), "alone, each mood has one illness");
+    bench.ledger.apply(&delta);
+    assert_eq!(bench.violation(bench.proposed.clone()), None, "with what it has shown, two of five people each");
+    bench.protect(vec![Claim::Closeness { t: 1.0, ground: Distance::Equal }], 0);
+    assert_eq!(bench.violation(bench.proposed.clone()), None, "any distribution will do");
+    // A full tally and an unknown past refuse whatever the values are; one that knows nothing of the attribute too.
+    for tally in [
+        Tally::new(3_600_000, 9, &[(ILL, Keeps::Everything)]),
+        Tally::new(3_600_000, 10_000, &[(ILL, Keeps::Few { l: 2 })]),
+        Tally::new(3_600_000, 10_000, &[(2, Keeps::Everything)]),
+    ] {
+        bench.ledger.keep_tally(tally);
+        assert_eq!(bench.violation(bench.proposed.clone()), Some(Violation::Model));
+    }
+    let mut unknown = Tally::new(3_600_000, 10_000, &[(ILL, Keeps::Everything)]);
+    unknown.resume(&[], Some(CLOCK - 3_600_000));
+    bench.ledger.keep_tally(unknown);
+    assert_eq!(bench.violation(bench.proposed.clone()), Some(Violation::Model));
+    let mut known = Tally::new(3_600_000, 10_000, &[(ILL, Keeps::Everything)]);
+    known.resume(&[], Some(CLOCK - 3_600_001));
+    bench.ledger.keep_tally(known);
+    assert_eq!(bench.violation(bench.proposed.clone()), None);
 }
 
 #[test]
@@ -418,6 +490,54 @@ proptest! {
         let truth = bench.recount(&proposed);
         if let (Err(broken), Ok(_)) = (&truth, bench.verify(proposed)) {
             return Err(TestCaseError::fail(format!("verification let pass: {broken}")));
+        }
+    }
+}
+
+/// What is asked of the illnesses of a mood, for the product and for the recount.
+fn claims() -> impl Strategy<Value = (Claim, usize, Asked)> {
+    let close = |t, ground, told| (Claim::Closeness { t, ground }, 0, Asked::Closeness { t, ground: told });
+    prop_oneof![
+        (2usize..4).prop_map(|l| (Claim::Distinct { l }, l, Asked::Distinct(l))),
+        Just((Claim::Entropy { l: 1.9 }, 2, Asked::Entropy(1.9))),
+        Just((Claim::Recursive { c: 1.5, l: 2 }, 2, Asked::Recursive { c: 1.5, l: 2 })),
+        Just(close(0.4, Distance::Equal, Ground::Equal)),
+        Just(close(0.3, Distance::Ordered, Ground::Ordered)),
+    ]
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(4000))]
+    /// Tampered or not, what keeps R(k) passes exactly if the recount finds every model kept.
+    #[test]
+    fn what_breaks_a_model_does_not_pass((claim, representatives, asked) in claims(), records in records(), tamperings in tamperings()) {
+        let mut bench = Bench::new(&records);
+        let mut parts: Vec<_> = bench.proposed.iter().map(taken_apart).collect();
+        for (second, how) in &tamperings {
+            tamper(&mut parts[usize::from(*second)], how);
+        }
+        let proposed: Vec<_> = parts.iter().map(|runs| put_together(runs)).collect();
+        let passes = bench.verify(proposed.clone()).is_ok();
+        bench.protect(vec![claim], representatives);
+        let models = Models {
+            group: 1,
+            quasi: vec!["mood".to_owned()],
+            attribute: "illness".to_owned(),
+            window_ms: 3_600_000,
+            asked: vec![asked],
+        };
+        // The bench numbers the illnesses that it has met first.
+        let met = |text: &&str| bench.books[ILL].coverage_of(text).is_some();
+        let (known, rest): (Vec<&str>, Vec<&str>) = KNOWN.into_iter().partition(|text| met(&text));
+        let over: Distribution = known.into_iter().chain(rest).map(|text| (Some(text.to_owned()), 1)).collect();
+        let truth = bench.lines(&proposed).and_then(|lines| models.check_batch(&lines, 1, &over));
+        match (passes, bench.verify(proposed)) {
+            (true, Ok(_)) => prop_assert!(truth.is_ok(), "verification let pass: {truth:?}"),
+            (true, Err(refusal)) => {
+                prop_assert_eq!(refusal.violation, Violation::Model);
+                prop_assert!(truth.is_err(), "refused for nothing");
+            }
+            (false, outcome) => prop_assert!(outcome.is_err(), "a model makes nothing right"),
         }
     }
 }

@@ -6,11 +6,13 @@ use throng::anonymity::plan::Plan;
 use throng::anonymity::planner::ladder::LadderLimits;
 use throng::anonymity::planner::sample::Sample;
 use throng::anonymity::planner::{GroupShape, PlannerSettings, make_plan};
+use throng::anonymity::privacy::protection::{ClassJudge, Protection, Reference};
 use throng::anonymity::treatment::proposal::{Proposal, ProposedGroup};
-use throng::anonymity::treatment::treat::{GroupNames, Policy, group_names, treat};
-use throng::config::Config;
+use throng::anonymity::treatment::treat::{GroupNames, Policy, Protected, group_names, treat};
+use throng::config::{Config, Diversity, ModelKind, PrivacyModel};
 use throng::daemon::assemble::{codec_limits, fields, group_shapes, load_schema};
 use throng::daemon::encode::encode;
+use throng::daemon::protections::{kept, protections};
 use throng::daemon::terms::group_terms;
 use throng::generate::{RecordStream, Wearable, WearableSettings};
 use throng::io::codec::JsonCodec;
@@ -19,15 +21,18 @@ use throng::records::codebook::Codebook;
 use throng::records::digest::{DigestKey, NameDigest};
 use throng::records::line::LineFormat;
 use throng::records::raw::Coordinate;
-use throng::records::schema::Schema;
+use throng::records::schema::{Role, Schema};
 use throng::records::subject::Subjects;
 use throng::records::table::Batch;
 use throng::release::ledger::Ledger;
+use throng::release::tally::Tally;
 use throng::release::verified::Verified;
 use throng::release::verify::{GroupTerms, verify};
 
 /// The batch clock; one second passes from batch to batch.
 const START_MS: i64 = 1_767_621_600_000;
+
+const FILE: &str = "config/wearable.toml";
 
 /// Everything between the codec and the sink, with a stream of records before it.
 pub struct Stand {
@@ -44,6 +49,8 @@ pub struct Stand {
     names: GroupNames,
     terms: Vec<GroupTerms>,
     policy: Policy,
+    protections: Vec<Protection>,
+    protected: Vec<Protected>,
     digests: NameDigest,
     pub ledger: Ledger,
     rows: u64,
@@ -53,9 +60,33 @@ pub struct Stand {
 impl Stand {
     /// A stand that has made its plan from `warm` batches of `rows` records and has then released as many.
     pub fn warm(rows: usize, warm: usize) -> Self {
-        let file = "config/wearable.toml";
-        let config = throng::config::load(file.as_ref(), std::iter::empty()).expect("a sound configuration");
+        let config = throng::config::load(FILE.as_ref(), std::iter::empty()).expect("a sound configuration");
         let schema = load_schema(&config).expect("a sound schema");
+        Self::warm_as(config, schema, rows, warm)
+    }
+
+    /// As [`warm`](Self::warm), with blood groups as sensitive values beside the body, kept diverse by `diversity`.
+    pub fn warm_and_diverse(diversity: Diversity, rows: usize, warm: usize) -> Self {
+        let mut config = throng::config::load(FILE.as_ref(), std::iter::empty()).expect("a sound configuration");
+        let mut schema = Arc::unwrap_or_clone(load_schema(&config).expect("a sound schema"));
+        let blood = schema.position("blood_group").expect("an attribute of the schema");
+        Arc::make_mut(&mut schema.attributes[blood]).role = Role::Sensitive;
+        config.group.retain(|group| group.name != "blood");
+        let body = config.group.iter_mut().find(|group| group.name == "body").expect("a group");
+        body.attributes.push("blood_group".into());
+        config.privacy.model = vec![PrivacyModel {
+            kind: ModelKind::LDiversity,
+            diversity,
+            attribute: Some("blood_group".into()),
+            l: Some(3.0),
+            ..PrivacyModel::default()
+        }];
+        Self::warm_as(config, Arc::new(schema), rows, warm)
+    }
+
+    fn warm_as(config: Config, schema: Arc<Schema>, rows: usize, warm: usize) -> Self {
+        let file = FILE;
+        let protections = protections(&config, &schema, file).expect("sound models");
         let shapes = group_shapes(&config, &schema, file).expect("sound groups");
         let key = DigestKey([7; 32]);
         let books = schema
@@ -67,6 +98,14 @@ impl Stand {
         let (limits, unknown) = codec_limits(&config);
         let k = config.privacy.k;
         let width = schema.attributes.len();
+        let mut ledger = Ledger::new(k, 24 * 3600, config.state.max_ledger_classes);
+        if !protections.is_empty() {
+            ledger.keep_tally(Tally::new(86_400_000, config.state.max_shown_values, &kept(&protections)));
+        }
+        let protected = |protection: &Protection| Protected {
+            attribute: protection.attribute,
+            judge: ClassJudge::new(protection, None).expect("in range"),
+        };
         let mut stand = Self {
             codec: JsonCodec::new(&fields(&schema, false), limits).with_unknown(unknown),
             stream: Wearable::new(WearableSettings::default()).expect("the default settings"),
@@ -81,8 +120,10 @@ impl Stand {
             names: GroupNames { layouts: vec![], bases: vec![], beside: vec![] },
             terms: Vec::new(),
             policy: Policy { k, min_subjects: config.min_subjects().max(k), max_hold_batches: 0, hold_above_loss: 1.0 },
+            protected: protections.iter().map(protected).collect(),
+            protections,
             digests: NameDigest::new(&key),
-            ledger: Ledger::new(k, 24 * 3600, config.state.max_ledger_classes),
+            ledger,
             rows: 0,
             clock_ms: START_MS,
             config,
@@ -126,7 +167,7 @@ impl Stand {
 
     pub fn treat(&self, batch: &Batch) -> Proposal {
         let (waited, at) = (vec![0; batch.rows()], self.ledger.at(self.clock_ms));
-        treat(batch, &waited, &self.plan, &self.names, &self.books, &at, &self.policy, false)
+        treat(batch, &waited, &self.plan, &self.names, &self.books, &at, &self.policy, &self.protected, false)
     }
 
     pub fn verify(&self, proposed: Vec<ProposedGroup>, batch: &Batch) -> Verified {
@@ -148,6 +189,8 @@ impl Stand {
     fn name_groups(&mut self) {
         let names: Vec<&str> = self.schema.attributes.iter().map(|a| a.name.as_str()).collect();
         self.names = group_names(&self.plan, &names, LineFormat::Json, |name| self.digests.digest(name));
-        self.terms = group_terms(&self.plan, &self.names);
+        let with_reference = |protection: &Protection| (protection.clone(), Reference::default());
+        let protections: Vec<(Protection, Reference)> = self.protections.iter().map(with_reference).collect();
+        self.terms = group_terms(&self.plan, &self.names, &protections);
     }
 }

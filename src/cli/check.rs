@@ -3,6 +3,7 @@
 use super::outcome::Failure;
 use crate::config;
 use crate::daemon::assemble::{group_shapes, load_schema};
+use crate::daemon::protections::protections;
 use crate::records::schema::Role;
 use std::path::PathBuf;
 
@@ -29,6 +30,7 @@ pub fn run(args: &CheckArgs) -> Result<(), Failure> {
     let file = args.config.display().to_string();
     let schema = load_schema(&config)?;
     let shapes = group_shapes(&config, &schema, &file)?;
+    let protections = protections(&config, &schema, &file)?;
     for shape in &shapes {
         if shape.quasi.len() > WIDE {
             eprintln!(
@@ -38,8 +40,8 @@ pub fn run(args: &CheckArgs) -> Result<(), Failure> {
             );
         }
     }
-    for attribute in &schema.attributes {
-        if attribute.role == Role::Sensitive {
+    for (position, attribute) in schema.attributes.iter().enumerate() {
+        if attribute.role == Role::Sensitive && protections.iter().all(|p| p.attribute != position) {
             eprintln!(
                 "warning: {}: attribute {:?} is sensitive and no diversity is asked for: a class may share one value",
                 config.schema.file.display(),

@@ -41,7 +41,9 @@ pub struct Privacy {
     /// Which raw tuples count toward a class.
     #[schemars(example = Recoding::Ladder)]
     pub recoding: Recoding,
-    /// Models that every class must satisfy beside k; `throng anonymize` only, the daemon refuses them.
+    /// Models that every class must satisfy beside k. In a stream they hold for the sensitive values that a class shows
+    /// inside `support_window`, a subject counting once for each value; where they would not, the values are suppressed.
+    /// A stream refuses δ-presence, and a k-anonymity or k-map that asks for more than `k`, which it implies up to there.
     #[schemars(example = Vec::<PrivacyModel>::new())]
     pub model: Vec<PrivacyModel>,
 }

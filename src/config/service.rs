@@ -20,6 +20,11 @@ pub struct State {
     /// Released classes remembered at most; at the limit new ones get no support and their records are suppressed.
     #[schemars(example = 2_000_000)]
     pub max_ledger_classes: usize,
+    /// Sensitive values remembered at most of those that were shown beside a class inside `privacy.support_window`, for
+    /// attributes that a `[[privacy.model]]` protects: one for each class, value and subject. At the limit such values
+    /// are suppressed, but for those under distinct diversity alone, of which a few a class are enough.
+    #[schemars(example = 2_000_000)]
+    pub max_shown_values: usize,
     /// Distinct values remembered at most, per attribute; at the limit a new one is treated as not covered.
     #[schemars(example = 1_000_000)]
     pub max_dictionary_values: usize,
@@ -31,6 +36,7 @@ impl Default for State {
             path: PathBuf::from("state"),
             secret_file: None,
             max_ledger_classes: 2_000_000,
+            max_shown_values: 2_000_000,
             max_dictionary_values: 1_000_000,
         }
     }

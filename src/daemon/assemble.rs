@@ -2,6 +2,7 @@
 
 use super::engine::{DampeningSettings, Engine, EngineSettings, Parts, Past, SearchSettings};
 use super::model::ModelSettings;
+use super::protections::{kept, protections};
 use super::state::directory::StateError;
 use super::state::records::Intent;
 use super::state::seal::Keys;
@@ -9,6 +10,7 @@ use super::state::store::Store;
 use crate::anonymity::planner::ladder::LadderLimits;
 use crate::anonymity::planner::sample::Sample;
 use crate::anonymity::planner::{GroupShape, PlannerSettings};
+use crate::anonymity::privacy::protection::Protection;
 use crate::anonymity::treatment::treat::Policy;
 use crate::config::{Backend, Config, Format, Problem, Recoding, SinkKind, SourceKind, Unknown};
 use crate::io::codec::{self, Field, Limits};
@@ -18,8 +20,9 @@ use crate::records::line::LineFormat;
 use crate::records::schema::{Role, Schema};
 use crate::records::subject::Subjects;
 use crate::release::ledger::Ledger;
+use crate::release::tally::Tally;
 use crate::risk::compute::cuda::Wanted;
-use crate::telemetry::{StateRecovered, Telemetry};
+use crate::telemetry::{PastUnknown, StateRecovered, Telemetry};
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Instant;
@@ -190,6 +193,8 @@ pub enum AssemblyError {
     State(#[from] StateError),
     #[error(transparent)]
     Codebook(#[from] CodebookError),
+    #[error("{} problem(s) in the privacy models", .0.len())]
+    Models(Vec<Problem>),
 }
 
 /// What a state belongs to.
@@ -218,8 +223,13 @@ pub fn assemble(
     left: &mut Verdict<'_>,
 ) -> Result<Assembled, AssemblyError> {
     let start = Instant::now();
+    let protections = protections(config, schema, "the configuration").map_err(AssemblyError::Models)?;
     let window_seconds = u32::try_from(config.privacy.support_window.as_secs()).unwrap_or(u32::MAX);
     let mut ledger = Ledger::new(config.privacy.k, window_seconds, config.state.max_ledger_classes);
+    if !protections.is_empty() {
+        let window_ms = i64::try_from(config.privacy.support_window.as_millis()).unwrap_or(i64::MAX);
+        ledger.keep_tally(Tally::new(window_ms, config.state.max_shown_values, &kept(&protections)));
+    }
     let secret = config.secret.as_ref().map(crate::config::Secret::expose);
     let (mut store, keys, mut recovered) = Store::open(&config.state.path, secret, &mut ledger)?;
     store.bind(&stream_of(config, schema))?;
@@ -232,7 +242,10 @@ pub fn assemble(
             let (held, settled, sampled, plan) =
                 (intent.held.clone(), intent.settled.clone(), intent.sampled.clone(), intent.plan.clone());
             recovered.evidence = intent.evidence.clone().or(recovered.evidence);
-            recovered.reference = intent.reference.clone().unwrap_or(recovered.reference);
+            recovered.baseline = intent.baseline.clone().unwrap_or(recovered.baseline);
+            if plan.is_some() {
+                recovered.references.clone_from(&intent.references);
+            }
             recovered.witnessed.seen.extend(&intent.witnessed.seen);
             recovered.witnessed.raws.extend(intent.witnessed.raws.iter().cloned());
             store.settle_recovered(intent, Some(progress.lengths.clone()), &mut ledger)?;
@@ -257,10 +270,14 @@ pub fn assemble(
         bytes: recovered.bytes,
     }
     .emit(telemetry);
+    if let Some(attributes @ 1..) = ledger.tally().map(|tally| tally.unknown(recovered.progress.clock_ms)) {
+        PastUnknown { attributes: attributes as u64 }.emit(telemetry);
+    }
     let engine = build(
         config,
         schema,
         shapes,
+        protections,
         telemetry,
         accept_rewind,
         ledger,
@@ -269,8 +286,9 @@ pub fn assemble(
         Past {
             progress: recovered.progress,
             plan: recovered.plan,
-            reference: recovered.reference,
+            baseline: recovered.baseline,
             evidence: recovered.evidence,
+            references: recovered.references,
             sample: recovered.sample,
             rows: recovered.rows.into_iter().map(|(_, block)| block).collect(),
             held: recovered.held,
@@ -285,6 +303,7 @@ fn build(
     config: &Config,
     schema: &Arc<Schema>,
     shapes: Vec<GroupShape>,
+    protections: Vec<Protection>,
     telemetry: &Telemetry,
     accept_rewind: bool,
     ledger: Ledger,
@@ -355,6 +374,7 @@ fn build(
             schema: Arc::clone(schema),
             settings,
             shapes,
+            protections,
             books,
             subjects,
             ledger,

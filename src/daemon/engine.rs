@@ -11,10 +11,12 @@ use super::state::rows::{RowBlock, RowPacker};
 use super::state::store::Store;
 use crate::anonymity::plan::Plan;
 use crate::anonymity::plan::evidence::Evidence;
-use crate::anonymity::planner::drift::Reference;
+use crate::anonymity::planner::drift::Baseline;
+use crate::anonymity::planner::reference::ReferenceCounts;
 use crate::anonymity::planner::sample::Sample;
 use crate::anonymity::planner::{GroupShape, PlannerSettings};
-use crate::anonymity::treatment::treat::{GroupNames, Policy, treat};
+use crate::anonymity::privacy::protection::Protection;
+use crate::anonymity::treatment::treat::{GroupNames, Policy, Protected, treat};
 use crate::faults::crash_point;
 use crate::io::input::{Closed, InputBatch};
 use crate::io::kafka::health::Health;
@@ -43,6 +45,7 @@ mod dampening;
 mod input;
 mod memory;
 mod planning;
+mod protection;
 mod recheck;
 mod search;
 
@@ -107,6 +110,10 @@ pub struct Engine {
     plan: Plan,
     names: GroupNames,
     terms: Vec<GroupTerms>,
+    protections: Vec<Protection>,
+    /// What the plan compares classes with.
+    references: Vec<ReferenceCounts>,
+    protected: Vec<Protected>,
     ledger: Ledger,
     model: Model,
     sample: Sample,
@@ -117,7 +124,7 @@ pub struct Engine {
     /// What was found out last.
     evidence: Option<Evidence>,
     packer: RowPacker,
-    reference: Reference,
+    baseline: Baseline,
     store: Store,
     telemetry: Telemetry,
     digest: Box<dyn Fn(&str) -> u128 + Send + Sync>,
@@ -129,6 +136,7 @@ pub struct Parts {
     pub schema: Arc<Schema>,
     pub settings: EngineSettings,
     pub shapes: Vec<GroupShape>,
+    pub protections: Vec<Protection>,
     pub books: Vec<Codebook>,
     pub subjects: Option<Subjects>,
     pub ledger: Ledger,
@@ -144,8 +152,10 @@ pub struct Parts {
 pub struct Past {
     pub progress: Progress,
     pub plan: Option<Plan>,
-    pub reference: Reference,
+    pub baseline: Baseline,
     pub evidence: Option<Evidence>,
+    /// What that plan compares classes with.
+    pub references: Vec<ReferenceCounts>,
     pub sample: Vec<KeptRow>,
     /// Rows of the window, oldest first.
     pub rows: Vec<RowBlock>,
@@ -171,8 +181,19 @@ impl Engine {
     /// # Errors
     /// [`StateError::Damaged`] when the rows of the window are not those of these attributes.
     pub fn new(parts: Parts, past: Past) -> Result<Self, StateError> {
-        let Parts { schema, settings, shapes, mut books, subjects, ledger, mut sample, store, telemetry, digest } =
-            parts;
+        let Parts {
+            schema,
+            settings,
+            shapes,
+            protections,
+            mut books,
+            subjects,
+            ledger,
+            mut sample,
+            store,
+            telemetry,
+            digest,
+        } = parts;
         let mut quasi: Vec<usize> = shapes.iter().flat_map(|s| s.quasi.clone()).collect();
         quasi.sort_unstable();
         let mut held = Held::new(schema.attributes.len());
@@ -195,9 +216,13 @@ impl Engine {
             model.restore(block, &mut books).ok_or_else(|| store.damaged("rows of the window cannot be read"))?;
         }
         telemetry.restore(past.progress.totals);
-        // A plan for other groups than the configured ones is of no use: the next batch makes a new one.
+        // A plan for other groups than the configured ones is of no use, nor is one that has nothing to compare classes
+        // with: the next batch makes a new one.
+        let known = |p: &Protection| past.references.iter().any(|r| r.attribute == p.attribute);
+        let all_known = protections.iter().filter(|p| p.needs_reference()).all(known);
         let fits = |plan: &Plan| {
-            plan.groups.len() == shapes.len()
+            all_known
+                && plan.groups.len() == shapes.len()
                 && plan.groups.iter().zip(&shapes).all(|(g, s)| {
                     (&g.name, &g.quasi, &g.sensitive, &g.insensitive)
                         == (&s.name, &s.quasi, &s.sensitive, &s.insensitive)
@@ -209,6 +234,9 @@ impl Engine {
             plan,
             names: GroupNames { layouts: vec![], bases: vec![], beside: vec![] },
             terms: Vec::new(),
+            protections,
+            references: past.references,
+            protected: Vec::new(),
             schema,
             settings,
             shapes,
@@ -223,14 +251,14 @@ impl Engine {
             recheck: None,
             evidence: past.evidence,
             packer: RowPacker::default(),
-            reference: past.reference,
+            baseline: past.baseline,
             store,
             telemetry,
             digest,
             health: None,
         };
         engine.adopt(engine.plan.clone());
-        engine.model.watch(&engine.reference, &engine.books);
+        engine.model.watch(&engine.baseline, &engine.books);
         engine.keep_witnesses(&past.witnessed);
         if let Some(asked) = engine.progress.asked.filter(|_| engine.plan.version > 0) {
             engine.seek(asked, asked_of);
@@ -360,8 +388,8 @@ impl Engine {
         let dampened_cells = self.dampen(&mut batch, waiting);
         let last = settling != Settling::No || input.closed == Closed::Settle;
         let at = self.ledger.at(clock_ms);
-        let mut proposal =
-            treat(&batch, &waited, &self.plan, &self.names, &self.books, &at, &self.settings.policy, last);
+        let (plan, names, books, policy) = (&self.plan, &self.names, &self.books, &self.settings.policy);
+        let mut proposal = treat(&batch, &waited, plan, names, books, &at, policy, &self.protected, last);
         seconds.treat = start.elapsed().as_secs_f64();
 
         let start = Instant::now();
@@ -390,7 +418,8 @@ impl Engine {
             sampled: self.sampled(&fresh),
             settled,
             held,
-            reference: planned.plan.is_some().then(|| self.reference.clone()),
+            baseline: planned.plan.is_some().then(|| self.baseline.clone()),
+            references: if planned.plan.is_some() { self.references.clone() } else { Vec::new() },
             plan: planned.plan,
             evidence: self.take_evidence(),
         };
@@ -425,6 +454,7 @@ impl Engine {
         if !self.ledger.apply(verified.delta()) {
             LimitReached { limit: Limit::LedgerClasses }.emit(&self.telemetry);
         }
+        self.tell_of_full_tally(batch.rows());
         self.ledger.expire(usize::try_from(intent.after.sequence).unwrap_or(0) % SHARDS, clock_ms);
         self.remember_witnesses(&witnessed);
         self.sample.add(&fresh, self.progress.rows);

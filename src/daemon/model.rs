@@ -5,7 +5,7 @@
 //! when it leaves the window has to be kept anyway.
 
 use super::state::rows::RowBlock;
-use crate::anonymity::planner::drift::{Reference, Watch};
+use crate::anonymity::planner::drift::{Baseline, Watch};
 use crate::records::codebook::{Code, Codebook};
 use crate::records::table::Batch;
 use crate::records::window::Window;
@@ -197,19 +197,19 @@ impl Model {
 
     /// What the window looks like now, for the plan that is made now.
     #[must_use]
-    pub fn reference(&self, books: &[Codebook], threshold: f64) -> Reference {
-        self.reference_of(&self.attributes, books, threshold)
+    pub fn baseline(&self, books: &[Codebook], threshold: f64) -> Baseline {
+        self.baseline_of(&self.attributes, books, threshold)
     }
 
-    /// Whether an attribute that was changing when the plan of `reference` was made has come to rest since.
+    /// Whether an attribute that was changing when the plan of `baseline` was made has come to rest since.
     #[must_use]
-    pub fn has_settled(&self, reference: &Reference, books: &[Codebook], threshold: f64) -> bool {
-        self.reference_of(reference.unsteady(), books, threshold).watched().next().is_some()
+    pub fn has_settled(&self, baseline: &Baseline, books: &[Codebook], threshold: f64) -> bool {
+        self.baseline_of(baseline.unsteady(), books, threshold).watched().next().is_some()
     }
 
-    fn reference_of(&self, attributes: &[usize], books: &[Codebook], threshold: f64) -> Reference {
+    fn baseline_of(&self, attributes: &[usize], books: &[Codebook], threshold: f64) -> Baseline {
         let half = self.window.rows() / 2;
-        let mut reference = Reference::default();
+        let mut baseline = Baseline::default();
         for &attribute in attributes {
             let count = |rows: &mut dyn Iterator<Item = Code>| {
                 let mut counts = vec![0_u64; books[attribute].codes()];
@@ -218,17 +218,17 @@ impl Model {
             };
             let older = count(&mut self.window.codes(attribute).take(half));
             let newer = count(&mut self.window.codes(attribute).skip(half));
-            reference.watch(attribute, &older, &newer, &books[attribute], threshold);
+            baseline.watch(attribute, &older, &newer, &books[attribute], threshold);
         }
-        reference
+        baseline
     }
 
-    /// Watches the distance of the stream from `reference`. To be called again after a codebook was compacted.
-    pub fn watch(&mut self, reference: &Reference, books: &[Codebook]) {
-        self.watch = reference.resolve(books);
+    /// Watches the distance of the stream from `baseline`. To be called again after a codebook was compacted.
+    pub fn watch(&mut self, baseline: &Baseline, books: &[Codebook]) {
+        self.watch = baseline.resolve(books);
     }
 
-    /// The attribute whose values are distributed most differently from the reference, and the divergence in bits.
+    /// The attribute whose values are distributed most differently from the baseline, and the divergence in bits.
     #[must_use]
     pub fn drift(&self) -> Option<(usize, f64)> {
         let units = self.adjacency.units();

@@ -6,8 +6,9 @@ use super::file_run::Watcher;
 use super::from_file::run_file;
 use super::from_kafka::run_kafka;
 use super::pages::Pages;
+use super::protections::protections;
 pub use super::run_error::RunError;
-use crate::config::{Config, Problem, SourceKind};
+use crate::config::{Config, SourceKind};
 use crate::records::schema::Schema;
 use crate::telemetry::Telemetry;
 use std::sync::Arc;
@@ -39,18 +40,11 @@ pub fn run(
 /// The telemetry of a configuration.
 ///
 /// # Errors
-/// When schema or groups are wrong.
+/// When schema, groups or privacy models are wrong.
 pub fn prepare(config: &Config, file: &str) -> Result<(Arc<Schema>, Telemetry), RunError> {
-    if !config.privacy.model.is_empty() {
-        return Err(RunError::Configuration(vec![Problem {
-            file: file.to_owned(),
-            key: "privacy.model".to_owned(),
-            message: "a stream guarantees k; other privacy models are for `throng anonymize`".to_owned(),
-            remedy: "remove [[privacy.model]], or anonymize the data set at once".to_owned(),
-        }]));
-    }
     let schema = load_schema(config).map_err(RunError::Configuration)?;
     let shapes = group_shapes(config, &schema, file).map_err(RunError::Configuration)?;
+    protections(config, &schema, file).map_err(RunError::Configuration)?;
     let names: Vec<String> = shapes.into_iter().map(|s| s.name).collect();
     Ok((schema, Telemetry::new(config.privacy.k, &names)))
 }

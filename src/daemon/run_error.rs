@@ -61,6 +61,7 @@ impl RunError {
                 | Self::Http(_)
                 | Self::Assembly(
                     AssemblyError::Codebook(_)
+                        | AssemblyError::Models(_)
                         | AssemblyError::State(
                             StateError::Foreign(_)
                                 | StateError::WrongSecret(_)

@@ -337,6 +337,13 @@ impl Codebook {
         self.cells.find(json_text).map(|cell| self.cells.digest(cell))
     }
 
+    /// As [`coverage_of`](Self::coverage_of), and none for a text that covers more than one value (`*` does).
+    #[must_use]
+    pub fn exact_coverage_of(&self, json_text: &str) -> Option<u128> {
+        let cell = self.cells.find(json_text).filter(|&cell| self.cells.is_exact(cell));
+        cell.map(|cell| self.cells.digest(cell))
+    }
+
     /// Number of codes, the three fixed ones counted.
     #[must_use]
     pub fn codes(&self) -> usize {

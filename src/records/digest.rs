@@ -51,6 +51,12 @@ impl NameDigest {
     }
 }
 
+/// The number of a value where values are counted: half of the digest of its coverage.
+#[must_use]
+pub fn value_number(coverage: u128) -> u64 {
+    (coverage >> 64) as u64
+}
+
 /// Hashes class keys by taking their low half: they are sums of keyed digests, uniform already, and nobody without the key
 /// can choose them.
 #[derive(Clone, Copy, Debug, Default)]

@@ -8,9 +8,11 @@
 //! Memory: at most `max_classes · (48 + 16·k)` bytes, at any uptime. A class that finds no room is not recorded, which
 //! only ever understates support.
 
+use super::tally::{Tally, TallyDelta};
 use super::witnesses::{WitnessDelta, Witnesses};
 use crate::anonymity::treatment::crowd::{NO_SUBJECT, Released};
 use crate::anonymity::treatment::exits::{Witness, Witnessed};
+use crate::anonymity::treatment::shown::Shown;
 use crate::anonymity::treatment::sightings::sightings;
 use crate::records::codebook::{CellId, Code, Codebook};
 use crate::records::digest::BuildClassKeyHash;
@@ -28,6 +30,8 @@ pub struct LedgerDelta {
     /// Class keys, each with the number of its subjects in `subjects`.
     pub classes: Vec<(u128, u32)>,
     pub subjects: Vec<u64>,
+    /// Sensitive values shown; empty where no model protects any.
+    pub tally: TallyDelta,
 }
 
 impl LedgerDelta {
@@ -43,6 +47,7 @@ impl LedgerDelta {
         for subject in &self.subjects {
             out.extend_from_slice(&subject.to_le_bytes());
         }
+        self.tally.append_to(&mut out);
         out
     }
 
@@ -64,25 +69,29 @@ impl LedgerDelta {
         for _ in 0..total {
             subjects.push(reader.u64()?);
         }
-        reader.0.is_empty().then_some(Self { time, classes, subjects })
+        let tally = TallyDelta::read(&mut reader)?;
+        Some(Self { time, classes, subjects, tally })
     }
 }
 
-struct Reader<'a>(&'a [u8]);
+pub(super) struct Reader<'a>(pub(super) &'a [u8]);
 
 impl Reader<'_> {
-    fn take<const N: usize>(&mut self) -> Option<[u8; N]> {
+    pub(super) fn is_empty(&self) -> bool {
+        self.0.is_empty()
+    }
+    pub(super) fn take<const N: usize>(&mut self) -> Option<[u8; N]> {
         let (head, tail) = self.0.split_first_chunk::<N>()?;
         self.0 = tail;
         Some(*head)
     }
-    fn u32(&mut self) -> Option<u32> {
+    pub(super) fn u32(&mut self) -> Option<u32> {
         self.take().map(u32::from_le_bytes)
     }
-    fn u64(&mut self) -> Option<u64> {
+    pub(super) fn u64(&mut self) -> Option<u64> {
         self.take().map(u64::from_le_bytes)
     }
-    fn u128(&mut self) -> Option<u128> {
+    pub(super) fn u128(&mut self) -> Option<u128> {
         self.take().map(u128::from_le_bytes)
     }
 }
@@ -159,6 +168,7 @@ pub struct Ledger {
     unrecorded: u64,
     shards: Vec<Shard>,
     witnesses: Option<Witnesses>,
+    tally: Option<Tally>,
 }
 
 impl Ledger {
@@ -166,7 +176,7 @@ impl Ledger {
     #[must_use]
     pub fn new(k: usize, window_seconds: u32, max_classes: usize) -> Self {
         let shards = (0..SHARDS).map(|_| Shard::default()).collect();
-        Self { k, window_seconds, max_classes, classes: 0, unrecorded: 0, shards, witnesses: None }
+        Self { k, window_seconds, max_classes, classes: 0, unrecorded: 0, shards, witnesses: None, tally: None }
     }
 
     /// From here on the ledger also knows the raw tuples of what it counts: recoding by it is strict.
@@ -183,6 +193,20 @@ impl Ledger {
         self.witnesses.as_mut()
     }
 
+    /// From here on the ledger also knows the sensitive values that were shown in its classes.
+    pub fn keep_tally(&mut self, tally: Tally) {
+        self.tally = Some(tally);
+    }
+
+    #[must_use]
+    pub fn tally(&self) -> Option<&Tally> {
+        self.tally.as_ref()
+    }
+
+    pub fn tally_mut(&mut self) -> Option<&mut Tally> {
+        self.tally.as_mut()
+    }
+
     fn shard_of(class: u128) -> usize {
         usize::try_from(class >> 122).expect("six bits")
     }
@@ -190,11 +214,14 @@ impl Ledger {
     /// The ledger as it is seen at `now_ms`: a release counts while it is younger than the window. Ages are rounded up.
     #[must_use]
     pub fn at(&self, now_ms: i64) -> LedgerAt<'_> {
-        LedgerAt { ledger: self, now: u32::try_from(now_ms.div_euclid(1000) + 1).unwrap_or(u32::MAX) }
+        LedgerAt { ledger: self, now: u32::try_from(now_ms.div_euclid(1000) + 1).unwrap_or(u32::MAX), now_ms }
     }
 
-    /// Records a batch's releases. True if every class found room.
+    /// Records a batch's releases. True if every class found room; of the sensitive values, the tally knows.
     pub fn apply(&mut self, delta: &LedgerDelta) -> bool {
+        if let Some(tally) = &mut self.tally {
+            tally.apply(&delta.tally);
+        }
         if self.window_seconds == 0 {
             return true;
         }
@@ -233,6 +260,9 @@ impl Ledger {
         if let Some(witnesses) = &mut self.witnesses {
             witnesses.expire(shard, |w| is_fresh(w.time, now, window));
         }
+        if let Some(tally) = &mut self.tally {
+            tally.expire(shard, now_ms);
+        }
     }
 
     /// One shard as bytes; the order of its classes is fixed, so equal shards are equal bytes.
@@ -258,7 +288,7 @@ impl Ledger {
     /// Merges a shard that was written before. `None` when the bytes are not a shard.
     pub fn merge_shard(&mut self, bytes: &[u8]) -> Option<()> {
         let mut reader = Reader(bytes);
-        while !reader.0.is_empty() {
+        while !reader.is_empty() {
             let class = reader.u128()?;
             for _ in 0..reader.u32()? {
                 let time = reader.u32()?;
@@ -284,12 +314,13 @@ impl Ledger {
     pub fn approximate_bytes(&self) -> usize {
         let shard = |s: &Shard| s.places.capacity() * 33 + s.counts.capacity() * 4 + s.entries.capacity() * 16;
         let witnesses = self.witnesses.as_ref().map_or(0, Witnesses::approximate_bytes);
-        self.shards.iter().map(shard).sum::<usize>() + witnesses
+        let tally = self.tally.as_ref().map_or(0, Tally::approximate_bytes);
+        self.shards.iter().map(shard).sum::<usize>() + witnesses + tally
     }
 
     #[must_use]
     pub fn shard_bytes(&self, shard: usize) -> usize {
-        self.shards[shard].places.len() * (20 + 12 * self.k)
+        self.shards[shard].places.len() * (20 + 12 * self.k) + self.tally.as_ref().map_or(0, |t| t.shard_bytes(shard))
     }
 }
 
@@ -303,7 +334,9 @@ fn is_fresh(time: u32, now: u32, window: u32) -> bool {
 #[derive(Clone, Copy)]
 pub struct LedgerAt<'a> {
     ledger: &'a Ledger,
+    /// Whole seconds, rounded up.
     now: u32,
+    now_ms: i64,
 }
 
 impl LedgerAt<'_> {
@@ -333,6 +366,34 @@ impl LedgerAt<'_> {
     }
 }
 
+impl LedgerAt<'_> {
+    /// The tally, where one is kept.
+    #[must_use]
+    pub fn tally(&self) -> Option<&Tally> {
+        self.ledger.tally()
+    }
+
+    pub(super) fn shown_pairs(&self, attribute: usize, class: u128, out: &mut Vec<(u64, u64)>) {
+        if let Some(tally) = &self.ledger.tally {
+            tally.pairs(attribute, class, self.now_ms, out);
+        }
+    }
+
+    pub(super) fn knows_all_shown(&self, attribute: usize, rows: usize) -> bool {
+        self.ledger.tally.as_ref().is_some_and(|tally| tally.is_open(attribute, rows, self.now_ms))
+    }
+}
+
+impl Shown for LedgerAt<'_> {
+    fn pairs(&self, attribute: usize, class: u128, out: &mut Vec<(u64, u64)>) {
+        self.shown_pairs(attribute, class, out);
+    }
+
+    fn is_open(&self, attribute: usize, rows: usize) -> bool {
+        self.knows_all_shown(attribute, rows)
+    }
+}
+
 impl Witnessed for LedgerAt<'_> {
     fn of_class(&self, class: u128) -> &[Witness] {
         self.ledger.witnesses.as_ref().map_or(&[], |w| w.of_class(class))
@@ -350,6 +411,10 @@ impl Witnessed for LedgerAt<'_> {
 impl Released for LedgerAt<'_> {
     fn witnessed(&self) -> Option<&dyn Witnessed> {
         self.ledger.witnesses.as_ref().map(|_| self as &dyn Witnessed)
+    }
+
+    fn shown(&self) -> Option<&dyn Shown> {
+        self.ledger.tally.as_ref().map(|_| self as &dyn Shown)
     }
 
     fn fresh_subjects(&self, class: u128, out: &mut [u64]) -> usize {

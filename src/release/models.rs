@@ -94,7 +94,7 @@ pub fn verify_models(
 }
 
 impl Claim {
-    fn holds(&self, counts: &[f64], shares: &[f64]) -> Result<(), ModelRefusal> {
+    pub(super) fn holds(&self, counts: &[f64], shares: &[f64]) -> Result<(), ModelRefusal> {
         let n: f64 = counts.iter().sum();
         let mut present: Vec<f64> = counts.iter().copied().filter(|&count| count > 0.0).collect();
         present.sort_by(|a, b| b.total_cmp(a));

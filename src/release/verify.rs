@@ -4,17 +4,20 @@
 //! from the bytes, has at least k distinct subjects among this batch's lines and the ledger's fresh entries; (2) so has
 //! every sensitive cell that is not suppressed, by itself; (3) the lines leave sorted by their bytes; (4) no row has two
 //! lines in one group; (5) at least k subjects are in the batch; (6) no pair of cell sets of two groups is forced by
-//! counting below k. Nothing is taken from the treatment but the bytes and which row each line stands for.
+//! counting below k; (7) every class that shows a value of a protected attribute satisfies its models
+//! ([`super::protected`]). Nothing is taken from the treatment but the bytes and which row each line stands for.
 //!
 //! Time: O(bytes + rows); it fails closed: any line that cannot be read back refuses the whole batch.
 
 use super::forced_pairs::{Fragments, forced_pair};
 use super::ledger::{LedgerAt, LedgerDelta};
+use super::protected::{self, ProtectedTerms};
+use super::tally::{Showing, Tally};
 use super::verified::{Risk, Verified};
 use crate::anonymity::treatment::crowd::{NO_SUBJECT, Released};
 use crate::anonymity::treatment::proposal::ProposedGroup;
 use crate::records::codebook::Codebook;
-use crate::records::digest::BuildClassKeyHash;
+use crate::records::digest::{BuildClassKeyHash, value_number};
 use crate::records::line::LineLayout;
 use hashbrown::HashMap;
 use rayon::prelude::*;
@@ -33,6 +36,8 @@ pub struct GroupTerms {
     pub base: u128,
     /// Digest that names each attribute standing beside a class, by position in the schema.
     pub beside: Vec<u128>,
+    /// Sensitive attributes whose classes must satisfy models.
+    pub protected: Vec<ProtectedTerms>,
 }
 
 /// Why a batch may not leave. None of these happens unless the treatment is wrong.
@@ -42,6 +47,10 @@ pub enum Violation {
     ClassBelowK,
     #[error("a sensitive value has fewer than k subjects of its own")]
     SensitiveBelowK,
+    #[error("a class does not satisfy the models of a sensitive attribute")]
+    Model,
+    #[error("a protected sensitive cell is generalized, or of a record that names nobody")]
+    ProtectedCell,
     #[error("a line is not what its group's layout writes")]
     UnreadableLine,
     #[error("a cell is no text of its attribute")]
@@ -72,6 +81,7 @@ struct GroupCount {
     delta: Vec<(u128, Vec<u64>)>,
     fragments: Fragments,
     risk: Risk,
+    showings: Vec<Showing>,
 }
 
 /// Verifies the `proposed` groups over the rows whose subjects are `subjects`.
@@ -110,7 +120,9 @@ pub fn verify(
         ..LedgerDelta::default()
     };
     let mut fragments = Vec::with_capacity(counts.len());
+    let mut showings = Vec::new();
     for count in counts {
+        showings.extend(count.showings);
         risk.add(count.risk);
         for (class, subjects) in count.delta {
             delta.classes.push((class, u32::try_from(subjects.len()).expect("bounded by the batch")));
@@ -121,6 +133,8 @@ pub fn verify(
     if forced_pair(&fragments, subjects, k) {
         return Err(batch_wide(Violation::ForcedPair));
     }
+    showings.sort_unstable();
+    delta.tally = ledger.tally().map(|tally: &Tally| tally.delta(showings, clock_ms)).unwrap_or_default();
     Ok(Verified::new(proposed, delta, risk))
 }
 
@@ -189,6 +203,7 @@ fn count_group(
     let mut beside: HashMap<u128, Class, BuildClassKeyHash> = HashMap::default();
     let mut fragments = Fragments::new(terms.quasi.iter().zip(&terms.sensitive).filter(|(q, s)| **q || **s).count());
     let mut taken = vec![false; subjects.len()];
+    let mut shown: Vec<Vec<(u128, u64, u64)>> = vec![Vec::new(); terms.protected.len()];
     let mut cells = Vec::new();
     let mut previous: Option<&[u8]> = None;
     for run in &group.runs {
@@ -222,6 +237,15 @@ fn count_group(
         if !says_something {
             return Err(Violation::EmptyClass);
         }
+        let mut values: Vec<Option<u64>> = Vec::with_capacity(terms.protected.len());
+        for term in &terms.protected {
+            let text = cells.get(term.column).ok_or(Violation::UnreadableLine)?;
+            let exact = books[term.attribute].exact_coverage_of(text).map(value_number);
+            if text != r#""*""# && exact.is_none() {
+                return Err(Violation::ProtectedCell);
+            }
+            values.push(exact);
+        }
         let rows = group.rows.get(run.rows.clone()).ok_or(Violation::WrongRow)?;
         if rows.is_empty() {
             return Err(Violation::WrongRow);
@@ -235,6 +259,14 @@ fn count_group(
             class.add(subject);
             for single in &singles {
                 beside.entry(*single).or_default().add(subject);
+            }
+            for (shown, value) in shown.iter_mut().zip(&values) {
+                if let Some(value) = value {
+                    if subject == NO_SUBJECT {
+                        return Err(Violation::ProtectedCell);
+                    }
+                    shown.push((key, *value, subject));
+                }
             }
         }
         fragments.add(&guarded, rows);
@@ -253,6 +285,7 @@ fn count_group(
     if beside.iter().any(|(key, class)| class.support(*key, ledger, k) < k) {
         return Err(Violation::SensitiveBelowK);
     }
+    let showings = protected::judge(&terms.protected, shown, subjects.len(), ledger).map_err(|_| Violation::Model)?;
     let mut delta: Vec<(u128, Vec<u64>)> = classes
         .into_iter()
         .chain(beside)
@@ -266,5 +299,5 @@ fn count_group(
         .collect();
     // A fixed order, so that the delta's bytes are a function of the batch.
     delta.sort_unstable();
-    Ok(GroupCount { delta, fragments, risk })
+    Ok(GroupCount { delta, fragments, risk, showings })
 }

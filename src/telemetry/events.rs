@@ -76,6 +76,7 @@ fn count(metrics: &Metrics, report: &BatchReport) {
         metrics.fragments[group.min(metrics.fragments.len() - 1)].inc_by(*fragments);
     }
     metrics.dampened_cells.inc_by(report.dampened_cells);
+    metrics.withheld_cells.inc_by(report.withheld_cells);
     metrics.bytes.of(Direction::In).inc_by(report.bytes_in);
     metrics.bytes.of(Direction::Out).inc_by(report.bytes_out);
     metrics.batches.of(BatchOutcome::Committed).inc();
@@ -93,6 +94,7 @@ fn measure(metrics: &Metrics, report: &BatchReport) {
         (&metrics.held, report.held),
         (&metrics.ledger_classes, report.ledger_classes),
         (&metrics.ledger_bytes, report.ledger_bytes),
+        (&metrics.shown_values, report.shown_values),
         (&metrics.dictionary_values, report.dictionary_values),
         (&metrics.window_records, report.window_records),
         (&metrics.model_nodes, report.model_nodes),
@@ -383,6 +385,24 @@ impl StateRecovered {
         if telemetry.may_log("state_recovered", "") {
             let (sequence, deltas, bytes) = (self.sequence, self.deltas, self.bytes);
             tracing::info!(sequence, deltas, seconds = self.seconds, bytes, "state recovered");
+        }
+    }
+}
+
+/// The state has released without the models that are configured now: what must be known for them is not.
+#[derive(Clone, Copy, Debug)]
+pub struct PastUnknown {
+    /// Sensitive attributes that are withheld until then.
+    pub attributes: u64,
+}
+
+impl PastUnknown {
+    pub fn emit(self, telemetry: &Telemetry) {
+        if telemetry.may_log("past_unknown", "") {
+            tracing::warn!(
+                attributes = self.attributes,
+                "sensitive values are withheld until what left without their privacy models has left the support window"
+            );
         }
     }
 }

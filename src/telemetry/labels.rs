@@ -130,6 +130,8 @@ labels! {
         LedgerClasses = "ledger_classes",
         /// Strict recoding remembers no further raw tuples: more is recoded than would have to be.
         Witnesses = "witnesses",
+        /// The tally remembers no further sensitive values: those that must all be known are suppressed.
+        ShownValues = "shown_values",
         DictionaryValues = "dictionary_values",
         WindowRecords = "window_records",
         /// The model counts fewer pairs of attributes.

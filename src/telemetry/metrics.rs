@@ -57,6 +57,8 @@ pub(super) struct Metrics {
     pub dampened_cells: IntCounter,
     pub ledger_classes: IntGauge,
     pub ledger_bytes: IntGauge,
+    pub shown_values: IntGauge,
+    pub withheld_cells: IntCounter,
     pub dictionary_values: IntGauge,
     pub window_records: IntGauge,
     pub model_nodes: IntGauge,
@@ -229,6 +231,14 @@ impl Metrics {
             ),
             ledger_classes: shelf.count("throng_ledger_classes", "Released classes that the ledger remembers."),
             ledger_bytes: shelf.count("throng_ledger_bytes", "Memory of the ledger."),
+            shown_values: shelf.count(
+                "throng_ledger_shown_values",
+                "Sensitive values that the ledger remembers for the privacy models, one for each class, value and subject.",
+            ),
+            withheld_cells: shelf.counter(
+                "throng_withheld_cells_total",
+                "Cells of sensitive attributes under a privacy model that left as *, in fragments that were released.",
+            ),
             dictionary_values: shelf.count("throng_dictionary_values", "Distinct values in all dictionaries."),
             window_records: shelf.count("throng_window_records", "Records in the planner's window."),
             model_nodes: shelf.count("throng_model_nodes", "Values that the model of the window counts."),

@@ -131,6 +131,10 @@ pub struct BatchReport {
 
     pub ledger_classes: u64,
     pub ledger_bytes: u64,
+    /// Sensitive values that the ledger remembers for the privacy models.
+    pub shown_values: u64,
+    /// Cells of attributes under a privacy model that left suppressed in this batch's fragments.
+    pub withheld_cells: u64,
     pub dictionary_values: u64,
     pub window_records: u64,
     /// The model of the window: values, pairs of values seen together, bytes, and pairs of attributes that it leaves out.

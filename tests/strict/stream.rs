@@ -120,7 +120,7 @@ impl Table {
             let clock_ms = i64::try_from(*time).expect("a time of this test") * 1000;
             let at = ledger.at(clock_ms);
             let last = number + 1 == batches.len();
-            let mut proposal = treat(&batch, &waited, &plan, &group_names, &self.books, &at, &policy, last);
+            let mut proposal = treat(&batch, &waited, &plan, &group_names, &self.books, &at, &policy, &[], last);
             let terms: Vec<GroupTerms> = plan
                 .groups
                 .iter()
@@ -133,6 +133,7 @@ impl Table {
                     layout: layout.clone(),
                     base,
                     beside: group_names.beside.clone(),
+                    protected: Vec::new(),
                 })
                 .collect();
             let proposed = std::mem::take(&mut proposal.groups);

@@ -43,7 +43,7 @@ pub struct Promise {
 const SUPPRESSED: &str = "\"*\"";
 
 /// The printed cells of a line, in order. An absent cell has no entry.
-fn cells(line: &Line) -> Result<Vec<(String, String)>, String> {
+pub fn cells(line: &Line) -> Result<Vec<(String, String)>, String> {
     struct InOrder(Vec<(String, String)>);
     impl<'de> serde::Deserialize<'de> for InOrder {
         fn deserialize<D: serde::Deserializer<'de>>(from: D) -> Result<Self, D::Error> {
@@ -68,7 +68,7 @@ fn cells(line: &Line) -> Result<Vec<(String, String)>, String> {
 }
 
 /// The printed tuple of some attributes; an absent cell is told from every text.
-fn tuple(cells: &[(String, String)], names: &[String]) -> Vec<Option<String>> {
+pub fn tuple(cells: &[(String, String)], names: &[String]) -> Vec<Option<String>> {
     names.iter().map(|name| cells.iter().find(|(n, _)| n == name).map(|(_, text)| text.clone())).collect()
 }
 

@@ -6,4 +6,5 @@ pub mod canaries;
 pub mod daemon;
 pub mod invariants;
 pub mod kafka;
+pub mod models;
 pub mod stand;

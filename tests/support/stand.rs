@@ -155,6 +155,11 @@ impl Stand {
         stand
     }
 
+    /// The position of an attribute in the schema.
+    pub fn position(&self, attribute: &str) -> usize {
+        self.schema.position(attribute).expect("an attribute of the schema")
+    }
+
     /// The state directory.
     pub fn state(&self) -> &Path {
         &self.config.state.path

@@ -41,12 +41,12 @@ struct Known {
 
 /// What the window looked like when the plan in force was made.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Reference {
+pub struct Baseline {
     known: Vec<Known>,
     unsteady: Vec<usize>,
 }
 
-impl Reference {
+impl Baseline {
     /// Adds an attribute from the older and the newer half of the window: to those that are watched, unless they differ.
     pub fn watch(&mut self, attribute: usize, older: &[u64], newer: &[u64], book: &Codebook, threshold: f64) {
         let at = |half: &[u64], code: usize| half.get(code).copied().unwrap_or(0);
@@ -76,7 +76,7 @@ impl Reference {
         &self.unsteady
     }
 
-    /// The reference in the codes of this moment. To be resolved again after a codebook was compacted.
+    /// The baseline in the codes of this moment. To be resolved again after a codebook was compacted.
     #[must_use]
     pub fn resolve(&self, books: &[Codebook]) -> Watch {
         let resolve = |known: &Known| {
@@ -102,7 +102,7 @@ struct Watched {
     total: u64,
 }
 
-/// A [`Reference`] in codes.
+/// A [`Baseline`] in codes.
 #[derive(Clone, Debug, Default)]
 pub struct Watch {
     watched: Vec<Watched>,
@@ -162,21 +162,21 @@ mod tests {
         book
     }
 
-    fn farthest(reference: &Reference, now: &[u64], books: &[Codebook]) -> Option<f64> {
+    fn farthest(baseline: &Baseline, now: &[u64], books: &[Codebook]) -> Option<f64> {
         let count = |_: usize, code: Code| now.get(code as usize).copied().unwrap_or(0);
-        reference.resolve(books).farthest(count, |_| now.iter().sum()).map(|(_, divergence)| divergence)
+        baseline.resolve(books).farthest(count, |_| now.iter().sum()).map(|(_, divergence)| divergence)
     }
 
     #[test]
     fn equal_distributions_have_no_divergence_and_disjoint_ones_a_bit() {
         let books = [book(4)];
-        let mut reference = Reference::default();
-        reference.watch(0, &[0, 0, 0, 500, 500], &[0, 0, 0, 500, 500], &books[0], 0.1);
-        assert_eq!(farthest(&reference, &[0, 0, 0, 900, 900], &books), Some(0.0));
-        let disjoint = farthest(&reference, &[0, 0, 0, 0, 0, 1000, 1000], &books).expect("a watched attribute");
+        let mut baseline = Baseline::default();
+        baseline.watch(0, &[0, 0, 0, 500, 500], &[0, 0, 0, 500, 500], &books[0], 0.1);
+        assert_eq!(farthest(&baseline, &[0, 0, 0, 900, 900], &books), Some(0.0));
+        let disjoint = farthest(&baseline, &[0, 0, 0, 0, 0, 1000, 1000], &books).expect("a watched attribute");
         assert!((0.99..=1.0).contains(&disjoint), "{disjoint}");
         // 0.25 bits: half of the one value has become a third one; by hand, ½·(¼·0 + …).
-        let moved = farthest(&reference, &[0, 0, 0, 100_000, 50_000, 50_000], &books).expect("a watched attribute");
+        let moved = farthest(&baseline, &[0, 0, 0, 100_000, 50_000, 50_000], &books).expect("a watched attribute");
         let by_hand = 0.5 * (0.5 * (0.5_f64 / 0.375).log2()) + 0.5 * (0.25 * (0.25_f64 / 0.375).log2() + 0.25 * 1.0);
         assert!((moved - by_hand).abs() < 0.002, "{moved} {by_hand}");
     }
@@ -184,10 +184,10 @@ mod tests {
     #[test]
     fn values_that_never_come_back_are_not_watched() {
         let book = book(4);
-        let mut reference = Reference::default();
-        reference.watch(0, &[0, 0, 0, 500, 500], &[0, 0, 0, 0, 0, 500, 500], &book, 0.1);
-        assert_eq!((reference.watched().count(), reference.unsteady()), (0, &[0][..]));
-        assert_eq!(farthest(&reference, &[1, 2, 3], &[book]), None);
+        let mut baseline = Baseline::default();
+        baseline.watch(0, &[0, 0, 0, 500, 500], &[0, 0, 0, 0, 0, 500, 500], &book, 0.1);
+        assert_eq!((baseline.watched().count(), baseline.unsteady()), (0, &[0][..]));
+        assert_eq!(farthest(&baseline, &[1, 2, 3], &[book]), None);
     }
 
     proptest! {
@@ -195,8 +195,8 @@ mod tests {
         #[test]
         fn agrees_with_the_definition(p in proptest::collection::vec(0_u64..50, 3..20), q in proptest::collection::vec(0_u64..50, 3..20)) {
             let books = [book(20)];
-            let mut reference = Reference::default();
-            reference.watch(0, &p, &p, &books[0], 0.5);
+            let mut baseline = Baseline::default();
+            baseline.watch(0, &p, &p, &books[0], 0.5);
             let (n_p, n_q) = (2 * p.iter().sum::<u64>(), q.iter().sum::<u64>());
             let share = |counts: &[u64], code: usize| {
                 counts.get(code).map_or(0.0, |n| *n as f64 / counts.iter().sum::<u64>().max(1) as f64)
@@ -219,7 +219,7 @@ mod tests {
             expected += 0.5 * rest;
             let chance = (cells - 1.0).max(0.0) / (8.0 * 2.0_f64.ln()) * (1.0 / n_p as f64 + 1.0 / n_q as f64);
             let expected = if n_p == 0 || n_q == 0 { 0.0 } else { (expected - chance).max(0.0) };
-            let found = farthest(&reference, &q, &books).expect("steady in both halves");
+            let found = farthest(&baseline, &q, &books).expect("steady in both halves");
             prop_assert!((found - expected).abs() < 1e-9, "{found} {expected}");
         }
     }

@@ -22,6 +22,9 @@ pub struct LadderLimits {
 const JUDGING_ROWS: usize = 1500;
 const EVALUATIONS: usize = 3000;
 
+/// Each support that candidates are judged for is this many times the one before, up to an eighth of the rows.
+const THRESHOLD_STEP: usize = 4;
+
 /// The lattice of one group as the sample sees it: mean loss by attribute and level.
 struct Lattice {
     /// Attributes that are identifiers stay at their top level.
@@ -162,9 +165,11 @@ impl PartialEq for Candidate {
 }
 impl Eq for Candidate {}
 
-/// Greedy choice of nodes (a submodular cover, evaluated lazily): a row is worth one minus its loss at the best chosen
-/// node where its class has support in the sample; the next node is the one that adds most. Neighbours of chosen nodes
-/// become candidates, so the search starts from single attributes and grows where rows have crowds.
+/// Greedy choice of nodes (a submodular cover, evaluated lazily) by expected loss per supported record: a row is worth one
+/// minus its loss at the best chosen node where its class has support in the sample; the next node is the one that adds
+/// most. How rare a class may be is not known when the plan is made: what a young ledger or a small batch does not support
+/// yet, an old one does. So worth is summed over several thresholds, each with a best node of its own. Neighbours of
+/// chosen nodes become candidates, so the search starts from single attributes and grows where rows have crowds.
 fn choose(
     lattice: &Lattice,
     attributes: &[usize],
@@ -272,7 +277,10 @@ struct Judge<'a> {
     codes: Vec<&'a [u32]>,
     losses: Vec<Vec<&'a [f32]>>,
     rows: Vec<u32>,
-    worth: Vec<f32>,
+    /// Members that a class needs in the sample, ascending.
+    thresholds: Vec<usize>,
+    /// By threshold and row.
+    worth: Vec<Vec<f32>>,
     table: CrowdTable,
     classes: Vec<u32>,
 }
@@ -290,7 +298,10 @@ impl<'a> Judge<'a> {
             (0..sample.rows()).step_by(step).map(|r| u32::try_from(r).expect("a sample is bounded")).collect();
         // A class seen twice among a few rows of a long window has many members in the window itself.
         let share = rows.len() as f64 / settings.window_records.max(rows.len()) as f64;
-        let threshold = ((settings.k as f64 * share).ceil() as usize).clamp(2, settings.k.max(2));
+        let least = ((settings.k as f64 * share).ceil() as usize).clamp(2, settings.k.max(2));
+        let next = |before: &usize| Some(before * THRESHOLD_STEP).filter(|threshold| *threshold <= rows.len() / 8);
+        let thresholds: Vec<usize> = std::iter::successors(Some(least), next).collect();
+        let greatest = thresholds[thresholds.len() - 1];
         Self {
             columns: Columns::new(0, attributes, sample.columns(), sample.subjects(), books),
             codes: attributes.iter().map(|&a| sample.column(a)).collect(),
@@ -298,8 +309,9 @@ impl<'a> Judge<'a> {
                 .iter()
                 .map(|&a| (0..books[a].levels()).map(|level| books[a].losses(level)).collect())
                 .collect(),
-            worth: vec![0.0; rows.len()],
-            table: CrowdTable::new(threshold, rows.len()),
+            worth: vec![vec![0.0; rows.len()]; thresholds.len()],
+            thresholds,
+            table: CrowdTable::new(greatest, rows.len()),
             classes: Vec::with_capacity(rows.len()),
             rows,
         }
@@ -332,9 +344,13 @@ impl<'a> Judge<'a> {
         self.count(levels);
         let mut gain = 0.0;
         for (i, &row) in self.rows.iter().enumerate() {
-            if self.table.supported(self.classes[i]) {
-                gain += f64::from((self.value(row, levels) - self.worth[i]).max(0.0));
+            let members = self.table.count(self.classes[i]);
+            if members < self.thresholds[0] {
+                continue;
             }
+            let value = self.value(row, levels);
+            let supported = self.thresholds.iter().zip(&self.worth).take_while(|(needed, _)| members >= **needed);
+            gain += supported.map(|(_, worth)| f64::from((value - worth[i]).max(0.0))).sum::<f64>();
         }
         gain
     }
@@ -342,8 +358,10 @@ impl<'a> Judge<'a> {
     fn choose(&mut self, levels: &[u8]) {
         self.count(levels);
         for i in 0..self.rows.len() {
-            if self.table.supported(self.classes[i]) {
-                self.worth[i] = self.worth[i].max(self.value(self.rows[i], levels));
+            let (members, value) = (self.table.count(self.classes[i]), self.value(self.rows[i], levels));
+            let supported = self.thresholds.iter().zip(&mut self.worth).take_while(|(needed, _)| members >= **needed);
+            for (_, worth) in supported {
+                worth[i] = worth[i].max(value);
             }
         }
     }

@@ -7,6 +7,7 @@ pub mod drift;
 pub mod evidence;
 pub mod identifiers;
 pub mod ladder;
+pub mod reference;
 pub mod sample;
 
 use crate::anonymity::plan::{Group, Plan};

@@ -11,7 +11,9 @@
 mod closeness;
 mod diversity;
 mod judge;
+pub mod protection;
 mod ratio;
+pub mod representatives;
 
 pub use closeness::Ground;
 pub use judge::{Class, Judge, Model, ModelError, Room, SensitiveDomain};

@@ -1,6 +1,7 @@
 //! Counting distinct subjects by equivalence class, up to k and no further.
 
 use super::exits::Witnessed;
+use super::shown::Shown;
 
 /// What is known of the subjects that have already been released in a class (the ledger, seen from below).
 pub trait Released: Sync {
@@ -10,6 +11,11 @@ pub trait Released: Sync {
 
     /// The raw tuples of what has been released, where they are kept: recoding is strict then.
     fn witnessed(&self) -> Option<&dyn Witnessed> {
+        None
+    }
+
+    /// The sensitive values that have been shown, where they are counted; otherwise a batch stands alone.
+    fn shown(&self) -> Option<&dyn Shown> {
         None
     }
 }

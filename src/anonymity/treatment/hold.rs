@@ -124,7 +124,7 @@ mod tests {
                 };
                 // Only classes with support have been assigned.
                 let node = keys.iter().map(|&key| if people(key) >= k { 0 } else { UNRELEASED }).collect();
-                Assignment { node, class: keys, counted: None }
+                Assignment { node, class: keys, counted: None, silent: vec![] }
             };
             let assignments = [group(|r| r.2), group(|r| r.3)];
             let waiting = let_stay_supported(wishes.clone(), &assignments, &subjects, k, &NothingReleased);

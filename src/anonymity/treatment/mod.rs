@@ -1,13 +1,17 @@
 //! Treatment: from the codes of a batch to a proposal of what may leave. Everything here is checked again by
 //! `release::verify`, which shares none of this code.
 
+mod beside;
 pub mod crowd;
 pub mod dampen;
+mod diverse;
 pub mod exits;
 pub mod forced_pairs;
 pub mod hold;
+mod names;
 pub mod proposal;
 pub mod recode;
+pub mod shown;
 pub mod sightings;
 pub mod strict;
 pub mod treat;

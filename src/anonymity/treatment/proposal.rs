@@ -44,6 +44,8 @@ pub struct Proposal {
     pub held: Vec<u32>,
     /// Fragments withdrawn because counting would have joined them to another group's.
     pub guarded_fragments: u64,
+    /// Cells of attributes under a privacy model that are suppressed in fragments that leave.
+    pub withheld_cells: u64,
     /// Sum of the Loss of the present quasi cells of the rows that are settled, and their number.
     pub loss: (f64, u64),
     /// Quasi cells that leave exactly, among the present ones that are settled.

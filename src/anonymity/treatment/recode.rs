@@ -33,6 +33,16 @@ pub struct Assignment {
     pub class: Vec<u128>,
     /// What counts toward the classes, where recoding was strict.
     pub counted: Option<Counted>,
+    /// Rows whose protected sensitive cells stay suppressed, by row; empty where none do for that reason.
+    pub silent: Vec<bool>,
+}
+
+impl Assignment {
+    /// Nothing is released of `rows` rows.
+    #[must_use]
+    pub fn nothing(rows: usize) -> Self {
+        Self { node: vec![UNRELEASED; rows], class: vec![0; rows], counted: None, silent: Vec::new() }
+    }
 }
 
 /// What counts toward the classes of an [`Assignment`].
@@ -121,8 +131,7 @@ impl<'a> Columns<'a> {
 /// Time: O(Σ over nodes of the rows left × attributes); memory: O(rows × k).
 #[must_use]
 pub fn recode(columns: &Columns<'_>, ladder: &[Node], rows: &[u32], k: usize, released: &impl Released) -> Assignment {
-    let mut assignment =
-        Assignment { node: vec![UNRELEASED; columns.rows()], class: vec![0; columns.rows()], counted: None };
+    let mut assignment = Assignment::nothing(columns.rows());
     let mut left = rows.to_vec();
     let mut at_node = AtNode::new(k, left.len());
     for (index, node) in ladder.iter().enumerate() {

@@ -7,7 +7,7 @@
 
 use super::crowd::{NO_SUBJECT, Released};
 use super::exits::{Exits, Witnessed};
-use super::recode::{Assignment, AtNode, Columns, Counted, UNRELEASED, recode};
+use super::recode::{Assignment, AtNode, Columns, Counted, recode};
 use crate::anonymity::plan::Node;
 use std::collections::BTreeMap;
 
@@ -66,8 +66,7 @@ pub fn recode_strictly(
     witnessed: &dyn Witnessed,
 ) -> Assignment {
     let mut earlier = BTreeMap::new();
-    let mut assignment =
-        Assignment { node: vec![UNRELEASED; columns.rows()], class: vec![0; columns.rows()], counted: None };
+    let mut assignment = Assignment::nothing(columns.rows());
     let mut exits = Exits::new(columns, ladder, k, witnessed);
     let mut excluded = vec![false; columns.rows()];
     let mut left = rows.to_vec();

@@ -1,18 +1,22 @@
 //! The treatment of one batch by one plan.
 
+use super::beside::Beside;
+pub use super::beside::Protected;
 use super::crowd::{NO_SUBJECT, Released};
+use super::diverse::recode_diversely;
 use super::forced_pairs::{GroupCells, withdraw_forced_pairs};
 use super::hold::let_stay_supported;
+pub use super::names::{GroupNames, group_names};
 use super::proposal::{Proposal, ProposedGroup, Run, Unreleased};
 use super::recode::{Assignment, Columns, UNRELEASED};
 use super::strict::recode_as_kept;
-use crate::anonymity::plan::{Group, Node, Plan};
+use crate::anonymity::plan::{Group, Plan};
 use crate::records::codebook::{ABSENT, CellId, Codebook, NULL, SUPPRESSED};
 use crate::records::digest::BuildClassKeyHash;
 use crate::records::line::LineLayout;
 use crate::records::table::Batch;
 use rayon::prelude::*;
-use std::collections::{BTreeSet, HashSet};
+use std::collections::HashSet;
 
 /// The settings of the treatment that are not the plan's.
 #[derive(Clone, Copy, Debug)]
@@ -26,17 +30,8 @@ pub struct Policy {
     pub hold_above_loss: f32,
 }
 
-/// What never changes between two batches of the same plan: layouts and the digests that name the groups.
-pub struct GroupNames {
-    pub layouts: Vec<LineLayout>,
-    /// Digest of the quasi attribute set, by group.
-    pub bases: Vec<u128>,
-    /// Digest of "this attribute, beside a class", by attribute.
-    pub beside: Vec<u128>,
-}
-
-/// Treats `batch` by `plan`. `waited[row]` is the number of batches that a row has been held for; `last` forbids
-/// holding (end of stream, revocation).
+/// Treats `batch` by `plan`. `protected` are the sensitive attributes that models protect; `waited[row]` is the number of
+/// batches that a row has been held for; `last` forbids holding (end of stream, revocation).
 #[must_use]
 pub fn treat(
     batch: &Batch,
@@ -46,10 +41,11 @@ pub fn treat(
     books: &[Codebook],
     released: &impl Released,
     policy: &Policy,
+    protected: &[Protected],
     last: bool,
 ) -> Proposal {
     let rows: Vec<u32> = (0..u32::try_from(batch.rows()).expect("a batch is bounded")).collect();
-    let scene = Scene { batch, plan, names, books, policy };
+    let scene = Scene { batch, plan, names, books, policy, protected };
     if !has_subjects(batch, &rows, policy.min_subjects) {
         return scene.nothing(Unreleased::Quiet);
     }
@@ -76,7 +72,7 @@ pub fn treat(
     }
     let mut cells = scene.cells(&assignments, &rows, &held, released);
     let before = scene.leaving(&cells);
-    let guarded_fragments = scene.guard(&mut cells, released);
+    let guarded_fragments = scene.guard(&mut cells, &assignments, released);
     scene.propose(cells, held, &before, guarded_fragments)
 }
 
@@ -86,6 +82,7 @@ struct Scene<'a> {
     names: &'a GroupNames,
     books: &'a [Codebook],
     policy: &'a Policy,
+    protected: &'a [Protected],
 }
 
 /// Cells by attribute and row.
@@ -104,9 +101,20 @@ impl Scene<'_> {
             .zip(&self.names.bases)
             .map(|(group, &base)| {
                 let columns = Columns::new(base, &group.quasi, &self.batch.columns, &self.batch.subjects, self.books);
-                recode_as_kept(&columns, &group.ladder, rows, self.policy.k, released)
+                let plain = recode_as_kept(&columns, &group.ladder, rows, self.policy.k, released);
+                let protected: Vec<&Protected> =
+                    self.protected.iter().filter(|p| group.sensitive.contains(&p.attribute)).collect();
+                // Strict recoding answers an observer who knows the rule: another rule would be another answer.
+                if protected.is_empty() || released.witnessed().is_some() {
+                    return plain;
+                }
+                recode_diversely(plain, &columns, group, &protected, &self.beside(), released)
             })
             .collect()
+    }
+
+    fn beside(&self) -> Beside<'_> {
+        Beside { batch: self.batch, books: self.books, k: self.policy.k, bases: &self.names.beside }
     }
 
     /// The cells that the assignments stand for, and those that leave beside them.
@@ -120,8 +128,9 @@ impl Scene<'_> {
             .plan
             .groups
             .par_iter()
+            .zip(&self.names.bases)
             .zip(assignments)
-            .map(|(group, assignment)| self.group_cells(group, assignment, rows, &stays, released))
+            .map(|((group, &base), assignment)| self.group_cells(group, base, assignment, rows, &stays, released))
             .collect();
         for (attribute, column) in by_group.into_iter().flatten() {
             cells[attribute] = column;
@@ -132,6 +141,7 @@ impl Scene<'_> {
     fn group_cells(
         &self,
         group: &Group,
+        base: u128,
         assignment: &Assignment,
         rows: &[u32],
         stays: &[bool],
@@ -155,9 +165,9 @@ impl Scene<'_> {
             stays[*row as usize] && (group.quasi.is_empty() || assignment.node[*row as usize] != UNRELEASED)
         };
         let leaving: Vec<u32> = rows.iter().copied().filter(leaves).collect();
-        for &a in &group.sensitive {
-            out.push((a, self.recode_beside(a, &leaving, released)));
-        }
+        let quasi: Vec<&[CellId]> = out.iter().map(|(_, column)| column.as_slice()).collect();
+        let beside = self.sensitive_cells(group, base, &quasi, &leaving, &assignment.silent, released);
+        out.extend(beside);
         for &a in &group.insensitive {
             let mut column = vec![SUPPRESSED; self.rows()];
             for &row in &leaving {
@@ -168,24 +178,34 @@ impl Scene<'_> {
         out
     }
 
-    /// A sensitive value leaves beside its class at the finest level at which it has support of its own.
-    fn recode_beside(&self, attribute: usize, rows: &[u32], released: &impl Released) -> Vec<CellId> {
-        let book = &self.books[attribute];
-        let mut column = vec![SUPPRESSED; self.rows()];
-        if self.plan.identifiers.contains(&attribute) {
-            return column;
-        }
-        let levels = u8::try_from(book.levels() - 1).expect("hierarchies are low");
-        let ladder: Vec<Node> = (0..levels).map(|level| Node { levels: vec![level], loss: 0.0 }).collect();
-        let base = self.names.beside[attribute];
-        let columns = Columns::new(base, &[attribute], &self.batch.columns, &self.batch.subjects, self.books);
-        let assignment = recode_as_kept(&columns, &ladder, rows, self.policy.k, released);
-        for (row, &node) in assignment.node.iter().enumerate() {
-            if node != UNRELEASED {
-                column[row] = book.cell(self.batch.columns[attribute][row], node as usize);
+    /// The sensitive cells of a group for the `leaving` rows; `quasi` are the cells that form its classes.
+    fn sensitive_cells(
+        &self,
+        group: &Group,
+        base: u128,
+        quasi: &[&[CellId]],
+        leaving: &[u32],
+        silent: &[bool],
+        released: &impl Released,
+    ) -> Vec<(usize, Vec<CellId>)> {
+        let beside = self.beside();
+        let of = |&a: &usize| {
+            if self.plan.identifiers.contains(&a) {
+                return (a, vec![SUPPRESSED; self.rows()]);
             }
-        }
-        column
+            let Some(protected) = self.protected.iter().find(|p| p.attribute == a) else {
+                return (a, beside.supported(a, self.books[a].levels() - 1, leaving, released));
+            };
+            let digest = |row: usize| {
+                let cells = group.quasi.iter().zip(quasi);
+                cells.fold(base, |key, (&q, column)| key.wrapping_add(self.books[q].digest(column[row])))
+            };
+            let class: Vec<u128> = (0..self.rows()).map(digest).collect();
+            let speaks = |row: &u32| !silent.get(*row as usize).copied().unwrap_or(false);
+            let speaking: Vec<u32> = leaving.iter().copied().filter(speaks).collect();
+            (a, beside.protected(protected, &class, &speaking, released))
+        };
+        group.sensitive.iter().map(of).collect()
     }
 
     /// Mean Loss of the present quasi cells of a row; `None` when all of them are missing.
@@ -206,7 +226,7 @@ impl Scene<'_> {
 
     /// Withdraws what counting would join. A withdrawn row no longer supports the sensitive values of its group, so
     /// those are settled again, until nothing moves; every turn withdraws at least one fragment, so it ends.
-    fn guard(&self, cells: &mut Cells, released: &impl Released) -> u64 {
+    fn guard(&self, cells: &mut Cells, assignments: &[Assignment], released: &impl Released) -> u64 {
         let mut withdrawn = 0;
         loop {
             let now = self.withdraw_forced_pairs(cells);
@@ -214,13 +234,14 @@ impl Scene<'_> {
             if now == 0 {
                 return withdrawn;
             }
-            for group in &self.plan.groups {
+            for ((group, &base), assignment) in self.plan.groups.iter().zip(&self.names.bases).zip(assignments) {
                 // Where there is no class to be in, a row leaves as long as anything of it does.
                 let telling = if group.quasi.is_empty() { &group.sensitive } else { &group.quasi };
                 let leaves = |row: &u32| telling.iter().any(|&a| cells[a][*row as usize] != SUPPRESSED);
                 let leaving: Vec<u32> = (0..u32::try_from(self.rows()).expect("bounded")).filter(leaves).collect();
-                for &a in &group.sensitive {
-                    cells[a] = self.recode_beside(a, &leaving, released);
+                let quasi: Vec<&[CellId]> = group.quasi.iter().map(|&a| cells[a].as_slice()).collect();
+                for (a, column) in self.sensitive_cells(group, base, &quasi, &leaving, &assignment.silent, released) {
+                    cells[a] = column;
                 }
             }
         }
@@ -314,7 +335,8 @@ impl Scene<'_> {
             .map(|(group, layout)| self.encode(group, layout, &cells))
             .collect();
         let (loss, exact_cells) = self.utility(&cells, &is_held);
-        Proposal { groups, cells, unreleased, held, guarded_fragments, loss, exact_cells }
+        let withheld_cells = self.withheld(&cells);
+        Proposal { groups, cells, unreleased, held, guarded_fragments, withheld_cells, loss, exact_cells }
     }
 
     /// Encodes the fragments of one group, one line a distinct tuple, sorted by their bytes.
@@ -348,6 +370,19 @@ impl Scene<'_> {
         proposed
     }
 
+    /// Protected cells that are suppressed in fragments that leave.
+    fn withheld(&self, cells: &Cells) -> u64 {
+        let mut withheld = 0;
+        for group in &self.plan.groups {
+            let leaves = |row: usize| group.quasi.iter().chain(&group.sensitive).any(|&a| cells[a][row] != SUPPRESSED);
+            for protected in self.protected.iter().filter(|p| group.sensitive.contains(&p.attribute)) {
+                let column = cells[protected.attribute].iter().enumerate();
+                withheld += column.filter(|(row, cell)| **cell == SUPPRESSED && leaves(*row)).count() as u64;
+            }
+        }
+        withheld
+    }
+
     fn utility(&self, cells: &Cells, held: &[bool]) -> ((f64, u64), u64) {
         let (mut sum, mut present, mut exact) = (0.0, 0u64, 0u64);
         for &a in self.plan.groups.iter().flat_map(|g| &g.quasi) {
@@ -372,30 +407,4 @@ fn has_subjects(batch: &Batch, rows: &[u32], enough: usize) -> bool {
         seen.insert(subject);
         seen.len() >= enough
     })
-}
-
-/// Names the groups of `plan` for the treatment: `digest` is a keyed digest of a text.
-#[must_use]
-pub fn group_names(
-    plan: &Plan,
-    attribute_names: &[&str],
-    format: crate::records::line::LineFormat,
-    digest: impl Fn(&str) -> u128,
-) -> GroupNames {
-    let name_set = |attributes: &[usize]| {
-        let by_name: BTreeSet<&str> = attributes.iter().map(|&a| attribute_names[a]).collect();
-        by_name.into_iter().map(|n| format!("{}:{n}", n.len())).collect::<String>()
-    };
-    GroupNames {
-        layouts: plan
-            .groups
-            .iter()
-            .map(|g| {
-                let names: Vec<&str> = g.attributes().iter().map(|&a| attribute_names[a]).collect();
-                LineLayout::new(format, &names)
-            })
-            .collect(),
-        bases: plan.groups.iter().map(|g| digest(&format!("class of {}", name_set(&g.quasi)))).collect(),
-        beside: attribute_names.iter().map(|n| digest(&format!("beside a class {n}"))).collect(),
-    }
 }

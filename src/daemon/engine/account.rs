@@ -59,6 +59,7 @@ impl Engine {
             };
             report.suppressed.add(reason, 1);
         }
+        report.withheld_cells = proposal.withheld_cells;
         report.fragments_by_group = (0..verified.groups()).map(|g| verified.len(g) as u64).collect();
         report.fragments = report.fragments_by_group.iter().sum();
         report.risk_before = risk_before(fresh, &self.quasi, &self.books, self.settings.policy.k);
@@ -85,6 +86,7 @@ impl Engine {
         report.uncovered_cells = uncovered_cells;
         report.ledger_classes = self.ledger.classes() as u64;
         report.ledger_bytes = self.ledger.approximate_bytes() as u64;
+        report.shown_values = self.ledger.tally().map_or(0, |tally| tally.entries() as u64);
         report.dictionary_values = self.books.iter().map(|b| b.values() as u64).sum();
         report.window_records = self.model.window().rows() as u64;
         report.drift_bits = self.drift();

@@ -83,7 +83,7 @@ impl Engine {
             if let Some(witnesses) = self.ledger.witnesses_mut() {
                 witnesses.remap(attribute, &map);
             }
-            self.model.watch(&self.reference, &self.books);
+            self.model.watch(&self.baseline, &self.books);
         }
     }
 }

@@ -3,11 +3,10 @@
 use super::Engine;
 use super::search::Search;
 use crate::anonymity::plan::Plan;
-use crate::anonymity::planner::make_plan;
 use crate::anonymity::planner::sample::Sample;
+use crate::anonymity::planner::{make_plan, reference};
 use crate::anonymity::treatment::treat::group_names;
 use crate::daemon::state::records::{Asked, Occasion};
-use crate::daemon::terms::group_terms;
 use crate::telemetry::{PlanAdopted, PlannerFailed};
 use std::time::Instant;
 
@@ -66,7 +65,7 @@ impl Engine {
         let since = self.progress.rows - self.progress.planned_rows;
         let windows = |rows: u64| rows / self.settings.planner.window_records as u64;
         windows(since) > windows(since.saturating_sub(self.progress.last_rows))
-            && self.model.has_settled(&self.reference, &self.books, self.settings.search.drift)
+            && self.model.has_settled(&self.baseline, &self.books, self.settings.search.drift)
     }
 
     fn next_version(&self) -> u64 {
@@ -112,9 +111,10 @@ impl Engine {
     }
 
     fn announce(&mut self, plan: &Plan, why: Occasion, start: Instant) {
+        self.references = reference::count(&self.protections, &self.sample, &self.books);
         self.adopt(plan.clone());
-        self.reference = self.model.reference(&self.books, self.settings.search.drift);
-        self.model.watch(&self.reference, &self.books);
+        self.baseline = self.model.baseline(&self.books, self.settings.search.drift);
+        self.model.watch(&self.baseline, &self.books);
         let ladder_nodes = plan.groups.iter().map(|g| g.ladder.len() as u64).sum();
         let (groups, seconds) = (plan.groups.len() as u64, start.elapsed().as_secs_f64());
         PlanAdopted { version: plan.version, why: why.name(), groups, ladder_nodes, seconds }.emit(&self.telemetry);
@@ -124,7 +124,7 @@ impl Engine {
     pub(super) fn adopt(&mut self, plan: Plan) {
         let attribute_names: Vec<&str> = self.schema.attributes.iter().map(|a| a.name.as_str()).collect();
         self.names = group_names(&plan, &attribute_names, self.settings.format, &self.digest);
-        self.terms = group_terms(&plan, &self.names);
+        self.protect(&plan);
         self.plan = plan;
         self.show_plan();
     }

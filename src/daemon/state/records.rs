@@ -2,7 +2,8 @@
 
 use crate::anonymity::plan::Plan;
 use crate::anonymity::plan::evidence::Evidence;
-use crate::anonymity::planner::drift::Reference;
+use crate::anonymity::planner::drift::Baseline;
+use crate::anonymity::planner::reference::ReferenceCounts;
 use crate::records::raw::Coordinate;
 use crate::release::sink::{Lengths, Positions};
 use crate::release::witnesses::WitnessDelta;
@@ -118,7 +119,10 @@ pub struct Intent {
     /// A plan first used by this batch.
     pub plan: Option<Plan>,
     /// What the window looked like then.
-    pub reference: Option<Reference>,
+    pub baseline: Option<Baseline>,
     /// Evidence that came in since the batch before.
     pub evidence: Option<Evidence>,
+    /// What that plan compares classes with; under a key of its own, so that the intent is read as it always was.
+    #[serde(skip)]
+    pub references: Vec<ReferenceCounts>,
 }

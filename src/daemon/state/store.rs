@@ -1,28 +1,31 @@
 //! The sled tree: one atomic flushed write a batch, and recovery from it.
 
 use super::directory::{self, StateError};
-use super::records::{Intent, KeptRow, Progress};
+use super::records::{Intent, Progress};
 use super::rows::RowBlock;
 use super::seal::{Keys, Sealer};
 use super::witness_journal::WitnessJournal;
-use crate::anonymity::plan::Plan;
-use crate::anonymity::plan::evidence::Evidence;
-use crate::anonymity::planner::drift::Reference;
 use crate::faults::crash_point;
 use crate::release::ledger::{Ledger, LedgerDelta, SHARDS};
 use crate::release::sink::Lengths;
-use crate::release::witnesses::{Seen, WitnessDelta};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 use std::collections::VecDeque;
 use std::path::{Path, PathBuf};
 
+mod recover;
+pub use recover::Recovered;
+
 const CHECK: &[u8] = b"check";
 const STREAM: &[u8] = b"stream";
 const PROGRESS: &[u8] = b"progress";
 const INTENT: &[u8] = b"intent";
-const REFERENCE: &[u8] = b"reference";
+const BASELINE: &[u8] = b"baseline";
 const EVIDENCE: &[u8] = b"evidence";
+/// The last batch whose effect was written with a tally, and what that tally knows.
+const TALLIED: &[u8] = b"tallied";
+/// The attempt that was last intended with a tally, and what that tally knows.
+const INTENT_TALLIED: &[u8] = b"intent-tallied";
 
 /// A prefix and a number, in the order of the numbers.
 pub(super) fn numbered(prefix: &str, number: u64) -> Vec<u8> {
@@ -34,28 +37,6 @@ pub(super) fn numbered(prefix: &str, number: u64) -> Vec<u8> {
 
 pub(super) fn number_of(key: &[u8]) -> Option<u64> {
     key.last_chunk::<8>().map(|n| u64::from_be_bytes(*n))
-}
-
-/// What a start finds.
-#[derive(Debug, Default)]
-pub struct Recovered {
-    pub progress: Progress,
-    /// A batch that was about to leave when the process ended.
-    pub intent: Option<Intent>,
-    pub plan: Option<Plan>,
-    /// What the window looked like when the plan was made.
-    pub reference: Reference,
-    /// What has been found out for a plan.
-    pub evidence: Option<Evidence>,
-    pub sample: Vec<KeptRow>,
-    /// Rows of the window by batch, those of the pending intent last.
-    pub rows: Vec<(u64, RowBlock)>,
-    pub held: Vec<KeptRow>,
-    /// What strict recoding remembers.
-    pub witnessed: WitnessDelta,
-    /// Ledger deltas that were applied on top of the shards.
-    pub deltas: u64,
-    pub bytes: u64,
 }
 
 /// The state of one instance.
@@ -221,78 +202,6 @@ impl Store {
         self.sealer.seal(key, &plain)
     }
 
-    fn recover(&mut self, ledger: &mut Ledger) -> Result<Recovered, StateError> {
-        let mut found = Recovered {
-            progress: self.read(PROGRESS)?.unwrap_or_default(),
-            intent: self.read(INTENT)?,
-            ..Recovered::default()
-        };
-        for (key, sealed) in self.scan("shard")? {
-            let (sequence, bytes): (u64, Vec<u8>) = self.open_value(&key, &sealed)?;
-            let shard = number_of(&key).and_then(|n| usize::try_from(n).ok()).filter(|s| *s < SHARDS);
-            let shard = shard.ok_or_else(|| self.damaged("a ledger shard has no place"))?;
-            found.bytes += sealed.len() as u64;
-            self.shard_sequence[shard] = sequence;
-            ledger.merge_shard(&bytes).ok_or_else(|| self.damaged("a ledger shard cannot be read"))?;
-        }
-        // The shard that was written longest ago comes next, or frequent restarts would never get round to it.
-        let oldest = self.shard_sequence.iter().enumerate().min_by_key(|(_, sequence)| **sequence);
-        self.next_shard = oldest.map_or(0, |(shard, _)| shard);
-        self.first_delta = found.progress.sequence + 1;
-        for (key, sealed) in self.scan("delta")?.into_iter().rev() {
-            let bytes: Vec<u8> = self.open_value(&key, &sealed)?;
-            let delta = LedgerDelta::from_bytes(&bytes).ok_or_else(|| self.damaged("a ledger delta cannot be read"))?;
-            ledger.apply(&delta);
-            self.first_delta = number_of(&key).unwrap_or(1);
-            found.deltas += 1;
-            found.bytes += sealed.len() as u64;
-        }
-        for (key, sealed) in self.scan("sample")? {
-            let rows: Vec<KeptRow> = self.open_value(&key, &sealed)?;
-            let last = rows.last().map_or(0, |r| r.ordinal);
-            self.sample_parts.push((number_of(&key).unwrap_or(0), last));
-            found.sample.extend(rows);
-        }
-        for (key, sealed) in self.scan("rows")? {
-            let block: RowBlock = self.open_value(&key, &sealed)?;
-            let sequence = number_of(&key).unwrap_or(0);
-            self.row_parts.push_back((sequence, block.last));
-            found.bytes += sealed.len() as u64;
-            found.rows.push((sequence, block));
-        }
-        for (key, sealed) in self.scan("held")? {
-            found.held.push(self.open_value(&key, &sealed)?);
-        }
-        found.witnessed = self.recover_witnesses(found.progress.sequence)?;
-        if found.progress.plan_version > 0 {
-            let key = numbered("plan", found.progress.plan_version);
-            found.plan = Some(self.read(&key)?.ok_or_else(|| self.damaged("its plan is missing"))?);
-            found.reference = self.read(REFERENCE)?.unwrap_or_default();
-            found.evidence = self.read(EVIDENCE)?;
-        }
-        Ok(found)
-    }
-
-    fn recover_witnesses(&mut self, sequence: u64) -> Result<WitnessDelta, StateError> {
-        let mut found = WitnessDelta::default();
-        self.witnesses.first_delta = sequence + 1;
-        for (key, sealed) in self.scan("raw")? {
-            found.raws.push(self.open_value(&key, &sealed)?);
-        }
-        for (key, sealed) in self.scan("witness-shard")? {
-            let (sequence, seen): (u64, Vec<Seen>) = self.open_value(&key, &sealed)?;
-            let shard = number_of(&key).and_then(|n| usize::try_from(n).ok()).filter(|s| *s < SHARDS);
-            let shard = shard.ok_or_else(|| self.damaged("a witness shard has no place"))?;
-            self.witnesses.shard_sequence[shard] = sequence;
-            found.seen.extend(seen);
-        }
-        for (key, sealed) in self.scan("witness")?.into_iter().rev() {
-            found.seen.extend(self.open_value::<Vec<Seen>>(&key, &sealed)?);
-            self.witnesses.first_delta = number_of(&key).unwrap_or(1);
-        }
-        Ok(found)
-    }
-
     /// Notes raw tuples that are no longer known, to be removed with the effect of the last batch.
     pub fn forget_raw_tuples(&mut self, keys: Vec<u128>) {
         self.witnesses.gone.extend(keys);
@@ -353,6 +262,17 @@ impl Store {
             self.row_parts.push_back((sequence, rows.last));
         }
         batch.insert(INTENT, self.seal(INTENT, intent));
+        if let Some(tally) = ledger.tally() {
+            batch.insert(INTENT_TALLIED, self.seal(INTENT_TALLIED, &(intent.attempt, tally.standings())));
+        }
+        if let Some(plan) = &intent.plan {
+            let key = numbered("reference", plan.version);
+            if intent.references.is_empty() {
+                batch.remove(key);
+            } else {
+                batch.insert(key.clone(), self.seal(&key, &intent.references));
+            }
+        }
         self.commit(batch)
     }
 
@@ -421,13 +341,17 @@ impl Store {
             batch.insert(key.clone(), self.seal(&key, plan));
             if plan.version > 1 {
                 batch.remove(numbered("plan", plan.version - 1));
+                batch.remove(numbered("reference", plan.version - 1));
             }
         }
-        if let Some(reference) = &intent.reference {
-            batch.insert(REFERENCE, self.seal(REFERENCE, reference));
+        if let Some(baseline) = &intent.baseline {
+            batch.insert(BASELINE, self.seal(BASELINE, baseline));
         }
         if let Some(evidence) = &intent.evidence {
             batch.insert(EVIDENCE, self.seal(EVIDENCE, evidence));
+        }
+        if let Some(tally) = ledger.tally() {
+            batch.insert(TALLIED, self.seal(TALLIED, &(sequence, tally.standings())));
         }
         self.write_shards(batch, ledger, sequence);
         self.witnesses.write(batch, &self.sealer, &intent.witnessed, ledger.witnesses(), sequence);
@@ -444,6 +368,14 @@ impl Store {
             self.credit -= cost;
             let key = numbered("shard", self.next_shard as u64);
             batch.insert(key.clone(), self.seal(&key, &(sequence, ledger.shard_to_bytes(self.next_shard))));
+            let key = numbered("tally", self.next_shard as u64);
+            match ledger.tally().map(|tally| tally.shard_to_bytes(self.next_shard)) {
+                Some(bytes) => {
+                    batch.insert(key.clone(), self.seal(&key, &bytes));
+                }
+                // No model protects anything any more: what was shown is not kept longer than support is.
+                None => batch.remove(key),
+            }
             self.shard_sequence[self.next_shard] = sequence;
             self.next_shard = (self.next_shard + 1) % SHARDS;
         }

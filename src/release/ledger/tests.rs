@@ -1,3 +1,4 @@
+use super::super::tally::Showing;
 use super::*;
 use proptest::prelude::*;
 use std::collections::BTreeMap;
@@ -15,7 +16,12 @@ fn class(n: u8) -> u128 {
 fn filled(k: usize, events: &[Event]) -> Ledger {
     let mut ledger = Ledger::new(k, 50, 1000);
     for &(c, time, subject) in events {
-        ledger.apply(&LedgerDelta { time, classes: vec![(class(c), 1)], subjects: vec![subject] });
+        ledger.apply(&LedgerDelta {
+            time,
+            classes: vec![(class(c), 1)],
+            subjects: vec![subject],
+            ..LedgerDelta::default()
+        });
     }
     ledger
 }
@@ -63,28 +69,37 @@ proptest! {
         }
         let after: Vec<usize> = (0..5).map(|c| support(&ledger, c)).collect();
         prop_assert_eq!(before, after);
-        ledger.apply(&LedgerDelta { time: 300, classes: vec![(class(0), 1)], subjects: vec![3] });
+        ledger.apply(&LedgerDelta { time: 300, classes: vec![(class(0), 1)], subjects: vec![3], ..LedgerDelta::default() });
         prop_assert!(ledger.classes() <= 5);
     }
 
     #[test]
-    fn a_delta_survives_its_bytes(classes in prop::collection::vec((any::<u128>(), prop::collection::vec(any::<u64>(), 0..4)), 0..6), cut in any::<u16>()) {
+    fn a_delta_survives_its_bytes(
+        classes in prop::collection::vec((any::<u128>(), prop::collection::vec(any::<u64>(), 0..4)), 0..6),
+        showings in prop::collection::vec((any::<u32>(), any::<u128>(), any::<u64>(), any::<u64>()), 0..4),
+        cut in any::<u16>(),
+    ) {
+        let showing = |&(attribute, class, value, subject): &_| Showing { attribute, class, value, subject };
+        let showings: Vec<Showing> = showings.iter().map(showing).collect();
         let delta = LedgerDelta {
             time: 7,
             classes: classes.iter().map(|(c, s)| (*c, u32::try_from(s.len()).unwrap())).collect(),
             subjects: classes.iter().flat_map(|(_, s)| s.clone()).collect(),
+            tally: if showings.is_empty() { TallyDelta::default() } else { TallyDelta { time_ms: 7_654, showings } },
         };
         let bytes = delta.to_bytes();
-        prop_assert_eq!(LedgerDelta::from_bytes(&bytes), Some(delta));
+        prop_assert_eq!(LedgerDelta::from_bytes(&bytes), Some(delta.clone()));
         let cut = usize::from(cut) % bytes.len();
-        prop_assert_eq!(LedgerDelta::from_bytes(&bytes[..cut]), None);
+        // What is whole without its last showings is another delta; it is sealed against being cut.
+        let read = LedgerDelta::from_bytes(&bytes[..cut]);
+        prop_assert!(read.is_none_or(|read| read.classes == delta.classes && read.tally.showings.len() < delta.tally.showings.len()));
     }
 }
 
 #[test]
 fn a_full_ledger_understates() {
     let mut ledger = Ledger::new(2, 50, 1);
-    let delta = |c| LedgerDelta { time: 9, classes: vec![(class(c), 1)], subjects: vec![4] };
+    let delta = |c| LedgerDelta { time: 9, classes: vec![(class(c), 1)], subjects: vec![4], ..LedgerDelta::default() };
     assert!(ledger.apply(&delta(1)));
     assert!(!ledger.apply(&delta(2)));
     assert_eq!((ledger.classes(), ledger.unrecorded()), (1, 1));

@@ -1,0 +1,195 @@
+//! What a stream promises of the values of one sensitive attribute in every class (METHODS §8 and §11).
+//!
+//! A class is the distinct pairs of a value and a subject that were shown in it inside the support window: a subject
+//! counts once for each value. Diversity asks beside its counts that ℓ of the values belong to ℓ different subjects, so
+//! that no single person makes a class diverse.
+
+use super::judge::{Class, Judge, Model, ModelError, Room, SensitiveDomain};
+use super::representatives::represented;
+use super::{Ground, Ratio};
+use hashbrown::HashMap;
+
+/// One thing that is asked of the values of an attribute; see [`Model`] for the ranges.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum Requirement {
+    Distinct { l: usize },
+    Entropy { l: f64 },
+    Recursive { c: f64, l: usize },
+    Closeness { t: f64, ground: GroundDistance },
+}
+
+pub use crate::config::GroundDistance;
+
+/// A sensitive attribute with everything that is asked of it.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Protection {
+    /// Its position in the schema.
+    pub attribute: usize,
+    /// At least one.
+    pub requirements: Vec<Requirement>,
+}
+
+impl Protection {
+    /// Values that must belong to as many different subjects: the largest ⌈ℓ⌉ asked for, 0 without diversity.
+    #[must_use]
+    pub fn representatives(&self) -> usize {
+        let of = |requirement: &Requirement| match *requirement {
+            Requirement::Distinct { l } | Requirement::Recursive { l, .. } => l,
+            Requirement::Entropy { l } => l.ceil() as usize,
+            Requirement::Closeness { .. } => 0,
+        };
+        self.requirements.iter().map(of).max().unwrap_or(0)
+    }
+
+    /// Whether a class can only be judged by everything that was shown in it. Distinct diversity alone is monotone: what
+    /// is not known of could only help.
+    #[must_use]
+    pub fn needs_every_pair(&self) -> bool {
+        self.requirements.iter().any(|requirement| !matches!(requirement, Requirement::Distinct { .. }))
+    }
+
+    /// Whether classes are compared with the distribution of a plan.
+    #[must_use]
+    pub fn needs_reference(&self) -> bool {
+        self.requirements.iter().any(|requirement| matches!(requirement, Requirement::Closeness { .. }))
+    }
+
+    /// Whether the attribute's hierarchy decides which values are near each other.
+    #[must_use]
+    pub fn needs_tree(&self) -> bool {
+        let tree = |r: &Requirement| matches!(r, Requirement::Closeness { ground: GroundDistance::Hierarchical, .. });
+        self.requirements.iter().any(tree)
+    }
+}
+
+/// The distribution that closeness compares with, frozen for the life of a plan.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Reference {
+    /// Digests of the values, in the order of an ordered ground distance.
+    pub values: Vec<u64>,
+    /// Distinct subjects of each.
+    pub subjects: Vec<u64>,
+    /// The attribute's hierarchy over the values, as [`Ground::Hierarchical`] wants it; empty where nothing asks for it.
+    pub tree: Vec<Vec<u32>>,
+}
+
+/// A protection, ready to judge classes.
+#[derive(Clone, Debug)]
+pub struct ClassJudge {
+    pub attribute: usize,
+    representatives: usize,
+    /// Positions of the values in the reference; none where nothing is compared with one.
+    positions: Option<HashMap<u64, u32>>,
+    judge: Judge,
+}
+
+impl ClassJudge {
+    /// Prepares `protection`; none where it compares with a distribution and there is no `reference` yet.
+    ///
+    /// # Errors
+    /// A parameter out of range, or a tree that does not fit.
+    pub fn new(protection: &Protection, reference: Option<&Reference>) -> Result<Option<Self>, ModelError> {
+        let reference = match (protection.needs_reference(), reference) {
+            (false, _) => None,
+            (true, Some(reference)) if !reference.values.is_empty() => Some(reference),
+            (true, _) => return Ok(None),
+        };
+        let model = |requirement: &Requirement| match *requirement {
+            Requirement::Distinct { l } => Model::DistinctDiversity { attribute: 0, l },
+            Requirement::Entropy { l } => Model::EntropyDiversity { attribute: 0, l },
+            Requirement::Recursive { c, l } => Model::RecursiveDiversity { attribute: 0, c, l },
+            Requirement::Closeness { t, ground } => Model::Closeness {
+                attribute: 0,
+                t,
+                ground: match ground {
+                    GroundDistance::Equal => Ground::Equal,
+                    GroundDistance::Ordered => Ground::Ordered,
+                    GroundDistance::Hierarchical => {
+                        Ground::Hierarchical(reference.map(|r| r.tree.clone()).unwrap_or_default())
+                    }
+                },
+            },
+        };
+        let models: Vec<Model> = protection.requirements.iter().map(model).collect();
+        let counts = reference.map(|r| r.subjects.clone()).unwrap_or_default();
+        let judge = Judge::new(&models, &[SensitiveDomain { counts }])?;
+        let positions = reference.map(|r| r.values.iter().copied().zip(0..).collect());
+        let representatives = protection.representatives();
+        Ok(Some(Self { attribute: protection.attribute, representatives, positions, judge }))
+    }
+
+    /// Whether a class in which exactly `pairs` (value, subject) are shown satisfies everything that is asked. They are
+    /// put in order and freed of repetition. A value that the reference does not know is at no distance: it refuses.
+    #[must_use]
+    pub fn accepts(&self, pairs: &mut Vec<(u64, u64)>, room: &mut Room) -> bool {
+        pairs.sort_unstable();
+        pairs.dedup();
+        if pairs.is_empty() || !represented(pairs, self.representatives) {
+            return false;
+        }
+        let counted = pairs.chunk_by(|a, b| a.0 == b.0).zip(0u32..).map(|(of_value, next)| {
+            let number = self.positions.as_ref().map_or(Some(next), |known| known.get(&of_value[0].0).copied());
+            number.map(|number| (number, of_value.len() as u32))
+        });
+        let Some(counted) = counted.collect::<Option<Vec<(u32, u32)>>>() else { return false };
+        let records = pairs.len() as u64;
+        let class = Class { records, subjects: records, population: records, people: records, values: &[counted] };
+        self.judge.failing(&class, room).is_none()
+    }
+}
+
+/// Whether the parameters of a requirement are in range; the message names the one that is not.
+///
+/// # Errors
+/// The parameter and its range.
+pub fn check(requirement: Requirement) -> Result<(), (&'static str, &'static str)> {
+    let unless = |sound: bool, parameter, range| if sound { Ok(()) } else { Err((parameter, range)) };
+    match requirement {
+        Requirement::Distinct { l } => unless((2..=MOST_VALUES).contains(&l), "l", "2 to 1000"),
+        Requirement::Entropy { l } => unless(l > 1.0 && l <= MOST_VALUES as f64, "l", "above 1 and at most 1000"),
+        Requirement::Recursive { c, l } => {
+            unless((2..=MOST_VALUES).contains(&l), "l", "2 to 1000")?;
+            unless(Ratio::of(c).is_some_and(|ratio| ratio.value() > 0.0), "c", "above 0 and below 1000")
+        }
+        Requirement::Closeness { t, .. } => unless((0.0..1.0).contains(&t), "t", "0 up to, but not, 1"),
+    }
+}
+
+/// No class of a stream has more values than this.
+const MOST_VALUES: usize = 1000;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn accepts(requirements: &[Requirement], reference: Option<&Reference>, pairs: &[(u64, u64)]) -> Option<bool> {
+        let protection = Protection { attribute: 4, requirements: requirements.to_vec() };
+        let judge = ClassJudge::new(&protection, reference).expect("in range")?;
+        Some(judge.accepts(&mut pairs.to_vec(), &mut Room::default()))
+    }
+
+    #[test]
+    fn subjects_count_once_for_each_value() {
+        let recursive = [Requirement::Recursive { c: 2.0, l: 2 }];
+        // Three have the first value, however often they show it, two the second: 3 < 2 · 2.
+        let pairs = [(1, 1), (1, 2), (1, 2), (1, 3), (2, 4), (2, 5), (1, 1)];
+        assert_eq!(accepts(&recursive, None, &pairs), Some(true));
+        assert_eq!(accepts(&recursive, None, &pairs[..5]), Some(false));
+        // One person with all three values makes nothing diverse.
+        let distinct = [Requirement::Distinct { l: 3 }];
+        assert_eq!(accepts(&distinct, None, &[(1, 1), (2, 1), (3, 1), (1, 2), (1, 3)]), Some(false));
+        assert_eq!(accepts(&distinct, None, &[(1, 1), (2, 1), (3, 1), (2, 2), (1, 3)]), Some(true));
+    }
+
+    #[test]
+    fn closeness_needs_a_reference_that_knows_the_values() {
+        let close = [Requirement::Closeness { t: 0.3, ground: GroundDistance::Equal }];
+        assert_eq!(accepts(&close, None, &[(7, 1)]), None);
+        assert_eq!(accepts(&close, Some(&Reference::default()), &[(7, 1)]), None);
+        let halves = Reference { values: vec![7, 8], subjects: vec![50, 50], tree: vec![] };
+        assert_eq!(accepts(&close, Some(&halves), &[(7, 1), (8, 2)]), Some(true));
+        assert_eq!(accepts(&close, Some(&halves), &[(7, 1), (7, 2)]), Some(false));
+        assert_eq!(accepts(&close, Some(&halves), &[(7, 1), (8, 2), (9, 3)]), Some(false), "nobody knows value 9");
+        assert_eq!(accepts(&close, Some(&halves), &[]), Some(false), "nothing to judge");
+    }
+}

@@ -1,0 +1,159 @@
+//! Local recoding where models protect sensitive attributes: a class whose values do not satisfy them is not joined.
+//!
+//! Its rows go on to coarser nodes, whose classes show more values, but only as long as that is worth it: showing the
+//! protected cells of a row at a node may cost at most what suppressing them at its cheapest node would, all cells of the
+//! fragment counted alike. Rows that no class takes within that bound join any class that has support, and their
+//! protected cells stay suppressed. What this finds is only a proposal of classes: which cells are shown in them is
+//! decided once more when it is known who leaves ([`super::beside`]).
+
+use super::beside::{Beside, Judged, Protected};
+use super::crowd::{NO_SUBJECT, Released};
+use super::recode::{Assignment, AtNode, Columns, UNRELEASED};
+use crate::anonymity::plan::{Group, Node};
+use crate::records::codebook::SUPPRESSED;
+use std::collections::HashSet;
+
+/// Recodes the rows that `plain`, the assignment without models, releases. `protected` are the attributes of the group
+/// that models protect.
+///
+/// Time: that of two recodings, and what the classes met have shown and show, once a node.
+pub(super) fn recode_diversely<R: Released>(
+    plain: Assignment,
+    columns: &Columns<'_>,
+    group: &Group,
+    protected: &[&Protected],
+    beside: &Beside<'_>,
+    released: &R,
+) -> Assignment {
+    let mut left: Vec<u32> = (0u32..).zip(&plain.node).filter(|(_, n)| **n != UNRELEASED).map(|(row, _)| row).collect();
+    let mut sides: Vec<Side<'_, R>> =
+        protected.iter().filter_map(|of| Side::new(of, &left, beside, released)).collect();
+    if sides.is_empty() {
+        return plain;
+    }
+    let reach = reach(&plain, group, &sides);
+    let mut assignment = Assignment::nothing(columns.rows());
+    let mut silent = Vec::new();
+    let mut at_node = AtNode::new(beside.k, left.len());
+    let mut showings = Vec::new();
+    for (index, node) in (0u32..).zip(&group.ladder) {
+        left.retain(|&row| {
+            let goes_on = node.loss <= reach[row as usize];
+            if !goes_on {
+                silent.push(row);
+            }
+            goes_on
+        });
+        if left.is_empty() {
+            break;
+        }
+        at_node.gather(columns, node, &left, released);
+        let classes = (0u32..).take(at_node.crowds.classes());
+        let mut taken: Vec<bool> = classes.map(|class| at_node.crowds.supported(class)).collect();
+        for side in &mut sides {
+            showings.clear();
+            for ((&row, &key), &class) in left.iter().zip(&at_node.keys).zip(&at_node.classes) {
+                if taken[class as usize] && side.shows[row as usize] {
+                    let (_, value, subject) = beside.showing(side.attribute, key, row);
+                    showings.push((key, value, subject, class));
+                }
+            }
+            side.withdraw_refused(&mut showings, &mut taken);
+        }
+        let mut at = 0;
+        left.retain(|&row| {
+            let here = at;
+            at += 1;
+            if at_node.keys[here] == columns.suppressed_key() || !taken[at_node.classes[here] as usize] {
+                return true;
+            }
+            assignment.node[row as usize] = index;
+            assignment.class[row as usize] = at_node.keys[here];
+            false
+        });
+    }
+    silent.extend(left);
+    silent.sort_unstable();
+    settle_silently(&mut assignment, silent, columns, &group.ladder, &mut at_node, released);
+    assignment
+}
+
+/// Rows of which nothing protected is shown take the cheapest node at which their class has support among themselves, or
+/// was joined there by others already: the two are one class then, to whoever holds rows back too.
+fn settle_silently(
+    assignment: &mut Assignment,
+    silent: Vec<u32>,
+    columns: &Columns<'_>,
+    ladder: &[Node],
+    at_node: &mut AtNode,
+    released: &impl Released,
+) {
+    let classes = assignment.node.iter().copied().zip(assignment.class.iter().copied());
+    let joined: HashSet<(u32, u128)> = classes.filter(|(node, _)| *node != UNRELEASED).collect();
+    assignment.silent = vec![false; columns.rows()];
+    for &row in &silent {
+        assignment.silent[row as usize] = true;
+    }
+    let mut left = silent;
+    for (index, node) in (0u32..).zip(ladder) {
+        if left.is_empty() {
+            break;
+        }
+        at_node.gather(columns, node, &left, released);
+        let mut at = 0;
+        left.retain(|&row| {
+            let (key, class) = (at_node.keys[at], at_node.classes[at]);
+            at += 1;
+            let takes = at_node.crowds.supported(class) || joined.contains(&(index, key));
+            if key == columns.suppressed_key() || !takes {
+                return true;
+            }
+            assignment.node[row as usize] = index;
+            assignment.class[row as usize] = key;
+            false
+        });
+    }
+}
+
+/// The greatest loss of a node at which each row's protected cells are worth being shown.
+fn reach<R: Released>(plain: &Assignment, group: &Group, sides: &[Side<'_, R>]) -> Vec<f32> {
+    let width = group.quasi.len().max(1) as f32;
+    let of_row = |(row, &node): (usize, &u32)| {
+        let shown = sides.iter().filter(|side| side.shows[row]).count();
+        group.ladder.get(node as usize).map_or(0.0, |node| node.loss + shown as f32 / width)
+    };
+    plain.node.iter().enumerate().map(of_row).collect()
+}
+
+/// One protected attribute of the group.
+struct Side<'a, R: Released> {
+    attribute: usize,
+    /// Whether a row's value has support of its own, by row.
+    shows: Vec<bool>,
+    judged: Judged<'a, R>,
+}
+
+impl<'a, R: Released> Side<'a, R> {
+    /// None where nothing of the attribute can be shown now.
+    fn new(protected: &'a Protected, rows: &[u32], beside: &Beside<'_>, released: &'a R) -> Option<Self> {
+        let attribute = protected.attribute;
+        let open = released.shown().is_none_or(|shown| shown.is_open(attribute, beside.batch.rows()));
+        let judge = protected.judge.as_ref().filter(|_| open)?;
+        let named: Vec<u32> =
+            rows.iter().copied().filter(|&row| beside.batch.subjects[row as usize] != NO_SUBJECT).collect();
+        let cells = beside.supported(attribute, 1, &named, released);
+        let shows = cells.into_iter().map(|cell| cell != SUPPRESSED).collect();
+        Some(Self { attribute, shows, judged: Judged::new(judge, released) })
+    }
+
+    /// Takes the classes (numbers beside class, value and subject) that may not show their values out of `taken`.
+    fn withdraw_refused(&mut self, showings: &mut [(u128, u64, u64, u32)], taken: &mut [bool]) {
+        showings.sort_unstable();
+        let mut of_class = Vec::new();
+        for shown in showings.chunk_by(|a, b| a.0 == b.0) {
+            of_class.clear();
+            of_class.extend(shown.iter().map(|&(class, value, subject, _)| (class, value, subject)));
+            taken[shown[0].3 as usize] &= self.judged.accepts(&of_class);
+        }
+    }
+}

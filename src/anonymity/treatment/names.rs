@@ -1,0 +1,40 @@
+//! What names the groups and attributes of a plan: line layouts, and the digests that class keys begin with.
+
+use crate::anonymity::plan::Plan;
+use crate::records::line::{LineFormat, LineLayout};
+use std::collections::BTreeSet;
+
+/// What never changes between two batches of the same plan: layouts and the digests that name the groups.
+pub struct GroupNames {
+    pub layouts: Vec<LineLayout>,
+    /// Digest of the quasi attribute set, by group.
+    pub bases: Vec<u128>,
+    /// Digest of "this attribute, beside a class", by attribute.
+    pub beside: Vec<u128>,
+}
+
+/// Names the groups of `plan` for the treatment: `digest` is a keyed digest of a text.
+#[must_use]
+pub fn group_names(
+    plan: &Plan,
+    attribute_names: &[&str],
+    format: LineFormat,
+    digest: impl Fn(&str) -> u128,
+) -> GroupNames {
+    let name_set = |attributes: &[usize]| {
+        let by_name: BTreeSet<&str> = attributes.iter().map(|&a| attribute_names[a]).collect();
+        by_name.into_iter().map(|n| format!("{}:{n}", n.len())).collect::<String>()
+    };
+    GroupNames {
+        layouts: plan
+            .groups
+            .iter()
+            .map(|g| {
+                let names: Vec<&str> = g.attributes().iter().map(|&a| attribute_names[a]).collect();
+                LineLayout::new(format, &names)
+            })
+            .collect(),
+        bases: plan.groups.iter().map(|g| digest(&format!("class of {}", name_set(&g.quasi)))).collect(),
+        beside: attribute_names.iter().map(|n| digest(&format!("beside a class {n}"))).collect(),
+    }
+}

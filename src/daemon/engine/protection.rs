@@ -1,0 +1,42 @@
+//! The protected attributes under the plan in force.
+
+use super::Engine;
+use crate::anonymity::plan::Plan;
+use crate::anonymity::planner::reference::{ReferenceCounts, resolve};
+use crate::anonymity::privacy::protection::{ClassJudge, Protection, Reference};
+use crate::anonymity::treatment::treat::Protected;
+use crate::daemon::terms::group_terms;
+use crate::telemetry::{Limit, LimitReached};
+
+impl Engine {
+    /// The distributions that the plan in force compares classes with.
+    #[must_use]
+    pub fn references(&self) -> &[ReferenceCounts] {
+        &self.references
+    }
+
+    /// Prepares treatment and verification for `plan` and for what it compares classes with.
+    pub(super) fn protect(&mut self, plan: &Plan) {
+        let mut protections: Vec<(Protection, Reference)> = Vec::with_capacity(self.protections.len());
+        for protection in &self.protections {
+            let counts = self.references.iter().find(|counts| counts.attribute == protection.attribute);
+            let book = &mut self.books[protection.attribute];
+            let reference = counts.map(|counts| resolve(counts, protection, book)).unwrap_or_default();
+            protections.push((protection.clone(), reference));
+        }
+        self.terms = group_terms(plan, &self.names, &protections);
+        let protected = |(protection, reference): &(Protection, Reference)| Protected {
+            attribute: protection.attribute,
+            // Ranges were checked with the configuration; what still cannot be judged shows nothing.
+            judge: ClassJudge::new(protection, Some(reference)).unwrap_or(None),
+        };
+        self.protected = protections.iter().map(protected).collect();
+    }
+
+    /// Says so when a batch of `rows` records could not have shown its protected values for want of room.
+    pub(super) fn tell_of_full_tally(&self, rows: usize) {
+        if self.ledger.tally().is_some_and(|tally| tally.is_full(rows)) {
+            LimitReached { limit: Limit::ShownValues }.emit(&self.telemetry);
+        }
+    }
+}

@@ -1,0 +1,142 @@
+//! What a start finds in the tree, and how much of the past it may rely on.
+
+use super::{BASELINE, EVIDENCE, INTENT, INTENT_TALLIED, PROGRESS, Store, TALLIED, number_of, numbered};
+use crate::anonymity::plan::Plan;
+use crate::anonymity::plan::evidence::Evidence;
+use crate::anonymity::planner::drift::Baseline;
+use crate::anonymity::planner::reference::ReferenceCounts;
+use crate::daemon::state::directory::StateError;
+use crate::daemon::state::records::{Intent, KeptRow, Progress};
+use crate::daemon::state::rows::RowBlock;
+use crate::release::ledger::{Ledger, LedgerDelta, SHARDS};
+use crate::release::tally::Standing;
+use crate::release::witnesses::{Seen, WitnessDelta};
+
+/// What a start finds.
+#[derive(Debug, Default)]
+pub struct Recovered {
+    pub progress: Progress,
+    /// A batch that was about to leave when the process ended.
+    pub intent: Option<Intent>,
+    pub plan: Option<Plan>,
+    /// What that plan compares classes with.
+    pub references: Vec<ReferenceCounts>,
+    /// What the window looked like when the plan was made.
+    pub baseline: Baseline,
+    /// What has been found out for a plan.
+    pub evidence: Option<Evidence>,
+    pub sample: Vec<KeptRow>,
+    /// Rows of the window by batch, those of the pending intent last.
+    pub rows: Vec<(u64, RowBlock)>,
+    pub held: Vec<KeptRow>,
+    /// What strict recoding remembers.
+    pub witnessed: WitnessDelta,
+    /// Ledger deltas that were applied on top of the shards.
+    pub deltas: u64,
+    pub bytes: u64,
+}
+
+impl Store {
+    pub(super) fn recover(&mut self, ledger: &mut Ledger) -> Result<Recovered, StateError> {
+        let mut found = Recovered {
+            progress: self.read(PROGRESS)?.unwrap_or_default(),
+            intent: self.read(INTENT)?,
+            ..Recovered::default()
+        };
+        self.resume_tally(ledger, &found)?;
+        for (key, sealed) in self.scan("shard")? {
+            let (sequence, bytes): (u64, Vec<u8>) = self.open_value(&key, &sealed)?;
+            let shard = number_of(&key).and_then(|n| usize::try_from(n).ok()).filter(|s| *s < SHARDS);
+            let shard = shard.ok_or_else(|| self.damaged("a ledger shard has no place"))?;
+            found.bytes += sealed.len() as u64;
+            self.shard_sequence[shard] = sequence;
+            ledger.merge_shard(&bytes).ok_or_else(|| self.damaged("a ledger shard cannot be read"))?;
+        }
+        if let Some(tally) = ledger.tally_mut() {
+            for (key, sealed) in self.scan("tally")? {
+                let bytes: Vec<u8> = self.open_value(&key, &sealed)?;
+                tally.merge_shard(&bytes).ok_or_else(|| self.damaged("a shard of the tally cannot be read"))?;
+            }
+        }
+        // The shard that was written longest ago comes next, or frequent restarts would never get round to it.
+        let oldest = self.shard_sequence.iter().enumerate().min_by_key(|(_, sequence)| **sequence);
+        self.next_shard = oldest.map_or(0, |(shard, _)| shard);
+        self.first_delta = found.progress.sequence + 1;
+        for (key, sealed) in self.scan("delta")?.into_iter().rev() {
+            let bytes: Vec<u8> = self.open_value(&key, &sealed)?;
+            let delta = LedgerDelta::from_bytes(&bytes).ok_or_else(|| self.damaged("a ledger delta cannot be read"))?;
+            ledger.apply(&delta);
+            self.first_delta = number_of(&key).unwrap_or(1);
+            found.deltas += 1;
+            found.bytes += sealed.len() as u64;
+        }
+        for (key, sealed) in self.scan("sample")? {
+            let rows: Vec<KeptRow> = self.open_value(&key, &sealed)?;
+            let last = rows.last().map_or(0, |r| r.ordinal);
+            self.sample_parts.push((number_of(&key).unwrap_or(0), last));
+            found.sample.extend(rows);
+        }
+        for (key, sealed) in self.scan("rows")? {
+            let block: RowBlock = self.open_value(&key, &sealed)?;
+            let sequence = number_of(&key).unwrap_or(0);
+            self.row_parts.push_back((sequence, block.last));
+            found.bytes += sealed.len() as u64;
+            found.rows.push((sequence, block));
+        }
+        for (key, sealed) in self.scan("held")? {
+            found.held.push(self.open_value(&key, &sealed)?);
+        }
+        found.witnessed = self.recover_witnesses(found.progress.sequence)?;
+        if found.progress.plan_version > 0 {
+            let key = numbered("plan", found.progress.plan_version);
+            found.plan = Some(self.read(&key)?.ok_or_else(|| self.damaged("its plan is missing"))?);
+            found.references = self.references(found.progress.plan_version)?;
+            found.baseline = self.read(BASELINE)?.unwrap_or_default();
+            found.evidence = self.read(EVIDENCE)?;
+        }
+        if let Some(intent) = &mut found.intent
+            && let Some(plan) = &intent.plan
+        {
+            intent.references = self.references(plan.version)?;
+        }
+        Ok(found)
+    }
+
+    fn references(&self, plan: u64) -> Result<Vec<ReferenceCounts>, StateError> {
+        Ok(self.read(&numbered("reference", plan))?.unwrap_or_default())
+    }
+
+    /// Tells the tally how much of the past it knows: all that was known of it with the last batch, if that was with a tally.
+    /// It may have been without, by another configuration or another version.
+    fn resume_tally(&self, ledger: &mut Ledger, found: &Recovered) -> Result<(), StateError> {
+        let Some(tally) = ledger.tally_mut() else { return Ok(()) };
+        let (key, wanted, last) = match &found.intent {
+            Some(intent) => (INTENT_TALLIED, intent.attempt, &intent.after),
+            None => (TALLIED, found.progress.sequence, &found.progress),
+        };
+        let tallied: Option<(u64, Vec<Standing>)> = self.read(key)?;
+        let standings = tallied.filter(|(of, _)| *of == wanted).map(|(_, standings)| standings);
+        tally.resume(&standings.unwrap_or_default(), (last.sequence > 0).then_some(last.clock_ms));
+        Ok(())
+    }
+
+    fn recover_witnesses(&mut self, sequence: u64) -> Result<WitnessDelta, StateError> {
+        let mut found = WitnessDelta::default();
+        self.witnesses.first_delta = sequence + 1;
+        for (key, sealed) in self.scan("raw")? {
+            found.raws.push(self.open_value(&key, &sealed)?);
+        }
+        for (key, sealed) in self.scan("witness-shard")? {
+            let (sequence, seen): (u64, Vec<Seen>) = self.open_value(&key, &sealed)?;
+            let shard = number_of(&key).and_then(|n| usize::try_from(n).ok()).filter(|s| *s < SHARDS);
+            let shard = shard.ok_or_else(|| self.damaged("a witness shard has no place"))?;
+            self.witnesses.shard_sequence[shard] = sequence;
+            found.seen.extend(seen);
+        }
+        for (key, sealed) in self.scan("witness")?.into_iter().rev() {
+            found.seen.extend(self.open_value::<Vec<Seen>>(&key, &sealed)?);
+            self.witnesses.first_delta = number_of(&key).unwrap_or(1);
+        }
+        Ok(found)
+    }
+}

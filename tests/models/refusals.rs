@@ -1,0 +1,72 @@
+//! Models that a stream cannot keep are refused by `throng check` and `throng run` alike: file, key, remedy.
+
+use crate::support::binary::Place;
+use crate::{ILLNESS, QUASI};
+use std::process::Command;
+
+fn place(models: &str) -> Place {
+    let person = "[[attribute]]\nname = \"person\"\ntype = \"string\"\nrole = \"subject\"\n";
+    let place = Place::new(&format!("name = \"refusals\"\n{person}{QUASI}{ILLNESS}"), models);
+    place.write("in.ndjson", "");
+    place
+}
+
+#[test]
+fn models_that_a_stream_cannot_keep_are_named() {
+    let diverse = |rest: &str| format!("kind = \"l_diversity\"\n{rest}");
+    let of_illness = |rest: &str| diverse(&format!("attribute = \"illness\"\n{rest}"));
+    for (model, key, says) in [
+        (diverse("attribute = \"ilness\"\nl = 2\n"), "[0].attribute", "the schema has no attribute \"ilness\""),
+        (diverse("attribute = \"city\"\nl = 2\n"), "[0].attribute", "has the role quasi"),
+        (diverse("attribute = \"person\"\nl = 2\n"), "[0].attribute", "has the role subject"),
+        (of_illness("l = 1\n"), "[0].l", "2 to 1000"),
+        (of_illness("l = 2.5\n"), "[0].l", "counts values"),
+        (of_illness("l = 1\ndiversity = \"entropy\"\n"), "[0].l", "above 1"),
+        (of_illness("l = 2\nc = 0\ndiversity = \"recursive\"\n"), "[0].c", "above 0"),
+        (of_illness("l = 2\ndiversity = \"recursive\"\n"), "[0].c", "needs the key"),
+        ("kind = \"t_closeness\"\nattribute = \"illness\"\nt = 1.2\n".to_owned(), "[0].t", "0 up to"),
+        ("kind = \"k_anonymity\"\nk = 4\n".to_owned(), "[0].k", "set privacy.k"),
+        ("kind = \"k_map\"\nk = 4\n".to_owned(), "[0].k", "no population but its own subjects"),
+        ("kind = \"delta_presence\"\nmin = 0\nmax = 0.5\n".to_owned(), "[0].kind", "who of the population is absent"),
+    ] {
+        let place = place(&format!("[[privacy.model]]\n{model}"));
+        let run = place.run(&[]).expect(2);
+        assert!(run.stderr.contains(key) && run.stderr.contains(says), "{model}: {}", run.stderr);
+        assert!(!place.path("state").exists(), "nothing was begun");
+        let check = check(&place);
+        assert!(check.0 == Some(2) && check.1.contains(key) && check.1.contains(says), "{model}: {}", check.1);
+    }
+}
+
+#[test]
+fn models_that_a_stream_keeps_are_accepted_and_warned_of_no_more() {
+    let none = check(&place(""));
+    assert!(none.0 == Some(0) && none.1.contains("no diversity is asked for"), "{}", none.1);
+    let models = "[[privacy.model]]\nkind = \"t_closeness\"\nattribute = \"illness\"\nt = 0.2\nground = \"hierarchical\"\n\
+                  [[privacy.model]]\nkind = \"k_anonymity\"\nk = 3\n[[privacy.model]]\nkind = \"k_map\"\nk = 2\n";
+    let some = check(&place(models));
+    assert!(some.0 == Some(0) && !some.1.contains("warning"), "{}", some.1);
+    let refused = check_with(&place(models), &[("STATE__MAX_SHOWN_VALUES", "10")]);
+    assert!(refused.0 == Some(2) && refused.1.contains("state.max_shown_values"), "{}", refused.1);
+}
+
+/// The exit code of `throng check`, and what it said.
+fn check(place: &Place) -> (Option<i32>, String) {
+    check_with(place, &[])
+}
+
+fn check_with(place: &Place, overrides: &[(&str, &str)]) -> (Option<i32>, String) {
+    let run = place.command(overrides, &[]);
+    let mut command = Command::new(run.get_program());
+    for (name, value) in run.get_envs() {
+        if let Some(value) = value {
+            command.env(name, value);
+        }
+    }
+    if let Some(folder) = run.get_current_dir() {
+        command.current_dir(folder);
+    }
+    let arguments: Vec<_> = run.get_args().map(|a| if a == "run" { "check".into() } else { a.to_owned() }).collect();
+    let output = command.args(arguments).output().expect("runs");
+    (output.status.code(), String::from_utf8_lossy(&[output.stdout, output.stderr].concat()).into_owned())
+}

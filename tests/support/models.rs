@@ -1,0 +1,172 @@
+//! Privacy models in a stream, recounted the slow way from what left: printed texts, whose they were, and when.
+//!
+//! Shares nothing with the product: no codes, no digests, no tally. A class is a printed tuple of quasi cells; what it shows
+//! of an attribute are the texts other than `"*"` of the lines of this batch and of those inside the window, a person
+//! counting once for each.
+
+use super::invariants::{Line, cells, tuple};
+use std::collections::{BTreeMap, BTreeSet};
+
+/// What is asked of the values of an attribute in every class.
+#[derive(Clone, Debug)]
+pub enum Asked {
+    Distinct(usize),
+    Entropy(f64),
+    Recursive {
+        c: f64,
+        l: usize,
+    },
+    /// At most `t` from the distribution `over`, by texts in the order of the ground distance; `parents` name, level by
+    /// level, what each text generalizes to (the first is the text itself).
+    Closeness {
+        t: f64,
+        ground: Ground,
+    },
+}
+
+#[derive(Clone, Debug)]
+pub enum Ground {
+    Equal,
+    Ordered,
+    /// Each text with what it becomes on the levels above, the root last.
+    Tree(BTreeMap<String, Vec<String>>),
+}
+
+/// What is promised of one attribute.
+#[derive(Clone, Debug)]
+pub struct Models {
+    pub group: usize,
+    pub quasi: Vec<String>,
+    pub attribute: String,
+    pub window_ms: i64,
+    pub asked: Vec<Asked>,
+}
+
+/// People by text.
+pub type Values = BTreeMap<Option<String>, BTreeSet<String>>;
+
+/// A distribution: people by text, in order.
+pub type Distribution = Vec<(Option<String>, u64)>;
+
+const SLACK: f64 = 1e-7;
+
+impl Models {
+    /// Checks one batch of `lines`; `over` is the distribution in force. Returns how many cells it shows.
+    pub fn check_batch(&self, lines: &[Line], batch: u64, over: &Distribution) -> Result<usize, String> {
+        let mine: Vec<&Line> = lines.iter().filter(|l| l.group == self.group).collect();
+        let Some(clock) = mine.iter().find(|l| l.batch == batch).map(|l| l.clock_ms) else { return Ok(0) };
+        let counts = |line: &Line| {
+            line.batch == batch || line.batch < batch && self.window_ms > 0 && clock - line.clock_ms <= self.window_ms
+        };
+        let mut classes: BTreeMap<Vec<Option<String>>, (Values, usize)> = BTreeMap::new();
+        for line in mine.into_iter().filter(|l| counts(l)) {
+            let cells = cells(line)?;
+            let shown = tuple(&cells, std::slice::from_ref(&self.attribute)).remove(0);
+            if shown.as_deref() == Some("\"*\"") {
+                continue;
+            }
+            let (values, now) = classes.entry(tuple(&cells, &self.quasi)).or_default();
+            match &line.subject {
+                Some(person) => {
+                    values.entry(shown).or_default().insert(person.clone());
+                }
+                None => return Err(format!("a value is shown that counts for nobody: {line:?}")),
+            }
+            *now += usize::from(line.batch == batch);
+        }
+        let mut total = 0;
+        for (class, (values, now)) in classes.iter().filter(|(_, (_, now))| *now > 0) {
+            for asked in &self.asked {
+                if !asked.holds(values, over) {
+                    return Err(format!(
+                        "batch {batch}: {asked:?} does not hold in {class:?}: {values:?} over {over:?}"
+                    ));
+                }
+            }
+            total += now;
+        }
+        Ok(total)
+    }
+}
+
+impl Asked {
+    pub fn holds(&self, values: &Values, over: &Distribution) -> bool {
+        let mut counts: Vec<f64> = values.values().map(|people| people.len() as f64).collect();
+        counts.sort_by(|a, b| b.total_cmp(a));
+        let all: f64 = counts.iter().sum();
+        match self {
+            Self::Distinct(l) => different_people(values, *l),
+            Self::Entropy(l) => {
+                let entropy: f64 = counts.iter().map(|n| -(n / all) * (n / all).ln()).sum();
+                entropy >= l.ln() - SLACK && different_people(values, l.ceil() as usize)
+            }
+            Self::Recursive { c, l } => {
+                let tail: f64 = counts.iter().skip(l - 1).sum();
+                counts[0] < c * tail + SLACK && different_people(values, *l)
+            }
+            Self::Closeness { t, ground } => distance(values, over, ground).is_some_and(|d| d <= t + SLACK),
+        }
+    }
+}
+
+/// Whether `needed` values can be told by as many different people: every choice is tried.
+fn different_people(values: &Values, needed: usize) -> bool {
+    fn most(values: &[&BTreeSet<String>], used: &mut BTreeSet<String>, needed: usize) -> bool {
+        if needed == 0 {
+            return true;
+        }
+        let Some((first, rest)) = values.split_first() else { return false };
+        if values.len() < needed {
+            return false;
+        }
+        for person in *first {
+            if used.insert(person.clone()) {
+                if most(rest, used, needed - 1) {
+                    return true;
+                }
+                used.remove(person);
+            }
+        }
+        most(rest, used, needed)
+    }
+    most(&values.values().collect::<Vec<_>>(), &mut BTreeSet::new(), needed)
+}
+
+/// Earth mover's distance; none where a text is not in the distribution.
+fn distance(values: &Values, over: &Distribution, ground: &Ground) -> Option<f64> {
+    let all: f64 = values.values().map(|people| people.len() as f64).sum();
+    let whole: f64 = over.iter().map(|(_, n)| *n as f64).sum();
+    if !values.keys().all(|text| over.iter().any(|(known, _)| known == text)) {
+        return None;
+    }
+    let gap: Vec<f64> = over
+        .iter()
+        .map(|(text, n)| values.get(text).map_or(0.0, |people| people.len() as f64) / all - *n as f64 / whole)
+        .collect();
+    Some(match ground {
+        Ground::Equal => gap.iter().map(|g| g.abs()).sum::<f64>() / 2.0,
+        Ground::Ordered => {
+            let cumulated = (1..=gap.len()).map(|end| gap[..end].iter().sum::<f64>().abs());
+            cumulated.sum::<f64>() / (gap.len().max(2) - 1) as f64
+        }
+        Ground::Tree(above) => {
+            // Half of what is out of balance below each node, at each level but the root's, over the height.
+            let height = above.values().next().map_or(1, Vec::len);
+            let mut sum = 0.0;
+            for level in 0..height {
+                let mut nodes: BTreeMap<String, f64> = BTreeMap::new();
+                for ((text, _), gap) in over.iter().zip(&gap) {
+                    let own = text.clone().unwrap_or_default();
+                    let node = if level == 0 {
+                        own
+                    } else {
+                        above.get(&own).map_or(own.clone(), |levels| levels[level - 1].clone())
+                    };
+                    *nodes.entry(node).or_default() += gap;
+                }
+                sum += nodes.values().map(|gap| gap.abs()).sum::<f64>() / 2.0;
+            }
+            sum / height as f64
+        }
+    })
+}
