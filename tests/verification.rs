@@ -528,7 +528,7 @@ proptest! {
         };
         // The bench numbers the illnesses that it has met first.
         let met = |text: &&str| bench.books[ILL].coverage_of(text).is_some();
-        let (known, rest): (Vec<&str>, Vec<&str>) = KNOWN.into_iter().partition(|text| met(&text));
+        let (known, rest): (Vec<&str>, Vec<&str>) = KNOWN.into_iter().partition(|text| met(text));
         let over: Distribution = known.into_iter().chain(rest).map(|text| (Some(text.to_owned()), 1)).collect();
         let truth = bench.lines(&proposed).and_then(|lines| models.check_batch(&lines, 1, &over));
         match (passes, bench.verify(proposed)) {

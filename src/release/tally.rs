@@ -198,7 +198,7 @@ impl Tally {
     /// Of `showings` (sorted, each once), what the tally must learn: what would be cut at once is left out, and of an
     /// attribute that keeps few what it has learned an eighth of the window ago or later.
     #[must_use]
-    pub fn delta(&self, showings: Vec<Showing>, time_ms: i64) -> TallyDelta {
+    pub fn delta(&self, showings: &[Showing], time_ms: i64) -> TallyDelta {
         if self.window_ms == 0 {
             return TallyDelta::default();
         }

@@ -134,7 +134,7 @@ pub fn verify(
         return Err(batch_wide(Violation::ForcedPair));
     }
     showings.sort_unstable();
-    delta.tally = ledger.tally().map(|tally: &Tally| tally.delta(showings, clock_ms)).unwrap_or_default();
+    delta.tally = ledger.tally().map(|tally: &Tally| tally.delta(&showings, clock_ms)).unwrap_or_default();
     Ok(Verified::new(proposed, delta, risk))
 }
 

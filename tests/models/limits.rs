@@ -54,7 +54,7 @@ fn memory_stays_below_its_limit_and_what_finds_no_room_is_not_shown() {
         // An hour later nothing of it is left, and there is room again.
         let before = withheld(&small);
         for number in 0..70 {
-            let now = NOW + 8_000_000 + 1000 * i64::try_from(number).expect("small");
+            let now = NOW + 8_000_000 + 1000 * i64::from(number);
             small.offer(&batch(1), Settling::No, now, Fault::Nothing);
         }
         let last = small.telemetry.status().last.expect("a batch");

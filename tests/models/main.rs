@@ -32,6 +32,7 @@ const PULSES: [&str; 6] = ["60", "60", "70", "80", "9", ""];
 type Draft = (u8, u8, u8, u8, u8);
 
 #[derive(Clone, Debug)]
+#[allow(clippy::struct_excessive_bools, reason = "each is a choice of its own")]
 struct Scenario {
     names_subjects: bool,
     two_groups: bool,
@@ -167,8 +168,8 @@ impl Scenario {
         all.into_iter().filter(|models| !models.asked.is_empty()).collect()
     }
 
-    fn payload(&self, draft: &Draft, offset: i64) -> (Option<Vec<u8>>, Option<String>) {
-        let (person, age, city, illness, pulse) = *draft;
+    fn payload(&self, draft: Draft, offset: i64) -> (Option<Vec<u8>>, Option<String>) {
+        let (person, age, city, illness, pulse) = draft;
         // Few people send much; one in sixteen records names nobody.
         let person = (person > 0).then(|| format!("p{}", if person > 11 { person - 11 } else { person }));
         let truth = if self.names_subjects { person.clone() } else { Some(format!("record {offset}")) };
@@ -224,7 +225,7 @@ fn run(scenario: &Scenario) -> Result<(Stand, BTreeMap<String, usize>), TestCase
                 now += step;
                 let (mut records, from) = (Vec::new(), stand.offered);
                 for (offset, draft) in (from..).zip(drafts) {
-                    let (payload, person) = scenario.payload(draft, offset);
+                    let (payload, person) = scenario.payload(*draft, offset);
                     records.push(payload);
                     truth.push(person);
                 }

@@ -118,7 +118,7 @@ proptest! {
             .map(|&(c, value, subject)| Showing { attribute: A as u32, class: class(c), value, subject })
             .collect();
         let mut tally = filled(keeps, &past);
-        let delta = tally.delta(showings.clone(), now);
+        let delta = tally.delta(&showings, now);
         prop_assert!(delta.showings.is_sorted());
         let mut out = Vec::new();
         delta.append_to(&mut out);
@@ -176,5 +176,5 @@ fn a_past_that_was_not_kept_whole_is_unknown() {
 fn a_batch_that_stands_alone_keeps_nothing() {
     let tally = Tally::new(0, 100, &[(A, Keeps::Everything)]);
     let showing = Showing { attribute: A as u32, class: 1, value: 1, subject: 1 };
-    assert!(tally.is_open(A, 1000, 0) && tally.delta(vec![showing], 5).showings.is_empty());
+    assert!(tally.is_open(A, 1000, 0) && tally.delta(&[showing], 5).showings.is_empty());
 }
