@@ -25,7 +25,7 @@ pub struct Plan {
     pub window_records: usize,
     /// Pairs of values seen together that the model of the window counts, at most: 4 to 24 bytes each. At the limit the pairs
     /// of attributes with the most of them are no longer counted, and `throng_model_left_out_pairs` says how many.
-    #[schemars(example = 8_000_000)]
+    #[schemars(example = 2_000_000)]
     pub max_edges: u64,
     /// Records after which a record weighs half as much in the model as a new one, at least an eighth of `window_records`.
     /// Without it all records of the window weigh the same.
@@ -73,7 +73,7 @@ impl Default for Plan {
     fn default() -> Self {
         Self {
             window_records: 200_000,
-            max_edges: 8_000_000,
+            max_edges: 2_000_000,
             half_life_records: None,
             sample_records: 20_000,
             interval: Duration::from_mins(5),

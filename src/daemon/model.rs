@@ -160,7 +160,8 @@ impl Model {
         self.adjacency.leave_out(&left_out);
         let oldest = self.rows - self.window.rows() as u64;
         let mut ages: Vec<(u64, u64)> = self.ages.iter().copied().collect();
-        ages.push((self.rows, self.age()));
+        // Time passes when a batch comes: since the last one, none has.
+        ages.push((self.rows, ages.last().map_or(0, |(_, age)| *age)));
         for two in ages.windows(2) {
             let from = two[0].0.max(oldest);
             self.adjacency.add(&self.window.columns((from - oldest) as usize, (two[1].0 - from) as usize))?;

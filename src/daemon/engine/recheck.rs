@@ -49,7 +49,7 @@ impl Engine {
         match answer {
             Err(TryRecvError::Empty) => return None,
             Err(TryRecvError::Disconnected) => {
-                tracing::warn!("the exact re-check has failed; its plan goes without evidence")
+                tracing::warn!("the exact re-check has failed; its plan goes without evidence");
             }
             Ok(Err(error)) => tracing::warn!(%error, "the exact re-check has failed; its plan goes without evidence"),
             Ok(Ok(evidence)) => {
