@@ -4,6 +4,7 @@ use super::outcome::Failure;
 use crate::config::{self, Backend, Config, SinkKind, SourceKind};
 use crate::daemon::file_run::Watcher;
 use crate::daemon::run::{Options, prepare, run as run_daemon};
+use crate::risk::compute::cuda::Driver;
 use crate::telemetry::{Telemetry, init_logging, silence_panic_payloads};
 use anyhow::anyhow;
 use indicatif::{ProgressBar, ProgressStyle};
@@ -40,10 +41,11 @@ pub fn run(args: &RunArgs) -> Result<(), Failure> {
     if args.lineage.is_some() && config.sink.kind != SinkKind::File {
         return Err(Failure::Usage(anyhow!("--lineage needs a file sink: {file} has another `sink.kind`")));
     }
-    if config.compute.backend == Backend::Cuda {
+    if config.compute.backend == Backend::Cuda
+        && let Err(error) = Driver::shared()
+    {
         return Err(Failure::Hardware(anyhow!(
-            "{file}: compute.backend = \"cuda\", and the daemon makes its plans on the CPU (set \"auto\" or \"cpu\"; \
-             throng audit --backend cuda counts on a GPU)"
+            "{file}: compute.backend = \"cuda\": {error}; set \"auto\" or \"cpu\" (the same answers)"
         )));
     }
     begin_logging(&config)?;

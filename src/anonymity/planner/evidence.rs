@@ -168,3 +168,6 @@ fn aggregate(model: &Adjacency, table: &Columns, all: &AttributeSet) -> Option<A
         implied_attributes: (table.width() - kept.roots().len()) as u64,
     })
 }
+
+#[cfg(test)]
+mod tests;

@@ -177,7 +177,7 @@ fn choose(
     books: &[Codebook],
     settings: &PlannerSettings,
 ) -> Vec<Node> {
-    let mut judge = Judge::new(attributes, sample, books, settings);
+    let mut judge = Judge::new(attributes, sample, books, settings, JUDGING_ROWS);
     let mut seen: HashSet<Vec<u8>> = HashSet::new();
     let mut heap = BinaryHeap::new();
     let mut chosen: Vec<Vec<u8>> = Vec::new();
@@ -239,7 +239,7 @@ fn choose(
 }
 
 /// The mean loss of a cell that the sample expects: each row takes the first node of the ladder at which its class has
-/// support, and loses all where there is none. Judged on at most as many rows as a choice is.
+/// support, and loses all where there is none. The ledger, which remembers more than a sample, makes the true loss smaller.
 #[must_use]
 pub fn expected_loss(
     attributes: &[usize],
@@ -251,7 +251,7 @@ pub fn expected_loss(
     if attributes.is_empty() || sample.rows() == 0 {
         return 0.0;
     }
-    let mut judge = Judge::new(attributes, sample, books, settings);
+    let mut judge = Judge::new(attributes, sample, books, settings, sample.rows());
     let mut open = vec![true; judge.rows.len()];
     let mut left = open.len();
     let mut loss = 0.0;
@@ -292,8 +292,14 @@ impl<'a> Judge<'a> {
         clippy::cast_sign_loss,
         reason = "small counts"
     )]
-    fn new(attributes: &[usize], sample: &'a Sample, books: &'a [Codebook], settings: &PlannerSettings) -> Self {
-        let step = sample.rows().div_ceil(JUDGING_ROWS).max(1);
+    fn new(
+        attributes: &[usize],
+        sample: &'a Sample,
+        books: &'a [Codebook],
+        settings: &PlannerSettings,
+        most_rows: usize,
+    ) -> Self {
+        let step = sample.rows().div_ceil(most_rows).max(1);
         let rows: Vec<u32> =
             (0..sample.rows()).step_by(step).map(|r| u32::try_from(r).expect("a sample is bounded")).collect();
         // A class seen twice among a few rows of a long window has many members in the window itself.

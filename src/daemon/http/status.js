@@ -291,11 +291,11 @@
     const facts = [
       ["minimal quasi-identifiers", count(all)],
       ...found.qids_by_size.map((n, i) => [`of ${i + 1} attribute${i ? "s" : ""}`, count(n)]).filter(([, n]) => n !== "0"),
-      ["loss that the plan expects", share(found.expected_loss)],
+      ["loss expected from the sample alone", share(found.expected_loss)],
       ...(saved ? [["values", less(saved.nodes, saved.coarse_nodes)], ["pairs of values", less(saved.edges, saved.coarse_edges)]] : []),
       ...(found.triage?.sizes ?? []).filter((t) => t.evaluations_to_nine_tenths).map((t) =>
         [`sets of ${t.size} to look at for nine tenths of them`, `${count(t.evaluations_to_nine_tenths.deviation)} by triage, ${count(t.evaluations_to_nine_tenths.chance)} by chance`]),
-      ["searched in", `${time(found.seconds)} by the ${found.computed_by}`],
+      ["searched in", `${time(found.seconds)} by the ${found.computed_by === "cpu" ? "CPU" : "GPU"}`],
     ];
     byId("evidence-facts").replaceChildren(...facts.map(([name, value]) =>
       make("tr", {}, make("td", {}, name), make("td", { class: "number" }, value))));
