@@ -16,7 +16,7 @@ thread_local! {
 
 /// Every other seed gives a device of little shared memory.
 fn device(seed: u64) -> Arc<dyn Device> {
-    let device = if seed % 2 == 0 { SMALL.with(Arc::clone) } else { DEVICE.with(Arc::clone) };
+    let device = if seed.is_multiple_of(2) { SMALL.with(Arc::clone) } else { DEVICE.with(Arc::clone) };
     device.reseed(seed);
     device
 }
