@@ -23,7 +23,7 @@ use super::table::{Records, Table, TableError};
 use crate::anonymity::domain::Domain;
 use crate::anonymity::privacy::Ratio;
 use crate::anonymity::quality::{ClassSums, Part};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 /// How records are recoded.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -34,7 +34,7 @@ pub struct Passes {
     /// keeps the limit of the terms.
     pub leaves: f64,
     pub strategy: Strategy,
-    /// For all passes together.
+    /// For the search of each pass: one that has no time left would leave its records to nobody.
     pub time_limit: Option<Duration>,
 }
 
@@ -113,7 +113,6 @@ pub fn recode(
     passes: Passes,
     watch: &(dyn Fn(&Progress) + Sync),
 ) -> Result<Recoded, PassesError> {
-    let begun = Instant::now();
     let whole = Table::new(domains.to_vec(), records)?;
     let first = Checker::new(&whole, terms)?;
     let limit = first.limit();
@@ -133,8 +132,7 @@ pub fn recode(
             false => table.records(),
         };
         let checker = Checker::new(&table, terms)?.limited_to(allowed);
-        let time_left = passes.time_limit.map(|limit| limit.saturating_sub(begun.elapsed()));
-        let found = search(&checker, passes.strategy, time_left, watch)?;
+        let found = search(&checker, passes.strategy, passes.time_limit, watch)?;
         let released = recoding.settle(&checker, &own, &found);
         searches.push(found);
         let ended = recoding.open.is_empty() || recoding.passes.len() >= usize::from(passes.most);
