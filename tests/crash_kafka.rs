@@ -16,8 +16,9 @@ use rdkafka::producer::Producer;
 const BATCH: usize = 40;
 
 /// In the order in which a batch passes them.
-const POINTS: [&str; 12] = [
+const POINTS: [&str; 13] = [
     "state-unmarked",
+    "rows-laid",
     "state-unwritten",
     "state-unflushed",
     "intent-flushed",

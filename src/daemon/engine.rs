@@ -389,15 +389,26 @@ impl Engine {
         let last = settling != Settling::No || input.closed == Closed::Settle;
         let at = self.ledger.at(clock_ms);
         let (plan, names, books, policy) = (&self.plan, &self.names, &self.books, &self.settings.policy);
-        let mut proposal = treat(&batch, &waited, plan, names, books, &at, policy, &self.protected, last);
-        seconds.treat = start.elapsed().as_secs_f64();
+        let (packer, store, attributes) = (&mut self.packer, &mut self.store, self.model.attributes());
+        let (sequence, first) = (self.progress.sequence + 1, self.progress.rows);
+        let (protected, terms) = (&self.protected, &self.terms);
+        let (proposal, verified) = std::thread::scope(|scope| {
+            // Rows are large and must be on disk before the batch leaves: that is waited for beside the treatment.
+            let laid = scope.spawn(|| {
+                let rows = (fresh.rows() > 0).then(|| packer.pack(&fresh, first, attributes, books));
+                store.lay_rows(sequence, rows.as_ref())
+            });
+            let mut proposal = treat(&batch, &waited, plan, names, books, &at, policy, protected, last);
+            seconds.treat = start.elapsed().as_secs_f64();
 
-        let start = Instant::now();
-        let proposed = std::mem::take(&mut proposal.groups);
-        let k = self.settings.policy.k;
-        let verified = verify(proposed, &batch.subjects, &self.terms, &self.books, at, k, clock_ms)?;
+            let start = Instant::now();
+            let proposed = std::mem::take(&mut proposal.groups);
+            let verified = verify(proposed, &batch.subjects, terms, books, at, policy.k, clock_ms)?;
+            seconds.verify = start.elapsed().as_secs_f64();
+            laid.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic))?;
+            Ok::<_, BatchError>((proposal, verified))
+        })?;
         let witnessed = at.witness_delta(verified.delta().time, &batch, &proposal.cells, &self.books);
-        seconds.verify = start.elapsed().as_secs_f64();
 
         let mut report = self.account(input, &fresh, &batch, &waited, &proposal, &verified, &rejected, settling);
         report.dampened_cells = dampened_cells;
@@ -423,11 +434,9 @@ impl Engine {
             plan: planned.plan,
             evidence: self.take_evidence(),
         };
-        let first = self.progress.rows;
-        let rows = (fresh.rows() > 0).then(|| self.packer.pack(&fresh, first, self.model.attributes(), &self.books));
 
         let start = Instant::now();
-        self.store.intend(&intent, rows.as_ref(), &self.ledger)?;
+        self.store.intend(&intent, &self.ledger)?;
         crash_point("intent-flushed");
         let positions: Positions = input.ranges.iter().map(|(place, range)| (*place, range.1)).collect();
         let envelope = Envelope {

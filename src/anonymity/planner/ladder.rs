@@ -1,10 +1,9 @@
 //! Ladders of generalization nodes: the complete lattice where it is small, a best-first choice where it is not.
 
 use super::PlannerSettings;
+use super::judge::Judge;
 use super::sample::Sample;
 use crate::anonymity::plan::Node;
-use crate::anonymity::treatment::crowd::{CrowdTable, NothingReleased};
-use crate::anonymity::treatment::recode::Columns;
 use crate::records::codebook::{ABSENT, Codebook, NULL};
 use std::cmp::Ordering;
 use std::collections::{BinaryHeap, HashSet};
@@ -21,9 +20,6 @@ pub struct LadderLimits {
 /// Rows that candidates are judged on, and how many candidates may be judged: together the cost of a plan.
 const JUDGING_ROWS: usize = 1500;
 const EVALUATIONS: usize = 3000;
-
-/// Each support that candidates are judged for is this many times the one before, up to an eighth of the rows.
-const THRESHOLD_STEP: usize = 4;
 
 /// The lattice of one group as the sample sees it: mean loss by attribute and level.
 struct Lattice {
@@ -252,123 +248,16 @@ pub fn expected_loss(
         return 0.0;
     }
     let mut judge = Judge::new(attributes, sample, books, settings, sample.rows());
-    let mut open = vec![true; judge.rows.len()];
-    let mut left = open.len();
+    let rows = judge.rows();
+    let mut open: Vec<u32> = (0..).take(rows).collect();
     let mut loss = 0.0;
     for node in ladder {
-        if left == 0 {
+        if open.is_empty() {
             break;
         }
-        judge.count(&node.levels);
-        for (row, open) in open.iter_mut().enumerate() {
-            if *open && judge.table.supported(judge.classes[row]) {
-                *open = false;
-                left -= 1;
-                loss += 1.0 - f64::from(judge.value(judge.rows[row], &node.levels));
-            }
-        }
+        loss += judge.settle(&node.levels, &mut open);
     }
-    (loss + left as f64) / open.len() as f64
-}
-
-/// Rows of the sample with the worth that each has reached so far.
-struct Judge<'a> {
-    columns: Columns<'a>,
-    codes: Vec<&'a [u32]>,
-    losses: Vec<Vec<&'a [f32]>>,
-    rows: Vec<u32>,
-    /// Members that a class needs in the sample, ascending.
-    thresholds: Vec<usize>,
-    /// By threshold and row.
-    worth: Vec<Vec<f32>>,
-    table: CrowdTable,
-    classes: Vec<u32>,
-}
-
-impl<'a> Judge<'a> {
-    #[allow(
-        clippy::cast_precision_loss,
-        clippy::cast_possible_truncation,
-        clippy::cast_sign_loss,
-        reason = "small counts"
-    )]
-    fn new(
-        attributes: &[usize],
-        sample: &'a Sample,
-        books: &'a [Codebook],
-        settings: &PlannerSettings,
-        most_rows: usize,
-    ) -> Self {
-        let step = sample.rows().div_ceil(most_rows).max(1);
-        let rows: Vec<u32> =
-            (0..sample.rows()).step_by(step).map(|r| u32::try_from(r).expect("a sample is bounded")).collect();
-        // A class seen twice among a few rows of a long window has many members in the window itself.
-        let share = rows.len() as f64 / settings.window_records.max(rows.len()) as f64;
-        let least = ((settings.k as f64 * share).ceil() as usize).clamp(2, settings.k.max(2));
-        let next = |before: &usize| Some(before * THRESHOLD_STEP).filter(|threshold| *threshold <= rows.len() / 8);
-        let thresholds: Vec<usize> = std::iter::successors(Some(least), next).collect();
-        let greatest = thresholds[thresholds.len() - 1];
-        Self {
-            columns: Columns::new(0, attributes, sample.columns(), sample.subjects(), books),
-            codes: attributes.iter().map(|&a| sample.column(a)).collect(),
-            losses: attributes
-                .iter()
-                .map(|&a| (0..books[a].levels()).map(|level| books[a].losses(level)).collect())
-                .collect(),
-            worth: vec![vec![0.0; rows.len()]; thresholds.len()],
-            thresholds,
-            table: CrowdTable::new(greatest, rows.len()),
-            classes: Vec::with_capacity(rows.len()),
-            rows,
-        }
-    }
-
-    fn count(&mut self, levels: &[u8]) {
-        self.table.restart();
-        self.classes.clear();
-        for &row in &self.rows {
-            self.classes.push(self.table.add(
-                self.columns.key(row, levels),
-                self.columns.subject(row),
-                &NothingReleased,
-            ));
-        }
-    }
-
-    #[allow(clippy::cast_precision_loss, reason = "a group is narrow")]
-    fn value(&self, row: u32, levels: &[u8]) -> f32 {
-        let sum: f32 = levels
-            .iter()
-            .zip(&self.losses)
-            .zip(&self.codes)
-            .map(|((&level, losses), codes)| losses[level as usize][codes[row as usize] as usize])
-            .sum();
-        1.0 - sum / levels.len() as f32
-    }
-
-    fn gain(&mut self, levels: &[u8]) -> f64 {
-        self.count(levels);
-        let mut gain = 0.0;
-        for (i, &row) in self.rows.iter().enumerate() {
-            let members = self.table.count(self.classes[i]);
-            if members < self.thresholds[0] {
-                continue;
-            }
-            let value = self.value(row, levels);
-            let supported = self.thresholds.iter().zip(&self.worth).take_while(|(needed, _)| members >= **needed);
-            gain += supported.map(|(_, worth)| f64::from((value - worth[i]).max(0.0))).sum::<f64>();
-        }
-        gain
-    }
-
-    fn choose(&mut self, levels: &[u8]) {
-        self.count(levels);
-        for i in 0..self.rows.len() {
-            let (members, value) = (self.table.count(self.classes[i]), self.value(self.rows[i], levels));
-            let supported = self.thresholds.iter().zip(&mut self.worth).take_while(|(needed, _)| members >= **needed);
-            for (_, worth) in supported {
-                worth[i] = worth[i].max(value);
-            }
-        }
-    }
+    #[allow(clippy::cast_precision_loss, reason = "a sample is bounded")]
+    let mean = (loss + open.len() as f64) / rows as f64;
+    mean
 }

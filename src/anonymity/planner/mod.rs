@@ -6,6 +6,7 @@
 pub mod drift;
 pub mod evidence;
 pub mod identifiers;
+mod judge;
 pub mod ladder;
 pub mod reference;
 pub mod sample;

@@ -14,6 +14,7 @@ struct Packed<T> {
     /// Bytes a row: 1, 2 or 4.
     width: u8,
     /// Positions in `values`, little-endian.
+    #[serde(with = "serde_bytes")]
     rows: Vec<u8>,
 }
 

@@ -44,6 +44,8 @@ pub struct Store {
     path: PathBuf,
     db: sled::Db,
     tree: sled::Tree,
+    /// The rows of the window, by batch: large values, kept away from the small ones that every batch rewrites.
+    window: sled::Tree,
     sealer: Sealer,
     /// Identity of this state: part of the transactional id.
     id: String,
@@ -59,8 +61,9 @@ pub struct Store {
     sample_parts: Vec<(u64, u64)>,
     /// Number of the last row of each stored part of the window, by batch.
     row_parts: VecDeque<(u64, u64)>,
-    /// Parts of the sample and of the window that go with the next write.
+    /// Parts of the sample, and of the window, that go with the next write.
     forgotten: Vec<Vec<u8>>,
+    forgotten_rows: Vec<u64>,
     witnesses: WitnessJournal,
 }
 
@@ -103,6 +106,7 @@ impl Store {
         let db = open_database(path)?;
         let database = |source| StateError::Database { path: path.to_owned(), source };
         let tree = db.open_tree("throng").map_err(database)?;
+        let window = db.open_tree("window").map_err(database)?;
         let damaged = |what: &str| StateError::Damaged { path: path.to_owned(), what: what.to_owned() };
         let id = match (tree.get(CHECK).map_err(database)?, new) {
             (Some(value), _) => {
@@ -131,6 +135,7 @@ impl Store {
             sealer: keys.sealer(),
             db,
             tree,
+            window,
             id,
             applied: None,
             shard_sequence: vec![0; SHARDS],
@@ -140,6 +145,7 @@ impl Store {
             sample_parts: Vec::new(),
             row_parts: VecDeque::new(),
             forgotten: Vec::new(),
+            forgotten_rows: Vec::new(),
             witnesses: WitnessJournal::default(),
         };
         let recovered = store.recover(ledger)?;
@@ -151,7 +157,7 @@ impl Store {
     ///
     /// # Errors
     /// [`StateError::OtherStream`] when the state belongs to another.
-    pub fn bind(&self, stream: &str) -> Result<(), StateError> {
+    pub fn bind(&mut self, stream: &str) -> Result<(), StateError> {
         match self.read::<String>(STREAM)? {
             Some(known) if known == stream => Ok(()),
             Some(_) => Err(StateError::OtherStream(self.path.clone())),
@@ -192,8 +198,12 @@ impl Store {
     }
 
     fn scan(&self, prefix: &str) -> Result<Vec<(Vec<u8>, sled::IVec)>, StateError> {
+        self.scan_in(&self.tree, prefix)
+    }
+
+    fn scan_in(&self, tree: &sled::Tree, prefix: &str) -> Result<Vec<(Vec<u8>, sled::IVec)>, StateError> {
         let prefix = format!("{prefix}/");
-        let entries: Result<Vec<_>, _> = self.tree.scan_prefix(prefix).collect();
+        let entries: Result<Vec<_>, _> = tree.scan_prefix(prefix).collect();
         Ok(entries.map_err(|e| self.database(e))?.into_iter().map(|(k, v)| (k.to_vec(), v)).collect())
     }
 
@@ -226,10 +236,8 @@ impl Store {
         }
         let mut batch = sled::Batch::default();
         batch.remove(INTENT);
-        if self.row_parts.pop_back_if(|(sequence, _)| *sequence == intent.after.sequence).is_some() {
-            batch.remove(numbered("rows", intent.after.sequence));
-        }
-        self.commit(batch)
+        self.commit(batch)?;
+        self.discard_rows(intent.after.sequence)
     }
 
     /// Writes where the stream stands before its first batch: the output files are ours from here on.
@@ -242,25 +250,38 @@ impl Store {
         self.commit(batch)
     }
 
-    /// Makes `intent` durable with the rows that it adds to the window, together with the effect of the batch before it.
+    /// Writes the rows that batch `sequence` adds to the window, in place of those of an earlier attempt. To be called before
+    /// [`intend`](Self::intend), whose flush makes them durable: the database has one log. Until then a start discards them.
+    ///
+    /// # Errors
+    /// When the database fails; the batch must not leave then.
+    pub fn lay_rows(&mut self, sequence: u64, rows: Option<&RowBlock>) -> Result<(), StateError> {
+        let Some(rows) = rows else { return self.discard_rows(sequence) };
+        let key = numbered("rows", sequence);
+        let sealed = self.seal(&key, rows);
+        self.window.insert(key, sealed).map_err(|e| self.database(e))?;
+        while self.row_parts.pop_back_if(|(of, _)| *of == sequence).is_some() {}
+        self.row_parts.push_back((sequence, rows.last));
+        crash_point("rows-laid");
+        Ok(())
+    }
+
+    /// Removes the rows of a batch that has not left.
+    fn discard_rows(&mut self, sequence: u64) -> Result<(), StateError> {
+        while self.row_parts.pop_back_if(|(of, _)| *of == sequence).is_some() {
+            self.window.remove(numbered("rows", sequence)).map_err(|e| self.database(e))?;
+        }
+        Ok(())
+    }
+
+    /// Makes `intent` durable, with its rows and together with the effect of the batch before it.
     /// Nothing of the batch may leave before this has returned.
     ///
     /// # Errors
     /// When the database fails; the batch must not leave then.
-    pub fn intend(&mut self, intent: &Intent, rows: Option<&RowBlock>, ledger: &Ledger) -> Result<(), StateError> {
+    pub fn intend(&mut self, intent: &Intent, ledger: &Ledger) -> Result<(), StateError> {
         let mut batch = sled::Batch::default();
         self.write_applied(&mut batch, ledger);
-        // The rows stand beside the intent, so that they are written once: a start that discards it discards them.
-        let sequence = intent.after.sequence;
-        let key = numbered("rows", sequence);
-        if self.row_parts.pop_back_if(|(of, _)| *of == sequence).is_some() {
-            // Those of an aborted attempt, which may have had more of them.
-            batch.remove(key.clone());
-        }
-        if let Some(rows) = rows {
-            batch.insert(key.clone(), self.seal(&key, rows));
-            self.row_parts.push_back((sequence, rows.last));
-        }
         batch.insert(INTENT, self.seal(INTENT, intent));
         if let Some(tally) = ledger.tally() {
             batch.insert(INTENT_TALLIED, self.seal(INTENT_TALLIED, &(intent.attempt, tally.standings())));
@@ -303,9 +324,13 @@ impl Store {
         Ok(())
     }
 
-    fn commit(&self, batch: sled::Batch) -> Result<(), StateError> {
+    fn commit(&mut self, batch: sled::Batch) -> Result<(), StateError> {
         crash_point("state-unwritten");
         self.tree.apply_batch(batch).map_err(|e| self.database(e))?;
+        // Behind the effect for which they go, in the same log.
+        for sequence in std::mem::take(&mut self.forgotten_rows) {
+            self.window.remove(numbered("rows", sequence)).map_err(|e| self.database(e))?;
+        }
         crash_point("state-unflushed");
         self.tree.flush().map_err(|e| self.database(e))?;
         Ok(())
@@ -397,7 +422,7 @@ impl Store {
     /// [`forget_sample_before`](Self::forget_sample_before) does.
     pub fn forget_rows_before(&mut self, first: u64) {
         while let Some((sequence, _)) = self.row_parts.pop_front_if(|(_, last)| *last < first) {
-            self.forgotten.push(numbered("rows", sequence));
+            self.forgotten_rows.push(sequence);
         }
     }
 

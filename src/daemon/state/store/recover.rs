@@ -76,9 +76,15 @@ impl Store {
             self.sample_parts.push((number_of(&key).unwrap_or(0), last));
             found.sample.extend(rows);
         }
-        for (key, sealed) in self.scan("rows")? {
-            let block: RowBlock = self.open_value(&key, &sealed)?;
+        let last = found.intent.as_ref().map_or(found.progress.sequence, |intent| intent.after.sequence);
+        for (key, sealed) in self.scan_in(&self.window, "rows")? {
             let sequence = number_of(&key).unwrap_or(0);
+            if sequence > last {
+                // Laid for a batch that was never intended.
+                self.window.remove(key).map_err(|e| self.database(e))?;
+                continue;
+            }
+            let block: RowBlock = self.open_value(&key, &sealed)?;
             self.row_parts.push_back((sequence, block.last));
             found.bytes += sealed.len() as u64;
             found.rows.push((sequence, block));
