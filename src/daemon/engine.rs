@@ -34,6 +34,7 @@ use crate::risk::adjacency::AdjacencyError;
 use crate::telemetry::{Limit, LimitReached, StageSeconds, Telemetry};
 pub use dampening::DampeningSettings;
 use input::{Gathered, ranges_of};
+use memory::Counted;
 use recheck::Recheck;
 use search::Search;
 pub use search::SearchSettings;
@@ -116,6 +117,7 @@ pub struct Engine {
     protected: Vec<Protected>,
     ledger: Ledger,
     model: Model,
+    counted: Counted,
     sample: Sample,
     held: Held,
     progress: Progress,
@@ -244,6 +246,7 @@ impl Engine {
             subjects,
             ledger,
             model,
+            counted: Counted::default(),
             sample,
             held,
             progress: past.progress,
@@ -257,6 +260,7 @@ impl Engine {
             digest,
             health: None,
         };
+        engine.settle_model();
         engine.adopt(engine.plan.clone());
         engine.model.watch(&engine.baseline, &engine.books);
         engine.keep_witnesses(&past.witnessed);
@@ -385,6 +389,9 @@ impl Engine {
 
         let start = Instant::now();
         let waiting = batch.rows() - fresh.rows();
+        if self.settings.dampening.is_some() {
+            self.settle_model();
+        }
         let dampened_cells = self.dampen(&mut batch, waiting);
         let last = settling != Settling::No || input.closed == Closed::Settle;
         let at = self.ledger.at(clock_ms);
@@ -409,6 +416,8 @@ impl Engine {
             Ok::<_, BatchError>((proposal, verified))
         })?;
         let witnessed = at.witness_delta(verified.delta().time, &batch, &proposal.cells, &self.books);
+
+        self.settle_model();
 
         let mut report = self.account(input, &fresh, &batch, &waited, &proposal, &verified, &rejected, settling);
         report.dampened_cells = dampened_cells;

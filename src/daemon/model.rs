@@ -3,13 +3,21 @@
 //! Both are functions of the stream alone. The rows of the window are in the state, so a start counts them again and has
 //! the very same model: counting is about as fast as reading counts back (docs/model.md), and what has to be subtracted
 //! when it leaves the window has to be kept anyway.
+//!
+//! The window and the counts of single values change with each batch at once. The pairs, which are most of the work, are
+//! counted beside the batch that follows; who reads them [settles](Model::settle) them first.
+
+mod counting;
+mod marginals;
 
 use super::state::rows::RowBlock;
 use crate::anonymity::planner::drift::{Baseline, Watch};
 use crate::records::codebook::{Code, Codebook};
 use crate::records::table::Batch;
 use crate::records::window::Window;
-use crate::risk::adjacency::{Adjacency, AdjacencyError, Limits, Node};
+use crate::risk::adjacency::{Adjacency, AdjacencyError, Limits};
+use counting::{Change, Counting};
+use marginals::Marginals;
 use std::collections::VecDeque;
 
 /// Settings of the model.
@@ -32,7 +40,10 @@ pub struct Model {
     /// Attributes that take part, ascending: all that leave treated.
     attributes: Vec<usize>,
     window: Window,
-    adjacency: Adjacency,
+    marginals: Marginals,
+    adjacency: Counting,
+    /// Threads that count pairs; `None` where the system has none to give.
+    pool: Option<rayon::ThreadPool>,
     /// Records counted so far, over the whole stream.
     rows: u64,
     /// Number of the first record and half-lives passed by then, of each batch that is still in the window.
@@ -60,7 +71,9 @@ impl Model {
         Ok(Self {
             window: Window::new(width, settings.window_records),
             settings,
-            adjacency,
+            marginals: Marginals::new(attributes.len()),
+            adjacency: Counting::Settled(adjacency),
+            pool: pool(),
             attributes,
             rows: first,
             ages: VecDeque::new(),
@@ -79,9 +92,24 @@ impl Model {
         &self.window
     }
 
+    /// The counts of the pairs.
+    ///
+    /// # Panics
+    /// When they were not [settled](Self::settle) since a batch was learnt.
     #[must_use]
     pub fn adjacency(&self) -> &Adjacency {
-        &self.adjacency
+        match &self.adjacency {
+            Counting::Settled(adjacency) => adjacency,
+            Counting::Under(_) => unreachable!("pairs are read when they are settled"),
+        }
+    }
+
+    /// Waits until all pairs are counted.
+    ///
+    /// # Errors
+    /// When the adjacency is full or contradicts the window; the model is to be [rebuilt](Self::rebuild) then.
+    pub fn settle(&mut self) -> Result<(), AdjacencyError> {
+        self.adjacency.settle()
     }
 
     /// Counts the rows of a block of the state. `None` where they are not rows of these attributes.
@@ -92,32 +120,41 @@ impl Model {
         self.learn(&batch).ok()
     }
 
-    /// Counts a batch; what leaves the window for it is taken back.
+    /// Counts a batch; what leaves the window for it is taken back. The pairs are counted beside what follows.
     ///
     /// # Errors
-    /// When the adjacency is full or contradicts the window; the model is to be [rebuilt](Self::rebuild) then.
+    /// As [`settle`](Self::settle), of the batch before; of this one nothing is counted then.
     pub fn learn(&mut self, batch: &Batch) -> Result<(), AdjacencyError> {
         if batch.rows() == 0 {
             // Nothing that the state would remember, so no time passes either.
             return Ok(());
         }
-        self.grow_older();
+        self.settle()?;
+        let passed = self.age() - self.ages.back().map_or(self.age(), |(_, age)| *age);
+        let fade = u32::try_from(passed).unwrap_or(u32::MAX);
+        self.marginals.fade(fade);
         let skip = batch.rows().saturating_sub(self.window.capacity());
-        let leaving = (self.window.rows() + batch.rows() - skip).saturating_sub(self.window.capacity());
-        let counted = self.forget(leaving);
-        let added = if skip == 0 {
-            self.adjacency.add(&batch.columns)
-        } else {
-            let newest: Vec<&[Code]> = batch.columns.iter().map(|column| &column[skip..]).collect();
-            self.adjacency.add(&newest)
-        };
+        let leaving = self.leaving((self.window.rows() + batch.rows() - skip).saturating_sub(self.window.capacity()));
+        let weigh = |half_lives: u32| self.unit().checked_shr(half_lives).unwrap_or(0);
+        let weights: Vec<u64> = leaving.iter().map(|(_, age)| weigh(*age)).collect();
+        let entering: Vec<Vec<Code>> = batch.columns.iter().map(|column| column[skip..].to_vec()).collect();
+        let unit = self.unit();
+        for ((columns, _), weight) in leaving.iter().zip(weights) {
+            self.marginals.subtract(self.attributes.iter().map(|&a| &columns[a][..]), weight);
+        }
+        self.marginals.add(self.attributes.iter().map(|&a| &entering[a][..]), unit);
         let first = self.rows + skip as u64;
         if self.ages.back().is_none_or(|(_, age)| *age != self.age()) {
             self.ages.push_back((first, self.age()));
         }
         self.window.push(batch);
         self.rows += batch.rows() as u64;
-        counted.and(added)
+        self.adjacency.begin(Change { fade, leaving, entering }, self.pool.as_ref())
+    }
+
+    /// What a fresh record counts.
+    fn unit(&self) -> u64 {
+        if self.settings.half_life.is_some() { 1 << HALF_LIVES } else { 1 }
     }
 
     /// Half-lives that have passed.
@@ -125,29 +162,21 @@ impl Model {
         self.settings.half_life.map_or(0, |half_life| self.rows / half_life)
     }
 
-    fn grow_older(&mut self) {
-        let passed = self.age() - self.ages.back().map_or(self.age(), |(_, age)| *age);
-        if passed > 0 {
-            self.adjacency.fade(u32::try_from(passed).unwrap_or(u32::MAX));
-        }
-    }
-
-    /// Takes the oldest rows back, as many as leave the window.
-    fn forget(&mut self, leaving: usize) -> Result<(), AdjacencyError> {
+    /// The oldest `rows` records of the window, in parts of one age each, with the half-lives that they are old.
+    fn leaving(&mut self, rows: usize) -> Vec<(Vec<Vec<Code>>, u32)> {
         let oldest = self.rows - self.window.rows() as u64;
-        let mut done = 0;
-        while done < leaving {
+        let (mut parts, mut done) = (Vec::new(), 0);
+        while done < rows {
             let (_, age) = *self.ages.front().expect("rows of the window have an age");
             let until = self.ages.get(1).map_or(u64::MAX, |(first, _)| *first);
-            let rows = ((until - oldest) as usize).min(leaving) - done;
-            let part = self.window.columns(done, rows);
-            self.adjacency.subtract(&part, u32::try_from(self.age() - age).unwrap_or(u32::MAX))?;
-            done += rows;
+            let of_age = ((until - oldest) as usize).min(rows) - done;
+            parts.push((self.window.columns(done, of_age), u32::try_from(self.age() - age).unwrap_or(u32::MAX)));
+            done += of_age;
             if oldest + done as u64 == until {
                 self.ages.pop_front();
             }
         }
-        Ok(())
+        parts
     }
 
     /// Counts the window again.
@@ -155,32 +184,43 @@ impl Model {
     /// # Errors
     /// When the adjacency of the window is too large.
     pub fn rebuild(&mut self) -> Result<(), AdjacencyError> {
-        let left_out = self.adjacency.left_out_pairs();
-        self.adjacency = Adjacency::new(&self.attributes, self.adjacency.limits())?;
-        self.adjacency.leave_out(&left_out);
+        if let Err(error) = self.settle() {
+            tracing::debug!(%error, "these counts are given up");
+        }
+        let before = self.adjacency();
+        let mut adjacency = Adjacency::new(&self.attributes, before.limits())?;
+        adjacency.leave_out(&before.left_out_pairs());
         let oldest = self.rows - self.window.rows() as u64;
         let mut ages: Vec<(u64, u64)> = self.ages.iter().copied().collect();
         // Time passes when a batch comes: since the last one, none has.
         ages.push((self.rows, ages.last().map_or(0, |(_, age)| *age)));
         for two in ages.windows(2) {
             let from = two[0].0.max(oldest);
-            self.adjacency.add(&self.window.columns((from - oldest) as usize, (two[1].0 - from) as usize))?;
-            self.adjacency.fade(u32::try_from(two[1].1 - two[0].1).unwrap_or(u32::MAX));
+            adjacency.add(&self.window.columns((from - oldest) as usize, (two[1].0 - from) as usize))?;
+            adjacency.fade(u32::try_from(two[1].1 - two[0].1).unwrap_or(u32::MAX));
         }
+        self.marginals = Marginals::of(&adjacency);
+        self.adjacency = Counting::Settled(adjacency);
         Ok(())
     }
 
     /// Counts nothing any more.
     pub fn stop(&mut self) {
+        if let Err(error) = self.settle() {
+            tracing::debug!(%error, "these counts are given up");
+        }
         self.attributes.clear();
-        self.adjacency = Adjacency::new(&[], self.adjacency.limits()).expect("no attribute is out of order");
+        self.marginals = Marginals::default();
+        let none = Adjacency::new(&[], self.adjacency().limits()).expect("no attribute is out of order");
+        self.adjacency = Counting::Settled(none);
     }
 
     /// Marks the codes that a row of the window, or what is left of an older one, holds.
     pub fn mark_used(&self, attribute: usize, used: &mut [bool]) {
         self.window.mark_used(attribute, used);
+        let Ok(place) = self.attributes.binary_search(&attribute) else { return };
         for (code, used) in used.iter_mut().enumerate() {
-            *used |= self.adjacency.n(Node { attribute, code: code as Code }) > 0;
+            *used |= self.marginals.n(place, code as Code) > 0;
         }
     }
 
@@ -190,10 +230,13 @@ impl Model {
     /// When a code that is still counted is not in `map`.
     pub fn remap(&mut self, attribute: usize, map: &[Code]) -> Result<(), AdjacencyError> {
         self.window.remap(attribute, map);
-        if self.attributes.binary_search(&attribute).is_ok() {
-            self.adjacency.remap(attribute, map)?;
+        let Ok(place) = self.attributes.binary_search(&attribute) else { return Ok(()) };
+        self.marginals.remap(place, map);
+        self.settle()?;
+        match &mut self.adjacency {
+            Counting::Settled(adjacency) => adjacency.remap(attribute, map),
+            Counting::Under(_) => unreachable!("just settled"),
         }
-        Ok(())
     }
 
     /// What the window looks like now, for the plan that is made now.
@@ -232,9 +275,17 @@ impl Model {
     /// The attribute whose values are distributed most differently from the baseline, and the divergence in bits.
     #[must_use]
     pub fn drift(&self) -> Option<(usize, f64)> {
-        let units = self.adjacency.units();
-        self.watch.farthest(|attribute, code| self.adjacency.n(Node { attribute, code }), |_| units)
+        let place = |attribute: usize| self.attributes.binary_search(&attribute).unwrap_or(usize::MAX);
+        let n = |attribute, code| self.marginals.n(place(attribute), code);
+        self.watch.farthest(n, |_| self.marginals.units())
     }
+}
+
+/// As many threads for the pairs as leave half of the machine to the release, at least one.
+fn pool() -> Option<rayon::ThreadPool> {
+    let threads = std::thread::available_parallelism().map_or(1, |all| all.get() / 2).max(1);
+    let pool = rayon::ThreadPoolBuilder::new().num_threads(threads).thread_name(|_| "model".to_owned()).build();
+    pool.map_err(|error| tracing::warn!(%error, "the model has no threads and is counted between the batches")).ok()
 }
 
 #[cfg(test)]

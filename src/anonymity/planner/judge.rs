@@ -72,7 +72,10 @@ impl Judge {
             }
         };
         Self {
-            columns: attributes.iter().map(|&a| (0..books[a].levels()).map(|level| column(a, level)).collect()).collect(),
+            columns: attributes
+                .iter()
+                .map(|&a| (0..books[a].levels()).map(|level| column(a, level)).collect())
+                .collect(),
             subjects: rows.iter().map(|&row| sample.subjects()[row]).collect(),
             worth: vec![vec![0.0; rows.len()]; thresholds.len()],
             thresholds,

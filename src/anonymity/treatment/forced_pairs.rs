@@ -131,20 +131,47 @@ impl View {
         self.classes.get_or_insert_with(|| {
             let rows: Vec<u32> = self.present.iter().collect();
             let mut class = vec![0u32; rows.len()];
-            for column in &group.columns {
-                let mut numbers: hashbrown::HashMap<(u32, CellId), u32> = hashbrown::HashMap::new();
-                for (class, &row) in class.iter_mut().zip(&rows) {
-                    let next = u32::try_from(numbers.len()).expect("a batch is bounded");
-                    *class = *numbers.entry((*class, column[row as usize])).or_insert(next);
-                }
+            let mut classes = usize::from(!rows.is_empty());
+            for (column, counts) in group.columns.iter().zip(&self.counts) {
+                classes = split(&mut class, classes, &rows, column, counts.len());
             }
-            let mut classes: Vec<Vec<u32>> = vec![Vec::new(); class.iter().max().map_or(0, |c| *c as usize + 1)];
+            let mut classes: Vec<Vec<u32>> = vec![Vec::new(); classes];
             for (class, row) in class.into_iter().zip(rows) {
                 classes[class as usize].push(row);
             }
             classes
         })
     }
+}
+
+/// Tables of this many numbers are looked up by place; larger ones would be mostly empty and are hashed.
+const PLACES: usize = 1 << 16;
+
+/// Splits classes by their cells in one more column, whose cells are below `cells`; returns how many there are then. Numbers
+/// are given in the order of the first row.
+fn split(class: &mut [u32], classes: usize, rows: &[u32], column: &[CellId], cells: usize) -> usize {
+    let of = class.iter_mut().zip(rows.iter().map(|row| column[*row as usize]));
+    let mut next = 0;
+    if classes * cells <= PLACES {
+        let mut numbers = vec![u32::MAX; classes * cells];
+        for (class, cell) in of {
+            let number = &mut numbers[*class as usize * cells + cell as usize];
+            if *number == u32::MAX {
+                *number = next;
+                next += 1;
+            }
+            *class = *number;
+        }
+    } else {
+        let mut numbers: hashbrown::HashMap<(u32, CellId), u32> = hashbrown::HashMap::new();
+        for (class, cell) in of {
+            *class = *numbers.entry((*class, cell)).or_insert_with(|| {
+                next += 1;
+                next - 1
+            });
+        }
+    }
+    next as usize
 }
 
 /// A heavy set of cells of one group: the rows that carry it.
@@ -180,19 +207,16 @@ fn withdraw_against(groups: &mut [GroupCells], views: &mut [View], a: usize, sub
     let reach = views.iter().enumerate().filter(|(b, _)| *b != a).map(|(_, v)| v.reach).max().unwrap_or(0);
     let mut withdrawn = 0;
     for heavy in heavy_sets(&groups[a], &views[a], n, reach) {
-        let mut doomed: Vec<(usize, BTreeSet<u32>)> = Vec::new();
-        let mut worth = 0.0;
-        for b in (0..groups.len()).filter(|b| *b != a) {
-            if heavy.count + views[b].reach <= n {
-                continue;
-            }
-            let light = Light { heavy: &heavy, group: &groups[b], forced_from: n + 1 - heavy.count, subjects, k };
-            let rows = groups[b].with_classes(light.forced(&mut views[b]));
-            if !rows.is_empty() {
-                worth += groups[b].worth_of(rows.iter().copied());
-                doomed.push((b, rows));
-            }
-        }
+        let others = views.par_iter_mut().zip(groups.par_iter()).enumerate();
+        let mut doomed: Vec<(usize, BTreeSet<u32>)> = others
+            .filter(|(b, (view, _))| *b != a && heavy.count + view.reach > n)
+            .map(|(b, (view, group))| {
+                let light = Light { heavy: &heavy, group, forced_from: n + 1 - heavy.count, subjects, k };
+                (b, group.with_classes(light.forced(view)))
+            })
+            .filter(|(_, rows)| !rows.is_empty())
+            .collect();
+        let worth: f64 = doomed.iter().map(|(b, rows)| groups[*b].worth_of(rows.iter().copied())).sum();
         if doomed.is_empty() {
             continue;
         }

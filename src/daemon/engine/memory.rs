@@ -11,6 +11,15 @@ use crate::release::witnesses::{WitnessDelta, Witnesses};
 use crate::risk::adjacency::AdjacencyError;
 use crate::telemetry::{Limit, LimitReached};
 
+/// The model as it was when its pairs were last settled: behind the stream by a batch at most.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct Counted {
+    pub nodes: u64,
+    pub edges: u64,
+    pub bytes: u64,
+    pub left_out_pairs: u64,
+}
+
 impl Engine {
     pub(super) fn keep_witnesses(&mut self, past: &WitnessDelta) {
         let Some(limit) = self.settings.max_witnesses else { return };
@@ -34,16 +43,32 @@ impl Engine {
         }
     }
 
-    /// Adds the rows of a batch that has left to the model. It has left whatever the model says: a model that fails is counted
-    /// again from the window, and one that fails twice counts nothing until the next start.
+    /// Adds the rows of a batch that has left to the model; its pairs are counted beside the next batch. It has left whatever the
+    /// model says: a model that fails is counted again from the window, and one that fails twice counts nothing until the
+    /// next start.
     pub(super) fn learn(&mut self, fresh: &Batch) {
-        let left_out = self.model.adjacency().left_out_pairs().len();
+        self.settle_model();
         if let Err(error) = self.model.learn(fresh) {
             self.mend_model(&error);
         }
-        if self.model.adjacency().left_out_pairs().len() > left_out {
+    }
+
+    /// Waits until the pairs of all batches that have left are counted.
+    pub(super) fn settle_model(&mut self) {
+        if let Err(error) = self.model.settle() {
+            self.mend_model(&error);
+        }
+        let adjacency = self.model.adjacency();
+        let left_out = adjacency.left_out_pairs().len() as u64;
+        if left_out > self.counted.left_out_pairs {
             LimitReached { limit: Limit::ModelEdges }.emit(&self.telemetry);
         }
+        self.counted = Counted {
+            nodes: adjacency.node_count(),
+            edges: adjacency.edge_count(),
+            bytes: adjacency.bytes() as u64,
+            left_out_pairs: left_out,
+        };
     }
 
     fn renumber_model(&mut self, attribute: usize, map: &[Code]) {

@@ -23,6 +23,7 @@ impl Engine {
         if self.recheck.is_some() || self.model.window().rows() == 0 {
             return;
         }
+        self.settle_model();
         let witnessed = self.witnessed();
         let (settings, budget) = (self.settings.planner, self.settings.search.budget);
         let backend = self.settings.search.backend;

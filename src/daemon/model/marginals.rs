@@ -1,0 +1,87 @@
+//! n(u) of every value of the window, up to date with each batch: what drift is measured by.
+
+use crate::records::codebook::Code;
+use crate::risk::adjacency::{Adjacency, MAX_CODES};
+
+/// How often each value of some attributes occurs, in the units of the adjacency.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Marginals {
+    /// By place of the attribute, by code.
+    counts: Vec<Vec<u64>>,
+    units: u64,
+}
+
+impl Marginals {
+    pub fn new(attributes: usize) -> Self {
+        Self { counts: vec![Vec::new(); attributes], units: 0 }
+    }
+
+    /// Those of an adjacency.
+    pub fn of(adjacency: &Adjacency) -> Self {
+        let mut all = Self::new(adjacency.attributes().len());
+        for (node, n) in adjacency.nodes() {
+            if let Ok(place) = adjacency.attributes().binary_search(&node.attribute) {
+                let counts = &mut all.counts[place];
+                counts.resize(counts.len().max(node.code as usize + 1), 0);
+                counts[node.code as usize] = n;
+            }
+        }
+        all.units = adjacency.units();
+        all
+    }
+
+    /// Units of all records.
+    pub fn units(&self) -> u64 {
+        self.units
+    }
+
+    /// n(u) of a value of the attribute at `place`.
+    pub fn n(&self, place: usize, code: Code) -> u64 {
+        self.counts.get(place).and_then(|counts| counts.get(code as usize)).copied().unwrap_or(0)
+    }
+
+    /// Adds records of `weight` units each, a column an attribute.
+    pub fn add<'a>(&mut self, columns: impl Iterator<Item = &'a [Code]>, weight: u64) {
+        let mut rows = 0;
+        for (counts, column) in self.counts.iter_mut().zip(columns) {
+            rows = column.len() as u64;
+            let codes = column.iter().max().map_or(0, |code| *code as usize + 1);
+            counts.resize(counts.len().max(codes), 0);
+            column.iter().for_each(|code| counts[*code as usize] += weight);
+        }
+        self.units += rows * weight;
+    }
+
+    /// Takes back records that were added and weigh `weight` units each by now.
+    pub fn subtract<'a>(&mut self, columns: impl Iterator<Item = &'a [Code]>, weight: u64) {
+        let mut rows = 0;
+        for (counts, column) in self.counts.iter_mut().zip(columns) {
+            rows = column.len() as u64;
+            for code in column {
+                let count = &mut counts[*code as usize];
+                *count = count.saturating_sub(weight);
+            }
+        }
+        self.units = self.units.saturating_sub(rows * weight);
+    }
+
+    /// Halves every weight `half_lives` times, rounding down as the adjacency does.
+    pub fn fade(&mut self, half_lives: u32) {
+        let fade = |n: u64| n.checked_shr(half_lives).unwrap_or(0);
+        self.units = fade(self.units);
+        self.counts.iter_mut().flatten().for_each(|n| *n = fade(*n));
+    }
+
+    /// Renumbers the codes of the attribute at `place`; `map` is old → new. Values that it forgets are counted no more.
+    pub fn remap(&mut self, place: usize, map: &[Code]) {
+        let mut renumbered = Vec::new();
+        for (code, n) in self.counts[place].iter().enumerate().filter(|(_, n)| **n > 0) {
+            if let Some(new) = map.get(code).filter(|new| **new < MAX_CODES) {
+                let new = *new as usize;
+                renumbered.resize(renumbered.len().max(new + 1), 0);
+                renumbered[new] += n;
+            }
+        }
+        self.counts[place] = renumbered;
+    }
+}
