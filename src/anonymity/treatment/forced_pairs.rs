@@ -10,7 +10,7 @@
 use super::crowd::NO_SUBJECT;
 use crate::records::codebook::{CellId, SUPPRESSED};
 use rayon::prelude::*;
-use std::collections::{BTreeMap, BTreeSet, HashSet};
+use std::collections::{BTreeSet, HashSet};
 
 /// The cells of one group that leave: `columns[i][row]` belongs to `attributes[i]`.
 #[derive(Clone, Debug)]
@@ -105,6 +105,8 @@ struct View {
     reach: usize,
     /// Rows by tuple, counted when first asked for.
     classes: Option<Vec<Vec<u32>>>,
+    /// Rows by column and cell, likewise.
+    carriers: hashbrown::HashMap<(usize, CellId), Rows>,
 }
 
 impl View {
@@ -123,7 +125,7 @@ impl View {
             counts.push(count);
         }
         let reach = counts.iter().flatten().copied().max().unwrap_or(0) as usize;
-        Self { rows: present.count(), present, counts, reach, classes: None }
+        Self { rows: present.count(), present, counts, reach, classes: None, carriers: hashbrown::HashMap::new() }
     }
 
     /// Rows by tuple. Two rows are of one class as long as they were in every column: classes are split column by column.
@@ -316,7 +318,6 @@ impl Light<'_> {
         if candidates.is_empty() {
             return doomed;
         }
-        let mut carriers: BTreeMap<(usize, CellId), Rows> = BTreeMap::new();
         let mut judged: HashSet<CellSet> = HashSet::new();
         let mut open: Vec<CellSet> = candidates.into_iter().collect();
         while let Some(set) = open.pop() {
@@ -325,8 +326,8 @@ impl Light<'_> {
             }
             let mut rows: Option<Rows> = None;
             for (column, cell) in set.iter().enumerate().filter_map(|(column, cell)| Some((column, (*cell)?))) {
-                let with =
-                    carriers.entry((column, cell)).or_insert_with(|| rows_with(&self.group.columns[column], cell));
+                let with = view.carriers.entry((column, cell));
+                let with = with.or_insert_with(|| rows_with(&self.group.columns[column], cell));
                 rows = Some(rows.map_or_else(|| with.clone(), |r| r.and(with)));
             }
             let Some(rows) = rows else { continue };

@@ -43,7 +43,7 @@ impl Tree {
     /// parents, a label that covers different values on different levels.
     pub fn build(rows: &[Row], canonical: impl Fn(&str) -> Result<String, String>) -> Result<Self, Vec<Flaw>> {
         let Some(first) = rows.first() else {
-            return Err(vec![Flaw::new("", "the hierarchy is empty: list at least one value")]);
+            return Err(vec![Flaw::new("rows", "the hierarchy is empty: list at least one value")]);
         };
         let mut flaws = shape_flaws(rows, first);
         let mut leaves = HashMap::new();

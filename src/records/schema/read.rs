@@ -324,7 +324,7 @@ fn from_file(keys: &mut Keys<'_>, typing: &Typing, folder: &Path) -> Option<Hier
                 let labels = record.iter().map(str::to_owned).collect();
                 rows.push(Row { place: format!("row {line}"), labels });
             }
-            Err(error) => keys.problem_in(&file, "", format!("not a table ({error}): correct it")),
+            Err(error) => keys.problem_in(&file, "rows", format!("not a table ({error}): correct it")),
         }
     }
     match tree_of(&rows, typing) {

@@ -132,7 +132,30 @@ impl Counts {
         }
         let (mut half, mut whole) = (Sum::new(self.nodes.len()), Sum::new(q.len()));
         let mut product = Self { nodes: vec![0; q.len()], edges: vec![Vec::new(); q.len()] };
+        // Most nodes of a level only get another number: (old, new).
+        let renamed = |node: Node| match q[node as usize][..] {
+            [(from, 1)] => (holders[from as usize][..] == [(node, 1)]).then_some(from),
+            _ => None,
+        };
+        let mut new: Vec<Option<Node>> = vec![None; self.nodes.len()];
+        for (node, from) in (0..q.len() as Node).filter_map(|node| renamed(node).map(|from| (node, from))) {
+            new[from as usize] = Some(node);
+        }
         for (node, row) in (0..).zip(q) {
+            if let Some(from) = renamed(node) {
+                product.nodes[node as usize] = self.of(from);
+                let edges = &mut product.edges[node as usize];
+                edges.reserve(self.neighbours(from).len());
+                for &(v, n) in self.neighbours(from) {
+                    match new[v as usize] {
+                        Some(w) => edges.push((w, n)),
+                        None => holders[v as usize].iter().for_each(|(w, sign)| whole.add(*w, sign * i64::from(n))),
+                    }
+                }
+                whole.drain(|w, n| edges.push((w, u32::try_from(n).expect("counts of sets of records"))));
+                edges.sort_unstable();
+                continue;
+            }
             for &(from, sign) in row {
                 half.add(from, sign * i64::from(self.of(from)));
                 self.neighbours(from).iter().for_each(|(v, n)| half.add(*v, sign * i64::from(*n)));

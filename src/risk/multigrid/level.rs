@@ -3,6 +3,7 @@
 
 use super::counts::{Counts, Node, Row, Sum};
 use super::implications::{certain, equivalent};
+use std::borrow::Cow;
 use std::collections::BTreeMap;
 
 /// The map from the nodes of one level to those of the next coarser one.
@@ -36,7 +37,12 @@ pub(super) fn coarsened(counts: &Counts, attributes: &[u32]) -> Option<Coarsened
     }
     // Any member has the counts of all. Merged rows of PᵀNP are these, as often as there are pairs of members.
     let representatives: Vec<Node> = members.iter().map(|members| members[0]).collect();
-    let merged = counts.product(&representatives.iter().map(|node| vec![(*node, 1)]).collect::<Vec<_>>());
+    let merges = members.len() < counts.numbers().len();
+    let merged = if merges {
+        Cow::Owned(counts.product(&representatives.iter().map(|node| vec![(*node, 1)]).collect::<Vec<_>>()))
+    } else {
+        Cow::Borrowed(counts)
+    };
     let attribute_of: Vec<u32> = representatives.iter().map(|node| attributes[*node as usize]).collect();
 
     let mut rest = Sum::new(members.len());
@@ -50,7 +56,6 @@ pub(super) fn coarsened(counts: &Counts, attributes: &[u32]) -> Option<Coarsened
             kept.push(attribute_of[v as usize]);
         }
     }
-    let merges = members.len() < counts.numbers().len();
     let absorbs = hosts.iter().any(|hosts| !hosts.is_empty());
     let drops = rows.len() < members.len();
     (merges || absorbs || drops).then(|| {
