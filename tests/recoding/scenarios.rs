@@ -85,7 +85,7 @@ fn passes_add_up_and_pay() {
 #[test]
 fn a_record_refused_for_its_values_comes_in_no_later_pass() {
     let model = "suppression_limit = 1.0\ntransformation = \"local\"\n\
-                 [[privacy.model]]\nkind = \"distinct_l\"\nattribute = \"illness\"\nl = 2\n";
+                 [[privacy.model]]\nkind = \"l_diversity\"\nattribute = \"illness\"\nl = 2\n";
     let (report, lines) = done(model);
     let passes = report["passes"].as_array().expect("passes");
     let refused: usize =
