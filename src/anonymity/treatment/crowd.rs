@@ -20,15 +20,6 @@ pub trait Released: Sync {
     }
 }
 
-/// Nothing has been released (`support_window = "0s"`: a batch stands alone).
-pub struct NothingReleased;
-
-impl Released for NothingReleased {
-    fn fresh_subjects(&self, _class: u128, _out: &mut [u64]) -> usize {
-        0
-    }
-}
-
 pub use crate::records::subject::NO_SUBJECT;
 
 /// Equivalence classes of some rows with their distinct subjects, saturating at k.
@@ -40,8 +31,12 @@ pub struct CrowdTable {
     mask: usize,
     epoch: u32,
     slots: Vec<Slot>,
+    /// By class: its key, how many subjects are known, and room for k of them.
+    keys: Vec<u128>,
     counts: Vec<u32>,
     subjects: Vec<u64>,
+    /// Room for the subjects of one class that have been released.
+    past: Vec<u64>,
 }
 
 #[derive(Clone, Copy, Default)]
@@ -61,53 +56,72 @@ impl CrowdTable {
             mask: capacity - 1,
             epoch: 0,
             slots: vec![Slot::default(); capacity],
+            keys: Vec::new(),
             counts: Vec::new(),
             subjects: Vec::new(),
+            past: vec![0; k],
         }
     }
 
     /// Forgets all classes, in constant time.
     pub fn restart(&mut self) {
         self.epoch += 1;
+        self.keys.clear();
         self.counts.clear();
         self.subjects.clear();
     }
 
-    /// Adds a row of `class`, creating the class from what has been released; returns the number of the class.
+    /// Adds a row of `class`; returns the number of the class.
     #[inline]
-    pub fn add(&mut self, class: u128, subject: u64, released: &impl Released) -> u32 {
+    pub fn add(&mut self, class: u128, subject: u64) -> u32 {
         #[allow(clippy::cast_possible_truncation, reason = "the low bits of a uniform key are its hash")]
         let mut at = class as usize & self.mask;
         let number = loop {
             let slot = self.slots[at];
             if slot.epoch != self.epoch {
-                break self.open(at, class, released);
+                break self.open(at, class);
             }
             if slot.key == class {
                 break slot.class;
             }
             at = (at + 1) & self.mask;
         };
-        let index = number as usize;
-        let count = self.counts[index] as usize;
-        if count < self.k && subject != NO_SUBJECT {
-            let known = &mut self.subjects[index * self.k..(index + 1) * self.k];
-            if !known[..count].contains(&subject) {
-                known[count] = subject;
-                self.counts[index] += 1;
-            }
-        }
+        self.join(number as usize, subject);
         number
     }
 
-    fn open(&mut self, at: usize, class: u128, released: &impl Released) -> u32 {
+    fn open(&mut self, at: usize, class: u128) -> u32 {
         let number = u32::try_from(self.counts.len()).expect("fewer classes than rows, fewer rows than 2^32");
         self.slots[at] = Slot { key: class, epoch: self.epoch, class: number };
-        let start = self.subjects.len();
-        self.subjects.resize(start + self.k, 0);
-        let known = released.fresh_subjects(class, &mut self.subjects[start..]);
-        self.counts.push(u32::try_from(known).expect("at most k"));
+        self.keys.push(class);
+        self.counts.push(0);
+        self.subjects.resize(self.subjects.len() + self.k, 0);
         number
+    }
+
+    #[inline]
+    fn join(&mut self, class: usize, subject: u64) {
+        let count = self.counts[class] as usize;
+        if count < self.k && subject != NO_SUBJECT {
+            let known = &mut self.subjects[class * self.k..(class + 1) * self.k];
+            if !known[..count].contains(&subject) {
+                known[count] = subject;
+                self.counts[class] += 1;
+            }
+        }
+    }
+
+    /// Adds what has been released to the classes that are still below k. To be called when all rows are in: the lookups, far
+    /// apart in memory, then wait for each other no longer, and those of large classes are not needed.
+    pub fn complete(&mut self, released: &impl Released) {
+        for class in 0..self.counts.len() {
+            if (self.counts[class] as usize) < self.k {
+                let known = released.fresh_subjects(self.keys[class], &mut self.past);
+                for at in 0..known {
+                    self.join(class, self.past[at]);
+                }
+            }
+        }
     }
 
     /// Number of classes since the last [`restart`](Self::restart).
@@ -156,7 +170,8 @@ mod tests {
             let mut table = CrowdTable::new(k, 60);
             for rows in rounds {
                 table.restart();
-                let classes: Vec<u32> = rows.iter().map(|(key, s)| table.add(*key, *s, &past)).collect();
+                let classes: Vec<u32> = rows.iter().map(|(key, s)| table.add(*key, *s)).collect();
+                table.complete(&past);
                 for ((key, _), class) in rows.iter().zip(classes) {
                     let mut all: BTreeSet<u64> = past.0.get(key).cloned().unwrap_or_default();
                     all.extend(rows.iter().filter(|(q, s)| q == key && *s != NO_SUBJECT).map(|(_, s)| *s));

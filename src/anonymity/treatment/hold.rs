@@ -102,10 +102,17 @@ fn number_by_row(classes: &[Class], rows: usize) -> Vec<u32> {
 
 #[cfg(test)]
 mod tests {
-    use super::super::crowd::NothingReleased;
     use super::*;
     use proptest::prelude::*;
     use std::collections::BTreeSet;
+
+    struct NothingReleased;
+
+    impl Released for NothingReleased {
+        fn fresh_subjects(&self, _class: u128, _out: &mut [u64]) -> usize {
+            0
+        }
+    }
 
     proptest! {
         #![proptest_config(ProptestConfig::with_cases(2000))]

@@ -174,7 +174,8 @@ impl AtNode {
         columns.keys(rows, &node.levels, &mut self.keys);
         self.classes.clear();
         for (&key, &row) in self.keys.iter().zip(rows) {
-            self.classes.push(self.crowds.add(key, columns.subject(row), released));
+            self.classes.push(self.crowds.add(key, columns.subject(row)));
         }
+        self.crowds.complete(released);
     }
 }
