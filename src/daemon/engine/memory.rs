@@ -44,6 +44,7 @@ impl Engine {
         if self.model.adjacency().left_out_pairs().len() > left_out {
             LimitReached { limit: Limit::ModelEdges }.emit(&self.telemetry);
         }
+        self.tell_recheck(fresh);
     }
 
     fn renumber_model(&mut self, attribute: usize, map: &[Code]) {
@@ -84,6 +85,7 @@ impl Engine {
                 witnesses.remap(attribute, &map);
             }
             self.model.watch(&self.baseline, &self.books);
+            self.renumbered();
         }
     }
 }

@@ -18,7 +18,7 @@ const SOURCES: [(&str, &str); 7] = [
 ];
 
 /// Every kernel of the program.
-pub const KERNELS: [&str; 14] = [
+pub const KERNELS: [&str; 15] = [
     "append",
     "dense_crowds",
     "dense_people",
@@ -26,6 +26,7 @@ pub const KERNELS: [&str; 14] = [
     "expose_dense",
     "expose_sparse",
     "infer",
+    "recode",
     "small_people",
     "small_records",
     "sparse_people",
