@@ -6,8 +6,8 @@ use super::sample::Sample;
 use crate::anonymity::plan::Plan;
 use crate::anonymity::plan::evidence::{Aggregation, AttributeInference, Evidence, TriageEvidence, TriageSize};
 use crate::records::codebook::{Code, Codebook};
-use crate::risk::adjacency::{Adjacency, Effort, Order, Triage, TriageReport};
-use crate::risk::compute::cuda::{KeptWindow, Snapshot};
+use crate::risk::adjacency::{Adjacency, AdjacencyError, Effort, Order, Triage, TriageReport};
+use crate::risk::compute::cuda::{Chosen, KeptWindow, Snapshot};
 use crate::risk::compute::{AttributeSet, Columns, ColumnsError, ComputeError};
 use crate::risk::multigrid::{Attributes, Counts, Exact};
 use crate::risk::qid::{self, Question, Strategy};
@@ -38,6 +38,8 @@ pub struct Witnessed {
     pub to: u64,
     pub numbering: u64,
     pub model: Adjacency,
+    /// The model is empty: it is to count the rows of the window, and them alone.
+    pub recount: bool,
 }
 
 impl Witnessed {
@@ -60,6 +62,8 @@ pub enum EvidenceError {
     Columns(#[from] ColumnsError),
     #[error(transparent)]
     Compute(#[from] ComputeError),
+    #[error(transparent)]
+    Model(#[from] AdjacencyError),
 }
 
 /// Gathers evidence on this thread for at most about `budget`; `identifiers` of the plan are not searched. `counting` has
@@ -75,6 +79,9 @@ pub fn gather(
 ) -> Result<Evidence, EvidenceError> {
     let start = Instant::now();
     let k = u32::try_from(settings.k).unwrap_or(u32::MAX);
+    if from.recount {
+        from.model = recounted(&from, counting)?;
+    }
     let attributes = from.model.attributes();
     let is_searched = |attribute: &&usize| !from.plan.identifiers.contains(attribute);
     let (places, searched): (Vec<usize>, Vec<usize>) =
@@ -145,6 +152,23 @@ pub fn gather(
         seconds: start.elapsed().as_secs_f64(),
         attributes: searched,
     })
+}
+
+/// The model of the window: from the joint counts that the device makes of it, else counted here.
+fn recounted(from: &Witnessed, counting: &mut KeptWindow) -> Result<Adjacency, AdjacencyError> {
+    let mut model = from.model.clone();
+    let table = if counting.follows() { model.table(&from.columns) } else { None };
+    let chosen = table.as_ref().and_then(|table| counting.pairs(&from.snapshot(), table, 1));
+    let counted = match (&table, &chosen) {
+        (Some(table), Some(Chosen::Cuda(counter, _))) => {
+            model.add_counted(&from.columns, table, &mut |pairs| counter.count_pairs(pairs))
+        }
+        _ => model.add(&from.columns),
+    };
+    if let Some(chosen) = chosen {
+        counting.counted(chosen);
+    }
+    counted.map(|()| model)
 }
 
 /// The subjects numbered in the order in which they come.

@@ -156,7 +156,7 @@ impl Engine {
         }
         let Some(mut recheck) = self.recheck.take() else { return };
         let (settings, budget) = (self.settings.planner, self.settings.search.budget);
-        if recheck.ask(self.witnessed(recheck.numbering), settings, budget) {
+        if recheck.ask(self.witnessed(&recheck), settings, budget) {
             self.recheck = Some(recheck);
         } else {
             tracing::warn!("the exact re-check has ended; the next plan has another");
@@ -219,7 +219,7 @@ impl Engine {
     }
 
     /// Copies of what evidence is gathered from. A record without a subject supports nobody and is left out.
-    fn witnessed(&self, numbering: u64) -> Witnessed {
+    fn witnessed(&self, recheck: &Recheck) -> Witnessed {
         let window = self.model.window();
         let (older, newer) = window.subjects();
         let subjects = || older.iter().chain(newer);
@@ -229,6 +229,12 @@ impl Engine {
             let (older, newer) = window.column(attribute);
             columns[attribute] = kept(older.iter().chain(newer), &counts);
         }
+        let model = self.model.adjacency();
+        // A model that is the sum of the window's rows is counted where the window lies already, rather than copied here.
+        let recount = recheck.follows()
+            && model.limits().half_lives == 0
+            && model.left_out_pairs().is_empty()
+            && counts.iter().all(|counts| *counts);
         Witnessed {
             plan: self.plan.clone(),
             sample: self.sample.clone(),
@@ -237,8 +243,9 @@ impl Engine {
             subjects: self.schema.subject.map(|_| kept(subjects(), &counts)),
             capacity: window.capacity(),
             to: self.progress.rows,
-            numbering,
-            model: self.model.adjacency().clone(),
+            numbering: recheck.numbering,
+            model: if recount { model.emptied() } else { model.clone() },
+            recount,
         }
     }
 }

@@ -1,9 +1,11 @@
 //! The device against the CPU on fresh random tables.
 
 use super::tables::skewed;
+use crate::risk::adjacency::AdjacencyError;
 use crate::risk::compute::cuda::{Budget, CudaCounter, Device, DeviceError, Poisoned, ResidentWindow};
 use crate::risk::compute::{
     AttributeSet, Columns, ComputeError, CpuCounter, GroupCounter, PairInference, all_pairs, count_pairs,
+    cycle_inference,
 };
 use crate::risk::qid::{Question, Strategy, search, search_with};
 use rand::{Rng, SeedableRng};
@@ -56,6 +58,12 @@ pub enum SelftestError {
     Device(#[from] DeviceError),
     #[error(transparent)]
     Compute(#[from] ComputeError),
+    #[error(transparent)]
+    Model(#[from] AdjacencyError),
+    #[error("no threads for the CPU: {0}")]
+    Threads(#[from] rayon::ThreadPoolBuildError),
+    #[error("on how many threads of the CPU? Name one number at least")]
+    NoThreads,
 }
 
 /// One kind of table of a check.
@@ -220,6 +228,8 @@ fn pairs(device: &Arc<dyn Device>, tables: u64, scale: f64, dice: &mut ChaCha8Rn
         check.compare(&counter.count_pairs(&asked), &expected);
         let inferences: Vec<PairInference> = expected.iter().map(PairInference::of).collect();
         check.compare(&counter.infer_pairs(&asked), &inferences);
+        let nodes = asked.iter().copied().zip(inferences.into_iter().map(|inference| inference.nodes));
+        check.compare(&counter.cycle_inference(), &cycle_inference(&table, nodes));
         check.add(&counter);
     }
     Ok(check)

@@ -173,6 +173,22 @@ impl KeptWindow {
         }
     }
 
+    /// The counter for pairs of the columns of the snapshot, where its window is on the device; `table` holds the same rows
+    /// in codes of its own, all columns, and nobody's subjects. To be given back with [`Self::counted`].
+    pub fn pairs<'t>(&mut self, snapshot: &Snapshot<'_>, table: &'t Columns, threads: usize) -> Option<Chosen<'t>> {
+        if self.held.is_none() || !self.may_ask(table.rows(), table.width()) {
+            return None;
+        }
+        let places: Vec<usize> = (0..table.width()).collect();
+        match self.on_device(snapshot, &places, table, threads) {
+            Ok(counter) => Some(Chosen::Cuda(Box::new(counter), None)),
+            Err(error) => {
+                self.failed(&error);
+                None
+            }
+        }
+    }
+
     /// Takes a counter back.
     pub fn counted(&mut self, counter: Chosen<'_>) {
         if let Chosen::Cuda(counter, _) = counter

@@ -18,8 +18,9 @@ const SOURCES: [(&str, &str); 7] = [
 ];
 
 /// Every kernel of the program.
-pub const KERNELS: [&str; 15] = [
+pub const KERNELS: [&str; 16] = [
     "append",
+    "copy",
     "dense_crowds",
     "dense_people",
     "dense_records",
