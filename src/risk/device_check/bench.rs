@@ -206,7 +206,8 @@ fn bandwidth(device: &Arc<dyn Device>) -> Result<f64, SelftestError> {
     let measured = (|| {
         let [from, to] = addresses;
         let wait = || -> Result<(), SelftestError> { Ok(device.collect(device.request(to, 8)?).map(|_| ())?) };
-        let blocks = (bytes / 16).div_ceil(u64::from(limits.threads)).min(32 * u64::from(limits.multiprocessors)) as u32;
+        let blocks =
+            (bytes / 16).div_ceil(u64::from(limits.threads)).min(32 * u64::from(limits.multiprocessors)) as u32;
         let shape = Shape { columns: blocks.max(1), rows: 1, threads: limits.threads, shared_bytes: 0 };
         device.fill(from, bytes, 1)?;
         wait()?;
@@ -317,7 +318,10 @@ mod tests {
         for measured in measured {
             assert_eq!(measured.agrees, Some(true), "{measured:?}");
             assert!(measured.gpu_seconds > 0.0 && measured.bytes_floor_seconds > 0.0, "{measured:?}");
-            assert!(!measured.cpu.is_empty() && measured.candidates > 0 && measured.bandwidth_share > 0.0, "{measured:?}");
+            assert!(
+                !measured.cpu.is_empty() && measured.candidates > 0 && measured.bandwidth_share > 0.0,
+                "{measured:?}"
+            );
         }
     }
 }

@@ -137,11 +137,7 @@ fn adjacency(stand: &Stand<'_>, rows: usize) -> Result<Vec<Measured>, SelftestEr
 }
 
 /// A model with a batch added, and how often the device failed.
-fn on_device(
-    stand: &Stand<'_>,
-    mut model: Adjacency,
-    columns: &[&[u32]],
-) -> Result<(Adjacency, u64), SelftestError> {
+fn on_device(stand: &Stand<'_>, mut model: Adjacency, columns: &[&[u32]]) -> Result<(Adjacency, u64), SelftestError> {
     let Some(table) = model.table(columns) else { return Ok((model, 1)) };
     let counter = CudaCounter::new(stand.device, &table, 1, None)?;
     model.add_counted(columns, &table, &mut |pairs| counter.count_pairs(pairs))?;
@@ -199,5 +195,11 @@ fn recheck(stand: &Stand<'_>, rows: usize, batch: usize) -> Result<Measured, Sel
         stand.on_cpu(1, |threads| Ok(CpuCounter::new(&table, threads).judge(&sets, K, &|| false)?))?;
     let union = sets.iter().fold(AttributeSet::new(), |union, set| union.union(set));
     let size = Size { rows, candidates: sets.len() as u64, row_bytes: bytes_a_row(&table, &union) };
-    Ok(stand.measured("a batch into the window, sets judged", &size, cpu, gpu_seconds, Some(found == expected && failures == 0)))
+    Ok(stand.measured(
+        "a batch into the window, sets judged",
+        &size,
+        cpu,
+        gpu_seconds,
+        Some(found == expected && failures == 0),
+    ))
 }

@@ -13,6 +13,9 @@ use crate::risk::compute::{Columns, CpuCounter};
 use hashbrown::HashMap;
 use std::sync::Arc;
 
+/// Subjects that have a number, for each row of the window: beyond, the numbers begin anew.
+const MOST_PEOPLE: u64 = 2;
+
 /// New rows of a stream.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Arrival {
@@ -246,14 +249,16 @@ impl KeptWindow {
     }
 }
 
-/// Do the window and the table beside it fit into `bytes`?
+/// Do the window, the table beside it and which code stands for which fit into `bytes`?
 fn fits(snapshot: &Snapshot<'_>, places: &[usize], table: &Columns, bytes: u64) -> bool {
-    let subjects = if snapshot.subjects.is_some() { 4 } else { 0 };
-    let stream: u64 = snapshot.columns.iter().map(|codes| width(bound(codes))).sum::<u64>() + subjects;
-    let tables: u64 = (0..table.width()).map(|column| width(table.cardinality(column) as u64)).sum::<u64>() + subjects;
-    let codes: u64 = places.iter().map(|place| 4 * bound(snapshot.columns[*place])).sum();
+    let (subject_bytes, people) =
+        if snapshot.subjects.is_some() { (4, MOST_PEOPLE * snapshot.capacity as u64) } else { (0, 0) };
+    let stream = snapshot.columns.iter().map(|codes| width(bound(codes))).sum::<u64>() + subject_bytes;
+    let own = (0..table.width()).map(|column| width(table.cardinality(column) as u64)).sum::<u64>() + subject_bytes;
+    let codes = places.iter().map(|place| bound(snapshot.columns[*place])).sum::<u64>() + people;
     let rows = |row_bytes: u64, rows: usize| row_bytes.saturating_mul(rows as u64);
-    rows(stream, snapshot.capacity).saturating_add(rows(tables + subjects, table.rows())).saturating_add(codes) <= bytes
+    [rows(stream, snapshot.capacity), rows(own, table.rows()), 4 * codes].into_iter().fold(0, u64::saturating_add)
+        <= bytes
 }
 
 fn bound(codes: &[u32]) -> u64 {
@@ -285,7 +290,8 @@ impl Held {
     }
 
     fn take(&mut self, new: &Arrival) -> Result<(), DeviceError> {
-        let crowded = self.people.as_ref().is_some_and(|people| people.len() > 2 * self.capacity);
+        let crowded =
+            self.people.as_ref().is_some_and(|people| people.len() as u64 > MOST_PEOPLE * self.capacity as u64);
         if new.numbering != self.numbering || new.from != self.to || crowded {
             self.window.clear();
             self.people.iter_mut().for_each(HashMap::clear);
