@@ -79,6 +79,7 @@ pub fn gather(
 ) -> Result<Evidence, EvidenceError> {
     let start = Instant::now();
     let k = u32::try_from(settings.k).unwrap_or(u32::MAX);
+    let failures = counting.used().failures;
     if from.recount {
         from.model = recounted(&from, counting)?;
     }
@@ -106,7 +107,6 @@ pub fn gather(
         budget: Some(budget / 2),
         columns: all.clone(),
     };
-    let failures = counting.used().failures;
     let chosen = counting.counter(&from.snapshot(), &places, &table, k, 1);
     let found = qid::search_with(&table, chosen.counter(), &question, &|_| {})?;
     let computed_by =
@@ -159,11 +159,20 @@ fn recounted(from: &Witnessed, counting: &mut KeptWindow) -> Result<Adjacency, A
     let mut model = from.model.clone();
     let table = if counting.follows() { model.table(&from.columns) } else { None };
     let chosen = table.as_ref().and_then(|table| counting.pairs(&from.snapshot(), table, 1));
-    let counted = match (&table, &chosen) {
+    let columns = &from.columns;
+    let mut count = || match (&table, &chosen) {
         (Some(table), Some(Chosen::Cuda(counter, _))) => {
-            model.add_counted(&from.columns, table, &mut |pairs| counter.count_pairs(pairs))
+            model.add_counted(columns, table, &mut |pairs| counter.count_pairs(pairs))
         }
-        _ => model.add(&from.columns),
+        _ => model.add(columns),
+    };
+    // One thread of its own: the release beside it has the others.
+    let counted = match rayon::ThreadPoolBuilder::new().num_threads(1).build() {
+        Ok(pool) => pool.install(&mut count),
+        Err(error) => {
+            tracing::debug!(%error, "the model of the window is counted beside the release");
+            count()
+        }
     };
     if let Some(chosen) = chosen {
         counting.counted(chosen);

@@ -37,9 +37,9 @@ impl Adjacency {
         assert_eq!((table.width(), table.rows()), (lanes.len(), rows), "a table of the same records");
         self.admit(rows as u64 * self.unit())?;
         let weight = self.unit() as u32;
-        let cells = |(a, b)| table.cardinality(a).saturating_mul(table.cardinality(b)).min(rows);
+        let cells = |(a, b)| table.cardinality(a).saturating_mul(table.cardinality(b));
         let kept = self.numbered().filter(|(_, _, pair)| pair.kept().is_some());
-        let most = kept.map(|(a, b, _)| cells((a, b)) as u64).sum::<u64>().saturating_add(self.edge_count());
+        let most = kept.map(|(a, b, _)| cells((a, b)).min(rows) as u64).sum::<u64>().saturating_add(self.edge_count());
         let before = (most > self.limits.max_edges).then(|| self.clone());
         self.make_room(&lanes);
         self.count_nodes::<false>(&lanes, weight);
@@ -51,7 +51,7 @@ impl Adjacency {
             .zip(&mut self.pairs)
             .filter_map(|(places, pair)| pair.kept_mut().map(|block| (places, block)))
             .collect();
-        for mut part in parts(kept, cells) {
+        for mut part in parts(kept, |pair| cells(pair).min(4 * rows + 4096)) {
             let asked: Vec<(usize, usize)> = part.iter().map(|(places, _)| *places).collect();
             let counted = count(&asked);
             assert_eq!(counted.len(), asked.len(), "a count a pair");
