@@ -2,6 +2,14 @@ use super::*;
 use crate::anonymity::plan::Plan;
 use crate::anonymity::planner::ladder::LadderLimits;
 use crate::anonymity::planner::sample::Sample;
+use crate::config::parse;
+use crate::daemon::assemble::{assemble, group_shapes};
+use crate::daemon::engine::Settling;
+use crate::daemon::run::prepare;
+use crate::io::input::InputBatch;
+use crate::records::raw::{Coordinate, Token};
+use crate::release::sink::{DeliveryError, Envelope, Lengths, Sink};
+use crate::release::verified::Verified;
 use crate::risk::adjacency::{Adjacency, Limits};
 use crate::risk::compute::cuda::emulator::Emulator;
 use crate::risk::compute::cuda::{Device, Wanted};
@@ -135,4 +143,117 @@ fn a_queue_that_is_full_makes_nobody_wait() {
     assert!(!cpu.recheck.follows());
     assert_eq!(cpu.metric("throng_gpu_launches_total") + cpu.metric("throng_gpu_memory_bytes"), 0);
     assert_eq!(cpu.device.taken(), 0);
+}
+
+/// A daemon that measures the risk of visits; its window holds 320 of them, its dictionaries few more.
+fn engine(folder: &std::path::Path, telemetry: &mut Option<Telemetry>) -> Engine {
+    let place = folder.display();
+    let schema = r#"name = "visits"
+[[attribute]]
+name = "person"
+type = "string"
+role = "subject"
+[[attribute]]
+name = "lot"
+type = "string"
+[[attribute]]
+name = "age"
+type = "integer"
+[[attribute]]
+name = "ward"
+type = "string"
+"#;
+    std::fs::write(folder.join("visits.toml"), schema).expect("the schema");
+    std::fs::write(folder.join("key"), "0123456789abcdef0123456789abcdef").expect("the secret");
+    let config = format!(
+        "[source]\nkind = \"file\"\npath = \"{place}/visits.ndjson\"\nformat = \"json\"\n[sink]\nkind = \"none\"\n\
+         [schema]\nfile = \"{place}/visits.toml\"\n[batch]\nmax_records = 40\n[privacy]\nk = 2\n\
+         max_hold_batches = 0\n[plan]\nwindow_records = 320\nsample_records = 160\nhandover_batches = 0\n\
+         interval = \"1s\"\n[state]\npath = \"{place}/state\"\nsecret_file = \"{place}/key\"\n\
+         max_dictionary_values = 600\n[compute]\nbackend = \"cpu\"\n[telemetry]\nlisten = \"127.0.0.1:0\"\n"
+    );
+    let config = parse(&config, "visits", std::iter::empty()).expect("a configuration");
+    let (schema, own) = prepare(&config, "visits").expect("a schema");
+    let shapes = group_shapes(&config, &schema, "visits").expect("groups");
+    let assembled = assemble(&config, &schema, shapes, &own, false, &mut |_, _| Ok(false)).expect("an engine");
+    *telemetry = Some(own);
+    assembled.engine
+}
+
+struct Nowhere;
+
+impl Sink for Nowhere {
+    fn deliver(&mut self, _: &Verified, _: &Envelope<'_>) -> Result<Lengths, DeliveryError> {
+        Ok(vec![])
+    }
+
+    fn bytes_out(&self) -> u64 {
+        0
+    }
+}
+
+/// The visits of one batch; every lot is a value of its own, and from the twentieth batch on some are nobody's.
+fn visits(batch: i64) -> InputBatch {
+    let mut input = InputBatch::new(4, 0);
+    let (from, to) = (batch * 40, batch * 40 + 40);
+    for visit in from..to {
+        input.raw.push_row(Coordinate { topic: 0, partition: 0, offset: visit });
+        let person = format!("p{}", visit % 90);
+        let token = if batch >= 20 && visit % 7 == 0 { Token::Null } else { Token::Text(&person) };
+        input.raw.set(0, token);
+        input.raw.set(1, Token::Text(&format!("L{visit}")));
+        input.raw.set(2, Token::Number(&(20 + visit * visit % 11).to_string()));
+        input.raw.set(3, Token::Text(["north", "south", "east", "tent", "west"][(visit / 3 % 5) as usize]));
+    }
+    input.ranges.insert((0, 0), (from, to));
+    input
+}
+
+/// The evidence after a batch.
+fn evidence_after(engine: &mut Engine, batch: i64) -> Evidence {
+    engine.process(&visits(batch), Settling::No, None, &mut Nowhere, batch * 2000).expect("nothing fails");
+    let waiting = engine.recheck.as_ref().expect("a thread");
+    assert!(waiting.pending, "every batch has a plan of its own");
+    for _ in 0..60_000 {
+        if !waiting.answer.is_empty() {
+            break;
+        }
+        std::thread::sleep(Duration::from_millis(1));
+    }
+    engine.take_evidence().expect("in time")
+}
+
+#[test]
+fn a_daemon_keeps_its_window_on_the_device_through_expiry_and_renumbering() {
+    let folders = [(); 2].map(|()| tempfile::tempdir().expect("a folder"));
+    let mut telemetry = None;
+    let mut plain = engine(folders[0].path(), &mut None);
+    let mut engine = engine(folders[1].path(), &mut telemetry);
+    let device = Emulator::start(64 << 20, 5);
+    let shared: Arc<dyn Device> = device.clone();
+    let counting = KeptWindow::new(Wanted::Cuda, move || Ok(Arc::clone(&shared)));
+    let telemetry = telemetry.expect("one was made");
+    engine.recheck = Some(Recheck::begin(counting, telemetry.clone()).expect("a thread"));
+    let fills = || -> u64 {
+        let text = telemetry.render();
+        let line = text.lines().find_map(|line| line.strip_prefix("throng_gpu_window_fills_total "));
+        line.and_then(|count| count.parse().ok()).expect("a number")
+    };
+    let timeless = |evidence: Evidence| Evidence { seconds: 0.0, computed_by: String::new(), ..evidence };
+    for batch in 0..26 {
+        let (found, expected) = (evidence_after(&mut engine, batch), evidence_after(&mut plain, batch));
+        assert_eq!((found.computed_by.as_str(), expected.computed_by.as_str()), ("cuda", "cpu"));
+        assert_eq!(timeless(found), timeless(expected), "after batch {batch}");
+        let renumbered = engine.recheck.as_ref().map_or(0, |recheck| recheck.numbering);
+        // What arrives goes on where the window ends; codes that are others are uploaded anew.
+        assert!(fills() <= 1 + renumbered, "{} fills after batch {batch}", fills());
+        assert!(batch != 12 || (fills(), renumbered) == (1, 0), "expiry needs no upload");
+    }
+    assert!(engine.recheck.as_ref().is_some_and(|recheck| recheck.numbering > 1), "dictionaries were compacted");
+
+    device.fail_after(5);
+    let (found, expected) = (evidence_after(&mut engine, 26), evidence_after(&mut plain, 26));
+    assert_ne!(found.computed_by, "cuda");
+    assert_eq!(timeless(found), timeless(expected));
+    assert!(telemetry.render().contains("throng_gpu_lost 1"));
 }

@@ -62,7 +62,8 @@ proptest! {
             prop_assert_eq!(model.inference(), expected.inference());
             prop_assert_eq!(model.left_out_pairs(), expected.left_out_pairs());
             if half_lives > 0 {
-                (model.fade(1), expected.fade(1));
+                model.fade(1);
+                expected.fade(1);
             }
         }
     }
