@@ -8,7 +8,7 @@ use std::{fs, io};
 use serde_json::{Value, json};
 
 /// Every metric that a dashboard or an alert may name, with its labels.
-const METRICS: [(&str, &[&str]); 23] = [
+const METRICS: [(&str, &[&str]); 30] = [
     ("throng_batch_duration_seconds", &["stage"]),
     ("throng_batches_total", &["outcome"]),
     ("throng_build_info", &["version"]),
@@ -16,6 +16,13 @@ const METRICS: [(&str, &[&str]); 23] = [
     ("throng_cells_exact_share", &[]),
     ("throng_dead_letters_total", &["stage", "reason"]),
     ("throng_dictionary_values", &[]),
+    ("throng_gpu_copied_bytes_total", &["direction"]),
+    ("throng_gpu_fallbacks_total", &[]),
+    ("throng_gpu_launches_total", &[]),
+    ("throng_gpu_lost", &[]),
+    ("throng_gpu_memory_bytes", &[]),
+    ("throng_gpu_sets_left_total", &[]),
+    ("throng_gpu_window_fills_total", &[]),
     ("throng_information_loss", &[]),
     ("throng_ledger_bytes", &[]),
     ("throng_ledger_classes", &[]),

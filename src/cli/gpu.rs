@@ -1,14 +1,15 @@
 //! `throng selftest gpu` and `throng bench gpu`.
 
 use std::sync::Arc;
-use std::time::SystemTime;
+use std::time::{Duration, SystemTime};
 
 use anyhow::{Context, anyhow};
+use clap::builder::PossibleValuesParser;
 use serde_json::json;
 
 use super::outcome::Failure;
 use crate::risk::compute::cuda::{Device, DeviceError, Driver, Resources, resources};
-use crate::risk::device_check::{Check, Measured, bench as measure, selftest as compare};
+use crate::risk::device_check::{BenchQuestion, Case, Check, Measured, bench as measure, selftest as compare};
 
 /// Registers that a thread may take: four blocks of 256 threads then share a multiprocessor.
 const MOST_REGISTERS: u32 = 64;
@@ -39,18 +40,32 @@ pub struct SelftestArgs {
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Exit codes: 0 measured · 1 the answers differ · 3 no GPU can be used")]
 pub struct BenchArgs {
-    /// Rows of the tables
+    /// What is measured (default: all of it)
+    #[arg(long = "case", value_name = "NAME,…", value_delimiter = ',', value_parser = PossibleValuesParser::new(Case::ALL.map(Case::name)))]
+    cases: Vec<String>,
+    /// Rows of the tables of `counting`
     #[arg(long, value_name = "N", default_value_t = 1_000_000, value_parser = clap::value_parser!(u32).range(1000..=100_000_000))]
     rows: u32,
-    /// Threads of the CPU (default: all cores)
-    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..=1024))]
-    threads: Option<u16>,
+    /// The rows of all other cases, as a share of what they are meant for (1 to 20 million)
+    #[arg(long, value_name = "X", default_value_t = 1.0, value_parser = share)]
+    scale: f64,
+    /// Threads of the CPU, one measurement each (default: 2, and all cores)
+    #[arg(long, value_name = "N,…", value_delimiter = ',', value_parser = clap::value_parser!(u16).range(1..=1024))]
+    threads: Vec<u16>,
+    /// Time for each search for quasi-identifiers
+    #[arg(long, value_name = "S", default_value_t = 60, value_parser = clap::value_parser!(u64).range(1..=86_400))]
+    max_seconds: u64,
     /// The seed of the tables
     #[arg(long, value_name = "S", default_value_t = 1)]
     seed: u64,
     /// Print one JSON object
     #[arg(long)]
     json: bool,
+}
+
+fn share(text: &str) -> Result<f64, String> {
+    let share: f64 = text.parse().map_err(|error| format!("{error}"))?;
+    if share > 0.0 && share <= 10.0 { Ok(share) } else { Err("a number above 0 and up to 10".to_owned()) }
 }
 
 fn open() -> Result<Arc<dyn Device>, Failure> {
@@ -157,38 +172,64 @@ fn is_bounded(kernel: &Resources) -> bool {
 /// Without a device, where it fails, where the answers differ.
 pub fn bench(args: &BenchArgs) -> Result<(), Failure> {
     let device = open()?;
-    let all_cores = || std::thread::available_parallelism().map_or(1, usize::from);
-    let threads = args.threads.map_or_else(all_cores, usize::from);
-    let measured =
-        measure(&device, args.rows as usize, threads, args.seed, &tell).context("the benchmark broke off")?;
+    let cores = std::thread::available_parallelism().map_or(1, usize::from);
+    let mut threads: Vec<usize> = args.threads.iter().map(|threads| usize::from(*threads)).collect();
+    if threads.is_empty() {
+        threads = vec![2, cores.max(2)];
+    }
+    threads.dedup();
+    let mut cases: Vec<Case> = args.cases.iter().filter_map(|name| Case::named(name)).collect();
+    if cases.is_empty() {
+        cases = Case::ALL.to_vec();
+    }
+    let question = BenchQuestion {
+        cases,
+        rows: args.rows as usize,
+        scale: args.scale,
+        threads,
+        budget: Duration::from_secs(args.max_seconds),
+        seed: args.seed,
+    };
+    let measured = measure(&device, &question, &tell).context("the benchmark broke off")?;
     if args.json {
-        let report =
-            json!({ "device": device.limits().name, "threads": threads, "seed": args.seed, "measured": measured });
+        let report = json!({
+            "device": device.limits().name,
+            "threads": question.threads,
+            "scale": args.scale,
+            "seed": args.seed,
+            "measured": measured,
+        });
         println!("{report}");
     } else {
-        println!("{}, against {threads} threads; milliseconds, the fastest of 3", described(&device));
+        println!("{}, against the CPU; milliseconds", described(&device));
+        let cpus: String =
+            question.threads.iter().map(|threads| format!(" {:>12}", format!("CPU × {threads}"))).collect();
         println!(
-            "{:<36} {:>9} {:>10} {:>10} {:>8} {:>11} {:>11}",
-            "work", "sets", "CPU", "GPU", "faster", "bytes floor", "ops floor"
+            "{:<36} {:>9} {:>9}{cpus} {:>11} {:>9} {:>11} {:>9} {:>11}",
+            "work", "rows", "sets", "GPU", "faster", "bytes floor", "of copy", "ops floor"
         );
-        measured.iter().for_each(|work| println!("{}", line(work)));
+        measured.iter().for_each(|work| println!("{}", line(work, question.threads.len())));
     }
-    match measured.iter().find(|work| !work.agrees) {
+    match measured.iter().find(|work| work.agrees == Some(false)) {
         Some(work) => Err(Failure::Running(anyhow!("{}: the answers differ; run throng selftest gpu", work.work))),
         None => Ok(()),
     }
 }
 
-fn line(work: &Measured) -> String {
+fn line(work: &Measured, columns: usize) -> String {
     let milliseconds = |seconds: f64| format!("{:.3}", seconds * 1e3);
+    let cpu = |at: usize| work.cpu.get(at).map_or_else(String::new, |cpu| milliseconds(cpu.seconds));
+    let cpus: String = (0..columns).map(|at| format!(" {:>12}", cpu(at))).collect();
     format!(
-        "{:<36} {:>9} {:>10} {:>10} {:>7.1}× {:>11} {:>11}",
+        "{:<36} {:>9} {:>9}{cpus} {:>11} {:>8.1}× {:>11} {:>7.1} % {:>11}{}",
         work.work,
+        work.rows,
         work.candidates,
-        milliseconds(work.cpu_seconds),
         milliseconds(work.gpu_seconds),
         work.speedup,
         milliseconds(work.bytes_floor_seconds),
-        milliseconds(work.operations_floor_seconds)
+        100.0 * work.bandwidth_share,
+        milliseconds(work.operations_floor_seconds),
+        if work.agrees.is_none() { "  (unfinished)" } else { "" }
     )
 }

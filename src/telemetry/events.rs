@@ -5,7 +5,8 @@
 
 use super::{
     labels::{
-        AbortReason, BatchOutcome, Direction, Label, Limit, Outcome, PartitionChange, Picture, Reason, Stage, Statistic,
+        AbortReason, BatchOutcome, Copied, Direction, Label, Limit, Outcome, PartitionChange, Picture, Reason, Stage,
+        Statistic,
     },
     metrics::{Metrics, clamped},
     report::BatchReport,
@@ -328,6 +329,42 @@ impl EvidenceGathered {
                 seconds,
                 "window searched for quasi-identifiers"
             );
+        }
+    }
+}
+
+/// A GPU was used to count the window. Numbers are those since the last of these events, but for what is held.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct DeviceUsed {
+    /// Memory held on the device, in bytes.
+    pub held_bytes: u64,
+    pub launches: u64,
+    pub uploaded_bytes: u64,
+    pub downloaded_bytes: u64,
+    /// Times that the whole window was uploaded instead of what was new.
+    pub fills: u64,
+    /// Times that the device failed and the CPU answered in its place.
+    pub fallbacks: u64,
+    /// Attribute sets that the CPU counted in a search on the device.
+    pub sets_left: u64,
+    /// It has failed for good.
+    pub lost: bool,
+}
+
+impl DeviceUsed {
+    pub fn emit(&self, telemetry: &Telemetry) {
+        let metrics = telemetry.metrics();
+        metrics.gpu_bytes.set(clamped(self.held_bytes));
+        metrics.gpu_launches.inc_by(self.launches);
+        metrics.gpu_copied.of(Copied::Up).inc_by(self.uploaded_bytes);
+        metrics.gpu_copied.of(Copied::Down).inc_by(self.downloaded_bytes);
+        metrics.gpu_fills.inc_by(self.fills);
+        metrics.gpu_fallbacks.inc_by(self.fallbacks);
+        metrics.gpu_sets_left.inc_by(self.sets_left);
+        metrics.gpu_lost.set(i64::from(self.lost));
+        if self.fallbacks > 0 && telemetry.may_log("device_fell_back", "") {
+            let Self { fallbacks, lost, .. } = self;
+            tracing::warn!(fallbacks, lost, "the GPU failed; the CPU counted in its place, with the same answers");
         }
     }
 }

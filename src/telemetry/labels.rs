@@ -125,6 +125,14 @@ labels! {
 }
 
 labels! {
+    /// Which way bytes went between this machine and its GPU.
+    Copied {
+        Up = "up",
+        Down = "down",
+    }
+}
+
+labels! {
     /// A stated limit that was reached.
     Limit {
         LedgerClasses = "ledger_classes",

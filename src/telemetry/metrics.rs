@@ -8,8 +8,8 @@ use prometheus::{
 };
 
 use super::labels::{
-    AbortReason, BatchOutcome, Direction, Label, Limit, Outcome, PartitionChange, Picture, Reason, Stage, Statistic,
-    SuppressionReason,
+    AbortReason, BatchOutcome, Copied, Direction, Label, Limit, Outcome, PartitionChange, Picture, Reason, Stage,
+    Statistic, SuppressionReason,
 };
 
 /// One series for every value of a label.
@@ -80,6 +80,13 @@ pub(super) struct Metrics {
     pub recheck_complete: IntGauge,
     pub recheck_seconds: Gauge,
     pub expected_loss: Gauge,
+    pub gpu_bytes: IntGauge,
+    pub gpu_launches: IntCounter,
+    pub gpu_copied: PerLabel<Copied, IntCounter>,
+    pub gpu_fills: IntCounter,
+    pub gpu_fallbacks: IntCounter,
+    pub gpu_sets_left: IntCounter,
+    pub gpu_lost: IntGauge,
     pub refusals: IntCounter,
     pub violations: IntCounter,
     pub limits: PerLabel<Limit, IntCounter>,
@@ -260,6 +267,22 @@ impl Metrics {
             recheck_seconds: shelf.gauge("throng_recheck_seconds", "Time that the last search of the window took, triage and aggregation included."),
             expected_loss: shelf.gauge("throng_plan_expected_loss", "Mean loss of a cell that the plan is expected to cost."),
             planner_failures: shelf.counter("throng_planner_failures_total", "Searches that gave no plan; the old one stays."),
+            gpu_bytes: shelf.count("throng_gpu_memory_bytes", "Memory held on the GPU."),
+            gpu_launches: shelf.counter("throng_gpu_launches_total", "Kernels started on the GPU."),
+            gpu_copied: shelf.counters("throng_gpu_copied_bytes_total", "Bytes copied to the GPU (up) and from it (down).", "direction"),
+            gpu_fills: shelf.counter(
+                "throng_gpu_window_fills_total",
+                "Times that the whole window was copied to the GPU, instead of what was new.",
+            ),
+            gpu_fallbacks: shelf.counter(
+                "throng_gpu_fallbacks_total",
+                "Times that the GPU failed and the CPU answered in its place.",
+            ),
+            gpu_sets_left: shelf.counter(
+                "throng_gpu_sets_left_total",
+                "Attribute sets that the CPU counted in a search on the GPU: after a failure, for want of room, or for being one class.",
+            ),
+            gpu_lost: shelf.count("throng_gpu_lost", "1 after the GPU failed for good: the CPU counts until the next start."),
             refusals: shelf.counter("throng_verification_refusals_total", "Batches that verification refused."),
             violations: shelf.counter("throng_verification_violations_total", "Fragments that verification refused."),
             limits: shelf.counters("throng_limit_reached_total", "Times that a stated limit was reached.", "limit"),

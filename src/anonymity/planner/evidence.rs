@@ -6,8 +6,8 @@ use super::sample::Sample;
 use crate::anonymity::plan::Plan;
 use crate::anonymity::plan::evidence::{Aggregation, AttributeInference, Evidence, TriageEvidence, TriageSize};
 use crate::records::codebook::{Code, Codebook};
-use crate::risk::adjacency::{Adjacency, Effort, Order, Triage, TriageReport};
-use crate::risk::compute::cuda::{Chosen, DeviceError, Driver, Wanted};
+use crate::risk::adjacency::{Adjacency, AdjacencyError, Effort, Order, Triage, TriageReport};
+use crate::risk::compute::cuda::{Chosen, KeptWindow, Snapshot};
 use crate::risk::compute::{AttributeSet, Columns, ColumnsError, ComputeError};
 use crate::risk::multigrid::{Attributes, Counts, Exact};
 use crate::risk::qid::{self, Question, Strategy};
@@ -29,9 +29,30 @@ pub struct Witnessed {
     pub sample: Sample,
     pub books: Vec<Codebook>,
     /// The columns of the window, one an attribute of the schema, and the subject of each row where the stream has subjects.
+    /// Rows that count for nobody are left out.
     pub columns: Vec<Vec<Code>>,
-    pub subjects: Option<Vec<u32>>,
+    pub subjects: Option<Vec<u64>>,
+    /// Records that the window holds at most.
+    pub capacity: usize,
+    /// Records of the stream up to the window's last, and which numbering its codes are of.
+    pub to: u64,
+    pub numbering: u64,
     pub model: Adjacency,
+    /// The model is empty: it is to count the rows of the window, and them alone.
+    pub recount: bool,
+}
+
+impl Witnessed {
+    /// The columns of all attributes of the model, in the codes of the stream.
+    fn snapshot(&self) -> Snapshot<'_> {
+        Snapshot {
+            numbering: self.numbering,
+            to: self.to,
+            capacity: self.capacity,
+            columns: self.model.attributes().iter().map(|&attribute| self.columns[attribute].as_slice()).collect(),
+            subjects: self.subjects.as_deref(),
+        }
+    }
 }
 
 /// Why there is no evidence.
@@ -42,26 +63,40 @@ pub enum EvidenceError {
     #[error(transparent)]
     Compute(#[from] ComputeError),
     #[error(transparent)]
-    Device(#[from] DeviceError),
+    Model(#[from] AdjacencyError),
 }
 
-/// Gathers evidence on this thread for at most about `budget`; `identifiers` of the plan are not searched.
+/// Gathers evidence on this thread for at most about `budget`; `identifiers` of the plan are not searched. `counting` has
+/// followed the stream, where it wanted to, and counts the window; what it says does not depend on it.
 ///
 /// # Errors
-/// When the window is no table, or the backend fails.
+/// When the window is no table, or the counting fails.
 pub fn gather(
-    from: Witnessed,
+    mut from: Witnessed,
     settings: &PlannerSettings,
-    backend: Wanted,
+    counting: &mut KeptWindow,
     budget: Duration,
 ) -> Result<Evidence, EvidenceError> {
     let start = Instant::now();
-    let Witnessed { plan, sample, books, mut columns, subjects, model } = from;
     let k = u32::try_from(settings.k).unwrap_or(u32::MAX);
-    let searched: Vec<usize> = model.attributes().iter().copied().filter(|a| !plan.identifiers.contains(a)).collect();
+    let failures = counting.used().failures;
+    if from.recount {
+        from.model = recounted(&from, counting)?;
+    }
+    let attributes = from.model.attributes();
+    let is_searched = |attribute: &&usize| !from.plan.identifiers.contains(attribute);
+    let (places, searched): (Vec<usize>, Vec<usize>) =
+        attributes.iter().enumerate().filter(|(_, a)| is_searched(a)).map(|(place, a)| (place, *a)).unzip();
     let own = |set: &AttributeSet| set.iter().map(|place| searched[place]).collect::<Vec<usize>>();
-    let columns = searched.iter().map(|&a| std::mem::take(&mut columns[a])).collect();
-    let table = Columns::new(columns, subjects)?.masked(k);
+    let rows = searched.first().map_or(0, |&attribute| from.columns[attribute].len());
+    // A device is told of the table in the codes of the stream.
+    let stays = counting.may_ask(rows, searched.len());
+    let mut column = |attribute: usize| {
+        let codes = &mut from.columns[attribute];
+        if stays { codes.clone() } else { std::mem::take(codes) }
+    };
+    let columns = searched.iter().map(|&attribute| column(attribute)).collect();
+    let table = Columns::new(columns, from.subjects.as_deref().map(numbered))?.masked(k);
 
     let all: AttributeSet = (0..table.width()).collect();
     let question = Question {
@@ -72,8 +107,12 @@ pub fn gather(
         budget: Some(budget / 2),
         columns: all.clone(),
     };
-    let chosen = Chosen::for_table(backend, &table, k, 1, Driver::shared)?;
+    let chosen = counting.counter(&from.snapshot(), &places, &table, k, 1);
     let found = qid::search_with(&table, chosen.counter(), &question, &|_| {})?;
+    let computed_by =
+        if chosen.name() == "cuda" && counting.used().failures > failures { "cuda, then cpu" } else { chosen.name() };
+    counting.counted(chosen);
+    let Witnessed { plan, sample, books, model, .. } = &from;
     let mut qids_by_size = Vec::new();
     for set in &found.minimal_qids {
         qids_by_size.resize(qids_by_size.len().max(set.len()), 0);
@@ -87,10 +126,10 @@ pub fn gather(
     let minimal: Vec<AttributeSet> = found.minimal_qids.iter().map(|set| own(set).into_iter().collect()).collect();
     let triage = Triage::new(model.inference());
     let report = found.complete.then(|| evidence_of(&triage.compare(&minimal, MOST_COMPARED)));
-    let aggregation = aggregate(&model, &table, &all);
+    let aggregation = aggregate(model, &table, &all);
     let losses =
         plan.groups.iter().filter(|group| !group.quasi.is_empty()).map(|group| {
-            (group.quasi.len() as f64, expected_loss(&group.quasi, &group.ladder, &sample, &books, settings))
+            (group.quasi.len() as f64, expected_loss(&group.quasi, &group.ladder, sample, books, settings))
         });
     let (weight, loss) = losses.fold((0.0, 0.0), |(weight, sum), (width, loss)| (weight + width, sum + width * loss));
     Ok(Evidence {
@@ -109,10 +148,46 @@ pub fn gather(
         inferences: inferences(&triage),
         aggregation,
         expected_loss: if weight > 0.0 { loss / weight } else { 0.0 },
-        computed_by: chosen.name().to_owned(),
+        computed_by: computed_by.to_owned(),
         seconds: start.elapsed().as_secs_f64(),
         attributes: searched,
     })
+}
+
+/// The model of the window: from the joint counts that the device makes of it, else counted here.
+fn recounted(from: &Witnessed, counting: &mut KeptWindow) -> Result<Adjacency, AdjacencyError> {
+    let mut model = from.model.clone();
+    let table = if counting.follows() { model.table(&from.columns) } else { None };
+    let chosen = table.as_ref().and_then(|table| counting.pairs(&from.snapshot(), table, 1));
+    let columns = &from.columns;
+    let mut count = || match (&table, &chosen) {
+        (Some(table), Some(Chosen::Cuda(counter, _))) => {
+            model.add_counted(columns, table, &mut |pairs| counter.count_pairs(pairs))
+        }
+        _ => model.add(columns),
+    };
+    // One thread of its own: the release beside it has the others.
+    let counted = match rayon::ThreadPoolBuilder::new().num_threads(1).build() {
+        Ok(pool) => pool.install(&mut count),
+        Err(error) => {
+            tracing::debug!(%error, "the model of the window is counted beside the release");
+            count()
+        }
+    };
+    if let Some(chosen) = chosen {
+        counting.counted(chosen);
+    }
+    counted.map(|()| model)
+}
+
+/// The subjects numbered in the order in which they come.
+fn numbered(subjects: &[u64]) -> Vec<u32> {
+    let mut numbers = hashbrown::HashMap::new();
+    let number = |subject: &u64| {
+        let next = numbers.len() as u32;
+        *numbers.entry(*subject).or_insert(next)
+    };
+    subjects.iter().map(number).collect()
 }
 
 fn evidence_of(report: &TriageReport) -> TriageEvidence {

@@ -51,6 +51,7 @@ impl Engine {
         if let Err(error) = self.model.learn(fresh) {
             self.mend_model(&error);
         }
+        self.tell_recheck(fresh);
     }
 
     /// Waits until the pairs of all batches that have left are counted.
@@ -109,6 +110,7 @@ impl Engine {
                 witnesses.remap(attribute, &map);
             }
             self.model.watch(&self.baseline, &self.books);
+            self.renumbered();
         }
     }
 }

@@ -19,10 +19,7 @@ impl Adjacency {
     pub fn add<C: AsRef<[Code]>>(&mut self, columns: &[C]) -> Result<(), AdjacencyError> {
         let (lanes, rows) = self.lanes(columns)?;
         self.admit(rows as u64 * self.unit())?;
-        for (nodes, lane) in self.nodes.iter_mut().zip(&lanes) {
-            let codes = lane.iter().max().map_or(0, |code| *code as usize + 1);
-            nodes.resize(nodes.len().max(codes), 0);
-        }
+        self.make_room(&lanes);
         let weight = self.unit() as u32;
         self.count_nodes::<false>(&lanes, weight);
         self.units += (rows as u64 * self.unit()) as u32;
@@ -69,8 +66,19 @@ impl Adjacency {
         Ok(())
     }
 
+    /// A count for every code of the lanes.
+    pub(super) fn make_room(&mut self, lanes: &[&[Code]]) {
+        for (nodes, lane) in self.nodes.iter_mut().zip(lanes) {
+            let codes = lane.iter().max().map_or(0, |code| *code as usize + 1);
+            nodes.resize(nodes.len().max(codes), 0);
+        }
+    }
+
     /// The columns of the attributes that take part, and their length.
-    fn lanes<'a, C: AsRef<[Code]>>(&self, columns: &'a [C]) -> Result<(Vec<&'a [Code]>, usize), AdjacencyError> {
+    pub(super) fn lanes<'a, C: AsRef<[Code]>>(
+        &self,
+        columns: &'a [C],
+    ) -> Result<(Vec<&'a [Code]>, usize), AdjacencyError> {
         let mut lanes: Vec<&[Code]> = Vec::with_capacity(self.attributes.len());
         for &attribute in &self.attributes {
             let lane = columns.get(attribute).map(AsRef::as_ref);
@@ -88,13 +96,13 @@ impl Adjacency {
         Ok((lanes, rows))
     }
 
-    fn admit(&self, more: u64) -> Result<(), AdjacencyError> {
+    pub(super) fn admit(&self, more: u64) -> Result<(), AdjacencyError> {
         let units = u64::from(self.units) + more;
         if units > u64::from(u32::MAX) { Err(AdjacencyError::Full { units }) } else { Ok(()) }
     }
 
     /// The place of the first attribute with a count that fell below nothing.
-    fn count_nodes<const SUBTRACT: bool>(&mut self, lanes: &[&[Code]], weight: u32) -> Option<usize> {
+    pub(super) fn count_nodes<const SUBTRACT: bool>(&mut self, lanes: &[&[Code]], weight: u32) -> Option<usize> {
         let mut short = None;
         for (at, (nodes, lane)) in self.nodes.iter_mut().zip(lanes).enumerate() {
             let mut below = false;

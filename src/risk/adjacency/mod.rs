@@ -11,6 +11,7 @@
 //! | `mod` | the model, its reading and its limits |
 //! | `change` | adding, subtracting, merging, renumbering, fading |
 //! | `derived` | an attribute that another determines, taken out and put back |
+//! | `counted` | adding what was counted elsewhere, on a GPU for instance |
 //! | `share` | the work of one batch in parts |
 //! | `block`, `dense`, `sparse` | the counts of one pair of attributes |
 //! | `snapshot`, `varint` | the byte form |
@@ -21,6 +22,7 @@
 mod block;
 mod change;
 mod comparison;
+mod counted;
 mod dense;
 mod derived;
 mod expectation;
@@ -36,6 +38,7 @@ mod varint;
 mod tests;
 
 pub use comparison::{Detection, Effort, Order, TriageReport};
+pub use counted::CountPairs;
 pub use expectation::Expectation;
 pub use inference::Inference;
 pub use snapshot::SnapshotError;
@@ -178,6 +181,14 @@ impl Adjacency {
             nodes: vec![Vec::new(); width],
             pairs: vec![Pair::Kept(Block::default()); width * width.saturating_sub(1) / 2],
         })
+    }
+
+    /// An empty model of the same attributes and limits, with nothing left out.
+    #[must_use]
+    pub fn emptied(&self) -> Self {
+        let pairs = vec![Pair::Kept(Block::default()); self.pairs.len()];
+        let nodes = vec![Vec::new(); self.attributes.len()];
+        Self { attributes: self.attributes.clone(), limits: self.limits, units: 0, nodes, pairs }
     }
 
     /// The attributes that take part, by their numbers in the schema, ascending.

@@ -13,7 +13,7 @@ pub use attribute_set::AttributeSet;
 pub use columns::{Columns, ColumnsError};
 pub use cpu::CpuCounter;
 pub use cuda::CudaCounter;
-pub use pairs::{Node, PairCounts, PairInference, all_pairs, count_pairs};
+pub use pairs::{CycleInference, Node, PairCounts, PairInference, PairNodes, all_pairs, count_pairs, cycle_inference};
 
 /// The equivalence classes of one attribute set at one k.
 ///

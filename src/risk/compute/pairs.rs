@@ -125,3 +125,40 @@ impl PairInference {
         Self { columns: counts.columns, cardinalities: counts.cardinalities, forward, backward, nodes }
     }
 }
+
+/// The values of two columns, each as seen from the other column.
+pub type PairNodes = (Vec<Node>, Vec<Node>);
+
+/// What a value tells of all other columns.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub struct CycleInference {
+    /// `scf(u) = Σ_v P(v|u)` (dissertation eq. 5.2); 0 in a table of one column.
+    pub scf: f64,
+    /// `mcf(u) = scf(u) / t(u)`, `t(u)` the values that u meets (eq. 5.3).
+    pub mcf: f64,
+}
+
+/// Summed and mean cycle inference of every value of every column, from the nodes of all pairs of columns. Sums are of
+/// integers, so their order changes no bit.
+#[must_use]
+pub fn cycle_inference(
+    table: &Columns,
+    nodes: impl IntoIterator<Item = ((usize, usize), PairNodes)>,
+) -> Vec<Vec<CycleInference>> {
+    // Records over all other columns, records, values met.
+    let mut sums: Vec<Vec<(u64, u64, u64)>> =
+        (0..table.width()).map(|column| vec![(0, 0, 0); table.cardinality(column)]).collect();
+    for ((a, b), (of_a, of_b)) in nodes {
+        for (column, nodes) in [(a, of_a), (b, of_b)] {
+            for ((all, records, met), node) in sums[column].iter_mut().zip(nodes) {
+                (*all, *records, *met) = (*all + node.records, node.records, *met + node.met);
+            }
+        }
+    }
+    let inferred = |(all, records, met): (u64, u64, u64)| {
+        let share = |of: f64, by: u64| if by == 0 { 0.0 } else { of / by as f64 };
+        let scf = share(all as f64, records);
+        CycleInference { scf, mcf: share(scf, met) }
+    };
+    sums.into_iter().map(|sums| sums.into_iter().map(inferred).collect()).collect()
+}

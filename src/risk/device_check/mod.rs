@@ -3,8 +3,10 @@
 //! Everything here is the same for a CUDA device and for the emulated one of the tests.
 
 mod bench;
+mod cases;
 mod selftest;
 mod tables;
 
-pub use bench::{Measured, bench};
+pub use bench::{BenchQuestion, Measured, OnCpu, bench};
+pub use cases::Case;
 pub use selftest::{Check, SelftestError, selftest};

@@ -1,9 +1,13 @@
 //! The device against the CPU on fresh random tables.
 
 use super::tables::skewed;
-use crate::risk::compute::cuda::{Budget, CudaCounter, Device, DeviceError, Poisoned, ResidentWindow};
+use crate::risk::adjacency::AdjacencyError;
+use crate::risk::compute::cuda::{
+    Arrival, Budget, CudaCounter, Device, DeviceError, KeptWindow, Poisoned, ResidentWindow, Snapshot, Wanted,
+};
 use crate::risk::compute::{
     AttributeSet, Columns, ComputeError, CpuCounter, GroupCounter, PairInference, all_pairs, count_pairs,
+    cycle_inference,
 };
 use crate::risk::qid::{Question, Strategy, search, search_with};
 use rand::{Rng, SeedableRng};
@@ -56,6 +60,12 @@ pub enum SelftestError {
     Device(#[from] DeviceError),
     #[error(transparent)]
     Compute(#[from] ComputeError),
+    #[error(transparent)]
+    Model(#[from] AdjacencyError),
+    #[error("no threads for the CPU: {0}")]
+    Threads(#[from] rayon::ThreadPoolBuildError),
+    #[error("on how many threads of the CPU? Name one number at least")]
+    NoThreads,
 }
 
 /// One kind of table of a check.
@@ -124,6 +134,8 @@ pub fn selftest(
     }
     progress("window");
     checks.push(window(&device, tables, scale, &mut dice)?);
+    progress("kept window");
+    checks.push(kept(&device, tables, scale, &mut dice)?);
     progress("pairs");
     checks.push(pairs(&device, tables, scale, &mut dice)?);
     progress("find-qid");
@@ -208,6 +220,51 @@ fn window(device: &Arc<dyn Device>, tables: u64, scale: f64, dice: &mut ChaCha8R
     Ok(check)
 }
 
+/// A window that follows a stream, asked about tables in codes of their own.
+fn kept(device: &Arc<dyn Device>, tables: u64, scale: f64, dice: &mut ChaCha8Rng) -> Result<Check, SelftestError> {
+    let mut check = Check { name: "a window that is kept", ..Check::default() };
+    for _ in 0..tables {
+        let shared = Arc::clone(device);
+        let mut counting = KeptWindow::new(Wanted::Cuda, move || Ok(Arc::clone(&shared)));
+        let capacity = scaled(8000, scale, dice).max(40);
+        let (mut rows, mut people, mut to): (Vec<Vec<u32>>, Vec<u64>, u64) = (vec![Vec::new(); 3], Vec::new(), 0);
+        for _ in 0..4 {
+            let new = dice.random_range(0..capacity);
+            let columns: Vec<Vec<u32>> =
+                [9, 400, 30].iter().map(|most| (0..new).map(|_| dice.random_range(0..*most)).collect()).collect();
+            let subjects: Vec<u64> = (0..new).map(|_| dice.random_range(0..300) << 32).collect();
+            rows.iter_mut().zip(&columns).for_each(|(held, codes)| held.extend(codes));
+            people.extend(&subjects);
+            rows.iter_mut().for_each(|held| drop(held.drain(..held.len().saturating_sub(capacity))));
+            people.drain(..people.len().saturating_sub(capacity));
+            let from = to;
+            to += new as u64;
+            counting.arrive(&Arrival { numbering: 0, from, to, columns, subjects: Some(subjects) });
+            let columns = rows.iter().map(Vec::as_slice).collect();
+            let snapshot = Snapshot { numbering: 0, to, capacity, columns, subjects: Some(&people) };
+            let numbers = people.iter().map(|person| (person >> 32) as u32).collect();
+            let table = Columns::new(vec![rows[2].clone(), rows[0].clone(), rows[1].clone()], Some(numbers));
+            let table = table.expect("columns of one length").masked(3);
+            if table.rows() > 0 {
+                let chosen = counting.counter(&snapshot, &[2, 0, 1], &table, 3, 1);
+                let expected = CpuCounter::new(&table, 1);
+                let sets = some_sets(3, dice);
+                check.compare(&chosen.counter().count(&sets, 3)?, &expected.count(&sets, 3)?);
+                check.compare(&chosen.counter().judge(&sets, 3, &|| false)?, &expected.judge(&sets, 3, &|| false)?);
+                counting.counted(chosen);
+            }
+        }
+        let used = counting.used();
+        check.tables += 1;
+        // A whole window goes up once; every time more says that what arrived did not go on where the window ended.
+        check.wrong += counting.fills().saturating_sub(1);
+        check.by_the_cpu += used.left_to_the_cpu;
+        check.failures += used.failures;
+        check.launches += used.launches;
+    }
+    Ok(check)
+}
+
 /// Joint counts and conditional probabilities.
 fn pairs(device: &Arc<dyn Device>, tables: u64, scale: f64, dice: &mut ChaCha8Rng) -> Result<Check, SelftestError> {
     let mut check = Check { name: "pairs and their inferences", ..Check::default() };
@@ -220,6 +277,8 @@ fn pairs(device: &Arc<dyn Device>, tables: u64, scale: f64, dice: &mut ChaCha8Rn
         check.compare(&counter.count_pairs(&asked), &expected);
         let inferences: Vec<PairInference> = expected.iter().map(PairInference::of).collect();
         check.compare(&counter.infer_pairs(&asked), &inferences);
+        let nodes = asked.iter().copied().zip(inferences.into_iter().map(|inference| inference.nodes));
+        check.compare(&counter.cycle_inference(), &cycle_inference(&table, nodes));
         check.add(&counter);
     }
     Ok(check)
@@ -255,7 +314,7 @@ mod tests {
     fn the_emulated_device_passes() {
         let device: Arc<dyn Device> = Emulator::start(64 << 20, 7);
         let checks = selftest(&device, 11, 3, 0.03, &|_| {}).expect("there is room");
-        assert_eq!(checks.len(), KINDS.len() + 3);
+        assert_eq!(checks.len(), KINDS.len() + 4);
         for check in checks {
             assert!(check.passed(), "{check:?}");
         }

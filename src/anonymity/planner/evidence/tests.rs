@@ -6,7 +6,11 @@ use crate::records::raw::{Coordinate, Token};
 use crate::records::schema::Schema;
 use crate::records::table::Batch;
 use crate::risk::adjacency::Limits;
+use crate::risk::compute::cuda::emulator::Emulator;
+use crate::risk::compute::cuda::{Arrival, Device, DeviceError, Wanted};
 use proptest::prelude::*;
+use proptest::strategy::Strategy;
+use std::collections::VecDeque;
 use std::path::Path;
 use std::sync::Arc;
 
@@ -39,8 +43,27 @@ fn witnessed(rows: &[[u8; WIDTH]], with_subjects: bool) -> (Witnessed, PlannerSe
     };
     let shape = GroupShape { name: "all".to_owned(), quasi: vec![0, 1, 2, 3], sensitive: vec![], insensitive: vec![] };
     let plan = make_plan(7, &[shape], &sample, &books, &settings);
-    let subjects = with_subjects.then(|| (0..rows.len() as u32).map(|row| row / 2).collect());
-    (Witnessed { plan, sample, books, columns: batch.columns, subjects, model }, settings)
+    let subjects = with_subjects.then(|| (0..rows.len() as u64).map(|row| row / 2 + 1).collect());
+    let (capacity, to) = (rows.len(), rows.len() as u64);
+    (
+        Witnessed {
+            plan,
+            sample,
+            books,
+            columns: batch.columns,
+            subjects,
+            capacity,
+            to,
+            numbering: 0,
+            model,
+            recount: false,
+        },
+        settings,
+    )
+}
+
+fn on_the_cpu() -> KeptWindow {
+    KeptWindow::new(Wanted::Cpu, || Err(DeviceError::Absent { reason: "nobody asks for it".to_owned() }))
 }
 
 /// All attribute sets by definition: masked cells, then some tuple with a support below k.
@@ -105,7 +128,7 @@ proptest! {
         // Of a window of 100 the sample has all rows: as many people are needed as the sample's share of the window says.
         let least = (K * rows.len()).div_ceil(100).clamp(2, K);
         let loss = expected_loss_of(&rows, &from.plan, least);
-        let found = gather(from, &settings, Wanted::Cpu, Duration::from_secs(60)).expect("a table");
+        let found = gather(from, &settings, &mut on_the_cpu(), Duration::from_secs(60)).expect("a table");
         prop_assert!(found.complete && found.plan == 7 && found.computed_by == "cpu");
         prop_assert_eq!(&found.attributes, &searched);
         if searched.len() == WIDTH {
@@ -122,4 +145,173 @@ proptest! {
         let aggregation = found.aggregation.expect("a small model");
         prop_assert!(aggregation.coarse_nodes <= aggregation.nodes && aggregation.coarse_edges <= aggregation.edges);
     }
+}
+
+thread_local! {
+    static DEVICE: Arc<Emulator> = Emulator::start(64 << 20, 1);
+}
+
+/// A record, and whom it counts for; 0: for nobody.
+type Row = ([u8; WIDTH], u8);
+
+#[derive(Clone, Debug)]
+enum Event {
+    /// A batch has left.
+    Batch(Vec<Row>),
+    /// One that the queue had no room for.
+    Missed(Vec<Row>),
+    /// The dictionary of a column was compacted: its codes are others.
+    Renumbered(usize, u32),
+    /// Evidence is gathered, without this attribute.
+    Gather(Option<usize>),
+    /// The device fails after some more calls.
+    Fails(u64),
+}
+
+fn events() -> impl Strategy<Value = Vec<Event>> {
+    let row = || ([0_u8..4, 0_u8..3, 0_u8..6, 0_u8..2], 0_u8..12);
+    let rows = || proptest::collection::vec(row(), 0..40);
+    let event = prop_oneof![
+        6 => rows().prop_map(Event::Batch),
+        1 => rows().prop_map(Event::Missed),
+        1 => (0..WIDTH, 0_u32..700).prop_map(|(column, by)| Event::Renumbered(column, by)),
+        6 => proptest::option::weighted(0.3, 0..WIDTH).prop_map(Event::Gather),
+        1 => (0_u64..60).prop_map(Event::Fails),
+    ];
+    (rows(), proptest::collection::vec(event, 1..16)).prop_map(|(first, rest)| {
+        [Event::Batch(first), Event::Gather(None)].into_iter().chain(rest).chain([Event::Gather(None)]).collect()
+    })
+}
+
+/// The daemon's side of a stream: its window, and the codes of its values.
+struct Stream {
+    with_subjects: bool,
+    capacity: usize,
+    window: VecDeque<Row>,
+    to: u64,
+    numbering: u64,
+    /// The code of value v in a column: `v + shift`, of every other value turned round.
+    shifts: [u32; WIDTH],
+}
+
+impl Stream {
+    fn code(&self, column: usize, value: u8) -> Code {
+        let shift = self.shifts[column];
+        shift + if shift % 2 == 1 { 9 - u32::from(value) } else { u32::from(value) }
+    }
+
+    fn counted<'r>(&self, rows: impl Iterator<Item = &'r Row>) -> Vec<Row> {
+        rows.filter(|(_, person)| !self.with_subjects || *person != 0).copied().collect()
+    }
+
+    fn columns(&self, rows: &[Row]) -> Vec<Vec<Code>> {
+        (0..WIDTH).map(|c| rows.iter().map(|(values, _)| self.code(c, values[c])).collect()).collect()
+    }
+
+    fn subjects(&self, rows: &[Row]) -> Option<Vec<u64>> {
+        self.with_subjects.then(|| rows.iter().map(|(_, person)| 1_000_000_007 * u64::from(*person)).collect())
+    }
+
+    fn arrives(&mut self, rows: &[Row]) -> Arrival {
+        let from = self.to;
+        self.to += rows.len() as u64;
+        self.window.extend(rows);
+        self.window.drain(..self.window.len().saturating_sub(self.capacity));
+        let counted = self.counted(rows.iter());
+        let (columns, subjects) = (self.columns(&counted), self.subjects(&counted));
+        Arrival { numbering: self.numbering, from, to: self.to, columns, subjects }
+    }
+
+    fn witnessed(&self, without: Option<usize>) -> (Witnessed, PlannerSettings) {
+        let counted = self.counted(self.window.iter());
+        let values: Vec<[u8; WIDTH]> = counted.iter().map(|(values, _)| *values).collect();
+        let (mut from, settings) = witnessed(&values, false);
+        from.columns = self.columns(&counted);
+        from.subjects = self.subjects(&counted);
+        from.model = Adjacency::new(&[0, 1, 2, 3], Limits::default()).expect("in order");
+        from.model.add(&from.columns).expect("room");
+        from.plan.identifiers = without.into_iter().collect();
+        (from.capacity, from.to, from.numbering) = (self.capacity, self.to, self.numbering);
+        (from, settings)
+    }
+}
+
+fn without_time(evidence: Evidence) -> Evidence {
+    Evidence { seconds: 0.0, computed_by: String::new(), ..evidence }
+}
+
+/// What is gathered after these events, by a window that follows them on the device; the same as from a fresh one on the
+/// CPU, whatever happens.
+fn follow(events: &[Event], with_subjects: bool, capacity: usize, seed: u64) -> Result<KeptWindow, TestCaseError> {
+    let device = DEVICE.with(Arc::clone);
+    device.reseed(seed);
+    let shared: Arc<dyn Device> = device.clone();
+    let mut counting = KeptWindow::new(Wanted::Cuda, move || Ok(Arc::clone(&shared)));
+    let (window, shifts) = (VecDeque::new(), [0; WIDTH]);
+    let mut stream = Stream { with_subjects, capacity, window, to: 0, numbering: 0, shifts };
+    let mut may_fail = false;
+    for event in events {
+        match event {
+            Event::Batch(rows) => counting.arrive(&stream.arrives(rows)),
+            Event::Missed(rows) => drop(stream.arrives(rows)),
+            Event::Renumbered(column, shift) => {
+                stream.shifts[*column] = *shift;
+                stream.numbering += 1;
+            }
+            Event::Fails(calls) => {
+                device.fail_after(*calls);
+                may_fail = true;
+            }
+            Event::Gather(without) => {
+                let (mut from, settings) = stream.witnessed(*without);
+                let rows = from.columns[0].len();
+                let expected = gather(from.clone(), &settings, &mut on_the_cpu(), Duration::from_secs(60));
+                // Every other time the model is counted where the window is.
+                from.recount = stream.to % 2 == 1;
+                from.model = if from.recount { from.model.emptied() } else { from.model };
+                let found = gather(from, &settings, &mut counting, Duration::from_secs(60)).expect("a table");
+                if !may_fail {
+                    prop_assert_eq!(found.computed_by.as_str(), if rows > 0 { "cuda" } else { "cpu" });
+                }
+                prop_assert_eq!(without_time(found), without_time(expected.expect("a table")));
+            }
+        }
+    }
+    device.fail_after(u64::MAX);
+    prop_assert!(may_fail || counting.used().failures == 0);
+    prop_assert_eq!(counting.is_lost(), counting.used().failures > 0);
+    Ok(counting)
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(150))]
+
+    #[test]
+    fn a_window_that_stays_on_the_device_gives_the_evidence_of_a_fresh_one(
+        events in events(),
+        with_subjects: bool,
+        capacity in 8_usize..90,
+        seed: u64,
+    ) {
+        let taken = DEVICE.with(|device| device.taken());
+        drop(follow(&events, with_subjects, capacity, seed)?);
+        prop_assert_eq!(DEVICE.with(|device| device.taken()), taken, "all memory was given back");
+    }
+}
+
+#[test]
+fn only_what_is_new_goes_to_the_device() {
+    let rows =
+        |from: u8| (from..from + 30).map(|n| ([n % 4, n % 3, n % 6, n / 16 % 2], n % 11 + 1)).collect::<Vec<Row>>();
+    let fills = |events: &[Event]| follow(events, true, 70, 1).expect("the same evidence").fills();
+    let told = [0, 30, 60, 90, 120].map(|from| [Event::Batch(rows(from)), Event::Gather(None)]).concat();
+    assert_eq!(fills(&told), 1, "what was there stays");
+    let missed = [Event::Missed(rows(7)), Event::Gather(None)];
+    assert_eq!(fills(&[&told[..], &missed].concat()), 2, "a gap is filled anew");
+    let renumbered = [Event::Renumbered(2, 300), Event::Batch(rows(9)), Event::Gather(None)];
+    assert_eq!(fills(&[&told[..], &renumbered].concat()), 2, "so are other codes");
+    // A gap that has left the window is none.
+    let healed =
+        [[Event::Missed(rows(7))].to_vec(), [1, 31, 61].map(|from| Event::Batch(rows(from))).to_vec()].concat();
+    assert_eq!(fills(&[&told[..], &healed, &[Event::Gather(None)]].concat()), 1);
 }

@@ -1,3 +1,4 @@
+mod counted;
 mod golden;
 mod inference;
 mod properties;

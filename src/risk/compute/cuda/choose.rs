@@ -27,10 +27,10 @@ impl Trial {
     }
 }
 
-/// Is the table large enough that a device may win?
+/// Is a table large enough that a device may win?
 #[must_use]
-pub fn is_worth_a_trial(table: &Columns) -> bool {
-    table.rows().saturating_mul(table.width()) >= WORTH_A_TRIAL
+pub fn is_worth_a_trial(rows: usize, width: usize) -> bool {
+    rows.saturating_mul(width) >= WORTH_A_TRIAL
 }
 
 /// Pairs and triples of columns, evenly from all of them.
@@ -92,7 +92,7 @@ impl<'a> Chosen<'a> {
         let cpu = CpuCounter::new(table, threads);
         let opened = match wanted {
             Wanted::Cpu => return Ok(Self::Cpu(cpu, None)),
-            Wanted::Auto if !is_worth_a_trial(table) => return Ok(Self::Cpu(cpu, None)),
+            Wanted::Auto if !is_worth_a_trial(table.rows(), table.width()) => return Ok(Self::Cpu(cpu, None)),
             Wanted::Auto | Wanted::Cuda => open().and_then(|device| CudaCounter::new(&device, table, threads, None)),
         };
         match (wanted, opened) {

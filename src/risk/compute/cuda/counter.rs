@@ -83,7 +83,7 @@ impl<'a> CudaCounter<'a> {
         Self::over(Arc::new(Metered::new(device)), table, Source::Window(window), threads, scratch)
     }
 
-    fn over(
+    pub(super) fn over(
         usage: Arc<Metered>,
         table: &'a Columns,
         source: Source<'a>,
@@ -94,6 +94,11 @@ impl<'a> CudaCounter<'a> {
         let slots = [Slot::new(&device)?, Slot::new(&device)?];
         let state = Mutex::new(State { source: Some(source), slots, scratch });
         Ok(Self { table, threads, device, cpu: OnceLock::new(), state, usage })
+    }
+
+    /// Has the device failed in a way that leaves it no more use?
+    pub(super) fn has_lost_its_device(&self) -> bool {
+        self.state.lock().expect("no counter panics with the lock").source.is_none()
     }
 
     /// What the device was used for so far.

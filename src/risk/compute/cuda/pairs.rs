@@ -6,7 +6,9 @@ use super::plan::{Ask, Planned, batches};
 use super::source::Source;
 use super::tables::{Entry, bytes_of, longs, words};
 use crate::risk::compute::AttributeSet;
-use crate::risk::compute::pairs::{Node, PairCounts, PairInference, count_pairs, dense_cells};
+use crate::risk::compute::pairs::{
+    CycleInference, Node, PairCounts, PairInference, PairNodes, all_pairs, count_pairs, cycle_inference, dense_cells,
+};
 
 /// `Pair` of `kernels/pairs.cu`.
 struct Pair {
@@ -28,6 +30,7 @@ impl Entry for Pair {
 enum Answer<'a> {
     Counts(&'a mut Vec<Option<PairCounts>>),
     Inferences(&'a mut Vec<Option<PairInference>>),
+    Nodes(&'a mut Vec<Option<PairNodes>>),
 }
 
 impl CudaCounter<'_> {
@@ -46,6 +49,17 @@ impl CudaCounter<'_> {
         let mut found = vec![None; pairs.len()];
         self.pairs_on_device(pairs, &mut Answer::Inferences(&mut found));
         self.rest(pairs, found, |counts| PairInference::of(&counts))
+    }
+
+    /// Summed and mean cycle inference (scf, mcf) of every value of every column, likewise. Only the sums of each pair leave
+    /// the device.
+    #[must_use]
+    pub fn cycle_inference(&self) -> Vec<Vec<CycleInference>> {
+        let pairs = all_pairs(self.table.width());
+        let mut found = vec![None; pairs.len()];
+        self.pairs_on_device(&pairs, &mut Answer::Nodes(&mut found));
+        let nodes = self.rest(&pairs, found, |counts| PairInference::of(&counts).nodes);
+        cycle_inference(self.table, pairs.into_iter().zip(nodes))
     }
 
     fn rest<T>(&self, pairs: &[(usize, usize)], mut found: Vec<Option<T>>, of: impl Fn(PairCounts) -> T) -> Vec<T> {
@@ -77,7 +91,7 @@ impl CudaCounter<'_> {
         // Records, whoever they belong to.
         let ask = Ask { people: None, ..self.asks(source, 0, false) };
         // Probabilities and nodes take their own memory beside the counts.
-        let beside = if matches!(answer, Answer::Inferences(_)) { 5 } else { 1 };
+        let beside = if matches!(answer, Answer::Counts(_)) { 1 } else { 5 };
         let plan = |(at, (a, b)): (usize, &(usize, usize))| {
             dense_cells(self.table, *a, *b).filter(|cells| *cells > 0)?;
             let both = radices[*a] > 1 && radices[*b] > 1;
@@ -98,7 +112,7 @@ impl CudaCounter<'_> {
                         found[*at] = Some(PairCounts::dense(self.table, pairs[*at], counts[cells].to_vec()));
                     }
                 }
-                Answer::Inferences(found) => {
+                Answer::Inferences(_) | Answer::Nodes(_) => {
                     // The counts stay on the device.
                     let (mut probabilities, mut rows) = (0, 0);
                     let mut entries = Vec::with_capacity(batch.places.len());
@@ -109,9 +123,17 @@ impl CudaCounter<'_> {
                         probabilities += 2 * candidate.cells;
                         rows += u64::from(first) + u64::from(second);
                     }
-                    let (shares, nodes) = self.infer(&entries, slots[0].counts(), probabilities, rows)?;
-                    for (at, pair) in batch.places.iter().zip(&entries) {
-                        found[*at] = Some(inference(pairs[*at], pair, &shares, &nodes));
+                    let counts = slots[0].counts();
+                    if let Answer::Inferences(found) = answer {
+                        let (shares, nodes) = self.infer(&entries, counts, probabilities, rows)?;
+                        for (at, pair) in batch.places.iter().zip(&entries) {
+                            found[*at] = Some(inference(pairs[*at], pair, &shares, &nodes));
+                        }
+                    } else if let Answer::Nodes(found) = answer {
+                        let (_, nodes) = self.infer(&entries, counts, 0, rows)?;
+                        for (at, pair) in batch.places.iter().zip(&entries) {
+                            found[*at] = Some(nodes_of(pair, &nodes));
+                        }
                     }
                 }
             }
@@ -119,7 +141,7 @@ impl CudaCounter<'_> {
         Ok(())
     }
 
-    /// Probabilities and nodes of some pairs whose counts are on the device.
+    /// Probabilities (8 bytes each; none where 0 are asked for) and nodes of some pairs whose counts are on the device.
     fn infer(
         &self,
         pairs: &[Pair],
@@ -133,10 +155,12 @@ impl CudaCounter<'_> {
         let shares = Memory::new(device, 8 * probabilities)?;
         let nodes = Memory::new(device, 16 * rows)?;
         device.upload(entries.address, &table)?;
-        device.fill(shares.address, 8 * probabilities, 0)?;
+        // Without an address for them the kernel makes none.
+        let shares_at = if probabilities > 0 { shares.address } else { 0 };
+        device.fill(shares.address, 8 * probabilities.max(1), 0)?;
         let threads = device.limits().threads;
         let shape = Shape { columns: pairs.len() as u32, rows: 8, threads, shared_bytes: 0 };
-        device.launch("infer", shape, &[entries.address, counts, shares.address, nodes.address])?;
+        device.launch("infer", shape, &[entries.address, counts, shares_at, nodes.address])?;
         let asked = device.request(shares.address, 8 * probabilities as usize)?;
         let asked_nodes = device.request(nodes.address, 16 * rows as usize)?;
         let (share_bytes, node_bytes) = (device.collect(asked)?, device.collect(asked_nodes)?);
@@ -149,13 +173,17 @@ impl CudaCounter<'_> {
 fn inference(columns: (usize, usize), pair: &Pair, shares: &[f64], nodes: &[Node]) -> PairInference {
     let cells = pair.first as usize * pair.second as usize;
     let at = pair.probabilities as usize;
-    let (first, both) = (pair.rows as usize, (pair.first + pair.second) as usize);
-    let (of_first, of_second) = nodes[first..first + both].split_at(pair.first as usize);
     PairInference {
         columns,
         cardinalities: (pair.first, pair.second),
         forward: shares[at..at + cells].to_vec(),
         backward: shares[at + cells..at + 2 * cells].to_vec(),
-        nodes: (of_first.to_vec(), of_second.to_vec()),
+        nodes: nodes_of(pair, nodes),
     }
+}
+
+fn nodes_of(pair: &Pair, nodes: &[Node]) -> PairNodes {
+    let (first, both) = (pair.rows as usize, (pair.first + pair.second) as usize);
+    let (of_first, of_second) = nodes[first..first + both].split_at(pair.first as usize);
+    (of_first.to_vec(), of_second.to_vec())
 }

@@ -18,14 +18,16 @@ const SOURCES: [(&str, &str); 7] = [
 ];
 
 /// Every kernel of the program.
-pub const KERNELS: [&str; 14] = [
+pub const KERNELS: [&str; 16] = [
     "append",
+    "copy",
     "dense_crowds",
     "dense_people",
     "dense_records",
     "expose_dense",
     "expose_sparse",
     "infer",
+    "recode",
     "small_people",
     "small_records",
     "sparse_people",

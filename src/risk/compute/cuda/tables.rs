@@ -7,6 +7,16 @@ pub(super) struct Column {
     pub(super) width: u64,
 }
 
+/// `Recoding`: a column of the ring, and the one of a copy in other codes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Recoding {
+    pub(super) from: u64,
+    pub(super) from_width: u64,
+    pub(super) codes: u64,
+    pub(super) to: u64,
+    pub(super) to_width: u64,
+}
+
 /// `Term`: a column of a candidate, its radix, its slot in the tile of a group.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Term {
@@ -90,6 +100,7 @@ macro_rules! entries {
 
 entries! {
     Column: address width;
+    Recoding: from from_width codes to to_width;
     Stage: keys mask first terms;
     Candidate: cells counts seen seen_mask first terms stage stages shared replicas family most;
     Group: first candidates slot slots;

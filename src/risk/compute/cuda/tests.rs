@@ -1,7 +1,7 @@
 //! The kernels on the emulated device against the CPU counter.
 
 use super::emulator::Emulator;
-use super::{Budget, Chosen, CudaCounter, Device, DeviceError, ResidentWindow, Wanted};
+use super::{Budget, Chosen, CudaCounter, Device, DeviceError, KeptWindow, ResidentWindow, Snapshot, Wanted};
 use crate::risk::compute::{AttributeSet, Columns, ComputeError, CpuCounter, GroupCounter};
 use crate::risk::compute::{PairInference, all_pairs, count_pairs};
 use proptest::prelude::*;
@@ -267,6 +267,48 @@ fn auto_tries_both_on_a_large_table() {
     let trial = trial.expect("both were tried");
     assert!(trial.sets > 0, "{trial:?}");
     assert_eq!(chosen.name() == "cuda", trial.prefers_the_device(), "{trial:?}");
+}
+
+fn snapshot(table: &Columns) -> Snapshot<'_> {
+    let columns = (0..table.width()).map(|column| table.column(column)).collect();
+    Snapshot { numbering: 0, to: table.rows() as u64, capacity: table.rows(), columns, subjects: None }
+}
+
+#[test]
+fn auto_keeps_the_window_on_the_device_only_where_that_is_faster() {
+    let small = table(300, &[3, 5, 7], None, 1);
+    let mut counting = KeptWindow::new(Wanted::Auto, || panic!("nobody looks for a device"));
+    let chosen = counting.counter(&snapshot(&small), &[0, 1, 2], &small, 2, 1);
+    assert_eq!((chosen.name(), counting.follows()), ("cpu", false));
+
+    let large = table(1 << 16, &[2; 64], None, 1);
+    let emulator = Emulator::start(MEMORY, 1);
+    let shared: Arc<dyn Device> = emulator.clone();
+    let mut counting = KeptWindow::new(Wanted::Auto, move || Ok(Arc::clone(&shared)));
+    let places: Vec<usize> = (0..64).collect();
+    let chosen = counting.counter(&snapshot(&large), &places, &large, 2, 1);
+    let (Chosen::Cpu(_, trial) | Chosen::Cuda(_, trial)) = &chosen;
+    assert!(trial.is_some_and(|trial| trial.sets > 0), "both were tried");
+    assert_eq!((chosen.name() == "cuda", counting.used().failures), (counting.follows(), 0));
+    counting.counted(chosen);
+    assert!(counting.follows() || emulator.taken() == 0, "nothing stays where the CPU counts");
+    assert!(counting.used().launches > 0 && !counting.is_lost());
+
+    let absent = || Err(DeviceError::Absent { reason: "none".to_owned() });
+    let mut counting = KeptWindow::new(Wanted::Auto, absent);
+    assert_eq!(counting.counter(&snapshot(&large), &places, &large, 2, 1).name(), "cpu");
+    assert!(!counting.is_lost() && counting.used().failures == 0, "one that was never there has not failed");
+}
+
+#[test]
+fn a_window_that_has_no_room_beside_its_table_is_not_kept() {
+    let table = table(3000, &[3, 400, 6], None, 1);
+    let shared: Arc<dyn Device> = Emulator::start(40_000, 1);
+    let mut counting = KeptWindow::new(Wanted::Cuda, move || Ok(Arc::clone(&shared)));
+    let chosen = counting.counter(&snapshot(&table), &[0, 1, 2], &table, 3, 1);
+    assert_eq!((chosen.name(), counting.follows(), counting.fills()), ("cuda", false, 0));
+    agree(chosen.counter(), &table, 3).expect("the same answers");
+    assert!(counting.used().launches > 0 && counting.used().failures == 0);
 }
 
 #[test]

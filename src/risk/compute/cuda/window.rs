@@ -1,11 +1,14 @@
 //! The window in device memory: a ring of columns, each in the narrowest width that holds its codes.
 
 use super::device::{Device, DeviceError, Memory, Shape};
-use super::tables::{Column, bytes_of};
+use super::tables::{Column, Recoding, bytes_of};
 use std::sync::Arc;
 
 /// Bytes of one upload, at most: what is new comes in blocks of this size.
 const BLOCK_BYTES: u64 = 32 << 20;
+
+/// Bytes of a [`Recoding`].
+const RECODING_BYTES: u64 = 40;
 
 /// Places that a column is padded to: kernels read up to four codes at once, at 16 bytes.
 const PADDING: u64 = 16;
@@ -136,6 +139,55 @@ impl ResidentWindow {
         Ok(())
     }
 
+    /// The newest `rows` rows as a window of their own, in other codes: of each column that is named, `codes[c]` for the
+    /// code c, and so for the subjects. Only the codes are uploaded.
+    ///
+    /// # Panics
+    /// When there are fewer rows, or a code that is held stands for none.
+    pub(super) fn recoded(
+        &self,
+        rows: u64,
+        columns: &[(usize, Vec<u32>)],
+        subjects: Option<&[u32]>,
+    ) -> Result<Self, DeviceError> {
+        assert!(rows <= self.rows, "rows that are held");
+        let bound = |codes: &[u32]| codes.iter().max().map_or(1, |code| u64::from(*code) + 1);
+        let bounds: Vec<u64> = columns.iter().map(|(_, codes)| bound(codes)).collect();
+        let mut window = Self::new(&self.device, rows as usize, &bounds, subjects.is_some())?;
+        let held = columns.iter().map(|(column, codes)| (&self.columns[*column], codes.as_slice()));
+        let from: Vec<(&Held, &[u32])> = held.chain(self.subjects.as_ref().zip(subjects)).collect();
+        assert!(from.iter().all(|(held, codes)| held.bound <= codes.len() as u64), "every code stands for one");
+        let padded: Vec<u64> = from.iter().map(|(_, codes)| 4 * (codes.len() as u64).next_multiple_of(4)).collect();
+        let table = Memory::new(&self.device, padded.iter().sum::<u64>() + from.len() as u64 * RECODING_BYTES)?;
+        let mut recodings = Vec::with_capacity(from.len());
+        let mut at = table.address;
+        for (((held, codes), bytes), new) in
+            from.iter().zip(&padded).zip(window.columns.iter_mut().chain(&mut window.subjects))
+        {
+            for (number, codes) in codes.chunks(BLOCK_BYTES as usize / 4).enumerate() {
+                self.device.upload(at + number as u64 * BLOCK_BYTES, &bytes_of(codes))?;
+            }
+            new.bound = bound(codes);
+            let (from, to) = (held.memory.address, new.memory.address);
+            recodings.push(Recoding { from, from_width: held.width, codes: at, to, to_width: new.width });
+            at += bytes;
+        }
+        window.rows = rows;
+        if rows > 0 && !recodings.is_empty() {
+            self.device.upload(at, &bytes_of(&recodings))?;
+            let oldest = (self.start + self.rows - rows) % self.capacity;
+            self.device.launch("recode", self.shape(recodings.len(), rows), &[at, oldest, rows, self.capacity])?;
+        }
+        Ok(window)
+    }
+
+    /// A block along x for each column.
+    fn shape(&self, columns: usize, rows: u64) -> Shape {
+        let threads = self.device.limits().threads;
+        let rows = rows.div_ceil(u64::from(threads)).clamp(1, 1024) as u32;
+        Shape { columns: columns.max(1) as u32, rows, threads, shared_bytes: 0 }
+    }
+
     /// One upload and one launch.
     fn append(&mut self, codes: &[Vec<u32>], rows: u64) -> Result<(), DeviceError> {
         let mut block = Vec::new();
@@ -156,13 +208,7 @@ impl ResidentWindow {
         }
         self.device.upload(self.block.address, &block)?;
         let tail = (self.start + self.rows) % self.capacity;
-        let limits = self.device.limits();
-        let shape = Shape {
-            columns: codes.len().max(1) as u32,
-            rows: rows.div_ceil(u64::from(limits.threads)).clamp(1, 1024) as u32,
-            threads: limits.threads,
-            shared_bytes: 0,
-        };
+        let shape = self.shape(codes.len(), rows);
         if !codes.is_empty() {
             let address = self.block.address;
             self.device.launch("append", shape, &[address, address + table, rows, tail, self.capacity])?;

@@ -36,3 +36,43 @@ KERNEL widen(u64 narrow, u64 narrow_width, u64 wide, u64 wide_width, u64 places)
         }
     }
 }
+
+// A column of the ring, and the column of a copy in which codes[c] stands for its code c.
+struct Recoding {
+    u64 from;
+    u64 from_width;
+    u64 codes;
+    u64 to;
+    u64 to_width;
+};
+
+// Copies rows of the ring, from `start` on and around its end, to the places 0, 1, … of columns of other codes.
+KERNEL recode(const Recoding* recodings, u64 start, u64 rows, u64 capacity) {
+    const Recoding recoding = recodings[blockIdx.x];
+    const u32* codes = (const u32*)recoding.codes;
+    for (u64 row = blockIdx.y * blockDim.x + threadIdx.x; row < rows; row += gridDim.y * blockDim.x) {
+        u64 place = start + row;
+        if (place >= capacity) place -= capacity;
+        u32 code;
+        if (recoding.from_width == 1) {
+            code = ((const u8*)recoding.from)[place];
+        } else if (recoding.from_width == 2) {
+            code = ((const u16*)recoding.from)[place];
+        } else {
+            code = ((const u32*)recoding.from)[place];
+        }
+        code = __ldg(codes + code);
+        if (recoding.to_width == 1) {
+            ((u8*)recoding.to)[row] = (u8)code;
+        } else if (recoding.to_width == 2) {
+            ((u16*)recoding.to)[row] = (u16)code;
+        } else {
+            ((u32*)recoding.to)[row] = code;
+        }
+    }
+}
+
+// Copies memory to memory, sixteen bytes a thread and step: what any kernel could move at best.
+KERNEL copy(const uint4* from, uint4* to, u64 count) {
+    for (u64 at = blockIdx.x * (u64)blockDim.x + threadIdx.x; at < count; at += gridDim.x * (u64)blockDim.x) to[at] = from[at];
+}

@@ -1,0 +1,259 @@
+use super::*;
+use crate::anonymity::plan::Plan;
+use crate::anonymity::planner::ladder::LadderLimits;
+use crate::anonymity::planner::sample::Sample;
+use crate::config::parse;
+use crate::daemon::assemble::{assemble, group_shapes};
+use crate::daemon::engine::Settling;
+use crate::daemon::run::prepare;
+use crate::io::input::InputBatch;
+use crate::records::raw::{Coordinate, Token};
+use crate::release::sink::{DeliveryError, Envelope, Lengths, Sink};
+use crate::release::verified::Verified;
+use crate::risk::adjacency::{Adjacency, Limits};
+use crate::risk::compute::cuda::emulator::Emulator;
+use crate::risk::compute::cuda::{Device, Wanted};
+
+const SETTINGS: PlannerSettings = PlannerSettings {
+    k: 3,
+    ladder: LadderLimits { complete: 100, chosen: 10 },
+    identifier_cardinality: 1.0,
+    window_records: 400,
+};
+const ROWS: u64 = 200;
+const ATTRIBUTES: [usize; 3] = [0, 1, 2];
+
+/// Rows `from..to` of a stream of three columns.
+fn columns(from: u64, to: u64) -> Vec<Vec<Code>> {
+    ATTRIBUTES.iter().map(|c| (from..to).map(|row| (row * 7919 % 31 % (*c as u64 * 3 + 2)) as Code).collect()).collect()
+}
+
+fn subjects(from: u64, to: u64) -> Vec<u64> {
+    (from..to).map(|row| row % 40 + 1).collect()
+}
+
+fn witnessed(to: u64, numbering: u64) -> Witnessed {
+    let from = to.saturating_sub(SETTINGS.window_records as u64);
+    let mut model = Adjacency::new(&ATTRIBUTES, Limits::default()).expect("in order");
+    model.add(&columns(from, to)).expect("room");
+    Witnessed {
+        plan: Plan { version: to, identifiers: vec![], groups: vec![], rows: to },
+        sample: Sample::new(ATTRIBUTES.len(), 10, 10),
+        books: vec![],
+        columns: columns(from, to),
+        subjects: Some(subjects(from, to)),
+        capacity: SETTINGS.window_records,
+        to,
+        numbering,
+        model,
+        recount: false,
+    }
+}
+
+fn arrival(from: u64, to: u64, numbering: u64) -> Arrival {
+    Arrival { numbering, from, to, columns: columns(from, to), subjects: Some(subjects(from, to)) }
+}
+
+struct Bench {
+    device: Arc<Emulator>,
+    telemetry: Telemetry,
+    recheck: Recheck,
+}
+
+impl Bench {
+    fn new(wanted: Wanted) -> Self {
+        let (device, telemetry) = (Emulator::start(64 << 20, 3), Telemetry::new(3, &[]));
+        let shared: Arc<dyn Device> = device.clone();
+        let counting = KeptWindow::new(wanted, move || Ok(Arc::clone(&shared)));
+        let recheck = Recheck::begin(counting, telemetry.clone()).expect("a thread");
+        Self { device, telemetry, recheck }
+    }
+
+    fn gather(&mut self, to: u64) -> Evidence {
+        assert!(self.recheck.ask(witnessed(to, self.recheck.numbering), SETTINGS, Duration::from_secs(60)));
+        self.recheck.pending = false;
+        self.recheck.answer.recv_timeout(Duration::from_secs(60)).expect("in time").expect("a table")
+    }
+
+    fn metric(&self, name: &str) -> u64 {
+        let text = self.telemetry.render();
+        let line = text.lines().find_map(|line| line.strip_prefix(name).and_then(|rest| rest.strip_prefix(' ')));
+        line.unwrap_or_else(|| panic!("no sample {name}")).parse().expect("a number")
+    }
+}
+
+#[test]
+fn what_the_device_is_used_for_arrives_in_the_metrics() {
+    let mut bench = Bench::new(Wanted::Cuda);
+    let names = ["memory_bytes", "launches_total", "copied_bytes_total{direction=\"up\"}", "window_fills_total"];
+    assert!(!bench.recheck.follows());
+    let first = bench.gather(ROWS);
+    assert_eq!((first.computed_by.as_str(), first.records), ("cuda", ROWS));
+    assert!(bench.recheck.follows(), "the window is on the device");
+    let once = names.map(|name| bench.metric(&format!("throng_gpu_{name}")));
+    assert!(once.iter().all(|value| *value > 0), "{once:?}");
+    assert_eq!(once[0], bench.device.taken());
+    assert!(bench.metric("throng_gpu_copied_bytes_total{direction=\"down\"}") > 0);
+
+    for from in (ROWS..2 * ROWS).step_by(20) {
+        bench.recheck.tell(arrival(from, from + 20, 0), SETTINGS.window_records);
+    }
+    assert_eq!(bench.gather(2 * ROWS).records, 2 * ROWS);
+    let twice = names.map(|name| bench.metric(&format!("throng_gpu_{name}")));
+    assert!(twice[1] > once[1] && twice[2] > once[2], "{once:?} {twice:?}");
+    assert_eq!(twice[3], 1, "the window stayed there");
+    for name in ["throng_gpu_fallbacks_total", "throng_gpu_lost"] {
+        assert_eq!(bench.metric(name), 0, "{name}");
+    }
+}
+
+#[test]
+fn a_device_that_fails_is_counted_and_the_evidence_is_there() {
+    let mut bench = Bench::new(Wanted::Cuda);
+    let expected = bench.gather(ROWS);
+    bench.device.fail_after(3);
+    let found = bench.gather(ROWS);
+    assert_ne!(found.computed_by, "cuda");
+    let timeless = |evidence: Evidence| Evidence { seconds: 0.0, computed_by: String::new(), ..evidence };
+    assert_eq!(timeless(found), timeless(expected));
+    assert_eq!(bench.metric("throng_gpu_fallbacks_total"), 1);
+    assert_eq!(bench.metric("throng_gpu_lost"), 1);
+    assert_eq!(bench.metric("throng_gpu_memory_bytes"), 0, "all of it was given back");
+    assert!(!bench.recheck.follows(), "nobody wants to know of batches any more");
+    assert_eq!(bench.gather(2 * ROWS).computed_by, "cpu");
+    assert_eq!(bench.metric("throng_gpu_fallbacks_total"), 1, "it is not asked again");
+}
+
+#[test]
+fn a_queue_that_is_full_makes_nobody_wait() {
+    let mut bench = Bench::new(Wanted::Cuda);
+    bench.gather(ROWS);
+    let most = SETTINGS.window_records;
+    // More rows than a window holds, faster than they can be taken: some are not told, and the evidence is right.
+    for from in (ROWS..20 * ROWS).step_by(2) {
+        bench.recheck.tell(arrival(from, from + 2, 0), most);
+        assert!(bench.recheck.shared.rows.load(Ordering::Relaxed) <= most && bench.recheck.work.len() < QUEUE);
+    }
+    let (found, to) = (bench.gather(20 * ROWS), 20 * ROWS);
+    let mut cpu = Bench::new(Wanted::Cpu);
+    let expected = cpu.gather(to);
+    assert_eq!((found.records, &found.minimal_qids), (expected.records, &expected.minimal_qids));
+    assert_eq!(bench.metric("throng_gpu_fallbacks_total"), 0);
+    // The CPU's side is asked for nothing and follows nothing.
+    assert!(!cpu.recheck.follows());
+    assert_eq!(cpu.metric("throng_gpu_launches_total") + cpu.metric("throng_gpu_memory_bytes"), 0);
+    assert_eq!(cpu.device.taken(), 0);
+}
+
+/// A daemon that measures the risk of visits; its window holds 320 of them, its dictionaries few more.
+fn engine(folder: &std::path::Path, telemetry: &mut Option<Telemetry>) -> Engine {
+    let place = folder.display();
+    let schema = r#"name = "visits"
+[[attribute]]
+name = "person"
+type = "string"
+role = "subject"
+[[attribute]]
+name = "lot"
+type = "string"
+[[attribute]]
+name = "age"
+type = "integer"
+[[attribute]]
+name = "ward"
+type = "string"
+"#;
+    std::fs::write(folder.join("visits.toml"), schema).expect("the schema");
+    std::fs::write(folder.join("key"), "0123456789abcdef0123456789abcdef").expect("the secret");
+    let config = format!(
+        "[source]\nkind = \"file\"\npath = \"{place}/visits.ndjson\"\nformat = \"json\"\n[sink]\nkind = \"none\"\n\
+         [schema]\nfile = \"{place}/visits.toml\"\n[batch]\nmax_records = 40\n[privacy]\nk = 2\n\
+         max_hold_batches = 0\n[plan]\nwindow_records = 320\nsample_records = 160\nhandover_batches = 0\n\
+         interval = \"1s\"\n[state]\npath = \"{place}/state\"\nsecret_file = \"{place}/key\"\n\
+         max_dictionary_values = 600\n[compute]\nbackend = \"cpu\"\n[telemetry]\nlisten = \"127.0.0.1:0\"\n"
+    );
+    let config = parse(&config, "visits", std::iter::empty()).expect("a configuration");
+    let (schema, own) = prepare(&config, "visits").expect("a schema");
+    let shapes = group_shapes(&config, &schema, "visits").expect("groups");
+    let assembled = assemble(&config, &schema, shapes, &own, false, &mut |_, _| Ok(false)).expect("an engine");
+    *telemetry = Some(own);
+    assembled.engine
+}
+
+struct Nowhere;
+
+impl Sink for Nowhere {
+    fn deliver(&mut self, _: &Verified, _: &Envelope<'_>) -> Result<Lengths, DeliveryError> {
+        Ok(vec![])
+    }
+
+    fn bytes_out(&self) -> u64 {
+        0
+    }
+}
+
+/// The visits of one batch; every lot is a value of its own, and from the twentieth batch on some are nobody's.
+fn visits(batch: i64) -> InputBatch {
+    let mut input = InputBatch::new(4, 0);
+    let (from, to) = (batch * 40, batch * 40 + 40);
+    for visit in from..to {
+        input.raw.push_row(Coordinate { topic: 0, partition: 0, offset: visit });
+        let person = format!("p{}", visit % 90);
+        let token = if batch >= 20 && visit % 7 == 0 { Token::Null } else { Token::Text(&person) };
+        input.raw.set(0, token);
+        input.raw.set(1, Token::Text(&format!("L{visit}")));
+        input.raw.set(2, Token::Number(&(20 + visit * visit % 11).to_string()));
+        input.raw.set(3, Token::Text(["north", "south", "east", "tent", "west"][(visit / 3 % 5) as usize]));
+    }
+    input.ranges.insert((0, 0), (from, to));
+    input
+}
+
+/// The evidence after a batch.
+fn evidence_after(engine: &mut Engine, batch: i64) -> Evidence {
+    engine.process(&visits(batch), Settling::No, None, &mut Nowhere, batch * 2000).expect("nothing fails");
+    let waiting = engine.recheck.as_ref().expect("a thread");
+    assert!(waiting.pending, "every batch has a plan of its own");
+    for _ in 0..60_000 {
+        if !waiting.answer.is_empty() {
+            break;
+        }
+        std::thread::sleep(Duration::from_millis(1));
+    }
+    engine.take_evidence().expect("in time")
+}
+
+#[test]
+fn a_daemon_keeps_its_window_on_the_device_through_expiry_and_renumbering() {
+    let folders = [(); 2].map(|()| tempfile::tempdir().expect("a folder"));
+    let mut telemetry = None;
+    let mut plain = engine(folders[0].path(), &mut None);
+    let mut engine = engine(folders[1].path(), &mut telemetry);
+    let device = Emulator::start(64 << 20, 5);
+    let shared: Arc<dyn Device> = device.clone();
+    let counting = KeptWindow::new(Wanted::Cuda, move || Ok(Arc::clone(&shared)));
+    let telemetry = telemetry.expect("one was made");
+    engine.recheck = Some(Recheck::begin(counting, telemetry.clone()).expect("a thread"));
+    let fills = || -> u64 {
+        let text = telemetry.render();
+        let line = text.lines().find_map(|line| line.strip_prefix("throng_gpu_window_fills_total "));
+        line.and_then(|count| count.parse().ok()).expect("a number")
+    };
+    let timeless = |evidence: Evidence| Evidence { seconds: 0.0, computed_by: String::new(), ..evidence };
+    for batch in 0..26 {
+        let (found, expected) = (evidence_after(&mut engine, batch), evidence_after(&mut plain, batch));
+        assert_eq!((found.computed_by.as_str(), expected.computed_by.as_str()), ("cuda", "cpu"));
+        assert_eq!(timeless(found), timeless(expected), "after batch {batch}");
+        let renumbered = engine.recheck.as_ref().map_or(0, |recheck| recheck.numbering);
+        // What arrives goes on where the window ends; codes that are others are uploaded anew.
+        assert!(fills() <= 1 + renumbered, "{} fills after batch {batch}", fills());
+        assert!(batch != 12 || (fills(), renumbered) == (1, 0), "expiry needs no upload");
+    }
+    assert!(engine.recheck.as_ref().is_some_and(|recheck| recheck.numbering > 1), "dictionaries were compacted");
+
+    device.fail_after(5);
+    let (found, expected) = (evidence_after(&mut engine, 26), evidence_after(&mut plain, 26));
+    assert_ne!(found.computed_by, "cuda");
+    assert_eq!(timeless(found), timeless(expected));
+    assert!(telemetry.render().contains("throng_gpu_lost 1"));
+}
