@@ -5,6 +5,7 @@
 
 use super::held::{Held, kept};
 use super::model::{Model, ModelSettings};
+use super::prime::Primed;
 use super::state::directory::StateError;
 use super::state::records::{Intent, KeptRow, Progress};
 use super::state::rows::{RowBlock, RowPacker};
@@ -108,6 +109,8 @@ pub struct Engine {
     subjects: Option<Subjects>,
     quasi: Vec<usize>,
     plan: Plan,
+    /// The first plan, where one was made before the stream.
+    primed: Option<Primed>,
     names: GroupNames,
     terms: Vec<GroupTerms>,
     protections: Vec<Protection>,
@@ -152,6 +155,8 @@ pub struct Parts {
 pub struct Past {
     pub progress: Progress,
     pub plan: Option<Plan>,
+    /// Only for a stream that has not begun.
+    pub primed: Option<Primed>,
     pub baseline: Baseline,
     pub evidence: Option<Evidence>,
     /// What that plan compares classes with.
@@ -228,10 +233,11 @@ impl Engine {
                         == (&s.name, &s.quasi, &s.sensitive, &s.insensitive)
                 })
         };
-        let plan = past.plan.filter(fits).unwrap_or(Plan { version: 0, identifiers: vec![], groups: vec![], rows: 0 });
+        let plan = past.plan.filter(fits).unwrap_or(Plan::blank(Vec::new()));
         let mut engine = Self {
             quasi,
             plan,
+            primed: past.primed,
             names: GroupNames { layouts: vec![], bases: vec![], beside: vec![] },
             terms: Vec::new(),
             protections,

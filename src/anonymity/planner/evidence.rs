@@ -4,11 +4,14 @@ use super::PlannerSettings;
 use super::ladder::expected_loss;
 use super::sample::Sample;
 use crate::anonymity::plan::Plan;
-use crate::anonymity::plan::evidence::{Aggregation, AttributeInference, Evidence, TriageEvidence, TriageSize};
-use crate::records::codebook::{Code, Codebook};
+use crate::anonymity::plan::evidence::{
+    Aggregation, AttributeInference, Evidence, StrongestInference, TriageEvidence, TriageSize,
+};
+use crate::records::codebook::{Code, Codebook, FIRST_VALUE};
 use crate::risk::adjacency::{Adjacency, Effort, Order, Triage, TriageReport};
 use crate::risk::compute::cuda::{Chosen, DeviceError, Driver, Wanted};
 use crate::risk::compute::{AttributeSet, Columns, ColumnsError, ComputeError};
+use crate::risk::inferences::{Asked, affordable, strongest};
 use crate::risk::multigrid::{Attributes, Counts, Exact};
 use crate::risk::qid::{self, Question, Strategy};
 use std::time::{Duration, Instant};
@@ -17,6 +20,8 @@ use std::time::{Duration, Instant};
 const LISTED_SETS: usize = 100;
 const LISTED_NON_QIDS: usize = 10;
 const LISTED_INFERENCES: usize = 40;
+/// Record visits that looking for the strongest inferences may take.
+const MOST_VISITS: u64 = 200_000_000;
 /// Sets of one size that the triage is compared on.
 const MOST_COMPARED: u64 = 400_000;
 /// Edges of a model that is aggregated value by value.
@@ -60,8 +65,12 @@ pub fn gather(
     let k = u32::try_from(settings.k).unwrap_or(u32::MAX);
     let searched: Vec<usize> = model.attributes().iter().copied().filter(|a| !plan.identifiers.contains(a)).collect();
     let own = |set: &AttributeSet| set.iter().map(|place| searched[place]).collect::<Vec<usize>>();
-    let columns = searched.iter().map(|&a| std::mem::take(&mut columns[a])).collect();
-    let table = Columns::new(columns, subjects)?.masked(k);
+    let columns: Vec<Vec<Code>> = searched.iter().map(|&a| std::mem::take(&mut columns[a])).collect();
+    let missing: Vec<u32> = columns.iter().map(|column| missing_codes(column)).collect();
+    let triage = Triage::new(model.inference());
+    let table = Columns::new(columns, subjects)?;
+    let told = told(&table, &missing, &searched, &triage, k);
+    let table = table.masked(k);
 
     let all: AttributeSet = (0..table.width()).collect();
     let question = Question {
@@ -85,7 +94,6 @@ pub fn gather(
     largest.sort_by_key(|set| std::cmp::Reverse(set.len()));
 
     let minimal: Vec<AttributeSet> = found.minimal_qids.iter().map(|set| own(set).into_iter().collect()).collect();
-    let triage = Triage::new(model.inference());
     let report = found.complete.then(|| evidence_of(&triage.compare(&minimal, MOST_COMPARED)));
     let aggregation = aggregate(&model, &table, &all);
     let losses =
@@ -95,6 +103,7 @@ pub fn gather(
     let (weight, loss) = losses.fold((0.0, 0.0), |(weight, sum), (width, loss)| (weight + width, sum + width * loss));
     Ok(Evidence {
         plan: plan.version,
+        primed: plan.primed,
         k,
         records: table.rows() as u64,
         support: table.support() as u64,
@@ -107,6 +116,7 @@ pub fn gather(
         pruned: found.pruned,
         triage: report,
         inferences: inferences(&triage),
+        strongest: told,
         aggregation,
         expected_loss: if weight > 0.0 { loss / weight } else { 0.0 },
         computed_by: chosen.name().to_owned(),
@@ -149,6 +159,34 @@ fn inferences(triage: &Triage) -> Vec<AttributeInference> {
     all.sort_by(|a, b| b.mean.total_cmp(&a.mean).then((a.from, a.to).cmp(&(b.from, b.to))));
     all.truncate(LISTED_INFERENCES);
     all
+}
+
+/// Different codes that are no value; the dense codes of a table begin with them.
+fn missing_codes(column: &[Code]) -> u32 {
+    (0..FIRST_VALUE).map(|missing| u32::from(column.contains(&missing))).sum()
+}
+
+/// The strongest inferences between the searched attributes, those pairs first that tell each other most on the mean.
+fn told(table: &Columns, missing: &[u32], searched: &[usize], triage: &Triage, k: u32) -> Vec<StrongestInference> {
+    let mean = |from: usize, to: usize| triage.inference().m(searched[from], searched[to]).unwrap_or(0.0);
+    let places = 0..searched.len();
+    let mut pairs: Vec<(usize, usize)> = places.flat_map(|a| (a + 1..searched.len()).map(move |b| (a, b))).collect();
+    pairs.sort_by(|&(a, b), &(c, d)| {
+        let strength = |a: usize, b: usize| mean(a, b).max(mean(b, a));
+        strength(c, d).total_cmp(&strength(a, b)).then((a, b).cmp(&(c, d)))
+    });
+    let pairs = affordable(&pairs, table.rows(), MOST_VISITS);
+    let mut found = strongest(table, &Asked { k, missing, pairs, threads: 1 });
+    found.sort_by(|a, b| a.stronger(b).then((a.from, a.to).cmp(&(b.from, b.to))));
+    found.truncate(LISTED_INFERENCES);
+    let named = found.iter().map(|found| StrongestInference {
+        from: searched[found.from],
+        to: searched[found.to],
+        records: found.records,
+        support: found.people,
+        probability: found.probability(),
+    });
+    named.collect()
 }
 
 /// What exact aggregation leaves; `None` where the model is too large to be looked at beside the release, or fades.

@@ -15,7 +15,7 @@ impl Engine {
     pub(super) fn keep_witnesses(&mut self, past: &WitnessDelta) {
         let Some(limit) = self.settings.max_witnesses else { return };
         let groups = self.shapes.iter().map(GroupShape::without_ladder).collect();
-        let plan = Plan { version: 0, identifiers: vec![], groups, rows: 0 };
+        let plan = Plan::blank(groups);
         let attribute_names: Vec<&str> = self.schema.attributes.iter().map(|a| a.name.as_str()).collect();
         let names = group_names(&plan, &attribute_names, self.settings.format, &self.digest);
         let mut witnesses = Witnesses::new(self.settings.policy.k, limit, spaces(&plan, &names));

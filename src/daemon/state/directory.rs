@@ -39,7 +39,7 @@ pub enum StateError {
 }
 
 /// Format of the state; raised whenever a reader of the old one would misread the new one.
-pub const FORMAT: u32 = 2;
+pub const FORMAT: u32 = 3;
 
 /// Opens or makes the directory with mode 0700. True if it is new.
 ///

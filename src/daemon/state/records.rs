@@ -61,6 +61,8 @@ pub enum Occasion {
     Interval,
     /// The values are distributed otherwise than the plan in force was made for.
     Drift,
+    /// The stream begins, with a plan from `plan.prime`.
+    Prime,
 }
 
 impl Occasion {
@@ -71,6 +73,7 @@ impl Occasion {
             Self::Growth => "growth",
             Self::Interval => "interval",
             Self::Drift => "drift",
+            Self::Prime => "prime",
         }
     }
 }

@@ -75,6 +75,24 @@ fn qids(rows: &[[u8; WIDTH]], with_subjects: bool) -> Vec<Vec<usize>> {
     minimal
 }
 
+/// The strongest inference from `a` to `b` by definition: probability, people, records.
+fn inference(rows: &[[u8; WIDTH]], with_subjects: bool, a: usize, b: usize) -> Option<(f64, u64, u64)> {
+    use std::collections::BTreeSet;
+    let mut best: Option<(f64, u64, u64)> = None;
+    for row in rows {
+        let holds = |place: usize, at: usize| rows[place][at] == row[at];
+        let of = |wanted: &dyn Fn(usize) -> bool| (0..rows.len()).filter(|place| wanted(*place)).collect::<Vec<_>>();
+        let both = of(&|place| holds(place, a) && holds(place, b));
+        let (given, told) = (of(&|place| holds(place, a)).len(), of(&|place| holds(place, b)).len());
+        let people = both.iter().map(|place| if with_subjects { place / 2 } else { *place }).collect::<BTreeSet<_>>();
+        if people.len() >= K && both.len() * rows.len() > given * told {
+            let found = (both.len() as f64 / given as f64, people.len() as u64, both.len() as u64);
+            best = Some(best.map_or(found, |best| if found > best { found } else { best }));
+        }
+    }
+    best
+}
+
 proptest! {
     #[test]
     fn the_evidence_is_what_the_window_shows(
@@ -93,6 +111,24 @@ proptest! {
             listed.sort_by_key(|set| (set.len(), set.clone()));
             prop_assert_eq!(listed, expected);
         }
+        if searched.len() == WIDTH {
+            // The triage is compared with the quasi-identifiers of people, where there are people.
+            let minimal = qids(&rows, with_subjects);
+            for size in &found.triage.as_ref().expect("a complete search").sizes {
+                let sets = (1..1_usize << WIDTH).map(|mask| (0..WIDTH).filter(|a| mask >> a & 1 == 1).collect::<Vec<_>>());
+                let is_qid = |set: &Vec<usize>| minimal.iter().any(|qid| qid.iter().all(|a| set.contains(a)));
+                let expected = sets.filter(|set| set.len() == size.size && is_qid(set)).count();
+                prop_assert_eq!(size.qids, expected as u64);
+            }
+        }
+        for &from in &searched {
+            for &to in searched.iter().filter(|to| **to != from) {
+                let ours = found.strongest.iter().find(|i| (i.from, i.to) == (from, to));
+                let ours = ours.map(|i| (i.probability, i.support, i.records));
+                prop_assert_eq!(ours, inference(&rows, with_subjects, from, to));
+            }
+        }
+        prop_assert!(found.strongest.windows(2).all(|two| two[0].probability >= two[1].probability));
         prop_assert_eq!(found.records, rows.len() as u64);
         prop_assert_eq!(found.support, if with_subjects { rows.len().div_ceil(2) as u64 } else { rows.len() as u64 });
         prop_assert!((0.0..=1.0).contains(&found.expected_loss), "{}", found.expected_loss);
