@@ -360,6 +360,8 @@ fn build(
             window_records: config.plan.window_records,
             max_edges: config.plan.max_edges,
             half_life: config.plan.half_life_records,
+            // Dampening asks for the strongest edges of all before every batch.
+            coarse: !config.treatment.dampening,
         },
         dampening: config.treatment.dampening.then_some(DampeningSettings {
             above: config.treatment.dampening_above,

@@ -4,7 +4,7 @@
 //! dictionary entries, on which no output depends).
 
 use super::held::{Held, kept};
-use super::model::{Model, ModelSettings};
+use super::model::{Model, ModelSettings, Resumed};
 use super::prime::Primed;
 use super::state::directory::StateError;
 use super::state::records::{Intent, KeptRow, Progress};
@@ -177,7 +177,8 @@ fn new_model(
 ) -> Result<Model, AdjacencyError> {
     let mut attributes: Vec<usize> = shapes.iter().flat_map(|s| s.quasi.iter().chain(&s.sensitive)).copied().collect();
     attributes.sort_unstable();
-    Model::new(schema.attributes.len(), attributes, settings.model, past.progress.rows, &past.progress.left_out)
+    let Progress { rows, derived, left_out, .. } = &past.progress;
+    Model::new(schema.attributes.len(), attributes, settings.model, &Resumed { rows: *rows, derived, left_out })
 }
 
 impl Engine {
@@ -388,6 +389,7 @@ impl Engine {
         let Gathered { fresh, mut batch, waited, ordinals, settled, staying, rejected, uncovered_cells } =
             self.gather(input, &of);
         seconds.encode = start.elapsed().as_secs_f64();
+        self.model.begin(&fresh);
 
         let start = Instant::now();
         let waiting = batch.rows() - fresh.rows();

@@ -3,6 +3,10 @@
 //! Both are functions of the stream alone. The rows of the window are in the state, so a start counts them again and has
 //! the very same model: counting is about as fast as reading counts back (docs/model.md), and what has to be subtracted
 //! when it leaves the window has to be kept anyway.
+//!
+//! Where records all weigh the same, attributes that others determine are not counted but known from those
+//! (docs/model-multigrid.md). Which these are follows from the stream: from its first batch, from the records that say
+//! otherwise, and from the full window when a plan is made. So it is part of the progress, as the pairs left out are.
 
 use super::state::rows::RowBlock;
 use crate::anonymity::planner::drift::{Baseline, Watch};
@@ -10,6 +14,7 @@ use crate::records::codebook::{Code, Codebook};
 use crate::records::table::Batch;
 use crate::records::window::Window;
 use crate::risk::adjacency::{Adjacency, AdjacencyError, Limits, Node};
+use crate::risk::multigrid::{CoarseAdjacency, CoarseError};
 use std::collections::VecDeque;
 
 /// Settings of the model.
@@ -21,6 +26,30 @@ pub struct ModelSettings {
     pub max_edges: u64,
     /// Records after which a record weighs half; `None`: all records of the window weigh the same.
     pub half_life: Option<u64>,
+    /// What other attributes determine may be known from them. Not for those who ask for single edges between batches.
+    pub coarse: bool,
+}
+
+/// What an earlier process knew beside the rows of the window.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Resumed<'a> {
+    /// Records of the stream by then.
+    pub rows: u64,
+    /// Attributes that were not counted, each with the one that determines it.
+    pub derived: &'a [(usize, usize)],
+    /// Pairs of attributes that are not counted any more.
+    pub left_out: &'a [(usize, usize)],
+}
+
+/// How large the model is.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct ModelSize {
+    pub nodes: u64,
+    /// Those that are counted.
+    pub edges: u64,
+    pub bytes: usize,
+    pub left_out_pairs: usize,
+    pub derived: usize,
 }
 
 /// Half-lives after which a record weighs nothing.
@@ -32,7 +61,11 @@ pub struct Model {
     /// Attributes that take part, ascending: all that leave treated.
     attributes: Vec<usize>,
     window: Window,
-    adjacency: Adjacency,
+    adjacency: CoarseAdjacency,
+    /// The stream has not begun.
+    begins: bool,
+    /// Records of the stream that the state knew of when this process started.
+    resumed: u64,
     /// Records counted so far, over the whole stream.
     rows: u64,
     /// Number of the first record and half-lives passed by then, of each batch that is still in the window.
@@ -41,8 +74,7 @@ pub struct Model {
 }
 
 impl Model {
-    /// A model of the attributes of `width` columns that begins with record number `first` of the stream. Pairs of attributes
-    /// in `left_out` are not counted.
+    /// A model of the attributes of `width` columns that goes on where another has ended.
     ///
     /// # Errors
     /// When the attributes or the limits are none of an adjacency.
@@ -50,19 +82,20 @@ impl Model {
         width: usize,
         attributes: Vec<usize>,
         settings: ModelSettings,
-        first: u64,
-        left_out: &[(usize, usize)],
+        past: &Resumed<'_>,
     ) -> Result<Self, AdjacencyError> {
         let half_lives = if settings.half_life.is_some() { HALF_LIVES } else { 0 };
+        let settings = ModelSettings { coarse: settings.coarse && half_lives == 0, ..settings };
         let limits = Limits { max_edges: settings.max_edges, half_lives };
-        let mut adjacency = Adjacency::new(&attributes, limits)?;
-        adjacency.leave_out(left_out);
+        let derived = if settings.coarse { past.derived } else { &[] };
         Ok(Self {
             window: Window::new(width, settings.window_records),
             settings,
-            adjacency,
+            adjacency: CoarseAdjacency::resume(&attributes, limits, derived, past.left_out)?,
             attributes,
-            rows: first,
+            begins: past.rows == 0,
+            resumed: past.rows,
+            rows: past.rows,
             ages: VecDeque::new(),
             watch: Watch::default(),
         })
@@ -79,24 +112,86 @@ impl Model {
         &self.window
     }
 
+    /// The adjacency, counted between some attributes and known between all.
     #[must_use]
-    pub fn adjacency(&self) -> &Adjacency {
+    pub fn adjacency(&self) -> &CoarseAdjacency {
         &self.adjacency
     }
 
-    /// Counts the rows of a block of the state. `None` where they are not rows of these attributes.
+    /// The edges between the attributes that are counted: all of them, unless the settings say `coarse`.
+    #[must_use]
+    pub fn counted(&self) -> &Adjacency {
+        self.adjacency.counted()
+    }
+
+    /// Attributes that are not counted, each with the one that determines it.
+    #[must_use]
+    pub fn derived(&self) -> Vec<(usize, usize)> {
+        self.adjacency.derived().collect()
+    }
+
+    #[must_use]
+    pub fn size(&self) -> ModelSize {
+        ModelSize {
+            nodes: self.adjacency.node_count(),
+            edges: self.counted().edge_count(),
+            bytes: self.adjacency.bytes(),
+            left_out_pairs: self.adjacency.left_out(),
+            derived: self.adjacency.derived().count(),
+        }
+    }
+
+    /// Counts the rows of a block of the state that are still in the window. `None` where they are not rows of these attributes.
     #[must_use]
     pub fn restore(&mut self, block: &RowBlock, books: &mut [Codebook]) -> Option<()> {
-        let batch = block.unpack(&self.attributes, books)?;
-        self.rows = (block.last + 1).checked_sub(batch.rows() as u64)?;
+        let mut batch = block.unpack(&self.attributes, books)?;
+        let first = (block.last + 1).checked_sub(batch.rows() as u64)?;
+        // What has left the window already may contradict what was found out about the rest. Where records grow older, all of a
+        // batch do so at once.
+        let oldest = self.resumed.saturating_sub(self.window.capacity() as u64);
+        let gone = if self.settings.coarse { oldest.saturating_sub(first).min(batch.rows() as u64) } else { 0 };
+        if gone > 0 {
+            batch.retain_rows(&(first..=block.last).map(|row| row >= first + gone).collect::<Vec<_>>());
+        }
+        self.rows = first + gone;
         self.learn(&batch).ok()
+    }
+
+    /// Looks at the first batch of a stream, before it is counted, for attributes that others determine: with twice the
+    /// attributes there are four times the pairs, and what is never counted is never left out. Before any other batch nothing happens.
+    pub fn begin(&mut self, batch: &Batch) {
+        if !self.begins || !self.settings.coarse || self.window.rows() > 0 || batch.rows() == 0 {
+            return;
+        }
+        let skip = batch.rows().saturating_sub(self.window.capacity());
+        let newest: Vec<&[Code]> = batch.columns.iter().map(|column| &column[skip..]).collect();
+        // A batch that was aborted may come again with other records.
+        let began = CoarseAdjacency::new(&self.attributes, self.counted().limits())
+            .map_err(CoarseError::from)
+            .and_then(|mut empty| empty.coarsen(&newest).map(|_| empty));
+        match began {
+            Ok(coarse) => self.adjacency = coarse,
+            Err(error) => tracing::warn!(%error, "the model begins with every attribute counted"),
+        }
+    }
+
+    /// Looks at the window, once it is full, for attributes that others determine, and counts them no more. Where pairs are
+    /// left out nothing is done: a pair that is known is not given up for one that is not.
+    pub fn coarsen(&mut self) {
+        let full = self.window.rows() == self.window.capacity();
+        if !self.settings.coarse || !full || self.attributes.is_empty() || self.adjacency.left_out() > 0 {
+            return;
+        }
+        if let Err(error) = self.adjacency.coarsen(&self.window.columns(0, self.window.rows())) {
+            tracing::warn!(%error, "the model goes on with what it counts");
+        }
     }
 
     /// Counts a batch; what leaves the window for it is taken back.
     ///
     /// # Errors
     /// When the adjacency is full or contradicts the window; the model is to be [rebuilt](Self::rebuild) then.
-    pub fn learn(&mut self, batch: &Batch) -> Result<(), AdjacencyError> {
+    pub fn learn(&mut self, batch: &Batch) -> Result<(), CoarseError> {
         if batch.rows() == 0 {
             // Nothing that the state would remember, so no time passes either.
             return Ok(());
@@ -111,13 +206,14 @@ impl Model {
             let newest: Vec<&[Code]> = batch.columns.iter().map(|column| &column[skip..]).collect();
             self.adjacency.add(&newest)
         };
+        self.begins = false;
         let first = self.rows + skip as u64;
         if self.ages.back().is_none_or(|(_, age)| *age != self.age()) {
             self.ages.push_back((first, self.age()));
         }
         self.window.push(batch);
         self.rows += batch.rows() as u64;
-        counted.and(added)
+        counted.and(added.map(|_| ()))
     }
 
     /// Half-lives that have passed.
@@ -133,7 +229,7 @@ impl Model {
     }
 
     /// Takes the oldest rows back, as many as leave the window.
-    fn forget(&mut self, leaving: usize) -> Result<(), AdjacencyError> {
+    fn forget(&mut self, leaving: usize) -> Result<(), CoarseError> {
         let oldest = self.rows - self.window.rows() as u64;
         let mut done = 0;
         while done < leaving {
@@ -154,10 +250,9 @@ impl Model {
     ///
     /// # Errors
     /// When the adjacency of the window is too large.
-    pub fn rebuild(&mut self) -> Result<(), AdjacencyError> {
-        let left_out = self.adjacency.left_out_pairs();
-        self.adjacency = Adjacency::new(&self.attributes, self.adjacency.limits())?;
-        self.adjacency.leave_out(&left_out);
+    pub fn rebuild(&mut self) -> Result<(), CoarseError> {
+        let (limits, left_out) = (self.counted().limits(), self.counted().left_out_pairs());
+        self.adjacency = CoarseAdjacency::resume(&self.attributes, limits, &[], &left_out)?;
         let oldest = self.rows - self.window.rows() as u64;
         let mut ages: Vec<(u64, u64)> = self.ages.iter().copied().collect();
         // Time passes when a batch comes: since the last one, none has.
@@ -173,7 +268,7 @@ impl Model {
     /// Counts nothing any more.
     pub fn stop(&mut self) {
         self.attributes.clear();
-        self.adjacency = Adjacency::new(&[], self.adjacency.limits()).expect("no attribute is out of order");
+        self.adjacency = CoarseAdjacency::new(&[], self.counted().limits()).expect("no attribute is out of order");
     }
 
     /// Marks the codes that a row of the window, or what is left of an older one, holds.
@@ -188,7 +283,7 @@ impl Model {
     ///
     /// # Errors
     /// When a code that is still counted is not in `map`.
-    pub fn remap(&mut self, attribute: usize, map: &[Code]) -> Result<(), AdjacencyError> {
+    pub fn remap(&mut self, attribute: usize, map: &[Code]) -> Result<(), CoarseError> {
         self.window.remap(attribute, map);
         if self.attributes.binary_search(&attribute).is_ok() {
             self.adjacency.remap(attribute, map)?;
@@ -232,7 +327,7 @@ impl Model {
     /// The attribute whose values are distributed most differently from the baseline, and the divergence in bits.
     #[must_use]
     pub fn drift(&self) -> Option<(usize, f64)> {
-        let units = self.adjacency.units();
+        let units = self.counted().units();
         self.watch.farthest(|attribute, code| self.adjacency.n(Node { attribute, code }), |_| units)
     }
 }

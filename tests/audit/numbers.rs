@@ -275,10 +275,13 @@ fn what_gives_what_away_is_counted_in_people() {
     let report = place.report("t.csv --k 3 --subject who");
     let found = report["inferences"].as_array().expect("a list");
     let by_hand = |from: &str, to: &str, records: u64, people: u64, given: u64, expected: f64| {
-        serde_json::json!({
+        let text = serde_json::json!({
             "from": from, "to": to, "records": records, "people": people, "given": given,
             "probability": records as f64 / given as f64, "expected": expected
         })
+        .to_string();
+        // As the report was read: a number that has been text.
+        serde_json::from_str::<serde_json::Value>(&text).expect("JSON")
     };
     // Of 3011: four people, six records. 8001 and 8002 are of two people each. Three people of Zug are smiths in three
     // of its records; the clerks of Bern are two people, whatever their records.

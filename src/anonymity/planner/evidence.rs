@@ -8,11 +8,11 @@ use crate::anonymity::plan::evidence::{
     Aggregation, AttributeInference, Evidence, StrongestInference, TriageEvidence, TriageSize,
 };
 use crate::records::codebook::{Code, Codebook, FIRST_VALUE};
-use crate::risk::adjacency::{Adjacency, Effort, Order, Triage, TriageReport};
+use crate::risk::adjacency::{Adjacency, AdjacencyError, Effort, Order, Triage, TriageReport};
 use crate::risk::compute::cuda::{Chosen, DeviceError, Driver, Wanted};
 use crate::risk::compute::{AttributeSet, Columns, ColumnsError, ComputeError};
 use crate::risk::inferences::{Asked, affordable, strongest};
-use crate::risk::multigrid::{Attributes, Counts, Exact};
+use crate::risk::multigrid::{Attributes, CoarseAdjacency, Counts, Exact};
 use crate::risk::qid::{self, Question, Strategy};
 use std::time::{Duration, Instant};
 
@@ -36,12 +36,14 @@ pub struct Witnessed {
     /// The columns of the window, one an attribute of the schema, and the subject of each row where the stream has subjects.
     pub columns: Vec<Vec<Code>>,
     pub subjects: Option<Vec<u32>>,
-    pub model: Adjacency,
+    pub model: CoarseAdjacency,
 }
 
 /// Why there is no evidence.
 #[derive(Debug, thiserror::Error)]
 pub enum EvidenceError {
+    #[error(transparent)]
+    Model(#[from] AdjacencyError),
     #[error(transparent)]
     Columns(#[from] ColumnsError),
     #[error(transparent)]
@@ -62,6 +64,7 @@ pub fn gather(
 ) -> Result<Evidence, EvidenceError> {
     let start = Instant::now();
     let Witnessed { plan, sample, books, mut columns, subjects, model } = from;
+    let model = model.prolonged()?;
     let k = u32::try_from(settings.k).unwrap_or(u32::MAX);
     let searched: Vec<usize> = model.attributes().iter().copied().filter(|a| !plan.identifiers.contains(a)).collect();
     let own = |set: &AttributeSet| set.iter().map(|place| searched[place]).collect::<Vec<usize>>();

@@ -8,7 +8,7 @@ use crate::anonymity::treatment::treat::group_names;
 use crate::records::codebook::Code;
 use crate::records::table::Batch;
 use crate::release::witnesses::{WitnessDelta, Witnesses};
-use crate::risk::adjacency::AdjacencyError;
+use crate::risk::multigrid::CoarseError;
 use crate::telemetry::{Limit, LimitReached};
 
 impl Engine {
@@ -37,11 +37,11 @@ impl Engine {
     /// Adds the rows of a batch that has left to the model. It has left whatever the model says: a model that fails is counted
     /// again from the window, and one that fails twice counts nothing until the next start.
     pub(super) fn learn(&mut self, fresh: &Batch) {
-        let left_out = self.model.adjacency().left_out_pairs().len();
+        let left_out = self.model.adjacency().left_out();
         if let Err(error) = self.model.learn(fresh) {
             self.mend_model(&error);
         }
-        if self.model.adjacency().left_out_pairs().len() > left_out {
+        if self.model.adjacency().left_out() > left_out {
             LimitReached { limit: Limit::ModelEdges }.emit(&self.telemetry);
         }
     }
@@ -52,7 +52,7 @@ impl Engine {
         }
     }
 
-    fn mend_model(&mut self, error: &AdjacencyError) {
+    fn mend_model(&mut self, error: &CoarseError) {
         tracing::error!(%error, "the model contradicts its window and is counted again");
         if let Err(error) = self.model.rebuild() {
             tracing::error!(%error, "the model cannot be counted; it stays empty until the next start");

@@ -128,6 +128,7 @@ impl Engine {
     fn announce(&mut self, plan: &Plan, why: Occasion, start: Instant) {
         self.references = reference::count(&self.protections, &self.sample, &self.books);
         self.adopt(plan.clone());
+        self.model.coarsen();
         self.expect(self.model.baseline(&self.books, self.settings.search.drift));
         let ladder_nodes = plan.groups.iter().map(|g| g.ladder.len() as u64).sum();
         let (groups, seconds) = (plan.groups.len() as u64, start.elapsed().as_secs_f64());

@@ -29,7 +29,7 @@ fn witnessed(rows: &[[u8; WIDTH]], with_subjects: bool) -> (Witnessed, PlannerSe
     }
     let mut sample = Sample::new(WIDTH, 100, 100);
     sample.add(&batch, 0);
-    let mut model = Adjacency::new(&[0, 1, 2, 3], Limits::default()).expect("in order");
+    let mut model = CoarseAdjacency::new(&[0, 1, 2, 3], Limits::default()).expect("in order");
     model.add(&batch.columns).expect("room");
     let settings = PlannerSettings {
         k: K,

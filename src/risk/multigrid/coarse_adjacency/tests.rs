@@ -65,7 +65,7 @@ proptest! {
                 }
                 Event::Expire if !batches.is_empty() => {
                     let batch = columns(&batches.remove(0), width);
-                    coarse.subtract(&batch).expect("counted");
+                    coarse.subtract(&batch, 0).expect("counted");
                     fine.subtract(&batch, 0).expect("counted");
                 }
                 Event::Coarsen => {
@@ -146,6 +146,8 @@ fn what_is_no_batch_changes_nothing() {
     assert_eq!((coarse.counted().units(), coarse.derived().count()), (2, 1));
     let shorter = coarse.coarsen(&[vec![3], vec![5]]);
     assert_eq!(shorter, Err(CoarseError::Window { rows: 1, counted: 2 }));
-    let fading = CoarseAdjacency::new(&[0], Limits { half_lives: 2, ..Limits::default() });
-    assert_eq!(fading.map(|_| ()), Err(CoarseError::Fades { half_lives: 2 }));
+    assert!(coarse.subtract(&[vec![3], vec![6]], 0).is_ok(), "a value of its own is not looked at beside another");
+    assert!(coarse.subtract(&[vec![4], vec![6]], 0).is_err(), "no record has a 6 any more");
+    let mut fading = CoarseAdjacency::new(&[0], Limits { half_lives: 2, ..Limits::default() }).expect("attributes");
+    assert_eq!(fading.coarsen(&window), Err(CoarseError::Fades { half_lives: 2 }));
 }
