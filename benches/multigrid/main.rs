@@ -1,10 +1,11 @@
 //! The multigrid against the same work without it: same process, same table, equal answers, CPU time of all threads.
 //!
-//! `./dev bench multigrid -- PART… [rows=N] [k=K] [seconds=S]` runs the parts that are named of `adjacency`, `values`, `qid` and
-//! `stream`; without a name the first three. Tables are those of `throng generate health`, independent and
+//! `./dev bench multigrid -- PART… [rows=N] [k=K] [seconds=S]` runs the parts that are named of `adjacency`, `values`, `qid`,
+//! `stream` and `window`; without a name the first three. Tables are those of `throng generate health`, independent and
 //! `--legacy`, their first 25, 50, 75 and 107 attributes, without those that identify by themselves (distinct / rows ≥ 0.8).
 
 mod tables;
+mod window;
 
 use rustix::time::{ClockId, clock_gettime};
 use std::time::Duration;
@@ -200,7 +201,7 @@ fn main() {
         given.map_or(default, |n| n.parse().expect("a number"))
     };
     let parts: Vec<&str> = asked.iter().filter(|a| !a.contains('=')).map(String::as_str).collect();
-    let wanted = |part: &str| parts.contains(&part) || parts.is_empty() && part != "stream";
+    let wanted = |part: &str| parts.contains(&part) || parts.is_empty() && !["stream", "window"].contains(&part);
     let (rows, k) = (number("rows", 10_000), number("k", 5) as u32);
     let budget = Duration::from_secs(number("seconds", 60) as u64);
     let all = |rows: usize| [false, true].map(|legacy| WIDTHS.map(|width| health(rows, width, legacy))).concat();
@@ -225,6 +226,15 @@ fn main() {
         );
         println!("|---|---:|---:|---:|---:|---|---:|---|---:|---:|---:|---:|---:|");
         all(rows).iter().for_each(|table| qid(table, k, budget));
+    }
+    if wanted("window") {
+        println!(
+            "| table, {rows} records | attributes | counted | pairs left out, fine | coarse | MiB, fine | coarse | first batch, CPU s, fine | coarse | window filled, fine | coarse | a batch, CPU ms, fine | coarse | less, % | looking, CPU s |"
+        );
+        println!("|---|---:|---:|---:|---:|---:|---:|---:|---:|---:|---:|---:|---:|---:|---:|");
+        [107, 50, 25].into_iter().for_each(|width| {
+            [true, false].into_iter().for_each(|legacy| window::window(&health(rows, width, legacy)));
+        });
     }
     if wanted("stream") {
         let rows = rows.min(2_000);
