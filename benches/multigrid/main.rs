@@ -12,7 +12,7 @@ use std::time::Duration;
 use tables::{Health, health};
 use throng::risk::adjacency::{Adjacency, Limits};
 use throng::risk::compute::AttributeSet;
-use throng::risk::multigrid::{Approximate, Attributes, CoarseAdjacency, Counts, Exact, Stream, Strength};
+use throng::risk::multigrid::{Approximate, Attributes, CoarseAdjacency, Counts, Exact, Merging, Stream, Strength};
 use throng::risk::qid::{Borders, Progress, Question, Strategy, search, search_apart};
 
 const WIDTHS: [usize; 4] = [25, 50, 75, 107];
@@ -63,7 +63,7 @@ fn fine(columns: &[Vec<u32>]) -> Adjacency {
 fn coarse(columns: &[Vec<u32>]) -> CoarseAdjacency {
     let attributes: Vec<usize> = (0..columns.len()).collect();
     let mut model = CoarseAdjacency::new(&attributes, LIMITS).expect("attributes ascend");
-    model.coarsen(columns).expect("a window");
+    model.coarsen(columns, Merging::Determined).expect("a window");
     add_all(columns, |batch| assert!(model.add(batch).expect("a batch").is_empty()));
     model
 }
@@ -79,7 +79,7 @@ fn adjacency(table: &Health) {
         (aggregated, with) = (Some(made), [with, vec![seconds]].concat());
         let attributes: Vec<usize> = (0..columns.len()).collect();
         let mut empty = CoarseAdjacency::new(&attributes, LIMITS).expect("attributes ascend");
-        finding.push(timed(|| empty.coarsen(columns).expect("a window")).1);
+        finding.push(timed(|| empty.coarsen(columns, Merging::Determined).expect("a window")).1);
     }
     let (model, aggregated) = (model.expect("made"), aggregated.expect("made"));
     assert!(aggregated.prolonged().expect("whole") == model, "the coarse level has lost something");
@@ -229,9 +229,9 @@ fn main() {
     }
     if wanted("window") {
         println!(
-            "| table, {rows} records | attributes | counted | pairs left out, fine | coarse | MiB, fine | coarse | first batch, CPU s, fine | coarse | window filled, fine | coarse | a batch, CPU ms, fine | coarse | less, % | looking, CPU s |"
+            "| table, {rows} records | counted | attributes | pairs left out | MiB | first batch, CPU s | window filled, CPU s | a batch, CPU ms | less, % | looking, CPU s | split |"
         );
-        println!("|---|---:|---:|---:|---:|---:|---:|---:|---:|---:|---:|---:|---:|---:|---:|");
+        println!("|---|---|---:|---:|---:|---:|---:|---:|---:|---:|---:|");
         [107, 50, 25].into_iter().for_each(|width| {
             [true, false].into_iter().for_each(|legacy| window::window(&health(rows, width, legacy)));
         });

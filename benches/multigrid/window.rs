@@ -4,7 +4,7 @@
 use super::tables::Health;
 use super::{less, timed};
 use throng::risk::adjacency::Limits;
-use throng::risk::multigrid::CoarseAdjacency;
+use throng::risk::multigrid::{CoarseAdjacency, Merging};
 
 /// As the daemon's defaults are.
 const STEP: usize = 10_000;
@@ -21,7 +21,7 @@ struct Followed {
     broken: usize,
 }
 
-fn follow(columns: &[Vec<u32>], window: usize, coarse: bool) -> Followed {
+fn follow(columns: &[Vec<u32>], window: usize, merging: Option<Merging>) -> Followed {
     let rows = columns[0].len();
     let part = |from: usize| columns.iter().map(|column| &column[from..from + STEP]).collect::<Vec<&[u32]>>();
     let attributes: Vec<usize> = (0..columns.len()).collect();
@@ -29,8 +29,8 @@ fn follow(columns: &[Vec<u32>], window: usize, coarse: bool) -> Followed {
     let mut model = CoarseAdjacency::new(&attributes, limits).expect("attributes ascend");
     let (mut broken, mut filling, mut step, mut looking) = (0, 0.0, f64::INFINITY, 0.0);
     let ((), first) = timed(|| {
-        if coarse {
-            model.coarsen(&part(0)).expect("a window to be");
+        if let Some(merging) = merging {
+            model.coarsen(&part(0), merging).expect("a window to be");
         }
         broken += model.add(&part(0)).expect("a batch").len();
     });
@@ -46,40 +46,43 @@ fn follow(columns: &[Vec<u32>], window: usize, coarse: bool) -> Followed {
         } else {
             filling += seconds;
         }
-        if coarse && from + STEP == window && model.left_out() == 0 {
+        if let Some(merging) = merging.filter(|_| from + STEP == window) {
             let full: Vec<&[u32]> = columns.iter().map(|column| &column[..window]).collect();
-            looking = timed(|| model.coarsen(&full).expect("the window")).1;
+            let mut merged = model.clone();
+            looking = timed(|| merged.coarsen(&full, merging).expect("the window")).1;
+            if model.left_out() == 0 {
+                model = merged;
+            }
         }
     }
     Followed { model, first, filling: first + filling, step, looking, broken }
 }
 
-/// One table; what is known of a pair on both sides is the same.
+/// One table, counted finely and in both ways coarsely; what is known of a pair is the same.
 pub fn window(table: &Health) {
     let columns = &table.columns;
     let window = columns[0].len() / 2 / STEP * STEP;
-    let (fine, coarse) = (follow(columns, window, false), follow(columns, window, true));
-    for (u, v, both) in fine.model.counted().edges().step_by(97) {
-        let known = coarse.model.n_both(u, v);
-        assert!(known.is_none_or(|n| n == both), "{u:?} {v:?}: {known:?} instead of {both}");
+    let fine = follow(columns, window, None);
+    for (how, merging) in
+        [("all", None), ("identical", Some(Merging::Identical)), ("determined", Some(Merging::Determined))]
+    {
+        let coarse = follow(columns, window, merging);
+        for (u, v, both) in fine.model.counted().edges().step_by(97) {
+            let known = coarse.model.n_both(u, v);
+            assert!(known.is_none_or(|n| n == both), "{u:?} {v:?}: {known:?} instead of {both}");
+        }
+        println!(
+            "| {} | {how} | {} | {} | {} | {:.2} | {:.2} | {:.1} | {:.1} | {:.2} | {} |",
+            table.name,
+            coarse.model.counted().attributes().len(),
+            coarse.model.left_out(),
+            coarse.model.bytes() >> 20,
+            coarse.first,
+            coarse.filling,
+            1e3 * coarse.step,
+            less(fine.step, coarse.step),
+            coarse.looking,
+            coarse.broken,
+        );
     }
-    println!(
-        "| {} | {} | {} | {} | {} | {} | {} | {:.2} | {:.2} | {:.2} | {:.2} | {:.1} | {:.1} | {:.1} | {:.2} |",
-        table.name,
-        columns.len(),
-        coarse.model.counted().attributes().len(),
-        fine.model.left_out(),
-        coarse.model.left_out(),
-        fine.model.bytes() >> 20,
-        coarse.model.bytes() >> 20,
-        fine.first,
-        coarse.first,
-        fine.filling,
-        coarse.filling,
-        1e3 * fine.step,
-        1e3 * coarse.step,
-        less(fine.step, coarse.step),
-        coarse.looking,
-    );
-    eprintln!("{}: {} attributes were split", table.name, coarse.broken);
 }

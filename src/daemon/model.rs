@@ -4,8 +4,8 @@
 //! the very same model: counting is about as fast as reading counts back (docs/model.md), and what has to be subtracted
 //! when it leaves the window has to be kept anyway.
 //!
-//! Where records all weigh the same, attributes that others determine are not counted but known from those
-//! (docs/model-multigrid.md). Which these are follows from the stream: from its first batch, from the records that say
+//! Where records all weigh the same, of attributes that are identical but for their names for values one is counted and the
+//! others are known from it (docs/model-multigrid.md). Which these are follows from the stream: from its first batch, from the records that say
 //! otherwise, and from the full window when a plan is made. So it is part of the progress, as the pairs left out are.
 
 use super::state::rows::RowBlock;
@@ -14,7 +14,7 @@ use crate::records::codebook::{Code, Codebook};
 use crate::records::table::Batch;
 use crate::records::window::Window;
 use crate::risk::adjacency::{Adjacency, AdjacencyError, Limits, Node};
-use crate::risk::multigrid::{CoarseAdjacency, CoarseError};
+use crate::risk::multigrid::{CoarseAdjacency, CoarseError, Merging};
 use std::collections::VecDeque;
 
 /// Settings of the model.
@@ -26,7 +26,7 @@ pub struct ModelSettings {
     pub max_edges: u64,
     /// Records after which a record weighs half; `None`: all records of the window weigh the same.
     pub half_life: Option<u64>,
-    /// What other attributes determine may be known from them. Not for those who ask for single edges between batches.
+    /// Of identical attributes one may be counted. Not for those who ask for single edges between batches.
     pub coarse: bool,
 }
 
@@ -157,7 +157,7 @@ impl Model {
         self.learn(&batch).ok()
     }
 
-    /// Looks at the first batch of a stream, before it is counted, for attributes that others determine: with twice the
+    /// Looks at the first batch of a stream, before it is counted, for attributes that are identical: with twice the
     /// attributes there are four times the pairs, and what is never counted is never left out. Before any other batch nothing happens.
     pub fn begin(&mut self, batch: &Batch) {
         if !self.begins || !self.settings.coarse || self.window.rows() > 0 || batch.rows() == 0 {
@@ -168,21 +168,21 @@ impl Model {
         // A batch that was aborted may come again with other records.
         let began = CoarseAdjacency::new(&self.attributes, self.counted().limits())
             .map_err(CoarseError::from)
-            .and_then(|mut empty| empty.coarsen(&newest).map(|_| empty));
+            .and_then(|mut empty| empty.coarsen(&newest, Merging::Identical).map(|_| empty));
         match began {
             Ok(coarse) => self.adjacency = coarse,
             Err(error) => tracing::warn!(%error, "the model begins with every attribute counted"),
         }
     }
 
-    /// Looks at the window, once it is full, for attributes that others determine, and counts them no more. Where pairs are
+    /// Looks at the window, once it is full, for attributes that are identical, and counts one of them. Where pairs are
     /// left out nothing is done: a pair that is known is not given up for one that is not.
     pub fn coarsen(&mut self) {
         let full = self.window.rows() == self.window.capacity();
         if !self.settings.coarse || !full || self.attributes.is_empty() || self.adjacency.left_out() > 0 {
             return;
         }
-        if let Err(error) = self.adjacency.coarsen(&self.window.columns(0, self.window.rows())) {
+        if let Err(error) = self.adjacency.coarsen(&self.window.columns(0, self.window.rows()), Merging::Identical) {
             tracing::warn!(%error, "the model goes on with what it counts");
         }
     }

@@ -88,16 +88,17 @@ proptest! {
         fades in proptest::option::of(5_u64..30),
         restart in 0_usize..10,
         coarse in any::<bool>(),
+        max_edges in prop_oneof![2 => Just(1_u64 << 20), 1 => 4_u64..50],
         plans in proptest::collection::vec(any::<bool>(), 10),
     ) {
         // As the configuration demands: no record of the window is older than eight half-lives.
         let half_life = fades.map(|half_life| half_life.max(capacity as u64 / 8 + 14));
-        let settings = ModelSettings { window_records: capacity, max_edges: 1 << 20, half_life, coarse };
-        let new = |rows, derived: &[_]| {
-            let past = Resumed { rows, derived, left_out: &[] };
+        let settings = ModelSettings { window_records: capacity, max_edges, half_life, coarse };
+        let new = |rows, derived: &[_], left_out: &[_]| {
+            let past = Resumed { rows, derived, left_out };
             Model::new(WIDTH, vec![0, 1, 2], settings, &past).expect("attributes in order")
         };
-        let (mut model, mut known) = (new(0, &[]), books());
+        let (mut model, mut known) = (new(0, &[], &[]), books());
         let (mut packer, mut blocks, mut first) = (RowPacker::default(), Vec::new(), 0_u64);
         for (number, rows) in stream.iter().enumerate() {
             let batch = batch(rows, &mut known);
@@ -109,7 +110,7 @@ proptest! {
             }
             model.begin(&batch);
             // What the state of this batch knows: a start learns it again from its rows.
-            let derived = model.derived();
+            let (derived, left_out) = (model.derived(), model.counted().left_out_pairs());
             prop_assert!(derived.is_empty() || coarse && half_life.is_none());
             model.learn(&batch).expect("room");
             first += batch.rows() as u64;
@@ -117,18 +118,22 @@ proptest! {
             let oldest = first - model.window().rows() as u64;
             blocks.retain(|block| block.last >= oldest);
             if number == restart {
-                let (mut again, mut others) = (new(first, &derived), books());
+                let (mut again, mut others) = (new(first, &derived, &left_out), books());
                 for block in &blocks {
                     again.restore(block, &mut others).expect("a block of these attributes");
                 }
                 prop_assert_eq!(edges(&again, &others), edges(&model, &known));
                 prop_assert_eq!(again.derived(), model.derived());
+                prop_assert_eq!(again.counted().left_out_pairs(), model.counted().left_out_pairs());
                 (model, known) = (again, others);
             }
         }
         let before = edges(&model, &known);
+        let size = model.size();
         model.rebuild().expect("room");
-        prop_assert_eq!(edges(&model, &known), before);
+        if size.left_out_pairs == 0 && model.size().left_out_pairs == 0 {
+            prop_assert_eq!(edges(&model, &known), before);
+        }
     }
 
     /// Compacting the dictionaries renames and changes nothing.
@@ -172,14 +177,14 @@ fn a_pair_that_was_left_out_stays_out_after_a_restart() {
     assert_eq!((again.counted().left_out_pairs(), edges(&again, &others)), (left_out, edges(&model, &known)));
 }
 
-/// A town follows from its ZIP and a sign from nothing: the town is known and not counted, until a ZIP is in two towns.
+/// A ZIP and the office that serves it are one, a sign is another: the office is known and not counted, until a ZIP has
+/// two of them.
 #[test]
-fn what_others_determine_is_counted_once_and_left_out_never() {
-    // 30 towns × 60 ZIPs and 60 × 7 edges: with the towns there would be more than may be.
-    let rows: Vec<[u8; WIDTH]> = (0..200_u16).map(|n| [(n % 60) as u8, (n % 60 / 2) as u8, (n % 7) as u8]).collect();
+fn what_is_identical_is_counted_once_and_not_left_out() {
+    // 60 ZIPs × 7 signs: with the offices there would be more edges than may be.
+    let rows: Vec<[u8; WIDTH]> = (0..200_u8).map(|n| [n % 60, 60 - n % 60, n % 7]).collect();
     let settings = ModelSettings { window_records: 400, max_edges: 250, half_life: None, coarse: true };
-    let model =
-        |settings| Model::new(WIDTH, vec![0, 1, 2], settings, &Resumed::default()).expect("attributes in order");
+    let model = |settings| Model::new(WIDTH, vec![0, 1, 2], settings, &Resumed::default()).expect("in order");
     let (mut coarse, mut fine, mut known) =
         (model(settings), model(ModelSettings { coarse: false, ..settings }), books());
     let first = batch(&rows, &mut known);
@@ -193,6 +198,6 @@ fn what_others_determine_is_counted_once_and_left_out_never() {
     let second = batch(&[[3, 9, 1]], &mut known);
     coarse.begin(&second);
     coarse.learn(&second).expect("room");
-    assert_eq!(coarse.derived(), [], "the ZIP is in a second town");
+    assert_eq!(coarse.derived(), [], "the ZIP has a second office");
     assert!(coarse.size().left_out_pairs > 0 && coarse.size().edges <= 250);
 }

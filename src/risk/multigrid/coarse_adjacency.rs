@@ -30,6 +30,17 @@ pub enum CoarseError {
     Window { rows: usize, counted: u64 },
 }
 
+/// What is counted no more.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Merging {
+    /// Whatever another attribute determines: the fewest pairs.
+    Determined,
+    /// Attributes that split the records alike, but for one of them. Where there is room for so many edges only, this leaves out
+    /// no pair that would have been counted otherwise: the pairs of both have the same edges. What is determined
+    /// by an attribute of more values has fewer edges than that one, and would be left out with it.
+    Identical,
+}
+
 /// The adjacency of a window, counted between some of its attributes and known between all.
 #[derive(Clone, Debug)]
 pub struct CoarseAdjacency {
@@ -82,13 +93,13 @@ impl CoarseAdjacency {
     }
 
     /// Looks for attributes that others determine in the whole window, given as every column of the schema, and counts
-    /// them no more. Gives how many these are. The window is what is counted; before anything is, it may be what will be.
+    /// those no more that `merging` says. Gives how many these are. The window is what is counted; before anything is, it may be what will be.
     ///
     /// Time: rows · attributes, and for each pair of attributes the rows up to the first that tells them apart.
     ///
     /// # Errors
     /// When the model fades, or the columns are no table, or not the window.
-    pub fn coarsen<C: AsRef<[Code]>>(&mut self, window: &[C]) -> Result<usize, CoarseError> {
+    pub fn coarsen<C: AsRef<[Code]>>(&mut self, window: &[C], merging: Merging) -> Result<usize, CoarseError> {
         let half_lives = self.counted.limits().half_lives;
         if half_lives > 0 {
             return Err(CoarseError::Fades { half_lives });
@@ -113,7 +124,11 @@ impl CoarseAdjacency {
         let before = self.derived.len();
         let mut deriving: Vec<(usize, usize)> = Vec::new();
         for number in 0..found.kept().len() {
-            let Some(root) = host_of(number) else { continue };
+            let root = match merging {
+                Merging::Determined => host_of(number),
+                Merging::Identical => Some(number),
+            };
+            let Some(root) = root else { continue };
             let host = found.kept()[root];
             let others = found.twins(number).iter().filter(|column| **column != host);
             deriving.extend(others.map(|column| (attributes[*column], attributes[host])));
