@@ -67,7 +67,11 @@ fn the_strongest_inferences_are_shown_by_attribute_and_never_a_value() {
         let keys: Vec<&String> = inference.as_object().expect("an object").keys().collect();
         assert_eq!(keys, ["from", "to", "records", "support", "probability"]);
     }
-    // The hermit's twenty records are one person's: no inference that has a share of his is the strongest of anything.
+    // The hermit alone has his mood, and it would tell his ZIP: all his records are one person's.
+    for to in ["zip", "town"] {
+        let told = one("mood", to);
+        assert!(told.as_ref().is_none_or(|told| told["probability"].as_f64() < Some(1.0)), "{told:?}");
+    }
     let texts = ["zip-", "town-", "mood-", "person-", "hermit"];
     for page in ["/plan", "/status.json", "/metrics", "/"] {
         let (code, body) = daemon.get(page).expect("a page");

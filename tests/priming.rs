@@ -151,3 +151,26 @@ fn a_file_that_cannot_be_used_is_refused_at_the_start() {
     place.write("prime.ndjson", records(70, 20, false));
     assert_eq!(place.run(&[]).expect(0).account().consumed, 40);
 }
+
+#[cfg(feature = "failpoints")]
+#[test]
+fn a_start_that_died_before_its_first_batch_left_is_primed_alike() {
+    let start = |crash: Option<&str>| {
+        let place = Place::new(SCHEMA, PLAN);
+        place.write("in.ndjson", records(5000, 130, false));
+        place.write("prime.ndjson", records(0, 150, true));
+        if let Some(point) = crash {
+            let mut command = place.command(&[("BATCH__MAX_RECORDS", "40")], &[]);
+            let died = command.env("FAILPOINTS", format!("{point}=return")).output().expect("it starts");
+            assert_eq!(died.status.code(), None, "{point}: {}", String::from_utf8_lossy(&died.stderr));
+        }
+        let run = place.run(&[("BATCH__MAX_RECORDS", "40")]).expect(0);
+        assert!(crash == Some("applied") || run.stderr.contains("why=\"prime\""), "{}", run.stderr);
+        place.lines("out.ndjson")
+    };
+    let undisturbed = start(None);
+    assert!(!undisturbed.is_empty());
+    for point in ["plan-adopted", "intent-flushed", "file-appended", "applied"] {
+        assert_eq!(start(Some(point)), undisturbed, "{point}");
+    }
+}

@@ -246,7 +246,7 @@ impl Metrics {
             model_edges: shelf.count("throng_model_edges", "Pairs of values seen together that the model counts."),
             model_bytes: shelf.count("throng_model_bytes", "Memory of the model's counts."),
             model_left_out_pairs: shelf.count("throng_model_left_out_pairs", "Pairs of attributes that the model no longer counts, for want of room."),
-            model_derived_attributes: shelf.count("throng_model_derived_attributes", "Attributes that others determine in the window, so that the model does not count them."),
+            model_derived_attributes: shelf.count("throng_model_derived_attributes", "Attributes that the model knows from identical ones and does not count."),
             drift: shelf.gauge("throng_plan_drift", "Largest divergence of an attribute's values from those that the plan was made for, in bits."),
             state_bytes: shelf.count("throng_state_bytes", "State on disk."),
             state_recovery_seconds: shelf.gauge("throng_state_recovery_seconds", "Time that the last start took to read its state."),
