@@ -8,12 +8,13 @@ use std::{fs, io};
 use serde_json::{Value, json};
 
 /// Every metric that a dashboard or an alert may name, with its labels.
-const METRICS: [(&str, &[&str]); 30] = [
+const METRICS: [(&str, &[&str]); 46] = [
     ("throng_batch_duration_seconds", &["stage"]),
     ("throng_batches_total", &["outcome"]),
     ("throng_build_info", &["version"]),
     ("throng_bytes_total", &["direction"]),
     ("throng_cells_exact_share", &[]),
+    ("throng_dampened_cells_total", &[]),
     ("throng_dead_letters_total", &["stage", "reason"]),
     ("throng_dictionary_values", &[]),
     ("throng_gpu_copied_bytes_total", &["direction"]),
@@ -26,9 +27,23 @@ const METRICS: [(&str, &[&str]); 30] = [
     ("throng_information_loss", &[]),
     ("throng_ledger_bytes", &[]),
     ("throng_ledger_classes", &[]),
+    ("throng_ledger_shown_values", &[]),
+    ("throng_limit_reached_total", &["limit"]),
+    ("throng_minimal_qids", &[]),
+    ("throng_model_bytes", &[]),
+    ("throng_model_derived_attributes", &[]),
+    ("throng_model_edges", &[]),
+    ("throng_model_left_out_pairs", &[]),
+    ("throng_model_nodes", &[]),
+    ("throng_plan_drift", &[]),
+    ("throng_plan_expected_loss", &[]),
+    ("throng_plan_search_seconds", &[]),
+    ("throng_planner_failures_total", &[]),
+    ("throng_plans_total", &[]),
     ("throng_privacy_k", &[]),
     ("throng_process_resident_memory_bytes", &[]),
     ("throng_ready", &[]),
+    ("throng_recheck_complete", &[]),
     ("throng_records_below_k_share", &["picture"]),
     ("throng_records_held", &[]),
     ("throng_records_total", &["outcome"]),
@@ -37,6 +52,7 @@ const METRICS: [(&str, &[&str]); 30] = [
     ("throng_suppressed_records_total", &["reason"]),
     ("throng_verification_refusals_total", &[]),
     ("throng_window_records", &[]),
+    ("throng_withheld_cells_total", &[]),
     // What every scraped target has.
     ("up", &[]),
     ("ALERTS", &["alertname", "severity", "alertstate"]),
@@ -226,5 +242,21 @@ fn panels_have_their_own_ids_and_places() {
                 assert!(cells.insert((x, y)), "{title} covers another panel at ({x}, {y})");
             }
         }
+    }
+}
+
+#[test]
+fn what_the_planner_and_the_models_say_is_on_the_dashboard() {
+    let drawn: BTreeSet<String> = expressions(&dashboard()).iter().flat_map(|(_, text)| names(text).0).collect();
+    let wanted =
+        ["throng_model_", "throng_plan_", "throng_plans_", "throng_planner_", "throng_minimal_", "throng_withheld_"];
+    let all = METRICS.iter().map(|(name, _)| *name);
+    let missing: Vec<&str> =
+        all.filter(|name| wanted.iter().any(|start| name.starts_with(start)) && !drawn.contains(*name)).collect();
+    assert!(missing.is_empty(), "no panel has {missing:?}");
+    // Every gauge of the model that the daemon writes is among those.
+    let source = read("src/telemetry/metrics.rs");
+    for name in source.split('"').filter(|text| text.starts_with("throng_model_")) {
+        assert!(drawn.contains(name), "no panel has {name}");
     }
 }

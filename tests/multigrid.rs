@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use throng::generate::{Health, HealthSettings, Layout, RecordStream};
 use throng::risk::adjacency::{Adjacency, Limits};
 use throng::risk::compute::{AttributeSet, Columns};
-use throng::risk::multigrid::{Attributes, CoarseAdjacency, Counts, Exact, Level};
+use throng::risk::multigrid::{Attributes, CoarseAdjacency, Counts, Exact, Level, Merging};
 use throng::risk::qid::{Question, Strategy, search, search_apart};
 
 const ROWS: usize = 600;
@@ -43,7 +43,7 @@ fn of_identical_columns_nodes_and_edges_at_least_four_fifths_go_and_all_counts_s
     fine.add(&columns).expect("a batch");
     let mut coarse = CoarseAdjacency::new(&attributes, limits).expect("attributes");
     coarse.add(&columns).expect("a batch");
-    coarse.coarsen(&columns).expect("the window");
+    coarse.coarsen(&columns, Merging::Determined).expect("the window");
     assert!(coarse.prolonged().expect("whole") == fine, "columns have lost a count");
 
     // Columns first, then the values of those that are left.

@@ -127,6 +127,8 @@ struct Scenario {
     window_seconds: u32,
     few_classes: bool,
     strict: bool,
+    /// Records of other people for `plan.prime`, in words of the same schema; none for a stream that is not primed.
+    prime: Vec<Vec<u8>>,
     batches: Vec<(Vec<Draft>, Fault, i64)>,
 }
 
@@ -162,7 +164,14 @@ fn scenario() -> impl Strategy<Value = Scenario> {
         2usize..=5,
         0u8..=3,
         prop_oneof![Just(0u32), Just(4), Just(86_400)],
-        (prop::bool::weighted(0.15), any::<bool>()),
+        (
+            prop::bool::weighted(0.15),
+            any::<bool>(),
+            prop_oneof![
+                Just(Vec::new()),
+                prop::collection::vec(prop::collection::vec(any::<u8>(), ATTRIBUTES.len()), 1..60),
+            ],
+        ),
         prop::collection::vec(batch, 1..7),
     )
         .prop_map(
@@ -174,7 +183,7 @@ fn scenario() -> impl Strategy<Value = Scenario> {
                 k,
                 hold,
                 window_seconds,
-                (few_classes, strict),
+                (few_classes, strict, prime),
                 batches,
             )| {
                 Scenario {
@@ -187,6 +196,7 @@ fn scenario() -> impl Strategy<Value = Scenario> {
                     window_seconds,
                     few_classes,
                     strict,
+                    prime,
                     batches,
                 }
             },
@@ -206,13 +216,32 @@ impl Scenario {
         text
     }
 
-    fn settings(&self) -> String {
+    /// The records of the file of `plan.prime`: cells that its attributes can take.
+    fn primed(&self) -> String {
+        let mut text = String::new();
+        for (number, cells) in self.prime.iter().enumerate() {
+            let mut fields = if self.names_subjects { vec![format!("\"person\":\"q{}\"", number % 9)] } else { vec![] };
+            for &a in &self.attributes {
+                let fit = ATTRIBUTES[a].cells.iter().filter(|cell| !["\"old\"", "{\"a\":1}", "1e400"].contains(cell));
+                let fit: Vec<&&str> = fit.collect();
+                let cell = fit[usize::from(cells[a]) % fit.len()];
+                if !cell.is_empty() {
+                    fields.push(format!("\"{}\":{cell}", ATTRIBUTES[a].name));
+                }
+            }
+            writeln!(text, "{{{}}}", fields.join(",")).expect("a string");
+        }
+        text
+    }
+
+    fn settings(&self, prime: &std::path::Path) -> String {
         let Self { k, hold, window_seconds, .. } = self;
         let classes = if self.few_classes { 3 } else { 1000 };
         let recoding = if self.strict { "strict" } else { "ladder" };
+        let prime = if self.prime.is_empty() { String::new() } else { format!("prime = \"{}\"\n", prime.display()) };
         let mut text = format!(
             "[privacy]\nk = {k}\nrecoding = \"{recoding}\"\nmax_hold_batches = {hold}\nhold_above_loss = 0.1\nsupport_window = \"{window_seconds}s\"\n\
-             [plan]\ninterval = \"2s\"\nwindow_records = 100\nsample_records = 40\n[state]\nmax_ledger_classes = {classes}\n"
+             [plan]\ninterval = \"2s\"\nwindow_records = 100\nsample_records = 40\n{prime}[state]\nmax_ledger_classes = {classes}\n"
         );
         // An attribute that can form no crowd by itself joins the first group that can.
         let forms = |a: usize| ATTRIBUTES[a].name != "device";
@@ -279,7 +308,10 @@ fn with_truth(lines: &[Line], truth: &[Option<String>]) -> Vec<Line> {
 }
 
 fn run(scenario: &Scenario) -> Result<Stand, TestCaseError> {
-    let mut stand = Stand::new(&scenario.schema(), &scenario.settings());
+    let beside = tempfile::tempdir().expect("a temporary directory");
+    let prime = beside.path().join("prime.ndjson");
+    std::fs::write(&prime, scenario.primed()).expect("a file");
+    let mut stand = Stand::new(&scenario.schema(), &scenario.settings(&prime));
     // A ledger that is full has room for other classes after a restart: R(k) holds, the bytes may differ.
     stand.sink.another_attempt_may_differ = scenario.few_classes;
     let mut truth = Vec::new();

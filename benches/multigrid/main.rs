@@ -1,17 +1,18 @@
 //! The multigrid against the same work without it: same process, same table, equal answers, CPU time of all threads.
 //!
-//! `./dev bench multigrid -- PART… [rows=N] [k=K] [seconds=S]` runs the parts that are named of `adjacency`, `values`, `qid` and
-//! `stream`; without a name the first three. Tables are those of `throng generate health`, independent and
+//! `./dev bench multigrid -- PART… [rows=N] [k=K] [seconds=S]` runs the parts that are named of `adjacency`, `values`, `qid`,
+//! `stream` and `window`; without a name the first three. Tables are those of `throng generate health`, independent and
 //! `--legacy`, their first 25, 50, 75 and 107 attributes, without those that identify by themselves (distinct / rows ≥ 0.8).
 
 mod tables;
+mod window;
 
 use rustix::time::{ClockId, clock_gettime};
 use std::time::Duration;
 use tables::{Health, health};
 use throng::risk::adjacency::{Adjacency, Limits};
 use throng::risk::compute::AttributeSet;
-use throng::risk::multigrid::{Approximate, Attributes, CoarseAdjacency, Counts, Exact, Stream, Strength};
+use throng::risk::multigrid::{Approximate, Attributes, CoarseAdjacency, Counts, Exact, Merging, Stream, Strength};
 use throng::risk::qid::{Borders, Progress, Question, Strategy, search, search_apart};
 
 const WIDTHS: [usize; 4] = [25, 50, 75, 107];
@@ -62,7 +63,7 @@ fn fine(columns: &[Vec<u32>]) -> Adjacency {
 fn coarse(columns: &[Vec<u32>]) -> CoarseAdjacency {
     let attributes: Vec<usize> = (0..columns.len()).collect();
     let mut model = CoarseAdjacency::new(&attributes, LIMITS).expect("attributes ascend");
-    model.coarsen(columns).expect("a window");
+    model.coarsen(columns, Merging::Determined).expect("a window");
     add_all(columns, |batch| assert!(model.add(batch).expect("a batch").is_empty()));
     model
 }
@@ -78,7 +79,7 @@ fn adjacency(table: &Health) {
         (aggregated, with) = (Some(made), [with, vec![seconds]].concat());
         let attributes: Vec<usize> = (0..columns.len()).collect();
         let mut empty = CoarseAdjacency::new(&attributes, LIMITS).expect("attributes ascend");
-        finding.push(timed(|| empty.coarsen(columns).expect("a window")).1);
+        finding.push(timed(|| empty.coarsen(columns, Merging::Determined).expect("a window")).1);
     }
     let (model, aggregated) = (model.expect("made"), aggregated.expect("made"));
     assert!(aggregated.prolonged().expect("whole") == model, "the coarse level has lost something");
@@ -200,7 +201,7 @@ fn main() {
         given.map_or(default, |n| n.parse().expect("a number"))
     };
     let parts: Vec<&str> = asked.iter().filter(|a| !a.contains('=')).map(String::as_str).collect();
-    let wanted = |part: &str| parts.contains(&part) || parts.is_empty() && part != "stream";
+    let wanted = |part: &str| parts.contains(&part) || parts.is_empty() && !["stream", "window"].contains(&part);
     let (rows, k) = (number("rows", 10_000), number("k", 5) as u32);
     let budget = Duration::from_secs(number("seconds", 60) as u64);
     let all = |rows: usize| [false, true].map(|legacy| WIDTHS.map(|width| health(rows, width, legacy))).concat();
@@ -225,6 +226,15 @@ fn main() {
         );
         println!("|---|---:|---:|---:|---:|---|---:|---|---:|---:|---:|---:|---:|");
         all(rows).iter().for_each(|table| qid(table, k, budget));
+    }
+    if wanted("window") {
+        println!(
+            "| table, {rows} records | counted | attributes | pairs left out | MiB | first batch, CPU s | window filled, CPU s | a batch, CPU ms | less, % | looking, CPU s | split |"
+        );
+        println!("|---|---|---:|---:|---:|---:|---:|---:|---:|---:|---:|");
+        [107, 50, 25].into_iter().for_each(|width| {
+            [true, false].into_iter().for_each(|legacy| window::window(&health(rows, width, legacy)));
+        });
     }
     if wanted("stream") {
         let rows = rows.min(2_000);

@@ -116,7 +116,7 @@ impl Stand {
                 identifier_cardinality: config.plan.identifier_cardinality,
                 window_records: config.plan.window_records,
             },
-            plan: Plan { version: 0, identifiers: vec![], groups: vec![], rows: 0 },
+            plan: Plan::blank(Vec::new()),
             names: GroupNames { layouts: vec![], bases: vec![], beside: vec![] },
             terms: Vec::new(),
             policy: Policy { k, min_subjects: config.min_subjects().max(k), max_hold_batches: 0, hold_above_loss: 1.0 },

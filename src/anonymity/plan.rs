@@ -48,4 +48,14 @@ pub struct Plan {
     pub groups: Vec<Group>,
     /// Rows that the plan was made from.
     pub rows: u64,
+    /// These are of `plan.prime` and not of the stream.
+    pub primed: bool,
+}
+
+impl Plan {
+    /// A plan that treats nothing yet: version 0 is in force nowhere.
+    #[must_use]
+    pub fn blank(groups: Vec<Group>) -> Self {
+        Self { version: 0, identifiers: Vec::new(), groups, rows: 0, primed: false }
+    }
 }

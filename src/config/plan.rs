@@ -60,7 +60,9 @@ pub struct Plan {
     /// How attributes are divided into groups when no `[[group]]` is given.
     #[schemars(example = GroupChoice::Auto)]
     pub groups: GroupChoice,
-    /// A file of records, in the source's format, from which the first plan learns.
+    /// A file of records, in the source's format, from which the first plan is made before the stream begins. Its records
+    /// are never released and support nobody; the plan is in force until the stream has shown as many records as were
+    /// sampled of the file, or drifts from it. A state that has a plan already does not read it.
     #[schemars(example = &"data/prime.ndjson")]
     pub prime: Option<PathBuf>,
     /// An attribute whose distinct values are at least this share of the window's records is a standalone identifier

@@ -36,7 +36,6 @@ pub(super) fn complaints(config: &Config) -> Vec<Complaint> {
     let mut found = Complaints::default();
     source(config, &mut found);
     sink(config, &mut found);
-    unbuilt(config, &mut found);
     dampening(config, &mut found);
     dictionaries(config, &mut found);
     topics(config, &mut found);
@@ -101,12 +100,6 @@ fn owned<'a>(section: &str, properties: impl Iterator<Item = (&'a str, &'a str)>
             found.unless(false, &key, &format!("this property is throng's own: {reason}"), "remove it");
         }
     }
-}
-
-/// What is named in the design and not built yet is refused, never ignored.
-fn unbuilt(config: &Config, found: &mut Complaints) {
-    let remedy = "remove the key: the first plan comes from the schema";
-    found.unless(config.plan.prime.is_none(), "plan.prime", "priming a plan from a file is not built yet", remedy);
 }
 
 fn dampening(config: &Config, found: &mut Complaints) {
@@ -268,6 +261,8 @@ fn privacy_and_plan(config: &Config, found: &mut Complaints) {
     found.unless(share, "plan.identifier_cardinality", "the share is out of range", "give above 0 and at most 1");
     let prime = plan.prime.as_deref().is_none_or(|path| !empty(path));
     found.unless(prime, "plan.prime", "no file is named", "name one, or remove the key");
+    let dash = plan.prime.as_deref().is_some_and(is_dash);
+    found.unless(!dash, "plan.prime", "standard input is read by the source alone", "name a file, or remove the key");
 }
 
 fn groups(config: &Config, found: &mut Complaints) {

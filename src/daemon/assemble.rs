@@ -2,6 +2,7 @@
 
 use super::engine::{DampeningSettings, Engine, EngineSettings, Parts, Past, SearchSettings};
 use super::model::ModelSettings;
+use super::prime::{PrimeError, prime};
 use super::protections::{kept, protections};
 use super::state::directory::StateError;
 use super::state::records::Intent;
@@ -193,6 +194,8 @@ pub enum AssemblyError {
     State(#[from] StateError),
     #[error(transparent)]
     Codebook(#[from] CodebookError),
+    #[error(transparent)]
+    Prime(#[from] PrimeError),
     #[error("{} problem(s) in the privacy models", .0.len())]
     Models(Vec<Problem>),
 }
@@ -286,6 +289,7 @@ pub fn assemble(
         Past {
             progress: recovered.progress,
             plan: recovered.plan,
+            primed: None,
             baseline: recovered.baseline,
             evidence: recovered.evidence,
             references: recovered.references,
@@ -309,16 +313,17 @@ fn build(
     ledger: Ledger,
     store: Store,
     keys: &Keys,
-    past: Past,
+    mut past: Past,
 ) -> Result<Engine, AssemblyError> {
     let width = schema.attributes.len();
     let class_key = DigestKey(keys.classes);
-    let books = schema
-        .attributes
-        .iter()
-        .map(|a| Codebook::new(Arc::clone(a), &class_key, config.state.max_dictionary_values))
-        .collect::<Result<Vec<_>, _>>()?;
-    let subjects = schema.subject.map(|a| Subjects::new(Arc::clone(&schema.attributes[a]), &DigestKey(keys.subjects)));
+    let new_books = || {
+        let book = |a: &Arc<_>| Codebook::new(Arc::clone(a), &class_key, config.state.max_dictionary_values);
+        schema.attributes.iter().map(book).collect::<Result<Vec<_>, _>>()
+    };
+    let new_subjects =
+        || schema.subject.map(|a| Subjects::new(Arc::clone(&schema.attributes[a]), &DigestKey(keys.subjects)));
+    let (books, subjects) = (new_books()?, new_subjects());
     let (format, absent_as_null) = match (config.sink.kind, config.sink.format()) {
         (SinkKind::File, Format::Csv) => {
             (LineFormat::Csv { separator: u8::try_from(config.sink.separator).unwrap_or(b',') }, true)
@@ -355,6 +360,8 @@ fn build(
             window_records: config.plan.window_records,
             max_edges: config.plan.max_edges,
             half_life: config.plan.half_life_records,
+            // Dampening asks for the strongest edges of all before every batch.
+            coarse: !config.treatment.dampening,
         },
         dampening: config.treatment.dampening.then_some(DampeningSettings {
             above: config.treatment.dampening_above,
@@ -368,6 +375,9 @@ fn build(
         max_dictionary_values: config.state.max_dictionary_values,
         max_witnesses: (config.privacy.recoding == Recoding::Strict).then_some(config.state.max_ledger_classes),
     };
+    if past.progress.plan_version == 0 {
+        past.primed = prime(config, schema, &shapes, new_books()?, new_subjects(), absent_as_null, &settings.planner)?;
+    }
     let names = crate::records::digest::NameDigest::new(&class_key);
     Engine::new(
         Parts {

@@ -4,7 +4,8 @@
 //! dictionary entries, on which no output depends).
 
 use super::held::{Held, kept};
-use super::model::{Model, ModelSettings};
+use super::model::{Model, ModelSettings, ModelSize, Resumed};
+use super::prime::Primed;
 use super::state::directory::StateError;
 use super::state::records::{Intent, KeptRow, Progress};
 use super::state::rows::{RowBlock, RowPacker};
@@ -34,7 +35,6 @@ use crate::risk::adjacency::AdjacencyError;
 use crate::telemetry::{Limit, LimitReached, StageSeconds, Telemetry};
 pub use dampening::DampeningSettings;
 use input::{Gathered, ranges_of};
-use memory::Counted;
 use recheck::Recheck;
 use search::Search;
 pub use search::SearchSettings;
@@ -109,6 +109,8 @@ pub struct Engine {
     subjects: Option<Subjects>,
     quasi: Vec<usize>,
     plan: Plan,
+    /// The first plan, where one was made before the stream.
+    primed: Option<Primed>,
     names: GroupNames,
     terms: Vec<GroupTerms>,
     protections: Vec<Protection>,
@@ -117,7 +119,8 @@ pub struct Engine {
     protected: Vec<Protected>,
     ledger: Ledger,
     model: Model,
-    counted: Counted,
+    /// As it was when its pairs were last settled: behind the stream by a batch at most.
+    model_size: ModelSize,
     sample: Sample,
     held: Held,
     progress: Progress,
@@ -154,6 +157,8 @@ pub struct Parts {
 pub struct Past {
     pub progress: Progress,
     pub plan: Option<Plan>,
+    /// Only for a stream that has not begun.
+    pub primed: Option<Primed>,
     pub baseline: Baseline,
     pub evidence: Option<Evidence>,
     /// What that plan compares classes with.
@@ -174,7 +179,8 @@ fn new_model(
 ) -> Result<Model, AdjacencyError> {
     let mut attributes: Vec<usize> = shapes.iter().flat_map(|s| s.quasi.iter().chain(&s.sensitive)).copied().collect();
     attributes.sort_unstable();
-    Model::new(schema.attributes.len(), attributes, settings.model, past.progress.rows, &past.progress.left_out)
+    let Progress { rows, derived, left_out, .. } = &past.progress;
+    Model::new(schema.attributes.len(), attributes, settings.model, &Resumed { rows: *rows, derived, left_out })
 }
 
 impl Engine {
@@ -230,10 +236,11 @@ impl Engine {
                         == (&s.name, &s.quasi, &s.sensitive, &s.insensitive)
                 })
         };
-        let plan = past.plan.filter(fits).unwrap_or(Plan { version: 0, identifiers: vec![], groups: vec![], rows: 0 });
+        let plan = past.plan.filter(fits).unwrap_or(Plan::blank(Vec::new()));
         let mut engine = Self {
             quasi,
             plan,
+            primed: past.primed,
             names: GroupNames { layouts: vec![], bases: vec![], beside: vec![] },
             terms: Vec::new(),
             protections,
@@ -246,7 +253,7 @@ impl Engine {
             subjects,
             ledger,
             model,
-            counted: Counted::default(),
+            model_size: ModelSize::default(),
             sample,
             held,
             progress: past.progress,
@@ -386,6 +393,7 @@ impl Engine {
         let Gathered { fresh, mut batch, waited, ordinals, settled, staying, rejected, uncovered_cells } =
             self.gather(input, &of);
         seconds.encode = start.elapsed().as_secs_f64();
+        self.model.begin(&fresh);
 
         let start = Instant::now();
         let waiting = batch.rows() - fresh.rows();

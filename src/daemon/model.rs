@@ -4,6 +4,11 @@
 //! the very same model: counting is about as fast as reading counts back (docs/model.md), and what has to be subtracted
 //! when it leaves the window has to be kept anyway.
 //!
+//! Where records all weigh the same, of attributes that are identical but for their names for values one is counted and the
+//! others are known from it (docs/model-multigrid.md). Which these are follows from the stream: from its first batch, from
+//! the records that say otherwise, and from the full window when a plan is made. So it is part of the progress, as the
+//! pairs left out are.
+//!
 //! The window and the counts of single values change with each batch at once. The pairs, which are most of the work, are
 //! counted beside the batch that follows; who reads them [settles](Model::settle) them first.
 
@@ -16,6 +21,7 @@ use crate::records::codebook::{Code, Codebook};
 use crate::records::table::Batch;
 use crate::records::window::Window;
 use crate::risk::adjacency::{Adjacency, AdjacencyError, Limits};
+use crate::risk::multigrid::{CoarseAdjacency, CoarseError, Merging};
 use counting::{Change, Counting};
 use marginals::Marginals;
 use std::collections::VecDeque;
@@ -29,6 +35,30 @@ pub struct ModelSettings {
     pub max_edges: u64,
     /// Records after which a record weighs half; `None`: all records of the window weigh the same.
     pub half_life: Option<u64>,
+    /// Of identical attributes one may be counted. Not for those who ask for single edges between batches.
+    pub coarse: bool,
+}
+
+/// What an earlier process knew beside the rows of the window.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Resumed<'a> {
+    /// Records of the stream by then.
+    pub rows: u64,
+    /// Attributes that were not counted, each with the one that determines it.
+    pub derived: &'a [(usize, usize)],
+    /// Pairs of attributes that are not counted any more.
+    pub left_out: &'a [(usize, usize)],
+}
+
+/// How large the model is.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct ModelSize {
+    pub nodes: u64,
+    /// Those that are counted.
+    pub edges: u64,
+    pub bytes: usize,
+    pub left_out_pairs: usize,
+    pub derived: usize,
 }
 
 /// Half-lives after which a record weighs nothing.
@@ -44,6 +74,10 @@ pub struct Model {
     adjacency: Counting,
     /// Threads that count pairs; `None` where the system has none to give.
     pool: Option<rayon::ThreadPool>,
+    /// The stream has not begun.
+    begins: bool,
+    /// Records of the stream that the state knew of when this process started.
+    resumed: u64,
     /// Records counted so far, over the whole stream.
     rows: u64,
     /// Number of the first record and half-lives passed by then, of each batch that is still in the window.
@@ -52,8 +86,7 @@ pub struct Model {
 }
 
 impl Model {
-    /// A model of the attributes of `width` columns that begins with record number `first` of the stream. Pairs of attributes
-    /// in `left_out` are not counted.
+    /// A model of the attributes of `width` columns that goes on where another has ended.
     ///
     /// # Errors
     /// When the attributes or the limits are none of an adjacency.
@@ -61,21 +94,22 @@ impl Model {
         width: usize,
         attributes: Vec<usize>,
         settings: ModelSettings,
-        first: u64,
-        left_out: &[(usize, usize)],
+        past: &Resumed<'_>,
     ) -> Result<Self, AdjacencyError> {
         let half_lives = if settings.half_life.is_some() { HALF_LIVES } else { 0 };
+        let settings = ModelSettings { coarse: settings.coarse && half_lives == 0, ..settings };
         let limits = Limits { max_edges: settings.max_edges, half_lives };
-        let mut adjacency = Adjacency::new(&attributes, limits)?;
-        adjacency.leave_out(left_out);
+        let derived = if settings.coarse { past.derived } else { &[] };
         Ok(Self {
             window: Window::new(width, settings.window_records),
             settings,
             marginals: Marginals::new(attributes.len()),
-            adjacency: Counting::Settled(adjacency),
+            adjacency: Counting::Settled(CoarseAdjacency::resume(&attributes, limits, derived, past.left_out)?),
             pool: pool(),
             attributes,
-            rows: first,
+            begins: past.rows == 0,
+            resumed: past.rows,
+            rows: past.rows,
             ages: VecDeque::new(),
             watch: Watch::default(),
         })
@@ -92,15 +126,22 @@ impl Model {
         &self.window
     }
 
-    /// The counts of the pairs.
+    /// The adjacency, counted between some attributes and known between all.
     ///
     /// # Panics
-    /// When they were not [settled](Self::settle) since a batch was learnt.
+    /// When it was not [settled](Self::settle) since a batch was learnt.
     #[must_use]
-    pub fn adjacency(&self) -> &Adjacency {
+    pub fn adjacency(&self) -> &CoarseAdjacency {
         match &self.adjacency {
             Counting::Settled(adjacency) => adjacency,
             Counting::Under(_) => unreachable!("pairs are read when they are settled"),
+        }
+    }
+
+    fn adjacency_mut(&mut self) -> &mut CoarseAdjacency {
+        match &mut self.adjacency {
+            Counting::Settled(adjacency) => adjacency,
+            Counting::Under(_) => unreachable!("pairs are changed when they are settled"),
         }
     }
 
@@ -108,28 +149,91 @@ impl Model {
     ///
     /// # Errors
     /// When the adjacency is full or contradicts the window; the model is to be [rebuilt](Self::rebuild) then.
-    pub fn settle(&mut self) -> Result<(), AdjacencyError> {
+    pub fn settle(&mut self) -> Result<(), CoarseError> {
         self.adjacency.settle()
     }
 
-    /// Counts the rows of a block of the state. `None` where they are not rows of these attributes.
+    /// The edges between the attributes that are counted: all of them, unless the settings say `coarse`.
+    #[must_use]
+    pub fn counted(&self) -> &Adjacency {
+        self.adjacency().counted()
+    }
+
+    /// Attributes that are not counted, each with the one that determines it.
+    #[must_use]
+    pub fn derived(&self) -> Vec<(usize, usize)> {
+        self.adjacency().derived().collect()
+    }
+
+    #[must_use]
+    pub fn size(&self) -> ModelSize {
+        ModelSize {
+            nodes: self.adjacency().node_count(),
+            edges: self.counted().edge_count(),
+            bytes: self.adjacency().bytes(),
+            left_out_pairs: self.adjacency().left_out(),
+            derived: self.adjacency().derived().count(),
+        }
+    }
+
+    /// Counts the rows of a block of the state that are still in the window. `None` where they are not rows of these attributes.
     #[must_use]
     pub fn restore(&mut self, block: &RowBlock, books: &mut [Codebook]) -> Option<()> {
-        let batch = block.unpack(&self.attributes, books)?;
-        self.rows = (block.last + 1).checked_sub(batch.rows() as u64)?;
+        let mut batch = block.unpack(&self.attributes, books)?;
+        let first = (block.last + 1).checked_sub(batch.rows() as u64)?;
+        // What has left the window already may contradict what was found out about the rest. Where records grow older, all of a
+        // batch do so at once.
+        let oldest = self.resumed.saturating_sub(self.window.capacity() as u64);
+        let gone = if self.settings.coarse { oldest.saturating_sub(first).min(batch.rows() as u64) } else { 0 };
+        if gone > 0 {
+            batch.retain_rows(&(first..=block.last).map(|row| row >= first + gone).collect::<Vec<_>>());
+        }
+        self.rows = first + gone;
         self.learn(&batch).ok()
+    }
+
+    /// Looks at the first batch of a stream, before it is counted, for attributes that are identical: with twice the
+    /// attributes there are four times the pairs, and what is never counted is never left out. Before any other batch nothing happens.
+    pub fn begin(&mut self, batch: &Batch) {
+        if !self.begins || !self.settings.coarse || self.window.rows() > 0 || batch.rows() == 0 {
+            return;
+        }
+        let skip = batch.rows().saturating_sub(self.window.capacity());
+        let newest: Vec<&[Code]> = batch.columns.iter().map(|column| &column[skip..]).collect();
+        // A batch that was aborted may come again with other records.
+        let began = CoarseAdjacency::new(&self.attributes, self.counted().limits())
+            .map_err(CoarseError::from)
+            .and_then(|mut empty| empty.coarsen(&newest, Merging::Identical).map(|_| empty));
+        match began {
+            Ok(coarse) => self.adjacency = Counting::Settled(coarse),
+            Err(error) => tracing::warn!(%error, "the model begins with every attribute counted"),
+        }
+    }
+
+    /// Looks at the window, once it is full, for attributes that are identical, and counts one of them. Where pairs are
+    /// left out nothing is done: a pair that is known is not given up for one that is not.
+    pub fn coarsen(&mut self) {
+        let full = self.window.rows() == self.window.capacity();
+        if !self.settings.coarse || !full || self.attributes.is_empty() || self.adjacency().left_out() > 0 {
+            return;
+        }
+        let window = self.window.columns(0, self.window.rows());
+        if let Err(error) = self.adjacency_mut().coarsen(&window, Merging::Identical) {
+            tracing::warn!(%error, "the model goes on with what it counts");
+        }
     }
 
     /// Counts a batch; what leaves the window for it is taken back. The pairs are counted beside what follows.
     ///
     /// # Errors
     /// As [`settle`](Self::settle), of the batch before; of this one nothing is counted then.
-    pub fn learn(&mut self, batch: &Batch) -> Result<(), AdjacencyError> {
+    pub fn learn(&mut self, batch: &Batch) -> Result<(), CoarseError> {
         if batch.rows() == 0 {
             // Nothing that the state would remember, so no time passes either.
             return Ok(());
         }
         self.settle()?;
+        self.begins = false;
         let passed = self.age() - self.ages.back().map_or(self.age(), |(_, age)| *age);
         let fade = u32::try_from(passed).unwrap_or(u32::MAX);
         self.marginals.fade(fade);
@@ -183,13 +287,12 @@ impl Model {
     ///
     /// # Errors
     /// When the adjacency of the window is too large.
-    pub fn rebuild(&mut self) -> Result<(), AdjacencyError> {
+    pub fn rebuild(&mut self) -> Result<(), CoarseError> {
         if let Err(error) = self.settle() {
             tracing::debug!(%error, "these counts are given up");
         }
-        let before = self.adjacency();
-        let mut adjacency = Adjacency::new(&self.attributes, before.limits())?;
-        adjacency.leave_out(&before.left_out_pairs());
+        let (limits, left_out) = (self.counted().limits(), self.counted().left_out_pairs());
+        let mut adjacency = CoarseAdjacency::resume(&self.attributes, limits, &[], &left_out)?;
         let oldest = self.rows - self.window.rows() as u64;
         let mut ages: Vec<(u64, u64)> = self.ages.iter().copied().collect();
         // Time passes when a batch comes: since the last one, none has.
@@ -199,7 +302,7 @@ impl Model {
             adjacency.add(&self.window.columns((from - oldest) as usize, (two[1].0 - from) as usize))?;
             adjacency.fade(u32::try_from(two[1].1 - two[0].1).unwrap_or(u32::MAX));
         }
-        self.marginals = Marginals::of(&adjacency);
+        self.marginals = Marginals::of(adjacency.counted());
         self.adjacency = Counting::Settled(adjacency);
         Ok(())
     }
@@ -211,7 +314,7 @@ impl Model {
         }
         self.attributes.clear();
         self.marginals = Marginals::default();
-        let none = Adjacency::new(&[], self.adjacency().limits()).expect("no attribute is out of order");
+        let none = CoarseAdjacency::new(&[], self.counted().limits()).expect("no attribute is out of order");
         self.adjacency = Counting::Settled(none);
     }
 
@@ -228,15 +331,12 @@ impl Model {
     ///
     /// # Errors
     /// When a code that is still counted is not in `map`.
-    pub fn remap(&mut self, attribute: usize, map: &[Code]) -> Result<(), AdjacencyError> {
+    pub fn remap(&mut self, attribute: usize, map: &[Code]) -> Result<(), CoarseError> {
         self.window.remap(attribute, map);
         let Ok(place) = self.attributes.binary_search(&attribute) else { return Ok(()) };
         self.marginals.remap(place, map);
         self.settle()?;
-        match &mut self.adjacency {
-            Counting::Settled(adjacency) => adjacency.remap(attribute, map),
-            Counting::Under(_) => unreachable!("just settled"),
-        }
+        self.adjacency_mut().remap(attribute, map)
     }
 
     /// What the window looks like now, for the plan that is made now.

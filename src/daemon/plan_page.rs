@@ -12,6 +12,7 @@ pub fn summary(plan: &Plan, evidence: Option<&Evidence>, attribute_names: &[&str
     json!({
         "version": plan.version,
         "rows": plan.rows,
+        "primed": plan.primed,
         "identifiers": names(&plan.identifiers),
         "groups": plan.groups.iter().map(|group| json!({
             "name": group.name,
@@ -53,6 +54,7 @@ fn evidence_of<'n>(evidence: &Evidence, names: &dyn Fn(&[usize]) -> Vec<&'n str>
     });
     json!({
         "plan": evidence.plan,
+        "primed": evidence.primed,
         "k": evidence.k,
         "records": evidence.records,
         "support": evidence.support,
@@ -67,6 +69,10 @@ fn evidence_of<'n>(evidence: &Evidence, names: &dyn Fn(&[usize]) -> Vec<&'n str>
         "triage": triage,
         "inferences": evidence.inferences.iter().map(|i| json!({
             "from": names(&[i.from])[0], "to": names(&[i.to])[0], "mean": i.mean,
+        })).collect::<Vec<_>>(),
+        "strongest": evidence.strongest.iter().map(|i| json!({
+            "from": names(&[i.from])[0], "to": names(&[i.to])[0], "records": i.records, "support": i.support,
+            "probability": i.probability,
         })).collect::<Vec<_>>(),
         "aggregation": aggregation,
         "expected_loss": evidence.expected_loss,

@@ -61,6 +61,7 @@ impl RunError {
                 | Self::Http(_)
                 | Self::Assembly(
                     AssemblyError::Codebook(_)
+                        | AssemblyError::Prime(_)
                         | AssemblyError::Models(_)
                         | AssemblyError::State(
                             StateError::Foreign(_)

@@ -8,6 +8,7 @@
 //! | [`device_check`] | whether a GPU counts as the CPU does, and how fast |
 //! | [`exposure`] | how exposed records and people are: crowds, risk, which attributes weigh most |
 //! | [`identifiers`] | columns that identify by themselves |
+//! | [`inferences`] | which value gives which other one away, and to how many |
 //! | [`multigrid`] | aggregation of attributes and values that go together: fewer columns, nodes and edges, the same answers |
 //! | [`qid`] | Find-QID: the minimal quasi-identifiers and the maximal sets that are none |
 
@@ -17,5 +18,6 @@ pub mod compute;
 pub mod device_check;
 pub mod exposure;
 pub mod identifiers;
+pub mod inferences;
 pub mod multigrid;
 pub mod qid;

@@ -102,6 +102,7 @@ fn measure(metrics: &Metrics, report: &BatchReport) {
         (&metrics.model_edges, report.model_edges),
         (&metrics.model_bytes, report.model_bytes),
         (&metrics.model_left_out_pairs, report.model_left_out_pairs),
+        (&metrics.model_derived_attributes, report.model_derived_attributes),
         (&metrics.state_bytes, report.state_bytes),
         (&metrics.batch_sequence, report.sequence),
     ] {

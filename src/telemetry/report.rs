@@ -142,6 +142,8 @@ pub struct BatchReport {
     pub model_edges: u64,
     pub model_bytes: u64,
     pub model_left_out_pairs: u64,
+    /// Attributes that it knows from others and does not count.
+    pub model_derived_attributes: u64,
     /// Largest divergence of an attribute's values from those that the plan in force was made for.
     pub drift_bits: f64,
     pub state_bytes: u64,

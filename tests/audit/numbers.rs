@@ -134,7 +134,7 @@ fn the_shape_of_the_report() {
             "attributes": ["city"], "smallest_class": 1, "highest": 1.0, "classes_below_k": 1, "records_below_k": 1,
             "share_below_k": 1.0 / 3.0, "people_below_k": 1, "example": ["Bern"]
         }],
-        "qids_measured": 1, "masked_cells": 0, "without_subject": 0, "unreadable": {}, "absent": [], "unknown_cells": 0,
+        "qids_measured": 1, "inferences": [], "inference_pairs": 0, "inference_pairs_of": 0, "masked_cells": 0, "without_subject": 0, "unreadable": {}, "absent": [], "unknown_cells": 0,
         "notes": []
     });
     assert_eq!(serde_json::json!(report), expected);
@@ -252,4 +252,82 @@ fn real_data_adult_agrees_with_a_count_of_its_own() {
     }
     expected.sort_by(|a, b| a.len().cmp(&b.len()).then_with(|| a.cmp(b)));
     assert_eq!(report["minimal_qids"], serde_json::json!(expected));
+}
+
+/// Four people a city; a person's second record has another job. What two people share is told to nobody.
+const CITIES: &str = "who,zip,city,job
+a,8001,Zug-am-See,smith
+b,8001,Zug-am-See,smith
+c,8002,Zug-am-See,smith
+d,8002,Zug-am-See,baker
+a,8001,Zug-am-See,baker
+e,3011,Bern-an-der-Aare,clerk
+f,3011,Bern-an-der-Aare,clerk
+g,3011,Bern-an-der-Aare,smith
+h,3011,Bern-an-der-Aare,smith
+e,3011,Bern-an-der-Aare,clerk
+e,3011,Bern-an-der-Aare,clerk
+";
+
+#[test]
+fn what_gives_what_away_is_counted_in_people() {
+    let place = Place::with("t.csv", CITIES);
+    let report = place.report("t.csv --k 3 --subject who");
+    let found = report["inferences"].as_array().expect("a list");
+    let by_hand = |from: &str, to: &str, records: u64, people: u64, given: u64, expected: f64| {
+        let text = serde_json::json!({
+            "from": from, "to": to, "records": records, "people": people, "given": given,
+            "probability": records as f64 / given as f64, "expected": expected
+        })
+        .to_string();
+        // As the report was read: a number that has been text.
+        serde_json::from_str::<serde_json::Value>(&text).expect("JSON")
+    };
+    // Of 3011: four people, six records. 8001 and 8002 are of two people each. Three people of Zug are smiths in three
+    // of its records; the clerks of Bern are two people, whatever their records.
+    let expected = [
+        by_hand("city", "zip", 6, 4, 6, 6.0 / 11.0),
+        by_hand("zip", "city", 6, 4, 6, 6.0 / 11.0),
+        by_hand("city", "job", 3, 3, 5, 5.0 / 11.0),
+        by_hand("job", "city", 3, 3, 5, 5.0 / 11.0),
+    ];
+    assert_eq!(found, &expected);
+    assert_eq!(
+        (&report["inference_pairs"], &report["inference_pairs_of"]),
+        (&serde_json::json!(3), &serde_json::json!(3))
+    );
+    // Counted in records the clerks are enough.
+    let records = place.report("t.csv --k 3 --columns zip,city,job");
+    let surest = |report: &serde_json::Value| {
+        let all = report["inferences"].as_array().expect("a list").clone();
+        all.into_iter().find(|i| i["from"] == "job" && i["to"] == "city").expect("an inference")
+    };
+    assert_eq!(
+        (surest(&records)["probability"].as_f64(), &surest(&records)["people"]),
+        (Some(1.0), &serde_json::Value::Null)
+    );
+}
+
+#[test]
+fn inferences_name_values_only_where_they_were_asked_for() {
+    let place = Place::with("t.csv", CITIES);
+    let values = ["Zug-am-See", "Bern-an-der-Aare", "3011", "smith"];
+    for words in ["t.csv --k 3 --subject who --html page.html", "t.csv --k 3 --subject who --json"] {
+        let silent = place.audit(words);
+        assert!(
+            silent.stdout.contains("zip") && values.iter().all(|value| !silent.stdout.contains(value)),
+            "{}",
+            silent.stdout
+        );
+    }
+    let text = place.audit("t.csv --k 3 --subject who").stdout;
+    assert!(text.contains("What gives what away") && text.contains("city → zip"), "{text}");
+    assert!(values.iter().all(|value| !place.read("page.html").contains(value)));
+    let told = place.report("t.csv --k 3 --subject who --show-values");
+    assert_eq!(told["inferences"][1]["values"], serde_json::json!(["3011", "Bern-an-der-Aare"]));
+    let text = place.audit("t.csv --k 3 --subject who --show-values --html page.html").stdout;
+    assert!(text.contains("3011 → Bern-an-der-Aare"), "{text}");
+    assert!(place.read("page.html").contains("3011 → Bern-an-der-Aare"));
+    // Nothing has the support of five.
+    assert_eq!(place.report("t.csv --k 5 --subject who --show-values")["inferences"], serde_json::json!([]));
 }

@@ -93,7 +93,7 @@ impl Table {
         };
         let policy = Policy { k, min_subjects: k, max_hold_batches: settings.max_hold_batches, hold_above_loss: 0.05 };
         let groups: Vec<_> = shapes.iter().map(GroupShape::without_ladder).collect();
-        let blank = Plan { version: 0, identifiers: vec![], groups, rows: 0 };
+        let blank = Plan::blank(groups);
         let group_names = group_names(&blank, &attribute_names, LineFormat::Json, |name| names.digest(name));
         let spaces = spaces(&blank, &group_names);
         let mut ledger = Ledger::new(k, window, 100_000);

@@ -11,6 +11,8 @@ use serde::{Deserialize, Serialize};
 pub struct Evidence {
     /// Version of the plan.
     pub plan: u64,
+    /// That plan was made from the records of `plan.prime`; the evidence is the stream's.
+    pub primed: bool,
     pub k: u32,
     /// Records of the window that were looked at, and what they support: distinct subjects, or themselves.
     pub records: u64,
@@ -32,6 +34,8 @@ pub struct Evidence {
     pub triage: Option<TriageEvidence>,
     /// The attributes that give others away most: `M(A→B)` of METHODS §4, highest first.
     pub inferences: Vec<AttributeInference>,
+    /// The strongest inferences from one value to another, one at most for each ordered pair of attributes, strongest first.
+    pub strongest: Vec<StrongestInference>,
     pub aggregation: Option<Aggregation>,
     /// Mean loss of a cell, in [0, 1], that the sample expects of the plan's ladders.
     pub expected_loss: f64,
@@ -69,6 +73,19 @@ pub struct AttributeInference {
     pub to: usize,
     /// In (0, 1].
     pub mean: f64,
+}
+
+/// A value of one attribute gives away one of another. Which values these are is not said.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+pub struct StrongestInference {
+    pub from: usize,
+    pub to: usize,
+    /// Records of the window with both values.
+    pub records: u64,
+    /// Distinct subjects behind them, or the records where the stream names no subjects; at least k.
+    pub support: u64,
+    /// P(v|u), in (0, 1].
+    pub probability: f64,
 }
 
 /// What exact aggregation (METHODS §5) leaves of the model.

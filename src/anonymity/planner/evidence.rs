@@ -4,12 +4,15 @@ use super::PlannerSettings;
 use super::ladder::expected_loss;
 use super::sample::Sample;
 use crate::anonymity::plan::Plan;
-use crate::anonymity::plan::evidence::{Aggregation, AttributeInference, Evidence, TriageEvidence, TriageSize};
-use crate::records::codebook::{Code, Codebook};
-use crate::risk::adjacency::{Adjacency, AdjacencyError, Effort, Order, Triage, TriageReport};
+use crate::anonymity::plan::evidence::{
+    Aggregation, AttributeInference, Evidence, StrongestInference, TriageEvidence, TriageSize,
+};
+use crate::records::codebook::{Code, Codebook, FIRST_VALUE};
+use crate::risk::adjacency::{Adjacency, AdjacencyError, Effort, Limits, Order, Triage, TriageReport};
 use crate::risk::compute::cuda::{Chosen, KeptWindow, Snapshot};
 use crate::risk::compute::{AttributeSet, Columns, ColumnsError, ComputeError};
-use crate::risk::multigrid::{Attributes, Counts, Exact};
+use crate::risk::inferences::{Asked, affordable, strongest};
+use crate::risk::multigrid::{Attributes, CoarseAdjacency, Counts, Exact};
 use crate::risk::qid::{self, Question, Strategy};
 use std::time::{Duration, Instant};
 
@@ -17,6 +20,8 @@ use std::time::{Duration, Instant};
 const LISTED_SETS: usize = 100;
 const LISTED_NON_QIDS: usize = 10;
 const LISTED_INFERENCES: usize = 40;
+/// Record visits that looking for the strongest inferences may take.
+const MOST_VISITS: u64 = 200_000_000;
 /// Sets of one size that the triage is compared on.
 const MOST_COMPARED: u64 = 400_000;
 /// Edges of a model that is aggregated value by value.
@@ -37,9 +42,17 @@ pub struct Witnessed {
     /// Records of the stream up to the window's last, and which numbering its codes are of.
     pub to: u64,
     pub numbering: u64,
-    pub model: Adjacency,
-    /// The model is empty: it is to count the rows of the window, and them alone.
-    pub recount: bool,
+    /// The attributes of the model, ascending.
+    pub attributes: Vec<usize>,
+    pub model: WindowModel,
+}
+
+/// The model of the window.
+#[derive(Clone, Debug)]
+pub enum WindowModel {
+    Counted(CoarseAdjacency),
+    /// To be counted from the rows of the window, and from them alone, within these limits.
+    Recount(Limits),
 }
 
 impl Witnessed {
@@ -49,7 +62,7 @@ impl Witnessed {
             numbering: self.numbering,
             to: self.to,
             capacity: self.capacity,
-            columns: self.model.attributes().iter().map(|&attribute| self.columns[attribute].as_slice()).collect(),
+            columns: self.attributes.iter().map(|&attribute| self.columns[attribute].as_slice()).collect(),
             subjects: self.subjects.as_deref(),
         }
     }
@@ -80,13 +93,13 @@ pub fn gather(
     let start = Instant::now();
     let k = u32::try_from(settings.k).unwrap_or(u32::MAX);
     let failures = counting.used().failures;
-    if from.recount {
-        from.model = recounted(&from, counting)?;
-    }
-    let attributes = from.model.attributes();
+    let model = match &from.model {
+        WindowModel::Counted(model) => model.prolonged()?,
+        WindowModel::Recount(limits) => recounted(&from, *limits, counting)?,
+    };
     let is_searched = |attribute: &&usize| !from.plan.identifiers.contains(attribute);
     let (places, searched): (Vec<usize>, Vec<usize>) =
-        attributes.iter().enumerate().filter(|(_, a)| is_searched(a)).map(|(place, a)| (place, *a)).unzip();
+        from.attributes.iter().enumerate().filter(|(_, a)| is_searched(a)).map(|(place, a)| (place, *a)).unzip();
     let own = |set: &AttributeSet| set.iter().map(|place| searched[place]).collect::<Vec<usize>>();
     let rows = searched.first().map_or(0, |&attribute| from.columns[attribute].len());
     // A device is told of the table in the codes of the stream.
@@ -95,8 +108,12 @@ pub fn gather(
         let codes = &mut from.columns[attribute];
         if stays { codes.clone() } else { std::mem::take(codes) }
     };
-    let columns = searched.iter().map(|&attribute| column(attribute)).collect();
-    let table = Columns::new(columns, from.subjects.as_deref().map(numbered))?.masked(k);
+    let columns: Vec<Vec<Code>> = searched.iter().map(|&attribute| column(attribute)).collect();
+    let missing: Vec<u32> = columns.iter().map(|column| missing_codes(column)).collect();
+    let triage = Triage::new(model.inference());
+    let table = Columns::new(columns, from.subjects.as_deref().map(numbered))?;
+    let told = told(&table, &missing, &searched, &triage, k);
+    let table = table.masked(k);
 
     let all: AttributeSet = (0..table.width()).collect();
     let question = Question {
@@ -112,7 +129,7 @@ pub fn gather(
     let computed_by =
         if chosen.name() == "cuda" && counting.used().failures > failures { "cuda, then cpu" } else { chosen.name() };
     counting.counted(chosen);
-    let Witnessed { plan, sample, books, model, .. } = &from;
+    let Witnessed { plan, sample, books, .. } = &from;
     let mut qids_by_size = Vec::new();
     for set in &found.minimal_qids {
         qids_by_size.resize(qids_by_size.len().max(set.len()), 0);
@@ -124,9 +141,8 @@ pub fn gather(
     largest.sort_by_key(|set| std::cmp::Reverse(set.len()));
 
     let minimal: Vec<AttributeSet> = found.minimal_qids.iter().map(|set| own(set).into_iter().collect()).collect();
-    let triage = Triage::new(model.inference());
     let report = found.complete.then(|| evidence_of(&triage.compare(&minimal, MOST_COMPARED)));
-    let aggregation = aggregate(model, &table, &all);
+    let aggregation = aggregate(&model, &table, &all);
     let losses =
         plan.groups.iter().filter(|group| !group.quasi.is_empty()).map(|group| {
             (group.quasi.len() as f64, expected_loss(&group.quasi, &group.ladder, sample, books, settings))
@@ -134,6 +150,7 @@ pub fn gather(
     let (weight, loss) = losses.fold((0.0, 0.0), |(weight, sum), (width, loss)| (weight + width, sum + width * loss));
     Ok(Evidence {
         plan: plan.version,
+        primed: plan.primed,
         k,
         records: table.rows() as u64,
         support: table.support() as u64,
@@ -146,6 +163,7 @@ pub fn gather(
         pruned: found.pruned,
         triage: report,
         inferences: inferences(&triage),
+        strongest: told,
         aggregation,
         expected_loss: if weight > 0.0 { loss / weight } else { 0.0 },
         computed_by: computed_by.to_owned(),
@@ -155,8 +173,8 @@ pub fn gather(
 }
 
 /// The model of the window: from the joint counts that the device makes of it, else counted here.
-fn recounted(from: &Witnessed, counting: &mut KeptWindow) -> Result<Adjacency, AdjacencyError> {
-    let mut model = from.model.clone();
+fn recounted(from: &Witnessed, limits: Limits, counting: &mut KeptWindow) -> Result<Adjacency, AdjacencyError> {
+    let mut model = Adjacency::new(&from.attributes, limits)?;
     let table = if counting.follows() { model.table(&from.columns) } else { None };
     let chosen = table.as_ref().and_then(|table| counting.pairs(&from.snapshot(), table, 1));
     let columns = &from.columns;
@@ -224,6 +242,34 @@ fn inferences(triage: &Triage) -> Vec<AttributeInference> {
     all.sort_by(|a, b| b.mean.total_cmp(&a.mean).then((a.from, a.to).cmp(&(b.from, b.to))));
     all.truncate(LISTED_INFERENCES);
     all
+}
+
+/// Different codes that are no value; the dense codes of a table begin with them.
+fn missing_codes(column: &[Code]) -> u32 {
+    (0..FIRST_VALUE).map(|missing| u32::from(column.contains(&missing))).sum()
+}
+
+/// The strongest inferences between the searched attributes, those pairs first that tell each other most on the mean.
+fn told(table: &Columns, missing: &[u32], searched: &[usize], triage: &Triage, k: u32) -> Vec<StrongestInference> {
+    let mean = |from: usize, to: usize| triage.inference().m(searched[from], searched[to]).unwrap_or(0.0);
+    let places = 0..searched.len();
+    let mut pairs: Vec<(usize, usize)> = places.flat_map(|a| (a + 1..searched.len()).map(move |b| (a, b))).collect();
+    pairs.sort_by(|&(a, b), &(c, d)| {
+        let strength = |a: usize, b: usize| mean(a, b).max(mean(b, a));
+        strength(c, d).total_cmp(&strength(a, b)).then((a, b).cmp(&(c, d)))
+    });
+    let pairs = affordable(&pairs, table.rows(), MOST_VISITS);
+    let mut found = strongest(table, &Asked { k, missing, pairs, threads: 1 });
+    found.sort_by(|a, b| a.stronger(b).then((a.from, a.to).cmp(&(b.from, b.to))));
+    found.truncate(LISTED_INFERENCES);
+    let named = found.iter().map(|found| StrongestInference {
+        from: searched[found.from],
+        to: searched[found.to],
+        records: found.records,
+        support: found.people,
+        probability: found.probability(),
+    });
+    named.collect()
 }
 
 /// What exact aggregation leaves; `None` where the model is too large to be looked at beside the release, or fades.

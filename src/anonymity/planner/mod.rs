@@ -69,5 +69,5 @@ pub fn make_plan(
             ..shape.without_ladder()
         })
         .collect();
-    Plan { version, identifiers, groups, rows: sample.rows() as u64 }
+    Plan { version, identifiers, groups, rows: sample.rows() as u64, primed: false }
 }

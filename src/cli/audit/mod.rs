@@ -86,7 +86,7 @@ pub struct AuditArgs {
     /// Refuse a table that needs more memory than this (12 bytes a cell and its different values)
     #[arg(long, value_name = "SIZE", default_value = "4GiB", value_parser = size)]
     memory: u64,
-    /// Show values of the data: an example for each quasi-identifier. Only for eyes that may see the data
+    /// Show values of the data: an example for each quasi-identifier, both values of each inference. Only for eyes that may see the data
     #[arg(long)]
     show_values: bool,
     /// Print the report as one JSON object

@@ -45,7 +45,7 @@ impl Style {
 /// The report; `page` is where it was also written as a page.
 pub fn render(report: &Report, page: Option<&Path>, style: Style) -> String {
     let mut out = String::new();
-    let parts = [head, risk, reach, identifiers, qids, attributes, safe, foot];
+    let parts = [head, risk, reach, identifiers, qids, attributes, inferences, safe, foot];
     for part in parts {
         let text = part(report, style);
         if !text.is_empty() {
@@ -238,6 +238,33 @@ fn attributes(report: &Report, style: Style) -> String {
         );
     }
     out + &more(searched.len(), style)
+}
+
+fn inferences(report: &Report, style: Style) -> String {
+    let Some(strongest) = report.inferences.first() else { return String::new() };
+    let remark = format!("the strongest of each pair of columns that {} or more {} support", report.k, crowd(report));
+    let mut out = title("What gives what away", &remark, style);
+    let people = if strongest.people.is_some() { format!("{:>9} ", "people") } else { String::new() };
+    out += &format!(
+        "  {}\n",
+        style.soft(&format!("{:>9} {:>9} {:>9} {people} value of → value of", "sure", "guessed", "records"))
+    );
+    for inference in report.inferences.iter().take(SHOWN) {
+        let people = inference.people.map_or(String::new(), |people| format!("{:>9} ", number(people)));
+        let names = format!("{} → {}", clean(&inference.from), clean(&inference.to));
+        out += &format!(
+            "  {:>9} {:>9} {:>9} {people} {}\n",
+            percent(inference.probability),
+            percent(inference.expected),
+            number(inference.records),
+            short(&names, 78)
+        );
+        if let Some([given, told]) = &inference.values {
+            let example = format!("{} → {}", clean(given), clean(told));
+            out += &format!("  {:>31} {}\n", "", style.soft(&short(&example, 78)));
+        }
+    }
+    out + &more(report.inferences.len(), style)
 }
 
 fn safe(report: &Report, style: Style) -> String {

@@ -4,15 +4,11 @@ use super::error::{AnonymizeError, problem};
 use super::named;
 use crate::config::Config;
 use crate::config::Format;
-use crate::daemon::assemble::{codec_limits, fields, load_schema};
-use crate::daemon::encode::encode;
-use crate::daemon::from_file::file_format;
+use crate::daemon::assemble::load_schema;
 use crate::daemon::run_error::RunError;
-use crate::io::file::{FileSource, SourcePosition};
-use crate::io::input::InputBatch;
+use crate::daemon::whole_file::{WholeFileError, read_whole};
 use crate::records::codebook::Codebook;
 use crate::records::digest::DigestKey;
-use crate::records::raw::Coordinate;
 use crate::records::schema::{Role, Schema};
 use crate::records::subject::{NO_SUBJECT, Subjects};
 use crate::records::table::Batch;
@@ -35,9 +31,6 @@ pub struct Input {
     /// Digests of this run are made under it.
     pub key: DigestKey,
 }
-
-/// Records decoded at a time.
-const AT_A_TIME: usize = 10_000;
 
 pub fn read(config: &Config, file: &str) -> Result<Input, AnonymizeError> {
     let schema = load_schema(config).map_err(RunError::Configuration)?;
@@ -108,43 +101,16 @@ fn encoded(
     mut books: Vec<Codebook>,
     key: &DigestKey,
 ) -> Result<(Vec<Codebook>, Batch), AnonymizeError> {
-    let (limits, unknown) = codec_limits(config);
-    let format = config.source.format();
-    let mut source = FileSource::open(
-        &config.source.path,
-        file_format(format, config.source.separator),
-        &fields(schema, format == Format::Csv),
-        limits,
-        unknown,
-        SourcePosition::default(),
-    )
-    .map_err(RunError::from)?;
-    let absent: Vec<String> =
-        source.absent_attributes().into_iter().map(|a| schema.attributes[a].name.clone()).collect();
-    if !absent.is_empty() {
-        return Err(RunError::NoColumn { path: config.source.path.clone(), attributes: absent }.into());
-    }
-    let width = schema.attributes.len();
     let mut subjects = schema.subject.map(|a| Subjects::new(Arc::clone(&schema.attributes[a]), key));
     let as_null = config.sink.format() != Format::Json;
-    let mut all = Batch::new(width);
-    let mut rejected: Vec<Coordinate> = Vec::new();
-    loop {
-        let mut input = InputBatch::new(width, 0);
-        let mut refused = Vec::new();
-        let outcome = source.read(&mut input.raw, AT_A_TIME, u64::MAX, &mut refused).map_err(RunError::from)?;
-        rejected.extend(refused.into_iter().map(|(coordinate, _)| coordinate));
-        let (batch, misfits) = encode(&input, schema, &mut books, subjects.as_mut(), as_null);
-        rejected.extend(misfits.into_iter().map(|misfit| misfit.coordinate));
-        all.append(&batch);
-        if outcome.end {
-            break;
-        }
-    }
-    if let Some(first) = rejected.iter().map(|coordinate| coordinate.offset).min() {
-        let path = named(&config.source.path);
-        return Err(AnonymizeError::Rejected { path, records: rejected.len() as u64, first: first + 1 });
-    }
+    let mut all = Batch::new(schema.attributes.len());
+    let path = &config.source.path;
+    let take = &mut |batch: &Batch| all.append(batch);
+    read_whole(config, path, schema, &mut books, subjects.as_mut(), as_null, take).map_err(|error| match error {
+        WholeFileError::Source(error) => RunError::from(error).into(),
+        WholeFileError::NoColumn(attributes) => RunError::NoColumn { path: path.clone(), attributes }.into(),
+        WholeFileError::Rejected { records, first } => AnonymizeError::Rejected { path: named(path), records, first },
+    })?;
     Ok((books, all))
 }
 

@@ -90,10 +90,12 @@ impl Engine {
         report.dictionary_values = self.books.iter().map(|b| b.values() as u64).sum();
         report.window_records = self.model.window().rows() as u64;
         report.drift_bits = self.drift();
-        report.model_nodes = self.counted.nodes;
-        report.model_edges = self.counted.edges;
-        report.model_bytes = self.counted.bytes;
-        report.model_left_out_pairs = self.counted.left_out_pairs;
+        let model = self.model_size;
+        report.model_nodes = model.nodes;
+        report.model_edges = model.edges;
+        report.model_bytes = model.bytes as u64;
+        report.model_left_out_pairs = model.left_out_pairs as u64;
+        report.model_derived_attributes = model.derived as u64;
         report.state_bytes = self.store.bytes();
         report.lag_records = self.health.as_ref().and_then(|h| h.lag());
         BatchCommitted(report).emit(&self.telemetry);

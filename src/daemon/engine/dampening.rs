@@ -41,7 +41,7 @@ impl Engine {
 
     /// The inferences of the window at or above a probability, from crowds: what fewer than k people share is not released as it is.
     fn risky(&self, above: f64) -> Vec<RiskyInference> {
-        let model = self.model.adjacency();
+        let model = self.model.counted();
         let support = self.settings.policy.k as u64 * model.unit();
         let value = |node: Node| Value { attribute: node.attribute, code: node.code };
         let strongest = model.strongest(MOST_RISKY, support);

@@ -98,7 +98,8 @@ impl Engine {
         after.source_bytes = input.source_bytes;
         after.stride = self.sample.stride();
         after.positions.extend(input.ranges.iter().map(|(place, range)| (*place, range.1)));
-        after.left_out = self.model.adjacency().left_out_pairs();
+        after.left_out = self.model.counted().left_out_pairs();
+        after.derived = self.model.derived();
         after.asked = self.search.as_ref().map(|search| search.asked);
         if planned.ended {
             after.planned_ms = clock_ms;

@@ -8,23 +8,14 @@ use crate::anonymity::treatment::treat::group_names;
 use crate::records::codebook::Code;
 use crate::records::table::Batch;
 use crate::release::witnesses::{WitnessDelta, Witnesses};
-use crate::risk::adjacency::AdjacencyError;
+use crate::risk::multigrid::CoarseError;
 use crate::telemetry::{Limit, LimitReached};
-
-/// The model as it was when its pairs were last settled: behind the stream by a batch at most.
-#[derive(Clone, Copy, Debug, Default)]
-pub(super) struct Counted {
-    pub nodes: u64,
-    pub edges: u64,
-    pub bytes: u64,
-    pub left_out_pairs: u64,
-}
 
 impl Engine {
     pub(super) fn keep_witnesses(&mut self, past: &WitnessDelta) {
         let Some(limit) = self.settings.max_witnesses else { return };
         let groups = self.shapes.iter().map(GroupShape::without_ladder).collect();
-        let plan = Plan { version: 0, identifiers: vec![], groups, rows: 0 };
+        let plan = Plan::blank(groups);
         let attribute_names: Vec<&str> = self.schema.attributes.iter().map(|a| a.name.as_str()).collect();
         let names = group_names(&plan, &attribute_names, self.settings.format, &self.digest);
         let mut witnesses = Witnesses::new(self.settings.policy.k, limit, spaces(&plan, &names));
@@ -59,17 +50,11 @@ impl Engine {
         if let Err(error) = self.model.settle() {
             self.mend_model(&error);
         }
-        let adjacency = self.model.adjacency();
-        let left_out = adjacency.left_out_pairs().len() as u64;
-        if left_out > self.counted.left_out_pairs {
+        let size = self.model.size();
+        if size.left_out_pairs > self.model_size.left_out_pairs {
             LimitReached { limit: Limit::ModelEdges }.emit(&self.telemetry);
         }
-        self.counted = Counted {
-            nodes: adjacency.node_count(),
-            edges: adjacency.edge_count(),
-            bytes: adjacency.bytes() as u64,
-            left_out_pairs: left_out,
-        };
+        self.model_size = size;
     }
 
     fn renumber_model(&mut self, attribute: usize, map: &[Code]) {
@@ -78,7 +63,7 @@ impl Engine {
         }
     }
 
-    fn mend_model(&mut self, error: &AdjacencyError) {
+    fn mend_model(&mut self, error: &CoarseError) {
         tracing::error!(%error, "the model contradicts its window and is counted again");
         if let Err(error) = self.model.rebuild() {
             tracing::error!(%error, "the model cannot be counted; it stays empty until the next start");

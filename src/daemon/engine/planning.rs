@@ -3,9 +3,12 @@
 use super::Engine;
 use super::search::Search;
 use crate::anonymity::plan::Plan;
+use crate::anonymity::planner::drift::Baseline;
 use crate::anonymity::planner::sample::Sample;
 use crate::anonymity::planner::{make_plan, reference};
+use crate::anonymity::privacy::protection::Protection;
 use crate::anonymity::treatment::treat::group_names;
+use crate::daemon::prime::Primed;
 use crate::daemon::state::records::{Asked, Occasion};
 use crate::telemetry::{PlanAdopted, PlannerFailed};
 use std::time::Instant;
@@ -47,6 +50,11 @@ impl Engine {
         let asked = Asked { sequence, rows: self.progress.rows, why };
         if handover == 0 || matches!(why, Occasion::Start | Occasion::Growth) {
             let start = Instant::now();
+            if let Some(Primed { plan, baseline }) = self.primed.take_if(|_| why == Occasion::Start) {
+                self.announce(&plan, Occasion::Prime, start);
+                self.expect(baseline);
+                return Planned::with(plan);
+            }
             let plan = make_plan(self.next_version(), &self.shapes, &self.sample, &self.books, &self.settings.planner);
             self.announce(&plan, why, start);
             return Planned::with(plan);
@@ -68,6 +76,13 @@ impl Engine {
             && self.model.has_settled(&self.baseline, &self.books, self.settings.search.drift)
     }
 
+    /// A plan from `plan.prime` stays until the stream has shown as many records. But what a privacy model compares classes with
+    /// comes from the stream alone, so that where one compares, the stream's first plan is not kept waiting.
+    fn primed_rows(&self) -> u64 {
+        let compares = self.protections.iter().any(Protection::needs_reference);
+        if self.plan.primed && !compares { self.plan.rows } else { 0 }
+    }
+
     fn next_version(&self) -> u64 {
         self.progress.plan_version + 1
     }
@@ -78,7 +93,7 @@ impl Engine {
         let (window, threshold) = (self.settings.planner.window_records as u64, self.settings.search.drift);
         if self.plan.version == 0 {
             Some(Occasion::Start)
-        } else if planned < window && rows >= (planned * 4).min(window).max(1) {
+        } else if planned < window && rows >= (planned * 4).max(self.primed_rows()).min(window).max(1) {
             Some(Occasion::Growth)
         } else if rows > planned && clock_ms - self.progress.planned_ms >= self.settings.plan_interval_ms {
             Some(Occasion::Interval)
@@ -113,12 +128,18 @@ impl Engine {
     fn announce(&mut self, plan: &Plan, why: Occasion, start: Instant) {
         self.references = reference::count(&self.protections, &self.sample, &self.books);
         self.adopt(plan.clone());
-        self.baseline = self.model.baseline(&self.books, self.settings.search.drift);
-        self.model.watch(&self.baseline, &self.books);
+        self.settle_model();
+        self.model.coarsen();
+        self.expect(self.model.baseline(&self.books, self.settings.search.drift));
         let ladder_nodes = plan.groups.iter().map(|g| g.ladder.len() as u64).sum();
         let (groups, seconds) = (plan.groups.len() as u64, start.elapsed().as_secs_f64());
         PlanAdopted { version: plan.version, why: why.name(), groups, ladder_nodes, seconds }.emit(&self.telemetry);
         crate::faults::crash_point("plan-adopted");
+    }
+
+    fn expect(&mut self, baseline: Baseline) {
+        self.baseline = baseline;
+        self.model.watch(&self.baseline, &self.books);
     }
 
     pub(super) fn adopt(&mut self, plan: Plan) {

@@ -7,7 +7,7 @@
 use super::Engine;
 use crate::anonymity::plan::evidence::Evidence;
 use crate::anonymity::planner::PlannerSettings;
-use crate::anonymity::planner::evidence::{EvidenceError, Witnessed, gather};
+use crate::anonymity::planner::evidence::{EvidenceError, WindowModel, Witnessed, gather};
 use crate::records::codebook::{Code, Codebook};
 use crate::records::subject::NO_SUBJECT;
 use crate::records::table::Batch;
@@ -230,12 +230,16 @@ impl Engine {
             let (older, newer) = window.column(attribute);
             columns[attribute] = kept(older.iter().chain(newer), &counts);
         }
-        let model = self.model.adjacency();
+        let counted = self.model.counted();
         // A model that is the sum of the window's rows is counted where the window lies already, rather than copied here.
         let recount = recheck.follows()
-            && model.limits().half_lives == 0
-            && model.left_out_pairs().is_empty()
+            && counted.limits().half_lives == 0
+            && counted.left_out_pairs().is_empty()
             && counts.iter().all(|counts| *counts);
+        let model = match recount {
+            true => WindowModel::Recount(counted.limits()),
+            false => WindowModel::Counted(self.model.adjacency().clone()),
+        };
         Witnessed {
             plan: self.plan.clone(),
             sample: self.sample.clone(),
@@ -245,8 +249,8 @@ impl Engine {
             capacity: window.capacity(),
             to: self.progress.rows,
             numbering: recheck.numbering,
-            model: if recount { model.emptied() } else { model.clone() },
-            recount,
+            attributes: self.model.attributes().to_vec(),
+            model,
         }
     }
 }

@@ -231,10 +231,11 @@
     const known = s.plan && typeof s.plan === "object" ? s.plan : {};
     const groups = Array.isArray(known.groups) ? known.groups : [];
     const removed = known.identifiers?.length ? `; removed as identifiers: ${known.identifiers.join(", ")}` : "";
+    const primed = known.primed ? `, from ${count(known.rows)} records of plan.prime` : "";
     const marked = (names, role) => (names ?? []).map((name) => (role ? `${name} (${role})` : name));
     const attributesOf = (g) =>
       [...marked(g.quasi), ...marked(g.sensitive, "sensitive"), ...marked(g.insensitive, "insensitive")].join(", ");
-    byId("plan-line").textContent = known.version == null ? "No plan yet." : `Version ${known.version}${removed}`;
+    byId("plan-line").textContent = known.version == null ? "No plan yet." : `Version ${known.version}${primed}${removed}`;
     const described = groups.map((g) => [g.name, attributesOf(g), g.nodes, s.fragments_by_group[s.groups.indexOf(g.name)]]);
     const names = groups.map((g) => g.name);
     s.groups.forEach((name, i) => {
@@ -245,23 +246,29 @@
         make("td", { class: "number" }, count(nodes)), make("td", { class: "number" }, count(fragments)))));
   };
 
-  // The attributes on a circle; a curve goes from one that tells another, thicker at the end that is told.
-  const graph = (inferences) => {
+  // The attributes on a circle: a curve where one tells another on the mean, dashed where single values of it do.
+  const graph = (inferences, strongest) => {
     const svg = byId("inferences");
-    const names = [...new Set(inferences.flatMap((i) => [i.from, i.to]))].sort();
+    const singles = strongest.slice(0, 12).map((i) => ({ ...i, single: true }));
+    const drawn = [...singles, ...inferences];
+    const names = [...new Set(drawn.flatMap((i) => [i.from, i.to]))].sort();
     const [x, y, r] = [230, 165, 112];
     const at = (name, out = 0) => {
       const turn = (2 * Math.PI * names.indexOf(name)) / names.length - Math.PI / 2;
       return [x + (r + out) * Math.cos(turn), y + (r + out) * Math.sin(turn)];
     };
-    const curves = [...inferences].reverse().map((i) => {
+    const curves = drawn.reverse().map((i) => {
       const [[ax, ay], [bx, by]] = [at(i.from), at(i.to)];
       const path = draw("path", {
         d: `M${ax.toFixed(1)} ${ay.toFixed(1)}Q${x} ${y} ${bx.toFixed(1)} ${by.toFixed(1)}`,
-        "stroke-width": (0.4 + 2.6 * i.mean ** 2).toFixed(2), "stroke-opacity": (0.12 + 0.8 * i.mean ** 2).toFixed(2),
+        "stroke-width": (i.single ? 0.8 : 0.4 + 2.6 * i.mean ** 2).toFixed(2),
+        "stroke-opacity": (i.single ? 0.9 : 0.12 + 0.8 * i.mean ** 2).toFixed(2),
+        ...(i.single ? { class: "single" } : {}),
       });
       const title = draw("title", {});
-      title.textContent = `${i.from} tells ${i.to}: ${share(i.mean)}`;
+      title.textContent = i.single
+        ? `a value of ${i.from} tells one of ${i.to}: ${share(i.probability)}`
+        : `${i.from} tells ${i.to}: ${share(i.mean)}`;
       path.append(title);
       return path;
     });
@@ -301,7 +308,12 @@
       make("tr", {}, make("td", {}, name), make("td", { class: "number" }, value))));
     byId("qids").replaceChildren(...found.minimal_qids.slice(0, 12).map((set) => make("span", {}, set.join(" + "))),
       ...(all > 12 ? [`and ${count(all - 12)} more`] : all ? [] : ["none"]));
-    graph(found.inferences);
+    graph(found.inferences, found.strongest);
+    const crowd = found.records === found.support ? "records" : "people";
+    byId("strongest").replaceChildren(...(found.strongest.length ? found.strongest.slice(0, 8).map((i) =>
+      make("tr", {}, make("td", {}, `${i.from} → ${i.to}`), make("td", { class: "number" }, share(i.probability)),
+        make("td", { class: "number" }, `${count(i.support)} ${crowd}`)))
+      : [make("tr", { class: "zero" }, make("td", {}, "none"))]));
   };
 
   let status = null;

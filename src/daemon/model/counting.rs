@@ -1,7 +1,7 @@
 //! The adjacency, counted on threads of its own while the next batch is treated.
 
 use crate::records::codebook::Code;
-use crate::risk::adjacency::{Adjacency, AdjacencyError};
+use crate::risk::multigrid::{CoarseAdjacency, CoarseError};
 use crossbeam_channel::{Receiver, bounded};
 use rayon::ThreadPool;
 
@@ -16,19 +16,19 @@ pub(super) struct Change {
 }
 
 impl Change {
-    fn apply(&self, adjacency: &mut Adjacency) -> Result<(), AdjacencyError> {
+    fn apply(&self, adjacency: &mut CoarseAdjacency) -> Result<(), CoarseError> {
         if self.fade > 0 {
             adjacency.fade(self.fade);
         }
         let taken = self.leaving.iter().try_for_each(|(columns, age)| adjacency.subtract(columns, *age));
-        taken.and(adjacency.add(&self.entering))
+        taken.and(adjacency.add(&self.entering).map(drop))
     }
 }
 
 /// An adjacency whose counts may be on their way.
 pub(super) enum Counting {
-    Settled(Adjacency),
-    Under(Receiver<(Adjacency, Result<(), AdjacencyError>)>),
+    Settled(CoarseAdjacency),
+    Under(Receiver<(CoarseAdjacency, Result<(), CoarseError>)>),
 }
 
 impl Counting {
@@ -36,7 +36,7 @@ impl Counting {
     ///
     /// # Errors
     /// Those of what was under way; `change` is not counted then.
-    pub fn begin(&mut self, change: Change, pool: Option<&ThreadPool>) -> Result<(), AdjacencyError> {
+    pub fn begin(&mut self, change: Change, pool: Option<&ThreadPool>) -> Result<(), CoarseError> {
         self.settle()?;
         let (give, take) = bounded(1);
         let Self::Settled(mut adjacency) = std::mem::replace(self, Self::Under(take)) else {
@@ -59,7 +59,7 @@ impl Counting {
     ///
     /// # Errors
     /// When the counts cannot be changed that way; they are of no use then.
-    pub fn settle(&mut self) -> Result<(), AdjacencyError> {
+    pub fn settle(&mut self) -> Result<(), CoarseError> {
         let Self::Under(answer) = self else { return Ok(()) };
         let (adjacency, counted) = answer.recv().expect("counting does not panic");
         *self = Self::Settled(adjacency);

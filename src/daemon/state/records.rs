@@ -38,6 +38,8 @@ pub struct Progress {
     pub asked: Option<Asked>,
     /// Pairs of attributes that the model no longer counts.
     pub left_out: Vec<(usize, usize)>,
+    /// Attributes that it does not count, each with the one that determines it.
+    pub derived: Vec<(usize, usize)>,
 }
 
 /// A plan that was asked for and is not in force: enough to seek it again, from the same records, after a restart.
@@ -61,6 +63,8 @@ pub enum Occasion {
     Interval,
     /// The values are distributed otherwise than the plan in force was made for.
     Drift,
+    /// The stream begins, with a plan from `plan.prime`.
+    Prime,
 }
 
 impl Occasion {
@@ -71,6 +75,7 @@ impl Occasion {
             Self::Growth => "growth",
             Self::Interval => "interval",
             Self::Drift => "drift",
+            Self::Prime => "prime",
         }
     }
 }

@@ -60,6 +60,12 @@ impl Adjacency {
         Ok(())
     }
 
+    /// `n(u)` of an attribute's values in units, an entry a code; none where it takes no part.
+    #[must_use]
+    pub fn counts_of(&self, attribute: usize) -> Vec<u32> {
+        self.place(attribute).map_or_else(Vec::new, |at| self.nodes[at].clone())
+    }
+
     /// Takes an attribute out, with all its counts. One that takes no part is none of the model's business.
     pub fn forget(&mut self, attribute: usize) {
         let Some(at) = self.place(attribute) else { return };

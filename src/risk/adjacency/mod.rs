@@ -183,14 +183,6 @@ impl Adjacency {
         })
     }
 
-    /// An empty model of the same attributes and limits, with nothing left out.
-    #[must_use]
-    pub fn emptied(&self) -> Self {
-        let pairs = vec![Pair::Kept(Block::default()); self.pairs.len()];
-        let nodes = vec![Vec::new(); self.attributes.len()];
-        Self { attributes: self.attributes.clone(), limits: self.limits, units: 0, nodes, pairs }
-    }
-
     /// The attributes that take part, by their numbers in the schema, ascending.
     #[must_use]
     pub fn attributes(&self) -> &[usize] {

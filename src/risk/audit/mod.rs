@@ -5,6 +5,7 @@
 //! people. A [`Report`] holds numbers and names of columns; values of the data are in it only where they were asked for.
 
 mod examples;
+mod inferences;
 mod prepare;
 mod report;
 mod run;
@@ -13,5 +14,5 @@ mod run;
 mod tests;
 
 pub use prepare::{AuditColumn, AuditTable, prepare};
-pub use report::{AttributeReport, QidReport, Report, RiskReport, Singletons, Timings};
+pub use report::{AttributeReport, InferenceReport, QidReport, Report, RiskReport, Singletons, Timings};
 pub use run::{AuditError, AuditQuestion, Step, audit};

@@ -42,6 +42,8 @@ pub struct AuditTable {
     pub(super) without_subject: u64,
     /// The columns to search.
     pub(super) searched: AttributeSet,
+    /// Of each column, how many of its first codes say that there is no value.
+    pub(super) missing: Vec<u32>,
     /// Texts of the values, where they may be shown.
     pub(super) values: Option<Values>,
 }
@@ -100,10 +102,16 @@ pub fn prepare(
         }
         judged.push(Judged { name: column.name.clone(), role: column.role, profile, judgement });
     }
+    let missing = columns.iter().map(|column| missing_codes(&column.codes)).collect();
     let values = keep_values.then(|| Values::of(&mut columns));
     let codes = columns.into_iter().map(|column| column.codes).collect();
     let columns = Columns::new(codes, people)?;
-    Ok(AuditTable { columns, judged, subject: subject.map(|s| s.name), without_subject, searched, values })
+    Ok(AuditTable { columns, judged, subject: subject.map(|s| s.name), without_subject, searched, missing, values })
+}
+
+/// Different codes that say that there is no value; the table's dense codes begin with them.
+fn missing_codes(codes: &[u32]) -> u32 {
+    (0..FIRST_VALUE).map(|missing| u32::from(codes.contains(&missing))).sum()
 }
 
 fn judge(column: &AuditColumn, people: Option<&[u32]>, rule: Rule) -> (Profile, Judgement) {

@@ -60,6 +60,12 @@ pub struct Report {
     /// The first minimal QIDs in canonical order, measured; `qids_measured` says how many of all.
     pub qids: Vec<QidReport>,
     pub qids_measured: u64,
+    /// Which value gives another one away, strongest first: the strongest of each ordered pair of searched columns that at
+    /// least k people support, the first of them.
+    pub inferences: Vec<InferenceReport>,
+    /// Pairs of columns that were looked at for these, and how many there are.
+    pub inference_pairs: u64,
+    pub inference_pairs_of: u64,
     /// Cells masked before the search (`singletons = mask`).
     pub masked_cells: u64,
     /// Records left out because they name nobody.
@@ -146,4 +152,24 @@ pub struct QidReport {
     /// Values of the first record below k, in the order of `attributes`; only where they were asked for.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub example: Option<Vec<String>>,
+}
+
+/// A value of one column that gives away one of another.
+#[derive(Clone, Debug, PartialEq, serde::Serialize)]
+pub struct InferenceReport {
+    pub from: String,
+    pub to: String,
+    /// Records with both values: the support.
+    pub records: u64,
+    /// People behind them; null where no column counts people.
+    pub people: Option<u64>,
+    /// Records with the value of `from`.
+    pub given: u64,
+    /// `records / given`, in (0, 1].
+    pub probability: f64,
+    /// The share of all records that has the value of `to`: what a guess is worth without knowing `from`.
+    pub expected: f64,
+    /// The two values; only where they were asked for.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub values: Option<[String; 2]>,
 }

@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 use std::time::{Duration, Instant};
 
+use super::inferences::Inferences;
 use super::prepare::{AuditTable, Judged};
 use super::report::{AttributeReport, QidReport, Report, RiskReport, Singletons, Timings};
 use crate::risk::compute::cuda::{Chosen, DeviceError, Driver, Used, Wanted};
@@ -88,11 +89,24 @@ pub fn audit(table: &AuditTable, question: &AuditQuestion, progress: &dyn Fn(Ste
     let below = risk.records_below_k;
     let reached = reach(columns, &table.searched, qids, k, below, until, &tell);
     let weights = involvement(&table.searched, &borders.minimal_qids);
+    let inferences = Inferences::of(table, k, question.threads);
     let timings =
         Timings { read: question.read_seconds, search: search_seconds, measure: measuring.elapsed().as_secs_f64() };
     let counted_by = (chosen.name(), chosen.used());
-    let parts =
-        Parts { table, columns, question, counted_by, alone, borders, measured, reached, weights, risk, timings };
+    let parts = Parts {
+        table,
+        columns,
+        question,
+        counted_by,
+        alone,
+        borders,
+        measured,
+        reached,
+        weights,
+        inferences,
+        risk,
+        timings,
+    };
     Ok(parts.report())
 }
 
@@ -142,6 +156,7 @@ struct Parts<'a> {
     measured: Vec<SetRisk>,
     reached: Reached,
     weights: Vec<AttributeWeight>,
+    inferences: Inferences,
     risk: Risk,
     timings: Timings,
 }
@@ -180,6 +195,9 @@ impl Parts<'_> {
             attributes: self.attributes(),
             qids: self.qids(),
             qids_measured: self.measured.len() as u64,
+            inferences: self.inferences.report(table),
+            inference_pairs: self.inferences.pairs,
+            inference_pairs_of: self.inferences.pairs_of,
             masked_cells: if masked { searched_alone.sum() } else { 0 },
             without_subject: table.without_subject,
             unreadable: BTreeMap::new(),
@@ -296,6 +314,12 @@ impl Parts<'_> {
         let (measured, all) = (self.measured.len(), self.borders.minimal_qids.len());
         if measured < all {
             notes.push(format!("crowds are counted for the first {measured} of {all} minimal quasi-identifiers"));
+        }
+        let (looked, all) = (self.inferences.pairs, self.inferences.pairs_of);
+        if looked < all {
+            notes.push(format!(
+                "inferences are looked for in {looked} of {all} pairs of columns, those of fewest values"
+            ));
         }
         if !self.reached.exhausted && !self.table.searched.is_empty() {
             notes.push(format!(

@@ -30,6 +30,17 @@ pub enum CoarseError {
     Window { rows: usize, counted: u64 },
 }
 
+/// What is counted no more.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Merging {
+    /// Whatever another attribute determines: the fewest pairs.
+    Determined,
+    /// Attributes that split the records alike, but for one of them. Where there is room for so many edges only, this leaves out
+    /// no pair that would have been counted otherwise: the pairs of both have the same edges. What is determined
+    /// by an attribute of more values has fewer edges than that one, and would be left out with it.
+    Identical,
+}
+
 /// The adjacency of a window, counted between some of its attributes and known between all.
 #[derive(Clone, Debug)]
 pub struct CoarseAdjacency {
@@ -44,6 +55,8 @@ struct Derived {
     host: usize,
     /// The value beside each code of the host; of codes that no record holds it means nothing.
     of: Vec<Code>,
+    /// Records of each value.
+    n: Vec<u32>,
 }
 
 impl CoarseAdjacency {
@@ -51,22 +64,46 @@ impl CoarseAdjacency {
     /// [`coarsen`](Self::coarsen) finds what determines them.
     ///
     /// # Errors
-    /// When the attributes do not ascend or the model is to fade.
-    pub fn new(attributes: &[usize], limits: Limits) -> Result<Self, CoarseError> {
-        if limits.half_lives > 0 {
-            return Err(CoarseError::Fades { half_lives: limits.half_lives });
-        }
+    /// When the attributes do not ascend or the weights would be too fine.
+    pub fn new(attributes: &[usize], limits: Limits) -> Result<Self, AdjacencyError> {
         Ok(Self { counted: Adjacency::new(attributes, limits)?, derived: BTreeMap::new() })
     }
 
+    /// A window that goes on where another one ended, before its records are added again: attributes that were not counted,
+    /// each with the one that determines it, and pairs that were left out. What takes no part is ignored.
+    ///
+    /// # Errors
+    /// As [`new`](Self::new).
+    pub fn resume(
+        attributes: &[usize],
+        limits: Limits,
+        derived: &[(usize, usize)],
+        left_out: &[(usize, usize)],
+    ) -> Result<Self, AdjacencyError> {
+        let mut window = Self::new(attributes, limits)?;
+        let takes_part = |attribute: &usize| attributes.contains(attribute);
+        for (attribute, host) in derived.iter().filter(|(a, host)| takes_part(a) && takes_part(host) && a != host) {
+            window.counted.forget(*attribute);
+            window.derived.insert(*attribute, Derived { host: *host, of: Vec::new(), n: Vec::new() });
+        }
+        let counted: Vec<usize> = window.counted.attributes().to_vec();
+        window.derived.retain(|_, derived| counted.contains(&derived.host));
+        window.counted.leave_out(left_out);
+        Ok(window)
+    }
+
     /// Looks for attributes that others determine in the whole window, given as every column of the schema, and counts
-    /// them no more. Gives how many these are. The window is what is counted; before anything is, it may be what will be.
+    /// those no more that `merging` says. Gives how many these are. The window is what is counted; before anything is, it may be what will be.
     ///
     /// Time: rows · attributes, and for each pair of attributes the rows up to the first that tells them apart.
     ///
     /// # Errors
-    /// When the columns are no table, or not the window.
-    pub fn coarsen<C: AsRef<[Code]>>(&mut self, window: &[C]) -> Result<usize, CoarseError> {
+    /// When the model fades, or the columns are no table, or not the window.
+    pub fn coarsen<C: AsRef<[Code]>>(&mut self, window: &[C], merging: Merging) -> Result<usize, CoarseError> {
+        let half_lives = self.counted.limits().half_lives;
+        if half_lives > 0 {
+            return Err(CoarseError::Fades { half_lives });
+        }
         let attributes = self.counted.attributes().to_vec();
         let columns = attributes.iter().map(|a| window.get(*a).map(|c| c.as_ref().to_vec()).unwrap_or_default());
         let table = Columns::new(columns.collect(), None)?;
@@ -87,7 +124,11 @@ impl CoarseAdjacency {
         let before = self.derived.len();
         let mut deriving: Vec<(usize, usize)> = Vec::new();
         for number in 0..found.kept().len() {
-            let Some(root) = host_of(number) else { continue };
+            let root = match merging {
+                Merging::Determined => host_of(number),
+                Merging::Identical => Some(number),
+            };
+            let Some(root) = root else { continue };
             let host = found.kept()[root];
             let others = found.twins(number).iter().filter(|column| **column != host);
             deriving.extend(others.map(|column| (attributes[*column], attributes[host])));
@@ -96,7 +137,8 @@ impl CoarseAdjacency {
         for (attribute, host) in deriving {
             let mut of = Vec::new();
             learn(&mut of, window[host].as_ref(), window[attribute].as_ref());
-            self.derived.insert(attribute, Derived { host, of });
+            let n = self.counted.counts_of(attribute);
+            self.derived.insert(attribute, Derived { host, of, n });
             self.counted.forget(attribute);
         }
         // What had one of these for its host is determined by that one's.
@@ -132,15 +174,42 @@ impl CoarseAdjacency {
             }
         }
         self.counted.add(columns)?;
+        for (attribute, derived) in &mut self.derived {
+            for code in columns[*attribute].as_ref() {
+                let at = *code as usize;
+                if derived.n.len() <= at {
+                    derived.n.resize(at + 1, 0);
+                }
+                derived.n[at] += 1;
+            }
+        }
         Ok(broken)
     }
 
-    /// Takes back records that were added, given as every column of the schema. No certainty ends by that.
+    /// Takes back records of an age in half-lives that were added, given as every column of the schema. No certainty ends by
+    /// that.
     ///
     /// # Errors
     /// When the columns are not a batch of this schema, or the model does not count such records.
-    pub fn subtract<C: AsRef<[Code]>>(&mut self, columns: &[C]) -> Result<(), CoarseError> {
-        Ok(self.counted.subtract(columns, 0)?)
+    pub fn subtract<C: AsRef<[Code]>>(&mut self, columns: &[C], age: u32) -> Result<(), CoarseError> {
+        self.check(columns)?;
+        let mut rest = Vec::with_capacity(self.derived.len());
+        for (attribute, derived) in &self.derived {
+            let mut n = derived.n.clone();
+            for code in columns[*attribute].as_ref() {
+                let held = n.get_mut(*code as usize).filter(|n| **n > 0);
+                *held.ok_or(AdjacencyError::NotCounted { attribute: *attribute })? -= 1;
+            }
+            rest.push(n);
+        }
+        self.counted.subtract(columns, age)?;
+        self.derived.values_mut().zip(rest).for_each(|(derived, n)| derived.n = n);
+        Ok(())
+    }
+
+    /// Halves every weight `half_lives` times, where all attributes are counted: a window that fades is never coarse.
+    pub fn fade(&mut self, half_lives: u32) {
+        self.counted.fade(half_lives);
     }
 
     /// Renumbers the codes of one attribute of the schema, as its codebook was; `map` is old → new, and no two values that
@@ -151,6 +220,18 @@ impl CoarseAdjacency {
     pub fn remap(&mut self, attribute: usize, map: &[Code]) -> Result<(), CoarseError> {
         let new = |code: Code| map.get(code as usize).copied().unwrap_or(UNSEEN);
         if let Some(derived) = self.derived.get_mut(&attribute) {
+            let mut n = Vec::new();
+            for (code, records) in (0..).zip(&derived.n).filter(|(_, records)| **records > 0) {
+                let code = new(code);
+                if code >= MAX_CODES {
+                    return Err(AdjacencyError::Forgets { attribute, records: u64::from(*records) }.into());
+                }
+                if n.len() <= code as usize {
+                    n.resize(code as usize + 1, 0);
+                }
+                n[code as usize] += *records;
+            }
+            derived.n = n;
             derived.of.iter_mut().for_each(|value| *value = new(*value));
             return Ok(());
         }
@@ -194,10 +275,37 @@ impl CoarseAdjacency {
         self.derived.iter().map(|(attribute, derived)| (*attribute, derived.host))
     }
 
-    /// `n(u)`. Time: the codes of the host, where the attribute is not counted.
+    /// `n(u)`.
     #[must_use]
     pub fn n(&self, node: Node) -> u64 {
-        self.parts(node).iter().map(|part| self.counted.n(*part)).sum()
+        match self.derived.get(&node.attribute) {
+            Some(derived) => derived.n.get(node.code as usize).map_or(0, |n| u64::from(*n)),
+            None => self.counted.n(node),
+        }
+    }
+
+    /// Values that some record holds.
+    #[must_use]
+    pub fn node_count(&self) -> u64 {
+        let derived = self.derived.values().flat_map(|derived| &derived.n).filter(|n| **n > 0).count();
+        self.counted.node_count() + derived as u64
+    }
+
+    /// How many pairs of all attributes are not known, since those that stand for them are left out.
+    #[must_use]
+    pub fn left_out(&self) -> usize {
+        let mut stands_for: BTreeMap<usize, usize> = BTreeMap::new();
+        self.derived.values().for_each(|derived| *stands_for.entry(derived.host).or_default() += 1);
+        let of = |attribute: usize| 1 + stands_for.get(&attribute).copied().unwrap_or(0);
+        self.counted.left_out_pairs().into_iter().map(|(a, b)| of(a) * of(b)).sum()
+    }
+
+    /// Memory held, in bytes.
+    #[must_use]
+    pub fn bytes(&self) -> usize {
+        let derived =
+            self.derived.values().map(|derived| (derived.of.capacity() + derived.n.capacity()) * size_of::<u32>());
+        self.counted.bytes() + derived.sum::<usize>()
     }
 
     /// `n(u,v)`; `None` where both are of one attribute, or the pair is left out of the counted model. Time: the codes of

@@ -31,7 +31,7 @@ mod stream;
 
 pub use approximate::{Approximate, Strength};
 pub use attributes::Attributes;
-pub use coarse_adjacency::{CoarseAdjacency, CoarseError};
+pub use coarse_adjacency::{CoarseAdjacency, CoarseError, Merging};
 pub use counts::{Counts, InexactError, Node};
 pub use exact::Exact;
 pub use level::Level;

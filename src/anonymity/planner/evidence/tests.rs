@@ -5,7 +5,6 @@ use crate::records::digest::DigestKey;
 use crate::records::raw::{Coordinate, Token};
 use crate::records::schema::Schema;
 use crate::records::table::Batch;
-use crate::risk::adjacency::Limits;
 use crate::risk::compute::cuda::emulator::Emulator;
 use crate::risk::compute::cuda::{Arrival, Device, DeviceError, Wanted};
 use proptest::prelude::*;
@@ -33,7 +32,7 @@ fn witnessed(rows: &[[u8; WIDTH]], with_subjects: bool) -> (Witnessed, PlannerSe
     }
     let mut sample = Sample::new(WIDTH, 100, 100);
     sample.add(&batch, 0);
-    let mut model = Adjacency::new(&[0, 1, 2, 3], Limits::default()).expect("in order");
+    let mut model = CoarseAdjacency::new(&[0, 1, 2, 3], Limits::default()).expect("in order");
     model.add(&batch.columns).expect("room");
     let settings = PlannerSettings {
         k: K,
@@ -55,8 +54,8 @@ fn witnessed(rows: &[[u8; WIDTH]], with_subjects: bool) -> (Witnessed, PlannerSe
             capacity,
             to,
             numbering: 0,
-            model,
-            recount: false,
+            attributes: vec![0, 1, 2, 3],
+            model: WindowModel::Counted(model),
         },
         settings,
     )
@@ -117,6 +116,24 @@ fn expected_loss_of(rows: &[[u8; WIDTH]], plan: &Plan, least: usize) -> f64 {
     (0..rows.len()).map(lost).sum::<f64>() / rows.len() as f64
 }
 
+/// The strongest inference from `a` to `b` by definition: probability, people, records.
+fn inference(rows: &[[u8; WIDTH]], with_subjects: bool, a: usize, b: usize) -> Option<(f64, u64, u64)> {
+    use std::collections::BTreeSet;
+    let mut best: Option<(f64, u64, u64)> = None;
+    for row in rows {
+        let holds = |place: usize, at: usize| rows[place][at] == row[at];
+        let of = |wanted: &dyn Fn(usize) -> bool| (0..rows.len()).filter(|place| wanted(*place)).collect::<Vec<_>>();
+        let both = of(&|place| holds(place, a) && holds(place, b));
+        let (given, told) = (of(&|place| holds(place, a)).len(), of(&|place| holds(place, b)).len());
+        let people = both.iter().map(|place| if with_subjects { place / 2 } else { *place }).collect::<BTreeSet<_>>();
+        if people.len() >= K && both.len() * rows.len() > given * told {
+            let found = (both.len() as f64 / given as f64, people.len() as u64, both.len() as u64);
+            best = Some(best.map_or(found, |best| if found > best { found } else { best }));
+        }
+    }
+    best
+}
+
 proptest! {
     #[test]
     fn the_evidence_is_what_the_window_shows(
@@ -138,6 +155,24 @@ proptest! {
             listed.sort_by_key(|set| (set.len(), set.clone()));
             prop_assert_eq!(listed, expected);
         }
+        if searched.len() == WIDTH {
+            // The triage is compared with the quasi-identifiers of people, where there are people.
+            let minimal = qids(&rows, with_subjects);
+            for size in &found.triage.as_ref().expect("a complete search").sizes {
+                let sets = (1..1_usize << WIDTH).map(|mask| (0..WIDTH).filter(|a| mask >> a & 1 == 1).collect::<Vec<_>>());
+                let is_qid = |set: &Vec<usize>| minimal.iter().any(|qid| qid.iter().all(|a| set.contains(a)));
+                let expected = sets.filter(|set| set.len() == size.size && is_qid(set)).count();
+                prop_assert_eq!(size.qids, expected as u64);
+            }
+        }
+        for &from in &searched {
+            for &to in searched.iter().filter(|to| **to != from) {
+                let ours = found.strongest.iter().find(|i| (i.from, i.to) == (from, to));
+                let ours = ours.map(|i| (i.probability, i.support, i.records));
+                prop_assert_eq!(ours, inference(&rows, with_subjects, from, to));
+            }
+        }
+        prop_assert!(found.strongest.windows(2).all(|two| two[0].probability >= two[1].probability));
         prop_assert_eq!(found.records, rows.len() as u64);
         prop_assert_eq!(found.support, if with_subjects { rows.len().div_ceil(2) as u64 } else { rows.len() as u64 });
         prop_assert!((found.expected_loss - loss).abs() < 1e-6, "{} and {loss}", found.expected_loss);
@@ -228,8 +263,9 @@ impl Stream {
         let (mut from, settings) = witnessed(&values, false);
         from.columns = self.columns(&counted);
         from.subjects = self.subjects(&counted);
-        from.model = Adjacency::new(&[0, 1, 2, 3], Limits::default()).expect("in order");
-        from.model.add(&from.columns).expect("room");
+        let mut model = CoarseAdjacency::new(&[0, 1, 2, 3], Limits::default()).expect("in order");
+        model.add(&from.columns).expect("room");
+        from.model = WindowModel::Counted(model);
         from.plan.identifiers = without.into_iter().collect();
         (from.capacity, from.to, from.numbering) = (self.capacity, self.to, self.numbering);
         (from, settings)
@@ -267,8 +303,9 @@ fn follow(events: &[Event], with_subjects: bool, capacity: usize, seed: u64) -> 
                 let rows = from.columns[0].len();
                 let expected = gather(from.clone(), &settings, &mut on_the_cpu(), Duration::from_secs(60));
                 // Every other time the model is counted where the window is.
-                from.recount = stream.to % 2 == 1;
-                from.model = if from.recount { from.model.emptied() } else { from.model };
+                if stream.to % 2 == 1 {
+                    from.model = WindowModel::Recount(Limits::default());
+                }
                 let found = gather(from, &settings, &mut counting, Duration::from_secs(60)).expect("a table");
                 if !may_fail {
                     prop_assert_eq!(found.computed_by.as_str(), if rows > 0 { "cuda" } else { "cpu" });

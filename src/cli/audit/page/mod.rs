@@ -45,6 +45,7 @@ pub fn render(report: &Report, now: DateTime<Utc>) -> String {
     }
     body += &attributes(report);
     body += &qids(report);
+    body += &inferences(report);
     body += &columns(report);
     body += &method(report);
     format!(
@@ -331,6 +332,39 @@ fn safe(report: &Report) -> String {
     card(title, &sub, &(table + &more(report.maximal_non_qids.len(), SAFE_SHOWN)))
 }
 
+fn inferences(report: &Report) -> String {
+    let Some(strongest) = report.inferences.first() else { return String::new() };
+    let people = strongest.people.map_or("", |_| "<th class=\"n\">people</th>");
+    let mut rows = String::new();
+    for inference in report.inferences.iter().take(SHOWN) {
+        let values = inference.values.as_ref().map_or(String::new(), |[given, told]| {
+            format!("<div class=\"values\">{} → {}</div>", escape(given), escape(told))
+        });
+        let people = inference.people.map_or(String::new(), |n| format!("<td class=\"n\">{}</td>", number(n)));
+        rows += &format!(
+            "<tr><td class=\"set\"><span>{}</span> → <span>{}</span>{values}</td><td class=\"n\">{}</td>\
+             <td class=\"n\">{}</td>{people}<td class=\"n last\">{}</td></tr>",
+            escape(&inference.from),
+            escape(&inference.to),
+            percent(inference.probability),
+            percent(inference.expected),
+            number(inference.records),
+        );
+    }
+    let table = format!(
+        "<div class=\"scroll\"><table class=\"long\"><thead><tr><th>a value of one column tells one of another</th>\
+         <th class=\"n\">how surely</th><th class=\"n\">a guess</th>{people}<th class=\"n last\">records</th></tr></thead>\
+         <tbody>{rows}</tbody></table></div>"
+    );
+    let sub = format!(
+        "Of each ordered pair of columns the strongest inference that {} or more {} support. Whoever knows the one value \
+         knows the other so surely, whatever the size of the crowd",
+        report.k,
+        who(report)
+    );
+    card("What gives what away", &sub, &(table + &more(report.inferences.len(), SHOWN)))
+}
+
 fn column_row(attribute: &AttributeReport) -> String {
     let tag = if !attribute.identifier.is_empty() {
         "<span class=\"tag warm\">identifier</span>"
@@ -370,7 +404,9 @@ fn method(report: &Report) -> String {
     let notes: String = report.notes.iter().map(|note| format!("<li>{}</li>", escape(note))).collect();
     let notes = if notes.is_empty() { notes } else { format!("<ul class=\"notes\">{notes}</ul>") };
     let t = report.timings;
-    let values = if report.qids.iter().any(|qid| qid.example.is_some()) {
+    let shown = report.qids.iter().any(|qid| qid.example.is_some())
+        || report.inferences.iter().any(|inference| inference.values.is_some());
+    let values = if shown {
         "This page holds values of the data, because they were asked for."
     } else {
         "This page holds no value of the data, only names of columns and counts."

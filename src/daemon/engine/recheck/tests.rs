@@ -10,9 +10,10 @@ use crate::io::input::InputBatch;
 use crate::records::raw::{Coordinate, Token};
 use crate::release::sink::{DeliveryError, Envelope, Lengths, Sink};
 use crate::release::verified::Verified;
-use crate::risk::adjacency::{Adjacency, Limits};
+use crate::risk::adjacency::Limits;
 use crate::risk::compute::cuda::emulator::Emulator;
 use crate::risk::compute::cuda::{Device, Wanted};
+use crate::risk::multigrid::CoarseAdjacency;
 
 const SETTINGS: PlannerSettings = PlannerSettings {
     k: 3,
@@ -34,10 +35,10 @@ fn subjects(from: u64, to: u64) -> Vec<u64> {
 
 fn witnessed(to: u64, numbering: u64) -> Witnessed {
     let from = to.saturating_sub(SETTINGS.window_records as u64);
-    let mut model = Adjacency::new(&ATTRIBUTES, Limits::default()).expect("in order");
+    let mut model = CoarseAdjacency::new(&ATTRIBUTES, Limits::default()).expect("in order");
     model.add(&columns(from, to)).expect("room");
     Witnessed {
-        plan: Plan { version: to, identifiers: vec![], groups: vec![], rows: to },
+        plan: Plan { version: to, rows: to, ..Plan::blank(vec![]) },
         sample: Sample::new(ATTRIBUTES.len(), 10, 10),
         books: vec![],
         columns: columns(from, to),
@@ -45,8 +46,8 @@ fn witnessed(to: u64, numbering: u64) -> Witnessed {
         capacity: SETTINGS.window_records,
         to,
         numbering,
-        model,
-        recount: false,
+        attributes: ATTRIBUTES.to_vec(),
+        model: WindowModel::Counted(model),
     }
 }
 

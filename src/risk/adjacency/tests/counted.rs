@@ -108,5 +108,4 @@ fn what_is_no_batch_leaves_the_model_as_it_was() {
     assert_eq!(model.table(&beyond), None);
     assert_eq!(model, before);
     assert_eq!(model.n(Node { attribute: 4, code: 6 }), 1);
-    assert_eq!(model.emptied(), empty(&ATTRIBUTES, 1000, 0));
 }

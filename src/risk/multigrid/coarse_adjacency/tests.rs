@@ -1,6 +1,6 @@
 //! The coarse window against the fine model of the same records.
 
-use super::{CoarseAdjacency, CoarseError};
+use super::{CoarseAdjacency, CoarseError, Merging};
 use crate::records::codebook::Code;
 use crate::risk::adjacency::{Adjacency, Limits, Node};
 use crate::risk::multigrid::brute_force::{Cells, tables};
@@ -12,12 +12,12 @@ use std::collections::{BTreeMap, BTreeSet};
 enum Event {
     Add(Vec<Vec<Code>>),
     Expire,
-    Coarsen,
+    Coarsen(Merging),
 }
 
 /// Batches of related rows cut from one table. Codes are below 16.
 fn events() -> impl Strategy<Value = (usize, Vec<Event>)> {
-    let what = prop_oneof![4 => Just(0), 2 => Just(1), 2 => Just(2)];
+    let what = prop_oneof![4 => Just(0), 2 => Just(1), 2 => Just(2), 1 => Just(3)];
     (tables(), proptest::collection::vec((what, 1_usize..5), 1..16)).prop_map(|(cells, what)| {
         let width = cells.first().map_or(2, Vec::len);
         let small = |codes: &Vec<u32>| codes.iter().map(|code| code % 16).collect::<Vec<Code>>();
@@ -25,7 +25,8 @@ fn events() -> impl Strategy<Value = (usize, Vec<Event>)> {
         let events = what.into_iter().map(|(what, count)| match what {
             0 => Event::Add(rows.by_ref().take(count).collect()),
             1 => Event::Expire,
-            _ => Event::Coarsen,
+            2 => Event::Coarsen(Merging::Determined),
+            _ => Event::Coarsen(Merging::Identical),
         });
         (width, events.collect())
     })
@@ -65,13 +66,27 @@ proptest! {
                 }
                 Event::Expire if !batches.is_empty() => {
                     let batch = columns(&batches.remove(0), width);
-                    coarse.subtract(&batch).expect("counted");
+                    coarse.subtract(&batch, 0).expect("counted");
                     fine.subtract(&batch, 0).expect("counted");
                 }
-                Event::Coarsen => {
+                Event::Coarsen(merging) => {
                     let window = batches.concat();
-                    coarse.coarsen(&columns(&window, width)).expect("a window");
-                    if !window.is_empty() {
+                    let before: Vec<(usize, usize)> = coarse.derived().collect();
+                    coarse.coarsen(&columns(&window, width), merging).expect("a window");
+                    if merging == Merging::Identical {
+                        let alike = |a: usize, b: usize| {
+                            let splits = |x: &Vec<Code>, y: &Vec<Code>| (x[a] == y[a]) == (x[b] == y[b]);
+                            window.iter().all(|x| window.iter().all(|y| splits(x, y)))
+                        };
+                        let is_known = |attribute| before.iter().any(|(derived, _)| *derived == attribute);
+                        for (attribute, host) in coarse.derived().filter(|(attribute, _)| !is_known(*attribute)) {
+                            prop_assert!(alike(attribute, host), "{attribute} and {host}");
+                        }
+                        for (n, a) in coarse.counted().attributes().iter().enumerate() {
+                            let rest = &coarse.counted().attributes()[..n];
+                            prop_assert!(window.is_empty() || rest.iter().all(|b| !alike(*a, *b)));
+                        }
+                    } else if !window.is_empty() {
                         prop_assert_eq!(coarse.counted().attributes().len(), roots(&window, width));
                     }
                 }
@@ -97,7 +112,7 @@ proptest! {
         let attributes: Vec<usize> = (0..width).collect();
         let mut coarse = CoarseAdjacency::new(&attributes, Limits::default()).expect("attributes");
         coarse.add(&columns(&rows, width)).expect("a batch");
-        coarse.coarsen(&columns(&rows, width)).expect("a window");
+        coarse.coarsen(&columns(&rows, width), Merging::Determined).expect("a window");
         let mut order: Vec<Code> = (0..16).collect();
         order.sort_by_key(|code| (keys[*code as usize], *code));
         let map: BTreeMap<Code, Code> = order.into_iter().zip(0..).collect();
@@ -122,7 +137,7 @@ fn a_zip_in_a_second_city_brings_the_city_back() {
     let window: [Vec<Code>; 3] = [vec![3, 4, 5, 3], vec![7, 7, 8, 7], vec![3, 4, 3, 4]];
     let mut coarse = CoarseAdjacency::new(&[0, 1, 2], Limits::default()).expect("attributes");
     coarse.add(&window).expect("a batch");
-    assert_eq!(coarse.coarsen(&window), Ok(1));
+    assert_eq!(coarse.coarsen(&window, Merging::Determined), Ok(1));
     assert_eq!((coarse.counted().attributes(), coarse.derived().collect::<Vec<_>>()), (&[0, 2][..], vec![(1, 0)]));
     let [city, sign] = [Node { attribute: 1, code: 7 }, Node { attribute: 2, code: 4 }];
     assert_eq!((coarse.n(city), coarse.n_both(city, sign)), (3, Some(2)));
@@ -139,13 +154,15 @@ fn what_is_no_batch_changes_nothing() {
     let mut coarse = CoarseAdjacency::new(&[0, 1], Limits::default()).expect("attributes");
     let window: [Vec<Code>; 2] = [vec![3, 4], vec![5, 6]];
     coarse.add(&window).expect("a batch");
-    coarse.coarsen(&window).expect("a window");
+    coarse.coarsen(&window, Merging::Determined).expect("a window");
     assert!(coarse.add(&[vec![3]]).is_err());
     assert!(coarse.add(&[vec![3], vec![]]).is_err());
     assert!(coarse.add(&[vec![3], vec![Code::MAX]]).is_err());
     assert_eq!((coarse.counted().units(), coarse.derived().count()), (2, 1));
-    let shorter = coarse.coarsen(&[vec![3], vec![5]]);
+    let shorter = coarse.coarsen(&[vec![3], vec![5]], Merging::Determined);
     assert_eq!(shorter, Err(CoarseError::Window { rows: 1, counted: 2 }));
-    let fading = CoarseAdjacency::new(&[0], Limits { half_lives: 2, ..Limits::default() });
-    assert_eq!(fading.map(|_| ()), Err(CoarseError::Fades { half_lives: 2 }));
+    assert!(coarse.subtract(&[vec![3], vec![6]], 0).is_ok(), "a value of its own is not looked at beside another");
+    assert!(coarse.subtract(&[vec![4], vec![6]], 0).is_err(), "no record has a 6 any more");
+    let mut fading = CoarseAdjacency::new(&[0], Limits { half_lives: 2, ..Limits::default() }).expect("attributes");
+    assert_eq!(fading.coarsen(&window, Merging::Identical), Err(CoarseError::Fades { half_lives: 2 }));
 }
