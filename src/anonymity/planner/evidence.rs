@@ -21,11 +21,11 @@ const LISTED_SETS: usize = 100;
 const LISTED_NON_QIDS: usize = 10;
 const LISTED_INFERENCES: usize = 40;
 /// Record visits that looking for the strongest inferences may take.
-const MOST_VISITS: u64 = 200_000_000;
+const MOST_VISITS: u64 = 20_000_000;
 /// Sets of one size that the triage is compared on.
 const MOST_COMPARED: u64 = 400_000;
 /// Edges of a model that is aggregated value by value.
-const MOST_AGGREGATED: u64 = 4_000_000;
+const MOST_AGGREGATED: u64 = 1_000_000;
 
 /// What evidence is gathered from: copies, since the release goes on.
 #[derive(Clone, Debug)]
