@@ -425,8 +425,6 @@ impl Engine {
         })?;
         let witnessed = at.witness_delta(verified.delta().time, &batch, &proposal.cells, &self.books);
 
-        self.settle_model();
-
         let mut report = self.account(input, &fresh, &batch, &waited, &proposal, &verified, &rejected, settling);
         report.dampened_cells = dampened_cells;
         let monitor = self.settings.monitor;
@@ -436,14 +434,20 @@ impl Engine {
             .map(|&row| row as usize)
             .map(|row| kept(&batch, row, ordinals[row], waited[row] + 1, &self.books))
             .collect();
+        let sampled = self.sampled(&fresh);
+        let ledger = if monitor { Vec::new() } else { verified.delta().to_bytes() };
+        // The last moment: the pairs of the batch before have had all this time.
+        let start = Instant::now();
+        self.settle_model();
+        seconds.learn = start.elapsed().as_secs_f64();
         let intent = Intent {
             attempt: uuid::Uuid::new_v4().as_u64_pair().0,
             ranges: ranges_of(input),
             last,
             after: self.progress_after(input, clock_ms, fresh.rows(), &report, &planned),
-            ledger: if monitor { Vec::new() } else { verified.delta().to_bytes() },
+            ledger,
             witnessed: if monitor { WitnessDelta::default() } else { witnessed.clone() },
-            sampled: self.sampled(&fresh),
+            sampled,
             settled,
             held,
             baseline: planned.plan.is_some().then(|| self.baseline.clone()),
@@ -500,7 +504,7 @@ impl Engine {
         seconds.commit = start.elapsed().as_secs_f64();
         let start = Instant::now();
         self.learn(&fresh);
-        seconds.learn = start.elapsed().as_secs_f64();
+        seconds.learn += start.elapsed().as_secs_f64();
         if adopted {
             self.begin_recheck();
         }
