@@ -236,9 +236,10 @@ impl Engine {
             && counted.limits().half_lives == 0
             && counted.left_out_pairs().is_empty()
             && counts.iter().all(|counts| *counts);
-        let model = match recount {
-            true => WindowModel::Recount(counted.limits()),
-            false => WindowModel::Counted(self.model.adjacency().clone()),
+        let model = if recount {
+            WindowModel::Recount(counted.limits())
+        } else {
+            WindowModel::Counted(self.model.adjacency().clone())
         };
         Witnessed {
             plan: self.plan.clone(),
