@@ -33,15 +33,19 @@ use crate::release::verify::{GroupTerms, Refusal, verify};
 use crate::release::witnesses::WitnessDelta;
 use crate::risk::adjacency::AdjacencyError;
 use crate::telemetry::{Limit, LimitReached, StageSeconds, Telemetry};
+use ahead::{Encoder, Finally};
+pub use ahead::{GLANCE, Turn, Unseen, Upcoming};
 pub use dampening::DampeningSettings;
 use input::{Gathered, ranges_of};
 use recheck::Recheck;
 use search::Search;
 pub use search::SearchSettings;
 use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
 use std::time::Instant;
 
 mod account;
+mod ahead;
 mod dampening;
 mod input;
 mod memory;
@@ -107,6 +111,8 @@ pub struct Engine {
     shapes: Vec<GroupShape>,
     books: Vec<Codebook>,
     subjects: Option<Subjects>,
+    /// Rises when dictionaries number their values anew.
+    numbering: u64,
     quasi: Vec<usize>,
     plan: Plan,
     /// The first plan, where one was made before the stream.
@@ -251,6 +257,7 @@ impl Engine {
             shapes,
             books,
             subjects,
+            numbering: 0,
             ledger,
             model,
             model_size: ModelSize::default(),
@@ -337,19 +344,20 @@ impl Engine {
     /// Treats, verifies and delivers a batch, and remembers it.
     ///
     /// `retry` is the intent of the attempt before, when there was one: its clock and its ranges are kept, so that the
-    /// attempt reproduces the same bytes.
+    /// attempt reproduces the same bytes. What is `upcoming` is encoded while the batch leaves.
     ///
     /// # Errors
     /// See [`BatchError`]; nothing has left and nothing is remembered then.
     pub fn process(
         &mut self,
-        input: &InputBatch,
+        turn: &mut Turn,
         settling: Settling,
         retry: Option<&Intent>,
         sink: &mut dyn Sink,
         now_ms: i64,
+        upcoming: &mut dyn Upcoming,
     ) -> Result<(), BatchError> {
-        self.process_part(input, settling, |_| true, retry, sink, now_ms)
+        self.process_part(turn, settling, |_| true, retry, sink, now_ms, upcoming)
     }
 
     /// Settles the held records of some partitions, and only those.
@@ -369,30 +377,37 @@ impl Engine {
         }
         let mut input = InputBatch::new(self.schema.attributes.len(), 0);
         input.source_bytes = self.progress.source_bytes;
-        self.process_part(&input, settling, of, retry, sink, now_ms)
+        self.process_part(&mut Box::new(input).into(), settling, of, retry, sink, now_ms, &mut Unseen)
     }
 
+    #[allow(clippy::too_many_arguments, reason = "a batch, how it is to be treated, and the world around it")]
     fn process_part(
         &mut self,
-        input: &InputBatch,
+        turn: &mut Turn,
         settling: Settling,
         of: impl Fn(Coordinate) -> bool,
         retry: Option<&Intent>,
         sink: &mut dyn Sink,
         now_ms: i64,
+        upcoming: &mut dyn Upcoming,
     ) -> Result<(), BatchError> {
+        let encoded = turn.take_encoded(self.numbering);
+        let input = &*turn.input;
         self.check_positions(input)?;
         let mut seconds =
             StageSeconds { read: input.read_seconds, decode: input.decode_seconds, ..StageSeconds::default() };
         let clock_ms = retry.map_or(now_ms, |r| r.after.clock_ms).max(self.progress.clock_ms);
-        self.compact_dictionaries(input.raw.rows());
+        // Whoever encoded ahead saw that there was room.
+        self.compact_dictionaries(if encoded.is_some() { 0 } else { input.raw.rows() });
         let planned = self.plan_if_due(clock_ms);
         let adopted = planned.plan.is_some();
 
-        let start = Instant::now();
+        let (schema, settings, subjects) = (&self.schema, &self.settings, self.subjects.as_mut());
+        let mut encoder = Encoder { schema, settings, subjects, books: &mut self.books, numbering: self.numbering };
+        let encoded = encoded.unwrap_or_else(|| encoder.encode(input));
+        seconds.encode = encoded.seconds;
         let Gathered { fresh, mut batch, waited, ordinals, settled, staying, rejected, uncovered_cells } =
-            self.gather(input, &of);
-        seconds.encode = start.elapsed().as_secs_f64();
+            self.gather(input, encoded, &of);
         self.model.begin(&fresh);
 
         let start = Instant::now();
@@ -457,8 +472,6 @@ impl Engine {
         };
 
         let start = Instant::now();
-        self.store.intend(&intent, &self.ledger)?;
-        crash_point("intent-flushed");
         let positions: Positions = input.ranges.iter().map(|(place, range)| (*place, range.1)).collect();
         let envelope = Envelope {
             sequence: intent.after.sequence,
@@ -471,7 +484,17 @@ impl Engine {
         };
         let nothing = Verified::nothing(self.plan.groups.len());
         let bytes_before = sink.bytes_out();
-        let lengths = match sink.deliver(if monitor { &nothing } else { &verified }, &envelope) {
+        let (schema, settings, subjects) = (&self.schema, &self.settings, self.subjects.as_mut());
+        let mut encoder = Encoder { schema, settings, subjects, books: &mut self.books, numbering: self.numbering };
+        let (store, ledger, over) = (&mut self.store, &self.ledger, AtomicBool::new(false));
+        let delivered = std::thread::scope(|scope| {
+            scope.spawn(|| encoder.look_ahead(upcoming, &over));
+            let _over = Finally(&over);
+            store.intend(&intent, ledger)?;
+            crash_point("intent-flushed");
+            Ok::<_, StateError>(sink.deliver(if monitor { &nothing } else { &verified }, &envelope))
+        })?;
+        let lengths = match delivered {
             Ok(lengths) => lengths,
             Err(DeliveryError::Aborted(why)) => {
                 return Err(BatchError::Aborted { why, intent: Box::new(intent) });

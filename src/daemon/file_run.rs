@@ -1,11 +1,12 @@
 //! A file as the stream: read ahead on a thread of its own, treated here, ended at the end of the file.
 
-use super::engine::{BatchError, Engine, Settling};
+use super::engine::{BatchError, Engine, GLANCE, Settling, Turn, Upcoming};
 use super::state::records::Intent;
 use crate::io::file::{FileSource, SourceError, SourcePosition};
 use crate::io::input::{Closed, InputBatch};
 use crate::records::raw::Coordinate;
 use crate::release::sink::{Rejected, Sink};
+use crossbeam_channel::{Receiver, RecvTimeoutError};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
@@ -58,7 +59,7 @@ pub fn run(
     stop: &AtomicBool,
     watcher: &dyn Watcher,
 ) -> Result<(), FileRunError> {
-    let (sender, receiver) = crossbeam_channel::bounded::<Result<(InputBatch, bool), SourceError>>(1);
+    let (sender, receiver) = crossbeam_channel::bounded::<Read>(1);
     let replayed = replay.as_ref().and_then(|i| i.ranges.first().map(|r| r.to - r.from));
     // An intent without records of its own settled what was held: it comes again by itself at the same place.
     std::thread::scope(|scope| {
@@ -78,19 +79,61 @@ pub fn run(
     })
 }
 
+/// What the reader has read and the loop has not taken yet.
+struct Ahead<'a> {
+    receiver: &'a Receiver<Read>,
+    next: Option<Result<(Turn, bool), SourceError>>,
+}
+
+impl Ahead<'_> {
+    fn is_empty(&self) -> bool {
+        self.next.is_none() && self.receiver.is_empty()
+    }
+
+    fn next(&mut self) -> Result<(Turn, bool), FileRunError> {
+        let next = match self.next.take() {
+            Some(next) => next,
+            None => self.receiver.recv().map_err(|_| FileRunError::ReaderGone)?.map(turn),
+        };
+        Ok(next?)
+    }
+}
+
+impl Upcoming for Ahead<'_> {
+    fn look(&mut self, over: &AtomicBool) -> Option<&mut Turn> {
+        while self.next.is_none() {
+            match self.receiver.recv_timeout(GLANCE) {
+                Ok(read) => self.next = Some(read.map(turn)),
+                Err(RecvTimeoutError::Timeout) if !over.load(Ordering::Acquire) => {}
+                Err(_) => return None,
+            }
+        }
+        self.next.as_mut()?.as_mut().ok().map(|(turn, _)| turn)
+    }
+}
+
+/// A batch as it was read, and whether the source has ended with it.
+type Read = Result<(InputBatch, bool), SourceError>;
+
+fn turn((input, end): (InputBatch, bool)) -> (Turn, bool) {
+    (Box::new(input).into(), end)
+}
+
 fn consume(
-    receiver: &crossbeam_channel::Receiver<Result<(InputBatch, bool), SourceError>>,
+    receiver: &Receiver<Read>,
     engine: &mut Engine,
     replay: &mut Option<Intent>,
     sink: &mut dyn Sink,
     stop: &AtomicBool,
     watcher: &dyn Watcher,
 ) -> Result<(), FileRunError> {
+    let mut ahead = Ahead { receiver, next: None };
     loop {
-        if engine.is_behind() && receiver.is_empty() {
+        if engine.is_behind() && ahead.is_empty() {
             engine.flush()?;
         }
-        let (input, end) = receiver.recv().map_err(|_| FileRunError::ReaderGone)??;
+        let (mut turn, end) = ahead.next()?;
+        let input = &turn.input;
         let records = input.records();
         let bytes = input.source_bytes;
         let silent = input.closed == Closed::Settle;
@@ -107,7 +150,7 @@ fn consume(
         };
         for attempt in 1.. {
             let outcome = if records > 0 {
-                engine.process(&input, settling, retry.as_ref(), sink, now_ms())
+                engine.process(&mut turn, settling, retry.as_ref(), sink, now_ms(), &mut ahead)
             } else if settling == Settling::No {
                 Ok(())
             } else {

@@ -3,13 +3,13 @@
 //! The states of a batch are the engine's (`docs/exactly-once.md`); this loop decides what comes next: a batch from the
 //! reader, a revocation to settle, a rewind after an abort, or the end.
 
-use super::engine::{BatchError, Engine, Settling};
+use super::engine::{BatchError, Engine, GLANCE, Settling, Turn, Upcoming};
 use super::file_run::now_ms;
 use super::state::directory::StateError;
 use super::state::records::Intent;
-use crate::io::input::{Closed, InputBatch};
+use crate::io::input::Closed;
 use crate::io::kafka::connection::KafkaFailure;
-use crate::io::kafka::feed::{Command, Feed, Place, Ranges};
+use crate::io::kafka::feed::{Command, Feed, Notice, Place, Ranges};
 use crate::io::kafka::health::Health;
 use crate::records::raw::Coordinate;
 use crate::release::sink::Sink;
@@ -57,6 +57,54 @@ pub struct KafkaRun<'a> {
     pub retry: Option<Intent>,
 }
 
+/// What the reader has said and the loop has not heard yet.
+struct Ahead<'a> {
+    feed: &'a Receiver<Feed>,
+    /// Batches of older epochs are void.
+    epoch: u64,
+    next: Option<Next>,
+}
+
+/// A batch may be encoded before its turn.
+enum Next {
+    Batch(Turn),
+    Notice(Notice),
+}
+
+impl From<Feed> for Next {
+    fn from(event: Feed) -> Self {
+        match event {
+            Feed::Batch(input) => Self::Batch(input.into()),
+            Feed::Notice(notice) => Self::Notice(notice),
+        }
+    }
+}
+
+impl Ahead<'_> {
+    fn next(&mut self, wait: Duration) -> Result<Next, RecvTimeoutError> {
+        match self.next.take() {
+            Some(next) => Ok(next),
+            None => self.feed.recv_timeout(wait).map(Next::from),
+        }
+    }
+}
+
+impl Upcoming for Ahead<'_> {
+    fn look(&mut self, over: &AtomicBool) -> Option<&mut Turn> {
+        while self.next.is_none() {
+            match self.feed.recv_timeout(GLANCE) {
+                Ok(event) => self.next = Some(event.into()),
+                Err(RecvTimeoutError::Timeout) if !over.load(Ordering::Acquire) => {}
+                Err(_) => return None,
+            }
+        }
+        match &mut self.next {
+            Some(Next::Batch(turn)) if turn.input.epoch == self.epoch => Some(turn),
+            _ => None,
+        }
+    }
+}
+
 fn ranges_of(intent: &Intent) -> Ranges {
     intent.ranges.iter().map(|r| ((r.topic, r.partition), (r.from, r.to))).collect()
 }
@@ -67,7 +115,7 @@ impl KafkaRun<'_> {
     /// # Errors
     /// See [`KafkaRunError`]. Nothing is half released: the open transaction dies with the process.
     pub fn run(mut self) -> Result<(), KafkaRunError> {
-        let mut epoch = 0;
+        let mut ahead = Ahead { feed: self.feed, epoch: 0, next: None };
         let mut attempts = 0;
         let mut quiet_since = Instant::now();
         let mut connected = false;
@@ -75,47 +123,33 @@ impl KafkaRun<'_> {
             self.settle_again(intent)?;
         }
         if let Some(ranges) = self.retry.as_ref().map(ranges_of).filter(|r| !r.is_empty()) {
-            epoch += 1;
-            self.rewind(epoch, Some(ranges))?;
+            ahead.epoch += 1;
+            self.rewind(ahead.epoch, Some(ranges))?;
         }
         loop {
             connected = self.watch_connection(connected);
             if self.stop.load(Ordering::Acquire) {
                 return self.shut_down();
             }
-            let event = self.feed.recv_timeout(if self.engine.is_behind() { BRIEFLY } else { IDLE });
-            match event {
-                Ok(Feed::Batch(input)) => {
+            match ahead.next(if self.engine.is_behind() { BRIEFLY } else { IDLE }) {
+                Ok(Next::Batch(mut turn)) => {
                     quiet_since = Instant::now();
-                    if input.epoch != epoch || input.records() == 0 {
+                    if turn.input.epoch != ahead.epoch || turn.input.records() == 0 {
                         continue;
                     }
-                    if self.batch(&input)? {
+                    if self.batch(&mut turn, &mut ahead)? {
                         attempts = 0;
                     } else {
                         attempts += 1;
                         if attempts >= ATTEMPTS {
                             return Err(BatchError::Fatal(format!("one batch was aborted {ATTEMPTS} times")).into());
                         }
-                        epoch += 1;
+                        ahead.epoch += 1;
                         let ranges = self.retry.as_ref().map(ranges_of);
-                        self.rewind(epoch, ranges)?;
+                        self.rewind(ahead.epoch, ranges)?;
                     }
                 }
-                Ok(Feed::Revoked { places, acknowledge }) => {
-                    self.settle_places(&places)?;
-                    Rebalanced { assigned: 0, revoked: places.len() as u64, lost: 0 }.emit(self.telemetry);
-                    self.release(&acknowledge);
-                }
-                Ok(Feed::Lost { places, acknowledge }) => {
-                    Rebalanced { assigned: 0, revoked: 0, lost: places.len() as u64 }.emit(self.telemetry);
-                    self.release(&acknowledge);
-                }
-                Ok(Feed::Assigned { places }) => {
-                    Rebalanced { assigned: places.len() as u64, revoked: 0, lost: 0 }.emit(self.telemetry);
-                }
-                Ok(Feed::CannotReplay) => self.retry = None,
-                Ok(Feed::Failed(failure)) => return Err(failure.into()),
+                Ok(Next::Notice(notice)) => self.hear(notice)?,
                 Err(RecvTimeoutError::Timeout) => {
                     if self.engine.is_behind() {
                         self.engine.flush()?;
@@ -130,12 +164,33 @@ impl KafkaRun<'_> {
         }
     }
 
+    /// What the reader says that is no batch.
+    fn hear(&mut self, notice: Notice) -> Result<(), KafkaRunError> {
+        match notice {
+            Notice::Revoked { places, acknowledge } => {
+                self.settle_places(&places)?;
+                Rebalanced { assigned: 0, revoked: places.len() as u64, lost: 0 }.emit(self.telemetry);
+                self.release(&acknowledge);
+            }
+            Notice::Lost { places, acknowledge } => {
+                Rebalanced { assigned: 0, revoked: 0, lost: places.len() as u64 }.emit(self.telemetry);
+                self.release(&acknowledge);
+            }
+            Notice::Assigned { places } => {
+                Rebalanced { assigned: places.len() as u64, revoked: 0, lost: 0 }.emit(self.telemetry);
+            }
+            Notice::CannotReplay => self.retry = None,
+            Notice::Failed(failure) => return Err(failure.into()),
+        }
+        Ok(())
+    }
+
     /// Processes one batch. False when it was aborted and is to be repeated.
-    fn batch(&mut self, input: &InputBatch) -> Result<bool, KafkaRunError> {
-        let retry = self.retry.take().filter(|_| input.closed == Closed::Replay);
+    fn batch(&mut self, turn: &mut Turn, ahead: &mut Ahead<'_>) -> Result<bool, KafkaRunError> {
+        let retry = self.retry.take().filter(|_| turn.input.closed == Closed::Replay);
         let last = retry.as_ref().is_some_and(|r| r.last);
         let settling = if last { Settling::Quiet } else { Settling::No };
-        match self.engine.process(input, settling, retry.as_ref(), self.sink, now_ms()) {
+        match self.engine.process(turn, settling, retry.as_ref(), self.sink, now_ms(), ahead) {
             Ok(()) => Ok(true),
             Err(BatchError::Aborted { intent, .. }) => {
                 BatchAborted { reason: AbortReason::Transaction }.emit(self.telemetry);

@@ -3,12 +3,13 @@
 use super::invariants::{GroupNames, Line, Promise};
 use std::path::Path;
 use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
 use std::time::{Duration, Instant};
 use tempfile::TempDir;
 use throng::anonymity::planner::GroupShape;
 use throng::config::{self, Config};
 use throng::daemon::assemble::{AssemblyError, assemble, codec_limits, fields, group_shapes};
-use throng::daemon::engine::{BatchError, Engine, Settling};
+use throng::daemon::engine::{BatchError, Engine, Settling, Turn, Upcoming};
 use throng::daemon::state::directory::StateError;
 use throng::daemon::state::records::Intent;
 use throng::io::codec::JsonCodec;
@@ -104,7 +105,26 @@ pub struct Stand {
     codec: JsonCodec,
     engine: Option<Engine>,
     pending: Option<Intent>,
+    /// The records after the next ones.
+    next: Option<Vec<Option<Vec<u8>>>>,
+    announced: Announcement,
     home: TempDir,
+}
+
+/// A batch that is known before its turn.
+struct Announced {
+    records: Vec<Option<Vec<u8>>>,
+    first: i64,
+    turn: Turn,
+}
+
+#[derive(Default)]
+struct Announcement(Option<Announced>);
+
+impl Upcoming for Announcement {
+    fn look(&mut self, _: &AtomicBool) -> Option<&mut Turn> {
+        self.0.as_mut().map(|announced| &mut announced.turn)
+    }
 }
 
 impl Stand {
@@ -149,6 +169,8 @@ impl Stand {
             codec,
             engine: None,
             pending: None,
+            next: None,
+            announced: Announcement::default(),
             home,
         };
         stand.start();
@@ -215,6 +237,11 @@ impl Stand {
         engine.settle(|_| true, settling, None, &mut self.sink, now_ms).expect("held records are settled");
     }
 
+    /// Tells of the records of the batch after the next one: the engine sees them while that one leaves.
+    pub fn announce(&mut self, records: &[Option<Vec<u8>>]) {
+        self.next = Some(records.to_vec());
+    }
+
     /// Hands a batch to the engine and says what became of it.
     pub fn process(
         &mut self,
@@ -224,9 +251,19 @@ impl Stand {
         retry: Option<&Intent>,
         now_ms: i64,
     ) -> Result<(), BatchError> {
-        let input = self.input(records, first, retry.is_some());
+        // A batch that was encoded ahead comes as that; one that is repeated is read anew.
+        let ahead = self.announced.0.take().filter(|a| a.first == first && a.records == records && retry.is_none());
+        let mut turn = match ahead {
+            Some(announced) => announced.turn,
+            None => Box::new(self.input(records, first, retry.is_some())).into(),
+        };
+        if let Some(records) = self.next.take() {
+            let first = first + i64::try_from(turn.input.records()).expect("a small batch");
+            let turn = Box::new(self.input(&records, first, false)).into();
+            self.announced.0 = Some(Announced { records, first, turn });
+        }
         let engine = self.engine.as_mut().expect("a running engine");
-        engine.process(&input, settling, retry, &mut self.sink, now_ms)
+        engine.process(&mut turn, settling, retry, &mut self.sink, now_ms, &mut self.announced)
     }
 
     fn input(&self, records: &[Option<Vec<u8>>], first: i64, replay: bool) -> InputBatch {
@@ -252,6 +289,7 @@ impl Stand {
     /// The process dies: what is only in memory is gone. Another one starts on the same state.
     pub fn die(&mut self) {
         drop(self.engine.take());
+        self.announced.0 = None;
         self.start();
     }
 

@@ -1,12 +1,11 @@
 //! What comes into a batch, and what the state will say of it once it has left.
 
+use super::ahead::Encoded;
 use super::planning::Planned;
 use super::{BatchError, Engine};
-use crate::daemon::encode::encode;
 use crate::daemon::held::{Held, kept};
 use crate::daemon::state::records::{KeptRow, OffsetRange, Progress};
 use crate::io::input::InputBatch;
-use crate::records::codebook::Codebook;
 use crate::records::raw::Coordinate;
 use crate::records::table::Batch;
 use crate::release::sink::Rejected;
@@ -51,12 +50,14 @@ impl Engine {
         Ok(())
     }
 
-    /// Encodes the input and puts the held records of the places that `of` names before it.
-    pub(super) fn gather(&mut self, input: &InputBatch, of: &impl Fn(Coordinate) -> bool) -> Gathered {
-        let uncovered = |books: &[Codebook]| books.iter().map(Codebook::uncovered).sum::<u64>();
-        let before = uncovered(&self.books);
-        let (fresh, mut rejected) =
-            encode(input, &self.schema, &mut self.books, self.subjects.as_mut(), self.settings.absent_as_null);
+    /// Puts the held records of the places that `of` names before the encoded input.
+    pub(super) fn gather(
+        &mut self,
+        input: &InputBatch,
+        encoded: Encoded,
+        of: &impl Fn(Coordinate) -> bool,
+    ) -> Gathered {
+        let Encoded { rows: fresh, mut rejected, uncovered_cells, .. } = encoded;
         if self.books.iter().any(|b| b.values() >= self.settings.max_dictionary_values) {
             LimitReached { limit: Limit::DictionaryValues }.emit(&self.telemetry);
         }
@@ -67,7 +68,6 @@ impl Engine {
         waited.resize(batch.rows(), 0);
         let first = self.progress.rows;
         let ordinals = taken.ordinals.iter().copied().chain(first..first + fresh.rows() as u64).collect();
-        let uncovered_cells = uncovered(&self.books) - before;
         Gathered { fresh, batch, waited, ordinals, settled: taken.ordinals, staying, rejected, uncovered_cells }
     }
 

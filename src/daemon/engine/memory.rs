@@ -88,6 +88,7 @@ impl Engine {
                 witnesses.mark_used(attribute, &mut used);
             }
             let map = self.books[attribute].retain(&used);
+            self.numbering += 1;
             self.renumber_model(attribute, &map);
             self.held.batch.remap(attribute, &map);
             self.sample.remap(attribute, &map);

@@ -23,6 +23,11 @@ pub type Place = (u16, i32);
 /// What the reader tells the daemon.
 pub enum Feed {
     Batch(Box<InputBatch>),
+    Notice(Notice),
+}
+
+/// What the daemon must know of the assignment and of the reader.
+pub enum Notice {
     /// Partitions are being taken away: finish or abort, settle what they hold, then acknowledge.
     Revoked {
         places: Vec<Place>,
@@ -99,12 +104,12 @@ impl Callbacks {
         self.changed.swap(false, Ordering::AcqRel)
     }
 
-    /// Passes `event` on and waits for its acknowledgement. A daemon that has ended leaves both where they are, so the wait
+    /// Passes `notice` on and waits for its acknowledgement. A daemon that has ended leaves both where they are, so the wait
     /// looks for that as well.
-    fn is_settled(&self, event: Feed, acknowledged: &Receiver<()>) -> bool {
+    fn is_settled(&self, notice: Notice, acknowledged: &Receiver<()>) -> bool {
         let deadline = Instant::now() + ACKNOWLEDGE;
         let over = || self.closing.load(Ordering::Acquire) || Instant::now() >= deadline;
-        let mut event = event;
+        let mut event = Feed::Notice(notice);
         loop {
             match self.feed.send_timeout(event, LOOK) {
                 Ok(()) => break,
@@ -127,13 +132,13 @@ impl Callbacks {
         }
         if !self.closing.load(Ordering::Acquire) {
             let (acknowledge, acknowledged) = crossbeam_channel::bounded(1);
-            let event = if lost {
-                Feed::Lost { places: places.clone(), acknowledge }
+            let notice = if lost {
+                Notice::Lost { places: places.clone(), acknowledge }
             } else {
-                Feed::Revoked { places: places.clone(), acknowledge }
+                Notice::Revoked { places: places.clone(), acknowledge }
             };
             // What a daemon that does not answer in time still has in flight must not be committed any more.
-            if !self.is_settled(event, &acknowledged) {
+            if !self.is_settled(notice, &acknowledged) {
                 self.health.abandon();
             }
         }
@@ -191,7 +196,7 @@ impl ConsumerContext for Callbacks {
                 self.health.note_error();
             }
             let places = self.places(list);
-            if !places.is_empty() && self.feed.send(Feed::Assigned { places }).is_err() {
+            if !places.is_empty() && self.feed.send(Feed::Notice(Notice::Assigned { places })).is_err() {
                 self.health.note_error();
             }
         }

@@ -4,7 +4,7 @@
 //! the consumer is polled all the same, so that rebalances are served.
 
 use super::connection::{Cluster, KafkaFailure};
-use super::feed::{Command, Feed, FeedConsumer, Place, Ranges};
+use super::feed::{Command, Feed, FeedConsumer, Notice, Place, Ranges};
 use crate::io::codec::JsonCodec;
 use crate::io::input::{Closed, InputBatch};
 use crate::records::raw::Coordinate;
@@ -97,7 +97,7 @@ impl Reader {
     pub fn run(self) {
         yield_to_treatment();
         if let Err(failure) = self.read()
-            && self.feed.send(Feed::Failed(failure)).is_err()
+            && self.feed.send(Feed::Notice(Notice::Failed(failure))).is_err()
         {
             // Nobody listens any more: the daemon has ended first.
         }
@@ -114,14 +114,15 @@ impl Reader {
                 replay = ranges;
                 if !self.rewind(replay.as_ref())? {
                     replay = None;
-                    if self.feed.send(Feed::CannotReplay).is_err() {
+                    if self.feed.send(Feed::Notice(Notice::CannotReplay)).is_err() {
                         return Ok(());
                     }
                 }
             }
             let before = Instant::now();
             let polled = self.consumer.poll(Duration::from_millis(if filling.is_empty() { 100 } else { 10 }));
-            filling.batch.read_seconds += before.elapsed().as_secs_f64();
+            let now = Instant::now();
+            filling.batch.read_seconds += (now - before).as_secs_f64();
             self.forget_gone(&mut filling);
             match polled {
                 Some(Ok(message)) => self.take(&message, replay.as_ref(), &mut filling),
@@ -135,7 +136,7 @@ impl Reader {
                         replay = None;
                         filling = Filling::new(self.width, epoch);
                         self.rewind(None)?;
-                        if self.feed.send(Feed::CannotReplay).is_err() {
+                        if self.feed.send(Feed::Notice(Notice::CannotReplay)).is_err() {
                             return Ok(());
                         }
                         continue;
@@ -150,7 +151,7 @@ impl Reader {
                     }
                 }
             }
-            if let Some(closed) = self.closes(&mut filling) {
+            if let Some(closed) = self.closes(&mut filling, now) {
                 filling.batch.closed = closed;
                 let done = std::mem::replace(&mut filling, Filling::new(self.width, epoch));
                 self.hand_over(done)?;
@@ -221,7 +222,7 @@ impl Reader {
         }
     }
 
-    fn closes(&self, filling: &mut Filling) -> Option<Closed> {
+    fn closes(&self, filling: &mut Filling, now: Instant) -> Option<Closed> {
         let batch = &filling.batch;
         let records = batch.records();
         if records == 0 {
@@ -230,12 +231,12 @@ impl Reader {
         if records >= self.closing.max_records || batch.bytes >= self.closing.max_bytes {
             return Some(Closed::Full);
         }
-        let age = batch.opened.elapsed();
+        let age = now.saturating_duration_since(batch.opened);
         if age >= self.closing.max_age {
             return Some(Closed::Settle);
         }
         // Counting subjects reads the whole batch: not at every message of a stream of few people.
-        if age < self.closing.max_wait || filling.counted.elapsed() < Duration::from_millis(20) {
+        if age < self.closing.max_wait || now.saturating_duration_since(filling.counted) < Duration::from_millis(20) {
             return None;
         }
         let enough = batch.has_subjects(self.closing.subject, self.closing.min_subjects);

@@ -59,6 +59,9 @@ const TURN: Duration = Duration::from_millis(50);
 /// How long a daemon that is told to stop still waits for the end of a transaction.
 const PARTING: Duration = Duration::from_secs(15);
 
+/// How long the client's queue may stay full.
+const FULL: Duration = Duration::from_secs(60);
+
 /// How long a full queue or an unflushed message is waited for between two looks.
 const LOOK: Duration = Duration::from_millis(1);
 
@@ -165,13 +168,13 @@ impl TransactionalSink {
         &self,
         record: BaseRecord<'_, K, [u8]>,
     ) -> Result<(), DeliveryError> {
-        let deadline = Instant::now() + Duration::from_secs(60);
+        let mut full_since = None;
         let mut record = record;
         loop {
             match self.producer.send(record) {
                 Ok(()) => return Ok(()),
                 Err((KafkaError::MessageProduction(RDKafkaErrorCode::QueueFull), back))
-                    if Instant::now() < deadline =>
+                    if full_since.get_or_insert_with(Instant::now).elapsed() < FULL =>
                 {
                     record = back;
                     self.producer.poll(LOOK);

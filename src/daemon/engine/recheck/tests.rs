@@ -4,7 +4,7 @@ use crate::anonymity::planner::ladder::LadderLimits;
 use crate::anonymity::planner::sample::Sample;
 use crate::config::parse;
 use crate::daemon::assemble::{assemble, group_shapes};
-use crate::daemon::engine::Settling;
+use crate::daemon::engine::{Settling, Unseen};
 use crate::daemon::run::prepare;
 use crate::io::input::InputBatch;
 use crate::records::raw::{Coordinate, Token};
@@ -212,7 +212,8 @@ fn visits(batch: i64) -> InputBatch {
 
 /// The evidence after a batch.
 fn evidence_after(engine: &mut Engine, batch: i64) -> Evidence {
-    engine.process(&visits(batch), Settling::No, None, &mut Nowhere, batch * 2000).expect("nothing fails");
+    let mut turn = Box::new(visits(batch)).into();
+    engine.process(&mut turn, Settling::No, None, &mut Nowhere, batch * 2000, &mut Unseen).expect("nothing fails");
     let waiting = engine.recheck.as_ref().expect("a thread");
     assert!(waiting.pending, "every batch has a plan of its own");
     for _ in 0..60_000 {
