@@ -64,7 +64,9 @@ def peer(report):
             [work["work"], f"{its['sets']} of {its['of']}", its["form"] or "", milliseconds(its["median_seconds"])]
             + [milliseconds(its["seconds"]), milliseconds(work["gpu_seconds"]), faster, equal]
         )
-    first = told[0]["peer"]
+    first = next((work["peer"] for work in told if work["peer"]["library"]), None)
+    if first is None:
+        return [f"The peer failed: {told[0]['peer']['failure']}"]
     lines = [f"{first['library']} on {first['device']}, the same tables. Times of a sample are those of all sets by proportion."]
     return lines + ["", *table(heads, rows)]
 

@@ -59,6 +59,25 @@ fn the_peer_gives_the_same_numbers_with_numpy() {
         assert!(peer.seconds.is_some_and(|s| s > 0.0) && peer.seconds <= peer.median_seconds, "{work:?}");
         assert!(peer.library.starts_with(&arrays) && peer.device == "cpu" && peer.form.is_some(), "{work:?}");
     }
+    report_of(&python, &measured);
+}
+
+/// The report of `./dev gpu evidence` has a line for every work.
+fn report_of(python: &str, measured: &[Measured]) {
+    let folder = tempfile::tempdir().expect("a folder");
+    let bench =
+        serde_json::json!({ "device": "emulation", "threads": [1], "scale": 1, "seed": 5, "measured": measured });
+    std::fs::write(folder.path().join("bench.json"), bench.to_string()).expect("written");
+    let program = concat!(env!("CARGO_MANIFEST_DIR"), "/benches/gpu/report.py");
+    let output = Command::new(python).arg(program).arg(folder.path()).output().expect("it runs");
+    let report = String::from_utf8(output.stdout).expect("text");
+    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+    for work in measured {
+        let lines = report.lines().filter(|line| line.starts_with(&format!("| {} |", work.work)));
+        let expected = 1 + usize::from(work.peer.is_some());
+        assert_eq!(lines.filter(|line| line.ends_with("| yes |")).count(), expected, "{}:\n{report}", work.work);
+    }
+    assert!(report.contains("The self-test broke off") && report.contains("It did not run."), "{report}");
 }
 
 #[test]

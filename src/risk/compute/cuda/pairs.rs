@@ -97,7 +97,7 @@ impl CudaCounter<'_> {
         let slices: u64 = radices.iter().filter(|values| **values <= SLICED_CELLS / 2).sum();
         let slice_bytes = 4 * slices * source.places().div_ceil(32);
         let slicing = self.slicing && slice_bytes <= *scratch / 4 && Slicing::fits(&ask);
-        let room = if slicing { *scratch - slice_bytes } else { *scratch } / beside;
+        let room = (*scratch - if slicing { slice_bytes } else { 0 }) / beside;
         let plan = |(at, (a, b)): (usize, &(usize, usize))| {
             dense_cells(self.table, *a, *b).filter(|cells| *cells > 0)?;
             let both = radices[*a] > 1 && radices[*b] > 1;
