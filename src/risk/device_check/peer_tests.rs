@@ -24,7 +24,7 @@ fn measured(cases: &[Case], peer: &str) -> Result<Vec<Measured>, SelftestError> 
     bench(&device, &question, &|_| {})
 }
 
-/// A peer that copies its folder's questions to `seen` and answers as `answers` says.
+/// A peer of shell commands; its folder is their `$1`.
 fn script(folder: &Path, answers: &str) -> String {
     let path = folder.join("peer");
     let text = format!("#!/bin/sh\n[ \"$1\" = --ready ] && exit 0\n{answers}\n");
@@ -113,12 +113,12 @@ fn what_was_measured_is_told_where_the_peer_breaks_off() {
 
 #[test]
 fn a_peer_that_is_not_there_is_named_before_anything_is_measured() {
-    let missing = measured(&Case::ALL, "./no-such-peer --fast").err().expect("nothing was measured").to_string();
+    let missing = measured(&Case::ALL, "./no-such-peer --fast").expect_err("nothing was measured").to_string();
     assert!(missing.contains("`./no-such-peer --fast` cannot be started"), "{missing}");
     let folder = tempfile::tempdir().expect("a folder");
     let unable = script(folder.path(), "");
     std::fs::write(folder.path().join("peer"), "#!/bin/sh\nexit 3\n").expect("a script");
-    let refused = measured(&Case::ALL, &unable).err().expect("nothing was measured").to_string();
+    let refused = measured(&Case::ALL, &unable).expect_err("nothing was measured").to_string();
     assert!(refused.contains("exit status: 3"), "{refused}");
-    assert!(measured(&Case::ALL, "  ").err().expect("nothing was measured").to_string().contains("no command"));
+    assert!(measured(&Case::ALL, "  ").expect_err("nothing was measured").to_string().contains("no command"));
 }
