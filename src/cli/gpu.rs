@@ -9,7 +9,7 @@ use serde_json::json;
 
 use super::outcome::Failure;
 use crate::risk::compute::cuda::{Device, DeviceError, Driver, Resources, resources};
-use crate::risk::device_check::{BenchQuestion, Case, Check, Measured, bench as measure, selftest as compare};
+use crate::risk::device_check::{BenchQuestion, Case, Check, Measured, OnPeer, bench as measure, selftest as compare};
 
 /// Registers that a thread may take: four blocks of 256 threads then share a multiprocessor.
 const MOST_REGISTERS: u32 = 64;
@@ -28,6 +28,9 @@ pub struct SelftestArgs {
     /// The seed of the tables (default: the time)
     #[arg(long, value_name = "S")]
     seed: Option<u64>,
+    /// The size of the tables, as a share: a memory checker slows the device down by a factor of tens
+    #[arg(long, value_name = "X", default_value_t = 1.0, value_parser = share)]
+    scale: f64,
     /// Only compile the kernels, for these architectures; needs NVRTC and no GPU
     #[arg(long, value_name = "sm_70,sm_90,…", value_delimiter = ',')]
     compile_only: Vec<String>,
@@ -38,7 +41,7 @@ pub struct SelftestArgs {
 
 /// The GPU against the CPU: the time of the same work, beside what the device could do at best
 #[derive(Debug, clap::Args)]
-#[command(after_help = "Exit codes: 0 measured · 1 the answers differ · 3 no GPU can be used")]
+#[command(after_help = "Exit codes: 0 measured · 1 the answers differ, or the peer failed · 3 no GPU can be used")]
 pub struct BenchArgs {
     /// What is measured (default: all of it)
     #[arg(long = "case", value_name = "NAME,…", value_delimiter = ',', value_parser = PossibleValuesParser::new(Case::ALL.map(Case::name)))]
@@ -58,6 +61,11 @@ pub struct BenchArgs {
     /// The seed of the tables
     #[arg(long, value_name = "S", default_value_t = 1)]
     seed: u64,
+    /// A program that answers the same questions about the same tables: "python3 benches/gpu/peer.py" (PyTorch or CuPy)
+    ///
+    /// The command is split at blanks. Its answers are compared with the CPU's before any of its times is printed.
+    #[arg(long, value_name = "COMMAND")]
+    peer: Option<String>,
     /// Print one JSON object
     #[arg(long)]
     json: bool,
@@ -96,7 +104,7 @@ pub fn selftest(args: &SelftestArgs) -> Result<(), Failure> {
     let device = open()?;
     let nanoseconds = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).map_or(0, |time| time.as_nanos() as u64);
     let seed = args.seed.unwrap_or(nanoseconds);
-    let checks = compare(&device, seed, args.tables, 1.0, &tell).context("the self-test broke off")?;
+    let checks = compare(&device, seed, args.tables, args.scale, &tell).context("the self-test broke off")?;
     if args.json {
         let report = json!({ "device": device.limits().name, "seed": seed, "checks": checks });
         println!("{report}");
@@ -189,6 +197,7 @@ pub fn bench(args: &BenchArgs) -> Result<(), Failure> {
         threads,
         budget: Duration::from_secs(args.max_seconds),
         seed: args.seed,
+        peer: args.peer.clone(),
     };
     let measured = measure(&device, &question, &tell).context("the benchmark broke off")?;
     if args.json {
@@ -209,10 +218,48 @@ pub fn bench(args: &BenchArgs) -> Result<(), Failure> {
             "work", "rows", "sets", "GPU", "faster", "bytes floor", "of copy", "ops floor"
         );
         measured.iter().for_each(|work| println!("{}", line(work, question.threads.len())));
+        against_the_peer(&measured);
     }
-    match measured.iter().find(|work| work.agrees == Some(false)) {
-        Some(work) => Err(Failure::Running(anyhow!("{}: the answers differ; run throng selftest gpu", work.work))),
+    if let Some(work) = measured.iter().find(|work| work.agrees == Some(false)) {
+        return Err(Failure::Running(anyhow!("{}: the answers differ; run throng selftest gpu", work.work)));
+    }
+    let peers = measured.iter().filter_map(|work| work.peer.as_ref().map(|peer| (work, peer)));
+    match peers.into_iter().find(|(_, peer)| peer.agrees != Some(true)) {
+        Some((work, OnPeer { failure: Some(failure), .. })) => {
+            Err(Failure::Running(anyhow!("{}: the peer gave no answer: {failure}", work.work)))
+        }
+        Some((work, _)) => Err(Failure::Running(anyhow!("{}: the peer's answer is not the CPU's", work.work))),
         None => Ok(()),
+    }
+}
+
+/// A table of the works that the peer was asked about.
+fn against_the_peer(measured: &[Measured]) {
+    let told: Vec<(&Measured, &OnPeer)> =
+        measured.iter().filter_map(|work| work.peer.as_ref().map(|peer| (work, peer))).collect();
+    let Some((_, first)) = told.first() else { return };
+    println!("\nagainst {} on {}, the same tables; milliseconds", first.library, first.device);
+    println!(
+        "{:<36} {:>14} {:<24} {:>11} {:>11} {:>11} {:>9}",
+        "work", "sets asked", "the peer's way", "its median", "its best", "GPU", "faster"
+    );
+    for (work, peer) in told {
+        let milliseconds = |seconds: Option<f64>| seconds.map_or_else(String::new, |s| format!("{:.3}", s * 1e3));
+        let verdict = match (&peer.failure, peer.agrees) {
+            (Some(failure), _) => format!("  no answer: {failure}"),
+            (None, Some(false)) => "  WRONG".to_owned(),
+            (None, _) => String::new(),
+        };
+        println!(
+            "{:<36} {:>14} {:<24} {:>11} {:>11} {:>11} {:>9}{verdict}",
+            work.work,
+            format!("{} of {}", peer.sets, peer.of),
+            peer.form.as_deref().unwrap_or_default(),
+            milliseconds(peer.median_seconds),
+            milliseconds(peer.seconds),
+            milliseconds(Some(work.gpu_seconds)),
+            peer.seconds.map_or_else(String::new, |seconds| format!("{:.1}×", seconds / work.gpu_seconds)),
+        );
     }
 }
 

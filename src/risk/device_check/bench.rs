@@ -1,6 +1,7 @@
 //! Both backends on the same work, and the two floors of the device: bytes that must move, operations that must be made.
 
 use super::cases::Case;
+use super::peer::{Asked, OnPeer, Peer};
 use super::selftest::SelftestError;
 use super::tables::even;
 use crate::risk::compute::cuda::{CudaCounter, Device, ResidentWindow, Shape};
@@ -8,7 +9,7 @@ use crate::risk::compute::{AttributeSet, Columns, CpuCounter, GroupCounter, all_
 use rand::seq::IndexedRandom;
 use rand::{Rng, SeedableRng};
 use rand_chacha::ChaCha8Rng;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
 /// Lanes that one multiprocessor serves in a cycle.
@@ -30,6 +31,8 @@ pub struct BenchQuestion {
     /// Time for each search for quasi-identifiers.
     pub budget: Duration,
     pub seed: u64,
+    /// A program with its arguments, split at blanks, that answers the same questions (`benches/gpu/peer.py`).
+    pub peer: Option<String>,
 }
 
 /// What a work took on some threads of the CPU.
@@ -59,6 +62,8 @@ pub struct Measured {
     pub operations_floor_seconds: f64,
     /// Were the answers equal, and the device's its own? `None` where the time for one of them ended first.
     pub agrees: Option<bool>,
+    /// The same work by the peer, where one was named and knows this work.
+    pub peer: Option<OnPeer>,
 }
 
 /// What a work is made of, for its floors.
@@ -75,6 +80,7 @@ pub(super) struct Stand<'b> {
     pub(super) question: &'b BenchQuestion,
     /// Bytes a second.
     bandwidth: f64,
+    peer: Option<Mutex<Peer>>,
 }
 
 impl Stand<'_> {
@@ -101,7 +107,20 @@ impl Stand<'_> {
             bandwidth_share: bytes_floor_seconds / gpu_seconds,
             operations_floor_seconds: rows * size.candidates as f64 / lanes,
             agrees,
+            peer: None,
         }
+    }
+
+    /// Has the peer, where there is one, answer the same work at the end. `uploads`: the device's time includes the upload.
+    pub(super) fn ask_peer(
+        &self,
+        work: &str,
+        table: &Columns,
+        asked: &Asked<'_>,
+        uploads: bool,
+    ) -> Result<(), SelftestError> {
+        let Some(peer) = &self.peer else { return Ok(()) };
+        Ok(peer.lock().expect("no question panics").ask(work, table, asked, uploads)?)
     }
 
     /// The time on every number of threads, and the last answer. The pool of that many is the current one.
@@ -131,7 +150,8 @@ pub fn bench(
     question: &BenchQuestion,
     progress: &dyn Fn(&str),
 ) -> Result<Vec<Measured>, SelftestError> {
-    let stand = Stand { device, question, bandwidth: bandwidth(device)? };
+    let peer = question.peer.as_deref().map(Peer::ready).transpose()?.map(Mutex::new);
+    let stand = Stand { device, question, bandwidth: bandwidth(device)?, peer };
     let mut measured = Vec::new();
     for case in &question.cases {
         match case {
@@ -139,7 +159,27 @@ pub fn bench(
             case => measured.extend(case.measure(&stand, progress)?),
         }
     }
+    if let Some(peer) = &stand.peer {
+        progress("the peer");
+        hear(&peer.lock().expect("no question panics"), &mut measured);
+    }
     Ok(measured)
+}
+
+/// Puts the answers of the peer beside the measurements. What was measured is told also where it fails.
+fn hear(peer: &Peer, measured: &mut [Measured]) {
+    let answers = peer.answers().unwrap_or_else(|error| {
+        let failed = |work: &str| {
+            let told = OnPeer { failure: Some(error.to_string()), ..OnPeer::default() };
+            (work.to_owned(), told)
+        };
+        peer.works().map(failed).collect()
+    });
+    for (work, told) in answers {
+        if let Some(measured) = measured.iter_mut().find(|measured| measured.work == work) {
+            measured.peer = Some(told);
+        }
+    }
 }
 
 /// The ways of counting, each alone.
@@ -167,7 +207,10 @@ fn counting(stand: &Stand<'_>, progress: &dyn Fn(&str)) -> Result<Vec<Measured>,
         measured.push(work.measure(stand)?);
     }
     progress("joint counts");
-    measured.push(joint(stand, "joint counts, all pairs", &records)?);
+    measured.push(joint(stand, "joint counts, all pairs", &records, true)?);
+    let tiny = even(rows, &[3; 107], None, &mut dice);
+    measured.push(joint(stand, "joint counts, 107 columns of 3", &tiny, true)?);
+    measured.push(joint(stand, "the same with counters alone", &tiny, false)?);
     progress("append");
     measured.push(append(stand, &records)?);
     Ok(measured)
@@ -222,12 +265,17 @@ fn bandwidth(device: &Arc<dyn Device>) -> Result<f64, SelftestError> {
     Ok(8.0 * 2.0 * bytes as f64 / measured?.0)
 }
 
-pub(super) fn bytes_a_row(table: &Columns, set: &AttributeSet) -> u64 {
-    let width = |column| match table.cardinality(column) {
+/// Bytes a code of a column of so many values.
+pub(super) fn code_bytes(values: usize) -> u64 {
+    match values {
         0..=0x100 => 1,
         0x101..=0x1_0000 => 2,
         _ => 4,
-    };
+    }
+}
+
+pub(super) fn bytes_a_row(table: &Columns, set: &AttributeSet) -> u64 {
+    let width = |column| code_bytes(table.cardinality(column));
     set.iter().map(width).sum::<u64>() + if table.subjects().is_some() { 4 } else { 0 }
 }
 
@@ -259,19 +307,27 @@ impl Work<'_> {
         let row_bytes = bytes_a_row(self.table, &union);
         let size = Size { rows: self.table.rows(), candidates: self.sets.len() as u64, row_bytes };
         let agrees = found == expected && gpu.used().failures == 0;
+        let sets: Vec<Vec<usize>> = self.sets.iter().map(|set| set.iter().collect()).collect();
+        let asked = match &expected {
+            (_, verdicts) if self.judging => Asked::Verdicts(&sets, K, verdicts),
+            (counts, _) => Asked::Counts(&sets, K, counts),
+        };
+        stand.ask_peer(self.name, self.table, &asked, false)?;
         Ok(stand.measured(self.name, &size, cpu, gpu_seconds, Some(agrees)))
     }
 }
 
 /// Joint counts of all pairs of a table that is on the device already.
-pub(super) fn joint(stand: &Stand<'_>, name: &str, table: &Columns) -> Result<Measured, SelftestError> {
+pub(super) fn joint(stand: &Stand<'_>, name: &str, table: &Columns, slicing: bool) -> Result<Measured, SelftestError> {
     let pairs = all_pairs(table.width());
     let counter = CudaCounter::new(stand.device, table, 1, None)?;
+    let counter = if slicing { counter } else { counter.without_slices() };
     let (gpu_seconds, found) = fastest(ROUNDS, || Ok(counter.count_pairs(&pairs)))?;
     let (cpu, expected) = stand.on_cpu(1, |_| Ok(count_pairs(table, &pairs)))?;
     let row_bytes = bytes_a_row(table, &AttributeSet::first(table.width()));
     let size = Size { rows: table.rows(), candidates: pairs.len() as u64, row_bytes };
     let agrees = found == expected && counter.used().failures == 0;
+    stand.ask_peer(name, table, &Asked::Pairs(&pairs, &expected), false)?;
     Ok(stand.measured(name, &size, cpu, gpu_seconds, Some(agrees)))
 }
 
@@ -312,9 +368,10 @@ mod tests {
             threads: vec![1, 2],
             budget: Duration::from_secs(20),
             seed: 5,
+            peer: None,
         };
         let measured = bench(&device, &question, &|_| {}).expect("there is room");
-        assert_eq!(measured.len(), 10 + 3 * 3 + 2 + 1 + 1);
+        assert_eq!(measured.len(), 12 + 4 * 3 + 2 + 1 + 1);
         for measured in measured {
             assert_eq!(measured.agrees, Some(true), "{measured:?}");
             assert!(measured.gpu_seconds > 0.0 && measured.bytes_floor_seconds > 0.0, "{measured:?}");

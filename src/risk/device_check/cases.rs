@@ -1,6 +1,7 @@
 //! Whole tasks of the size that they are meant for: a search, a model, a batch that is checked again.
 
 use super::bench::{Measured, Size, Stand, bytes_a_row, cardinalities, fastest, joint, some_sets};
+use super::peer::Asked;
 use super::selftest::SelftestError;
 use super::tables::even;
 use crate::risk::adjacency::{Adjacency, AdjacencyError, Limits};
@@ -13,12 +14,17 @@ use rand_chacha::ChaCha8Rng;
 /// Rows of the smallest table, however small the scale.
 const LEAST_ROWS: usize = 200;
 
+/// Columns whose sets a peer can all look at.
+const MOST_BY_LEVELS: usize = 12;
+
 /// What `throng bench gpu` can measure.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Case {
     /// Each way of counting, alone.
     Counting,
-    /// Find-QID on 1 M records of 30 columns, k = 2, 5, 20.
+    /// Find-QID on 1 M records of 12 columns, k = 2, 5, 20: few enough for a peer that goes level by level.
+    FindQid12,
+    /// On 30 columns.
     FindQid30,
     /// On 1 M of 100.
     FindQid100,
@@ -33,8 +39,9 @@ pub enum Case {
 }
 
 impl Case {
-    pub const ALL: [Self; 7] = [
+    pub const ALL: [Self; 8] = [
         Self::Counting,
+        Self::FindQid12,
         Self::FindQid30,
         Self::FindQid100,
         Self::FindQid11,
@@ -48,6 +55,7 @@ impl Case {
     pub fn name(self) -> &'static str {
         match self {
             Self::Counting => "counting",
+            Self::FindQid12 => "find-qid-12",
             Self::FindQid30 => "find-qid-30",
             Self::FindQid100 => "find-qid-100",
             Self::FindQid11 => "find-qid-11",
@@ -68,6 +76,7 @@ impl Case {
         let rows = |rows: usize| ((rows as f64 * stand.question.scale) as usize).max(LEAST_ROWS);
         match self {
             Self::Counting => Ok(Vec::new()),
+            Self::FindQid12 => find_qid(stand, "find-qid, 12 columns", rows(1_000_000), 12),
             Self::FindQid30 => find_qid(stand, "find-qid, 30 columns", rows(1_000_000), 30),
             Self::FindQid100 => find_qid(stand, "find-qid, 100 columns", rows(1_000_000), 100),
             Self::FindQid11 => find_qid(stand, "find-qid, 11 columns", rows(20_000_000), 11),
@@ -107,7 +116,11 @@ fn find_qid(stand: &Stand<'_>, name: &str, rows: usize, width: u32) -> Result<Ve
         };
         let agrees = (found.complete && expected.complete).then(|| same(&found, &expected) && failures == 0);
         let size = Size { rows, candidates: found.evaluated.max(1), row_bytes };
-        measured.push(stand.measured(&format!("{name}, k = {k}"), &size, cpu, gpu_seconds, agrees));
+        let name = format!("{name}, k = {k}");
+        if table.width() <= MOST_BY_LEVELS && expected.complete {
+            stand.ask_peer(&name, &table, &Asked::Borders(k, &expected), true)?;
+        }
+        measured.push(stand.measured(&name, &size, cpu, gpu_seconds, agrees));
     }
     Ok(measured)
 }
@@ -121,7 +134,7 @@ fn empty(width: usize) -> Result<Adjacency, AdjacencyError> {
 /// The counts alone, of a table that is on the device; and the model from them, with the upload.
 fn adjacency(stand: &Stand<'_>, rows: usize) -> Result<Vec<Measured>, SelftestError> {
     let table = table(stand, rows, 107);
-    let counted = joint(stand, "joint counts, pairs of 107 columns", &table)?;
+    let counted = joint(stand, "joint counts, pairs of 107 columns", &table, true)?;
     let columns: Vec<&[u32]> = (0..table.width()).map(|column| table.column(column)).collect();
     let (gpu_seconds, (found, failures)) = fastest(1, || on_device(stand, empty(table.width())?, &columns))?;
     let (cpu, expected) = stand.on_cpu(1, |_| {
@@ -195,11 +208,8 @@ fn recheck(stand: &Stand<'_>, rows: usize, batch: usize) -> Result<Measured, Sel
         stand.on_cpu(1, |threads| Ok(CpuCounter::new(&table, threads).judge(&sets, K, &|| false)?))?;
     let union = sets.iter().fold(AttributeSet::new(), |union, set| union.union(set));
     let size = Size { rows, candidates: sets.len() as u64, row_bytes: bytes_a_row(&table, &union) };
-    Ok(stand.measured(
-        "a batch into the window, sets judged",
-        &size,
-        cpu,
-        gpu_seconds,
-        Some(found == expected && failures == 0),
-    ))
+    let name = "a batch into the window, sets judged";
+    let asked: Vec<Vec<usize>> = sets.iter().map(|set| set.iter().collect()).collect();
+    stand.ask_peer(name, &table, &Asked::Verdicts(&asked, K, &expected), false)?;
+    Ok(stand.measured(name, &size, cpu, gpu_seconds, Some(found == expected && failures == 0)))
 }

@@ -4,9 +4,11 @@
 
 mod bench;
 mod cases;
+mod peer;
 mod selftest;
 mod tables;
 
 pub use bench::{BenchQuestion, Measured, OnCpu, bench};
 pub use cases::Case;
+pub use peer::{OnPeer, PeerError};
 pub use selftest::{Check, SelftestError, selftest};

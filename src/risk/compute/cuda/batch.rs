@@ -42,6 +42,11 @@ struct Places {
     seen: u64,
     exposed: u64,
     marks: u64,
+    sliced: u64,
+    meetings: u64,
+    cells: u64,
+    numbers: u64,
+    slices: u64,
 }
 
 impl Slot {
@@ -63,7 +68,7 @@ impl Slot {
         ask: &Ask,
         want: Want,
     ) -> Result<Ticket, DeviceError> {
-        let places = self.prepare(device, batch, ask, want)?;
+        let places = self.prepare(device, batch, ask, want, 0)?;
         let launches = Launches { device, batch, ask, want, places: &places };
         source.each_tile(&mut |_, window, extent| launches.count(window, extent))?;
         launches.summarize()?;
@@ -85,18 +90,19 @@ impl Slot {
         ask: &Ask,
     ) -> Result<(), DeviceError> {
         let want = Want::Outcomes;
-        let places = self.prepare(device, batch, ask, want)?;
+        let places = self.prepare(device, batch, ask, want, source.places())?;
         let launches = Launches { device, batch, ask, want, places: &places };
         source.each_tile(&mut |_, window, extent| launches.count(window, extent))
     }
 
-    /// Uploads the tables and blanks the scratch.
+    /// Uploads the tables and blanks the scratch. `most_places` of a window are sliced at once.
     fn prepare(
         &mut self,
         device: &Arc<dyn Device>,
         batch: &Batch,
         ask: &Ask,
         want: Want,
+        most_places: u64,
     ) -> Result<Places, DeviceError> {
         let mut tables = Vec::new();
         let mut begin = |bytes: Vec<u8>| {
@@ -111,6 +117,10 @@ impl Slot {
         let groups = begin(bytes_of(&batch.groups));
         let slots = begin(bytes_of(&batch.slots));
         let outcomes = begin(blank_outcomes(batch.candidates.len()));
+        let sliced = begin(bytes_of(&batch.slicing.columns));
+        let meetings = begin(bytes_of(&batch.slicing.meetings));
+        let cells = begin(bytes_of(&batch.slicing.cells));
+        let numbers = begin(bytes_of(&batch.slicing.numbers));
         let aligned = |bytes: u64| bytes.next_multiple_of(16);
         let sizes = [
             aligned(4 * batch.counts),
@@ -118,22 +128,24 @@ impl Slot {
             aligned(4 * batch.seen_words),
             aligned(4 * batch.exposed * batch.candidates.len() as u64),
             if want == Want::Rows { aligned(4 * mark_words(ask.rows)) } else { 0 },
+            aligned(4 * batch.slicing.slices * most_places.div_ceil(32)),
         ];
         grow(device, &mut self.tables, tables.len() as u64)?;
         grow(device, &mut self.scratch, sizes.iter().sum())?;
         let base = self.tables.address;
         device.upload(base, &tables)?;
         let mut at = self.scratch.address;
-        let blanks = [if batch.route.crowds() { 0xff } else { 0 }, 0xff, 0, 0, 0];
-        let mut regions = [0; 5];
+        // Every word of the slices is written before it is read.
+        let blanks = [Some(if batch.route.crowds() { 0xff } else { 0 }), Some(0xff), Some(0), Some(0), Some(0), None];
+        let mut regions = [0; 6];
         for ((region, size), blank) in regions.iter_mut().zip(sizes).zip(blanks) {
             *region = at;
-            if size > 0 {
+            if let Some(blank) = blank.filter(|_| size > 0) {
                 device.fill(at, size, blank)?;
             }
             at += size;
         }
-        let [counts, tables, seen, exposed, marks] = regions;
+        let [counts, tables, seen, exposed, marks, slices] = regions;
         Ok(Places {
             candidates: base + candidates,
             terms: base + terms,
@@ -146,6 +158,11 @@ impl Slot {
             seen,
             exposed,
             marks,
+            sliced: base + sliced,
+            meetings: base + meetings,
+            cells: base + cells,
+            numbers: base + numbers,
+            slices,
         })
     }
 }
@@ -217,8 +234,23 @@ impl Launches<'_> {
                     (_, Some(_)) => "sparse_people",
                 }
             }
+            Route::Sliced => return self.count_slices(window, extent),
         };
         self.device.launch(kernel, shape, &arguments)
+    }
+
+    /// Cuts the rows of one window into slices, and adds what each two of them share.
+    fn count_slices(&self, window: [u64; 5], extent: u64) -> Result<(), DeviceError> {
+        let (slicing, at) = (&self.batch.slicing, self.places);
+        let threads = u64::from(self.device.limits().threads);
+        let words = extent.div_ceil(32);
+        let blocks = words.div_ceil(threads).clamp(1, 1024);
+        let [start, rows, capacity, columns, _] = window;
+        let arguments = [start, rows, capacity, columns, at.sliced, words, at.slices];
+        self.device.launch("slice", self.shape(slicing.columns.len(), blocks, 0), &arguments)?;
+        let (stretch, blocks) = self.split(words.max(1), slicing.meetings.len(), threads);
+        let arguments = [at.meetings, at.cells, at.numbers, at.slices, words, stretch, threads, at.counts];
+        self.device.launch("count_slices", self.shape(slicing.meetings.len(), blocks, slicing.shared_bytes), &arguments)
     }
 
     fn summarize(&self) -> Result<(), DeviceError> {

@@ -45,6 +45,8 @@ pub struct CudaCounter<'a> {
     cpu: OnceLock<CpuCounter<'a>>,
     pub(super) state: Mutex<State<'a>>,
     pub(super) usage: Arc<Metered>,
+    /// Are pairs of tiny domains counted by slices?
+    pub(super) slicing: bool,
 }
 
 pub(super) struct State<'a> {
@@ -93,7 +95,13 @@ impl<'a> CudaCounter<'a> {
         let device: Arc<dyn Device> = usage.clone();
         let slots = [Slot::new(&device)?, Slot::new(&device)?];
         let state = Mutex::new(State { source: Some(source), slots, scratch });
-        Ok(Self { table, threads, device, cpu: OnceLock::new(), state, usage })
+        Ok(Self { table, threads, device, cpu: OnceLock::new(), state, usage, slicing: true })
+    }
+
+    /// Counts every pair of columns with counters, none by slices: what slices are measured against.
+    #[must_use]
+    pub fn without_slices(self) -> Self {
+        Self { slicing: false, ..self }
     }
 
     /// Has the device failed in a way that leaves it no more use?
@@ -122,7 +130,7 @@ impl<'a> CudaCounter<'a> {
     pub(super) fn asks(&self, source: &Source<'_>, k: u32, judging: bool) -> Ask {
         let limits = self.device.limits();
         let (rows, people, tile) = (source.rows(), source.people(), 4 * u64::from(limits.threads));
-        Ask { k, judging, rows, people, shared_bytes: limits.shared_bytes, tile }
+        Ask { k, judging, rows, people, shared_bytes: limits.shared_bytes, tile, threads: limits.threads }
     }
 
     /// Asks the device about sets, batch after batch: while one runs, the next is prepared, and the one before is read.

@@ -12,6 +12,7 @@ mod kept;
 mod pairs;
 mod plan;
 mod program;
+mod slices;
 mod source;
 mod tables;
 mod usage;

@@ -2,7 +2,8 @@
 
 use super::counter::CudaCounter;
 use super::device::{DeviceError, Memory, Shape};
-use super::plan::{Ask, Planned, batches};
+use super::plan::{Ask, Planned, SLICED_CELLS, batches};
+use super::slices::Slicing;
 use super::source::Source;
 use super::tables::{Entry, bytes_of, longs, words};
 use crate::risk::compute::AttributeSet;
@@ -92,15 +93,21 @@ impl CudaCounter<'_> {
         let ask = Ask { people: None, ..self.asks(source, 0, false) };
         // Probabilities and nodes take their own memory beside the counts.
         let beside = if matches!(answer, Answer::Counts(_)) { 1 } else { 5 };
+        // Slices take a quarter of the scratch, or there are none.
+        let slices: u64 = radices.iter().filter(|values| **values <= SLICED_CELLS / 2).sum();
+        let slice_bytes = 4 * slices * source.places().div_ceil(32);
+        let slicing = self.slicing && slice_bytes <= *scratch / 4 && Slicing::fits(&ask);
+        let room = (*scratch - if slicing { slice_bytes } else { 0 }) / beside;
         let plan = |(at, (a, b)): (usize, &(usize, usize))| {
             dense_cells(self.table, *a, *b).filter(|cells| *cells > 0)?;
             let both = radices[*a] > 1 && radices[*b] > 1;
             let planned = Planned::dense(at, &AttributeSet::from_iter([*a, *b]), &radices, &ask)?;
-            (both && planned.bytes() * beside <= *scratch).then_some(planned)
+            let planned = if slicing { planned.sliced() } else { planned };
+            (both && planned.bytes() <= room).then_some(planned)
         };
         let mut planned: Vec<Planned> = pairs.iter().enumerate().filter_map(plan).collect();
         planned.sort_by(|a, b| a.order().cmp(&b.order()));
-        for batch in batches(&planned, *scratch / beside, 4096, &radices, &ask) {
+        for batch in batches(&planned, room, 4096, &radices, &ask) {
             slots[0].count(&self.device, source, &batch, &ask)?;
             match answer {
                 Answer::Counts(found) => {

@@ -7,7 +7,9 @@
 //! | small | records, or (judging) sets of at most k subjects | shared memory, several candidates a block |
 //! | dense | a counter a cell, or (judging people) a set of at most k subjects a cell | global memory |
 //! | sparse | a counter a class met | behind hash tables in global memory |
+//! | sliced | pairs alone: bits that two bitmaps of rows share, a cell a thread | global memory |
 
+use super::slices::Slicing;
 use super::tables::{Candidate, Group, Stage, Term};
 use crate::risk::compute::AttributeSet;
 
@@ -27,6 +29,10 @@ const GROUP: usize = 32;
 /// Words of state in a block of `small.cu`.
 const STATE_WORDS: u64 = 34;
 
+/// Cells of a pair up to which slices are less work than counters: a cell takes a count of bits for 32 rows, of which a
+/// multiprocessor makes 16 a cycle; a counter takes an addition a row, of which it makes at most 32 a cycle.
+pub(super) const SLICED_CELLS: u64 = 16;
+
 /// Keys stay below this.
 const LARGEST_KEY: u64 = 1 << 62;
 
@@ -44,6 +50,8 @@ pub(super) struct Ask {
     pub(super) shared_bytes: u32,
     /// Rows of a tile of `small.cu`.
     pub(super) tile: u64,
+    /// Threads of a block.
+    pub(super) threads: u32,
 }
 
 impl Ask {
@@ -59,6 +67,7 @@ pub(super) enum Route {
     Dense,
     DenseCrowds,
     Sparse,
+    Sliced,
 }
 
 impl Route {
@@ -154,6 +163,12 @@ impl Planned {
         Some(Self { route: Route::Dense, cells, counts: cells, stages: Vec::new(), ..planned })
     }
 
+    /// The same pair of columns by slices, where its domain is so tiny that this is less work.
+    pub(super) fn sliced(self) -> Self {
+        let tiny = self.columns.len() == 2 && self.cells <= SLICED_CELLS;
+        if tiny { Self { route: Route::Sliced, ..self } } else { self }
+    }
+
     /// As many columns a stage as its keys have room for.
     fn chain(&mut self, radices: &[u64], rows: u64) {
         let (mut taken, mut domain) = (0, 1_u64);
@@ -183,6 +198,11 @@ impl Planned {
     /// All rows are one class.
     pub(super) fn splits_nothing(&self) -> bool {
         self.columns.is_empty()
+    }
+
+    /// The columns that split something, ascending.
+    pub(super) fn columns(&self) -> &[u32] {
+        &self.columns
     }
 
     fn family(&self) -> &[u32] {
@@ -218,6 +238,8 @@ pub(super) struct Batch {
     /// Words of exposed subjects for each candidate.
     pub(super) exposed: u64,
     pub(super) shared_bytes: u32,
+    /// Slices and who reads which.
+    pub(super) slicing: Slicing,
 }
 
 /// Splits planned candidates, ordered by [`Planned::order`], into batches of one route within `bytes` of scratch.
@@ -257,6 +279,7 @@ impl Batch {
             seen_words: 0,
             exposed: planned.iter().map(|p| p.exposed).max().unwrap_or(0),
             shared_bytes: 64,
+            slicing: Slicing::default(),
         };
         let mut family = 0;
         for (at, p) in planned.iter().enumerate() {
@@ -265,6 +288,11 @@ impl Batch {
         }
         if batch.route.small() {
             batch.group(planned, ask);
+        }
+        if batch.route == Route::Sliced {
+            let counts = batch.candidates.iter().map(|candidate| candidate.counts);
+            batch.slicing = Slicing::new(planned, counts, radices, ask);
+            batch.shared_bytes = batch.slicing.shared_bytes;
         }
         batch
     }

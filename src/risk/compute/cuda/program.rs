@@ -7,20 +7,22 @@ use std::fmt::Write as _;
 use std::path::PathBuf;
 
 /// The files of the program, in the order of their use.
-const SOURCES: [(&str, &str); 7] = [
+const SOURCES: [(&str, &str); 8] = [
     ("device.cuh", include_str!("../kernels/device.cuh")),
     ("window.cuh", include_str!("../kernels/window.cuh")),
     ("small.cu", include_str!("../kernels/small.cu")),
     ("classes.cu", include_str!("../kernels/classes.cu")),
     ("summary.cu", include_str!("../kernels/summary.cu")),
     ("pairs.cu", include_str!("../kernels/pairs.cu")),
+    ("slices.cu", include_str!("../kernels/slices.cu")),
     ("ring.cu", include_str!("../kernels/ring.cu")),
 ];
 
 /// Every kernel of the program.
-pub const KERNELS: [&str; 16] = [
+pub const KERNELS: [&str; 18] = [
     "append",
     "copy",
+    "count_slices",
     "dense_crowds",
     "dense_people",
     "dense_records",
@@ -28,6 +30,7 @@ pub const KERNELS: [&str; 16] = [
     "expose_sparse",
     "infer",
     "recode",
+    "slice",
     "small_people",
     "small_records",
     "sparse_people",

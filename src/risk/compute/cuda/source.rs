@@ -54,6 +54,15 @@ impl<'a> Source<'a> {
         }
     }
 
+    /// Places of the window, or of a tile.
+    pub(super) fn places(&self) -> u64 {
+        match self {
+            Self::Window(window) => window.capacity() as u64,
+            Self::Whole(window) => window.capacity() as u64,
+            Self::Tiles { tile, .. } => tile.capacity() as u64,
+        }
+    }
+
     /// One more than the largest subject, where there are subjects.
     pub(super) fn people(&self) -> Option<u64> {
         match self {

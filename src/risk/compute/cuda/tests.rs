@@ -185,6 +185,31 @@ proptest! {
         prop_assert_eq!(counter.infer_pairs(&pairs), inferences);
         prop_assert_eq!(counter.used().failures, 0);
     }
+
+    /// Pairs of tiny domains: by slices, by counters, on the CPU.
+    #[test]
+    fn slices_count_what_counters_count(
+        rows in rows(),
+        cardinalities in proptest::collection::vec(1_u32..9, 2..24),
+        rows_bytes in proptest::option::of(200_u64..20_000),
+        seed: u64,
+    ) {
+        let table = table(rows, &cardinalities, None, seed);
+        let budget = rows_bytes.map(|rows_bytes| Budget { rows_bytes, scratch_bytes: 1 << 20 });
+        let pairs = all_pairs(table.width());
+        let expected = count_pairs(&table, &pairs);
+        let (sliced, used) = {
+            let counter = CudaCounter::new(&device(seed), &table, 1, budget).expect("there is room");
+            (counter.count_pairs(&pairs), counter.used())
+        };
+        prop_assert_eq!(&sliced, &expected);
+        prop_assert_eq!(used.failures, 0);
+        // Only a column of one value needs no device.
+        let constant = |(a, b): &&(usize, usize)| table.cardinality(*a) < 2 || table.cardinality(*b) < 2;
+        prop_assert_eq!(used.left_to_the_cpu, pairs.iter().filter(constant).count() as u64);
+        let counter = CudaCounter::new(&device(seed), &table, 1, budget).expect("there is room").without_slices();
+        prop_assert_eq!(&counter.count_pairs(&pairs), &expected);
+    }
 }
 
 #[test]

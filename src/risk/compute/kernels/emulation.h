@@ -205,6 +205,10 @@ template <class T> T __ldg(const T* address) {
     return value;
 }
 
+inline unsigned __popc(unsigned word) {
+    return static_cast<unsigned>(__builtin_popcount(word));
+}
+
 template <class T> T atomicAdd(T* address, T value) {
     const T old = *address;
     *address = old + value;

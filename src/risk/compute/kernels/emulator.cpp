@@ -16,6 +16,7 @@
 #include "classes.cu"
 #include "pairs.cu"
 #include "ring.cu"
+#include "slices.cu"
 #include "small.cu"
 #include "summary.cu"
 
@@ -45,6 +46,7 @@ int main() {
         LISTED(dense_records), LISTED(dense_people), LISTED(sparse_records), LISTED(sparse_people),
         LISTED(dense_crowds),  LISTED(expose_dense), LISTED(expose_sparse),  LISTED(summarize),
         LISTED(summarize_crowds), LISTED(infer),      LISTED(recode),          LISTED(copy),
+        LISTED(slice),         LISTED(count_slices),
     };
     std::map<uint64_t, std::unique_ptr<emulation::Guarded>> memory;
     for (;;) {
