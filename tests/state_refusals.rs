@@ -114,6 +114,72 @@ fn output_files_without_their_state_are_refused() {
     assert_eq!(fs::read(run.dir.path().join("out.ndjson.trace")).expect("the output"), before);
 }
 
+#[test]
+fn another_sink_is_refused() {
+    let run = Finished::new();
+    let file = run.dir.path().join("only.toml");
+    let text = fs::read_to_string(&file).expect("the configuration");
+    fs::write(&file, text.replace("/out.ndjson", "/other.ndjson")).expect("the configuration");
+    let (code, said) = run.run();
+    assert_eq!(code, Some(2), "{said}");
+    assert!(said.contains("has released to another topic or file"), "{said}");
+    assert!(!run.dir.path().join("other.ndjson.trace").exists());
+    fs::write(&file, text).expect("the configuration");
+    let (code, said) = run.run();
+    assert_eq!(code, Some(0), "{said}");
+}
+
+/// A start that was killed leaves things half-written; the next one is none the worse for it.
+#[test]
+fn what_a_killed_start_has_left_half_written_is_no_damage() {
+    let run = Finished::new();
+    let output = fs::read(run.dir.path().join("out.ndjson.trace")).expect("the output");
+    let db = run.state().join("db");
+    for bytes in [&b""[..], b"half a snapshot"] {
+        fs::write(db.join("snap.00000000000FFFFF.generating"), bytes).expect("a file");
+        let (code, said) = run.run();
+        assert_eq!(code, Some(0), "{said}");
+    }
+    assert_eq!(fs::read(run.dir.path().join("out.ndjson.trace")).expect("the output"), output);
+    // A state that has lost its format is none that was being made: nothing of it is given up.
+    fs::remove_file(run.state().join("format")).expect("removed");
+    let (code, said) = run.run();
+    assert_eq!(code, Some(0), "{said}");
+    assert!(said.contains("state recovered sequence=11"), "{said}");
+    assert_eq!(fs::read(run.dir.path().join("out.ndjson.trace")).expect("the output"), output);
+}
+
+#[test]
+fn a_state_that_was_being_made_is_made() {
+    let run = Finished::new();
+    let output = fs::read(run.dir.path().join("out.ndjson.trace")).expect("the output");
+    let secret = fs::read(run.state().join("secret")).ok();
+    let half: [(&str, &[(&str, &str)]); 5] = [
+        ("nothing", &[]),
+        ("the mark", &[("making", "")]),
+        ("half a check value", &[("making", ""), ("check.new", "ab")]),
+        ("half a database", &[("making", ""), ("db/conf", "half")]),
+        ("a database that is cut short", &[("making", ""), ("db/conf", "half"), ("db/db", "x"), ("format.new", "thr")]),
+    ];
+    for (what, files) in half {
+        for folder in ["only", "out.ndjson.trace", "out.ndjson.visit", "out.ndjson"] {
+            let path = run.dir.path().join(folder);
+            let (Ok(()) | Err(_)) = if path.is_dir() { fs::remove_dir_all(path) } else { fs::remove_file(path) };
+        }
+        for (name, text) in files {
+            let path = run.state().join(name);
+            fs::create_dir_all(path.parent().expect("a folder")).expect("a folder");
+            fs::write(path, text).expect("a file");
+        }
+        let (code, said) = run.run();
+        assert_eq!(code, Some(0), "{what}: {said}");
+        assert!(!run.state().join("making").exists(), "{what}");
+        if secret.is_none() {
+            assert!(output == fs::read(run.dir.path().join("out.ndjson.trace")).expect("the output"), "{what}");
+        }
+    }
+}
+
 /// Whatever is done to the database: either it is refused, or nothing of it is missing.
 #[test]
 fn a_damaged_database_is_refused_and_never_taken_for_a_fresh_one() {

@@ -12,7 +12,7 @@ use support::binary::Place;
 use support::canaries::hex;
 use support::invariants::{Line, check_once};
 use support::stand::{Fault, Stand, record};
-use throng::daemon::engine::Settling;
+use throng::daemon::engine::{BatchError, Settling};
 
 const PERSON: &str = "[[attribute]]\nname = \"person\"\ntype = \"string\"\nrole = \"subject\"\n";
 const AGE: &str = "[[attribute]]\nname = \"age\"\ntype = \"integer\"\n[attribute.hierarchy]\nkind = \"intervals\"\n\
@@ -398,6 +398,29 @@ fn threat_15_a_second_attempt_is_the_first_ones_bytes() {
     }
 }
 
+/// A batch that could not leave is tried again long after: by then its crowd may be gone.
+#[test]
+fn threat_15_a_late_attempt_needs_its_crowd_as_any_batch_does() {
+    let settings = "[privacy]\nk = 3\nsupport_window = \"10s\"\n";
+    let late = |wait_ms: i64| {
+        let mut stand = Stand::new(&schema(&[PERSON, AGE, CITY]), settings);
+        stand.offer(&people(0, 5, r#""age":41,"city":"Zug""#), Settling::No, NOW, Fault::Nothing);
+        let mut records = vec![record(r#"{"person":"p0","age":41,"city":"Zug"}"#); 30];
+        records.extend(people(10, 5, r#""age":90,"city":"Bern""#));
+        stand.sink.abort_next = true;
+        let aborted = stand.process(&records, 5, Settling::No, None, NOW + 1000).expect_err("the sink aborts");
+        let BatchError::Aborted { intent, .. } = aborted else { panic!("{aborted}") };
+        stand.process(&records, 5, Settling::No, Some(&intent), NOW + 1000 + wait_ms).expect("the second attempt");
+        // By the clock that the batch leaves at.
+        let lines = stand.sink.lines.clone();
+        assert_eq!(stand.sink.committed.1, if wait_ms > 10_000 { NOW + 1000 + wait_ms } else { NOW + 1000 });
+        stand.promise.check_all(&lines).expect("crowds at the commit");
+        lines.iter().filter(|line| line.batch == 2 && line.text.contains("Zug")).count()
+    };
+    assert_eq!(late(500), 30, "an early attempt is the first one's bytes");
+    assert_eq!(late(20_000), 0, "nobody else has been seen there for a window");
+}
+
 #[test]
 fn threat_16_a_tombstone_is_dropped_and_counted() {
     let place = Place::new(&schema(&[PERSON, CITY]), "");
@@ -465,6 +488,36 @@ fn threat_19_spellings_of_one_value_are_one_value() {
         .collect();
     stand.offer(&records, Settling::EndOfStream, NOW, Fault::Nothing);
     assert_eq!(texts(&stand), [r#"{"temperature":0}"#; 5]);
+}
+
+/// One person whose number is a text to the schema, in every way that JSON can spell it.
+#[test]
+fn threat_19_spellings_of_one_number_are_one_person() {
+    let mut stand = Stand::new(&schema(&[PERSON, AGE]), K3);
+    let spelled = ["7", "7.0", "7.00", "70e-1", "0.7e1", "7E+0", "\"7\""];
+    let records: Vec<_> = spelled.iter().map(|seven| record(format!(r#"{{"person":{seven},"age":41}}"#))).collect();
+    let mut crowd = people(0, 3, r#""age":90"#);
+    crowd.extend(records);
+    stand.offer(&crowd, Settling::EndOfStream, NOW, Fault::Nothing);
+    assert!(!texts(&stand).iter().any(|text| text.contains("41")), "one person is no crowd");
+    // What no reckoning can tell apart is nobody's.
+    let beyond = ["1e99999999999999999999", "10e99999999999999999998", "0.1e100000000000000000000"];
+    let records: Vec<_> = beyond.iter().map(|huge| record(format!(r#"{{"person":{huge},"age":42}}"#))).collect();
+    stand.offer(&records, Settling::EndOfStream, NOW + 1, Fault::Nothing);
+    assert_eq!((stand.sink.rejected.len(), stand.sink.lines.len()), (3, 3));
+}
+
+/// What is only watched has not been released: a process that dies behind its commit starts again, and supports nothing.
+#[test]
+fn watching_survives_its_death() {
+    let mut stand = Stand::watching(&schema(&[PERSON, AGE, CITY]), K3);
+    for batch in 0..4 {
+        let fault = if batch % 2 == 0 { Fault::LeaveAndDie } else { Fault::AbortAndDie };
+        stand.offer(&people(0, 5, r#""age":41,"city":"Zug""#), Settling::No, NOW + batch, fault);
+    }
+    assert_eq!(stand.sink.lines.len(), 0);
+    assert_eq!(stand.engine().progress().sequence, 4);
+    stand.check_conservation().expect("every record is accounted for");
 }
 
 #[test]

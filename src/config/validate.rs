@@ -234,8 +234,10 @@ fn privacy_and_plan(config: &Config, found: &mut Complaints) {
     let sample = (1..=plan.window_records.max(1)).contains(&plan.sample_records);
     found.unless(sample, "plan.sample_records", "the sample is out of range", "give 1 to plan.window_records");
     found.unless(plan.interval > Duration::ZERO, "plan.interval", "the planner would never rest", "give at least 1s");
-    let half = plan.half_life_records.is_none_or(|half| half > 0 && half >= plan.window_records as u64 / 8);
-    let remedy = "give at least an eighth of plan.window_records, or remove the key";
+    // Rows leave the window with the batch that pushes them out: by then they are older than the window by up to a batch.
+    let oldest = (plan.window_records + config.batch.max_records) as u64;
+    let half = plan.half_life_records.is_none_or(|half| half > 0 && half >= oldest.div_ceil(8));
+    let remedy = "give at least an eighth of plan.window_records and batch.max_records together, or remove the key";
     found.unless(half, "plan.half_life_records", "the oldest records of the window would weigh nothing", remedy);
     let most = if plan.half_life_records.is_some() { MOST_FADING_RECORDS } else { MOST_RECORDS };
     let window = plan.window_records <= most;

@@ -209,6 +209,17 @@ fn stream_of(config: &Config, schema: &Schema) -> String {
     format!("{} {source}", schema.fingerprint())
 }
 
+/// Where the batches of a state leave to; `None` where nothing leaves, which a state may begin with.
+fn sink_of(config: &Config) -> Option<String> {
+    let path = &config.sink.path;
+    match config.sink.kind {
+        SinkKind::None => None,
+        SinkKind::Kafka => Some(format!("topic {}", config.sink.topic)),
+        SinkKind::File if path.as_os_str() == "-" => Some("standard output".to_owned()),
+        SinkKind::File => Some(format!("file {}", std::path::absolute(path).as_ref().unwrap_or(path).display())),
+    }
+}
+
 /// What an intent found at start means, by the marker or by the file sink's commit point: `Some(lengths)` if its batch
 /// left, `None` if it did not.
 pub type Verdict<'a> = dyn FnMut(&Intent, &str) -> Result<bool, StateError> + 'a;
@@ -236,6 +247,9 @@ pub fn assemble(
     let secret = config.secret.as_ref().map(crate::config::Secret::expose);
     let (mut store, keys, mut recovered) = Store::open(&config.state.path, secret, &mut ledger)?;
     store.bind(&stream_of(config, schema))?;
+    if let Some(sink) = sink_of(config) {
+        store.bind_sink(&sink)?;
+    }
     let id = store.id().to_owned();
     let fresh = recovered.progress.sequence == 0 && recovered.intent.is_none() && recovered.progress.lengths.is_empty();
     let mut pending = None;

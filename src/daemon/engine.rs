@@ -344,7 +344,7 @@ impl Engine {
     /// Treats, verifies and delivers a batch, and remembers it.
     ///
     /// `retry` is the intent of the attempt before, when there was one: its clock and its ranges are kept, so that the
-    /// attempt reproduces the same bytes. What is `upcoming` is encoded while the batch leaves.
+    /// attempt reproduces the same bytes; unless a crowd has lost support since, and the batch is treated anew. What is `upcoming` is encoded while the batch leaves.
     ///
     /// # Errors
     /// See [`BatchError`]; nothing has left and nothing is remembered then.
@@ -417,28 +417,37 @@ impl Engine {
         }
         let dampened_cells = self.dampen(&mut batch, waiting);
         let last = settling != Settling::No || input.closed == Closed::Settle;
-        let at = self.ledger.at(clock_ms);
+        // The intent may be old: what supported its batch then need not any more.
+        let late = retry.is_some().then_some(now_ms).filter(|now| *now > clock_ms);
+        let ledger = &self.ledger;
         let (plan, names, books, policy) = (&self.plan, &self.names, &self.books, &self.settings.policy);
-        let (packer, store, attributes) = (&mut self.packer, &mut self.store, self.model.attributes());
+        let (packer, store, attributes) = (&mut self.packer, &mut self.store, self.model.kept());
         let (sequence, first) = (self.progress.sequence + 1, self.progress.rows);
         let (protected, terms) = (&self.protected, &self.terms);
-        let (proposal, verified) = std::thread::scope(|scope| {
+        let (proposal, verified, clock_ms) = std::thread::scope(|scope| {
             // Rows are large and must be on disk before the batch leaves: that is waited for beside the treatment.
             let laid = scope.spawn(|| {
                 let rows = (fresh.rows() > 0).then(|| packer.pack(&fresh, first, attributes, books));
                 store.lay_rows(sequence, rows.as_ref())
             });
-            let mut proposal = treat(&batch, &waited, plan, names, books, &at, policy, protected, last);
+            let treated =
+                |clock| treat(&batch, &waited, plan, names, books, &ledger.at(clock), policy, protected, last);
+            let verified =
+                |groups, clock| verify(groups, &batch.subjects, terms, books, ledger.at(clock), policy.k, clock);
+            let (mut proposal, mut clock_ms) = (treated(clock_ms), clock_ms);
+            if let Some(now) = late.filter(|now| verified(proposal.groups.clone(), *now).is_err()) {
+                // Other bytes than those of the attempt before: the crowd is worth more.
+                (proposal, clock_ms) = (treated(now), now);
+            }
             seconds.treat = start.elapsed().as_secs_f64();
 
             let start = Instant::now();
-            let proposed = std::mem::take(&mut proposal.groups);
-            let verified = verify(proposed, &batch.subjects, terms, books, at, policy.k, clock_ms)?;
+            let verified = verified(std::mem::take(&mut proposal.groups), clock_ms)?;
             seconds.verify = start.elapsed().as_secs_f64();
             laid.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic))?;
-            Ok::<_, BatchError>((proposal, verified))
+            Ok::<_, BatchError>((proposal, verified, clock_ms))
         })?;
-        let witnessed = at.witness_delta(verified.delta().time, &batch, &proposal.cells, &self.books);
+        let witnessed = ledger.at(clock_ms).witness_delta(verified.delta().time, &batch, &proposal.cells, &self.books);
 
         let mut report = self.account(input, &fresh, &batch, &waited, &proposal, &verified, &rejected, settling);
         report.dampened_cells = dampened_cells;

@@ -67,7 +67,9 @@ const HALF_LIVES: u32 = 8;
 /// The model.
 pub struct Model {
     settings: ModelSettings,
-    /// Attributes that take part, ascending: all that leave treated.
+    /// Attributes whose rows the state keeps, ascending: all that leave treated.
+    kept: Vec<usize>,
+    /// Those that are counted: the same, or none any more.
     attributes: Vec<usize>,
     window: Window,
     marginals: Marginals,
@@ -106,6 +108,7 @@ impl Model {
             marginals: Marginals::new(attributes.len()),
             adjacency: Counting::Settled(CoarseAdjacency::resume(&attributes, limits, derived, past.left_out)?),
             pool: pool(),
+            kept: attributes.clone(),
             attributes,
             begins: past.rows == 0,
             resumed: past.rows,
@@ -115,7 +118,13 @@ impl Model {
         })
     }
 
-    /// The attributes that take part, ascending.
+    /// The attributes whose rows the state keeps, ascending, whether or not they are still counted.
+    #[must_use]
+    pub fn kept(&self) -> &[usize] {
+        &self.kept
+    }
+
+    /// The attributes that are counted, ascending.
     #[must_use]
     pub fn attributes(&self) -> &[usize] {
         &self.attributes

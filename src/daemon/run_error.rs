@@ -67,6 +67,7 @@ impl RunError {
                             StateError::Foreign(_)
                                 | StateError::WrongSecret(_)
                                 | StateError::OtherStream(_)
+                                | StateError::OtherSink(_)
                                 | StateError::Version { .. }
                         )
                 )

@@ -5,7 +5,7 @@
 
 use std::sync::Arc;
 
-use crate::records::decimal::{decimals_of, exact_ticks, push_ticks};
+use crate::records::decimal::{decimals_of, exact_ticks, push_plain, push_ticks};
 use crate::records::json::{push_quoted, push_shortest, push_sorted};
 use crate::records::moment::{self, Unit};
 use crate::records::raw::Token;
@@ -142,7 +142,7 @@ impl Typing {
     /// Writes the canonical JSON text of `token` into `out`, which is cleared first.
     ///
     /// Integers are `72`, floats `72.5` with the fewest digits and never `-0`, booleans `true`/`false`, strings JSON
-    /// strings (a lone `*`, or one behind backslashes only, gets one more backslash: `"*"` means suppressed), dates
+    /// strings, numbers among them in full with the fewest digits (a lone `*`, or one behind backslashes only, gets one more backslash: `"*"` means suppressed), dates
     /// `"2021-05-24"`, timestamps `"2021-05-24T10:00:00Z"`, coordinates `"47.37,8.54"`. Structures are strings that
     /// hold their compact JSON text with sorted keys.
     ///
@@ -156,6 +156,7 @@ impl Typing {
             Token::Null => return Ok(Canonical::Null),
             Token::Bool(value) => self.boolean_token(value, out),
             Token::Structure(json) => self.structure(json, out),
+            Token::Number(text) if self.kind == Type::String => self.number_as_text(text, out),
             Token::Text(text) | Token::Number(text) => self.text(text, false, out),
             Token::Untyped(text) => self.text(text, true, out),
         };
@@ -174,6 +175,16 @@ impl Typing {
             _ => return Err("a boolean"),
         }
         Ok(Canonical::Value)
+    }
+
+    /// A number is one text however it is spelled, or one person could come as many.
+    fn number_as_text(&self, number: &str, out: &mut String) -> Result<Canonical, &'static str> {
+        if self.missing.matches(number, false) {
+            return Ok(Canonical::Null);
+        }
+        let mut plain = String::with_capacity(number.len());
+        push_plain(&mut plain, number).ok_or("a number that is too large")?;
+        self.text(&plain, false, out)
     }
 
     fn structure(&self, json: &str, out: &mut String) -> Result<Canonical, &'static str> {

@@ -92,6 +92,50 @@ pub(crate) fn push_ticks(out: &mut String, ticks: i128, decimals: u32) {
     out.extend(buffer[at..].iter().map(|&b| char::from(b)));
 }
 
+/// Digits that a number is written with in full, at most.
+const MAX_PLAIN: i64 = 64;
+
+/// Writes a JSON number in one of all its spellings: its digits in full, without an exponent and without zeros that say
+/// nothing; digits and exponent (`12e99`) where that would be long. Equal numbers get equal texts, others different ones.
+/// None where the exponent is beyond all reckoning.
+pub(crate) fn push_plain(out: &mut String, number: &str) -> Option<()> {
+    let (negative, rest) = number.strip_prefix('-').map_or((false, number), |rest| (true, rest));
+    let (digits, exponent) = rest.split_once(['e', 'E']).unwrap_or((rest, "0"));
+    let (whole, fraction) = digits.split_once('.').unwrap_or((digits, ""));
+    let all = [whole, fraction].concat();
+    let significant = all.trim_start_matches('0').trim_end_matches('0');
+    if significant.is_empty() {
+        out.push('0');
+        return Some(());
+    }
+    let cut = (all.len() - all.trim_end_matches('0').len()) as i64 - fraction.len() as i64;
+    // The power of ten of the last significant digit.
+    let power = exponent.parse::<i64>().ok()?.checked_add(cut)?;
+    if negative {
+        out.push('-');
+    }
+    let length = significant.len() as i64;
+    match power {
+        0.. if length.saturating_add(power) <= MAX_PLAIN => {
+            out.push_str(significant);
+            out.extend(std::iter::repeat_n('0', power as usize));
+        }
+        ..0 if length.max(power.saturating_neg()) <= MAX_PLAIN => {
+            let behind = power.unsigned_abs() as usize;
+            if behind >= significant.len() {
+                out.push_str("0.");
+                out.extend(std::iter::repeat_n('0', behind - significant.len()));
+                out.push_str(significant);
+            } else {
+                let (before, after) = significant.split_at(significant.len() - behind);
+                out.extend([before, ".", after]);
+            }
+        }
+        _ => out.extend([significant, "e", &power.to_string()]),
+    }
+    Some(())
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -125,7 +169,56 @@ mod tests {
         assert_eq!(floor_ticks("1e300", 9), None);
     }
 
+    fn plain(number: &str) -> String {
+        let mut out = String::new();
+        push_plain(&mut out, number).expect("within reckoning");
+        out
+    }
+
+    #[test]
+    fn a_number_has_one_plain_spelling() {
+        for seven in ["7", "7.0", "7.00", "70e-1", "0.7e1", "0.7E+1", "7e0", "700e-2", "0.0007e4"] {
+            assert_eq!(plain(seven), "7");
+        }
+        for nothing in ["0", "-0", "0.0", "0e99", "-0.00E-5"] {
+            assert_eq!(plain(nothing), "0");
+        }
+        assert_eq!(plain("-12.340e2"), "-1234");
+        assert_eq!(plain("1.5"), "1.5");
+        assert_eq!(plain("15e-4"), "0.0015");
+        assert_eq!(plain("120"), "120");
+        assert_eq!(plain("123456789012345678901234567890"), "123456789012345678901234567890");
+        assert_ne!(plain("12345678901234567890"), plain("12345678901234567891"), "no double tells them apart");
+        assert_eq!(plain("1e300"), "1e300");
+        assert_eq!(plain("10e299"), "1e300");
+        assert_eq!(plain("1e-300"), "1e-300");
+        assert!(plain("1e9223372036854775807").len() < 30);
+        for beyond in ["1e99999999999999999999", "10e9223372036854775807", "0.1e-9223372036854775808"] {
+            assert_eq!(push_plain(&mut String::new(), beyond), None);
+        }
+    }
+
     proptest! {
+        /// Every way to write ticks·10^power: the point and the exponent moved, zeros before and behind.
+        #[test]
+        fn all_spellings_of_a_number_are_one(
+            ticks in -1_000_000_i64..1_000_000,
+            power in -80_i32..80,
+            moved in 0_usize..30,
+            zeros in 0_usize..30,
+            other in -1_000_000_i64..1_000_000,
+        ) {
+            let sign = if ticks < 0 { "-" } else { "" };
+            let digits = format!("{:031}{}", ticks.unsigned_abs(), "0".repeat(zeros));
+            let at = digits.len() - moved;
+            let power_of = power - zeros as i32 + moved as i32;
+            let spelled = format!("{sign}{}.{}0e{power_of}", &digits[..at], &digits[at..]);
+            prop_assert_eq!(plain(&spelled), plain(&format!("{ticks}e{power}")), "{}", spelled);
+            prop_assert_eq!(ticks == other, plain(&format!("{ticks}e{power}")) == plain(&format!("{other}e{power}")));
+            let read: f64 = plain(&spelled).parse().unwrap();
+            prop_assert_eq!(read, format!("{ticks}e{power}").parse::<f64>().unwrap());
+        }
+
         #[test]
         fn spelling_and_reading_are_inverse(ticks in -1_000_000_000_000_i128..1_000_000_000_000, decimals in 0_u32..=9) {
             let floor = floor_ticks(&spelled(ticks, decimals), decimals);

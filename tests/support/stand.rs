@@ -31,7 +31,7 @@ pub enum Fault {
     Restart,
     /// The sink aborts the first attempt; the same process tries again.
     Abort,
-    /// The sink aborts the first attempt and the process dies; the next one tries again.
+    /// The sink aborts the first attempt and the process dies, and so does the next one; the third tries again.
     AbortAndDie,
     /// The batch leaves, and the process dies before it has noted that.
     LeaveAndDie,
@@ -45,8 +45,8 @@ pub struct Collector {
     /// Sequence number and clock of the last batch that left.
     pub committed: (u64, i64),
     pub abort_next: bool,
-    /// What an aborted attempt would have let out: group, text, record.
-    pub attempt: Option<Vec<Line>>,
+    /// The clock of an aborted attempt and what it would have let out.
+    pub attempt: Option<(i64, Vec<Line>)>,
     /// Do not insist that a second attempt is the first one's bytes.
     pub another_attempt_may_differ: bool,
     bytes: u64,
@@ -70,10 +70,12 @@ impl Sink for Collector {
             }
         }
         if std::mem::take(&mut self.abort_next) {
-            self.attempt = Some(lines);
+            self.attempt = Some((envelope.clock_ms, lines));
             return Err(DeliveryError::Aborted("asked to".to_owned()));
         }
-        if let Some(first) = self.attempt.take().filter(|_| !self.another_attempt_may_differ)
+        // A crowd that was too old at the second attempt gave it another clock: then nothing is promised of its bytes.
+        let same_clock = |(clock, _): &(i64, Vec<Line>)| *clock == envelope.clock_ms;
+        if let Some((_, first)) = self.attempt.take().filter(same_clock).filter(|_| !self.another_attempt_may_differ)
             && let Some(at) = (0..first.len().max(lines.len())).find(|&i| first.get(i) != lines.get(i))
         {
             panic!("a second attempt differs from the first: {:?} became {:?}", first.get(at), lines.get(at));
@@ -135,14 +137,23 @@ impl Stand {
 
     /// [`new`](Self::new) with another secret.
     pub fn with_secret(schema: &str, settings: &str, secret: &str) -> Self {
+        Self::with(schema, settings, secret, "file")
+    }
+
+    /// A stand that only watches: nothing is released.
+    pub fn watching(schema: &str, settings: &str) -> Self {
+        Self::with(schema, settings, SECRET, "none")
+    }
+
+    fn with(schema: &str, settings: &str, secret: &str, sink: &str) -> Self {
         let home = tempfile::tempdir().expect("a temporary directory");
         let path = |name: &str| home.path().join(name).display().to_string();
         std::fs::write(path("schema.toml"), schema).expect("a file");
         let env = [
             ("THRONG__SOURCE__KIND", "file".to_owned()),
             ("THRONG__SOURCE__PATH", path("in.ndjson")),
-            ("THRONG__SINK__KIND", "file".to_owned()),
-            ("THRONG__SINK__PATH", path("out.ndjson")),
+            ("THRONG__SINK__KIND", sink.to_owned()),
+            ("THRONG__SINK__PATH", if sink == "file" { path("out.ndjson") } else { String::new() }),
             ("THRONG__SCHEMA__FILE", path("schema.toml")),
             ("THRONG__STATE__PATH", path("state")),
             ("THRONG_SECRET", secret.to_owned()),
@@ -209,6 +220,7 @@ impl Stand {
         if let Err(BatchError::Aborted { intent, .. }) = outcome {
             let mut retry = Some(*intent);
             if fault == Fault::AbortAndDie {
+                self.die();
                 self.die();
                 retry = self.pending.take();
                 assert!(retry.is_some(), "an intent that did not leave is given back");

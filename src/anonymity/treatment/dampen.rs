@@ -44,7 +44,8 @@ pub struct Exchange {
 /// its target, or nothing more may be exchanged. `most_altered` is the share of a column's cells that may change, in
 /// [0, 1]. Records without a subject and missing values take no part.
 ///
-/// The same arguments give the same exchanges. `seed` is to be secret: with it and the raw batch they are known.
+/// Inferences are lowered in the order given, which should say nothing of codes: they depend on what came first since the
+/// start. The same arguments give the same exchanges. `seed` is to be secret: with it and the raw batch they are known.
 ///
 /// Time: for each inference the rows, and for each of its records [`MOST_TRIES`] partners with all inferences.
 ///
@@ -57,9 +58,8 @@ pub fn dampen(
     most_altered: f64,
     seed: [u8; 32],
 ) -> Vec<Exchange> {
-    let mut risky: Vec<RiskyInference> =
+    let risky: Vec<RiskyInference> =
         risky.iter().copied().filter(|r| r.given.attribute != r.inferred.attribute).collect();
-    risky.sort_by_key(|r| (r.inferred, r.given));
     let mut batch = Dampening {
         altered: vec![Vec::new(); columns.len()],
         most_exchanges: (most_altered.clamp(0.0, 1.0) * subjects.len() as f64 / 2.0) as usize,

@@ -44,7 +44,12 @@ impl Engine {
         let model = self.model.counted();
         let support = self.settings.policy.k as u64 * model.unit();
         let value = |node: Node| Value { attribute: node.attribute, code: node.code };
-        let strongest = model.strongest(MOST_RISKY, support);
+        // Codes tell nothing here: after a restart they are others, and a batch that is repeated is dampened alike.
+        let name = |node: Node| {
+            let book = &self.books[node.attribute];
+            (node.attribute, book.digest(book.cell(node.code, 0)))
+        };
+        let strongest = model.strongest(MOST_RISKY, support, name);
         let risky = strongest.into_iter().filter(|inference| inference.probability() >= above);
         risky
             .map(|inference| RiskyInference {

@@ -1,7 +1,9 @@
 //! The state directory: private, locked, and never mistaken for somebody else's.
 
+use crate::faults::crash_point;
+use rustix::fs::{FlockOperation, flock};
 use std::fs;
-use std::io::Write;
+use std::io::{ErrorKind, Write};
 use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 
@@ -29,6 +31,10 @@ pub enum StateError {
     )]
     OtherStream(PathBuf),
     #[error(
+        "state directory {0} has released to another topic or file: what its readers have seen is no crowd for the readers of this one (go back to that `[sink]`, or start with a new directory)"
+    )]
+    OtherSink(PathBuf),
+    #[error(
         "state directory {path} is damaged: {what} (restore it from a backup; starting with a new directory forgets what has been released)"
     )]
     Damaged { path: PathBuf, what: String },
@@ -37,6 +43,9 @@ pub enum StateError {
     #[error("state directory {path}: the database failed: {source}")]
     Database { path: PathBuf, source: sled::Error },
 }
+
+/// A file that is there while a directory is being made: what lies beside it may be half-written and holds nothing.
+const MAKING: &str = "making";
 
 /// Format of the state; raised whenever a reader of the old one would misread the new one.
 pub const FORMAT: u32 = 3;
@@ -55,14 +64,20 @@ pub fn prepare(path: &Path) -> Result<bool, StateError> {
         .map(|entry| entry.map(|e| e.file_name().to_string_lossy().into_owned()))
         .collect::<Result<_, _>>()
         .map_err(io)?;
-    let known = names.iter().any(|n| n == "format");
-    // A start that was killed while it made the directory has left its check file, and nothing has been released.
-    let unfinished = names.iter().any(|n| n == "check");
-    let ours = |n: &String| n == "secret" || (unfinished && (n == "check" || n == "db"));
+    let is_there = |name: &str| names.iter().any(|n| n == name);
+    let known = is_there("format");
+    // A start that was killed while it made the directory has left its mark, or its check file, and nothing has been released.
+    let unfinished = is_there(MAKING) || is_there("check");
+    let made_first = ["secret", "making.new"];
+    let made_later = [MAKING, "secret.new", "check", "check.new", "db", "format.new"];
+    let ours = |n: &String| made_first.contains(&n.as_str()) || (unfinished && made_later.contains(&n.as_str()));
     if !known && !names.iter().all(ours) {
         return Err(StateError::Foreign(path.to_owned()));
     }
     fs::set_permissions(path, fs::Permissions::from_mode(0o700)).map_err(io)?;
+    if !known && !unfinished {
+        put(path, MAKING, b"")?;
+    }
     Ok(!known)
 }
 
@@ -81,14 +96,10 @@ pub fn check_secret(path: &Path, check: &[u8; 32], new: bool) -> Result<(), Stat
     }
     match fs::read_to_string(&file) {
         Ok(found) if found.trim() == text => Ok(()),
-        Ok(found) if new && found.trim().len() < text.len() => fs::write(&file, text).map_err(io),
+        Ok(found) if new && found.trim().len() < text.len() => put(path, "check", text.as_bytes()),
         Ok(_) => Err(StateError::WrongSecret(path.to_owned())),
-        Err(e) if e.kind() == std::io::ErrorKind::NotFound && new => {
-            let mut out = fs::OpenOptions::new().write(true).create_new(true).mode(0o600).open(&file).map_err(io)?;
-            out.write_all(text.as_bytes()).map_err(io)?;
-            out.sync_all().map_err(io)
-        }
-        Err(e) if e.kind() == std::io::ErrorKind::NotFound => {
+        Err(e) if e.kind() == ErrorKind::NotFound && new => put(path, "check", text.as_bytes()),
+        Err(e) if e.kind() == ErrorKind::NotFound => {
             Err(StateError::Damaged { path: path.to_owned(), what: "its check value is missing".to_owned() })
         }
         Err(e) => Err(io(e)),
@@ -117,12 +128,69 @@ pub fn check_format(path: &Path) -> Result<(), StateError> {
 /// # Errors
 /// When it cannot be written.
 pub fn write_format(path: &Path) -> Result<(), StateError> {
+    put(path, "format", format!("throng-state {FORMAT}\n").as_bytes())?;
+    made(path)
+}
+
+/// Notes that the directory has been made.
+fn made(path: &Path) -> Result<(), StateError> {
+    match fs::remove_file(path.join(MAKING)) {
+        Err(source) if source.kind() != ErrorKind::NotFound => Err(StateError::Io { path: path.to_owned(), source }),
+        Ok(()) | Err(_) => Ok(()),
+    }
+}
+
+/// Writes a file of the directory whole or not at all.
+fn put(path: &Path, name: &str, bytes: &[u8]) -> Result<(), StateError> {
     let io = |source| StateError::Io { path: path.to_owned(), source };
+    let unfinished = path.join(format!("{name}.new"));
     let mut file =
-        fs::OpenOptions::new().write(true).create_new(true).mode(0o600).open(path.join("format")).map_err(io)?;
-    file.write_all(format!("throng-state {FORMAT}\n").as_bytes()).map_err(io)?;
+        fs::OpenOptions::new().write(true).create(true).truncate(true).mode(0o600).open(&unfinished).map_err(io)?;
+    file.write_all(bytes).map_err(io)?;
     file.sync_all().map_err(io)?;
+    crash_point("state-file-unnamed");
+    fs::rename(&unfinished, path.join(name)).map_err(io)?;
     fs::File::open(path).and_then(|dir| dir.sync_all()).map_err(io)
+}
+
+/// Removes what a start that was killed has left half-written of the database: a snapshot without its name, which the database
+/// would take for its newest; in a directory that was still being made, all of it.
+///
+/// # Errors
+/// [`StateError::Locked`] when another process has the database open; when something cannot be removed.
+pub fn clear_unfinished(path: &Path, new: bool) -> Result<(), StateError> {
+    let io = |source| StateError::Io { path: path.to_owned(), source };
+    if !new {
+        made(path)?;
+    }
+    let void = new && path.join(MAKING).exists();
+    let folder = path.join("db");
+    let names = match fs::read_dir(&folder) {
+        Ok(names) => names.map(|entry| entry.map(|e| e.path())).collect::<Result<Vec<_>, _>>().map_err(io)?,
+        Err(e) if e.kind() == ErrorKind::NotFound => return Ok(()),
+        Err(e) => return Err(io(e)),
+    };
+    let unfinished: Vec<PathBuf> =
+        names.into_iter().filter(|n| n.extension().is_some_and(|e| e == "generating")).collect();
+    if unfinished.is_empty() && !void {
+        return Ok(());
+    }
+    // The lock of the database itself, for as long as this takes.
+    let held = match fs::OpenOptions::new().read(true).write(true).open(folder.join("db")) {
+        Ok(file) => Some(file),
+        Err(e) if e.kind() == ErrorKind::NotFound => None,
+        Err(e) => return Err(io(e)),
+    };
+    if let Some(file) = &held
+        && let Err(e) = flock(file, FlockOperation::NonBlockingLockExclusive)
+    {
+        let e = std::io::Error::from(e);
+        return Err(if e.kind() == ErrorKind::WouldBlock { StateError::Locked(path.to_owned()) } else { io(e) });
+    }
+    if void {
+        return fs::remove_dir_all(&folder).map_err(io);
+    }
+    unfinished.iter().try_for_each(fs::remove_file).map_err(io)
 }
 
 /// The secret kept in the directory itself, made on first use: enough to key digests, but whoever has the directory has it
@@ -137,15 +205,13 @@ pub fn local_secret(path: &Path, new: bool) -> Result<Vec<u8>, StateError> {
     match fs::read(&file) {
         Ok(secret) if secret.len() >= 16 => Ok(secret),
         Ok(_) => Err(StateError::Damaged { path: path.to_owned(), what: "its secret is cut short".to_owned() }),
-        Err(e) if e.kind() == std::io::ErrorKind::NotFound && new => {
+        Err(e) if e.kind() != ErrorKind::NotFound => Err(io(e)),
+        Err(_) if !new => Err(StateError::WrongSecret(path.to_owned())),
+        Err(_) => {
             let mut secret = vec![0u8; 32];
             OsRng.try_fill_bytes(&mut secret).map_err(|e| io(std::io::Error::other(e.to_string())))?;
-            let mut out = fs::OpenOptions::new().write(true).create_new(true).mode(0o600).open(&file).map_err(io)?;
-            out.write_all(&secret).map_err(io)?;
-            out.sync_all().map_err(io)?;
+            put(path, "secret", &secret)?;
             Ok(secret)
         }
-        Err(e) if e.kind() == std::io::ErrorKind::NotFound => Err(StateError::WrongSecret(path.to_owned())),
-        Err(e) => Err(io(e)),
     }
 }

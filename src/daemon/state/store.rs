@@ -18,6 +18,7 @@ pub use recover::Recovered;
 
 const CHECK: &[u8] = b"check";
 const STREAM: &[u8] = b"stream";
+const SINK: &[u8] = b"sink";
 const PROGRESS: &[u8] = b"progress";
 const INTENT: &[u8] = b"intent";
 const BASELINE: &[u8] = b"baseline";
@@ -103,6 +104,7 @@ impl Store {
             None => Keys::derive(&directory::local_secret(path, new)?),
         };
         directory::check_secret(path, &keys.check, new)?;
+        directory::clear_unfinished(path, new)?;
         let db = open_database(path)?;
         let database = |source| StateError::Database { path: path.to_owned(), source };
         let tree = db.open_tree("throng").map_err(database)?;
@@ -175,6 +177,22 @@ impl Store {
         &self.id
     }
 
+    /// Binds the state to where its batches leave to: what one audience has seen is no crowd for another. `sink` describes it.
+    ///
+    /// # Errors
+    /// [`StateError::OtherSink`] when the state has released to another.
+    pub fn bind_sink(&mut self, sink: &str) -> Result<(), StateError> {
+        match self.read::<String>(SINK)? {
+            Some(known) if known == sink => Ok(()),
+            Some(_) => Err(StateError::OtherSink(self.path.clone())),
+            None => {
+                let mut batch = sled::Batch::default();
+                batch.insert(SINK, self.seal(SINK, &sink));
+                self.commit(batch)
+            }
+        }
+    }
+
     fn database(&self, source: sled::Error) -> StateError {
         StateError::Database { path: self.path.clone(), source }
     }
@@ -228,15 +246,17 @@ impl Store {
         ledger: &mut Ledger,
     ) -> Result<(), StateError> {
         if let Some(lengths) = left {
-            let delta =
-                LedgerDelta::from_bytes(&intent.ledger).ok_or_else(|| self.damaged("an intent cannot be read"))?;
-            ledger.apply(&delta);
+            // Where nothing is released there is no delta.
+            if !intent.ledger.is_empty() {
+                let delta =
+                    LedgerDelta::from_bytes(&intent.ledger).ok_or_else(|| self.damaged("an intent cannot be read"))?;
+                ledger.apply(&delta);
+            }
             self.left(intent, lengths);
             return self.flush(ledger);
         }
-        let mut batch = sled::Batch::default();
-        batch.remove(INTENT);
-        self.commit(batch)?;
+        // The intent stays until another takes its place: its bytes may have been seen, and this start may end before it has
+        // repeated them.
         self.discard_rows(intent.after.sequence)
     }
 
@@ -345,6 +365,8 @@ impl Store {
             let key = numbered("delta", sequence);
             self.credit += 2 * intent.ledger.len();
             batch.insert(key.clone(), self.seal(&key, &intent.ledger));
+            // Not where nothing is released: what the memory counts then has never left.
+            self.write_shards(batch, ledger, sequence);
         }
         if let Some(last) = intent.sampled.last() {
             let key = numbered("sample", sequence);
@@ -378,7 +400,6 @@ impl Store {
         if let Some(tally) = ledger.tally() {
             batch.insert(TALLIED, self.seal(TALLIED, &(sequence, tally.standings())));
         }
-        self.write_shards(batch, ledger, sequence);
         self.witnesses.write(batch, &self.sealer, &intent.witnessed, ledger.witnesses(), sequence);
     }
 

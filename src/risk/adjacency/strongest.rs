@@ -21,24 +21,28 @@ impl StrongInference {
     pub fn probability(&self) -> f64 {
         self.both as f64 / self.support as f64
     }
-
-    /// Weakest first: by probability, then support, then the nodes backwards.
-    fn rank(&self, other: &Self) -> Ordering {
-        let fraction = |n: u64, of: u64| u128::from(n) * u128::from(of);
-        fraction(self.both, other.support)
-            .cmp(&fraction(other.both, self.support))
-            .then(self.support.cmp(&other.support))
-            .then(Reverse((self.from, self.to)).cmp(&Reverse((other.from, other.to))))
-    }
 }
 
-impl Ord for StrongInference {
+/// An inference with what decides between equals: the keys of both nodes.
+#[derive(PartialEq, Eq)]
+struct Ranked<K> {
+    inference: StrongInference,
+    keys: (K, K),
+}
+
+impl<K: Ord> Ord for Ranked<K> {
+    /// Weakest first: by probability, then support, then the keys backwards.
     fn cmp(&self, other: &Self) -> Ordering {
-        self.rank(other)
+        let (one, two) = (&self.inference, &other.inference);
+        let fraction = |n: u64, of: u64| u128::from(n) * u128::from(of);
+        fraction(one.both, two.support)
+            .cmp(&fraction(two.both, one.support))
+            .then(one.support.cmp(&two.support))
+            .then_with(|| other.keys.cmp(&self.keys))
     }
 }
 
-impl PartialOrd for StrongInference {
+impl<K: Ord> PartialOrd for Ranked<K> {
     fn partial_cmp(&self, other: &Self) -> Option<Ordering> {
         Some(self.cmp(other))
     }
@@ -46,15 +50,16 @@ impl PartialOrd for StrongInference {
 
 impl Adjacency {
     /// The `most` strongest inferences u → v with `n(u,v)` of at least `min_support` units: by falling probability, then
-    /// support of u, then nodes. Time: all edges.
+    /// support of u, then `key` of u and of v, which is to tell nodes apart. Time: all edges.
     ///
     /// Codes, not texts: whether a value may be shown is the caller's to decide.
     #[must_use]
-    pub fn strongest(&self, most: usize, min_support: u64) -> Vec<StrongInference> {
-        let mut found: BinaryHeap<Reverse<StrongInference>> = BinaryHeap::new();
+    pub fn strongest<K: Ord>(&self, most: usize, min_support: u64, key: impl Fn(Node) -> K) -> Vec<StrongInference> {
+        let mut found: BinaryHeap<Reverse<Ranked<K>>> = BinaryHeap::new();
         for (u, v, both) in self.edges().filter(|(_, _, both)| *both >= min_support) {
             for (from, to) in [(u, v), (v, u)] {
                 let inference = StrongInference { from, to, both, support: self.n(from) };
+                let inference = Ranked { inference, keys: (key(from), key(to)) };
                 if found.len() < most {
                     found.push(Reverse(inference));
                 } else if found.peek().is_some_and(|weakest| weakest.0 < inference) {
@@ -63,6 +68,6 @@ impl Adjacency {
                 }
             }
         }
-        found.into_sorted_vec().into_iter().map(|Reverse(inference)| inference).collect()
+        found.into_sorted_vec().into_iter().map(|Reverse(ranked)| ranked.inference).collect()
     }
 }

@@ -98,7 +98,7 @@ proptest! {
         prop_assert_eq!(&model, &rebuilt);
         prop_assert_eq!(model.to_bytes(), rebuilt.to_bytes());
         prop_assert_eq!(model.inference(), rebuilt.inference());
-        prop_assert_eq!(model.strongest(20, 2), rebuilt.strongest(20, 2));
+        prop_assert_eq!(model.strongest(20, 2, |node| node), rebuilt.strongest(20, 2, |node| node));
         prop_assert_eq!((model.node_count(), model.units()), (rebuilt.nodes().count() as u64, records.len() as u64));
         prop_assert_eq!(model.edge_count(), rebuilt.edges().count() as u64);
     }
@@ -216,7 +216,7 @@ proptest! {
             let falling = probability(other.2, other.3).total_cmp(&probability(one.2, one.3));
             falling.then(other.3.cmp(&one.3)).then((one.0, one.1).cmp(&(other.0, other.1)))
         });
-        let found = model.strongest(most, min_support);
+        let found = model.strongest(most, min_support, |node| node);
         let pair = |node: Node| (node.attribute, node.code);
         let found: Vec<_> = found.iter().map(|s| (pair(s.from), pair(s.to), s.both, s.support)).collect();
         prop_assert_eq!(&found[..], &all[..all.len().min(most)]);
