@@ -109,7 +109,7 @@ impl Bench {
         let policy = Policy { k: K, min_subjects: K, max_hold_batches: 0, hold_above_loss: 0.0 };
         let ledger = Ledger::new(K, 3600, 1000);
         let waited = vec![0; batch.rows()];
-        let proposal = treat(&batch, &waited, &plan, &group_names, &books, &ledger.at(CLOCK), &policy, &[], true);
+        let proposal = treat(&batch, &waited, &plan, &group_names, &books, &ledger.at(CLOCK), &policy, &[], &[], true);
         let terms = plan
             .groups
             .iter()
@@ -122,6 +122,7 @@ impl Bench {
                 base,
                 beside: group_names.beside.clone(),
                 protected: Vec::new(),
+                listed: Vec::new(),
             })
             .collect();
         let group = |all: &[&str], quasi: &[&str], sensitive: &[&str]| {

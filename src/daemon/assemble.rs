@@ -2,6 +2,7 @@
 
 use super::engine::{DampeningSettings, Engine, EngineSettings, Parts, Past, SearchSettings};
 use super::model::ModelSettings;
+use super::population::{People, Populations, read_populations};
 use super::prime::{PrimeError, prime};
 use super::protections::{kept, protections};
 use super::state::directory::StateError;
@@ -23,7 +24,7 @@ use crate::records::subject::Subjects;
 use crate::release::ledger::Ledger;
 use crate::release::tally::Tally;
 use crate::risk::compute::cuda::Wanted;
-use crate::telemetry::{PastUnknown, StateRecovered, Telemetry};
+use crate::telemetry::{PastUnknown, PopulationsRead, StateRecovered, Telemetry};
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Instant;
@@ -227,6 +228,7 @@ pub fn assemble(
 ) -> Result<Assembled, AssemblyError> {
     let start = Instant::now();
     let protections = protections(config, schema, "the configuration").map_err(AssemblyError::Models)?;
+    let people = read_populations(config, schema, "the configuration").map_err(AssemblyError::Models)?;
     let window_seconds = u32::try_from(config.privacy.support_window.as_secs()).unwrap_or(u32::MAX);
     let mut ledger = Ledger::new(config.privacy.k, window_seconds, config.state.max_ledger_classes);
     if !protections.is_empty() {
@@ -266,6 +268,11 @@ pub fn assemble(
     if fresh {
         store.begin(&recovered.progress)?;
     }
+    let changed = store.note_populations(&people.iter().map(|p| p.fingerprint(schema)).collect::<Vec<_>>())? && !fresh;
+    if changed || !people.is_empty() {
+        let counts = people.iter().map(|p| p.count as u64).collect();
+        PopulationsRead { people: counts, changed }.emit(telemetry);
+    }
     StateRecovered {
         sequence: recovered.progress.sequence,
         deltas: recovered.deltas,
@@ -281,6 +288,7 @@ pub fn assemble(
         schema,
         shapes,
         protections,
+        &people,
         telemetry,
         accept_rewind,
         ledger,
@@ -308,6 +316,7 @@ fn build(
     schema: &Arc<Schema>,
     shapes: Vec<GroupShape>,
     protections: Vec<Protection>,
+    people: &[People],
     telemetry: &Telemetry,
     accept_rewind: bool,
     ledger: Ledger,
@@ -378,6 +387,7 @@ fn build(
     if past.progress.plan_version == 0 {
         past.primed = prime(config, schema, &shapes, new_books()?, new_subjects(), absent_as_null, &settings.planner)?;
     }
+    let populations = Populations::new(people, schema, &class_key, absent_as_null)?;
     let names = crate::records::digest::NameDigest::new(&class_key);
     Engine::new(
         Parts {
@@ -385,6 +395,7 @@ fn build(
             settings,
             shapes,
             protections,
+            populations,
             books,
             subjects,
             ledger,

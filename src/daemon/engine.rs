@@ -5,6 +5,7 @@
 
 use super::held::{Held, kept};
 use super::model::{Model, ModelSettings, ModelSize, Resumed};
+use super::population::Populations;
 use super::prime::Primed;
 use super::state::directory::StateError;
 use super::state::records::{Intent, KeptRow, Progress};
@@ -114,6 +115,8 @@ pub struct Engine {
     names: GroupNames,
     terms: Vec<GroupTerms>,
     protections: Vec<Protection>,
+    /// People of whom every class needs enough.
+    populations: Populations,
     /// What the plan compares classes with.
     references: Vec<ReferenceCounts>,
     protected: Vec<Protected>,
@@ -142,6 +145,7 @@ pub struct Parts {
     pub settings: EngineSettings,
     pub shapes: Vec<GroupShape>,
     pub protections: Vec<Protection>,
+    pub populations: Populations,
     pub books: Vec<Codebook>,
     pub subjects: Option<Subjects>,
     pub ledger: Ledger,
@@ -194,6 +198,7 @@ impl Engine {
             settings,
             shapes,
             protections,
+            populations,
             mut books,
             subjects,
             ledger,
@@ -244,6 +249,7 @@ impl Engine {
             names: GroupNames { layouts: vec![], bases: vec![], beside: vec![] },
             terms: Vec::new(),
             protections,
+            populations,
             references: past.references,
             protected: Vec::new(),
             schema,
@@ -406,14 +412,14 @@ impl Engine {
         let (plan, names, books, policy) = (&self.plan, &self.names, &self.books, &self.settings.policy);
         let (packer, store, attributes) = (&mut self.packer, &mut self.store, self.model.attributes());
         let (sequence, first) = (self.progress.sequence + 1, self.progress.rows);
-        let (protected, terms) = (&self.protected, &self.terms);
+        let (protected, terms, populations) = (&self.protected, &self.terms, self.populations.treated.as_slice());
         let (proposal, verified) = std::thread::scope(|scope| {
             // Rows are large and must be on disk before the batch leaves: that is waited for beside the treatment.
             let laid = scope.spawn(|| {
                 let rows = (fresh.rows() > 0).then(|| packer.pack(&fresh, first, attributes, books));
                 store.lay_rows(sequence, rows.as_ref())
             });
-            let mut proposal = treat(&batch, &waited, plan, names, books, &at, policy, protected, last);
+            let mut proposal = treat(&batch, &waited, plan, names, books, &at, policy, protected, populations, last);
             seconds.treat = start.elapsed().as_secs_f64();
 
             let start = Instant::now();

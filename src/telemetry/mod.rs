@@ -14,7 +14,7 @@ mod report;
 mod status;
 
 pub use events::{
-    BatchAborted, BatchCommitted, CommitRetried, DeviceUsed, EvidenceGathered, LimitReached, PastUnknown, PlanAdopted,
+    BatchAborted, BatchCommitted, CommitRetried, DeviceUsed, EvidenceGathered, LimitReached, PastUnknown, PlanAdopted, PopulationsRead,
     PlannerFailed, Rebalanced, RecordDeadLettered, SourceConnected, SourceLost, StateRecovered, UncoveredCells,
     UnknownAttribute, VerificationRefused,
 };

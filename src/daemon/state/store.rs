@@ -21,6 +21,8 @@ const STREAM: &[u8] = b"stream";
 const PROGRESS: &[u8] = b"progress";
 const INTENT: &[u8] = b"intent";
 const BASELINE: &[u8] = b"baseline";
+/// Fingerprints of the populations that the last start read.
+const POPULATIONS: &[u8] = b"populations";
 const EVIDENCE: &[u8] = b"evidence";
 /// The last batch whose effect was written with a tally, and what that tally knows.
 const TALLIED: &[u8] = b"tallied";
@@ -167,6 +169,21 @@ impl Store {
                 self.commit(batch)
             }
         }
+    }
+
+    /// Notes the populations that this start has read; true where they are others than those of the start before.
+    ///
+    /// # Errors
+    /// When the database fails.
+    pub fn note_populations(&mut self, fingerprints: &[[u8; 32]]) -> Result<bool, StateError> {
+        let known: Vec<[u8; 32]> = self.read(POPULATIONS)?.unwrap_or_default();
+        if known == fingerprints {
+            return Ok(false);
+        }
+        let mut batch = sled::Batch::default();
+        batch.insert(POPULATIONS, self.seal(POPULATIONS, &fingerprints));
+        self.commit(batch)?;
+        Ok(true)
     }
 
     /// Identity of this state, made once.
