@@ -6,7 +6,9 @@ use std::{
     time::Duration,
 };
 
-use super::{Config, Diversity, Format, ModelKind, PrivacyModel, SinkKind, SourceKind, Transformation, properties::OWNED};
+use super::{
+    Config, Diversity, Format, ModelKind, PrivacyModel, SinkKind, SourceKind, Transformation, properties::OWNED,
+};
 
 /// Text of a batch is addressed by 32 bits; this leaves room for its last record.
 const MOST_BATCH_BYTES: u64 = 2 << 30;

@@ -199,6 +199,10 @@ pub enum AssemblyError {
     Prime(#[from] PrimeError),
     #[error("{} problem(s) in the privacy models", .0.len())]
     Models(Vec<Problem>),
+    #[error(
+        "the populations are others than when batch {sequence} was tried, which has not left: tried again, its records could leave under other generalizations than some reader may have seen (restore the files until it has left, or accept it with --accept-rewind)"
+    )]
+    OtherPopulations { sequence: u64 },
 }
 
 /// What a state belongs to.
@@ -240,6 +244,8 @@ pub fn assemble(
     store.bind(&stream_of(config, schema))?;
     let id = store.id().to_owned();
     let fresh = recovered.progress.sequence == 0 && recovered.intent.is_none() && recovered.progress.lengths.is_empty();
+    let fingerprints: Vec<[u8; 32]> = people.iter().map(|p| p.fingerprint(schema)).collect();
+    let changed = store.populations()? != fingerprints;
     let mut pending = None;
     if let Some(intent) = recovered.intent.take() {
         if left(&intent, &id)? {
@@ -259,6 +265,8 @@ pub fn assemble(
             recovered.sample.extend(sampled);
             recovered.plan = plan.or(recovered.plan);
             recovered.progress = progress;
+        } else if changed && !accept_rewind {
+            return Err(AssemblyError::OtherPopulations { sequence: intent.after.sequence });
         } else {
             recovered.rows.retain(|(sequence, _)| *sequence != intent.after.sequence);
             store.settle_recovered(intent.clone(), None, &mut ledger)?;
@@ -268,10 +276,12 @@ pub fn assemble(
     if fresh {
         store.begin(&recovered.progress)?;
     }
-    let changed = store.note_populations(&people.iter().map(|p| p.fingerprint(schema)).collect::<Vec<_>>())? && !fresh;
+    if changed {
+        store.note_populations(&fingerprints)?;
+    }
     if changed || !people.is_empty() {
         let counts = people.iter().map(|p| p.count as u64).collect();
-        PopulationsRead { people: counts, changed }.emit(telemetry);
+        PopulationsRead { people: counts, changed: changed && !fresh }.emit(telemetry);
     }
     StateRecovered {
         sequence: recovered.progress.sequence,

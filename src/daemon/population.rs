@@ -261,7 +261,12 @@ impl People {
 
     /// The people as treatment and verification know them: cells digested under `key` as the stream's are. With
     /// `absent_as_null` an absent cell is a missing one.
-    fn index(&self, schema: &Schema, key: &DigestKey, absent_as_null: bool) -> Result<(Population, Listed), CodebookError> {
+    fn index(
+        &self,
+        schema: &Schema,
+        key: &DigestKey,
+        absent_as_null: bool,
+    ) -> Result<(Population, Listed), CodebookError> {
         let mut keyed: Vec<(usize, Codebook, Vec<Code>)> = Vec::with_capacity(self.known.len());
         for ((attribute, book), codes) in self.known.iter().zip(&self.codes) {
             let mut of_stream = Codebook::new(Arc::clone(book.attribute()), key, book.values().max(1))?;
@@ -284,12 +289,7 @@ impl Populations {
     ///
     /// # Errors
     /// When a codebook cannot be made.
-    pub fn new(
-        read: &[People],
-        schema: &Schema,
-        key: &DigestKey,
-        absent_as_null: bool,
-    ) -> Result<Self, CodebookError> {
+    pub fn new(read: &[People], schema: &Schema, key: &DigestKey, absent_as_null: bool) -> Result<Self, CodebookError> {
         let mut all = Self::default();
         for people in read {
             let (population, listed) = people.index(schema, key, absent_as_null)?;

@@ -71,6 +71,7 @@ impl RunError {
                 | Self::Assembly(
                     AssemblyError::Codebook(_)
                         | AssemblyError::Prime(_)
+                        | AssemblyError::OtherPopulations { .. }
                         | AssemblyError::State(
                             StateError::Foreign(_)
                                 | StateError::WrongSecret(_)

@@ -120,3 +120,73 @@ impl ListedTerms {
         Ok(())
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::anonymity::treatment::population::Population;
+    use crate::records::codebook::SUPPRESSED;
+    use crate::records::digest::DigestKey;
+    use crate::records::schema::Schema;
+    use proptest::prelude::*;
+    use std::path::Path;
+
+    const SCHEMA: &str = r#"
+        name = "twice"
+        [[attribute]]
+        name = "age"
+        type = "integer"
+        hierarchy = { kind = "intervals", min = 0, max = 59, origin = 0, widths = [3, 15] }
+        [[attribute]]
+        name = "city"
+        type = "string"
+        [attribute.hierarchy]
+        kind = "tree"
+        [attribute.hierarchy.tree."CH"]
+        "CH" = ["Zug", "Bern"]
+        [attribute.hierarchy.tree."FR"]
+        "Sud" = ["Lyon", "Nice"]
+    "#;
+    const CITIES: [&str; 6] = ["\"Zug\"", "\"Bern\"", "\"Lyon\"", "\"Nice\"", "null", "\"nowhere\""];
+
+    proptest! {
+        #![proptest_config(ProptestConfig::with_cases(1000))]
+        /// Texts and records count as sets do, and as the treatment's digests and tuples.
+        #[test]
+        fn three_ways_to_count_people_agree(
+            k in 1usize..6,
+            list in prop::collection::vec((0u32..20, 0usize..6, prop::option::weighted(0.9, 0u32..8)), 0..40),
+            asked in prop::collection::vec((0u32..20, 0usize..6, 0usize..4, 0usize..4), 1..12),
+        ) {
+            let schema = Schema::parse(SCHEMA, "t.toml", Path::new("")).unwrap();
+            let book = |a: &Arc<_>| Codebook::new(Arc::clone(a), &DigestKey([3; 32]), 1000).unwrap();
+            let mut books: Vec<Codebook> = schema.attributes.iter().map(book).collect();
+            let mut columns = vec![Vec::new(), Vec::new()];
+            for (age, city, _) in &list {
+                columns[0].push(books[0].encode_canonical(&age.to_string()));
+                columns[1].push(books[1].encode_canonical(CITIES[*city]));
+            }
+            let people: Vec<Option<u32>> = list.iter().map(|(_, _, person)| *person).collect();
+            let known: Vec<(usize, &Codebook, &[Code])> =
+                (0..2).map(|a| (a, &books[a], columns[a].as_slice())).collect();
+            let (listed, treated) = (Listed::new(k, &known, people.clone()), Population::new(k, 2, &known, &people));
+            let mut stream = books.clone();
+            for (age, city, of_age, of_city) in asked {
+                let codes = [stream[0].encode_canonical(&age.to_string()), stream[1].encode_canonical(CITIES[city])];
+                let cell = |a: usize, level: usize| stream[a].cell(codes[a], level.min(stream[a].levels() - 1));
+                let cells = [cell(0, of_age), cell(1, of_city)];
+                let texts = [(0, stream[0].text(cells[0])), (1, stream[1].text(cells[1]))];
+                let is_covered = |record: usize| (0..2).all(|a| {
+                    cells[a] == SUPPRESSED
+                        || (0..books[a].levels()).any(|l| books[a].text(books[a].cell(columns[a][record], l)) == texts[a].1)
+                });
+                let covered = (0..list.len()).filter(|&record| is_covered(record));
+                let covered: BTreeSet<u32> = covered.filter_map(|record| people[record]).collect();
+                let expected = cells == [SUPPRESSED; 2] || covered.len() >= k;
+                prop_assert_eq!(listed.has_enough(&texts), expected);
+                let said = (0..2).filter(|&a| cells[a] != SUPPRESSED);
+                prop_assert_eq!(treated.accepts(said.map(|a| (a, stream[a].digest(cells[a])))), expected);
+            }
+        }
+    }
+}

@@ -174,9 +174,9 @@ mod tests {
     use std::path::Path;
     use std::sync::Arc;
 
-    /// A tree whose branches differ in length: one cell stands on several levels.
+    /// One label of the tree stands on two levels.
     const SCHEMA: &str = r#"
-        name = "ragged"
+        name = "twice"
         [[attribute]]
         name = "age"
         type = "integer"
@@ -186,7 +186,7 @@ mod tests {
         type = "string"
         [attribute.hierarchy]
         kind = "tree"
-        [attribute.hierarchy.tree]
+        [attribute.hierarchy.tree."CH"]
         "CH" = ["Zug", "Bern"]
         [attribute.hierarchy.tree."FR"]
         "Sud" = ["Lyon", "Nice"]

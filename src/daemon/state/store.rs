@@ -171,19 +171,22 @@ impl Store {
         }
     }
 
-    /// Notes the populations that this start has read; true where they are others than those of the start before.
+    /// Fingerprints of the populations that the start before has read.
+    ///
+    /// # Errors
+    /// When they cannot be read.
+    pub fn populations(&self) -> Result<Vec<[u8; 32]>, StateError> {
+        Ok(self.read(POPULATIONS)?.unwrap_or_default())
+    }
+
+    /// Notes the populations that this start has read, in place of those of the start before.
     ///
     /// # Errors
     /// When the database fails.
-    pub fn note_populations(&mut self, fingerprints: &[[u8; 32]]) -> Result<bool, StateError> {
-        let known: Vec<[u8; 32]> = self.read(POPULATIONS)?.unwrap_or_default();
-        if known == fingerprints {
-            return Ok(false);
-        }
+    pub fn note_populations(&mut self, fingerprints: &[[u8; 32]]) -> Result<(), StateError> {
         let mut batch = sled::Batch::default();
         batch.insert(POPULATIONS, self.seal(POPULATIONS, &fingerprints));
-        self.commit(batch)?;
-        Ok(true)
+        self.commit(batch)
     }
 
     /// Identity of this state, made once.
