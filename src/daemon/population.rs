@@ -77,7 +77,7 @@ struct Refused {
 
 impl From<SourceError> for Refused {
     fn from(error: SourceError) -> Self {
-        Self { message: error.to_string(), remedy: "name a readable file with a record a person" }
+        Self { message: error.to_string(), remedy: "correct the file, or name another; for CSV see source.separator" }
     }
 }
 

@@ -13,14 +13,33 @@ use std::sync::Arc;
 
 /// The people whom an observer could look up, by the texts that their cells generalize to.
 ///
-/// Memory: 4 bytes for each record, attribute and level, and each text once.
+/// Memory: at most 4 bytes for each record, attribute and level, and each text once.
 #[derive(Debug)]
 pub struct Listed {
     k: usize,
-    /// By attribute of the schema that the list has, and text: the records, ascending.
-    records: BTreeMap<usize, BTreeMap<String, Vec<u32>>>,
+    /// By attribute of the schema that the list has, and text.
+    records: BTreeMap<usize, BTreeMap<String, Records>>,
     /// Whom each record is of.
     people: Vec<Option<u32>>,
+}
+
+/// Some records of the list: by their numbers, ascending, or as a bit each where they are many.
+#[derive(Debug)]
+enum Records {
+    Few(Vec<u32>),
+    Many(Vec<u64>),
+}
+
+impl Records {
+    /// `records` of a list of `all`, ascending: a bit each from where that takes no more room.
+    fn new(records: Vec<u32>, all: usize) -> Self {
+        if records.len() < all.div_ceil(32) {
+            return Self::Few(records);
+        }
+        let mut bits = vec![0u64; all.div_ceil(64)];
+        records.into_iter().for_each(|record| bits[record as usize / 64] |= 1 << (record % 64));
+        Self::Many(bits)
+    }
 }
 
 impl Listed {
@@ -30,21 +49,24 @@ impl Listed {
     pub fn new(k: usize, known: &[(usize, &Codebook, &[Code])], people: Vec<Option<u32>>) -> Self {
         let mut records = BTreeMap::new();
         for (attribute, book, codes) in known {
-            let mut by_text: BTreeMap<String, Vec<u32>> = BTreeMap::new();
-            for code in 0..book.codes() {
+            let mut numbers: BTreeMap<&str, usize> = BTreeMap::new();
+            let mut texts_of_code: Vec<BTreeSet<usize>> = Vec::with_capacity(book.codes());
+            for code in (0u32..).take(book.codes()) {
+                let mut texts = BTreeSet::new();
                 for level in 0..book.levels() {
-                    let text = book.text(book.cell(u32::try_from(code).unwrap_or(u32::MAX), level));
-                    by_text.entry(text.to_owned()).or_default();
+                    let next = numbers.len();
+                    texts.insert(*numbers.entry(book.text(book.cell(code, level))).or_insert(next));
                 }
+                texts_of_code.push(texts);
             }
+            let mut lists: Vec<Vec<u32>> = vec![Vec::new(); numbers.len()];
             for (record, &code) in (0u32..).zip(*codes) {
-                let texts: BTreeSet<&str> = (0..book.levels()).map(|level| book.text(book.cell(code, level))).collect();
-                for text in texts {
-                    if let Some(of_text) = by_text.get_mut(text) {
-                        of_text.push(record);
-                    }
-                }
+                texts_of_code[code as usize].iter().for_each(|&text| lists[text].push(record));
             }
+            let by_text = |(text, number): (&str, usize)| {
+                (text.to_owned(), Records::new(std::mem::take(&mut lists[number]), codes.len()))
+            };
+            let by_text = numbers.into_iter().map(by_text).collect();
             records.insert(*attribute, by_text);
         }
         Self { k, records, people }
@@ -57,33 +79,56 @@ impl Listed {
     }
 
     /// Whether at least k people generalize to `cells`: attributes with the JSON text of their cell.
+    ///
+    /// Time: the words of the bits, or the records of the rarest cell, up to the k-th person.
     fn has_enough(&self, cells: &[(usize, &str)]) -> bool {
-        let mut lists: Vec<&[u32]> = Vec::with_capacity(cells.len());
+        let (mut few, mut many): (Vec<&[u32]>, Vec<&[u64]>) = (Vec::new(), Vec::new());
         for (attribute, text) in cells.iter().filter(|(_, text)| *text != r#""*""#) {
             match self.records.get(attribute).and_then(|by_text| by_text.get(*text)) {
-                Some(records) => lists.push(records),
+                Some(Records::Few(records)) => few.push(records),
+                Some(Records::Many(bits)) => many.push(bits),
                 None => return false,
             }
         }
-        lists.sort_by_key(|records| records.len());
-        // Nothing is said of anybody: the list as a whole was found large enough when it was read.
-        let Some((first, others)) = lists.split_first_mut() else { return true };
-        let mut people = BTreeSet::new();
-        for record in *first {
-            let in_all = others.iter_mut().all(|list| {
-                let before = list.partition_point(|other| other < record);
-                *list = &list[before..];
-                list.first() == Some(record)
-            });
-            if in_all {
-                people.extend(self.people[*record as usize]);
-            }
-            if people.len() >= self.k {
-                return true;
-            }
+        if few.is_empty() && many.is_empty() {
+            // Nothing is said of anybody: the list as a whole was found large enough when it was read.
+            return true;
         }
-        false
+        let mut people = BTreeSet::new();
+        let mut is_enough = |record: u32| {
+            people.extend(self.people[record as usize]);
+            people.len() >= self.k
+        };
+        few.sort_by_key(|records| records.len());
+        if let Some((rarest, others)) = few.split_first_mut() {
+            return rarest.iter().any(|&record| {
+                let has_bit = |bits: &&[u64]| bits[record as usize / 64] >> (record % 64) & 1 == 1;
+                many.iter().all(has_bit) && others.iter_mut().all(|list| skip_to(list, record)) && is_enough(record)
+            });
+        }
+        let words = many.iter().map(|bits| bits.len()).min().unwrap_or(0);
+        (0..words).any(|at| {
+            let mut word = many.iter().fold(u64::MAX, |word, bits| word & bits[at]);
+            while word != 0 {
+                if is_enough(u32::try_from(at).unwrap_or(u32::MAX) * 64 + word.trailing_zeros()) {
+                    return true;
+                }
+                word &= word - 1;
+            }
+            false
+        })
     }
+}
+
+/// Drops what comes before `record` from an ascending list, in steps that double; whether it is there then.
+fn skip_to(list: &mut &[u32], record: u32) -> bool {
+    let mut reach = 1;
+    while list.get(reach).is_some_and(|other| *other < record) {
+        reach *= 2;
+    }
+    let near = &list[..list.len().min(reach + 1)];
+    *list = &list[near.partition_point(|other| *other < record)..];
+    list.first() == Some(&record)
 }
 
 /// What the verifier knows of a list, for the lines of one group.
@@ -108,7 +153,7 @@ impl ListedTerms {
         printed.0.insert(self.columns.iter().map(|(column, _)| cells[*column].clone()).collect());
     }
 
-    /// Time: by tuple, the records of its rarest cell up to the k-th person, times the logarithm of the others'.
+    /// Judges all that was noted.
     pub(super) fn judge(&self, printed: &Printed) -> Result<(), TooFewListed> {
         for tuple in &printed.0 {
             let cells: Vec<(usize, &str)> =
@@ -155,8 +200,8 @@ mod tests {
         #[test]
         fn three_ways_to_count_people_agree(
             k in 1usize..6,
-            list in prop::collection::vec((0u32..20, 0usize..6, prop::option::weighted(0.9, 0u32..8)), 0..40),
-            asked in prop::collection::vec((0u32..20, 0usize..6, 0usize..4, 0usize..4), 1..12),
+            list in prop::collection::vec((0u32..60, 0usize..6, prop::option::weighted(0.9, 0u32..8)), 0..150),
+            asked in prop::collection::vec((0u32..60, 0usize..6, 0usize..4, 0usize..4), 1..12),
         ) {
             let schema = Schema::parse(SCHEMA, "t.toml", Path::new("")).unwrap();
             let book = |a: &Arc<_>| Codebook::new(Arc::clone(a), &DigestKey([3; 32]), 1000).unwrap();
@@ -186,6 +231,18 @@ mod tests {
                 prop_assert_eq!(listed.has_enough(&texts), expected);
                 let said = (0..2).filter(|&a| cells[a] != SUPPRESSED);
                 prop_assert_eq!(treated.accepts(said.map(|a| (a, stream[a].digest(cells[a])))), expected);
+            }
+        }
+
+        #[test]
+        fn skipping_finds_what_is_there(
+            list in prop::collection::btree_set(0u32..400, 0..200),
+            asked in prop::collection::btree_set(0u32..400, 0..200),
+        ) {
+            let sorted: Vec<u32> = list.iter().copied().collect();
+            let mut rest = sorted.as_slice();
+            for record in asked {
+                prop_assert_eq!(skip_to(&mut rest, record), list.contains(&record));
             }
         }
     }

@@ -25,7 +25,12 @@ fn populations_that_cannot_be_used_are_named() {
         (three.clone(), "", "", &["privacy.model[0].population", "people.csv", "cannot open"][..]),
         (three.clone(), "people.csv", "", &["people.csv", "header"]),
         (three.clone(), "people.csv", "age,city\n", &["people.csv", "0 records"]),
-        (three.clone(), "people.csv", "name,street\nAnn,1\nBob,2\n", &["people.csv", "none of the schema's quasi"]),
+        (
+            three.clone(),
+            "people.csv",
+            "name,street\nAnn,1\nBob,2\n",
+            &["people.csv", "in the schema", "source.separator"],
+        ),
         (three.clone(), "people.csv", "illness,street\nflu,1\n", &["people.csv", "none of the schema's quasi"]),
         (three.clone(), "people.csv", "age;city\n31;Zug\n", &["people.csv", "source.separator"]),
         (three.clone(), "people.csv", "age,city\n31,Zug\nold,Zug\n", &["people.csv", "record 2", "\"age\"", "correct"]),

@@ -47,17 +47,29 @@ struct Known {
 impl Known {
     fn new(codes: Vec<Code>, book: &Codebook) -> Self {
         let digests: Vec<Vec<u128>> = (0..book.levels()).map(|level| book.digests(level).to_vec()).collect();
-        let mut carriers: HashMap<u128, Vec<u32>, BuildClassKeyHash> = HashMap::default();
-        for (tuple, &code) in (0u32..).zip(&codes) {
-            for level in &digests {
-                let of_cell = carriers.entry(level[code as usize]).or_default();
-                // Levels that cover the same are one cell.
-                if of_cell.last() != Some(&tuple) {
-                    of_cell.push(tuple);
+        let mut cells: HashMap<u128, usize, BuildClassKeyHash> = HashMap::default();
+        let mut tuples: Vec<Vec<u32>> = Vec::new();
+        let of_code: Vec<Vec<usize>> = (0..book.codes())
+            .map(|code| {
+                let mut of_code = Vec::with_capacity(digests.len());
+                for level in &digests {
+                    let cell = *cells.entry(level[code]).or_insert(tuples.len());
+                    if cell == tuples.len() {
+                        tuples.push(Vec::new());
+                    }
+                    // Levels that cover the same are one cell.
+                    if !of_code.contains(&cell) {
+                        of_code.push(cell);
+                    }
                 }
-            }
+                of_code
+            })
+            .collect();
+        for (tuple, &code) in (0u32..).zip(&codes) {
+            of_code[code as usize].iter().for_each(|&cell| tuples[cell].push(tuple));
         }
-        Self { codes, digests, carriers }
+        let carriers = cells.into_iter().map(|(digest, cell)| (digest, std::mem::take(&mut tuples[cell])));
+        Self { codes, digests, carriers: carriers.collect() }
     }
 
     fn carries(&self, tuple: u32, cell: u128) -> bool {
