@@ -206,7 +206,7 @@ mod tests {
             let schema = Schema::parse(SCHEMA, "t.toml", Path::new("")).unwrap();
             let book = |a: &Arc<_>| Codebook::new(Arc::clone(a), &DigestKey([3; 32]), 1000).unwrap();
             let mut books: Vec<Codebook> = schema.attributes.iter().map(book).collect();
-            let mut columns = vec![Vec::new(), Vec::new()];
+            let mut columns = [Vec::new(), Vec::new()];
             for (age, city, _) in &list {
                 columns[0].push(books[0].encode_canonical(&age.to_string()));
                 columns[1].push(books[1].encode_canonical(CITIES[*city]));

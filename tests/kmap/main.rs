@@ -127,7 +127,7 @@ impl Scenario {
         }
     }
 
-    fn payload(&self, &(person, age, city, mood): &Draft) -> Option<Vec<u8>> {
+    fn payload(&self, (person, age, city, mood): Draft) -> Option<Vec<u8>> {
         let mut fields = vec![format!("\"illness\":\"i{}\"", person % 3)];
         if self.names_subjects {
             let person = (person > 0).then(|| format!("\"p{}\"", if person > 11 { person - 11 } else { person }));
@@ -164,7 +164,7 @@ impl Scenario {
             match self.batches.get(number) {
                 Some((drafts, fault, step)) => {
                     now += step;
-                    let records: Vec<Option<Vec<u8>>> = drafts.iter().map(|draft| self.payload(draft)).collect();
+                    let records: Vec<Option<Vec<u8>>> = drafts.iter().map(|draft| self.payload(*draft)).collect();
                     stand.offer(&records, Settling::No, now, *fault);
                 }
                 None => stand.settle(Settling::EndOfStream, now),

@@ -151,7 +151,7 @@ impl Population {
         let Some(rarest) = carriers.iter().flatten().min_by_key(|tuples| tuples.len()) else { return false };
         let mut found = 0;
         let mut people: HashSet<u32> = HashSet::new();
-        for &tuple in rarest.iter() {
+        for &tuple in *rarest {
             if !asked.iter().all(|(known, cell)| known.carries(tuple, *cell)) {
                 continue;
             }
@@ -219,7 +219,7 @@ mod tests {
             asked in prop::collection::vec((0u32..20, 0usize..6, 0usize..4, 0usize..4), 1..12),
         ) {
             let (mut books, mut stream) = (books(), books());
-            let mut columns = vec![Vec::new(), Vec::new()];
+            let mut columns = [Vec::new(), Vec::new()];
             for (age, city, _) in &list {
                 columns[0].push(books[0].encode_canonical(&age.to_string()));
                 columns[1].push(books[1].encode_canonical(CITIES[*city]));
