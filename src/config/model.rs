@@ -61,10 +61,10 @@ pub struct PrivacyModel {
     /// Of `k_anonymity` and `k_map`; at least 1.
     #[schemars(example = 5)]
     pub k: Option<u64>,
-    /// Of `k_map` in a stream: a file of the people whom an observer could look up, a record a person (one a subject, where
-    /// it has the schema's subject attribute). It has quasi attributes of the schema, at least one; others are not read. CSV
-    /// (separated by `source.separator`) and Parquet by their extension, NDJSON as `.json`, `.jsonl` or `.ndjson`, else in the
-    /// source's format. Read once, at the start.
+    /// Of `k_map` in a stream: a file of the people whom an observer could look up, a record a person (one a subject,
+    /// where it has the schema's subject attribute). It has quasi attributes of the schema, at least one; others are
+    /// not read. CSV (separated by `source.separator`) and Parquet by their extension, NDJSON as `.json`, `.jsonl` or
+    /// `.ndjson`, else in the source's format. Read once, at the start.
     #[schemars(example = &"people.csv")]
     pub population: Option<PathBuf>,
     /// Of `l_diversity`; at least 1, whole but for entropy.

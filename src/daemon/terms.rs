@@ -9,8 +9,8 @@ use crate::release::protected::{ProtectedTerms, Shares};
 use crate::release::verify::GroupTerms;
 use std::sync::Arc;
 
-/// The terms of every group of `plan`, in its order. `protections` each come with the distribution that they compare with,
-/// empty where there is none; `lists` are the people of whom every class needs enough.
+/// The terms of every group of `plan`, in its order. `protections` each come with the distribution that they compare
+/// with, empty where there is none; `lists` are the people of whom every class needs enough.
 #[must_use]
 pub fn group_terms(
     plan: &Plan,

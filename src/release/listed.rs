@@ -1,11 +1,11 @@
 //! Verification of k-map with a population in a stream, from the encoded bytes of what is about to leave.
 //!
-//! Claim. If [`ListedTerms::judge`] returns `Ok`, then for every tuple of quasi cells that leaves, as the lines print it, at
-//! least k distinct people of the list each have a record every known cell of which generalizes to the cell printed. `*`
-//! is everybody's; what the list does not know restricts nobody.
+//! Claim. If [`ListedTerms::judge`] returns `Ok`, then for every tuple of quasi cells that leaves, as the lines print
+//! it, at least k distinct people of the list each have a record every known cell of which generalizes to the cell
+//! printed. `*` is everybody's; what the list does not know restricts nobody.
 //!
-//! Written from the definition, apart from the treatment: by the texts of the cells instead of digests, by records of the
-//! list instead of its distinct tuples, and with no answer remembered from one batch to the next.
+//! Written from the definition, apart from the treatment: by the texts of the cells instead of digests, by records of
+//! the list instead of its distinct tuples, and with no answer remembered from one batch to the next.
 
 use crate::records::codebook::{Code, Codebook};
 use std::collections::{BTreeMap, BTreeSet};
@@ -43,8 +43,8 @@ impl Records {
 }
 
 impl Listed {
-    /// A list of which every class needs `k` people. `known` are the attributes that it has, each with its codebook and a
-    /// code a record; `people` says whom each record is of, by a number, and `None` for nobody.
+    /// A list of which every class needs `k` people. `known` are the attributes that it has, each with its codebook and
+    /// a code a record; `people` says whom each record is of, by a number, and `None` for nobody.
     #[must_use]
     pub fn new(k: usize, known: &[(usize, &Codebook, &[Code])], people: Vec<Option<u32>>) -> Self {
         let mut records = BTreeMap::new();

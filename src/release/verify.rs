@@ -2,10 +2,11 @@
 //!
 //! Claim. If [`verify`] returns `Ok`, then for every line of every group: (1) the tuple of its quasi cells, read back
 //! from the bytes, has at least k distinct subjects among this batch's lines and the ledger's fresh entries; (2) so has
-//! every sensitive cell that is not suppressed, by itself; (3) the lines leave sorted by their bytes; (4) no row has two
-//! lines in one group; (5) at least k subjects are in the batch; (6) no pair of cell sets of two groups is forced by
-//! counting below k; (7) every class that shows a value of a protected attribute satisfies its models
-//! ([`super::protected`]); (8) every class has its people in every list that it needs ([`super::listed`]). Nothing is taken from the treatment but the bytes and which row each line stands for.
+//! every sensitive cell that is not suppressed, by itself; (3) the lines leave sorted by their bytes; (4) no row has
+//! two lines in one group; (5) at least k subjects are in the batch; (6) no pair of cell sets of two groups is forced
+//! by counting below k; (7) every class that shows a value of a protected attribute satisfies its models
+//! ([`super::protected`]); (8) every class has its people in every list that it needs ([`super::listed`]). Nothing is
+//! taken from the treatment but the bytes and which row each line stands for.
 //!
 //! Time: O(bytes + rows); it fails closed: any line that cannot be read back refuses the whole batch.
 

@@ -1,4 +1,5 @@
-//! Files of people that cannot be used are named at the start, by `throng check` and `throng run` alike: file, place, remedy.
+//! Files of people that cannot be used are named at the start, by `throng check` and `throng run` alike: file, place,
+//! remedy.
 
 use crate::register::QUASI;
 use crate::support::binary::Place;

@@ -1,5 +1,5 @@
-//! A register of people and who of them a printed line could be: sets and loops over raw values, sharing nothing with the
-//! product.
+//! A register of people and who of them a printed line could be: sets and loops over raw values, sharing nothing with
+//! the product.
 
 use crate::support::invariants::{Line, cells};
 use std::collections::BTreeSet;
@@ -32,8 +32,8 @@ type = "string"
 
 pub const NAMES: [&str; 3] = ["age", "city", "mood"];
 
-/// Raw cells as JSON, `""` for an absent one; frequent ones stand more than once. The last two of `city` and the last of
-/// `age` are covered by nothing.
+/// Raw cells as JSON, `""` for an absent one; frequent ones stand more than once. The last two of `city` and the last
+/// of `age` are covered by nothing.
 pub const AGES: [&str; 10] = ["31", "31", "32", "33", "38", "52", "97", "null", "", "150"];
 pub const CITIES: [&str; 9] = ["Zug", "Zug", "Bern", "Lyon", "Nice", "Lille", "null", "", "nowhere"];
 pub const MOODS: [&str; 6] = ["calm", "calm", "tired", "*", "null", ""];

@@ -124,8 +124,8 @@ fn an_observer_of_several_groups_is_left_a_crowd_in_each() {
     assert_eq!(strict.below_k, 0);
 }
 
-/// What is not released for want of registered people is not excluded either: an observer who knows the register as well
-/// is left a crowd, and every class that leaves has its people.
+/// What is not released for want of registered people is not excluded either: an observer who knows the register as
+/// well is left a crowd, and every class that leaves has its people.
 #[test]
 fn an_observer_with_a_register_is_left_a_crowd() {
     let (shapes, spaces) = ([shape("all", &[0, 1, 2], &[3])], [vec![0, 1, 2], vec![3]]);

@@ -1,8 +1,8 @@
 //! The people whom an observer could look up, as the treatment counts them: k-map with a population.
 //!
-//! *Claim.* [`Population::accepts`] is true only if at least k distinct people of the list each have a record every known
-//! cell of which generalizes, on some level of its hierarchy, to the cell asked for. It is monotone: a coarser cell is
-//! carried by everybody who carries a finer one below it.
+//! *Claim.* [`Population::accepts`] is true only if at least k distinct people of the list each have a record every
+//! known cell of which generalizes, on some level of its hierarchy, to the cell asked for. It is monotone: a coarser
+//! cell is carried by everybody who carries a finer one below it.
 //!
 //! Cells are compared by their coverage digests, so the codebooks of the list must be keyed as those of the stream are.
 //! Verification counts by the texts that leave, in code of its own (`release::listed`).
@@ -18,8 +18,8 @@ const MOST_ANSWERS: usize = 1 << 20;
 
 /// A population, indexed by the cells that its people generalize to.
 ///
-/// Memory: 4 bytes for each distinct tuple, attribute and level, and 4 for each person of a tuple; it never grows but for
-/// the answers that are remembered.
+/// Memory: 4 bytes for each distinct tuple, attribute and level, and 4 for each person of a tuple; it never grows but
+/// for the answers that are remembered.
 #[derive(Debug)]
 pub struct Population {
     k: usize,
@@ -79,9 +79,9 @@ impl Known {
 }
 
 impl Population {
-    /// A population of which every class needs `k` people, for a schema of `width` attributes. `known` are the attributes
-    /// that the list has, each with its codebook and a code a record; `people` says whom each record is of, by a number, and
-    /// `None` for nobody.
+    /// A population of which every class needs `k` people, for a schema of `width` attributes. `known` are the
+    /// attributes that the list has, each with its codebook and a code a record; `people` says whom each record is of,
+    /// by a number, and `None` for nobody.
     ///
     /// Time and memory: O(records × attributes × levels).
     ///
@@ -122,8 +122,8 @@ impl Population {
         index
     }
 
-    /// Whether at least k people generalize to `cells`: attributes of the schema, each once, with the coverage digest of
-    /// their cell. Suppressed cells are left out; attributes that the list does not have ask for nothing.
+    /// Whether at least k people generalize to `cells`: attributes of the schema, each once, with the coverage digest
+    /// of their cell. Suppressed cells are left out; attributes that the list does not have ask for nothing.
     ///
     /// Time: constant where the same was asked before, else at most the records of the rarest cell × attributes.
     pub fn accepts(&self, cells: impl Iterator<Item = (usize, u128)>) -> bool {

@@ -162,8 +162,8 @@ impl<'a> Columns<'a> {
 }
 
 /// Assigns each of `rows` the first node of `ladder` at which its class has at least `k` distinct subjects, counting
-/// the rows that reached this node and what `released` knows, and enough people in every population. Rows that took a finer node do not count: their
-/// printed tuple is another one.
+/// the rows that reached this node and what `released` knows, and enough people in every population. Rows that took a
+/// finer node do not count: their printed tuple is another one.
 ///
 /// Time: O(Σ over nodes of the rows left × attributes); memory: O(rows × k).
 #[must_use]

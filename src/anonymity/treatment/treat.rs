@@ -31,9 +31,9 @@ pub struct Policy {
     pub hold_above_loss: f32,
 }
 
-/// Treats `batch` by `plan`. `protected` are the sensitive attributes that models protect;
-/// every class needs enough people in each of `populations`; `waited[row]` is the number of
-/// batches that a row has been held for; `last` forbids holding (end of stream, revocation).
+/// Treats `batch` by `plan`. `protected` are the sensitive attributes that models protect; every class needs enough people
+/// of each of `populations`; `waited[row]` is the number of batches that a row has been held for; `last` forbids holding
+/// (end of stream, revocation).
 #[must_use]
 pub fn treat(
     batch: &Batch,
