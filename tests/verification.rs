@@ -16,7 +16,7 @@ use throng::anonymity::treatment::treat::{Policy, group_names, treat};
 use throng::daemon::encode::encode;
 use throng::io::codec::{Field, JsonCodec, Limits};
 use throng::io::input::InputBatch;
-use throng::records::codebook::Codebook;
+use throng::records::codebook::{Code, Codebook};
 use throng::records::digest::{DigestKey, NameDigest, value_number};
 use throng::records::line::{LineFormat, LineLayout};
 use throng::records::raw::Coordinate;
@@ -24,6 +24,7 @@ use throng::records::schema::Schema;
 use throng::records::subject::Subjects;
 use throng::records::table::Batch;
 use throng::release::ledger::Ledger;
+use throng::release::listed::{Listed, ListedTerms};
 use throng::release::models::{Claim, Distance};
 use throng::release::protected::{ProtectedTerms, Shares};
 use throng::release::tally::{Keeps, Tally};
@@ -109,7 +110,7 @@ impl Bench {
         let policy = Policy { k: K, min_subjects: K, max_hold_batches: 0, hold_above_loss: 0.0 };
         let ledger = Ledger::new(K, 3600, 1000);
         let waited = vec![0; batch.rows()];
-        let proposal = treat(&batch, &waited, &plan, &group_names, &books, &ledger.at(CLOCK), &policy, &[], true);
+        let proposal = treat(&batch, &waited, &plan, &group_names, &books, &ledger.at(CLOCK), &policy, &[], &[], true);
         let terms = plan
             .groups
             .iter()
@@ -122,6 +123,7 @@ impl Bench {
                 base,
                 beside: group_names.beside.clone(),
                 protected: Vec::new(),
+                listed: Vec::new(),
             })
             .collect();
         let group = |all: &[&str], quasi: &[&str], sensitive: &[&str]| {
@@ -313,6 +315,36 @@ fn one_persons_rows_are_one_subject() {
         bench.proposed[group] = put_together(&[(text.as_bytes().to_vec(), (0..10).collect())]);
     }
     assert_eq!(bench.violation(bench.proposed.clone()), Some(Violation::ClassBelowK));
+}
+
+#[test]
+fn a_class_of_too_few_listed_people_is_refused() {
+    // `listed` are ages and towns; every class of the group of both needs two people.
+    let verdict = |known: &[usize], listed: &[(u8, u8)], text: Option<&str>| {
+        let mut bench = two_towns();
+        let mut books = bench.books.clone();
+        let code = |book: &mut Codebook, text: String| book.encode_canonical(&text);
+        let ages: Vec<Code> = listed.iter().map(|(age, _)| code(&mut books[1], age.to_string())).collect();
+        let cities: Vec<Code> = listed.iter().map(|(_, city)| code(&mut books[2], format!("\"c{city}\""))).collect();
+        let columns = [(1, &books[1], ages.as_slice()), (2, &books[2], cities.as_slice())];
+        let columns: Vec<_> = columns.into_iter().filter(|(a, ..)| known.contains(a)).collect();
+        let list = Arc::new(Listed::new(2, &columns, (0..).take(listed.len()).map(Some).collect()));
+        bench.terms[0].listed = vec![ListedTerms { list, columns: known.iter().map(|a| (a - 1, *a)).collect() }];
+        let mut proposed = bench.proposed.clone();
+        if let Some(text) = text {
+            let rows = taken_apart(&proposed[0]).into_iter().flat_map(|(_, rows)| rows).collect();
+            proposed[0] = put_together(&[(text.as_bytes().to_vec(), rows)]);
+        }
+        bench.violation(proposed)
+    };
+    let both = [1, 2];
+    assert_eq!(verdict(&both, &[(30, 0), (30, 0), (31, 1), (31, 1)], None), None);
+    assert_eq!(verdict(&both, &[(30, 0), (30, 0), (31, 1), (32, 1)], None), Some(Violation::Listed));
+    assert_eq!(verdict(&both, &[(30, 0), (30, 1), (31, 0), (31, 1)], None), Some(Violation::Listed), "in no town two");
+    assert_eq!(verdict(&[1], &[(30, 0), (30, 0), (31, 0), (31, 0)], None), None, "the list has no towns");
+    let thirties = Some(r#"{"age":"30-39","city":"*"}"#);
+    assert_eq!(verdict(&both, &[(30, 0), (39, 7)], thirties), None);
+    assert_eq!(verdict(&both, &[(30, 0), (40, 7)], thirties), Some(Violation::Listed));
 }
 
 #[test]

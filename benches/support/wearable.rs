@@ -167,7 +167,7 @@ impl Stand {
 
     pub fn treat(&self, batch: &Batch) -> Proposal {
         let (waited, at) = (vec![0; batch.rows()], self.ledger.at(self.clock_ms));
-        treat(batch, &waited, &self.plan, &self.names, &self.books, &at, &self.policy, &self.protected, false)
+        treat(batch, &waited, &self.plan, &self.names, &self.books, &at, &self.policy, &self.protected, &[], false)
     }
 
     pub fn verify(&self, proposed: Vec<ProposedGroup>, batch: &Batch) -> Verified {
@@ -191,6 +191,6 @@ impl Stand {
         self.names = group_names(&self.plan, &names, LineFormat::Json, |name| self.digests.digest(name));
         let with_reference = |protection: &Protection| (protection.clone(), Reference::default());
         let protections: Vec<(Protection, Reference)> = self.protections.iter().map(with_reference).collect();
-        self.terms = group_terms(&self.plan, &self.names, &protections);
+        self.terms = group_terms(&self.plan, &self.names, &protections, &[]);
     }
 }

@@ -3,8 +3,9 @@
 use super::outcome::Failure;
 use crate::config;
 use crate::daemon::assemble::{group_shapes, load_schema};
+use crate::daemon::population::{People, read_populations};
 use crate::daemon::protections::protections;
-use crate::records::schema::Role;
+use crate::records::schema::{Role, Schema};
 use std::path::PathBuf;
 
 /// Check a configuration with its schema and hierarchies; every problem at once
@@ -31,6 +32,7 @@ pub fn run(args: &CheckArgs) -> Result<(), Failure> {
     let schema = load_schema(&config)?;
     let shapes = group_shapes(&config, &schema, &file)?;
     let protections = protections(&config, &schema, &file)?;
+    let populations = read_populations(&config, &schema, &file)?;
     for shape in &shapes {
         if shape.quasi.len() > WIDE {
             eprintln!(
@@ -49,6 +51,9 @@ pub fn run(args: &CheckArgs) -> Result<(), Failure> {
             );
         }
     }
+    for people in &populations {
+        println!("{}", described(people, &schema));
+    }
     println!(
         "{file}: {} attributes in {} group(s), k = {}, schema {}: no problems",
         schema.attributes.len(),
@@ -57,4 +62,21 @@ pub fn run(args: &CheckArgs) -> Result<(), Failure> {
         config.schema.file.display()
     );
     Ok(())
+}
+
+/// What a population is, in a line.
+fn described(people: &People, schema: &Schema) -> String {
+    let names: Vec<&str> = people.attributes().map(|a| schema.attributes[a].name.as_str()).collect();
+    let uncovered = match people.uncovered {
+        0 => String::new(),
+        n => format!("; {n} cell(s) that no hierarchy covers count for `*` alone"),
+    };
+    format!(
+        "{}: {} people in {} record(s), known by {}; every class needs {} of them{uncovered}",
+        people.path.display(),
+        people.count,
+        people.records,
+        names.join(", "),
+        people.k
+    )
 }

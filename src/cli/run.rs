@@ -26,7 +26,8 @@ pub struct RunArgs {
     /// Write which record became which output line, for evaluation by the custodian (mode 0600; file sink only)
     #[arg(long, value_name = "FILE")]
     lineage: Option<PathBuf>,
-    /// Start although committed offsets lie behind what this state has released: records may leave a second time
+    /// Start although committed offsets lie behind what this state has released, or the populations are others than
+    /// those under which a batch was tried that has not left: records may be seen a second time
     #[arg(long)]
     accept_rewind: bool,
 }

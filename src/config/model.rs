@@ -1,5 +1,7 @@
 //! `[[privacy.model]]`: what classes must satisfy beside k.
 
+use std::path::PathBuf;
+
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
@@ -59,6 +61,12 @@ pub struct PrivacyModel {
     /// Of `k_anonymity` and `k_map`; at least 1.
     #[schemars(example = 5)]
     pub k: Option<u64>,
+    /// Of `k_map` in a stream: a file of the people whom an observer could look up, a record a person (one a subject,
+    /// where it has the schema's subject attribute). It has quasi attributes of the schema, at least one; others are
+    /// not read. CSV (separated by `source.separator`) and Parquet by their extension, NDJSON as `.json`, `.jsonl` or
+    /// `.ndjson`, else in the source's format. Read once, at the start.
+    #[schemars(example = &"people.csv")]
+    pub population: Option<PathBuf>,
     /// Of `l_diversity`; at least 1, whole but for entropy.
     #[schemars(example = 3.0)]
     pub l: Option<f64>,

@@ -42,8 +42,9 @@ pub struct Privacy {
     #[schemars(example = Recoding::Ladder)]
     pub recoding: Recoding,
     /// Models that every class must satisfy beside k. In a stream they hold for the sensitive values that a class shows
-    /// inside `support_window`, a subject counting once for each value; where they would not, the values are suppressed.
-    /// A stream refuses δ-presence, and a k-anonymity or k-map that asks for more than `k`, which it implies up to there.
+    /// inside `support_window`, a subject counting once for each value; where they would not, the values are
+    /// suppressed. A stream refuses δ-presence, and a k-anonymity or k-map that asks for more than `k`, which it
+    /// implies up to there. A k-map with a `population` is judged by that file, whatever its k.
     #[schemars(example = Vec::<PrivacyModel>::new())]
     pub model: Vec<PrivacyModel>,
 }

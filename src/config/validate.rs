@@ -6,7 +6,9 @@ use std::{
     time::Duration,
 };
 
-use super::{Config, Diversity, Format, ModelKind, SinkKind, SourceKind, Transformation, properties::OWNED};
+use super::{
+    Config, Diversity, Format, ModelKind, PrivacyModel, SinkKind, SourceKind, Transformation, properties::OWNED,
+};
 
 /// Text of a batch is addressed by 32 bits; this leaves room for its last record.
 const MOST_BATCH_BYTES: u64 = 2 << 30;
@@ -322,7 +324,17 @@ fn anonymize(config: &Config, found: &mut Complaints) {
             let key = format!("privacy.model[{index}].{key}");
             found.unless(false, &key, "this model needs the key", "set it; docs/configuration.md has an example");
         }
+        population(index, model, found);
     }
+}
+
+fn population(index: usize, model: &PrivacyModel, found: &mut Complaints) {
+    let Some(path) = &model.population else { return };
+    let key = format!("privacy.model[{index}].population");
+    let maps = model.kind == ModelKind::KMap;
+    found.unless(maps, &key, "only k_map asks a population", "remove the key, or set kind = \"k_map\"");
+    found.unless(!empty(path), &key, "no file is named", "name one, or remove the key");
+    found.unless(!is_dash(path), &key, "standard input is read by the source alone", "name a file");
 }
 
 /// δ-presence speaks of everybody whom a class covers, present or not. A class that is absent says something of them too, and

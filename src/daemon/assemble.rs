@@ -2,6 +2,7 @@
 
 use super::engine::{DampeningSettings, Engine, EngineSettings, Parts, Past, SearchSettings};
 use super::model::ModelSettings;
+use super::population::{People, Populations, read_populations};
 use super::prime::{PrimeError, prime};
 use super::protections::{kept, protections};
 use super::state::directory::StateError;
@@ -23,7 +24,7 @@ use crate::records::subject::Subjects;
 use crate::release::ledger::Ledger;
 use crate::release::tally::Tally;
 use crate::risk::compute::cuda::Wanted;
-use crate::telemetry::{PastUnknown, StateRecovered, Telemetry};
+use crate::telemetry::{PastUnknown, PopulationsRead, StateRecovered, Telemetry};
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Instant;
@@ -198,6 +199,10 @@ pub enum AssemblyError {
     Prime(#[from] PrimeError),
     #[error("{} problem(s) in the privacy models", .0.len())]
     Models(Vec<Problem>),
+    #[error(
+        "the populations are others than when batch {sequence} was tried, which has not left: tried again, its records could leave under other generalizations than some reader may have seen (restore the files until it has left, or accept it with --accept-rewind)"
+    )]
+    OtherPopulations { sequence: u64 },
 }
 
 /// What a state belongs to.
@@ -238,6 +243,7 @@ pub fn assemble(
 ) -> Result<Assembled, AssemblyError> {
     let start = Instant::now();
     let protections = protections(config, schema, "the configuration").map_err(AssemblyError::Models)?;
+    let people = read_populations(config, schema, "the configuration").map_err(AssemblyError::Models)?;
     let window_seconds = u32::try_from(config.privacy.support_window.as_secs()).unwrap_or(u32::MAX);
     let mut ledger = Ledger::new(config.privacy.k, window_seconds, config.state.max_ledger_classes);
     if !protections.is_empty() {
@@ -252,6 +258,8 @@ pub fn assemble(
     }
     let id = store.id().to_owned();
     let fresh = recovered.progress.sequence == 0 && recovered.intent.is_none() && recovered.progress.lengths.is_empty();
+    let fingerprints: Vec<[u8; 32]> = people.iter().map(|p| p.fingerprint(schema)).collect();
+    let changed = store.populations()? != fingerprints;
     let mut pending = None;
     if let Some(intent) = recovered.intent.take() {
         if left(&intent, &id)? {
@@ -271,6 +279,8 @@ pub fn assemble(
             recovered.sample.extend(sampled);
             recovered.plan = plan.or(recovered.plan);
             recovered.progress = progress;
+        } else if changed && !accept_rewind {
+            return Err(AssemblyError::OtherPopulations { sequence: intent.after.sequence });
         } else {
             recovered.rows.retain(|(sequence, _)| *sequence != intent.after.sequence);
             store.settle_recovered(intent.clone(), None, &mut ledger)?;
@@ -279,6 +289,13 @@ pub fn assemble(
     }
     if fresh {
         store.begin(&recovered.progress)?;
+    }
+    if changed {
+        store.note_populations(&fingerprints)?;
+    }
+    if changed || !people.is_empty() {
+        let counts = people.iter().map(|p| p.count as u64).collect();
+        PopulationsRead { people: counts, changed: changed && !fresh }.emit(telemetry);
     }
     StateRecovered {
         sequence: recovered.progress.sequence,
@@ -295,6 +312,7 @@ pub fn assemble(
         schema,
         shapes,
         protections,
+        &people,
         telemetry,
         accept_rewind,
         ledger,
@@ -322,6 +340,7 @@ fn build(
     schema: &Arc<Schema>,
     shapes: Vec<GroupShape>,
     protections: Vec<Protection>,
+    people: &[People],
     telemetry: &Telemetry,
     accept_rewind: bool,
     ledger: Ledger,
@@ -392,6 +411,7 @@ fn build(
     if past.progress.plan_version == 0 {
         past.primed = prime(config, schema, &shapes, new_books()?, new_subjects(), absent_as_null, &settings.planner)?;
     }
+    let populations = Populations::new(people, schema, &class_key, absent_as_null)?;
     let names = crate::records::digest::NameDigest::new(&class_key);
     Engine::new(
         Parts {
@@ -399,6 +419,7 @@ fn build(
             settings,
             shapes,
             protections,
+            populations,
             books,
             subjects,
             ledger,

@@ -5,6 +5,7 @@
 
 use super::held::{Held, kept};
 use super::model::{Model, ModelSettings, ModelSize, Resumed};
+use super::population::Populations;
 use super::prime::Primed;
 use super::state::directory::StateError;
 use super::state::records::{Intent, KeptRow, Progress};
@@ -120,6 +121,8 @@ pub struct Engine {
     names: GroupNames,
     terms: Vec<GroupTerms>,
     protections: Vec<Protection>,
+    /// People of whom every class needs enough.
+    populations: Populations,
     /// What the plan compares classes with.
     references: Vec<ReferenceCounts>,
     protected: Vec<Protected>,
@@ -148,6 +151,7 @@ pub struct Parts {
     pub settings: EngineSettings,
     pub shapes: Vec<GroupShape>,
     pub protections: Vec<Protection>,
+    pub populations: Populations,
     pub books: Vec<Codebook>,
     pub subjects: Option<Subjects>,
     pub ledger: Ledger,
@@ -200,6 +204,7 @@ impl Engine {
             settings,
             shapes,
             protections,
+            populations,
             mut books,
             subjects,
             ledger,
@@ -250,6 +255,7 @@ impl Engine {
             names: GroupNames { layouts: vec![], bases: vec![], beside: vec![] },
             terms: Vec::new(),
             protections,
+            populations,
             references: past.references,
             protected: Vec::new(),
             schema,
@@ -423,15 +429,16 @@ impl Engine {
         let (plan, names, books, policy) = (&self.plan, &self.names, &self.books, &self.settings.policy);
         let (packer, store, attributes) = (&mut self.packer, &mut self.store, self.model.kept());
         let (sequence, first) = (self.progress.sequence + 1, self.progress.rows);
-        let (protected, terms) = (&self.protected, &self.terms);
+        let (protected, terms, populations) = (&self.protected, &self.terms, self.populations.treated.as_slice());
         let (proposal, verified, clock_ms) = std::thread::scope(|scope| {
             // Rows are large and must be on disk before the batch leaves: that is waited for beside the treatment.
             let laid = scope.spawn(|| {
                 let rows = (fresh.rows() > 0).then(|| packer.pack(&fresh, first, attributes, books));
                 store.lay_rows(sequence, rows.as_ref())
             });
-            let treated =
-                |clock| treat(&batch, &waited, plan, names, books, &ledger.at(clock), policy, protected, last);
+            let treated = |clock| {
+                treat(&batch, &waited, plan, names, books, &ledger.at(clock), policy, protected, populations, last)
+            };
             let verified =
                 |groups, clock| verify(groups, &batch.subjects, terms, books, ledger.at(clock), policy.k, clock);
             let (mut proposal, mut clock_ms) = (treated(clock_ms), clock_ms);

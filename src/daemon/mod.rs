@@ -14,6 +14,7 @@ mod model;
 mod pages;
 pub mod picture;
 pub mod plan_page;
+pub mod population;
 pub mod prime;
 pub mod protections;
 pub mod run;

@@ -58,6 +58,13 @@ fn asked(model: &PrivacyModel, config: &Config, schema: &Schema) -> Result<Optio
             let message = "a stream keeps one k, that of privacy.k".to_owned();
             return implied(model, config, message, "set privacy.k to the greater of the two");
         }
+        (ModelKind::KMap, _) if model.population.is_some() => {
+            // Judged by the file, beside R(k).
+            return match model.k {
+                Some(1..) => Ok(None),
+                _ => Err(("k", "a class needs at least one person of the population".to_owned(), "give 1 or more")),
+            };
+        }
         (ModelKind::KMap, _) => {
             let message =
                 "a stream knows no population but its own subjects, of which each class has privacy.k".to_owned();
@@ -65,7 +72,7 @@ fn asked(model: &PrivacyModel, config: &Config, schema: &Schema) -> Result<Optio
                 model,
                 config,
                 message,
-                "set privacy.k to the greater of the two, or anonymize the data set at once",
+                "name a file of people in `population` of the model, or set privacy.k to the greater of the two",
             );
         }
         (ModelKind::DeltaPresence, _) => {

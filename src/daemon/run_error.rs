@@ -17,7 +17,7 @@ pub enum RunError {
     #[error("{} problem(s) in the configuration", .0.len())]
     Configuration(Vec<Problem>),
     #[error(transparent)]
-    Assembly(#[from] AssemblyError),
+    Assembly(AssemblyError),
     #[error(transparent)]
     State(#[from] StateError),
     #[error(transparent)]
@@ -49,6 +49,15 @@ pub enum RunError {
     Panicked,
 }
 
+impl From<AssemblyError> for RunError {
+    fn from(error: AssemblyError) -> Self {
+        match error {
+            AssemblyError::Models(problems) => Self::Configuration(problems),
+            error => Self::Assembly(error),
+        }
+    }
+}
+
 impl RunError {
     /// Whether the operator must change something before another start makes sense.
     #[must_use]
@@ -62,7 +71,7 @@ impl RunError {
                 | Self::Assembly(
                     AssemblyError::Codebook(_)
                         | AssemblyError::Prime(_)
-                        | AssemblyError::Models(_)
+                        | AssemblyError::OtherPopulations { .. }
                         | AssemblyError::State(
                             StateError::Foreign(_)
                                 | StateError::WrongSecret(_)

@@ -3,14 +3,21 @@
 use crate::anonymity::plan::{Group, Plan};
 use crate::anonymity::privacy::protection::{GroundDistance, Protection, Reference, Requirement};
 use crate::anonymity::treatment::treat::GroupNames;
+use crate::release::listed::{Listed, ListedTerms};
 use crate::release::models::{Claim, Distance};
 use crate::release::protected::{ProtectedTerms, Shares};
 use crate::release::verify::GroupTerms;
+use std::sync::Arc;
 
-/// The terms of every group of `plan`, in its order. `protections` each come with the distribution that they compare with,
-/// empty where there is none.
+/// The terms of every group of `plan`, in its order. `protections` each come with the distribution that they compare
+/// with, empty where there is none; `lists` are the people of whom every class needs enough.
 #[must_use]
-pub fn group_terms(plan: &Plan, names: &GroupNames, protections: &[(Protection, Reference)]) -> Vec<GroupTerms> {
+pub fn group_terms(
+    plan: &Plan,
+    names: &GroupNames,
+    protections: &[(Protection, Reference)],
+    lists: &[Arc<Listed>],
+) -> Vec<GroupTerms> {
     let groups = plan.groups.iter().zip(&names.layouts).zip(&names.bases);
     let terms = groups.map(|((group, layout), &base)| {
         let attributes = group.attributes();
@@ -18,6 +25,7 @@ pub fn group_terms(plan: &Plan, names: &GroupNames, protections: &[(Protection, 
             quasi: attributes.iter().map(|a| group.quasi.contains(a)).collect(),
             sensitive: attributes.iter().map(|a| group.sensitive.contains(a)).collect(),
             protected: protected_terms(group, &attributes, protections),
+            listed: lists.iter().filter_map(|list| listed_terms(group, &attributes, list)).collect(),
             attributes,
             layout: layout.clone(),
             base,
@@ -25,6 +33,13 @@ pub fn group_terms(plan: &Plan, names: &GroupNames, protections: &[(Protection, 
         }
     });
     terms.collect()
+}
+
+/// None where the list knows nothing that the group shows.
+fn listed_terms(group: &Group, attributes: &[usize], list: &Arc<Listed>) -> Option<ListedTerms> {
+    let known = |(_, attribute): &(usize, usize)| group.quasi.contains(attribute) && list.knows(*attribute);
+    let columns: Vec<(usize, usize)> = attributes.iter().copied().enumerate().filter(known).collect();
+    (!columns.is_empty()).then(|| ListedTerms { list: Arc::clone(list), columns })
 }
 
 fn protected_terms(

@@ -6,6 +6,7 @@
 pub mod aggregates;
 pub mod forced_pairs;
 pub mod ledger;
+pub mod listed;
 pub mod models;
 pub mod population;
 pub mod protected;

@@ -2,15 +2,17 @@
 //!
 //! Claim. If [`verify`] returns `Ok`, then for every line of every group: (1) the tuple of its quasi cells, read back
 //! from the bytes, has at least k distinct subjects among this batch's lines and the ledger's fresh entries; (2) so has
-//! every sensitive cell that is not suppressed, by itself; (3) the lines leave sorted by their bytes; (4) no row has two
-//! lines in one group; (5) at least k subjects are in the batch; (6) no pair of cell sets of two groups is forced by
-//! counting below k; (7) every class that shows a value of a protected attribute satisfies its models
-//! ([`super::protected`]). Nothing is taken from the treatment but the bytes and which row each line stands for.
+//! every sensitive cell that is not suppressed, by itself; (3) the lines leave sorted by their bytes; (4) no row has
+//! two lines in one group; (5) at least k subjects are in the batch; (6) no pair of cell sets of two groups is forced
+//! by counting below k; (7) every class that shows a value of a protected attribute satisfies its models
+//! ([`super::protected`]); (8) every class has its people in every list that it needs ([`super::listed`]). Nothing is
+//! taken from the treatment but the bytes and which row each line stands for.
 //!
 //! Time: O(bytes + rows); it fails closed: any line that cannot be read back refuses the whole batch.
 
 use super::forced_pairs::{Fragments, forced_pair};
 use super::ledger::{LedgerAt, LedgerDelta};
+use super::listed::{ListedTerms, Printed};
 use super::protected::{self, ProtectedTerms};
 use super::tally::{Showing, Tally};
 use super::verified::{Risk, Verified};
@@ -38,6 +40,8 @@ pub struct GroupTerms {
     pub beside: Vec<u128>,
     /// Sensitive attributes whose classes must satisfy models.
     pub protected: Vec<ProtectedTerms>,
+    /// Lists of people of whom each class needs enough.
+    pub listed: Vec<ListedTerms>,
 }
 
 /// Why a batch may not leave. None of these happens unless the treatment is wrong.
@@ -49,6 +53,8 @@ pub enum Violation {
     SensitiveBelowK,
     #[error("a class does not satisfy the models of a sensitive attribute")]
     Model,
+    #[error("a class has fewer people of a population than its k-map asks for")]
+    Listed,
     #[error("a protected sensitive cell is generalized, or of a record that names nobody")]
     ProtectedCell,
     #[error("a line is not what its group's layout writes")]
@@ -204,6 +210,7 @@ fn count_group(
     let mut fragments = Fragments::new(terms.quasi.iter().zip(&terms.sensitive).filter(|(q, s)| **q || **s).count());
     let mut taken = vec![false; subjects.len()];
     let mut shown: Vec<Vec<(u128, u64, u64)>> = vec![Vec::new(); terms.protected.len()];
+    let mut printed: Vec<Printed> = terms.listed.iter().map(|_| Printed::default()).collect();
     let mut cells = Vec::new();
     let mut previous: Option<&[u8]> = None;
     for run in &group.runs {
@@ -236,6 +243,9 @@ fn count_group(
         }
         if !says_something {
             return Err(Violation::EmptyClass);
+        }
+        for (term, printed) in terms.listed.iter().zip(&mut printed) {
+            term.note(&cells, printed);
         }
         let mut values: Vec<Option<u64>> = Vec::with_capacity(terms.protected.len());
         for term in &terms.protected {
@@ -284,6 +294,9 @@ fn count_group(
     }
     if beside.iter().any(|(key, class)| class.support(*key, ledger, k) < k) {
         return Err(Violation::SensitiveBelowK);
+    }
+    for (term, printed) in terms.listed.iter().zip(&printed) {
+        term.judge(printed).map_err(|_| Violation::Listed)?;
     }
     let showings = protected::judge(&terms.protected, shown, subjects.len(), ledger).map_err(|_| Violation::Model)?;
     let mut delta: Vec<(u128, Vec<u64>)> = classes

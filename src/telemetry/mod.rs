@@ -15,8 +15,8 @@ mod status;
 
 pub use events::{
     BatchAborted, BatchCommitted, CommitRetried, DeviceUsed, EvidenceGathered, LimitReached, PastUnknown, PlanAdopted,
-    PlannerFailed, Rebalanced, RecordDeadLettered, SourceConnected, SourceLost, StateRecovered, UncoveredCells,
-    UnknownAttribute, VerificationRefused,
+    PlannerFailed, PopulationsRead, Rebalanced, RecordDeadLettered, SourceConnected, SourceLost, StateRecovered,
+    UncoveredCells, UnknownAttribute, VerificationRefused,
 };
 pub use history::Point;
 pub use labels::{AbortReason, Counts, Label, Limit, Reason, Stage, SuppressionReason};

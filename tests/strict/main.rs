@@ -9,7 +9,7 @@ use observer::{Findings, Observer, Rule, Tuple};
 use rand::{Rng, SeedableRng};
 use rand_chacha::ChaCha8Rng;
 use std::path::Path;
-use stream::{Outcome, Settings, Table};
+use stream::{Outcome, Register, Settings, Table};
 use throng::anonymity::planner::GroupShape;
 
 fn shape(name: &str, quasi: &[usize], sensitive: &[usize]) -> GroupShape {
@@ -26,7 +26,9 @@ fn findings_by(rule: Rule, table: &Table, spaces: &[Vec<usize>], outcome: &Outco
     let mut all = Findings::default();
     for (attributes, published) in spaces.iter().zip(&outcome.spaces) {
         let generalize = |raw: &[String], levels: &[u8]| table.generalize(attributes, raw, levels);
-        let observer = Observer { k: settings.k, rule, window: u64::from(settings.window), generalize: &generalize };
+        let registered = |class: &Tuple| table.has_candidates(attributes, class);
+        let window = u64::from(settings.window);
+        let observer = Observer { k: settings.k, rule, window, generalize: &generalize, registered: &registered };
         all.add(observer.watch(published, |batch| !outcome.guarded[batch]));
     }
     all
@@ -120,6 +122,50 @@ fn an_observer_of_several_groups_is_left_a_crowd_in_each() {
     assert!(ladder.below_k > 100, "the observer finds what there is to find: {ladder:?}");
     assert!(strict.generalized > 5_000, "strict recoding still releases: {strict:?}");
     assert_eq!(strict.below_k, 0);
+}
+
+/// What is not released for want of registered people is not excluded either: an observer who knows the register as
+/// well is left a crowd, and every class that leaves has its people.
+#[test]
+fn an_observer_with_a_register_is_left_a_crowd() {
+    let (shapes, spaces) = ([shape("all", &[0, 1, 2], &[3])], [vec![0, 1, 2], vec![3]]);
+    let run = |with_register: bool, strict: bool| {
+        let (mut all, mut poor) = (Findings::default(), 0);
+        for seed in 0..1500 {
+            let settings = Settings { k: 2 + (seed % 3) as usize, window: 1_000_000, strict, max_hold_batches: 0 };
+            let mut table = Table::new(SMALL);
+            // Another stream of the same town: some of its people are registered, by two of the attributes.
+            let people = small_stream(seed + 5_000, 10).into_iter().flat_map(|(_, rows)| rows).map(|(_, cells)| cells);
+            let people: Vec<Tuple> = people.take(25).collect();
+            let register = Some(Register { k: 4.min(people.len()), known: vec![0, 1], people });
+            if with_register {
+                table.register = register;
+                let outcome = table.run(&shapes, &small_stream(seed, 10), settings);
+                poor += poor_classes(&table, &spaces[0], &outcome);
+                all.add(findings(&table, &spaces, &outcome, settings));
+            } else {
+                let outcome = table.run(&shapes, &small_stream(seed, 10), settings);
+                all.add(findings(&table, &spaces, &outcome, settings));
+                table.encode(&register.iter().flat_map(|r| &r.people).map(|p| (1, p.clone())).collect::<Vec<_>>());
+                table.register = register;
+                poor += poor_classes(&table, &spaces[0], &outcome);
+            }
+        }
+        (all, poor)
+    };
+    let (without, with, strict) = (run(false, true), run(true, false), run(true, true));
+    println!("without {without:?}, ladder {with:?}, strict {strict:?}");
+    assert!(without.1 > 1_000, "without it classes leave that are too few in the register: {}", without.1);
+    assert_eq!((with.1, strict.1), (0, 0));
+    assert!(with.0.below_k > with.0.fragments / 200, "the observer finds what there is to find: {with:?}");
+    assert!(strict.0.generalized > 5_000, "strict recoding still releases: {strict:?}");
+    assert_eq!(strict.0.below_k, 0);
+}
+
+/// Fragments of a group that leave in a class of fewer registered people than asked for.
+fn poor_classes(table: &Table, space: &[usize], outcome: &Outcome) -> usize {
+    let fragments = outcome.spaces[0].iter().flat_map(|batch| &batch.fragments);
+    fragments.filter(|fragment| !table.has_candidates(space, &fragment.class)).count()
 }
 
 /// Holding takes nobody's crowd away, by either count: what is proposed can be verified (the stream asserts it), and the

@@ -65,6 +65,8 @@ pub struct Observer<'a> {
     pub window: u64,
     /// The hierarchies: a raw tuple at some levels.
     pub generalize: &'a dyn Fn(&[String], &[u8]) -> Tuple,
+    /// Whether a class may leave for the people who are registered.
+    pub registered: &'a dyn Fn(&Tuple) -> bool,
 }
 
 impl Observer<'_> {
@@ -140,7 +142,7 @@ impl Observer<'_> {
             for &raw in &staying {
                 let class = (self.generalize)(raw, levels);
                 let taken = *takes.entry(class).or_insert_with_key(|class| {
-                    if class.iter().all(|cell| cell == "\"*\"") {
+                    if class.iter().all(|cell| cell == "\"*\"") || !(self.registered)(class) {
                         return false;
                     }
                     let before = || history.get(class).into_iter().flatten();

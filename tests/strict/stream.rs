@@ -4,19 +4,21 @@ use crate::observer::{Fragment, Published, Tuple};
 use std::collections::BTreeMap;
 use std::path::Path;
 use std::sync::Arc;
-use throng::anonymity::plan::Plan;
+use throng::anonymity::plan::{Group, Plan};
 use throng::anonymity::planner::ladder::LadderLimits;
 use throng::anonymity::planner::sample::Sample;
 use throng::anonymity::planner::{GroupShape, PlannerSettings, make_plan};
+use throng::anonymity::treatment::population::Population;
 use throng::anonymity::treatment::sightings::spaces;
 use throng::anonymity::treatment::treat::{Policy, group_names, treat};
-use throng::records::codebook::{Codebook, SUPPRESSED};
+use throng::records::codebook::{Code, Codebook, SUPPRESSED};
 use throng::records::digest::{DigestKey, NameDigest};
 use throng::records::line::LineFormat;
 use throng::records::raw::Coordinate;
 use throng::records::schema::Schema;
 use throng::records::table::Batch;
 use throng::release::ledger::Ledger;
+use throng::release::listed::{Listed, ListedTerms};
 use throng::release::verify::{GroupTerms, verify};
 use throng::release::witnesses::Witnesses;
 
@@ -45,6 +47,14 @@ pub struct Table {
     books: Vec<Codebook>,
     /// By attribute and raw text: the texts of all levels.
     levels: Vec<BTreeMap<String, Vec<String>>>,
+    pub register: Option<Register>,
+}
+
+/// People whom an observer can look up, by the raw cells of some attributes; a class needs k of them.
+pub struct Register {
+    pub k: usize,
+    pub known: Vec<usize>,
+    pub people: Vec<Tuple>,
 }
 
 impl Table {
@@ -53,10 +63,35 @@ impl Table {
         let key = DigestKey([7; 32]);
         let books: Vec<Codebook> =
             schema.attributes.iter().map(|a| Codebook::new(Arc::clone(a), &key, 10_000).expect("a codebook")).collect();
-        Self { levels: vec![BTreeMap::new(); books.len()], schema, books }
+        Self { levels: vec![BTreeMap::new(); books.len()], schema, books, register: None }
     }
 
-    fn encode(&mut self, rows: &[(u64, Tuple)]) -> Batch {
+    /// The register as treatment and verification know it.
+    fn populations(&mut self) -> (Vec<Population>, Vec<Arc<Listed>>) {
+        let Some(register) = self.register.take() else { return (Vec::new(), Vec::new()) };
+        let rows: Vec<(u64, Tuple)> = register.people.iter().map(|cells| (1, cells.clone())).collect();
+        let batch = self.encode(&rows);
+        let known: Vec<(usize, &Codebook, &[Code])> =
+            register.known.iter().map(|&a| (a, &self.books[a], batch.columns[a].as_slice())).collect();
+        let people: Vec<Option<u32>> = (0..).take(rows.len()).map(Some).collect();
+        let treated = Population::new(register.k, self.books.len(), &known, &people);
+        let listed = Listed::new(register.k, &known, people);
+        self.register = Some(register);
+        (vec![treated], vec![Arc::new(listed)])
+    }
+
+    /// Whether enough people of the register generalize to `class`, cells of `attributes`.
+    pub fn has_candidates(&self, attributes: &[usize], class: &Tuple) -> bool {
+        let Some(register) = &self.register else { return true };
+        let cell = |a: &usize| attributes.iter().position(|b| b == a).map(|at| &class[at]);
+        let asked: Vec<(usize, &String)> = register.known.iter().filter_map(|a| Some((*a, cell(a)?))).collect();
+        let could_be = |person: &&Tuple| {
+            asked.iter().all(|(a, cell)| *cell == "\"*\"" || self.levels[*a][&person[*a]].contains(cell))
+        };
+        asked.is_empty() || register.people.iter().filter(could_be).count() >= register.k
+    }
+
+    pub fn encode(&mut self, rows: &[(u64, Tuple)]) -> Batch {
         let mut batch = Batch::new(self.books.len());
         for (number, (subject, cells)) in rows.iter().enumerate() {
             for (a, text) in cells.iter().enumerate() {
@@ -96,6 +131,7 @@ impl Table {
         let blank = Plan::blank(groups);
         let group_names = group_names(&blank, &attribute_names, LineFormat::Json, |name| names.digest(name));
         let spaces = spaces(&blank, &group_names);
+        let (treated, listed) = self.populations();
         let mut ledger = Ledger::new(k, window, 100_000);
         if settings.strict {
             ledger.keep_witnesses(Witnesses::new(k, 100_000, spaces.clone()));
@@ -120,7 +156,8 @@ impl Table {
             let clock_ms = i64::try_from(*time).expect("a time of this test") * 1000;
             let at = ledger.at(clock_ms);
             let last = number + 1 == batches.len();
-            let mut proposal = treat(&batch, &waited, &plan, &group_names, &self.books, &at, &policy, &[], last);
+            let mut proposal =
+                treat(&batch, &waited, &plan, &group_names, &self.books, &at, &policy, &[], &treated, last);
             let terms: Vec<GroupTerms> = plan
                 .groups
                 .iter()
@@ -134,6 +171,7 @@ impl Table {
                     base,
                     beside: group_names.beside.clone(),
                     protected: Vec::new(),
+                    listed: listed.iter().map(|list| listed_terms(group, list)).collect(),
                 })
                 .collect();
             let proposed = std::mem::take(&mut proposal.groups);
@@ -174,4 +212,10 @@ impl Table {
         outcome.loss = loss / f64::from(u32::try_from(cells).expect("few cells").max(1));
         outcome
     }
+}
+
+fn listed_terms(group: &Group, list: &Arc<Listed>) -> ListedTerms {
+    let attributes = group.attributes().into_iter().enumerate();
+    let columns = attributes.filter(|(_, a)| group.quasi.contains(a) && list.knows(*a)).collect();
+    ListedTerms { list: Arc::clone(list), columns }
 }

@@ -49,7 +49,7 @@ pub(super) fn recode_diversely<R: Released>(
         }
         at_node.gather(columns, node, &left, released);
         let classes = (0u32..).take(at_node.crowds.classes());
-        let mut taken: Vec<bool> = classes.map(|class| at_node.crowds.supported(class)).collect();
+        let mut taken: Vec<bool> = classes.map(|class| at_node.may_leave(class)).collect();
         for side in &mut sides {
             showings.clear();
             for ((&row, &key), &class) in left.iter().zip(&at_node.keys).zip(&at_node.classes) {
@@ -104,7 +104,7 @@ fn settle_silently(
         left.retain(|&row| {
             let (key, class) = (at_node.keys[at], at_node.classes[at]);
             at += 1;
-            let takes = at_node.crowds.supported(class) || joined.contains(&(index, key));
+            let takes = at_node.may_leave(class) || joined.contains(&(index, key));
             if key == columns.suppressed_key() || !takes {
                 return true;
             }

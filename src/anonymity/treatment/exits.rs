@@ -3,7 +3,8 @@
 //! *Excludable.* A raw tuple is excludable from a fragment of node ν when, had one more record with it and of somebody
 //! new been in this batch, that record would have left at a node before ν: because its class there leaves in this very
 //! batch, or because the class is *open*, that is, the earlier releases in it whose raw tuples are not excludable
-//! there have at least k − 1 distinct subjects. The first such node is the tuple's *exit*.
+//! there have at least k − 1 distinct subjects. The first such node is the tuple's *exit*. A class that a population
+//! refuses takes nobody, and is the exit of nothing.
 //!
 //! Exits are computed only for the tuples and only as far as somebody asks. The exit of a tuple asks for the openness of
 //! classes at earlier nodes, which asks for exits before those nodes: it always ends, without recursion.
@@ -113,10 +114,10 @@ impl<'a> Exits<'a> {
             let codes = self.witnessed.raw_tuple(raw);
             let mut first = None;
             while !walk.exited && walk.next < until {
-                let class = self.columns.key_of(codes, &self.ladder[walk.next as usize].levels);
-                match self.takes(class, walk.next) {
-                    Ok(true) => walk.exited = true,
-                    Ok(false) => walk.next += 1,
+                let levels = &self.ladder[walk.next as usize].levels;
+                match self.takes(self.columns.key_of(codes, levels), walk.next) {
+                    Ok(true) if self.columns.is_tuple_populous(codes, levels) => walk.exited = true,
+                    Ok(_) => walk.next += 1,
                     Err(Unsettled(other)) => {
                         first = Some((other, walk.next));
                         break;

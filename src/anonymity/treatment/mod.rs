@@ -9,6 +9,7 @@ pub mod exits;
 pub mod forced_pairs;
 pub mod hold;
 mod names;
+pub mod population;
 pub mod proposal;
 pub mod recode;
 pub mod shown;

@@ -1,14 +1,19 @@
 //! Local recoding: every record takes the cheapest node of a ladder at which its class has support.
 
 use super::crowd::{CrowdTable, Released};
+use super::population::Population;
 use crate::anonymity::plan::Node;
-use crate::records::codebook::{Code, Codebook};
+use crate::records::codebook::{Code, Codebook, SUPPRESSED};
 use std::collections::BTreeMap;
 
 /// One quasi attribute of a batch: its codes by row, and the coverage digests by level and code.
 struct Column<'a> {
+    /// Position in the schema.
+    attribute: usize,
     codes: &'a [Code],
     digests: Vec<&'a [u128]>,
+    /// Digest of the suppressed cell.
+    suppressed: u128,
 }
 
 /// The quasi attributes of one group over the rows of a batch.
@@ -20,6 +25,8 @@ pub struct Columns<'a> {
     suppressed: u128,
     columns: Vec<Column<'a>>,
     subjects: &'a [u64],
+    /// People of whom each class needs enough beside its own subjects.
+    populations: &'a [Population],
 }
 
 /// `node` of a row that no node of the ladder supports.
@@ -68,11 +75,41 @@ impl<'a> Columns<'a> {
             .iter()
             .map(|&a| {
                 let book = &books[a];
-                suppressed = suppressed.wrapping_add(book.digest(crate::records::codebook::SUPPRESSED));
-                Column { codes: &columns[a], digests: (0..book.levels()).map(|level| book.digests(level)).collect() }
+                let of_suppressed = book.digest(SUPPRESSED);
+                suppressed = suppressed.wrapping_add(of_suppressed);
+                let digests = (0..book.levels()).map(|level| book.digests(level)).collect();
+                Column { attribute: a, codes: &columns[a], digests, suppressed: of_suppressed }
             })
             .collect();
-        Self { base, suppressed, columns, subjects }
+        Self { base, suppressed, columns, subjects, populations: &[] }
+    }
+
+    /// The same, where a class may leave only if every one of `populations` accepts it.
+    #[must_use]
+    pub fn among(self, populations: &'a [Population]) -> Self {
+        Self { populations, ..self }
+    }
+
+    /// Whether every population accepts the class of `row` at `levels`; it does where there is none.
+    #[must_use]
+    pub fn is_populous(&self, row: u32, levels: &[u8]) -> bool {
+        self.accepted(levels, |column, _| column.codes[row as usize])
+    }
+
+    /// As [`is_populous`](Self::is_populous), of the raw tuple `codes`.
+    #[must_use]
+    pub fn is_tuple_populous(&self, codes: &[Code], levels: &[u8]) -> bool {
+        self.accepted(levels, |_, at| codes[at])
+    }
+
+    fn accepted(&self, levels: &[u8], code: impl Fn(&Column<'_>, usize) -> Code) -> bool {
+        self.populations.iter().all(|population| {
+            let cells = self.columns.iter().enumerate().zip(levels);
+            population.accepts(cells.filter_map(|((at, column), &level)| {
+                let cell = column.digests[level as usize][code(column, at) as usize];
+                (cell != column.suppressed).then_some((column.attribute, cell))
+            }))
+        })
     }
 
     /// Class key of `row` at `levels`, one level an attribute.
@@ -125,8 +162,8 @@ impl<'a> Columns<'a> {
 }
 
 /// Assigns each of `rows` the first node of `ladder` at which its class has at least `k` distinct subjects, counting
-/// the rows that reached this node and what `released` knows. Rows that took a finer node do not count: their
-/// printed tuple is another one.
+/// the rows that reached this node and what `released` knows, and enough people in every population. Rows that took a
+/// finer node do not count: their printed tuple is another one.
 ///
 /// Time: O(Σ over nodes of the rows left × attributes); memory: O(rows × k).
 #[must_use]
@@ -143,7 +180,7 @@ pub fn recode(columns: &Columns<'_>, ladder: &[Node], rows: &[u32], k: usize, re
         left.retain(|&row| {
             let here = at;
             at += 1;
-            if at_node.keys[here] == columns.suppressed || !at_node.crowds.supported(at_node.classes[here]) {
+            if at_node.keys[here] == columns.suppressed || !at_node.may_leave(at_node.classes[here]) {
                 return true;
             }
             assignment.node[row as usize] = u32::try_from(index).expect("a ladder is short");
@@ -161,11 +198,24 @@ pub(super) struct AtNode {
     pub keys: Vec<u128>,
     /// Number of each row's class in `crowds`.
     pub classes: Vec<u32>,
+    /// By class that has support: whether every population accepts it. Empty where there is none.
+    populous: Vec<bool>,
 }
 
 impl AtNode {
     pub fn new(k: usize, rows: usize) -> Self {
-        Self { crowds: CrowdTable::new(k, rows), keys: Vec::with_capacity(rows), classes: Vec::with_capacity(rows) }
+        Self {
+            crowds: CrowdTable::new(k, rows),
+            keys: Vec::with_capacity(rows),
+            classes: Vec::with_capacity(rows),
+            populous: Vec::new(),
+        }
+    }
+
+    /// Whether a class has k subjects, and enough people in every population.
+    #[inline]
+    pub fn may_leave(&self, class: u32) -> bool {
+        self.crowds.supported(class) && self.populous.get(class as usize).is_none_or(|populous| *populous)
     }
 
     /// Forgets the node before and takes `rows` to `node`.
@@ -177,5 +227,16 @@ impl AtNode {
             self.classes.push(self.crowds.add(key, columns.subject(row)));
         }
         self.crowds.complete(released);
+        self.populous.clear();
+        if columns.populations.is_empty() {
+            return;
+        }
+        for (&class, &row) in self.classes.iter().zip(rows) {
+            // Classes are numbered as they come: each is asked for with its first row.
+            if class as usize == self.populous.len() {
+                let populous = self.crowds.supported(class) && columns.is_populous(row, &node.levels);
+                self.populous.push(populous);
+            }
+        }
     }
 }

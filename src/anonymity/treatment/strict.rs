@@ -29,6 +29,8 @@ pub fn recode_as_kept(
 /// The rows of one class at one node.
 struct Crowd {
     key: u128,
+    /// One of the rows.
+    row: u32,
     /// Distinct subjects of rows whose raw tuple cannot be excluded; at most k.
     subjects: Vec<u64>,
 }
@@ -76,11 +78,11 @@ pub fn recode_strictly(
             break;
         }
         at_node.gather(columns, node, &left, released);
-        let AtNode { crowds: table, keys, classes } = &at_node;
+        let AtNode { crowds: table, keys, classes, .. } = &at_node;
         let mut crowds: BTreeMap<u32, Crowd> = BTreeMap::new();
         for ((&row, &key), &class) in left.iter().zip(keys).zip(classes) {
             if key != columns.suppressed_key() && table.count(class) + 1 >= k {
-                let crowd = crowds.entry(class).or_insert_with(|| Crowd { key, subjects: Vec::new() });
+                let crowd = crowds.entry(class).or_insert_with(|| Crowd { key, row, subjects: Vec::new() });
                 if !excluded[row as usize] {
                     crowd.add(columns.subject(row), k);
                 }
@@ -88,6 +90,10 @@ pub fn recode_strictly(
         }
         let mut verdicts = vec![Verdict::Refused; table.classes()];
         for (class, mut crowd) in crowds {
+            // Where a population has too few people nobody is taken, so that nothing can be excluded either.
+            if !columns.is_populous(crowd.row, &node.levels) {
+                continue;
+            }
             let survivors = exits.survivors(crowd.key, index);
             for &subject in &survivors {
                 crowd.add(subject, k);

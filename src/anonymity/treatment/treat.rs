@@ -7,6 +7,7 @@ use super::diverse::recode_diversely;
 use super::forced_pairs::{GroupCells, withdraw_forced_pairs};
 use super::hold::let_stay_supported;
 pub use super::names::{GroupNames, group_names};
+use super::population::Population;
 use super::proposal::{Proposal, ProposedGroup, Run, Unreleased};
 use super::recode::{Assignment, Columns, UNRELEASED};
 use super::strict::recode_as_kept;
@@ -30,8 +31,9 @@ pub struct Policy {
     pub hold_above_loss: f32,
 }
 
-/// Treats `batch` by `plan`. `protected` are the sensitive attributes that models protect; `waited[row]` is the number of
-/// batches that a row has been held for; `last` forbids holding (end of stream, revocation).
+/// Treats `batch` by `plan`. `protected` are the sensitive attributes that models protect; every class needs enough people
+/// of each of `populations`; `waited[row]` is the number of batches that a row has been held for; `last` forbids holding
+/// (end of stream, revocation).
 #[must_use]
 pub fn treat(
     batch: &Batch,
@@ -42,10 +44,11 @@ pub fn treat(
     released: &impl Released,
     policy: &Policy,
     protected: &[Protected],
+    populations: &[Population],
     last: bool,
 ) -> Proposal {
     let rows: Vec<u32> = (0..u32::try_from(batch.rows()).expect("a batch is bounded")).collect();
-    let scene = Scene { batch, plan, names, books, policy, protected };
+    let scene = Scene { batch, plan, names, books, policy, protected, populations };
     if !has_subjects(batch, &rows, policy.min_subjects) {
         return scene.nothing(Unreleased::Quiet);
     }
@@ -83,6 +86,7 @@ struct Scene<'a> {
     books: &'a [Codebook],
     policy: &'a Policy,
     protected: &'a [Protected],
+    populations: &'a [Population],
 }
 
 /// Cells by attribute and row.
@@ -100,7 +104,8 @@ impl Scene<'_> {
             .par_iter()
             .zip(&self.names.bases)
             .map(|(group, &base)| {
-                let columns = Columns::new(base, &group.quasi, &self.batch.columns, &self.batch.subjects, self.books);
+                let columns = Columns::new(base, &group.quasi, &self.batch.columns, &self.batch.subjects, self.books)
+                    .among(self.populations);
                 let plain = recode_as_kept(&columns, &group.ladder, rows, self.policy.k, released);
                 let protected: Vec<&Protected> =
                     self.protected.iter().filter(|p| group.sensitive.contains(&p.attribute)).collect();

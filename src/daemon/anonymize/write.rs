@@ -75,6 +75,7 @@ pub fn release(
         beside: schema.attributes.iter().map(|a| digest.digest(&format!("beside {}", a.name))).collect(),
         // The models of a data set are verified over all its lines, below.
         protected: Vec::new(),
+        listed: Vec::new(),
     }];
     let (ledger, subjects) = (Ledger::new(k, 0, 1), &input.batch.subjects);
     let verified = verify(vec![proposed], subjects, &terms, &input.books, ledger.at(0), k, 0)?;

@@ -22,6 +22,8 @@ const SINK: &[u8] = b"sink";
 const PROGRESS: &[u8] = b"progress";
 const INTENT: &[u8] = b"intent";
 const BASELINE: &[u8] = b"baseline";
+/// Fingerprints of the populations that the last start read.
+const POPULATIONS: &[u8] = b"populations";
 const EVIDENCE: &[u8] = b"evidence";
 /// The last batch whose effect was written with a tally, and what that tally knows.
 const TALLIED: &[u8] = b"tallied";
@@ -169,6 +171,24 @@ impl Store {
                 self.commit(batch)
             }
         }
+    }
+
+    /// Fingerprints of the populations that the start before has read.
+    ///
+    /// # Errors
+    /// When they cannot be read.
+    pub fn populations(&self) -> Result<Vec<[u8; 32]>, StateError> {
+        Ok(self.read(POPULATIONS)?.unwrap_or_default())
+    }
+
+    /// Notes the populations that this start has read, in place of those of the start before.
+    ///
+    /// # Errors
+    /// When the database fails.
+    pub fn note_populations(&mut self, fingerprints: &[[u8; 32]]) -> Result<(), StateError> {
+        let mut batch = sled::Batch::default();
+        batch.insert(POPULATIONS, self.seal(POPULATIONS, &fingerprints));
+        self.commit(batch)
     }
 
     /// Identity of this state, made once.
