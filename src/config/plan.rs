@@ -23,12 +23,12 @@ pub struct Plan {
     /// Recent records that the planner learns from.
     #[schemars(example = 200_000)]
     pub window_records: usize,
-    /// Pairs of values seen together that the model of the window counts, at most: 4 to 24 bytes each. At the limit the pairs
+    /// Pairs of values seen together that the model of the window counts, at most: 4 to 32 bytes each. At the limit the pairs
     /// of attributes with the most of them are no longer counted, and `throng_model_left_out_pairs` says how many.
     #[schemars(example = 2_000_000)]
     pub max_edges: u64,
-    /// Records after which a record weighs half as much in the model as a new one, at least an eighth of `window_records`.
-    /// Without it all records of the window weigh the same.
+    /// Records after which a record weighs half as much in the model as a new one, at least an eighth of `window_records`
+    /// and `batch.max_records` together. Without it all records of the window weigh the same.
     #[schemars(example = 100_000)]
     pub half_life_records: Option<u64>,
     /// Records of the window on which candidates are measured. At most `window_records`.

@@ -264,7 +264,7 @@ impl World {
                 }),
             );
         }
-        if me.disk_applied != me.applied || me.disk_intent.is_some() {
+        if me.disk_applied != me.applied {
             to(
                 "flushes",
                 changed(s, |n| {
@@ -332,6 +332,8 @@ impl World {
         let marker = if n.hidden[id] { n.shown[id] } else { n.marker[id] };
         let me = &mut n.processes[i];
         me.applied = me.disk_applied;
+        // What has not left stays there until another intent takes its place.
+        let mut decided = me.disk_intent;
         if let Some(intent) = me.disk_intent {
             let (partition, at) = self.place(intent.record);
             let left = match self.without {
@@ -341,6 +343,7 @@ impl World {
             };
             if left {
                 me.applied |= 1 << intent.record;
+                decided = None;
             }
         }
         let older = u32::from(marker.sequence) > me.applied.count_ones();
@@ -348,7 +351,7 @@ impl World {
             me.step = Step::Refused;
             return;
         }
-        (me.disk_applied, me.disk_intent) = (me.applied, None);
+        (me.disk_applied, me.disk_intent) = (me.applied, decided);
         me.step = Step::Idle;
         me.member = true;
         me.reading = [None; PARTITIONS];
