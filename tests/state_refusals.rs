@@ -284,6 +284,7 @@ fn two_names_of_one_output_are_refused() {
     let place = Place::new(SCHEMA, GROUPS);
     place.write("in.ndjson", crowd("Zug"));
     fs::create_dir(place.path("folder")).expect("a directory");
+    place.write("out.ndjson.a", "");
     symlink("out.ndjson.a", place.path("link")).expect("a link");
     for (lineage, other) in [
         ("out.ndjson.a", "sink.path"),

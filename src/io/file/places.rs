@@ -56,24 +56,19 @@ fn check(path: &Path, name: &str, lengths: &Lengths) -> Result<(), SinkError> {
     let metadata = match std::fs::metadata(path) {
         // What is committed of it and missing, opening tells.
         Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(()),
-        metadata => metadata.map_err(fault)?,
+        metadata => metadata.map_err(|source| SinkError::Open { path: path.into(), source })?,
     };
     if !metadata.is_file() && !metadata.is_dir() {
         // Nor can it be opened as an output; reading it may wait for ever.
         return Err(SinkError::NotRegular { path: path.into() });
     }
     let opened = File::open(path).map_err(fault)?;
-    let filled = match metadata.is_dir() {
-        true => std::fs::read_dir(path).map_err(fault)?.next().is_some(),
-        false => metadata.len() > 0,
-    };
+    let filled =
+        if metadata.is_dir() { std::fs::read_dir(path).map_err(fault)?.next().is_some() } else { metadata.len() > 0 };
     let (Some(length), known) = (committed(lengths, name), committed_imprint(lengths, name)) else {
         return if filled { Err(SinkError::Occupied { path: path.into() }) } else { Ok(()) };
     };
-    let found = match metadata.is_dir() {
-        true => segments::imprint_of(&opened, path, length),
-        false => imprint(&opened, length),
-    };
+    let found = if metadata.is_dir() { segments::imprint_of(&opened, path, length) } else { imprint(&opened, length) };
     match (found, known) {
         (Ok(found), Some(known)) if found != known && filled => Err(SinkError::Foreign { path: path.into() }),
         // What is shorter than committed, opening tells.
