@@ -47,14 +47,12 @@ ground = "hierarchical"
 
 impl Run {
     fn new(hold: usize) -> Self {
+        Self::over(hold, LINES)
+    }
+
+    fn over(hold: usize, lines: usize) -> Self {
         let dir = scratch();
-        let mut dice = Dice::new(5);
-        let mut input = Vec::new();
-        for line in (0..).filter_map(|n| payload(n, &mut dice)).take(LINES) {
-            input.extend_from_slice(&line);
-            input.push(b'\n');
-        }
-        fs::write(dir.path().join("in.ndjson"), input).expect("the input");
+        fs::write(dir.path().join("in.ndjson"), input(lines)).expect("the input");
         let ends = r#"
 [source]
 kind = "file"
@@ -89,12 +87,23 @@ dead_letter_path = "@/out.letters"
 
     /// The bytes of everything that was written, by name. The input's own place is named in dead letters.
     fn finish(&self) -> BTreeMap<String, String> {
+        self.finish_after(LINES)
+    }
+
+    fn finish_after(&self, lines: usize) -> BTreeMap<String, String> {
         let mut daemon = self.start(None);
         assert_eq!(daemon.wait().code(), Some(0), "{}", daemon.said());
-        assert_eq!(conserved(&self.dir.path().join("only")), LINES as u64);
+        assert_eq!(conserved(&self.dir.path().join("only")), lines as u64);
         let place = self.dir.path().to_string_lossy().into_owned();
         outputs(self.dir.path()).into_iter().map(|(name, text)| (name, text.replace(&place, ""))).collect()
     }
+}
+
+/// The first lines of the stream.
+fn input(lines: usize) -> Vec<u8> {
+    let mut dice = Dice::new(5);
+    let payloads = (0..).filter_map(|n| payload(n, &mut dice)).take(lines);
+    payloads.flat_map(|line| [line, b"\n".to_vec()].concat()).collect()
 }
 
 fn outputs(dir: &Path) -> BTreeMap<String, String> {
@@ -175,5 +184,30 @@ fn a_kill_in_the_last_batch_changes_no_byte() {
             run.start(Some(&crash)).crashes(&crash);
             same(&run.finish(), &undisturbed, &crash);
         }
+    }
+}
+
+/// The stream ends with a full batch, so that what is held is settled by itself. The file grows before the settling is repeated:
+/// what somebody may have read comes again, and the new records come behind it.
+#[test]
+fn a_settling_is_repeated_before_what_has_come_since() {
+    let full = 4 * BATCH;
+    for point in ["intent-flushed", "file-synced", "applied"] {
+        let undisturbed = Run::over(3, full).finish_after(full);
+        let run = Run::over(3, full);
+        let crash = format!("{point}=4*off->return");
+        run.start(Some(&crash)).crashes(&crash);
+        let place = run.dir.path().to_string_lossy().into_owned();
+        let seen: BTreeMap<String, String> =
+            outputs(run.dir.path()).into_iter().map(|(name, text)| (name, text.replace(&place, ""))).collect();
+        if point != "intent-flushed" {
+            same(&seen, &undisturbed, "the settling had left");
+        }
+        fs::write(run.dir.path().join("in.ndjson"), input(full + BATCH + 5)).expect("the input");
+        let grown = run.finish_after(full + BATCH + 5);
+        for (name, text) in &undisturbed {
+            assert!(grown[name].starts_with(text.as_str()), "{crash}: {name} has changed");
+        }
+        assert!(grown["out.lineage"].len() > undisturbed["out.lineage"].len(), "the new records leave too");
     }
 }

@@ -1,11 +1,14 @@
-//! A state directory that is not ours, not whole, or not for this secret is refused, and left as it was.
+//! A state directory that is not ours, not whole, or not for this secret is refused, and left as it was; so are files that
+//! the state has not written.
 
 mod support;
 
 use std::collections::BTreeMap;
 use std::fs;
+use std::os::unix::fs::symlink;
 use std::path::{Path, PathBuf};
 
+use support::binary::{Outcome, Place, Process};
 use support::daemon::{Daemon, Dice, configure, payload, scratch, state};
 
 const LINES: usize = 400;
@@ -224,4 +227,239 @@ fn a_damaged_database_is_refused_and_never_taken_for_a_fresh_one() {
         }
     }
     assert!(refused >= 4, "only {refused} damages were noticed");
+}
+
+const SCHEMA: &str = r#"
+name = "visits"
+[[attribute]]
+name = "person"
+type = "string"
+role = "subject"
+[[attribute]]
+name = "city"
+type = "string"
+[[attribute]]
+name = "ward"
+type = "string"
+"#;
+
+const GROUPS: &str = r#"
+[[group]]
+name = "a"
+attributes = ["city"]
+[[group]]
+name = "b"
+attributes = ["ward"]
+"#;
+
+/// Four people of one city, whose records leave.
+fn crowd(city: &str) -> String {
+    let person = |i| format!("{{\"person\":\"{city} {i}\",\"city\":\"{city}\",\"ward\":\"north\"}}\n");
+    (0..4).map(person).collect::<Vec<_>>().concat()
+}
+
+/// Starts in `place`, expects a refusal for `message`, and that no file but the state's has changed.
+#[track_caller]
+fn refused(place: &Place, overrides: &[(&str, &str)], arguments: &[&str], code: i32, message: &str) {
+    let files = || {
+        let outside = |(path, _): &(PathBuf, Vec<u8>)| !path.starts_with(place.path("state"));
+        place.files("").into_iter().filter(outside).collect::<BTreeMap<_, _>>()
+    };
+    let before = files();
+    let outcome = Process::spawn(place.command(overrides, arguments), place.port).wait().expect(code);
+    assert!(outcome.stderr.contains(message), "{}", outcome.stderr);
+    let after = files();
+    for path in before.keys().chain(after.keys()) {
+        assert!(before.get(path) == after.get(path), "{} has changed", path.display());
+    }
+}
+
+fn run(place: &Place, arguments: &[&str]) -> Outcome {
+    Process::spawn(place.command(&[], arguments), place.port).wait()
+}
+
+#[test]
+fn files_that_the_state_has_not_written_are_refused_whatever_it_has_done_before() {
+    let place = Place::new(SCHEMA, "");
+    place.write("in.ndjson", crowd("Zug"));
+    place.run(&[("SINK__KIND", "none")]).expect(0);
+    let refusal = "this state has never written to it";
+    for name in ["out.ndjson", "dead.ndjson", "lineage.ndjson"] {
+        place.write(name, "somebody's\n");
+        refused(
+            &place,
+            &[],
+            &["--lineage", "lineage.ndjson"],
+            2,
+            &format!("{name} holds something already and {refusal}"),
+        );
+        fs::remove_file(place.path(name)).expect("a file");
+    }
+    place.write("in.ndjson", crowd("Zug") + &crowd("Bern"));
+    assert_eq!(run(&place, &["--lineage", "lineage.ndjson"]).expect(0).account().released, 4);
+    // Measured in between: the files go on where they were.
+    let written = (place.read("out.ndjson"), place.read("lineage.ndjson"));
+    place.write("in.ndjson", crowd("Zug") + &crowd("Bern") + &crowd("Chur"));
+    place.run(&[("SINK__KIND", "none")]).expect(0);
+    place.write("in.ndjson", crowd("Zug") + &crowd("Bern") + &crowd("Chur") + &crowd("Sion"));
+    assert_eq!(run(&place, &["--lineage", "lineage.ndjson"]).expect(0).account().released, 8);
+    assert!(place.read("out.ndjson").starts_with(&written.0) && place.read("lineage.ndjson").starts_with(&written.1));
+    assert_eq!((place.lines("out.ndjson").len(), place.lines("lineage.ndjson").len()), (8, 8));
+}
+
+#[test]
+fn the_source_is_never_written_whatever_it_is_called() {
+    for more in ["", GROUPS] {
+        let place = Place::new(SCHEMA, more);
+        place.write("in.ndjson", crowd("Zug"));
+        fs::create_dir(place.path("folder")).expect("a directory");
+        let suffix = if more.is_empty() { "" } else { ".b" };
+        let links = ["soft.ndjson", "hard.ndjson"].map(|name| place.path(&format!("{name}{suffix}")));
+        symlink("in.ndjson", &links[0]).expect("a link");
+        fs::hard_link(place.path("in.ndjson"), &links[1]).expect("a link");
+        let mut spellings = vec!["soft.ndjson", "hard.ndjson"];
+        if more.is_empty() {
+            spellings.extend(["in.ndjson", "./in.ndjson", "folder/../in.ndjson"]);
+        }
+        // A state that is new, and one that is not.
+        for measured in [false, true] {
+            if measured {
+                place.run(&[("SINK__KIND", "none")]).expect(0);
+            }
+            for spelling in &spellings {
+                refused(
+                    &place,
+                    &[("SINK__PATH", spelling)],
+                    &[],
+                    2,
+                    "THRONG__SINK__PATH: the sink would overwrite the source",
+                );
+                let beside = format!("{spelling}{suffix}");
+                let message = format!("THRONG__SINK__DEAD_LETTER_PATH: {beside} is a file of source.path too");
+                refused(&place, &[("SINK__DEAD_LETTER_PATH", &beside)], &[], 2, &message);
+                let message = format!("--lineage: {beside} is a file of source.path too");
+                refused(&place, &[], &["--lineage", &beside], 2, &message);
+            }
+        }
+        assert_eq!(String::from_utf8(place.read("in.ndjson")).expect("text"), crowd("Zug"));
+    }
+}
+
+#[test]
+fn two_names_of_one_output_are_refused() {
+    let place = Place::new(SCHEMA, GROUPS);
+    place.write("in.ndjson", crowd("Zug"));
+    fs::create_dir(place.path("folder")).expect("a directory");
+    place.write("out.ndjson.a", "");
+    symlink("out.ndjson.a", place.path("link")).expect("a link");
+    for (lineage, other) in [
+        ("out.ndjson.a", "sink.path"),
+        ("folder/../out.ndjson.b", "sink.path"),
+        ("link", "sink.path"),
+        ("./dead.ndjson", "sink.dead_letter_path"),
+    ] {
+        let message = format!("error: command line: --lineage: {lineage} is a file of {other} too");
+        refused(&place, &[], &["--lineage", lineage], 2, &message);
+    }
+    let message = "THRONG__SINK__DEAD_LETTER_PATH: out.ndjson.b is a file of sink.path too";
+    refused(&place, &[("SINK__DEAD_LETTER_PATH", "out.ndjson.b")], &[], 2, message);
+    assert!(!place.path("state").exists(), "nothing was opened");
+    run(&place, &["--lineage", "lineage.ndjson"]).expect(0);
+}
+
+#[test]
+fn another_file_in_the_place_of_an_output_is_refused() {
+    let place = Place::new(SCHEMA, "");
+    // One person alone: nothing leaves, and nothing of the files is committed.
+    place.write("in.ndjson", crowd("Zug").lines().next().expect("a line").to_owned() + "\n");
+    place.run(&[]).expect(0);
+    let replace = |name: &str, content: &[u8]| {
+        place.write("other", content);
+        fs::rename(place.path("other"), place.path(name)).expect("renamed");
+    };
+    let message = "does not hold what this state has written there";
+    for name in ["out.ndjson", "dead.ndjson"] {
+        replace(name, b"{\"somebody's\":1}\n");
+        refused(&place, &[], &[], 2, message);
+        replace(name, b"");
+    }
+    let whole = crowd("Zug") + &crowd("Bern") + "broken\n";
+    place.write("in.ndjson", &whole);
+    place.run(&[]).expect(0);
+    for name in ["out.ndjson", "dead.ndjson"] {
+        let ours = place.read(name);
+        assert!(!ours.is_empty(), "{name}");
+        let mut other = ours.clone();
+        let last = other.len() - 2;
+        other[last] ^= 1;
+        other.extend_from_slice(b"more of somebody's\n");
+        replace(name, &other);
+        refused(&place, &[], &[], 2, message);
+        // Restored from a copy, with something behind it that was never committed.
+        replace(name, &[&ours[..], b"torn"].concat());
+        place.run(&[]).expect(0);
+        assert_eq!(place.read(name), ours);
+    }
+}
+
+#[test]
+fn a_lineage_cannot_be_taken_up_after_a_run_without_it() {
+    let place = Place::new(SCHEMA, "");
+    let lineage = ["--lineage", "lineage.ndjson"];
+    let cities = ["Zug", "Bern", "Chur"].map(crowd);
+    place.write("in.ndjson", &cities[0]);
+    run(&place, &lineage).expect(0);
+    // Nothing leaves in this run.
+    run(&place, &[]).expect(0);
+    place.write("in.ndjson", cities[..2].concat());
+    run(&place, &lineage).expect(0);
+    let lines: Vec<serde_json::Value> =
+        place.lines("lineage.ndjson").iter().map(|line| serde_json::from_str(line).expect("an entry")).collect();
+    assert_eq!(
+        lines.iter().map(|line| line["line"].as_u64()).collect::<Vec<_>>(),
+        (0..8).map(Some).collect::<Vec<_>>()
+    );
+    place.write("in.ndjson", cities.concat());
+    run(&place, &[]).expect(0);
+    let message = "lineage.ndjson would lack the lines that left without it";
+    refused(&place, &[], &lineage, 2, message);
+    refused(&place, &[], &["--lineage", "new.ndjson"], 2, "new.ndjson would lack the lines");
+    assert_eq!(place.lines("lineage.ndjson").len(), 8);
+    run(&place, &[]).expect(0);
+}
+
+#[test]
+fn dead_letters_go_on_after_a_run_without_them() {
+    let place = Place::new(SCHEMA, "");
+    let with = String::from_utf8(place.read("throng.toml")).expect("text");
+    let without = with.replace("dead_letter_path = \"dead.ndjson\"\n", "");
+    assert_ne!(with, without);
+    for (number, settings) in [&with, &without, &with].into_iter().enumerate() {
+        place.write("throng.toml", settings);
+        place.write("in.ndjson", "broken\n".repeat(number + 1));
+        place.run(&[]).expect(0);
+    }
+    let letters = place.lines("dead.ndjson");
+    assert_eq!(letters.len(), 2, "{letters:?}");
+    assert!(letters[0].contains("\"offset\":0") && letters[1].contains("\"offset\":2"), "{letters:?}");
+}
+
+/// Two states, one output.
+#[test]
+fn an_output_that_another_daemon_writes_is_refused() {
+    let place = Place::new(SCHEMA, "");
+    place.write("in.ndjson", crowd("Zug"));
+    let mut first = place.start(&[("SOURCE__PATH", "-")]);
+    // Made after the output has been locked.
+    let deadline = std::time::Instant::now() + std::time::Duration::from_secs(60);
+    while !place.path("dead.ndjson").exists() {
+        assert!(std::time::Instant::now() < deadline, "the outputs are made before the first record");
+        std::thread::sleep(std::time::Duration::from_millis(10));
+    }
+    let other = [("STATE__PATH", "folder"), ("TELEMETRY__LISTEN", "127.0.0.1:0")];
+    let second = place.run(&other).expect(1);
+    assert!(second.stderr.contains("out.ndjson is open in another process"), "{}", second.stderr);
+    first.feed(crowd("Bern"));
+    assert_eq!(first.wait().expect(0).account().released, 4);
+    assert!(place.lines("out.ndjson").iter().all(|line| line.contains("Bern")));
 }

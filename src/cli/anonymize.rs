@@ -5,14 +5,14 @@ use crate::anonymity::lattice::passes::Pass;
 use crate::anonymity::lattice::search::Progress;
 use crate::anonymity::quality::{Direction, Measure, Worth};
 use crate::config;
-use crate::config::Transformation;
+use crate::config::{Transformation, is_same_file};
 use crate::daemon::anonymize::{Aggregated, AnonymizeError, Anonymized, Point, anonymize, frontier};
 use crate::telemetry::silence_panic_payloads;
 use anyhow::{Context, anyhow};
 use indicatif::ProgressBar;
 use serde_json::{Map, Value, json};
 use std::io::IsTerminal;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::time::Duration;
 
 /// Anonymize one data set at once: the best generalization of all, proved, verified and written
@@ -97,18 +97,6 @@ pub fn run(args: &AnonymizeArgs) -> Result<(), Failure> {
     write_report(args, &report(&done))?;
     summarize(&done);
     Ok(())
-}
-
-/// Whether two paths lead to one file, whatever they are spelled like; one that is not there yet is known by its folder.
-fn is_same_file(a: &Path, b: &Path) -> bool {
-    let place = |path: &Path| {
-        let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
-        path.canonicalize().or_else(|_| folder.canonicalize().map(|at| at.join(path.file_name().unwrap_or_default())))
-    };
-    match (place(a), place(b)) {
-        (Ok(a), Ok(b)) => a == b,
-        _ => a == b,
-    }
 }
 
 impl From<AnonymizeError> for Failure {

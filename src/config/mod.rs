@@ -11,6 +11,7 @@ mod environment;
 mod load;
 mod model;
 mod nearest;
+mod paths;
 mod plan;
 mod privacy;
 mod problem;
@@ -28,6 +29,7 @@ pub use anonymize::{Aggregate, Anonymize, Measure, Microaggregation, Strategy, T
 pub use batch::Batch;
 pub use load::{load, parse};
 pub use model::{Diversity, GroundDistance, ModelKind, PrivacyModel};
+pub use paths::is_same_file;
 pub use plan::{Group, GroupChoice, Plan, Preset, Treatment};
 pub use privacy::{Privacy, Recoding};
 pub use problem::Problem;

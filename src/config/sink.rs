@@ -84,4 +84,18 @@ impl Sink {
             SinkKind::Kafka | SinkKind::None => Format::Json,
         })
     }
+    /// `PATH.SUFFIX`.
+    #[must_use]
+    pub fn beside(&self, suffix: &str) -> PathBuf {
+        let mut path = self.path.clone().into_os_string();
+        path.push(".");
+        path.push(suffix);
+        path.into()
+    }
+
+    /// The file that says of a file sink's output that values are exchanged between its records.
+    #[must_use]
+    pub fn mark_path(&self) -> PathBuf {
+        self.beside("untruthful")
+    }
 }

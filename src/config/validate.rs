@@ -6,6 +6,7 @@ use std::{
     time::Duration,
 };
 
+use super::paths::clashes;
 use super::{
     Config, Diversity, Format, ModelKind, PrivacyModel, SinkKind, SourceKind, Transformation, properties::OWNED,
 };
@@ -157,16 +158,10 @@ fn sink(config: &Config, found: &mut Complaints) {
                 "a topic is not written into files: the two have no commit in common",
                 "set \"kafka\" and export from that topic, or read from a file",
             );
-            let same = config.source.kind == SourceKind::File && sink.path == config.source.path;
-            found.unless(
-                !same || dash || empty(&sink.path),
-                "sink.path",
-                "the sink would overwrite the source",
-                "name another file",
-            );
+            found.0.extend(clashes(config));
             let dead = sink.dead_letter_path.as_deref();
-            let apart = dead.is_none_or(|path| !empty(path) && path != sink.path && path != config.source.path);
-            found.unless(apart, "sink.dead_letter_path", "dead letters need a file of their own", "name another file");
+            let named = dead.is_none_or(|path| !empty(path));
+            found.unless(named, "sink.dead_letter_path", "no file is named", "name a file, or remove the key");
         }
         SinkKind::None => {}
     }

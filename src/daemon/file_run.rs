@@ -59,9 +59,11 @@ pub fn run(
     stop: &AtomicBool,
     watcher: &dyn Watcher,
 ) -> Result<(), FileRunError> {
+    if let Some(intent) = replay.take_if(|i| i.ranges.is_empty()) {
+        settle_again(engine, intent, sink)?;
+    }
     let (sender, receiver) = crossbeam_channel::bounded::<Read>(1);
     let replayed = replay.as_ref().and_then(|i| i.ranges.first().map(|r| r.to - r.from));
-    // An intent without records of its own settled what was held: it comes again by itself at the same place.
     std::thread::scope(|scope| {
         scope.spawn(move || {
             let mut exactly = replayed.and_then(|n| usize::try_from(n).ok());
@@ -77,6 +79,21 @@ pub fn run(
         drop(receiver);
         outcome
     })
+}
+
+/// Repeats a settling that the process before this one did not finish, before anything is read: its bytes may have been
+/// seen, and the file may have grown, so that the held records would leave with new ones.
+fn settle_again(engine: &mut Engine, intent: Intent, sink: &mut dyn Sink) -> Result<(), FileRunError> {
+    let settled = engine.held_places(&intent.settled);
+    let mut retry = intent;
+    for attempt in 1.. {
+        match engine.settle(|c| settled.contains(&c), Settling::EndOfStream, Some(&retry), sink, now_ms()) {
+            // A topic as the sink may abort a transaction; files never do.
+            Err(BatchError::Aborted { intent, .. }) if attempt < ATTEMPTS => retry = *intent,
+            outcome => return Ok(outcome?),
+        }
+    }
+    Ok(())
 }
 
 /// What the reader has read and the loop has not taken yet.

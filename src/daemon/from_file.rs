@@ -8,14 +8,13 @@ use super::to_kafka::{PATIENCE, UNTRUTHFUL, check_marker, has_left, outputs, sin
 use crate::config::{Config, Format, SinkKind};
 use crate::io::codec::Field;
 use crate::io::file::delivery::{FileDelivery, NoDelivery, dead_letter_length, group_lengths, lineage_length};
-use crate::io::file::{self, DeadLetterFile, FileSink, FileSource, GroupColumns, LineageFile, SourcePosition};
+use crate::io::file::{self, DeadLetterFile, FileSink, FileSource, GroupColumns, LineageFile, Places, SourcePosition};
 use crate::io::kafka::connection::KafkaFailure;
 use crate::io::kafka::marker::{self, Marker};
 use crate::io::kafka::transaction::{GroupMetadata, TransactionalSink};
 use crate::records::schema::Schema;
 use crate::release::sink::Sink;
 use crate::telemetry::Telemetry;
-use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 
@@ -48,6 +47,9 @@ pub(super) fn run_file(
     stop: &Arc<AtomicBool>,
     watcher: &dyn Watcher,
 ) -> Result<(), RunError> {
+    if let Some(problem) = options.lineage.as_deref().and_then(|path| config.lineage_problem(path)) {
+        return Err(RunError::Configuration(vec![problem]));
+    }
     let shapes = group_shapes(config, schema, &options.file).map_err(RunError::Configuration)?;
     telemetry.set_readiness(|r| r.broker = true);
     let format = config.source.format();
@@ -68,7 +70,7 @@ pub(super) fn run_file(
     let attributes: Vec<String> = schema.attributes.iter().map(|a| a.name.clone()).collect();
 
     let mut kafka: Option<(TransactionalSink, Marker)> = None;
-    let Assembled { mut engine, intent, fresh, .. } =
+    let Assembled { mut engine, intent, .. } =
         assemble(config, schema, shapes, telemetry, options.accept_rewind, &mut |intent, id| {
             // The commit point of files is the state itself: an intent still pending did not leave. Into a topic the
             // marker decides.
@@ -100,7 +102,7 @@ pub(super) fn run_file(
     }
     telemetry.set_readiness(|r| r.assignment = true);
     let mut sink: Box<dyn Sink> = match config.sink.kind {
-        SinkKind::None => Box::new(NoDelivery),
+        SinkKind::None => Box::new(NoDelivery { committed: start.lengths.clone() }),
         SinkKind::Kafka => {
             let (opened, last) = match kafka {
                 Some(opened) => opened,
@@ -111,16 +113,16 @@ pub(super) fn run_file(
         }
         SinkKind::File => {
             let format = file_format(config.sink.format(), config.sink.separator);
-            if fresh {
-                let beside = [config.sink.dead_letter_path.as_ref(), options.lineage.as_ref()];
-                let filled = |path: &&PathBuf| std::fs::metadata(path).is_ok_and(|m| m.len() > 0);
-                let occupied = FileSink::occupied(&config.sink.path, &columns, format)?;
-                if let Some(path) = occupied.or(beside.into_iter().flatten().find(filled).cloned()) {
-                    return Err(RunError::Occupied(path));
-                }
-            }
-            mark_as_untruthful(config)?;
             let lengths = start.lengths.clone();
+            let places = Places {
+                path: &config.sink.path,
+                groups: &columns,
+                format,
+                dead_letters: config.sink.dead_letter_path.as_deref(),
+                lineage: options.lineage.as_deref(),
+            };
+            places.check(&lengths)?;
+            mark_as_untruthful(config)?;
             let mut delivery = FileDelivery::new(
                 FileSink::open(&config.sink.path, &columns, format, &group_lengths(&lengths))?,
                 config
@@ -167,9 +169,7 @@ fn mark_as_untruthful(config: &Config) -> Result<(), RunError> {
     if !config.treatment.dampening || config.sink.path.as_os_str() == "-" {
         return Ok(());
     }
-    let mut path = config.sink.path.clone().into_os_string();
-    path.push(".untruthful");
-    let path = PathBuf::from(path);
+    let path = config.sink.mark_path();
     let (what, how) = UNTRUTHFUL;
     std::fs::write(&path, format!("{what}: {how}\n")).map_err(|source| RunError::Mark { path, source })
 }

@@ -33,10 +33,6 @@ pub enum RunError {
     #[error(transparent)]
     Source(#[from] crate::io::file::SourceError),
     #[error(
-        "{0} holds something already and this state has never written to it (move it away, or continue with the state directory that belongs to it)"
-    )]
-    Occupied(PathBuf),
-    #[error(
         "{}: no column for {} (correct `column` or `path` of the attribute in the schema, or take it out of the schema)",
         .path.display(), .attributes.iter().map(|a| format!("attribute {a:?}")).collect::<Vec<_>>().join(", ")
     )]
@@ -65,7 +61,7 @@ impl RunError {
         matches!(
             self,
             Self::Configuration(_)
-                | Self::Occupied(_)
+                | Self::Sink(SinkError::Occupied { .. } | SinkError::Foreign { .. } | SinkError::PartialLineage { .. })
                 | Self::NoColumn { .. }
                 | Self::Http(_)
                 | Self::Assembly(

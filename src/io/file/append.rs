@@ -1,11 +1,12 @@
 //! A file that grows by whole commits and forgets what was not committed.
 
-use std::fs::{File, OpenOptions, Permissions};
+use std::fs::{File, OpenOptions, Permissions, TryLockError};
 use std::io::{self, Seek, SeekFrom, Write};
 use std::os::unix::fs::{OpenOptionsExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 
 use super::SinkError;
+use super::imprint::imprint;
 
 /// Bytes gathered before they are written.
 const PENDING_BYTES: usize = 1 << 20;
@@ -32,19 +33,22 @@ pub(super) struct AppendFile {
 }
 
 impl AppendFile {
-    /// Opens the file and truncates it to `durable`; a length of 0 creates it and writes the preamble.
+    /// Opens the file, locks it for as long as it is open, and truncates it to `durable`; a length of 0 creates it and
+    /// writes the preamble.
     pub fn open(path: &Path, access: Access, preamble: Vec<u8>, durable: u64) -> Result<Self, SinkError> {
         let fault = |source: io::Error| match source.kind() {
             io::ErrorKind::NotFound if durable > 0 => SinkError::Missing { path: path.into(), durable },
             _ => SinkError::Open { path: path.into(), source },
         };
         let mode = if access == Access::Private { 0o600 } else { 0o666 };
-        let file =
-            OpenOptions::new().write(true).create(durable == 0).truncate(false).mode(mode).open(path).map_err(fault)?;
+        let mut options = OpenOptions::new();
+        options.read(true).write(true).create(durable == 0).truncate(false).mode(mode);
+        let file = options.open(path).map_err(fault)?;
         let metadata = file.metadata().map_err(fault)?;
         if !metadata.is_file() {
             return Err(SinkError::NotRegular { path: path.into() });
         }
+        lock(&file, path)?;
         if access == Access::Private && metadata.permissions().mode() & 0o077 != 0 {
             file.set_permissions(Permissions::from_mode(0o600)).map_err(fault)?;
         }
@@ -78,6 +82,11 @@ impl AppendFile {
         Ok(self.written)
     }
 
+    /// By what the file, synced, is known again.
+    pub fn imprint(&self) -> Result<u64, SinkError> {
+        imprint(&self.file, self.written).map_err(|source| SinkError::Unreadable { path: self.path.clone(), source })
+    }
+
     /// Forgets everything after the first `length` bytes, pending bytes and earlier failures included.
     pub fn truncate_to(&mut self, length: u64) -> Result<(), SinkError> {
         let fault = |source| SinkError::Truncate { path: self.path.clone(), length, source };
@@ -109,6 +118,14 @@ impl AppendFile {
         self.pending.clear();
         Ok(())
     }
+}
+
+/// Keeps other daemons away from what is written, for as long as the file or directory is open.
+pub(super) fn lock(file: &File, path: &Path) -> Result<(), SinkError> {
+    file.try_lock().map_err(|error| match error {
+        TryLockError::WouldBlock => SinkError::Locked { path: path.into() },
+        TryLockError::Error(source) => SinkError::Open { path: path.into(), source },
+    })
 }
 
 /// Makes names created, renamed or removed in `directory` survive a power failure.

@@ -96,6 +96,7 @@ proptest! {
                 2 => {
                     file.append(text.as_bytes()).unwrap();
                     file.sync().unwrap();
+                    drop(file);
                     file = open(durable);
                 }
                 _ => {

@@ -11,10 +11,10 @@ use crate::io::dead_letter::DeadLetter;
 pub struct DeadLetterFile(AppendFile);
 
 impl DeadLetterFile {
-    /// Opens the file and truncates it to its committed length.
+    /// Opens the file, locked, and truncates it to its committed length.
     ///
     /// # Errors
-    /// When it cannot be opened, or is shorter than committed.
+    /// When it cannot be opened, is shorter than committed, or is open in another process.
     pub fn open(path: &Path, durable: u64) -> Result<Self, SinkError> {
         AppendFile::open(path, Access::Shared, Vec::new(), durable).map(Self)
     }
@@ -35,6 +35,14 @@ impl DeadLetterFile {
     /// When writing or syncing fails.
     pub fn sync(&mut self) -> Result<u64, SinkError> {
         self.0.sync()
+    }
+
+    /// By what the file, synced, is known again.
+    ///
+    /// # Errors
+    /// When it cannot be read.
+    pub fn imprint(&self) -> Result<u64, SinkError> {
+        self.0.imprint()
     }
 
     /// Forgets everything after the first `length` bytes.

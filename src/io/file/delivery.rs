@@ -8,9 +8,14 @@ use crate::release::verified::Verified;
 use crate::telemetry::Label;
 
 /// Names in [`Lengths`] that are no groups; a group's name cannot begin with a slash.
-const DEAD_LETTERS: &str = "/dead-letters";
-const LINEAGE: &str = "/lineage";
+pub(super) const DEAD_LETTERS: &str = "/dead-letters";
+pub(super) const LINEAGE: &str = "/lineage";
+/// Lines that the lineage names.
+const LINEAGE_LINES: &str = "/lineage-lines";
+/// Before a group: lines that it has.
 const LINES: &str = "/lines/";
+/// Before any file: by what it is known again.
+const IMPRINT: &str = "/imprint/";
 
 /// The files of one daemon: fragments by group, dead letters, lineage.
 pub struct FileDelivery {
@@ -22,13 +27,34 @@ pub struct FileDelivery {
     source: String,
     /// Lines written by group, for the lineage.
     lines: Vec<u64>,
+    /// Whether they were counted from the first one on.
+    counted: bool,
     committed: Lengths,
     bytes_out: u64,
 }
 
-/// The length of `name` in `lengths`; 0 where it has none.
-fn length_of(lengths: &Lengths, name: &str) -> u64 {
-    lengths.iter().find(|(n, _)| n == name).map_or(0, |(_, length)| *length)
+/// The number that is committed under `name`.
+pub(super) fn committed(lengths: &Lengths, name: &str) -> Option<u64> {
+    lengths.iter().find(|(n, _)| n == name).map(|(_, length)| *length)
+}
+
+/// By what the file `name` was known when it was committed.
+pub(super) fn committed_imprint(lengths: &Lengths, name: &str) -> Option<u64> {
+    committed(lengths, &format!("{IMPRINT}{name}"))
+}
+
+/// Lines that all groups together have; none where some of a group were not counted.
+fn lines_written(groups: &[&str], lengths: &Lengths) -> Option<u64> {
+    let of = |group: &&str| match committed(lengths, group) {
+        Some(_) => committed(lengths, &format!("{LINES}{group}")),
+        None => Some(0),
+    };
+    groups.iter().map(of).sum()
+}
+
+/// Whether the lineage names every line that has left, so that it may go on.
+pub(super) fn lineage_is_whole(groups: &[&str], lengths: &Lengths) -> bool {
+    lines_written(groups, lengths) == Some(committed(lengths, LINEAGE_LINES).unwrap_or(0))
 }
 
 /// The lengths that belong to groups.
@@ -40,17 +66,17 @@ pub fn group_lengths(lengths: &Lengths) -> Lengths {
 /// Durable length of the dead letter file.
 #[must_use]
 pub fn dead_letter_length(lengths: &Lengths) -> u64 {
-    length_of(lengths, DEAD_LETTERS)
+    committed(lengths, DEAD_LETTERS).unwrap_or(0)
 }
 
 /// Durable length of the lineage file.
 #[must_use]
 pub fn lineage_length(lengths: &Lengths) -> u64 {
-    length_of(lengths, LINEAGE)
+    committed(lengths, LINEAGE).unwrap_or(0)
 }
 
 impl FileDelivery {
-    /// Files that were opened at `committed` lengths. `source` names the input in dead letters and lineage.
+    /// Files that were opened at committed `lengths`. `source` names the input in dead letters and lineage.
     #[must_use]
     pub fn new(
         sink: FileSink,
@@ -59,10 +85,14 @@ impl FileDelivery {
         groups: Vec<String>,
         attributes: Vec<String>,
         source: String,
-        committed: Lengths,
+        lengths: Lengths,
     ) -> Self {
-        let lines = groups.iter().map(|g| length_of(&committed, &format!("{LINES}{g}"))).collect();
-        Self { sink, dead_letters, lineage, groups, attributes, source, lines, committed, bytes_out: 0 }
+        let names: Vec<&str> = groups.iter().map(String::as_str).collect();
+        let counted = lines_written(&names, &lengths).is_some();
+        let of = |group: &&str| committed(&lengths, &format!("{LINES}{group}")).unwrap_or(0);
+        let lines = names.iter().map(of).collect();
+        let committed = lengths;
+        Self { sink, dead_letters, lineage, groups, attributes, source, lines, counted, committed, bytes_out: 0 }
     }
 
     /// Syncs what opening wrote (headers) and gives the lengths to commit before the first batch.
@@ -122,16 +152,35 @@ impl FileDelivery {
 
     fn sync(&mut self) -> Result<Lengths, SinkError> {
         let mut lengths = self.sink.sync()?;
+        let mut imprints = self.sink.imprints()?;
+        let mut files = |name: &str, length, imprint| {
+            lengths.push((name.to_owned(), length));
+            imprints.push((name.to_owned(), imprint));
+        };
         if let Some(file) = &mut self.dead_letters {
-            lengths.push((DEAD_LETTERS.to_owned(), file.sync()?));
+            files(DEAD_LETTERS, file.sync()?, file.imprint()?);
         }
         if let Some(file) = &mut self.lineage {
-            lengths.push((LINEAGE.to_owned(), file.sync()?));
-            for (name, lines) in self.groups.iter().zip(&self.lines) {
-                lengths.push((format!("{LINES}{name}"), *lines));
-            }
+            files(LINEAGE, file.sync()?, file.imprint()?);
+            lengths.push((LINEAGE_LINES.to_owned(), self.lines.iter().sum()));
         }
+        if self.counted {
+            let lines = self.groups.iter().zip(&self.lines);
+            lengths.extend(lines.map(|(name, lines)| (format!("{LINES}{name}"), *lines)));
+        }
+        lengths.extend(imprints.into_iter().map(|(name, imprint)| (format!("{IMPRINT}{name}"), imprint)));
+        lengths.extend(self.of_closed_files().cloned());
         Ok(lengths)
+    }
+
+    /// What is committed of files that this run was not given: another run goes on with them.
+    fn of_closed_files(&self) -> impl Iterator<Item = &(String, u64)> {
+        let closed = |name: &str| match name.strip_prefix(IMPRINT).unwrap_or(name) {
+            DEAD_LETTERS => self.dead_letters.is_none(),
+            LINEAGE | LINEAGE_LINES => self.lineage.is_none(),
+            _ => false,
+        };
+        self.committed.iter().filter(move |(name, _)| closed(name))
     }
 
     /// Takes back everything after the last commit.
@@ -167,13 +216,16 @@ impl Sink for FileDelivery {
     }
 }
 
-/// A sink that lets nothing out (`sink.kind = "none"` with a file source).
+/// A sink that lets nothing out (`sink.kind = "none"` with a file source). Files that the state has written before keep their
+/// lengths.
 #[derive(Debug, Default)]
-pub struct NoDelivery;
+pub struct NoDelivery {
+    pub committed: Lengths,
+}
 
 impl Sink for NoDelivery {
     fn deliver(&mut self, _: &Verified, _: &Envelope<'_>) -> Result<Lengths, DeliveryError> {
-        Ok(Lengths::new())
+        Ok(self.committed.clone())
     }
 
     fn bytes_out(&self) -> u64 {

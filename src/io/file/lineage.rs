@@ -28,10 +28,10 @@ pub struct LineageEntry<'a> {
 pub struct LineageFile(AppendFile);
 
 impl LineageFile {
-    /// Opens the file and truncates it to its committed length.
+    /// Opens the file, locked, and truncates it to its committed length.
     ///
     /// # Errors
-    /// When it cannot be opened, or is shorter than committed.
+    /// When it cannot be opened, is shorter than committed, or is open in another process.
     pub fn open(path: &Path, durable: u64) -> Result<Self, SinkError> {
         AppendFile::open(path, Access::Private, Vec::new(), durable).map(Self)
     }
@@ -72,6 +72,14 @@ impl LineageFile {
     /// When writing or syncing fails.
     pub fn sync(&mut self) -> Result<u64, SinkError> {
         self.0.sync()
+    }
+
+    /// By what the file, synced, is known again.
+    ///
+    /// # Errors
+    /// When it cannot be read.
+    pub fn imprint(&self) -> Result<u64, SinkError> {
+        self.0.imprint()
     }
 
     /// Forgets everything after the first `length` bytes.
@@ -118,6 +126,7 @@ mod tests {
         let length = file.sync().unwrap();
         file.append(&LineageEntry { subject: None, ..entry }).unwrap();
         file.sync().unwrap();
+        drop(file);
         drop(LineageFile::open(&path, length).unwrap());
         let expected = r#"{"source":["wearable.raw",3,70],"batch":5,"group":"main","line":9,"subject":"ab01"}"#;
         assert_eq!(std::fs::read_to_string(&path).unwrap(), format!("{expected}\n"));

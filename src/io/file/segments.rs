@@ -16,7 +16,8 @@ use parquet::basic::Compression;
 use parquet::file::properties::WriterProperties;
 
 use super::SinkError;
-use super::append::sync_directory;
+use super::append::{lock, sync_directory};
+use super::imprint::imprint;
 use crate::io::codec::{Field, JsonCodec, Limits, Unknown};
 use crate::records::raw::{Coordinate, RawBatch, Token};
 
@@ -24,6 +25,8 @@ use crate::records::raw::{Coordinate, RawBatch, Token};
 #[derive(Debug)]
 pub(super) struct Segments {
     directory: PathBuf,
+    /// Holds the lock.
+    opened: File,
     schema: Arc<Schema>,
     codec: JsonCodec,
     pending: RawBatch,
@@ -32,7 +35,8 @@ pub(super) struct Segments {
 }
 
 impl Segments {
-    /// Opens the directory with its first `durable` segments and removes all later ones.
+    /// Opens the directory with its first `durable` segments, locks it for as long as it is open, and removes all later
+    /// segments.
     pub fn open(directory: &Path, columns: &[String], durable: u64) -> Result<Self, SinkError> {
         if durable == 0 {
             fs::create_dir_all(directory).map_err(|source| SinkError::Open { path: directory.into(), source })?;
@@ -40,12 +44,15 @@ impl Segments {
                 sync_directory(parent)?;
             }
         }
+        let opened = File::open(directory).map_err(|source| unopened(directory, durable, source))?;
+        lock(&opened, directory)?;
         let fields: Vec<Field> = columns.iter().map(|name| Field::flat(name)).collect();
         let limits = Limits { max_record_bytes: usize::MAX, max_depth: Limits::default().max_depth };
         let schema =
             Schema::new(columns.iter().map(|name| ArrowField::new(name, DataType::Utf8, true)).collect::<Vec<_>>());
         let mut opened = Self {
             directory: directory.into(),
+            opened,
             schema: Arc::new(schema),
             codec: JsonCodec::new(&fields, limits).with_unknown(Unknown::Refuse),
             pending: RawBatch::new(columns.len()),
@@ -91,14 +98,15 @@ impl Segments {
         Ok(self.written)
     }
 
+    /// By what the directory, synced, is known again.
+    pub fn imprint(&self) -> Result<u64, SinkError> {
+        let fault = |source| SinkError::Unreadable { path: self.directory.clone(), source };
+        imprint_of(&self.opened, &self.directory, self.written).map_err(fault)
+    }
+
     /// Forgets pending records and removes every segment after the first `segments`.
     pub fn truncate_to(&mut self, segments: u64) -> Result<(), SinkError> {
-        let fault = |source: std::io::Error| match source.kind() {
-            std::io::ErrorKind::NotFound if segments > 0 => {
-                SinkError::Missing { path: self.directory.clone(), durable: segments }
-            }
-            _ => SinkError::Open { path: self.directory.clone(), source },
-        };
+        let fault = |source| unopened(&self.directory, segments, source);
         let mut kept = BTreeSet::new();
         for entry in fs::read_dir(&self.directory).map_err(fault)? {
             let entry = entry.map_err(fault)?;
@@ -163,6 +171,21 @@ impl Segments {
         });
         RecordBatch::try_new(self.schema.clone(), arrays.collect())
     }
+}
+
+fn unopened(directory: &Path, durable: u64, source: std::io::Error) -> SinkError {
+    match source.kind() {
+        std::io::ErrorKind::NotFound if durable > 0 => SinkError::Missing { path: directory.into(), durable },
+        _ => SinkError::Open { path: directory.into(), source },
+    }
+}
+
+/// The imprint of a directory with this many segments: that of the last one.
+pub(super) fn imprint_of(opened: &File, directory: &Path, segments: u64) -> std::io::Result<u64> {
+    let Some(last) = segments.checked_sub(1) else { return imprint(opened, 0) };
+    let segment = File::open(directory.join(name_of(last)))?;
+    let length = segment.metadata()?.len();
+    imprint(&segment, length)
 }
 
 const PREFIX: &str = "segment-";

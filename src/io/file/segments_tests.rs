@@ -56,6 +56,7 @@ fn later_segments_and_torn_ones_are_removed_and_nothing_else() {
     fs::write(path.join("segment-00000004.parquet.partial"), b"torn").unwrap();
     fs::write(path.join("notes.txt"), b"mine").unwrap();
     fs::write(path.join("segment-7.parquet"), b"mine").unwrap();
+    drop(segments);
     let mut segments = Segments::open(&path, &columns(), 2).unwrap();
     let kept = ["notes.txt", "segment-00000000.parquet", "segment-00000001.parquet", "segment-7.parquet"];
     assert_eq!(names(&path), kept);
@@ -63,6 +64,7 @@ fn later_segments_and_torn_ones_are_removed_and_nothing_else() {
     assert_eq!(segments.sync().unwrap(), 3);
     assert_eq!(cells(&path.join("segment-00000002.parquet")), [vec![Some("9".to_owned()), None]]);
 
+    drop(segments);
     fs::remove_file(path.join("segment-00000001.parquet")).unwrap();
     assert!(matches!(Segments::open(&path, &columns(), 3), Err(SinkError::Missing { .. })));
     assert!(matches!(Segments::open(&path.join("none"), &columns(), 1), Err(SinkError::Missing { .. })));

@@ -35,15 +35,18 @@ pub struct FileSink {
 }
 
 impl FileSink {
-    /// Opens the outputs and truncates each to its committed length; a group without one starts at length 0, which
-    /// **empties** what is there (ask [`occupied`](Self::occupied) before the first start).
+    /// Opens the outputs, locks them for as long as they are open, and truncates each to its committed length; a group
+    /// without one starts at length 0, which **empties** what is there (a daemon asks [`Places::check`] before).
+    ///
+    /// [`Places::check`]: super::Places::check
     ///
     /// One group writes `PATH`, several write `PATH.GROUP`; Parquet writes `PATH/GROUP/segment-00000000.parquet` and
     /// counts segments instead of bytes. `-` is standard output for NDJSON of one group, at least once.
     /// A CSV file starts with its header, which is part of its length.
     ///
     /// # Errors
-    /// When an output cannot be opened, is shorter than committed or missing, or when names do not fit.
+    /// When an output cannot be opened, is open in another process, is shorter than committed or missing, or when names do
+    /// not fit.
     pub fn open(
         path: &Path,
         groups: &[GroupColumns],
@@ -68,27 +71,6 @@ impl FileSink {
             });
         }
         Ok(Self { names, outputs })
-    }
-
-    /// The first output that holds something already. A daemon without any state asks before it opens, and refuses
-    /// to start rather than empty somebody's file.
-    ///
-    /// # Errors
-    /// As [`open`](Self::open) for names that do not fit, and when a path cannot be looked at.
-    pub fn occupied(path: &Path, groups: &[GroupColumns], format: Format) -> Result<Option<PathBuf>, SinkError> {
-        for path in output_paths(path, groups, format)?.into_iter().flatten() {
-            let fault = |source| SinkError::Open { path: path.clone(), source };
-            let filled = match std::fs::metadata(&path) {
-                Err(error) if error.kind() == io::ErrorKind::NotFound => false,
-                Err(error) => return Err(fault(error)),
-                Ok(metadata) if metadata.is_dir() => std::fs::read_dir(&path).map_err(fault)?.next().is_some(),
-                Ok(metadata) => metadata.len() > 0,
-            };
-            if filled {
-                return Ok(Some(path));
-            }
-        }
-        Ok(None)
     }
 
     /// Appends complete lines of group number `group` (each with its line break). For Parquet they are NDJSON.
@@ -128,6 +110,20 @@ impl FileSink {
             })
         };
         self.names.iter().zip(lengths).map(|(name, length)| Ok((name.clone(), length?))).collect()
+    }
+
+    /// By what the file or directory of every group is known again, once it is synced. Standard output is by nothing.
+    ///
+    /// # Errors
+    /// When one cannot be read.
+    pub fn imprints(&self) -> Result<Vec<(String, u64)>, SinkError> {
+        let imprint = |output: &Output| match output {
+            Output::Lines(file) => file.imprint().map(Some),
+            Output::Segments(segments) => segments.imprint().map(Some),
+            Output::Printed(_) => Ok(None),
+        };
+        let of = |(name, output): (&String, &Output)| Ok(imprint(output)?.map(|found| (name.clone(), found)));
+        self.names.iter().zip(&self.outputs).filter_map(|one| of(one).transpose()).collect()
     }
 
     /// Forgets everything after the given lengths, earlier failures included. Standard output forgets nothing.
@@ -171,7 +167,11 @@ impl Output {
 }
 
 /// The file or directory of each group; none for standard output.
-fn output_paths(path: &Path, groups: &[GroupColumns], format: Format) -> Result<Vec<Option<PathBuf>>, SinkError> {
+pub(super) fn output_paths(
+    path: &Path,
+    groups: &[GroupColumns],
+    format: Format,
+) -> Result<Vec<Option<PathBuf>>, SinkError> {
     for (index, group) in groups.iter().enumerate() {
         let plain = |b: u8| b.is_ascii_alphanumeric() || matches!(b, b'-' | b'_' | b'.');
         if group.name.is_empty() || group.name.starts_with('.') || !group.name.bytes().all(plain) {

@@ -34,6 +34,27 @@ pub enum SinkError {
          restore it, or start with a new state directory"
     )]
     Shorter { path: PathBuf, length: u64, durable: u64 },
+    #[error("{path} cannot be read back: {source}; make it readable by the daemon, then start again")]
+    Unreadable { path: PathBuf, source: io::Error },
+    #[error(
+        "{path} is open in another process, and two cannot write one file: end the other one, or name another file"
+    )]
+    Locked { path: PathBuf },
+    #[error(
+        "{path} holds something already and this state has never written to it: move it away, \
+         or continue with the state directory that belongs to it"
+    )]
+    Occupied { path: PathBuf },
+    #[error(
+        "{path} does not hold what this state has written there: it is another file, or was changed; restore it, \
+         or start with a new state directory and another file"
+    )]
+    Foreign { path: PathBuf },
+    #[error(
+        "the lineage {path} would lack the lines that left without it: it must be given from the first record on; \
+         start again with a new state directory and new files, or go on without --lineage"
+    )]
+    PartialLineage { path: PathBuf },
     #[error("a sink needs at least one group of columns")]
     NoGroup,
     #[error("the group name \"{name}\" cannot be part of a file name: use letters, digits, '-', '_' and inner '.'")]

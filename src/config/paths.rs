@@ -1,0 +1,128 @@
+//! The files that a run reads and writes: no two of them may be one, whatever they are spelled like.
+
+use std::os::unix::fs::MetadataExt;
+use std::path::{Component, Path, PathBuf};
+
+use super::validate::Complaint;
+use super::{Config, Format, Problem, SinkKind, SourceKind};
+
+/// Symbolic links that are followed one after the other, as many as the kernel follows.
+const MOST_LINKS: usize = 40;
+
+/// Whether two paths lead to one file: `..`, symbolic links and hard links are seen through. A file that is not there
+/// yet is known by the place at which it would be made.
+#[must_use]
+pub fn is_same_file(a: &Path, b: &Path) -> bool {
+    if let (Ok(a), Ok(b)) = (a.metadata(), b.metadata()) {
+        return (a.dev(), a.ino()) == (b.dev(), b.ino());
+    }
+    place(a) == place(b)
+}
+
+/// The place of a path without links and `..`, as far as it is there; the rest as it is spelled.
+fn place(path: &Path) -> PathBuf {
+    let mut path = std::path::absolute(path).unwrap_or_else(|_| path.to_owned());
+    for _ in 0..MOST_LINKS {
+        // Opening a link for writing makes the target that it misses.
+        let Ok(target) = std::fs::read_link(&path) else { break };
+        path = path.parent().unwrap_or(Path::new("/")).join(target);
+    }
+    let missing = |at: &Path| at.canonicalize().is_err();
+    let there = path.ancestors().find(|at| !missing(at)).unwrap_or(Path::new("/"));
+    let mut found = there.canonicalize().unwrap_or_else(|_| there.to_owned());
+    for step in path.strip_prefix(there).unwrap_or(&path).components() {
+        match step {
+            Component::Normal(name) => found.push(name),
+            Component::ParentDir => drop(found.pop()),
+            Component::CurDir | Component::RootDir | Component::Prefix(_) => {}
+        }
+    }
+    found
+}
+
+/// A file, or a directory of files, that a run reads or writes.
+struct Used {
+    /// The key or option that names it.
+    key: &'static str,
+    path: PathBuf,
+    /// A directory in which everything is the run's.
+    whole: bool,
+}
+
+impl Used {
+    fn clashes(&self, other: &Self) -> bool {
+        let within = |a: &Self, b: &Self| b.whole && place(&a.path).starts_with(place(&b.path));
+        is_same_file(&self.path, &other.path) || within(self, other) || within(other, self)
+    }
+}
+
+/// Everything that a run with a file sink reads and writes of records; nothing for other sinks.
+fn used(config: &Config) -> Vec<Used> {
+    let (source, sink) = (&config.source, &config.sink);
+    let mut used = Vec::new();
+    if sink.kind != SinkKind::File {
+        return used;
+    }
+    let mut file = |key, path: &Path, whole| {
+        let named = !path.as_os_str().is_empty() && path != Path::new("-");
+        if named && used.iter().all(|known: &Used| known.key != key || known.path != path) {
+            used.push(Used { key, path: path.to_owned(), whole });
+        }
+    };
+    if source.kind == SourceKind::File {
+        file("source.path", &source.path, false);
+    }
+    if sink.format() == Format::Parquet {
+        file("sink.path", &sink.path, true);
+    } else if config.group.len() < 2 {
+        file("sink.path", &sink.path, false);
+    } else {
+        for group in &config.group {
+            file("sink.path", &sink.beside(&group.name), false);
+        }
+    }
+    if config.treatment.dampening && sink.path != Path::new("-") {
+        file("treatment.dampening", &sink.mark_path(), false);
+    }
+    if let Some(path) = &sink.dead_letter_path {
+        file("sink.dead_letter_path", path, false);
+    }
+    used
+}
+
+/// What says of the file `key` that `other` has it already.
+fn taken(used: &Used, other: &Used) -> String {
+    let place = used.path.display();
+    if used.key == "sink.path" && other.key == "source.path" {
+        format!("the sink would overwrite the source: {place} is the file of source.path")
+    } else {
+        format!("{place} is a file of {} too", other.key)
+    }
+}
+
+/// A complaint of every file that another key names as well.
+pub(super) fn clashes(config: &Config) -> Vec<Complaint> {
+    let used = used(config);
+    let clash = |(at, file): (usize, &Used)| {
+        let other = used[..at].iter().find(|other| file.clashes(other))?;
+        let remedy = "name another file: each needs one of its own".to_owned();
+        Some(Complaint { key: file.key.to_owned(), message: taken(file, other), remedy })
+    };
+    used.iter().enumerate().filter_map(clash).collect()
+}
+
+impl Config {
+    /// What is wrong with writing the lineage there: it is a file that the configuration names already.
+    #[must_use]
+    pub fn lineage_problem(&self, lineage: &Path) -> Option<Problem> {
+        let lineage = Used { key: "--lineage", path: lineage.to_owned(), whole: false };
+        let used = used(self);
+        let other = used.iter().find(|other| lineage.clashes(other))?;
+        let remedy = "name another file: a lineage holds digests of subjects and is for the custodian only";
+        Some(Problem::new("command line", lineage.key, taken(&lineage, other), remedy))
+    }
+}
+
+#[cfg(test)]
+#[path = "paths_tests.rs"]
+mod tests;

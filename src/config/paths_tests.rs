@@ -1,0 +1,120 @@
+use std::fs;
+use std::os::unix::fs::symlink;
+
+use proptest::prelude::*;
+
+use super::*;
+use crate::config::Group;
+
+#[test]
+fn links_and_spellings_lead_to_one_file() {
+    let root = tempfile::tempdir().unwrap();
+    let at = |name: &str| root.path().join(name);
+    fs::create_dir(at("folder")).unwrap();
+    fs::write(at("file"), "x").unwrap();
+    fs::write(at("other"), "x").unwrap();
+    fs::hard_link(at("file"), at("hard")).unwrap();
+    symlink("file", at("soft")).unwrap();
+    symlink("folder", at("way")).unwrap();
+    // Its target is not there, and would be made by whoever opens it.
+    symlink("way/new", at("dangling")).unwrap();
+    symlink("dangling", at("twice")).unwrap();
+    for name in ["file", "./file", "folder/../file", "hard", "soft", "way/../file"] {
+        assert!(is_same_file(&at(name), &at("file")), "{name}");
+        assert!(!is_same_file(&at(name), &at("other")), "{name}");
+        assert!(!is_same_file(&at(name), &at("folder/new")), "{name}");
+    }
+    for name in ["folder/new", "folder/./new", "way/new", "dangling", "twice", "none/../folder/new"] {
+        assert!(is_same_file(&at(name), &at("folder/new")), "{name}");
+        assert!(!is_same_file(&at(name), &at("new")), "{name}");
+    }
+    symlink("round", at("round")).unwrap();
+    assert!(!is_same_file(&at("round"), &at("file")), "a circle of links ends");
+}
+
+fn config(root: &Path, dead: Option<&str>, groups: &[&str]) -> Config {
+    let mut config = Config::default();
+    config.source.kind = SourceKind::File;
+    config.source.path = root.join("in.ndjson");
+    config.sink.kind = SinkKind::File;
+    config.sink.path = root.join("out");
+    config.sink.dead_letter_path = dead.map(|name| root.join(name));
+    config.group = groups.iter().map(|name| Group { name: (*name).into(), attributes: Vec::new() }).collect();
+    config
+}
+
+fn keys(config: &Config) -> Vec<String> {
+    clashes(config).into_iter().map(|c| c.key).collect()
+}
+
+#[test]
+fn every_pair_of_files_is_compared() {
+    let root = tempfile::tempdir().unwrap();
+    let of = |dead, groups: &[&str]| config(root.path(), dead, groups);
+    assert!(keys(&of(Some("dead"), &["a", "b"])).is_empty());
+    assert_eq!(keys(&of(Some("out"), &[])), ["sink.dead_letter_path"]);
+    assert!(keys(&of(Some("out"), &["a", "b"])).is_empty(), "the groups are beside it");
+    assert_eq!(keys(&of(Some("out.b"), &["a", "b"])), ["sink.dead_letter_path"]);
+    assert_eq!(keys(&of(Some("in.ndjson"), &[])), ["sink.dead_letter_path"]);
+    let mut marked = of(None, &["a", "untruthful"]);
+    assert!(keys(&marked).is_empty());
+    marked.treatment.dampening = true;
+    assert_eq!(keys(&marked), ["treatment.dampening"], "the mark would overwrite a group");
+    let mut over = of(None, &[]);
+    over.sink.path = root.path().join("x/../in.ndjson");
+    assert_eq!(keys(&over), ["sink.path"]);
+    // Everything in a directory of segments is the release.
+    let mut segments = of(Some("out/dead"), &[]);
+    assert!(keys(&segments).is_empty());
+    segments.sink.format = Some(Format::Parquet);
+    assert_eq!(keys(&segments), ["sink.dead_letter_path"]);
+    symlink(root.path().join("out.a"), root.path().join("out.b")).unwrap();
+    assert_eq!(keys(&of(None, &["a", "b"])), ["sink.path"], "two groups in one file");
+}
+
+#[test]
+fn a_lineage_is_no_file_of_the_configuration() {
+    let root = tempfile::tempdir().unwrap();
+    let config = config(root.path(), Some("dead"), &["a", "b"]);
+    let problem = |name: &str| config.lineage_problem(&root.path().join(name));
+    assert_eq!(problem("lineage"), None);
+    for (name, key) in [
+        ("out.a", "sink.path"),
+        ("./out.b", "sink.path"),
+        ("dead", "sink.dead_letter_path"),
+        ("in.ndjson", "source.path"),
+    ] {
+        let problem = problem(name).expect(name);
+        assert_eq!(problem.key, "--lineage");
+        assert!(problem.message.contains(key), "{problem}");
+    }
+}
+
+proptest! {
+    /// However a path wanders through folders that are there: it ends where walking it step by step ends.
+    #[test]
+    fn a_place_is_where_a_walk_ends(steps in prop::collection::vec(0..4_usize, 0..8), name in "[a-c]") {
+        let root = tempfile::tempdir().unwrap();
+        fs::create_dir_all(root.path().join("p/p/p/p/p/p/p/p")).unwrap();
+        let (mut path, mut depth) = (root.path().to_owned(), 0_usize);
+        for step in steps {
+            match step {
+                0 => path.push("."),
+                1 if depth > 0 => {
+                    path.push("..");
+                    depth -= 1;
+                }
+                _ => {
+                    path.push("p");
+                    depth += 1;
+                }
+            }
+        }
+        let mut walked = root.path().canonicalize().unwrap();
+        walked.extend(std::iter::repeat_n("p", depth));
+        prop_assert_eq!(place(&path.join(&name)), walked.join(&name));
+        prop_assert!(is_same_file(&path.join(&name), &walked.join(&name)));
+        fs::write(walked.join(&name), "x").unwrap();
+        prop_assert!(is_same_file(&path.join(&name), &walked.join(&name)));
+    }
+}

@@ -1,0 +1,26 @@
+//! By what an output file is known again: what stands before its committed length, or which file it is.
+
+use std::fs::File;
+use std::io;
+use std::os::unix::fs::{FileExt, MetadataExt};
+
+use sha2::{Digest, Sha256};
+
+/// Bytes before the committed length that are looked at.
+const TAIL: u64 = 4096;
+
+/// The imprint of a file or directory of which `length` is committed: a digest of the last bytes of that, which a copy or a
+/// restored file shares and another one does not; while nothing is committed, the number of the file in its file system.
+///
+/// # Errors
+/// When the file is shorter or cannot be read.
+pub(super) fn imprint(file: &File, length: u64) -> io::Result<u64> {
+    if length == 0 {
+        return Ok(file.metadata()?.ino());
+    }
+    let from = length.saturating_sub(TAIL);
+    let mut bytes = vec![0; (length - from) as usize];
+    file.read_exact_at(&mut bytes, from)?;
+    let digest = Sha256::digest(&bytes);
+    Ok(digest.iter().take(8).fold(0, |number, byte| number << 8 | u64::from(*byte)))
+}
