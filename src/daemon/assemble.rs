@@ -184,8 +184,6 @@ pub struct Assembled {
     pub intent: Option<Intent>,
     /// Identity of the state.
     pub id: String,
-    /// True when the state was made by this start.
-    pub fresh: bool,
 }
 
 /// Why there is no engine.
@@ -331,7 +329,7 @@ pub fn assemble(
             witnessed: recovered.witnessed,
         },
     )?;
-    Ok(Assembled { engine, intent: pending, id, fresh })
+    Ok(Assembled { engine, intent: pending, id })
 }
 
 #[allow(clippy::too_many_arguments, reason = "the one place where all parts meet")]
