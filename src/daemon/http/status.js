@@ -60,7 +60,7 @@
     const card = make("div", { class: "card" }, make("h3", {}, title), figure, svg);
     card.append(axis);
     if (spec.stack) {
-      card.append(make("p", { class: "stages" }, ...spec.stack.flatMap((name, i) => [key("s" + i), name])));
+      card.append(make("p", { class: "stages" }, ...spec.stack.map((name, i) => make("span", {}, key("s" + i), name))));
     }
     byId(place).append(card);
     svg.addEventListener("pointermove", (event) => {
