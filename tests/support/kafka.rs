@@ -152,9 +152,17 @@ impl Broker {
         self.launch().unwrap_or_else(|why| panic!("Kafka did not start again: {why}"));
     }
 
-    /// Stops the broker's clock (SIGSTOP): connections stay open and nothing answers.
+    /// Stops the broker's clock (SIGSTOP): connections stay open and nothing answers. Returns when it has stopped: a
+    /// signal reaches the threads of a process one after another, and on a busy machine the last of them may still answer.
     pub fn pause(&self) {
         self.signal(Signal::STOP);
+        let broker = self.running().as_ref().expect("a running broker").broker;
+        let tasks = PathBuf::from(format!("/proc/{}/task", broker.as_raw_nonzero()));
+        let deadline = Instant::now() + ANSWER;
+        while !all_stopped(&tasks) {
+            assert!(Instant::now() < deadline, "the broker did not stop");
+            std::thread::sleep(Duration::from_millis(5));
+        }
     }
 
     /// Lets a [paused](Self::pause) broker go on.
@@ -474,6 +482,15 @@ fn partitions_of(consumer: &BaseConsumer, topic: &str) -> Vec<i32> {
 
 fn tools() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join(".tools/kafka")
+}
+
+/// Whether every thread below `tasks` (a folder of `/proc`) is stopped. One that ends meanwhile no longer counts.
+fn all_stopped(tasks: &Path) -> bool {
+    let threads = std::fs::read_dir(tasks).expect("the broker runs");
+    threads.flatten().filter_map(|thread| std::fs::read_to_string(thread.path().join("stat")).ok()).all(|stat| {
+        // The state follows the name, which is in parentheses and may hold any letter.
+        stat.rsplit_once(')').is_some_and(|(_, rest)| rest.trim_start().starts_with('T'))
+    })
 }
 
 /// Two different ports that nobody listens on now.
