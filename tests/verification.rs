@@ -29,7 +29,7 @@ use throng::release::models::{Claim, Distance};
 use throng::release::protected::{ProtectedTerms, Shares};
 use throng::release::tally::{Keeps, Tally};
 use throng::release::verified::Verified;
-use throng::release::verify::{GroupTerms, Refusal, Violation, verify};
+use throng::release::verify::{Given, GroupTerms, Needs, Refusal, Violation, verify};
 
 const SCHEMA: &str = r#"
 name = "bench"
@@ -68,6 +68,7 @@ struct Bench {
     proposed: Vec<ProposedGroup>,
     ledger: Ledger,
     promise: Promise,
+    needs: Needs,
 }
 
 impl Bench {
@@ -107,7 +108,8 @@ impl Bench {
         let names: Vec<&str> = schema.attributes.iter().map(|a| a.name.as_str()).collect();
         let digests = NameDigest::new(&key);
         let group_names = group_names(&plan, &names, LineFormat::Json, |name| digests.digest(name));
-        let policy = Policy { k: K, min_subjects: K, max_hold_batches: 0, hold_above_loss: 0.0 };
+        let policy =
+            Policy { k: K, batch_crowd: 0, strict: false, min_subjects: K, max_hold_batches: 0, hold_above_loss: 0.0 };
         let ledger = Ledger::new(K, 3600, 1000);
         let waited = vec![0; batch.rows()];
         let proposal = treat(&batch, &waited, &plan, &group_names, &books, &ledger.at(CLOCK), &policy, &[], &[], true);
@@ -138,11 +140,13 @@ impl Bench {
                 group(&["mood", "illness"], &["mood"], &["illness"]),
             ],
         };
-        Self { books, terms, batch, proposed: proposal.groups, ledger, promise }
+        Self { books, terms, batch, proposed: proposal.groups, ledger, promise, needs: Needs { k: K, batch_crowd: 0 } }
     }
 
     fn verify(&self, proposed: Vec<ProposedGroup>) -> Result<Verified, Refusal> {
-        verify(proposed, &self.batch.subjects, &self.terms, &self.books, self.ledger.at(CLOCK), K, CLOCK)
+        let Batch { subjects, columns, .. } = &self.batch;
+        let given = Given { subjects, columns, sequence: 1, clock_ms: CLOCK };
+        verify(proposed, &given, &self.terms, &self.books, self.ledger.at(CLOCK), self.needs)
     }
 
     fn violation(&self, proposed: Vec<ProposedGroup>) -> Option<Violation> {

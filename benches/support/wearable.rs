@@ -27,7 +27,7 @@ use throng::records::table::Batch;
 use throng::release::ledger::Ledger;
 use throng::release::tally::Tally;
 use throng::release::verified::Verified;
-use throng::release::verify::{GroupTerms, verify};
+use throng::release::verify::{Given, GroupTerms, Needs, verify};
 
 /// The batch clock; one second passes from batch to batch.
 const START_MS: i64 = 1_767_621_600_000;
@@ -119,7 +119,14 @@ impl Stand {
             plan: Plan::blank(Vec::new()),
             names: GroupNames { layouts: vec![], bases: vec![], beside: vec![] },
             terms: Vec::new(),
-            policy: Policy { k, min_subjects: config.min_subjects().max(k), max_hold_batches: 0, hold_above_loss: 1.0 },
+            policy: Policy {
+                k,
+                batch_crowd: config.privacy.crowd_in_batch(),
+                strict: false,
+                min_subjects: config.min_subjects().max(k),
+                max_hold_batches: 0,
+                hold_above_loss: 1.0,
+            },
             protected: protections.iter().map(protected).collect(),
             protections,
             digests: NameDigest::new(&key),
@@ -172,8 +179,16 @@ impl Stand {
 
     pub fn verify(&self, proposed: Vec<ProposedGroup>, batch: &Batch) -> Verified {
         let at = self.ledger.at(self.clock_ms);
-        verify(proposed, &batch.subjects, &self.terms, &self.books, at, self.policy.k, self.clock_ms)
-            .expect("the treatment proposes what may leave")
+        let given = Given { subjects: &batch.subjects, columns: &batch.columns, sequence: 1, clock_ms: self.clock_ms };
+        verify(
+            proposed,
+            &given,
+            &self.terms,
+            &self.books,
+            at,
+            Needs { k: self.policy.k, batch_crowd: self.policy.batch_crowd },
+        )
+        .expect("the treatment proposes what may leave")
     }
 
     /// Treats, verifies and remembers a batch.

@@ -51,6 +51,13 @@ pub fn run(args: &CheckArgs) -> Result<(), Failure> {
             );
         }
     }
+    let (k, crowd) = (config.privacy.k, config.privacy.crowd_in_batch());
+    if crowd < k {
+        eprintln!(
+            "warning: {file}: privacy.batch_crowd is {crowd}, below k = {k}: who sees when a batch arrives may see classes of {} in it (set batch_crowd = {k}, or keep arrival times from readers)",
+            if crowd < 2 { "a single person".to_owned() } else { format!("{crowd} people") },
+        );
+    }
     for people in &populations {
         println!("{}", described(people, &schema));
     }

@@ -32,6 +32,11 @@ pub struct Privacy {
     #[serde(with = "quantity::duration")]
     #[schemars(with = "quantity::DurationText", example = &"24h")]
     pub support_window: Duration,
+    /// Distinct subjects that every class, and every sensitive value, needs in the batch that shows it, whatever was released
+    /// before: the crowd that a reader sees who knows when a batch arrived. Models of sensitive attributes are asked of the
+    /// batch alone, too, where it is above 0. Without it 0: support inside `support_window` is enough. At most `k`.
+    #[schemars(example = Some(5))]
+    pub batch_crowd: Option<usize>,
     /// How many batches a record may wait for a better crowd; 0 holds none.
     #[schemars(example = 5)]
     pub max_hold_batches: u32,
@@ -49,11 +54,25 @@ pub struct Privacy {
     pub model: Vec<PrivacyModel>,
 }
 
+impl Privacy {
+    /// `batch_crowd` where the configuration has none.
+    fn default_batch_crowd(&self) -> usize {
+        0
+    }
+
+    /// Distinct subjects that a class needs in its own batch: `batch_crowd`, or the default.
+    #[must_use]
+    pub fn crowd_in_batch(&self) -> usize {
+        self.batch_crowd.unwrap_or_else(|| self.default_batch_crowd())
+    }
+}
+
 impl Default for Privacy {
     fn default() -> Self {
         Self {
             k: 5,
             support_window: Duration::from_hours(24),
+            batch_crowd: None,
             max_hold_batches: 0,
             hold_above_loss: 0.05,
             recoding: Recoding::Ladder,

@@ -225,6 +225,9 @@ const MOST_FADING_RECORDS: usize = 1 << 23;
 fn privacy_and_plan(config: &Config, found: &mut Complaints) {
     let (privacy, plan) = (&config.privacy, &config.plan);
     found.unless(privacy.k >= 2, "privacy.k", "a crowd has at least two members", "give 2 or more; 5 is usual");
+    let within = privacy.batch_crowd.is_none_or(|crowd| crowd <= privacy.k);
+    let remedy = "give at most privacy.k, or raise privacy.k: a class has its crowd in the batch then, and everywhere";
+    found.unless(within, "privacy.batch_crowd", "a crowd in the batch above k is a k above k", remedy);
     let share = (0.0..=1.0).contains(&privacy.hold_above_loss);
     found.unless(share, "privacy.hold_above_loss", "a loss is between 0 and 1", "give 0 to 1");
     found.unless(plan.window_records > 0, "plan.window_records", "nothing would be learned", "give at least 1");

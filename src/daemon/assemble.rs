@@ -23,6 +23,7 @@ use crate::records::schema::{Role, Schema};
 use crate::records::subject::Subjects;
 use crate::release::ledger::Ledger;
 use crate::release::tally::Tally;
+use crate::release::verify::Needs;
 use crate::risk::compute::cuda::Wanted;
 use crate::telemetry::{PastUnknown, PopulationsRead, StateRecovered, Telemetry};
 use std::path::PathBuf;
@@ -367,10 +368,13 @@ fn build(
     let settings = EngineSettings {
         policy: Policy {
             k,
+            batch_crowd: config.privacy.crowd_in_batch(),
+            strict: config.privacy.recoding == Recoding::Strict,
             min_subjects: config.min_subjects().max(k),
             max_hold_batches: u8::try_from(config.privacy.max_hold_batches).unwrap_or(u8::MAX),
             hold_above_loss: config.privacy.hold_above_loss as f32,
         },
+        needs: Needs { k, batch_crowd: config.privacy.crowd_in_batch() },
         planner: PlannerSettings {
             k,
             ladder: LadderLimits { complete: config.plan.complete_lattice, chosen: config.plan.ladder_nodes },

@@ -1,8 +1,8 @@
 //! Verification of the release invariant R(k) (METHODS §11), from the encoded bytes.
 //!
 //! Claim. If [`verify`] returns `Ok`, then for every line of every group: (1) the tuple of its quasi cells, read back
-//! from the bytes, has at least k distinct subjects among this batch's lines and the ledger's fresh entries; (2) so has
-//! every sensitive cell that is not suppressed, by itself; (3) the lines leave sorted by their bytes; (4) no row has
+//! from the bytes, has at least k distinct subjects among this batch's lines and the ledger's fresh entries, and
+//! `batch_crowd` among this batch's lines alone; (2) so has every sensitive cell that is not suppressed, by itself; (3) the lines leave sorted by their bytes; (4) no row has
 //! two lines in one group; (5) at least k subjects are in the batch; (6) no pair of cell sets of two groups is forced
 //! by counting below k; (7) every class that shows a value of a protected attribute satisfies its models
 //! ([`super::protected`]); (8) every class has its people in every list that it needs ([`super::listed`]). Nothing is
@@ -15,10 +15,10 @@ use super::ledger::{LedgerAt, LedgerDelta};
 use super::listed::{ListedTerms, Printed};
 use super::protected::{self, ProtectedTerms};
 use super::tally::{Showing, Tally};
-use super::verified::{Risk, Verified};
+use super::verified::{Crowd, Crowds, Risk, Verified};
 use crate::anonymity::treatment::crowd::{NO_SUBJECT, Released};
 use crate::anonymity::treatment::proposal::ProposedGroup;
-use crate::records::codebook::Codebook;
+use crate::records::codebook::{Code, Codebook};
 use crate::records::digest::{BuildClassKeyHash, value_number};
 use crate::records::line::LineLayout;
 use hashbrown::HashMap;
@@ -44,12 +44,34 @@ pub struct GroupTerms {
     pub listed: Vec<ListedTerms>,
 }
 
+/// What every class of a release needs.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Needs {
+    /// Distinct subjects of a class in this batch and inside the support window.
+    pub k: usize,
+    /// Distinct subjects of a class in this batch alone; 0: any number.
+    pub batch_crowd: usize,
+}
+
+/// The batch that the lines are of.
+#[derive(Clone, Copy, Debug)]
+pub struct Given<'a> {
+    /// Whose each row is.
+    pub subjects: &'a [u64],
+    /// The rows' own codes, by attribute and row.
+    pub columns: &'a [Vec<Code>],
+    pub sequence: u64,
+    pub clock_ms: i64,
+}
+
 /// Why a batch may not leave. None of these happens unless the treatment is wrong.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum Violation {
     #[error("a class has fewer than k subjects")]
     ClassBelowK,
-    #[error("a sensitive value has fewer than k subjects of its own")]
+    #[error("a class has fewer subjects in its batch than it needs there")]
+    BatchCrowd,
+    #[error("a sensitive value has fewer than k subjects of its own, or fewer in its batch than it needs there")]
     SensitiveBelowK,
     #[error("a class does not satisfy the models of a sensitive attribute")]
     Model,
@@ -87,22 +109,23 @@ struct GroupCount {
     delta: Vec<(u128, Vec<u64>)>,
     fragments: Fragments,
     risk: Risk,
+    crowds: Crowds,
     showings: Vec<Showing>,
 }
 
-/// Verifies the `proposed` groups over the rows whose subjects are `subjects`.
+/// Verifies the `proposed` groups over the rows that are `given`.
 ///
 /// # Errors
 /// The first [`Refusal`] found; nothing may leave then.
 pub fn verify(
     proposed: Vec<ProposedGroup>,
-    subjects: &[u64],
+    given: &Given<'_>,
     terms: &[GroupTerms],
     books: &[Codebook],
     ledger: LedgerAt<'_>,
-    k: usize,
-    clock_ms: i64,
+    needs: Needs,
 ) -> Result<Verified, Refusal> {
+    let (subjects, clock_ms, k) = (given.subjects, given.clock_ms, needs.k);
     if proposed.len() != terms.len() {
         return Err(Refusal { group: None, violation: Violation::WrongGroups });
     }
@@ -111,7 +134,7 @@ pub fn verify(
         .zip(terms)
         .enumerate()
         .map(|(index, (group, terms))| {
-            count_group(group, subjects, terms, books, ledger, k)
+            count_group(group, subjects, terms, books, ledger, needs)
                 .map_err(|violation| Refusal { group: Some(index), violation })
         })
         .collect::<Result<_, _>>()?;
@@ -120,7 +143,7 @@ pub fn verify(
     if proposed.iter().any(|g| !g.rows.is_empty()) && !reach(leaving, k) {
         return Err(batch_wide(Violation::FewSubjects));
     }
-    let mut risk = Risk::default();
+    let (mut risk, mut crowds) = (Risk::default(), Crowds::default());
     let mut delta = LedgerDelta {
         time: u32::try_from(clock_ms.div_euclid(1000).max(0)).unwrap_or(u32::MAX),
         ..LedgerDelta::default()
@@ -130,6 +153,7 @@ pub fn verify(
     for count in counts {
         showings.extend(count.showings);
         risk.add(count.risk);
+        crowds.add(count.crowds);
         for (class, subjects) in count.delta {
             delta.classes.push((class, u32::try_from(subjects.len()).expect("bounded by the batch")));
             delta.subjects.extend(subjects);
@@ -141,7 +165,7 @@ pub fn verify(
     }
     showings.sort_unstable();
     delta.tally = ledger.tally().map(|tally: &Tally| tally.delta(&showings, clock_ms)).unwrap_or_default();
-    Ok(Verified::new(proposed, delta, risk))
+    Ok(Verified::new(proposed, delta, risk, crowds))
 }
 
 /// Whether `k` distinct subjects are among `subjects`.
@@ -203,8 +227,9 @@ fn count_group(
     terms: &GroupTerms,
     books: &[Codebook],
     ledger: LedgerAt<'_>,
-    k: usize,
+    needs: Needs,
 ) -> Result<GroupCount, Violation> {
+    let Needs { k, batch_crowd } = needs;
     let mut classes: HashMap<u128, Class, BuildClassKeyHash> = HashMap::default();
     let mut beside: HashMap<u128, Class, BuildClassKeyHash> = HashMap::default();
     let mut fragments = Fragments::new(terms.quasi.iter().zip(&terms.sensitive).filter(|(q, s)| **q || **s).count());
@@ -284,21 +309,29 @@ fn count_group(
     if group.runs.iter().map(|r| r.rows.len()).sum::<usize>() != group.rows.len() {
         return Err(Violation::WrongRow);
     }
-    let mut risk = Risk::default();
+    let (mut risk, mut crowds) = (Risk::default(), Crowds::default());
     for (key, class) in &classes {
         let support = class.support(*key, ledger, k);
         risk.add(Risk::of_class(support, class.lines, k));
-        if support < k && terms.quasi.contains(&true) {
-            return Err(Violation::ClassBelowK);
+        if terms.quasi.contains(&true) {
+            if support < k {
+                return Err(Violation::ClassBelowK);
+            }
+            if class.subjects.len() < batch_crowd {
+                return Err(Violation::BatchCrowd);
+            }
+            crowds.batch.add(Crowd::of_class(class.subjects.len(), class.lines, k));
+            crowds.window.add(Crowd::of_class(support, class.lines, k));
         }
     }
-    if beside.iter().any(|(key, class)| class.support(*key, ledger, k) < k) {
+    if beside.iter().any(|(key, class)| class.subjects.len() < batch_crowd || class.support(*key, ledger, k) < k) {
         return Err(Violation::SensitiveBelowK);
     }
     for (term, printed) in terms.listed.iter().zip(&printed) {
         term.judge(printed).map_err(|_| Violation::Listed)?;
     }
-    let showings = protected::judge(&terms.protected, shown, subjects.len(), ledger).map_err(|_| Violation::Model)?;
+    let showings = protected::judge(&terms.protected, shown, subjects.len(), batch_crowd > 0, ledger)
+        .map_err(|_| Violation::Model)?;
     let mut delta: Vec<(u128, Vec<u64>)> = classes
         .into_iter()
         .chain(beside)
@@ -312,5 +345,5 @@ fn count_group(
         .collect();
     // A fixed order, so that the delta's bytes are a function of the batch.
     delta.sort_unstable();
-    Ok(GroupCount { delta, fragments, risk, showings })
+    Ok(GroupCount { delta, fragments, risk, crowds, showings })
 }

@@ -165,6 +165,8 @@ labels! {
 labels! { BatchOutcome { Committed = "committed", Aborted = "aborted", } }
 labels! { Direction { In = "in", Out = "out", } }
 labels! { Picture { Before = "before", After = "after", } }
+labels! { Scope { Batch = "batch", Window = "window", } }
+labels! { CrowdSize { Smallest = "smallest", Average = "average", } }
 labels! { Statistic { Highest = "highest", Average = "average", } }
 labels! { PartitionChange { Assigned = "assigned", Revoked = "revoked", Lost = "lost", } }
 

@@ -47,6 +47,17 @@ pub struct RiskPicture {
     pub share_below_k: f64,
 }
 
+/// Distinct subjects in the classes of the lines that left.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct CrowdPicture {
+    /// The smallest of any class; 0 when nothing left.
+    pub smallest: u64,
+    /// The mean over lines.
+    pub average: f64,
+    /// Share of lines whose class has fewer than k, 0 to 1.
+    pub share_below_k: f64,
+}
+
 /// Seconds spent in each stage.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct StageSeconds {
@@ -154,6 +165,9 @@ pub struct BatchReport {
     pub risk_before: RiskPicture,
     /// Risk of the fragments as they left, with the ledger's support.
     pub risk_after: RiskPicture,
+    /// Crowds of the fragments as they left: of readers who see the batch arrive, and of all others.
+    pub crowd_in_batch: CrowdPicture,
+    pub crowd_in_window: CrowdPicture,
     /// Present quasi cells of the records that were settled: what `loss` and `exact_share` are means over.
     pub quasi_cells: u64,
     /// Mean loss of the present cells, 0 (exact) to 1 (all suppressed).

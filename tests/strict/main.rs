@@ -84,7 +84,7 @@ fn small_stream(seed: u64, step: u64) -> Vec<(u64, Vec<(u64, Tuple)>)> {
 fn small_streams(shapes: &[GroupShape], spaces: &[Vec<usize>], window: u32, step: u64, strict: bool) -> Findings {
     let mut all = Findings::default();
     for seed in 0..1500 {
-        let settings = Settings { k: 2 + (seed % 3) as usize, window, strict, max_hold_batches: 0 };
+        let settings = Settings { k: 2 + (seed % 3) as usize, window, strict, max_hold_batches: 0, batch_crowd: 0 };
         let mut table = Table::new(SMALL);
         let outcome = table.run(shapes, &small_stream(seed, step), settings);
         let found = findings(&table, spaces, &outcome, settings);
@@ -132,7 +132,8 @@ fn an_observer_with_a_register_is_left_a_crowd() {
     let run = |with_register: bool, strict: bool| {
         let (mut all, mut poor) = (Findings::default(), 0);
         for seed in 0..1500 {
-            let settings = Settings { k: 2 + (seed % 3) as usize, window: 1_000_000, strict, max_hold_batches: 0 };
+            let settings =
+                Settings { k: 2 + (seed % 3) as usize, window: 1_000_000, strict, max_hold_batches: 0, batch_crowd: 0 };
             let mut table = Table::new(SMALL);
             // Another stream of the same town: some of its people are registered, by two of the attributes.
             let people = small_stream(seed + 5_000, 10).into_iter().flat_map(|(_, rows)| rows).map(|(_, cells)| cells);
@@ -175,7 +176,13 @@ fn held_records_take_no_crowd_away() {
     let (shapes, spaces) = ([shape("all", &[0, 1, 2], &[3])], [vec![0, 1, 2], vec![3]]);
     let (mut all, mut held) = (Findings::default(), 0);
     for seed in 0..1500 {
-        let settings = Settings { k: 2 + (seed % 3) as usize, window: 1_000_000, strict: true, max_hold_batches: 2 };
+        let settings = Settings {
+            k: 2 + (seed % 3) as usize,
+            window: 1_000_000,
+            strict: true,
+            max_hold_batches: 2,
+            batch_crowd: 0,
+        };
         let mut table = Table::new(SMALL);
         let outcome = table.run(&shapes, &small_stream(seed, 10), settings);
         held += outcome.held;
@@ -204,7 +211,7 @@ fn a_class_of_which_only_one_value_is_left_needs_a_crowd_of_that_value() {
         vec![(10, ages(1, &[30, 30, 30, 31, 31, 32])), (20, ages(11, &[31, 31, 31])), (30, ages(21, &[30, 31, 32]))];
     let shapes = [shape("all", &[0], &[])];
     let run = |strict: bool| {
-        let settings = Settings { k: 3, window: 1000, strict, max_hold_batches: 0 };
+        let settings = Settings { k: 3, window: 1000, strict, max_hold_batches: 0, batch_crowd: 0 };
         let mut table = Table::new(schema);
         let outcome = table.run(&shapes, &batches, settings);
         let classes = |batch: usize, age: &str| -> Vec<String> {
@@ -243,7 +250,7 @@ fn real_data_nobody_of_adult_is_pinned() {
     let batches: Vec<(u64, Vec<(u64, Tuple)>)> =
         rows.chunks(1000).zip(1..).map(|(chunk, time)| (time, chunk.to_vec())).collect();
     let run = |strict: bool| {
-        let settings = Settings { k: 5, window: 86_400, strict, max_hold_batches: 0 };
+        let settings = Settings { k: 5, window: 86_400, strict, max_hold_batches: 0, batch_crowd: 0 };
         let mut table = Table::new(&schema);
         let outcome = table.run(&[shape("all", &[0, 1], &[])], &batches, settings);
         let found = findings(&table, &[vec![0, 1]], &outcome, settings);

@@ -19,7 +19,7 @@ use throng::records::schema::Schema;
 use throng::records::table::Batch;
 use throng::release::ledger::Ledger;
 use throng::release::listed::{Listed, ListedTerms};
-use throng::release::verify::{GroupTerms, verify};
+use throng::release::verify::{Given, GroupTerms, Needs, verify};
 use throng::release::witnesses::Witnesses;
 
 /// How a stream is treated.
@@ -29,6 +29,8 @@ pub struct Settings {
     pub window: u32,
     pub strict: bool,
     pub max_hold_batches: u8,
+    /// Subjects that a class needs in its own batch.
+    pub batch_crowd: usize,
 }
 
 /// What has become of a stream: what each space publishes, batch by batch.
@@ -126,7 +128,14 @@ impl Table {
             identifier_cardinality: 2.0,
             window_records: 100_000,
         };
-        let policy = Policy { k, min_subjects: k, max_hold_batches: settings.max_hold_batches, hold_above_loss: 0.05 };
+        let policy = Policy {
+            k,
+            batch_crowd: settings.batch_crowd,
+            strict: settings.strict,
+            min_subjects: k,
+            max_hold_batches: settings.max_hold_batches,
+            hold_above_loss: 0.05,
+        };
         let groups: Vec<_> = shapes.iter().map(GroupShape::without_ladder).collect();
         let blank = Plan::blank(groups);
         let group_names = group_names(&blank, &attribute_names, LineFormat::Json, |name| names.digest(name));
@@ -175,7 +184,10 @@ impl Table {
                 })
                 .collect();
             let proposed = std::mem::take(&mut proposal.groups);
-            let verified = verify(proposed, &batch.subjects, &terms, &self.books, at, k, clock_ms)
+            let given =
+                Given { subjects: &batch.subjects, columns: &batch.columns, sequence: number as u64 + 1, clock_ms };
+            let needs = Needs { k, batch_crowd: settings.batch_crowd };
+            let verified = verify(proposed, &given, &terms, &self.books, at, needs)
                 .expect("what the treatment proposes can be verified");
             let witnessed = at.witness_delta(verified.delta().time, &batch, &proposal.cells, &self.books);
             ledger.apply(verified.delta());

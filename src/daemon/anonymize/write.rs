@@ -23,7 +23,7 @@ use crate::release::models::verify_models;
 use crate::release::population::verify_population;
 use crate::release::sink::{Envelope, Positions, Sink};
 use crate::release::verified::Risk;
-use crate::release::verify::{GroupTerms, verify};
+use crate::release::verify::{Given, GroupTerms, Needs, verify};
 use std::collections::{BTreeMap, HashMap, HashSet};
 
 /// What was written.
@@ -78,7 +78,9 @@ pub fn release(
         listed: Vec::new(),
     }];
     let (ledger, subjects) = (Ledger::new(k, 0, 1), &input.batch.subjects);
-    let verified = verify(vec![proposed], subjects, &terms, &input.books, ledger.at(0), k, 0)?;
+    let given = Given { subjects, columns: &input.batch.columns, sequence: 0, clock_ms: 0 };
+    let needs = Needs { k, batch_crowd: 0 };
+    let verified = verify(vec![proposed], &given, &terms, &input.books, ledger.at(0), needs)?;
     let quasi = &terms[0].quasi;
     verify_models(&verified, 0, &layout, quasi, &claims::of_values(input, &attributes, models))?;
     let population = claims::population(input, &attributes, aggregates);
