@@ -206,6 +206,6 @@ impl Stand {
         self.names = group_names(&self.plan, &names, LineFormat::Json, |name| self.digests.digest(name));
         let with_reference = |protection: &Protection| (protection.clone(), Reference::default());
         let protections: Vec<(Protection, Reference)> = self.protections.iter().map(with_reference).collect();
-        self.terms = group_terms(&self.plan, &self.names, &protections, &[]);
+        self.terms = group_terms(&self.plan, &self.names, &protections, &[], false);
     }
 }

@@ -51,11 +51,12 @@ pub fn run(args: &CheckArgs) -> Result<(), Failure> {
             );
         }
     }
-    let (k, crowd) = (config.privacy.k, config.privacy.crowd_in_batch());
+    let (k, crowd) = (config.privacy.crowd(), config.privacy.crowd_in_batch());
     if crowd < k {
         eprintln!(
-            "warning: {file}: privacy.batch_crowd is {crowd}, below k = {k}: who sees when a batch arrives may see classes of {} in it (set batch_crowd = {k}, or keep arrival times from readers)",
+            "warning: {file}: privacy.batch_crowd is {crowd}, below k = {k}: who sees when a batch arrives may see classes of {} in it (set batch_crowd = {}, or keep arrival times from readers)",
             if crowd < 2 { "a single person".to_owned() } else { format!("{crowd} people") },
+            config.privacy.k,
         );
     }
     for people in &populations {

@@ -37,6 +37,11 @@ pub struct Privacy {
     /// batch alone, too, where it is above 0. Without it 0: support inside `support_window` is enough. At most `k`.
     #[schemars(example = Some(5))]
     pub batch_crowd: Option<usize>,
+    /// People whom one adversary can invent or join hands with. Every count of subjects asks for as many more: the support of
+    /// classes and of sensitive values, `batch_crowd` above 0, `batch.min_subjects`, the counting guard between groups, and
+    /// the subjects that the values of a diverse class belong to. What the adversary adds then completes no crowd of `k`.
+    #[schemars(example = 4)]
+    pub colluders: usize,
     /// How many batches a record may wait for a better crowd; 0 holds none.
     #[schemars(example = 5)]
     pub max_hold_batches: u32,
@@ -60,10 +65,20 @@ impl Privacy {
         0
     }
 
-    /// Distinct subjects that a class needs in its own batch: `batch_crowd`, or the default.
+    /// Distinct subjects that everything counts to: `k`, and the `colluders` beside them.
+    #[must_use]
+    pub fn crowd(&self) -> usize {
+        self.k + self.colluders
+    }
+
+    /// Distinct subjects that a class needs in its own batch: `batch_crowd`, or the default, and the `colluders` beside
+    /// them; 0 where it needs none.
     #[must_use]
     pub fn crowd_in_batch(&self) -> usize {
-        self.batch_crowd.unwrap_or_else(|| self.default_batch_crowd())
+        match self.batch_crowd.unwrap_or_else(|| self.default_batch_crowd()) {
+            0 => 0,
+            crowd => crowd + self.colluders,
+        }
     }
 }
 
@@ -73,6 +88,7 @@ impl Default for Privacy {
             k: 5,
             support_window: Duration::from_hours(24),
             batch_crowd: None,
+            colluders: 0,
             max_hold_batches: 0,
             hold_above_loss: 0.05,
             recoding: Recoding::Ladder,

@@ -210,10 +210,10 @@ fn batch(config: &Config, found: &mut Complaints) {
     found.unless(batch.max_wait > Duration::ZERO, "batch.max_wait", "the timer needs a time", "give at least 1ms");
     let remedy = "give at least batch.max_wait";
     found.unless(batch.max_age >= batch.max_wait, "batch.max_age", "a batch would be settled before it closes", remedy);
-    let crowd = batch.min_subjects.is_none_or(|least| least >= config.privacy.k);
-    let remedy = "give at least privacy.k, or remove the key";
+    let crowd = batch.min_subjects.is_none_or(|least| least >= config.privacy.crowd());
+    let remedy = "give at least privacy.k and privacy.colluders together, or remove the key";
     found.unless(crowd, "batch.min_subjects", "a batch below k subjects cannot be released", remedy);
-    let remedy = "give at least batch.min_subjects and privacy.k";
+    let remedy = "give at least batch.min_subjects, and privacy.k and privacy.colluders together";
     let room = batch.max_records == 0 || batch.max_records >= config.min_subjects();
     found.unless(room, "batch.max_records", "no batch could hold enough subjects", remedy);
 }

@@ -244,7 +244,7 @@ pub fn assemble(
     let protections = protections(config, schema, "the configuration").map_err(AssemblyError::Models)?;
     let people = read_populations(config, schema, "the configuration").map_err(AssemblyError::Models)?;
     let window_seconds = u32::try_from(config.privacy.support_window.as_secs()).unwrap_or(u32::MAX);
-    let mut ledger = Ledger::new(config.privacy.k, window_seconds, config.state.max_ledger_classes);
+    let mut ledger = Ledger::new(config.privacy.crowd(), window_seconds, config.state.max_ledger_classes);
     if !protections.is_empty() {
         let window_ms = i64::try_from(config.privacy.support_window.as_millis()).unwrap_or(i64::MAX);
         ledger.keep_tally(Tally::new(window_ms, config.state.max_shown_values, &kept(&protections)));
@@ -363,7 +363,7 @@ fn build(
         (SinkKind::File, Format::Parquet) => (LineFormat::Json, true),
         _ => (LineFormat::Json, false),
     };
-    let k = config.privacy.k;
+    let k = config.privacy.crowd();
     #[allow(clippy::cast_possible_truncation, reason = "a loss in [0, 1]")]
     let settings = EngineSettings {
         policy: Policy {
@@ -408,7 +408,9 @@ fn build(
         monitor: config.sink.kind == SinkKind::None,
         accept_rewind,
         max_dictionary_values: config.state.max_dictionary_values,
-        max_witnesses: (config.privacy.recoding == Recoding::Strict).then_some(config.state.max_ledger_classes),
+        // A crowd in the batch keeps the promise of strict recoding by itself: nothing has to be remembered for it.
+        max_witnesses: (config.privacy.recoding == Recoding::Strict && config.privacy.crowd_in_batch() < k)
+            .then_some(config.state.max_ledger_classes),
     };
     if past.progress.plan_version == 0 {
         past.primed = prime(config, schema, &shapes, new_books()?, new_subjects(), absent_as_null, &settings.planner)?;

@@ -458,7 +458,8 @@ impl Engine {
             laid.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic))?;
             Ok::<_, BatchError>((proposal, verified, clock_ms))
         })?;
-        let witnessed = ledger.at(clock_ms).witness_delta(verified.delta().time, &batch, &proposal.cells, &self.books);
+        let witnessed =
+            ledger.at(clock_ms).witness_delta(sequence, verified.delta().time, &batch, &proposal.cells, &self.books);
 
         let mut report = self.account(input, &fresh, &batch, &waited, &proposal, &verified, &rejected, settling);
         report.dampened_cells = dampened_cells;

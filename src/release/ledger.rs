@@ -3,7 +3,9 @@
 //! An entry is a bounded set of (subject digest, latest release time), merged by union and maximum and cut to the k
 //! latest: a join, hence idempotent, commutative and associative, so that a delta may be applied twice and two ledgers
 //! may be merged in any order (ARCHITECTURE rule 6). Keeping the k latest is exact: support reaches k inside the window
-//! if and only if the k-th latest distinct subject is inside it.
+//! if and only if the k-th latest distinct subject is inside it. So which of the subjects of one second are kept, and what
+//! [`LedgerAt::well_supported`] leaves out, changes no count as long as nothing leaves the window: what is released does not
+//! hang on how fast a stream runs inside it.
 //!
 //! Memory: at most `max_classes · (48 + 16·k)` bytes, at any uptime. A class that finds no room is not recorded, which
 //! only ever understates support.
@@ -351,15 +353,21 @@ impl LedgerAt<'_> {
 }
 
 impl LedgerAt<'_> {
-    /// What the witnesses must learn when a batch has been committed; nothing where none are kept. `cells` are those
-    /// that leave, by attribute and row.
+    /// What the witnesses must learn when batch number `sequence` has been committed; nothing where none are kept. `cells` are
+    /// those that leave, by attribute and row.
     #[must_use]
-    pub fn witness_delta(&self, time: u32, batch: &Batch, cells: &[Vec<CellId>], books: &[Codebook]) -> WitnessDelta {
+    pub fn witness_delta(
+        &self,
+        sequence: u64,
+        time: u32,
+        batch: &Batch,
+        cells: &[Vec<CellId>],
+        books: &[Codebook],
+    ) -> WitnessDelta {
         match &self.ledger.witnesses {
             Some(witnesses) if self.ledger.window_seconds > 0 => {
                 let found = sightings(witnesses.spaces(), batch, cells, books);
-                let recent = |w: &Witness| is_fresh(w.time, self.now, self.ledger.window_seconds / 8);
-                witnesses.delta(&found, time, batch, books, recent)
+                witnesses.delta(&found, sequence, time, batch, books)
             }
             _ => WitnessDelta::default(),
         }

@@ -8,6 +8,7 @@ pub mod forced_pairs;
 pub mod ledger;
 pub mod listed;
 pub mod models;
+pub mod narrowing;
 pub mod population;
 pub mod protected;
 pub mod sink;

@@ -5,7 +5,8 @@
 //! `batch_crowd` among this batch's lines alone; (2) so has every sensitive cell that is not suppressed, by itself; (3) the lines leave sorted by their bytes; (4) no row has
 //! two lines in one group; (5) at least k subjects are in the batch; (6) no pair of cell sets of two groups is forced
 //! by counting below k; (7) every class that shows a value of a protected attribute satisfies its models
-//! ([`super::protected`]); (8) every class has its people in every list that it needs ([`super::listed`]). Nothing is
+//! ([`super::protected`]); (8) every class has its people in every list that it needs ([`super::listed`]); (9) where recoding is strict, no class can
+//! be narrowed below k by exclusion ([`super::narrowing`]). Nothing is
 //! taken from the treatment but the bytes and which row each line stands for.
 //!
 //! Time: O(bytes + rows); it fails closed: any line that cannot be read back refuses the whole batch.
@@ -13,6 +14,7 @@
 use super::forced_pairs::{Fragments, forced_pair};
 use super::ledger::{LedgerAt, LedgerDelta};
 use super::listed::{ListedTerms, Printed};
+use super::narrowing::{self, NarrowingTerms};
 use super::protected::{self, ProtectedTerms};
 use super::tally::{Showing, Tally};
 use super::verified::{Crowd, Crowds, Risk, Verified};
@@ -42,6 +44,8 @@ pub struct GroupTerms {
     pub protected: Vec<ProtectedTerms>,
     /// Lists of people of whom each class needs enough.
     pub listed: Vec<ListedTerms>,
+    /// The ladder, where no class may be narrowed below k by whoever knows it.
+    pub narrowing: Option<NarrowingTerms>,
 }
 
 /// What every class of a release needs.
@@ -71,6 +75,8 @@ pub enum Violation {
     ClassBelowK,
     #[error("a class has fewer subjects in its batch than it needs there")]
     BatchCrowd,
+    #[error("a class has fewer than k subjects whose raw values cannot be excluded")]
+    Narrowed,
     #[error("a sensitive value has fewer than k subjects of its own, or fewer in its batch than it needs there")]
     SensitiveBelowK,
     #[error("a class does not satisfy the models of a sensitive attribute")]
@@ -134,7 +140,7 @@ pub fn verify(
         .zip(terms)
         .enumerate()
         .map(|(index, (group, terms))| {
-            count_group(group, subjects, terms, books, ledger, needs)
+            count_group(group, given, terms, books, ledger, needs)
                 .map_err(|violation| Refusal { group: Some(index), violation })
         })
         .collect::<Result<_, _>>()?;
@@ -164,7 +170,8 @@ pub fn verify(
         return Err(batch_wide(Violation::ForcedPair));
     }
     showings.sort_unstable();
-    delta.tally = ledger.tally().map(|tally: &Tally| tally.delta(&showings, clock_ms)).unwrap_or_default();
+    delta.tally =
+        ledger.tally().map(|tally: &Tally| tally.delta(&showings, given.sequence, clock_ms)).unwrap_or_default();
     Ok(Verified::new(proposed, delta, risk, crowds))
 }
 
@@ -223,13 +230,14 @@ impl Class {
 
 fn count_group(
     group: &ProposedGroup,
-    subjects: &[u64],
+    given: &Given<'_>,
     terms: &GroupTerms,
     books: &[Codebook],
     ledger: LedgerAt<'_>,
     needs: Needs,
 ) -> Result<GroupCount, Violation> {
-    let Needs { k, batch_crowd } = needs;
+    let (Needs { k, batch_crowd }, subjects) = (needs, given.subjects);
+    let mut class_of: Vec<(u128, u32)> = Vec::new();
     let mut classes: HashMap<u128, Class, BuildClassKeyHash> = HashMap::default();
     let mut beside: HashMap<u128, Class, BuildClassKeyHash> = HashMap::default();
     let mut fragments = Fragments::new(terms.quasi.iter().zip(&terms.sensitive).filter(|(q, s)| **q || **s).count());
@@ -304,6 +312,9 @@ fn count_group(
                 }
             }
         }
+        if terms.narrowing.is_some() {
+            class_of.extend(rows.iter().map(|&row| (key, row)));
+        }
         fragments.add(&guarded, rows);
     }
     if group.runs.iter().map(|r| r.rows.len()).sum::<usize>() != group.rows.len() {
@@ -326,6 +337,10 @@ fn count_group(
     }
     if beside.iter().any(|(key, class)| class.subjects.len() < batch_crowd || class.support(*key, ledger, k) < k) {
         return Err(Violation::SensitiveBelowK);
+    }
+    if let Some(narrowing) = &terms.narrowing {
+        narrowing::judge(narrowing, terms.base, &terms.listed, class_of, given, books, ledger, needs)
+            .map_err(|_| Violation::Narrowed)?;
     }
     for (term, printed) in terms.listed.iter().zip(&printed) {
         term.judge(printed).map_err(|_| Violation::Listed)?;

@@ -19,6 +19,7 @@ use throng::records::schema::Schema;
 use throng::records::table::Batch;
 use throng::release::ledger::Ledger;
 use throng::release::listed::{Listed, ListedTerms};
+use throng::release::narrowing::NarrowingTerms;
 use throng::release::verify::{Given, GroupTerms, Needs, verify};
 use throng::release::witnesses::Witnesses;
 
@@ -142,7 +143,7 @@ impl Table {
         let spaces = spaces(&blank, &group_names);
         let (treated, listed) = self.populations();
         let mut ledger = Ledger::new(k, window, 100_000);
-        if settings.strict {
+        if settings.strict && settings.batch_crowd < k {
             ledger.keep_witnesses(Witnesses::new(k, 100_000, spaces.clone()));
         }
         let mut sample = Sample::new(self.books.len(), 100_000, 100_000);
@@ -181,6 +182,10 @@ impl Table {
                     beside: group_names.beside.clone(),
                     protected: Vec::new(),
                     listed: listed.iter().map(|list| listed_terms(group, list)).collect(),
+                    narrowing: settings.strict.then(|| NarrowingTerms {
+                        attributes: group.quasi.clone(),
+                        nodes: group.ladder.iter().map(|node| node.levels.clone()).collect(),
+                    }),
                 })
                 .collect();
             let proposed = std::mem::take(&mut proposal.groups);
@@ -189,7 +194,8 @@ impl Table {
             let needs = Needs { k, batch_crowd: settings.batch_crowd };
             let verified = verify(proposed, &given, &terms, &self.books, at, needs)
                 .expect("what the treatment proposes can be verified");
-            let witnessed = at.witness_delta(verified.delta().time, &batch, &proposal.cells, &self.books);
+            let witnessed =
+                at.witness_delta(given.sequence, verified.delta().time, &batch, &proposal.cells, &self.books);
             ledger.apply(verified.delta());
             if let Some(witnesses) = ledger.witnesses_mut() {
                 witnesses.apply(&witnessed, &mut self.books);

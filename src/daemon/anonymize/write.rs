@@ -42,7 +42,7 @@ pub fn release(
     aggregates: &[Asked],
     models: &[Model],
 ) -> Result<Written, AnonymizeError> {
-    let k = config.privacy.k;
+    let k = config.privacy.crowd();
     let rows: Vec<usize> = (0..input.batch.rows()).filter(|&row| recoded.by[row].is_some()).collect();
     let mut cells = cells(input, recoded, &rows);
     let aggregated = aggregate(input, aggregates, &rows, &mut cells, k)?;
@@ -76,6 +76,7 @@ pub fn release(
         // The models of a data set are verified over all its lines, below.
         protected: Vec::new(),
         listed: Vec::new(),
+        narrowing: None,
     }];
     let (ledger, subjects) = (Ledger::new(k, 0, 1), &input.batch.subjects);
     let given = Given { subjects, columns: &input.batch.columns, sequence: 0, clock_ms: 0 };

@@ -24,7 +24,8 @@ impl Engine {
             let reference = counts.map(|counts| resolve(counts, protection, book)).unwrap_or_default();
             protections.push((protection.clone(), reference));
         }
-        self.terms = group_terms(plan, &self.names, &protections, &self.populations.listed);
+        self.terms =
+            group_terms(plan, &self.names, &protections, &self.populations.listed, self.settings.policy.strict);
         let protected = |(protection, reference): &(Protection, Reference)| Protected {
             attribute: protection.attribute,
             // Ranges were checked with the configuration; what still cannot be judged shows nothing.
