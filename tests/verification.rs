@@ -107,6 +107,7 @@ impl Bench {
             ladder: LadderLimits { complete: 5000, chosen: 400 },
             identifier_cardinality: 0.8,
             window_records: 1000,
+            batch: None,
         };
         let plan = make_plan(1, &shapes, &Sample::new(5, 100, 1000), &books, &settings);
         let names: Vec<&str> = schema.attributes.iter().map(|a| a.name.as_str()).collect();
@@ -164,7 +165,7 @@ impl Bench {
 
     fn verify(&self, proposed: Vec<ProposedGroup>) -> Result<Verified, Refusal> {
         let Batch { subjects, columns, .. } = &self.batch;
-        let given = Given { subjects, columns, sequence: 1, clock_ms: CLOCK };
+        let given = Given { subjects, columns, waiting: 0, sequence: 1, clock_ms: CLOCK };
         verify(proposed, &given, &self.terms, &self.books, self.ledger.at(CLOCK), self.needs)
     }
 

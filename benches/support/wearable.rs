@@ -115,6 +115,7 @@ impl Stand {
                 ladder: LadderLimits { complete: config.plan.complete_lattice, chosen: config.plan.ladder_nodes },
                 identifier_cardinality: config.plan.identifier_cardinality,
                 window_records: config.plan.window_records,
+                batch: None,
             },
             plan: Plan::blank(Vec::new()),
             names: GroupNames { layouts: vec![], bases: vec![], beside: vec![] },
@@ -179,7 +180,13 @@ impl Stand {
 
     pub fn verify(&self, proposed: Vec<ProposedGroup>, batch: &Batch) -> Verified {
         let at = self.ledger.at(self.clock_ms);
-        let given = Given { subjects: &batch.subjects, columns: &batch.columns, sequence: 1, clock_ms: self.clock_ms };
+        let given = Given {
+            subjects: &batch.subjects,
+            columns: &batch.columns,
+            waiting: 0,
+            sequence: 1,
+            clock_ms: self.clock_ms,
+        };
         verify(
             proposed,
             &given,

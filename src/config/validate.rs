@@ -8,7 +8,8 @@ use std::{
 
 use super::paths::clashes;
 use super::{
-    Config, Diversity, Format, ModelKind, PrivacyModel, SinkKind, SourceKind, Transformation, properties::OWNED,
+    Config, Diversity, Format, ModelKind, PrivacyModel, Recoding, SinkKind, SourceKind, Transformation,
+    properties::OWNED,
 };
 
 /// Text of a batch is addressed by 32 bits; this leaves room for its last record.
@@ -228,6 +229,14 @@ fn privacy_and_plan(config: &Config, found: &mut Complaints) {
     let within = privacy.batch_crowd.is_none_or(|crowd| crowd <= privacy.k);
     let remedy = "give at most privacy.k, or raise privacy.k: a class has its crowd in the batch then, and everywhere";
     found.unless(within, "privacy.batch_crowd", "a crowd in the batch above k is a k above k", remedy);
+    let remembered = privacy.min_tenure == 0 || privacy.support_window > Duration::ZERO;
+    let remedy = "set privacy.support_window, or remove the key";
+    found.unless(remembered, "privacy.min_tenure", "nobody is remembered from one batch to the next", remedy);
+    let strict = privacy.recoding == Recoding::Strict && privacy.crowd_in_batch() < privacy.crowd();
+    let bounded = privacy.max_classes_per_subject > 0 || privacy.min_tenure > 0;
+    let remedy = "set privacy.batch_crowd to privacy.k, or recoding = \"ladder\"";
+    let message = "what strict recoding remembers of earlier batches does not tell who had spent a budget";
+    found.unless(!(strict && bounded), "privacy.recoding", message, remedy);
     let share = (0.0..=1.0).contains(&privacy.hold_above_loss);
     found.unless(share, "privacy.hold_above_loss", "a loss is between 0 and 1", "give 0 to 1");
     found.unless(plan.window_records > 0, "plan.window_records", "nothing would be learned", "give at least 1");

@@ -11,7 +11,7 @@ use super::state::seal::Keys;
 use super::state::store::Store;
 use crate::anonymity::planner::ladder::LadderLimits;
 use crate::anonymity::planner::sample::Sample;
-use crate::anonymity::planner::{GroupShape, PlannerSettings};
+use crate::anonymity::planner::{GroupShape, InBatch, PlannerSettings};
 use crate::anonymity::privacy::protection::Protection;
 use crate::anonymity::treatment::treat::Policy;
 use crate::config::{Backend, Config, Format, Problem, Recoding, SinkKind, SourceKind, Unknown};
@@ -22,6 +22,7 @@ use crate::records::line::LineFormat;
 use crate::records::schema::{Role, Schema};
 use crate::records::subject::Subjects;
 use crate::release::ledger::Ledger;
+use crate::release::supporters::{SupportLimits, Supporters};
 use crate::release::tally::Tally;
 use crate::release::verify::Needs;
 use crate::risk::compute::cuda::Wanted;
@@ -249,6 +250,15 @@ pub fn assemble(
         let window_ms = i64::try_from(config.privacy.support_window.as_millis()).unwrap_or(i64::MAX);
         ledger.keep_tally(Tally::new(window_ms, config.state.max_shown_values, &kept(&protections)));
     }
+    let limits = SupportLimits {
+        window_ms: i64::try_from(config.privacy.support_window.as_millis()).unwrap_or(i64::MAX),
+        min_tenure: config.privacy.min_tenure,
+        max_classes: config.privacy.max_classes_per_subject,
+        max_entries: config.state.max_ledger_classes,
+    };
+    if limits.min_tenure > 0 || limits.max_classes > 0 {
+        ledger.keep_supporters(Supporters::new(limits));
+    }
     let secret = config.secret.as_ref().map(crate::config::Secret::expose);
     let (mut store, keys, mut recovered) = Store::open(&config.state.path, secret, &mut ledger)?;
     store.bind(&stream_of(config, schema))?;
@@ -380,6 +390,8 @@ fn build(
             ladder: LadderLimits { complete: config.plan.complete_lattice, chosen: config.plan.ladder_nodes },
             identifier_cardinality: config.plan.identifier_cardinality,
             window_records: config.plan.window_records,
+            batch: Some(InBatch { crowd: config.privacy.crowd_in_batch(), records: config.batch.max_records })
+                .filter(|batch| batch.crowd > 0),
         },
         search: SearchSettings {
             handover_batches: config.plan.handover_batches,

@@ -443,7 +443,7 @@ impl Engine {
                 treat(&batch, &waited, plan, names, books, &ledger.at(clock), policy, protected, populations, last)
             };
             let (subjects, columns) = (batch.subjects.as_slice(), batch.columns.as_slice());
-            let given = |clock_ms| Given { subjects, columns, sequence, clock_ms };
+            let given = |clock_ms| Given { subjects, columns, waiting, sequence, clock_ms };
             let verified = |groups, clock| verify(groups, &given(clock), terms, books, ledger.at(clock), needs);
             let (mut proposal, mut clock_ms) = (treated(clock_ms), clock_ms);
             if let Some(now) = late.filter(|now| verified(proposal.groups.clone(), *now).is_err()) {
@@ -529,6 +529,7 @@ impl Engine {
             LimitReached { limit: Limit::LedgerClasses }.emit(&self.telemetry);
         }
         self.tell_of_full_tally(batch.rows());
+        self.tell_of_full_supporters(batch.rows());
         self.ledger.expire(usize::try_from(intent.after.sequence).unwrap_or(0) % SHARDS, clock_ms);
         self.remember_witnesses(&witnessed);
         self.sample.add(&fresh, self.progress.rows);

@@ -4,6 +4,7 @@
 //! only way to a [`verified::Verified`], which is the only thing that a [`sink::Sink`] takes.
 
 pub mod aggregates;
+mod budget;
 pub mod forced_pairs;
 pub mod ledger;
 pub mod listed;
@@ -12,6 +13,7 @@ pub mod narrowing;
 pub mod population;
 pub mod protected;
 pub mod sink;
+pub mod supporters;
 pub mod tally;
 pub mod verified;
 pub mod verify;

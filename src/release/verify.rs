@@ -11,6 +11,7 @@
 //!
 //! Time: O(bytes + rows); it fails closed: any line that cannot be read back refuses the whole batch.
 
+use super::budget;
 use super::forced_pairs::{Fragments, forced_pair};
 use super::ledger::{LedgerAt, LedgerDelta};
 use super::listed::{ListedTerms, Printed};
@@ -64,6 +65,8 @@ pub struct Given<'a> {
     pub subjects: &'a [u64],
     /// The rows' own codes, by attribute and row.
     pub columns: &'a [Vec<Code>],
+    /// Rows from the first that have waited since an earlier batch.
+    pub waiting: usize,
     pub sequence: u64,
     pub clock_ms: i64,
 }
@@ -85,6 +88,8 @@ pub enum Violation {
     Listed,
     #[error("a protected sensitive cell is generalized, or of a record that names nobody")]
     ProtectedCell,
+    #[error("somebody supports more classes than he may")]
+    Budget,
     #[error("a line is not what its group's layout writes")]
     UnreadableLine,
     #[error("a cell is no text of its attribute")]
@@ -117,6 +122,7 @@ struct GroupCount {
     risk: Risk,
     crowds: Crowds,
     showings: Vec<Showing>,
+    pairs: Vec<(u128, u64, u128)>,
 }
 
 /// Verifies the `proposed` groups over the rows that are `given`.
@@ -131,7 +137,12 @@ pub fn verify(
     ledger: LedgerAt<'_>,
     needs: Needs,
 ) -> Result<Verified, Refusal> {
-    let (subjects, clock_ms, k) = (given.subjects, given.clock_ms, needs.k);
+    let (clock_ms, k) = (given.clock_ms, needs.k);
+    // Who has not been seen for long enough is nobody to everything below.
+    let settled = budget::settled(given.subjects, ledger);
+    let subjects = settled.as_deref().unwrap_or(given.subjects);
+    let counting = Given { subjects, ..*given };
+    let room = subjects.len() * terms.len();
     if proposed.len() != terms.len() {
         return Err(Refusal { group: None, violation: Violation::WrongGroups });
     }
@@ -140,7 +151,7 @@ pub fn verify(
         .zip(terms)
         .enumerate()
         .map(|(index, (group, terms))| {
-            count_group(group, given, terms, books, ledger, needs)
+            count_group(group, &counting, terms, books, ledger, needs, room)
                 .map_err(|violation| Refusal { group: Some(index), violation })
         })
         .collect::<Result<_, _>>()?;
@@ -155,9 +166,10 @@ pub fn verify(
         ..LedgerDelta::default()
     };
     let mut fragments = Vec::with_capacity(counts.len());
-    let mut showings = Vec::new();
+    let (mut showings, mut pairs) = (Vec::new(), Vec::new());
     for count in counts {
         showings.extend(count.showings);
+        pairs.extend(count.pairs);
         risk.add(count.risk);
         crowds.add(count.crowds);
         for (class, subjects) in count.delta {
@@ -169,6 +181,7 @@ pub fn verify(
     if forced_pair(&fragments, subjects, k) {
         return Err(batch_wide(Violation::ForcedPair));
     }
+    delta.support = budget::delta(given, pairs, ledger);
     showings.sort_unstable();
     delta.tally =
         ledger.tally().map(|tally: &Tally| tally.delta(&showings, given.sequence, clock_ms)).unwrap_or_default();
@@ -235,8 +248,10 @@ fn count_group(
     books: &[Codebook],
     ledger: LedgerAt<'_>,
     needs: Needs,
+    room: usize,
 ) -> Result<GroupCount, Violation> {
     let (Needs { k, batch_crowd }, subjects) = (needs, given.subjects);
+    let is_muted = |row: u32| group.muted.get(row as usize).copied().unwrap_or(false);
     let mut class_of: Vec<(u128, u32)> = Vec::new();
     let mut classes: HashMap<u128, Class, BuildClassKeyHash> = HashMap::default();
     let mut beside: HashMap<u128, Class, BuildClassKeyHash> = HashMap::default();
@@ -299,7 +314,7 @@ fn count_group(
             if std::mem::replace(&mut taken[row as usize], true) {
                 return Err(Violation::WrongRow);
             }
-            class.add(subject);
+            class.add(if is_muted(row) { NO_SUBJECT } else { subject });
             for single in &singles {
                 beside.entry(*single).or_default().add(subject);
             }
@@ -339,7 +354,10 @@ fn count_group(
         return Err(Violation::SensitiveBelowK);
     }
     if let Some(narrowing) = &terms.narrowing {
-        narrowing::judge(narrowing, terms.base, &terms.listed, class_of, given, books, ledger, needs)
+        let counting: Vec<u64> =
+            (0..).zip(subjects).map(|(row, &subject)| if is_muted(row) { NO_SUBJECT } else { subject }).collect();
+        let given = Given { subjects: &counting, ..*given };
+        narrowing::judge(narrowing, terms.base, &terms.listed, class_of, &given, books, ledger, needs)
             .map_err(|_| Violation::Narrowed)?;
     }
     for (term, printed) in terms.listed.iter().zip(&printed) {
@@ -347,6 +365,9 @@ fn count_group(
     }
     let showings = protected::judge(&terms.protected, shown, subjects.len(), batch_crowd > 0, ledger)
         .map_err(|_| Violation::Model)?;
+    let of_group = classes.iter().filter(|_| terms.quasi.contains(&true));
+    let counted = of_group.map(|(key, class)| (*key, class.subjects.as_slice()));
+    let pairs = budget::judge(terms.base, counted, room, ledger).map_err(|_| Violation::Budget)?;
     let mut delta: Vec<(u128, Vec<u64>)> = classes
         .into_iter()
         .chain(beside)
@@ -360,5 +381,5 @@ fn count_group(
         .collect();
     // A fixed order, so that the delta's bytes are a function of the batch.
     delta.sort_unstable();
-    Ok(GroupCount { delta, fragments, risk, crowds, showings })
+    Ok(GroupCount { delta, fragments, risk, crowds, showings, pairs })
 }

@@ -98,6 +98,7 @@ fn measure(metrics: &Metrics, report: &BatchReport) {
         (&metrics.ledger_classes, report.ledger_classes),
         (&metrics.ledger_bytes, report.ledger_bytes),
         (&metrics.shown_values, report.shown_values),
+        (&metrics.supporters, report.supporters),
         (&metrics.dictionary_values, report.dictionary_values),
         (&metrics.window_records, report.window_records),
         (&metrics.model_nodes, report.model_nodes),

@@ -140,6 +140,8 @@ labels! {
         Witnesses = "witnesses",
         /// The tally remembers no further sensitive values: those that must all be known are suppressed.
         ShownValues = "shown_values",
+        /// Tenure and budgets remember nobody further, who therefore supports nothing new.
+        Supporters = "supporters",
         DictionaryValues = "dictionary_values",
         WindowRecords = "window_records",
         /// The model counts fewer pairs of attributes.

@@ -60,6 +60,7 @@ pub(super) struct Metrics {
     pub ledger_classes: IntGauge,
     pub ledger_bytes: IntGauge,
     pub shown_values: IntGauge,
+    pub supporters: IntGauge,
     pub withheld_cells: IntCounter,
     pub dictionary_values: IntGauge,
     pub window_records: IntGauge,
@@ -259,6 +260,10 @@ impl Metrics {
             shown_values: shelf.count(
                 "throng_ledger_shown_values",
                 "Sensitive values that the ledger remembers for the privacy models, one for each class, value and subject.",
+            ),
+            supporters: shelf.count(
+                "throng_ledger_supporters",
+                "People, and classes that each of them supports, that the ledger remembers for tenure and budgets.",
             ),
             withheld_cells: shelf.counter(
                 "throng_withheld_cells_total",

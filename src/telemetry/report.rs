@@ -142,6 +142,8 @@ pub struct BatchReport {
 
     pub ledger_classes: u64,
     pub ledger_bytes: u64,
+    /// People, and classes that each of them supports, that the ledger remembers for tenure and budgets.
+    pub supporters: u64,
     /// Sensitive values that the ledger remembers for the privacy models.
     pub shown_values: u64,
     /// Cells of attributes under a privacy model that left suppressed in this batch's fragments.

@@ -128,6 +128,7 @@ impl Table {
             ladder: LadderLimits { complete: 5000, chosen: 400 },
             identifier_cardinality: 2.0,
             window_records: 100_000,
+            batch: None,
         };
         let policy = Policy {
             k,
@@ -189,8 +190,13 @@ impl Table {
                 })
                 .collect();
             let proposed = std::mem::take(&mut proposal.groups);
-            let given =
-                Given { subjects: &batch.subjects, columns: &batch.columns, sequence: number as u64 + 1, clock_ms };
+            let given = Given {
+                subjects: &batch.subjects,
+                columns: &batch.columns,
+                waiting: 0,
+                sequence: number as u64 + 1,
+                clock_ms,
+            };
             let needs = Needs { k, batch_crowd: settings.batch_crowd };
             let verified = verify(proposed, &given, &terms, &self.books, at, needs)
                 .expect("what the treatment proposes can be verified");

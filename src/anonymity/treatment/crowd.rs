@@ -1,5 +1,6 @@
 //! Counting distinct subjects by equivalence class, up to k and no further: in this batch, and with what has been released.
 
+use super::budget::Budget;
 use super::exits::Witnessed;
 use super::shown::Shown;
 
@@ -11,6 +12,21 @@ pub trait Released: Sync {
 
     /// The raw tuples of what has been released, where they are kept: recoding is strict then.
     fn witnessed(&self) -> Option<&dyn Witnessed> {
+        None
+    }
+
+    /// Whether somebody must have been seen before he supports others.
+    fn asks_tenure(&self) -> bool {
+        false
+    }
+
+    /// Whether a subject has been seen for long enough to support others.
+    fn is_settled(&self, _subject: u64) -> bool {
+        true
+    }
+
+    /// How many classes each subject may support, where that is bounded.
+    fn budget(&self) -> Option<&dyn Budget> {
         None
     }
 

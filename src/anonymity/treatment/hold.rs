@@ -38,7 +38,7 @@ pub fn let_stay_supported(
         if class.rows.iter().all(|&row| waiting[row as usize]) {
             continue;
         }
-        let mut crowd = Crowd::new(class.key, floor, assignments[group].counted.as_ref(), released);
+        let mut crowd = Crowd::new(class.key, floor, &assignments[group], released);
         for &row in class.rows.iter().filter(|&&row| !waiting[row as usize]) {
             if crowd.is_enough() {
                 break;
@@ -73,15 +73,18 @@ struct Crowd<'a> {
     all: Vec<u64>,
     /// Where recoding is strict: those whose raw tuples count.
     strict: Option<(Vec<u64>, &'a Counted)>,
+    /// Rows that count for nobody.
+    muted: &'a [bool],
 }
 
 impl<'a> Crowd<'a> {
-    fn new(class: u128, floor: Floor, counted: Option<&'a Counted>, released: &impl Released) -> Self {
+    fn new(class: u128, floor: Floor, assignment: &'a Assignment, released: &impl Released) -> Self {
         let mut all = vec![0u64; if floor.asks_the_window() { floor.k } else { 0 }];
         let known = released.fresh_subjects(class, &mut all);
         all.truncate(known);
-        let strict = counted.map(|counted| (counted.earlier.get(&class).cloned().unwrap_or_default(), counted));
-        Self { floor, here: Vec::new(), all, strict }
+        let earlier = |counted: &'a Counted| (counted.earlier.get(&class).cloned().unwrap_or_default(), counted);
+        let strict = assignment.counted.as_ref().map(earlier);
+        Self { floor, here: Vec::new(), all, strict, muted: &assignment.muted }
     }
 
     fn is_enough(&self) -> bool {
@@ -92,7 +95,7 @@ impl<'a> Crowd<'a> {
     /// Adds a row of the batch; whether any count needed it.
     fn join(&mut self, row: u32, subjects: &[u64]) -> bool {
         let subject = subjects[row as usize];
-        if subject == NO_SUBJECT {
+        if subject == NO_SUBJECT || self.muted.get(row as usize).copied().unwrap_or(false) {
             return false;
         }
         let helps = |known: &mut Vec<u64>, needed: usize| {
@@ -173,7 +176,7 @@ mod tests {
                 };
                 // Only classes with support have been assigned.
                 let node = keys.iter().map(|&key| if supported(key) { 0 } else { UNRELEASED }).collect();
-                Assignment { node, class: keys, counted: None, silent: vec![] }
+                Assignment { node, class: keys, counted: None, silent: vec![], muted: vec![] }
             };
             let assignments = [group(|r| r.2), group(|r| r.3)];
             let waiting = let_stay_supported(wishes.clone(), &assignments, &subjects, Floor { k, batch }, &past);

@@ -42,13 +42,21 @@ pub struct Assignment {
     pub counted: Option<Counted>,
     /// Rows whose protected sensitive cells stay suppressed, by row; empty where none do for that reason.
     pub silent: Vec<bool>,
+    /// Rows that count for nobody here, by row: their subjects have spent their budgets. Empty where none has.
+    pub muted: Vec<bool>,
 }
 
 impl Assignment {
     /// Nothing is released of `rows` rows.
     #[must_use]
     pub fn nothing(rows: usize) -> Self {
-        Self { node: vec![UNRELEASED; rows], class: vec![0; rows], counted: None, silent: Vec::new() }
+        Self {
+            node: vec![UNRELEASED; rows],
+            class: vec![0; rows],
+            counted: None,
+            silent: Vec::new(),
+            muted: Vec::new(),
+        }
     }
 }
 

@@ -2,6 +2,7 @@
 
 use super::beside::Beside;
 pub use super::beside::Protected;
+use super::budget::{settled, within_budget};
 use super::crowd::{Floor, NO_SUBJECT, Released};
 use super::diverse::recode_diversely;
 use super::forced_pairs::{GroupCells, withdraw_forced_pairs};
@@ -60,6 +61,9 @@ pub fn treat(
     last: bool,
 ) -> Proposal {
     let rows: Vec<u32> = (0..u32::try_from(batch.rows()).expect("a batch is bounded")).collect();
+    // Who has not been seen for long enough is nobody to everything below.
+    let counting = settled(&batch.subjects, released).map(|subjects| Batch { subjects, ..batch.clone() });
+    let batch = counting.as_ref().unwrap_or(batch);
     let scene = Scene { batch, plan, names, books, policy, protected, populations };
     if !has_subjects(batch, &rows, policy.min_subjects) {
         return scene.nothing(Unreleased::Quiet);
@@ -88,7 +92,11 @@ pub fn treat(
     let mut cells = scene.cells(&assignments, &rows, &held, released);
     let before = scene.leaving(&cells);
     let guarded_fragments = scene.guard(&mut cells, &assignments, released);
-    scene.propose(cells, held, &before, guarded_fragments)
+    let mut proposal = scene.propose(cells, held, &before, guarded_fragments);
+    for (group, assignment) in proposal.groups.iter_mut().zip(assignments) {
+        group.muted = assignment.muted;
+    }
+    proposal
 }
 
 struct Scene<'a> {
@@ -116,18 +124,33 @@ impl Scene<'_> {
             .par_iter()
             .zip(&self.names.bases)
             .map(|(group, &base)| {
-                let columns = Columns::new(base, &group.quasi, &self.batch.columns, &self.batch.subjects, self.books)
-                    .among(self.populations);
-                let plain = recode_as_kept(&columns, &group.ladder, rows, self.policy.floor(), released);
-                let protected: Vec<&Protected> =
-                    self.protected.iter().filter(|p| group.sensitive.contains(&p.attribute)).collect();
-                // Strict recoding answers an observer who knows the rule: another rule would be another answer.
-                if protected.is_empty() || self.policy.strict {
-                    return plain;
-                }
-                recode_diversely(plain, &columns, group, &protected, &self.beside(), released)
+                let room = self.rows() * self.plan.groups.len();
+                within_budget(base, &self.batch.subjects, released.budget(), room, |subjects| {
+                    self.assign_group(group, base, rows, subjects, released)
+                })
             })
             .collect()
+    }
+
+    /// The same in one group, where the rows count for `subjects`.
+    fn assign_group(
+        &self,
+        group: &Group,
+        base: u128,
+        rows: &[u32],
+        subjects: &[u64],
+        released: &impl Released,
+    ) -> Assignment {
+        let columns = Columns::new(base, &group.quasi, &self.batch.columns, subjects, self.books);
+        let columns = columns.among(self.populations);
+        let plain = recode_as_kept(&columns, &group.ladder, rows, self.policy.floor(), released);
+        let protected: Vec<&Protected> =
+            self.protected.iter().filter(|p| group.sensitive.contains(&p.attribute)).collect();
+        // Strict recoding answers an observer who knows the rule: another rule would be another answer.
+        if protected.is_empty() || self.policy.strict {
+            return plain;
+        }
+        recode_diversely(plain, &columns, group, &protected, &self.beside(), released)
     }
 
     fn beside(&self) -> Beside<'_> {

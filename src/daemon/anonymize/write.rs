@@ -79,7 +79,7 @@ pub fn release(
         narrowing: None,
     }];
     let (ledger, subjects) = (Ledger::new(k, 0, 1), &input.batch.subjects);
-    let given = Given { subjects, columns: &input.batch.columns, sequence: 0, clock_ms: 0 };
+    let given = Given { subjects, columns: &input.batch.columns, waiting: 0, sequence: 0, clock_ms: 0 };
     let needs = Needs { k, batch_crowd: 0 };
     let verified = verify(vec![proposed], &given, &terms, &input.books, ledger.at(0), needs)?;
     let quasi = &terms[0].quasi;

@@ -100,6 +100,7 @@ impl Engine {
         report.uncovered_cells = uncovered_cells;
         report.ledger_classes = self.ledger.classes() as u64;
         report.ledger_bytes = self.ledger.approximate_bytes() as u64;
+        report.supporters = self.ledger.supporters().map_or(0, |supporters| supporters.entries() as u64);
         report.shown_values = self.ledger.tally().map_or(0, |tally| tally.entries() as u64);
         report.dictionary_values = self.books.iter().map(|b| b.values() as u64).sum();
         report.window_records = self.model.window().rows() as u64;

@@ -34,6 +34,14 @@ impl Engine {
         self.protected = protections.iter().map(protected).collect();
     }
 
+    /// Says so when a batch of `rows` records could not have supported anything new for want of room.
+    pub(super) fn tell_of_full_supporters(&self, rows: usize) {
+        let rows = rows * self.plan.groups.len();
+        if self.ledger.supporters().is_some_and(|supporters| !supporters.has_room(rows)) {
+            LimitReached { limit: Limit::Supporters }.emit(&self.telemetry);
+        }
+    }
+
     /// Says so when a batch of `rows` records could not have shown its protected values for want of room.
     pub(super) fn tell_of_full_tally(&self, rows: usize) {
         if self.ledger.tally().is_some_and(|tally| tally.is_full(rows)) {

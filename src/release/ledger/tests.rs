@@ -81,7 +81,9 @@ proptest! {
     ) {
         let showing = |&(attribute, class, value, subject): &_| Showing { attribute, class, value, subject };
         let showings: Vec<Showing> = showings.iter().map(showing).collect();
+        let support = SupportDelta { sequence: 4, time_ms: 7_000, people: vec![2, 5], pairs: vec![(1, 2, 3)] };
         let delta = LedgerDelta {
+            support,
             time: 7,
             classes: classes.iter().map(|(c, s)| (*c, u32::try_from(s.len()).unwrap())).collect(),
             subjects: classes.iter().flat_map(|(_, s)| s.clone()).collect(),
