@@ -127,6 +127,7 @@ struct Scenario {
     window_seconds: u32,
     few_classes: bool,
     strict: bool,
+    batch_crowd: usize,
     /// Records of other people for `plan.prime`, in words of the same schema; none for a stream that is not primed.
     prime: Vec<Vec<u8>>,
     batches: Vec<(Vec<Draft>, Fault, i64)>,
@@ -167,6 +168,7 @@ fn scenario() -> impl Strategy<Value = Scenario> {
         (
             prop::bool::weighted(0.15),
             any::<bool>(),
+            0usize..=6,
             prop_oneof![
                 Just(Vec::new()),
                 prop::collection::vec(prop::collection::vec(any::<u8>(), ATTRIBUTES.len()), 1..60),
@@ -183,7 +185,7 @@ fn scenario() -> impl Strategy<Value = Scenario> {
                 k,
                 hold,
                 window_seconds,
-                (few_classes, strict, prime),
+                (few_classes, strict, crowd, prime),
                 batches,
             )| {
                 Scenario {
@@ -196,6 +198,8 @@ fn scenario() -> impl Strategy<Value = Scenario> {
                     window_seconds,
                     few_classes,
                     strict,
+                    // Of the whole k in a third of the cases.
+                    batch_crowd: if crowd > 4 { k } else { crowd.min(k) },
                     prime,
                     batches,
                 }
@@ -235,12 +239,12 @@ impl Scenario {
     }
 
     fn settings(&self, prime: &std::path::Path) -> String {
-        let Self { k, hold, window_seconds, .. } = self;
+        let Self { k, hold, window_seconds, batch_crowd, .. } = self;
         let classes = if self.few_classes { 3 } else { 1000 };
         let recoding = if self.strict { "strict" } else { "ladder" };
         let prime = if self.prime.is_empty() { String::new() } else { format!("prime = \"{}\"\n", prime.display()) };
         let mut text = format!(
-            "[privacy]\nk = {k}\nrecoding = \"{recoding}\"\nmax_hold_batches = {hold}\nhold_above_loss = 0.1\nsupport_window = \"{window_seconds}s\"\n\
+            "[privacy]\nk = {k}\nbatch_crowd = {batch_crowd}\nrecoding = \"{recoding}\"\nmax_hold_batches = {hold}\nhold_above_loss = 0.1\nsupport_window = \"{window_seconds}s\"\n\
              [plan]\ninterval = \"2s\"\nwindow_records = 100\nsample_records = 40\n{prime}[state]\nmax_ledger_classes = {classes}\n"
         );
         // An attribute that can form no crowd by itself joins the first group that can.
@@ -339,6 +343,7 @@ fn run_with(scenario: &Scenario, ahead: impl Fn(usize) -> bool) -> Result<Stand,
         stand.offer(records, Settling::No, *now, **fault);
         let lines = with_truth(&stand.sink.lines, &truth);
         stand.promise.check_batch(&lines, stand.sink.committed.0).map_err(fail)?;
+        stand.promise.check_batch_crowds(&lines, scenario.batch_crowd).map_err(fail)?;
         stand.check_conservation().map_err(fail)?;
     }
     stand.settle(Settling::EndOfStream, now);

@@ -26,10 +26,12 @@ use throng::records::table::Batch;
 use throng::release::ledger::Ledger;
 use throng::release::listed::{Listed, ListedTerms};
 use throng::release::models::{Claim, Distance};
+use throng::release::narrowing::NarrowingTerms;
 use throng::release::protected::{ProtectedTerms, Shares};
 use throng::release::tally::{Keeps, Tally};
 use throng::release::verified::Verified;
-use throng::release::verify::{GroupTerms, Refusal, Violation, verify};
+use throng::release::verify::{Given, GroupTerms, Needs, Refusal, Violation, verify};
+use throng::release::witnesses::Witnesses;
 
 const SCHEMA: &str = r#"
 name = "bench"
@@ -68,6 +70,9 @@ struct Bench {
     proposed: Vec<ProposedGroup>,
     ledger: Ledger,
     promise: Promise,
+    needs: Needs,
+    /// The ladders, for `strict`.
+    narrowing: Vec<NarrowingTerms>,
 }
 
 impl Bench {
@@ -102,12 +107,14 @@ impl Bench {
             ladder: LadderLimits { complete: 5000, chosen: 400 },
             identifier_cardinality: 0.8,
             window_records: 1000,
+            batch: None,
         };
         let plan = make_plan(1, &shapes, &Sample::new(5, 100, 1000), &books, &settings);
         let names: Vec<&str> = schema.attributes.iter().map(|a| a.name.as_str()).collect();
         let digests = NameDigest::new(&key);
         let group_names = group_names(&plan, &names, LineFormat::Json, |name| digests.digest(name));
-        let policy = Policy { k: K, min_subjects: K, max_hold_batches: 0, hold_above_loss: 0.0 };
+        let policy =
+            Policy { k: K, batch_crowd: 0, strict: false, min_subjects: K, max_hold_batches: 0, hold_above_loss: 0.0 };
         let ledger = Ledger::new(K, 3600, 1000);
         let waited = vec![0; batch.rows()];
         let proposal = treat(&batch, &waited, &plan, &group_names, &books, &ledger.at(CLOCK), &policy, &[], &[], true);
@@ -124,6 +131,7 @@ impl Bench {
                 beside: group_names.beside.clone(),
                 protected: Vec::new(),
                 listed: Vec::new(),
+                narrowing: None,
             })
             .collect();
         let group = |all: &[&str], quasi: &[&str], sensitive: &[&str]| {
@@ -138,15 +146,39 @@ impl Bench {
                 group(&["mood", "illness"], &["mood"], &["illness"]),
             ],
         };
-        Self { books, terms, batch, proposed: proposal.groups, ledger, promise }
+        let narrowing = plan.groups.iter().map(|group| NarrowingTerms {
+            attributes: group.quasi.clone(),
+            nodes: group.ladder.iter().map(|node| node.levels.clone()).collect(),
+        });
+        let narrowing = narrowing.collect();
+        Self {
+            narrowing,
+            books,
+            terms,
+            batch,
+            proposed: proposal.groups,
+            ledger,
+            promise,
+            needs: Needs { k: K, batch_crowd: 0 },
+        }
     }
 
     fn verify(&self, proposed: Vec<ProposedGroup>) -> Result<Verified, Refusal> {
-        verify(proposed, &self.batch.subjects, &self.terms, &self.books, self.ledger.at(CLOCK), K, CLOCK)
+        let Batch { subjects, columns, .. } = &self.batch;
+        let given = Given { subjects, columns, waiting: 0, sequence: 1, clock_ms: CLOCK };
+        verify(proposed, &given, &self.terms, &self.books, self.ledger.at(CLOCK), self.needs)
     }
 
     fn violation(&self, proposed: Vec<ProposedGroup>) -> Option<Violation> {
         self.verify(proposed).err().map(|refusal| refusal.violation)
+    }
+
+    /// From here on no class may be narrowed, and each needs `batch_crowd` subjects in its batch.
+    fn strict(&mut self, batch_crowd: usize) {
+        self.needs.batch_crowd = batch_crowd;
+        for (terms, narrowing) in self.terms.iter_mut().zip(&self.narrowing) {
+            terms.narrowing = Some(narrowing.clone());
+        }
     }
 
     /// From here on the illnesses of each mood must satisfy `claims`, compared with three known illnesses alike.
@@ -419,6 +451,64 @@ fn a_pair_that_counting_forces_is_refused() {
         put_together(&[(mood[0].0.clone(), vec![0, 1, 2, 3, 5])]),
     ];
     assert_eq!(bench.violation(proposed), Some(Violation::ForcedPair));
+}
+
+#[test]
+fn a_class_without_a_crowd_in_its_own_batch_is_refused() {
+    let mut bench = two_towns();
+    let whole = bench.verify(bench.proposed.clone()).expect("passes");
+    bench.ledger.apply(whole.delta());
+    // Two people of each class leave beside three of the other: the ledger supports all of it.
+    let few = |from: &ProposedGroup, rows: [&[u32]; 2]| {
+        let runs = taken_apart(from);
+        put_together(&[(runs[0].0.clone(), rows[0].to_vec()), (runs[1].0.clone(), rows[1].to_vec())])
+    };
+    let both: [&[u32]; 2] = [&[0, 1], &[5, 6, 7]];
+    let proposed = vec![few(&bench.proposed[0], both), few(&bench.proposed[1], both)];
+    assert_eq!(bench.violation(proposed.clone()), None);
+    bench.needs.batch_crowd = 2;
+    assert_eq!(bench.violation(proposed.clone()), None);
+    bench.needs.batch_crowd = 3;
+    assert_eq!(bench.violation(proposed), Some(Violation::BatchCrowd));
+    // The moods have three people each, and one illness has two.
+    let runs = taken_apart(&bench.proposed[1]);
+    let other = br#"{"mood":"m0","illness":"i1"}"#.to_vec();
+    let moods = [(runs[0].0.clone(), vec![0, 1]), (other, vec![2]), (runs[1].0.clone(), vec![5, 6, 7])];
+    let proposed = vec![few(&bench.proposed[0], [&[0, 1, 2], &[5, 6, 7]]), put_together(&moods)];
+    assert_eq!(bench.violation(proposed.clone()), Some(Violation::SensitiveBelowK));
+    bench.needs.batch_crowd = 2;
+    assert_eq!(bench.violation(proposed), None);
+}
+
+#[test]
+fn a_class_that_exclusion_narrows_below_k_is_refused() {
+    // Ten alike. Five leave exactly, five in a class of ten years: whoever is in that one would have left finer.
+    let records: Vec<_> = (0..10).map(|i| (i, 30, 0, 0, 0)).collect();
+    for batch_crowd in [K, 0] {
+        let mut bench = Bench::new(&records);
+        let exact = taken_apart(&bench.proposed[0])[0].0.clone();
+        let age = &bench.books[1];
+        let decade = age.text(age.cell(bench.batch.columns[1][0], 1)).to_owned();
+        let coarse = format!(r#"{{"age":{decade},"city":"c0"}}"#).into_bytes();
+        let mut runs = vec![(exact, vec![0, 1, 2, 3, 4]), (coarse, vec![5, 6, 7, 8, 9])];
+        runs.sort();
+        let mut narrowed = bench.proposed.clone();
+        narrowed[0] = put_together(&runs);
+        assert_eq!(bench.violation(narrowed.clone()), None, "both classes have their subjects");
+        bench.strict(batch_crowd);
+        if batch_crowd < K {
+            assert_eq!(bench.violation(bench.proposed.clone()), Some(Violation::Narrowed), "the past is not known");
+            bench.ledger.keep_witnesses(Witnesses::new(K, 1000, vec![]));
+        }
+        assert_eq!(bench.violation(bench.proposed.clone()), None);
+        assert_eq!(bench.violation(narrowed.clone()), Some(Violation::Narrowed));
+        // A line that is at no node of its row counts for nobody.
+        let mut strange = narrowed;
+        runs.iter_mut().for_each(|run| run.0 = String::from_utf8_lossy(&run.0).replace("c0", "c1").into_bytes());
+        bench.books[2].encode_canonical("\"c1\"");
+        strange[0] = put_together(&runs);
+        assert_eq!(bench.violation(strange), Some(Violation::Narrowed));
+    }
 }
 
 /// What is done to a proposal.

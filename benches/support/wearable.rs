@@ -27,7 +27,7 @@ use throng::records::table::Batch;
 use throng::release::ledger::Ledger;
 use throng::release::tally::Tally;
 use throng::release::verified::Verified;
-use throng::release::verify::{GroupTerms, verify};
+use throng::release::verify::{Given, GroupTerms, Needs, verify};
 
 /// The batch clock; one second passes from batch to batch.
 const START_MS: i64 = 1_767_621_600_000;
@@ -115,11 +115,19 @@ impl Stand {
                 ladder: LadderLimits { complete: config.plan.complete_lattice, chosen: config.plan.ladder_nodes },
                 identifier_cardinality: config.plan.identifier_cardinality,
                 window_records: config.plan.window_records,
+                batch: None,
             },
             plan: Plan::blank(Vec::new()),
             names: GroupNames { layouts: vec![], bases: vec![], beside: vec![] },
             terms: Vec::new(),
-            policy: Policy { k, min_subjects: config.min_subjects().max(k), max_hold_batches: 0, hold_above_loss: 1.0 },
+            policy: Policy {
+                k,
+                batch_crowd: config.privacy.crowd_in_batch(),
+                strict: false,
+                min_subjects: config.min_subjects().max(k),
+                max_hold_batches: 0,
+                hold_above_loss: 1.0,
+            },
             protected: protections.iter().map(protected).collect(),
             protections,
             digests: NameDigest::new(&key),
@@ -172,8 +180,22 @@ impl Stand {
 
     pub fn verify(&self, proposed: Vec<ProposedGroup>, batch: &Batch) -> Verified {
         let at = self.ledger.at(self.clock_ms);
-        verify(proposed, &batch.subjects, &self.terms, &self.books, at, self.policy.k, self.clock_ms)
-            .expect("the treatment proposes what may leave")
+        let given = Given {
+            subjects: &batch.subjects,
+            columns: &batch.columns,
+            waiting: 0,
+            sequence: 1,
+            clock_ms: self.clock_ms,
+        };
+        verify(
+            proposed,
+            &given,
+            &self.terms,
+            &self.books,
+            at,
+            Needs { k: self.policy.k, batch_crowd: self.policy.batch_crowd },
+        )
+        .expect("the treatment proposes what may leave")
     }
 
     /// Treats, verifies and remembers a batch.
@@ -191,6 +213,6 @@ impl Stand {
         self.names = group_names(&self.plan, &names, LineFormat::Json, |name| self.digests.digest(name));
         let with_reference = |protection: &Protection| (protection.clone(), Reference::default());
         let protections: Vec<(Protection, Reference)> = self.protections.iter().map(with_reference).collect();
-        self.terms = group_terms(&self.plan, &self.names, &protections, &[]);
+        self.terms = group_terms(&self.plan, &self.names, &protections, &[], false);
     }
 }

@@ -51,6 +51,12 @@ pub fn run(args: &CheckArgs) -> Result<(), Failure> {
             );
         }
     }
+    let (k, crowd) = (config.privacy.crowd(), config.privacy.crowd_in_batch());
+    if crowd < k {
+        println!(
+            "{file}: a class needs {k} subjects inside the support window and {crowd} in its own batch (privacy.batch_crowd): who sees when a batch arrives may see classes of fewer than k people in it"
+        );
+    }
     for people in &populations {
         println!("{}", described(people, &schema));
     }

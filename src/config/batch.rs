@@ -22,7 +22,8 @@ pub struct Batch {
     #[serde(with = "quantity::duration")]
     #[schemars(with = "quantity::DurationText", example = &"1s")]
     pub max_wait: Duration,
-    /// Distinct subjects below which the timer does not close a batch. Default: `privacy.k`, and never less.
+    /// Distinct subjects below which the timer does not close a batch. Default: `privacy.k` and
+    /// `privacy.colluders` together, and never less.
     #[schemars(example = 5)]
     pub min_subjects: Option<usize>,
     /// A batch that is still below `min_subjects` at this age is settled: what satisfies the release invariant

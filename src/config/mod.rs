@@ -82,10 +82,10 @@ pub struct Config {
 }
 
 impl Config {
-    /// Distinct subjects below which the timer does not close a batch: `batch.min_subjects`, or `privacy.k`.
+    /// Distinct subjects below which the timer does not close a batch: `batch.min_subjects`, or `privacy.k` and the colluders.
     #[must_use]
     pub fn min_subjects(&self) -> usize {
-        self.batch.min_subjects.unwrap_or(self.privacy.k)
+        self.batch.min_subjects.unwrap_or(self.privacy.crowd())
     }
 
     /// Brokers of the sink: `sink.brokers`, or the source's.

@@ -32,6 +32,25 @@ pub struct Privacy {
     #[serde(with = "quantity::duration")]
     #[schemars(with = "quantity::DurationText", example = &"24h")]
     pub support_window: Duration,
+    /// Distinct subjects that every class, and every sensitive value, needs in the batch that shows it, whatever was released
+    /// before: the crowd that a reader sees who knows when a batch arrived. Models of sensitive attributes are asked of the
+    /// batch alone, too, where it is above 0. Without it 0: support inside `support_window` is enough. At most `k`.
+    #[schemars(example = Some(5))]
+    pub batch_crowd: Option<usize>,
+    /// People whom one adversary can invent or join hands with. Every count of subjects asks for as many more: the support of
+    /// classes and of sensitive values, `batch_crowd` above 0, `batch.min_subjects`, the counting guard between groups, and
+    /// the subjects that the values of a diverse class belong to. What the adversary adds then completes no crowd of `k`.
+    #[schemars(example = 4)]
+    pub colluders: usize,
+    /// Classes of a group that a subject supports inside `support_window` at most; 0: any number. A subject beyond it still
+    /// leaves, where others give it a crowd, and supports nobody: so invented people complete few crowds. What is
+    /// remembered counts toward `state.max_ledger_classes` by itself; where it is full, nobody supports anything new.
+    #[schemars(example = 0)]
+    pub max_classes_per_subject: usize,
+    /// Batches that a subject must have been in before one in which it supports others; 0: none. A subject that is not seen for
+    /// `support_window` begins anew. Nothing leaves of a stream's first batches then.
+    #[schemars(example = 0)]
+    pub min_tenure: u32,
     /// How many batches a record may wait for a better crowd; 0 holds none.
     #[schemars(example = 5)]
     pub max_hold_batches: u32,
@@ -49,11 +68,38 @@ pub struct Privacy {
     pub model: Vec<PrivacyModel>,
 }
 
+/// `privacy.batch_crowd` of a configuration that does not name it, for its `k`.
+fn default_batch_crowd(_k: usize) -> usize {
+    0
+}
+
+impl Privacy {
+    /// Distinct subjects that everything counts to: `k`, and the `colluders` beside them.
+    #[must_use]
+    pub fn crowd(&self) -> usize {
+        self.k + self.colluders
+    }
+
+    /// Distinct subjects that a class needs in its own batch: `batch_crowd`, or the default, and the `colluders` beside
+    /// them; 0 where it needs none.
+    #[must_use]
+    pub fn crowd_in_batch(&self) -> usize {
+        match self.batch_crowd.unwrap_or_else(|| default_batch_crowd(self.k)) {
+            0 => 0,
+            crowd => crowd + self.colluders,
+        }
+    }
+}
+
 impl Default for Privacy {
     fn default() -> Self {
         Self {
             k: 5,
             support_window: Duration::from_hours(24),
+            batch_crowd: None,
+            colluders: 0,
+            max_classes_per_subject: 0,
+            min_tenure: 0,
             max_hold_batches: 0,
             hold_above_loss: 0.05,
             recoding: Recoding::Ladder,

@@ -8,7 +8,8 @@ use std::{
 
 use super::paths::clashes;
 use super::{
-    Config, Diversity, Format, ModelKind, PrivacyModel, SinkKind, SourceKind, Transformation, properties::OWNED,
+    Config, Diversity, Format, ModelKind, PrivacyModel, Recoding, SinkKind, SourceKind, Transformation,
+    properties::OWNED,
 };
 
 /// Text of a batch is addressed by 32 bits; this leaves room for its last record.
@@ -210,10 +211,10 @@ fn batch(config: &Config, found: &mut Complaints) {
     found.unless(batch.max_wait > Duration::ZERO, "batch.max_wait", "the timer needs a time", "give at least 1ms");
     let remedy = "give at least batch.max_wait";
     found.unless(batch.max_age >= batch.max_wait, "batch.max_age", "a batch would be settled before it closes", remedy);
-    let crowd = batch.min_subjects.is_none_or(|least| least >= config.privacy.k);
-    let remedy = "give at least privacy.k, or remove the key";
+    let crowd = batch.min_subjects.is_none_or(|least| least >= config.privacy.crowd());
+    let remedy = "give at least privacy.k and privacy.colluders together, or remove the key";
     found.unless(crowd, "batch.min_subjects", "a batch below k subjects cannot be released", remedy);
-    let remedy = "give at least batch.min_subjects and privacy.k";
+    let remedy = "give at least batch.min_subjects, and privacy.k and privacy.colluders together";
     let room = batch.max_records == 0 || batch.max_records >= config.min_subjects();
     found.unless(room, "batch.max_records", "no batch could hold enough subjects", remedy);
 }
@@ -225,6 +226,17 @@ const MOST_FADING_RECORDS: usize = 1 << 23;
 fn privacy_and_plan(config: &Config, found: &mut Complaints) {
     let (privacy, plan) = (&config.privacy, &config.plan);
     found.unless(privacy.k >= 2, "privacy.k", "a crowd has at least two members", "give 2 or more; 5 is usual");
+    let within = privacy.batch_crowd.is_none_or(|crowd| crowd <= privacy.k);
+    let remedy = "give at most privacy.k, or raise privacy.k: a class has its crowd in the batch then, and everywhere";
+    found.unless(within, "privacy.batch_crowd", "a crowd in the batch above k is a k above k", remedy);
+    let remembered = privacy.min_tenure == 0 || privacy.support_window > Duration::ZERO;
+    let remedy = "set privacy.support_window, or remove the key";
+    found.unless(remembered, "privacy.min_tenure", "nobody is remembered from one batch to the next", remedy);
+    let strict = privacy.recoding == Recoding::Strict && privacy.crowd_in_batch() < privacy.crowd();
+    let bounded = privacy.max_classes_per_subject > 0 || privacy.min_tenure > 0;
+    let remedy = "set privacy.batch_crowd to privacy.k, or recoding = \"ladder\"";
+    let message = "what strict recoding remembers of earlier batches does not tell who had spent a budget";
+    found.unless(!(strict && bounded), "privacy.recoding", message, remedy);
     let share = (0.0..=1.0).contains(&privacy.hold_above_loss);
     found.unless(share, "privacy.hold_above_loss", "a loss is between 0 and 1", "give 0 to 1");
     found.unless(plan.window_records > 0, "plan.window_records", "nothing would be learned", "give at least 1");

@@ -11,7 +11,7 @@ use super::state::seal::Keys;
 use super::state::store::Store;
 use crate::anonymity::planner::ladder::LadderLimits;
 use crate::anonymity::planner::sample::Sample;
-use crate::anonymity::planner::{GroupShape, PlannerSettings};
+use crate::anonymity::planner::{GroupShape, InBatch, PlannerSettings};
 use crate::anonymity::privacy::protection::Protection;
 use crate::anonymity::treatment::treat::Policy;
 use crate::config::{Backend, Config, Format, Problem, Recoding, SinkKind, SourceKind, Unknown};
@@ -22,7 +22,9 @@ use crate::records::line::LineFormat;
 use crate::records::schema::{Role, Schema};
 use crate::records::subject::Subjects;
 use crate::release::ledger::Ledger;
+use crate::release::supporters::{SupportLimits, Supporters};
 use crate::release::tally::Tally;
+use crate::release::verify::Needs;
 use crate::risk::compute::cuda::Wanted;
 use crate::telemetry::{PastUnknown, PopulationsRead, StateRecovered, Telemetry};
 use std::path::PathBuf;
@@ -243,10 +245,19 @@ pub fn assemble(
     let protections = protections(config, schema, "the configuration").map_err(AssemblyError::Models)?;
     let people = read_populations(config, schema, "the configuration").map_err(AssemblyError::Models)?;
     let window_seconds = u32::try_from(config.privacy.support_window.as_secs()).unwrap_or(u32::MAX);
-    let mut ledger = Ledger::new(config.privacy.k, window_seconds, config.state.max_ledger_classes);
+    let mut ledger = Ledger::new(config.privacy.crowd(), window_seconds, config.state.max_ledger_classes);
     if !protections.is_empty() {
         let window_ms = i64::try_from(config.privacy.support_window.as_millis()).unwrap_or(i64::MAX);
         ledger.keep_tally(Tally::new(window_ms, config.state.max_shown_values, &kept(&protections)));
+    }
+    let limits = SupportLimits {
+        window_ms: i64::try_from(config.privacy.support_window.as_millis()).unwrap_or(i64::MAX),
+        min_tenure: config.privacy.min_tenure,
+        max_classes: config.privacy.max_classes_per_subject,
+        max_entries: config.state.max_ledger_classes,
+    };
+    if limits.min_tenure > 0 || limits.max_classes > 0 {
+        ledger.keep_supporters(Supporters::new(limits));
     }
     let secret = config.secret.as_ref().map(crate::config::Secret::expose);
     let (mut store, keys, mut recovered) = Store::open(&config.state.path, secret, &mut ledger)?;
@@ -362,20 +373,25 @@ fn build(
         (SinkKind::File, Format::Parquet) => (LineFormat::Json, true),
         _ => (LineFormat::Json, false),
     };
-    let k = config.privacy.k;
+    let k = config.privacy.crowd();
     #[allow(clippy::cast_possible_truncation, reason = "a loss in [0, 1]")]
     let settings = EngineSettings {
         policy: Policy {
             k,
+            batch_crowd: config.privacy.crowd_in_batch(),
+            strict: config.privacy.recoding == Recoding::Strict,
             min_subjects: config.min_subjects().max(k),
             max_hold_batches: u8::try_from(config.privacy.max_hold_batches).unwrap_or(u8::MAX),
             hold_above_loss: config.privacy.hold_above_loss as f32,
         },
+        needs: Needs { k, batch_crowd: config.privacy.crowd_in_batch() },
         planner: PlannerSettings {
             k,
             ladder: LadderLimits { complete: config.plan.complete_lattice, chosen: config.plan.ladder_nodes },
             identifier_cardinality: config.plan.identifier_cardinality,
             window_records: config.plan.window_records,
+            batch: Some(InBatch { crowd: config.privacy.crowd_in_batch(), records: config.batch.max_records })
+                .filter(|batch| batch.crowd > 0),
         },
         search: SearchSettings {
             handover_batches: config.plan.handover_batches,
@@ -404,7 +420,9 @@ fn build(
         monitor: config.sink.kind == SinkKind::None,
         accept_rewind,
         max_dictionary_values: config.state.max_dictionary_values,
-        max_witnesses: (config.privacy.recoding == Recoding::Strict).then_some(config.state.max_ledger_classes),
+        // A crowd in the batch keeps the promise of strict recoding by itself: nothing has to be remembered for it.
+        max_witnesses: (config.privacy.recoding == Recoding::Strict && config.privacy.crowd_in_batch() < k)
+            .then_some(config.state.max_ledger_classes),
     };
     if past.progress.plan_version == 0 {
         past.primed = prime(config, schema, &shapes, new_books()?, new_subjects(), absent_as_null, &settings.planner)?;

@@ -30,7 +30,7 @@ use crate::records::subject::Subjects;
 use crate::release::ledger::{Ledger, SHARDS};
 use crate::release::sink::{DeliveryError, Envelope, Positions, Sink};
 use crate::release::verified::Verified;
-use crate::release::verify::{GroupTerms, Refusal, verify};
+use crate::release::verify::{Given, GroupTerms, Needs, Refusal, verify};
 use crate::release::witnesses::WitnessDelta;
 use crate::risk::adjacency::AdjacencyError;
 use crate::telemetry::{Limit, LimitReached, StageSeconds, Telemetry};
@@ -59,6 +59,8 @@ mod search;
 #[derive(Clone, Debug)]
 pub struct EngineSettings {
     pub policy: Policy,
+    /// What verification asks of a batch.
+    pub needs: Needs,
     pub planner: PlannerSettings,
     pub plan_interval_ms: i64,
     pub search: SearchSettings,
@@ -429,6 +431,7 @@ impl Engine {
         let (plan, names, books, policy) = (&self.plan, &self.names, &self.books, &self.settings.policy);
         let (packer, store, attributes) = (&mut self.packer, &mut self.store, self.model.kept());
         let (sequence, first) = (self.progress.sequence + 1, self.progress.rows);
+        let needs = self.settings.needs;
         let (protected, terms, populations) = (&self.protected, &self.terms, self.populations.treated.as_slice());
         let (proposal, verified, clock_ms) = std::thread::scope(|scope| {
             // Rows are large and must be on disk before the batch leaves: that is waited for beside the treatment.
@@ -439,8 +442,9 @@ impl Engine {
             let treated = |clock| {
                 treat(&batch, &waited, plan, names, books, &ledger.at(clock), policy, protected, populations, last)
             };
-            let verified =
-                |groups, clock| verify(groups, &batch.subjects, terms, books, ledger.at(clock), policy.k, clock);
+            let (subjects, columns) = (batch.subjects.as_slice(), batch.columns.as_slice());
+            let given = |clock_ms| Given { subjects, columns, waiting, sequence, clock_ms };
+            let verified = |groups, clock| verify(groups, &given(clock), terms, books, ledger.at(clock), needs);
             let (mut proposal, mut clock_ms) = (treated(clock_ms), clock_ms);
             if let Some(now) = late.filter(|now| verified(proposal.groups.clone(), *now).is_err()) {
                 // Other bytes than those of the attempt before: the crowd is worth more.
@@ -454,7 +458,8 @@ impl Engine {
             laid.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic))?;
             Ok::<_, BatchError>((proposal, verified, clock_ms))
         })?;
-        let witnessed = ledger.at(clock_ms).witness_delta(verified.delta().time, &batch, &proposal.cells, &self.books);
+        let witnessed =
+            ledger.at(clock_ms).witness_delta(sequence, verified.delta().time, &batch, &proposal.cells, &self.books);
 
         let mut report = self.account(input, &fresh, &batch, &waited, &proposal, &verified, &rejected, settling);
         report.dampened_cells = dampened_cells;
@@ -524,6 +529,7 @@ impl Engine {
             LimitReached { limit: Limit::LedgerClasses }.emit(&self.telemetry);
         }
         self.tell_of_full_tally(batch.rows());
+        self.tell_of_full_supporters(batch.rows());
         self.ledger.expire(usize::try_from(intent.after.sequence).unwrap_or(0) % SHARDS, clock_ms);
         self.remember_witnesses(&witnessed);
         self.sample.add(&fresh, self.progress.rows);

@@ -17,7 +17,11 @@ pub fn protections(config: &Config, schema: &Schema, file: &str) -> Result<Vec<P
             Ok(None) => {}
             Ok(Some((attribute, requirement))) => match found.iter_mut().find(|p| p.attribute == attribute) {
                 Some(protection) => protection.requirements.push(requirement),
-                None => found.push(Protection { attribute, requirements: vec![requirement] }),
+                None => found.push(Protection {
+                    attribute,
+                    requirements: vec![requirement],
+                    colluders: config.privacy.colluders,
+                }),
             },
             Err((key, message, remedy)) => problems.push(Problem {
                 file: file.to_owned(),

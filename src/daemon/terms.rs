@@ -5,18 +5,21 @@ use crate::anonymity::privacy::protection::{GroundDistance, Protection, Referenc
 use crate::anonymity::treatment::treat::GroupNames;
 use crate::release::listed::{Listed, ListedTerms};
 use crate::release::models::{Claim, Distance};
+use crate::release::narrowing::NarrowingTerms;
 use crate::release::protected::{ProtectedTerms, Shares};
 use crate::release::verify::GroupTerms;
 use std::sync::Arc;
 
 /// The terms of every group of `plan`, in its order. `protections` each come with the distribution that they compare
-/// with, empty where there is none; `lists` are the people of whom every class needs enough.
+/// with, empty where there is none; `lists` are the people of whom every class needs enough; `strict` tells verification the
+/// ladders, so that it recounts what can be excluded.
 #[must_use]
 pub fn group_terms(
     plan: &Plan,
     names: &GroupNames,
     protections: &[(Protection, Reference)],
     lists: &[Arc<Listed>],
+    strict: bool,
 ) -> Vec<GroupTerms> {
     let groups = plan.groups.iter().zip(&names.layouts).zip(&names.bases);
     let terms = groups.map(|((group, layout), &base)| {
@@ -26,6 +29,10 @@ pub fn group_terms(
             sensitive: attributes.iter().map(|a| group.sensitive.contains(a)).collect(),
             protected: protected_terms(group, &attributes, protections),
             listed: lists.iter().filter_map(|list| listed_terms(group, &attributes, list)).collect(),
+            narrowing: (strict && !group.quasi.is_empty()).then(|| NarrowingTerms {
+                attributes: group.quasi.clone(),
+                nodes: group.ladder.iter().map(|node| node.levels.clone()).collect(),
+            }),
             attributes,
             layout: layout.clone(),
             base,

@@ -3,13 +3,17 @@
 //! An entry is a bounded set of (subject digest, latest release time), merged by union and maximum and cut to the k
 //! latest: a join, hence idempotent, commutative and associative, so that a delta may be applied twice and two ledgers
 //! may be merged in any order (ARCHITECTURE rule 6). Keeping the k latest is exact: support reaches k inside the window
-//! if and only if the k-th latest distinct subject is inside it.
+//! if and only if the k-th latest distinct subject is inside it. So which of the subjects of one second are kept, and what
+//! [`LedgerAt::well_supported`] leaves out, changes no count as long as nothing leaves the window: what is released does not
+//! hang on how fast a stream runs inside it.
 //!
 //! Memory: at most `max_classes · (48 + 16·k)` bytes, at any uptime. A class that finds no room is not recorded, which
 //! only ever understates support.
 
+use super::supporters::{SupportDelta, Supporters};
 use super::tally::{Tally, TallyDelta};
 use super::witnesses::{WitnessDelta, Witnesses};
+use crate::anonymity::treatment::budget::Budget;
 use crate::anonymity::treatment::crowd::{NO_SUBJECT, Released};
 use crate::anonymity::treatment::exits::{Witness, Witnessed};
 use crate::anonymity::treatment::shown::Shown;
@@ -30,6 +34,8 @@ pub struct LedgerDelta {
     /// Class keys, each with the number of its subjects in `subjects`.
     pub classes: Vec<(u128, u32)>,
     pub subjects: Vec<u64>,
+    /// Who was in the batch and whom its classes counted; empty where nothing is asked of supporters.
+    pub support: SupportDelta,
     /// Sensitive values shown; empty where no model protects any.
     pub tally: TallyDelta,
 }
@@ -47,6 +53,7 @@ impl LedgerDelta {
         for subject in &self.subjects {
             out.extend_from_slice(&subject.to_le_bytes());
         }
+        self.support.append_to(&mut out);
         self.tally.append_to(&mut out);
         out
     }
@@ -69,8 +76,9 @@ impl LedgerDelta {
         for _ in 0..total {
             subjects.push(reader.u64()?);
         }
+        let support = SupportDelta::read(&mut reader)?;
         let tally = TallyDelta::read(&mut reader)?;
-        Some(Self { time, classes, subjects, tally })
+        Some(Self { time, classes, subjects, support, tally })
     }
 }
 
@@ -169,6 +177,7 @@ pub struct Ledger {
     shards: Vec<Shard>,
     witnesses: Option<Witnesses>,
     tally: Option<Tally>,
+    supporters: Option<Supporters>,
 }
 
 impl Ledger {
@@ -176,7 +185,17 @@ impl Ledger {
     #[must_use]
     pub fn new(k: usize, window_seconds: u32, max_classes: usize) -> Self {
         let shards = (0..SHARDS).map(|_| Shard::default()).collect();
-        Self { k, window_seconds, max_classes, classes: 0, unrecorded: 0, shards, witnesses: None, tally: None }
+        Self {
+            k,
+            window_seconds,
+            max_classes,
+            classes: 0,
+            unrecorded: 0,
+            shards,
+            witnesses: None,
+            tally: None,
+            supporters: None,
+        }
     }
 
     /// From here on the ledger also knows the raw tuples of what it counts: recoding by it is strict.
@@ -191,6 +210,16 @@ impl Ledger {
 
     pub fn witnesses_mut(&mut self) -> Option<&mut Witnesses> {
         self.witnesses.as_mut()
+    }
+
+    /// From here on the ledger also knows who supports what.
+    pub fn keep_supporters(&mut self, supporters: Supporters) {
+        self.supporters = Some(supporters);
+    }
+
+    #[must_use]
+    pub fn supporters(&self) -> Option<&Supporters> {
+        self.supporters.as_ref()
     }
 
     /// From here on the ledger also knows the sensitive values that were shown in its classes.
@@ -217,13 +246,16 @@ impl Ledger {
         LedgerAt { ledger: self, now: u32::try_from(now_ms.div_euclid(1000) + 1).unwrap_or(u32::MAX), now_ms }
     }
 
-    /// Records a batch's releases. True if every class found room; of the sensitive values, the tally knows.
+    /// Records a batch's releases. True if every class found room; of the rest, tally and supporters know.
     pub fn apply(&mut self, delta: &LedgerDelta) -> bool {
         if let Some(tally) = &mut self.tally {
             tally.apply(&delta.tally);
         }
         if self.window_seconds == 0 {
             return true;
+        }
+        if let Some(supporters) = &mut self.supporters {
+            supporters.apply(&delta.support);
         }
         let mut all = true;
         let mut at = 0;
@@ -263,6 +295,9 @@ impl Ledger {
         if let Some(tally) = &mut self.tally {
             tally.expire(shard, now_ms);
         }
+        if let Some(supporters) = &mut self.supporters {
+            supporters.expire(shard, now_ms);
+        }
     }
 
     /// One shard as bytes; the order of its classes is fixed, so equal shards are equal bytes.
@@ -271,7 +306,8 @@ impl Ledger {
         let part = &self.shards[shard];
         let mut classes: Vec<u128> = part.places.keys().copied().collect();
         classes.sort_unstable();
-        let mut out = Vec::with_capacity(classes.len() * (20 + 12 * self.k));
+        let mut out = Vec::with_capacity(4 + classes.len() * (20 + 12 * self.k));
+        out.extend_from_slice(&u32::try_from(classes.len()).expect("classes are bounded").to_le_bytes());
         for class in classes {
             let mut entry = part.entry(class, self.k).to_vec();
             entry.sort_unstable();
@@ -282,13 +318,14 @@ impl Ledger {
                 out.extend_from_slice(&subject.to_le_bytes());
             }
         }
+        out.extend(self.supporters.iter().flat_map(|supporters| supporters.shard_to_bytes(shard)));
         out
     }
 
     /// Merges a shard that was written before. `None` when the bytes are not a shard.
     pub fn merge_shard(&mut self, bytes: &[u8]) -> Option<()> {
         let mut reader = Reader(bytes);
-        while !reader.is_empty() {
+        for _ in 0..reader.u32()? {
             let class = reader.u128()?;
             for _ in 0..reader.u32()? {
                 let time = reader.u32()?;
@@ -296,7 +333,11 @@ impl Ledger {
                 self.record(class, time, subject);
             }
         }
-        Some(())
+        match &mut self.supporters {
+            Some(supporters) if !reader.is_empty() => supporters.merge_shard(&mut reader),
+            // What was kept of supporters before is of no use where nothing is asked of them.
+            _ => Some(()),
+        }
     }
 
     #[must_use]
@@ -315,12 +356,15 @@ impl Ledger {
         let shard = |s: &Shard| s.places.capacity() * 33 + s.counts.capacity() * 4 + s.entries.capacity() * 16;
         let witnesses = self.witnesses.as_ref().map_or(0, Witnesses::approximate_bytes);
         let tally = self.tally.as_ref().map_or(0, Tally::approximate_bytes);
-        self.shards.iter().map(shard).sum::<usize>() + witnesses + tally
+        let supporters = self.supporters.as_ref().map_or(0, Supporters::approximate_bytes);
+        self.shards.iter().map(shard).sum::<usize>() + witnesses + tally + supporters
     }
 
     #[must_use]
     pub fn shard_bytes(&self, shard: usize) -> usize {
-        self.shards[shard].places.len() * (20 + 12 * self.k) + self.tally.as_ref().map_or(0, |t| t.shard_bytes(shard))
+        let tally = self.tally.as_ref().map_or(0, |t| t.shard_bytes(shard));
+        let supporters = self.supporters.as_ref().map_or(0, |s| s.shard_bytes(shard));
+        self.shards[shard].places.len() * (20 + 12 * self.k) + tally + supporters
     }
 }
 
@@ -351,15 +395,21 @@ impl LedgerAt<'_> {
 }
 
 impl LedgerAt<'_> {
-    /// What the witnesses must learn when a batch has been committed; nothing where none are kept. `cells` are those
-    /// that leave, by attribute and row.
+    /// What the witnesses must learn when batch number `sequence` has been committed; nothing where none are kept. `cells` are
+    /// those that leave, by attribute and row.
     #[must_use]
-    pub fn witness_delta(&self, time: u32, batch: &Batch, cells: &[Vec<CellId>], books: &[Codebook]) -> WitnessDelta {
+    pub fn witness_delta(
+        &self,
+        sequence: u64,
+        time: u32,
+        batch: &Batch,
+        cells: &[Vec<CellId>],
+        books: &[Codebook],
+    ) -> WitnessDelta {
         match &self.ledger.witnesses {
             Some(witnesses) if self.ledger.window_seconds > 0 => {
                 let found = sightings(witnesses.spaces(), batch, cells, books);
-                let recent = |w: &Witness| is_fresh(w.time, self.now, self.ledger.window_seconds / 8);
-                witnesses.delta(&found, time, batch, books, recent)
+                witnesses.delta(&found, sequence, time, batch, books)
             }
             _ => WitnessDelta::default(),
         }
@@ -381,6 +431,29 @@ impl LedgerAt<'_> {
 
     pub(super) fn knows_all_shown(&self, attribute: usize, rows: usize) -> bool {
         self.ledger.tally.as_ref().is_some_and(|tally| tally.is_open(attribute, rows, self.now_ms))
+    }
+}
+
+impl LedgerAt<'_> {
+    /// Who supports what, where that is kept, and the moment at which it is asked.
+    pub(super) fn supporters(&self) -> Option<(&Supporters, i64)> {
+        self.ledger.supporters.as_ref().map(|supporters| (supporters, self.now_ms))
+    }
+}
+
+impl Budget for LedgerAt<'_> {
+    fn most(&self) -> usize {
+        self.supporters().map_or(usize::MAX, |(supporters, _)| supporters.limits().max_classes)
+    }
+
+    fn supported(&self, group: u128, subject: u64, out: &mut Vec<u128>) {
+        if let Some((supporters, now_ms)) = self.supporters() {
+            supporters.supported(group, subject, now_ms, out);
+        }
+    }
+
+    fn has_room(&self, rows: usize) -> bool {
+        self.supporters().is_none_or(|(supporters, _)| supporters.has_room(rows))
     }
 }
 
@@ -411,6 +484,18 @@ impl Witnessed for LedgerAt<'_> {
 impl Released for LedgerAt<'_> {
     fn witnessed(&self) -> Option<&dyn Witnessed> {
         self.ledger.witnesses.as_ref().map(|_| self as &dyn Witnessed)
+    }
+
+    fn asks_tenure(&self) -> bool {
+        self.supporters().is_some_and(|(supporters, _)| supporters.limits().min_tenure > 0)
+    }
+
+    fn is_settled(&self, subject: u64) -> bool {
+        self.supporters().is_none_or(|(supporters, now_ms)| supporters.is_settled(subject, now_ms))
+    }
+
+    fn budget(&self) -> Option<&dyn Budget> {
+        self.supporters().filter(|(supporters, _)| supporters.limits().max_classes > 0).map(|_| self as &dyn Budget)
     }
 
     fn shown(&self) -> Option<&dyn Shown> {

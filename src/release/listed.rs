@@ -153,6 +153,12 @@ impl ListedTerms {
         printed.0.insert(self.columns.iter().map(|(column, _)| cells[*column].clone()).collect());
     }
 
+    /// Whether the list has the people that a class needs; `text` is the cell of an attribute, where the class has it.
+    pub(super) fn has_enough_at<'t>(&self, text: &impl Fn(usize) -> Option<&'t str>) -> bool {
+        let cells = self.columns.iter().map(|(_, attribute)| Some((*attribute, text(*attribute)?)));
+        cells.collect::<Option<Vec<(usize, &str)>>>().is_some_and(|cells| self.list.has_enough(&cells))
+    }
+
     /// Judges all that was noted.
     pub(super) fn judge(&self, printed: &Printed) -> Result<(), TooFewListed> {
         for tuple in &printed.0 {

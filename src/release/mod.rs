@@ -4,13 +4,16 @@
 //! only way to a [`verified::Verified`], which is the only thing that a [`sink::Sink`] takes.
 
 pub mod aggregates;
+mod budget;
 pub mod forced_pairs;
 pub mod ledger;
 pub mod listed;
 pub mod models;
+pub mod narrowing;
 pub mod population;
 pub mod protected;
 pub mod sink;
+pub mod supporters;
 pub mod tally;
 pub mod verified;
 pub mod verify;

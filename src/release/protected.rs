@@ -2,7 +2,8 @@
 //!
 //! Claim. If [`judge`] returns `Ok`, then for every class in which this batch shows a value of a protected attribute, the
 //! distinct pairs (value, subject) that this batch and the support window show in it satisfy every claim, and ℓ of the
-//! values can be given ℓ different subjects where diversity is asked for. It fails closed: where the past is not known,
+//! values can be given ℓ different subjects where diversity is asked for. Where readers see a batch arrive, so do the pairs of
+//! this batch alone. It fails closed: where the past is not known,
 //! there is no distribution to compare with, or a value is not in it, nothing may be shown.
 //!
 //! Written from the definitions in plain numbers and apart from the treatment, whose integers it must agree with; what is
@@ -39,11 +40,12 @@ pub struct Shares {
 pub(super) struct NotProtected;
 
 /// Judges the classes of one group. `shown` are (class, value, subject) by protected attribute, as the lines show them;
-/// `rows` is the size of the batch. Returns what the tally may learn.
+/// `rows` is the size of the batch; `alone` asks that it satisfies the models by itself too. Returns what the tally may learn.
 pub(super) fn judge(
     terms: &[ProtectedTerms],
     shown: Vec<Vec<(u128, u64, u64)>>,
     rows: usize,
+    alone: bool,
     ledger: LedgerAt<'_>,
 ) -> Result<Vec<Showing>, NotProtected> {
     let mut showings = Vec::new();
@@ -65,6 +67,13 @@ pub(super) fn judge(
         let mut pairs = Vec::new();
         for (class, new) in classes {
             pairs.clear();
+            if alone {
+                pairs.extend(&new);
+                if !term.accepts(&pairs) {
+                    return Err(NotProtected);
+                }
+                pairs.clear();
+            }
             ledger.shown_pairs(term.attribute, class, &mut pairs);
             pairs.extend(&new);
             pairs.sort_unstable();

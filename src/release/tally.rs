@@ -1,18 +1,19 @@
 //! The tally: which sensitive values have been shown in which class, by whom, and when last.
 //!
 //! Kept for the attributes that `[[privacy.model]]` protects, beside the classes of the ledger and with their keys. An entry
-//! is (value, subject, latest time), merged by union and maximum: a join, as the ledger's are, so that a delta may be
+//! is (value, subject, latest time and batch), merged by union and maximum: a join, as the ledger's are, so that a delta may be
 //! applied twice and in any order (ARCHITECTURE rule 6). How much is kept depends on what is asked:
 //!
-//! - *Distinct diversity* is monotone, so knowing too little is safe. A class keeps, of its entries in the order (time,
+//! - *Distinct diversity* is monotone, so knowing too little is safe. A class keeps, of its entries in the order (batch,
 //!   value, subject), the greatest ℓ of each value and the greatest 4·ℓ² in all. Both cuts keep the greatest of a total
-//!   order, which leaves the merge a join.
+//!   order, which leaves the merge a join. It is that of the batches and not of their clocks, so that what is known does not
+//!   hang on how fast a stream runs.
 //! - *Everything else* is not: an entry that is missing could have been the one that breaks the model. All entries of the
 //!   window are kept, and what would find no room is not shown ([`Tally::is_open`]). An attribute whose past is not
 //!   known completely, because its models were asked for later than something left, is closed until that has left the
 //!   window.
 //!
-//! Memory: at most `max_entries · (24 + 57)` bytes, at any uptime: an entry that is the only one of its class pays for the
+//! Memory: at most `max_entries · (32 + 57)` bytes, at any uptime: an entry that is the only one of its class pays for the
 //! class.
 
 use super::ledger::{Reader, SHARDS};
@@ -61,6 +62,8 @@ pub struct Showing {
 pub struct TallyDelta {
     /// Batch clock, milliseconds.
     pub time_ms: i64,
+    /// Number of the batch.
+    pub sequence: u64,
     pub showings: Vec<Showing>,
 }
 
@@ -70,6 +73,7 @@ impl TallyDelta {
             return;
         }
         out.extend_from_slice(&self.time_ms.to_le_bytes());
+        out.extend_from_slice(&self.sequence.to_le_bytes());
         for showing in &self.showings {
             out.extend_from_slice(&showing.attribute.to_le_bytes());
             out.extend_from_slice(&showing.class.to_le_bytes());
@@ -83,13 +87,13 @@ impl TallyDelta {
         if reader.is_empty() {
             return Some(Self::default());
         }
-        let time_ms = i64::from_le_bytes(reader.take()?);
+        let (time_ms, sequence) = (i64::from_le_bytes(reader.take()?), reader.u64()?);
         let mut showings = Vec::new();
         while !reader.is_empty() {
             let (attribute, class) = (reader.u32()?, reader.u128()?);
             showings.push(Showing { attribute, class, value: reader.u64()?, subject: reader.u64()? });
         }
-        (!showings.is_empty()).then_some(Self { time_ms, showings })
+        (!showings.is_empty()).then_some(Self { time_ms, sequence, showings })
     }
 }
 
@@ -99,6 +103,7 @@ struct Entry {
     value: u64,
     subject: u64,
     time_ms: i64,
+    sequence: u64,
 }
 
 impl Entry {
@@ -106,8 +111,8 @@ impl Entry {
         (self.value, self.subject)
     }
 
-    fn order(&self) -> (i64, u64, u64) {
-        (self.time_ms, self.value, self.subject)
+    fn order(&self) -> (u64, u64, u64) {
+        (self.sequence, self.value, self.subject)
     }
 }
 
@@ -195,10 +200,10 @@ impl Tally {
         self.entries + (rows * whole).max(1) > self.max_entries
     }
 
-    /// Of `showings` (sorted, each once), what the tally must learn: what would be cut at once is left out, and of an
-    /// attribute that keeps few what it has learned an eighth of the window ago or later.
+    /// Of the `showings` of batch number `sequence` (sorted, each once), what the tally must learn: what would be cut at once
+    /// is left out.
     #[must_use]
-    pub fn delta(&self, showings: &[Showing], time_ms: i64) -> TallyDelta {
+    pub fn delta(&self, showings: &[Showing], sequence: u64, time_ms: i64) -> TallyDelta {
         if self.window_ms == 0 {
             return TallyDelta::default();
         }
@@ -210,18 +215,12 @@ impl Tally {
                 kept.extend_from_slice(of_class);
                 continue;
             }
-            let known = of.shards[shard_of(class)].get(&class).map_or(&[][..], Vec::as_slice);
-            let recent = |showing: &Showing| {
-                let at = known.binary_search_by_key(&(showing.value, showing.subject), Entry::pair);
-                at.is_ok_and(|at| time_ms - known[at].time_ms <= self.window_ms / 8)
-            };
-            let new = |s: &&Showing| !recent(s);
-            let entry = |s: &Showing| Entry { value: s.value, subject: s.subject, time_ms };
-            let mut entries: Vec<Entry> = of_class.iter().filter(new).map(entry).collect();
+            let entry = |s: &Showing| Entry { value: s.value, subject: s.subject, time_ms, sequence };
+            let mut entries: Vec<Entry> = of_class.iter().map(entry).collect();
             cut(&mut entries, of.keeps);
             kept.extend(entries.iter().map(|e| Showing { attribute, class, value: e.value, subject: e.subject }));
         }
-        TallyDelta { time_ms, showings: kept }
+        TallyDelta { time_ms, sequence, showings: kept }
     }
 
     /// Learns what a batch has shown. True if everything found room.
@@ -229,7 +228,8 @@ impl Tally {
         let of = |s: &Showing| (s.attribute, s.class);
         delta.showings.chunk_by(|a, b| of(a) == of(b)).fold(true, |all, of_class| {
             let (attribute, class) = of(&of_class[0]);
-            let entry = |s: &Showing| Entry { value: s.value, subject: s.subject, time_ms: delta.time_ms };
+            let TallyDelta { time_ms, sequence, .. } = *delta;
+            let entry = |s: &Showing| Entry { value: s.value, subject: s.subject, time_ms, sequence };
             let new: Vec<Entry> = of_class.iter().map(entry).collect();
             self.merge(attribute, class, &new) && all
         })
@@ -244,11 +244,11 @@ impl Tally {
         let (mut old, mut added) = (entries.iter().copied().peekable(), new.iter().copied().peekable());
         while let (Some(a), Some(b)) = (old.peek(), added.peek()) {
             let pair = a.pair().cmp(&b.pair());
-            let time_ms = a.time_ms.max(b.time_ms);
+            let (time_ms, sequence) = (a.time_ms.max(b.time_ms), a.sequence.max(b.sequence));
             let next = if pair.is_le() { old.next() } else { added.next() };
             if pair.is_eq() {
                 added.next();
-                merged.extend(next.map(|entry| Entry { time_ms, ..entry }));
+                merged.extend(next.map(|entry| Entry { time_ms, sequence, ..entry }));
             } else {
                 merged.extend(next);
             }
@@ -302,6 +302,7 @@ impl Tally {
                     out.extend_from_slice(&entry.value.to_le_bytes());
                     out.extend_from_slice(&entry.subject.to_le_bytes());
                     out.extend_from_slice(&entry.time_ms.to_le_bytes());
+                    out.extend_from_slice(&entry.sequence.to_le_bytes());
                 }
             }
         }
@@ -316,7 +317,8 @@ impl Tally {
             let mut entries = Vec::new();
             for _ in 0..reader.u32()? {
                 let (value, subject) = (reader.u64()?, reader.u64()?);
-                entries.push(Entry { value, subject, time_ms: i64::from_le_bytes(reader.take()?) });
+                let (time_ms, sequence) = (i64::from_le_bytes(reader.take()?), reader.u64()?);
+                entries.push(Entry { value, subject, time_ms, sequence });
             }
             if !entries.is_sorted_by(|a, b| a.pair() < b.pair()) {
                 return None;

@@ -9,6 +9,7 @@ pub struct Verified {
     groups: Vec<ProposedGroup>,
     delta: LedgerDelta,
     risk: Risk,
+    crowds: Crowds,
 }
 
 /// Prosecutor's re-identification risk of the lines that leave: 1 / support of their class, support counted as verification
@@ -45,6 +46,50 @@ impl Risk {
     }
 }
 
+/// Distinct subjects in the classes of the lines that leave.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Crowd {
+    /// The fewest of any class; 0 when nothing leaves.
+    pub smallest: u64,
+    /// Sum over the lines, and their number.
+    pub sum: u64,
+    pub lines: u64,
+    /// Lines whose class has fewer than k.
+    pub below_k: u64,
+}
+
+impl Crowd {
+    pub(super) fn of_class(subjects: usize, lines: u64, k: usize) -> Self {
+        let smallest = subjects as u64;
+        Self { smallest, sum: smallest * lines, lines, below_k: if subjects < k { lines } else { 0 } }
+    }
+
+    pub(super) fn add(&mut self, other: Self) {
+        if other.lines > 0 {
+            self.smallest = if self.lines == 0 { other.smallest } else { self.smallest.min(other.smallest) };
+        }
+        self.sum += other.sum;
+        self.lines += other.lines;
+        self.below_k += other.below_k;
+    }
+}
+
+/// The crowd of each line as two readers count it.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Crowds {
+    /// Of those who see the batch arrive: in this batch alone.
+    pub batch: Crowd,
+    /// Of those who do not: inside the support window, as far as verification counts it (k and the batch's own).
+    pub window: Crowd,
+}
+
+impl Crowds {
+    pub(super) fn add(&mut self, other: Self) {
+        self.batch.add(other.batch);
+        self.window.add(other.window);
+    }
+}
+
 /// One line that leaves, and the row of the batch that it came from.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Line<'a> {
@@ -53,14 +98,15 @@ pub struct Line<'a> {
 }
 
 impl Verified {
-    pub(super) fn new(groups: Vec<ProposedGroup>, delta: LedgerDelta, risk: Risk) -> Self {
-        Self { groups, delta, risk }
+    pub(super) fn new(groups: Vec<ProposedGroup>, delta: LedgerDelta, risk: Risk, crowds: Crowds) -> Self {
+        Self { groups, delta, risk, crowds }
     }
 
     /// A batch of which nothing leaves.
     #[must_use]
     pub fn nothing(groups: usize) -> Self {
-        Self { groups: vec![ProposedGroup::default(); groups], delta: LedgerDelta::default(), risk: Risk::default() }
+        let groups = vec![ProposedGroup::default(); groups];
+        Self::new(groups, LedgerDelta::default(), Risk::default(), Crowds::default())
     }
 
     #[must_use]
@@ -93,6 +139,12 @@ impl Verified {
     #[must_use]
     pub fn delta(&self) -> &LedgerDelta {
         &self.delta
+    }
+
+    /// The crowds of what leaves.
+    #[must_use]
+    pub fn crowds(&self) -> Crowds {
+        self.crowds
     }
 
     /// Risk of what leaves.

@@ -1,24 +1,27 @@
 //! Verification of the release invariant R(k) (METHODS §11), from the encoded bytes.
 //!
 //! Claim. If [`verify`] returns `Ok`, then for every line of every group: (1) the tuple of its quasi cells, read back
-//! from the bytes, has at least k distinct subjects among this batch's lines and the ledger's fresh entries; (2) so has
-//! every sensitive cell that is not suppressed, by itself; (3) the lines leave sorted by their bytes; (4) no row has
+//! from the bytes, has at least k distinct subjects among this batch's lines and the ledger's fresh entries, and
+//! `batch_crowd` among this batch's lines alone; (2) so has every sensitive cell that is not suppressed, by itself; (3) the lines leave sorted by their bytes; (4) no row has
 //! two lines in one group; (5) at least k subjects are in the batch; (6) no pair of cell sets of two groups is forced
 //! by counting below k; (7) every class that shows a value of a protected attribute satisfies its models
-//! ([`super::protected`]); (8) every class has its people in every list that it needs ([`super::listed`]). Nothing is
+//! ([`super::protected`]); (8) every class has its people in every list that it needs ([`super::listed`]); (9) where recoding is strict, no class can
+//! be narrowed below k by exclusion ([`super::narrowing`]). Nothing is
 //! taken from the treatment but the bytes and which row each line stands for.
 //!
 //! Time: O(bytes + rows); it fails closed: any line that cannot be read back refuses the whole batch.
 
+use super::budget;
 use super::forced_pairs::{Fragments, forced_pair};
 use super::ledger::{LedgerAt, LedgerDelta};
 use super::listed::{ListedTerms, Printed};
+use super::narrowing::{self, NarrowingTerms};
 use super::protected::{self, ProtectedTerms};
 use super::tally::{Showing, Tally};
-use super::verified::{Risk, Verified};
+use super::verified::{Crowd, Crowds, Risk, Verified};
 use crate::anonymity::treatment::crowd::{NO_SUBJECT, Released};
 use crate::anonymity::treatment::proposal::ProposedGroup;
-use crate::records::codebook::Codebook;
+use crate::records::codebook::{Code, Codebook};
 use crate::records::digest::{BuildClassKeyHash, value_number};
 use crate::records::line::LineLayout;
 use hashbrown::HashMap;
@@ -42,6 +45,30 @@ pub struct GroupTerms {
     pub protected: Vec<ProtectedTerms>,
     /// Lists of people of whom each class needs enough.
     pub listed: Vec<ListedTerms>,
+    /// The ladder, where no class may be narrowed below k by whoever knows it.
+    pub narrowing: Option<NarrowingTerms>,
+}
+
+/// What every class of a release needs.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Needs {
+    /// Distinct subjects of a class in this batch and inside the support window.
+    pub k: usize,
+    /// Distinct subjects of a class in this batch alone; 0: any number.
+    pub batch_crowd: usize,
+}
+
+/// The batch that the lines are of.
+#[derive(Clone, Copy, Debug)]
+pub struct Given<'a> {
+    /// Whose each row is.
+    pub subjects: &'a [u64],
+    /// The rows' own codes, by attribute and row.
+    pub columns: &'a [Vec<Code>],
+    /// Rows from the first that have waited since an earlier batch.
+    pub waiting: usize,
+    pub sequence: u64,
+    pub clock_ms: i64,
 }
 
 /// Why a batch may not leave. None of these happens unless the treatment is wrong.
@@ -49,7 +76,11 @@ pub struct GroupTerms {
 pub enum Violation {
     #[error("a class has fewer than k subjects")]
     ClassBelowK,
-    #[error("a sensitive value has fewer than k subjects of its own")]
+    #[error("a class has fewer subjects in its batch than it needs there")]
+    BatchCrowd,
+    #[error("a class has fewer than k subjects whose raw values cannot be excluded")]
+    Narrowed,
+    #[error("a sensitive value has fewer than k subjects of its own, or fewer in its batch than it needs there")]
     SensitiveBelowK,
     #[error("a class does not satisfy the models of a sensitive attribute")]
     Model,
@@ -57,6 +88,8 @@ pub enum Violation {
     Listed,
     #[error("a protected sensitive cell is generalized, or of a record that names nobody")]
     ProtectedCell,
+    #[error("somebody supports more classes than he may")]
+    Budget,
     #[error("a line is not what its group's layout writes")]
     UnreadableLine,
     #[error("a cell is no text of its attribute")]
@@ -87,22 +120,29 @@ struct GroupCount {
     delta: Vec<(u128, Vec<u64>)>,
     fragments: Fragments,
     risk: Risk,
+    crowds: Crowds,
     showings: Vec<Showing>,
+    pairs: Vec<(u128, u64, u128)>,
 }
 
-/// Verifies the `proposed` groups over the rows whose subjects are `subjects`.
+/// Verifies the `proposed` groups over the rows that are `given`.
 ///
 /// # Errors
 /// The first [`Refusal`] found; nothing may leave then.
 pub fn verify(
     proposed: Vec<ProposedGroup>,
-    subjects: &[u64],
+    given: &Given<'_>,
     terms: &[GroupTerms],
     books: &[Codebook],
     ledger: LedgerAt<'_>,
-    k: usize,
-    clock_ms: i64,
+    needs: Needs,
 ) -> Result<Verified, Refusal> {
+    let (clock_ms, k) = (given.clock_ms, needs.k);
+    // Who has not been seen for long enough is nobody to everything below.
+    let settled = budget::settled(given.subjects, ledger);
+    let subjects = settled.as_deref().unwrap_or(given.subjects);
+    let counting = Given { subjects, ..*given };
+    let room = subjects.len() * terms.len();
     if proposed.len() != terms.len() {
         return Err(Refusal { group: None, violation: Violation::WrongGroups });
     }
@@ -111,7 +151,7 @@ pub fn verify(
         .zip(terms)
         .enumerate()
         .map(|(index, (group, terms))| {
-            count_group(group, subjects, terms, books, ledger, k)
+            count_group(group, &counting, terms, books, ledger, needs, room)
                 .map_err(|violation| Refusal { group: Some(index), violation })
         })
         .collect::<Result<_, _>>()?;
@@ -120,16 +160,18 @@ pub fn verify(
     if proposed.iter().any(|g| !g.rows.is_empty()) && !reach(leaving, k) {
         return Err(batch_wide(Violation::FewSubjects));
     }
-    let mut risk = Risk::default();
+    let (mut risk, mut crowds) = (Risk::default(), Crowds::default());
     let mut delta = LedgerDelta {
         time: u32::try_from(clock_ms.div_euclid(1000).max(0)).unwrap_or(u32::MAX),
         ..LedgerDelta::default()
     };
     let mut fragments = Vec::with_capacity(counts.len());
-    let mut showings = Vec::new();
+    let (mut showings, mut pairs) = (Vec::new(), Vec::new());
     for count in counts {
         showings.extend(count.showings);
+        pairs.extend(count.pairs);
         risk.add(count.risk);
+        crowds.add(count.crowds);
         for (class, subjects) in count.delta {
             delta.classes.push((class, u32::try_from(subjects.len()).expect("bounded by the batch")));
             delta.subjects.extend(subjects);
@@ -139,9 +181,11 @@ pub fn verify(
     if forced_pair(&fragments, subjects, k) {
         return Err(batch_wide(Violation::ForcedPair));
     }
+    delta.support = budget::delta(given, pairs, ledger);
     showings.sort_unstable();
-    delta.tally = ledger.tally().map(|tally: &Tally| tally.delta(&showings, clock_ms)).unwrap_or_default();
-    Ok(Verified::new(proposed, delta, risk))
+    delta.tally =
+        ledger.tally().map(|tally: &Tally| tally.delta(&showings, given.sequence, clock_ms)).unwrap_or_default();
+    Ok(Verified::new(proposed, delta, risk, crowds))
 }
 
 /// Whether `k` distinct subjects are among `subjects`.
@@ -199,12 +243,16 @@ impl Class {
 
 fn count_group(
     group: &ProposedGroup,
-    subjects: &[u64],
+    given: &Given<'_>,
     terms: &GroupTerms,
     books: &[Codebook],
     ledger: LedgerAt<'_>,
-    k: usize,
+    needs: Needs,
+    room: usize,
 ) -> Result<GroupCount, Violation> {
+    let (Needs { k, batch_crowd }, subjects) = (needs, given.subjects);
+    let is_muted = |row: u32| group.muted.get(row as usize).copied().unwrap_or(false);
+    let mut class_of: Vec<(u128, u32)> = Vec::new();
     let mut classes: HashMap<u128, Class, BuildClassKeyHash> = HashMap::default();
     let mut beside: HashMap<u128, Class, BuildClassKeyHash> = HashMap::default();
     let mut fragments = Fragments::new(terms.quasi.iter().zip(&terms.sensitive).filter(|(q, s)| **q || **s).count());
@@ -266,7 +314,7 @@ fn count_group(
             if std::mem::replace(&mut taken[row as usize], true) {
                 return Err(Violation::WrongRow);
             }
-            class.add(subject);
+            class.add(if is_muted(row) { NO_SUBJECT } else { subject });
             for single in &singles {
                 beside.entry(*single).or_default().add(subject);
             }
@@ -279,26 +327,47 @@ fn count_group(
                 }
             }
         }
+        if terms.narrowing.is_some() {
+            class_of.extend(rows.iter().map(|&row| (key, row)));
+        }
         fragments.add(&guarded, rows);
     }
     if group.runs.iter().map(|r| r.rows.len()).sum::<usize>() != group.rows.len() {
         return Err(Violation::WrongRow);
     }
-    let mut risk = Risk::default();
+    let (mut risk, mut crowds) = (Risk::default(), Crowds::default());
     for (key, class) in &classes {
         let support = class.support(*key, ledger, k);
         risk.add(Risk::of_class(support, class.lines, k));
-        if support < k && terms.quasi.contains(&true) {
-            return Err(Violation::ClassBelowK);
+        if terms.quasi.contains(&true) {
+            if support < k {
+                return Err(Violation::ClassBelowK);
+            }
+            if class.subjects.len() < batch_crowd {
+                return Err(Violation::BatchCrowd);
+            }
+            crowds.batch.add(Crowd::of_class(class.subjects.len(), class.lines, k));
+            crowds.window.add(Crowd::of_class(support, class.lines, k));
         }
     }
-    if beside.iter().any(|(key, class)| class.support(*key, ledger, k) < k) {
+    if beside.iter().any(|(key, class)| class.subjects.len() < batch_crowd || class.support(*key, ledger, k) < k) {
         return Err(Violation::SensitiveBelowK);
+    }
+    if let Some(narrowing) = &terms.narrowing {
+        let counting: Vec<u64> =
+            (0..).zip(subjects).map(|(row, &subject)| if is_muted(row) { NO_SUBJECT } else { subject }).collect();
+        let given = Given { subjects: &counting, ..*given };
+        narrowing::judge(narrowing, terms.base, &terms.listed, class_of, &given, books, ledger, needs)
+            .map_err(|_| Violation::Narrowed)?;
     }
     for (term, printed) in terms.listed.iter().zip(&printed) {
         term.judge(printed).map_err(|_| Violation::Listed)?;
     }
-    let showings = protected::judge(&terms.protected, shown, subjects.len(), ledger).map_err(|_| Violation::Model)?;
+    let showings = protected::judge(&terms.protected, shown, subjects.len(), batch_crowd > 0, ledger)
+        .map_err(|_| Violation::Model)?;
+    let of_group = classes.iter().filter(|_| terms.quasi.contains(&true));
+    let counted = of_group.map(|(key, class)| (*key, class.subjects.as_slice()));
+    let pairs = budget::judge(terms.base, counted, room, ledger).map_err(|_| Violation::Budget)?;
     let mut delta: Vec<(u128, Vec<u64>)> = classes
         .into_iter()
         .chain(beside)
@@ -312,5 +381,5 @@ fn count_group(
         .collect();
     // A fixed order, so that the delta's bytes are a function of the batch.
     delta.sort_unstable();
-    Ok(GroupCount { delta, fragments, risk, showings })
+    Ok(GroupCount { delta, fragments, risk, crowds, showings, pairs })
 }

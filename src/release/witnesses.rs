@@ -2,9 +2,10 @@
 //!
 //! A class keeps its latest releases, at most k subjects of one raw tuple and at most `PER_CLASS · k` in all. Both cuts
 //! keep the greatest of a total order, so that merging is a join as the ledger's is: a delta may be applied twice, in
-//! any order. What is cut, or finds no room, only understates strict support.
+//! any order. The order is that of the batches and not of their clocks: who is kept, and with it what leaves, does not hang on
+//! how fast a stream runs. What is cut, or finds no room, only understates strict support.
 //!
-//! Memory: at most `max_entries · (16 + 4·attributes + 160)` bytes, at any uptime, the raw tuples counted: an entry that
+//! Memory: at most `max_entries · (32 + 4·attributes + 160)` bytes, at any uptime, the raw tuples counted: an entry that
 //! is the only one of its raw tuple pays for all of it.
 
 use super::ledger::SHARDS;
@@ -26,6 +27,8 @@ pub struct Seen {
     pub class: u128,
     pub subject: u64,
     pub time: u32,
+    /// Number of the batch.
+    pub sequence: u64,
     pub raw: u128,
 }
 
@@ -107,16 +110,15 @@ impl Witnesses {
         &self.spaces
     }
 
-    /// What the releases of a batch add: no more than its classes can keep. Left out is also what would change nothing
-    /// that matters soon: where k subjects of the same class and raw tuple are all `recent`.
+    /// What the releases of a batch add: no more than its classes can keep.
     #[must_use]
     pub fn delta(
         &self,
         sightings: &[Sighting],
+        sequence: u64,
         time: u32,
         batch: &Batch,
         books: &[Codebook],
-        recent: impl Fn(&Witness) -> bool,
     ) -> WitnessDelta {
         let mut delta = WitnessDelta::default();
         let mut new: HashMap<u128, Sighting, BuildClassKeyHash> = HashMap::default();
@@ -134,18 +136,11 @@ impl Witnesses {
             }
             *same += 1;
             of_class += 1;
-            match self.numbers.get(&sighting.raw) {
-                Some(raw) => {
-                    let known = self.of_class(sighting.class).iter().filter(|w| w.raw == *raw && recent(w));
-                    if known.count() >= self.k {
-                        continue;
-                    }
-                }
-                None => {
-                    new.entry(sighting.raw).or_insert(*sighting);
-                }
+            if !self.numbers.contains_key(&sighting.raw) {
+                new.entry(sighting.raw).or_insert(*sighting);
             }
-            delta.seen.push(Seen { class: sighting.class, subject: sighting.subject, time, raw: sighting.raw });
+            let Sighting { class, subject, raw, .. } = *sighting;
+            delta.seen.push(Seen { class, subject, time, sequence, raw });
         }
         let mut keys: Vec<u128> = new.keys().copied().collect();
         keys.sort_unstable();
@@ -212,7 +207,7 @@ impl Witnesses {
         let class = shard.entry(seen.class).or_default();
         let before = class.len();
         if let Some(at) = class.iter().position(|w| w.subject == seen.subject && w.raw == raw) {
-            if class[at].time >= seen.time {
+            if class[at].sequence >= seen.sequence {
                 return true;
             }
             class.remove(at);
@@ -221,9 +216,9 @@ impl Witnesses {
             return false;
         }
         let raws = &mut self.raws;
-        let order = |w: &Witness| (w.time, w.subject, raws[w.raw as usize].key);
-        let at = class.partition_point(|w| order(w) > (seen.time, seen.subject, seen.raw));
-        class.insert(at, Witness { subject: seen.subject, time: seen.time, raw });
+        let order = |w: &Witness| (w.sequence, w.subject, raws[w.raw as usize].key);
+        let at = class.partition_point(|w| order(w) > (seen.sequence, seen.subject, seen.raw));
+        class.insert(at, Witness { subject: seen.subject, time: seen.time, sequence: seen.sequence, raw });
         let of_raw: Vec<usize> = class.iter().enumerate().filter(|(_, w)| w.raw == raw).map(|(i, _)| i).collect();
         let cut = if of_raw.len() > k {
             of_raw.last().map(|&last| class.remove(last))
@@ -286,8 +281,10 @@ impl Witnesses {
         let mut classes: Vec<u128> = self.shards[shard].keys().copied().collect();
         classes.sort_unstable();
         let of_class = |class: u128| {
-            let seen =
-                move |w: &Witness| Seen { class, subject: w.subject, time: w.time, raw: self.raws[w.raw as usize].key };
+            let seen = move |w: &Witness| {
+                let Witness { subject, time, sequence, raw } = *w;
+                Seen { class, subject, time, sequence, raw: self.raws[raw as usize].key }
+            };
             self.of_class(class).iter().map(seen)
         };
         classes.into_iter().flat_map(of_class).collect()

@@ -5,8 +5,8 @@
 
 use super::{
     labels::{
-        AbortReason, BatchOutcome, Copied, Direction, Label, Limit, Outcome, PartitionChange, Picture, Reason, Stage,
-        Statistic,
+        AbortReason, BatchOutcome, Copied, CrowdSize, Direction, Label, Limit, Outcome, PartitionChange, Picture,
+        Reason, Scope, Stage, Statistic,
     },
     metrics::{Metrics, clamped},
     report::BatchReport,
@@ -52,6 +52,8 @@ impl BatchCommitted {
                 loss = report.loss,
                 risk_before = report.risk_before.highest,
                 risk_after = report.risk_after.highest,
+                smallest_crowd_in_batch = report.crowd_in_batch.smallest,
+                below_k_in_batch = report.crowd_in_batch.share_below_k,
                 seconds = report.seconds.work(),
                 "batch committed"
             );
@@ -96,6 +98,7 @@ fn measure(metrics: &Metrics, report: &BatchReport) {
         (&metrics.ledger_classes, report.ledger_classes),
         (&metrics.ledger_bytes, report.ledger_bytes),
         (&metrics.shown_values, report.shown_values),
+        (&metrics.supporters, report.supporters),
         (&metrics.dictionary_values, report.dictionary_values),
         (&metrics.window_records, report.window_records),
         (&metrics.model_nodes, report.model_nodes),
@@ -112,6 +115,11 @@ fn measure(metrics: &Metrics, report: &BatchReport) {
         metrics.risk.of(picture).of(Statistic::Highest).set(risk.highest);
         metrics.risk.of(picture).of(Statistic::Average).set(risk.average);
         metrics.below_k.of(picture).set(risk.share_below_k);
+    }
+    for (scope, crowd) in [(Scope::Batch, report.crowd_in_batch), (Scope::Window, report.crowd_in_window)] {
+        metrics.crowds.of(scope).of(CrowdSize::Smallest).set(crowd.smallest as f64);
+        metrics.crowds.of(scope).of(CrowdSize::Average).set(crowd.average);
+        metrics.crowds_below_k.of(scope).set(crowd.share_below_k);
     }
     metrics.loss.set(report.loss);
     metrics.drift.set(report.drift_bits);

@@ -6,7 +6,7 @@ use serde::Serialize;
 
 use super::{
     labels::{Label, Stage},
-    report::{BatchReport, RiskPicture, StageSeconds},
+    report::{BatchReport, CrowdPicture, RiskPicture, StageSeconds},
 };
 
 /// Points kept.
@@ -32,6 +32,8 @@ pub struct Point {
     pub lag_records: Option<u64>,
     pub risk_before: RiskPicture,
     pub risk_after: RiskPicture,
+    pub crowd_in_batch: CrowdPicture,
+    pub crowd_in_window: CrowdPicture,
     pub loss: f64,
     pub exact_share: f64,
 }
@@ -58,6 +60,8 @@ impl History {
                 lag_records: last.lag_records,
                 risk_before: last.risk_before,
                 risk_after: last.risk_after,
+                crowd_in_batch: last.crowd_in_batch,
+                crowd_in_window: last.crowd_in_window,
                 loss: last.loss,
                 exact_share: last.exact_share,
                 ..Point::default()
@@ -85,6 +89,8 @@ impl History {
         point.lag_records = report.lag_records;
         point.risk_before = report.risk_before;
         point.risk_after = report.risk_after;
+        point.crowd_in_batch = report.crowd_in_batch;
+        point.crowd_in_window = report.crowd_in_window;
         point.loss = report.loss;
         point.exact_share = report.exact_share;
     }

@@ -140,6 +140,8 @@ labels! {
         Witnesses = "witnesses",
         /// The tally remembers no further sensitive values: those that must all be known are suppressed.
         ShownValues = "shown_values",
+        /// Tenure and budgets remember nobody further, who therefore supports nothing new.
+        Supporters = "supporters",
         DictionaryValues = "dictionary_values",
         WindowRecords = "window_records",
         /// The model counts fewer pairs of attributes.
@@ -165,6 +167,8 @@ labels! {
 labels! { BatchOutcome { Committed = "committed", Aborted = "aborted", } }
 labels! { Direction { In = "in", Out = "out", } }
 labels! { Picture { Before = "before", After = "after", } }
+labels! { Scope { Batch = "batch", Window = "window", } }
+labels! { CrowdSize { Smallest = "smallest", Average = "average", } }
 labels! { Statistic { Highest = "highest", Average = "average", } }
 labels! { PartitionChange { Assigned = "assigned", Revoked = "revoked", Lost = "lost", } }
 

@@ -8,8 +8,8 @@ use prometheus::{
 };
 
 use super::labels::{
-    AbortReason, BatchOutcome, Copied, Direction, Label, Limit, Outcome, PartitionChange, Picture, Reason, Stage,
-    Statistic, SuppressionReason,
+    AbortReason, BatchOutcome, Copied, CrowdSize, Direction, Label, Limit, Outcome, PartitionChange, Picture, Reason,
+    Scope, Stage, Statistic, SuppressionReason,
 };
 
 /// One series for every value of a label.
@@ -44,6 +44,8 @@ pub(super) struct Metrics {
     pub commit_retries: IntCounter,
     pub risk: PerLabel<Picture, PerLabel<Statistic, Gauge>>,
     pub below_k: PerLabel<Picture, Gauge>,
+    pub crowds: PerLabel<Scope, PerLabel<CrowdSize, Gauge>>,
+    pub crowds_below_k: PerLabel<Scope, Gauge>,
     pub loss: Gauge,
     pub exact_share: Gauge,
     pub suppressed_share: Gauge,
@@ -58,6 +60,7 @@ pub(super) struct Metrics {
     pub ledger_classes: IntGauge,
     pub ledger_bytes: IntGauge,
     pub shown_values: IntGauge,
+    pub supporters: IntGauge,
     pub withheld_cells: IntCounter,
     pub dictionary_values: IntGauge,
     pub window_records: IntGauge,
@@ -173,6 +176,13 @@ impl Metrics {
             ),
             &["picture", "statistic"],
         ));
+        let crowds = shelf.keep(GaugeVec::new(
+            Opts::new(
+                "throng_crowd_subjects",
+                "Subjects in the class of a fragment of the last batch: in its own batch, and inside the support window.",
+            ),
+            &["scope", "statistic"],
+        ));
         Self {
             records: shelf.counters(
                 "throng_records_total",
@@ -216,6 +226,14 @@ impl Metrics {
                 "Share of the last batch's records whose class has fewer than k subjects.",
                 "picture",
             ),
+            crowds: PerLabel::new(|scope: Scope| {
+                PerLabel::new(|size: CrowdSize| crowds.with_label_values(&[scope.as_str(), size.as_str()]))
+            }),
+            crowds_below_k: shelf.gauges(
+                "throng_fragments_below_k_share",
+                "Share of the last batch's fragments with fewer than k subjects in their class: in their own batch, and inside the support window.",
+                "scope",
+            ),
             loss: shelf.gauge("throng_information_loss", "Mean loss of the last batch's present cells, 0 to 1."),
             exact_share: shelf.gauge("throng_cells_exact_share", "Share of the last batch's cells that left exactly."),
             suppressed_share: shelf.gauge(
@@ -242,6 +260,10 @@ impl Metrics {
             shown_values: shelf.count(
                 "throng_ledger_shown_values",
                 "Sensitive values that the ledger remembers for the privacy models, one for each class, value and subject.",
+            ),
+            supporters: shelf.count(
+                "throng_ledger_supporters",
+                "People, and classes that each of them supports, that the ledger remembers for tenure and budgets.",
             ),
             withheld_cells: shelf.counter(
                 "throng_withheld_cells_total",

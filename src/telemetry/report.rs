@@ -47,6 +47,17 @@ pub struct RiskPicture {
     pub share_below_k: f64,
 }
 
+/// Distinct subjects in the classes of the lines that left.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct CrowdPicture {
+    /// The smallest of any class; 0 when nothing left.
+    pub smallest: u64,
+    /// The mean over lines.
+    pub average: f64,
+    /// Share of lines whose class has fewer than k, 0 to 1.
+    pub share_below_k: f64,
+}
+
 /// Seconds spent in each stage.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct StageSeconds {
@@ -131,6 +142,8 @@ pub struct BatchReport {
 
     pub ledger_classes: u64,
     pub ledger_bytes: u64,
+    /// People, and classes that each of them supports, that the ledger remembers for tenure and budgets.
+    pub supporters: u64,
     /// Sensitive values that the ledger remembers for the privacy models.
     pub shown_values: u64,
     /// Cells of attributes under a privacy model that left suppressed in this batch's fragments.
@@ -154,6 +167,9 @@ pub struct BatchReport {
     pub risk_before: RiskPicture,
     /// Risk of the fragments as they left, with the ledger's support.
     pub risk_after: RiskPicture,
+    /// Crowds of the fragments as they left: of readers who see the batch arrive, and of all others.
+    pub crowd_in_batch: CrowdPicture,
+    pub crowd_in_window: CrowdPicture,
     /// Present quasi cells of the records that were settled: what `loss` and `exact_share` are means over.
     pub quasi_cells: u64,
     /// Mean loss of the present cells, 0 (exact) to 1 (all suppressed).

@@ -28,6 +28,8 @@ pub struct Published {
 pub enum Rule {
     /// When k subjects have been released in it.
     Ladder,
+    /// When k subjects of the batch itself are in it, as those are who leave in it: what was released before is no matter.
+    Batch,
     /// When k subjects, the new one counted, have been released in it from raw tuples that cannot be excluded.
     Strict,
 }
@@ -110,7 +112,8 @@ impl Observer<'_> {
                     .filter(|raw| exits.get(raw).is_none_or(|&exit| exit >= node))
                     .collect();
                 let here = batch.fragments.iter().filter(|f| f.class == fragment.class);
-                let before = history.get(&fragment.class).into_iter().flatten().copied();
+                let before = history.get(&fragment.class).filter(|_| self.rule != Rule::Batch);
+                let before = before.into_iter().flatten().copied();
                 let crowd: BTreeSet<u64> =
                     here.chain(before).filter(|f| possible.contains(&f.raw)).map(|f| f.subject).collect();
                 (possible, crowd.len())
@@ -147,6 +150,7 @@ impl Observer<'_> {
                     }
                     let before = || history.get(class).into_iter().flatten();
                     let known: BTreeSet<u64> = match self.rule {
+                        Rule::Batch => BTreeSet::new(),
                         Rule::Ladder => before().map(|f| f.subject).collect(),
                         Rule::Strict => before().filter(|f| staying.contains(&f.raw)).map(|f| f.subject).collect(),
                     };

@@ -19,7 +19,8 @@ use throng::records::schema::Schema;
 use throng::records::table::Batch;
 use throng::release::ledger::Ledger;
 use throng::release::listed::{Listed, ListedTerms};
-use throng::release::verify::{GroupTerms, verify};
+use throng::release::narrowing::NarrowingTerms;
+use throng::release::verify::{Given, GroupTerms, Needs, verify};
 use throng::release::witnesses::Witnesses;
 
 /// How a stream is treated.
@@ -29,6 +30,8 @@ pub struct Settings {
     pub window: u32,
     pub strict: bool,
     pub max_hold_batches: u8,
+    /// Subjects that a class needs in its own batch.
+    pub batch_crowd: usize,
 }
 
 /// What has become of a stream: what each space publishes, batch by batch.
@@ -125,15 +128,23 @@ impl Table {
             ladder: LadderLimits { complete: 5000, chosen: 400 },
             identifier_cardinality: 2.0,
             window_records: 100_000,
+            batch: None,
         };
-        let policy = Policy { k, min_subjects: k, max_hold_batches: settings.max_hold_batches, hold_above_loss: 0.05 };
+        let policy = Policy {
+            k,
+            batch_crowd: settings.batch_crowd,
+            strict: settings.strict,
+            min_subjects: k,
+            max_hold_batches: settings.max_hold_batches,
+            hold_above_loss: 0.05,
+        };
         let groups: Vec<_> = shapes.iter().map(GroupShape::without_ladder).collect();
         let blank = Plan::blank(groups);
         let group_names = group_names(&blank, &attribute_names, LineFormat::Json, |name| names.digest(name));
         let spaces = spaces(&blank, &group_names);
         let (treated, listed) = self.populations();
         let mut ledger = Ledger::new(k, window, 100_000);
-        if settings.strict {
+        if settings.strict && settings.batch_crowd < k {
             ledger.keep_witnesses(Witnesses::new(k, 100_000, spaces.clone()));
         }
         let mut sample = Sample::new(self.books.len(), 100_000, 100_000);
@@ -172,12 +183,25 @@ impl Table {
                     beside: group_names.beside.clone(),
                     protected: Vec::new(),
                     listed: listed.iter().map(|list| listed_terms(group, list)).collect(),
+                    narrowing: settings.strict.then(|| NarrowingTerms {
+                        attributes: group.quasi.clone(),
+                        nodes: group.ladder.iter().map(|node| node.levels.clone()).collect(),
+                    }),
                 })
                 .collect();
             let proposed = std::mem::take(&mut proposal.groups);
-            let verified = verify(proposed, &batch.subjects, &terms, &self.books, at, k, clock_ms)
+            let given = Given {
+                subjects: &batch.subjects,
+                columns: &batch.columns,
+                waiting: 0,
+                sequence: number as u64 + 1,
+                clock_ms,
+            };
+            let needs = Needs { k, batch_crowd: settings.batch_crowd };
+            let verified = verify(proposed, &given, &terms, &self.books, at, needs)
                 .expect("what the treatment proposes can be verified");
-            let witnessed = at.witness_delta(verified.delta().time, &batch, &proposal.cells, &self.books);
+            let witnessed =
+                at.witness_delta(given.sequence, verified.delta().time, &batch, &proposal.cells, &self.books);
             ledger.apply(verified.delta());
             if let Some(witnesses) = ledger.witnesses_mut() {
                 witnesses.apply(&witnessed, &mut self.books);

@@ -40,6 +40,9 @@ pub struct Promise {
     pub groups: Vec<GroupNames>,
 }
 
+/// Something that a batch shows of a group: its number, the group, whose cells, the cells.
+pub type Shown = (u64, usize, String, Vec<Option<String>>);
+
 const SUPPRESSED: &str = "\"*\"";
 
 /// The printed cells of a line, in order. An absent cell has no entry.
@@ -116,6 +119,39 @@ impl Promise {
             }
         }
         self.check_counting(&now)
+    }
+
+    /// Checks that every class, and every sensitive value that is not suppressed, has `crowd` subjects among the lines of its
+    /// own batch.
+    pub fn check_batch_crowds(&self, lines: &[Line], crowd: usize) -> Result<(), String> {
+        for (class, subjects) in self.batch_crowds(lines)? {
+            if subjects < crowd {
+                return Err(format!("{subjects} subjects in their own batch: {class:?}"));
+            }
+        }
+        Ok(())
+    }
+
+    /// Distinct subjects by batch, group and what is shown: the quasi cells of a class, or a sensitive cell under its name.
+    pub fn batch_crowds(&self, lines: &[Line]) -> Result<BTreeMap<Shown, usize>, String> {
+        let mut crowds: BTreeMap<Shown, BTreeSet<&String>> = BTreeMap::new();
+        for line in lines {
+            let names = &self.groups[line.group];
+            let cells = cells(line)?;
+            let mut join = |what: &str, texts| {
+                crowds.entry((line.batch, line.group, what.to_owned(), texts)).or_default().extend(&line.subject);
+            };
+            if !names.quasi.is_empty() {
+                join("", tuple(&cells, &names.quasi));
+            }
+            for name in &names.sensitive {
+                let text = tuple(&cells, std::slice::from_ref(name));
+                if text[0].as_deref() != Some(SUPPRESSED) {
+                    join(name, text);
+                }
+            }
+        }
+        Ok(crowds.into_iter().map(|(shown, subjects)| (shown, subjects.len())).collect())
     }
 
     fn check_line(

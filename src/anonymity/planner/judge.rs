@@ -1,12 +1,14 @@
 //! What a node of a lattice is worth to the rows of a sample.
 
-use super::PlannerSettings;
 use super::sample::Sample;
+use super::{InBatch, PlannerSettings};
 use crate::records::codebook::Codebook;
 use crate::records::subject::NO_SUBJECT;
 
-/// Each support that nodes are judged for is this many times the one before, up to an eighth of the rows.
+/// Each support that nodes are judged for is this many times the one before, up to an eighth of the rows. Where a class
+/// needs its crowd in its own batch there is no ledger that grows old: what a class needs varies less, and steps are finer.
 const THRESHOLD_STEP: u32 = 4;
+const THRESHOLD_STEP_IN_BATCH: u32 = 2;
 
 /// Rows of a sample, with what each of them adds to the key and to the loss of its class at every level of every
 /// attribute. A node is then judged by sums over columns.
@@ -17,7 +19,9 @@ pub(super) struct Judge {
     columns: Vec<Vec<Column>>,
     /// By row; rows of one subject follow each other, so that counting a class's subjects needs only its last one.
     subjects: Vec<u64>,
-    /// Subjects that a class needs in the sample, ascending.
+    /// Subjects that a class is expected to need in the sample.
+    least: u32,
+    /// Those that nodes are judged for, ascending.
     thresholds: Vec<u32>,
     /// By threshold and row: the best that the nodes chosen so far make of it.
     worth: Vec<Vec<f32>>,
@@ -59,10 +63,21 @@ impl Judge {
         });
         // A class seen twice among a few rows of a long window has many members in the window itself.
         let share = rows.len() as f64 / settings.window_records.max(rows.len()) as f64;
-        let least = ((settings.k as f64 * share).ceil() as usize).clamp(2, settings.k.max(2)) as u32;
         let most = rows.len() as u32 / 8;
-        let next = |before: &u32| Some(before * THRESHOLD_STEP).filter(|threshold| *threshold <= most);
-        let thresholds: Vec<u32> = std::iter::successors(Some(least), next).collect();
+        let (least, first, step) = match settings.batch {
+            None => {
+                let least = ((settings.k as f64 * share).ceil() as usize).clamp(2, settings.k.max(2)) as u32;
+                (least, least, THRESHOLD_STEP)
+            }
+            Some(InBatch { crowd, records }) => {
+                let least = crowd as f64 * rows.len() as f64 / records.max(1) as f64;
+                let least = (least.ceil() as u32).clamp(2, most.max(2));
+                // A class that is too rare on average has its crowd in some batches.
+                (least, (least / 2).max(2), THRESHOLD_STEP_IN_BATCH)
+            }
+        };
+        let next = |before: &u32| Some(before * step).filter(|threshold| *threshold <= most);
+        let thresholds: Vec<u32> = std::iter::successors(Some(first), next).collect();
         let column = |attribute: usize, level: usize| {
             let (codes, digests) = (sample.column(attribute), books[attribute].digests(level));
             let losses = books[attribute].losses(level);
@@ -78,6 +93,7 @@ impl Judge {
                 .collect(),
             subjects: rows.iter().map(|&row| sample.subjects()[row]).collect(),
             worth: vec![vec![0.0; rows.len()]; thresholds.len()],
+            least,
             thresholds,
             classes: Classes::new(rows.len()),
             keys: Vec::with_capacity(rows.len()),
@@ -150,7 +166,7 @@ impl Judge {
     pub fn settle(&mut self, levels: &[u8], open: &mut Vec<u32>) -> f64 {
         self.count(levels);
         self.value(levels);
-        let (of_row, classes, values, least) = (&self.of_row, &self.classes, &self.values, self.thresholds[0]);
+        let (of_row, classes, values, least) = (&self.of_row, &self.classes, &self.values, self.least);
         let mut loss = 0.0;
         open.retain(|&row| {
             let supported = classes.subjects_of(of_row[row as usize]) >= least;

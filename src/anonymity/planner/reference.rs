@@ -107,7 +107,7 @@ mod tests {
         }
         sample.add(&batch, 0);
         let closeness = Requirement::Closeness { t: 0.2, ground: GroundDistance::Hierarchical };
-        let protection = Protection { attribute: 0, requirements: vec![closeness] };
+        let protection = Protection { attribute: 0, requirements: vec![closeness], colluders: 0 };
         let counts = count(std::slice::from_ref(&protection), &sample, &books);
         let texts = [("\"flu\"", 2), ("\"hiv\"", 1), ("null", 1)];
         assert_eq!(counts.len(), 1);
@@ -117,7 +117,7 @@ mod tests {
         assert_eq!((resolved.subjects, resolved.tree), (vec![1, 2, 1], vec![vec![0, 1, 2], vec![0, 0, 0]]));
         let number = |text: &str| value_number(books[0].coverage_of(text).unwrap());
         assert_eq!(resolved.values, ["null", "\"flu\"", "\"hiv\""].map(number));
-        let diverse = Protection { attribute: 0, requirements: vec![Requirement::Distinct { l: 2 }] };
+        let diverse = Protection { attribute: 0, requirements: vec![Requirement::Distinct { l: 2 }], colluders: 0 };
         assert!(count(&[diverse], &sample, &books).is_empty());
         let strange = ReferenceCounts { attribute: 0, subjects: vec![("\"odd\"".to_owned(), 3)] };
         assert_eq!(resolve(&strange, &protection, &mut book()), Reference::default());

@@ -27,10 +27,13 @@ pub struct Protection {
     pub attribute: usize,
     /// At least one.
     pub requirements: Vec<Requirement>,
+    /// Subjects that one adversary may have invented.
+    pub colluders: usize,
 }
 
 impl Protection {
-    /// Values that must belong to as many different subjects: the largest ⌈ℓ⌉ asked for, 0 without diversity.
+    /// Values that must belong to as many different subjects: the largest ⌈ℓ⌉ asked for, 0 without diversity. Whoever knows
+    /// what `colluders` of them have takes away as many values at most, so there must be as many more.
     #[must_use]
     pub fn representatives(&self) -> usize {
         let of = |requirement: &Requirement| match *requirement {
@@ -38,7 +41,10 @@ impl Protection {
             Requirement::Entropy { l } => l.ceil() as usize,
             Requirement::Closeness { .. } => 0,
         };
-        self.requirements.iter().map(of).max().unwrap_or(0)
+        match self.requirements.iter().map(of).max().unwrap_or(0) {
+            0 => 0,
+            values => values + self.colluders,
+        }
     }
 
     /// Whether a class can only be judged by everything that was shown in it. Distinct diversity alone is monotone: what
@@ -163,7 +169,7 @@ mod tests {
     use super::*;
 
     fn accepts(requirements: &[Requirement], reference: Option<&Reference>, pairs: &[(u64, u64)]) -> Option<bool> {
-        let protection = Protection { attribute: 4, requirements: requirements.to_vec() };
+        let protection = Protection { attribute: 4, requirements: requirements.to_vec(), colluders: 0 };
         let judge = ClassJudge::new(&protection, reference).expect("in range")?;
         Some(judge.accepts(&mut pairs.to_vec(), &mut Room::default()))
     }

@@ -4,7 +4,7 @@
 //! A class shows what this batch adds of a protected attribute as a whole, or shows nothing of it. Leaving out single
 //! rows until a model holds would tell what they are: the most frequent value.
 
-use super::crowd::{NO_SUBJECT, Released};
+use super::crowd::{Floor, NO_SUBJECT, Released};
 use super::recode::{Columns, UNRELEASED};
 use super::strict::recode_as_kept;
 use crate::anonymity::plan::Node;
@@ -28,7 +28,7 @@ pub struct Protected {
 pub(super) struct Beside<'a> {
     pub batch: &'a Batch,
     pub books: &'a [Codebook],
-    pub k: usize,
+    pub floor: Floor,
     /// Digest of "this attribute, beside a class", by attribute.
     pub bases: &'a [u128],
 }
@@ -40,7 +40,7 @@ impl Beside<'_> {
         let levels = u8::try_from(levels).expect("hierarchies are low");
         let ladder: Vec<Node> = (0..levels).map(|level| Node { levels: vec![level], loss: 0.0 }).collect();
         let columns = Columns::new(base, &[attribute], &self.batch.columns, &self.batch.subjects, self.books);
-        let assignment = recode_as_kept(&columns, &ladder, rows, self.k, released);
+        let assignment = recode_as_kept(&columns, &ladder, rows, self.floor, released);
         let cell = |(row, &node): (usize, &u32)| match node {
             UNRELEASED => SUPPRESSED,
             node => book.cell(self.batch.columns[attribute][row], node as usize),
@@ -64,7 +64,7 @@ impl Beside<'_> {
         // Who names nobody counts for nobody, so no model could count what is shown of him.
         let named = |row: &u32| self.batch.subjects[*row as usize] != NO_SUBJECT;
         let mut rows: Vec<u32> = rows.iter().copied().filter(named).collect();
-        let mut classes = Judged::new(judge, released);
+        let mut classes = Judged::new(judge, self.floor, released);
         loop {
             // A value that a class no longer shows may lack the support that it lent to others, and so on; every turn
             // takes a class away, so it ends.
@@ -91,6 +91,7 @@ impl Beside<'_> {
 /// Judges classes by what they show and have shown.
 pub(super) struct Judged<'a, R: Released> {
     judge: &'a ClassJudge,
+    floor: Floor,
     released: &'a R,
     /// What has been shown, by class that somebody asked about.
     earlier: HashMap<u128, Vec<(u64, u64)>, BuildClassKeyHash>,
@@ -99,8 +100,8 @@ pub(super) struct Judged<'a, R: Released> {
 }
 
 impl<'a, R: Released> Judged<'a, R> {
-    pub fn new(judge: &'a ClassJudge, released: &'a R) -> Self {
-        Self { judge, released, earlier: HashMap::default(), pairs: Vec::new(), room: Room::default() }
+    pub fn new(judge: &'a ClassJudge, floor: Floor, released: &'a R) -> Self {
+        Self { judge, floor, released, earlier: HashMap::default(), pairs: Vec::new(), room: Room::default() }
     }
 
     /// The classes of `showings` (class, value, subject) that may not show them.
@@ -110,9 +111,10 @@ impl<'a, R: Released> Judged<'a, R> {
         of_classes.filter(|of_class| !self.accepts(of_class)).map(|of_class| of_class[0].0).collect()
     }
 
-    /// Whether one class may show `showings`, at least one, together with what it has shown.
+    /// Whether one class may show `showings`, at least one: together with what it has shown, and by themselves where
+    /// readers see the batch arrive.
     pub fn accepts(&mut self, showings: &[(u128, u64, u64)]) -> bool {
-        let Self { judge, released, earlier, pairs, room } = self;
+        let Self { judge, floor, released, earlier, pairs, room } = self;
         let class = showings[0].0;
         let earlier = earlier.entry(class).or_insert_with(|| {
             let mut pairs = Vec::new();
@@ -123,6 +125,9 @@ impl<'a, R: Released> Judged<'a, R> {
         });
         pairs.clear();
         pairs.extend(showings.iter().map(|&(_, value, subject)| (value, subject)));
+        if floor.batch > 0 && !earlier.is_empty() && !judge.accepts(pairs, room) {
+            return false;
+        }
         pairs.extend_from_slice(earlier);
         judge.accepts(pairs, room)
     }

@@ -1,5 +1,6 @@
-//! Counting distinct subjects by equivalence class, up to k and no further.
+//! Counting distinct subjects by equivalence class, up to k and no further: in this batch, and with what has been released.
 
+use super::budget::Budget;
 use super::exits::Witnessed;
 use super::shown::Shown;
 
@@ -14,6 +15,21 @@ pub trait Released: Sync {
         None
     }
 
+    /// Whether somebody must have been seen before he supports others.
+    fn asks_tenure(&self) -> bool {
+        false
+    }
+
+    /// Whether a subject has been seen for long enough to support others.
+    fn is_settled(&self, _subject: u64) -> bool {
+        true
+    }
+
+    /// How many classes each subject may support, where that is bounded.
+    fn budget(&self) -> Option<&dyn Budget> {
+        None
+    }
+
     /// The sensitive values that have been shown, where they are counted; otherwise a batch stands alone.
     fn shown(&self) -> Option<&dyn Shown> {
         None
@@ -22,18 +38,43 @@ pub trait Released: Sync {
 
 pub use crate::records::subject::NO_SUBJECT;
 
+/// The crowd that every class needs.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Floor {
+    /// Distinct subjects in this batch and inside the support window together.
+    pub k: usize,
+    /// Distinct subjects in this batch, for readers who see when a batch arrives; at most `k`. 0: the window is enough.
+    pub batch: usize,
+}
+
+impl Floor {
+    /// Whether `here` subjects of the batch are a crowd, `all` with those of the window.
+    #[must_use]
+    pub fn is_met(self, here: usize, all: usize) -> bool {
+        here >= self.batch && all >= self.k
+    }
+
+    /// Whether earlier releases can make a crowd of what is none by itself.
+    #[must_use]
+    pub fn asks_the_window(self) -> bool {
+        self.batch < self.k
+    }
+}
+
 /// Equivalence classes of some rows with their distinct subjects, saturating at k.
 ///
 /// An open-addressing table over class keys that are already uniform (sums of keyed digests), reused from one
 /// lattice node to the next without being cleared: a slot counts only if it carries the current epoch.
 pub struct CrowdTable {
-    k: usize,
+    floor: Floor,
     mask: usize,
     epoch: u32,
     slots: Vec<Slot>,
     /// By class: its key, how many subjects are known, and room for k of them.
     keys: Vec<u128>,
     counts: Vec<u32>,
+    /// By class: how many of them are of this batch.
+    here: Vec<u32>,
     subjects: Vec<u64>,
     /// Room for the subjects of one class that have been released.
     past: Vec<u64>,
@@ -47,19 +88,20 @@ struct Slot {
 }
 
 impl CrowdTable {
-    /// A table for classes of at least `k` subjects among up to `rows` rows.
+    /// A table for classes that need `floor`, among up to `rows` rows.
     #[must_use]
-    pub fn new(k: usize, rows: usize) -> Self {
+    pub fn new(floor: Floor, rows: usize) -> Self {
         let capacity = (rows.max(8) * 2).next_power_of_two();
         Self {
-            k,
+            floor,
             mask: capacity - 1,
             epoch: 0,
             slots: vec![Slot::default(); capacity],
             keys: Vec::new(),
             counts: Vec::new(),
+            here: Vec::new(),
             subjects: Vec::new(),
-            past: vec![0; k],
+            past: vec![0; floor.k],
         }
     }
 
@@ -68,6 +110,7 @@ impl CrowdTable {
         self.epoch += 1;
         self.keys.clear();
         self.counts.clear();
+        self.here.clear();
         self.subjects.clear();
     }
 
@@ -95,15 +138,15 @@ impl CrowdTable {
         self.slots[at] = Slot { key: class, epoch: self.epoch, class: number };
         self.keys.push(class);
         self.counts.push(0);
-        self.subjects.resize(self.subjects.len() + self.k, 0);
+        self.subjects.resize(self.subjects.len() + self.floor.k, 0);
         number
     }
 
     #[inline]
     fn join(&mut self, class: usize, subject: u64) {
-        let count = self.counts[class] as usize;
-        if count < self.k && subject != NO_SUBJECT {
-            let known = &mut self.subjects[class * self.k..(class + 1) * self.k];
+        let (k, count) = (self.floor.k, self.counts[class] as usize);
+        if count < k && subject != NO_SUBJECT {
+            let known = &mut self.subjects[class * k..(class + 1) * k];
             if !known[..count].contains(&subject) {
                 known[count] = subject;
                 self.counts[class] += 1;
@@ -112,10 +155,15 @@ impl CrowdTable {
     }
 
     /// Adds what has been released to the classes that are still below k. To be called when all rows are in: the lookups, far
-    /// apart in memory, then wait for each other no longer, and those of large classes are not needed.
+    /// apart in memory, then wait for each other no longer, and those of large classes are not needed. None is where the
+    /// batch alone must have the crowd.
     pub fn complete(&mut self, released: &impl Released) {
+        self.here.clone_from(&self.counts);
+        if !self.floor.asks_the_window() {
+            return;
+        }
         for class in 0..self.counts.len() {
-            if (self.counts[class] as usize) < self.k {
+            if (self.counts[class] as usize) < self.floor.k {
                 let known = released.fresh_subjects(self.keys[class], &mut self.past);
                 for at in 0..known {
                     self.join(class, self.past[at]);
@@ -136,11 +184,11 @@ impl CrowdTable {
         self.counts[class as usize] as usize
     }
 
-    /// Whether a class has reached k distinct subjects.
+    /// Whether a completed class has its crowd.
     #[inline]
     #[must_use]
     pub fn supported(&self, class: u32) -> bool {
-        self.counts[class as usize] as usize >= self.k
+        self.floor.is_met(self.here[class as usize] as usize, self.counts[class as usize] as usize)
     }
 }
 
@@ -162,20 +210,21 @@ mod tests {
     proptest! {
         #[test]
         fn counts_distinct_subjects_as_sets_do(
-            k in 2usize..6,
+            (k, batch) in (2usize..6, 0usize..6).prop_map(|(k, batch)| (k, batch.min(k))),
             rounds in prop::collection::vec(prop::collection::vec((0u128..6, 0u64..8), 0..60), 1..4),
             past in prop::collection::btree_map(0u128..6, prop::collection::btree_set(1u64..8, 0..8), 0..6),
         ) {
             let past = Past(past);
-            let mut table = CrowdTable::new(k, 60);
+            let mut table = CrowdTable::new(Floor { k, batch }, 60);
             for rows in rounds {
                 table.restart();
                 let classes: Vec<u32> = rows.iter().map(|(key, s)| table.add(*key, *s)).collect();
                 table.complete(&past);
                 for ((key, _), class) in rows.iter().zip(classes) {
-                    let mut all: BTreeSet<u64> = past.0.get(key).cloned().unwrap_or_default();
-                    all.extend(rows.iter().filter(|(q, s)| q == key && *s != NO_SUBJECT).map(|(_, s)| *s));
-                    prop_assert_eq!(table.supported(class), all.len() >= k);
+                    let here: BTreeSet<u64> =
+                        rows.iter().filter(|(q, s)| q == key && *s != NO_SUBJECT).map(|(_, s)| *s).collect();
+                    let all = past.0.get(key).map_or(here.len(), |past| past.union(&here).count());
+                    prop_assert_eq!(table.supported(class), all >= k && here.len() >= batch);
                 }
             }
         }

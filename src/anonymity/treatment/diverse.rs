@@ -34,7 +34,7 @@ pub(super) fn recode_diversely<R: Released>(
     let reach = reach(&plain, group, &sides);
     let mut assignment = Assignment::nothing(columns.rows());
     let mut silent = Vec::new();
-    let mut at_node = AtNode::new(beside.k, left.len());
+    let mut at_node = AtNode::new(beside.floor, left.len());
     let mut showings = Vec::new();
     for (index, node) in (0u32..).zip(&group.ladder) {
         left.retain(|&row| {
@@ -143,7 +143,7 @@ impl<'a, R: Released> Side<'a, R> {
             rows.iter().copied().filter(|&row| beside.batch.subjects[row as usize] != NO_SUBJECT).collect();
         let cells = beside.supported(attribute, 1, &named, released);
         let shows = cells.into_iter().map(|cell| cell != SUPPRESSED).collect();
-        Some(Self { attribute, shows, judged: Judged::new(judge, released) })
+        Some(Self { attribute, shows, judged: Judged::new(judge, beside.floor, released) })
     }
 
     /// Takes the classes (numbers beside class, value and subject) that may not show their values out of `taken`.

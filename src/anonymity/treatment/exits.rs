@@ -15,11 +15,13 @@ use crate::records::codebook::Code;
 use crate::records::digest::BuildClassKeyHash;
 use hashbrown::{HashMap, HashSet};
 
-/// An earlier release: who, when, and which raw tuple (a number of [`Witnessed::raw_tuple`]).
+/// An earlier release: who, when, in which batch, and which raw tuple (a number of [`Witnessed::raw_tuple`]). The time says
+/// how long it counts; what is latest, the batch.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Witness {
     pub subject: u64,
     pub time: u32,
+    pub sequence: u64,
     pub raw: u32,
 }
 

@@ -1,7 +1,7 @@
 //! Who may wait: holding a record must not take away the crowd of one that leaves.
 
-use super::crowd::{NO_SUBJECT, Released};
-use super::recode::{Assignment, UNRELEASED};
+use super::crowd::{Floor, NO_SUBJECT, Released};
+use super::recode::{Assignment, Counted, UNRELEASED};
 use std::collections::BTreeMap;
 
 /// Members of one class of one group.
@@ -10,9 +10,10 @@ struct Class {
     rows: Vec<u32>,
 }
 
-/// From who would like to wait, who may: every class that anybody leaves in keeps k distinct subjects among those who
-/// leave and what has been released. Where it would not, those who wished to wait leave with it, in the order of the
-/// batch and no more of them than needed; that can call on further classes, in other groups, until nothing changes.
+/// From who would like to wait, who may: every class that anybody leaves in keeps the crowd of `floor` among those who leave
+/// and what has been released, by every count that its recoding asked for. Where it would not, those who wished to wait
+/// leave with it, in the order of the batch and no more of them than needed; that can call on further classes, in other
+/// groups, until nothing changes.
 ///
 /// `wishes[row]` and the result are by row of the batch. Rows only ever stop waiting, so it ends.
 #[must_use]
@@ -20,7 +21,7 @@ pub fn let_stay_supported(
     wishes: Vec<bool>,
     assignments: &[Assignment],
     subjects: &[u64],
-    k: usize,
+    floor: Floor,
     released: &impl Released,
 ) -> Vec<bool> {
     let mut waiting = wishes;
@@ -32,39 +33,23 @@ pub fn let_stay_supported(
     let mut open: Vec<(usize, usize)> =
         classes.iter().enumerate().flat_map(|(group, c)| (0..c.len()).map(move |class| (group, class))).collect();
     open.reverse();
-    let mut known = vec![0u64; k];
     while let Some((group, number)) = open.pop() {
         let class = &classes[group][number];
         if class.rows.iter().all(|&row| waiting[row as usize]) {
             continue;
         }
-        let mut crowd: Vec<u64> = match &assignments[group].counted {
-            Some(counted) => counted.earlier.get(&class.key).cloned().unwrap_or_default(),
-            None => {
-                let count = released.fresh_subjects(class.key, &mut known);
-                known[..count].to_vec()
-            }
-        };
-        let join = |crowd: &mut Vec<u64>, row: u32| {
-            let subject = subjects[row as usize];
-            let counts = assignments[group].counted.as_ref().is_none_or(|c| !c.excluded[row as usize]);
-            let new = counts && subject != NO_SUBJECT && !crowd.contains(&subject);
-            if new {
-                crowd.push(subject);
-            }
-            new
-        };
+        let mut crowd = Crowd::new(class.key, floor, &assignments[group], released);
         for &row in class.rows.iter().filter(|&&row| !waiting[row as usize]) {
-            if crowd.len() >= k {
+            if crowd.is_enough() {
                 break;
             }
-            join(&mut crowd, row);
+            crowd.join(row, subjects);
         }
         for &row in &class.rows {
-            if crowd.len() >= k {
+            if crowd.is_enough() {
                 break;
             }
-            if waiting[row as usize] && join(&mut crowd, row) {
+            if waiting[row as usize] && crowd.join(row, subjects) {
                 waiting[row as usize] = false;
                 // It leaves in every group now.
                 for (other, numbers) in class_of.iter().enumerate() {
@@ -77,6 +62,58 @@ pub fn let_stay_supported(
         }
     }
     waiting
+}
+
+/// Who is in a class, by every count that matters; none goes on beyond what it needs.
+struct Crowd<'a> {
+    floor: Floor,
+    /// Subjects of the batch.
+    here: Vec<u64>,
+    /// The same, and those released before.
+    all: Vec<u64>,
+    /// Where recoding is strict: those whose raw tuples count.
+    strict: Option<(Vec<u64>, &'a Counted)>,
+    /// Rows that count for nobody.
+    muted: &'a [bool],
+}
+
+impl<'a> Crowd<'a> {
+    fn new(class: u128, floor: Floor, assignment: &'a Assignment, released: &impl Released) -> Self {
+        let mut all = vec![0u64; if floor.asks_the_window() { floor.k } else { 0 }];
+        let known = released.fresh_subjects(class, &mut all);
+        all.truncate(known);
+        let earlier = |counted: &'a Counted| (counted.earlier.get(&class).cloned().unwrap_or_default(), counted);
+        let strict = assignment.counted.as_ref().map(earlier);
+        Self { floor, here: Vec::new(), all, strict, muted: &assignment.muted }
+    }
+
+    fn is_enough(&self) -> bool {
+        let strict = self.strict.as_ref().is_none_or(|(subjects, _)| subjects.len() >= self.floor.k);
+        strict && self.floor.is_met(self.here.len(), self.all.len())
+    }
+
+    /// Adds a row of the batch; whether any count needed it.
+    fn join(&mut self, row: u32, subjects: &[u64]) -> bool {
+        let subject = subjects[row as usize];
+        if subject == NO_SUBJECT || self.muted.get(row as usize).copied().unwrap_or(false) {
+            return false;
+        }
+        let helps = |known: &mut Vec<u64>, needed: usize| {
+            let new = known.len() < needed && !known.contains(&subject);
+            if new {
+                known.push(subject);
+            }
+            new
+        };
+        let mut helped = helps(&mut self.here, self.floor.batch);
+        helped |= helps(&mut self.all, self.floor.k);
+        if let Some((known, counted)) = &mut self.strict
+            && !counted.excluded[row as usize]
+        {
+            helped |= helps(known, self.floor.k);
+        }
+        helped
+    }
 }
 
 fn classes_of(assignment: &Assignment) -> Vec<Class> {
@@ -106,12 +143,18 @@ mod tests {
     use proptest::prelude::*;
     use std::collections::BTreeSet;
 
-    struct NothingReleased;
+    /// The same people in every class.
+    struct Past(Vec<u64>);
 
-    impl Released for NothingReleased {
-        fn fresh_subjects(&self, _class: u128, _out: &mut [u64]) -> usize {
-            0
+    impl Released for Past {
+        fn fresh_subjects(&self, _class: u128, out: &mut [u64]) -> usize {
+            self.0.iter().zip(out).map(|(s, o)| *o = *s).count()
         }
+    }
+
+    fn is_crowd(here: &BTreeSet<u64>, past: &Past, k: usize, batch: usize) -> bool {
+        let all: BTreeSet<u64> = past.0.iter().take(k).chain(here).copied().collect();
+        here.len() >= batch && all.len() >= k
     }
 
     proptest! {
@@ -119,22 +162,24 @@ mod tests {
         #[test]
         fn those_who_leave_keep_their_crowd(
             rows in prop::collection::vec((1u64..9, any::<bool>(), 0u128..3, 0u128..3), 1..24),
-            k in 2usize..4,
+            (k, batch) in (2usize..4, 0usize..4).prop_map(|(k, batch)| (k, batch.min(k))),
+            past in prop::collection::btree_set(5u64..12, 0..4),
         ) {
+            let past = Past(past.into_iter().collect());
             let subjects: Vec<u64> = rows.iter().map(|r| r.0).collect();
             let wishes: Vec<bool> = rows.iter().map(|r| r.1).collect();
             let group = |class: fn(&(u64, bool, u128, u128)) -> u128| {
                 let keys: Vec<u128> = rows.iter().map(class).collect();
-                let people = |key: u128| -> usize {
-                    let of = rows.iter().zip(&keys).filter(|(_, q)| **q == key).map(|(r, _)| r.0);
-                    of.collect::<BTreeSet<_>>().len()
+                let supported = |key: u128| {
+                    let here = rows.iter().zip(&keys).filter(|(_, q)| **q == key).map(|(r, _)| r.0).collect();
+                    is_crowd(&here, &past, k, batch)
                 };
                 // Only classes with support have been assigned.
-                let node = keys.iter().map(|&key| if people(key) >= k { 0 } else { UNRELEASED }).collect();
-                Assignment { node, class: keys, counted: None, silent: vec![] }
+                let node = keys.iter().map(|&key| if supported(key) { 0 } else { UNRELEASED }).collect();
+                Assignment { node, class: keys, counted: None, silent: vec![], muted: vec![] }
             };
             let assignments = [group(|r| r.2), group(|r| r.3)];
-            let waiting = let_stay_supported(wishes.clone(), &assignments, &subjects, k, &NothingReleased);
+            let waiting = let_stay_supported(wishes.clone(), &assignments, &subjects, Floor { k, batch }, &past);
             for (row, wish) in wishes.iter().enumerate() {
                 prop_assert!(*wish || !waiting[row], "nobody waits who did not wish to");
             }
@@ -144,7 +189,7 @@ mod tests {
                         .filter(|&r| !waiting[r] && assignment.node[r] == 0 && assignment.class[r] == assignment.class[row])
                         .map(|r| subjects[r])
                         .collect();
-                    prop_assert!(crowd.len() >= k);
+                    prop_assert!(is_crowd(&crowd, &past, k, batch));
                 }
             }
         }

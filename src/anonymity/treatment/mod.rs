@@ -2,6 +2,7 @@
 //! `release::verify`, which shares none of this code.
 
 mod beside;
+pub mod budget;
 pub mod crowd;
 pub mod dampen;
 mod diverse;

@@ -29,6 +29,8 @@ pub struct ProposedGroup {
     pub arena: Vec<u8>,
     pub rows: Vec<u32>,
     pub runs: Vec<Run>,
+    /// Rows of the batch that count for nobody in this group, by row; empty where all do.
+    pub muted: Vec<bool>,
 }
 
 /// A treated batch.

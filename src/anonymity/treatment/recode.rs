@@ -1,6 +1,6 @@
 //! Local recoding: every record takes the cheapest node of a ladder at which its class has support.
 
-use super::crowd::{CrowdTable, Released};
+use super::crowd::{CrowdTable, Floor, Released};
 use super::population::Population;
 use crate::anonymity::plan::Node;
 use crate::records::codebook::{Code, Codebook, SUPPRESSED};
@@ -42,19 +42,27 @@ pub struct Assignment {
     pub counted: Option<Counted>,
     /// Rows whose protected sensitive cells stay suppressed, by row; empty where none do for that reason.
     pub silent: Vec<bool>,
+    /// Rows that count for nobody here, by row: their subjects have spent their budgets. Empty where none has.
+    pub muted: Vec<bool>,
 }
 
 impl Assignment {
     /// Nothing is released of `rows` rows.
     #[must_use]
     pub fn nothing(rows: usize) -> Self {
-        Self { node: vec![UNRELEASED; rows], class: vec![0; rows], counted: None, silent: Vec::new() }
+        Self {
+            node: vec![UNRELEASED; rows],
+            class: vec![0; rows],
+            counted: None,
+            silent: Vec::new(),
+            muted: Vec::new(),
+        }
     }
 }
 
 /// What counts toward the classes of an [`Assignment`].
 pub struct Counted {
-    /// Earlier subjects, by class that leaves.
+    /// Subjects of earlier releases whose raw tuples count, by class that leaves; at most k.
     pub earlier: BTreeMap<u128, Vec<u64>>,
     /// Rows of the batch that support nobody, by row.
     pub excluded: Vec<bool>,
@@ -161,16 +169,22 @@ impl<'a> Columns<'a> {
     }
 }
 
-/// Assigns each of `rows` the first node of `ladder` at which its class has at least `k` distinct subjects, counting
-/// the rows that reached this node and what `released` knows, and enough people in every population. Rows that took a
-/// finer node do not count: their printed tuple is another one.
+/// Assigns each of `rows` the first node of `ladder` at which its class has the crowd of `floor`, counting the rows that
+/// reached this node and what `released` knows, and enough people in every population. Rows that took a finer node do not
+/// count: their printed tuple is another one.
 ///
 /// Time: O(Σ over nodes of the rows left × attributes); memory: O(rows × k).
 #[must_use]
-pub fn recode(columns: &Columns<'_>, ladder: &[Node], rows: &[u32], k: usize, released: &impl Released) -> Assignment {
+pub fn recode(
+    columns: &Columns<'_>,
+    ladder: &[Node],
+    rows: &[u32],
+    floor: Floor,
+    released: &impl Released,
+) -> Assignment {
     let mut assignment = Assignment::nothing(columns.rows());
     let mut left = rows.to_vec();
-    let mut at_node = AtNode::new(k, left.len());
+    let mut at_node = AtNode::new(floor, left.len());
     for (index, node) in ladder.iter().enumerate() {
         if left.is_empty() {
             break;
@@ -203,16 +217,16 @@ pub(super) struct AtNode {
 }
 
 impl AtNode {
-    pub fn new(k: usize, rows: usize) -> Self {
+    pub fn new(floor: Floor, rows: usize) -> Self {
         Self {
-            crowds: CrowdTable::new(k, rows),
+            crowds: CrowdTable::new(floor, rows),
             keys: Vec::with_capacity(rows),
             classes: Vec::with_capacity(rows),
             populous: Vec::new(),
         }
     }
 
-    /// Whether a class has k subjects, and enough people in every population.
+    /// Whether a class has its crowd, and enough people in every population.
     #[inline]
     pub fn may_leave(&self, class: u32) -> bool {
         self.crowds.supported(class) && self.populous.get(class as usize).is_none_or(|populous| *populous)

@@ -4,8 +4,18 @@
 //! this batch that reach the node with it and (b) earlier fresh releases in it, each of a raw tuple that is not
 //! excludable there ([`super::exits`]). It also has the plain support that [`super::recode`] asks for, so strict
 //! recoding releases nothing that the ladder would not be allowed to release.
+//!
+//! *Where the batch alone must have the crowd (`batch_crowd` = k) the ladder keeps this promise by itself*, and nothing has
+//! to be remembered for it. Proof. Earlier releases complete no class then, so that a raw tuple is excludable from a class E
+//! of node ν only where its class C at a node μ before ν leaves in this batch. Let r be a row that leaves in E. It has
+//! reached μ and was refused there. A level of a hierarchy is a partition, so a row is in C at one node exactly if it is
+//! in C at every node that prints C's coverage: the rows that are in C at a node after μ are some of those that were in C at
+//! μ, where all of them together were too few, so C does not leave after μ; and had C left before μ, r would have left with
+//! it. So C does not leave in this batch, no raw tuple of E is excludable, and the k subjects of E in the batch all
+//! count. Records that wait, and classes that the guard between groups withdraws as a whole, only make fewer classes leave.
+//! `release::narrowing` recounts it all the same.
 
-use super::crowd::{NO_SUBJECT, Released};
+use super::crowd::{Floor, NO_SUBJECT, Released};
 use super::exits::{Exits, Witnessed};
 use super::recode::{Assignment, AtNode, Columns, Counted, recode};
 use crate::anonymity::plan::Node;
@@ -17,12 +27,12 @@ pub fn recode_as_kept(
     columns: &Columns<'_>,
     ladder: &[Node],
     rows: &[u32],
-    k: usize,
+    floor: Floor,
     released: &impl Released,
 ) -> Assignment {
-    match released.witnessed() {
-        None => recode(columns, ladder, rows, k, released),
-        Some(witnessed) => recode_strictly(columns, ladder, rows, k, released, witnessed),
+    match released.witnessed().filter(|_| floor.asks_the_window()) {
+        None => recode(columns, ladder, rows, floor, released),
+        Some(witnessed) => recode_strictly(columns, ladder, rows, floor, released, witnessed),
     }
 }
 
@@ -63,16 +73,17 @@ pub fn recode_strictly(
     columns: &Columns<'_>,
     ladder: &[Node],
     rows: &[u32],
-    k: usize,
+    floor: Floor,
     released: &impl Released,
     witnessed: &dyn Witnessed,
 ) -> Assignment {
+    let k = floor.k;
     let mut earlier = BTreeMap::new();
     let mut assignment = Assignment::nothing(columns.rows());
     let mut exits = Exits::new(columns, ladder, k, witnessed);
     let mut excluded = vec![false; columns.rows()];
     let mut left = rows.to_vec();
-    let mut at_node = AtNode::new(k, left.len());
+    let mut at_node = AtNode::new(floor, left.len());
     for (index, node) in (0u32..).zip(ladder) {
         if left.is_empty() {
             break;
@@ -80,8 +91,14 @@ pub fn recode_strictly(
         at_node.gather(columns, node, &left, released);
         let AtNode { crowds: table, keys, classes, .. } = &at_node;
         let mut crowds: BTreeMap<u32, Crowd> = BTreeMap::new();
+        // A class that could take one more record matters even where it takes none of these.
+        let mut matters: Vec<bool> = Vec::with_capacity(table.classes());
         for ((&row, &key), &class) in left.iter().zip(keys).zip(classes) {
-            if key != columns.suppressed_key() && table.count(class) + 1 >= k {
+            if class as usize == matters.len() {
+                let enough = table.count(class) + 1 >= k || witnessed.of_class(key).len() + 1 >= k;
+                matters.push(enough && key != columns.suppressed_key());
+            }
+            if matters[class as usize] {
                 let crowd = crowds.entry(class).or_insert_with(|| Crowd { key, row, subjects: Vec::new() });
                 if !excluded[row as usize] {
                     crowd.add(columns.subject(row), k);
@@ -99,7 +116,7 @@ pub fn recode_strictly(
                 crowd.add(subject, k);
             }
             verdicts[class as usize] = if crowd.subjects.len() >= k && table.supported(class) {
-                earlier.insert(crowd.key, also_in_ledger(&survivors, crowd.key, k, released));
+                earlier.insert(crowd.key, survivors);
                 Verdict::Taken
             } else if survivors.len() + 1 >= k {
                 Verdict::Excluded
@@ -126,11 +143,4 @@ pub fn recode_strictly(
     }
     assignment.counted = Some(Counted { earlier, excluded });
     assignment
-}
-
-/// Of `survivors`, those that verification will find too: support counted from them is support by either count.
-fn also_in_ledger(survivors: &[u64], class: u128, k: usize, released: &impl Released) -> Vec<u64> {
-    let mut known = vec![0u64; k];
-    let count = released.fresh_subjects(class, &mut known);
-    survivors.iter().copied().filter(|s| known[..count].contains(s)).collect()
 }

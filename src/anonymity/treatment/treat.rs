@@ -2,7 +2,8 @@
 
 use super::beside::Beside;
 pub use super::beside::Protected;
-use super::crowd::{NO_SUBJECT, Released};
+use super::budget::{settled, within_budget};
+use super::crowd::{Floor, NO_SUBJECT, Released};
 use super::diverse::recode_diversely;
 use super::forced_pairs::{GroupCells, withdraw_forced_pairs};
 use super::hold::let_stay_supported;
@@ -23,12 +24,24 @@ use std::collections::HashSet;
 #[derive(Clone, Copy, Debug)]
 pub struct Policy {
     pub k: usize,
+    /// Subjects that a class needs in the batch itself, at most k; 0: support inside the window is enough.
+    pub batch_crowd: usize,
+    /// Only raw tuples that cannot be excluded count toward a class.
+    pub strict: bool,
     /// A batch with fewer distinct subjects releases nothing. At least k.
     pub min_subjects: usize,
     /// How many batches a record may wait for a better class.
     pub max_hold_batches: u8,
     /// Only records whose mean loss is above this wait.
     pub hold_above_loss: f32,
+}
+
+impl Policy {
+    /// What every class needs.
+    #[must_use]
+    pub fn floor(&self) -> Floor {
+        Floor { k: self.k, batch: self.batch_crowd }
+    }
 }
 
 /// Treats `batch` by `plan`. `protected` are the sensitive attributes that models protect; every class needs enough people
@@ -48,6 +61,9 @@ pub fn treat(
     last: bool,
 ) -> Proposal {
     let rows: Vec<u32> = (0..u32::try_from(batch.rows()).expect("a batch is bounded")).collect();
+    // Who has not been seen for long enough is nobody to everything below.
+    let counting = settled(&batch.subjects, released).map(|subjects| Batch { subjects, ..batch.clone() });
+    let batch = counting.as_ref().unwrap_or(batch);
     let scene = Scene { batch, plan, names, books, policy, protected, populations };
     if !has_subjects(batch, &rows, policy.min_subjects) {
         return scene.nothing(Unreleased::Quiet);
@@ -60,14 +76,14 @@ pub fn treat(
                 && scene.loss(&assignments, *row).is_some_and(|loss| loss > policy.hold_above_loss)
         };
         let wishes: Vec<bool> = rows.iter().map(dear).collect();
-        let waiting = let_stay_supported(wishes, &assignments, &batch.subjects, policy.k, released);
+        let waiting = let_stay_supported(wishes, &assignments, &batch.subjects, policy.floor(), released);
         held = rows.iter().copied().filter(|&row| waiting[row as usize]).collect();
         for assignment in &mut assignments {
             for &row in &held {
                 assignment.node[row as usize] = UNRELEASED;
             }
         }
-        if released.witnessed().is_some() && !held.is_empty() {
+        if assignments.iter().any(|assignment| assignment.counted.is_some()) && !held.is_empty() {
             // Which tuples can be excluded depends on which classes leave: they are judged by those that really do.
             let leaving: Vec<u32> = rows.iter().copied().filter(|&row| !waiting[row as usize]).collect();
             assignments = scene.assign(&leaving, released);
@@ -76,7 +92,11 @@ pub fn treat(
     let mut cells = scene.cells(&assignments, &rows, &held, released);
     let before = scene.leaving(&cells);
     let guarded_fragments = scene.guard(&mut cells, &assignments, released);
-    scene.propose(cells, held, &before, guarded_fragments)
+    let mut proposal = scene.propose(cells, held, &before, guarded_fragments);
+    for (group, assignment) in proposal.groups.iter_mut().zip(assignments) {
+        group.muted = assignment.muted;
+    }
+    proposal
 }
 
 struct Scene<'a> {
@@ -104,22 +124,37 @@ impl Scene<'_> {
             .par_iter()
             .zip(&self.names.bases)
             .map(|(group, &base)| {
-                let columns = Columns::new(base, &group.quasi, &self.batch.columns, &self.batch.subjects, self.books)
-                    .among(self.populations);
-                let plain = recode_as_kept(&columns, &group.ladder, rows, self.policy.k, released);
-                let protected: Vec<&Protected> =
-                    self.protected.iter().filter(|p| group.sensitive.contains(&p.attribute)).collect();
-                // Strict recoding answers an observer who knows the rule: another rule would be another answer.
-                if protected.is_empty() || released.witnessed().is_some() {
-                    return plain;
-                }
-                recode_diversely(plain, &columns, group, &protected, &self.beside(), released)
+                let room = self.rows() * self.plan.groups.len();
+                within_budget(base, &self.batch.subjects, released.budget(), room, |subjects| {
+                    self.assign_group(group, base, rows, subjects, released)
+                })
             })
             .collect()
     }
 
+    /// The same in one group, where the rows count for `subjects`.
+    fn assign_group(
+        &self,
+        group: &Group,
+        base: u128,
+        rows: &[u32],
+        subjects: &[u64],
+        released: &impl Released,
+    ) -> Assignment {
+        let columns = Columns::new(base, &group.quasi, &self.batch.columns, subjects, self.books);
+        let columns = columns.among(self.populations);
+        let plain = recode_as_kept(&columns, &group.ladder, rows, self.policy.floor(), released);
+        let protected: Vec<&Protected> =
+            self.protected.iter().filter(|p| group.sensitive.contains(&p.attribute)).collect();
+        // Strict recoding answers an observer who knows the rule: another rule would be another answer.
+        if protected.is_empty() || self.policy.strict {
+            return plain;
+        }
+        recode_diversely(plain, &columns, group, &protected, &self.beside(), released)
+    }
+
     fn beside(&self) -> Beside<'_> {
-        Beside { batch: self.batch, books: self.books, k: self.policy.k, bases: &self.names.beside }
+        Beside { batch: self.batch, books: self.books, floor: self.policy.floor(), bases: &self.names.beside }
     }
 
     /// The cells that the assignments stand for, and those that leave beside them.

@@ -9,7 +9,7 @@ use crate::records::schema::Role;
 
 /// k-anonymity by `privacy.k`, and every `[[privacy.model]]`. `beside` are the domains of the sensitive attributes.
 pub fn models(config: &Config, file: &str, input: &Input, beside: &[Domain]) -> Result<Vec<Model>, AnonymizeError> {
-    let mut models = vec![Model::KAnonymity { k: config.privacy.k as u64 }];
+    let mut models = vec![Model::KAnonymity { k: config.privacy.crowd() as u64 }];
     for (index, model) in config.privacy.model.iter().enumerate() {
         let key = |name: &str| format!("privacy.model[{index}].{name}");
         let attribute = || {
@@ -46,7 +46,7 @@ pub fn models(config: &Config, file: &str, input: &Input, beside: &[Domain]) -> 
             }
             (ModelKind::KMap, _) => Model::KMap { k: model.k.unwrap_or_default() },
             (ModelKind::LDiversity, Diversity::Distinct) => {
-                Model::DistinctDiversity { attribute: attribute()?, l: whole(l)? }
+                Model::DistinctDiversity { attribute: attribute()?, l: whole(l)? + config.privacy.colluders }
             }
             (ModelKind::LDiversity, Diversity::Entropy) => Model::EntropyDiversity { attribute: attribute()?, l },
             (ModelKind::LDiversity, Diversity::Recursive) => {

@@ -23,7 +23,7 @@ use crate::release::models::verify_models;
 use crate::release::population::verify_population;
 use crate::release::sink::{Envelope, Positions, Sink};
 use crate::release::verified::Risk;
-use crate::release::verify::{GroupTerms, verify};
+use crate::release::verify::{Given, GroupTerms, Needs, verify};
 use std::collections::{BTreeMap, HashMap, HashSet};
 
 /// What was written.
@@ -42,7 +42,7 @@ pub fn release(
     aggregates: &[Asked],
     models: &[Model],
 ) -> Result<Written, AnonymizeError> {
-    let k = config.privacy.k;
+    let k = config.privacy.crowd();
     let rows: Vec<usize> = (0..input.batch.rows()).filter(|&row| recoded.by[row].is_some()).collect();
     let mut cells = cells(input, recoded, &rows);
     let aggregated = aggregate(input, aggregates, &rows, &mut cells, k)?;
@@ -76,9 +76,12 @@ pub fn release(
         // The models of a data set are verified over all its lines, below.
         protected: Vec::new(),
         listed: Vec::new(),
+        narrowing: None,
     }];
     let (ledger, subjects) = (Ledger::new(k, 0, 1), &input.batch.subjects);
-    let verified = verify(vec![proposed], subjects, &terms, &input.books, ledger.at(0), k, 0)?;
+    let given = Given { subjects, columns: &input.batch.columns, waiting: 0, sequence: 0, clock_ms: 0 };
+    let needs = Needs { k, batch_crowd: 0 };
+    let verified = verify(vec![proposed], &given, &terms, &input.books, ledger.at(0), needs)?;
     let quasi = &terms[0].quasi;
     verify_models(&verified, 0, &layout, quasi, &claims::of_values(input, &attributes, models))?;
     let population = claims::population(input, &attributes, aggregates);

@@ -6,8 +6,19 @@ use crate::daemon::picture::risk_before;
 use crate::io::input::InputBatch;
 use crate::records::table::Batch;
 use crate::release::sink::Rejected;
-use crate::release::verified::Verified;
-use crate::telemetry::{BatchCommitted, BatchReport, RiskPicture, StageSeconds, SuppressionReason};
+use crate::release::verified::{Crowd, Verified};
+use crate::telemetry::{BatchCommitted, BatchReport, CrowdPicture, RiskPicture, StageSeconds, SuppressionReason};
+
+/// The crowds of some lines, as the report has them.
+#[allow(clippy::cast_precision_loss, reason = "counts are far below 2^52")]
+fn picture(crowd: Crowd) -> CrowdPicture {
+    let lines = crowd.lines.max(1) as f64;
+    CrowdPicture {
+        smallest: crowd.smallest,
+        average: crowd.sum as f64 / lines,
+        share_below_k: crowd.below_k as f64 / lines,
+    }
+}
 
 impl Engine {
     #[allow(clippy::too_many_arguments, reason = "the books of one batch")]
@@ -69,6 +80,9 @@ impl Engine {
             average: risk.average(),
             share_below_k: risk.below_k as f64 / risk.lines.max(1) as f64,
         };
+        let crowds = verified.crowds();
+        report.crowd_in_batch = picture(crowds.batch);
+        report.crowd_in_window = picture(crowds.window);
         let (loss, cells) = proposal.loss;
         report.quasi_cells = cells;
         if cells > 0 {
@@ -86,6 +100,7 @@ impl Engine {
         report.uncovered_cells = uncovered_cells;
         report.ledger_classes = self.ledger.classes() as u64;
         report.ledger_bytes = self.ledger.approximate_bytes() as u64;
+        report.supporters = self.ledger.supporters().map_or(0, |supporters| supporters.entries() as u64);
         report.shown_values = self.ledger.tally().map_or(0, |tally| tally.entries() as u64);
         report.dictionary_values = self.books.iter().map(|b| b.values() as u64).sum();
         report.window_records = self.model.window().rows() as u64;

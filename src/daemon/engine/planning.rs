@@ -55,7 +55,8 @@ impl Engine {
                 self.expect(baseline);
                 return Planned::with(plan);
             }
-            let plan = make_plan(self.next_version(), &self.shapes, &self.sample, &self.books, &self.settings.planner);
+            let settings = self.settings.planner.for_batches(self.progress.rows, self.progress.sequence);
+            let plan = make_plan(self.next_version(), &self.shapes, &self.sample, &self.books, &settings);
             self.announce(&plan, why, start);
             return Planned::with(plan);
         }
@@ -111,7 +112,8 @@ impl Engine {
     pub(super) fn seek(&mut self, asked: Asked, sample: Option<Sample>) {
         let sample = sample.unwrap_or_else(|| self.sample.clone());
         let version = self.next_version();
-        self.search = Some(Search::begin(asked, version, &self.shapes, sample, &self.books, self.settings.planner));
+        let settings = self.settings.planner.for_batches(asked.rows, asked.sequence - 1);
+        self.search = Some(Search::begin(asked, version, &self.shapes, sample, &self.books, settings));
     }
 
     /// Adopts the plan of a search that is due; without one, the plan before stays.

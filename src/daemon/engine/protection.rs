@@ -24,13 +24,22 @@ impl Engine {
             let reference = counts.map(|counts| resolve(counts, protection, book)).unwrap_or_default();
             protections.push((protection.clone(), reference));
         }
-        self.terms = group_terms(plan, &self.names, &protections, &self.populations.listed);
+        self.terms =
+            group_terms(plan, &self.names, &protections, &self.populations.listed, self.settings.policy.strict);
         let protected = |(protection, reference): &(Protection, Reference)| Protected {
             attribute: protection.attribute,
             // Ranges were checked with the configuration; what still cannot be judged shows nothing.
             judge: ClassJudge::new(protection, Some(reference)).unwrap_or(None),
         };
         self.protected = protections.iter().map(protected).collect();
+    }
+
+    /// Says so when a batch of `rows` records could not have supported anything new for want of room.
+    pub(super) fn tell_of_full_supporters(&self, rows: usize) {
+        let rows = rows * self.plan.groups.len();
+        if self.ledger.supporters().is_some_and(|supporters| !supporters.has_room(rows)) {
+            LimitReached { limit: Limit::Supporters }.emit(&self.telemetry);
+        }
     }
 
     /// Says so when a batch of `rows` records could not have shown its protected values for want of room.

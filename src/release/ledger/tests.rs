@@ -81,11 +81,13 @@ proptest! {
     ) {
         let showing = |&(attribute, class, value, subject): &_| Showing { attribute, class, value, subject };
         let showings: Vec<Showing> = showings.iter().map(showing).collect();
+        let support = SupportDelta { sequence: 4, time_ms: 7_000, people: vec![2, 5], pairs: vec![(1, 2, 3)] };
         let delta = LedgerDelta {
+            support,
             time: 7,
             classes: classes.iter().map(|(c, s)| (*c, u32::try_from(s.len()).unwrap())).collect(),
             subjects: classes.iter().flat_map(|(_, s)| s.clone()).collect(),
-            tally: if showings.is_empty() { TallyDelta::default() } else { TallyDelta { time_ms: 7_654, showings } },
+            tally: if showings.is_empty() { TallyDelta::default() } else { TallyDelta { time_ms: 7_654, sequence: 7, showings } },
         };
         let bytes = delta.to_bytes();
         prop_assert_eq!(LedgerDelta::from_bytes(&bytes), Some(delta.clone()));

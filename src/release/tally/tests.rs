@@ -23,7 +23,7 @@ fn keeps() -> impl Strategy<Value = Keeps> {
 fn learn(tally: &mut Tally, events: &[Event]) {
     for &(c, value, subject, time) in events {
         let showing = Showing { attribute: A as u32, class: class(c), value, subject };
-        tally.apply(&TallyDelta { time_ms: time * 1000, showings: vec![showing] });
+        tally.apply(&TallyDelta { time_ms: time * 1000, sequence: time as u64, showings: vec![showing] });
     }
 }
 
@@ -109,7 +109,7 @@ proptest! {
         prop_assert_eq!(before, (0..3).map(|c| known(&tally, c, now)).collect::<Vec<_>>());
     }
 
-    /// A batch learned through its delta leaves what learning all of it would, but for times an eighth of the window apart.
+    /// A batch learned through its delta leaves what learning all of it would.
     #[test]
     fn a_delta_is_what_must_be_learned(past in events(), batch in prop::collection::btree_set((0u8..3, 0u64..5, 1u64..7), 0..30), keeps in keeps()) {
         let now = 200_000;
@@ -118,7 +118,7 @@ proptest! {
             .map(|&(c, value, subject)| Showing { attribute: A as u32, class: class(c), value, subject })
             .collect();
         let mut tally = filled(keeps, &past);
-        let delta = tally.delta(&showings, now);
+        let delta = tally.delta(&showings, 200, now);
         prop_assert!(delta.showings.is_sorted());
         let mut out = Vec::new();
         delta.append_to(&mut out);
@@ -128,15 +128,8 @@ proptest! {
         }
         tally.apply(&delta);
         let mut all = filled(keeps, &past);
-        all.apply(&TallyDelta { time_ms: now, showings });
-        if keeps == Keeps::Everything {
-            prop_assert_eq!(bytes(&tally), bytes(&all));
-        }
-        for c in 0..3 {
-            let values = |pairs: BTreeSet<(u64, u64)>| pairs.into_iter().map(|p| p.0).collect::<BTreeSet<_>>();
-            let fresh = |tally: &Tally| values(known(tally, c, now + WINDOW * 7 / 8));
-            prop_assert!(fresh(&all).len() <= fresh(&tally).len() || keeps != Keeps::Everything);
-        }
+        all.apply(&TallyDelta { time_ms: now, sequence: 200, showings });
+        prop_assert_eq!(bytes(&tally), bytes(&all));
     }
 
     #[test]
@@ -176,5 +169,5 @@ fn a_past_that_was_not_kept_whole_is_unknown() {
 fn a_batch_that_stands_alone_keeps_nothing() {
     let tally = Tally::new(0, 100, &[(A, Keeps::Everything)]);
     let showing = Showing { attribute: A as u32, class: 1, value: 1, subject: 1 };
-    assert!(tally.is_open(A, 1000, 0) && tally.delta(&[showing], 5).showings.is_empty());
+    assert!(tally.is_open(A, 1000, 0) && tally.delta(&[showing], 1, 5).showings.is_empty());
 }

@@ -38,7 +38,7 @@ fn class(n: u8) -> u128 {
 fn add(witnesses: &mut Witnesses, events: &[Event], books: &mut [Codebook]) {
     for &(c, value, time, subject) in events {
         let raw = raw(value, books);
-        let seen = vec![Seen { class: class(c), subject, time, raw: raw.key }];
+        let seen = vec![Seen { class: class(c), subject, time, sequence: u64::from(time), raw: raw.key }];
         assert!(witnesses.apply(&WitnessDelta { seen, raws: vec![raw] }, books));
     }
 }
@@ -115,7 +115,7 @@ proptest! {
                 *same <= k
             });
             order.truncate(PER_CLASS * k);
-            expected.extend(order.into_iter().map(|(time, subject, raw)| Seen { class: class(c), subject, time, raw }));
+            expected.extend(order.into_iter().map(|(time, subject, raw)| Seen { class: class(c), subject, time, sequence: u64::from(time), raw }));
         }
         prop_assert_eq!(all(&witnesses), expected);
     }
@@ -146,7 +146,7 @@ fn full_witnesses_understate() {
     let books = &mut books();
     let mut witnesses = empty(2, 1);
     let one = raw(1, books);
-    let seen = |subject| Seen { class: class(1), subject, time: 9, raw: one.key };
+    let seen = |subject| Seen { class: class(1), subject, time: 9, sequence: 9, raw: one.key };
     assert!(witnesses.apply(&WitnessDelta { seen: vec![seen(1)], raws: vec![one.clone()] }, books));
     assert!(!witnesses.apply(&WitnessDelta { seen: vec![seen(2)], raws: vec![] }, books));
     assert_eq!(all(&witnesses), [seen(1)]);
@@ -158,7 +158,7 @@ fn a_raw_tuple_that_the_codebooks_read_otherwise_is_not_learned() {
     let mut witnesses = empty(2, 10);
     let mut wrong = raw(1, books);
     wrong.texts = vec!["2".to_owned()];
-    let seen = vec![Seen { class: class(1), subject: 1, time: 9, raw: wrong.key }];
+    let seen = vec![Seen { class: class(1), subject: 1, time: 9, sequence: 9, raw: wrong.key }];
     witnesses.apply(&WitnessDelta { seen, raws: vec![wrong] }, books);
     assert_eq!(all(&witnesses), []);
 }
