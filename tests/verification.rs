@@ -142,7 +142,7 @@ impl Bench {
     }
 
     fn verify(&self, proposed: Vec<ProposedGroup>) -> Result<Verified, Refusal> {
-        verify(proposed, &self.batch.subjects, &self.terms, &self.books, self.ledger.at(CLOCK), K, CLOCK)
+        verify(proposed, &self.batch, &self.terms, &self.books, self.ledger.at(CLOCK), K, CLOCK)
     }
 
     fn violation(&self, proposed: Vec<ProposedGroup>) -> Option<Violation> {

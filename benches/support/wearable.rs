@@ -172,7 +172,7 @@ impl Stand {
 
     pub fn verify(&self, proposed: Vec<ProposedGroup>, batch: &Batch) -> Verified {
         let at = self.ledger.at(self.clock_ms);
-        verify(proposed, &batch.subjects, &self.terms, &self.books, at, self.policy.k, self.clock_ms)
+        verify(proposed, batch, &self.terms, &self.books, at, self.policy.k, self.clock_ms)
             .expect("the treatment proposes what may leave")
     }
 

@@ -252,7 +252,7 @@ impl Engine {
             quasi,
             plan,
             primed: past.primed,
-            names: GroupNames { layouts: vec![], bases: vec![], beside: vec![] },
+            names: GroupNames { layouts: vec![], bases: vec![], beside: vec![], covers: 0 },
             terms: Vec::new(),
             protections,
             populations,
@@ -440,7 +440,7 @@ impl Engine {
                 treat(&batch, &waited, plan, names, books, &ledger.at(clock), policy, protected, populations, last)
             };
             let verified =
-                |groups, clock| verify(groups, &batch.subjects, terms, books, ledger.at(clock), policy.k, clock);
+                |groups, clock| verify(groups, &batch, terms, books, ledger.at(clock), policy.k, clock);
             let (mut proposal, mut clock_ms) = (treated(clock_ms), clock_ms);
             if let Some(now) = late.filter(|now| verified(proposal.groups.clone(), *now).is_err()) {
                 // Other bytes than those of the attempt before: the crowd is worth more.

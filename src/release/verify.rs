@@ -5,12 +5,14 @@
 //! every sensitive cell that is not suppressed, by itself; (3) the lines leave sorted by their bytes; (4) no row has
 //! two lines in one group; (5) at least k subjects are in the batch; (6) no pair of cell sets of two groups is forced
 //! by counting below k; (7) every class that shows a value of a protected attribute satisfies its models
-//! ([`super::protected`]); (8) every class has its people in every list that it needs ([`super::listed`]). Nothing is
-//! taken from the treatment but the bytes and which row each line stands for.
+//! ([`super::protected`]); (8) every class has its people in every list that it needs ([`super::listed`]); (9) every
+//! sensitive cell that is not exact hides among k people of its class in this batch, and names no rare value
+//! ([`super::hidden`]). Nothing is taken from the treatment but the bytes and which row each line stands for.
 //!
 //! Time: O(bytes + rows); it fails closed: any line that cannot be read back refuses the whole batch.
 
 use super::forced_pairs::{Fragments, forced_pair};
+use super::hidden;
 use super::ledger::{LedgerAt, LedgerDelta};
 use super::listed::{ListedTerms, Printed};
 use super::protected::{self, ProtectedTerms};
@@ -21,6 +23,7 @@ use crate::anonymity::treatment::proposal::ProposedGroup;
 use crate::records::codebook::Codebook;
 use crate::records::digest::{BuildClassKeyHash, value_number};
 use crate::records::line::LineLayout;
+use crate::records::table::Batch;
 use hashbrown::HashMap;
 use rayon::prelude::*;
 use std::collections::HashSet;
@@ -55,6 +58,8 @@ pub enum Violation {
     Model,
     #[error("a class has fewer people of a population than its k-map asks for")]
     Listed,
+    #[error("a sensitive cell that is not exact says who, or what")]
+    TellingCell,
     #[error("a protected sensitive cell is generalized, or of a record that names nobody")]
     ProtectedCell,
     #[error("a line is not what its group's layout writes")]
@@ -90,19 +95,20 @@ struct GroupCount {
     showings: Vec<Showing>,
 }
 
-/// Verifies the `proposed` groups over the rows whose subjects are `subjects`.
+/// Verifies the `proposed` groups over the rows of `batch`.
 ///
 /// # Errors
 /// The first [`Refusal`] found; nothing may leave then.
 pub fn verify(
     proposed: Vec<ProposedGroup>,
-    subjects: &[u64],
+    batch: &Batch,
     terms: &[GroupTerms],
     books: &[Codebook],
     ledger: LedgerAt<'_>,
     k: usize,
     clock_ms: i64,
 ) -> Result<Verified, Refusal> {
+    let subjects = batch.subjects.as_slice();
     if proposed.len() != terms.len() {
         return Err(Refusal { group: None, violation: Violation::WrongGroups });
     }
@@ -111,7 +117,7 @@ pub fn verify(
         .zip(terms)
         .enumerate()
         .map(|(index, (group, terms))| {
-            count_group(group, subjects, terms, books, ledger, k)
+            count_group(group, batch, terms, books, ledger, k)
                 .map_err(|violation| Refusal { group: Some(index), violation })
         })
         .collect::<Result<_, _>>()?;
@@ -199,12 +205,14 @@ impl Class {
 
 fn count_group(
     group: &ProposedGroup,
-    subjects: &[u64],
+    batch: &Batch,
     terms: &GroupTerms,
     books: &[Codebook],
     ledger: LedgerAt<'_>,
     k: usize,
 ) -> Result<GroupCount, Violation> {
+    let subjects = batch.subjects.as_slice();
+    let mut hidings: Vec<hidden::Run<'_>> = Vec::with_capacity(group.runs.len());
     let mut classes: HashMap<u128, Class, BuildClassKeyHash> = HashMap::default();
     let mut beside: HashMap<u128, Class, BuildClassKeyHash> = HashMap::default();
     let mut fragments = Fragments::new(terms.quasi.iter().zip(&terms.sensitive).filter(|(q, s)| **q || **s).count());
@@ -227,6 +235,7 @@ fn count_group(
         let mut says_something = !terms.quasi.contains(&true);
         let mut singles: Vec<u128> = Vec::new();
         let mut guarded: Vec<Option<u128>> = Vec::new();
+        let mut hiding: Vec<Option<u128>> = Vec::new();
         for (i, text) in cells.iter().enumerate() {
             let attribute = terms.attributes[i];
             let coverage = books[attribute].coverage_of(text).ok_or(Violation::UnknownCell)?;
@@ -236,6 +245,9 @@ fn count_group(
                 says_something |= !suppressed;
             } else if terms.sensitive[i] && !suppressed {
                 singles.push(terms.beside[attribute].wrapping_add(coverage));
+            }
+            if terms.sensitive[i] {
+                hiding.push(books[attribute].exact_coverage_of(text).is_none().then_some(coverage));
             }
             if terms.quasi[i] || terms.sensitive[i] {
                 guarded.push((!suppressed).then_some(coverage));
@@ -280,6 +292,9 @@ fn count_group(
             }
         }
         fragments.add(&guarded, rows);
+        if !hiding.is_empty() {
+            hidings.push(hidden::Run { class: key, hidden: hiding, rows });
+        }
     }
     if group.runs.iter().map(|r| r.rows.len()).sum::<usize>() != group.rows.len() {
         return Err(Violation::WrongRow);
@@ -295,6 +310,7 @@ fn count_group(
     if beside.iter().any(|(key, class)| class.support(*key, ledger, k) < k) {
         return Err(Violation::SensitiveBelowK);
     }
+    hidden::judge(&hidings, batch, terms, books, ledger, k).map_err(|_| Violation::TellingCell)?;
     for (term, printed) in terms.listed.iter().zip(&printed) {
         term.judge(printed).map_err(|_| Violation::Listed)?;
     }

@@ -175,7 +175,7 @@ impl Table {
                 })
                 .collect();
             let proposed = std::mem::take(&mut proposal.groups);
-            let verified = verify(proposed, &batch.subjects, &terms, &self.books, at, k, clock_ms)
+            let verified = verify(proposed, &batch, &terms, &self.books, at, k, clock_ms)
                 .expect("what the treatment proposes can be verified");
             let witnessed = at.witness_delta(verified.delta().time, &batch, &proposal.cells, &self.books);
             ledger.apply(verified.delta());

@@ -11,6 +11,8 @@ pub struct GroupNames {
     pub bases: Vec<u128>,
     /// Digest of "this attribute, beside a class", by attribute.
     pub beside: Vec<u128>,
+    /// Key of the order in which subjects cover sensitive cells that hide.
+    pub covers: u128,
 }
 
 /// Names the groups of `plan` for the treatment: `digest` is a keyed digest of a text.
@@ -36,5 +38,6 @@ pub fn group_names(
             .collect(),
         bases: plan.groups.iter().map(|g| digest(&format!("class of {}", name_set(&g.quasi)))).collect(),
         beside: attribute_names.iter().map(|n| digest(&format!("beside a class {n}"))).collect(),
+        covers: digest("who covers sensitive cells"),
     }
 }

@@ -78,7 +78,7 @@ pub fn release(
         listed: Vec::new(),
     }];
     let (ledger, subjects) = (Ledger::new(k, 0, 1), &input.batch.subjects);
-    let verified = verify(vec![proposed], subjects, &terms, &input.books, ledger.at(0), k, 0)?;
+    let verified = verify(vec![proposed], &input.batch, &terms, &input.books, ledger.at(0), k, 0)?;
     let quasi = &terms[0].quasi;
     verify_models(&verified, 0, &layout, quasi, &claims::of_values(input, &attributes, models))?;
     let population = claims::population(input, &attributes, aggregates);
