@@ -57,6 +57,9 @@ pub fn run(args: &CheckArgs) -> Result<(), Failure> {
             "{file}: a class needs {k} subjects inside the support window and {crowd} in its own batch (privacy.batch_crowd): who sees when a batch arrives may see classes of fewer than k people in it"
         );
     }
+    for warning in schema.warnings() {
+        eprintln!("warning: {}: {warning}", config.schema.file.display());
+    }
     for people in &populations {
         println!("{}", described(people, &schema));
     }

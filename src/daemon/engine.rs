@@ -254,7 +254,7 @@ impl Engine {
             quasi,
             plan,
             primed: past.primed,
-            names: GroupNames { layouts: vec![], bases: vec![], beside: vec![] },
+            names: GroupNames::default(),
             terms: Vec::new(),
             protections,
             populations,

@@ -6,6 +6,7 @@
 pub mod aggregates;
 mod budget;
 pub mod forced_pairs;
+mod hidden;
 pub mod ledger;
 pub mod listed;
 pub mod models;

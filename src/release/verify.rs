@@ -5,14 +5,16 @@
 //! `batch_crowd` among this batch's lines alone; (2) so has every sensitive cell that is not suppressed, by itself; (3) the lines leave sorted by their bytes; (4) no row has
 //! two lines in one group; (5) at least k subjects are in the batch; (6) no pair of cell sets of two groups is forced
 //! by counting below k; (7) every class that shows a value of a protected attribute satisfies its models
-//! ([`super::protected`]); (8) every class has its people in every list that it needs ([`super::listed`]); (9) where recoding is strict, no class can
-//! be narrowed below k by exclusion ([`super::narrowing`]). Nothing is
+//! ([`super::protected`]); (8) every class has its people in every list that it needs ([`super::listed`]); (9) where
+//! recoding is strict, no class can be narrowed below k by exclusion ([`super::narrowing`]); (10) every sensitive cell that
+//! is not exact hides among k people of its class in this batch, and names no rare value ([`super::hidden`]). Nothing is
 //! taken from the treatment but the bytes and which row each line stands for.
 //!
 //! Time: O(bytes + rows); it fails closed: any line that cannot be read back refuses the whole batch.
 
 use super::budget;
 use super::forced_pairs::{Fragments, forced_pair};
+use super::hidden;
 use super::ledger::{LedgerAt, LedgerDelta};
 use super::listed::{ListedTerms, Printed};
 use super::narrowing::{self, NarrowingTerms};
@@ -86,6 +88,8 @@ pub enum Violation {
     Model,
     #[error("a class has fewer people of a population than its k-map asks for")]
     Listed,
+    #[error("a sensitive cell that is not exact says who, or what")]
+    TellingCell,
     #[error("a protected sensitive cell is generalized, or of a record that names nobody")]
     ProtectedCell,
     #[error("somebody supports more classes than he may")]
@@ -253,6 +257,7 @@ fn count_group(
     let (Needs { k, batch_crowd }, subjects) = (needs, given.subjects);
     let is_muted = |row: u32| group.muted.get(row as usize).copied().unwrap_or(false);
     let mut class_of: Vec<(u128, u32)> = Vec::new();
+    let mut hidings: Vec<hidden::Run<'_>> = Vec::with_capacity(group.runs.len());
     let mut classes: HashMap<u128, Class, BuildClassKeyHash> = HashMap::default();
     let mut beside: HashMap<u128, Class, BuildClassKeyHash> = HashMap::default();
     let mut fragments = Fragments::new(terms.quasi.iter().zip(&terms.sensitive).filter(|(q, s)| **q || **s).count());
@@ -275,6 +280,7 @@ fn count_group(
         let mut says_something = !terms.quasi.contains(&true);
         let mut singles: Vec<u128> = Vec::new();
         let mut guarded: Vec<Option<u128>> = Vec::new();
+        let mut hiding: Vec<Option<u128>> = Vec::new();
         for (i, text) in cells.iter().enumerate() {
             let attribute = terms.attributes[i];
             let coverage = books[attribute].coverage_of(text).ok_or(Violation::UnknownCell)?;
@@ -284,6 +290,9 @@ fn count_group(
                 says_something |= !suppressed;
             } else if terms.sensitive[i] && !suppressed {
                 singles.push(terms.beside[attribute].wrapping_add(coverage));
+            }
+            if terms.sensitive[i] {
+                hiding.push(books[attribute].exact_coverage_of(text).is_none().then_some(coverage));
             }
             if terms.quasi[i] || terms.sensitive[i] {
                 guarded.push((!suppressed).then_some(coverage));
@@ -331,6 +340,9 @@ fn count_group(
             class_of.extend(rows.iter().map(|&row| (key, row)));
         }
         fragments.add(&guarded, rows);
+        if !hiding.is_empty() {
+            hidings.push(hidden::Run { class: key, hidden: hiding, rows });
+        }
     }
     if group.runs.iter().map(|r| r.rows.len()).sum::<usize>() != group.rows.len() {
         return Err(Violation::WrongRow);
@@ -360,6 +372,7 @@ fn count_group(
         narrowing::judge(narrowing, terms.base, &terms.listed, class_of, &given, books, ledger, needs)
             .map_err(|_| Violation::Narrowed)?;
     }
+    hidden::judge(&hidings, given, terms, books, ledger, needs).map_err(|_| Violation::TellingCell)?;
     for (term, printed) in terms.listed.iter().zip(&printed) {
         term.judge(printed).map_err(|_| Violation::Listed)?;
     }

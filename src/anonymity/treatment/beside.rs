@@ -4,7 +4,8 @@
 //! A class shows what this batch adds of a protected attribute as a whole, or shows nothing of it. Leaving out single
 //! rows until a model holds would tell what they are: the most frequent value.
 
-use super::crowd::{Floor, NO_SUBJECT, Released};
+use super::crowd::{Floor, Released};
+use super::hide::Models;
 use super::recode::{Columns, UNRELEASED};
 use super::strict::recode_as_kept;
 use crate::anonymity::plan::Node;
@@ -46,38 +47,6 @@ impl Beside<'_> {
             node => book.cell(self.batch.columns[attribute][row], node as usize),
         };
         assignment.node.iter().enumerate().map(cell).collect()
-    }
-
-    /// The cells of a protected attribute for `rows`, whose classes are `class` (by row of the batch). They leave exactly
-    /// or not at all: two generalized cells may cover the same value, and would be counted as two.
-    pub fn protected(
-        &self,
-        protected: &Protected,
-        class: &[u128],
-        rows: &[u32],
-        released: &impl Released,
-    ) -> Vec<CellId> {
-        let attribute = protected.attribute;
-        let nothing = || vec![SUPPRESSED; self.batch.rows()];
-        let open = released.shown().is_none_or(|shown| shown.is_open(attribute, self.batch.rows()));
-        let Some(judge) = protected.judge.as_ref().filter(|_| open) else { return nothing() };
-        // Who names nobody counts for nobody, so no model could count what is shown of him.
-        let named = |row: &u32| self.batch.subjects[*row as usize] != NO_SUBJECT;
-        let mut rows: Vec<u32> = rows.iter().copied().filter(named).collect();
-        let mut classes = Judged::new(judge, self.floor, released);
-        loop {
-            // A value that a class no longer shows may lack the support that it lent to others, and so on; every turn
-            // takes a class away, so it ends.
-            let column = self.supported(attribute, 1, &rows, released);
-            let showing = |row: &&u32| column[**row as usize] != SUPPRESSED;
-            let mut by_class: Vec<(u128, u64, u64)> =
-                rows.iter().filter(showing).map(|&row| self.showing(attribute, class[row as usize], row)).collect();
-            let refused = classes.refused(&mut by_class);
-            if refused.is_empty() {
-                return column;
-            }
-            rows.retain(|&row| !refused.contains(&class[row as usize]));
-        }
     }
 
     /// What a row would show: class, value, subject.
@@ -130,5 +99,31 @@ impl<'a, R: Released> Judged<'a, R> {
         }
         pairs.extend_from_slice(earlier);
         judge.accepts(pairs, room)
+    }
+}
+
+/// The models of a stream: each protected attribute with its judge.
+pub(super) struct StreamModels<'a, R: Released> {
+    beside: Beside<'a>,
+    judged: Vec<(usize, Judged<'a, R>)>,
+}
+
+impl<'a, R: Released> StreamModels<'a, R> {
+    pub fn new(beside: Beside<'a>, protected: impl Iterator<Item = &'a Protected>, released: &'a R) -> Self {
+        let floor = beside.floor;
+        let judged = |p: &'a Protected| p.judge.as_ref().map(|judge| (p.attribute, Judged::new(judge, floor, released)));
+        Self { beside, judged: protected.filter_map(judged).collect() }
+    }
+}
+
+impl<R: Released> Models for StreamModels<'_, R> {
+    fn refused(&mut self, attribute: usize, showing: &[(u128, u32)]) -> Vec<u128> {
+        let Some((_, judged)) = self.judged.iter_mut().find(|(of, _)| *of == attribute) else {
+            // Nobody can say that it holds.
+            return showing.iter().map(|(class, _)| *class).collect();
+        };
+        let mut showings: Vec<(u128, u64, u64)> =
+            showing.iter().map(|&(class, row)| self.beside.showing(attribute, class, row)).collect();
+        judged.refused(&mut showings).into_iter().collect()
     }
 }

@@ -1,11 +1,13 @@
 //! The treatment of one batch by one plan.
 
-use super::beside::Beside;
 pub use super::beside::Protected;
+use super::beside::{Beside, StreamModels};
 use super::budget::{settled, within_budget};
 use super::crowd::{Floor, NO_SUBJECT, Released};
 use super::diverse::recode_diversely;
+use super::divert::divert;
 use super::forced_pairs::{GroupCells, withdraw_forced_pairs};
+use super::hide::{Hidden, Hiding, Side, UNSHOWN};
 use super::hold::let_stay_supported;
 pub use super::names::{GroupNames, group_names};
 use super::population::Population;
@@ -89,6 +91,7 @@ pub fn treat(
             assignments = scene.assign(&leaving, released);
         }
     }
+    scene.divert(&mut assignments, released);
     let mut cells = scene.cells(&assignments, &rows, &held, released);
     let before = scene.leaving(&cells);
     let guarded_fragments = scene.guard(&mut cells, &assignments, released);
@@ -98,6 +101,9 @@ pub fn treat(
     }
     proposal
 }
+
+/// How often the lines of classes that cannot hide their sensitive cells go on to coarser ones.
+const DIVERSIONS: usize = 8;
 
 struct Scene<'a> {
     batch: &'a Batch,
@@ -153,6 +159,31 @@ impl Scene<'_> {
         recode_diversely(plain, &columns, group, &protected, &self.beside(), released)
     }
 
+    /// Takes classes that cannot hide their sensitive cells to coarser nodes; what still cannot is withdrawn later. Strict
+    /// recoding answers an observer who knows the rule: there, they do not leave.
+    fn divert(&self, assignments: &mut [Assignment], released: &impl Released) {
+        if self.policy.strict {
+            return;
+        }
+        let groups = self.plan.groups.par_iter().zip(&self.names.bases).zip(assignments.par_iter_mut());
+        groups.filter(|((group, _), _)| !group.quasi.is_empty() && !group.sensitive.is_empty()).for_each(
+            |((group, &base), assignment)| {
+                let columns = Columns::new(base, &group.quasi, &self.batch.columns, &self.batch.subjects, self.books)
+                    .among(self.populations);
+                let mut from = vec![0u32; self.rows()];
+                for _ in 0..DIVERSIONS {
+                    let leaves = |(row, node): (u32, &u32)| (*node != UNRELEASED).then_some(row);
+                    let leaving: Vec<u32> = (0u32..).zip(&assignment.node).filter_map(leaves).collect();
+                    let failing = self.hide(group, &assignment.class, leaving, &assignment.silent, released).failing;
+                    if failing.is_empty() {
+                        break;
+                    }
+                    divert(&columns, &group.ladder, assignment, &failing, &mut from, self.policy.k);
+                }
+            },
+        );
+    }
+
     fn beside(&self) -> Beside<'_> {
         Beside { batch: self.batch, books: self.books, floor: self.policy.floor(), bases: &self.names.beside }
     }
@@ -206,46 +237,77 @@ impl Scene<'_> {
         };
         let leaving: Vec<u32> = rows.iter().copied().filter(leaves).collect();
         let quasi: Vec<&[CellId]> = out.iter().map(|(_, column)| column.as_slice()).collect();
-        let beside = self.sensitive_cells(group, base, &quasi, &leaving, &assignment.silent, released);
-        out.extend(beside);
+        let class = self.classes(group, base, &quasi);
+        let hidden = self.hide(group, &class, leaving.clone(), &assignment.silent, released);
+        for (_, column) in &mut out {
+            hidden.failing.iter().for_each(|&row| column[row as usize] = SUPPRESSED);
+        }
+        out.extend(group.sensitive.iter().copied().zip(hidden.columns));
         for &a in &group.insensitive {
             let mut column = vec![SUPPRESSED; self.rows()];
             for &row in &leaving {
                 column[row as usize] = self.books[a].cell(self.batch.columns[a][row as usize], 0);
             }
+            hidden.failing.iter().for_each(|&row| column[row as usize] = SUPPRESSED);
             out.push((a, column));
         }
         out
     }
 
-    /// The sensitive cells of a group for the `leaving` rows; `quasi` are the cells that form its classes.
-    fn sensitive_cells(
+    /// The class key of every row, from the cells `quasi` that form the classes of a group.
+    fn classes(&self, group: &Group, base: u128, quasi: &[&[CellId]]) -> Vec<u128> {
+        let mut class = vec![base; self.rows()];
+        for (&a, column) in group.quasi.iter().zip(quasi) {
+            for (class, &cell) in class.iter_mut().zip(*column) {
+                *class = class.wrapping_add(self.books[a].digest(cell));
+            }
+        }
+        class
+    }
+
+    /// The sensitive cells of a group for the `leaving` rows, whose classes are `class`.
+    fn hide(
         &self,
         group: &Group,
-        base: u128,
-        quasi: &[&[CellId]],
-        leaving: &[u32],
+        class: &[u128],
+        leaving: Vec<u32>,
         silent: &[bool],
         released: &impl Released,
-    ) -> Vec<(usize, Vec<CellId>)> {
-        let beside = self.beside();
-        let of = |&a: &usize| {
-            if self.plan.identifiers.contains(&a) {
-                return (a, vec![SUPPRESSED; self.rows()]);
+    ) -> Hidden {
+        let side = |&a: &usize| {
+            let protected = self.protected.iter().find(|p| p.attribute == a);
+            let open =
+                |p: &Protected| p.judge.is_some() && released.shown().is_none_or(|shown| shown.is_open(a, self.rows()));
+            let never = self.plan.identifiers.contains(&a) || protected.is_some_and(|p| !open(p));
+            // Who names nobody counts for nobody, so no model could count what is shown of him.
+            let unshown = |row: usize| {
+                never
+                    || protected.is_some()
+                        && (self.batch.subjects[row] == NO_SUBJECT || silent.get(row).copied().unwrap_or(false))
+            };
+            Side {
+                attribute: a,
+                // Exactly or not at all: two generalized cells may cover the same value, and would be counted as two.
+                levels: if protected.is_some() { 1 } else { self.books[a].levels() - 1 },
+                protected: protected.is_some(),
+                floors: (0..self.rows()).map(|row| if unshown(row) { UNSHOWN } else { 0 }).collect(),
             }
-            let Some(protected) = self.protected.iter().find(|p| p.attribute == a) else {
-                return (a, beside.supported(a, self.books[a].levels() - 1, leaving, released));
-            };
-            let digest = |row: usize| {
-                let cells = group.quasi.iter().zip(quasi);
-                cells.fold(base, |key, (&q, column)| key.wrapping_add(self.books[q].digest(column[row])))
-            };
-            let class: Vec<u128> = (0..self.rows()).map(digest).collect();
-            let speaks = |row: &u32| !silent.get(*row as usize).copied().unwrap_or(false);
-            let speaking: Vec<u32> = leaving.iter().copied().filter(speaks).collect();
-            (a, beside.protected(protected, &class, &speaking, released))
         };
-        group.sensitive.iter().map(of).collect()
+        let sides: Vec<Side> = group.sensitive.iter().map(side).collect();
+        let order = self.names.covers.keyed("who covers");
+        let hiding = Hiding {
+            batch: self.batch,
+            books: self.books,
+            floor: self.policy.floor(),
+            strict: self.policy.strict,
+            bases: &self.names.beside,
+            order: &|row| order.digest(&self.batch.subjects[row as usize].to_be_bytes()),
+            released,
+            class,
+            bare: group.quasi.is_empty(),
+        };
+        let mine = self.protected.iter().filter(|p| group.sensitive.contains(&p.attribute));
+        hiding.settle(sides, leaving, &mut StreamModels::new(self.beside(), mine, released))
     }
 
     /// Mean Loss of the present quasi cells of a row; `None` when all of them are missing.
@@ -264,8 +326,9 @@ impl Scene<'_> {
         (present > 0).then(|| sum / f32::from(present))
     }
 
-    /// Withdraws what counting would join. A withdrawn row no longer supports the sensitive values of its group, so
-    /// those are settled again, until nothing moves; every turn withdraws at least one fragment, so it ends.
+    /// Withdraws what counting would join. A withdrawn row no longer supports the sensitive values of its group, nor hides
+    /// those of its class, so they are settled again, until nothing moves; every turn withdraws at least one fragment, so
+    /// it ends.
     fn guard(&self, cells: &mut Cells, assignments: &[Assignment], released: &impl Released) -> u64 {
         let mut withdrawn = 0;
         loop {
@@ -280,8 +343,13 @@ impl Scene<'_> {
                 let leaves = |row: &u32| telling.iter().any(|&a| cells[a][*row as usize] != SUPPRESSED);
                 let leaving: Vec<u32> = (0..u32::try_from(self.rows()).expect("bounded")).filter(leaves).collect();
                 let quasi: Vec<&[CellId]> = group.quasi.iter().map(|&a| cells[a].as_slice()).collect();
-                for (a, column) in self.sensitive_cells(group, base, &quasi, &leaving, &assignment.silent, released) {
+                let class = self.classes(group, base, &quasi);
+                let hidden = self.hide(group, &class, leaving, &assignment.silent, released);
+                for (&a, column) in group.sensitive.iter().zip(hidden.columns) {
                     cells[a] = column;
+                }
+                for a in group.attributes() {
+                    hidden.failing.iter().for_each(|&row| cells[a][row as usize] = SUPPRESSED);
                 }
             }
         }

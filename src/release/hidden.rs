@@ -1,0 +1,168 @@
+//! Verification that sensitive cells which are not exact say neither who nor what, from the encoded bytes of what is
+//! about to leave and the rows' own values (METHODS §12).
+//!
+//! Claim. If [`judge`] returns `Ok`, then for every class of equal quasi cells among the lines of a group, and every
+//! text c of a sensitive attribute in it that covers more than one value: the lines of the class with c are of at least k
+//! distinct subjects, and each value of those lines is either had or shown by k subjects (counted over all lines of the
+//! group and the ledger) and had by as many of the lines' as a batch asks for, or belongs to no more than half of those subjects. The same holds of lines that are equal in
+//! which sensitive attributes they hide, and behind which texts; an attribute that all lines of the class show as `*`
+//! distinguishes none of them. Not asked is an attribute that all lines of the group show as `*`, k subjects at least.
+//!
+//! Written from that definition, apart from the treatment: by runs of lines, sets of subjects, and each value by its
+//! digest. Lines of nobody are of no subject; as holders of a value each is somebody of his own.
+
+use super::ledger::LedgerAt;
+use super::verify::{Given, GroupTerms, Needs};
+use crate::anonymity::treatment::crowd::{NO_SUBJECT, Released};
+use crate::records::codebook::Codebook;
+use std::collections::{BTreeMap, BTreeSet};
+
+/// What the lines of one run show of the sensitive attributes of their group.
+pub(super) struct Run<'a> {
+    /// Key of their class.
+    pub class: u128,
+    /// By sensitive attribute: what a cell that is not exact covers.
+    pub hidden: Vec<Option<u128>>,
+    pub rows: &'a [u32],
+}
+
+/// A cell that is not exact says too much.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Telling;
+
+/// The lines of a group, and what they are judged by.
+struct Lines<'a> {
+    given: &'a Given<'a>,
+    books: &'a [Codebook],
+    /// Sensitive attributes by position in the schema, each with the digest that names it beside a class.
+    sensitive: Vec<(usize, u128)>,
+    runs: &'a [Run<'a>],
+    ledger: LedgerAt<'a>,
+    needs: Needs,
+}
+
+/// Judges the lines of one group.
+pub(super) fn judge(
+    runs: &[Run<'_>],
+    given: &Given<'_>,
+    terms: &GroupTerms,
+    books: &[Codebook],
+    ledger: LedgerAt<'_>,
+    needs: Needs,
+) -> Result<(), Telling> {
+    let mut classes: BTreeMap<u128, Vec<&Run<'_>>> = BTreeMap::new();
+    for run in runs.iter().filter(|run| run.hidden.iter().any(Option::is_some)) {
+        classes.insert(run.class, Vec::new());
+    }
+    if classes.is_empty() {
+        return Ok(());
+    }
+    for run in runs {
+        if let Some(of_class) = classes.get_mut(&run.class) {
+            of_class.push(run);
+        }
+    }
+    let sensitive = terms.attributes.iter().zip(&terms.sensitive).filter(|(_, sensitive)| **sensitive);
+    let sensitive: Vec<(usize, u128)> = sensitive.map(|(&a, _)| (a, terms.beside[a])).collect();
+    let lines = Lines { given, books, sensitive, runs, ledger, needs };
+    let everybody: Vec<&Run<'_>> = runs.iter().collect();
+    let crowded = lines.subjects(&everybody).len() >= needs.k;
+    let asked = |at: &usize| !(crowded && lines.withheld(*at, &everybody));
+    let asked: Vec<usize> = (0..lines.sensitive.len()).filter(asked).collect();
+    let rare = asked.iter().map(|&at| (at, lines.rare(at, classes.values().flatten()))).collect();
+    classes.values().try_for_each(|of_class| lines.judge_class(of_class, &asked, &rare))
+}
+
+impl Lines<'_> {
+    fn subjects(&self, runs: &[&Run<'_>]) -> BTreeSet<u64> {
+        let rows = runs.iter().flat_map(|run| run.rows);
+        rows.map(|&row| self.given.subjects[row as usize]).filter(|subject| *subject != NO_SUBJECT).collect()
+    }
+
+    /// What `*` covers, of the sensitive attribute at `at`.
+    fn star(&self, at: usize) -> Option<u128> {
+        self.books[self.sensitive[at].0].coverage_of(r#""*""#)
+    }
+
+    /// Whether all of `runs` show `*`.
+    fn withheld(&self, at: usize, runs: &[&Run<'_>]) -> bool {
+        runs.iter().all(|run| run.hidden[at].is_some() && run.hidden[at] == self.star(at))
+    }
+
+    /// Digest of a row's own value.
+    fn value(&self, at: usize, row: u32) -> u128 {
+        let attribute = self.sensitive[at].0;
+        self.books[attribute].digests(0)[self.given.columns[attribute][row as usize] as usize]
+    }
+
+    /// The values that `hiding` lines hide and fewer than k subjects have or have shown.
+    fn rare<'r>(&self, at: usize, hiding: impl Iterator<Item = &'r &'r Run<'r>>) -> BTreeSet<u128> {
+        let hidden = hiding.filter(|run| run.hidden[at].is_some()).flat_map(|run| run.rows);
+        let mut people: BTreeMap<u128, BTreeSet<u64>> =
+            hidden.map(|&row| (self.value(at, row), BTreeSet::new())).collect();
+        for &row in self.runs.iter().flat_map(|run| run.rows) {
+            let subject = self.given.subjects[row as usize];
+            if let Some(people) = people.get_mut(&self.value(at, row)).filter(|_| subject != NO_SUBJECT) {
+                people.insert(subject);
+            }
+        }
+        let mut known = vec![0u64; self.needs.k];
+        let mut few = BTreeSet::new();
+        for (value, people) in &mut people {
+            if people.len() < self.needs.batch_crowd {
+                few.insert(*value);
+            }
+            let count = self.ledger.fresh_subjects(self.sensitive[at].1.wrapping_add(*value), &mut known);
+            people.extend(&known[..count]);
+        }
+        let k = self.needs.k;
+        few.extend(people.into_iter().filter(|(_, people)| people.len() < k).map(|(value, _)| value));
+        few
+    }
+
+    fn judge_class(
+        &self,
+        of_class: &[&Run<'_>],
+        asked: &[usize],
+        rare: &BTreeMap<usize, BTreeSet<u128>>,
+    ) -> Result<(), Telling> {
+        // Lines that hide alike: in one attribute, and in all that distinguish lines of the class.
+        let mut alike: BTreeMap<Vec<(usize, u128)>, Vec<&Run<'_>>> = BTreeMap::new();
+        let distinguishing: Vec<usize> = asked.iter().copied().filter(|&at| !self.withheld(at, of_class)).collect();
+        for run in of_class {
+            let mark = |&at: &usize| run.hidden[at].map(|covers| (at, covers));
+            let mut views: BTreeSet<Vec<(usize, u128)>> =
+                asked.iter().filter_map(mark).map(|mark| vec![mark]).collect();
+            let pattern: Vec<(usize, u128)> = distinguishing.iter().filter_map(mark).collect();
+            // With one attribute a pattern is a text, whichever other lines show it too.
+            if distinguishing.len() > 1 && !pattern.is_empty() {
+                views.insert(std::iter::once((usize::MAX, 0)).chain(pattern).collect());
+            }
+            for view in views {
+                alike.entry(view).or_default().push(run);
+            }
+        }
+        alike.iter().try_for_each(|(view, runs)| {
+            let subjects = self.subjects(runs).len();
+            let marked = view.iter().map(|(at, _)| *at).filter(|at| *at != usize::MAX);
+            let half = |at: usize| self.most_holders(at, &rare[&at], runs) * 2 <= subjects;
+            if subjects >= self.needs.k && marked.into_iter().all(half) { Ok(()) } else { Err(Telling) }
+        })
+    }
+
+    /// Of the `rare` values, how many of those behind `runs` have the one that most of them have.
+    fn most_holders(&self, at: usize, rare: &BTreeSet<u128>, runs: &[&Run<'_>]) -> usize {
+        let mut holders: BTreeMap<u128, (BTreeSet<u64>, usize)> = BTreeMap::new();
+        for &row in runs.iter().flat_map(|run| run.rows) {
+            let value = self.value(at, row);
+            if rare.contains(&value) {
+                let (named, nobody) = holders.entry(value).or_default();
+                match self.given.subjects[row as usize] {
+                    NO_SUBJECT => *nobody += 1,
+                    subject => drop(named.insert(subject)),
+                }
+            }
+        }
+        holders.values().map(|(named, nobody)| named.len() + nobody).max().unwrap_or(0)
+    }
+}
