@@ -31,7 +31,7 @@
 //!
 //! Runtime: O(cells) to read a batch in, one step where no group has a label above N/2, else O(rows · width) a question in
 //! the usual case. At worst the questions are exponential in the heavy labels of A, and one question in the labels of B, on
-//! tuples with few subjects only; the treatment gives up such groups long before this search does.
+//! tuples with few subjects only; [`PATIENCE_IN_ALL`] ends it.
 //!
 //! Only conjunctions of labels are judged: neither unions of cells that are no label nor joins over three and more groups.
 //!
@@ -168,9 +168,9 @@ struct Search {
 /// Items that a question about several X may look at for each tuple of the group, before it is divided.
 const PATIENCE: usize = 16;
 
-/// Items that are looked at for one batch before it is refused: minutes of work. What the treatment lets through takes a
-/// small part of it, since that spends less on its own, coarser search.
-const PATIENCE_IN_ALL: usize = 1 << 34;
+/// Items that are looked at for one batch before it is refused: about half a minute of work, where the dearest batch tried
+/// that the treatment let through took one second.
+const PATIENCE_IN_ALL: usize = 1 << 32;
 
 impl Search {
     /// Is there a violating X among `asked` (lowest threshold first) with a Y of `runs`, narrowed to `floor`?
