@@ -112,6 +112,44 @@ fn threat_02_counting_forces_no_pair() {
 }
 
 #[test]
+fn threat_02_counting_forces_no_pair_of_labels() {
+    // No single cell of the second batch forces anything. But eight of its ten people are in their thirties, whatever
+    // their printed ages, and three live in Zug: somebody in his thirties lives in Zug, and only one person does.
+    let groups = "[privacy]\nk = 3\n[[group]]\nname = \"a\"\nattributes = [\"age\"]\n\
+                  [[group]]\nname = \"b\"\nattributes = [\"city\"]\n";
+    let mut stand = Stand::new(&schema(&[PERSON, AGE, CITY]), groups);
+    let ages = [30, 31, 32, 33, 34, 35, 36, 37, 70, 71];
+    let mut first = Vec::new();
+    for (age, city) in ages.iter().zip(["Zug", "Bern"].iter().cycle()) {
+        first.extend(people(first.len(), 3, &format!(r#""age":{age},"city":"{city}""#)));
+    }
+    stand.offer(&first, Settling::No, NOW, Fault::Nothing);
+    assert_eq!(stand.sink.lines.len(), 60, "everything has support from here on");
+    let mut second = Vec::new();
+    for (i, age) in ages.iter().enumerate() {
+        let city = if [0, 8, 9].contains(&i) { "Zug" } else { "Bern" };
+        second.extend(people(100 + i, 1, &format!(r#""age":{age},"city":"{city}""#)));
+    }
+    stand.offer(&second, Settling::No, NOW + 1, Fault::Nothing);
+    let carriers = |group: usize, wanted: &dyn Fn(&str) -> bool| -> BTreeSet<(u16, i32, i64)> {
+        let lines = stand.sink.lines.iter().filter(|l| l.batch == 2 && l.group == group && wanted(&l.text));
+        lines.map(|l| l.source).collect()
+    };
+    let records = carriers(0, &|_| true).union(&carriers(1, &|_| true)).count();
+    let thirties = carriers(0, &|text| text.starts_with(r#"{"age":3"#) || text.contains("30-39"));
+    let zug = carriers(1, &|text| text.contains("Zug"));
+    let both = thirties.intersection(&zug).count();
+    assert!(
+        thirties.len() + zug.len() <= records || both >= 3,
+        "{} of {records} in their thirties, {} of Zug: somebody is both, and {both} people are",
+        thirties.len(),
+        zug.len(),
+    );
+    assert!(stand.sink.lines.iter().filter(|l| l.batch == 2).count() >= 12, "most of it leaves");
+    stand.check_conservation().expect("conservation");
+}
+
+#[test]
 fn threats_03_and_20_the_output_does_not_depend_on_who_people_are() {
     // The same records under other names: the same bytes. So no token of a subject can be in them.
     let stream = |name: fn(usize) -> String| {

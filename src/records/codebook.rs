@@ -61,6 +61,8 @@ pub struct Codebook {
     cells: Cells,
     /// From raw cells back to codes; [`FORGOTTEN`] for cells that only generalize.
     codes: Vec<Code>,
+    /// By cell: the next coarser one, [`SUPPRESSED`] where only the root is.
+    above: Vec<CellId>,
     levels: Vec<Level>,
     cache: TokenCache<Code>,
     max_values: usize,
@@ -87,6 +89,7 @@ impl Codebook {
             attribute,
             keyed,
             codes: vec![FORGOTTEN; cells.len()],
+            above: vec![SUPPRESSED; cells.len()],
             cells,
             levels: vec![Level::default(); levels],
             cache: TokenCache::new(max_values.saturating_mul(4).clamp(1 << 10, MAX_SPELLINGS)),
@@ -197,6 +200,10 @@ impl Codebook {
         }
         row.push((SUPPRESSED, 1.0));
         self.codes.resize(self.cells.len(), FORGOTTEN);
+        self.above.resize(self.cells.len(), SUPPRESSED);
+        for step in row.windows(2).filter(|step| step[0].0 != step[1].0) {
+            self.above[step[0].0 as usize] = step[1].0;
+        }
         let code = Code::try_from(self.levels[0].cells.len()).ok()?;
         self.codes[value as usize] = code;
         for (level, (cell, loss)) in self.levels.iter_mut().zip(row) {
@@ -250,6 +257,7 @@ impl Codebook {
             keyed: self.keyed.clone(),
             cells: self.cells.clone(),
             codes: self.codes.clone(),
+            above: self.above.clone(),
             levels: self.levels.clone(),
             cache: TokenCache::new(0),
             buffer: String::new(),
@@ -328,6 +336,7 @@ impl Codebook {
         let digest = self.keyed.digest(format!("aggregate {json_text}").as_bytes());
         let cell = self.cells.insert(json_text, digest, 1.0, false);
         self.codes.resize(self.cells.len(), FORGOTTEN);
+        self.above.resize(self.cells.len(), SUPPRESSED);
         cell
     }
 
@@ -335,6 +344,14 @@ impl Codebook {
     #[must_use]
     pub fn coverage_of(&self, json_text: &str) -> Option<u128> {
         self.cells.find(json_text).map(|cell| self.cells.digest(cell))
+    }
+
+    /// The digests of the labels that cover more than a text that leaves does, fine to coarse, without the root. A text that
+    /// no level of a known value prints has none.
+    pub fn coverages_above(&self, json_text: &str) -> impl Iterator<Item = u128> {
+        let next = |&cell: &CellId| self.above.get(cell as usize).copied().filter(|&above| above != SUPPRESSED);
+        let first = self.cells.find(json_text).and_then(|cell| next(&cell));
+        std::iter::successors(first, next).map(|cell| self.cells.digest(cell))
     }
 
     /// As [`coverage_of`](Self::coverage_of), and none for a text that covers more than one value (`*` does).
@@ -373,7 +390,10 @@ impl Codebook {
     pub fn approximate_bytes(&self) -> usize {
         let a_code = size_of::<CellId>() + size_of::<u128>() + size_of::<f32>();
         let levels: usize = self.levels.iter().map(|level| level.cells.capacity() * a_code).sum();
-        levels + self.cells.bytes() + self.cache.bytes() + self.codes.capacity() * size_of::<Code>()
+        levels
+            + self.cells.bytes()
+            + self.cache.bytes()
+            + (self.codes.capacity() + self.above.capacity()) * size_of::<Code>()
     }
 
     /// Forgets the values whose code is not marked in `used` (missing marks count as false), their cells and every
@@ -393,6 +413,11 @@ impl Codebook {
             }
         }
         let cell_map = self.cells.retain(&used_cells);
+        let old = std::mem::replace(&mut self.above, vec![SUPPRESSED; self.cells.len()]);
+        for (&cell, &above) in cell_map.iter().zip(&old).filter(|(cell, _)| **cell != CellId::MAX) {
+            // What leads to a cell that stays leads through those above it, so they stay too.
+            self.above[cell as usize] = cell_map[above as usize];
+        }
         for level in &mut self.levels {
             let old = std::mem::take(level);
             for (code, (cell, loss)) in old.cells.into_iter().zip(old.losses).enumerate() {

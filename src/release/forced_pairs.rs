@@ -1,97 +1,89 @@
-//! The counting guard between disjoint groups (METHODS §10, linking guard): what a reader can join by counting alone.
+//! The counting guard between disjoint groups (METHODS §10, linking guard; §12, label sets): what a reader can join by
+//! counting alone.
 //!
 //! # The claim
-//! Let N be the largest number of fragments that one group of the batch has. For two groups A ≠ B, a non-empty set X of
-//! cells of A that occur together and such a set Y of B (a cell is a column and a coverage; suppressed cells say nothing
-//! and are left out), let `n_X` and `m_Y` be the rows whose fragment contains X, Y. Where `n_X` + `m_Y` ≥ N + 1, some
-//! record must carry both, whoever joins the fragments. [`forced_pair`] is true exactly when for some such pair fewer
-//! than k distinct subjects carry both X and Y. Fragments that contradict themselves are answered with true as well.
+//! A *label* of a column is a printed coverage or one that its attribute's hierarchy has above a printed one, short of the
+//! root; a row is below it if its cell is that label or has it above. Suppressed cells are below nothing. For two groups
+//! A ≠ B let N be the number of rows that have a fragment in A or in B, or the largest number of fragments that one group of
+//! the batch has, if that is less. For a non-empty set X of labels of A that some row is below and such a set Y of B, let
+//! `n_X` and `m_Y` be the rows below all of X, Y. Where `n_X` + `m_Y` ≥ N + 1, some record must be below both, whoever
+//! joins the fragments. [`forced_pair`] is true exactly when for some such pair fewer than k distinct subjects are below both
+//! X and Y. Fragments that contradict themselves, and questions that take more than [`PATIENCE_IN_ALL`], are answered with
+//! true as well.
+//!
+//! *On N.* No reader can be sure of more than what follows from the rows that A and B really have, even if he knows which
+//! record has a fragment in which group: so that number makes the reading strict where groups leave with different rows. The
+//! largest group alone would hide what is forced among the few rows of two small ones.
 //!
 //! # Why the answer is exact
-//! 1. *One side is heavy.* `n_X` + `m_Y` > N needs one of them above N/2. Each ordered pair (A, B) is searched with X
+//! 1. *Labels are cells.* A column is read as one column for each depth of its labels: a row has there the label of that
+//!    depth that it is below, if any. A set of labels is then a set of cells, and what follows speaks of cells.
+//! 2. *One side is heavy.* `n_X` + `m_Y` > N needs one of them above N/2. Each ordered pair (A, B) is searched with X
 //!    heavy, so every cell of X is in more than half of the rows: at most one a column. Y is any set with
 //!    `m_Y` ≥ N + 1 − `n_X`.
-//! 2. *Intervals of X.* The subjects S(X, Y) on the joint rows only fall as X grows, and so does `n_X`. So for all X
+//! 3. *Intervals of X.* The subjects S(X, Y) on the joint rows only fall as X grows, and so does `n_X`. So for all X
 //!    between P and Q ⊇ P at once: if every Y with `m_Y` ≥ N + 1 − `n_P` has S(Q, Y) ≥ k, none of them is a violation.
 //!    The same holds for a union of intervals, with the smallest threshold and the rows that all their Q share. Otherwise
 //!    the union is halved, and a single interval is divided at one cell; at P = Q the bound is the definition itself.
-//! 3. *Thin sets.* For fixed rows Q, the question is whether a set Y in at least t rows has fewer than k subjects in Q:
+//! 4. *Thin sets.* For fixed rows Q, the question is whether a set Y in at least t rows has fewer than k subjects in Q:
 //!    [`thin_sets`] answers it exactly. A question about more than one X may also be given up as "perhaps"; it then
 //!    counts as a yes, and its parts are asked.
 //!
-//! Runtime: O(cells) to read a batch in, one step where no group has a cell above N/2, else O(rows · width) a question in
-//! the usual case. At worst the questions are exponential in the heavy cells of A, and one question in the width of B, on
-//! tuples with few subjects only.
+//! Runtime: O(cells) to read a batch in, one step where no group has a label above N/2, else O(rows · width) a question in
+//! the usual case. At worst the questions are exponential in the heavy labels of A, and one question in the labels of B, on
+//! tuples with few subjects only; [`PATIENCE_IN_ALL`] ends it.
 //!
-//! Only conjunctions of published cells are judged: neither unions of cells nor joins over three and more groups.
+//! Only conjunctions of labels are judged: neither unions of cells that are no label nor joins over three and more groups.
 //!
 //! This is written independently of the treatment that avoids forced pairs, and shares no code with it: it is the check.
 
+mod labels;
 mod runs;
 #[cfg(test)]
 mod tests;
 mod thin_sets;
 
-use runs::{Numbers, Rows, Runs};
+pub use labels::Fragments;
+use runs::{Rows, Runs};
 use thin_sets::{Question, Subjects};
-
-/// The fragments of one group of a batch as they are about to leave.
-pub struct Fragments {
-    /// By column: the number of each coverage, from 1.
-    numbers: Vec<Numbers<u128>>,
-    runs: Runs,
-    /// A call to [`Fragments::add`] did not fit the width.
-    misfit: bool,
-}
-
-impl Fragments {
-    /// No fragments yet, of `width` cells each.
-    #[must_use]
-    pub fn new(width: usize) -> Self {
-        let numbers = (0..width).map(|_| Numbers::default()).collect();
-        Self { numbers, runs: Runs { width, carried: vec![0], ..Runs::default() }, misfit: false }
-    }
-
-    /// Adds one fragment for each of `rows` (indices into the batch, each at most once a group). `cells` are coverage
-    /// digests by column; `None` is a suppressed cell. The same cells may be added again with other rows.
-    pub fn add(&mut self, cells: &[Option<u128>], rows: &[u32]) {
-        if cells.len() != self.runs.width {
-            self.misfit = true;
-            return;
-        }
-        for (cell, numbers) in cells.iter().zip(&mut self.numbers) {
-            let number = cell.map_or(0, |digest| {
-                let next = self.runs.carried.len() as u32;
-                let number = *numbers.entry(digest).or_insert(next);
-                if number == next {
-                    self.runs.carried.push(0);
-                }
-                self.runs.carried[number as usize] += rows.len() as u32;
-                number
-            });
-            self.runs.cells.push(number);
-        }
-        self.runs.rows.extend_from_slice(rows);
-        self.runs.ends.push(self.runs.rows.len());
-    }
-
-    /// Every row at most once and within the batch.
-    fn is_sound(&self, batch: usize) -> bool {
-        let mut taken = Rows::none(batch);
-        !self.misfit && self.runs.rows.iter().all(|&row| (row as usize) < batch && taken.insert(row))
-    }
-}
 
 /// True if counting joins two groups below `k`: see the module for the claim. `subjects` is by row of the batch; 0 is no
 /// subject and supports nobody. Also true where a row is twice in one group or not in `subjects`, or where cells did not
 /// fit the width of their group, since nothing can be proven of such a batch.
 #[must_use]
 pub fn forced_pair(groups: &[Fragments], subjects: &[u64], k: usize) -> bool {
-    if !groups.iter().all(|group| group.is_sound(subjects.len())) {
+    let Some(taken) = groups.iter().map(|group| group.taken(subjects.len())).collect::<Option<Vec<Rows>>>() else {
         return true;
+    };
+    let totals: Vec<Vec<u32>> = groups.iter().map(Fragments::totals).collect();
+    let tops: Vec<usize> = totals.iter().map(|of| of.iter().copied().max().unwrap_or(0) as usize).collect();
+    let most = taken.iter().map(Rows::count).max().unwrap_or(0);
+    let records = |a: usize, b: usize| most.min(taken[a].or(&taken[b]).count());
+    let mut of_pairs = vec![vec![0; groups.len()]; groups.len()];
+    // By group: how many rows a label has at least that can be part of anything forced.
+    let mut floors = vec![usize::MAX; groups.len()];
+    for (a, b) in (0..groups.len()).flat_map(|a| (0..groups.len()).map(move |b| (a, b))).filter(|(a, b)| a != b) {
+        of_pairs[a][b] = records(a, b);
+        floors[a] = floors[a].min((of_pairs[a][b] + 1).saturating_sub(tops[b]).max(1));
     }
-    let most = groups.iter().map(|group| group.runs.rows.len()).max().unwrap_or(0);
-    let heavy: Vec<Vec<Rows>> = groups.iter().map(|group| group.runs.heavy(most, subjects.len())).collect();
+    let runs: Vec<Runs> = groups
+        .iter()
+        .zip(&totals)
+        .zip(floors.iter().zip(&tops))
+        .map(
+            |((group, totals), (&floor, &top))| {
+                if top >= floor { group.by_depth(totals, floor) } else { Runs::default() }
+            },
+        )
+        .collect();
+    let heavy: Vec<Vec<Rows>> = runs
+        .iter()
+        .zip(&of_pairs)
+        .map(|(runs, records)| {
+            let least = records.iter().copied().filter(|&records| records > 0).min().unwrap_or(0);
+            runs.heavy(least, subjects.len())
+        })
+        .collect();
     if heavy.iter().all(Vec::is_empty) {
         return false;
     }
@@ -99,15 +91,18 @@ pub fn forced_pair(groups: &[Fragments], subjects: &[u64], k: usize) -> bool {
         .iter()
         .map(|cells| (0..cells.len()).map(|lightest| Interval::down_to(cells, lightest)).collect())
         .collect();
-    let mut search = Search { most, k, subjects: Subjects::new(subjects) };
-    groups.iter().enumerate().any(|(b, group)| {
-        let top = group.runs.carried.iter().copied().max().unwrap_or(0) as usize;
-        let others = intervals.iter().enumerate().filter(|(a, _)| *a != b).flat_map(|(_, of_group)| of_group);
-        let mut against: Vec<&Interval> = others.filter(|x| x.carried + top > most).collect();
-        against.sort_by_key(|x| std::cmp::Reverse(x.carried));
+    let mut search = Search { k, subjects: Subjects::new(subjects), left: PATIENCE_IN_ALL };
+    runs.iter().enumerate().any(|(b, runs)| {
+        let others = intervals.iter().enumerate().filter(|(a, _)| *a != b);
+        let mut against: Vec<Asked> = others
+            .flat_map(|(a, of_group)| of_group.iter().map(move |interval| (a, interval)))
+            .map(|(a, interval)| Asked { interval, records: of_pairs[a][b] })
+            .filter(|asked| asked.is_heavy() && asked.interval.carried + tops[b] > asked.records)
+            .collect();
+        against.sort_by_key(Asked::least);
         let Some(heaviest) = against.first() else { return false };
-        let floor = most + 1 - heaviest.carried;
-        search.violated(&group.runs.narrowed(floor), floor, &against, PATIENCE)
+        let floor = heaviest.least();
+        search.violated(&runs.narrowed(floor), floor, &against, PATIENCE)
     })
 }
 
@@ -142,46 +137,75 @@ impl<'a> Interval<'a> {
     }
 }
 
+/// Some X of one group, asked of another group.
+#[derive(Clone, Copy)]
+struct Asked<'a> {
+    interval: &'a Interval<'a>,
+    /// N of the two groups.
+    records: usize,
+}
+
+impl Asked<'_> {
+    /// Where X is no heavier than half, Y would have to be: that pair is met with the groups exchanged.
+    fn is_heavy(&self) -> bool {
+        2 * self.interval.carried > self.records
+    }
+
+    /// Rows from which a Y is forced: t of P.
+    fn least(&self) -> usize {
+        self.records + 1 - self.interval.carried
+    }
+}
+
 /// One batch under one k.
 struct Search {
-    /// N.
-    most: usize,
     k: usize,
     subjects: Subjects,
+    /// Items that all questions may still look at.
+    left: usize,
 }
 
 /// Items that a question about several X may look at for each tuple of the group, before it is divided.
 const PATIENCE: usize = 16;
 
+/// Items that are looked at for one batch before it is refused: about half a minute of work, where the dearest batch tried
+/// that the treatment let through took one second.
+const PATIENCE_IN_ALL: usize = 1 << 32;
+
 impl Search {
-    /// Is there a violating X in one of `intervals` (heaviest first) with a Y of `runs`, narrowed to `floor`?
-    fn violated(&mut self, runs: &Runs, floor: usize, intervals: &[&Interval], patience: usize) -> bool {
-        let Some((first, others)) = intervals.split_first() else { return false };
-        let least = self.most + 1 - first.carried;
+    /// Is there a violating X among `asked` (lowest threshold first) with a Y of `runs`, narrowed to `floor`?
+    fn violated(&mut self, runs: &Runs, floor: usize, asked: &[Asked], patience: usize) -> bool {
+        let Some((first, others)) = asked.split_first() else { return false };
+        let least = first.least();
         // Fewer cells, fewer tuples: worth a pass when the threshold has doubled.
         let fewer = (least >= 2 * floor).then(|| runs.narrowed(least));
         let (runs, floor) = fewer.as_ref().map_or((runs, floor), |fewer| (fewer, least));
         // Thresholds far apart have little to share: a question each.
-        let alike = intervals.partition_point(|x| self.most + 1 - x.carried < 2 * least);
-        if alike < intervals.len() {
-            let (heavier, lighter) = intervals.split_at(alike);
+        let alike = asked.partition_point(|x| x.least() < 2 * least);
+        if alike < asked.len() {
+            let (heavier, lighter) = asked.split_at(alike);
             return self.violated(runs, floor, heavier, patience) || self.violated(runs, floor, lighter, patience);
         }
-        let joint = others.iter().fold(first.joint.clone(), |joint, x| joint.and(&x.joint));
-        let parts = if others.is_empty() { first.divided() } else { None };
+        let joint = others.iter().fold(first.interval.joint.clone(), |joint, x| joint.and(&x.interval.joint));
+        let parts = if others.is_empty() { first.interval.divided() } else { None };
         let is_one_set = others.is_empty() && parts.is_none();
-        let budget = if is_one_set { usize::MAX } else { patience.saturating_mul(runs.ends.len()) };
+        let may = if is_one_set { usize::MAX } else { patience.saturating_mul(runs.ends.len()) };
+        let budget = may.min(self.left);
         let question = Question { k: self.k, least, budget, subjects: &mut self.subjects };
-        if !question.has_thin_set(runs, &joint) {
+        let (found, looked) = question.has_thin_set(runs, &joint);
+        self.left = self.left.saturating_sub(looked);
+        if !found {
             return false;
         }
-        if let Some(parts) = parts {
-            let most = self.most;
-            // Where X is no longer heavy, Y would have to be: that pair is met with the groups exchanged.
-            let mut heavy = parts.iter().filter(|x| 2 * x.carried > most);
-            return heavy.any(|x| self.violated(runs, floor, &[x], patience.saturating_mul(2)));
+        if self.left == 0 {
+            return true;
         }
-        let (heavier, lighter) = intervals.split_at(intervals.len() / 2);
+        if let Some(parts) = parts {
+            let parts = parts.each_ref().map(|interval| Asked { interval, records: first.records });
+            let mut heavy = parts.iter().filter(|x| x.is_heavy());
+            return heavy.any(|x| self.violated(runs, floor, &[*x], patience.saturating_mul(2)));
+        }
+        let (heavier, lighter) = asked.split_at(asked.len() / 2);
         is_one_set || self.violated(runs, floor, heavier, patience) || self.violated(runs, floor, lighter, patience)
     }
 }

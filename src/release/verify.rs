@@ -2,8 +2,9 @@
 //!
 //! Claim. If [`verify`] returns `Ok`, then for every line of every group: (1) the tuple of its quasi cells, read back
 //! from the bytes, has at least k distinct subjects among this batch's lines and the ledger's fresh entries, and
-//! `batch_crowd` among this batch's lines alone; (2) so has every sensitive cell that is not suppressed, by itself; (3) the lines leave sorted by their bytes; (4) no row has
-//! two lines in one group; (5) at least k subjects are in the batch; (6) no pair of cell sets of two groups is forced
+//! `batch_crowd` among this batch's lines alone; (2) so has every sensitive cell that is not suppressed, by itself; (3) the
+//! lines leave sorted by their bytes; (4) no row has two lines in one group; (5) at least k subjects are in the batch; (6)
+//! no pair of label sets of two groups is forced
 //! by counting below k; (7) every class that shows a value of a protected attribute satisfies its models
 //! ([`super::protected`]); (8) every class has its people in every list that it needs ([`super::listed`]); (9) where
 //! recoding is strict, no class can be narrowed below k by exclusion ([`super::narrowing`]); (10) every sensitive cell that
@@ -281,6 +282,7 @@ fn count_group(
         let mut singles: Vec<u128> = Vec::new();
         let mut guarded: Vec<Option<u128>> = Vec::new();
         let mut hiding: Vec<Option<u128>> = Vec::new();
+        let mut printed_in: Vec<usize> = Vec::new();
         for (i, text) in cells.iter().enumerate() {
             let attribute = terms.attributes[i];
             let coverage = books[attribute].coverage_of(text).ok_or(Violation::UnknownCell)?;
@@ -296,6 +298,7 @@ fn count_group(
             }
             if terms.quasi[i] || terms.sensitive[i] {
                 guarded.push((!suppressed).then_some(coverage));
+                printed_in.push(i);
             }
         }
         if !says_something {
@@ -339,10 +342,14 @@ fn count_group(
         if terms.narrowing.is_some() {
             class_of.extend(rows.iter().map(|&row| (key, row)));
         }
-        fragments.add(&guarded, rows);
         if !hiding.is_empty() {
             hidings.push(hidden::Run { class: key, hidden: hiding, rows });
         }
+        let above = |column: usize| {
+            let i = printed_in[column];
+            books[terms.attributes[i]].coverages_above(&cells[i])
+        };
+        fragments.add(&guarded, rows, above);
     }
     if group.runs.iter().map(|r| r.rows.len()).sum::<usize>() != group.rows.len() {
         return Err(Violation::WrongRow);

@@ -6,7 +6,7 @@ use super::budget::{settled, within_budget};
 use super::crowd::{Floor, NO_SUBJECT, Released};
 use super::diverse::recode_diversely;
 use super::divert::divert;
-use super::forced_pairs::{GroupCells, withdraw_forced_pairs};
+use super::forced_pairs::{Above, GroupCells, withdraw_forced_pairs};
 use super::hide::{Hidden, Hiding, Side, UNSHOWN};
 use super::hold::let_stay_supported;
 pub use super::names::{GroupNames, group_names};
@@ -366,7 +366,9 @@ impl Scene<'_> {
             .map(|g| {
                 let guarded: Vec<usize> = g.quasi.iter().chain(&g.sensitive).copied().collect();
                 let columns: Vec<Vec<CellId>> = guarded.iter().map(|&a| std::mem::take(&mut cells[a])).collect();
-                GroupCells { worth: self.worth(&guarded, &columns), attributes: guarded, quasi: g.quasi.len(), columns }
+                let above = guarded.iter().zip(&columns).map(|(&a, column)| self.above(a, column)).collect();
+                let worth = self.worth(&guarded, &columns);
+                GroupCells { attributes: guarded, columns, above, quasi: g.quasi.len(), worth }
             })
             .collect();
         let withdrawn = withdraw_forced_pairs(&mut groups, &self.batch.subjects, self.policy.k);
@@ -376,6 +378,24 @@ impl Scene<'_> {
             }
         }
         withdrawn
+    }
+
+    /// The labels above the cells of a column: the coarser ones that the same values have, short of the root.
+    fn above(&self, attribute: usize, column: &[CellId]) -> Above {
+        let book = &self.books[attribute];
+        let mut above = Above::default();
+        for (&cell, &code) in column.iter().zip(&self.batch.columns[attribute]) {
+            if cell == SUPPRESSED || above.contains_key(&cell) {
+                continue;
+            }
+            let mut path = (0..book.levels()).map(|level| book.cell(code, level));
+            if path.any(|level| level == cell) {
+                let mut labels: Vec<CellId> = path.filter(|&label| label != cell && label != SUPPRESSED).collect();
+                labels.dedup();
+                above.insert(cell, labels);
+            }
+        }
+        above
     }
 
     /// What each row's fragment is worth: the sum of one minus the loss of its present cells.

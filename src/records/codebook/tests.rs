@@ -50,6 +50,36 @@ fn fixed_codes() {
 }
 
 #[test]
+fn labels_above_a_text_follow_its_path() {
+    let extra = "[attribute.hierarchy]\nkind = \"tree\"\n[attribute.hierarchy.tree]\n\
+                 \"DACH\" = { \"CH\" = [\"Zug\", \"Bern\"], \"AT\" = [\"Wien\"] }\n\"West\" = { \"FR\" = [\"Paris\", \"Lyon\"] }\n";
+    let mut b = book("string", extra, 10);
+    let codes = ["Zug", "Bern", "Wien", "Paris"].map(|city| b.encode(Token::Text(city)).unwrap());
+    let above = |b: &Codebook, text: &str| -> Vec<Option<String>> {
+        let texts: Vec<String> = ["CH", "AT", "FR", "DACH", "West"].map(|name| format!("\"{name}\"")).to_vec();
+        let name = |digest| texts.iter().find(|text| b.coverage_of(text) == Some(digest)).cloned();
+        b.coverages_above(text).map(name).collect()
+    };
+    let dach = Some("\"DACH\"".to_owned());
+    let expected = |b: &Codebook| {
+        assert_eq!(above(b, "\"Zug\""), [Some("\"CH\"".to_owned()), dach.clone()]);
+        assert_eq!(above(b, "\"CH\""), [dach.clone()]);
+        assert_eq!(above(b, "\"Wien\""), [dach.clone()], "alone in its group: the group is itself");
+        for top in ["\"DACH\"", "\"*\"", "null", "", "\"Lyon\""] {
+            assert!(above(b, top).is_empty(), "{top}");
+        }
+    };
+    expected(&b);
+    assert_eq!(above(&b, "\"Paris\"").len(), 1, "FR and West are one set");
+    let mut used = vec![true; b.codes()];
+    used[codes[1] as usize] = false;
+    used[codes[3] as usize] = false;
+    b.retain(&used);
+    expected(&b);
+    assert!(above(&b, "\"Paris\"").is_empty() && b.coverage_of("\"FR\"").is_none());
+}
+
+#[test]
 fn a_raw_value_never_prints_a_generalized_text() {
     let mut b = book("string", "hierarchy = { kind = \"prefix\", keep = [3] }", 100);
     assert_eq!(b.encode(Token::Text("606**")).unwrap(), UNCOVERED);

@@ -153,6 +153,10 @@ impl Rows {
         Self(self.0.iter().zip(&other.0).map(|(a, b)| a & b).collect())
     }
 
+    pub(super) fn or(&self, other: &Self) -> Self {
+        Self(self.0.iter().zip(&other.0).map(|(a, b)| a | b).collect())
+    }
+
     pub(super) fn is_within(&self, other: &Self) -> bool {
         self.0.iter().zip(&other.0).all(|(a, b)| a & !b == 0)
     }

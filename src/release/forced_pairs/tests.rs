@@ -1,11 +1,22 @@
-//! The guard against its definition, and the cases that a reader should see once.
+//! The guard against its definition, the cases that a reader should see once, and what the treatment lets through.
 
 use super::*;
+use crate::anonymity::treatment::forced_pairs::{Above, GroupCells, withdraw_forced_pairs};
 use proptest::prelude::*;
 use std::collections::{BTreeMap, BTreeSet};
 
 /// By group: the fragment of each row, if it has one.
 type Table = Vec<Vec<Option<Vec<Option<u128>>>>>;
+
+/// Of every other column: 0 and 1 lie below 10, 2 and 3 below 11, all of them below 12. The others have no labels.
+fn above(column: usize, cell: u128) -> Vec<u128> {
+    match cell {
+        0 | 1 if column % 2 == 0 => vec![10, 12],
+        2 | 3 if column % 2 == 0 => vec![11, 12],
+        10 | 11 => vec![12],
+        _ => Vec::new(),
+    }
+}
 
 /// The groups as the verifier would hand them over; `by_row` adds one row a call, otherwise one run a call.
 fn fragments(table: &Table, by_row: bool) -> Vec<Fragments> {
@@ -16,27 +27,33 @@ fn fragments(table: &Table, by_row: bool) -> Vec<Fragments> {
         for (row, cells) in (0..).zip(rows) {
             let Some(cells) = cells else { continue };
             if by_row {
-                group.add(cells, &[row]);
+                group.add(cells, &[row], |column| above(column, cells[column].unwrap_or_default()));
             } else {
                 runs.entry(cells).or_default().push(row);
             }
         }
         for (cells, rows) in runs {
-            group.add(cells, &rows);
+            group.add(cells, &rows, |column| above(column, cells[column].unwrap_or_default()));
         }
         group
     };
     table.iter().map(of_group).collect()
 }
 
-/// All non-empty sets of cells that occur together in one group, with their rows: the definition, letter by letter.
+/// All non-empty sets of labels of different columns that some row of a group is below, with these rows: the definition,
+/// letter by letter.
 fn all_sets(rows: &[Option<Vec<Option<u128>>>]) -> BTreeMap<Vec<(usize, u128)>, BTreeSet<usize>> {
     let mut sets: BTreeMap<Vec<(usize, u128)>, BTreeSet<usize>> = BTreeMap::new();
     for (row, cells) in rows.iter().enumerate() {
-        let Some(cells) = cells else { continue };
-        let said: Vec<(usize, u128)> = cells.iter().enumerate().filter_map(|(c, v)| v.map(|v| (c, v))).collect();
-        for choice in 1..1u32 << said.len() {
-            let set = said.iter().enumerate().filter(|(i, _)| choice >> i & 1 == 1).map(|(_, cell)| *cell).collect();
+        let mut of_row: Vec<Vec<(usize, u128)>> = vec![Vec::new()];
+        for (column, cell) in cells.iter().flatten().enumerate() {
+            let Some(cell) = *cell else { continue };
+            let labels: Vec<u128> = std::iter::once(cell).chain(above(column, cell)).collect();
+            let with = |set: &Vec<_>, label: &u128| [set.as_slice(), &[(column, *label)]].concat();
+            let more: Vec<_> = of_row.iter().flat_map(|set| labels.iter().map(|label| with(set, label))).collect();
+            of_row.extend(more);
+        }
+        for set in of_row.into_iter().filter(|set| !set.is_empty()) {
             sets.entry(set).or_default().insert(row);
         }
     }
@@ -46,12 +63,15 @@ fn all_sets(rows: &[Option<Vec<Option<u128>>>]) -> BTreeMap<Vec<(usize, u128)>, 
 fn brute_force(table: &Table, subjects: &[u64], k: usize) -> bool {
     let most = table.iter().map(|rows| rows.iter().flatten().count()).max().unwrap_or(0);
     let sets: Vec<_> = table.iter().map(|rows| all_sets(rows)).collect();
-    let violated = |x: &BTreeSet<usize>, y: &BTreeSet<usize>| {
-        let joint: BTreeSet<u64> = x.intersection(y).map(|&row| subjects[row]).filter(|s| *s != 0).collect();
-        x.len() + y.len() > most && joint.len() < k
-    };
-    (0..sets.len())
-        .any(|a| (a + 1..sets.len()).any(|b| sets[a].values().any(|x| sets[b].values().any(|y| violated(x, y)))))
+    let pairs = (0..sets.len()).flat_map(|a| (a + 1..sets.len()).map(move |b| (a, b)));
+    pairs.into_iter().any(|(a, b)| {
+        let in_one = (0..subjects.len()).filter(|&row| table[a][row].is_some() || table[b][row].is_some()).count();
+        let violated = |x: &BTreeSet<usize>, y: &BTreeSet<usize>| {
+            let joint: BTreeSet<u64> = x.intersection(y).map(|&row| subjects[row]).filter(|s| *s != 0).collect();
+            x.len() + y.len() > most.min(in_one) && joint.len() < k
+        };
+        sets[a].values().any(|x| sets[b].values().any(|y| violated(x, y)))
+    })
 }
 
 fn agrees(table: &Table, subjects: &[u64], k: usize) -> Result<(), TestCaseError> {
@@ -63,7 +83,7 @@ fn agrees(table: &Table, subjects: &[u64], k: usize) -> Result<(), TestCaseError
 
 /// Value 0 of a column is chosen `skew` times more often than each other one.
 fn cell(skew: u32) -> impl Strategy<Value = Option<u128>> {
-    prop_oneof![1 => Just(None), skew => Just(Some(0)), 2 => (1..4u128).prop_map(Some)]
+    prop_oneof![1 => Just(None), skew => Just(Some(0)), 2 => (1..4u128).prop_map(Some), 1 => (10..12u128).prop_map(Some)]
 }
 
 fn table(rows: usize) -> impl Strategy<Value = Table> {
@@ -85,6 +105,93 @@ proptest! {
     fn answers_as_the_definition_does((table, subjects) in batch(), k in 0..5usize) {
         agrees(&table, &subjects, k)?;
     }
+}
+
+/// The table as the treatment would have it: a fragment that says nothing is none.
+fn treated(table: &Table, subjects: &[u64], k: usize, quasi: &[usize]) -> (Table, u64) {
+    let number = |cell: Option<u128>| cell.map_or(0, |digest| digest as u32 + 1);
+    let mut groups: Vec<GroupCells> = table
+        .iter()
+        .zip(quasi)
+        .map(|(rows, &quasi)| {
+            let width = rows.iter().flatten().map(Vec::len).next().unwrap_or(1);
+            let cell = |row: &Option<Vec<_>>, column: usize| row.as_ref().map_or(0, |cells| number(cells[column]));
+            let labels = |column: usize| -> Above {
+                (0..12u128)
+                    .map(|digest| (number(Some(digest)), above(column, digest).into_iter().map(|d| number(Some(d)))))
+                    .map(|(cell, labels)| (cell, labels.collect()))
+                    .collect()
+            };
+            GroupCells {
+                attributes: (0..width).collect(),
+                columns: (0..width).map(|column| rows.iter().map(|row| cell(row, column)).collect()).collect(),
+                above: (0..width).map(labels).collect(),
+                quasi: quasi.min(width),
+                worth: (0..rows.len()).map(|row| [1.0, 0.5, 0.0][row % 3]).collect(),
+            }
+        })
+        .collect();
+    let withdrawn = withdraw_forced_pairs(&mut groups, subjects, k);
+    let fragment = |group: &GroupCells, row: usize| {
+        let cells: Vec<Option<u128>> =
+            group.columns.iter().map(|column| u128::from(column[row]).checked_sub(1)).collect();
+        cells.iter().any(Option::is_some).then_some(cells)
+    };
+    let left = groups.iter().map(|group| (0..subjects.len()).map(|row| fragment(group, row)).collect()).collect();
+    (left, withdrawn)
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(6_000))]
+
+    /// A refusal here would stop the daemon over honest data.
+    #[test]
+    fn what_the_treatment_lets_through_is_not_refused(
+        (table, subjects) in batch(),
+        k in 1..5usize,
+        quasi in prop::collection::vec(0..4usize, 3),
+    ) {
+        let (left, _) = treated(&table, &subjects, k, &quasi);
+        prop_assert!(!brute_force(&left, &subjects, k));
+        prop_assert!(!forced_pair(&fragments(&left, false), &subjects, k));
+    }
+}
+
+/// The same for batches that are too large to be tried by brute force: skewed columns, and people with many rows.
+#[test]
+fn what_the_treatment_lets_through_of_larger_batches_is_not_refused() {
+    let mut state = 11_u64;
+    let mut dice = |n: u64| {
+        state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+        (state >> 33) % n
+    };
+    let (mut kept, mut gone, mut refused) = (0, 0, 0);
+    for _ in 0..150 {
+        let (rows, people) = (60 + dice(300), 10 + dice(300));
+        let table: Table = (0..2 + dice(2))
+            .map(|_| {
+                let skews: Vec<u64> = (0..1 + dice(5)).map(|_| 2 + dice(60) * dice(4)).collect();
+                let mut row = || -> Vec<Option<u128>> {
+                    let mut cell = |skew: u64| match dice(skew + 3) {
+                        0 => Some(u128::from(1 + dice(3))),
+                        1 => Some(u128::from(10 + dice(2))),
+                        2 => None,
+                        _ => Some(0),
+                    };
+                    skews.iter().map(|&skew| cell(skew)).collect()
+                };
+                (0..rows).map(|_| Some(row()).filter(|cells| cells.iter().any(Option::is_some))).collect()
+            })
+            .collect();
+        let subjects: Vec<u64> = (0..rows).map(|_| 1 + dice(people)).collect();
+        refused += u64::from(forced_pair(&fragments(&table, false), &subjects, 4));
+        let (left, withdrawn) = treated(&table, &subjects, 4, &[1, 9, 2]);
+        assert!(!forced_pair(&fragments(&left, false), &subjects, 4));
+        gone += withdrawn;
+        kept += left.iter().flatten().flatten().count();
+    }
+    assert!(refused > 50, "{refused} of 150 would have been refused untreated");
+    assert!(kept > 4 * usize::try_from(gone).expect("small"), "{kept} fragments left, {gone} withdrawn");
 }
 
 /// Rows that all carry one fragment a group, and every row its own subject.
@@ -137,17 +244,38 @@ fn sets_between_cell_and_tuple_are_judged() {
 }
 
 #[test]
+fn labels_force_what_no_cell_does() {
+    // Three of four rows are below 12 on both sides, by different cells: at least two are below both, and two are.
+    let (table, subjects) = alone(&[&[Some(0), Some(12), Some(2), Some(7)], &[Some(7), Some(10), Some(11), Some(12)]]);
+    assert!(!forced_pair(&fragments(&table, false), &subjects, 2));
+    assert!(forced_pair(&fragments(&table, false), &subjects, 3));
+}
+
+#[test]
+fn rows_of_other_groups_hide_nothing() {
+    // Four rows leave in the first two groups, ten in the third: among the four, counting tells who the one with 3 is.
+    let column = |cells: &[u128]| -> Vec<Option<Vec<Option<u128>>>> {
+        (0..10).map(|row| cells.get(row).map(|cell| vec![Some(*cell)])).collect()
+    };
+    let table = vec![column(&[7, 7, 7, 7]), column(&[3, 7, 7, 7]), column(&[20, 21, 22, 23, 24, 25, 26, 27, 28, 29])];
+    let subjects: Vec<u64> = (1..11).collect();
+    assert!(forced_pair(&fragments(&table, false), &subjects, 2));
+    assert!(!forced_pair(&fragments(&table, false), &subjects, 1));
+    assert!(!forced_pair(&fragments(&table[1..].to_vec(), false), &subjects, 2), "ten different cells force nothing");
+}
+
+#[test]
 fn what_contradicts_itself_is_refused() {
     let sound = || Fragments::new(1);
     let mut wide = sound();
-    wide.add(&[None, None], &[0]);
+    wide.add(&[None, None], &[0], |_| []);
     assert!(forced_pair(&[sound(), wide], &[1], 1));
     let mut twice = sound();
-    twice.add(&[None], &[0]);
-    twice.add(&[Some(1)], &[0]);
+    twice.add(&[None], &[0], |_| []);
+    twice.add(&[Some(1)], &[0], |_| []);
     assert!(forced_pair(&[sound(), twice], &[1], 1));
     let mut beyond = sound();
-    beyond.add(&[None], &[1]);
+    beyond.add(&[None], &[1], |_| []);
     assert!(forced_pair(&[sound(), beyond], &[1], 1));
     assert!(!forced_pair(&[sound(), sound()], &[1], 1));
 }

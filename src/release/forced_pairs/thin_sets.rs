@@ -22,10 +22,13 @@ pub(super) struct Question<'a> {
 }
 
 impl Question<'_> {
-    pub(super) fn has_thin_set(mut self, runs: &Runs, joint: &Rows) -> bool {
+    /// The answer, and how many items were looked at for it.
+    pub(super) fn has_thin_set(mut self, runs: &Runs, joint: &Rows) -> (bool, usize) {
         let all = self.read(runs, joint);
         let mut load = vec![Load::default(); runs.carried.len()];
-        self.descend(&all, all.every(), 0, &mut vec![false; runs.width], &mut load)
+        let budget = self.budget;
+        let found = self.descend(&all, all.every(), 0, &mut vec![false; runs.width], &mut load);
+        (found, budget - self.budget)
     }
 
     fn read(&mut self, runs: &Runs, joint: &Rows) -> Node {
@@ -150,6 +153,7 @@ impl Question<'_> {
         for column in from..node.width {
             let node = joined.as_ref().unwrap_or(node);
             if self.budget < items.len() {
+                self.budget = 0;
                 return true;
             }
             self.budget -= items.len();

@@ -1,0 +1,148 @@
+//! The guard against its definition, letter by letter.
+
+use super::*;
+use proptest::prelude::*;
+
+/// 1 and 2 lie below 5, 3 and 4 below 6, and all of them below 7; 8 is by itself.
+pub(super) fn tree() -> Above {
+    let labels = [(1, vec![5, 7]), (2, vec![5, 7]), (3, vec![6, 7]), (4, vec![6, 7]), (5, vec![7]), (6, vec![7])];
+    labels.into_iter().collect()
+}
+
+pub(super) fn group(columns: Vec<Vec<CellId>>, quasi: usize, worth: &[f32]) -> GroupCells {
+    let above = vec![tree(); columns.len()];
+    GroupCells { attributes: (0..columns.len()).collect(), columns, above, quasi, worth: worth.to_vec() }
+}
+
+/// The rows of every conjunction of labels of a group.
+fn sets(group: &GroupCells, rows: usize) -> BTreeSet<BTreeSet<usize>> {
+    let mut found: BTreeSet<BTreeSet<usize>> = BTreeSet::from([(0..rows).collect()]);
+    for (column, above) in group.columns.iter().zip(&group.above) {
+        let below = |label: CellId| -> BTreeSet<usize> {
+            let is_below = |cell: CellId| cell == label || above.get(&cell).is_some_and(|a| a.contains(&label));
+            (0..rows).filter(|&row| is_below(column[row])).collect()
+        };
+        let with: Vec<BTreeSet<usize>> = found
+            .iter()
+            .flat_map(|set| (1..9).map(|label| set.intersection(&below(label)).copied().collect()))
+            .collect();
+        found.extend(with);
+    }
+    let present = |row: &usize| group.columns.iter().any(|column| column[*row] != SUPPRESSED);
+    found.retain(|set| !set.is_empty() && set.iter().all(present));
+    found
+}
+
+/// Whether a reader who joins two groups finds a pair of label sets that counting forces and too few people are in.
+fn forced_below(groups: &[GroupCells], subjects: &[u64], k: usize) -> bool {
+    let present = |group: &GroupCells| -> BTreeSet<usize> {
+        (0..subjects.len()).filter(|&row| group.columns.iter().any(|column| column[row] != SUPPRESSED)).collect()
+    };
+    let most = groups.iter().map(|group| present(group).len()).max().unwrap_or(0);
+    let all: Vec<_> = groups.iter().map(|group| sets(group, subjects.len())).collect();
+    (0..groups.len()).any(|a| {
+        (a + 1..groups.len()).any(|b| {
+            let records = most.min(present(&groups[a]).union(&present(&groups[b])).count());
+            // The empty conjunction of a group in which every row has a fragment is no set of labels.
+            let named = |g: usize, set: &BTreeSet<usize>| set.len() < subjects.len() || is_label(&groups[g], set);
+            all[a].iter().filter(|x| named(a, x)).any(|x| {
+                all[b].iter().filter(|y| named(b, y)).any(|y| {
+                    let both: BTreeSet<u64> =
+                        x.intersection(y).map(|&row| subjects[row]).filter(|subject| *subject != 0).collect();
+                    x.len() + y.len() > records && both.len() < k
+                })
+            })
+        })
+    })
+}
+
+/// Whether all rows of the batch are below one label of some column.
+fn is_label(group: &GroupCells, all: &BTreeSet<usize>) -> bool {
+    group.columns.iter().zip(&group.above).any(|(column, above)| {
+        (1..9).any(|label| {
+            all.iter()
+                .all(|&row| column[row] == label || above.get(&column[row]).is_some_and(|above| above.contains(&label)))
+        })
+    })
+}
+
+#[test]
+fn a_constant_beside_a_lone_value_is_a_forced_pair() {
+    // METHODS §10: five records, pulse all "high", one age "70+" supported only by the ledger.
+    let mut groups = vec![group(vec![vec![8; 5]], 1, &[1.0; 5]), group(vec![vec![3, 8, 8, 8, 8]], 1, &[1.0; 5])];
+    let subjects = [1, 2, 3, 4, 5];
+    assert!(forced_below(&groups, &subjects, 4));
+    assert_eq!(withdraw_forced_pairs(&mut groups, &subjects, 4), 1);
+    assert_eq!(groups[1].columns[0], [SUPPRESSED, 8, 8, 8, 8]);
+    assert!(!forced_below(&groups, &subjects, 4));
+}
+
+#[test]
+fn labels_force_what_no_cell_does() {
+    // Six of eight are below 7 on one side, three are 8 on the other: somebody is both, and only one person is.
+    let mut groups = vec![
+        group(vec![vec![1, 2, 3, 4, 5, 6, 8, 8]], 1, &[1.0; 8]),
+        group(vec![vec![8, 1, 2, 3, 4, 5, 8, 8]], 1, &[1.0; 8]),
+    ];
+    let subjects = [1, 2, 3, 4, 5, 6, 7, 8];
+    for group in &mut groups {
+        let plain = std::mem::take(&mut group.above[0]);
+        assert_eq!(plain.len(), 6);
+    }
+    assert!(!forced_below(&groups, &subjects, 2), "no printed cell");
+    for group in &mut groups {
+        group.above[0] = tree();
+    }
+    assert!(forced_below(&groups, &subjects, 2));
+    assert!(withdraw_forced_pairs(&mut groups, &subjects, 2) > 0);
+    assert!(!forced_below(&groups, &subjects, 2));
+}
+
+#[test]
+fn groups_are_judged_by_their_own_records() {
+    // Ten records leave in the third group; only four of them in the first two. Among those four everybody is 8, and one
+    // is 3: that is one person, however many other records there are.
+    let with = |cells: &[CellId]| [cells, &[SUPPRESSED; 6]].concat();
+    let mut groups = vec![
+        group(vec![with(&[8, 8, 8, 8])], 1, &[1.0; 10]),
+        group(vec![with(&[3, 8, 8, 8])], 1, &[1.0; 10]),
+        group(vec![vec![1; 10]], 1, &[1.0; 10]),
+    ];
+    let subjects = [1, 2, 3, 4, 5, 6, 7, 8, 9, 10];
+    assert!(forced_below(&groups, &subjects, 2));
+    assert_eq!(withdraw_forced_pairs(&mut groups, &subjects, 2), 1);
+    assert_eq!(groups[1].columns[0][..2], [SUPPRESSED, 8]);
+}
+
+fn cell() -> impl Strategy<Value = CellId> {
+    prop_oneof![1 => Just(SUPPRESSED), 6 => 1u32..3, 3 => 1u32..9]
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(3000))]
+    #[test]
+    fn no_forced_pair_below_k_remains(
+        rows in prop::collection::vec((0u64..9, prop::collection::vec(cell(), 5)), 1..14),
+        k in 2usize..4,
+    ) {
+        let subjects: Vec<u64> = rows.iter().map(|r| r.0).collect();
+        let worth: Vec<f32> = rows.iter().map(|r| r.1[0] as f32).collect();
+        let column = |i: usize| rows.iter().map(|r| r.1[i]).collect::<Vec<_>>();
+        let mut groups = vec![
+            group(vec![column(0), column(1)], 1, &worth),
+            group(vec![column(2), column(3)], 2, &worth),
+            group(vec![column(4)], 1, &worth),
+        ];
+        let untouched = groups.clone();
+        let withdrawn = withdraw_forced_pairs(&mut groups, &subjects, k);
+        prop_assert!(!forced_below(&groups, &subjects, k));
+        prop_assert_eq!(withdrawn > 0, forced_below(&untouched, &subjects, k));
+        for (group, before) in groups.iter().zip(&untouched) {
+            let class = |g: &GroupCells, row: usize| -> Vec<CellId> { g.columns[..g.quasi].iter().map(|c| c[row]).collect() };
+            for row in (0..subjects.len()).filter(|&r| class(group, r).iter().any(|c| *c != SUPPRESSED)) {
+                let members = |g: &GroupCells| (0..subjects.len()).filter(|&r| class(g, r) == class(before, row)).count();
+                prop_assert_eq!(members(group), members(before), "a class stays whole");
+            }
+        }
+    }
+}

@@ -1,0 +1,118 @@
+//! Fragments as they are read in, and what their cells are below.
+
+use super::runs::{Numbers, Rows, Runs};
+
+/// The fragments of one group of a batch as they are about to leave.
+pub struct Fragments {
+    /// By column: the number of each label, from 1. Labels of different columns have different numbers.
+    numbers: Vec<Numbers<u128>>,
+    /// By number: the labels above it, fine to coarse; none as long as it has not been printed itself.
+    above: Vec<Option<Vec<u32>>>,
+    /// The printed cells.
+    runs: Runs,
+    /// A call to [`Fragments::add`] did not fit the width.
+    misfit: bool,
+}
+
+impl Fragments {
+    /// No fragments yet, of `width` cells each.
+    #[must_use]
+    pub fn new(width: usize) -> Self {
+        let numbers = (0..width).map(|_| Numbers::default()).collect();
+        let runs = Runs { width, carried: vec![0], ..Runs::default() };
+        Self { numbers, above: vec![None], runs, misfit: false }
+    }
+
+    /// Adds one fragment for each of `rows` (indices into the batch, each at most once a group). `cells` are coverage
+    /// digests by column; `None` is a suppressed cell. The same cells may be added again with other rows. `above` gives the
+    /// coverages above the cell of a column, fine to coarse and without the root.
+    pub fn add<A: IntoIterator<Item = u128>>(
+        &mut self,
+        cells: &[Option<u128>],
+        rows: &[u32],
+        above: impl Fn(usize) -> A,
+    ) {
+        if cells.len() != self.runs.width {
+            self.misfit = true;
+            return;
+        }
+        for (column, cell) in cells.iter().enumerate() {
+            let number = cell.map_or(0, |digest| {
+                let number = self.number(column, digest);
+                if self.above[number as usize].is_none() {
+                    let labels = above(column).into_iter().map(|digest| self.number(column, digest)).collect();
+                    self.above[number as usize] = Some(labels);
+                }
+                self.runs.carried[number as usize] += rows.len() as u32;
+                number
+            });
+            self.runs.cells.push(number);
+        }
+        self.runs.rows.extend_from_slice(rows);
+        self.runs.ends.push(self.runs.rows.len());
+    }
+
+    fn number(&mut self, column: usize, digest: u128) -> u32 {
+        let next = self.above.len() as u32;
+        let number = *self.numbers[column].entry(digest).or_insert(next);
+        if number == next {
+            self.above.push(None);
+            self.runs.carried.push(0);
+        }
+        number
+    }
+
+    /// The rows that have a fragment; none if one has two, or is not of the batch.
+    pub(super) fn taken(&self, batch: usize) -> Option<Rows> {
+        let mut taken = Rows::none(batch);
+        let sound = !self.misfit && self.runs.rows.iter().all(|&row| (row as usize) < batch && taken.insert(row));
+        sound.then_some(taken)
+    }
+
+    /// By number: the rows that are below the label.
+    pub(super) fn totals(&self) -> Vec<u32> {
+        let mut totals = self.runs.carried.clone();
+        for (&own, above) in self.runs.carried.iter().zip(&self.above) {
+            for &label in above.iter().flatten() {
+                totals[label as usize] += own;
+            }
+        }
+        totals
+    }
+
+    /// A column for each depth of the labels that at least `floor` rows are below. Of two labels of which one is above the
+    /// other and that the same rows are below, only the finer one is kept: a set with the coarser says the same.
+    pub(super) fn by_depth(&self, totals: &[u32], floor: usize) -> Runs {
+        // By number: what is kept of it and the labels above it, coarse to fine.
+        let mut kept: Vec<Vec<u32>> = vec![Vec::new(); totals.len()];
+        let mut equalled = vec![false; totals.len()];
+        let frequent = |label: u32| totals[label as usize] as usize >= floor;
+        for (number, above) in (0..).zip(&self.above) {
+            let Some(above) = above else { continue };
+            let path: Vec<u32> = std::iter::once(number).chain(above.iter().copied()).collect();
+            for step in path.windows(2) {
+                equalled[step[1] as usize] |= totals[step[0] as usize] == totals[step[1] as usize];
+            }
+            kept[number as usize] = path.into_iter().rev().filter(|&label| frequent(label)).collect();
+        }
+        for path in &mut kept {
+            path.retain(|&label| !equalled[label as usize]);
+        }
+        let mut depths = vec![0; self.runs.width];
+        for tuple in self.runs.cells.chunks(self.runs.width.max(1)) {
+            for (depth, &cell) in depths.iter_mut().zip(tuple) {
+                *depth = kept[cell as usize].len().max(*depth);
+            }
+        }
+        let width: usize = depths.iter().sum();
+        let mut cells = Vec::with_capacity(width * self.runs.ends.len());
+        for tuple in self.runs.cells.chunks(self.runs.width.max(1)) {
+            for (&depth, &cell) in depths.iter().zip(tuple) {
+                let path = &kept[cell as usize];
+                cells.extend_from_slice(path);
+                cells.resize(cells.len() + depth - path.len(), 0);
+            }
+        }
+        Runs { width, cells, ends: self.runs.ends.clone(), rows: self.runs.rows.clone(), carried: totals.to_vec() }
+    }
+}
