@@ -11,6 +11,7 @@ use support::models::{Asked, Distribution, Ground, Models};
 use throng::anonymity::planner::ladder::LadderLimits;
 use throng::anonymity::planner::sample::Sample;
 use throng::anonymity::planner::{GroupShape, PlannerSettings, make_plan};
+use throng::anonymity::treatment::mask::Mask;
 use throng::anonymity::treatment::proposal::{ProposedGroup, Run};
 use throng::anonymity::treatment::treat::{Policy, group_names, treat};
 use throng::daemon::encode::encode;
@@ -27,6 +28,7 @@ use throng::release::ledger::Ledger;
 use throng::release::listed::{Listed, ListedTerms};
 use throng::release::models::{Claim, Distance};
 use throng::release::protected::{ProtectedTerms, Shares};
+use throng::release::repetition::LineLimit;
 use throng::release::tally::{Keeps, Tally};
 use throng::release::verified::Verified;
 use throng::release::verify::{GroupTerms, Refusal, Violation, verify};
@@ -110,7 +112,19 @@ impl Bench {
         let policy = Policy { k: K, min_subjects: K, max_hold_batches: 0, hold_above_loss: 0.0 };
         let ledger = Ledger::new(K, 3600, 1000);
         let waited = vec![0; batch.rows()];
-        let proposal = treat(&batch, &waited, &plan, &group_names, &books, &ledger.at(CLOCK), &policy, &[], &[], true);
+        let proposal = treat(
+            &batch,
+            &Mask::default(),
+            &waited,
+            &plan,
+            &group_names,
+            &books,
+            &ledger.at(CLOCK),
+            &policy,
+            &[],
+            &[],
+            true,
+        );
         let terms = plan
             .groups
             .iter()
@@ -122,6 +136,7 @@ impl Bench {
                 layout: layout.clone(),
                 base,
                 beside: group_names.beside.clone(),
+                lines: LineLimit::None,
                 protected: Vec::new(),
                 listed: Vec::new(),
             })

@@ -1,6 +1,8 @@
 //! From a configuration to an engine: everything that is checked and opened before the first record is read.
 
-use super::engine::{DampeningSettings, Engine, EngineSettings, Parts, Past, SearchSettings};
+use super::engine::{
+    DampeningSettings, Draws, Engine, EngineSettings, Parts, Past, RepetitionSettings, SearchSettings,
+};
 use super::model::ModelSettings;
 use super::population::{People, Populations, read_populations};
 use super::prime::{PrimeError, prime};
@@ -22,6 +24,7 @@ use crate::records::line::LineFormat;
 use crate::records::schema::{Role, Schema};
 use crate::records::subject::Subjects;
 use crate::release::ledger::Ledger;
+use crate::release::said::Said;
 use crate::release::tally::Tally;
 use crate::risk::compute::cuda::Wanted;
 use crate::telemetry::{PastUnknown, PopulationsRead, StateRecovered, Telemetry};
@@ -212,6 +215,18 @@ fn stream_of(config: &Config, schema: &Schema) -> String {
     format!("{} {source}", schema.fingerprint())
 }
 
+/// Limits on what is said of one subject; none where the schema names no subject.
+fn repetition(config: &Config, schema: &Schema) -> RepetitionSettings {
+    if schema.subject.is_none() {
+        return RepetitionSettings::default();
+    }
+    RepetitionSettings {
+        max_lines: config.privacy.max_lines_per_subject,
+        max_delay_ms: i64::try_from(config.privacy.max_delay.as_millis()).unwrap_or(i64::MAX),
+        max_waiting: config.state.max_waiting_lines,
+    }
+}
+
 /// Where the batches of a state leave to; `None` where nothing leaves, which a state may begin with.
 fn sink_of(config: &Config) -> Option<String> {
     let path = &config.sink.path;
@@ -248,8 +263,14 @@ pub fn assemble(
         let window_ms = i64::try_from(config.privacy.support_window.as_millis()).unwrap_or(i64::MAX);
         ledger.keep_tally(Tally::new(window_ms, config.state.max_shown_values, &kept(&protections)));
     }
+    let repetition = repetition(config, schema);
+    if repetition.max_delay_ms > 0 {
+        let window_ms = i64::try_from(config.privacy.repetition_window().as_millis()).unwrap_or(i64::MAX);
+        ledger.keep_said(Said::new(window_ms, config.state.max_said_lines));
+    }
     let secret = config.secret.as_ref().map(crate::config::Secret::expose);
     let (mut store, keys, mut recovered) = Store::open(&config.state.path, secret, &mut ledger)?;
+    ledger.key_said(&DigestKey(keys.repetition));
     store.bind(&stream_of(config, schema))?;
     if let Some(sink) = sink_of(config) {
         store.bind_sink(&sink)?;
@@ -404,6 +425,7 @@ fn build(
         monitor: config.sink.kind == SinkKind::None,
         accept_rewind,
         max_dictionary_values: config.state.max_dictionary_values,
+        repetition: repetition(config, schema),
         max_witnesses: (config.privacy.recoding == Recoding::Strict).then_some(config.state.max_ledger_classes),
     };
     if past.progress.plan_version == 0 {
@@ -425,6 +447,7 @@ fn build(
             store,
             telemetry: telemetry.clone(),
             digest: Box::new(move |name| names.digest(name)),
+            draws: Draws::new(&DigestKey(keys.repetition)),
         },
         past,
     )

@@ -87,10 +87,16 @@ impl Fragments {
 /// fit the width of their group, since nothing can be proven of such a batch.
 #[must_use]
 pub fn forced_pair(groups: &[Fragments], subjects: &[u64], k: usize) -> bool {
+    forced_pair_among(groups, subjects, k, 0)
+}
+
+/// As [`forced_pair`], where N is at least `people`: the fragments are known to be those of so many rows.
+#[must_use]
+pub fn forced_pair_among(groups: &[Fragments], subjects: &[u64], k: usize, people: usize) -> bool {
     if !groups.iter().all(|group| group.is_sound(subjects.len())) {
         return true;
     }
-    let most = groups.iter().map(|group| group.runs.rows.len()).max().unwrap_or(0);
+    let most = groups.iter().map(|group| group.runs.rows.len()).max().unwrap_or(0).max(people);
     let heavy: Vec<Vec<Rows>> = groups.iter().map(|group| group.runs.heavy(most, subjects.len())).collect();
     if heavy.iter().all(Vec::is_empty) {
         return false;

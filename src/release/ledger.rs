@@ -8,6 +8,7 @@
 //! Memory: at most `max_classes · (48 + 16·k)` bytes, at any uptime. A class that finds no room is not recorded, which
 //! only ever understates support.
 
+use super::said::{Said, SaidDelta};
 use super::tally::{Tally, TallyDelta};
 use super::witnesses::{WitnessDelta, Witnesses};
 use crate::anonymity::treatment::crowd::{NO_SUBJECT, Released};
@@ -15,7 +16,7 @@ use crate::anonymity::treatment::exits::{Witness, Witnessed};
 use crate::anonymity::treatment::shown::Shown;
 use crate::anonymity::treatment::sightings::sightings;
 use crate::records::codebook::{CellId, Code, Codebook};
-use crate::records::digest::BuildClassKeyHash;
+use crate::records::digest::{BuildClassKeyHash, DigestKey};
 use crate::records::table::Batch;
 use hashbrown::HashMap;
 
@@ -30,6 +31,8 @@ pub struct LedgerDelta {
     /// Class keys, each with the number of its subjects in `subjects`.
     pub classes: Vec<(u128, u32)>,
     pub subjects: Vec<u64>,
+    /// Lines of groups that say things once a window; empty where none does.
+    pub said: SaidDelta,
     /// Sensitive values shown; empty where no model protects any.
     pub tally: TallyDelta,
 }
@@ -47,6 +50,7 @@ impl LedgerDelta {
         for subject in &self.subjects {
             out.extend_from_slice(&subject.to_le_bytes());
         }
+        self.said.append_to(&mut out);
         self.tally.append_to(&mut out);
         out
     }
@@ -69,8 +73,9 @@ impl LedgerDelta {
         for _ in 0..total {
             subjects.push(reader.u64()?);
         }
+        let said = SaidDelta::read(&mut reader)?;
         let tally = TallyDelta::read(&mut reader)?;
-        Some(Self { time, classes, subjects, tally })
+        Some(Self { time, classes, subjects, said, tally })
     }
 }
 
@@ -169,6 +174,7 @@ pub struct Ledger {
     shards: Vec<Shard>,
     witnesses: Option<Witnesses>,
     tally: Option<Tally>,
+    said: Option<Said>,
 }
 
 impl Ledger {
@@ -176,7 +182,17 @@ impl Ledger {
     #[must_use]
     pub fn new(k: usize, window_seconds: u32, max_classes: usize) -> Self {
         let shards = (0..SHARDS).map(|_| Shard::default()).collect();
-        Self { k, window_seconds, max_classes, classes: 0, unrecorded: 0, shards, witnesses: None, tally: None }
+        Self {
+            k,
+            window_seconds,
+            max_classes,
+            classes: 0,
+            unrecorded: 0,
+            shards,
+            witnesses: None,
+            tally: None,
+            said: None,
+        }
     }
 
     /// From here on the ledger also knows the raw tuples of what it counts: recoding by it is strict.
@@ -207,6 +223,25 @@ impl Ledger {
         self.tally.as_mut()
     }
 
+    /// From here on the ledger also knows what groups have said that say things once a window.
+    pub fn keep_said(&mut self, said: Said) {
+        self.said = Some(said);
+    }
+
+    #[must_use]
+    pub fn said(&self) -> Option<&Said> {
+        self.said.as_ref()
+    }
+
+    pub fn said_mut(&mut self) -> Option<&mut Said> {
+        self.said.as_mut()
+    }
+
+    /// From here on the windows of what has been said are those of `secret`.
+    pub fn key_said(&mut self, secret: &DigestKey) {
+        self.said = self.said.take().map(|said| said.keyed(secret));
+    }
+
     fn shard_of(class: u128) -> usize {
         usize::try_from(class >> 122).expect("six bits")
     }
@@ -221,6 +256,9 @@ impl Ledger {
     pub fn apply(&mut self, delta: &LedgerDelta) -> bool {
         if let Some(tally) = &mut self.tally {
             tally.apply(&delta.tally);
+        }
+        if let Some(said) = &mut self.said {
+            said.apply(&delta.said);
         }
         if self.window_seconds == 0 {
             return true;
@@ -262,6 +300,9 @@ impl Ledger {
         }
         if let Some(tally) = &mut self.tally {
             tally.expire(shard, now_ms);
+        }
+        if let Some(said) = &mut self.said {
+            said.expire(shard, now_ms);
         }
     }
 
@@ -315,12 +356,15 @@ impl Ledger {
         let shard = |s: &Shard| s.places.capacity() * 33 + s.counts.capacity() * 4 + s.entries.capacity() * 16;
         let witnesses = self.witnesses.as_ref().map_or(0, Witnesses::approximate_bytes);
         let tally = self.tally.as_ref().map_or(0, Tally::approximate_bytes);
-        self.shards.iter().map(shard).sum::<usize>() + witnesses + tally
+        let said = self.said.as_ref().map_or(0, Said::approximate_bytes);
+        self.shards.iter().map(shard).sum::<usize>() + witnesses + tally + said
     }
 
     #[must_use]
     pub fn shard_bytes(&self, shard: usize) -> usize {
-        self.shards[shard].places.len() * (20 + 12 * self.k) + self.tally.as_ref().map_or(0, |t| t.shard_bytes(shard))
+        let beside = self.tally.as_ref().map_or(0, |t| t.shard_bytes(shard))
+            + self.said.as_ref().map_or(0, |said| said.shard_bytes(shard));
+        self.shards[shard].places.len() * (20 + 12 * self.k) + beside
     }
 }
 
@@ -367,6 +411,12 @@ impl LedgerAt<'_> {
 }
 
 impl LedgerAt<'_> {
+    /// What has been said, where that is kept.
+    #[must_use]
+    pub fn said(&self) -> Option<&Said> {
+        self.ledger.said()
+    }
+
     /// The tally, where one is kept.
     #[must_use]
     pub fn tally(&self) -> Option<&Tally> {

@@ -10,6 +10,8 @@ pub mod listed;
 pub mod models;
 pub mod population;
 pub mod protected;
+pub mod repetition;
+pub mod said;
 pub mod sink;
 pub mod tally;
 pub mod verified;

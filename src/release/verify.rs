@@ -5,15 +5,17 @@
 //! every sensitive cell that is not suppressed, by itself; (3) the lines leave sorted by their bytes; (4) no row has
 //! two lines in one group; (5) at least k subjects are in the batch; (6) no pair of cell sets of two groups is forced
 //! by counting below k; (7) every class that shows a value of a protected attribute satisfies its models
-//! ([`super::protected`]); (8) every class has its people in every list that it needs ([`super::listed`]). Nothing is
+//! ([`super::protected`]); (8) every class has its people in every list that it needs ([`super::listed`]); (9) no
+//! subject has more lines in a group than [`GroupTerms::lines`] allows, in this batch or in this window of its. Nothing is
 //! taken from the treatment but the bytes and which row each line stands for.
 //!
 //! Time: O(bytes + rows); it fails closed: any line that cannot be read back refuses the whole batch.
 
-use super::forced_pairs::{Fragments, forced_pair};
+use super::forced_pairs::{Fragments, forced_pair_among};
 use super::ledger::{LedgerAt, LedgerDelta};
 use super::listed::{ListedTerms, Printed};
 use super::protected::{self, ProtectedTerms};
+use super::repetition::{Carriers, LineLimit};
 use super::tally::{Showing, Tally};
 use super::verified::{Risk, Verified};
 use crate::anonymity::treatment::crowd::{NO_SUBJECT, Released};
@@ -42,6 +44,7 @@ pub struct GroupTerms {
     pub protected: Vec<ProtectedTerms>,
     /// Lists of people of whom each class needs enough.
     pub listed: Vec<ListedTerms>,
+    pub lines: LineLimit,
 }
 
 /// Why a batch may not leave. None of these happens unless the treatment is wrong.
@@ -63,6 +66,8 @@ pub enum Violation {
     UnknownCell,
     #[error("a line has nothing but suppressed cells in its class")]
     EmptyClass,
+    #[error("a subject has more lines in a group than may leave")]
+    Repeated,
     #[error("the lines are not sorted")]
     Unsorted,
     #[error("a row has two lines in one group, or is no row of the batch")]
@@ -88,6 +93,7 @@ struct GroupCount {
     fragments: Fragments,
     risk: Risk,
     showings: Vec<Showing>,
+    said: Vec<u128>,
 }
 
 /// Verifies the `proposed` groups over the rows whose subjects are `subjects`.
@@ -106,13 +112,18 @@ pub fn verify(
     if proposed.len() != terms.len() {
         return Err(Refusal { group: None, violation: Violation::WrongGroups });
     }
+    let limits: Vec<LineLimit> = terms.iter().map(|terms| terms.lines).collect();
+    let carriers = Carriers::of(&proposed, subjects, &limits);
     let counts: Vec<GroupCount> = proposed
         .par_iter()
         .zip(terms)
         .enumerate()
         .map(|(index, (group, terms))| {
-            count_group(group, subjects, terms, books, ledger, k)
-                .map_err(|violation| Refusal { group: Some(index), violation })
+            let refuse = |violation| Refusal { group: Some(index), violation };
+            let judged = terms.lines.judge(group, subjects, ledger.said(), clock_ms);
+            let said = judged.map_err(|_| refuse(Violation::Repeated))?;
+            let count = count_group(group, subjects, &carriers, terms, books, ledger, k).map_err(refuse)?;
+            Ok(GroupCount { said, ..count })
         })
         .collect::<Result<_, _>>()?;
     let batch_wide = |violation| Refusal { group: None, violation };
@@ -126,8 +137,9 @@ pub fn verify(
         ..LedgerDelta::default()
     };
     let mut fragments = Vec::with_capacity(counts.len());
-    let mut showings = Vec::new();
+    let (mut showings, mut said) = (Vec::new(), Vec::new());
     for count in counts {
+        said.extend(count.said);
         showings.extend(count.showings);
         risk.add(count.risk);
         for (class, subjects) in count.delta {
@@ -136,9 +148,10 @@ pub fn verify(
         }
         fragments.push(count.fragments);
     }
-    if forced_pair(&fragments, subjects, k) {
+    if forced_pair_among(&fragments, &carriers.subjects, k, carriers.leaving) {
         return Err(batch_wide(Violation::ForcedPair));
     }
+    delta.said = ledger.said().map(|known| known.delta(&said, clock_ms)).unwrap_or_default();
     showings.sort_unstable();
     delta.tally = ledger.tally().map(|tally: &Tally| tally.delta(&showings, clock_ms)).unwrap_or_default();
     Ok(Verified::new(proposed, delta, risk))
@@ -200,6 +213,7 @@ impl Class {
 fn count_group(
     group: &ProposedGroup,
     subjects: &[u64],
+    carriers: &Carriers,
     terms: &GroupTerms,
     books: &[Codebook],
     ledger: LedgerAt<'_>,
@@ -279,7 +293,7 @@ fn count_group(
                 }
             }
         }
-        fragments.add(&guarded, rows);
+        fragments.add(&guarded, &carriers.rows(rows));
     }
     if group.runs.iter().map(|r| r.rows.len()).sum::<usize>() != group.rows.len() {
         return Err(Violation::WrongRow);
@@ -312,5 +326,5 @@ fn count_group(
         .collect();
     // A fixed order, so that the delta's bytes are a function of the batch.
     delta.sort_unstable();
-    Ok(GroupCount { delta, fragments, risk, showings })
+    Ok(GroupCount { delta, fragments, risk, showings, said: Vec::new() })
 }

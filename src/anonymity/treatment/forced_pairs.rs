@@ -190,12 +190,17 @@ struct Heavy {
 /// Time: one pass over the cells, and one over the fragments for each heavy set that can force anything; exponential in
 /// the heavy cells of one group only.
 pub fn withdraw_forced_pairs(groups: &mut [GroupCells], subjects: &[u64], k: usize) -> u64 {
+    withdraw_forced_pairs_among(groups, subjects, k, 0)
+}
+
+/// As [`withdraw_forced_pairs`], where the fragments are known to be those of at least `people` rows.
+pub fn withdraw_forced_pairs_among(groups: &mut [GroupCells], subjects: &[u64], k: usize, people: usize) -> u64 {
     let mut views: Vec<View> = groups.par_iter().map(View::of).collect();
     let mut withdrawn = 0;
     loop {
         let before = withdrawn;
         for a in 0..groups.len() {
-            withdrawn += withdraw_against(groups, &mut views, a, subjects, k);
+            withdrawn += withdraw_against(groups, &mut views, a, subjects, k, people);
         }
         if withdrawn == before {
             return withdrawn;
@@ -204,8 +209,15 @@ pub fn withdraw_forced_pairs(groups: &mut [GroupCells], subjects: &[u64], k: usi
 }
 
 /// One pass over the pairs whose heavier side lies in group `a`.
-fn withdraw_against(groups: &mut [GroupCells], views: &mut [View], a: usize, subjects: &[u64], k: usize) -> u64 {
-    let n = views.iter().map(|v| v.rows).max().unwrap_or(0);
+fn withdraw_against(
+    groups: &mut [GroupCells],
+    views: &mut [View],
+    a: usize,
+    subjects: &[u64],
+    k: usize,
+    people: usize,
+) -> u64 {
+    let n = views.iter().map(|v| v.rows).max().unwrap_or(0).max(people);
     let reach = views.iter().enumerate().filter(|(b, _)| *b != a).map(|(_, v)| v.reach).max().unwrap_or(0);
     let mut withdrawn = 0;
     for heavy in heavy_sets(&groups[a], &views[a], n, reach) {

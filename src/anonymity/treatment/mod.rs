@@ -8,6 +8,7 @@ mod diverse;
 pub mod exits;
 pub mod forced_pairs;
 pub mod hold;
+pub mod mask;
 mod names;
 pub mod population;
 pub mod proposal;

@@ -21,6 +21,7 @@ use crate::release::aggregates::verify_aggregates;
 use crate::release::ledger::Ledger;
 use crate::release::models::verify_models;
 use crate::release::population::verify_population;
+use crate::release::repetition::LineLimit;
 use crate::release::sink::{Envelope, Positions, Sink};
 use crate::release::verified::Risk;
 use crate::release::verify::{GroupTerms, verify};
@@ -76,6 +77,7 @@ pub fn release(
         // The models of a data set are verified over all its lines, below.
         protected: Vec::new(),
         listed: Vec::new(),
+        lines: LineLimit::None,
     }];
     let (ledger, subjects) = (Ledger::new(k, 0, 1), &input.batch.subjects);
     let verified = verify(vec![proposed], subjects, &terms, &input.books, ledger.at(0), k, 0)?;

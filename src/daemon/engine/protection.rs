@@ -25,6 +25,8 @@ impl Engine {
             protections.push((protection.clone(), reference));
         }
         self.terms = group_terms(plan, &self.names, &protections, &self.populations.listed);
+        let limits = self.line_limits(plan);
+        self.terms.iter_mut().zip(limits).for_each(|(terms, limit)| terms.lines = limit);
         let protected = |(protection, reference): &(Protection, Reference)| Protected {
             attribute: protection.attribute,
             // Ranges were checked with the configuration; what still cannot be judged shows nothing.
