@@ -28,7 +28,6 @@ use throng::release::ledger::Ledger;
 use throng::release::listed::{Listed, ListedTerms};
 use throng::release::models::{Claim, Distance};
 use throng::release::protected::{ProtectedTerms, Shares};
-use throng::release::repetition::LineLimit;
 use throng::release::tally::{Keeps, Tally};
 use throng::release::verified::Verified;
 use throng::release::verify::{GroupTerms, Refusal, Violation, verify};
@@ -111,20 +110,8 @@ impl Bench {
         let group_names = group_names(&plan, &names, LineFormat::Json, |name| digests.digest(name));
         let policy = Policy { k: K, min_subjects: K, max_hold_batches: 0, hold_above_loss: 0.0 };
         let ledger = Ledger::new(K, 3600, 1000);
-        let waited = vec![0; batch.rows()];
-        let proposal = treat(
-            &batch,
-            &Mask::default(),
-            &waited,
-            &plan,
-            &group_names,
-            &books,
-            &ledger.at(CLOCK),
-            &policy,
-            &[],
-            &[],
-            true,
-        );
+        let (waited, all, at) = (vec![0; batch.rows()], Mask::default(), ledger.at(CLOCK));
+        let proposal = treat(&batch, &all, &waited, &plan, &group_names, &books, &at, &policy, &[], &[], true);
         let terms = plan
             .groups
             .iter()
@@ -136,7 +123,7 @@ impl Bench {
                 layout: layout.clone(),
                 base,
                 beside: group_names.beside.clone(),
-                lines: LineLimit::None,
+                lines: Default::default(),
                 protected: Vec::new(),
                 listed: Vec::new(),
             })

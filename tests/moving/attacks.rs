@@ -298,5 +298,8 @@ fn threat_25_equal_counts_inside_a_batch_join_nobody() {
     println!("{joined} joined, {before} of them right; with limits {still}, {after} right; by chance {chance}");
     assert!(before > 0.3 && joined > 1_000, "the attack wins without limits: {before} of {joined}");
     assert!(limited.len() > 3_000, "{} lines are still said", limited.len());
-    assert!(after <= BOUND.max(1.5 * chance), "{after} of {still} joined fragments are joined rightly, {chance} by chance");
+    assert!(
+        after <= BOUND.max(1.5 * chance),
+        "{after} of {still} joined fragments are joined rightly, {chance} by chance"
+    );
 }

@@ -6,5 +6,4 @@
 mod support;
 
 mod attacks;
-mod exact;
 mod streams;

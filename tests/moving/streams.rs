@@ -142,7 +142,10 @@ fn check_counting(lines: &[Line], groups: &[GroupNames], k: usize) -> Result<(),
         let people: BTreeSet<&Option<String>> = now.iter().map(|line| &line.subject).collect();
         let rows: BTreeSet<_> = now.iter().map(|line| line.source).collect();
         // With several lines a person the rows are records.
-        let most_of_one = now.iter().map(|line| now.iter().filter(|l| (l.group, &l.subject) == (line.group, &line.subject)).count()).max();
+        let most_of_one = now
+            .iter()
+            .map(|line| now.iter().filter(|l| (l.group, &l.subject) == (line.group, &line.subject)).count())
+            .max();
         let all = if most_of_one == Some(1) { people.len() } else { rows.len() };
         let mut by_cell: BTreeMap<(usize, String), Vec<&Line>> = BTreeMap::new();
         for line in &now {
@@ -238,7 +241,9 @@ fn random_streams_wait_and_are_thinned() {
             late += u64::from(*first.entry(line.source).or_insert(line.batch) != line.batch);
         }
     }
-    println!("{lines:?} lines by group, {late} in a later batch than others of their record, {thinned} records thinned");
+    println!(
+        "{lines:?} lines by group, {late} in a later batch than others of their record, {thinned} records thinned"
+    );
     assert!(lines.iter().all(|of| *of > 100) && late > 50 && thinned > 100);
 }
 
@@ -283,10 +288,11 @@ fn a_record_counts_once_whenever_its_lines_leave() {
     stand.offer(&records, Settling::No, NOW + 1000, Fault::LeaveAndDie);
     assert_eq!(stand.engine().waiting_lines(), 10);
     stand.settle(Settling::Quiet, NOW + 3_600_000);
-    assert_eq!((of(&stand, 0), of(&stand, 1), stand.engine().waiting_lines()), (5, 5, 0));
+    // Two of the homes are those of two people, and stay unsaid.
+    assert_eq!((of(&stand, 0), of(&stand, 1), stand.engine().waiting_lines()), (5, 3, 0));
     stand.check_conservation().expect("conservation");
     stand.offer(&records, Settling::EndOfStream, NOW + 3_700_000, Fault::Nothing);
-    assert_eq!((of(&stand, 0), of(&stand, 1)), (5, 5), "said once a day");
+    assert_eq!((of(&stand, 0), of(&stand, 1)), (5, 3), "said once a day");
     stand.check_conservation().expect("conservation");
     // The first plan knows of no change, and says so; what is declared, is.
     let plan = stand.telemetry.status().plan;
@@ -294,7 +300,9 @@ fn a_record_counts_once_whenever_its_lines_leave() {
         .as_array()
         .expect("a list")
         .iter()
-        .map(|c| (c["attribute"].as_str().expect("a name"), (c["changes"].as_str().expect("a word"), c["declared"] == true)))
+        .map(|c| {
+            (c["attribute"].as_str().expect("a name"), (c["changes"].as_str().expect("a word"), c["declared"] == true))
+        })
         .collect();
     assert_eq!(changes["mood"], ("always", true));
     assert_eq!(changes["home"], ("never", false));
