@@ -79,6 +79,19 @@ dead_letter_path = "@/out.letters"
         run
     }
 
+    /// The same stream, where what does not change waits for a delay that no run sees the end of.
+    fn waiting(hold: usize) -> Self {
+        let run = Self::new(hold);
+        let config = run.dir.path().join("only.toml");
+        let text = fs::read_to_string(&config).expect("the configuration");
+        let (lines, delay) = ("max_lines_per_subject = 0", "max_delay = \"0s\"");
+        assert!(text.contains(lines) && text.contains(delay));
+        let text = text.replace(lines, "max_lines_per_subject = 1");
+        let text = text.replace(delay, "max_delay = \"26280h\"\nsupport_window = \"26280h\"");
+        fs::write(&config, text).expect("the configuration");
+        run
+    }
+
     fn start(&self, crash: Option<&str>) -> Daemon {
         let lineage = self.dir.path().join("out.lineage");
         let lineage = lineage.to_string_lossy();
@@ -161,6 +174,23 @@ fn a_kill_at_any_point_changes_no_byte_under_models() {
         }
         same(&run.finish(), &undisturbed, "killed at every point, under models");
     }
+}
+
+/// Lots never change within a person, so they wait. A delay or a window may end while the test runs, a minute of three
+/// years for each of 600 lines: once in two thousand runs of the test.
+#[test]
+fn a_kill_at_any_point_changes_no_byte_while_lines_wait() {
+    let undisturbed = Run::waiting(0).finish();
+    let traces = undisturbed["out.ndjson.trace"].lines().count();
+    assert!(traces > LINES / 4, "{traces} lines have waited for the end");
+    let run = Run::waiting(0);
+    let mut dice = Dice::new(24);
+    for point in POINTS {
+        let passages = if matches!(point, "state-unmarked" | "settled") { 0 } else { dice.roll(3) };
+        let crash = format!("{point}={passages}*off->return");
+        run.start(Some(&crash)).crashes(&crash);
+    }
+    same(&run.finish(), &undisturbed, "killed at every point while lines wait");
 }
 
 #[test]

@@ -11,6 +11,7 @@ use support::models::{Asked, Distribution, Ground, Models};
 use throng::anonymity::planner::ladder::LadderLimits;
 use throng::anonymity::planner::sample::Sample;
 use throng::anonymity::planner::{GroupShape, PlannerSettings, make_plan};
+use throng::anonymity::treatment::mask::Mask;
 use throng::anonymity::treatment::proposal::{ProposedGroup, Run};
 use throng::anonymity::treatment::treat::{Policy, group_names, treat};
 use throng::daemon::encode::encode;
@@ -116,8 +117,8 @@ impl Bench {
         let policy =
             Policy { k: K, batch_crowd: 0, strict: false, min_subjects: K, max_hold_batches: 0, hold_above_loss: 0.0 };
         let ledger = Ledger::new(K, 3600, 1000);
-        let waited = vec![0; batch.rows()];
-        let proposal = treat(&batch, &waited, &plan, &group_names, &books, &ledger.at(CLOCK), &policy, &[], &[], true);
+        let (waited, all, at) = (vec![0; batch.rows()], Mask::default(), ledger.at(CLOCK));
+        let proposal = treat(&batch, &all, &waited, &plan, &group_names, &books, &at, &policy, &[], &[], true);
         let terms = plan
             .groups
             .iter()
@@ -129,6 +130,7 @@ impl Bench {
                 layout: layout.clone(),
                 base,
                 beside: group_names.beside.clone(),
+                lines: Default::default(),
                 protected: Vec::new(),
                 listed: Vec::new(),
                 narrowing: None,

@@ -4,6 +4,7 @@
 
 pub mod evidence;
 
+use crate::records::schema::Changes;
 use serde::{Deserialize, Serialize};
 
 /// One node of a generalization lattice: a level for each quasi attribute of a group (0 = raw).
@@ -38,6 +39,17 @@ impl Group {
     }
 }
 
+/// How often an attribute changes within a subject, and how that is known.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Pace {
+    pub attribute: usize,
+    pub changes: Changes,
+    /// The record schema says so; otherwise it was measured.
+    pub declared: bool,
+    /// Share of consecutive records of a subject between which the value differs, where enough of them were seen.
+    pub share: Option<f32>,
+}
+
 /// An immutable, versioned treatment of the stream.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Plan {
@@ -50,12 +62,25 @@ pub struct Plan {
     pub rows: u64,
     /// These are of `plan.prime` and not of the stream.
     pub primed: bool,
+    /// How often the attributes change that classes and sensitive values are made of; empty where that is of no account.
+    pub paces: Vec<Pace>,
 }
 
 impl Plan {
     /// A plan that treats nothing yet: version 0 is in force nowhere.
     #[must_use]
     pub fn blank(groups: Vec<Group>) -> Self {
-        Self { version: 0, identifiers: Vec::new(), groups, rows: 0, primed: false }
+        Self { version: 0, identifiers: Vec::new(), groups, rows: 0, primed: false, paces: Vec::new() }
+    }
+
+    /// Whether nothing that a group says of a person changes: then it is said once a window. An attribute of which
+    /// nothing is known does not change; identifiers are never said.
+    #[must_use]
+    pub fn is_static(&self, group: &Group) -> bool {
+        let changes = |attribute: usize| {
+            let pace = self.paces.iter().find(|pace| pace.attribute == attribute);
+            pace.is_some_and(|pace| pace.changes == Changes::Always) && !self.identifiers.contains(&attribute)
+        };
+        !self.paces.is_empty() && !group.quasi.iter().chain(&group.sensitive).any(|&a| changes(a))
     }
 }

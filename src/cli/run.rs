@@ -5,7 +5,7 @@ use crate::config::{self, Backend, Config, SinkKind, SourceKind};
 use crate::daemon::file_run::Watcher;
 use crate::daemon::run::{Options, prepare, run as run_daemon};
 use crate::risk::compute::cuda::Driver;
-use crate::telemetry::{Telemetry, init_logging, silence_panic_payloads};
+use crate::telemetry::{SuppressionReason, Telemetry, init_logging, silence_panic_payloads};
 use anyhow::anyhow;
 use indicatif::{ProgressBar, ProgressStyle};
 use std::io::IsTerminal;
@@ -98,6 +98,15 @@ pub fn summarize(telemetry: &Telemetry) {
     );
     if let Some(loss) = status.mean_loss {
         eprintln!("mean loss {loss:.4} over the present quasi cells of this run");
+    }
+    if status.thinned_fragments > 0 || status.delayed_lines > 0 {
+        let suppressed = status.suppressed.get(SuppressionReason::Thinned);
+        eprintln!(
+            "thinned {} fragments, {suppressed} records with them: other lines of their subject stand for them; {} lines have waited {:.1} s in the mean",
+            status.thinned_fragments,
+            status.delayed_lines,
+            status.mean_delay_seconds.unwrap_or(0.0)
+        );
     }
 }
 

@@ -60,6 +60,19 @@ pub struct Privacy {
     /// Which raw tuples count toward a class.
     #[schemars(example = Recoding::Ladder)]
     pub recoding: Recoding,
+    /// Lines of one subject that a batch releases at most, in each group of attributes that change from record to record;
+    /// which of a subject's records that are does not depend on their order or values. The others are thinned: they do
+    /// not leave in that group. 0: no limit. Needs a subject in the record schema, else every record is its own subject.
+    #[schemars(example = 1)]
+    pub max_lines_per_subject: usize,
+    /// A group of attributes that do not change within a person (see `changes` in the record schema) says it once:
+    /// per subject and `support_window` at most one line of it leaves (24h where the window is `0s`), after a delay
+    /// drawn at random between nothing and this. The longer it is, the less do times and batches tell whose lines
+    /// belong together; as long as the window, nothing but who was there in that window. `0s`: such groups leave with
+    /// every record, as all others do. Needs a subject in the record schema.
+    #[serde(with = "quantity::duration")]
+    #[schemars(with = "quantity::DurationText", example = &"24h")]
+    pub max_delay: Duration,
     /// Models that every class must satisfy beside k. In a stream they hold for the sensitive values that a class shows
     /// inside `support_window`, a subject counting once for each value; where they would not, the values are
     /// suppressed. A stream refuses δ-presence, and a k-anonymity or k-map that asks for more than `k`, which it
@@ -103,7 +116,18 @@ impl Default for Privacy {
             max_hold_batches: 0,
             hold_above_loss: 0.05,
             recoding: Recoding::Ladder,
+            max_lines_per_subject: 0,
+            max_delay: Duration::ZERO,
             model: Vec::new(),
         }
+    }
+}
+
+impl Privacy {
+    /// How long one line of a subject stands for the others in a group that does not change: the support window, or a
+    /// day where a batch stands alone.
+    #[must_use]
+    pub fn repetition_window(&self) -> Duration {
+        if self.support_window.is_zero() { Duration::from_hours(24) } else { self.support_window }
     }
 }

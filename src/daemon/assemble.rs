@@ -1,6 +1,8 @@
 //! From a configuration to an engine: everything that is checked and opened before the first record is read.
 
-use super::engine::{DampeningSettings, Engine, EngineSettings, Parts, Past, SearchSettings};
+use super::engine::{
+    DampeningSettings, Draws, Engine, EngineSettings, Parts, Past, RepetitionSettings, SearchSettings,
+};
 use super::model::ModelSettings;
 use super::population::{People, Populations, read_populations};
 use super::prime::{PrimeError, prime};
@@ -22,6 +24,7 @@ use crate::records::line::LineFormat;
 use crate::records::schema::{Role, Schema};
 use crate::records::subject::Subjects;
 use crate::release::ledger::Ledger;
+use crate::release::said::Said;
 use crate::release::supporters::{SupportLimits, Supporters};
 use crate::release::tally::Tally;
 use crate::release::verify::Needs;
@@ -214,6 +217,18 @@ fn stream_of(config: &Config, schema: &Schema) -> String {
     format!("{} {source}", schema.fingerprint())
 }
 
+/// Limits on what is said of one subject; none where the schema names no subject.
+fn repetition(config: &Config, schema: &Schema) -> RepetitionSettings {
+    if schema.subject.is_none() {
+        return RepetitionSettings::default();
+    }
+    RepetitionSettings {
+        max_lines: config.privacy.max_lines_per_subject,
+        max_delay_ms: i64::try_from(config.privacy.max_delay.as_millis()).unwrap_or(i64::MAX),
+        max_waiting: config.state.max_waiting_lines,
+    }
+}
+
 /// Where the batches of a state leave to; `None` where nothing leaves, which a state may begin with.
 fn sink_of(config: &Config) -> Option<String> {
     let path = &config.sink.path;
@@ -259,8 +274,14 @@ pub fn assemble(
     if limits.min_tenure > 0 || limits.max_classes > 0 {
         ledger.keep_supporters(Supporters::new(limits));
     }
+    let repetition = repetition(config, schema);
+    if repetition.max_delay_ms > 0 {
+        let window_ms = i64::try_from(config.privacy.repetition_window().as_millis()).unwrap_or(i64::MAX);
+        ledger.keep_said(Said::new(window_ms, config.state.max_said_lines));
+    }
     let secret = config.secret.as_ref().map(crate::config::Secret::expose);
     let (mut store, keys, mut recovered) = Store::open(&config.state.path, secret, &mut ledger)?;
+    ledger.key_said(&DigestKey(keys.repetition));
     store.bind(&stream_of(config, schema))?;
     if let Some(sink) = sink_of(config) {
         store.bind_sink(&sink)?;
@@ -420,6 +441,7 @@ fn build(
         monitor: config.sink.kind == SinkKind::None,
         accept_rewind,
         max_dictionary_values: config.state.max_dictionary_values,
+        repetition: repetition(config, schema),
         // A crowd in the batch keeps the promise of strict recoding by itself: nothing has to be remembered for it.
         max_witnesses: (config.privacy.recoding == Recoding::Strict && config.privacy.crowd_in_batch() < k)
             .then_some(config.state.max_ledger_classes),
@@ -443,6 +465,7 @@ fn build(
             store,
             telemetry: telemetry.clone(),
             digest: Box::new(move |name| names.digest(name)),
+            draws: Draws::new(&DigestKey(keys.repetition)),
         },
         past,
     )

@@ -3,7 +3,7 @@
 //! Nothing that is remembered changes before the batch has left: an aborted batch leaves the engine as it was (but for
 //! dictionary entries, on which no output depends).
 
-use super::held::{Held, kept};
+use super::held::{Held, Remaining, kept_waiting};
 use super::model::{Model, ModelSettings, ModelSize, Resumed};
 use super::population::Populations;
 use super::prime::Primed;
@@ -11,8 +11,8 @@ use super::state::directory::StateError;
 use super::state::records::{Intent, KeptRow, Progress};
 use super::state::rows::{RowBlock, RowPacker};
 use super::state::store::Store;
-use crate::anonymity::plan::Plan;
 use crate::anonymity::plan::evidence::Evidence;
+use crate::anonymity::plan::{Pace, Plan};
 use crate::anonymity::planner::drift::Baseline;
 use crate::anonymity::planner::reference::ReferenceCounts;
 use crate::anonymity::planner::sample::Sample;
@@ -34,9 +34,11 @@ use crate::release::verify::{Given, GroupTerms, Needs, Refusal, verify};
 use crate::release::witnesses::WitnessDelta;
 use crate::risk::adjacency::AdjacencyError;
 use crate::telemetry::{Limit, LimitReached, StageSeconds, Telemetry};
+use account::Before;
 use ahead::{Encoder, Finally};
 pub use ahead::{GLANCE, Turn, Unseen, Upcoming};
 pub use dampening::DampeningSettings;
+use holding::is_all;
 use input::{Gathered, ranges_of};
 use recheck::Recheck;
 use search::Search;
@@ -44,16 +46,19 @@ pub use search::SearchSettings;
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 use std::time::Instant;
+pub use turnout::{Draws, RepetitionSettings};
 
 mod account;
 mod ahead;
 mod dampening;
+mod holding;
 mod input;
 mod memory;
 mod planning;
 mod protection;
 mod recheck;
 mod search;
+mod turnout;
 
 /// Settings of the engine.
 #[derive(Clone, Debug)]
@@ -76,6 +81,7 @@ pub struct EngineSettings {
     pub max_dictionary_values: usize,
     /// Witnesses that strict recoding keeps at most; none where recoding is not strict.
     pub max_witnesses: Option<usize>,
+    pub repetition: RepetitionSettings,
 }
 
 /// Why a batch did not leave.
@@ -144,6 +150,9 @@ pub struct Engine {
     store: Store,
     telemetry: Telemetry,
     digest: Box<dyn Fn(&str) -> u128 + Send + Sync>,
+    draws: Draws,
+    /// Names of the plan's groups among what waits and what has been said.
+    turn_names: Vec<u128>,
     health: Option<Arc<Health>>,
 }
 
@@ -162,6 +171,7 @@ pub struct Parts {
     pub telemetry: Telemetry,
     /// Keyed digest of a name.
     pub digest: Box<dyn Fn(&str) -> u128 + Send + Sync>,
+    pub draws: Draws,
 }
 
 /// What was recovered and belongs into the engine.
@@ -214,13 +224,14 @@ impl Engine {
             store,
             telemetry,
             digest,
+            draws,
         } = parts;
         let mut quasi: Vec<usize> = shapes.iter().flat_map(|s| s.quasi.clone()).collect();
         quasi.sort_unstable();
         let mut held = Held::new(schema.attributes.len());
-        for row in &past.held {
-            held.push(row, &mut books);
-        }
+        let mut waiting: Vec<&KeptRow> = past.held.iter().collect();
+        waiting.sort_by_key(|row| row.ordinal);
+        waiting.into_iter().for_each(|row| held.push(row, &mut books));
         sample.set_stride(past.progress.stride);
         let mut asked_of = None;
         for row in &past.sample {
@@ -241,8 +252,17 @@ impl Engine {
         // with: the next batch makes a new one.
         let known = |p: &Protection| past.references.iter().any(|r| r.attribute == p.attribute);
         let all_known = protections.iter().filter(|p| p.needs_reference()).all(known);
+        // Neither is one that does not know, as it is configured now, what changes.
+        let declares = |pace: &Pace| {
+            schema.attributes.get(pace.attribute).is_some_and(|a| match a.changes {
+                Some(changes) => pace.declared && pace.changes == changes,
+                None => !pace.declared,
+            })
+        };
         let fits = |plan: &Plan| {
             all_known
+                && plan.paces.is_empty() == (settings.repetition.max_delay_ms == 0)
+                && plan.paces.iter().all(declares)
                 && plan.groups.len() == shapes.len()
                 && plan.groups.iter().zip(&shapes).all(|(g, s)| {
                     (&g.name, &g.quasi, &g.sensitive, &g.insensitive)
@@ -280,6 +300,8 @@ impl Engine {
             store,
             telemetry,
             digest,
+            draws,
+            turn_names: Vec::new(),
             health: None,
         };
         engine.settle_model();
@@ -295,11 +317,6 @@ impl Engine {
     #[must_use]
     pub fn progress(&self) -> &Progress {
         &self.progress
-    }
-
-    #[must_use]
-    pub fn held(&self) -> usize {
-        self.held.rows()
     }
 
     /// Identity of the state.
@@ -320,19 +337,6 @@ impl Engine {
     pub fn begin(&mut self, lengths: crate::release::sink::Lengths) -> Result<(), StateError> {
         self.progress.lengths = lengths;
         self.store.begin(&self.progress)
-    }
-
-    /// Whether held records came from one of these partitions.
-    #[must_use]
-    pub fn holds_from(&self, of: &impl Fn(Coordinate) -> bool) -> bool {
-        self.held.batch.coordinates.iter().any(|c| of(*c))
-    }
-
-    /// Coordinates of the held records with these ordinals.
-    #[must_use]
-    pub fn held_places(&self, ordinals: &[u64]) -> std::collections::BTreeSet<Coordinate> {
-        let held = self.held.ordinals.iter().zip(&self.held.batch.coordinates);
-        held.filter(|(ordinal, _)| ordinals.contains(ordinal)).map(|(_, place)| *place).collect()
     }
 
     /// Whether a committed batch is not yet written to the state (its intent is, so nothing can be lost).
@@ -368,7 +372,8 @@ impl Engine {
         self.process_part(turn, settling, |_| true, retry, sink, now_ms, upcoming)
     }
 
-    /// Settles the held records of some partitions, and only those.
+    /// Settles the held records of some partitions, and only those. What waits for a delay is settled where the
+    /// records' time here is over (end, shutdown, revocation), and waits on where the stream is only quiet.
     ///
     /// # Errors
     /// As [`process`](Self::process).
@@ -380,7 +385,8 @@ impl Engine {
         sink: &mut dyn Sink,
         now_ms: i64,
     ) -> Result<(), BatchError> {
-        if !self.holds_from(&of) {
+        let clock_ms = retry.map_or(now_ms, |r| r.after.clock_ms).max(self.progress.clock_ms);
+        if self.held.joining(&of, clock_ms, is_all(settling, retry)).is_empty() {
             return Ok(());
         }
         let mut input = InputBatch::new(self.schema.attributes.len(), 0);
@@ -414,8 +420,9 @@ impl Engine {
         let mut encoder = Encoder { schema, settings, subjects, books: &mut self.books, numbering: self.numbering };
         let encoded = encoded.unwrap_or_else(|| encoder.encode(input));
         seconds.encode = encoded.seconds;
-        let Gathered { fresh, mut batch, waited, ordinals, settled, staying, rejected, uncovered_cells } =
-            self.gather(input, encoded, &of);
+        let all = is_all(settling, retry);
+        let Gathered { fresh, mut batch, waited, ordinals, taken, waits, rejected, uncovered_cells } =
+            self.gather(input, encoded, &of, clock_ms, all);
         self.model.begin(&fresh);
 
         let start = Instant::now();
@@ -425,10 +432,12 @@ impl Engine {
         }
         let dampened_cells = self.dampen(&mut batch, waiting);
         let last = settling != Settling::No || input.closed == Closed::Settle;
+        let mut turnout = self.turn_out(&batch, &waits, clock_ms, all);
         // The intent may be old: what supported its batch then need not any more.
         let late = retry.is_some().then_some(now_ms).filter(|now| *now > clock_ms);
         let ledger = &self.ledger;
         let (plan, names, books, policy) = (&self.plan, &self.names, &self.books, &self.settings.policy);
+        let mask = &turnout.mask;
         let (packer, store, attributes) = (&mut self.packer, &mut self.store, self.model.kept());
         let (sequence, first) = (self.progress.sequence + 1, self.progress.rows);
         let needs = self.settings.needs;
@@ -440,7 +449,19 @@ impl Engine {
                 store.lay_rows(sequence, rows.as_ref())
             });
             let treated = |clock| {
-                treat(&batch, &waited, plan, names, books, &ledger.at(clock), policy, protected, populations, last)
+                treat(
+                    &batch,
+                    mask,
+                    &waited,
+                    plan,
+                    names,
+                    books,
+                    &ledger.at(clock),
+                    policy,
+                    protected,
+                    populations,
+                    last,
+                )
             };
             let (subjects, columns) = (batch.subjects.as_slice(), batch.columns.as_slice());
             let given = |clock_ms| Given { subjects, columns, waiting, sequence, clock_ms };
@@ -461,15 +482,17 @@ impl Engine {
         let witnessed =
             ledger.at(clock_ms).witness_delta(sequence, verified.delta().time, &batch, &proposal.cells, &self.books);
 
-        let mut report = self.account(input, &fresh, &batch, &waited, &proposal, &verified, &rejected, settling);
+        let remaining = self.remaining(&mut turnout, &batch, &waits, &waited, &proposal, clock_ms);
+        let before = Before { batch: &batch, waits: &waits, waited: &waited };
+        let mut report =
+            self.account(input, &fresh, &before, &proposal, &turnout, &remaining, &verified, &rejected, settling);
         report.dampened_cells = dampened_cells;
         let monitor = self.settings.monitor;
-        let held: Vec<KeptRow> = proposal
-            .held
-            .iter()
-            .map(|&row| row as usize)
-            .map(|row| kept(&batch, row, ordinals[row], waited[row] + 1, &self.books))
-            .collect();
+        let keep = |(&row, wait): (&u32, &Remaining)| {
+            kept_waiting(&batch, row as usize, ordinals[row as usize], wait, &self.needs(wait), &self.books)
+        };
+        let held: Vec<KeptRow> = remaining.iter().map(keep).collect();
+        let settled = taken.iter().map(|&at| self.held.ordinals[at]).collect();
         let sampled = self.sampled(&fresh);
         let ledger = if monitor { Vec::new() } else { verified.delta().to_bytes() };
         // The last moment: the pairs of the batch before have had all this time.
@@ -480,6 +503,7 @@ impl Engine {
             attempt: uuid::Uuid::new_v4().as_u64_pair().0,
             ranges: ranges_of(input),
             last,
+            all,
             after: self.progress_after(input, clock_ms, fresh.rows(), &report, &planned),
             ledger,
             witnessed: if monitor { WitnessDelta::default() } else { witnessed.clone() },
@@ -534,12 +558,11 @@ impl Engine {
         self.remember_witnesses(&witnessed);
         self.sample.add(&fresh, self.progress.rows);
         self.progress = Progress { lengths: lengths.clone(), ..intent.after.clone() };
-        self.held = staying;
-        for &row in &proposal.held {
-            let row = row as usize;
-            self.held.batch.append_row(&batch, row);
-            self.held.ordinals.push(ordinals[row]);
-            self.held.waited.push(waited[row] + 1);
+        let (plan, names, width) = (&self.plan, &self.turn_names, self.schema.attributes.len());
+        let needs = |wait: &Remaining| turnout::needs(plan, names, width, wait);
+        self.held.advance(&taken, &batch, &ordinals, remaining, needs);
+        if let Some(limit) = turnout.full {
+            LimitReached { limit }.emit(&self.telemetry);
         }
         self.store.left(intent, lengths);
         if self.sample.rows() > 0 {

@@ -154,7 +154,7 @@ impl KafkaRun<'_> {
                     if self.engine.is_behind() {
                         self.engine.flush()?;
                     }
-                    if self.engine.held() > 0 && quiet_since.elapsed() >= self.max_age {
+                    if quiet_since.elapsed() >= self.max_age && self.engine.has_due(now_ms()) {
                         self.settle_all(Settling::Quiet)?;
                         quiet_since = Instant::now();
                     }

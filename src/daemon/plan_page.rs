@@ -20,9 +20,16 @@ pub fn summary(plan: &Plan, evidence: Option<&Evidence>, attribute_names: &[&str
             "quasi": names(&group.quasi),
             "sensitive": names(&group.sensitive),
             "insensitive": names(&group.insensitive),
+            "static": plan.is_static(group),
             "nodes": group.ladder.len(),
             "finest": group.ladder.first().map(|n| json!({"levels": n.levels, "loss": n.loss})),
             "coarsest": group.ladder.last().map(|n| json!({"levels": n.levels, "loss": n.loss})),
+        })).collect::<Vec<_>>(),
+        "changes": plan.paces.iter().map(|pace| json!({
+            "attribute": attribute_names[pace.attribute],
+            "changes": pace.changes.name(),
+            "declared": pace.declared,
+            "share": pace.share.map(rounded),
         })).collect::<Vec<_>>(),
         "evidence": evidence.map(|evidence| evidence_of(evidence, &names)),
     })
@@ -79,4 +86,13 @@ fn evidence_of<'n>(evidence: &Evidence, names: &dyn Fn(&[usize]) -> Vec<&'n str>
         "computed_by": evidence.computed_by,
         "seconds": evidence.seconds,
     })
+}
+
+/// Two significant digits: a figure of the window that tells of no single record.
+fn rounded(share: f32) -> f64 {
+    if share == 0.0 {
+        return 0.0;
+    }
+    let unit = 10_f64.powi(f64::from(share).abs().log10().floor() as i32 - 1);
+    (f64::from(share) / unit).round() * unit
 }

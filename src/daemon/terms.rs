@@ -7,6 +7,7 @@ use crate::release::listed::{Listed, ListedTerms};
 use crate::release::models::{Claim, Distance};
 use crate::release::narrowing::NarrowingTerms;
 use crate::release::protected::{ProtectedTerms, Shares};
+use crate::release::repetition::LineLimit;
 use crate::release::verify::GroupTerms;
 use std::sync::Arc;
 
@@ -37,6 +38,7 @@ pub fn group_terms(
             layout: layout.clone(),
             base,
             beside: names.beside.clone(),
+            lines: LineLimit::None,
         }
     });
     terms.collect()

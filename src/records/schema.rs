@@ -56,6 +56,29 @@ impl Role {
     }
 }
 
+/// How often an attribute changes from one record of a subject to the next (METHODS §12).
+#[derive(Clone, Copy, Debug, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Changes {
+    /// Between at most 0.1 % of the records.
+    Never,
+    /// Between at most 5 %.
+    Slowly,
+    Always,
+}
+
+impl Changes {
+    /// The name that a schema uses.
+    #[must_use]
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Never => "never",
+            Self::Slowly => "slowly",
+            Self::Always => "always",
+        }
+    }
+}
+
 /// Where an attribute is in a record.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Place {
@@ -76,6 +99,8 @@ pub struct Attribute {
     pub unit: Option<String>,
     pub typing: Typing,
     pub hierarchy: Hierarchy,
+    /// How often it changes within a subject; measured where it is not given.
+    pub changes: Option<Changes>,
 }
 
 impl Attribute {
@@ -170,7 +195,7 @@ impl Schema {
     }
 
     /// SHA-256, in lower-case hex, of everything that decides how records are read and generalized (hierarchy files
-    /// by their content, units left out): a state written under one schema is refused under another.
+    /// by their content; units and `changes` left out): a state written under one schema is refused under another.
     #[must_use]
     pub fn fingerprint(&self) -> String {
         let mut hash = Sha256::new();

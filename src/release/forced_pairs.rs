@@ -52,12 +52,20 @@ use thin_sets::{Question, Subjects};
 /// fit the width of their group, since nothing can be proven of such a batch.
 #[must_use]
 pub fn forced_pair(groups: &[Fragments], subjects: &[u64], k: usize) -> bool {
+    forced_pair_among(groups, subjects, k, false)
+}
+
+/// As [`forced_pair`]; `scattered` where the groups have different rows by design, so that N of two groups is the number of
+/// rows of both.
+#[must_use]
+pub fn forced_pair_among(groups: &[Fragments], subjects: &[u64], k: usize, scattered: bool) -> bool {
     let Some(taken) = groups.iter().map(|group| group.taken(subjects.len())).collect::<Option<Vec<Rows>>>() else {
         return true;
     };
     let totals: Vec<Vec<u32>> = groups.iter().map(Fragments::totals).collect();
     let tops: Vec<usize> = totals.iter().map(|of| of.iter().copied().max().unwrap_or(0) as usize).collect();
     let most = taken.iter().map(Rows::count).max().unwrap_or(0);
+    let most = if scattered { usize::MAX } else { most };
     let records = |a: usize, b: usize| most.min(taken[a].or(&taken[b]).count());
     let mut of_pairs = vec![vec![0; groups.len()]; groups.len()];
     // By group: how many rows a label has at least that can be part of anything forced.

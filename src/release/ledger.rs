@@ -10,6 +10,7 @@
 //! Memory: at most `max_classes · (48 + 16·k)` bytes, at any uptime. A class that finds no room is not recorded, which
 //! only ever understates support.
 
+use super::said::{Said, SaidDelta};
 use super::supporters::{SupportDelta, Supporters};
 use super::tally::{Tally, TallyDelta};
 use super::witnesses::{WitnessDelta, Witnesses};
@@ -19,7 +20,7 @@ use crate::anonymity::treatment::exits::{Witness, Witnessed};
 use crate::anonymity::treatment::shown::Shown;
 use crate::anonymity::treatment::sightings::sightings;
 use crate::records::codebook::{CellId, Code, Codebook};
-use crate::records::digest::BuildClassKeyHash;
+use crate::records::digest::{BuildClassKeyHash, DigestKey};
 use crate::records::table::Batch;
 use hashbrown::HashMap;
 
@@ -36,6 +37,8 @@ pub struct LedgerDelta {
     pub subjects: Vec<u64>,
     /// Who was in the batch and whom its classes counted; empty where nothing is asked of supporters.
     pub support: SupportDelta,
+    /// Lines of groups that say things once a window; empty where none does.
+    pub said: SaidDelta,
     /// Sensitive values shown; empty where no model protects any.
     pub tally: TallyDelta,
 }
@@ -54,6 +57,7 @@ impl LedgerDelta {
             out.extend_from_slice(&subject.to_le_bytes());
         }
         self.support.append_to(&mut out);
+        self.said.append_to(&mut out);
         self.tally.append_to(&mut out);
         out
     }
@@ -77,8 +81,9 @@ impl LedgerDelta {
             subjects.push(reader.u64()?);
         }
         let support = SupportDelta::read(&mut reader)?;
+        let said = SaidDelta::read(&mut reader)?;
         let tally = TallyDelta::read(&mut reader)?;
-        Some(Self { time, classes, subjects, support, tally })
+        Some(Self { time, classes, subjects, support, said, tally })
     }
 }
 
@@ -178,6 +183,7 @@ pub struct Ledger {
     witnesses: Option<Witnesses>,
     tally: Option<Tally>,
     supporters: Option<Supporters>,
+    said: Option<Said>,
 }
 
 impl Ledger {
@@ -195,6 +201,7 @@ impl Ledger {
             witnesses: None,
             tally: None,
             supporters: None,
+            said: None,
         }
     }
 
@@ -236,6 +243,25 @@ impl Ledger {
         self.tally.as_mut()
     }
 
+    /// From here on the ledger also knows what groups have said that say things once a window.
+    pub fn keep_said(&mut self, said: Said) {
+        self.said = Some(said);
+    }
+
+    #[must_use]
+    pub fn said(&self) -> Option<&Said> {
+        self.said.as_ref()
+    }
+
+    pub fn said_mut(&mut self) -> Option<&mut Said> {
+        self.said.as_mut()
+    }
+
+    /// From here on the windows of what has been said are those of `secret`.
+    pub fn key_said(&mut self, secret: &DigestKey) {
+        self.said = self.said.take().map(|said| said.keyed(secret));
+    }
+
     fn shard_of(class: u128) -> usize {
         usize::try_from(class >> 122).expect("six bits")
     }
@@ -250,6 +276,9 @@ impl Ledger {
     pub fn apply(&mut self, delta: &LedgerDelta) -> bool {
         if let Some(tally) = &mut self.tally {
             tally.apply(&delta.tally);
+        }
+        if let Some(said) = &mut self.said {
+            said.apply(&delta.said);
         }
         if self.window_seconds == 0 {
             return true;
@@ -297,6 +326,9 @@ impl Ledger {
         }
         if let Some(supporters) = &mut self.supporters {
             supporters.expire(shard, now_ms);
+        }
+        if let Some(said) = &mut self.said {
+            said.expire(shard, now_ms);
         }
     }
 
@@ -357,14 +389,16 @@ impl Ledger {
         let witnesses = self.witnesses.as_ref().map_or(0, Witnesses::approximate_bytes);
         let tally = self.tally.as_ref().map_or(0, Tally::approximate_bytes);
         let supporters = self.supporters.as_ref().map_or(0, Supporters::approximate_bytes);
-        self.shards.iter().map(shard).sum::<usize>() + witnesses + tally + supporters
+        let said = self.said.as_ref().map_or(0, Said::approximate_bytes);
+        self.shards.iter().map(shard).sum::<usize>() + witnesses + tally + supporters + said
     }
 
     #[must_use]
     pub fn shard_bytes(&self, shard: usize) -> usize {
-        let tally = self.tally.as_ref().map_or(0, |t| t.shard_bytes(shard));
-        let supporters = self.supporters.as_ref().map_or(0, |s| s.shard_bytes(shard));
-        self.shards[shard].places.len() * (20 + 12 * self.k) + tally + supporters
+        let beside = self.tally.as_ref().map_or(0, |t| t.shard_bytes(shard))
+            + self.supporters.as_ref().map_or(0, |s| s.shard_bytes(shard))
+            + self.said.as_ref().map_or(0, |said| said.shard_bytes(shard));
+        self.shards[shard].places.len() * (20 + 12 * self.k) + beside
     }
 }
 
@@ -417,6 +451,12 @@ impl LedgerAt<'_> {
 }
 
 impl LedgerAt<'_> {
+    /// What has been said, where that is kept.
+    #[must_use]
+    pub fn said(&self) -> Option<&Said> {
+        self.ledger.said()
+    }
+
     /// The tally, where one is kept.
     #[must_use]
     pub fn tally(&self) -> Option<&Tally> {

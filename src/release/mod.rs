@@ -13,6 +13,8 @@ pub mod models;
 pub mod narrowing;
 pub mod population;
 pub mod protected;
+pub mod repetition;
+pub mod said;
 pub mod sink;
 pub mod supporters;
 pub mod tally;

@@ -8,18 +8,20 @@
 //! by counting below k; (7) every class that shows a value of a protected attribute satisfies its models
 //! ([`super::protected`]); (8) every class has its people in every list that it needs ([`super::listed`]); (9) where
 //! recoding is strict, no class can be narrowed below k by exclusion ([`super::narrowing`]); (10) every sensitive cell that
-//! is not exact hides among k people of its class in this batch, and names no rare value ([`super::hidden`]). Nothing is
+//! is not exact hides among k people of its class in this batch, and names no rare value ([`super::hidden`]). (11) no subject has more lines in a group
+//! than [`GroupTerms::lines`] allows, in this batch or in this window of its. Nothing is
 //! taken from the treatment but the bytes and which row each line stands for.
 //!
 //! Time: O(bytes + rows); it fails closed: any line that cannot be read back refuses the whole batch.
 
 use super::budget;
-use super::forced_pairs::{Fragments, forced_pair};
+use super::forced_pairs::{Fragments, forced_pair_among};
 use super::hidden;
 use super::ledger::{LedgerAt, LedgerDelta};
 use super::listed::{ListedTerms, Printed};
 use super::narrowing::{self, NarrowingTerms};
 use super::protected::{self, ProtectedTerms};
+use super::repetition::{Carriers, LineLimit};
 use super::tally::{Showing, Tally};
 use super::verified::{Crowd, Crowds, Risk, Verified};
 use crate::anonymity::treatment::crowd::{NO_SUBJECT, Released};
@@ -50,6 +52,8 @@ pub struct GroupTerms {
     pub listed: Vec<ListedTerms>,
     /// The ladder, where no class may be narrowed below k by whoever knows it.
     pub narrowing: Option<NarrowingTerms>,
+    /// How many lines of one subject may leave.
+    pub lines: LineLimit,
 }
 
 /// What every class of a release needs.
@@ -101,6 +105,8 @@ pub enum Violation {
     UnknownCell,
     #[error("a line has nothing but suppressed cells in its class")]
     EmptyClass,
+    #[error("a subject has more lines in a group than may leave")]
+    Repeated,
     #[error("the lines are not sorted")]
     Unsorted,
     #[error("a row has two lines in one group, or is no row of the batch")]
@@ -128,6 +134,7 @@ struct GroupCount {
     crowds: Crowds,
     showings: Vec<Showing>,
     pairs: Vec<(u128, u64, u128)>,
+    said: Vec<u128>,
 }
 
 /// Verifies the `proposed` groups over the rows that are `given`.
@@ -151,13 +158,18 @@ pub fn verify(
     if proposed.len() != terms.len() {
         return Err(Refusal { group: None, violation: Violation::WrongGroups });
     }
+    let limits: Vec<LineLimit> = terms.iter().map(|terms| terms.lines).collect();
+    let carriers = Carriers::of(given.subjects, &limits).counting(subjects);
     let counts: Vec<GroupCount> = proposed
         .par_iter()
         .zip(terms)
         .enumerate()
         .map(|(index, (group, terms))| {
-            count_group(group, &counting, terms, books, ledger, needs, room)
-                .map_err(|violation| Refusal { group: Some(index), violation })
+            let refuse = |violation| Refusal { group: Some(index), violation };
+            let judged = terms.lines.judge(group, given.subjects, ledger.said(), clock_ms);
+            let said = judged.map_err(|_| refuse(Violation::Repeated))?;
+            let count = count_group(group, &counting, &carriers, terms, books, ledger, needs, room).map_err(refuse)?;
+            Ok(GroupCount { said, ..count })
         })
         .collect::<Result<_, _>>()?;
     let batch_wide = |violation| Refusal { group: None, violation };
@@ -171,8 +183,9 @@ pub fn verify(
         ..LedgerDelta::default()
     };
     let mut fragments = Vec::with_capacity(counts.len());
-    let (mut showings, mut pairs) = (Vec::new(), Vec::new());
+    let (mut showings, mut pairs, mut said) = (Vec::new(), Vec::new(), Vec::new());
     for count in counts {
+        said.extend(count.said);
         showings.extend(count.showings);
         pairs.extend(count.pairs);
         risk.add(count.risk);
@@ -183,10 +196,11 @@ pub fn verify(
         }
         fragments.push(count.fragments);
     }
-    if forced_pair(&fragments, subjects, k) {
+    if forced_pair_among(&fragments, &carriers.subjects, k, carriers.scattered) {
         return Err(batch_wide(Violation::ForcedPair));
     }
     delta.support = budget::delta(given, pairs, ledger);
+    delta.said = ledger.said().map(|known| known.delta(&said, clock_ms)).unwrap_or_default();
     showings.sort_unstable();
     delta.tally =
         ledger.tally().map(|tally: &Tally| tally.delta(&showings, given.sequence, clock_ms)).unwrap_or_default();
@@ -249,6 +263,7 @@ impl Class {
 fn count_group(
     group: &ProposedGroup,
     given: &Given<'_>,
+    carriers: &Carriers,
     terms: &GroupTerms,
     books: &[Codebook],
     ledger: LedgerAt<'_>,
@@ -349,7 +364,7 @@ fn count_group(
             let i = printed_in[column];
             books[terms.attributes[i]].coverages_above(&cells[i])
         };
-        fragments.add(&guarded, rows, above);
+        fragments.add(&guarded, &carriers.rows(rows), above);
     }
     if group.runs.iter().map(|r| r.rows.len()).sum::<usize>() != group.rows.len() {
         return Err(Violation::WrongRow);
@@ -401,5 +416,5 @@ fn count_group(
         .collect();
     // A fixed order, so that the delta's bytes are a function of the batch.
     delta.sort_unstable();
-    Ok(GroupCount { delta, fragments, risk, crowds, showings, pairs })
+    Ok(GroupCount { delta, fragments, risk, crowds, showings, pairs, said: Vec::new() })
 }

@@ -49,6 +49,8 @@ impl BatchCommitted {
                 dead_lettered = report.dead_lettered.total(),
                 dropped = report.dropped,
                 fragments = report.fragments,
+                thinned = report.thinned_fragments,
+                waiting = report.waiting_lines,
                 loss = report.loss,
                 risk_before = report.risk_before.highest,
                 risk_after = report.risk_after.highest,
@@ -80,6 +82,9 @@ fn count(metrics: &Metrics, report: &BatchReport) {
     }
     metrics.dampened_cells.inc_by(report.dampened_cells);
     metrics.withheld_cells.inc_by(report.withheld_cells);
+    metrics.thinned_fragments.inc_by(report.thinned_fragments);
+    metrics.delayed_lines.inc_by(report.delayed_lines);
+    metrics.delayed_seconds.inc_by(report.delay_seconds * report.delayed_lines as f64);
     metrics.bytes.of(Direction::In).inc_by(report.bytes_in);
     metrics.bytes.of(Direction::Out).inc_by(report.bytes_out);
     metrics.batches.of(BatchOutcome::Committed).inc();
@@ -99,6 +104,8 @@ fn measure(metrics: &Metrics, report: &BatchReport) {
         (&metrics.ledger_bytes, report.ledger_bytes),
         (&metrics.shown_values, report.shown_values),
         (&metrics.supporters, report.supporters),
+        (&metrics.waiting_lines, report.waiting_lines),
+        (&metrics.said_lines, report.said_lines),
         (&metrics.dictionary_values, report.dictionary_values),
         (&metrics.window_records, report.window_records),
         (&metrics.model_nodes, report.model_nodes),
@@ -285,6 +292,8 @@ pub struct PlanAdopted {
     /// What made a plan due.
     pub why: &'static str,
     pub groups: u64,
+    /// Those that do not change within a subject, and so say things once a window.
+    pub static_groups: u64,
     /// Generalization nodes in all its ladders.
     pub ladder_nodes: u64,
     /// What the search took.
@@ -295,12 +304,22 @@ impl PlanAdopted {
     pub fn emit(&self, telemetry: &Telemetry) {
         let metrics = telemetry.metrics();
         metrics.plan_version.set(clamped(self.version));
+        metrics.plan_static_groups.set(clamped(self.static_groups));
         metrics.plan_nodes.set(clamped(self.ladder_nodes));
         metrics.plan_seconds.set(self.seconds);
         metrics.plans.inc();
         if telemetry.may_log("plan_adopted", "") {
-            let (version, groups, nodes) = (self.version, self.groups, self.ladder_nodes);
-            tracing::info!(version, why = self.why, groups, nodes, seconds = self.seconds, "plan adopted");
+            let (version, groups, static_groups, nodes) =
+                (self.version, self.groups, self.static_groups, self.ladder_nodes);
+            tracing::info!(
+                version,
+                why = self.why,
+                groups,
+                static_groups,
+                nodes,
+                seconds = self.seconds,
+                "plan adopted"
+            );
         }
     }
 }

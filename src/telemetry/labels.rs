@@ -99,6 +99,8 @@ labels! {
         Revoked = "revoked",
         /// It waited for `privacy.max_hold_batches` batches in vain.
         HeldOut = "held_out",
+        /// Other records of its subject stand for it: in every group it was one too many.
+        Thinned = "thinned",
         /// The stream ended with it.
         EndOfStream = "end_of_stream",
         /// A limit on memory was reached.
@@ -147,6 +149,10 @@ labels! {
         /// The model counts fewer pairs of attributes.
         ModelEdges = "model_edges",
         HeldRecords = "held_records",
+        /// No further line may wait: it is thinned.
+        WaitingLines = "waiting_lines",
+        /// What has been said is remembered of no further subject and group: their lines are thinned.
+        SaidLines = "said_lines",
         BatchBytes = "batch_bytes",
         ReadQueue = "read_queue",
         Disk = "disk",

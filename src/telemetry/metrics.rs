@@ -3,8 +3,8 @@
 use std::marker::PhantomData;
 
 use prometheus::{
-    Gauge, GaugeVec, Histogram, HistogramOpts, HistogramVec, IntCounter, IntCounterVec, IntGauge, Opts, Registry,
-    TextEncoder, core::Collector,
+    Counter, Gauge, GaugeVec, Histogram, HistogramOpts, HistogramVec, IntCounter, IntCounterVec, IntGauge, Opts,
+    Registry, TextEncoder, core::Collector,
 };
 
 use super::labels::{
@@ -62,6 +62,11 @@ pub(super) struct Metrics {
     pub shown_values: IntGauge,
     pub supporters: IntGauge,
     pub withheld_cells: IntCounter,
+    pub thinned_fragments: IntCounter,
+    pub delayed_lines: IntCounter,
+    pub delayed_seconds: Counter,
+    pub waiting_lines: IntGauge,
+    pub said_lines: IntGauge,
     pub dictionary_values: IntGauge,
     pub window_records: IntGauge,
     pub model_nodes: IntGauge,
@@ -77,6 +82,7 @@ pub(super) struct Metrics {
     pub batch_clock: Gauge,
     pub plan_version: IntGauge,
     pub plan_nodes: IntGauge,
+    pub plan_static_groups: IntGauge,
     pub plan_seconds: Gauge,
     pub plans: IntCounter,
     pub planner_failures: IntCounter,
@@ -265,6 +271,23 @@ impl Metrics {
                 "throng_ledger_supporters",
                 "People, and classes that each of them supports, that the ledger remembers for tenure and budgets.",
             ),
+            thinned_fragments: shelf.counter(
+                "throng_thinned_fragments_total",
+                "Fragments that did not leave because other lines of their subject stand for them.",
+            ),
+            delayed_lines: shelf.counter(
+                "throng_delayed_lines_total",
+                "Lines of attributes that do not change that were settled after their delay.",
+            ),
+            delayed_seconds: shelf.keep(Counter::new(
+                "throng_delayed_lines_seconds_total",
+                "Time that those lines have waited, in all.",
+            )),
+            waiting_lines: shelf.count("throng_waiting_lines", "Lines that wait for their delay."),
+            said_lines: shelf.count(
+                "throng_said_lines",
+                "Pairs of a subject and a group that have been said and are not said again in their window.",
+            ),
             withheld_cells: shelf.counter(
                 "throng_withheld_cells_total",
                 "Cells of sensitive attributes under a privacy model that left as *, in fragments that were released.",
@@ -284,6 +307,10 @@ impl Metrics {
             batch_clock: shelf.gauge("throng_last_commit_timestamp_seconds", "Batch clock of the last commit."),
             plan_version: shelf.count("throng_plan_version", "Version of the plan in force."),
             plan_nodes: shelf.count("throng_plan_ladder_nodes", "Generalization nodes in all ladders of the plan."),
+            plan_static_groups: shelf.count(
+                "throng_plan_static_groups",
+                "Groups of attributes that do not change within a subject, and so say things once a window.",
+            ),
             plan_seconds: shelf.gauge("throng_plan_search_seconds", "Time that the search for the plan took."),
             plans: shelf.counter("throng_plans_total", "Plans adopted."),
             minimal_qids: shelf.count("throng_minimal_qids", "Minimal quasi-identifiers of the window, as last searched."),

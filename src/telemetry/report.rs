@@ -130,8 +130,21 @@ pub struct BatchReport {
     pub suppressed: Counts<SuppressionReason>,
     pub dead_lettered: Counts<Reason>,
     pub dropped: u64,
-    /// Records held after this batch.
+    /// Records held after this batch: nothing of them has left yet.
     pub held: u64,
+    /// Fragments that did not leave because other lines of their subject stand for them.
+    #[serde(default)]
+    pub thinned_fragments: u64,
+    /// Lines that waited for their delay and were settled by this batch, and how long they had waited in the mean.
+    #[serde(default)]
+    pub delayed_lines: u64,
+    #[serde(default)]
+    pub delay_seconds: f64,
+    /// Lines that wait for their delay after this batch, and those remembered as said.
+    #[serde(default)]
+    pub waiting_lines: u64,
+    #[serde(default)]
+    pub said_lines: u64,
 
     /// Cells of attributes that the record schema does not know.
     pub unknown_cells: u64,

@@ -69,6 +69,11 @@ pub struct Status {
     pub fragments_by_group: Vec<u64>,
     /// Mean loss of all present quasi cells that were settled since the start of the process.
     pub mean_loss: Option<f64>,
+    /// Fragments thinned since the start of the process: other lines of their subject stand for them.
+    pub thinned_fragments: u64,
+    /// Lines that have waited for their delay since then, and how long in the mean.
+    pub delayed_lines: u64,
+    pub mean_delay_seconds: Option<f64>,
     /// The last committed batch.
     pub last: Option<BatchReport>,
     /// The last two minutes, a point a second.
@@ -95,6 +100,9 @@ pub(super) struct Board {
     pub partitions: u64,
     /// Sum of the loss of the quasi cells settled, and their number.
     loss: (f64, u64),
+    thinned_fragments: u64,
+    /// Lines that have waited for their delay, and their delays in all.
+    delayed: (u64, f64),
     plan: Value,
     limiter: Limiter,
 }
@@ -206,6 +214,9 @@ impl Telemetry {
             groups: self.0.groups.iter().cloned().chain(["other".to_owned()]).collect(),
             fragments_by_group: board.fragments_by_group.clone(),
             mean_loss: (board.loss.1 > 0).then(|| board.loss.0 / board.loss.1 as f64),
+            thinned_fragments: board.thinned_fragments,
+            delayed_lines: board.delayed.0,
+            mean_delay_seconds: (board.delayed.0 > 0).then(|| board.delayed.1 / board.delayed.0 as f64),
             last: board.last.clone(),
             history,
             plan: board.plan.clone(),
@@ -260,6 +271,9 @@ impl Board {
         }
         self.loss.0 += report.loss * report.quasi_cells as f64;
         self.loss.1 += report.quasi_cells;
+        self.thinned_fragments += report.thinned_fragments;
+        self.delayed.0 += report.delayed_lines;
+        self.delayed.1 += report.delay_seconds * report.delayed_lines as f64;
         self.history.record(second, report);
         self.last = Some(report.clone());
     }

@@ -8,6 +8,7 @@ use throng::anonymity::plan::{Group, Plan};
 use throng::anonymity::planner::ladder::LadderLimits;
 use throng::anonymity::planner::sample::Sample;
 use throng::anonymity::planner::{GroupShape, PlannerSettings, make_plan};
+use throng::anonymity::treatment::mask::Mask;
 use throng::anonymity::treatment::population::Population;
 use throng::anonymity::treatment::sightings::spaces;
 use throng::anonymity::treatment::treat::{Policy, group_names, treat};
@@ -20,6 +21,7 @@ use throng::records::table::Batch;
 use throng::release::ledger::Ledger;
 use throng::release::listed::{Listed, ListedTerms};
 use throng::release::narrowing::NarrowingTerms;
+use throng::release::repetition::LineLimit;
 use throng::release::verify::{Given, GroupTerms, Needs, verify};
 use throng::release::witnesses::Witnesses;
 
@@ -167,8 +169,19 @@ impl Table {
             let clock_ms = i64::try_from(*time).expect("a time of this test") * 1000;
             let at = ledger.at(clock_ms);
             let last = number + 1 == batches.len();
-            let mut proposal =
-                treat(&batch, &waited, &plan, &group_names, &self.books, &at, &policy, &[], &treated, last);
+            let mut proposal = treat(
+                &batch,
+                &Mask::default(),
+                &waited,
+                &plan,
+                &group_names,
+                &self.books,
+                &at,
+                &policy,
+                &[],
+                &treated,
+                last,
+            );
             let terms: Vec<GroupTerms> = plan
                 .groups
                 .iter()
@@ -181,6 +194,7 @@ impl Table {
                     layout: layout.clone(),
                     base,
                     beside: group_names.beside.clone(),
+                    lines: LineLimit::None,
                     protected: Vec::new(),
                     listed: listed.iter().map(|list| listed_terms(group, list)).collect(),
                     narrowing: settings.strict.then(|| NarrowingTerms {

@@ -234,6 +234,8 @@ max_age = "1h"
 [privacy]
 k = {K}
 max_hold_batches = {hold}
+max_lines_per_subject = 0
+max_delay = "0s"
 [plan]
 interval = "1h"
 [state]

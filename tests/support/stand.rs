@@ -158,7 +158,11 @@ impl Stand {
             ("THRONG__STATE__PATH", path("state")),
             ("THRONG_SECRET", secret.to_owned()),
         ];
-        let env = env.into_iter().map(|(name, value)| (name.to_owned(), value));
+        // Limits on repetition change what leaves: a test that does not ask for them is about something else.
+        let unless_given = [("max_delay", "0s"), ("max_lines_per_subject", "0")];
+        let limits = unless_given.into_iter().filter(|(key, _)| !settings.contains(key));
+        let limits = limits.map(|(key, value)| (format!("THRONG__PRIVACY__{}", key.to_uppercase()), value.to_owned()));
+        let env = env.into_iter().map(|(name, value)| (name.to_owned(), value)).chain(limits);
         let config = config::parse(settings, "stand.toml", env).unwrap_or_else(|p| panic!("{p:#?}"));
         let schema = Arc::new(Schema::load(&config.schema.file).expect("a schema"));
         let shapes = group_shapes(&config, &schema, "stand.toml").unwrap_or_else(|p| panic!("{p:#?}"));

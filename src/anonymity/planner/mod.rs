@@ -8,6 +8,7 @@ pub mod evidence;
 pub mod identifiers;
 mod judge;
 pub mod ladder;
+pub mod pace;
 pub mod reference;
 pub mod sample;
 
@@ -91,5 +92,5 @@ pub fn make_plan(
             ..shape.without_ladder()
         })
         .collect();
-    Plan { version, identifiers, groups, rows: sample.rows() as u64, primed: false }
+    Plan { version, identifiers, groups, rows: sample.rows() as u64, primed: false, paces: Vec::new() }
 }

@@ -78,13 +78,19 @@ impl GroupCells {
 /// Time: one pass over the cells, and one over the classes of each other group for every heavy label that can force
 /// anything, in the usual case.
 pub fn withdraw_forced_pairs(groups: &mut [GroupCells], subjects: &[u64], k: usize) -> u64 {
+    withdraw_forced_pairs_among(groups, subjects, k, false)
+}
+
+/// As [`withdraw_forced_pairs`]; `scattered` where the groups have different rows by design, so that of two groups no more is
+/// known than the rows of both.
+pub fn withdraw_forced_pairs_among(groups: &mut [GroupCells], subjects: &[u64], k: usize, scattered: bool) -> u64 {
     let people = People::new(subjects, k);
     let mut views: Vec<View> = groups.par_iter().map(View::of).collect();
     let mut withdrawn = 0;
     loop {
         let before = withdrawn;
         for a in 0..groups.len() {
-            withdrawn += withdraw_against(groups, &mut views, a, &people);
+            withdrawn += withdraw_against(groups, &mut views, a, &people, scattered);
         }
         if withdrawn == before {
             return withdrawn;
@@ -125,8 +131,9 @@ impl Heavy {
 const DIVISIONS: usize = 32;
 
 /// One pass over the pairs whose heavier side lies in group `a`.
-fn withdraw_against(groups: &mut [GroupCells], views: &mut [View], a: usize, people: &People) -> u64 {
-    let most = views.iter().map(|view| view.rows).max().unwrap_or(0);
+fn withdraw_against(groups: &mut [GroupCells], views: &mut [View], a: usize, people: &People, scattered: bool) -> u64 {
+    let largest = views.iter().map(|view| view.rows).max().unwrap_or(0);
+    let most = if scattered { usize::MAX } else { largest };
     let records: Vec<usize> = views.iter().map(|view| view.present.or_count(&views[a].present).min(most)).collect();
     // Whether so many records of this group can force anything in group `b`.
     let forces = |views: &[View], b: usize, count: usize| {

@@ -11,6 +11,7 @@ pub mod exits;
 pub mod forced_pairs;
 pub mod hide;
 pub mod hold;
+pub mod mask;
 mod names;
 pub mod population;
 pub mod proposal;

@@ -6,9 +6,10 @@ use super::budget::{settled, within_budget};
 use super::crowd::{Floor, NO_SUBJECT, Released};
 use super::diverse::recode_diversely;
 use super::divert::divert;
-use super::forced_pairs::{Above, GroupCells, withdraw_forced_pairs};
+use super::forced_pairs::{Above, GroupCells, withdraw_forced_pairs_among};
 use super::hide::{Hidden, Hiding, Side, UNSHOWN};
 use super::hold::let_stay_supported;
+use super::mask::Mask;
 pub use super::names::{GroupNames, group_names};
 use super::population::Population;
 use super::proposal::{Proposal, ProposedGroup, Run, Unreleased};
@@ -48,10 +49,11 @@ impl Policy {
 
 /// Treats `batch` by `plan`. `protected` are the sensitive attributes that models protect; every class needs enough people
 /// of each of `populations`; `waited[row]` is the number of batches that a row has been held for; `last` forbids holding
-/// (end of stream, revocation).
+/// (end of stream, revocation). A row leaves only in groups that it takes part in by `mask`.
 #[must_use]
 pub fn treat(
     batch: &Batch,
+    mask: &Mask,
     waited: &[u8],
     plan: &Plan,
     names: &GroupNames,
@@ -65,9 +67,10 @@ pub fn treat(
     let rows: Vec<u32> = (0..u32::try_from(batch.rows()).expect("a batch is bounded")).collect();
     // Who has not been seen for long enough is nobody to everything below.
     let counting = settled(&batch.subjects, released).map(|subjects| Batch { subjects, ..batch.clone() });
+    let owners = batch.subjects.as_slice();
     let batch = counting.as_ref().unwrap_or(batch);
-    let scene = Scene { batch, plan, names, books, policy, protected, populations };
-    if !has_subjects(batch, &rows, policy.min_subjects) {
+    let scene = Scene { batch, owners, mask, plan, names, books, policy, protected, populations };
+    if !has_subjects(batch, &mask.present(plan.groups.len(), &rows), policy.min_subjects) {
         return scene.nothing(Unreleased::Quiet);
     }
     let mut assignments = scene.assign(&rows, released);
@@ -107,6 +110,9 @@ const DIVERSIONS: usize = 8;
 
 struct Scene<'a> {
     batch: &'a Batch,
+    /// Whose each row is, whether he counts or not.
+    owners: &'a [u64],
+    mask: &'a Mask,
     plan: &'a Plan,
     names: &'a GroupNames,
     books: &'a [Codebook],
@@ -129,7 +135,9 @@ impl Scene<'_> {
             .groups
             .par_iter()
             .zip(&self.names.bases)
-            .map(|(group, &base)| {
+            .enumerate()
+            .map(|(number, (group, &base))| {
+                let rows = &self.mask.among(number, rows);
                 let room = self.rows() * self.plan.groups.len();
                 within_budget(base, &self.batch.subjects, released.budget(), room, |subjects| {
                     self.assign_group(group, base, rows, subjects, released)
@@ -201,7 +209,10 @@ impl Scene<'_> {
             .par_iter()
             .zip(&self.names.bases)
             .zip(assignments)
-            .map(|((group, &base), assignment)| self.group_cells(group, base, assignment, rows, &stays, released))
+            .enumerate()
+            .map(|(number, ((group, &base), assignment))| {
+                self.group_cells(group, base, assignment, &self.mask.among(number, rows), &stays, released)
+            })
             .collect();
         for (attribute, column) in by_group.into_iter().flatten() {
             cells[attribute] = column;
@@ -313,7 +324,10 @@ impl Scene<'_> {
     /// Mean Loss of the present quasi cells of a row; `None` when all of them are missing.
     fn loss(&self, assignments: &[Assignment], row: u32) -> Option<f32> {
         let (mut sum, mut present) = (0.0, 0u16);
-        for (group, assignment) in self.plan.groups.iter().zip(assignments) {
+        for (number, (group, assignment)) in self.plan.groups.iter().zip(assignments).enumerate() {
+            if !self.mask.takes_part(number, row as usize) {
+                continue;
+            }
             let node = group.ladder.get(assignment.node[row as usize] as usize);
             for (i, &a) in group.quasi.iter().enumerate() {
                 let code = self.batch.columns[a][row as usize];
@@ -371,10 +385,30 @@ impl Scene<'_> {
                 GroupCells { attributes: guarded, columns, above, quasi: g.quasi.len(), worth }
             })
             .collect();
-        let withdrawn = withdraw_forced_pairs(&mut groups, &self.batch.subjects, self.policy.k);
-        for group in groups {
-            for (a, column) in group.attributes.into_iter().zip(group.columns) {
-                cells[a] = column;
+        let Some(slots) = self.mask.slots(self.owners) else {
+            let withdrawn = withdraw_forced_pairs_among(&mut groups, &self.batch.subjects, self.policy.k, false);
+            for group in groups {
+                for (a, column) in group.attributes.into_iter().zip(group.columns) {
+                    cells[a] = column;
+                }
+            }
+            return withdrawn;
+        };
+        // The lines of one subject are of different rows: they are joined by subject.
+        let joined = |group: &GroupCells| GroupCells {
+            attributes: group.attributes.clone(),
+            columns: group.columns.iter().map(|column| slots.gather(column)).collect(),
+            above: group.above.clone(),
+            worth: slots.worth(&group.worth),
+            quasi: group.quasi,
+        };
+        let mut by_slot: Vec<GroupCells> = groups.iter().map(joined).collect();
+        let counting = slots.counting(&self.batch.subjects);
+        let withdrawn = withdraw_forced_pairs_among(&mut by_slot, &counting, self.policy.k, true);
+        for (mut group, left) in groups.into_iter().zip(by_slot) {
+            for ((a, column), left) in group.attributes.into_iter().zip(&mut group.columns).zip(&left.columns) {
+                slots.withdraw(column, left);
+                cells[a] = std::mem::take(column);
             }
         }
         withdrawn
@@ -513,10 +547,11 @@ impl Scene<'_> {
 
     fn utility(&self, cells: &Cells, held: &[bool]) -> ((f64, u64), u64) {
         let (mut sum, mut present, mut exact) = (0.0, 0u64, 0u64);
-        for &a in self.plan.groups.iter().flat_map(|g| &g.quasi) {
+        let attributes = self.plan.groups.iter().enumerate().flat_map(|(n, g)| g.quasi.iter().map(move |&a| (n, a)));
+        for (group, a) in attributes {
             let (book, codes) = (&self.books[a], &self.batch.columns[a]);
             for (row, &cell) in cells[a].iter().enumerate() {
-                if held[row] || matches!(codes[row], ABSENT | NULL) {
+                if held[row] || matches!(codes[row], ABSENT | NULL) || !self.mask.takes_part(group, row) {
                     continue;
                 }
                 sum += f64::from(book.loss(cell));

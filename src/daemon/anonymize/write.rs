@@ -19,6 +19,7 @@ use crate::release::aggregates::verify_aggregates;
 use crate::release::ledger::Ledger;
 use crate::release::models::verify_models;
 use crate::release::population::verify_population;
+use crate::release::repetition::LineLimit;
 use crate::release::sink::{Envelope, Positions, Sink};
 use crate::release::verified::Risk;
 use crate::release::verify::{Given, GroupTerms, Needs, verify};
@@ -66,6 +67,7 @@ pub fn release(
         protected: Vec::new(),
         listed: Vec::new(),
         narrowing: None,
+        lines: LineLimit::None,
     }];
     let (ledger, subjects) = (Ledger::new(k, 0, 1), &input.batch.subjects);
     let given = Given { subjects, columns: &input.batch.columns, waiting: 0, sequence: 0, clock_ms: 0 };

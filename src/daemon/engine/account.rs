@@ -1,13 +1,16 @@
 //! The account of one batch: what became of its records, and the privacy picture before and after.
 
+use super::turnout::Turnout;
 use super::{Engine, Settling};
-use crate::anonymity::treatment::proposal::Unreleased;
+use crate::anonymity::treatment::proposal::{Proposal, Unreleased};
+use crate::daemon::held::Remaining;
 use crate::daemon::picture::risk_before;
 use crate::io::input::InputBatch;
 use crate::records::table::Batch;
 use crate::release::sink::Rejected;
 use crate::release::verified::{Crowd, Verified};
 use crate::telemetry::{BatchCommitted, BatchReport, CrowdPicture, RiskPicture, StageSeconds, SuppressionReason};
+use std::collections::BTreeMap;
 
 /// The crowds of some lines, as the report has them.
 #[allow(clippy::cast_precision_loss, reason = "counts are far below 2^52")]
@@ -20,6 +23,14 @@ fn picture(crowd: Crowd) -> CrowdPicture {
     }
 }
 
+/// A batch before its treatment.
+pub(super) struct Before<'a> {
+    pub batch: &'a Batch,
+    /// What its first rows have waited for: those that were held.
+    pub waits: &'a [Remaining],
+    pub waited: &'a [u8],
+}
+
 impl Engine {
     #[allow(clippy::too_many_arguments, reason = "the books of one batch")]
     #[allow(clippy::cast_precision_loss, reason = "counts are far below 2^52")]
@@ -27,37 +38,54 @@ impl Engine {
         &self,
         input: &InputBatch,
         fresh: &Batch,
-        batch: &Batch,
-        waited: &[u8],
-        proposal: &crate::anonymity::treatment::proposal::Proposal,
+        before: &Before<'_>,
+        proposal: &Proposal,
+        turnout: &Turnout,
+        remaining: &BTreeMap<u32, Remaining>,
         verified: &Verified,
         rejected: &[Rejected],
         settling: Settling,
     ) -> BatchReport {
+        let &Before { batch, waits, waited } = before;
+        let unreleased = |waits: &[Remaining]| waits.iter().filter(|wait| !wait.released).count();
+        let held =
+            self.held.unreleased() - unreleased(waits) + remaining.values().filter(|wait| !wait.released).count();
         let mut report = BatchReport {
             records: batch.rows() as u64,
             bytes_in: input.bytes,
             consumed: input.records(),
             dropped: input.tombstones,
-            held: (self.held.rows() - (batch.rows() - fresh.rows()) + proposal.held.len()) as u64,
+            held: held as u64,
+            thinned_fragments: turnout.thinned,
+            delayed_lines: turnout.waited.0,
+            delay_seconds: if turnout.waited.0 == 0 {
+                0.0
+            } else {
+                turnout.waited.1 as f64 / 1000.0 / turnout.waited.0 as f64
+            },
             unknown_cells: input.raw.unknown_cells,
             ..BatchReport::default()
         };
         for letter in rejected {
             report.dead_lettered.add(letter.reason, 1);
         }
-        let mut is_held = vec![false; batch.rows()];
-        for &row in &proposal.held {
-            is_held[row as usize] = true;
-        }
+        let groups = self.plan.groups.len();
         for row in 0..batch.rows() {
+            let was_released = waits.get(row).is_some_and(|wait| wait.released);
+            let remains = remaining.get(&u32::try_from(row).unwrap_or(u32::MAX));
+            if let Some(wait) = remains {
+                // Of some a fragment leaves now, and others wait.
+                report.released += u64::from(wait.released && !was_released);
+                continue;
+            }
             let reason = match proposal.unreleased[row] {
-                _ if is_held[row] => continue,
+                _ if was_released => continue,
                 _ if self.settings.monitor => SuppressionReason::Monitoring,
                 None => {
                     report.released += 1;
                     continue;
                 }
+                Some(_) if !turnout.mask.is_in(groups, row) => SuppressionReason::Thinned,
                 Some(Unreleased::Guard) => SuppressionReason::Guard,
                 Some(why) => match (settling, why) {
                     (Settling::Shutdown, _) => SuppressionReason::Shutdown,
@@ -101,6 +129,8 @@ impl Engine {
         report.ledger_classes = self.ledger.classes() as u64;
         report.ledger_bytes = self.ledger.approximate_bytes() as u64;
         report.supporters = self.ledger.supporters().map_or(0, |supporters| supporters.entries() as u64);
+        report.waiting_lines = self.held.lines() as u64;
+        report.said_lines = self.ledger.said().map_or(0, |said| said.entries() as u64);
         report.shown_values = self.ledger.tally().map_or(0, |tally| tally.entries() as u64);
         report.dictionary_values = self.books.iter().map(|b| b.values() as u64).sum();
         report.window_records = self.model.window().rows() as u64;

@@ -3,7 +3,7 @@
 use super::ahead::Encoded;
 use super::planning::Planned;
 use super::{BatchError, Engine};
-use crate::daemon::held::{Held, kept};
+use crate::daemon::held::{Remaining, kept};
 use crate::daemon::state::records::{KeptRow, OffsetRange, Progress};
 use crate::io::input::InputBatch;
 use crate::records::raw::Coordinate;
@@ -19,10 +19,9 @@ pub(super) struct Gathered {
     pub batch: Batch,
     pub waited: Vec<u8>,
     pub ordinals: Vec<u64>,
-    /// Numbers of the held records that come along.
-    pub settled: Vec<u64>,
-    /// The held records that do not.
-    pub staying: Held,
+    /// Where the held records that come along lie among all, and what they waited for.
+    pub taken: Vec<usize>,
+    pub waits: Vec<Remaining>,
     /// Records that could not be read or encoded, in the order of the source.
     pub rejected: Vec<Rejected>,
     /// Cells that their hierarchies miss.
@@ -56,19 +55,24 @@ impl Engine {
         input: &InputBatch,
         encoded: Encoded,
         of: &impl Fn(Coordinate) -> bool,
+        clock_ms: i64,
+        all: bool,
     ) -> Gathered {
         let Encoded { rows: fresh, mut rejected, uncovered_cells, .. } = encoded;
         if self.books.iter().any(|b| b.values() >= self.settings.max_dictionary_values) {
             LimitReached { limit: Limit::DictionaryValues }.emit(&self.telemetry);
         }
         rejected.splice(0..0, input.rejected.iter().cloned());
-        let (taken, staying) = self.held.split(of);
-        let (mut batch, mut waited) = (taken.batch, taken.waited);
+        let taken = self.held.joining(of, clock_ms, all);
+        let waits: Vec<Remaining> = taken.iter().map(|&at| self.held.waits[at].clone()).collect();
+        let mut waited: Vec<u8> = waits.iter().map(|wait| wait.waited).collect();
+        let mut batch = self.held.copy(&taken);
         batch.append(&fresh);
         waited.resize(batch.rows(), 0);
         let first = self.progress.rows;
-        let ordinals = taken.ordinals.iter().copied().chain(first..first + fresh.rows() as u64).collect();
-        Gathered { fresh, batch, waited, ordinals, settled: taken.ordinals, staying, rejected, uncovered_cells }
+        let held = taken.iter().map(|&at| self.held.ordinals[at]);
+        let ordinals = held.chain(first..first + fresh.rows() as u64).collect();
+        Gathered { fresh, batch, waited, ordinals, taken, waits, rejected, uncovered_cells }
     }
 
     /// The rows of `fresh` that the planner's sample takes, as the state keeps them.
@@ -76,7 +80,7 @@ impl Engine {
         let first = self.progress.rows;
         (0..fresh.rows())
             .filter(|row| (first + *row as u64).is_multiple_of(self.sample.stride()))
-            .map(|row| kept(fresh, row, first + row as u64, 0, &self.books))
+            .map(|row| kept(fresh, row, first + row as u64, &self.books))
             .collect()
     }
 

@@ -5,7 +5,7 @@ use super::search::Search;
 use crate::anonymity::plan::Plan;
 use crate::anonymity::planner::drift::Baseline;
 use crate::anonymity::planner::sample::Sample;
-use crate::anonymity::planner::{make_plan, reference};
+use crate::anonymity::planner::{make_plan, pace, reference};
 use crate::anonymity::privacy::protection::Protection;
 use crate::anonymity::treatment::treat::group_names;
 use crate::daemon::prime::Primed;
@@ -51,14 +51,13 @@ impl Engine {
         if handover == 0 || matches!(why, Occasion::Start | Occasion::Growth) {
             let start = Instant::now();
             if let Some(Primed { plan, baseline }) = self.primed.take_if(|_| why == Occasion::Start) {
-                self.announce(&plan, Occasion::Prime, start);
+                let plan = self.announce(plan, Occasion::Prime, start);
                 self.expect(baseline);
                 return Planned::with(plan);
             }
             let settings = self.settings.planner.for_batches(self.progress.rows, self.progress.sequence);
             let plan = make_plan(self.next_version(), &self.shapes, &self.sample, &self.books, &settings);
-            self.announce(&plan, why, start);
-            return Planned::with(plan);
+            return Planned::with(self.announce(plan, why, start));
         }
         self.seek(asked, None);
         Planned::default()
@@ -120,14 +119,18 @@ impl Engine {
     fn take_over(&mut self, search: Search) -> Planned {
         let (why, start) = (search.asked.why, search.started);
         if let Some(plan) = search.wait(self.settings.search.budget) {
-            self.announce(&plan, why, start);
-            return Planned::with(plan);
+            return Planned::with(self.announce(plan, why, start));
         }
         PlannerFailed.emit(&self.telemetry);
         Planned { plan: None, ended: true }
     }
 
-    fn announce(&mut self, plan: &Plan, why: Occasion, start: Instant) {
+    /// Puts a plan into force, with what the window of this moment shows of the pace of its attributes.
+    fn announce(&mut self, mut plan: Plan, why: Occasion, start: Instant) -> Plan {
+        if self.settings.repetition.max_delay_ms > 0 {
+            let (window, k) = (self.model.window(), self.settings.policy.k);
+            plan.paces = pace::paces(&self.schema, self.model.kept(), window, k);
+        }
         self.references = reference::count(&self.protections, &self.sample, &self.books);
         self.adopt(plan.clone());
         self.settle_model();
@@ -135,8 +138,11 @@ impl Engine {
         self.expect(self.model.baseline(&self.books, self.settings.search.drift));
         let ladder_nodes = plan.groups.iter().map(|g| g.ladder.len() as u64).sum();
         let (groups, seconds) = (plan.groups.len() as u64, start.elapsed().as_secs_f64());
-        PlanAdopted { version: plan.version, why: why.name(), groups, ladder_nodes, seconds }.emit(&self.telemetry);
+        let static_groups = plan.groups.iter().filter(|group| plan.is_static(group)).count() as u64;
+        PlanAdopted { version: plan.version, why: why.name(), groups, static_groups, ladder_nodes, seconds }
+            .emit(&self.telemetry);
         crate::faults::crash_point("plan-adopted");
+        plan
     }
 
     fn expect(&mut self, baseline: Baseline) {
@@ -147,6 +153,7 @@ impl Engine {
     pub(super) fn adopt(&mut self, plan: Plan) {
         let attribute_names: Vec<&str> = self.schema.attributes.iter().map(|a| a.name.as_str()).collect();
         self.names = group_names(&plan, &attribute_names, self.settings.format, &self.digest);
+        self.name_turns(&plan);
         self.protect(&plan);
         self.plan = plan;
         self.show_plan();

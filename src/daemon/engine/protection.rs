@@ -26,6 +26,8 @@ impl Engine {
         }
         self.terms =
             group_terms(plan, &self.names, &protections, &self.populations.listed, self.settings.policy.strict);
+        let limits = self.line_limits(plan);
+        self.terms.iter_mut().zip(limits).for_each(|(terms, limit)| terms.lines = limit);
         let protected = |(protection, reference): &(Protection, Reference)| Protected {
             attribute: protection.attribute,
             // Ranges were checked with the configuration; what still cannot be judged shows nothing.

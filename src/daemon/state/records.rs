@@ -80,6 +80,17 @@ impl Occasion {
     }
 }
 
+/// A group that a row waits for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Part {
+    /// Digest that names the group.
+    pub group: u128,
+    /// Clock of the batch that it waits since.
+    pub since_ms: i64,
+    /// It leaves with the first batch at or after this.
+    pub due_ms: i64,
+}
+
 /// A row kept for later: one that is held, or one of the planner's sample.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct KeptRow {
@@ -89,6 +100,10 @@ pub struct KeptRow {
     pub coordinate: Coordinate,
     /// Batches that it has waited for (held rows).
     pub waited: u8,
+    /// It counts as released: a fragment of it has left.
+    pub released: bool,
+    /// The groups that it waits for; `None`: all of them, from the next batch on.
+    pub parts: Option<Vec<Part>>,
     /// Canonical texts, one an attribute: codes do not outlive the process.
     pub cells: Vec<String>,
 }
@@ -111,6 +126,8 @@ pub struct Intent {
     pub ranges: Vec<OffsetRange>,
     /// Whether the batch settles what is held (end of stream, shutdown, revocation).
     pub last: bool,
+    /// Whether it settles as well what waits for a delay.
+    pub all: bool,
     /// Where the stream stands when the batch has left (its sequence and clock among it).
     pub after: Progress,
     /// [`crate::release::ledger::LedgerDelta`] as bytes.

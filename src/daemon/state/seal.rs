@@ -16,6 +16,8 @@ pub struct Keys {
     pub subjects: [u8; 32],
     /// Keys the digests of classes and coverages.
     pub classes: [u8; 32],
+    /// Keys delays, windows and the choice among a subject's records.
+    pub repetition: [u8; 32],
     /// Tells a wrong secret from a right one.
     pub check: [u8; 32],
     seal: Zeroizing<[u8; 32]>,
@@ -34,6 +36,7 @@ impl Keys {
         Self {
             subjects: key(b"subjects"),
             classes: key(b"classes"),
+            repetition: key(b"repetition"),
             check: key(b"check"),
             seal: Zeroizing::new(key(b"seal")),
         }

@@ -30,6 +30,9 @@ const TALLIED: &[u8] = b"tallied";
 /// The attempt that was last intended with a tally, and what that tally knows.
 const INTENT_TALLIED: &[u8] = b"intent-tallied";
 
+/// Bytes of a ledger delta that says nothing.
+const NO_DELTA: usize = 12;
+
 /// A prefix and a number, in the order of the numbers.
 pub(super) fn numbered(prefix: &str, number: u64) -> Vec<u8> {
     let mut key = prefix.as_bytes().to_vec();
@@ -381,7 +384,7 @@ impl Store {
         let sequence = intent.after.sequence;
         let progress = Progress { lengths, ..intent.after };
         batch.insert(PROGRESS, self.seal(PROGRESS, &progress));
-        if intent.ledger.len() > 8 {
+        if intent.ledger.len() > NO_DELTA {
             let key = numbered("delta", sequence);
             self.credit += 2 * intent.ledger.len();
             batch.insert(key.clone(), self.seal(&key, &intent.ledger));
@@ -440,6 +443,13 @@ impl Store {
                     batch.insert(key.clone(), self.seal(&key, &bytes));
                 }
                 // No model protects anything any more: what was shown is not kept longer than support is.
+                None => batch.remove(key),
+            }
+            let key = numbered("said", self.next_shard as u64);
+            match ledger.said().map(|said| said.shard_to_bytes(self.next_shard)) {
+                Some(bytes) => {
+                    batch.insert(key.clone(), self.seal(&key, &bytes));
+                }
                 None => batch.remove(key),
             }
             self.shard_sequence[self.next_shard] = sequence;

@@ -3,7 +3,7 @@
 use std::path::Path;
 use std::sync::Arc;
 
-use super::{Attribute, Missing, Place, Problem, Role, Rounding, Schema, SchemaError, Type, Typing};
+use super::{Attribute, Changes, Missing, Place, Problem, Role, Rounding, Schema, SchemaError, Type, Typing};
 use crate::records::canonical::Canonical;
 use crate::records::hierarchy::{Calendar, Flaw, Grid, Hierarchy, Prefix, Row, Ruler, Tree};
 use crate::records::keys::Keys;
@@ -125,11 +125,17 @@ fn entry_attribute(
         hierarchy = typing.as_ref().and_then(|typing| read_hierarchy(&mut inner, typing, folder));
         inner.finish();
     }
+    let changes: Option<Changes> = keys.optional("changes");
+    if changes.is_some() && (!role.is_releasable() || role == Role::Insensitive) {
+        let message =
+            format!("an attribute of role {} is released as it comes or not at all: remove the key", role.name());
+        keys.problem("changes", message);
+    }
     keys.finish();
     if problems.len() > before {
         return None;
     }
-    Some(Attribute { name: name?, place: place?, role, unit, typing: typing?, hierarchy: hierarchy? })
+    Some(Attribute { name: name?, place: place?, role, unit, typing: typing?, hierarchy: hierarchy?, changes })
 }
 
 fn place(keys: &mut Keys<'_>, name: Option<&str>) -> Option<Place> {

@@ -58,6 +58,12 @@ impl Store {
                 tally.merge_shard(&bytes).ok_or_else(|| self.damaged("a shard of the tally cannot be read"))?;
             }
         }
+        if let Some(said) = ledger.said_mut() {
+            for (key, sealed) in self.scan("said")? {
+                let bytes: Vec<u8> = self.open_value(&key, &sealed)?;
+                said.merge_shard(&bytes).ok_or_else(|| self.damaged("a shard of what was said cannot be read"))?;
+            }
+        }
         // The shard that was written longest ago comes next, or frequent restarts would never get round to it.
         let oldest = self.shard_sequence.iter().enumerate().min_by_key(|(_, sequence)| **sequence);
         self.next_shard = oldest.map_or(0, |(shard, _)| shard);

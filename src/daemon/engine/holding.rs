@@ -1,0 +1,47 @@
+//! What is held, as the rest of the daemon asks about it.
+
+use super::{Engine, Settling};
+use crate::daemon::state::records::Intent;
+use crate::records::raw::Coordinate;
+use std::collections::BTreeSet;
+
+/// Whether a batch settles as well what waits for a delay; the repetition of one does what it did.
+pub(super) fn is_all(settling: Settling, retry: Option<&Intent>) -> bool {
+    let over = matches!(settling, Settling::EndOfStream | Settling::Shutdown | Settling::Revoked);
+    retry.map_or(over, |intent| intent.all)
+}
+
+impl Engine {
+    /// Records that are held: nothing of them has left yet.
+    #[must_use]
+    pub fn held(&self) -> usize {
+        self.held.unreleased()
+    }
+
+    /// Whether anything that is held waits for nothing but a batch.
+    #[must_use]
+    pub fn has_due(&self, now_ms: i64) -> bool {
+        let clock_ms = now_ms.max(self.progress.clock_ms);
+        self.held.waits.iter().any(|wait| wait.is_due(clock_ms))
+    }
+
+    /// Lines that wait for their delay, or for a better class of their own.
+    #[must_use]
+    pub fn waiting_lines(&self) -> usize {
+        self.held.lines()
+    }
+
+    /// Whether held records came from one of these partitions.
+    #[must_use]
+    pub fn holds_from(&self, of: &impl Fn(Coordinate) -> bool) -> bool {
+        self.held.batch.coordinates.iter().any(|c| of(*c))
+    }
+
+    /// Coordinates of the held records with these ordinals.
+    #[must_use]
+    pub fn held_places(&self, ordinals: &[u64]) -> BTreeSet<Coordinate> {
+        let ordinals: BTreeSet<u64> = ordinals.iter().copied().collect();
+        let held = self.held.ordinals.iter().zip(&self.held.batch.coordinates);
+        held.filter(|(ordinal, _)| ordinals.contains(ordinal)).map(|(_, place)| *place).collect()
+    }
+}

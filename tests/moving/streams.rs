@@ -1,0 +1,310 @@
+//! Random small streams under limits on repetition, with restarts, crashes and aborts between and inside batches: the
+//! release invariant, the limits and conservation are recounted at every commit, and a fault changes no byte.
+
+use super::support::invariants::{GroupNames, Line, cells};
+use super::support::stand::{Fault, Stand};
+use proptest::prelude::*;
+use std::collections::{BTreeMap, BTreeSet};
+use throng::daemon::engine::Settling;
+
+const NOW: i64 = 1_700_000_000_000;
+const SCHEMA: &str = "name = \"moving\"\n[[attribute]]\nname = \"person\"\ntype = \"string\"\nrole = \"subject\"\n\
+    [[attribute]]\nname = \"build\"\ntype = \"integer\"\nchanges = \"never\"\n[attribute.hierarchy]\nkind = \"intervals\"\n\
+    min = 0\nmax = 100\nwidths = [10, 50]\n\
+    [[attribute]]\nname = \"illness\"\ntype = \"string\"\nrole = \"sensitive\"\nchanges = \"slowly\"\n\
+    [[attribute]]\nname = \"home\"\ntype = \"string\"\n\
+    [[attribute]]\nname = \"mood\"\ntype = \"string\"\nchanges = \"always\"\n";
+
+/// One record: person, how the record differs from the person's last, mood.
+type Draft = (u8, u8, u8);
+
+#[derive(Clone, Debug)]
+struct Scenario {
+    k: usize,
+    most: usize,
+    hold: u8,
+    strict: bool,
+    delay_ms: u32,
+    window_seconds: u32,
+    /// Room for lines that wait, and for those that were said.
+    room: (usize, usize),
+    batches: Vec<(Vec<Draft>, Fault, i64)>,
+    end: bool,
+}
+
+fn scenario() -> impl Strategy<Value = Scenario> {
+    let fault = prop_oneof![
+        3 => Just(Fault::Nothing),
+        1 => Just(Fault::Restart),
+        1 => Just(Fault::Abort),
+        1 => Just(Fault::AbortAndDie),
+        1 => Just(Fault::LeaveAndDie),
+    ];
+    let batch = (
+        prop::collection::vec((0u8..14, 0u8..12, 0u8..4), 1..30),
+        fault,
+        prop_oneof![4 => 100i64..1500, 1 => 3000i64..9000],
+    );
+    (
+        (2usize..=4, 0usize..=2, 0u8..=2, any::<bool>()),
+        prop_oneof![Just((1500u32, 4u32)), Just((4000, 4)), Just((6000, 86_400)), Just((2000, 0))],
+        prop_oneof![3 => Just((1000, 1000)), 1 => Just((3, 1000)), 1 => Just((1000, 6))],
+        prop::collection::vec(batch, 1..9),
+        any::<bool>(),
+    )
+        .prop_map(|((k, most, hold, strict), (delay_ms, window_seconds), room, batches, end)| Scenario {
+            k,
+            most,
+            hold,
+            strict,
+            delay_ms,
+            window_seconds,
+            room,
+            batches,
+            end,
+        })
+}
+
+impl Scenario {
+    fn settings(&self) -> String {
+        let recoding = if self.strict { "strict" } else { "ladder" };
+        format!(
+            "[privacy]\nk = {}\nrecoding = \"{recoding}\"\nmax_hold_batches = {}\nhold_above_loss = 0.1\n\
+             support_window = \"{}s\"\nmax_lines_per_subject = {}\nmax_delay = \"{}ms\"\n\
+             [plan]\ninterval = \"2s\"\nwindow_records = 100\nsample_records = 40\n\
+             [state]\nmax_waiting_lines = {}\nmax_said_lines = {}\n\
+             [[group]]\nname = \"body\"\nattributes = [\"build\", \"illness\"]\n\
+             [[group]]\nname = \"home\"\nattributes = [\"home\"]\n[[group]]\nname = \"now\"\nattributes = [\"mood\"]\n",
+            self.k, self.hold, self.window_seconds, self.most, self.delay_ms, self.room.0, self.room.1
+        )
+    }
+
+    /// Whether a fault may change bytes: support or a limit may be other at a second attempt, or after a restart.
+    fn is_exact(&self) -> bool {
+        self.window_seconds != 4 && self.room == (1000, 1000)
+    }
+}
+
+fn payload(&(person, change, mood): &Draft) -> (Option<Vec<u8>>, Option<String>) {
+    let mut fields = Vec::new();
+    // Few people send much; some records name nobody.
+    let person = if person > 9 { person - 9 } else { person };
+    if person > 0 {
+        fields.push(format!("\"person\":\"p{person}\""));
+    }
+    if change != 11 {
+        let (build, illness) = (40 + person % 3, if change == 10 { 1 } else { person % 2 });
+        fields.push(format!("\"build\":{build},\"illness\":\"i{illness}\""));
+    }
+    fields.push(format!("\"home\":\"h{}\"", if change == 9 { 7 } else { person % 2 }));
+    fields.push(format!("\"mood\":\"m{}\"", mood / 2));
+    (Some(format!("{{{}}}", fields.join(",")).into_bytes()), (person > 0).then(|| format!("p{person}")))
+}
+
+/// The longest time that two lines more of one subject in a static group take: lines of three windows.
+fn window_ms(scenario: &Scenario) -> i64 {
+    i64::from(if scenario.window_seconds == 0 { 86_400 } else { scenario.window_seconds }) * 1000
+}
+
+fn check_limits(scenario: &Scenario, lines: &[Line], groups: &[GroupNames]) -> Result<(), String> {
+    let mut in_batch: BTreeMap<(usize, u64, &Option<String>), usize> = BTreeMap::new();
+    let mut said: BTreeMap<&Option<String>, Vec<i64>> = BTreeMap::new();
+    let mut records = BTreeSet::new();
+    for line in lines {
+        if !records.insert((line.group, line.source)) {
+            return Err(format!("a record has two lines in one group: {line:?}"));
+        }
+        let lines = in_batch.entry((line.group, line.batch, &line.subject)).or_default();
+        *lines += 1;
+        let is_static = line.group == 0;
+        if (is_static && *lines > 1) || (scenario.most > 0 && *lines > scenario.most) {
+            return Err(format!("{lines} lines of one subject in a batch: {line:?}"));
+        }
+        if is_static {
+            let times = said.entry(&line.subject).or_default();
+            times.push(line.clock_ms);
+            if let [.., first, _, third] = times[..]
+                && third - first <= window_ms(scenario)
+            {
+                return Err(format!("three lines inside {} ms: {line:?}", third - first));
+            }
+        }
+    }
+    check_counting(lines, groups, scenario.k)
+}
+
+/// No pair of cells of two groups that counting joins is true of fewer than k people. A person is one row here: lines of
+/// static groups come from other records than the rest.
+fn check_counting(lines: &[Line], groups: &[GroupNames], k: usize) -> Result<(), String> {
+    let batches: BTreeSet<u64> = lines.iter().map(|line| line.batch).collect();
+    for batch in batches {
+        let now: Vec<&Line> = lines.iter().filter(|line| line.batch == batch).collect();
+        let people: BTreeSet<&Option<String>> = now.iter().map(|line| &line.subject).collect();
+        let rows: BTreeSet<_> = now.iter().map(|line| line.source).collect();
+        // With several lines a person the rows are records.
+        let most_of_one = now
+            .iter()
+            .map(|line| now.iter().filter(|l| (l.group, &l.subject) == (line.group, &line.subject)).count())
+            .max();
+        let all = if most_of_one == Some(1) { people.len() } else { rows.len() };
+        let mut by_cell: BTreeMap<(usize, String), Vec<&Line>> = BTreeMap::new();
+        for line in &now {
+            for (name, text) in cells(line)?.into_iter().filter(|(_, text)| text != "\"*\"") {
+                by_cell.entry((line.group, format!("{name}={text}"))).or_default().push(line);
+            }
+        }
+        for ((a, x), of_x) in &by_cell {
+            for ((_, y), of_y) in by_cell.iter().filter(|((b, _), of_y)| b != a && of_x.len() + of_y.len() > all) {
+                let both: BTreeSet<&String> = of_x
+                    .iter()
+                    .filter(|line| of_y.iter().any(|other| other.subject == line.subject))
+                    .filter_map(|line| line.subject.as_ref())
+                    .collect();
+                if both.len() < k {
+                    return Err(format!("counting joins {x} and {y} for {} of {all}: {groups:?}", both.len()));
+                }
+            }
+        }
+    }
+    Ok(())
+}
+
+fn run(scenario: &Scenario, with_faults: bool) -> Result<Stand, TestCaseError> {
+    let fail = |what: String| TestCaseError::fail(what);
+    let mut stand = Stand::new(SCHEMA, &scenario.settings());
+    // What is full after a restart may be less full than before: the limits hold, the bytes may differ.
+    stand.sink.another_attempt_may_differ = !scenario.is_exact();
+    let (mut truth, mut now) = (Vec::new(), NOW);
+    let with_truth = |lines: &[Line], truth: &[Option<String>]| -> Vec<Line> {
+        let subject = |line: &Line| truth[usize::try_from(line.source.2).expect("an offset")].clone();
+        lines.iter().map(|line| Line { subject: subject(line), ..line.clone() }).collect()
+    };
+    for (drafts, fault, step) in &scenario.batches {
+        now += step;
+        let (records, people): (Vec<_>, Vec<_>) = drafts.iter().map(payload).unzip();
+        truth.extend(people);
+        stand.offer(&records, Settling::No, now, if with_faults { *fault } else { Fault::Nothing });
+        let lines = with_truth(&stand.sink.lines, &truth);
+        stand.promise.check_release(&lines, stand.sink.committed.0).map_err(fail)?;
+        stand.check_conservation().map_err(fail)?;
+    }
+    if scenario.end {
+        stand.settle(Settling::EndOfStream, now);
+        prop_assert_eq!((stand.engine().held(), stand.engine().waiting_lines()), (0, 0), "the end settles everything");
+    } else {
+        // A quiet stream settles what is due, and only that.
+        stand.settle(Settling::Quiet, now);
+        prop_assert!(!stand.engine().has_due(now));
+        stand.settle(Settling::Quiet, now + i64::from(scenario.delay_ms));
+        prop_assert_eq!((stand.engine().held(), stand.engine().waiting_lines()), (0, 0), "all delays are over");
+    }
+    let lines = with_truth(&stand.sink.lines, &truth);
+    let batches: BTreeSet<u64> = lines.iter().map(|line| line.batch).collect();
+    for batch in batches {
+        stand.promise.check_release(&lines, batch).map_err(fail)?;
+    }
+    check_limits(scenario, &lines, &stand.promise.groups).map_err(fail)?;
+    stand.check_conservation().map_err(fail)?;
+    Ok(stand)
+}
+
+fn cases() -> u32 {
+    if std::env::var_os("THRONG_LONG").is_some() { 5_000 } else { 200 }
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: cases(), max_shrink_iters: 1000, ..ProptestConfig::default() })]
+    #[test]
+    fn random_streams_keep_the_limits_and_no_fault_changes_a_byte(scenario in scenario()) {
+        let stand = run(&scenario, true)?;
+        if scenario.is_exact() {
+            let undisturbed = run(&scenario, false)?;
+            prop_assert_eq!(&stand.sink.lines, &undisturbed.sink.lines);
+        }
+    }
+}
+
+/// The property above means little if little happens: over fixed scenarios everything does.
+#[test]
+fn random_streams_wait_and_are_thinned() {
+    use proptest::strategy::ValueTree;
+    use throng::telemetry::SuppressionReason;
+    let mut runner = proptest::test_runner::TestRunner::deterministic();
+    let (mut lines, mut late, mut thinned) = ([0; 3], 0, 0);
+    for _ in 0..60 {
+        let scenario = scenario().new_tree(&mut runner).expect("a tree").current();
+        let stand = run(&scenario, true).expect("the limits");
+        thinned += stand.telemetry.status().suppressed.get(SuppressionReason::Thinned);
+        let mut first: BTreeMap<(u16, i32, i64), u64> = BTreeMap::new();
+        for line in &stand.sink.lines {
+            lines[line.group] += 1;
+            late += u64::from(*first.entry(line.source).or_insert(line.batch) != line.batch);
+        }
+    }
+    println!(
+        "{lines:?} lines by group, {late} in a later batch than others of their record, {thinned} records thinned"
+    );
+    assert!(lines.iter().all(|of| *of > 100) && late > 50 && thinned > 100);
+}
+
+/// Without a subject every record is its own: nothing repeats, nothing waits, and what leaves is what left before.
+#[test]
+fn without_a_subject_nothing_is_limited() {
+    let schema = SCHEMA.replace("role = \"subject\"", "role = \"identifier\"");
+    let stream = |limits: &str| {
+        let mut stand = Stand::new(&schema, &format!("[privacy]\nk = 3\n{limits}"));
+        for batch in 0..5 {
+            let drafts = (0..40).map(|i| (i % 14, i % 12, (i + batch) % 4));
+            let records: Vec<_> = drafts.map(|draft| payload(&draft).0).collect();
+            stand.offer(&records, Settling::No, NOW + i64::from(batch) * 1000, Fault::Nothing);
+        }
+        stand.check_conservation().expect("conservation");
+        stand.sink.lines
+    };
+    let lines = stream("");
+    assert!(lines.len() > 100, "{} lines", lines.len());
+    assert_eq!(stream("max_lines_per_subject = 1\nmax_delay = \"1h\""), lines);
+}
+
+/// A record of which one fragment has left is released; the other, that waits, is no second record.
+#[test]
+fn a_record_counts_once_whenever_its_lines_leave() {
+    let settings = "[privacy]\nk = 3\nmax_lines_per_subject = 1\nmax_delay = \"1h\"\n\
+        [[group]]\nname = \"body\"\nattributes = [\"build\", \"illness\"]\n[[group]]\nname = \"home\"\nattributes = [\"home\"]\n\
+        [[group]]\nname = \"now\"\nattributes = [\"mood\"]\n";
+    let mut stand = Stand::new(SCHEMA, settings);
+    let burst: Vec<Draft> = (1..=5).chain(1..=5).map(|person| (person, 0, 0)).collect();
+    let records: Vec<_> = burst.iter().map(|draft| payload(draft).0).collect();
+    stand.offer(&records, Settling::No, NOW, Fault::Nothing);
+    let now = stand.telemetry.status();
+    let of = |stand: &Stand, group: usize| stand.sink.lines.iter().filter(|l| l.group == group).count();
+    assert_eq!((of(&stand, 2), of(&stand, 0), of(&stand, 1)), (5, 0, 0), "one mood of each, nothing else yet");
+    assert_eq!(stand.engine().waiting_lines(), 10, "a body and a home of each");
+    let (released, held, suppressed) = (now.totals.released, now.held, now.totals.suppressed);
+    assert_eq!(released, 5);
+    assert_eq!(released + held + suppressed, 10);
+    stand.check_conservation().expect("conservation");
+    // Later in the window nobody says it again.
+    stand.offer(&records, Settling::No, NOW + 1000, Fault::LeaveAndDie);
+    assert_eq!(stand.engine().waiting_lines(), 10);
+    stand.settle(Settling::Quiet, NOW + 3_600_000);
+    // Two of the homes are those of two people, and stay unsaid.
+    assert_eq!((of(&stand, 0), of(&stand, 1), stand.engine().waiting_lines()), (5, 3, 0));
+    stand.check_conservation().expect("conservation");
+    stand.offer(&records, Settling::EndOfStream, NOW + 3_700_000, Fault::Nothing);
+    assert_eq!((of(&stand, 0), of(&stand, 1)), (5, 3), "said once a day");
+    stand.check_conservation().expect("conservation");
+    // The first plan knows of no change, and says so; what is declared, is.
+    let plan = stand.telemetry.status().plan;
+    let changes: BTreeMap<&str, (&str, bool)> = plan["changes"]
+        .as_array()
+        .expect("a list")
+        .iter()
+        .map(|c| {
+            (c["attribute"].as_str().expect("a name"), (c["changes"].as_str().expect("a word"), c["declared"] == true))
+        })
+        .collect();
+    assert_eq!(changes["mood"], ("always", true));
+    assert_eq!(changes["home"], ("never", false));
+    assert_eq!(plan["groups"][1]["static"], true);
+}
