@@ -5,6 +5,7 @@
 
 pub mod aggregates;
 pub mod forced_pairs;
+mod identifying;
 pub mod ledger;
 pub mod listed;
 pub mod models;

@@ -5,12 +5,13 @@
 //! every sensitive cell that is not suppressed, by itself; (3) the lines leave sorted by their bytes; (4) no row has
 //! two lines in one group; (5) at least k subjects are in the batch; (6) no pair of cell sets of two groups is forced
 //! by counting below k; (7) every class that shows a value of a protected attribute satisfies its models
-//! ([`super::protected`]); (8) every class has its people in every list that it needs ([`super::listed`]). Nothing is
-//! taken from the treatment but the bytes and which row each line stands for.
+//! ([`super::protected`]); (8) every class has its people in every list that it needs ([`super::listed`]); (9) no value
+//! of it names somebody by its form ([`super::identifying`]). Nothing is taken from the treatment but the bytes and which row each line stands for.
 //!
 //! Time: O(bytes + rows); it fails closed: any line that cannot be read back refuses the whole batch.
 
 use super::forced_pairs::{Fragments, forced_pair};
+use super::identifying::names_somebody;
 use super::ledger::{LedgerAt, LedgerDelta};
 use super::listed::{ListedTerms, Printed};
 use super::protected::{self, ProtectedTerms};
@@ -71,6 +72,8 @@ pub enum Violation {
     FewSubjects,
     #[error("counting joins two groups below k")]
     ForcedPair,
+    #[error("a cell names somebody by its form")]
+    Identifier,
     #[error("the proposal has another number of groups than the plan")]
     WrongGroups,
 }
@@ -238,6 +241,10 @@ fn count_group(
                 singles.push(terms.beside[attribute].wrapping_add(coverage));
             }
             if terms.quasi[i] || terms.sensitive[i] {
+                // A label of a hierarchy is the schema's own word.
+                if names_somebody(text) && books[attribute].exact_coverage_of(text).is_some() {
+                    return Err(Violation::Identifier);
+                }
                 guarded.push((!suppressed).then_some(coverage));
             }
         }
