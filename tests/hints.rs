@@ -77,13 +77,14 @@ fn wrong_types_are_told_with_their_attribute_and_place() {
     let bad = "{\"person\":\"p9\",\"age\":\"canary\",\"city\":\"Zug\"}\n";
     let outcome = run("in.ndjson", format!("{lines}{bad}{bad}")).expect(0);
     assert_eq!(outcome.account().dead_lettered, 2);
-    for what in ["not of the type", "age", "integer", "record 4", "records=2"] {
+    for what in ["not of the type", "`format` or `epoch`", "age", "integer", "record 4", "records=2"] {
         assert!(outcome.stderr.contains(what), "{what:?} is not in {}", outcome.stderr);
     }
     assert!(!outcome.stderr.contains("canary"), "{}", outcome.stderr);
     // More than one record in a line.
     let outcome = run("in.ndjson", format!("{lines}{RECORD}{RECORD}\n")).expect(0);
     assert_eq!(outcome.account().dead_lettered, 1);
+    assert!(outcome.stderr.contains("one record a line"), "{}", outcome.stderr);
 }
 
 #[test]

@@ -2,9 +2,19 @@
 
 mod support;
 
+use std::path::Path;
+use std::sync::Arc;
 use support::binary::{Account, Place};
 use support::stand::{Fault, Stand, record};
+use throng::anonymity::treatment::proposal::{ProposedGroup, Run};
 use throng::daemon::engine::Settling;
+use throng::records::codebook::Codebook;
+use throng::records::digest::DigestKey;
+use throng::records::line::{LineFormat, LineLayout};
+use throng::records::raw::Token;
+use throng::records::schema::Schema;
+use throng::release::ledger::Ledger;
+use throng::release::verify::{GroupTerms, Violation, verify};
 
 const AGE: &str = "[[attribute]]\nname = \"age\"\ntype = \"integer\"\n";
 const CITY: &str = "[[attribute]]\nname = \"city\"\ntype = \"string\"\n";
@@ -142,6 +152,38 @@ fn threat_29_identifiers_do_not_leave_from_the_first_batch_on() {
             assert!(left.iter().all(|text| !text.contains("078")), "{left:?}");
         }
     }
+}
+
+/// Verification relies on no treatment: given such a line, it refuses the batch.
+#[test]
+fn threat_29_verification_refuses_what_names_somebody() {
+    let text = "name = \"t\"\n[[attribute]]\nname = \"contact\"\ntype = \"string\"\nrole = \"insensitive\"\n";
+    let schema = Schema::parse(text, "t.toml", Path::new("")).expect("a schema");
+    let verdict = |value: &str, quasi: bool| {
+        let mut book = Codebook::new(Arc::clone(&schema.attributes[0]), &DigestKey([7; 32]), 10).expect("a book");
+        book.encode(Token::Text(value)).expect("a text");
+        let layout = LineLayout::new(LineFormat::Json, &["contact"]);
+        let mut proposed = ProposedGroup::default();
+        layout.write([format!("\"{value}\"").as_str()].into_iter(), &mut proposed.arena);
+        proposed.rows = (0..6).collect();
+        proposed.runs.push(Run { line: 0..proposed.arena.len(), rows: 0..6 });
+        let terms = GroupTerms {
+            attributes: vec![0],
+            quasi: vec![quasi],
+            sensitive: vec![false],
+            layout,
+            base: 1,
+            beside: vec![2],
+            protected: Vec::new(),
+            listed: Vec::new(),
+        };
+        let ledger = Ledger::new(5, 3600, 100);
+        let verified = verify(vec![proposed], &[1, 2, 3, 4, 5, 6], &[terms], &[book], ledger.at(NOW), 5, NOW);
+        verified.err().map(|refusal| refusal.violation)
+    };
+    assert_eq!(verdict("Zug", true), None);
+    assert_eq!(verdict("anna@example.org", true), Some(Violation::Identifier));
+    assert_eq!(verdict("anna@example.org", false), None, "insensitive: it may");
 }
 
 #[test]

@@ -163,10 +163,11 @@ impl RecordDeadLettered {
     pub(super) fn emit(self, telemetry: &Telemetry) {
         telemetry.metrics().dead_letters.of(self.reason).inc_by(self.records);
         if telemetry.may_log("record_dead_lettered", self.reason.as_str()) {
-            let (stage, reason) = (self.stage.as_str(), self.reason.as_str());
+            let (stage, reason, remedy) = (self.stage.as_str(), self.reason.as_str(), self.reason.remedy());
             tracing::warn!(
                 stage,
                 reason,
+                remedy,
                 records = self.records,
                 "records could not be read; their coordinates are dead letters"
             );
@@ -253,13 +254,7 @@ impl WrongType<'_> {
     pub fn emit(&self, telemetry: &Telemetry) {
         if telemetry.may_log("wrong_type", "") {
             let Self { attribute, expected, records, first } = self;
-            tracing::warn!(
-                attribute,
-                expected,
-                records,
-                first,
-                "cells are not of the type of their attribute: correct the records or the schema (of dates, `format` or `epoch`)"
-            );
+            tracing::warn!(attribute, expected, records, first, "cells are not of the type of their attribute");
         }
     }
 }
