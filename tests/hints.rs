@@ -53,8 +53,8 @@ fn headers_that_nearly_fit_are_told_from_those_that_do_not() {
     refused("in.csv", "person;age;city\np1;41;Zug\n", &["a semicolon", "separator"]);
     refused("in.csv", "p1,41,Zug\np2,41,Zug\n", &["none of the 3 columns", "first row is a header"]);
     refused("in.csv", "person,person,city\n1,2,Zug\n", &["columns 1 and 2 have the same header"]);
-    refused("in.csv", "person,age\np1,41\n", &["no column for city", "`column` or `pointer`"]);
-    refused("in.csv", "person\np1\n", &["no column for age, city"]);
+    refused("in.csv", "person,age\np1,41\n", &["no column for", "\"city\"", "`column` or `pointer`"]);
+    refused("in.csv", "person\np1\n", &["no column for", "\"age\"", "\"city\""]);
     refused("in.csv", "", &["is empty", "header row"]);
 }
 

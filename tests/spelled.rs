@@ -116,8 +116,8 @@ fn threat_29_a_state_of_other_spellings_is_refused() {
     assert_eq!(place.run(&[]).expect(0).account().released, 9);
     place.write("schema.toml", schema("case = \"fold\"", AGE));
     place.write("in.ndjson", records.clone() + &records);
-    let outcome = place.run(&[]).expect(1);
-    assert!(outcome.stderr.contains("schema"), "{}", outcome.stderr);
+    let outcome = place.run(&[]).expect(2);
+    assert!(outcome.stderr.contains("the record schema"), "{}", outcome.stderr);
 }
 
 #[test]
