@@ -27,7 +27,8 @@ pub enum Normalize {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Spelling {
     pub normalize: Normalize,
-    /// Upper and lower case are one: Unicode's upper case, then its lower case, so that `ß`, `ẞ`, `ss` and `SS` are one.
+    /// Upper and lower case are one: Unicode's lower case, of its upper case, of its lower case, so that `ß`, `ẞ`, `ss` and
+    /// `SS` are one.
     pub fold: bool,
     /// Texts that spell a number are its digits in full: `7`, `7.0`, `07`, `+7` and `7e0` are one.
     pub numbers: bool,
@@ -47,7 +48,7 @@ impl Spelling {
         if !self.fold {
             return normal;
         }
-        let folded = normal.to_uppercase().to_lowercase();
+        let folded = normal.to_lowercase().to_uppercase().to_lowercase();
         // Folding may take letters apart.
         match self.normalized(&folded) {
             Cow::Borrowed(_) => Cow::Owned(folded),

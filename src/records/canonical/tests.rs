@@ -177,7 +177,7 @@ proptest! {
             }
             for (before, after) in [(" ", ""), ("\u{feff}", "\u{a0}"), ("\u{200b}", "\t\n")] {
                 let spelled = format!("{before}{text}{after}");
-                prop_assert_eq!(canonical(&t, Token::Untyped(&spelled)).unwrap(), once.clone());
+                prop_assert_eq!(canonical(&t, Token::Text(&spelled)).unwrap(), once.clone());
             }
             if text.bytes().all(|b| b.is_ascii_digit()) && !text.is_empty() {
                 let number = format!("{}{text}", "0".repeat(zeros));
