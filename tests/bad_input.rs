@@ -478,6 +478,7 @@ fn an_unreachable_broker_is_waited_for() {
     assert!(process.ends_within(Duration::from_secs(20)), "it ends when told to");
     let outcome = process.wait().expect(0);
     assert!(outcome.stderr.contains("the source does not answer; trying again"), "{}", outcome.stderr);
+    assert!(outcome.stderr.contains(&brokers), "the address that does not answer: {}", outcome.stderr);
 }
 
 #[test]

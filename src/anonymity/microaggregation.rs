@@ -104,7 +104,9 @@ mod tests {
     use proptest::prelude::*;
 
     fn typing(kind: Type, rounding: Rounding) -> Typing {
-        Typing { attribute: "a".into(), kind, rounding, missing: Missing::new(None, true) }
+        let missing = Missing::new(None, true);
+        let (spelling, dates) = Default::default();
+        Typing { attribute: "a".into(), kind, rounding, missing, spelling, dates }
     }
 
     #[test]

@@ -3,6 +3,7 @@
 use super::outcome::Failure;
 use crate::config;
 use crate::daemon::assemble::{group_shapes, load_schema};
+use crate::daemon::doubts;
 use crate::daemon::population::{People, read_populations};
 use crate::daemon::protections::protections;
 use crate::records::schema::{Role, Schema};
@@ -59,6 +60,10 @@ pub fn run(args: &CheckArgs) -> Result<(), Failure> {
     }
     for warning in schema.warnings() {
         eprintln!("warning: {}: {warning}", config.schema.file.display());
+    }
+    let told = doubts::of_configuration(&config, &schema).into_iter().chain(doubts::of_first_records(&config, &schema));
+    for doubt in told {
+        eprintln!("warning: {}: {doubt}", config.schema.file.display());
     }
     for people in &populations {
         println!("{}", described(people, &schema));

@@ -1,6 +1,6 @@
 //! A secret, which nobody prints.
 
-use std::{fmt, path::Path, sync::Arc};
+use std::{fmt, os::unix::fs::PermissionsExt, path::Path, sync::Arc};
 
 use zeroize::Zeroizing;
 
@@ -12,6 +12,10 @@ const LEAST_BYTES: usize = 16;
 pub enum SecretError {
     #[error("the secret has {0} bytes; give at least {LEAST_BYTES}, drawn at random")]
     Short(usize),
+    #[error(
+        "everybody may write this file (mode {0:o}), so anybody may have chosen the secret; make a new one (chmod 600)"
+    )]
+    Writable(u32),
     #[error("the secret cannot be read ({0}); name a file that this process may read")]
     Unreadable(std::io::ErrorKind),
 }
@@ -39,11 +43,17 @@ impl Secret {
         Ok(Self(Arc::new(bytes)))
     }
 
-    /// The secret that a file holds.
+    /// The secret that a file holds. Where a group may write it, or others may read it, that is told elsewhere and loudly: in
+    /// many containers secrets are mounted so, and every user is alone there.
     ///
     /// # Errors
-    /// [`SecretError`]: the file cannot be read or is too short.
+    /// [`SecretError`]: the file cannot be read, everybody may write it, or it is too short.
     pub fn read(path: &Path) -> Result<Self, SecretError> {
+        let metadata = std::fs::metadata(path).map_err(|error| SecretError::Unreadable(error.kind()))?;
+        let mode = metadata.permissions().mode() & 0o777;
+        if metadata.is_file() && mode & 0o002 != 0 {
+            return Err(SecretError::Writable(mode));
+        }
         Self::new(std::fs::read(path).map_err(|error| SecretError::Unreadable(error.kind()))?)
     }
 
@@ -77,6 +87,21 @@ mod tests {
         assert_eq!(format!("{secret:?}"), "Secret(…)");
         assert_eq!(secret.expose(), b"canary-canary-canary");
         assert_ne!(secret, Secret::new(b"canary-canary-canarz".to_vec()).expect("long enough"));
+    }
+
+    #[test]
+    fn a_secret_that_anybody_may_have_written_is_refused() {
+        use std::os::unix::fs::PermissionsExt;
+        let folder = tempfile::tempdir().expect("a folder");
+        let path = folder.path().join("secret");
+        std::fs::write(&path, "canary-canary-canary").expect("a file");
+        for (mode, taken) in [(0o600, true), (0o640, true), (0o664, true), (0o666, false), (0o602, false)] {
+            std::fs::set_permissions(&path, std::fs::Permissions::from_mode(mode)).expect("our file");
+            match Secret::read(&path) {
+                Ok(_) => assert!(taken, "{mode:o}"),
+                Err(error) => assert!(!taken && matches!(error, SecretError::Writable(_)), "{mode:o}: {error}"),
+            }
+        }
     }
 
     #[test]

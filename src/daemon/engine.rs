@@ -54,6 +54,7 @@ mod dampening;
 mod holding;
 mod input;
 mod memory;
+mod misfits;
 mod planning;
 mod protection;
 mod recheck;
@@ -147,6 +148,8 @@ pub struct Engine {
     evidence: Option<Evidence>,
     packer: RowPacker,
     baseline: Baseline,
+    /// Records from which the values are asked again what the schema leaves unprotected.
+    doubt_at: u64,
     store: Store,
     telemetry: Telemetry,
     digest: Box<dyn Fn(&str) -> u128 + Send + Sync>,
@@ -297,6 +300,7 @@ impl Engine {
             evidence: past.evidence,
             packer: RowPacker::default(),
             baseline: past.baseline,
+            doubt_at: 0,
             store,
             telemetry,
             digest,
@@ -581,6 +585,8 @@ impl Engine {
         report.append_to_commit_seconds =
             input.oldest_ms.map(|oldest| (super::file_run::now_ms() - oldest).max(0) as f64 / 1000.0);
         self.tell(report, seconds, sink.bytes_out() - bytes_before, uncovered_cells);
+        self.tell_of_misfits(&rejected);
+        self.doubt();
         Ok(())
     }
 }

@@ -14,7 +14,7 @@ use crate::io::kafka::marker::{self, Marker};
 use crate::io::kafka::transaction::{GroupMetadata, TransactionalSink};
 use crate::records::schema::Schema;
 use crate::release::sink::Sink;
-use crate::telemetry::Telemetry;
+use crate::telemetry::{ColumnsDropped, Telemetry};
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 
@@ -100,6 +100,7 @@ pub(super) fn run_file(
         let attributes = absent.into_iter().map(|a| schema.attributes[a].name.clone()).collect();
         return Err(RunError::NoColumn { path: config.source.path.clone(), attributes });
     }
+    ColumnsDropped { path: &config.source.path, columns: source.unknown_columns() }.emit(telemetry);
     telemetry.set_readiness(|r| r.assignment = true);
     let mut sink: Box<dyn Sink> = match config.sink.kind {
         SinkKind::None => Box::new(NoDelivery { committed: start.lengths.clone() }),

@@ -27,6 +27,7 @@ use std::time::Duration;
 /// Asks until the cluster answers: a daemon may well start before its broker. A missing topic is an answer.
 fn reach(
     cluster: &Cluster,
+    address: &str,
     topics: &[&str],
     telemetry: &Telemetry,
     stop: &AtomicBool,
@@ -38,7 +39,7 @@ fn reach(
         }
         match cluster.partitions(topics, Duration::from_secs(5)) {
             Err(KafkaFailure::Unreachable { .. }) => {
-                SourceLost.emit(telemetry);
+                SourceLost { address }.emit(telemetry);
                 let until = std::time::Instant::now() + wait;
                 while std::time::Instant::now() < until && !stop.load(Ordering::Acquire) {
                     std::thread::sleep(Duration::from_millis(50));
@@ -68,7 +69,7 @@ pub(super) fn run_kafka(
     let topics = &config.source.topics;
     let mut wanted: Vec<&str> = topics.iter().map(String::as_str).collect();
     wanted.push(&config.sink.commits_topic);
-    let Some(partitions) = reach(&cluster, &wanted, telemetry, stop)? else { return Ok(()) };
+    let Some(partitions) = reach(&cluster, &config.source.brokers, &wanted, telemetry, stop)? else { return Ok(()) };
     if producer_cluster.brokers != cluster.brokers {
         let (from, to) = (cluster.id(PATIENCE)?, producer_cluster.id(PATIENCE)?);
         if from.is_none() || from != to {
@@ -240,6 +241,7 @@ fn stream(
             feed: &feed,
             commands: &commands,
             health,
+            address: &config.source.brokers,
             telemetry,
             stop,
             max_age: config.batch.max_age,

@@ -49,6 +49,8 @@ pub struct KafkaRun<'a> {
     pub feed: &'a Receiver<Feed>,
     pub commands: &'a Sender<Command>,
     pub health: &'a Arc<Health>,
+    /// Of the brokers, as it is configured.
+    pub address: &'a str,
     pub telemetry: &'a Telemetry,
     pub stop: &'a AtomicBool,
     /// After this long without batches, held records are settled.
@@ -265,7 +267,7 @@ impl KafkaRun<'_> {
             if reachable {
                 SourceConnected.emit(self.telemetry);
             } else {
-                SourceLost.emit(self.telemetry);
+                SourceLost { address: self.address }.emit(self.telemetry);
             }
         }
         reachable

@@ -2,6 +2,7 @@
 
 pub use super::assemble::Options;
 use super::assemble::{group_shapes, load_schema};
+use super::doubts;
 use super::file_run::Watcher;
 use super::from_file::run_file;
 use super::from_kafka::run_kafka;
@@ -10,7 +11,7 @@ use super::protections::protections;
 pub use super::run_error::RunError;
 use crate::config::{Config, SourceKind};
 use crate::records::schema::Schema;
-use crate::telemetry::Telemetry;
+use crate::telemetry::{Doubt, Telemetry};
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 
@@ -27,6 +28,9 @@ pub fn run(
     watcher: &dyn Watcher,
 ) -> Result<(), RunError> {
     telemetry.set_readiness(|r| r.schema = true);
+    for doubt in doubts::of_configuration(config, schema) {
+        Doubt(doubt).emit(telemetry);
+    }
     let pages = Pages::serve(config, telemetry)?;
     // A panic in a treatment poisons the whole run: nothing that it held may still be delivered.
     let outcome = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| match config.source.kind {

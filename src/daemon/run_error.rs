@@ -33,7 +33,7 @@ pub enum RunError {
     #[error(transparent)]
     Source(#[from] crate::io::file::SourceError),
     #[error(
-        "{}: no column for {} (correct `column` or `path` of the attribute in the schema, or take it out of the schema)",
+        "{}: no column for {} (correct `column` or `pointer` of the attribute in the schema, or take it out of the schema)",
         .path.display(), .attributes.iter().map(|a| format!("attribute {a:?}")).collect::<Vec<_>>().join(", ")
     )]
     NoColumn { path: PathBuf, attributes: Vec<String> },

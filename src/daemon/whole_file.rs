@@ -11,6 +11,7 @@ use crate::records::raw::Coordinate;
 use crate::records::schema::Schema;
 use crate::records::subject::Subjects;
 use crate::records::table::Batch;
+use crate::telemetry::Label;
 use std::path::Path;
 
 /// Records decoded at a time.
@@ -22,14 +23,14 @@ pub enum WholeFileError {
     #[error(transparent)]
     Source(#[from] SourceError),
     #[error(
-        "no column for {} (correct `column` or `path` of the attribute in the schema, or take it out of the schema)",
+        "no column for {} (correct `column` or `pointer` of the attribute in the schema, or take it out of the schema)",
         .0.iter().map(|a| format!("attribute {a:?}")).collect::<Vec<_>>().join(", ")
     )]
     NoColumn(Vec<String>),
     #[error(
-        "{records} record(s) cannot be read or do not have the types of the schema, the first is number {first}; correct them, or take them out"
+        "{records} record(s) cannot be read or do not have the types of the schema, the first is number {first} ({why}); correct them, or take them out"
     )]
-    Rejected { records: u64, first: i64 },
+    Rejected { records: u64, first: i64, why: String },
 }
 
 /// Reads `path` in the source's format and hands its records over in parts, encoded by `books`. With `absent_as_null` an absent
@@ -61,21 +62,37 @@ pub(super) fn read_whole(
     if !absent.is_empty() {
         return Err(WholeFileError::NoColumn(absent));
     }
-    let mut rejected: Vec<Coordinate> = Vec::new();
+    let (mut rejected, mut first): (u64, Option<(Coordinate, String)>) = (0, None);
+    let mut note = |coordinate: Coordinate, why: &dyn Fn() -> String| {
+        rejected += 1;
+        if first.as_ref().is_none_or(|(before, _)| coordinate.offset < before.offset) {
+            first = Some((coordinate, why()));
+        }
+    };
     loop {
         let mut input = InputBatch::new(schema.attributes.len(), 0);
         let mut refused = Vec::new();
         let outcome = source.read(&mut input.raw, AT_A_TIME, u64::MAX, &mut refused)?;
-        rejected.extend(refused.into_iter().map(|(coordinate, _)| coordinate));
+        for (coordinate, rejection) in refused {
+            note(coordinate, &|| match rejection.hint() {
+                "" => rejection.to_string(),
+                hint => format!("{rejection}: {hint}"),
+            });
+        }
         let (batch, misfits) = encode(&input, schema, books, subjects.as_deref_mut(), absent_as_null);
-        rejected.extend(misfits.into_iter().map(|misfit| misfit.coordinate));
+        for misfit in misfits {
+            note(misfit.coordinate, &|| match misfit.attribute.map(|a| &schema.attributes[a]) {
+                Some(attribute) => format!("attribute {:?} is not of type {}", attribute.name, attribute.kind().name()),
+                None => misfit.reason.as_str().to_owned(),
+            });
+        }
         take(&batch);
         if outcome.end {
             break;
         }
     }
-    match rejected.iter().map(|coordinate| coordinate.offset).min() {
-        Some(first) => Err(WholeFileError::Rejected { records: rejected.len() as u64, first: first + 1 }),
+    match first {
+        Some((first, why)) => Err(WholeFileError::Rejected { records: rejected, first: first.offset + 1, why }),
         None => Ok(()),
     }
 }

@@ -124,7 +124,7 @@ pub fn read(request: &Request<'_>, progress: &mut dyn FnMut(ReadProgress)) -> Re
         let outcome =
             reading.source.read(&mut batch, batch_records(reading.columns.len()), BATCH_BYTES, &mut rejected)?;
         for (at, rejection) in rejected.drain(..) {
-            reading.unreadable(at, rejection.as_str(), request)?;
+            reading.unreadable(at, rejection.as_str(), rejection.hint(), request)?;
         }
         reading.widen();
         reading.add(&batch, request)?;
@@ -203,15 +203,15 @@ impl Reading {
     /// Encodes a batch, columns in parallel. A row in which any cell has the wrong type is left out as a whole.
     fn add(&mut self, batch: &RawBatch, request: &Request<'_>) -> Result<(), TableError> {
         let encode = |(index, column): (usize, &mut TableColumn)| {
-            let mut faults: Vec<usize> = Vec::new();
+            let mut faults: Vec<(usize, String)> = Vec::new();
             for row in 0..batch.rows() {
                 // A batch that no record has widened knows nothing of the later columns.
                 let code =
                     if index < batch.width() { column.dictionary.encode(batch.token(row, index)) } else { Ok(ABSENT) };
                 column.codes.push(match code {
                     Ok(code) => code,
-                    Err(EncodeError::Cell(_)) => {
-                        faults.push(row);
+                    Err(EncodeError::Cell(error)) => {
+                        faults.push((row, error.to_string()));
                         ABSENT
                     }
                     Err(EncodeError::Full(source)) => return Err((index, source)),
@@ -219,19 +219,21 @@ impl Reading {
             }
             Ok(faults)
         };
-        let faults: Result<Vec<Vec<usize>>, (usize, DictionaryFull)> =
+        let faults: Result<Vec<Vec<(usize, String)>>, (usize, DictionaryFull)> =
             self.columns.par_iter_mut().enumerate().map(encode).collect();
         let faults = faults.map_err(|(index, source)| TableError::Full {
             path: request.path.into(),
             place: index + 1,
             source,
         })?;
-        let mut bad: Vec<usize> = faults.into_iter().flatten().collect();
-        bad.sort_unstable();
-        bad.dedup();
-        for &row in &bad {
-            self.unreadable(batch.coordinates()[row], "wrong_type", request)?;
+        let mut faults: Vec<(usize, String)> = faults.into_iter().flatten().collect();
+        // Stable: of several wrong cells of a row, the first is told.
+        faults.sort_by_key(|(row, _)| *row);
+        faults.dedup_by_key(|(row, _)| *row);
+        for (row, error) in &faults {
+            self.unreadable(batch.coordinates()[*row], "wrong_type", error, request)?;
         }
+        let bad: Vec<usize> = faults.into_iter().map(|(row, _)| row).collect();
         if !bad.is_empty() {
             for column in &mut self.columns {
                 let mut row = 0;
@@ -258,10 +260,17 @@ impl Reading {
         Ok(())
     }
 
-    fn unreadable(&mut self, at: Coordinate, why: &'static str, request: &Request<'_>) -> Result<(), TableError> {
+    fn unreadable(
+        &mut self,
+        at: Coordinate,
+        why: &'static str,
+        more: &str,
+        request: &Request<'_>,
+    ) -> Result<(), TableError> {
         if !request.skip_unreadable {
             let record = at.offset.unsigned_abs() + 1;
-            let reason = why.replace('_', " ");
+            let name = why.replace('_', " ");
+            let reason = if more.is_empty() { name } else { format!("{name} ({more})") };
             return Err(TableError::Unreadable { path: request.path.into(), record, reason });
         }
         *self.unreadable.entry(why).or_default() += 1;

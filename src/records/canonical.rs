@@ -5,10 +5,12 @@
 
 use std::sync::Arc;
 
+use crate::records::dates::Dates;
 use crate::records::decimal::{decimals_of, exact_ticks, push_plain, push_ticks};
 use crate::records::json::{push_quoted, push_shortest, push_sorted};
 use crate::records::moment::{self, Unit};
 use crate::records::raw::Token;
+use crate::records::spelling::{Spelling, spells_a_number};
 
 /// The longest string value, in bytes of UTF-8.
 pub const MAX_STRING_BYTES: usize = 1024;
@@ -136,6 +138,10 @@ pub struct Typing {
     pub kind: Type,
     pub rounding: Rounding,
     pub missing: Missing,
+    /// Which spellings of a text are one.
+    pub spelling: Spelling,
+    /// How dates and times are spelled.
+    pub dates: Dates,
 }
 
 impl Typing {
@@ -187,6 +193,22 @@ impl Typing {
         self.text(&plain, false, out)
     }
 
+    /// The one text of all that `text` is spelled like.
+    fn string(&self, text: &str, untyped: bool, out: &mut String) -> Result<Canonical, &'static str> {
+        let spelled = self.spelling.of(text);
+        if self.missing.matches(&spelled, untyped) {
+            return Ok(Canonical::Null);
+        }
+        if self.spelling.numbers && spells_a_number(&spelled) {
+            let mut plain = String::with_capacity(spelled.len());
+            push_plain(&mut plain, spelled.trim_start_matches('+')).ok_or("a number that is too large")?;
+            push_string(out, &plain)?;
+        } else {
+            push_string(out, &spelled)?;
+        }
+        Ok(Canonical::Value)
+    }
+
     fn structure(&self, json: &str, out: &mut String) -> Result<Canonical, &'static str> {
         match self.kind {
             Type::String => {
@@ -194,7 +216,7 @@ impl Typing {
                     serde_json::from_str(json).map_err(|_| "a structure that is not JSON")?;
                 let mut compact = String::new();
                 push_sorted(&mut compact, &value);
-                push_string(out, &compact)?;
+                push_string(out, &self.spelling.of(&compact))?;
             }
             Type::Coordinates => {
                 let value: serde_json::Value =
@@ -213,7 +235,7 @@ impl Typing {
         }
         let bare = text.trim_ascii();
         match self.kind {
-            Type::String => push_string(out, text)?,
+            Type::String => return self.string(text, untyped, out),
             Type::Integer => {
                 let (value, number) = integer(bare)?;
                 if self.missing.matches_number(number) {
@@ -231,8 +253,7 @@ impl Typing {
             }
             Type::Boolean => out.push_str(boolean(bare).ok_or("no truth value")?),
             Type::Date | Type::Timestamp => {
-                let millis = moment::parse(bare).or_else(|| moment::from_epoch(bare.parse().ok()?));
-                self.push_moment(out, millis.ok_or("neither a date nor a time")?);
+                self.push_moment(out, self.dates.read(bare).ok_or(self.dates.otherwise())?);
             }
             Type::Coordinates => {
                 let (latitude, longitude) = bare.split_once(',').ok_or("no pair of numbers")?;

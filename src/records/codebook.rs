@@ -12,7 +12,7 @@ pub use crate::records::cells::{CellId, MISSING, OMITTED, SUPPRESSED};
 use crate::records::digest::{DigestKey, Keyed};
 use crate::records::hierarchy::Cover;
 use crate::records::raw::{RawBatch, Token};
-use crate::records::schema::Attribute;
+use crate::records::schema::{Attribute, Role, Type};
 use crate::records::shapes::{self, Shape};
 
 /// A value of one attribute, as a number. Codes depend on the order of arrival; texts, digests and losses do not.
@@ -21,7 +21,7 @@ pub type Code = u32;
 pub const ABSENT: Code = 0;
 /// The cell is null.
 pub const NULL: Code = 1;
-/// The hierarchy misses the value, or there is no room for it: `*` on every level.
+/// The hierarchy misses the value, it names somebody by its form alone, or there is no room for it: `*` on every level.
 pub const UNCOVERED: Code = 2;
 /// The first code of a value.
 pub const FIRST_VALUE: Code = 3;
@@ -68,6 +68,8 @@ pub struct Codebook {
     max_values: usize,
     uncovered: u64,
     overflowed: u64,
+    /// The shape of the first value that names somebody by its form.
+    shaped: Option<Shape>,
     buffer: String,
 }
 
@@ -96,6 +98,7 @@ impl Codebook {
             max_values,
             uncovered: 0,
             overflowed: 0,
+            shaped: None,
             buffer: String::new(),
         };
         book.codes[OMITTED as usize] = ABSENT;
@@ -166,6 +169,10 @@ impl Codebook {
                 return Some(code);
             }
         }
+        if let Some(shape) = self.names_somebody(canonical) {
+            self.shaped.get_or_insert(shape);
+            return Some(UNCOVERED);
+        }
         let Some(covers) = self.attribute.hierarchy.covers(canonical) else {
             return Some(UNCOVERED);
         };
@@ -210,6 +217,15 @@ impl Codebook {
             level.push(&self.cells, cell, loss);
         }
         Some(code)
+    }
+
+    /// The shape of a text that names a person or a device by its form, unless the schema lets the attribute leave as it
+    /// is. A value is judged by itself, so that the first of a stream is judged as the last, and a restart judges alike.
+    fn names_somebody(&self, canonical: &str) -> Option<Shape> {
+        if self.attribute.role == Role::Insensitive || self.attribute.kind() != Type::String {
+            return None;
+        }
+        shapes::within(canonical)
     }
 
     /// Appends the codes of one attribute of a batch to `out`, a code a row; rows whose cell has the wrong type get
@@ -373,10 +389,16 @@ impl Codebook {
         self.codes() - FIRST_VALUE as usize
     }
 
-    /// Cells encoded so far that the hierarchy misses.
+    /// Cells encoded so far that the hierarchy misses, or that name somebody by their form.
     #[must_use]
     pub fn uncovered(&self) -> u64 {
         self.uncovered
+    }
+
+    /// The shape of the first value seen that was hidden because it names somebody by its form.
+    #[must_use]
+    pub fn shaped(&self) -> Option<Shape> {
+        self.shaped
     }
 
     /// Cells encoded so far for whose value there was no room.

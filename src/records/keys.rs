@@ -97,7 +97,8 @@ impl<'a> Keys<'a> {
         let unknown: Vec<String> = self.table.keys().cloned().collect();
         let known = self.asked.iter().copied().collect::<Vec<_>>().join(", ");
         for key in unknown {
-            self.problem(&key, format!("unknown key: remove it, or use one of {known}"));
+            let others = if known.is_empty() { String::new() } else { format!(", or use one of {known}") };
+            self.problem(&key, format!("unknown key: remove it{others}"));
         }
     }
 }

@@ -83,7 +83,7 @@ pub(crate) fn civil(millis: i64) -> (i32, u32, u32) {
     (date.year(), date.month(), date.day())
 }
 
-/// The calendar day of a moment; moments are kept within the years 1–9999 by [`parse`] and [`from_epoch`].
+/// The calendar day of a moment; moments are kept within the years 1–9999 by [`in_range`].
 pub(crate) fn date(millis: i64) -> NaiveDate {
     let days = i32::try_from(millis.div_euclid(DAY)).unwrap_or(i32::MAX);
     NaiveDate::from_num_days_from_ce_opt(days.saturating_add(719_163)).unwrap_or(NaiveDate::MAX)
@@ -160,23 +160,8 @@ pub(crate) fn parse(text: &str) -> Option<i64> {
     in_range(day + of_day - offset)
 }
 
-/// Milliseconds since 1970 of a number: seconds when it is below 10¹¹ (the year 5138), milliseconds up to 10¹⁴.
-pub(crate) fn from_epoch(number: f64) -> Option<i64> {
-    let millis = if number.abs() < 1e11 {
-        number * 1_000.0
-    } else if number.abs() < 1e14 {
-        number
-    } else {
-        return None;
-    };
-    if !millis.is_finite() {
-        return None;
-    }
-    #[allow(clippy::cast_possible_truncation)] // below 10¹⁴
-    in_range(millis.floor() as i64)
-}
-
-fn in_range(millis: i64) -> Option<i64> {
+/// A moment that the calendar of records has: within the years 1–9999.
+pub(crate) fn in_range(millis: i64) -> Option<i64> {
     // 0001-01-01 and 10000-01-01.
     (-62_135_596_800_000..253_402_300_800_000).contains(&millis).then_some(millis)
 }
@@ -246,11 +231,12 @@ mod tests {
         }
         assert_eq!(parse("2021-05-24"), Some(noon - DAY / 2));
         assert_eq!(parse("2021-05-24T12:00:00.1239Z"), Some(noon + 123));
-        assert_eq!(from_epoch(1_621_857_600.0), Some(noon));
-        assert_eq!(from_epoch(1_621_857_600_000.0), Some(noon));
         for text in [
             "",
             "2021",
+            "20210524",
+            "1621857600",
+            "5/24/2021",
             "2021-13-01",
             "2021-02-30",
             "2021-05-24T25:00:00Z",
@@ -262,8 +248,6 @@ mod tests {
         ] {
             assert_eq!(parse(text), None, "{text}");
         }
-        assert_eq!(from_epoch(f64::NAN), None);
-        assert_eq!(from_epoch(1e15), None);
     }
 
     proptest! {

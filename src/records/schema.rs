@@ -1,6 +1,7 @@
 //! The schema: which attributes a record has, where they are, what they mean and how they generalize.
 
 mod read;
+mod spelled;
 
 use std::path::Path;
 use std::sync::Arc;
@@ -203,7 +204,7 @@ impl Schema {
             hash.update((text.len() as u64).to_be_bytes());
             hash.update(text.as_bytes());
         };
-        add("throng schema 1");
+        add("throng schema 2");
         add(&self.name);
         for attribute in &self.attributes {
             add(&attribute.name);
@@ -212,6 +213,8 @@ impl Schema {
             add(attribute.kind().name());
             add(&format!("{:?}", attribute.typing.rounding));
             add(&format!("{:?}", attribute.typing.missing.listed()));
+            add(&format!("{:?}", attribute.typing.spelling));
+            add(&attribute.typing.dates.description());
             add(&attribute.hierarchy.description());
         }
         hash.finalize().iter().map(|byte| format!("{byte:02x}")).collect()

@@ -5,6 +5,7 @@
 //! left to the cardinality test and to the schema.
 
 use crate::records::json::unquoted;
+use crate::records::spelling::{Normalize, Spelling};
 
 /// The shape of a direct identifier.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, serde::Serialize)]
@@ -68,6 +69,33 @@ pub fn shape_of(text: &str) -> Option<Shape> {
         Shape::CreditCard => is_credit_card(text),
         Shape::Phone => is_phone(text),
     })
+}
+
+/// The shape of a canonical string, or of a string inside the array or object that it spells. Letters of another width
+/// and characters that nobody sees hide no identifier.
+pub(crate) fn within(canonical: &str) -> Option<Shape> {
+    let text = unquoted(canonical)?;
+    let plain = Spelling { normalize: Normalize::Nfkc, ..Spelling::default() };
+    let shape = |text: &str| shape_of(&plain.of(text));
+    if text.starts_with(['[', '{'])
+        && let Ok(value) = serde_json::from_str::<serde_json::Value>(&text)
+    {
+        return strings_of(&value).into_iter().find_map(shape);
+    }
+    shape(&text)
+}
+
+/// The keys and strings of a structure, from its top down.
+fn strings_of(value: &serde_json::Value) -> Vec<&str> {
+    use serde_json::Value;
+    match value {
+        Value::String(text) => vec![text],
+        Value::Array(list) => list.iter().flat_map(strings_of).collect(),
+        Value::Object(map) => {
+            map.iter().flat_map(|(key, value)| std::iter::once(key.as_str()).chain(strings_of(value))).collect()
+        }
+        _ => Vec::new(),
+    }
 }
 
 /// The shape that most of the canonical texts have, and its share of all of them.
@@ -302,6 +330,23 @@ mod tests {
             "-12.5",
         ] {
             assert_eq!(shape_of(text), None, "{text}");
+        }
+    }
+
+    #[test]
+    fn structures_and_odd_letters_hide_nothing() {
+        for canonical in [
+            r#""anna@example.org""#,
+            r#""ａｎｎａ＠example.org""#,
+            r#""an\u200bna@example.org""#,
+            r#""[\"x\",\"anna@example.org\"]""#,
+            r#""{\"a\":{\"b\":[\"anna@example.org\"]}}""#,
+            r#""{\"anna@example.org\":1}""#,
+        ] {
+            assert_eq!(within(canonical), Some(Shape::Email), "{canonical}");
+        }
+        for canonical in [r#""['Walk']""#, r#""{not json""#, r#""[1,2]""#, "72", r#""""#] {
+            assert_eq!(within(canonical), None, "{canonical}");
         }
     }
 

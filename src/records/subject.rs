@@ -30,7 +30,7 @@ impl Subjects {
         Self { attribute, keyed, cache: TokenCache::new(MAX_REMEMBERED), buffer: String::new() }
     }
 
-    /// The digest of a token; [`NO_SUBJECT`] when it is absent, null or spelled as missing.
+    /// The digest of a token; [`NO_SUBJECT`] when it is absent, null, empty or spelled as missing.
     ///
     /// # Errors
     /// When the attribute's type cannot take it.
@@ -43,6 +43,8 @@ impl Subjects {
         }
         let digest = match self.attribute.typing.canonical(token, &mut self.buffer)? {
             Canonical::Absent | Canonical::Null => NO_SUBJECT,
+            // An empty name is nobody's.
+            Canonical::Value if self.buffer == "\"\"" => NO_SUBJECT,
             Canonical::Value => self.digest_canonical(&self.buffer),
         };
         self.cache.insert(&token, digest);

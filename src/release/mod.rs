@@ -7,6 +7,7 @@ pub mod aggregates;
 mod budget;
 pub mod forced_pairs;
 mod hidden;
+mod identifying;
 pub mod ledger;
 pub mod listed;
 pub mod models;

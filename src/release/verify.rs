@@ -8,15 +8,17 @@
 //! by counting below k; (7) every class that shows a value of a protected attribute satisfies its models
 //! ([`super::protected`]); (8) every class has its people in every list that it needs ([`super::listed`]); (9) where
 //! recoding is strict, no class can be narrowed below k by exclusion ([`super::narrowing`]); (10) every sensitive cell that
-//! is not exact hides among k people of its class in this batch, and names no rare value ([`super::hidden`]). (11) no subject has more lines in a group
-//! than [`GroupTerms::lines`] allows, in this batch or in this window of its. Nothing is
-//! taken from the treatment but the bytes and which row each line stands for.
+//! is not exact hides among k people of its class in this batch, and names no rare value ([`super::hidden`]); (11) no
+//! subject has more lines in a group than [`GroupTerms::lines`] allows, in this batch or in this window of its; (12) no cell
+//! names somebody by its form ([`super::identifying`]). Nothing is taken from the treatment but the bytes and which row
+//! each line stands for.
 //!
 //! Time: O(bytes + rows); it fails closed: any line that cannot be read back refuses the whole batch.
 
 use super::budget;
 use super::forced_pairs::{Fragments, forced_pair_among};
 use super::hidden;
+use super::identifying::names_somebody;
 use super::ledger::{LedgerAt, LedgerDelta};
 use super::listed::{ListedTerms, Printed};
 use super::narrowing::{self, NarrowingTerms};
@@ -115,6 +117,8 @@ pub enum Violation {
     FewSubjects,
     #[error("counting joins two groups below k")]
     ForcedPair,
+    #[error("a cell names somebody by its form")]
+    Identifier,
     #[error("the proposal has another number of groups than the plan")]
     WrongGroups,
 }
@@ -312,6 +316,10 @@ fn count_group(
                 hiding.push(books[attribute].exact_coverage_of(text).is_none().then_some(coverage));
             }
             if terms.quasi[i] || terms.sensitive[i] {
+                // A label of a hierarchy is the schema's own word.
+                if names_somebody(text) && books[attribute].exact_coverage_of(text).is_some() {
+                    return Err(Violation::Identifier);
+                }
                 guarded.push((!suppressed).then_some(coverage));
                 printed_in.push(i);
             }

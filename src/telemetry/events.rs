@@ -178,10 +178,11 @@ impl RecordDeadLettered {
     pub(super) fn emit(self, telemetry: &Telemetry) {
         telemetry.metrics().dead_letters.of(self.reason).inc_by(self.records);
         if telemetry.may_log("record_dead_lettered", self.reason.as_str()) {
-            let (stage, reason) = (self.stage.as_str(), self.reason.as_str());
+            let (stage, reason, remedy) = (self.stage.as_str(), self.reason.as_str(), self.reason.remedy());
             tracing::warn!(
                 stage,
                 reason,
+                remedy,
                 records = self.records,
                 "records could not be read; their coordinates are dead letters"
             );
@@ -199,7 +200,10 @@ impl UnknownAttribute {
     pub(super) fn emit(self, telemetry: &Telemetry) {
         telemetry.metrics().unknown_cells.inc_by(self.cells);
         if telemetry.may_log("unknown_attribute", "") {
-            tracing::warn!(cells = self.cells, "cells of attributes that the schema does not know were dropped");
+            tracing::warn!(
+                cells = self.cells,
+                "cells of keys or columns that the schema does not know were dropped (keys may be data and are not named: compare a record with the schema)"
+            );
         }
     }
 }
@@ -214,7 +218,58 @@ impl UncoveredCells {
     pub(super) fn emit(self, telemetry: &Telemetry) {
         telemetry.metrics().uncovered_cells.inc_by(self.cells);
         if telemetry.may_log("uncovered_cells", "") {
-            tracing::warn!(cells = self.cells, "cells whose value the hierarchy misses count as its root");
+            tracing::warn!(
+                cells = self.cells,
+                "cells whose value the hierarchy misses, or that look like an identifier, count as its root"
+            );
+        }
+    }
+}
+
+/// A doubt about the schema, in words that name attributes and never a value. It stays on the status page.
+#[derive(Clone, Debug)]
+pub struct Doubt(pub String);
+
+impl Doubt {
+    pub fn emit(self, telemetry: &Telemetry) {
+        if telemetry.board().doubt(&self.0) {
+            tracing::warn!("{}", self.0);
+        }
+    }
+}
+
+/// Columns of a file that the schema does not know.
+#[derive(Clone, Debug)]
+pub struct ColumnsDropped<'a> {
+    pub path: &'a std::path::Path,
+    pub columns: &'a [String],
+}
+
+impl ColumnsDropped<'_> {
+    pub fn emit(&self, telemetry: &Telemetry) {
+        if !self.columns.is_empty() && telemetry.may_log("columns_dropped", "") {
+            let (path, columns) = (self.path.display(), self.columns.join(", "));
+            tracing::warn!(%path, columns, "columns that the schema does not know are dropped");
+        }
+    }
+}
+
+/// Records with a cell that the type of its attribute cannot take: whose, and where the first of them is. The cell itself
+/// stays unsaid.
+#[derive(Clone, Debug)]
+pub struct WrongType<'a> {
+    pub attribute: &'a str,
+    pub expected: &'static str,
+    pub records: u64,
+    /// `record 17`, or `partition 2, offset 16`.
+    pub first: String,
+}
+
+impl WrongType<'_> {
+    pub fn emit(&self, telemetry: &Telemetry) {
+        if telemetry.may_log("wrong_type", "") {
+            let Self { attribute, expected, records, first } = self;
+            tracing::warn!(attribute, expected, records, first, "cells are not of the type of their attribute");
         }
     }
 }
@@ -235,15 +290,19 @@ impl SourceConnected {
 
 /// The source does not answer; the daemon keeps trying. Readiness: no broker answers.
 #[derive(Clone, Copy, Debug)]
-pub struct SourceLost;
+pub struct SourceLost<'a> {
+    /// As it is configured.
+    pub address: &'a str,
+}
 
-impl SourceLost {
+impl SourceLost<'_> {
     pub fn emit(&self, telemetry: &Telemetry) {
         telemetry.set_readiness(|readiness| readiness.broker = false);
         telemetry.metrics().connected.set(0);
         telemetry.metrics().source_losses.inc();
         if telemetry.may_log("source_lost", "") {
-            tracing::warn!("the source does not answer; trying again");
+            let address = self.address;
+            tracing::warn!(address, "the source does not answer; trying again");
         }
     }
 }

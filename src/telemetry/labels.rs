@@ -74,6 +74,24 @@ labels! {
 }
 
 impl Reason {
+    /// What the operator may do about it; empty where the name says enough.
+    #[must_use]
+    pub fn remedy(self) -> &'static str {
+        match self {
+            Self::MalformedJson => {
+                "one JSON object a record, and one record a line or message (jq -c .); name the format if it is another"
+            }
+            Self::NotUtf8 => "send UTF-8, and nothing compressed",
+            Self::NotAnObject => "a record is a JSON object: send the records of an array one by one (jq -c '.[]')",
+            Self::DuplicateKey => "a key may be in an object once: which of two counts would be a guess",
+            Self::RaggedRow => "as many fields as the header has: quote fields that hold the separator",
+            Self::MalformedRow => "close the quotes, and double those inside a field",
+            Self::UnknownAttribute => "add it to the schema, or set schema.unknown = \"drop\"",
+            Self::WrongType => "correct the records, or the types of the schema (of dates, `format` or `epoch`)",
+            _ => "",
+        }
+    }
+
     /// The stage that refuses a record for this reason.
     #[must_use]
     pub fn stage(self) -> Stage {

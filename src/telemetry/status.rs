@@ -50,6 +50,8 @@ pub struct Status {
     pub ready: bool,
     /// Why not.
     pub reasons: Vec<&'static str>,
+    /// What the schema leaves unprotected, by attribute.
+    pub doubts: Vec<String>,
     /// Across restarts.
     pub totals: Totals,
     pub held: u64,
@@ -97,6 +99,7 @@ pub(super) struct Board {
     pub last: Option<BatchReport>,
     pub history: History,
     pub readiness: Readiness,
+    doubts: Vec<String>,
     pub partitions: u64,
     /// Sum of the loss of the quasi cells settled, and their number.
     loss: (f64, u64),
@@ -201,6 +204,7 @@ impl Telemetry {
             uptime_seconds,
             ready: reasons.is_empty(),
             reasons,
+            doubts: board.doubts.clone(),
             totals: board.totals,
             held: board.held,
             conserved: board.totals.held() == Some(board.held),
@@ -256,7 +260,19 @@ fn rates(history: &[Point]) -> (f64, f64) {
     (mean(|point| point.consumed), mean(|point| point.released))
 }
 
+/// Doubts kept at most: two an attribute of a wide schema.
+const MAX_DOUBTS: usize = 256;
+
 impl Board {
+    /// Notes a doubt; false where it is known already.
+    pub fn doubt(&mut self, doubt: &str) -> bool {
+        let new = self.doubts.len() < MAX_DOUBTS && self.doubts.iter().all(|known| known != doubt);
+        if new {
+            self.doubts.push(doubt.to_owned());
+        }
+        new
+    }
+
     /// Enters a committed batch.
     pub fn enter(&mut self, second: u64, report: &BatchReport) {
         self.committed += 1;

@@ -61,7 +61,7 @@ fn everything_else(telemetry: &Telemetry, seed: u64) {
     BatchAborted { reason: AbortReason::ALL[pick(AbortReason::ALL.len())] }.emit(telemetry);
     LimitReached { limit: Limit::ALL[pick(Limit::ALL.len())] }.emit(telemetry);
     CommitRetried.emit(telemetry);
-    SourceLost.emit(telemetry);
+    SourceLost { address: "broker:9092" }.emit(telemetry);
     SourceConnected.emit(telemetry);
     Rebalanced { assigned: seed, revoked: seed / 2, lost: 1 }.emit(telemetry);
     PlanAdopted { version: seed, why: "interval", groups: 2, ladder_nodes: seed, seconds: 0.5 }.emit(telemetry);

@@ -163,3 +163,20 @@ fn memory_is_bounded() {
     let place = Place::with("t.csv", format!("a,b\n{rows}"));
     place.audit("t.csv --k 2 --memory 1MiB").refuses(1, &["t.csv needs more than 1MiB after", "--columns", "--memory"]);
 }
+
+#[test]
+fn files_that_are_something_else_and_cells_of_another_type_are_told_with_their_place() {
+    let place = Place::with("t.ndjson", "[{\"a\":1},{\"a\":2}]\n");
+    place.audit("t.ndjson --k 2").refuses(1, &["t.ndjson is one JSON array", "jq -c '.[]'"]);
+    place.write("t.ndjson", "{\n \"a\": 1\n}\n");
+    place.audit("t.ndjson --k 2").refuses(1, &["t.ndjson is pretty-printed JSON", "jq -c ."]);
+    place.write("t.ndjson", "{\"a\":1}{\"a\":2}\n");
+    place.audit("t.ndjson --k 2").refuses(1, &["record 1 of t.ndjson", "trailing text", "one record a line"]);
+    place.write("t.csv", b"\x1f\x8b\x08\0canary".as_slice());
+    place.audit("t.csv --k 2").refuses(1, &["t.csv is compressed with gzip", "gunzip"]);
+    place.write("schema.toml", "name = \"t\"\n[[attribute]]\nname = \"age\"\ntype = \"integer\"\n[[attribute]]\nname = \"day\"\ntype = \"date\"\n");
+    place.write("t.csv", "age,day\n1,2024-05-12\n2,20240512\n");
+    place.audit("t.csv --k 2 --schema schema.toml").refuses(1, &["record 2 of t.csv", "\"day\"", "date", "`format`"]);
+    place.write("t.csv", "Age,day\n1,2024-05-12\n");
+    place.audit("t.csv --k 2 --schema schema.toml").refuses(1, &["column 1", "\"age\"", "only by case"]);
+}

@@ -1,29 +1,49 @@
 //! Standalone identifiers found in the sample, by the rule of [`crate::risk::identifiers`].
 
 use super::sample::Sample;
-use crate::records::codebook::{Codebook, FIRST_VALUE};
+use crate::records::codebook::{ABSENT, Codebook, FIRST_VALUE, NULL, UNCOVERED};
+use crate::records::schema::Type;
 use crate::risk::identifiers::{Profile, Rule};
 use std::collections::BTreeSet;
 
 /// The attributes among `candidates` that are identifiers by themselves, ascending.
 ///
 /// Cardinality is distinct values over rows, missing values included, and only counts against attributes that have no
-/// hierarchy: the others are recoded. A shape (e-mail, phone, …) counts against any attribute.
+/// hierarchy: the others are recoded. Values with the shape of an identifier (e-mail, phone, …) are hidden one by one
+/// ([`Codebook::shaped`]); where they are half of a text attribute without a hierarchy, the rest of it is not trusted either.
 #[must_use]
 pub fn found_in(sample: &Sample, candidates: &[usize], books: &[Codebook], threshold: f64) -> Vec<usize> {
     let rule = Rule::of_a_stream(threshold);
     let mut found: Vec<usize> = candidates
         .iter()
         .copied()
-        .filter(|&a| rule.judge(&profile(sample, a, &books[a]), books[a].levels() > 2, None).identifies())
+        .filter(|&a| {
+            let book = &books[a];
+            hides_most(sample.column(a), book)
+                || rule.judge(&profile(sample, a, book), book.levels() > 2, None).identifies()
+        })
         .collect();
     found.sort_unstable();
     found
 }
 
+/// Whether at least half of the texts that are there are hidden. Without a hierarchy only their shape hides them, or a
+/// dictionary that is full of different ones.
+fn hides_most(codes: &[u32], book: &Codebook) -> bool {
+    let flat = book.levels() == 2 && book.attribute().kind() == Type::String;
+    let hidden = codes.iter().filter(|code| **code == UNCOVERED).count();
+    let there = codes.iter().filter(|code| !matches!(**code, ABSENT | NULL)).count();
+    flat && hidden > 0 && 2 * hidden >= there
+}
+
 /// Judged on the sample and not on all values ever seen, so that a restart judges the same.
 fn profile(sample: &Sample, attribute: usize, book: &Codebook) -> Profile {
-    let codes = sample.column(attribute);
+    profile_of(sample.column(attribute), book)
+}
+
+/// What was counted in a column of codes.
+#[must_use]
+pub fn profile_of(codes: &[u32], book: &Codebook) -> Profile {
     let distinct: BTreeSet<u32> = codes.iter().copied().filter(|c| *c >= FIRST_VALUE).collect();
     // Numbers of eight digits are not telephones: only texts are judged by their shape.
     let texts = distinct.into_iter().map(|code| book.canonical(code)).filter(|text| text.starts_with('"'));
@@ -77,12 +97,13 @@ mod tests {
             sample.add(&batch, 0);
             let cells: Vec<Option<String>> = (0..rows).map(text).collect();
             let distinct: BTreeSet<&Option<String>> = cells.iter().collect();
-            let there: Vec<&String> = distinct.iter().filter_map(|cell| cell.as_ref()).collect();
-            let shaped = there.iter().filter(|text| shape_of(text).is_some()).count();
-            let by_shape = shaped > 0 && shaped as f64 / there.len() as f64 >= 0.5;
-            let by_spread = rows >= 1000 && distinct.len() as f64 / rows as f64 >= threshold;
-            let expected: Vec<usize> =
-                [(0, by_shape || by_spread), (1, by_shape)].iter().filter(|(_, found)| *found).map(|(a, _)| *a).collect();
+            let there = cells.iter().flatten().count();
+            let shaped = cells.iter().flatten().filter(|text| shape_of(text).is_some()).count();
+            let by_shape = shaped > 0 && 2 * shaped >= there;
+            // Hidden values are one.
+            let seen = distinct.iter().filter(|cell| cell.as_ref().is_none_or(|text| shape_of(text).is_none())).count();
+            let by_spread = rows >= 1000 && (seen + usize::from(shaped > 0)) as f64 / rows as f64 >= threshold;
+            let expected: Vec<usize> = if by_shape || by_spread { vec![0] } else { Vec::new() };
             prop_assert_eq!(found_in(&sample, &[1, 0], &books, threshold), expected);
         }
     }

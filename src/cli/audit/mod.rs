@@ -242,7 +242,7 @@ fn notes_of_reading(report: &Report) -> Vec<String> {
     }
     if !report.absent.is_empty() {
         let columns = text::counted(report.absent.len() as u64, "column");
-        notes.push(format!("{columns} of the schema are in no record"));
+        notes.push(format!("{columns} of the schema are in no record: {}", report.absent.join(", ")));
     }
     notes
 }

@@ -26,9 +26,9 @@ pub enum AnonymizeError {
     #[error(transparent)]
     Recode(#[from] PassesError),
     #[error(
-        "{path}: {records} record(s) cannot be read or do not have the types of the schema, the first is number {first}; correct them, or take them out"
+        "{path}: {records} record(s) cannot be read or do not have the types of the schema, the first is number {first} ({why}); correct them, or take them out"
     )]
-    Rejected { path: String, records: u64, first: i64 },
+    Rejected { path: String, records: u64, first: i64, why: String },
     #[error(
         "no policy satisfies the models with at most {limit} of {records} records suppressed; {nearest}: raise anonymize.suppression_limit, or relax a model"
     )]

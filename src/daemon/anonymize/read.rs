@@ -109,7 +109,9 @@ fn encoded(
     read_whole(config, path, schema, &mut books, subjects.as_mut(), as_null, take).map_err(|error| match error {
         WholeFileError::Source(error) => RunError::from(error).into(),
         WholeFileError::NoColumn(attributes) => RunError::NoColumn { path: path.clone(), attributes }.into(),
-        WholeFileError::Rejected { records, first } => AnonymizeError::Rejected { path: named(path), records, first },
+        WholeFileError::Rejected { records, first, why } => {
+            AnonymizeError::Rejected { path: named(path), records, first, why }
+        }
     })?;
     Ok((books, all))
 }

@@ -324,6 +324,8 @@
     const alarm = !status.conserved ? "records do not add up" : status.verification_refusals ? "verification has refused a batch" : "";
     pill.className = "pill " + (status.ready && !alarm ? "good" : "bad");
     pill.textContent = alarm || (status.ready ? "ready" : status.reasons.join("; "));
+    byId("doubts").hidden = status.doubts.length === 0;
+    byId("doubt-list").replaceChildren(...status.doubts.map((doubt) => make("li", {}, doubt)));
     byId("version").textContent = `version ${status.version}, up ${age(status.uptime_seconds)}`;
     span = Math.max(LEAST_SPAN, status.history.length);
     charts.forEach((c) => paint(c, status));

@@ -19,8 +19,12 @@ pub enum ColumnError {
     Duplicate { column: String },
     #[error("column \"{column}\" is not in the schema: add it there or set unknown = \"drop\"")]
     Unknown { column: String },
-    #[error("none of the {columns} columns is in the schema: check the schema's names")]
+    #[error(
+        "none of the {columns} columns is in the schema: write the file's names in the schema (`column`, or `pointer` for a member of a struct)"
+    )]
     NothingKnown { columns: usize },
+    #[error("column \"{column}\" and the schema's \"{wanted}\" differ only by case: spell them alike")]
+    CaseDiffers { column: String, wanted: String },
     #[error("the columns read differ from those announced: the file is damaged or was replaced while it was read")]
     Mismatch,
 }
@@ -33,6 +37,7 @@ pub struct ArrowCodec {
     roots: Vec<usize>,
     limits: Limits,
     unknown_columns: u64,
+    unknown: Vec<String>,
 }
 
 impl ArrowCodec {
@@ -54,6 +59,17 @@ impl ArrowCodec {
         let mut roots: Vec<usize> = paths.iter().flatten().map(|path| path[0]).collect();
         roots.sort_unstable();
         roots.dedup();
+        for (field, path) in fields.iter().zip(&paths) {
+            let near =
+                |column: &&std::sync::Arc<ArrowField>| column.name().to_lowercase() == field.pointer[0].to_lowercase();
+            if path.is_none()
+                && top.iter().all(|column| *column.name() != field.pointer[0])
+                && let Some(column) = top.iter().find(near)
+            {
+                let (column, wanted) = (column.name().clone(), field.pointer[0].clone());
+                return Err(ColumnError::CaseDiffers { column, wanted });
+            }
+        }
         if roots.is_empty() && !fields.is_empty() {
             return Err(ColumnError::NothingKnown { columns: top.len() });
         }
@@ -61,7 +77,9 @@ impl ArrowCodec {
         if let (Some(index), Unknown::Refuse) = (stranger, unknown) {
             return Err(ColumnError::Unknown { column: top[index].name().clone() });
         }
-        Ok(Self { unknown_columns: (top.len() - roots.len()) as u64, paths, roots, limits })
+        let unknown: Vec<String> =
+            (0..top.len()).filter(|index| !roots.contains(index)).map(|index| top[index].name().clone()).collect();
+        Ok(Self { unknown_columns: unknown.len() as u64, unknown, paths, roots, limits })
     }
 
     /// The top-level columns that hold wanted cells, ascending: what a reader should project to.
@@ -74,6 +92,12 @@ impl ArrowCodec {
     #[must_use]
     pub fn absent(&self) -> Vec<usize> {
         (0..self.paths.len()).filter(|&attribute| self.paths[attribute].is_none()).collect()
+    }
+
+    /// Columns that no field wants.
+    #[must_use]
+    pub fn unknown(&self) -> &[String] {
+        &self.unknown
     }
 
     /// The wanted columns of `batch`, which holds exactly the columns [`roots`](Self::roots).

@@ -22,7 +22,7 @@ impl<'a> Row<'a> {
 
 /// A header that cannot be used. Columns are named by their place, counted from 1: in a file without a header the
 /// first row is a record, and its values must not be repeated here.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum HeaderError {
     #[error("the header of column {column} is not UTF-8: save the file as UTF-8")]
     NotUtf8 { column: usize },
@@ -30,16 +30,25 @@ pub enum HeaderError {
     Duplicate { first: usize, second: usize },
     #[error("column {column} of {columns} is not in the schema: add it there or set unknown = \"drop\"")]
     Unknown { column: usize, columns: usize },
-    #[error("none of the {columns} columns is in the schema: check the separator and that the first row is a header")]
+    #[error(
+        "none of the {columns} columns is in the schema: check that the first row is a header, and that the schema names its columns"
+    )]
     NothingKnown { columns: usize },
+    #[error("its one column holds {separator}: name that separator (`separator`, --separator)")]
+    Separator { separator: &'static str },
+    #[error("column {column} and the schema's \"{wanted}\" differ only by case or white space: spell them alike")]
+    CaseDiffers { column: usize, wanted: String },
 }
+
+/// What separates the fields of other files.
+const SEPARATORS: [(char, &str); 4] = [('\t', "a tab"), (';', "a semicolon"), ('|', "a bar"), (',', "a comma")];
 
 /// Decodes the rows under one header.
 #[derive(Clone, Debug)]
 pub struct CsvCodec {
     /// The attributes of each column of the file.
     columns: Vec<Vec<usize>>,
-    unknown_columns: u64,
+    unknown: Vec<String>,
     absent: Vec<usize>,
 }
 
@@ -56,16 +65,32 @@ impl CsvCodec {
             wanted.entry(field.column()).or_default().push(attribute);
         }
         let mut seen: HashMap<&str, usize> = HashMap::new();
-        let mut columns = Vec::with_capacity(header.ends.len());
+        let mut columns: Vec<Vec<usize>> = Vec::with_capacity(header.ends.len());
+        let mut unknown_names: Vec<(usize, String)> = Vec::new();
         for (index, name) in header.fields().enumerate() {
             let name = std::str::from_utf8(name).map_err(|_| HeaderError::NotUtf8 { column: index + 1 })?;
             if let Some(first) = seen.insert(name, index) {
                 return Err(HeaderError::Duplicate { first: first + 1, second: index + 1 });
             }
             columns.push(wanted.remove(name).unwrap_or_default());
+            if columns[index].is_empty() {
+                unknown_names.push((index + 1, name.to_owned()));
+            }
+        }
+        for (column, name) in &unknown_names {
+            let alike = |wanted: &&String| wanted.trim().to_lowercase() == name.trim().to_lowercase();
+            // The least of them: a map has no order to rely on.
+            if let Some(wanted) = wanted.keys().filter(alike).min() {
+                return Err(HeaderError::CaseDiffers { column: *column, wanted: wanted.clone() });
+            }
         }
         let stranger = columns.iter().position(Vec::is_empty);
         if columns.iter().all(Vec::is_empty) && !fields.is_empty() {
+            if let [(_, only)] = unknown_names.as_slice()
+                && let Some((_, separator)) = SEPARATORS.iter().find(|(separator, _)| only.contains(*separator))
+            {
+                return Err(HeaderError::Separator { separator });
+            }
             return Err(HeaderError::NothingKnown { columns: columns.len() });
         }
         if let (Some(index), Unknown::Refuse) = (stranger, unknown) {
@@ -73,8 +98,8 @@ impl CsvCodec {
         }
         let mut absent: Vec<usize> = wanted.into_values().flatten().collect();
         absent.sort_unstable();
-        let unknown_columns = columns.iter().filter(|attributes| attributes.is_empty()).count() as u64;
-        Ok(Self { columns, unknown_columns, absent })
+        let unknown = unknown_names.into_iter().map(|(_, name)| name).collect();
+        Ok(Self { columns, unknown, absent })
     }
 
     /// The names in a header row, from left to right.
@@ -87,6 +112,12 @@ impl CsvCodec {
             Err(_) => Err(HeaderError::NotUtf8 { column: index + 1 }),
         };
         header.fields().enumerate().map(text).collect()
+    }
+
+    /// Names of the columns that no field wants. A header may be a record in truth: print them only where it is sure to be one.
+    #[must_use]
+    pub fn unknown(&self) -> &[String] {
+        &self.unknown
     }
 
     /// Attributes without a column, ascending.
@@ -117,7 +148,7 @@ impl CsvCodec {
                 into.set(attribute, Token::Untyped(text));
             }
         }
-        into.unknown_cells += self.unknown_columns;
+        into.unknown_cells += self.unknown.len() as u64;
         Ok(())
     }
 }
@@ -174,6 +205,20 @@ mod tests {
         for error in [duplicate, unknown, headless] {
             assert!(!format!("{error} {error:?}").contains("CANARY"));
         }
+    }
+
+    #[test]
+    fn wrong_headers_are_told_apart() {
+        let wanted = fields(&["age", "zip"]);
+        let refused = |header: &[&str]| CsvCodec::new(row(header).row(), &wanted, Unknown::Drop).unwrap_err();
+        let near = HeaderError::CaseDiffers { column: 2, wanted: "age".into() };
+        assert_eq!(refused(&["zip", "Age"]), near);
+        assert_eq!(refused(&["zip", " age "]), near);
+        assert_eq!(refused(&["age;zip"]), HeaderError::Separator { separator: "a semicolon" });
+        assert_eq!(refused(&["age\tzip"]), HeaderError::Separator { separator: "a tab" });
+        assert_eq!(refused(&["alone"]), HeaderError::NothingKnown { columns: 1 });
+        let codec = CsvCodec::new(row(&["zip", "note", "age"]).row(), &wanted, Unknown::Drop).unwrap();
+        assert_eq!(codec.unknown(), ["note"]);
     }
 
     #[test]

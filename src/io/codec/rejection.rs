@@ -72,6 +72,23 @@ impl Rejection {
         }
     }
 
+    /// What it may be instead, and the remedy; empty where the name says enough.
+    #[must_use]
+    pub const fn hint(self) -> &'static str {
+        match self {
+            Self::Truncated => {
+                "it ends before the record does: NDJSON has one record a line (pretty-printed JSON: jq -c .)"
+            }
+            Self::TrailingText => "there is more after the record: NDJSON has one record a line (jq -c .)",
+            Self::NotAnObject => "a record is a JSON object: of an array of records write one a line (jq -c '.[]')",
+            Self::MalformedJson => "it is no JSON: name the format of the file if it has another (csv, parquet)",
+            Self::NotUtf8 => "save the file as UTF-8 (iconv -t UTF-8), and decompress it if it is compressed",
+            Self::RaggedRow => "it has more or fewer fields than the header: quote fields that hold the separator",
+            Self::MalformedRow => "a quote is not closed: close it, or double the quotes inside a field",
+            _ => "",
+        }
+    }
+
     /// The name used in labels, logs and dead letters.
     #[must_use]
     pub const fn as_str(self) -> &'static str {

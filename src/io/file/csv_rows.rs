@@ -5,6 +5,7 @@ use std::path::Path;
 
 use csv_core::ReadRecordResult;
 
+use super::foreign::no_csv;
 use super::source::Next;
 use super::stream::Stream;
 use super::undescribed::Columns;
@@ -96,6 +97,10 @@ impl CsvRows {
             text_len: 0,
             ends_len: 0,
         };
+        let start = rows.stream.fill().map_err(|source| SourceError::Read { path: path.into(), byte: 0, source })?;
+        if let Some(what) = no_csv(start) {
+            return Err(SourceError::Foreign { path: path.into(), what });
+        }
         match rows.parse().map_err(|source| SourceError::Read { path: path.into(), byte: 0, source })? {
             Parsed::End => return Err(SourceError::NoHeader { path: path.into() }),
             Parsed::Rejected(rejection) => {
@@ -109,6 +114,11 @@ impl CsvRows {
     /// Attributes without a column.
     pub fn absent(&self) -> &[usize] {
         self.codec.absent()
+    }
+
+    /// Columns that the schema does not know.
+    pub fn unknown(&self) -> &[String] {
+        self.codec.unknown()
     }
 
     pub fn next(&mut self, coordinate: Coordinate, into: &mut RawBatch) -> io::Result<Next> {

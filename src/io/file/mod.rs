@@ -8,6 +8,7 @@ mod append;
 mod csv_rows;
 mod dead_letters;
 pub mod delivery;
+mod foreign;
 mod imprint;
 mod lineage;
 mod ndjson_lines;

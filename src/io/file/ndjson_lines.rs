@@ -3,6 +3,7 @@
 use std::io;
 use std::path::Path;
 
+use super::foreign::no_ndjson;
 use super::source::Next;
 use super::stream::Stream;
 use super::undescribed::Columns;
@@ -65,6 +66,11 @@ impl NdjsonLines {
 
     pub fn next(&mut self, coordinate: Coordinate, into: &mut RawBatch) -> io::Result<Next> {
         self.line.clear();
+        if self.stream.is_at_start()
+            && let Some(what) = no_ndjson(self.stream.fill()?)
+        {
+            return Ok(Next::Foreign(what));
+        }
         let limit = self.max_record_bytes.saturating_add(BREAK_BYTES);
         let taken = self.stream.take_line(limit, &mut self.line)?;
         if taken == 0 {

@@ -97,6 +97,11 @@ impl ParquetRows {
         self.codec.absent()
     }
 
+    /// Columns that the schema does not know.
+    pub fn unknown(&self) -> &[String] {
+        self.codec.unknown()
+    }
+
     /// The next row and the bytes of its cells.
     pub fn next(
         &mut self,

@@ -46,6 +46,8 @@ pub(super) enum Next {
     Record,
     Rejected(Rejection),
     Tombstone,
+    /// The input is something else: what, and the remedy.
+    Foreign(&'static str),
     /// More columns than were allowed; only where nobody announced them.
     TooManyColumns,
     End,
@@ -180,6 +182,7 @@ impl FileSource {
                 Next::Record => {}
                 Next::Rejected(rejection) => rejected.push((coordinate, rejection)),
                 Next::Tombstone => outcome.tombstones += 1,
+                Next::Foreign(what) => return Err(SourceError::Foreign { path: self.path.clone(), what }),
                 Next::TooManyColumns => {
                     return Err(SourceError::TooManyColumns { path: self.path.clone(), limit: self.at_most });
                 }
@@ -213,6 +216,17 @@ impl FileSource {
             Reader::Ndjson(_) => Vec::new(),
             Reader::Csv(rows) => rows.absent().to_vec(),
             Reader::Parquet(rows) => rows.absent(),
+        }
+    }
+
+    /// Columns of the file that the schema does not know, by name; none for NDJSON, whose keys may be data. Only where
+    /// every attribute has a column is a header sure to be one.
+    #[must_use]
+    pub fn unknown_columns(&self) -> &[String] {
+        match &self.reader {
+            Reader::Csv(rows) if rows.absent().is_empty() => rows.unknown(),
+            Reader::Parquet(rows) => rows.unknown(),
+            _ => &[],
         }
     }
 

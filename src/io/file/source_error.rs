@@ -20,6 +20,8 @@ pub enum SourceError {
     Separator,
     #[error("{path} is empty: a CSV file starts with a header row; write one, or read it as ndjson")]
     NoHeader { path: PathBuf },
+    #[error("{path} is {what}")]
+    Foreign { path: PathBuf, what: &'static str },
     #[error("the header row of {path} cannot be read ({rejection}): correct line 1")]
     UnreadableHeader { path: PathBuf, rejection: Rejection },
     #[error("the header row of {path} does not fit: {source}")]

@@ -23,6 +23,8 @@ pub(super) struct Stream {
     pipe: Option<OwnedFd>,
     /// Whether the start has been looked at for a byte order mark.
     begun: bool,
+    /// There was one.
+    marked: bool,
 }
 
 impl std::fmt::Debug for Stream {
@@ -44,7 +46,7 @@ impl Stream {
             (Box::new(file), pipe)
         };
         let input = BufReader::with_capacity(BUFFER_BYTES, input);
-        let mut stream = Self { input, byte: 0, regular: pipe.is_none(), pipe, begun: false };
+        let mut stream = Self { input, byte: 0, regular: pipe.is_none(), pipe, begun: false, marked: false };
         if stream.regular {
             stream.fill().map_err(|source| SourceError::Read { path: path.into(), byte: 0, source })?;
         }
@@ -77,7 +79,7 @@ impl Stream {
         }
         file.seek(SeekFrom::Start(byte)).map_err(fault)?;
         let input = BufReader::with_capacity(BUFFER_BYTES, Box::new(file) as Box<dyn Read + Send>);
-        Ok(Self { input, byte, regular: true, pipe: None, begun: true })
+        Ok(Self { input, byte, regular: true, pipe: None, begun: true, marked: false })
     }
 
     /// The bytes at hand, after reading some if there were none; empty at the end of the input.
@@ -91,9 +93,15 @@ impl Stream {
         }
         if !std::mem::replace(&mut self.begun, true) && self.input.buffer().starts_with(b"\xef\xbb\xbf") {
             self.consume(3);
+            self.marked = true;
             return self.fill();
         }
         Ok(self.input.buffer())
+    }
+
+    /// Whether nothing has been consumed yet but a byte order mark.
+    pub fn is_at_start(&self) -> bool {
+        self.byte == 0 || self.byte == 3 && self.marked
     }
 
     /// Passes over `count` of the bytes last given by [`fill`](Self::fill).

@@ -4,7 +4,7 @@ use proptest::prelude::*;
 
 fn typing(kind: Type, rounding: Rounding) -> Typing {
     let missing = Missing::new(None, matches!(kind, Type::Integer | Type::Float));
-    Typing { attribute: "a".into(), kind, rounding, missing }
+    Typing { attribute: "a".into(), kind, rounding, missing, spelling: Spelling::default(), dates: Dates::Iso }
 }
 
 fn canonical(typing: &Typing, token: Token<'_>) -> Result<String, CellError> {
@@ -105,7 +105,12 @@ fn booleans_and_strings() {
 fn moments_and_places() {
     let t = typing(Type::Timestamp, Rounding::Unit(Unit::Hour));
     assert_eq!(canonical(&t, Token::Text("2021-05-24T14:35:00+02:00")).unwrap(), r#""2021-05-24T12:00:00Z""#);
-    assert_eq!(canonical(&t, Token::Number("1621859700000")).unwrap(), r#""2021-05-24T12:00:00Z""#);
+    for guess in [Token::Number("1621859700000"), Token::Number("20240512"), Token::Untyped("2024")] {
+        assert!(canonical(&t, guess).is_err(), "a number is no date unless the schema says so");
+    }
+    let since = Typing { dates: Dates::Epoch(crate::records::dates::Epoch::Milliseconds), ..t };
+    assert_eq!(canonical(&since, Token::Number("1621859700000")).unwrap(), r#""2021-05-24T12:00:00Z""#);
+    assert!(canonical(&since, Token::Text("2021-05-24")).is_err());
     let t = typing(Type::Date, Rounding::None);
     assert_eq!(canonical(&t, Token::Untyped("2021-05-24 23:00:00")).unwrap(), r#""2021-05-24""#);
     assert!(canonical(&t, Token::Text("yesterday")).is_err());
@@ -159,6 +164,27 @@ proptest! {
         prop_assert_eq!(&canonical(&t, Token::Number(&once)).unwrap(), &once);
         prop_assert!((once.parse::<f64>().unwrap() - x).abs() <= step / 2.0 + 1e-6);
         prop_assert!(serde_json::from_str::<serde_json::Value>(&once).is_ok());
+    }
+
+    /// Spelled anew, a subject stays who it is, and white space, invisible characters and zeros make nobody new.
+    #[test]
+    fn a_subject_is_one_however_it_is_spelled(text in r"[0-9]{1,4}(\.0{0,2})?|[a-zéA-Z \u{e9}]{0,8}|\PC{0,10}", zeros in 0_usize..3) {
+        let t = Typing { spelling: Spelling::OF_SUBJECTS, ..typing(Type::String, Rounding::None) };
+        if let Ok(once) = canonical(&t, Token::Text(&text)) {
+            let plain = unquoted(&once).unwrap_or_default();
+            if !plain.starts_with('\\') {
+                prop_assert_eq!(canonical(&t, Token::Text(&plain)).unwrap(), once.clone());
+            }
+            for (before, after) in [(" ", ""), ("\u{feff}", "\u{a0}"), ("\u{200b}", "\t\n")] {
+                let spelled = format!("{before}{text}{after}");
+                prop_assert_eq!(canonical(&t, Token::Text(&spelled)).unwrap(), once.clone());
+            }
+            if text.bytes().all(|b| b.is_ascii_digit()) && !text.is_empty() {
+                let number = format!("{}{text}", "0".repeat(zeros));
+                prop_assert_eq!(canonical(&t, Token::Text(&number)).unwrap(), once.clone());
+                prop_assert_eq!(canonical(&t, Token::Number(&format!("{}e0", text.trim_start_matches('0').to_owned() + if text.bytes().all(|b| b == b'0') { "0" } else { "" }))).unwrap(), once);
+            }
+        }
     }
 
     #[test]

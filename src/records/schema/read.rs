@@ -3,7 +3,7 @@
 use std::path::Path;
 use std::sync::Arc;
 
-use super::{Attribute, Changes, Missing, Place, Problem, Role, Rounding, Schema, SchemaError, Type, Typing};
+use super::{Attribute, Changes, Missing, Place, Problem, Role, Rounding, Schema, SchemaError, Type, Typing, spelled};
 use crate::records::canonical::Canonical;
 use crate::records::hierarchy::{Calendar, Flaw, Grid, Hierarchy, Prefix, Row, Ruler, Tree};
 use crate::records::keys::Keys;
@@ -105,11 +105,14 @@ fn entry_attribute(
     let role: Role = keys.optional("role").unwrap_or(Role::Quasi);
     let rounding = rounding(&mut keys, kind);
     let missing: Option<Vec<String>> = keys.optional("missing");
+    let (spelling, dates) = (spelled::spelling(&mut keys, kind, role), spelled::dates(&mut keys, kind));
     let typing = name.as_ref().zip(kind).map(|(name, kind)| Typing {
         attribute: name.as_str().into(),
         kind,
         rounding,
         missing: Missing::new(missing, matches!(kind, Type::Integer | Type::Float)),
+        spelling,
+        dates,
     });
     if role == Role::Time && !matches!(kind, None | Some(Type::Date | Type::Timestamp)) {
         keys.problem("role", "a time attribute is of type date or timestamp: change one of them");
@@ -122,8 +125,11 @@ fn entry_attribute(
                 format!("an attribute of role {} is never generalized: remove the hierarchy", role.name()),
             );
         }
-        hierarchy = typing.as_ref().and_then(|typing| read_hierarchy(&mut inner, typing, folder));
-        inner.finish();
+        if let Some(typing) = &typing {
+            hierarchy = read_hierarchy(&mut inner, typing, folder);
+            inner.finish();
+        }
+        // Without a type nobody knows which keys its hierarchy may have: that is told once, of the type.
     }
     let changes: Option<Changes> = keys.optional("changes");
     if changes.is_some() && (!role.is_releasable() || role == Role::Insensitive) {

@@ -1,0 +1,195 @@
+//! What a schema leaves unprotected, in words: told by `throng check`, in the log of a run and on its page.
+//!
+//! A schema is believed: where it says that an attribute may leave as it is, it leaves. But a schema can be wrong, and
+//! these are the mistakes that no count of crowds would ever show.
+
+use super::assemble::{codec_limits, fields};
+use super::encode::encode;
+use super::from_file::file_format;
+use crate::anonymity::planner::identifiers::profile_of;
+use crate::config::{Config, Format, SourceKind};
+use crate::io::file::{FileSource, SourcePosition};
+use crate::io::input::InputBatch;
+use crate::records::codebook::{Code, Codebook};
+use crate::records::digest::DigestKey;
+use crate::records::schema::{Attribute, Role, Schema, Type};
+use crate::records::shapes::Shape;
+use crate::risk::identifiers::{Category, Judgement, Reason, Rule};
+use std::os::unix::fs::PermissionsExt;
+use std::path::Path;
+use std::sync::Arc;
+
+/// Records of a file that are looked at before a run.
+const LOOKED_AT: usize = 1000;
+/// Records below which a share of different values says nothing of an attribute that is not protected at all.
+const FEW: u64 = 20;
+
+/// Doubts that the schema and the configuration raise by themselves.
+#[must_use]
+pub fn of_configuration(config: &Config, schema: &Schema) -> Vec<String> {
+    let mut doubts = Vec::new();
+    if schema.subject.is_none() {
+        doubts.push(format!(
+            "the schema {:?} names no subject: every record counts as a person, and one person with {} records is a crowd (give the attribute that names the person role = \"subject\"; without one, be sure that nobody has two records)",
+            schema.name, config.privacy.k
+        ));
+    }
+    for attribute in schema.attributes.iter().filter(|a| a.role == Role::Insensitive) {
+        if let Some(category) = Category::of_name(&attribute.name).filter(|category| names_people(*category)) {
+            doubts.push(insensitive(attribute, &format!("is called like an identifier ({})", category.title())));
+        }
+    }
+    for attribute in schema.attributes.iter().filter(|a| a.kind() == Type::Timestamp) {
+        for format in attribute.typing.dates.without_zone() {
+            doubts.push(format!(
+                "attribute {:?}: its format {format:?} has no time zone, and UTC is assumed (add %z where the data says an offset)",
+                attribute.name
+            ));
+        }
+    }
+    doubts.extend(config.state.secret_file.as_deref().and_then(of_secret_file));
+    doubts
+}
+
+/// Names of places and dates are no names of people.
+fn names_people(category: Category) -> bool {
+    !matches!(category, Category::Geography | Category::Dates)
+}
+
+/// A secret that others may read.
+fn of_secret_file(path: &Path) -> Option<String> {
+    let mode = std::fs::metadata(path).ok()?.permissions().mode();
+    let may = match (mode & 0o044 != 0, mode & 0o022 != 0) {
+        (_, true) => "write",
+        (true, false) => "read",
+        (false, false) => return None,
+    };
+    Some(format!(
+        "state.secret_file {} is a file that others may {may} (mode {:o}): whoever has it can try every name of a person against the digests (chmod 600)",
+        path.display(),
+        mode & 0o777
+    ))
+}
+
+/// Doubts that the first records of a source raise, where it is a regular file.
+#[must_use]
+pub fn of_first_records(config: &Config, schema: &Schema) -> Vec<String> {
+    let path = &config.source.path;
+    let regular = std::fs::metadata(path).is_ok_and(|metadata| metadata.is_file());
+    if config.source.kind != SourceKind::File || !regular {
+        return Vec::new();
+    }
+    let unreadable = |why: String| vec![format!("source.path: {why}")];
+    let (limits, unknown) = codec_limits(config);
+    let format = config.source.format();
+    let fields = fields(schema, format == Format::Csv);
+    let format = file_format(format, config.source.separator);
+    let source = FileSource::open(path, format, &fields, limits, unknown, SourcePosition::default());
+    let mut source = match source {
+        Ok(source) => source,
+        Err(error) => return unreadable(error.to_string()),
+    };
+    let mut doubts: Vec<String> = Vec::new();
+    let absent = source.absent_attributes();
+    if !absent.is_empty() {
+        let names: Vec<&str> = absent.into_iter().map(|a| schema.attributes[a].name.as_str()).collect();
+        return unreadable(format!("{} has no column for {}", path.display(), names.join(", ")));
+    }
+    let mut input = InputBatch::new(schema.attributes.len(), 0);
+    let mut rejected = Vec::new();
+    if let Err(error) = source.read(&mut input.raw, LOOKED_AT, u64::MAX, &mut rejected) {
+        return unreadable(error.to_string());
+    }
+    // No digest of it is kept.
+    let key = DigestKey([0; 32]);
+    let books: Result<Vec<Codebook>, _> =
+        schema.attributes.iter().map(|a| Codebook::new(Arc::clone(a), &key, LOOKED_AT)).collect();
+    let mut books = match books {
+        Ok(books) => books,
+        Err(error) => return unreadable(error.to_string()),
+    };
+    let (batch, _) = encode(&input, schema, &mut books, None, false);
+    for (book, codes) in books.iter().zip(&batch.columns) {
+        doubts.extend(of_values(book, codes));
+    }
+    doubts
+}
+
+/// The doubt that the values of one attribute raise, if any.
+#[must_use]
+pub fn of_values(book: &Codebook, codes: &[Code]) -> Option<String> {
+    let attribute = book.attribute();
+    if !attribute.role.is_releasable() {
+        return None;
+    }
+    if attribute.role != Role::Insensitive {
+        return book.shaped().map(|shape| hidden(attribute, shape));
+    }
+    let rule = Rule { min_rows: FEW, ..Rule::of_a_stream(Rule::CARDINALITY) };
+    let Judgement { reasons, .. } = rule.judge(&profile_of(codes, book), false, None);
+    let why = match reasons.first()? {
+        Reason::Shape { shape, .. } => format!("has values with the shape of {}", shape_title(*shape)),
+        _ => "has another value in nearly every record".to_owned(),
+    };
+    Some(insensitive(attribute, &why))
+}
+
+fn insensitive(attribute: &Attribute, why: &str) -> String {
+    format!(
+        "attribute {:?} is insensitive and {why}: it leaves as it is, for everybody to see (give it the role identifier, or quasi)",
+        attribute.name
+    )
+}
+
+fn hidden(attribute: &Attribute, shape: Shape) -> String {
+    format!(
+        "attribute {:?} has values with the shape of {}: they leave as \"*\" (give it the role identifier; insensitive lets them leave)",
+        attribute.name,
+        shape_title(shape)
+    )
+}
+
+fn shape_title(shape: Shape) -> &'static str {
+    Category::of_shape(shape).title()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::records::raw::Token;
+
+    fn told(role: &str, kind: &str, value: impl Fn(usize) -> String, rows: usize) -> Option<String> {
+        let text = format!("name = \"t\"\n[[attribute]]\nname = \"a\"\ntype = \"{kind}\"\nrole = \"{role}\"\n");
+        let schema = Schema::parse(&text, "t.toml", Path::new("")).expect("a schema");
+        let mut book = Codebook::new(Arc::clone(&schema.attributes[0]), &DigestKey([1; 32]), 10_000).expect("a book");
+        let codes: Vec<Code> =
+            (0..rows).map(|row| book.encode(Token::Untyped(&value(row))).expect("of the type")).collect();
+        of_values(&book, &codes)
+    }
+
+    #[test]
+    fn insensitive_identifiers_are_told_and_other_values_are_not() {
+        let mail = |row: usize| format!("p{}@example.org", row % 3);
+        assert!(told("insensitive", "string", mail, 9).is_some_and(|d| d.contains("e-mail address")));
+        assert!(told("quasi", "string", mail, 9).is_some_and(|d| d.contains("leave as \"*\"")));
+        assert!(told("insensitive", "integer", |row| row.to_string(), 20).is_some_and(|d| d.contains("nearly every")));
+        assert_eq!(told("insensitive", "integer", |row| row.to_string(), 19), None, "too few to tell");
+        assert_eq!(told("insensitive", "integer", |row| (row % 5).to_string(), 100), None);
+        assert_eq!(told("quasi", "integer", |row| row.to_string(), 100), None, "a crowd protects it");
+    }
+
+    #[test]
+    fn a_secret_of_others_is_told() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let path = folder.path().join("secret");
+        std::fs::write(&path, "x").expect("a file");
+        for (mode, says) in
+            [(0o600, None), (0o400, None), (0o640, Some("read")), (0o644, Some("read")), (0o660, Some("write"))]
+        {
+            std::fs::set_permissions(&path, std::fs::Permissions::from_mode(mode)).expect("our file");
+            let told = of_secret_file(&path);
+            assert_eq!(told.is_some(), says.is_some(), "{mode:o}");
+            assert!(told.is_none_or(|told| told.contains(&format!("others may {}", says.unwrap_or("")))));
+        }
+    }
+}

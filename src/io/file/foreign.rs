@@ -1,0 +1,88 @@
+//! Files that are something else than they were taken for, told by their first bytes.
+
+/// Compressed and binary files: how they begin, and what to do with them.
+const BEGINNINGS: [(&[u8], &str); 9] = [
+    (b"\x1f\x8b", "compressed with gzip: decompress it first (gunzip), or pipe it in (gunzip -c … | throng …, path -)"),
+    (b"PK\x03\x04", "a zip archive: unpack it first (unzip)"),
+    (b"\x28\xb5\x2f\xfd", "compressed with Zstandard: decompress it first (zstd -d)"),
+    (b"BZh", "compressed with bzip2: decompress it first (bunzip2)"),
+    (b"\xfd7zXZ\x00", "compressed with xz: decompress it first (unxz)"),
+    (b"PAR1", "a Parquet file: name that format (parquet)"),
+    (b"\xff\xfe", "UTF-16 text: convert it to UTF-8 first (iconv -f UTF-16 -t UTF-8)"),
+    (b"\xfe\xff", "UTF-16 text: convert it to UTF-8 first (iconv -f UTF-16 -t UTF-8)"),
+    (b"SQLite format 3\x00", "a SQLite database: export the table as CSV first"),
+];
+
+/// What a text file that begins with `start` is instead, and the remedy.
+pub(super) fn no_text(start: &[u8]) -> Option<&'static str> {
+    if let Some((_, what)) = BEGINNINGS.iter().find(|(beginning, _)| start.starts_with(beginning)) {
+        return Some(what);
+    }
+    // Without a byte order mark, half of the bytes of plain letters are zero.
+    let zeros = |places: [usize; 2]| places.iter().all(|&place| start.get(place) == Some(&0));
+    let letters =
+        |places: [usize; 2]| places.iter().all(|&place| start.get(place).is_some_and(|b| (b' '..=b'~').contains(b)));
+    let wide = zeros([1, 3]) && letters([0, 2]) || zeros([0, 2]) && letters([1, 3]);
+    wide.then_some("UTF-16 text: convert it to UTF-8 first (iconv -f UTF-16 -t UTF-8)")
+}
+
+/// What a file is whose first bytes are no line of NDJSON, and the remedy.
+pub(super) fn no_ndjson(start: &[u8]) -> Option<&'static str> {
+    if let Some(what) = no_text(start) {
+        return Some(what);
+    }
+    let text = start.trim_ascii_start();
+    let (first, more) = match text.iter().position(|b| *b == b'\n') {
+        Some(end) => (text[..end].trim_ascii_end(), !text[end..].trim_ascii_start().is_empty()),
+        None => (text, false),
+    };
+    let after = |open: &[u8]| first.strip_prefix(open).map(<[u8]>::trim_ascii_start);
+    match (after(b"["), after(b"{")) {
+        (Some([]), _) if more => Some("one JSON array: write one record a line (jq -c '.[]')"),
+        (Some([b'{', ..]), _) => Some("one JSON array: write one record a line (jq -c '.[]')"),
+        (_, Some([])) if more => {
+            Some("pretty-printed JSON, a record over several lines: write one record a line (jq -c .)")
+        }
+        _ => None,
+    }
+}
+
+/// What a file is whose first bytes are no header row, and the remedy.
+pub(super) fn no_csv(start: &[u8]) -> Option<&'static str> {
+    let text = start.trim_ascii_start();
+    let json =
+        text.starts_with(b"{\"") || text.starts_with(b"[{") || text.starts_with(b"{\n") || text.starts_with(b"[\n");
+    no_text(start).or_else(|| json.then_some("JSON and not CSV: name that format (ndjson, one record a line)"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_something_else_is_named() {
+        for (start, says) in [
+            (b"\x1f\x8b\x08\0".as_slice(), "gzip"),
+            (b"PK\x03\x04\x14", "zip"),
+            (b"\x28\xb5\x2f\xfd", "Zstandard"),
+            (b"PAR1\x15", "Parquet"),
+            (b"\xff\xfe{\0\"\0", "UTF-16"),
+            (b"{\0\"\0a\0", "UTF-16"),
+            (b"\0{\0\"", "UTF-16"),
+            (b"[{\"a\":1},\n{\"a\":2}]", "jq -c '.[]'"),
+            (b"[\n  {\n", "jq -c '.[]'"),
+            (b"{\n  \"a\": 1\n}\n", "jq -c ."),
+            (b"\n{ \r\n\"a\": 1}", "jq -c ."),
+        ] {
+            assert!(no_ndjson(start).is_some_and(|what| what.contains(says)), "{says}: {:?}", no_ndjson(start));
+        }
+        for start in [b"".as_slice(), b"{}", b"{\"a\":1}\n", b"{\n", b"[1]\n[2]\n", b"null", b"B", b"\0\0\0\0"] {
+            assert_eq!(no_ndjson(start), None, "{}", String::from_utf8_lossy(start));
+        }
+        assert!(no_csv(b"{\"a\":1}\n").is_some_and(|what| what.contains("JSON")));
+        assert!(no_csv(b"PAR1").is_some_and(|what| what.contains("Parquet")));
+        for start in [b"a,b\n1,2\n".as_slice(), b"", b"alone\n", b"{weird},b\n"] {
+            assert_eq!(no_csv(start), None);
+        }
+    }
+}

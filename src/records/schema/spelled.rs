@@ -1,0 +1,85 @@
+//! The keys of an attribute that say how its values are spelled: `normalize`, `case`, `format`, `epoch`.
+
+use super::{Role, Type};
+use crate::records::dates::{Dates, Epoch, Format};
+use crate::records::keys::Keys;
+use crate::records::spelling::{Normalize, Spelling};
+
+/// The one value of `case`.
+#[derive(Clone, Copy, Debug, serde::Deserialize)]
+#[serde(rename_all = "lowercase")]
+enum Case {
+    Fold,
+}
+
+/// Which spellings of a text are one. Subjects are merged unless the schema says `normalize = "none"`.
+pub(super) fn spelling(keys: &mut Keys<'_>, kind: Option<Type>, role: Role) -> Spelling {
+    let normalize: Option<Normalize> = keys.optional("normalize");
+    let case: Option<Case> = keys.optional("case");
+    if kind.is_some_and(|kind| kind != Type::String) {
+        for (key, given) in [("normalize", normalize.is_some()), ("case", case.is_some())] {
+            if given {
+                keys.problem(key, "only strings have several spellings of one text: remove it");
+            }
+        }
+        return Spelling::default();
+    }
+    let mut spelling = match (role, normalize) {
+        (Role::Subject, None) => Spelling::OF_SUBJECTS,
+        (Role::Subject, Some(normalize)) => Spelling { normalize, ..Spelling::OF_SUBJECTS },
+        (_, normalize) => Spelling { normalize: normalize.unwrap_or_default(), ..Spelling::default() },
+    };
+    spelling.fold = case.is_some();
+    spelling.numbers &= spelling.normalize != Normalize::None;
+    spelling
+}
+
+/// How dates and times are read.
+pub(super) fn dates(keys: &mut Keys<'_>, kind: Option<Type>) -> Dates {
+    let formats = formats(keys);
+    let epoch: Option<Epoch> = keys.optional("epoch");
+    let temporal = matches!(kind, None | Some(Type::Date | Type::Timestamp));
+    for (key, given) in [("format", formats.is_some()), ("epoch", epoch.is_some())] {
+        if given && !temporal {
+            keys.problem(key, "only dates and timestamps have one: remove it, or correct `type`");
+        }
+    }
+    match (formats, epoch) {
+        (Some(_), Some(_)) => {
+            keys.problem("epoch", "format and epoch exclude each other: keep one");
+            Dates::Iso
+        }
+        (Some(formats), None) => Dates::Formats(formats),
+        (None, Some(epoch)) => Dates::Epoch(epoch),
+        (None, None) => Dates::Iso,
+    }
+}
+
+/// One format or several, each checked, and all of them against each other.
+fn formats(keys: &mut Keys<'_>) -> Option<Vec<Format>> {
+    let texts = match keys.raw("format")? {
+        toml::Value::String(text) => vec![text],
+        toml::Value::Array(list) if !list.is_empty() && list.iter().all(toml::Value::is_str) => {
+            list.iter().filter_map(|text| text.as_str().map(str::to_owned)).collect()
+        }
+        _ => {
+            keys.problem("format", "neither a format such as \"%m/%d/%Y\" nor a list of formats");
+            return None;
+        }
+    };
+    let mut formats: Vec<(String, Format)> = Vec::new();
+    for text in texts {
+        match Format::new(&text) {
+            Ok(format) => {
+                if let Some((other, _)) = formats.iter().find(|(_, before)| before.contradicts(&format)) {
+                    let message =
+                        format!("ambiguous: {other:?} and {text:?} read one text as different days or times; keep one");
+                    keys.problem("format", message);
+                }
+                formats.push((text, format));
+            }
+            Err(fault) => keys.problem("format", format!("{text:?} is {fault}")),
+        }
+    }
+    Some(formats.into_iter().map(|(_, format)| format).collect())
+}

@@ -1,0 +1,121 @@
+//! What a first-time user does wrong: each message names the input, the place and the remedy, and no value.
+
+mod support;
+
+use std::os::unix::fs::PermissionsExt;
+use support::binary::{Outcome, Place};
+
+const SCHEMA: &str = "name = \"hints\"\n[[attribute]]\nname = \"person\"\ntype = \"string\"\nrole = \"subject\"\n\
+    [[attribute]]\nname = \"age\"\ntype = \"integer\"\n[[attribute]]\nname = \"city\"\ntype = \"string\"\n";
+
+fn run(name: &str, content: impl AsRef<[u8]>) -> Outcome {
+    let place = Place::new(SCHEMA, "");
+    place.write(name, content);
+    place.run(&[("SOURCE__PATH", name)])
+}
+
+#[track_caller]
+fn refused(name: &str, content: impl AsRef<[u8]>, says: &[&str]) {
+    let outcome = run(name, content);
+    assert_ne!(outcome.code, Some(0), "{}", outcome.stderr);
+    for what in says.iter().chain(&[name]) {
+        assert!(outcome.stderr.contains(what), "{what:?} is not in {}", outcome.stderr);
+    }
+    assert!(!outcome.stderr.contains("Zug"), "no value: {}", outcome.stderr);
+}
+
+const RECORD: &str = "{\"person\":\"p1\",\"age\":41,\"city\":\"Zug\"}";
+
+#[test]
+fn files_that_are_something_else_are_called_by_their_name() {
+    refused("in.ndjson", b"\x1f\x8b\x08\0\0\0\0\0\0\x03Zug", &["gzip", "gunzip"]);
+    refused("in.csv", b"\x1f\x8b\x08\0\0\0\0\0\0\x03Zug", &["gzip", "gunzip"]);
+    refused("in.ndjson", b"PK\x03\x04\x14\0Zug", &["zip archive", "unzip"]);
+    refused("in.csv", b"PAR1\x15\x04\x15Zug", &["Parquet", "parquet"]);
+    let wide: Vec<u8> = RECORD.encode_utf16().flat_map(u16::to_le_bytes).collect();
+    refused("in.ndjson", [b"\xff\xfe".as_slice(), &wide].concat(), &["UTF-16", "iconv"]);
+    refused("in.ndjson", wide, &["UTF-16", "iconv"]);
+    refused("in.ndjson", format!("[{RECORD},\n{RECORD}]\n"), &["one JSON array", "jq -c '.[]'"]);
+    refused("in.ndjson", format!("[\n  {RECORD}\n]\n"), &["one JSON array", "jq -c '.[]'"]);
+    refused("in.ndjson", "{\n  \"person\": \"p1\",\n  \"city\": \"Zug\"\n}\n", &["pretty-printed", "jq -c ."]);
+    refused("in.csv", format!("{RECORD}\n"), &["JSON and not CSV", "ndjson"]);
+    let place = Place::new(SCHEMA, "");
+    std::fs::create_dir(place.path("folder.csv")).expect("a folder");
+    let outcome = place.run(&[("SOURCE__PATH", "folder.csv")]);
+    assert!(outcome.code != Some(0) && outcome.stderr.contains("folder.csv is a directory"), "{}", outcome.stderr);
+}
+
+#[test]
+fn headers_that_nearly_fit_are_told_from_those_that_do_not() {
+    refused("in.csv", "person,Age,city\np1,41,Zug\n", &["column 2", "\"age\"", "only by case"]);
+    refused("in.csv", "person, age,city\np1,41,Zug\n", &["column 2", "\"age\"", "white space"]);
+    refused("in.csv", "person\tage\tcity\np1\t41\tZug\n", &["a tab", "separator"]);
+    refused("in.csv", "person;age;city\np1;41;Zug\n", &["a semicolon", "separator"]);
+    refused("in.csv", "p1,41,Zug\np2,41,Zug\n", &["none of the 3 columns", "first row is a header"]);
+    refused("in.csv", "person,person,city\n1,2,Zug\n", &["columns 1 and 2 have the same header"]);
+    refused("in.csv", "person,age\np1,41\n", &["no column for", "\"city\"", "`column` or `pointer`"]);
+    refused("in.csv", "person\np1\n", &["no column for", "\"age\"", "\"city\""]);
+    refused("in.csv", "", &["is empty", "header row"]);
+}
+
+#[test]
+fn files_that_only_look_odd_are_read() {
+    let rows = "person,age,city\r\np1,41,Zug\r\np2,41,Zug\r\np3,41,Zug\r\n";
+    assert_eq!(run("in.csv", format!("\u{feff}{rows}")).expect(0).account().released, 3);
+    let lines: String = (0..3).map(|i| RECORD.replace("p1", &format!("p{i}")) + "\r\n").collect();
+    assert_eq!(run("in.ndjson", format!("\u{feff}{lines}")).expect(0).account().released, 3);
+    // Columns beside the schema's are named: their header is sure to be one.
+    let place = Place::new(SCHEMA, "");
+    place.write("in.csv", "person,age,city,shoe size\np1,41,Zug,7\np2,41,Zug,7\np3,41,Zug,7\n");
+    let outcome = place.run(&[("SOURCE__PATH", "in.csv")]).expect(0);
+    assert!(outcome.stderr.contains("shoe size") && outcome.stderr.contains("dropped"), "{}", outcome.stderr);
+}
+
+#[test]
+fn wrong_types_are_told_with_their_attribute_and_place() {
+    let lines: String = (0..3).map(|i| RECORD.replace("p1", &format!("p{i}")) + "\n").collect();
+    let bad = "{\"person\":\"p9\",\"age\":\"canary\",\"city\":\"Zug\"}\n";
+    let outcome = run("in.ndjson", format!("{lines}{bad}{bad}")).expect(0);
+    assert_eq!(outcome.account().dead_lettered, 2);
+    for what in ["not of the type", "`format` or `epoch`", "age", "integer", "record 4", "records=2"] {
+        assert!(outcome.stderr.contains(what), "{what:?} is not in {}", outcome.stderr);
+    }
+    assert!(!outcome.stderr.contains("canary"), "{}", outcome.stderr);
+    // More than one record in a line.
+    let outcome = run("in.ndjson", format!("{lines}{RECORD}{RECORD}\n")).expect(0);
+    assert_eq!(outcome.account().dead_lettered, 1);
+    assert!(outcome.stderr.contains("one record a line"), "{}", outcome.stderr);
+}
+
+#[test]
+fn a_wrong_type_hides_no_hierarchy() {
+    let schema = format!(
+        "{SCHEMA}[[attribute]]\nname = \"steps\"\ntype = \"number\"\n[attribute.hierarchy]\nkind = \"intervals\"\nmin = 0\nmax = 9\nwidths = [3]\n"
+    );
+    let place = Place::new(&schema, "");
+    place.write("in.ndjson", "");
+    let stderr = place.run(&[]).expect(2).stderr;
+    assert!(stderr.contains("attribute[3] \"steps\".type"), "{stderr}");
+    assert!(!stderr.contains("unknown key"), "the hierarchy is sound: {stderr}");
+}
+
+#[test]
+fn a_secret_that_others_can_have_is_told_or_refused() {
+    for (mode, code, says) in [
+        (0o600, 0, None),
+        (0o644, 0, Some("others may read")),
+        (0o660, 0, Some("others may write")),
+        (0o666, 2, Some("everybody may write")),
+    ] {
+        let place = Place::new(SCHEMA, "");
+        place.write("in.ndjson", "");
+        std::fs::set_permissions(place.path("secret"), std::fs::Permissions::from_mode(mode)).expect("our file");
+        let stderr = place.run(&[]).expect(code).stderr;
+        assert!(says.is_none_or(|says| stderr.contains(says)), "{mode:o}: {stderr}");
+        assert_eq!(
+            says.is_some(),
+            stderr.contains("others may") || stderr.contains("everybody may"),
+            "{mode:o}: {stderr}"
+        );
+    }
+}
