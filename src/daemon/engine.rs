@@ -3,6 +3,7 @@
 //! Nothing that is remembered changes before the batch has left: an aborted batch leaves the engine as it was (but for
 //! dictionary entries, on which no output depends).
 
+use super::findings::{Finding, Met};
 use super::held::{Held, kept};
 use super::model::{Model, ModelSettings, ModelSize, Resumed};
 use super::population::Populations;
@@ -132,6 +133,8 @@ pub struct Engine {
     model_size: ModelSize,
     sample: Sample,
     held: Held,
+    /// Since the start of the process.
+    met: Met,
     progress: Progress,
     search: Option<Search>,
     recheck: Option<Recheck>,
@@ -251,6 +254,7 @@ impl Engine {
         let mut engine = Self {
             quasi,
             plan,
+            met: Met::new(schema.attributes.len(), settings.policy.k),
             primed: past.primed,
             names: GroupNames { layouts: vec![], bases: vec![], beside: vec![] },
             terms: Vec::new(),
@@ -298,6 +302,12 @@ impl Engine {
     #[must_use]
     pub fn held(&self) -> usize {
         self.held.rows()
+    }
+
+    /// What an operator must know of the records of this run, the worst first.
+    #[must_use]
+    pub fn findings(&self) -> Vec<Finding> {
+        self.met.findings(&self.schema)
     }
 
     /// Identity of the state.
@@ -526,6 +536,7 @@ impl Engine {
         self.tell_of_full_tally(batch.rows());
         self.ledger.expire(usize::try_from(intent.after.sequence).unwrap_or(0) % SHARDS, clock_ms);
         self.remember_witnesses(&witnessed);
+        self.meet(&fresh, &rejected, input.long_rows);
         self.sample.add(&fresh, self.progress.rows);
         self.progress = Progress { lengths: lengths.clone(), ..intent.after.clone() };
         self.held = staying;

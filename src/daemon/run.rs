@@ -3,6 +3,7 @@
 pub use super::assemble::Options;
 use super::assemble::{group_shapes, load_schema};
 use super::file_run::Watcher;
+pub use super::findings::Finding;
 use super::from_file::run_file;
 use super::from_kafka::run_kafka;
 use super::pages::Pages;
@@ -14,7 +15,8 @@ use crate::telemetry::Telemetry;
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 
-/// Runs until the source ends or `stop` is set. The pages are served as long as it runs.
+/// Runs until the source ends or `stop` is set, and says what an operator must know of the records. The pages are served
+/// as long as it runs.
 ///
 /// # Errors
 /// See [`RunError`].
@@ -25,7 +27,7 @@ pub fn run(
     schema: &Arc<Schema>,
     stop: &Arc<AtomicBool>,
     watcher: &dyn Watcher,
-) -> Result<(), RunError> {
+) -> Result<Vec<Finding>, RunError> {
     telemetry.set_readiness(|r| r.schema = true);
     let pages = Pages::serve(config, telemetry)?;
     // A panic in a treatment poisons the whole run: nothing that it held may still be delivered.

@@ -14,9 +14,9 @@ mod report;
 mod status;
 
 pub use events::{
-    BatchAborted, BatchCommitted, CommitRetried, DeviceUsed, EvidenceGathered, LimitReached, PastUnknown, PlanAdopted,
-    PlannerFailed, PopulationsRead, Rebalanced, RecordDeadLettered, SourceConnected, SourceLost, StateRecovered,
-    UncoveredCells, UnknownAttribute, VerificationRefused,
+    AttributesNeverMet, BatchAborted, BatchCommitted, CommitRetried, DeviceUsed, EvidenceGathered, LimitReached,
+    PastUnknown, PlanAdopted, PlannerFailed, PopulationsRead, Rebalanced, RecordDeadLettered, SourceConnected,
+    SourceLost, StateRecovered, UncoveredCells, UnknownAttribute, VerificationRefused,
 };
 pub use history::Point;
 pub use labels::{AbortReason, Counts, Label, Limit, Reason, Stage, SuppressionReason};
