@@ -5,7 +5,7 @@ use crate::config::{self, Backend, Config, SinkKind, SourceKind};
 use crate::daemon::file_run::Watcher;
 use crate::daemon::run::{Options, prepare, run as run_daemon};
 use crate::risk::compute::cuda::Driver;
-use crate::telemetry::{SuppressionReason, Telemetry, init_logging, silence_panic_payloads};
+use crate::telemetry::{Label, SuppressionReason, Telemetry, init_logging, silence_panic_payloads};
 use anyhow::anyhow;
 use indicatif::{ProgressBar, ProgressStyle};
 use std::io::IsTerminal;
@@ -30,6 +30,19 @@ pub struct RunArgs {
     /// those under which a batch was tried that has not left: records may be seen a second time
     #[arg(long)]
     accept_rewind: bool,
+    /// End with exit code 1 when a larger share of the records read is lost (suppressed or unreadable), 0 to 1, or all of
+    /// them are [default for a file source: 1]
+    #[arg(long, value_name = "SHARE", value_parser = share)]
+    fail_above: Option<f64>,
+}
+
+/// A share as the command line gives it.
+///
+/// # Errors
+/// When it is no number between 0 and 1.
+pub fn share(text: &str) -> Result<f64, String> {
+    let share = text.parse().ok().filter(|share| (0.0..=1.0).contains(share));
+    share.ok_or_else(|| "give a share between 0 and 1, for example 0.05".to_owned())
 }
 
 /// Runs `throng run`.
@@ -57,9 +70,32 @@ pub fn run(args: &RunArgs) -> Result<(), Failure> {
         Options { file, lineage: args.lineage.clone(), accept_rewind: args.accept_rewind, stand_in_broker: false };
     let outcome = run_daemon(&config, &options, &telemetry, &schema, &stop, &bar);
     bar.0.finish_and_clear();
-    outcome?;
-    if config.source.kind == SourceKind::File {
+    let findings = outcome?;
+    let is_file = config.source.kind == SourceKind::File;
+    if is_file {
         summarize(&telemetry);
+    }
+    for finding in findings {
+        eprintln!("note: {finding}");
+    }
+    match args.fail_above.or(is_file.then_some(1.0)) {
+        Some(most) => refuse_loss(telemetry.share_lost(), most),
+        None => Ok(()),
+    }
+}
+
+/// Fails where the share of records lost is above `most`, or all were lost.
+///
+/// # Errors
+/// [`Failure::Running`] then.
+pub fn refuse_loss(lost: f64, most: f64) -> Result<(), Failure> {
+    if lost > most || lost >= 1.0 {
+        let message = if lost >= 1.0 {
+            "every record was lost: nothing of any was released (the notes above say why)".to_owned()
+        } else {
+            format!("{:.1} % of the records were lost, and --fail-above allows {:.1} %", lost * 100.0, most * 100.0)
+        };
+        return Err(Failure::Running(anyhow!(message)));
     }
     Ok(())
 }
@@ -96,6 +132,14 @@ pub fn summarize(telemetry: &Telemetry) {
         "consumed {} = released {} + suppressed {} + held {} + dead-lettered {} + dropped {}",
         totals.consumed, totals.released, totals.suppressed, status.held, totals.dead_lettered, totals.dropped
     );
+    let lost = |of: &str, counts: Vec<(&str, u64)>| {
+        let counts: Vec<String> = counts.iter().filter(|(_, n)| *n > 0).map(|(why, n)| format!("{why} {n}")).collect();
+        if !counts.is_empty() {
+            eprintln!("{of} in this run: {}", counts.join(", "));
+        }
+    };
+    lost("suppressed", status.suppressed.iter().map(|(why, n)| (why.as_str(), n)).collect());
+    lost("dead-lettered", status.dead_lettered.iter().map(|(why, n)| (why.as_str(), n)).collect());
     if let Some(loss) = status.mean_loss {
         eprintln!("mean loss {loss:.4} over the present quasi cells of this run");
     }

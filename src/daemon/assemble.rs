@@ -189,6 +189,8 @@ pub struct Assembled {
     pub intent: Option<Intent>,
     /// Identity of the state.
     pub id: String,
+    /// `privacy.k` of what has left before this start, where it is known.
+    pub made_with: Option<u64>,
 }
 
 /// Why there is no engine.
@@ -286,6 +288,7 @@ pub fn assemble(
     if let Some(sink) = sink_of(config) {
         store.bind_sink(&sink)?;
     }
+    let made_with = store.make_with(config.privacy.k)?;
     let id = store.id().to_owned();
     let fresh = recovered.progress.sequence == 0 && recovered.intent.is_none() && recovered.progress.lengths.is_empty();
     let fingerprints: Vec<[u8; 32]> = people.iter().map(|p| p.fingerprint(schema)).collect();
@@ -361,7 +364,7 @@ pub fn assemble(
             witnessed: recovered.witnessed,
         },
     )?;
-    Ok(Assembled { engine, intent: pending, id })
+    Ok(Assembled { engine, intent: pending, id, made_with })
 }
 
 #[allow(clippy::too_many_arguments, reason = "the one place where all parts meet")]

@@ -3,6 +3,7 @@
 //! Nothing that is remembered changes before the batch has left: an aborted batch leaves the engine as it was (but for
 //! dictionary entries, on which no output depends).
 
+use super::findings::{Finding, Met};
 use super::held::{Held, Remaining, kept_waiting};
 use super::model::{Model, ModelSettings, ModelSize, Resumed};
 use super::population::Populations;
@@ -141,6 +142,8 @@ pub struct Engine {
     model_size: ModelSize,
     sample: Sample,
     held: Held,
+    /// Since the start of the process.
+    met: Met,
     progress: Progress,
     search: Option<Search>,
     recheck: Option<Recheck>,
@@ -276,6 +279,7 @@ impl Engine {
         let mut engine = Self {
             quasi,
             plan,
+            met: Met::new(schema.attributes.len(), settings.policy.k),
             primed: past.primed,
             names: GroupNames::default(),
             terms: Vec::new(),
@@ -321,6 +325,12 @@ impl Engine {
     #[must_use]
     pub fn progress(&self) -> &Progress {
         &self.progress
+    }
+
+    /// What an operator must know of the records of this run, the worst first.
+    #[must_use]
+    pub fn findings(&self) -> Vec<Finding> {
+        self.met.findings(&self.schema)
     }
 
     /// Identity of the state.
@@ -560,6 +570,7 @@ impl Engine {
         self.tell_of_full_supporters(batch.rows());
         self.ledger.expire(usize::try_from(intent.after.sequence).unwrap_or(0) % SHARDS, clock_ms);
         self.remember_witnesses(&witnessed);
+        self.meet(&fresh, &rejected, input.long_rows);
         self.sample.add(&fresh, self.progress.rows);
         self.progress = Progress { lengths: lengths.clone(), ..intent.after.clone() };
         let (plan, names, width) = (&self.plan, &self.turn_names, self.schema.attributes.len());

@@ -242,6 +242,7 @@ fn read_batch(
         .collect();
     let SourcePosition { records: to, bytes } = source.position();
     batch.source_bytes = bytes;
+    batch.long_rows = source.take_long_rows();
     if to > from {
         let range = (i64::try_from(from).unwrap_or(i64::MAX), i64::try_from(to).unwrap_or(i64::MAX));
         batch.ranges.insert((0, 0), range);

@@ -2,6 +2,7 @@
 
 use super::assemble::{Assembled, Options, assemble, codec_limits, fields, group_shapes};
 use super::file_run::{self, FileClosing, Watcher};
+use super::findings::Finding;
 use super::run_error::RunError;
 use super::state::directory::StateError;
 use super::to_kafka::{PATIENCE, UNTRUTHFUL, check_marker, has_left, outputs, sink_cluster};
@@ -46,7 +47,7 @@ pub(super) fn run_file(
     schema: &Arc<Schema>,
     stop: &Arc<AtomicBool>,
     watcher: &dyn Watcher,
-) -> Result<(), RunError> {
+) -> Result<Vec<Finding>, RunError> {
     if let Some(problem) = options.lineage.as_deref().and_then(|path| config.lineage_problem(path)) {
         return Err(RunError::Configuration(vec![problem]));
     }
@@ -70,7 +71,7 @@ pub(super) fn run_file(
     let attributes: Vec<String> = schema.attributes.iter().map(|a| a.name.clone()).collect();
 
     let mut kafka: Option<(TransactionalSink, Marker)> = None;
-    let Assembled { mut engine, intent, .. } =
+    let Assembled { mut engine, intent, made_with, .. } =
         assemble(config, schema, shapes, telemetry, options.accept_rewind, &mut |intent, id| {
             // The commit point of files is the state itself: an intent still pending did not leave. Into a topic the
             // marker decides.
@@ -144,7 +145,15 @@ pub(super) fn run_file(
     };
     let width = schema.attributes.len();
     file_run::run(source, width, closing(config, schema), &mut engine, intent, &mut *sink, stop, watcher)?;
-    Ok(())
+    let mut findings = engine.findings();
+    let (before, after) = (start.totals.consumed, engine.progress().totals.consumed);
+    if before > 0 && before == after {
+        let source_path = config.source.path.display().to_string();
+        findings.push(Finding::NothingNew { records: before, source_path, made_with: made_with.into() });
+    } else if let Some(made_with) = made_with.filter(|k| before > 0 && *k != config.privacy.k as u64) {
+        findings.push(Finding::OtherK { made_with: Some(made_with).into(), k: config.privacy.k });
+    }
+    Ok(findings)
 }
 
 /// A producer for a file source: no offsets to commit, the marker alone decides. Also the last committed batch.

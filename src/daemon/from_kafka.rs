@@ -2,6 +2,7 @@
 
 use super::assemble::{Assembled, Options, assemble, codec_limits, fields, group_shapes};
 use super::engine::{BatchError, Engine};
+use super::findings::Finding;
 use super::kafka_run::{KafkaRun, KafkaRunError};
 use super::run_error::RunError;
 use super::state::directory::StateError;
@@ -58,7 +59,7 @@ pub(super) fn run_kafka(
     telemetry: &Telemetry,
     schema: &Arc<Schema>,
     stop: &Arc<AtomicBool>,
-) -> Result<(), RunError> {
+) -> Result<Vec<Finding>, RunError> {
     let shapes = group_shapes(config, schema, &options.file).map_err(RunError::Configuration)?;
     let attributes: Vec<String> = schema.attributes.iter().map(|a| a.name.clone()).collect();
     let cluster = Cluster {
@@ -69,7 +70,9 @@ pub(super) fn run_kafka(
     let topics = &config.source.topics;
     let mut wanted: Vec<&str> = topics.iter().map(String::as_str).collect();
     wanted.push(&config.sink.commits_topic);
-    let Some(partitions) = reach(&cluster, &config.source.brokers, &wanted, telemetry, stop)? else { return Ok(()) };
+    let Some(partitions) = reach(&cluster, &config.source.brokers, &wanted, telemetry, stop)? else {
+        return Ok(Vec::new());
+    };
     if producer_cluster.brokers != cluster.brokers {
         let (from, to) = (cluster.id(PATIENCE)?, producer_cluster.id(PATIENCE)?);
         if from.is_none() || from != to {
@@ -140,7 +143,8 @@ pub(super) fn run_kafka(
             .map_err(KafkaRunError::from)?;
     }
     let mut sink = opened.ok_or(RunError::Panicked)?;
-    stream(config, telemetry, schema, stop, &cluster, &consumer, &health, &mut engine, intent, &mut sink)
+    stream(config, telemetry, schema, stop, &cluster, &consumer, &health, &mut engine, intent, &mut sink)?;
+    Ok(engine.findings())
 }
 
 /// Refuses a group whose offsets lie before what this state has released. Offsets that cannot be learnt now (another

@@ -6,6 +6,7 @@ pub mod doubts;
 pub mod encode;
 pub mod engine;
 pub mod file_run;
+pub mod findings;
 mod from_file;
 mod from_kafka;
 pub mod held;

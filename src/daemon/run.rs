@@ -4,6 +4,7 @@ pub use super::assemble::Options;
 use super::assemble::{group_shapes, load_schema};
 use super::doubts;
 use super::file_run::Watcher;
+pub use super::findings::Finding;
 use super::from_file::run_file;
 use super::from_kafka::run_kafka;
 use super::pages::Pages;
@@ -15,7 +16,8 @@ use crate::telemetry::{Doubt, Telemetry};
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 
-/// Runs until the source ends or `stop` is set. The pages are served as long as it runs.
+/// Runs until the source ends or `stop` is set, and says what an operator must know of the records. The pages are served
+/// as long as it runs.
 ///
 /// # Errors
 /// See [`RunError`].
@@ -26,7 +28,7 @@ pub fn run(
     schema: &Arc<Schema>,
     stop: &Arc<AtomicBool>,
     watcher: &dyn Watcher,
-) -> Result<(), RunError> {
+) -> Result<Vec<Finding>, RunError> {
     telemetry.set_readiness(|r| r.schema = true);
     for doubt in doubts::of_configuration(config, schema) {
         Doubt(doubt).emit(telemetry);

@@ -1,5 +1,6 @@
 //! A batch as a source hands it over: decoded, not yet typed.
 
+use crate::io::file::LongRows;
 use crate::records::raw::{Coordinate, RawBatch, Token};
 use crate::release::sink::Rejected;
 use std::collections::{BTreeMap, HashSet};
@@ -39,6 +40,8 @@ pub struct InputBatch {
     pub oldest_ms: Option<i64>,
     /// Byte position after the batch, for files.
     pub source_bytes: u64,
+    /// Rows of a file that span suspiciously many lines.
+    pub long_rows: Option<LongRows>,
 }
 
 impl InputBatch {
@@ -57,6 +60,7 @@ impl InputBatch {
             decode_seconds: 0.0,
             oldest_ms: None,
             source_bytes: 0,
+            long_rows: None,
         }
     }
 

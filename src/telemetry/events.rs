@@ -208,6 +208,23 @@ impl UnknownAttribute {
     }
 }
 
+/// Attributes of the schema had no value in any record so far. Names are the schema's own.
+#[derive(Clone, Debug)]
+pub struct AttributesNeverMet {
+    pub attributes: Vec<String>,
+    pub records: u64,
+}
+
+impl AttributesNeverMet {
+    pub fn emit(&self) {
+        tracing::warn!(
+            attributes = self.attributes.join(", "),
+            records = self.records,
+            "attributes had no value in any record: check their `pointer` or `column` in the schema"
+        );
+    }
+}
+
 /// Values that their hierarchy misses; they count as the root. Emitted by [`BatchCommitted`] from its report.
 #[derive(Clone, Copy, Debug)]
 pub struct UncoveredCells {

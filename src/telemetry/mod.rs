@@ -14,9 +14,9 @@ mod report;
 mod status;
 
 pub use events::{
-    BatchAborted, BatchCommitted, ColumnsDropped, CommitRetried, DeviceUsed, Doubt, EvidenceGathered, LimitReached,
-    PastUnknown, PlanAdopted, PlannerFailed, PopulationsRead, Rebalanced, RecordDeadLettered, SourceConnected,
-    SourceLost, StateRecovered, UncoveredCells, UnknownAttribute, VerificationRefused, WrongType,
+    AttributesNeverMet, BatchAborted, BatchCommitted, ColumnsDropped, CommitRetried, DeviceUsed, Doubt, EvidenceGathered,
+    LimitReached, PastUnknown, PlanAdopted, PlannerFailed, PopulationsRead, Rebalanced, RecordDeadLettered,
+    SourceConnected, SourceLost, StateRecovered, UncoveredCells, UnknownAttribute, VerificationRefused, WrongType,
 };
 pub use history::Point;
 pub use labels::{AbortReason, Counts, Label, Limit, Reason, Stage, SuppressionReason};

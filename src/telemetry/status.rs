@@ -89,6 +89,8 @@ pub struct Status {
 #[derive(Default)]
 pub(super) struct Board {
     pub totals: Totals,
+    /// The totals that the durable state had at the start.
+    pub before: Totals,
     pub held: u64,
     pub aborted: u64,
     pub committed: u64,
@@ -142,6 +144,7 @@ impl Telemetry {
     pub fn restore(&self, totals: Totals) {
         let mut board = self.board();
         board.totals = totals;
+        board.before = totals;
         board.held = totals.held().unwrap_or_default();
         let metrics = self.metrics();
         for (outcome, records) in [
@@ -188,6 +191,19 @@ impl Telemetry {
     #[must_use]
     pub fn plan(&self) -> Value {
         self.board().plan.clone()
+    }
+
+    /// Share of the records that this process has settled of which nothing was released; 0 where it settled none. Records
+    /// that only the risk was measured of are not settled, nor are tombstones.
+    #[must_use]
+    pub fn share_lost(&self) -> f64 {
+        let board = self.board();
+        let (now, before) = (board.totals, board.before);
+        let monitored = board.suppressed.get(SuppressionReason::Monitoring);
+        let released = now.released - before.released;
+        let lost =
+            (now.suppressed - before.suppressed + now.dead_lettered - before.dead_lettered).saturating_sub(monitored);
+        if lost == 0 { 0.0 } else { lost as f64 / (released + lost) as f64 }
     }
 
     /// A snapshot for the status page.

@@ -5,11 +5,12 @@ use super::{Engine, Settling};
 use crate::anonymity::treatment::proposal::{Proposal, Unreleased};
 use crate::daemon::held::Remaining;
 use crate::daemon::picture::risk_before;
+use crate::io::file::LongRows;
 use crate::io::input::InputBatch;
 use crate::records::table::Batch;
 use crate::release::sink::Rejected;
 use crate::release::verified::{Crowd, Verified};
-use crate::telemetry::{BatchCommitted, BatchReport, CrowdPicture, RiskPicture, StageSeconds, SuppressionReason};
+use crate::telemetry::{AttributesNeverMet, BatchCommitted, BatchReport, CrowdPicture, RiskPicture, StageSeconds, SuppressionReason};
 use std::collections::BTreeMap;
 
 /// The crowds of some lines, as the report has them.
@@ -30,6 +31,9 @@ pub(super) struct Before<'a> {
     pub waits: &'a [Remaining],
     pub waited: &'a [u8],
 }
+
+/// Records after which an attribute that never came is worth a line in the log.
+const ENOUGH_TO_TELL: u64 = 1000;
 
 impl Engine {
     #[allow(clippy::too_many_arguments, reason = "the books of one batch")]
@@ -118,6 +122,20 @@ impl Engine {
             report.exact_share = proposal.exact_cells as f64 / cells as f64;
         }
         report
+    }
+
+    /// Notes what the records of a batch that has left had. Once it is clear that an attribute never comes, a stream without
+    /// end says so in its log.
+    pub(super) fn meet(&mut self, fresh: &Batch, rejected: &[Rejected], long_rows: Option<LongRows>) {
+        let before = self.met.records();
+        self.met.add(fresh, rejected, long_rows);
+        if before < ENOUGH_TO_TELL && self.met.records() >= ENOUGH_TO_TELL {
+            let name = |a: usize| self.schema.attributes[a].name.clone();
+            let attributes: Vec<String> = self.met.unmet(&self.schema).into_iter().map(name).collect();
+            if !attributes.is_empty() {
+                AttributesNeverMet { attributes, records: self.met.records() }.emit();
+            }
+        }
     }
 
     pub(super) fn tell(&self, mut report: BatchReport, seconds: StageSeconds, bytes_out: u64, uncovered_cells: u64) {

@@ -25,6 +25,8 @@ const BASELINE: &[u8] = b"baseline";
 /// Fingerprints of the populations that the last start read.
 const POPULATIONS: &[u8] = b"populations";
 const EVIDENCE: &[u8] = b"evidence";
+/// `privacy.k` of the last batch that has left.
+const MADE_WITH: &[u8] = b"made-with";
 /// The last batch whose effect was written with a tally, and what that tally knows.
 const TALLIED: &[u8] = b"tallied";
 /// The attempt that was last intended with a tally, and what that tally knows.
@@ -71,6 +73,8 @@ pub struct Store {
     forgotten: Vec<Vec<u8>>,
     forgotten_rows: Vec<u64>,
     witnesses: WitnessJournal,
+    /// `privacy.k` of the batches of this process.
+    k: u64,
 }
 
 /// Opens sled without letting a panic on a damaged file out.
@@ -154,6 +158,7 @@ impl Store {
             forgotten: Vec::new(),
             forgotten_rows: Vec::new(),
             witnesses: WitnessJournal::default(),
+            k: 0,
         };
         let recovered = store.recover(ledger)?;
         Ok((store, keys, recovered))
@@ -192,6 +197,16 @@ impl Store {
         let mut batch = sled::Batch::default();
         batch.insert(POPULATIONS, self.seal(POPULATIONS, &fingerprints));
         self.commit(batch)
+    }
+
+    /// Notes that the batches of this process are made with `k`; answers with the k of what has left before, where it is
+    /// known.
+    ///
+    /// # Errors
+    /// When it cannot be read.
+    pub fn make_with(&mut self, k: usize) -> Result<Option<u64>, StateError> {
+        self.k = k as u64;
+        self.read(MADE_WITH)
     }
 
     /// Identity of this state, made once.
@@ -384,6 +399,7 @@ impl Store {
         let sequence = intent.after.sequence;
         let progress = Progress { lengths, ..intent.after };
         batch.insert(PROGRESS, self.seal(PROGRESS, &progress));
+        batch.insert(MADE_WITH, self.seal(MADE_WITH, &self.k));
         if intent.ledger.len() > NO_DELTA {
             let key = numbered("delta", sequence);
             self.credit += 2 * intent.ledger.len();

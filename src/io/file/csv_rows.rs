@@ -34,7 +34,23 @@ pub(super) struct CsvRows {
     ends: Vec<usize>,
     text_len: usize,
     ends_len: usize,
+    /// Line breaks read so far, those between rows left out.
+    line: u64,
+    long: Option<LongRows>,
 }
+
+/// Rows that span so many lines that a quote is likely to be open by mistake.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct LongRows {
+    /// Number of the first such record, from 0.
+    pub first: i64,
+    /// Lines that these rows span, all together.
+    pub lines: u64,
+    pub rows: u64,
+}
+
+/// Lines of a readable row from which on it is suspect. One that cannot be read is suspect from two lines on.
+const SUSPECT_LINES: u64 = 50;
 
 impl std::fmt::Debug for CsvRows {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
@@ -96,6 +112,8 @@ impl CsvRows {
             ends: vec![0; 64],
             text_len: 0,
             ends_len: 0,
+            line: 0,
+            long: None,
         };
         let start = rows.stream.fill().map_err(|source| SourceError::Read { path: path.into(), byte: 0, source })?;
         if let Some(what) = no_csv(start) {
@@ -122,14 +140,27 @@ impl CsvRows {
     }
 
     pub fn next(&mut self, coordinate: Coordinate, into: &mut RawBatch) -> io::Result<Next> {
-        Ok(match self.parse()? {
+        let line = self.line;
+        let next = match self.parse()? {
             Parsed::End => Next::End,
             Parsed::Rejected(rejection) => Next::Rejected(rejection),
             Parsed::Row => match self.codec.decode(self.row(), coordinate, into) {
                 Ok(()) => Next::Record,
                 Err(rejection) => Next::Rejected(rejection),
             },
-        })
+        };
+        let lines = self.line - line;
+        let enough = if matches!(next, Next::Rejected(_)) { 2 } else { SUSPECT_LINES };
+        if lines >= enough {
+            let long = self.long.get_or_insert(LongRows { first: coordinate.offset, lines: 0, rows: 0 });
+            (long.lines, long.rows) = (long.lines + lines, long.rows + 1);
+        }
+        Ok(next)
+    }
+
+    /// The rows since the last call that span suspiciously many lines.
+    pub fn take_long(&mut self) -> Option<LongRows> {
+        self.long.take()
     }
 
     fn row(&self) -> Row<'_> {
@@ -151,6 +182,7 @@ impl CsvRows {
                 self.automaton.read_record(input, &mut self.text[self.text_len..], &mut self.ends[self.ends_len..]);
             self.text_len += written;
             self.ends_len += fields;
+            self.line += input[..read].iter().filter(|byte| **byte == b'\n').count() as u64;
             if !ended {
                 self.stream.consume(read);
                 size += read;

@@ -22,6 +22,7 @@ mod source_error;
 mod stream;
 mod undescribed;
 
+pub use csv_rows::LongRows;
 pub use dead_letters::DeadLetterFile;
 pub use lineage::{LineageEntry, LineageFile};
 pub use places::Places;

@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 
-use super::csv_rows::CsvRows;
+use super::csv_rows::{CsvRows, LongRows};
 use super::ndjson_lines::NdjsonLines;
 use super::parquet_rows::ParquetRows;
 use super::undescribed::{Columns, missing};
@@ -206,6 +206,15 @@ impl FileSource {
             Reader::Parquet(rows) => rows.length,
         };
         SourcePosition { records: self.records, bytes }
+    }
+
+    /// CSV rows since the last call that span so many lines that a quote is likely to be open by mistake.
+    #[must_use]
+    pub fn take_long_rows(&mut self) -> Option<LongRows> {
+        match &mut self.reader {
+            Reader::Csv(rows) => rows.take_long(),
+            Reader::Ndjson(_) | Reader::Parquet(_) => None,
+        }
     }
 
     /// Attributes that this file has no column for, ascending: absent in every record. Empty for NDJSON, where only

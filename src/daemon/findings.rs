@@ -1,0 +1,261 @@
+//! What a run has met of each attribute, and what an operator must be told of it: data that were lost without an error.
+//!
+//! Attributes, counts and places; never a value.
+
+use crate::io::file::LongRows;
+use crate::records::codebook::{ABSENT, NULL};
+use crate::records::schema::{Attribute, Place, Schema};
+use crate::records::subject::NO_SUBJECT;
+use crate::records::table::Batch;
+use crate::release::sink::Rejected;
+use crate::telemetry::Reason;
+use std::collections::BTreeSet;
+
+/// What the records of a run had, as far as it tells whether schema and data fit together.
+#[derive(Clone, Debug)]
+pub struct Met {
+    /// Records that were decoded.
+    records: u64,
+    /// By attribute: whether any record had a value of it.
+    present: Vec<bool>,
+    /// By attribute: records whose cell was not of its type.
+    wrong_type: Vec<u64>,
+    /// Records that name nobody, where the schema has a subject.
+    nameless: u64,
+    /// Distinct subjects, up to `needed`.
+    people: BTreeSet<u64>,
+    needed: usize,
+    long_rows: Option<LongRows>,
+}
+
+impl Met {
+    /// Nothing met yet of `attributes`; a crowd needs `needed` people.
+    #[must_use]
+    pub fn new(attributes: usize, needed: usize) -> Self {
+        Self {
+            records: 0,
+            present: vec![false; attributes],
+            wrong_type: vec![0; attributes],
+            nameless: 0,
+            people: BTreeSet::new(),
+            needed,
+            long_rows: None,
+        }
+    }
+
+    /// Adds the encoded rows of a batch and the records of it that could not be encoded.
+    pub fn add(&mut self, rows: &Batch, rejected: &[Rejected], long_rows: Option<LongRows>) {
+        self.records += rows.rows() as u64;
+        for (present, column) in self.present.iter_mut().zip(&rows.columns) {
+            *present = *present || column.iter().any(|code| !matches!(*code, ABSENT | NULL));
+        }
+        for rejected in rejected.iter().filter(|r| r.reason == Reason::WrongType) {
+            self.records += 1;
+            if let Some(attribute) = rejected.attribute {
+                self.wrong_type[attribute] += 1;
+                self.present[attribute] = true;
+            }
+        }
+        self.nameless += rows.subjects.iter().filter(|subject| **subject == NO_SUBJECT).count() as u64;
+        for &subject in rows.subjects.iter().filter(|subject| **subject != NO_SUBJECT) {
+            if self.people.len() >= self.needed {
+                break;
+            }
+            self.people.insert(subject);
+        }
+        if let Some(more) = long_rows {
+            let known = self.long_rows.get_or_insert(LongRows { lines: 0, rows: 0, ..more });
+            (known.lines, known.rows) = (known.lines + more.lines, known.rows + more.rows);
+        }
+    }
+
+    /// Records that were decoded.
+    #[must_use]
+    pub fn records(&self) -> u64 {
+        self.records
+    }
+
+    /// Attributes that may leave and had no value in any record, and the subject where nobody was named.
+    #[must_use]
+    pub fn unmet(&self, schema: &Schema) -> Vec<usize> {
+        let empty = |a: &usize| match schema.subject {
+            Some(subject) if subject == *a => self.nameless + self.wrong_type[*a] == self.records,
+            _ => schema.attributes[*a].role.is_releasable() && !self.present[*a],
+        };
+        if self.records == 0 { Vec::new() } else { (0..schema.attributes.len()).filter(empty).collect() }
+    }
+
+    /// What there is to tell, the worst first.
+    #[must_use]
+    pub fn findings(&self, schema: &Schema) -> Vec<Finding> {
+        let mut found = Vec::new();
+        let of = |a: usize| Named::of(&schema.attributes[a]);
+        let unmet = self.unmet(schema);
+        if let Some(subject) = schema.subject {
+            if unmet.contains(&subject) && self.wrong_type[subject] == 0 {
+                found.push(Finding::NobodyNamed { subject: of(subject), records: self.records });
+            } else if self.nameless > 0 {
+                let (nameless, records) = (self.nameless, self.records);
+                found.push(Finding::SomeNameless { subject: of(subject), nameless, records });
+            }
+        }
+        if self.records > 0 && self.people.len() < self.needed {
+            found.push(Finding::FewPeople { people: self.people.len(), needed: self.needed });
+        }
+        for a in unmet.into_iter().filter(|a| schema.subject != Some(*a)) {
+            found.push(Finding::NeverMet { attribute: of(a), records: self.records });
+        }
+        for (a, &unreadable) in self.wrong_type.iter().enumerate().filter(|(_, n)| **n > 0) {
+            let kind = schema.attributes[a].kind().name();
+            found.push(Finding::WrongType { attribute: of(a), kind, unreadable, records: self.records });
+        }
+        found.extend(self.long_rows.map(|long| Finding::LongRows { long }));
+        found
+    }
+}
+
+/// An attribute and where its cells are looked for.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Named {
+    name: String,
+    place: String,
+}
+
+impl Named {
+    fn of(attribute: &Attribute) -> Self {
+        let place = match &attribute.place {
+            Place::Column(column) => format!("column {column:?}"),
+            Place::Pointer(pointer) => format!("pointer {pointer:?}"),
+        };
+        Self { name: attribute.name.clone(), place }
+    }
+}
+
+/// Something that an operator must know at the end of a run, in words, with its remedy.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum Finding {
+    #[error(
+        "none of {records} records names its subject: attribute {:?} has no value at {} (correct the place in the schema; a record that names nobody supports nobody)",
+        subject.name, subject.place
+    )]
+    NobodyNamed { subject: Named, records: u64 },
+    #[error(
+        "{nameless} of {records} records do not name their subject (attribute {:?}, {}): they support nobody",
+        subject.name, subject.place
+    )]
+    SomeNameless { subject: Named, nameless: u64, records: u64 },
+    #[error(
+        "only {people} people were met and a crowd needs {needed}: nothing can leave (lower privacy.k, or give more data)"
+    )]
+    FewPeople { people: usize, needed: usize },
+    #[error(
+        "attribute {:?} had no value in any of {records} records: nothing was found at {} (correct the place in the schema, or take the attribute out of it)",
+        attribute.name, attribute.place
+    )]
+    NeverMet { attribute: Named, records: u64 },
+    #[error(
+        "attribute {:?}: {unreadable} of {records} records could not be read as {kind} and became dead letters (correct the attribute's type or format in the schema, or the data)",
+        attribute.name
+    )]
+    WrongType { attribute: Named, kind: &'static str, unreadable: u64, records: u64 },
+    #[error(
+        "{} record(s) span {} lines, the first is record {}: a quote is likely to be open there, and the lines up to the next quote are one cell (close it, or double the quotes inside a cell)",
+        long.rows, long.lines, long.first + 1
+    )]
+    LongRows { long: LongRows },
+    #[error(
+        "nothing new was read: all {records} records of {source_path} were settled before, with privacy.k = {made_with}, and what was released stays as it is (to release them anew, name another state.path and another sink.path)"
+    )]
+    NothingNew { records: u64, source_path: String, made_with: MadeWith },
+    #[error("what was released before was made with privacy.k = {made_with}, this run goes on with {k}")]
+    OtherK { made_with: MadeWith, k: usize },
+}
+
+/// The k of an earlier run, where the state knows it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct MadeWith(Option<u64>);
+
+impl From<Option<u64>> for MadeWith {
+    fn from(k: Option<u64>) -> Self {
+        Self(k)
+    }
+}
+
+impl std::fmt::Display for MadeWith {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self.0 {
+            Some(k) => write!(f, "{k}"),
+            None => f.write_str("another throng's (it kept no note of it)"),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::records::raw::Coordinate;
+    use std::path::Path;
+
+    const SCHEMA: &str = r#"
+name = "visits"
+[[attribute]]
+name = "person"
+type = "string"
+role = "subject"
+[[attribute]]
+name = "day"
+pointer = "/when/day"
+type = "date"
+[[attribute]]
+name = "ward"
+type = "string"
+"#;
+
+    fn schema() -> Schema {
+        Schema::parse(SCHEMA, "visits.toml", Path::new("")).expect("a schema")
+    }
+
+    fn rows(days: &[u32], wards: &[u32], subjects: &[u64]) -> Batch {
+        let mut batch = Batch::new(0);
+        batch.columns = vec![vec![ABSENT; days.len()], days.to_vec(), wards.to_vec()];
+        batch.subjects = subjects.to_vec();
+        batch.coordinates =
+            (0..).map(|offset| Coordinate { topic: 0, partition: 0, offset }).take(days.len()).collect();
+        batch
+    }
+
+    fn told(met: &Met) -> Vec<String> {
+        met.findings(&schema()).iter().map(ToString::to_string).collect()
+    }
+
+    #[test]
+    fn a_stream_that_fits_its_schema_has_nothing_to_tell() {
+        let mut met = Met::new(3, 2);
+        assert!(told(&met).is_empty(), "an empty one neither");
+        met.add(&rows(&[7, 8], &[7, 7], &[1, 2]), &[], None);
+        assert!(told(&met).is_empty());
+    }
+
+    #[test]
+    fn what_never_came_is_told_by_attribute_and_place() {
+        let mut met = Met::new(3, 2);
+        met.add(&rows(&[ABSENT, NULL], &[7, 7], &[NO_SUBJECT, NO_SUBJECT]), &[], None);
+        let told = told(&met);
+        assert!(told[0].contains("none of 2 records names its subject") && told[0].contains("\"person\""), "{told:?}");
+        assert!(told[1].contains("only 0 people") && told[1].contains("needs 2"), "{told:?}");
+        assert!(told[2].contains("\"day\" had no value in any of 2") && told[2].contains("/when/day"), "{told:?}");
+        assert_eq!(told.len(), 3);
+    }
+
+    #[test]
+    fn what_could_not_be_read_is_counted() {
+        let mut met = Met::new(3, 2);
+        let coordinate = Coordinate { topic: 0, partition: 0, offset: 2 };
+        let rejected = Rejected { coordinate, reason: Reason::WrongType, attribute: Some(1) };
+        let long = LongRows { first: 600, lines: 401, rows: 1 };
+        met.add(&rows(&[], &[], &[]), &[rejected.clone(), rejected], Some(long));
+        let told = told(&met);
+        assert!(told.iter().any(|t| t.contains("2 of 2 records could not be read as date")), "{told:?}");
+        assert!(told.iter().any(|t| t.contains("span 401 lines, the first is record 601")), "{told:?}");
+    }
+}

@@ -1,0 +1,137 @@
+//! Failure that looks like success: a run that loses its data says of which attribute, how many and what to do, and ends
+//! with exit code 1 where everything is lost.
+
+mod support;
+
+use support::binary::{Outcome, Place};
+
+const SCHEMA: &str = r#"
+name = "visits"
+[[attribute]]
+name = "person"
+pointer = "/who/person"
+type = "string"
+role = "subject"
+[[attribute]]
+name = "day"
+type = "date"
+[[attribute]]
+name = "ward"
+type = "string"
+"#;
+
+/// `people` people with `times` records each; `day` is written as given.
+fn visits(people: usize, times: usize, day: &str) -> String {
+    let record = |n: usize| {
+        let person = n % people;
+        format!("{{\"who\":{{\"person\":\"p{person}\"}},\"day\":\"{day}\",\"ward\":\"north\"}}\n")
+    };
+    (0..people * times).map(record).collect()
+}
+
+fn run(place: &Place, arguments: &[&str]) -> Outcome {
+    support::binary::Process::spawn(place.command(&[], arguments), place.port).wait()
+}
+
+/// The notes at the end of a run.
+fn notes(outcome: &Outcome) -> Vec<&str> {
+    outcome.stderr.lines().filter_map(|line| line.strip_prefix("note: ")).collect()
+}
+
+#[test]
+fn dates_that_cannot_be_read_are_named_and_counted() {
+    let place = Place::new(SCHEMA, "");
+    place.write("in.ndjson", visits(5, 4, "the fifth of May"));
+    let outcome = place.run(&[]).expect(1);
+    assert_eq!(outcome.account().dead_lettered, 20);
+    let notes = notes(&outcome);
+    assert!(notes.iter().any(|n| n.contains("\"day\": 20 of 20 records could not be read as date")), "{notes:?}");
+    assert!(outcome.stderr.contains("error: every record was lost"), "{}", outcome.stderr);
+    assert!(!outcome.stderr.contains("fifth of May"), "the value itself stays unsaid");
+}
+
+#[test]
+fn a_subject_that_is_never_named_is_said() {
+    let place = Place::new(&SCHEMA.replace("/who/person", "/who/pesron"), "");
+    place.write("in.ndjson", visits(5, 4, "2024-05-12"));
+    let outcome = place.run(&[]).expect(1);
+    assert_eq!(outcome.account().suppressed, 20);
+    let notes = notes(&outcome);
+    assert!(
+        notes.iter().any(|n| n.contains("none of 20 records names its subject") && n.contains("/who/pesron")),
+        "{notes:?}"
+    );
+}
+
+#[test]
+fn an_attribute_that_never_comes_is_said() {
+    let place = Place::new(&SCHEMA.replace("name = \"ward\"", "name = \"ward\"\npointer = \"/station/ward\""), "");
+    place.write("in.ndjson", visits(5, 4, "2024-05-12"));
+    let outcome = place.run(&[]).expect(0);
+    assert_eq!(outcome.account().released, 20);
+    let notes = notes(&outcome);
+    assert!(
+        notes.iter().any(|n| n.contains("\"ward\" had no value in any of 20") && n.contains("/station/ward")),
+        "{notes:?}"
+    );
+}
+
+#[test]
+fn fewer_people_than_a_crowd_are_said() {
+    let place = Place::new(SCHEMA, "");
+    place.write("in.ndjson", visits(2, 10, "2024-05-12"));
+    let outcome = place.run(&[]).expect(1);
+    let notes = notes(&outcome);
+    assert!(notes.iter().any(|n| n.contains("only 2 people were met and a crowd needs 3")), "{notes:?}");
+}
+
+#[test]
+fn a_quote_left_open_is_said_with_its_place() {
+    let place = Place::new(&SCHEMA.replace("pointer = \"/who/person\"", "column = \"person\""), "");
+    let mut csv = String::from("person,day,ward\n");
+    for n in 0..500 {
+        let ward = if n == 99 { "\"north" } else { "north" };
+        csv.push_str(&format!("p{},2024-05-12,{ward}\n", n % 5));
+    }
+    place.write("in.csv", csv);
+    let outcome = place.run(&[("SOURCE__PATH", "in.csv"), ("SOURCE__FORMAT", "csv")]).expect(0);
+    assert_eq!(outcome.account().consumed, 100, "the rest of the file is one record");
+    let notes = notes(&outcome);
+    assert!(notes.iter().any(|n| n.contains("the first is record 100") && n.contains("a quote is likely")), "{notes:?}");
+}
+
+#[test]
+fn a_rerun_that_reads_nothing_says_so_and_with_which_k_the_file_was_made() {
+    let place = Place::new(SCHEMA, "");
+    place.write("in.ndjson", visits(12, 2, "2024-05-12"));
+    assert!(notes(&place.run(&[]).expect(0)).is_empty());
+    let before = place.read("out.ndjson");
+    for _ in 0..2 {
+        let outcome = place.run(&[("PRIVACY__K", "10")]).expect(0);
+        let notes = notes(&outcome);
+        assert!(
+            notes.iter().any(|n| n.contains("nothing new") && n.contains("24 records") && n.contains("privacy.k = 3")),
+            "{notes:?}"
+        );
+    }
+    assert_eq!(place.read("out.ndjson"), before);
+    // More records under another k: the file is of two kinds.
+    place.write("in.ndjson", visits(12, 4, "2024-05-12"));
+    let outcome = place.run(&[("PRIVACY__K", "10")]).expect(0);
+    assert!(notes(&outcome).iter().any(|n| n.contains("made with privacy.k = 3, this run goes on with 10")));
+}
+
+#[test]
+fn a_share_of_loss_can_be_refused() {
+    let place = Place::new(SCHEMA, "");
+    let mut records = visits(5, 4, "2024-05-12");
+    records.push_str(&visits(5, 1, "tomorrow"));
+    place.write("in.ndjson", records);
+    let outcome = run(&place, &["--fail-above", "0.1"]).expect(1);
+    assert!(outcome.stderr.contains("20.0 % of the records were lost, and --fail-above allows 10.0 %"), "{}", outcome.stderr);
+    let place_of_more = Place::new(SCHEMA, "");
+    place_of_more.write("in.ndjson", visits(5, 4, "2024-05-12") + &visits(5, 1, "tomorrow"));
+    run(&place_of_more, &["--fail-above", "0.5"]).expect(0);
+    let refused = run(&place_of_more, &["--fail-above", "2"]).expect(2);
+    assert!(refused.stderr.contains("between 0 and 1"), "{}", refused.stderr);
+}
