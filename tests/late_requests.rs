@@ -119,7 +119,9 @@ fn a_commit_that_arrives_late_commits_nothing_of_the_next_batch() {
     wait_until("the second batch's own commit", || proxy.stalled() > 0 || daemon.daemon.ended().is_some());
     let delivered = proxy.delivered();
     let visible = is_prefix("before the second batch's own commit", &stage, &seen);
-    eprintln!("the broker's answer to the late commit: {delivered:?}; visible: {visible}, of the first batch: {first_batch}");
+    eprintln!(
+        "the broker's answer to the late commit: {delivered:?}; visible: {visible}, of the first batch: {first_batch}"
+    );
     assert_eq!(delivered.len(), 1, "the commit was not late: {delivered:?}");
     assert_eq!(visible, first_batch, "fragments of the second batch are visible before it is committed");
     proxy.let_go();

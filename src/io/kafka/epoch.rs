@@ -12,7 +12,7 @@ use super::reports::Reports;
 use super::transaction::PARTING;
 use crate::release::sink::DeliveryError;
 use crossbeam_channel::{Receiver, RecvTimeoutError, Sender};
-use rdkafka::error::KafkaError;
+use rdkafka::error::{KafkaError, RDKafkaErrorCode};
 use rdkafka::producer::{BaseProducer, Producer};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -22,11 +22,21 @@ use std::time::{Duration, Instant};
 /// A producer that may begin one transaction.
 pub type Writer = BaseProducer<Reports>;
 
-/// How long one turn of `init_transactions` may take, and so, how long the end of the daemon waits for it.
-const TURN: Duration = Duration::from_millis(200);
+/// How long one turn of `init_transactions` may take; it goes on by itself between two turns.
+const TURN: Duration = Duration::from_millis(25);
+
+/// How long a client that was told to ask later keeps quiet: it asks again after half a second. Only then may another one
+/// take its place, or its next request would take the epoch from the other.
+const PAUSE: Duration = Duration::from_millis(400);
+
+/// How often another client is tried in place of one that was told to ask later.
+const OTHERS: u32 = 8;
+
+/// How long the description of a topic may take. Whatever is not known then, the client asks for again.
+const METADATA: Duration = Duration::from_millis(500);
 
 /// How long the markers are looked for before it is tried again.
-const GLANCE: Duration = Duration::from_secs(5);
+const GLANCE: Duration = Duration::from_secs(1);
 
 /// How long the next producer is waited for between two looks at the daemon's end.
 const LOOK: Duration = Duration::from_millis(20);
@@ -137,11 +147,13 @@ impl Maker {
     fn serve(&self, mut watch: Watch, used: &Receiver<Used>, made: &Sender<Result<Writer, DeliveryError>>) {
         let over = || self.over.load(Ordering::Acquire);
         for Used { writer, marker } in used {
+            let since = Instant::now();
             let next = match self.make(over) {
                 Ok(next) => self.is_still_ours(&mut watch, marker).map(|()| next),
                 Err(_) if over() => return,
                 Err(failure) => Err(DeliveryError::Fatal(failure.to_string())),
             };
+            tracing::debug!(ms = since.elapsed().as_secs_f64() * 1000.0, "a new epoch");
             if over() || made.send(next).is_err() {
                 return;
             }
@@ -151,6 +163,28 @@ impl Maker {
 
     /// A new producer under a new epoch; `enough` ends the attempts.
     fn make(&self, enough: impl Fn() -> bool) -> Result<Writer, KafkaFailure> {
+        let (mut writer, mut since, mut others) = (self.client()?, Instant::now(), 0);
+        loop {
+            match writer.init_transactions(TURN) {
+                Ok(()) => return Ok(writer),
+                // The end of the last transaction is still being written to its partitions. This client would ask again
+                // after half a second; another one asks at once.
+                Err(KafkaError::Transaction(e))
+                    if e.code() == RDKafkaErrorCode::ConcurrentTransactions
+                        && since.elapsed() < PAUSE
+                        && others < OTHERS
+                        && !enough() =>
+                {
+                    (writer, since, others) = (self.client()?, Instant::now(), others + 1);
+                }
+                Err(KafkaError::Transaction(e)) if e.is_retriable() && !enough() => {}
+                Err(e) => return Err(self.cluster.failure("cannot begin transactions", e)),
+            }
+        }
+    }
+
+    /// A producer that knows its topics and has no epoch yet.
+    fn client(&self) -> Result<Writer, KafkaFailure> {
         let writer: Writer = self
             .cluster
             .producer(&self.transactional_id)
@@ -158,18 +192,12 @@ impl Maker {
             .map_err(|e| self.cluster.failure("cannot create the producer", e))?;
         // What the client would ask for with the first record, in the middle of the transaction.
         for topic in &self.topics {
-            if let Err(error) = writer.client().fetch_metadata(Some(topic), TURN) {
+            if let Err(error) = writer.client().fetch_metadata(Some(topic), METADATA) {
                 tracing::debug!(%error, "the topics of the next transaction are not known yet");
                 break;
             }
         }
-        loop {
-            match writer.init_transactions(TURN) {
-                Ok(()) => return Ok(writer),
-                Err(KafkaError::Transaction(e)) if e.is_retriable() && !enough() => {}
-                Err(e) => return Err(self.cluster.failure("cannot begin transactions", e)),
-            }
-        }
+        Ok(writer)
     }
 
     /// Whoever has committed under our id since the last transaction has a copy of our state, and has gone on with it.

@@ -4,10 +4,10 @@
 //! cannot tell: another instance may have committed past a batch of ours that was aborted.
 
 use super::connection::{Cluster, KafkaFailure};
-use rdkafka::{ClientConfig, Message};
 use rdkafka::consumer::{BaseConsumer, Consumer};
 use rdkafka::message::BorrowedMessage;
 use rdkafka::topic_partition_list::{Offset, TopicPartitionList};
+use rdkafka::{ClientConfig, Message};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 use std::time::{Duration, Instant};
@@ -154,6 +154,8 @@ fn config(cluster: &Cluster, isolation: &str) -> ClientConfig {
     config.set("auto.offset.reset", "earliest");
     config.set("isolation.level", isolation);
     config.set("fetch.wait.max.ms", "1");
+    // Nobody takes them away between two looks.
+    config.set("statistics.interval.ms", "0");
     config
 }
 

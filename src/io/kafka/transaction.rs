@@ -193,8 +193,7 @@ impl Attempt<'_> {
         if offsets.count() == 0 {
             return Ok(());
         }
-        let group =
-            group().ok_or_else(|| DeliveryError::Aborted("the consumer has left its group".to_owned()))?;
+        let group = group().ok_or_else(|| DeliveryError::Aborted("the consumer has left its group".to_owned()))?;
         retried(stop, || self.producer.send_offsets_to_transaction(&offsets, &group, STEP))
     }
 
