@@ -15,7 +15,7 @@ use rdkafka::producer::Producer;
 const BATCH: usize = 40;
 
 /// In the order in which a batch passes them.
-const POINTS: [&str; 13] = [
+const POINTS: [&str; 14] = [
     "state-unmarked",
     "rows-laid",
     "state-unwritten",
@@ -28,12 +28,13 @@ const POINTS: [&str; 13] = [
     "committed",
     "delivered",
     "applied",
+    "epoch-taken",
     "settled",
 ];
 
 fn killed_at_every_point(hold: usize) {
     let Some(broker) = Broker::shared() else { return };
-    let (seed, total) = (7 + hold as u64, 36 * BATCH);
+    let (seed, total) = (7 + hold as u64, 42 * BATCH);
     let calm = Stage::new(broker, 1).with_static_membership();
     calm.configure("only", hold, BATCH, "1h");
     calm.broker.produce_records(&calm.raw, &records(seed, 0, total, 1));

@@ -10,6 +10,7 @@ use super::connection::{Cluster, KafkaFailure};
 use super::marker::{Marker, Watch};
 use super::reports::Reports;
 use super::transaction::PARTING;
+use crate::faults::crash_point;
 use crate::release::sink::DeliveryError;
 use crossbeam_channel::{Receiver, RecvTimeoutError, Sender};
 use rdkafka::error::{KafkaError, RDKafkaErrorCode};
@@ -149,7 +150,10 @@ impl Maker {
         for Used { writer, marker } in used {
             let since = Instant::now();
             let next = match self.make(over) {
-                Ok(next) => self.is_still_ours(&mut watch, marker).map(|()| next),
+                Ok(next) => {
+                    crash_point("epoch-taken");
+                    self.is_still_ours(&mut watch, marker).map(|()| next)
+                }
                 Err(_) if over() => return,
                 Err(failure) => Err(DeliveryError::Fatal(failure.to_string())),
             };
