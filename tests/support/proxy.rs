@@ -35,7 +35,8 @@ pub enum Fault {
     Delay(Duration),
     /// It waits until the test lets it go ([`Proxy::let_go`]).
     Stall,
-    /// The answer says this error instead of what the broker has said. Only for answers of a waiting time and an error.
+    /// The answer says this error instead of what the broker has said, once records have been answered. Only for answers of
+    /// a waiting time and an error.
     Refuse(i16),
 }
 
@@ -69,6 +70,8 @@ struct Inside {
     stalled: usize,
     gate_open: bool,
     aborts: usize,
+    /// Answers to records.
+    produced: usize,
 }
 
 #[derive(Default)]
@@ -251,7 +254,15 @@ impl Shared {
         for late in self.due(key) {
             self.deliver(&late);
         }
+        if key == PRODUCE {
+            lock(&self.inside).produced += 1;
+            self.changed.notify_all();
+        }
         if let Some(error) = refuse {
+            // Without a record in a topic there would be nothing to abort.
+            let nothing = |inside: &mut Inside| inside.produced == 0;
+            let inside = lock(&self.inside);
+            drop(self.changed.wait_timeout_while(inside, Duration::from_secs(5), nothing));
             frame[12..14].copy_from_slice(&error.to_be_bytes());
         }
         !cut && client.write_all(&frame).is_ok()
