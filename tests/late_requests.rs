@@ -147,8 +147,12 @@ fn walk(seed: u64, hold: usize, aborts: bool) {
         let delay = Fault::Delay(Duration::from_millis(200));
         [Fault::Late(until), Fault::Twice(until), Fault::CutBefore, Fault::CutAfter, delay]
     };
+    // A late request for offsets is refused, but Kafka 3.9.1 then forgets the offsets that the open transaction of the same
+    // producer has sent: `docs/exactly-once.md`, what is not promised.
+    let left_out = |kind, fate: &Fault| kind == TXN_OFFSET_COMMIT && matches!(fate, Fault::Late(_) | Fault::Twice(_));
     let cases: Vec<(i16, Fault)> =
         kinds.iter().flat_map(|kind| fates(*kind).into_iter().map(move |fate| (*kind, fate))).collect();
+    let cases: Vec<(i16, Fault)> = cases.into_iter().filter(|(kind, fate)| !left_out(*kind, fate)).collect();
     let rounds = if std::env::var_os("THRONG_LONG").is_some() { 10 } else { 1 };
     let total = (rounds * cases.len() * 2 + 1) * BATCH;
     let (calm, seen) = undisturbed(broker, seed, hold, total);
