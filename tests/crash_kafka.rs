@@ -4,10 +4,9 @@
 
 mod support;
 
-use std::collections::BTreeMap;
 use std::time::Duration;
 
-use support::daemon::{Dice, Stage, conserved, records, sound};
+use support::daemon::{Dice, Stage, finish, records, same};
 use support::kafka::{Broker, Record, send};
 
 use rdkafka::producer::Producer;
@@ -16,7 +15,7 @@ use rdkafka::producer::Producer;
 const BATCH: usize = 40;
 
 /// In the order in which a batch passes them.
-const POINTS: [&str; 13] = [
+const POINTS: [&str; 14] = [
     "state-unmarked",
     "rows-laid",
     "state-unwritten",
@@ -29,42 +28,13 @@ const POINTS: [&str; 13] = [
     "committed",
     "delivered",
     "applied",
+    "epoch-taken",
     "settled",
 ];
 
-/// Everything that readers of committed records see.
-#[derive(Debug, PartialEq, Eq)]
-struct Seen {
-    released: BTreeMap<i32, Vec<String>>,
-    dead_letters: Vec<String>,
-}
-
-fn finish(stage: &Stage, total: usize) -> Seen {
-    let mut daemon = stage.start("only", None);
-    stage.wait_consumed(total, &mut [&mut daemon]);
-    daemon.stop();
-    assert_eq!(conserved(&stage.state("only")), total as u64);
-    let seen = Seen { released: stage.released(), dead_letters: stage.dead_letters() };
-    let lines = sound(seen.released.values().flatten());
-    assert!(lines > total / 2, "{lines} fragments of {total} records say little");
-    seen
-}
-
-/// The dead letters of two stages differ in the name of the source topic, and in nothing else.
-fn same(stage: &Stage, seen: &Seen, other: &Stage, undisturbed: &Seen) {
-    // Not `assert_eq`, which would print thousands of lines.
-    for (partition, lines) in &undisturbed.released {
-        let other = &seen.released[partition];
-        let differs = lines.iter().zip(other).position(|(a, b)| a != b);
-        assert!(differs.is_none() && lines.len() == other.len(), "partition {partition} differs at {differs:?}");
-    }
-    let letters: Vec<String> = seen.dead_letters.iter().map(|l| l.replace(&stage.raw, &other.raw)).collect();
-    assert_eq!(letters, undisturbed.dead_letters);
-}
-
 fn killed_at_every_point(hold: usize) {
     let Some(broker) = Broker::shared() else { return };
-    let (seed, total) = (7 + hold as u64, 36 * BATCH);
+    let (seed, total) = (7 + hold as u64, 42 * BATCH);
     let calm = Stage::new(broker, 1).with_static_membership();
     calm.configure("only", hold, BATCH, "1h");
     calm.broker.produce_records(&calm.raw, &records(seed, 0, total, 1));

@@ -1,10 +1,15 @@
 //! The abstract machine: its states, and every step that leads from one to another.
 
+mod late;
+
+use late::Epoch;
+pub use late::Late;
+
 const PROCESSES: usize = 2;
 const PARTITIONS: usize = 2;
 
 /// A record by number: partition times length plus offset. Sets of records are bits.
-type Record = u8;
+pub type Record = u8;
 
 /// The rules that can be switched off, to show that the walk would notice.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -28,6 +33,10 @@ pub enum Without {
     RefusingOlderCopies,
     /// The marker names the batch, not the attempt at it.
     AttemptInMarker,
+    /// One epoch for all transactions of a process.
+    NewEpochs,
+    /// A new epoch is taken without a look at who has had the id meanwhile.
+    LookingAfterTakingTheId,
 }
 
 #[derive(Clone, Copy)]
@@ -38,6 +47,8 @@ pub struct World {
     pub length: u8,
     /// The second process is a copy of the first one's state directory, under the same transactional id.
     pub copy: bool,
+    /// Which requests may be late.
+    pub late: fn(Late) -> bool,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -70,6 +81,12 @@ struct Transaction {
     attempt: Attempt,
     offsets: bool,
     asked: bool,
+    /// What it had first was aborted under it.
+    beheaded: bool,
+    /// A record that another transaction has sent.
+    stray: Option<Record>,
+    /// Offsets behind this record came after its own.
+    rewound: Option<Record>,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -77,6 +94,11 @@ struct Process {
     step: Step,
     /// Whether the broker takes its producer for the latest of its id.
     current: bool,
+    epoch: Epoch,
+    /// On its way under that epoch.
+    late: Option<Late>,
+    /// The marker as it last knew it.
+    last: Attempt,
     member: bool,
     /// Next offset by partition that it believes to own.
     reading: [Option<u8>; PARTITIONS],
@@ -101,6 +123,8 @@ pub struct State {
     committed: [u8; PROCESSES],
     hidden: [bool; PROCESSES],
     copied: bool,
+    /// A transaction was committed that nobody had finished.
+    torn: bool,
 }
 
 impl World {
@@ -116,6 +140,9 @@ impl World {
         let down = Process {
             step: Step::Down,
             current: false,
+            epoch: Epoch::Fresh,
+            late: None,
+            last: Attempt::default(),
             member: false,
             reading: [None; PARTITIONS],
             applied: 0,
@@ -133,6 +160,7 @@ impl World {
             committed: [0; PROCESSES],
             hidden: [false; PROCESSES],
             copied: false,
+            torn: false,
         }
     }
 
@@ -155,13 +183,10 @@ impl World {
             if t.asked && (me.current || self.without == Without::Fencing) {
                 to("is committed by the broker", changed(s, |n| self.commit(n, i, t)));
             }
-            to(
-                "times out its transaction",
-                changed(s, |n| {
-                    n.end_transaction(i);
-                    n.processes[i].current = false;
-                }),
-            );
+            to("times out its transaction", changed(s, |n| n.fence(i)));
+        }
+        if let Some(late) = me.late {
+            to("is overtaken by a late request", changed(s, |n| self.arrive(n, i, late)));
         }
         if me.member {
             to("is expelled", changed(s, |n| n.expel(i)));
@@ -188,6 +213,8 @@ impl World {
                 }
             }
             Step::Idle => self.idle(s, i, to),
+            // It has the next epoch made while it treats the next batch.
+            Step::Intended(_) if me.epoch != Epoch::Fresh => self.renew(s, i, to),
             Step::Intended(record) => to(
                 "begins",
                 changed(s, |n| {
@@ -195,19 +222,19 @@ impl World {
                     let process = &mut n.processes[i];
                     if me.current {
                         process.step = Step::Begun(record);
-                        process.transaction = Some(Transaction { attempt, offsets: false, asked: false });
+                        process.transaction = Some(Transaction::of(attempt));
                     } else {
                         n.leave(i, Step::Stopped);
                     }
                 }),
             ),
             Step::Begun(record) => {
-                to("aborts", changed(s, |n| n.abort(i)));
+                self.aborts(s, i, record, to);
                 to(
                     "sends offsets",
                     changed(s, |n| match (me.current, me.member) {
                         (false, _) => n.leave(i, Step::Stopped),
-                        (true, false) => n.abort(i),
+                        (true, false) => self.abort(n, i),
                         (true, true) => {
                             n.processes[i].step = Step::OffsetsSent(record);
                             n.processes[i].transaction.as_mut().expect("begun").offsets = true;
@@ -216,7 +243,7 @@ impl World {
                 );
             }
             Step::OffsetsSent(record) => {
-                to("aborts", changed(s, |n| n.abort(i)));
+                self.aborts(s, i, record, to);
                 to(
                     "asks to commit",
                     changed(s, |n| {
@@ -235,6 +262,13 @@ impl World {
                     to("is told that it is fenced", changed(s, |n| n.leave(i, Step::Stopped)));
                 } else if me.transaction.is_none() {
                     to("is told of the commit", changed(s, |n| self.learn(n, i, record)));
+                    for late in [Late::Commit, Late::Offsets(record)].into_iter().filter(|late| (self.late)(*late)) {
+                        let told = changed(s, |n| {
+                            self.learn(n, i, record);
+                            n.processes[i].late = Some(late);
+                        });
+                        to(&format!("is told of the commit, {late:?} still on its way,"), told);
+                    }
                 }
             }
             Step::Stopped | Step::Refused => {}
@@ -249,6 +283,7 @@ impl World {
 
     fn idle(&self, s: &State, i: usize, to: &mut dyn FnMut(&str, State)) {
         let me = s.processes[i];
+        self.renew(s, i, to);
         for (partition, at) in me.reading.iter().enumerate() {
             let Some(at) = at.filter(|at| *at < self.length) else { continue };
             let record = partition as u8 * self.length + at;
@@ -317,13 +352,20 @@ impl World {
 
     /// `init_transactions`: whoever had this id is fenced, and its transaction aborted.
     fn open(&self, n: &mut State, i: usize) {
-        if self.without != Without::Fencing {
-            for other in (0..PROCESSES).filter(|o| self.id(*o) == self.id(i)) {
-                n.end_transaction(other);
-                n.processes[other].current = false;
-            }
+        if self.without == Without::Fencing {
+            n.processes[i].current = true;
+        } else {
+            self.take(n, i);
         }
         n.processes[i].step = Step::Opened;
+        n.processes[i].epoch = Epoch::Fresh;
+    }
+
+    /// The broker gives out a new epoch, and refuses whatever comes under an older one.
+    fn take(&self, n: &mut State, i: usize) {
+        for other in (0..PROCESSES).filter(|o| self.id(*o) == self.id(i)) {
+            n.fence(other);
+        }
         n.processes[i].current = true;
     }
 
@@ -332,6 +374,7 @@ impl World {
         let marker = if n.hidden[id] { n.shown[id] } else { n.marker[id] };
         let me = &mut n.processes[i];
         me.applied = me.disk_applied;
+        me.last = marker;
         // What has not left stays there until another intent takes its place.
         let mut decided = me.disk_intent;
         if let Some(intent) = me.disk_intent {
@@ -360,9 +403,14 @@ impl World {
     fn commit(&self, n: &mut State, i: usize, t: Transaction) {
         let record = t.attempt.record;
         let (partition, at) = self.place(record);
-        n.effects += 1 << (2 * record);
+        for record in (!t.beheaded).then_some(record).into_iter().chain(t.stray) {
+            n.effects += 1 << (2 * record);
+        }
         if self.without != Without::OffsetsInTransaction {
             n.offset[partition] = at + 1;
+            if let Some((partition, at)) = t.rewound.map(|record| self.place(record)) {
+                n.offset[partition] = at + 1;
+            }
         }
         let id = self.id(i);
         n.shown[id] = n.marker[id];
@@ -377,12 +425,27 @@ impl World {
         if self.without == Without::OffsetsInTransaction {
             n.offset[partition] = at + 1;
         }
+        let used = self.used();
         let me = &mut n.processes[i];
+        me.last = Self::attempt(me, i, record);
         me.applied |= 1 << record;
-        me.step = Step::Idle;
+        (me.step, me.epoch) = (Step::Idle, used);
         if let Some(reading) = &mut me.reading[partition] {
             *reading = at + 1;
         }
+    }
+
+    /// Rolled back: memory is as it was, and reads go back to where the batch began.
+    fn abort(&self, n: &mut State, i: usize) {
+        if !n.processes[i].current {
+            return n.leave(i, Step::Stopped);
+        }
+        n.end_transaction(i);
+        (n.processes[i].step, n.processes[i].epoch) = (Step::Idle, self.used());
+    }
+
+    fn used(&self) -> Epoch {
+        if self.without == Without::NewEpochs { Epoch::Fresh } else { Epoch::Used }
     }
 
     fn attempt(me: &Process, i: usize, record: Record) -> Attempt {
@@ -391,6 +454,9 @@ impl World {
 
     /// What must hold in every state.
     pub fn broken(&self, s: &State) -> Option<&'static str> {
+        if s.torn {
+            return Some("a part of a batch was committed");
+        }
         for partition in 0..self.partitions {
             for at in 0..self.length {
                 let effects = (s.effects >> (2 * (partition as u8 * self.length + at))) & 3;
@@ -406,7 +472,8 @@ impl World {
             return Some("a state is refused that nobody has copied");
         }
         let exact = |i: usize| s.processes[i].applied == s.committed[self.id(i)];
-        let settled = |i: usize| s.processes[i].step == Step::Idle && s.processes[i].current;
+        let knows = |i: usize| s.processes[i].current && s.processes[i].epoch != Epoch::Taken;
+        let settled = |i: usize| s.processes[i].step == Step::Idle && knows(i);
         (0..PROCESSES).any(|i| settled(i) && !exact(i)).then_some("the state differs from what was committed")
     }
 
@@ -437,13 +504,17 @@ impl State {
         (me.step, me.applied, me.reading) = (step, 0, [None; PARTITIONS]);
     }
 
-    /// Rolled back: memory is as it was, and reads go back to where the batch began.
-    fn abort(&mut self, i: usize) {
-        if !self.processes[i].current {
-            return self.leave(i, Step::Stopped);
-        }
+    /// Whatever comes under the epoch of this process is refused from now on.
+    fn fence(&mut self, i: usize) {
         self.end_transaction(i);
-        self.processes[i].step = Step::Idle;
+        self.processes[i].current = false;
+        self.processes[i].late = None;
+    }
+}
+
+impl Transaction {
+    fn of(attempt: Attempt) -> Self {
+        Self { attempt, offsets: false, asked: false, beheaded: false, stray: None, rewound: None }
     }
 }
 

@@ -1,5 +1,5 @@
 //! The commit protocol of `docs/exactly-once.md` as a small abstract machine, walked through completely: two processes,
-//! every order of their steps, a crash, an abort, an expulsion from the group at any of them.
+//! every order of their steps, a crash, an abort, an expulsion from the group, a request that arrives late at any of them.
 //!
 //! A batch is one record here. What the model leaves out (bytes, sizes, held records) the scenario tests look at.
 
@@ -7,7 +7,7 @@ mod machine;
 
 use std::collections::{HashMap, VecDeque};
 
-use machine::{Without, World};
+use machine::{Late, Without, World};
 
 /// How many states there are and from how many the end cannot be reached, or the shortest way to a broken one.
 fn walk(world: World) -> Result<(usize, usize), Vec<String>> {
@@ -52,7 +52,7 @@ fn walk(world: World) -> Result<(usize, usize), Vec<String>> {
 }
 
 fn world(without: Without) -> World {
-    World { without, partitions: 2, length: 1, copy: false }
+    World { without, partitions: 2, length: 1, copy: false, late: |_| true }
 }
 
 fn holds(world: World, at_least: usize) {
@@ -90,10 +90,29 @@ fn every_rule_is_needed() {
         (Without::WaitingForHiddenMarkers, false, "the state differs from what was committed"),
         (Without::RefusingOlderCopies, true, "the state differs from what was committed"),
         (Without::AttemptInMarker, true, "the state differs from what was committed"),
+        (Without::NewEpochs, false, "lost"),
+        (Without::LookingAfterTakingTheId, true, "the state differs from what was committed"),
     ];
     for (without, copy, expected) in ways {
         let way = walk(World { copy, ..world(without) }).expect_err(&format!("{without:?} is not needed"));
         eprintln!("without {without:?}: {}", way.join(", "));
         assert_eq!(way.last().map(String::as_str), Some(expected), "{without:?}: {way:?}");
+    }
+}
+
+/// With one epoch for all transactions each kind of late request breaks something.
+#[test]
+fn a_late_request_of_any_kind_needs_a_new_epoch() {
+    let kinds: [(fn(Late) -> bool, &str); 4] = [
+        (|late| late == Late::Commit, "a part of a batch was committed"),
+        (|late| late == Late::Abort, "lost"),
+        (|late| matches!(late, Late::Produce(_)), "twice"),
+        (|late| matches!(late, Late::Offsets(_)), "twice"),
+    ];
+    for (late, expected) in kinds {
+        let world = World { partitions: 1, length: 3, late, ..world(Without::NewEpochs) };
+        let way = walk(world).expect_err("an epoch for each transaction is not needed");
+        eprintln!("with one epoch: {}", way.join(", "));
+        assert_eq!(way.last().map(String::as_str), Some(expected), "{way:?}");
     }
 }

@@ -108,6 +108,8 @@ pub struct Stage<'a> {
     pub commits: String,
     /// A property of the consumer more.
     pub property: &'static str,
+    /// Where the daemon finds the broker.
+    pub brokers: String,
 }
 
 impl<'a> Stage<'a> {
@@ -121,6 +123,7 @@ impl<'a> Stage<'a> {
             letters: unique("letters"),
             commits: unique("commits"),
             property: "",
+            brokers: broker.bootstrap(),
         };
         broker.create_topic(&stage.raw, partitions, false);
         broker.create_topic_with(&stage.out, 2, &[("retention.ms", "-1")]);
@@ -135,7 +138,7 @@ impl<'a> Stage<'a> {
 
     /// Writes the configuration of the instance `name`. `wait` closes a batch that is not full.
     pub fn configure(&self, name: &str, hold: usize, batch: usize, wait: &str) -> PathBuf {
-        let Self { group, raw, out, letters, commits, property, .. } = self;
+        let Self { group, raw, out, letters, commits, property, brokers, .. } = self;
         let source = format!(
             r#"
 [source]
@@ -153,8 +156,7 @@ kind = "kafka"
 topic = "{out}"
 dead_letter_topic = "{letters}"
 commits_topic = "{commits}"
-"#,
-            brokers = self.broker.bootstrap()
+"#
         );
         configure(self.dir.path(), name, &source, hold, batch, wait)
     }
@@ -162,6 +164,12 @@ commits_topic = "{commits}"
     /// A member that was killed is replaced at once by the next one of its name, not after its session has timed out.
     pub fn with_static_membership(mut self) -> Self {
         self.property = "\"group.instance.id\" = \"only\"";
+        self
+    }
+
+    /// The daemon reaches the broker by this address.
+    pub fn reached_by(mut self, brokers: String) -> Self {
+        self.brokers = brokers;
         self
     }
 
@@ -360,4 +368,40 @@ pub fn sound<'l>(lines: impl Iterator<Item = &'l String>) -> usize {
         assert!(!line.contains("\"L") || *count <= LOT, "{count} of {line}: a record was released twice");
     }
     classes.values().sum()
+}
+
+/// Everything that readers of committed records see.
+#[derive(Debug, PartialEq, Eq)]
+pub struct Seen {
+    pub released: BTreeMap<i32, Vec<String>>,
+    pub dead_letters: Vec<String>,
+}
+
+/// Lets the instance `only` come to the end of a stream of `total` records, and looks at what has left.
+pub fn finish(stage: &Stage, total: usize) -> Seen {
+    let mut daemon = stage.start("only", None);
+    stage.wait_consumed(total, &mut [&mut daemon]);
+    finished(stage, &mut daemon, total)
+}
+
+/// Stops the instance `only`, which has come to the end of a stream of `total` records, and looks at what has left.
+pub fn finished(stage: &Stage, daemon: &mut Daemon, total: usize) -> Seen {
+    daemon.stop();
+    assert_eq!(conserved(&stage.state("only")), total as u64);
+    let seen = Seen { released: stage.released(), dead_letters: stage.dead_letters() };
+    let lines = sound(seen.released.values().flatten());
+    assert!(lines > total / 2, "{lines} fragments of {total} records say little");
+    seen
+}
+
+/// The dead letters of two stages differ in the name of the source topic, and in nothing else.
+pub fn same(stage: &Stage, seen: &Seen, other: &Stage, undisturbed: &Seen) {
+    // Not `assert_eq`, which would print thousands of lines.
+    for (partition, lines) in &undisturbed.released {
+        let other = &seen.released[partition];
+        let differs = lines.iter().zip(other).position(|(a, b)| a != b);
+        assert!(differs.is_none() && lines.len() == other.len(), "partition {partition} differs at {differs:?}");
+    }
+    let letters: Vec<String> = seen.dead_letters.iter().map(|l| l.replace(&stage.raw, &other.raw)).collect();
+    assert_eq!(letters, undisturbed.dead_letters);
 }

@@ -76,6 +76,8 @@ pub struct Stored {
 pub struct Broker {
     port: u16,
     controller_port: u16,
+    /// A second port to listen on, and the port at which clients that come by it are told to find the broker.
+    proxied: Option<(u16, u16)>,
     dir: PathBuf,
     running: Mutex<Option<Running>>,
 }
@@ -93,6 +95,18 @@ impl Broker {
     /// # Panics
     /// When the jars are not there, with the remedy, and when the broker does not start.
     pub fn start() -> Option<Self> {
+        Self::start_on(None)
+    }
+
+    /// A broker that listens on a second port, and tells whoever comes by that to stay at the port `proxy`. Also that
+    /// second port. As [`start`](Self::start) otherwise.
+    pub fn start_behind(proxy: u16) -> Option<(Self, u16)> {
+        let broker = Self::start_on(Some(proxy))?;
+        let (listens, _) = broker.proxied.expect("as asked for");
+        Some((broker, listens))
+    }
+
+    fn start_on(proxy: Option<u16>) -> Option<Self> {
         let tools = tools();
         if !tools.join("ready").exists() {
             assert!(
@@ -107,8 +121,9 @@ impl Broker {
             let dir = tempfile::Builder::new().prefix("throng-kafka-").tempdir().expect("a temporary directory").keep();
             copy_tree(&tools.join("formatted"), &dir.join("data"));
             rename_cluster(&dir.join("data/meta.properties"));
-            let (port, controller_port) = free_ports();
-            let broker = Self { port, controller_port, dir, running: Mutex::new(None) };
+            let [port, controller_port, proxied] = free_ports();
+            let proxied = proxy.map(|proxy| (proxied, proxy));
+            let broker = Self { port, controller_port, proxied, dir, running: Mutex::new(None) };
             match broker.launch() {
                 Ok(()) => return Some(broker),
                 Err(why) if attempt == 3 => panic!("Kafka did not start: {why}"),
@@ -343,10 +358,20 @@ impl Broker {
     fn launch(&self) -> Result<(), String> {
         let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("deploy/kafka-dev");
         let properties = fs::read_to_string(root.join("server.properties")).map_err(|why| why.to_string())?;
-        let properties = properties
+        let mut properties = properties
             .replace("@DATA@", &self.dir.join("data").to_string_lossy())
             .replace("@PORT@", &self.port.to_string())
             .replace("@CONTROLLER_PORT@", &self.controller_port.to_string());
+        if let Some((listens, told)) = self.proxied {
+            // What comes last counts.
+            let (port, controller_port) = (self.port, self.controller_port);
+            properties += &format!(
+                "\nlisteners=PLAINTEXT://127.0.0.1:{port},PROXIED://127.0.0.1:{listens},CONTROLLER://127.0.0.1:{controller_port}\n\
+                 advertised.listeners=PLAINTEXT://127.0.0.1:{port},PROXIED://127.0.0.1:{told}\n\
+                 listener.security.protocol.map=PLAINTEXT:PLAINTEXT,PROXIED:PLAINTEXT,CONTROLLER:PLAINTEXT\n\
+                 inter.broker.listener.name=PLAINTEXT\n"
+            );
+        }
         let file = self.dir.join("server.properties");
         fs::write(&file, properties).map_err(|why| why.to_string())?;
         let logged = fs::metadata(self.log()).map_or(0, |m| usize::try_from(m.len()).unwrap_or(usize::MAX));
@@ -493,12 +518,10 @@ fn all_stopped(tasks: &Path) -> bool {
     })
 }
 
-/// Two different ports that nobody listens on now.
-fn free_ports() -> (u16, u16) {
-    let hold = || TcpListener::bind("127.0.0.1:0").expect("a free port");
-    let port = |held: &TcpListener| held.local_addr().expect("a bound port").port();
-    let (one, other) = (hold(), hold());
-    (port(&one), port(&other))
+/// Different ports that nobody listens on now.
+fn free_ports() -> [u16; 3] {
+    let held = [(); 3].map(|()| TcpListener::bind("127.0.0.1:0").expect("a free port"));
+    held.map(|held| held.local_addr().expect("a bound port").port())
 }
 
 /// Every broker is a cluster of its own, although all of them are copies of one formatted directory.

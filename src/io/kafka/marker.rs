@@ -4,10 +4,10 @@
 //! cannot tell: another instance may have committed past a batch of ours that was aborted.
 
 use super::connection::{Cluster, KafkaFailure};
-use rdkafka::Message;
 use rdkafka::consumer::{BaseConsumer, Consumer};
 use rdkafka::message::BorrowedMessage;
 use rdkafka::topic_partition_list::{Offset, TopicPartitionList};
+use rdkafka::{ClientConfig, Message};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 use std::time::{Duration, Instant};
@@ -83,15 +83,85 @@ pub fn last_committed(
     Ok(last)
 }
 
-fn reader(cluster: &Cluster, topic: &str, partitions: i32, isolation: &str) -> Result<BaseConsumer, KafkaFailure> {
-    let failed = |e| cluster.failure("cannot read the commit markers", e);
+/// Tells whether anybody else writes markers under our transactional id.
+///
+/// A new producer takes the id from whoever has it, also from a copy of this state that has been started since. What that
+/// one has committed is decided, and in the topic, once `init_transactions` has returned; so a look at the markers between
+/// that and the first record is what the check of a start is, without reading the whole topic.
+pub struct Watch {
+    cluster: Cluster,
+    topic: String,
+    transactional_id: String,
+    reader: BaseConsumer,
+    /// Where the next look begins, by partition.
+    next: BTreeMap<i32, i64>,
+}
+
+impl Watch {
+    /// Begins at the end of the topic. Call it after `init_transactions`, and read [`last_committed`] after it.
+    ///
+    /// # Errors
+    /// When the topic's ends cannot be learnt within `patience`.
+    pub fn begin(
+        cluster: &Cluster,
+        topic: &str,
+        transactional_id: &str,
+        patience: Duration,
+    ) -> Result<Self, KafkaFailure> {
+        let partitions = cluster.partitions(&[topic], patience)?[0];
+        let failed = |e| cluster.failure("cannot read the commit markers", e);
+        let reader = config(cluster, "read_uncommitted").create::<BaseConsumer>().map_err(failed)?;
+        let mut next = BTreeMap::new();
+        for partition in 0..partitions {
+            let (_, end) = reader.fetch_watermarks(topic, partition, patience).map_err(failed)?;
+            next.insert(partition, end);
+        }
+        let (cluster, topic) = (cluster.clone(), topic.to_owned());
+        Ok(Self { cluster, topic, transactional_id: transactional_id.to_owned(), reader, next })
+    }
+
+    /// The markers under our id that were written since the last look, those of aborted attempts among them.
+    ///
+    /// # Errors
+    /// When the topic cannot be read to its end within `patience`; the next look shows the same markers again.
+    pub fn look(&mut self, patience: Duration) -> Result<Vec<Marker>, KafkaFailure> {
+        let failed = |e| self.cluster.failure("cannot read the commit markers", e);
+        let mut list = TopicPartitionList::new();
+        for (&partition, &offset) in &self.next {
+            list.add_partition_offset(&self.topic, partition, Offset::Offset(offset)).map_err(failed)?;
+        }
+        self.reader.assign(&list).map_err(failed)?;
+        let (mut found, mut next) = (Vec::new(), self.next.clone());
+        let partitions = i32::try_from(next.len()).unwrap_or(i32::MAX);
+        let walked = walk(&self.cluster, &self.reader, partitions, patience, |message| {
+            next.insert(message.partition(), message.offset() + 1);
+            if message.key() == Some(self.transactional_id.as_bytes()) {
+                found.extend(message.payload().and_then(Marker::of));
+            }
+        });
+        // Nothing is fetched, and nothing piles up, until the next look.
+        self.reader.unassign().map_err(failed)?;
+        walked?;
+        self.next = next;
+        Ok(found)
+    }
+}
+
+/// Settings of a reader that wants to know where the end is: a broker that has nothing more need not wait for more.
+fn config(cluster: &Cluster, isolation: &str) -> ClientConfig {
     let mut config = cluster.consumer("throng.commits.reader");
     config.set("enable.partition.eof", "true");
     config.set("auto.offset.reset", "earliest");
     config.set("isolation.level", isolation);
-    // The end is what we wait for: a broker that has nothing more need not wait for more.
-    config.set("fetch.wait.max.ms", "10");
-    let reader: BaseConsumer = config.create().map_err(failed)?;
+    config.set("fetch.wait.max.ms", "1");
+    // Nobody takes them away between two looks.
+    config.set("statistics.interval.ms", "0");
+    config
+}
+
+fn reader(cluster: &Cluster, topic: &str, partitions: i32, isolation: &str) -> Result<BaseConsumer, KafkaFailure> {
+    let failed = |e| cluster.failure("cannot read the commit markers", e);
+    let reader: BaseConsumer = config(cluster, isolation).create().map_err(failed)?;
     let mut list = TopicPartitionList::new();
     for partition in 0..partitions {
         list.add_partition_offset(topic, partition, Offset::Beginning).map_err(failed)?;

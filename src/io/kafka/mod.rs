@@ -1,6 +1,7 @@
 //! Kafka: the consumer that feeds batches, and the transaction that a batch leaves in.
 
 pub mod connection;
+mod epoch;
 pub mod feed;
 pub mod health;
 pub mod marker;

@@ -1,4 +1,4 @@
-//! What the client tells of a transaction while it runs.
+//! What the client tells of its transaction while it runs.
 
 use rdkafka::client::ClientContext;
 use rdkafka::config::RDKafkaLogLevel;
@@ -7,7 +7,7 @@ use rdkafka::message::DeliveryResult;
 use rdkafka::producer::{NoCustomPartitioner, ProducerContext};
 use std::sync::atomic::{AtomicBool, Ordering};
 
-/// Notes that the open transaction can only be aborted.
+/// Notes that the transaction, the only one of its client, can only be aborted.
 ///
 /// The client has no question for this: it answers a commit with it, but only once every message is settled, and those that
 /// it holds back in a failed transaction are not, for as long as a minute.
@@ -17,11 +17,6 @@ pub struct Reports {
 }
 
 impl Reports {
-    /// A new transaction begins.
-    pub fn begin(&self) {
-        self.failed.store(false, Ordering::Release);
-    }
-
     #[must_use]
     pub fn has_failed(&self) -> bool {
         self.failed.load(Ordering::Acquire)

@@ -1,8 +1,8 @@
 //! One batch, one transaction: fragments, dead letters, consumed offsets and the marker, all or nothing.
 
 use super::connection::{Cluster, KafkaFailure};
+use super::epoch::{Epochs, Writer};
 use super::marker::Marker;
-use super::reports::Reports;
 use crate::faults::crash_point;
 use crate::io::dead_letter::DeadLetter;
 use crate::release::sink::{DeliveryError, Envelope, Lengths, Sink};
@@ -10,7 +10,7 @@ use crate::release::verified::Verified;
 use crate::telemetry::Label;
 use rdkafka::consumer::ConsumerGroupMetadata;
 use rdkafka::error::{KafkaError, RDKafkaErrorCode};
-use rdkafka::producer::{BaseProducer, BaseRecord, Producer};
+use rdkafka::producer::{BaseRecord, Producer};
 use rdkafka::topic_partition_list::{Offset, TopicPartitionList};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -40,14 +40,20 @@ pub struct Outputs {
 /// The group that consumed offsets are committed for, as the consumer sees it at the moment.
 pub type GroupMetadata = Arc<dyn Fn() -> Option<ConsumerGroupMetadata> + Send + Sync>;
 
-/// The transactional producer.
+/// The transactional sink.
 pub struct TransactionalSink {
-    producer: BaseProducer<Reports>,
+    epochs: Epochs,
     transactional_id: String,
     outputs: Outputs,
     group: GroupMetadata,
     stop: Arc<AtomicBool>,
     bytes_out: u64,
+}
+
+/// One attempt at a batch, with a producer of its own.
+struct Attempt<'a> {
+    producer: Writer,
+    sink: &'a TransactionalSink,
 }
 
 /// How long one step of a transaction is waited for before it is tried again.
@@ -57,7 +63,7 @@ const STEP: Duration = Duration::from_secs(10);
 const TURN: Duration = Duration::from_millis(50);
 
 /// How long a daemon that is told to stop still waits for the end of a transaction.
-const PARTING: Duration = Duration::from_secs(15);
+pub(super) const PARTING: Duration = Duration::from_secs(15);
 
 /// How long the client's queue may stay full.
 const FULL: Duration = Duration::from_secs(60);
@@ -66,7 +72,7 @@ const FULL: Duration = Duration::from_secs(60);
 const LOOK: Duration = Duration::from_millis(1);
 
 impl TransactionalSink {
-    /// Opens the producer and fences every older self with the same transactional id.
+    /// Opens the first producer, which fences every older self with the same transactional id.
     ///
     /// # Errors
     /// When the cluster does not let us within `patience`.
@@ -78,29 +84,21 @@ impl TransactionalSink {
         stop: Arc<AtomicBool>,
         patience: Duration,
     ) -> Result<Self, KafkaFailure> {
-        let producer: BaseProducer<Reports> = cluster
-            .producer(transactional_id)
-            .create_with_context(Reports::default())
-            .map_err(|e| cluster.failure("cannot create the producer", e))?;
-        let deadline = Instant::now() + patience;
-        loop {
-            match producer.init_transactions(STEP) {
-                Ok(()) => break,
-                Err(KafkaError::Transaction(e)) if e.is_retriable() && Instant::now() < deadline => {}
-                Err(e) => return Err(cluster.failure("cannot begin transactions", e)),
-            }
-        }
-        Ok(Self { producer, transactional_id: transactional_id.to_owned(), outputs, group, stop, bytes_out: 0 })
+        let written = outputs.sink.iter().chain(&outputs.dead_letters).map(|topic| topic.name.clone()).collect();
+        let epochs = Epochs::open(cluster, transactional_id, &outputs.commits, written, patience)?;
+        Ok(Self { epochs, transactional_id: transactional_id.to_owned(), outputs, group, stop, bytes_out: 0 })
     }
+}
 
-    fn attempt(&mut self, batch: &Verified, envelope: &Envelope<'_>) -> Result<u64, DeliveryError> {
-        self.producer.begin_transaction().map_err(|e| sort(&e))?;
-        self.producer.context().begin();
+impl Attempt<'_> {
+    fn run(&self, batch: &Verified, envelope: &Envelope<'_>, marker: Marker) -> Result<u64, DeliveryError> {
+        let Self { sink: TransactionalSink { outputs, transactional_id, .. }, producer } = self;
+        producer.begin_transaction().map_err(|e| sort(&e))?;
         crash_point("begun");
         let mut bytes = 0u64;
         let mut rank = 0i64;
         // Without a topic for them there are no fragments either: the daemon only watches.
-        let sink = self.outputs.sink.clone().unwrap_or(OutputTopic { name: String::new(), partitions: 1 });
+        let sink = outputs.sink.clone().unwrap_or(OutputTopic { name: String::new(), partitions: 1 });
         for group in 0..batch.groups() {
             for line in batch.lines(group) {
                 // The place of a fragment says nothing but its rank among the sorted bytes of the batch.
@@ -111,22 +109,22 @@ impl TransactionalSink {
                     .payload(line.bytes)
                     .partition(partition)
                     .timestamp(envelope.clock_ms);
-                if let Some((key, value)) = self.outputs.mark {
+                if let Some((key, value)) = outputs.mark {
                     let header = rdkafka::message::Header { key, value: Some(value) };
                     record = record.headers(rdkafka::message::OwnedHeaders::new_with_capacity(1).insert(header));
                 }
                 self.send(record)?;
             }
         }
-        if let Some(topic) = self.outputs.dead_letters.clone() {
+        if let Some(topic) = &outputs.dead_letters {
             for (rank, rejected) in (0i64..).zip(envelope.rejected) {
-                let source = self.outputs.sources.get(usize::from(rejected.coordinate.topic));
+                let source = outputs.sources.get(usize::from(rejected.coordinate.topic));
                 let letter = DeadLetter {
                     coordinate: rejected.coordinate,
                     topic: source.map_or("", String::as_str),
                     stage: rejected.reason.stage().as_str(),
                     reason: rejected.reason.as_str(),
-                    attribute: rejected.attribute.map(|a| self.outputs.attributes[a].as_str()),
+                    attribute: rejected.attribute.map(|a| outputs.attributes[a].as_str()),
                     batch: envelope.sequence,
                 };
                 let body = letter.body();
@@ -145,12 +143,10 @@ impl TransactionalSink {
                 )?;
             }
         }
-        let commits = self.outputs.commits.clone();
-        let (key, body) =
-            (self.transactional_id.clone(), Marker { sequence: envelope.sequence, attempt: envelope.attempt }.body());
+        let body = marker.body();
         self.send(
-            BaseRecord::<[u8], [u8]>::to(&commits)
-                .key(key.as_bytes())
+            BaseRecord::<[u8], [u8]>::to(&outputs.commits)
+                .key(transactional_id.as_bytes())
                 .payload(body.as_bytes())
                 .timestamp(envelope.clock_ms),
         )?;
@@ -185,20 +181,20 @@ impl TransactionalSink {
     }
 
     fn send_offsets(&self, envelope: &Envelope<'_>) -> Result<(), DeliveryError> {
-        if self.outputs.sources.is_empty() {
+        let TransactionalSink { outputs, group, stop, .. } = self.sink;
+        if outputs.sources.is_empty() {
             return Ok(());
         }
         let mut offsets = TopicPartitionList::new();
         for (&(topic, partition), &next) in envelope.positions {
-            let name = &self.outputs.sources[usize::from(topic)];
+            let name = &outputs.sources[usize::from(topic)];
             offsets.add_partition_offset(name, partition, Offset::Offset(next)).map_err(|e| sort(&e))?;
         }
         if offsets.count() == 0 {
             return Ok(());
         }
-        let group =
-            (self.group)().ok_or_else(|| DeliveryError::Aborted("the consumer has left its group".to_owned()))?;
-        retried(&self.stop, || self.producer.send_offsets_to_transaction(&offsets, &group, STEP))
+        let group = group().ok_or_else(|| DeliveryError::Aborted("the consumer has left its group".to_owned()))?;
+        retried(stop, || self.producer.send_offsets_to_transaction(&offsets, &group, STEP))
     }
 
     /// Waits until every message is acknowledged, looking often: the client's own flush looks every 100 ms.
@@ -213,7 +209,7 @@ impl TransactionalSink {
             if self.producer.context().has_failed() {
                 return Err(DeliveryError::Aborted("the transaction failed before its end".to_owned()));
             }
-            if self.stop.load(Ordering::Acquire) && since.elapsed() >= PARTING {
+            if self.sink.stop.load(Ordering::Acquire) && since.elapsed() >= PARTING {
                 return Err(DeliveryError::Fatal("told to stop while the broker does not answer".to_owned()));
             }
             self.producer.poll(LOOK);
@@ -224,13 +220,13 @@ impl TransactionalSink {
     }
 
     fn commit(&self) -> Result<(), DeliveryError> {
-        retried(&self.stop, || self.producer.commit_transaction(STEP))
+        retried(&self.sink.stop, || self.producer.commit_transaction(STEP))
     }
 
     /// An abort throws away what is queued and waits until all of it has been reported to us. The reports are taken between
     /// short turns: while they lie in the client the messages count as unsettled, and the abort would never end.
     fn abort(&self) -> Result<(), DeliveryError> {
-        retried(&self.stop, || {
+        retried(&self.sink.stop, || {
             let turn = self.producer.abort_transaction(TURN);
             if turn.is_err() {
                 self.producer.poll(LOOK);
@@ -280,21 +276,24 @@ fn sort(error: &KafkaError) -> DeliveryError {
 
 impl Sink for TransactionalSink {
     fn deliver(&mut self, batch: &Verified, envelope: &Envelope<'_>) -> Result<Lengths, DeliveryError> {
-        let outcome = self.attempt(batch, envelope);
-        match outcome {
-            Ok(bytes) => {
-                self.bytes_out += bytes;
-                Ok(Lengths::new())
-            }
+        let marker = Marker { sequence: envelope.sequence, attempt: envelope.attempt };
+        let attempt = Attempt { producer: self.epochs.take(&self.stop)?, sink: self };
+        let outcome = match attempt.run(batch, envelope, marker) {
             Err(DeliveryError::Aborted(why)) => {
                 // An abort purges what is queued. If it cannot be confirmed, nothing more may be said of this producer.
-                match self.abort() {
+                match attempt.abort() {
                     Ok(()) => Err(DeliveryError::Aborted(why)),
                     Err(failed) => Err(DeliveryError::Fatal(format!("{why}, and the abort failed: {failed}"))),
                 }
             }
-            Err(fatal) => Err(fatal),
+            decided => decided,
+        };
+        let Attempt { producer, .. } = attempt;
+        if !matches!(outcome, Err(DeliveryError::Fatal(_))) {
+            self.epochs.renew(producer, marker)?;
         }
+        self.bytes_out += outcome?;
+        Ok(Lengths::new())
     }
 
     fn bytes_out(&self) -> u64 {
