@@ -9,6 +9,7 @@ use serde::Serialize;
 use serde_json::Value;
 
 use super::{
+    coarse::{Coarse, Draws, about},
     history::{History, Point},
     labels::{Counts, Outcome, Reason, SuppressionReason},
     limiter::{Limiter, Verdict},
@@ -69,7 +70,7 @@ pub struct Status {
     pub fragments_by_group: Vec<u64>,
     /// Mean loss of all present quasi cells that were settled since the start of the process.
     pub mean_loss: Option<f64>,
-    /// The last committed batch.
+    /// The last committed batch; sizes and risk as they are shown.
     pub last: Option<BatchReport>,
     /// The last two minutes, a point a second.
     pub history: Vec<Point>,
@@ -89,7 +90,10 @@ pub(super) struct Board {
     pub suppressed: Counts<SuppressionReason>,
     pub dead_lettered: Counts<Reason>,
     pub fragments_by_group: Vec<u64>,
+    /// As it is shown, and as it was.
     pub last: Option<BatchReport>,
+    pub exact: Option<BatchReport>,
+    pub coarse: Coarse,
     pub history: History,
     pub readiness: Readiness,
     pub partitions: u64,
@@ -153,7 +157,7 @@ impl Telemetry {
         let board = self.board();
         let metrics = self.metrics();
         metrics.ready.set(i64::from(board.readiness.reasons().is_empty()));
-        metrics.resident.set(clamped(memory::resident_bytes().unwrap_or_default()));
+        metrics.resident.set(clamped(resident().unwrap_or_default()));
         metrics.render()
     }
 
@@ -177,6 +181,23 @@ impl Telemetry {
     #[must_use]
     pub fn plan(&self) -> Value {
         self.board().plan.clone()
+    }
+
+    /// Keys the draws by which figures are rounded.
+    pub fn key_draws(&self, key: &[u8; 32]) {
+        self.board().coarse.draws = Draws::new(key);
+    }
+
+    /// Draws for what else is rounded.
+    #[must_use]
+    pub fn draws(&self) -> Draws {
+        self.board().coarse.draws
+    }
+
+    /// The last batch as it was, for whoever runs an engine in their own process. No page and no metric shows it.
+    #[must_use]
+    pub fn exact(&self) -> Option<BatchReport> {
+        self.board().exact.clone()
     }
 
     /// A snapshot for the status page.
@@ -209,7 +230,7 @@ impl Telemetry {
             last: board.last.clone(),
             history,
             plan: board.plan.clone(),
-            resident_bytes: memory::resident_bytes(),
+            resident_bytes: resident(),
         }
     }
 
@@ -220,6 +241,10 @@ impl Telemetry {
     /// The board; a panic elsewhere leaves counts that are still worth showing.
     pub(super) fn board(&self) -> MutexGuard<'_, Board> {
         self.0.board.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    pub(super) fn k(&self) -> usize {
+        self.0.k
     }
 
     pub(super) fn second(&self) -> u64 {
@@ -237,6 +262,11 @@ impl Telemetry {
     }
 }
 
+/// Resident memory to two digits, in steps of 16 MiB at least: a table that doubles for one more value is not told.
+fn resident() -> Option<u64> {
+    memory::resident_bytes().map(|bytes| about(bytes, 16 << 20, 0.5))
+}
+
 /// Records consumed and released a second, over the last ten seconds that are over.
 fn rates(history: &[Point]) -> (f64, f64) {
     let recent = &history[history.len().saturating_sub(10)..];
@@ -247,7 +277,7 @@ fn rates(history: &[Point]) -> (f64, f64) {
 
 impl Board {
     /// Enters a committed batch.
-    pub fn enter(&mut self, second: u64, report: &BatchReport) {
+    pub fn enter(&mut self, second: u64, report: &BatchReport, shown: BatchReport) {
         self.committed += 1;
         self.totals.add(report);
         self.held = report.held;
@@ -260,7 +290,8 @@ impl Board {
         }
         self.loss.0 += report.loss * report.quasi_cells as f64;
         self.loss.1 += report.quasi_cells;
-        self.history.record(second, report);
-        self.last = Some(report.clone());
+        self.history.record(second, &shown);
+        self.last = Some(shown);
+        self.exact = Some(report.clone());
     }
 }

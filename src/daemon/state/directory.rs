@@ -48,7 +48,7 @@ pub enum StateError {
 const MAKING: &str = "making";
 
 /// Format of the state; raised whenever a reader of the old one would misread the new one.
-pub const FORMAT: u32 = 3;
+pub const FORMAT: u32 = 4;
 
 /// Opens or makes the directory with mode 0700. True if it is new.
 ///

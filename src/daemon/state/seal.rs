@@ -18,6 +18,8 @@ pub struct Keys {
     pub classes: [u8; 32],
     /// Tells a wrong secret from a right one.
     pub check: [u8; 32],
+    /// Keys the draws by which pages round their figures.
+    pub pages: [u8; 32],
     seal: Zeroizing<[u8; 32]>,
 }
 
@@ -35,6 +37,7 @@ impl Keys {
             subjects: key(b"subjects"),
             classes: key(b"classes"),
             check: key(b"check"),
+            pages: key(b"pages"),
             seal: Zeroizing::new(key(b"seal")),
         }
     }
