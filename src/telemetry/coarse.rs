@@ -107,7 +107,8 @@ pub(super) struct Coarse {
 impl Coarse {
     /// `report` as pages and metrics may show it at `second`.
     pub fn show(&mut self, second: u64, k: usize, report: &BatchReport) -> BatchReport {
-        self.before.add(report.consumed, report.risk_before);
+        let came = report.consumed.saturating_sub(report.dropped + report.dead_lettered.total());
+        self.before.add(came, report.risk_before);
         self.after.add(report.fragments, report.risk_after);
         self.dampened += report.dampened_cells;
         let due = self
