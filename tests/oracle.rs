@@ -123,7 +123,8 @@ fn forget_clocks(page: &mut Value) {
     match page {
         Value::Object(map) => {
             let of_the_clock = |key: &str| {
-                ["seconds", "uptime_seconds", "append_to_commit_seconds", "resident_bytes", "state_bytes"].contains(&key)
+                ["seconds", "uptime_seconds", "append_to_commit_seconds", "resident_bytes", "state_bytes"]
+                    .contains(&key)
                     || ["history", "consumed_per_second", "released_per_second"].contains(&key)
             };
             map.retain(|key, _| !of_the_clock(key));
