@@ -166,15 +166,21 @@ fn seen(guess: Guess, right: bool, together: bool, secret: &str) -> (Vec<String>
     let (mut first, mut small) = (crowd(0, 2000), crowd(5000, 8));
     if together { &mut small } else { &mut first }.push(target(guess, right));
     small.push(attack(guess));
-    // Evidence is gathered for one plan at a time: each is waited for before the next.
     stand.offer(&first, Settling::No, NOW, Fault::Nothing);
-    let mut before = version(&stand);
-    until_evidence(&mut stand, before, NOW + 1);
-    stand.offer(&crowd(2000, 2000), Settling::No, NOW + 10, Fault::Nothing);
-    before = version(&stand);
-    until_evidence(&mut stand, before, NOW + 11);
+    // Evidence is gathered for one plan at a time: after a restart none is under way, and that of the next plan is.
+    stand.offer(&crowd(2000, 2000), Settling::No, NOW + 10, Fault::Restart);
+    let before = version(&stand);
     stand.offer(&small, Settling::No, NOW + 20, Fault::Nothing);
-    let at_once = pages(&stand);
+    let mut at_once = pages(&stand);
+    // What evidence is shown by now was gathered before his record, and which it is depends on the machine.
+    let early = [
+        "throng_minimal_qids",
+        "throng_recheck_complete",
+        "throng_plan_expected_loss",
+        "status.plan.evidence",
+        "plan.evidence",
+    ];
+    at_once.retain(|line| !early.iter().any(|name| line.starts_with(name)));
     // The next plan is due, and with it the figures are new.
     stand.offer(&crowd(4000, 1000), Settling::No, NOW + 5000, Fault::Nothing);
     let after = version(&stand);
