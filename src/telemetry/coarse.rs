@@ -240,7 +240,7 @@ mod tests {
         fn what_is_shown_is_near_and_says_little(value in 0_u64..5_000_000, draw in 0.0_f64..1.0) {
             let shown = about(value, 1_000, draw);
             let step = 10_u64.pow(value.checked_ilog10().unwrap_or(0).saturating_sub(1)).max(1_000);
-            prop_assert!(shown.abs_diff(value) < step && shown % step == 0, "{} as {}", value, shown);
+            prop_assert!(shown.abs_diff(value) < step && shown.is_multiple_of(step), "{} as {}", value, shown);
         }
 
         #[test]
