@@ -441,7 +441,7 @@ fn what_has_left_the_window_leaves_the_state() {
     for i in 0..20 {
         stand.offer(&of_city(&format!("c{i}"), 10 * i, 4), Settling::No, NOW, Fault::Nothing);
     }
-    let classes = |stand: &Stand| stand.telemetry.status().last.expect("a batch").ledger_classes;
+    let classes = |stand: &Stand| stand.telemetry.exact().expect("a batch").ledger_classes;
     assert!(classes(&stand) >= 20, "{}", classes(&stand));
     // A part of the ledger is looked through with every batch.
     for i in 0..70 {

@@ -8,7 +8,7 @@ use std::{fs, io};
 use serde_json::{Value, json};
 
 /// Every metric that a dashboard or an alert may name, with its labels.
-const METRICS: [(&str, &[&str]); 46] = [
+const METRICS: [(&str, &[&str]); 45] = [
     ("throng_batch_duration_seconds", &["stage"]),
     ("throng_batches_total", &["outcome"]),
     ("throng_build_info", &["version"]),
@@ -31,7 +31,6 @@ const METRICS: [(&str, &[&str]); 46] = [
     ("throng_limit_reached_total", &["limit"]),
     ("throng_minimal_qids", &[]),
     ("throng_model_bytes", &[]),
-    ("throng_model_derived_attributes", &[]),
     ("throng_model_edges", &[]),
     ("throng_model_left_out_pairs", &[]),
     ("throng_model_nodes", &[]),

@@ -4,6 +4,7 @@ use super::outcome::Failure;
 use crate::config;
 use crate::daemon::assemble::{group_shapes, load_schema};
 use crate::daemon::doubts;
+use crate::daemon::http::Site;
 use crate::daemon::population::{People, read_populations};
 use crate::daemon::protections::protections;
 use crate::records::schema::{Role, Schema};
@@ -34,6 +35,11 @@ pub fn run(args: &CheckArgs) -> Result<(), Failure> {
     let shapes = group_shapes(&config, &schema, &file)?;
     let protections = protections(&config, &schema, &file)?;
     let populations = read_populations(&config, &schema, &file)?;
+    let nobody = crate::telemetry::Telemetry::new(config.privacy.k, &[]);
+    Site::new(nobody, &config.telemetry).map_err(|error| Failure::Usage(error.into()))?;
+    for warning in config.telemetry.warnings() {
+        eprintln!("warning: {file}: {warning}");
+    }
     for shape in &shapes {
         if shape.quasi.len() > WIDE {
             eprintln!(

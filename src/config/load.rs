@@ -3,7 +3,7 @@
 use std::{collections::BTreeMap, path::Path};
 
 use super::{
-    Config, Problem, Secret,
+    Config, Problem, Secret, access,
     environment::{self, Overrides},
     properties::is_secret,
     reference,
@@ -71,6 +71,7 @@ pub fn parse(text: &str, file: &str, env: impl Iterator<Item = (String, String)>
     };
     if readable {
         problems.extend(judge(&config, file, &overrides, &settled));
+        problems.extend(access::problems(&config.telemetry, file));
     }
     match secret(&config, env.get(SECRET_VARIABLE), file) {
         Ok(secret) if problems.is_empty() => return Ok(Config { secret, ..config }),

@@ -5,6 +5,7 @@
 //!
 //! Paths are relative to the working directory of the process, in the file and in the environment alike.
 
+mod access;
 mod anonymize;
 mod batch;
 mod environment;
@@ -25,6 +26,7 @@ mod sink;
 mod source;
 mod validate;
 
+pub use access::AccessError;
 pub use anonymize::{Aggregate, Anonymize, Measure, Microaggregation, Strategy, Transformation};
 pub use batch::Batch;
 pub use load::{load, parse};
@@ -37,7 +39,7 @@ pub use properties::Properties;
 pub use quantity::{format_size, parse_size};
 pub use reference::{json_schema, reference_markdown};
 pub use secret::{Secret, SecretError};
-pub use service::{Backend, Compute, LogFormat, LogLevel, State, Telemetry};
+pub use service::{Backend, Compute, LogFormat, LogLevel, PagesTls, State, Telemetry};
 pub use sink::{Sink, SinkKind};
 pub use source::{Format, Schema, Source, SourceKind, Unknown};
 

@@ -73,6 +73,10 @@ fn push_paragraph(page: &mut String, text: &str) {
 }
 
 fn push_key(page: &mut String, section: &str, key: &Key, overridable: bool) {
+    if let Shape::Section(inner) = &key.shape {
+        let section = format!("{section}.{}", key.name);
+        return inner.iter().for_each(|key| push_key(page, &section, key, overridable));
+    }
     // Writing to a String cannot fail.
     _ = writeln!(page, "### `{section}.{}`\n", key.name);
     push_paragraph(page, &key.text);
@@ -88,10 +92,11 @@ fn push_key(page: &mut String, section: &str, key: &Key, overridable: bool) {
     };
     _ = writeln!(page, "| type | default | example | environment |\n|---|---|---|---|");
     let examples: Vec<String> = key.examples.iter().map(|e| format!("`{}`", toml_text(e))).collect();
+    let of = |section: &str, key: &Key| variable(&section.split('.').chain([key.name.as_str()]).collect::<Vec<_>>());
     let by_environment = match (&key.shape, overridable) {
         (_, false) => "—".to_owned(),
-        (Shape::Properties, true) => format!("`{}__…`", variable(&[section, &key.name])),
-        (_, true) => format!("`{}`", variable(&[section, &key.name])),
+        (Shape::Properties, true) => format!("`{}__…`", of(section, key)),
+        (_, true) => format!("`{}`", of(section, key)),
     };
     let words = key.shape.words();
     _ = writeln!(page, "| {words} | {default} | {} | {by_environment} |\n", examples.join(", "));

@@ -134,11 +134,42 @@ pub struct Telemetry {
     /// The least severe log line that is written.
     #[schemars(example = LogLevel::Info)]
     pub log_level: LogLevel,
+    /// Names by which the pages may be asked for, besides `localhost` and addresses: the name of a container or of a
+    /// service, say. A request by any other name is refused, so that no foreign page can read these through its reader's
+    /// browser. `/healthz` and `/readyz` answer whatever the name.
+    #[schemars(example = ["throng", "throng.internal.example"])]
+    pub allowed_hosts: Vec<String>,
+    /// A file whose content opens the pages, at least 16 visible characters (a last newline is not part of it), which
+    /// only its owner and its group may read. Sent as `Authorization: Bearer …`, or typed as the password of any user
+    /// where a browser asks. Without one, whoever reaches the address sees the pages. `/healthz` and `/readyz` stay open.
+    #[schemars(example = &"secret/pages.token")]
+    pub token_file: Option<PathBuf>,
+    /// The pages over TLS 1.3, where both files are named.
+    pub tls: PagesTls,
+}
+
+/// Certificate and key of the pages.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(default, deny_unknown_fields)]
+pub struct PagesTls {
+    /// The certificate of the pages and those that it was signed with, as PEM, the pages' own first.
+    #[schemars(example = &"secret/pages.crt")]
+    pub cert_file: Option<PathBuf>,
+    /// The private key of the certificate, as PEM, which only its owner and its group may read.
+    #[schemars(example = &"secret/pages.key")]
+    pub key_file: Option<PathBuf>,
 }
 
 impl Default for Telemetry {
     fn default() -> Self {
-        Self { listen: "127.0.0.1:9464".into(), log_format: LogFormat::Text, log_level: LogLevel::Info }
+        Self {
+            listen: "127.0.0.1:9464".into(),
+            log_format: LogFormat::Text,
+            log_level: LogLevel::Info,
+            allowed_hosts: Vec::new(),
+            token_file: None,
+            tls: PagesTls::default(),
+        }
     }
 }
 

@@ -315,6 +315,14 @@ fn surroundings(config: &Config, found: &mut Complaints) {
     found.unless(values, "state.max_dictionary_values", "the number is out of range", "give 1 to 67108864");
     let remedy = "give IP:PORT, for example \"127.0.0.1:9464\" or \"[::]:9464\"";
     found.unless(config.telemetry.address().is_some(), "telemetry.listen", "this is no address and port", remedy);
+    for name in &config.telemetry.allowed_hosts {
+        let legal = !name.is_empty() && name.bytes().all(|b| b.is_ascii_alphanumeric() || b"-._".contains(&b));
+        let remedy = "give names without scheme, port or *, for example \"throng\"";
+        found.unless(legal, "telemetry.allowed_hosts", "this is no name of a host", remedy);
+    }
+    let tls = &config.telemetry.tls;
+    let both = tls.cert_file.is_some() == tls.key_file.is_some();
+    found.unless(both, "telemetry.tls", "a certificate and its key belong together", "name both files, or none");
 }
 
 fn anonymize(config: &Config, found: &mut Complaints) {

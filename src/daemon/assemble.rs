@@ -284,6 +284,7 @@ pub fn assemble(
     let secret = config.secret.as_ref().map(crate::config::Secret::expose);
     let (mut store, keys, mut recovered) = Store::open(&config.state.path, secret, &mut ledger)?;
     ledger.key_said(&DigestKey(keys.repetition));
+    telemetry.key_draws(&keys.pages);
     store.bind(&stream_of(config, schema))?;
     if let Some(sink) = sink_of(config) {
         store.bind_sink(&sink)?;

@@ -14,20 +14,20 @@ pub(super) struct Pages {
 impl Pages {
     pub(super) fn serve(config: &Config, telemetry: &Telemetry) -> Result<Self, RunError> {
         let Some(address) = config.telemetry.address() else { return Ok(Self { shutdown: None, thread: None }) };
+        let site = http::Site::new(telemetry.clone(), &config.telemetry)?;
+        for warning in config.telemetry.warnings() {
+            tracing::warn!("{warning}");
+        }
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().map_err(RunError::Thread)?;
         let listener = runtime.block_on(http::bind(address))?;
         let (shutdown, stopped) = tokio::sync::oneshot::channel::<()>();
-        let telemetry = telemetry.clone();
         let thread = std::thread::Builder::new()
             .name("pages".to_owned())
             .spawn(move || {
-                let served = runtime.block_on(http::serve(listener, telemetry, async move {
+                runtime.block_on(http::serve(listener, site, async move {
                     // Dropping the sender ends the pages as well.
                     let (Ok(()) | Err(_)) = stopped.await;
                 }));
-                if let Err(error) = served {
-                    tracing::error!(%error, "the HTTP pages ended");
-                }
             })
             .map_err(RunError::Thread)?;
         Ok(Self { shutdown: Some(shutdown), thread: Some(thread) })

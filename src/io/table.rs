@@ -11,8 +11,8 @@ use rayon::prelude::*;
 
 use super::codec::{Field, Limits, Rejection, Unknown};
 use super::file::{Columns, FileSource, Format, SourceError, SourcePosition};
-use crate::records::dictionary::{ABSENT, Dictionary, DictionaryFull, EncodeError};
-use crate::records::raw::{Coordinate, RawBatch};
+use crate::records::dictionary::{ABSENT, Dictionary, DictionaryFull, EncodeError, MISSING};
+use crate::records::raw::{Coordinate, RawBatch, Token};
 use crate::records::schema::{Attribute, Schema};
 use crate::records::shapes::{Shape, shape_of};
 
@@ -57,6 +57,8 @@ pub struct TableColumn {
     /// A code of the dictionary a row.
     pub codes: Vec<u32>,
     pub dictionary: Dictionary,
+    /// Cells that are arrays: each is one text, and what is in it is not looked at.
+    pub arrays: u64,
 }
 
 /// A file that has been read.
@@ -185,6 +187,7 @@ impl Reading {
             dictionary: Dictionary::new(Some(attribute.typing.clone())),
             attribute: Some(Arc::clone(attribute)),
             codes: Vec::new(),
+            arrays: 0,
         };
         Ok((source, attributes.into_iter().map(column).collect()))
     }
@@ -196,7 +199,8 @@ impl Reading {
         }
         for name in &self.source.names()[self.columns.len()..] {
             let (name, dictionary) = (name.clone(), Dictionary::new(None));
-            self.columns.push(TableColumn { name, attribute: None, codes: vec![ABSENT; self.rows], dictionary });
+            let codes = vec![ABSENT; self.rows];
+            self.columns.push(TableColumn { name, attribute: None, codes, dictionary, arrays: 0 });
         }
     }
 
@@ -206,9 +210,9 @@ impl Reading {
             let mut faults: Vec<(usize, String)> = Vec::new();
             for row in 0..batch.rows() {
                 // A batch that no record has widened knows nothing of the later columns.
-                let code =
-                    if index < batch.width() { column.dictionary.encode(batch.token(row, index)) } else { Ok(ABSENT) };
-                column.codes.push(match code {
+                let token = if index < batch.width() { batch.token(row, index) } else { Token::Absent };
+                column.arrays += u64::from(matches!(token, Token::Structure(text) if text.starts_with('[')));
+                column.codes.push(match column.dictionary.encode(token) {
                     Ok(code) => code,
                     Err(EncodeError::Cell(error)) => {
                         faults.push((row, error.to_string()));
@@ -290,6 +294,9 @@ impl Reading {
         if let (false, Some(wanted)) = (self.described, request.columns) {
             self.source.missing_columns(wanted)?;
         }
+        if !self.described {
+            fold_nulls(&mut self.columns);
+        }
         for column in &mut self.columns {
             column.codes.shrink_to_fit();
             column.dictionary.close();
@@ -303,6 +310,29 @@ impl Reading {
             absent: absent.into_iter().map(|column| column.name).collect(),
             unknown_cells: self.unknown_cells,
         })
+    }
+}
+
+/// `{"a": null}` beside `{"a": {"b": 1}}`: there is no column `a`, its null says that `a.b` is null.
+fn fold_nulls(columns: &mut Vec<TableColumn>) {
+    let is_null = |column: &TableColumn| {
+        column.codes.iter().all(|code| matches!(*code, ABSENT | MISSING)) && column.codes.contains(&MISSING)
+    };
+    let mut at = 0;
+    while at < columns.len() {
+        let prefix = format!("{}.", columns[at].name);
+        if !is_null(&columns[at]) || !columns.iter().any(|column| column.name.starts_with(&prefix)) {
+            at += 1;
+            continue;
+        }
+        let parent = columns.remove(at);
+        for below in columns.iter_mut().filter(|column| column.name.starts_with(&prefix)) {
+            for (code, above) in below.codes.iter_mut().zip(&parent.codes) {
+                if *code == ABSENT {
+                    *code = *above;
+                }
+            }
+        }
     }
 }
 

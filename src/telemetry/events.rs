@@ -22,9 +22,11 @@ impl BatchCommitted {
         let report = &self.0;
         let conserved = {
             let mut board = telemetry.board();
-            board.enter(telemetry.second(), report);
-            count(telemetry.metrics(), report);
-            measure(telemetry.metrics(), report);
+            let second = telemetry.second();
+            let shown = board.coarse.show(second, telemetry.k(), report);
+            count(telemetry.metrics(), &shown);
+            measure(telemetry.metrics(), &shown);
+            board.enter(second, report, shown);
             board.totals.held() == Some(report.held)
         };
         for (reason, records) in report.dead_lettered.iter().filter(|(_, records)| *records > 0) {
@@ -52,8 +54,6 @@ impl BatchCommitted {
                 thinned = report.thinned_fragments,
                 waiting = report.waiting_lines,
                 loss = report.loss,
-                risk_before = report.risk_before.highest,
-                risk_after = report.risk_after.highest,
                 smallest_crowd_in_batch = report.crowd_in_batch.smallest,
                 below_k_in_batch = report.crowd_in_batch.share_below_k,
                 seconds = report.seconds.work(),
@@ -112,7 +112,6 @@ fn measure(metrics: &Metrics, report: &BatchReport) {
         (&metrics.model_edges, report.model_edges),
         (&metrics.model_bytes, report.model_bytes),
         (&metrics.model_left_out_pairs, report.model_left_out_pairs),
-        (&metrics.model_derived_attributes, report.model_derived_attributes),
         (&metrics.state_bytes, report.state_bytes),
         (&metrics.batch_sequence, report.sequence),
     ] {
@@ -378,6 +377,7 @@ pub struct PlanAdopted {
 
 impl PlanAdopted {
     pub fn emit(&self, telemetry: &Telemetry) {
+        telemetry.board().coarse.plan = self.version;
         let metrics = telemetry.metrics();
         metrics.plan_version.set(clamped(self.version));
         metrics.plan_static_groups.set(clamped(self.static_groups));
@@ -406,10 +406,8 @@ pub struct EvidenceGathered {
     pub plan: u64,
     /// Every quasi-identifier of the window was found in time.
     pub complete: bool,
-    /// Minimal ones.
+    /// Minimal ones that single out many people.
     pub qids: u64,
-    /// Attribute sets whose groups were counted.
-    pub evaluated: u64,
     /// Mean loss of a cell that the plan is expected to cost.
     pub expected_loss: f64,
     pub seconds: f64,
@@ -423,16 +421,8 @@ impl EvidenceGathered {
         metrics.recheck_seconds.set(self.seconds);
         metrics.expected_loss.set(self.expected_loss);
         if telemetry.may_log("evidence_gathered", "") {
-            let Self { plan, complete, qids, evaluated, expected_loss, seconds } = self;
-            tracing::info!(
-                plan,
-                complete,
-                qids,
-                evaluated,
-                expected_loss,
-                seconds,
-                "window searched for quasi-identifiers"
-            );
+            let Self { plan, complete, qids, expected_loss, seconds } = self;
+            tracing::info!(plan, complete, qids, expected_loss, seconds, "window searched for quasi-identifiers");
         }
     }
 }
@@ -458,13 +448,17 @@ pub struct DeviceUsed {
 impl DeviceUsed {
     pub fn emit(&self, telemetry: &Telemetry) {
         let metrics = telemetry.metrics();
-        metrics.gpu_bytes.set(clamped(self.held_bytes));
-        metrics.gpu_launches.inc_by(self.launches);
-        metrics.gpu_copied.of(Copied::Up).inc_by(self.uploaded_bytes);
-        metrics.gpu_copied.of(Copied::Down).inc_by(self.downloaded_bytes);
+        // How much a search asks of the device depends on the values: to two digits.
+        let board = telemetry.board();
+        let (count, bytes) = (|figure, n| board.coarse.count(figure, n), |figure, n| board.coarse.bytes(figure, n));
+        metrics.gpu_bytes.set(clamped(bytes("gpu memory", self.held_bytes)));
+        metrics.gpu_launches.inc_by(count("gpu launches", self.launches));
+        metrics.gpu_copied.of(Copied::Up).inc_by(bytes("gpu up", self.uploaded_bytes));
+        metrics.gpu_copied.of(Copied::Down).inc_by(bytes("gpu down", self.downloaded_bytes));
         metrics.gpu_fills.inc_by(self.fills);
         metrics.gpu_fallbacks.inc_by(self.fallbacks);
-        metrics.gpu_sets_left.inc_by(self.sets_left);
+        metrics.gpu_sets_left.inc_by(count("gpu sets left", self.sets_left));
+        drop(board);
         metrics.gpu_lost.set(i64::from(self.lost));
         if self.fallbacks > 0 && telemetry.may_log("device_fell_back", "") {
             let Self { fallbacks, lost, .. } = self;
@@ -522,9 +516,10 @@ impl StateRecovered {
         metrics.batch_sequence.set(clamped(self.sequence));
         metrics.state_recovered_deltas.set(clamped(self.deltas));
         metrics.state_recovery_seconds.set(self.seconds);
-        metrics.state_bytes.set(clamped(self.bytes));
+        let bytes = telemetry.board().coarse.bytes("state bytes", self.bytes);
+        metrics.state_bytes.set(clamped(bytes));
         if telemetry.may_log("state_recovered", "") {
-            let (sequence, deltas, bytes) = (self.sequence, self.deltas, self.bytes);
+            let (sequence, deltas) = (self.sequence, self.deltas);
             tracing::info!(sequence, deltas, seconds = self.seconds, bytes, "state recovered");
         }
     }
@@ -578,6 +573,10 @@ pub struct LimitReached {
 
 impl LimitReached {
     pub fn emit(&self, telemetry: &Telemetry) {
+        let second = telemetry.second();
+        if !telemetry.board().coarse.may_count(second, self.limit) {
+            return;
+        }
         telemetry.metrics().limits.of(self.limit).inc();
         if telemetry.may_log("limit_reached", self.limit.as_str()) {
             tracing::warn!(limit = self.limit.as_str(), "a limit is reached");

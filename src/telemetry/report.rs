@@ -168,15 +168,13 @@ pub struct BatchReport {
     pub model_edges: u64,
     pub model_bytes: u64,
     pub model_left_out_pairs: u64,
-    /// Attributes that it knows from others and does not count.
-    pub model_derived_attributes: u64,
     /// Largest divergence of an attribute's values from those that the plan in force was made for.
     pub drift_bits: f64,
     pub state_bytes: u64,
     /// Records behind the end of the source; None where the source cannot say.
     pub lag_records: Option<u64>,
 
-    /// Risk of the batch's records as they came.
+    /// Risk of the batch's records as they came. On pages and in metrics: of at least a thousand records, rounded and held.
     pub risk_before: RiskPicture,
     /// Risk of the fragments as they left, with the ledger's support.
     pub risk_after: RiskPicture,

@@ -9,6 +9,7 @@ use serde::Serialize;
 use serde_json::Value;
 
 use super::{
+    coarse::{Coarse, Draws, about},
     history::{History, Point},
     labels::{Counts, Outcome, Reason, SuppressionReason},
     limiter::{Limiter, Verdict},
@@ -76,7 +77,7 @@ pub struct Status {
     /// Lines that have waited for their delay since then, and how long in the mean.
     pub delayed_lines: u64,
     pub mean_delay_seconds: Option<f64>,
-    /// The last committed batch.
+    /// The last committed batch; sizes and risk as they are shown.
     pub last: Option<BatchReport>,
     /// The last two minutes, a point a second.
     pub history: Vec<Point>,
@@ -98,7 +99,10 @@ pub(super) struct Board {
     pub suppressed: Counts<SuppressionReason>,
     pub dead_lettered: Counts<Reason>,
     pub fragments_by_group: Vec<u64>,
+    /// As it is shown, and as it was.
     pub last: Option<BatchReport>,
+    pub exact: Option<BatchReport>,
+    pub coarse: Coarse,
     pub history: History,
     pub readiness: Readiness,
     doubts: Vec<String>,
@@ -167,7 +171,7 @@ impl Telemetry {
         let board = self.board();
         let metrics = self.metrics();
         metrics.ready.set(i64::from(board.readiness.reasons().is_empty()));
-        metrics.resident.set(clamped(memory::resident_bytes().unwrap_or_default()));
+        metrics.resident.set(clamped(resident().unwrap_or_default()));
         metrics.render()
     }
 
@@ -206,6 +210,23 @@ impl Telemetry {
         if lost == 0 { 0.0 } else { lost as f64 / (released + lost) as f64 }
     }
 
+    /// Keys the draws by which figures are rounded.
+    pub fn key_draws(&self, key: &[u8; 32]) {
+        self.board().coarse.draws = Draws::new(key);
+    }
+
+    /// Draws for what else is rounded.
+    #[must_use]
+    pub fn draws(&self) -> Draws {
+        self.board().coarse.draws
+    }
+
+    /// The last batch as it was, for whoever runs an engine in their own process. No page and no metric shows it.
+    #[must_use]
+    pub fn exact(&self) -> Option<BatchReport> {
+        self.board().exact.clone()
+    }
+
     /// A snapshot for the status page.
     #[must_use]
     pub fn status(&self) -> Status {
@@ -240,7 +261,7 @@ impl Telemetry {
             last: board.last.clone(),
             history,
             plan: board.plan.clone(),
-            resident_bytes: memory::resident_bytes(),
+            resident_bytes: resident(),
         }
     }
 
@@ -251,6 +272,10 @@ impl Telemetry {
     /// The board; a panic elsewhere leaves counts that are still worth showing.
     pub(super) fn board(&self) -> MutexGuard<'_, Board> {
         self.0.board.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    pub(super) fn k(&self) -> usize {
+        self.0.k
     }
 
     pub(super) fn second(&self) -> u64 {
@@ -266,6 +291,11 @@ impl Telemetry {
         }
         verdict != Verdict::Skip
     }
+}
+
+/// Resident memory to two digits, in steps of 16 MiB at least: a table that doubles for one more value is not told.
+fn resident() -> Option<u64> {
+    memory::resident_bytes().map(|bytes| about(bytes, 16 << 20, 0.5))
 }
 
 /// Records consumed and released a second, over the last ten seconds that are over.
@@ -290,7 +320,7 @@ impl Board {
     }
 
     /// Enters a committed batch.
-    pub fn enter(&mut self, second: u64, report: &BatchReport) {
+    pub fn enter(&mut self, second: u64, report: &BatchReport, shown: BatchReport) {
         self.committed += 1;
         self.totals.add(report);
         self.held = report.held;
@@ -306,7 +336,8 @@ impl Board {
         self.thinned_fragments += report.thinned_fragments;
         self.delayed.0 += report.delayed_lines;
         self.delayed.1 += report.delay_seconds * report.delayed_lines as f64;
-        self.history.record(second, report);
-        self.last = Some(report.clone());
+        self.history.record(second, &shown);
+        self.last = Some(shown);
+        self.exact = Some(report.clone());
     }
 }

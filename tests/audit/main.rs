@@ -8,4 +8,5 @@ mod support;
 mod numbers;
 mod place;
 mod refusals;
+mod shapes;
 mod silence;

@@ -134,7 +134,7 @@ fn the_shape_of_the_report() {
             "attributes": ["city"], "smallest_class": 1, "highest": 1.0, "classes_below_k": 1, "records_below_k": 1,
             "share_below_k": 1.0 / 3.0, "people_below_k": 1, "example": ["Bern"]
         }],
-        "qids_measured": 1, "inferences": [], "inference_pairs": 0, "inference_pairs_of": 0, "masked_cells": 0, "without_subject": 0, "unreadable": {}, "absent": [], "unknown_cells": 0,
+        "qids_measured": 1, "inferences": [], "inference_pairs": 0, "inference_pairs_of": 0, "masked_cells": 0, "without_subject": 0, "unreadable": {}, "absent": [], "arrays": [], "unknown_cells": 0,
         "notes": []
     });
     assert_eq!(serde_json::json!(report), expected);

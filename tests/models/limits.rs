@@ -43,7 +43,7 @@ fn memory_stays_below_its_limit_and_what_finds_no_room_is_not_shown() {
             for stand in [&mut small, &mut large] {
                 stand.offer(&batch(number), Settling::No, now, Fault::Nothing);
             }
-            let entries = |stand: &Stand| stand.telemetry.status().last.expect("a batch").shown_values;
+            let entries = |stand: &Stand| stand.telemetry.exact().expect("a batch").shown_values;
             most = (most.0.max(entries(&small)), most.1.max(entries(&large)));
         }
         assert!(most.0 <= 120, "{} entries", most.0);
@@ -57,7 +57,7 @@ fn memory_stays_below_its_limit_and_what_finds_no_room_is_not_shown() {
             let now = NOW + 8_000_000 + 1000 * i64::from(number);
             small.offer(&batch(1), Settling::No, now, Fault::Nothing);
         }
-        let last = small.telemetry.status().last.expect("a batch");
+        let last = small.telemetry.exact().expect("a batch");
         assert!(last.shown_values <= 120 && withheld(&small) - before < 70 * 30, "{last:?}");
     }
 }

@@ -25,6 +25,9 @@ pub struct Evidence {
     pub qids_by_size: Vec<u64>,
     /// The first of them, in canonical order.
     pub minimal_qids: Vec<Vec<usize>>,
+    /// People whom each of them leaves below k (records, where the stream names no people); of the last ones it may be
+    /// missing.
+    pub people_below: Vec<u64>,
     pub maximal_non_qids: u64,
     /// The largest sets that are none, at most a few.
     pub largest_non_qids: Vec<Vec<usize>>,

@@ -11,6 +11,7 @@ use crate::records::codebook::{Code, Codebook, FIRST_VALUE};
 use crate::risk::adjacency::{Adjacency, AdjacencyError, Effort, Limits, Order, Triage, TriageReport};
 use crate::risk::compute::cuda::{Chosen, KeptWindow, Snapshot};
 use crate::risk::compute::{AttributeSet, Columns, ColumnsError, ComputeError};
+use crate::risk::exposure::measure;
 use crate::risk::inferences::{Asked, affordable, strongest};
 use crate::risk::multigrid::{Attributes, CoarseAdjacency, Counts, Exact};
 use crate::risk::qid::{self, Question, Strategy};
@@ -128,6 +129,10 @@ pub fn gather(
     let found = qid::search_with(&table, chosen.counter(), &question, &|_| {})?;
     let computed_by =
         if chosen.name() == "cuda" && counting.used().failures > failures { "cuda, then cpu" } else { chosen.name() };
+    let listed = &found.minimal_qids[..found.minimal_qids.len().min(LISTED_SETS)];
+    // Where the whole window is smaller than k, the set of no attribute is the one quasi-identifier.
+    let measurable = if listed.iter().any(AttributeSet::is_empty) { &[] } else { listed };
+    let measured = measure(&table, chosen.counter(), measurable, k, false, start.checked_add(budget), &|_, _| {})?;
     counting.counted(chosen);
     let Witnessed { plan, sample, books, .. } = &from;
     let mut qids_by_size = Vec::new();
@@ -156,7 +161,8 @@ pub fn gather(
         support: table.support() as u64,
         complete: found.complete,
         qids_by_size,
-        minimal_qids: found.minimal_qids.iter().take(LISTED_SETS).map(own).collect(),
+        minimal_qids: listed.iter().map(own).collect(),
+        people_below: measured.iter().map(|measured| measured.people_below_k).collect(),
         maximal_non_qids: found.maximal_non_qids.len() as u64,
         largest_non_qids: largest.into_iter().take(LISTED_NON_QIDS).map(own).collect(),
         evaluated: found.evaluated,

@@ -1,5 +1,6 @@
 //! `throng audit`: which columns of a file identify people, alone and together, and whom that puts at risk.
 
+mod next;
 mod page;
 mod terminal;
 mod text;
@@ -11,6 +12,7 @@ use std::time::{Duration, Instant};
 
 use anyhow::{Context, anyhow};
 use indicatif::{ProgressBar, ProgressStyle};
+use sha2::{Digest, Sha256};
 
 use super::outcome::Failure;
 use crate::config::{self, Problem};
@@ -168,7 +170,7 @@ pub fn run(args: &AuditArgs) -> Result<(), Failure> {
     let pool = rayon::ThreadPoolBuilder::new().num_threads(threads).build().context("cannot start threads")?;
     let report = pool.install(|| report(args, threads))?;
     if let Some(path) = &args.html {
-        let page = page::render(&report, chrono::Utc::now());
+        let page = page::render(&report, &args.made_from()?, chrono::Utc::now());
         std::fs::write(path, page).with_context(|| format!("cannot write \"{}\"", path.display()))?;
     }
     let out = if args.json {
@@ -195,6 +197,8 @@ fn report(args: &AuditArgs, threads: usize) -> Result<Report, Failure> {
     let read = args.read(schema.as_ref(), columns.as_deref())?;
     let WholeTable { unreadable, absent, unknown_cells, .. } = &read;
     let (unreadable, absent, unknown_cells) = (unreadable.clone(), absent.clone(), *unknown_cells);
+    let mut arrays: Vec<String> = read.columns.iter().filter(|c| c.arrays > 0).map(|c| c.name.clone()).collect();
+    arrays.sort_unstable();
     let table = args.prepare(read, schema.as_ref())?;
     let input = if args.input == Path::new("-") { "standard input".into() } else { args.input.display().to_string() };
     let question = AuditQuestion {
@@ -221,7 +225,7 @@ fn report(args: &AuditArgs, threads: usize) -> Result<Report, Failure> {
     let bar = bar("{spinner} {msg}", None);
     let report = audit(&table, &question, &|step| bar.show(step)).context("the audit failed")?;
     bar.0.finish_and_clear();
-    let mut report = Report { unreadable, absent, unknown_cells, ..report };
+    let mut report = Report { unreadable, absent, arrays, unknown_cells, ..report };
     report.notes.extend(notes_of_reading(&report));
     Ok(report)
 }
@@ -247,6 +251,13 @@ fn notes_of_reading(report: &Report) -> Vec<String> {
     notes
 }
 
+/// SHA-256 of a file, in hexadecimal digits.
+fn digest(path: &Path) -> std::io::Result<String> {
+    let mut hash = Sha256::new();
+    std::io::copy(&mut std::fs::File::open(path)?, &mut hash)?;
+    Ok(hash.finalize().iter().map(|byte| format!("{byte:02x}")).collect())
+}
+
 fn load(path: &Path) -> Result<Schema, Failure> {
     Schema::load(path).map_err(|error| {
         let own = |p: crate::records::schema::Problem| Problem {
@@ -270,6 +281,34 @@ fn named_in(list: &str) -> Vec<String> {
 }
 
 impl AuditArgs {
+    /// What a page says of its making: the digest of the input, where it can be read twice, and the options.
+    fn made_from(&self) -> Result<page::MadeFrom, Failure> {
+        let is_file = std::fs::metadata(&self.input).is_ok_and(|about| about.is_file());
+        let sha256 = is_file.then(|| digest(&self.input)).transpose();
+        let sha256 = sha256.with_context(|| format!("cannot read \"{}\" again", self.input.display()))?;
+        let name =
+            |path: &PathBuf| path.file_name().map_or_else(String::new, |name| name.to_string_lossy().into_owned());
+        let spelled = |value: &dyn std::fmt::Debug| format!("{value:?}").to_lowercase();
+        let flag = |set: bool| set.then(String::new);
+        let options = [
+            ("--k", Some(self.k.to_string())),
+            ("--subject", self.subject.clone()),
+            ("--schema", self.schema.as_ref().map(name)),
+            ("--columns", self.columns.as_ref().map(|columns| columns.join(","))),
+            ("--singletons", Some(spelled(&self.singletons))),
+            ("--strategy", Some(spelled(&self.strategy))),
+            ("--backend", Some(spelled(&self.backend))),
+            ("--identifier-cardinality", Some(self.identifier_cardinality.to_string())),
+            ("--max-seconds", self.max_seconds.map(|time| time.as_secs_f64().to_string())),
+            ("--format", self.format.as_ref().map(|format| spelled(format))),
+            ("--separator", self.separator.map(|byte| char::from(byte).escape_default().to_string())),
+            ("--skip-unreadable", flag(self.skip_unreadable)),
+            ("--show-values", flag(self.show_values)),
+        ];
+        let given = options.into_iter().filter_map(|(name, value)| Some((name, value?)));
+        Ok(page::MadeFrom { sha256, options: given.collect() })
+    }
+
     /// The columns to read: those asked for and the one that counts people.
     fn wanted(&self, schema: Option<&Schema>) -> Result<Option<Vec<String>>, Failure> {
         let Some(columns) = &self.columns else { return Ok(None) };

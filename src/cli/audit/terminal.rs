@@ -5,6 +5,7 @@ use std::fmt::Write as _;
 use std::io::IsTerminal;
 use std::path::Path;
 
+use super::next;
 use super::text::{clean, counted, number, percent, reason, seconds, short};
 use crate::risk::audit::{QidReport, Report, Singletons};
 
@@ -45,7 +46,7 @@ impl Style {
 /// The report; `page` is where it was also written as a page.
 pub fn render(report: &Report, page: Option<&Path>, style: Style) -> String {
     let mut out = String::new();
-    let parts = [head, risk, reach, identifiers, qids, attributes, inferences, safe, foot];
+    let parts = [head, arrays, risk, reach, identifiers, qids, attributes, inferences, safe, what_next, foot];
     for part in parts {
         let text = part(report, style);
         if !text.is_empty() {
@@ -86,6 +87,17 @@ fn head(report: &Report, style: Style) -> String {
         report.k,
         counted(report.attributes.len() as u64, "column"),
     )
+}
+
+/// Before any number: what the numbers do not speak of.
+fn arrays(report: &Report, style: Style) -> String {
+    next::about_arrays(report).map_or(String::new(), |said| format!("{} {said}\n", style.warm("NOT JUDGED:")))
+}
+
+fn what_next(report: &Report, style: Style) -> String {
+    let skip = usize::from(!report.arrays.is_empty());
+    let steps: String = next::steps(report).iter().skip(skip).map(|step| format!("  - {step}\n")).collect();
+    if steps.is_empty() { steps } else { title("What to do next", "", style) + &steps }
 }
 
 fn title(text: &str, remark: &str, style: Style) -> String {

@@ -162,6 +162,11 @@ impl Engine {
     /// Shows the plan in force, with the evidence that was gathered last.
     pub(super) fn show_plan(&self) {
         let names: Vec<&str> = self.schema.attributes.iter().map(|a| a.name.as_str()).collect();
-        self.telemetry.set_plan(crate::daemon::plan_page::summary(&self.plan, self.evidence.as_ref(), &names));
+        self.telemetry.set_plan(crate::daemon::plan_page::summary(
+            &self.plan,
+            self.evidence.as_ref(),
+            &names,
+            self.telemetry.draws(),
+        ));
     }
 }

@@ -12,7 +12,7 @@ use crate::records::codebook::{Code, Codebook};
 use crate::records::subject::NO_SUBJECT;
 use crate::records::table::Batch;
 use crate::risk::compute::cuda::{Arrival, Driver, KeptWindow, Used};
-use crate::telemetry::{DeviceUsed, EvidenceGathered, Telemetry};
+use crate::telemetry::{DeviceUsed, EvidenceGathered, Telemetry, in_steps};
 use crossbeam_channel::{Receiver, Sender, TryRecvError, bounded};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
@@ -184,10 +184,9 @@ impl Engine {
                 EvidenceGathered {
                     plan: evidence.plan,
                     complete: evidence.complete,
-                    qids: evidence.qids_by_size.iter().sum(),
-                    evaluated: evidence.evaluated,
-                    expected_loss: evidence.expected_loss,
-                    seconds: evidence.seconds,
+                    qids: crate::daemon::plan_page::shown_qids(&evidence, self.telemetry.draws()).len() as u64,
+                    expected_loss: in_steps(evidence.expected_loss, 0.01, 0.5),
+                    seconds: in_steps(evidence.seconds, 0.01, 0.5),
                 }
                 .emit(&self.telemetry);
                 self.evidence = Some(evidence.clone());

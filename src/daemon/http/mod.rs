@@ -1,16 +1,17 @@
 //! The HTTP pages: metrics, health, plan and the status page. They read the telemetry and nothing else, so that there
 //! is no way from a record to a page.
 
+mod access;
+mod connections;
 mod page;
+mod tls;
 
 use std::{
-    future::{Future, IntoFuture},
+    future::Future,
     io,
     net::SocketAddr,
-    pin::Pin,
+    path::PathBuf,
     sync::{Arc, LazyLock},
-    task::{Context, Poll},
-    time::Duration,
 };
 
 use axum::{
@@ -20,20 +21,13 @@ use axum::{
     middleware::{self, Next},
     response::{Html, IntoResponse, Response},
     routing::get,
-    serve::Listener,
 };
-use tokio::{
-    io::{AsyncRead, AsyncWrite, ReadBuf},
-    net::{TcpListener, TcpStream},
-    sync::{OwnedSemaphorePermit, Semaphore, oneshot},
-};
+use tokio::net::TcpListener;
+use tokio_rustls::TlsAcceptor;
 
+use crate::config::{self, AccessError};
 use crate::telemetry::Telemetry;
-
-/// Connections served at once; more wait in the system's queue.
-const CONNECTIONS: usize = 256;
-/// How long answers under way may take after the shutdown.
-const LAST_ANSWERS: Duration = Duration::from_secs(2);
+pub use access::Access;
 
 /// Why the pages cannot be served.
 #[derive(Debug, thiserror::Error)]
@@ -42,8 +36,29 @@ pub enum HttpError {
         "{address} cannot be listened on ({source}); set telemetry.listen to a free address and port of this machine"
     )]
     Bind { address: SocketAddr, source: io::Error },
-    #[error("the HTTP pages stopped ({0}); restart the daemon")]
-    Serve(io::Error),
+    #[error("telemetry.token_file: {0}")]
+    Token(#[from] AccessError),
+    #[error("{key}: {} cannot be used ({why}); give PEM files of a certificate and its own key", .file.display())]
+    Tls { key: &'static str, file: PathBuf, why: String },
+}
+
+/// What is served, to whom.
+#[derive(Clone)]
+pub struct Site {
+    telemetry: Telemetry,
+    access: Arc<Access>,
+    tls: Option<TlsAcceptor>,
+}
+
+impl Site {
+    /// The pages as configured.
+    ///
+    /// # Errors
+    /// [`HttpError::Token`] or [`HttpError::Tls`]: a file cannot be used.
+    pub fn new(telemetry: Telemetry, configured: &config::Telemetry) -> Result<Self, HttpError> {
+        let tls = tls::acceptor(&configured.tls)?;
+        Ok(Self { telemetry, access: Arc::new(Access::new(configured)?), tls })
+    }
 }
 
 /// Listens on `address`; port 0 takes a free one (see `local_addr`).
@@ -55,38 +70,28 @@ pub async fn bind(address: SocketAddr) -> Result<TcpListener, HttpError> {
 }
 
 /// Serves the pages until `shutdown` is ready; answers under way then have two seconds to be finished.
-///
-/// # Errors
-/// [`HttpError::Serve`]: the listener failed.
-pub async fn serve(
-    listener: TcpListener,
-    telemetry: Telemetry,
-    shutdown: impl Future<Output = ()> + Send + 'static,
-) -> Result<(), HttpError> {
-    let bounded = Bounded { listener, slots: Arc::new(Semaphore::new(CONNECTIONS)) };
-    let (told, stopping) = oneshot::channel::<()>();
-    let served = axum::serve(bounded, router(telemetry)).with_graceful_shutdown(async move {
-        shutdown.await;
-        drop(told);
-    });
-    // A client that never ends its request must not keep the daemon from stopping.
-    tokio::select! {
-        result = served.into_future() => result.map_err(HttpError::Serve),
-        () = async { _ = stopping.await; tokio::time::sleep(LAST_ANSWERS).await } => Ok(()),
-    }
+pub async fn serve(listener: TcpListener, site: Site, shutdown: impl Future<Output = ()>) {
+    let tls = site.tls.clone();
+    connections::serve(listener, tls, router(site), shutdown).await;
 }
 
 /// `/`, `/metrics`, `/healthz`, `/readyz`, `/plan`, `/status.json`; GET and HEAD only.
-pub fn router(telemetry: Telemetry) -> Router {
+pub fn router(site: Site) -> Router {
     Router::new()
         .route("/", get(|| async { Html(page::PAGE.html.as_str()) }))
         .route("/metrics", get(metrics))
         .route("/healthz", get(|| async { "alive\n" }))
         .route("/readyz", get(ready))
-        .route("/plan", get(|State(telemetry): State<Telemetry>| async move { Json(telemetry.plan()) }))
+        .route("/plan", get(plan))
         .route("/status.json", get(|State(telemetry): State<Telemetry>| async move { Json(telemetry.status()) }))
+        .layer(middleware::from_fn_with_state(site.access, access::admit))
         .layer(middleware::from_fn(guard))
-        .with_state(telemetry)
+        .with_state(site.telemetry)
+}
+
+/// Indented: people read it too.
+async fn plan(State(telemetry): State<Telemetry>) -> impl IntoResponse {
+    ([(header::CONTENT_TYPE, "application/json")], format!("{:#}\n", telemetry.plan()))
 }
 
 async fn metrics(State(telemetry): State<Telemetry>) -> impl IntoResponse {
@@ -121,56 +126,6 @@ async fn guard(request: axum::extract::Request, next: Next) -> Response {
         headers.insert(name, HeaderValue::from_static(value));
     }
     response
-}
-
-/// A listener that accepts no more connections than it has slots.
-struct Bounded {
-    listener: TcpListener,
-    slots: Arc<Semaphore>,
-}
-
-/// A connection that gives its slot back when it is dropped.
-struct Slotted {
-    stream: TcpStream,
-    _slot: Option<OwnedSemaphorePermit>,
-}
-
-impl Listener for Bounded {
-    type Io = Slotted;
-    type Addr = SocketAddr;
-
-    async fn accept(&mut self) -> (Slotted, SocketAddr) {
-        // The semaphore is never closed; were it, connections would be served unbounded rather than not at all.
-        let slot = Arc::clone(&self.slots).acquire_owned().await.ok();
-        let (stream, address) = Listener::accept(&mut self.listener).await;
-        (Slotted { stream, _slot: slot }, address)
-    }
-
-    fn local_addr(&self) -> io::Result<SocketAddr> {
-        self.listener.local_addr()
-    }
-}
-
-impl AsyncRead for Slotted {
-    fn poll_read(
-        mut self: Pin<&mut Self>,
-        context: &mut Context<'_>,
-        buffer: &mut ReadBuf<'_>,
-    ) -> Poll<io::Result<()>> {
-        Pin::new(&mut self.stream).poll_read(context, buffer)
-    }
-}
-
-impl AsyncWrite for Slotted {
-    fn poll_write(mut self: Pin<&mut Self>, context: &mut Context<'_>, bytes: &[u8]) -> Poll<io::Result<usize>> {
-        Pin::new(&mut self.stream).poll_write(context, bytes)
-    }
-    fn poll_flush(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<io::Result<()>> {
-        Pin::new(&mut self.stream).poll_flush(context)
-    }
-    fn poll_shutdown(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<io::Result<()>> {
-        Pin::new(&mut self.stream).poll_shutdown(context)
-    }
 }
 
 #[cfg(test)]

@@ -48,4 +48,22 @@ mod tests {
         assert!(!html.contains("/*STYLE*/") && !html.contains("/*SCRIPT*/"));
         assert!(!html.contains(" style=\"") && !html.contains(" onclick="), "the policy would refuse it");
     }
+
+    /// What a keyboard and a screen reader need, and words that a newcomer knows.
+    #[test]
+    fn the_page_can_be_read_by_everybody() {
+        let html = &PAGE.html;
+        assert!(html.contains("<main>") && html.contains("max-width: 32rem"));
+        assert_eq!(html.matches("<th ").count(), html.matches("<th scope=").count());
+        assert_eq!(
+            html.matches("class=\"scroll\"").count(),
+            html.matches("class=\"scroll\" tabindex=\"0\" role=\"region\"").count()
+        );
+        for jargon in ["triage", "by chance", "ladder", "prosecutor", "entropy"] {
+            assert!(!html.contains(jargon), "{jargon} is explained nowhere");
+        }
+        // Every chart is explained where it is drawn.
+        let charts = html.matches("chart(\"flow\"").count() + html.matches("  risk(\"").count();
+        assert!(charts >= 9 && html.matches("says: \"").count() == charts, "{charts} charts");
+    }
 }

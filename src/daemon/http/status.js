@@ -3,6 +3,20 @@
 (() => {
   const WIDTH = 240, HEIGHT = 74, LEAST_SPAN = 30;
   const STAGES = ["read", "decode", "encode", "treat", "verify", "commit", "learn"];
+  const STAGE_WORDS = ["wait for records", "parse", "number values", "generalize", "recount", "commit", "learn for the next plan"];
+  // What the reasons mean; a reason that is not here is shown by its name.
+  const WHY = {
+    no_support: "too few people share its values, however general", quiet: "its batch had too few people for too long",
+    guard: "counting would have joined two of its fragments", shutdown: "it was waiting when the daemon stopped",
+    revoked: "it was waiting when its partition went to another instance", held_out: "it waited for a crowd in vain",
+    end_of_stream: "the stream ended while it waited", limit: "a limit on memory was reached",
+    monitoring: "nothing is released: sink.kind is none",
+    malformed_json: "not JSON", not_utf8: "not UTF-8", oversized: "longer than source.max_record_bytes",
+    too_deep: "nested deeper than source.max_depth", duplicate_key: "a key comes twice", not_an_object: "JSON, but no object",
+    empty: "an empty record", ragged_row: "more or fewer fields than the header", malformed_row: "a quote is not closed",
+    unknown_attribute: "an attribute that the schema does not know", wrong_type: "a value is not of the schema's type",
+    not_finite: "a number that is none, or too large", too_long: "a value is too long",
+  };
   const OUTCOMES = ["released", "suppressed", "held", "dead_lettered", "dropped"];
   const COLOURS = { released: "released", suppressed: "suppressed", held: "held", dead_lettered: "dead", dropped: "dropped" };
   const byId = (id) => document.getElementById(id);
@@ -57,11 +71,10 @@
     const figure = make("p", { class: "figure" });
     const svg = draw("svg", { viewBox: `0 0 ${WIDTH} ${HEIGHT}`, preserveAspectRatio: "none", role: "img" });
     const axis = make("div", { class: "axis" });
-    const card = make("div", { class: "card" }, make("h3", {}, title), figure, svg);
-    card.append(axis);
-    if (spec.stack) {
-      card.append(make("p", { class: "stages" }, ...spec.stack.map((name, i) => make("span", {}, key("s" + i), name))));
-    }
+    const card = make("div", { class: "card" }, make("h3", {}, title), figure, svg, axis);
+    const keys = spec.stack ? spec.stack.map(([name], i) => ["s" + i, name]) : spec.keys ?? [];
+    if (keys.length) card.append(make("p", { class: "stages" }, ...keys.map(([name, text]) => make("span", {}, key(name), text))));
+    card.append(make("p", { class: "says" }, spec.says));
     byId(place).append(card);
     svg.addEventListener("pointermove", (event) => {
       const box = svg.getBoundingClientRect();
@@ -138,29 +151,42 @@
 
   const bold = (text, name) => make("b", name ? { class: name } : {}, text);
   const arrow = () => make("span", { class: "arrow" }, "→");
-  const pair = (of) => (p) => [bold(share(p && of(p.risk_before)), "before"), arrow(), bold(share(p && of(p.risk_after)), "after")];
+  // Before the first thousand records nothing is known.
+  const known = (risk, value) => (risk && risk.average > 0 ? value : null);
+  const pair = (of) => (p) => [bold(share(p && known(p.risk_before, of(p.risk_before))), "before"), arrow(), bold(share(p && of(p.risk_after)), "after")];
   const mean = (p, total) => (p.batches ? total / p.batches : null);
   const risk = (title, of, extra = {}) =>
     chart("risk", title, {
       top: 1, unit: share, ...extra,
-      lines: [{ of: (p) => of(p.risk_before), colour: "before" }, { of: (p) => of(p.risk_after), colour: "after" }],
+      lines: [{ of: (p) => known(p.risk_before, of(p.risk_before)), colour: "before" }, { of: (p) => of(p.risk_after), colour: "after" }],
+      keys: [["before", "as records arrive"], ["after", "as they leave"]],
       read: pair(of),
     });
 
-  risk("Highest risk of any record", (r) => r.highest, { mark: (s) => 1 / s.k, note: (s) => `, dashed 1/k = ${share(1 / s.k)}` });
-  risk("Average risk", (r) => r.average);
-  risk("Records in a crowd smaller than k", (r) => r.share_below_k);
+  risk("Highest risk of any record", (r) => r.highest, {
+    mark: (s) => 1 / s.k, note: (s) => `, dashed 1/k = ${share(1 / s.k)}`,
+    says: "The chance of picking the right person for the record that stands out most: 1 / the people who share its values. A bound: the dashed line is the promise.",
+  });
+  risk("Average risk", (r) => r.average, {
+    says: "The same chance, averaged over records. Of at least 1,000 records, rounded, and renewed with a plan or every ten minutes, so that no single record can be read from it.",
+  });
+  risk("Records in a crowd smaller than k", (r) => r.share_below_k, {
+    says: "The share of records whose values fewer than k people share. What leaves must show 0 %.",
+  });
 
   chart("flow", "Throughput, records per second", {
     unit: short,
     lines: [{ of: (p) => p.consumed, colour: "suppressed" }, { of: (p) => p.released, colour: "released" }],
+    keys: [["suppressed", "read from the source"], ["released", "released"]],
+    says: "Records are taken in batches, so the curve has steps.",
     read: (p, s, now) => [
       bold(short(now ? s.consumed_per_second : p?.consumed)), " in", arrow(),
       bold(short(now ? s.released_per_second : p?.released), "after"), " out",
     ],
   });
   chart("flow", "Batch time by stage", {
-    stack: STAGES, unit: time,
+    stack: STAGES.map((stage, i) => [STAGE_WORDS[i]]), unit: time,
+    says: "What a batch of records spends its time with, from reading to the commit that makes its release final.",
     lines: STAGES.map((stage, i) => ({ of: (p) => mean(p, p.seconds[stage]), colour: "s" + i })),
     read: (p, s) => {
       const batch = s.last && STAGES.reduce((sum, stage) => sum + s.last.seconds[stage], 0);
@@ -172,11 +198,13 @@
   chart("flow", "Information loss", {
     unit: share,
     lines: [{ of: (p) => p.loss, colour: "before" }],
+    says: "How much detail the generalization takes: 0 % is every value as it came, 100 % is nothing but *.",
     read: (p) => [bold(share(p?.loss)), ` of the detail; ${share(p?.exact_share)} of cells exact`],
   });
   chart("flow", "Suppressed", {
     unit: short,
     lines: [{ of: (p) => p.suppressed, colour: "suppressed" }],
+    says: "Records of which nothing leaves, because no crowd was found for them. The reasons are below.",
     read: (p, s, now) => {
       // Now: the last ten seconds together, since a single one may have no batch.
       const seen = now ? s.history.slice(-10) : [p].filter(Boolean);
@@ -189,11 +217,13 @@
   chart("flow", "Lag behind the source", {
     unit: short,
     lines: [{ of: (p) => p.lag_records, colour: "held" }],
+    says: "Records that have been written to the source and not read yet. If it grows, more arrives than leaves.",
     read: (p) => (p && p.lag_records == null ? [bold("–"), " this source has no lag"] : [bold(short(p?.lag_records)), " records"]),
   });
   chart("flow", "Held for a better crowd", {
     unit: short,
     lines: [{ of: (p) => p.held, colour: "held" }],
+    says: "Records that wait for later batches (privacy.max_hold_batches), where more people may share their values.",
     read: (p) => [bold(count(p?.held)), " records"],
   });
 
@@ -204,6 +234,9 @@
       make("tr", value == null ? { class: "zero" } : {}, make("td", {}, name),
         make("td", { class: "number" }, value == null ? "" : typeof value === "number" ? count(value) : value))));
   };
+
+  const about = (n, unit = count) => (n ? `about ${unit(n)}` : 0);
+  const reason = ([name, n]) => [WHY[name] ? `${words(name)}: ${WHY[name]}` : words(name), n];
 
   const account = (s) => {
     const values = { ...s.totals, held: s.held };
@@ -235,15 +268,16 @@
     const marked = (names, role) => (names ?? []).map((name) => (role ? `${name} (${role})` : name));
     const attributesOf = (g) =>
       [...marked(g.quasi), ...marked(g.sensitive, "sensitive"), ...marked(g.insensitive, "insensitive")].join(", ");
-    byId("plan-line").textContent = known.version == null ? "No plan yet." : `Version ${known.version}${primed}${removed}`;
+    byId("plan-line").textContent = known.version == null ? "No plan yet." : `Plan ${known.version}${primed}${removed}. It says how values may be generalized; each group of attributes leaves as a record of its own, and the records of one person do not leave together.`;
     const described = groups.map((g) => [g.name, attributesOf(g), g.nodes, s.fragments_by_group[s.groups.indexOf(g.name)]]);
     const names = groups.map((g) => g.name);
     s.groups.forEach((name, i) => {
       if (!names.includes(name) && (s.fragments_by_group[i] || name !== "other")) described.push([name, "", null, s.fragments_by_group[i]]);
     });
     byId("groups").replaceChildren(...described.map(([name, attributes, nodes, fragments]) =>
-      make("tr", {}, make("td", {}, String(name)), make("td", {}, attributes),
-        make("td", { class: "number" }, count(nodes)), make("td", { class: "number" }, count(fragments)))));
+      make("tr", { role: "row" }, make("th", { scope: "row", role: "rowheader" }, String(name)), make("td", { role: "cell" }, attributes),
+        make("td", { role: "cell", class: "number", "data-name": "ways to generalize" }, count(nodes)),
+        make("td", { role: "cell", class: "number", "data-name": "records released" }, count(fragments)))));
   };
 
   // The attributes on a circle: a curve where one tells another on the mean, dashed where single values of it do.
@@ -291,17 +325,14 @@
     drawn = now;
     const all = found.qids_by_size.reduce((sum, n) => sum + n, 0);
     byId("evidence-line").textContent =
-      `${count(found.records)} records of ${count(found.support)} ${found.records === found.support ? "" : "people "}searched for plan ${found.plan}` +
-      (found.complete ? "" : "; the time ended first, and what is not proved safe counts as unsafe");
+      `${count(found.records)} recent records were searched for plan ${found.plan}` +
+      (found.complete ? "." : "; the time ended first, so there may be more.");
     const saved = found.aggregation;
-    const less = (fine, coarse) => `${count(fine)}, ${share(1 - coarse / Math.max(1, fine))} less when aggregated`;
     const facts = [
-      ["minimal quasi-identifiers", count(all)],
+      ["combinations that single out many people", count(all)],
       ...found.qids_by_size.map((n, i) => [`of ${i + 1} attribute${i ? "s" : ""}`, count(n)]).filter(([, n]) => n !== "0"),
-      ["loss expected from the sample alone", share(found.expected_loss)],
-      ...(saved ? [["values", less(saved.nodes, saved.coarse_nodes)], ["pairs of values", less(saved.edges, saved.coarse_edges)]] : []),
-      ...(found.triage?.sizes ?? []).filter((t) => t.evaluations_to_nine_tenths).map((t) =>
-        [`sets of ${t.size} to look at for nine tenths of them`, `${count(t.evaluations_to_nine_tenths.deviation)} by triage, ${count(t.evaluations_to_nine_tenths.chance)} by chance`]),
+      ["detail that the plan is expected to cost", share(found.expected_loss)],
+      ...(saved ? [["different values, about", count(saved.nodes)], ["pairs of values seen together, about", count(saved.edges)]] : []),
       ["searched in", `${time(found.seconds)} by the ${found.computed_by === "cpu" ? "CPU" : "GPU"}`],
     ];
     byId("evidence-facts").replaceChildren(...facts.map(([name, value]) =>
@@ -309,10 +340,9 @@
     byId("qids").replaceChildren(...found.minimal_qids.slice(0, 12).map((set) => make("span", {}, set.join(" + "))),
       ...(all > 12 ? [`and ${count(all - 12)} more`] : all ? [] : ["none"]));
     graph(found.inferences, found.strongest);
-    const crowd = found.records === found.support ? "records" : "people";
     byId("strongest").replaceChildren(...(found.strongest.length ? found.strongest.slice(0, 8).map((i) =>
       make("tr", {}, make("td", {}, `${i.from} → ${i.to}`), make("td", { class: "number" }, share(i.probability)),
-        make("td", { class: "number" }, `${count(i.support)} ${crowd}`)))
+        make("td", { class: "number" }, `about ${count(i.support)} people`)))
       : [make("tr", { class: "zero" }, make("td", {}, "none"))]));
   };
 
@@ -333,14 +363,15 @@
     plan(status);
     evidence(status);
     const last = status.last;
-    rows("suppressed", Object.entries(status.suppressed).map(([name, n]) => [words(name), n]), "none");
-    rows("dead", Object.entries(status.dead_lettered).map(([name, n]) => [words(name), n]), "none");
+    rows("suppressed", Object.entries(status.suppressed).map(reason), "none");
+    rows("dead", Object.entries(status.dead_lettered).map(reason), "none");
     rows("sizes", [
-      ["batches committed", status.batches_committed], ["batches aborted", status.batches_aborted],
-      ["ledger classes", last?.ledger_classes ?? 0], ["ledger memory", last ? bytes(last.ledger_bytes) : 0],
-      ["window records", last?.window_records ?? 0], ["model values", last?.model_nodes ?? 0], ["model pairs", last?.model_edges ?? 0],
-      ["model memory", last ? bytes(last.model_bytes) : 0], ["dictionary values", last?.dictionary_values ?? 0],
-      ["state on disk", last ? bytes(last.state_bytes) : 0], ["resident memory", bytes(status.resident_bytes)],
+      ["batches committed", status.batches_committed], ["batches aborted and read again", status.batches_aborted],
+      ["released classes remembered", about(last?.ledger_classes)], ["memory for them", last ? about(last.ledger_bytes, bytes) : 0],
+      ["records in the window that plans are made from", last?.window_records ?? 0],
+      ["different values in it", about(last?.model_nodes)], ["pairs of values seen together", about(last?.model_edges)],
+      ["memory for counting them", last ? about(last.model_bytes, bytes) : 0], ["values in all dictionaries", about(last?.dictionary_values)],
+      ["state on disk", last ? about(last.state_bytes, bytes) : 0], ["memory of the process", about(status.resident_bytes, bytes)],
     ], "none");
   };
 

@@ -10,7 +10,8 @@ use std::{
 use serde_json::{Value, json};
 use tokio::sync::oneshot;
 
-use super::{HttpError, bind, serve};
+use super::{HttpError, Site, bind, serve};
+use crate::config;
 use crate::telemetry::{
     BatchCommitted, BatchReport, PlanAdopted, Reason, Rebalanced, RiskPicture, SourceConnected, StageSeconds,
     SuppressionReason, Telemetry,
@@ -23,9 +24,18 @@ struct Answer {
 }
 
 fn get(address: SocketAddr, path: &str) -> Answer {
-    let mut stream = TcpStream::connect(address).expect("the server listens");
+    asked(address, path, "Host: localhost\r\n")
+}
+
+/// Asks with these lines of a head.
+fn asked(address: SocketAddr, path: &str, head: &str) -> Answer {
+    let stream = TcpStream::connect(address).expect("the server listens");
     stream.set_read_timeout(Some(Duration::from_secs(10))).expect("a timeout");
-    write!(stream, "GET {path} HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n").expect("a request");
+    over(stream, path, head)
+}
+
+fn over(mut stream: impl std::io::Read + std::io::Write, path: &str, head: &str) -> Answer {
+    write!(stream, "GET {path} HTTP/1.1\r\n{head}Connection: close\r\n\r\n").expect("a request");
     let mut text = String::new();
     stream.read_to_string(&mut text).expect("an answer");
     let (head, body) = text.split_once("\r\n\r\n").expect("head and body");
@@ -35,17 +45,22 @@ fn get(address: SocketAddr, path: &str) -> Answer {
 
 /// Runs `visit` against pages of `telemetry`; the server has stopped when this returns.
 fn visited<T>(telemetry: &Telemetry, visit: impl FnOnce(SocketAddr) -> T) -> T {
+    visited_as(telemetry, &config::Telemetry::default(), visit)
+}
+
+fn visited_as<T>(telemetry: &Telemetry, configured: &config::Telemetry, visit: impl FnOnce(SocketAddr) -> T) -> T {
+    let site = Site::new(telemetry.clone(), configured).expect("files that can be used");
     let runtime =
         tokio::runtime::Builder::new_multi_thread().worker_threads(1).enable_all().build().expect("a runtime");
     let listener = runtime.block_on(bind("127.0.0.1:0".parse().expect("an address"))).expect("a free port");
     let address = listener.local_addr().expect("bound");
     let (stop, stopped) = oneshot::channel::<()>();
-    let server = runtime.spawn(serve(listener, telemetry.clone(), async {
+    let server = runtime.spawn(serve(listener, site, async {
         _ = stopped.await; // a dropped sender stops it as well
     }));
     let seen = visit(address);
     drop(stop);
-    runtime.block_on(server).expect("the server does not panic").expect("and ends well");
+    runtime.block_on(server).expect("the server does not panic");
     seen
 }
 
@@ -137,9 +152,9 @@ fn every_page_answers_and_admits_nothing_foreign() {
         Rebalanced { assigned: 1, ..Rebalanced::default() }.emit(&telemetry);
         assert_eq!(get(address, "/readyz").status, 200);
 
-        assert_eq!(get(address, "/plan").body, "null");
+        assert_eq!(get(address, "/plan").body, "null\n");
         telemetry.set_plan(json!({ "version": 9 }));
-        assert_eq!(get(address, "/plan").body, "{\"version\":9}");
+        assert_eq!(get(address, "/plan").body, "{\n  \"version\": 9\n}\n");
         let status: Value = serde_json::from_str(&get(address, "/status.json").body).expect("JSON");
         assert_eq!(
             (&status["k"], &status["plan"]["version"], &status["conserved"]),
@@ -232,4 +247,137 @@ fn a_real_browser_draws_the_page() {
     ] {
         assert!(page.contains(drawn), "{drawn} was not drawn");
     }
+}
+
+/// Somebody else's page whose name was made to lead here asks by that name (DNS rebinding).
+#[test]
+fn threat_28_a_foreign_name_is_not_answered() {
+    let configured = config::Telemetry { allowed_hosts: vec!["throng".into()], ..config::Telemetry::default() };
+    visited_as(&running(), &configured, |address| {
+        for path in ["/", "/metrics", "/status.json", "/plan", "/elsewhere"] {
+            for foreign in ["Host: evil.example.org\r\n", "", "Host: localhost\r\nHost: evil.example.org\r\n"] {
+                let answer = asked(address, path, foreign);
+                assert!([400, 421].contains(&answer.status), "{path} {foreign:?}: {}", answer.status);
+                assert!(!answer.body.contains("throng_"), "{path}");
+            }
+            let absolute = asked(address, &format!("http://evil.example.org{path}"), "Host: localhost\r\n");
+            assert_eq!(absolute.status, 421, "{path}");
+        }
+        let own = [format!("Host: {address}\r\n"), "Host: throng:9464\r\n".into(), "Host: 10.0.0.7:9464\r\n".into()];
+        for own in own {
+            assert_eq!(asked(address, "/metrics", &own).status, 200, "{own}");
+        }
+        // A probe asks by whatever name the pod has.
+        assert_eq!(asked(address, "/healthz", "Host: evil.example.org\r\n").status, 200);
+        assert_eq!(asked(address, "/readyz", "Host: some-pod\r\n").status, 200);
+    });
+}
+
+#[test]
+fn with_a_token_only_probes_are_answered_without() {
+    let home = tempfile::tempdir().expect("a folder");
+    let path = home.path().join("token");
+    std::fs::write(&path, "correct-horse-battery\n").expect("a file");
+    std::fs::set_permissions(&path, std::os::unix::fs::PermissionsExt::from_mode(0o600)).expect("our own file");
+    let configured = config::Telemetry { token_file: Some(path), ..config::Telemetry::default() };
+    visited_as(&running(), &configured, |address| {
+        let with =
+            |path: &str, authorization: &str| asked(address, path, &format!("Host: localhost\r\n{authorization}"));
+        for path in ["/", "/metrics", "/status.json", "/plan", "/elsewhere"] {
+            for wrong in
+                ["", "Authorization: Bearer correct-horse\r\n", "Authorization: Bearer correct-horse-batterz\r\n"]
+            {
+                let answer = with(path, wrong);
+                assert_eq!(answer.status, 401, "{path} {wrong}");
+                assert!(answer.head.contains("www-authenticate: basic"), "a browser asks: {}", answer.head);
+            }
+        }
+        assert_eq!(with("/metrics", "Authorization: Bearer correct-horse-battery\r\n").status, 200);
+        // base64 of anybody:correct-horse-battery
+        let basic = "Authorization: Basic YW55Ym9keTpjb3JyZWN0LWhvcnNlLWJhdHRlcnk=\r\n";
+        assert_eq!(with("/status.json", basic).status, 200);
+        assert_eq!((with("/healthz", "").status, with("/readyz", "").status), (200, 200));
+    });
+}
+
+/// A certificate for `localhost` of a hundred years, and its key; of no use to anybody but this test.
+const CERT: &str = include_str!("testing.crt");
+const KEY: &str = include_str!("testing.key");
+
+#[test]
+fn tls_is_spoken_and_nothing_else() {
+    use tokio_rustls::rustls::pki_types::{CertificateDer, pem::PemObject};
+    use tokio_rustls::rustls::{ClientConfig, ClientConnection, RootCertStore, StreamOwned, crypto::ring};
+
+    let home = tempfile::tempdir().expect("a folder");
+    let file = |name: &str, text: &str| {
+        std::fs::write(home.path().join(name), text).expect("a file");
+        Some(home.path().join(name))
+    };
+    let tls = config::PagesTls { cert_file: file("pages.crt", CERT), key_file: file("pages.key", KEY) };
+    let configured = config::Telemetry { tls: tls.clone(), ..config::Telemetry::default() };
+    let mut roots = RootCertStore::empty();
+    roots.add(CertificateDer::from_pem_slice(CERT.as_bytes()).expect("PEM")).expect("a certificate");
+    let client = ClientConfig::builder_with_provider(std::sync::Arc::new(ring::default_provider()))
+        .with_safe_default_protocol_versions()
+        .expect("versions")
+        .with_root_certificates(roots)
+        .with_no_client_auth();
+    visited_as(&running(), &configured, |address| {
+        let name = "localhost".try_into().expect("a name");
+        let connection = ClientConnection::new(std::sync::Arc::new(client), name).expect("a client");
+        let stream = StreamOwned::new(connection, TcpStream::connect(address).expect("the server listens"));
+        let answer = over(stream, "/metrics", "Host: localhost\r\n");
+        assert!(answer.status == 200 && answer.body.contains("throng_build_info"));
+        let mut plain = TcpStream::connect(address).expect("the server listens");
+        write!(plain, "GET /metrics HTTP/1.1\r\nHost: localhost\r\n\r\n").expect("a request");
+        let mut text = Vec::new();
+        // It may be cut as well as answered with an alert.
+        let (Ok(_) | Err(_)) = plain.read_to_end(&mut text);
+        assert!(!String::from_utf8_lossy(&text).contains("throng_"), "no page without TLS");
+    });
+    let unusable = [
+        (config::PagesTls { cert_file: file("a", KEY), ..tls.clone() }, "cert_file"),
+        (config::PagesTls { key_file: file("b", CERT), ..tls.clone() }, "key_file"),
+        (config::PagesTls { cert_file: Some("no/such.crt".into()), ..tls }, "cert_file"),
+    ];
+    for (tls, key) in unusable {
+        let configured = config::Telemetry { tls, ..config::Telemetry::default() };
+        let error = Site::new(empty(), &configured).err().expect("a file that cannot be used").to_string();
+        assert!(error.contains(key) && !error.contains("PRIVATE"), "{error}");
+    }
+}
+
+#[test]
+fn half_sent_requests_do_not_silence_a_probe() {
+    visited(&empty(), |address| {
+        let half: Vec<TcpStream> = (0..600)
+            .map(|_| {
+                let mut stream = TcpStream::connect(address).expect("the server listens");
+                write!(stream, "GET / HTTP/1.1\r\nHost: loc").expect("half a request");
+                stream
+            })
+            .collect();
+        for _ in 0..20 {
+            assert_eq!(get(address, "/healthz").status, 200);
+        }
+        // Whoever has waited longest was closed, without an answer.
+        let mut oldest = &half[0];
+        oldest.set_read_timeout(Some(Duration::from_secs(10))).expect("a timeout");
+        let mut text = Vec::new();
+        assert!(!matches!(oldest.read_to_end(&mut text), Ok(1..)), "{}", String::from_utf8_lossy(&text));
+    });
+}
+
+#[test]
+fn a_request_that_is_never_finished_is_given_up() {
+    visited(&empty(), |address| {
+        let mut stream = TcpStream::connect(address).expect("the server listens");
+        stream.set_read_timeout(Some(Duration::from_secs(60))).expect("a timeout");
+        write!(stream, "GET / HTTP/1.1\r\nHost: loc").expect("half a request");
+        let mut text = Vec::new();
+        let ended = stream.read_to_end(&mut text);
+        assert!(ended.is_ok(), "closed by the server, not by our patience: {ended:?}");
+        assert!(!String::from_utf8_lossy(&text).contains(" 200 "));
+    });
 }

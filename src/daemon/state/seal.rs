@@ -20,6 +20,8 @@ pub struct Keys {
     pub repetition: [u8; 32],
     /// Tells a wrong secret from a right one.
     pub check: [u8; 32],
+    /// Keys the draws by which pages round their figures.
+    pub pages: [u8; 32],
     seal: Zeroizing<[u8; 32]>,
 }
 
@@ -38,6 +40,7 @@ impl Keys {
             classes: key(b"classes"),
             repetition: key(b"repetition"),
             check: key(b"check"),
+            pages: key(b"pages"),
             seal: Zeroizing::new(key(b"seal")),
         }
     }

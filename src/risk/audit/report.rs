@@ -74,6 +74,8 @@ pub struct Report {
     pub unreadable: BTreeMap<&'static str, u64>,
     /// Columns that were announced and that no record has.
     pub absent: Vec<String>,
+    /// Columns with cells that are arrays: each array was judged as one text, and nothing is said of what is in it.
+    pub arrays: Vec<String>,
     /// Cells of columns that the schema does not know; not judged.
     pub unknown_cells: u64,
     /// What a reader must know before trusting the numbers.

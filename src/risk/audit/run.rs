@@ -202,6 +202,7 @@ impl Parts<'_> {
             without_subject: table.without_subject,
             unreadable: BTreeMap::new(),
             absent: Vec::new(),
+            arrays: Vec::new(),
             unknown_cells: 0,
             notes: self.notes(),
             risk: RiskReport {
@@ -228,7 +229,14 @@ impl Parts<'_> {
 
     fn attributes(&self) -> Vec<AttributeReport> {
         let weight = |column: usize| self.weights.iter().find(|weight| weight.attribute == column);
-        let at_risk = |column: usize| self.reached.at_risk.iter().find(|(a, _)| *a == column).map_or(0, |(_, n)| *n);
+        // Every class below k of a minimal set is a smallest combination: where larger sets were not looked at one by one,
+        // a measured set still says how many records it gives away at least.
+        let measured = |column: usize| {
+            let with = self.measured.iter().filter(|measured| measured.set.contains(column));
+            with.map(|measured| measured.records_below_k).max().unwrap_or(0)
+        };
+        let reached = |column: usize| self.reached.at_risk.iter().find(|(a, _)| *a == column).map_or(0, |(_, n)| *n);
+        let at_risk = |column: usize| reached(column).max(measured(column));
         let each = self.table.judged.iter().zip(&self.alone).enumerate();
         let mut reports: Vec<AttributeReport> = each
             .map(|(column, (judged, alone))| {

@@ -13,6 +13,9 @@ pub struct Rule {
     pub min_rows: u64,
     /// Share of the different values that must have an identifier's shape, in (0, 1].
     pub shape_share: f64,
+    /// A URL that is the same wherever it is there names a vocabulary and nobody. In a stream the next record may have
+    /// another.
+    pub constant_urls: bool,
 }
 
 impl Rule {
@@ -24,13 +27,13 @@ impl Rule {
     /// The rule for a sample of a stream, which the next records may refute.
     #[must_use]
     pub fn of_a_stream(cardinality: f64) -> Self {
-        Self { cardinality, min_rows: 1000, shape_share: Self::SHAPE_SHARE }
+        Self { cardinality, min_rows: 1000, shape_share: Self::SHAPE_SHARE, constant_urls: true }
     }
 
     /// The rule for a file that is there as a whole. One row alone is always unique, so two are asked for.
     #[must_use]
     pub fn of_a_file(cardinality: f64) -> Self {
-        Self { cardinality, min_rows: 2, shape_share: Self::SHAPE_SHARE }
+        Self { cardinality, min_rows: 2, shape_share: Self::SHAPE_SHARE, constant_urls: false }
     }
 
     /// Judges a column. `recodable` columns (those with a generalization hierarchy) are recoded and not removed, so
@@ -38,7 +41,11 @@ impl Rule {
     #[must_use]
     pub fn judge(&self, profile: &Profile, recodable: bool, name: Option<&str>) -> Judgement {
         let mut reasons = Vec::new();
-        if let Some((shape, share)) = profile.shape.filter(|(_, share)| *share >= self.shape_share) {
+        let constant = profile.values == 1 && profile.rows - profile.missing >= 2;
+        let is_none = |shape: Shape| shape == Shape::Url && constant && !self.constant_urls;
+        if let Some((shape, share)) =
+            profile.shape.filter(|(shape, share)| *share >= self.shape_share && !is_none(*shape))
+        {
             reasons.push(Reason::Shape { shape, share });
         }
         let spread = profile.rows >= self.min_rows && profile.rows > 0 && !recodable;
@@ -149,6 +156,18 @@ mod tests {
         profile.shape = Some((Shape::Email, 0.49));
         let judged = Rule::of_a_file(0.8).judge(&profile, false, Some("zip"));
         assert_eq!((judged.identifies(), judged.category), (false, Some(Category::Geography)));
+    }
+
+    #[test]
+    fn a_constant_url_is_no_identifier_of_a_file() {
+        let url = |values, missing| Profile { values, missing, shape: Some((Shape::Url, 1.0)), ..of(10, values) };
+        let file = Rule::of_a_file(0.8);
+        assert!(kinds(file, &url(1, 0), false).is_empty() && kinds(file, &url(1, 8), false).is_empty());
+        assert_eq!(kinds(file, &url(2, 0), false), ["shape"], "somebody's page among others");
+        assert_eq!(kinds(file, &url(1, 9), false), ["shape"], "one record has it");
+        assert_eq!(kinds(Rule::of_a_stream(0.8), &url(1, 0), false), ["shape"], "the next record may have another");
+        let mail = Profile { shape: Some((Shape::Email, 1.0)), ..url(1, 0) };
+        assert_eq!(kinds(file, &mail, false), ["shape"]);
     }
 
     #[test]

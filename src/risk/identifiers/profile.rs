@@ -9,6 +9,8 @@ pub struct Profile {
     pub rows: u64,
     /// Different values; missing is one of them where it occurs.
     pub distinct: u64,
+    /// Different values that are there.
+    pub values: u64,
     /// Cells without a value.
     pub missing: u64,
     /// Shannon entropy of the value distribution, in nats, 0 to ln `distinct`.
@@ -48,13 +50,15 @@ impl Profile {
         }
         let rows = codes.len() as u64;
         let counted = (0..).zip(&counts).filter(|&(_, n)| *n > 0);
-        let missing = counted.filter(|&(code, _)| missing(code)).map(|(_, n)| n).sum();
+        let (without, with): (Vec<_>, Vec<_>) = counted.partition(|&(code, _)| missing(code));
+        let (missing, values) = (without.iter().map(|(_, n)| **n).sum(), with.len() as u64);
         let occurring: Vec<u64> = counts.into_iter().filter(|n| *n > 0).collect();
         let entropy = entropy(&occurring, rows);
         let relative = if occurring.is_empty() { 0.0 } else { (occurring.len() as f64).ln() - entropy };
         Self {
             rows,
             distinct: occurring.len() as u64,
+            values,
             missing,
             entropy,
             // Both terms are sums of rounded logarithms.

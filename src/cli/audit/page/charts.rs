@@ -1,7 +1,7 @@
 //! Charts as inline SVG: no script, sized by the page, coloured by its style sheet.
 
 use super::escape;
-use crate::cli::audit::text::{number, percent, short};
+use crate::cli::audit::text::{number, percent};
 use crate::risk::audit::Report;
 
 /// One row of a chart of horizontal bars.
@@ -11,45 +11,32 @@ struct Bar {
     pieces: Vec<(f64, &'static str)>,
     /// Written behind the bar.
     value: String,
-    /// Told when the pointer rests on it, and to who cannot see it.
+    /// Told when the pointer rests on it.
     tells: String,
 }
 
-const ROW: f64 = 25.0;
-
-/// Horizontal bars, one below the other. `width` is in the units of the page's pixels at full size.
-fn bars(rows: &[Bar], width: f64, labels: f64, values: f64, name: &str) -> String {
-    let height = rows.len() as f64 * ROW;
-    let room = width - labels - values - 12.0;
-    let mut out = format!("<svg viewBox=\"0 0 {width} {height}\" role=\"img\" aria-label=\"{}\">", escape(name));
-    for (index, row) in rows.iter().enumerate() {
-        let top = index as f64 * ROW;
-        let letters = (labels / 7.2) as usize;
-        out += &format!("<g><title>{}</title>", escape(&row.tells));
-        out += &format!("<text x=\"0\" y=\"{:.1}\">{}</text>", top + 16.5, escape(&short(&row.label, letters)));
+/// Horizontal bars, one below the other: texts of the page's own size beside bars as long as there is room.
+fn bars(rows: &[Bar], name: &str) -> String {
+    let mut out = format!("<ul class=\"bars\" aria-label=\"{}\">", escape(name));
+    for row in rows {
         out += &format!(
-            "<rect class=\"track\" x=\"{labels}\" y=\"{:.1}\" width=\"{room:.1}\" height=\"14\" rx=\"3\"/>",
-            top + 5.0
+            "<li title=\"{}\"><span class=\"name\">{}</span><svg viewBox=\"0 0 100 10\" preserveAspectRatio=\"none\" \
+             aria-hidden=\"true\"><rect class=\"track\" width=\"100\" height=\"10\"/>",
+            escape(&row.tells),
+            escape(&row.label)
         );
-        let mut left = labels;
+        let mut left = 0.0;
         for (share, colour) in &row.pieces {
             // Something is never drawn as nothing.
-            let long = if *share > 0.0 { (share * room).max(1.5) } else { 0.0 };
+            let long = if *share > 0.0 { (share * 100.0).max(0.5).min(100.0 - left) } else { 0.0 };
             if long > 0.0 {
-                out += &format!(
-                    "<rect class=\"{colour}\" x=\"{left:.1}\" y=\"{:.1}\" width=\"{long:.1}\" height=\"14\" rx=\"3\"/>",
-                    top + 5.0
-                );
+                out += &format!("<rect class=\"{colour}\" x=\"{left:.2}\" width=\"{long:.2}\" height=\"10\"/>");
             }
             left += long;
         }
-        out += &format!(
-            "<text class=\"end soft\" x=\"{width}\" y=\"{:.1}\">{}</text></g>",
-            top + 16.5,
-            escape(&row.value)
-        );
+        out += &format!("</svg><span class=\"value\">{}</span></li>", escape(&row.value));
     }
-    out + "</svg>"
+    out + "</ul>"
 }
 
 /// A hundred dots: how many of a hundred records stand alone, below k, in a crowd.
@@ -126,7 +113,7 @@ pub fn reach(report: &Report) -> String {
             bar
         })
         .collect();
-    bars(&rows, 480.0, 84.0, 130.0, "records below k by the number of columns known")
+    bars(&rows, "records below k by the number of columns known")
 }
 
 /// Records by the size of their crowd.
@@ -158,7 +145,7 @@ pub fn crowds(report: &Report) -> String {
             }
         })
         .collect();
-    bars(&rows, 480.0, 96.0, 130.0, "records by the size of their crowd")
+    bars(&rows, "records by the size of their crowd")
 }
 
 /// Columns by the records that they help to give away.
@@ -185,7 +172,7 @@ pub fn attributes(report: &Report, shown: usize) -> String {
             ),
         })
         .collect();
-    bars(&rows, 1030.0, 210.0, 270.0, "records that each column helps to give away")
+    bars(&rows, "records that each column helps to give away")
 }
 
 /// How many minimal quasi-identifiers and largest safe sets there are of each size.

@@ -3,13 +3,13 @@
 mod charts;
 
 use std::cmp::Reverse;
-use std::fmt::Write as _;
 use std::path::Path;
 
 use chrono::{DateTime, Utc};
 
+use super::next;
 use super::text::{clean, counted, number, percent, ratio, reason, seconds};
-use crate::risk::audit::{AttributeReport, QidReport, Report, Singletons};
+use crate::risk::audit::{AttributeReport, InferenceReport, QidReport, Report, Singletons};
 
 const STYLE: &str = include_str!("page.css");
 
@@ -32,12 +32,22 @@ fn escape(text: &str) -> String {
     out
 }
 
+/// What a page was made from.
+#[derive(Debug, Default)]
+pub struct MadeFrom {
+    /// Digest of the input; none where it was standard input.
+    pub sha256: Option<String>,
+    /// Options and their values; a value may be empty.
+    pub options: Vec<(&'static str, String)>,
+}
+
 /// The page; `now` is written on it.
-pub fn render(report: &Report, now: DateTime<Utc>) -> String {
+pub fn render(report: &Report, made: &MadeFrom, now: DateTime<Utc>) -> String {
     let title = escape(&name(report));
-    let mut body = head(report, now);
+    let mut body = String::new();
     body += &verdict(report);
     body += &tiles(report);
+    body += &what_next(report);
     body += &identifiers(report);
     if report.risk.attributes > 0 {
         body += &format!("<div class=\"row\">{}{}</div>", reach(report), crowds(report));
@@ -48,13 +58,16 @@ pub fn render(report: &Report, now: DateTime<Utc>) -> String {
     body += &inferences(report);
     body += &columns(report);
     body += &method(report);
+    body += &made_from(made);
+    let head = head(report, now);
+    let foot = format!("<footer>throng {}</footer>", env!("CARGO_PKG_VERSION"));
     format!(
         "<!doctype html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\">\n\
          <meta name=\"viewport\" content=\"width=device-width, initial-scale=1\">\n\
          <meta name=\"color-scheme\" content=\"light dark\">\n\
          <meta http-equiv=\"Content-Security-Policy\" content=\"default-src 'none'; style-src 'unsafe-inline'; img-src data:\">\n\
          <title>Re-identification audit: {title}</title>\n<link rel=\"icon\" href=\"data:,\">\n\
-         <style>{STYLE}</style>\n</head>\n<body>\n{body}\n</body>\n</html>\n"
+         <style>{STYLE}</style>\n</head>\n<body>\n{head}\n<main>\n{body}\n</main>\n{foot}\n</body>\n</html>\n"
     )
 }
 
@@ -82,10 +95,12 @@ fn head(report: &Report, now: DateTime<Utc>) -> String {
          columns that is not inside a listed safe set is to be treated as unsafe.</p>"
             .to_owned()
     };
+    let arrays = next::about_arrays(report)
+        .map_or(String::new(), |said| format!("<p class=\"alarm\"><b>Not judged.</b> {}</p>", escape(&said)));
     format!(
         "<header><p class=\"brand\">throng · re-identification audit</p><h1>{}</h1>\
          <p class=\"facts\"><span><b>{}</b> records</span>{people}<span><b>{}</b> columns, <b>{}</b> searched</span>\
-         <span><b>k = {}</b></span>{masked}<span>{}</span></p></header>{alarm}",
+         <span><b>k = {}</b></span>{masked}<span>{}</span></p>{arrays}{alarm}</header>",
         escape(&name(report)),
         number(report.rows),
         report.attributes.len(),
@@ -103,6 +118,15 @@ fn verdict(report: &Report) -> String {
             .to_owned();
     }
     let columns = counted(report.risk.attributes, "searched column");
+    if risk.records_below_k == 0 && !report.arrays.is_empty() {
+        return format!(
+            "<section class=\"card verdict\"><p class=\"says\">Outside its arrays, every record stands in a crowd of at least \
+             {} {}. <b>What is inside the arrays was not judged.</b></p>{}</section>",
+            number(risk.smallest_class),
+            who(report),
+            charts::hundred(report),
+        );
+    }
     if risk.records_below_k == 0 {
         return format!(
             "<section class=\"card verdict good\"><p class=\"says\">Every record stands in a crowd of <b>at least {} \
@@ -170,6 +194,51 @@ fn tiles(report: &Report) -> String {
     out + "</section>"
 }
 
+fn what_next(report: &Report) -> String {
+    let steps: String = next::steps(report).iter().map(|step| format!("<li>{}</li>", escape(step))).collect();
+    if steps.is_empty() {
+        return steps;
+    }
+    card("What to do next", "In the order in which it helps", &format!("<ol class=\"steps\">{steps}</ol>"))
+}
+
+fn made_from(made: &MadeFrom) -> String {
+    let digest = made.sha256.as_ref().map_or_else(
+        || "standard input, of which there is no digest".to_owned(),
+        |digest| format!("SHA-256 <code>{digest}</code>"),
+    );
+    let option = |(name, value): &(&str, String)| format!("<code>{}</code>", escape(format!("{name} {value}").trim()));
+    let options: Vec<String> = made.options.iter().map(option).collect();
+    let content = format!("<dl><dt>input</dt><dd>{digest}</dd><dt>options</dt><dd>{}</dd></dl>", options.join(" "));
+    card("What this page was made from", "The same input and options give the same numbers", &content)
+}
+
+/// A table that scrolls where it must and is a list of cards where it is narrow. The first cell of a row names it.
+fn table(label: &str, heads: &[&str], rows: impl Iterator<Item = Vec<String>>) -> String {
+    let (mut head, mut body) = (String::new(), String::new());
+    for (at, name) in heads.iter().enumerate() {
+        let class = if at == 0 { "" } else { " class=\"n\"" };
+        head += &format!("<th scope=\"col\" role=\"columnheader\"{class}>{name}</th>");
+    }
+    for row in rows {
+        body += "<tr role=\"row\">";
+        for (at, cell) in row.iter().enumerate() {
+            body += &match (at, heads.get(at)) {
+                (0, _) => format!("<th scope=\"row\" role=\"rowheader\" class=\"set\">{cell}</th>"),
+                (_, name) => {
+                    let name = name.copied().unwrap_or_default();
+                    format!("<td role=\"cell\" class=\"n\" data-name=\"{name}\">{cell}</td>")
+                }
+            };
+        }
+        body += "</tr>";
+    }
+    format!(
+        "<div class=\"scroll\" tabindex=\"0\" role=\"region\" aria-label=\"{label}\"><table class=\"long\" role=\"table\">\
+         <thead role=\"rowgroup\"><tr role=\"row\">{head}</tr></thead><tbody role=\"rowgroup\">{body}</tbody></table></div>"
+    )
+}
+
 fn card(title: &str, sub: &str, content: &str) -> String {
     format!("<section class=\"card\"><h2>{title}</h2><p class=\"sub\">{sub}</p>{content}</section>")
 }
@@ -213,7 +282,7 @@ fn identifiers(report: &Report) -> String {
     let mut rows = String::new();
     if let Some(subject) = &report.subject {
         rows += &format!(
-            "<tr><td class=\"set\"><span>{}</span></td><td class=\"soft last\">counts the people</td></tr>",
+            "<tr><th scope=\"row\" class=\"set\"><span>{}</span></th><td class=\"soft\">counts the people</td></tr>",
             escape(subject)
         );
     }
@@ -221,12 +290,13 @@ fn identifiers(report: &Report) -> String {
         let mut why: Vec<String> = attribute.identifier.iter().map(|why| escape(&reason(why))).collect();
         why.extend(attribute.safe_harbor.map(|c| format!("<span class=\"tag\">Safe Harbor: {}</span>", c.title())));
         rows += &format!(
-            "<tr><td class=\"set\"><span>{}</span></td><td class=\"soft last\">{}</td></tr>",
+            "<tr><th scope=\"row\" class=\"set\"><span>{}</span></th><td class=\"soft\">{}</td></tr>",
             escape(&attribute.name),
             why.join("<br>")
         );
     }
-    let content = if rows.is_empty() { String::new() } else { format!("<table><tbody>{rows}</tbody></table>") };
+    let content =
+        if rows.is_empty() { String::new() } else { format!("<table class=\"names\"><tbody>{rows}</tbody></table>") };
     let sub = if rows.is_empty() {
         "None: no column identifies people by itself."
     } else {
@@ -263,34 +333,28 @@ fn qids(report: &Report) -> String {
     }
     let mut worst: Vec<&QidReport> = report.qids.iter().collect();
     worst.sort_by_key(|qid| Reverse(qid.records_below_k));
-    let mut rows = String::new();
-    for qid in worst.iter().take(SHOWN) {
+    let row = |qid: &&QidReport| {
         let example = qid.example.as_ref().map_or(String::new(), |values| {
             let values: Vec<String> = values.iter().map(|value| escape(value)).collect();
             format!("<div class=\"values\">for example {}</div>", values.join(" · "))
         });
-        let people = match report.subjects {
-            Some(_) => format!("<td class=\"n\">{}</td>", number(qid.people_below_k)),
-            None => String::new(),
-        };
-        write!(
-            rows,
-            "<tr><td class=\"set\">{}{example}</td><td class=\"n\">{}</td><td class=\"n\">{}</td>{people}\
-             <td class=\"n\">{}</td><td class=\"n last\">{}</td></tr>",
-            set(&qid.attributes),
+        let mut cells = vec![
+            format!("{}{example}", set(&qid.attributes)),
             number(qid.records_below_k),
             percent(qid.share_below_k),
             number(qid.classes_below_k),
             number(qid.smallest_class),
-        )
-        .unwrap_or_default();
+        ];
+        if report.subjects.is_some() {
+            cells.insert(3, number(qid.people_below_k));
+        }
+        cells
+    };
+    let mut heads = vec!["columns together", "records", "share", "combinations", "smallest crowd"];
+    if report.subjects.is_some() {
+        heads.insert(3, "people");
     }
-    let people = if report.subjects.is_some() { "<th class=\"n\">people</th>" } else { "" };
-    let table = format!(
-        "<div class=\"scroll\"><table class=\"long\"><thead><tr><th>columns together</th><th class=\"n\">records</th>\
-         <th class=\"n\">share</th>{people}<th class=\"n\">combinations</th><th class=\"n last\">smallest crowd</th></tr></thead>\
-         <tbody>{rows}</tbody></table></div>"
-    );
+    let table = table("The worst quasi-identifiers", &heads, worst.iter().take(SHOWN).map(row));
     let sub = format!(
         "Sets of columns in which some combination of values is shared by fewer than {} {}, and no part of which is \
          one. Counted: what they leave below {}",
@@ -334,28 +398,22 @@ fn safe(report: &Report) -> String {
 
 fn inferences(report: &Report) -> String {
     let Some(strongest) = report.inferences.first() else { return String::new() };
-    let people = strongest.people.map_or("", |_| "<th class=\"n\">people</th>");
-    let mut rows = String::new();
-    for inference in report.inferences.iter().take(SHOWN) {
+    let row = |inference: &InferenceReport| {
         let values = inference.values.as_ref().map_or(String::new(), |[given, told]| {
             format!("<div class=\"values\">{} → {}</div>", escape(given), escape(told))
         });
-        let people = inference.people.map_or(String::new(), |n| format!("<td class=\"n\">{}</td>", number(n)));
-        rows += &format!(
-            "<tr><td class=\"set\"><span>{}</span> → <span>{}</span>{values}</td><td class=\"n\">{}</td>\
-             <td class=\"n\">{}</td>{people}<td class=\"n last\">{}</td></tr>",
-            escape(&inference.from),
-            escape(&inference.to),
-            percent(inference.probability),
-            percent(inference.expected),
-            number(inference.records),
-        );
+        let names =
+            format!("<span>{}</span> → <span>{}</span>{values}", escape(&inference.from), escape(&inference.to));
+        let mut cells = vec![names, percent(inference.probability), percent(inference.expected)];
+        cells.extend(inference.people.map(number));
+        cells.push(number(inference.records));
+        cells
+    };
+    let mut heads = vec!["a value of one column tells one of another", "how surely", "a guess", "records"];
+    if strongest.people.is_some() {
+        heads.insert(3, "people");
     }
-    let table = format!(
-        "<div class=\"scroll\"><table class=\"long\"><thead><tr><th>a value of one column tells one of another</th>\
-         <th class=\"n\">how surely</th><th class=\"n\">a guess</th>{people}<th class=\"n last\">records</th></tr></thead>\
-         <tbody>{rows}</tbody></table></div>"
-    );
+    let table = table("What gives what away", &heads, report.inferences.iter().take(SHOWN).map(row));
     let sub = format!(
         "Of each ordered pair of columns the strongest inference that {} or more {} support. Whoever knows the one value \
          knows the other so surely, whatever the size of the crowd",
@@ -365,7 +423,9 @@ fn inferences(report: &Report) -> String {
     card("What gives what away", &sub, &(table + &more(report.inferences.len(), SHOWN)))
 }
 
-fn column_row(attribute: &AttributeReport) -> String {
+fn column_row(report: &Report, attribute: &AttributeReport) -> Vec<String> {
+    let array =
+        if report.arrays.contains(&attribute.name) { "<span class=\"tag warm\">array, not judged</span>" } else { "" };
     let tag = if !attribute.identifier.is_empty() {
         "<span class=\"tag warm\">identifier</span>"
     } else if attribute.searched {
@@ -374,29 +434,24 @@ fn column_row(attribute: &AttributeReport) -> String {
         "<span class=\"tag\">left out</span>"
     };
     let harbor = attribute.safe_harbor.map_or(String::new(), |c| format!("<span class=\"tag\">{}</span>", c.title()));
-    format!(
-        "<tr><td class=\"set\"><span>{}</span>{tag} {harbor}</td><td class=\"n\">{}</td><td class=\"n\">{}</td>\
-         <td class=\"n\">{}</td><td class=\"n\">{}</td><td class=\"n\">{}</td><td class=\"n last\">{}</td></tr>",
-        escape(&attribute.name),
+    vec![
+        format!("<span>{}</span>{tag} {harbor}{array}", escape(&attribute.name)),
         number(attribute.distinct),
         number(attribute.missing),
         ratio(attribute.cardinality),
         ratio(attribute.entropy),
         number(attribute.smallest_class),
         number(attribute.records_below_k),
-    )
+    ]
 }
 
 fn columns(report: &Report) -> String {
-    let rows: String = report.attributes.iter().take(8 * SHOWN).map(column_row).collect();
     let sub = "Different values (a missing one counts as one), values per record, entropy in nats, and what each column \
                shows by itself";
-    let table = format!(
-        "<div class=\"scroll\"><table class=\"long\"><thead><tr><th>column</th><th class=\"n\">different</th>\
-         <th class=\"n\">missing</th><th class=\"n\">per record</th><th class=\"n\">entropy</th>\
-         <th class=\"n\">rarest value</th><th class=\"n last\">records below {}</th></tr></thead><tbody>{rows}</tbody></table></div>",
-        report.k
-    );
+    let below = format!("records below {}", report.k);
+    let heads = ["column", "different", "missing", "per record", "entropy", "rarest value", below.as_str()];
+    let rows = report.attributes.iter().take(8 * SHOWN).map(|attribute| column_row(report, attribute));
+    let table = table("All columns", &heads, rows);
     card("All columns", sub, &(table + &more(report.attributes.len(), 8 * SHOWN)))
 }
 
@@ -431,7 +486,6 @@ fn method(report: &Report) -> String {
         backend = report.backend,
     );
     card("How to read this", values, &(definitions + &notes))
-        + &format!("<footer>throng {}</footer>", env!("CARGO_PKG_VERSION"))
 }
 
 #[cfg(test)]

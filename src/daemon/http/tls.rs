@@ -1,0 +1,38 @@
+//! TLS 1.3 for the pages.
+
+use std::path::Path;
+use std::sync::Arc;
+
+use tokio_rustls::TlsAcceptor;
+use tokio_rustls::rustls::crypto::ring;
+use tokio_rustls::rustls::pki_types::{CertificateDer, PrivateKeyDer, pem::PemObject};
+use tokio_rustls::rustls::{ServerConfig, version};
+
+use super::HttpError;
+use crate::config::PagesTls;
+
+/// What accepts TLS connections; none where no certificate is configured.
+///
+/// # Errors
+/// [`HttpError::Tls`]: a file cannot be read, is not PEM, or the key is another certificate's.
+pub(super) fn acceptor(configured: &PagesTls) -> Result<Option<TlsAcceptor>, HttpError> {
+    let (Some(cert_file), Some(key_file)) = (&configured.cert_file, &configured.key_file) else { return Ok(None) };
+    let (cert, key) = ("telemetry.tls.cert_file", "telemetry.tls.key_file");
+    let wrong = |key, file: &Path, why: String| HttpError::Tls { key, file: file.to_owned(), why };
+    let chain: Vec<CertificateDer<'static>> = CertificateDer::pem_file_iter(cert_file)
+        .and_then(Iterator::collect)
+        .map_err(|error| wrong(cert, cert_file, error.to_string()))?;
+    if chain.is_empty() {
+        return Err(wrong(cert, cert_file, "it holds no certificate".to_owned()));
+    }
+    // Errors of the key's file are said by kind: their texts could repeat a part of it.
+    let private = PrivateKeyDer::from_pem_file(key_file)
+        .map_err(|_| wrong(key, key_file, "it holds no readable private key".to_owned()))?;
+    let server = ServerConfig::builder_with_provider(Arc::new(ring::default_provider()))
+        .with_protocol_versions(&[&version::TLS13])
+        .map_err(|error| wrong(cert, cert_file, error.to_string()))?
+        .with_no_client_auth()
+        .with_single_cert(chain, private)
+        .map_err(|error| wrong(key, key_file, error.to_string()))?;
+    Ok(Some(TlsAcceptor::from(Arc::new(server))))
+}

@@ -1,0 +1,129 @@
+//! What a table is made of before it is a table: arrays, nulls above objects, constants; and figures that agree.
+
+use serde_json::{Value, json};
+
+use crate::place::{CENSUS, Place, sets};
+
+fn column(report: &Value, name: &str) -> Value {
+    let all = report["attributes"].as_array().expect("a list");
+    all.iter().find(|column| column["name"] == name).unwrap_or_else(|| panic!("no column {name}: {report}")).clone()
+}
+
+/// A bundle a line, as FHIR has them: everything that says something of a patient is inside an array.
+fn bundles() -> String {
+    let bundle = |n: usize| {
+        format!(
+            "{{\"resourceType\":\"Bundle\",\"type\":\"collection\",\"entry\":[{{\"resource\":{{\"resourceType\":\"Patient\",\
+             \"birthDate\":\"19{:02}-03-04\",\"postalCode\":\"{}\"}}}}]}}\n",
+            n % 100,
+            8000 + n
+        )
+    };
+    (0..200).map(bundle).collect()
+}
+
+#[test]
+fn arrays_of_records_do_not_read_as_safe() {
+    let place = Place::with("bundles.ndjson", bundles());
+    let report = place.report("bundles.ndjson --k 5");
+    assert_eq!(report["arrays"], json!(["entry"]));
+    let text = place.audit("bundles.ndjson --k 5 --html page.html").stdout;
+    let at = |what: &str| text.find(what).unwrap_or_else(|| panic!("{what} is not said: {text}"));
+    assert!(at("NOT JUDGED") < at("Risk") && text.contains("\"entry\" holds arrays"), "before any number: {text}");
+    assert!(text.contains("jq -c '.entry[]' FILE"), "what to do: {text}");
+    let page = place.read("page.html");
+    assert!(page.contains("<b>Not judged.</b>") && page.contains("What is inside the arrays was not judged."));
+    assert!(!page.contains("verdict good"), "no verdict of safety");
+    // A table without arrays says nothing of them.
+    let census = Place::with("census.csv", CENSUS);
+    assert!(!census.audit("census.csv --k 3").stdout.contains("NOT JUDGED"));
+    assert_eq!(census.report("census.csv --k 3")["arrays"], json!([]));
+}
+
+#[test]
+fn a_null_above_an_object_makes_no_column() {
+    let rows: String = (0..30)
+        .map(|n| match n % 3 {
+            0 => "{\"sex\":\"f\",\"vitals\":null}\n".to_owned(),
+            _ => format!("{{\"sex\":\"m\",\"vitals\":{{\"pulse\":{}}}}}\n", 60 + n % 2),
+        })
+        .collect();
+    let place = Place::with("t.ndjson", rows);
+    let report = place.report("t.ndjson --k 2");
+    let names: Vec<&str> =
+        report["attributes"].as_array().expect("a list").iter().filter_map(|a| a["name"].as_str()).collect();
+    assert_eq!((names.len(), names.contains(&"vitals")), (2, false), "{names:?}");
+    // Its null is that of what would be below it: two values and a null.
+    let pulse = column(&report, "vitals.pulse");
+    assert_eq!((&pulse["distinct"], &pulse["missing"]), (&json!(3), &json!(10)));
+    // A column of nothing but null is one where nothing is below it.
+    place.write("n.ndjson", "{\"a\":1,\"b\":null}\n{\"a\":1,\"b\":null}\n{\"a\":1,\"b\":null}\n");
+    assert_eq!(column(&place.report("n.ndjson --k 2"), "b")["missing"], 3);
+}
+
+#[test]
+fn a_constant_url_is_searched_like_any_other_constant() {
+    let rows: String =
+        (0..40).map(|n| format!("{},http://hl7.org/fhir/sid/us-ssn,https://people.example/{n}\n", n % 2)).collect();
+    let place = Place::with("t.csv", format!("sex,system,home\n{rows}"));
+    let report = place.report("t.csv --k 3");
+    assert_eq!(report["standalone_identifiers"], json!(["home"]));
+    assert_eq!(column(&report, "system")["searched"], true);
+    assert_eq!(sets(&report, "maximal_non_qids"), ["sex+system"]);
+}
+
+/// Of two hundred columns there are too many triples to look at one by one, and one triple is a quasi-identifier.
+#[test]
+fn the_figures_of_columns_agree_with_those_of_sets() {
+    let constant = |n: usize| format!("x{n}");
+    let header: Vec<String> = ["a", "b", "c"].into_iter().map(str::to_owned).chain((0..197).map(constant)).collect();
+    let tail = ",1".repeat(197);
+    let mut rows = String::new();
+    for combination in 0..8_usize {
+        let times = if combination == 7 { 1 } else { 10 };
+        let row = format!("{},{},{}{tail}\n", combination >> 2, combination >> 1 & 1, combination & 1);
+        rows += &row.repeat(times);
+    }
+    let place = Place::with("wide.csv", format!("{}\n{rows}", header.join(",")));
+    let report = place.report("wide.csv --k 5");
+    assert_eq!(sets(&report, "minimal_qids"), ["a+b+c"]);
+    assert_eq!(report["qids"][0]["records_below_k"], 1);
+    for name in ["a", "b", "c"] {
+        assert_eq!(column(&report, name)["records_at_risk"], 1, "{name} is part of a set that gives a record away");
+    }
+    assert_eq!(column(&report, "x0")["records_at_risk"], 0);
+}
+
+#[test]
+fn a_page_says_what_to_do_and_what_it_was_made_from() {
+    let place = Place::with("census.csv", CENSUS);
+    assert_eq!(place.audit("census.csv --k 3 --strategy greedy --html page.html").code, 0);
+    let page = place.read("page.html");
+    let digest: String = {
+        use sha2::Digest;
+        sha2::Sha256::digest(CENSUS.as_bytes()).iter().map(|byte| format!("{byte:02x}")).collect()
+    };
+    for said in ["What to do next", &digest, "--strategy greedy", "--k 3", "--subject", "throng anonymize"] {
+        assert!(page.contains(said), "{said}");
+    }
+    let text = place.audit("census.csv --k 3").stdout;
+    assert!(text.contains("What to do next"), "{text}");
+    let piped = place.fed("- --format csv --separator ; --k 3 --html piped.html", CENSUS.as_bytes());
+    assert_eq!(piped.code, 0, "{}", piped.stderr);
+    assert!(place.read("piped.html").contains("of which there is no digest"));
+}
+
+/// What a screen reader and a keyboard need, and a narrow screen.
+#[test]
+fn a_page_can_be_read_by_everybody() {
+    let place = Place::with("census.csv", CENSUS);
+    assert_eq!(place.audit("census.csv --k 3 --html page.html").code, 0);
+    let page = place.read("page.html");
+    assert_eq!((page.matches("<main>").count(), page.matches("</main>").count()), (1, 1));
+    assert_eq!(page.matches("<th").count(), page.matches("<th scope=").count() + page.matches("<thead").count());
+    let boxes = page.matches("class=\"scroll\"").count();
+    assert!(boxes >= 2);
+    let focusable = page.matches("class=\"scroll\" tabindex=\"0\" role=\"region\" aria-label=\"").count();
+    assert_eq!(boxes, focusable, "every box that scrolls can be reached and has a name");
+    assert!(page.contains("max-width: 40rem") && page.contains("data-name=\"records\""), "a list where it is narrow");
+}

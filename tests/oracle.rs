@@ -1,0 +1,211 @@
+//! Threat 28: the pages as an oracle. An attacker who may send one record and read every page learns nothing of a value, a
+//! pair or a person that he guesses.
+
+#![allow(clippy::format_collect, reason = "short texts of a test")]
+
+mod support;
+
+use serde_json::Value;
+use std::time::{Duration, Instant};
+use support::stand::{Fault, Stand, record};
+use throng::daemon::engine::Settling;
+
+const SCHEMA: &str = r#"
+name = "oracle"
+[[attribute]]
+name = "person"
+type = "string"
+role = "subject"
+[[attribute]]
+name = "city"
+type = "string"
+[[attribute]]
+name = "job"
+type = "string"
+[[attribute]]
+name = "mood"
+type = "string"
+"#;
+
+/// Plans are made every second of the batch clock: the attacker need not wait for the next figures.
+const SETTINGS: &str = "[privacy]\nk = 3\n[batch]\nmax_records = 2000\n[plan]\ninterval = \"1s\"\nhandover_batches = 0\n\
+                        window_records = 6000\nsample_records = 500\n";
+const NOW: i64 = 1_700_000_000_000;
+
+type Records = Vec<Option<Vec<u8>>>;
+
+fn one(person: &str, city: &str, job: &str, mood: &str) -> Option<Vec<u8>> {
+    record(format!(r#"{{"person":"{person}","city":"{city}","job":"{job}","mood":"{mood}"}}"#))
+}
+
+/// What the attacker guesses of somebody.
+#[derive(Clone, Copy, Debug)]
+enum Guess {
+    /// A value that nobody else has.
+    Value,
+    /// Two values, each of many people, that nobody else has together.
+    Pair,
+    /// That a person is among the subjects at all.
+    Person,
+}
+
+/// The crowd: 24 cities, 12 jobs and 5 moods of many people each; city 0 never comes together with the jobs 7 and
+/// 9, and a tenth has a city of its own.
+fn crowd(from: usize, count: usize) -> Records {
+    let each = (from..from + count).map(|n| {
+        let city = if n % 10 == 9 { format!("hamlet-{n}") } else { format!("city-{}", n % 24) };
+        let job = (n / 24 * 5 + n % 7) % 12;
+        let job = if city == "city-0" && [7, 9].contains(&job) { 8 } else { job };
+        one(&format!("p{n}"), &city, &format!("job-{job}"), &format!("mood-{}", n / 5 % 5))
+    });
+    each.collect()
+}
+
+/// The one whom the attacker is after: as he guesses, or of another kind that is just as rare.
+fn target(guess: Guess, right: bool) -> Option<Vec<u8>> {
+    match (guess, right) {
+        (Guess::Value, true) => one("target", "hamlet-secret", "job-3", "mood-1"),
+        (Guess::Value, false) => one("target", "hamlet-others", "job-3", "mood-1"),
+        (Guess::Pair, true) => one("target", "city-0", "job-7", "mood-1"),
+        (Guess::Pair, false) => one("target", "city-0", "job-9", "mood-1"),
+        (Guess::Person, true) => one("target", "city-1", "job-3", "mood-1"),
+        (Guess::Person, false) => one("nobody", "city-1", "job-3", "mood-1"),
+    }
+}
+
+fn attack(guess: Guess) -> Option<Vec<u8>> {
+    match guess {
+        Guess::Value => one("attacker", "hamlet-secret", "job-3", "mood-1"),
+        Guess::Pair => one("attacker", "city-0", "job-7", "mood-1"),
+        Guess::Person => one("target", "city-1", "job-3", "mood-1"),
+    }
+}
+
+/// All that the pages say, but for what the clock of the machine decides: how long something took, since when it runs, and
+/// what memory the process has (both worlds share it).
+fn pages(stand: &Stand) -> Vec<String> {
+    let clocked = [
+        "throng_batch_duration_seconds",
+        "throng_append_to_commit_seconds",
+        "throng_plan_search_seconds",
+        "throng_recheck_seconds",
+        "throng_state_recovery_seconds",
+        "throng_process_resident_memory_bytes",
+        // Also holds the empty batches that evidence is waited for with.
+        "throng_state_bytes",
+    ];
+    let metrics = stand.telemetry.render();
+    let mut lines: Vec<String> = metrics
+        .lines()
+        .filter(|line| !line.starts_with('#') && !clocked.iter().any(|name| line.starts_with(name)))
+        .map(str::to_owned)
+        .collect();
+    let mut status = serde_json::to_value(stand.telemetry.status()).expect("JSON");
+    forget_clocks(&mut status);
+    flatten("status", &status, &mut lines);
+    let mut plan = stand.telemetry.plan();
+    forget_clocks(&mut plan);
+    flatten("plan", &plan, &mut lines);
+    lines.retain(|line| !counts_empty_batches(line));
+    lines
+}
+
+/// The empty batches that evidence was waited for with are as many as the machine is slow.
+fn counts_empty_batches(line: &str) -> bool {
+    let metrics =
+        ["throng_records_total{outcome=\"consumed\"}", "throng_records_total{outcome=\"dropped\"}", "throng_batch"];
+    let figures = ["sequence", "clock_ms", "consumed", "dropped", "batches_committed"];
+    let path = line.split(' ').next().unwrap_or_default();
+    metrics.iter().any(|name| line.starts_with(name)) || figures.iter().any(|name| path.ends_with(&format!(".{name}")))
+}
+
+fn forget_clocks(page: &mut Value) {
+    match page {
+        Value::Object(map) => {
+            let of_the_clock = |key: &str| {
+                ["seconds", "uptime_seconds", "append_to_commit_seconds", "resident_bytes", "state_bytes"]
+                    .contains(&key)
+                    || ["history", "consumed_per_second", "released_per_second"].contains(&key)
+            };
+            map.retain(|key, _| !of_the_clock(key));
+            map.values_mut().for_each(forget_clocks);
+        }
+        Value::Array(list) => list.iter_mut().for_each(forget_clocks),
+        _ => {}
+    }
+}
+
+fn flatten(path: &str, value: &Value, into: &mut Vec<String>) {
+    match value {
+        Value::Object(map) => map.iter().for_each(|(key, value)| flatten(&format!("{path}.{key}"), value, into)),
+        Value::Array(list) => list.iter().enumerate().for_each(|(n, v)| flatten(&format!("{path}.{n}"), v, into)),
+        leaf => into.push(format!("{path} {leaf}")),
+    }
+}
+
+/// The plan in force.
+fn version(stand: &Stand) -> u64 {
+    stand.telemetry.plan()["version"].as_u64().expect("a plan")
+}
+
+/// Offers ordinary records until the pages show evidence for a plan that is at least `version`; how many batches that takes
+/// is the machine's business, so they are the same empty ones in every world.
+fn until_evidence(stand: &mut Stand, version: u64, now: i64) {
+    let deadline = Instant::now() + Duration::from_secs(60);
+    while stand.telemetry.plan()["evidence"]["plan"].as_u64().unwrap_or(0) < version {
+        assert!(Instant::now() < deadline, "no evidence came: {}", stand.telemetry.plan());
+        std::thread::sleep(Duration::from_millis(20));
+        stand.offer(&[None], Settling::No, now, Fault::Nothing);
+    }
+}
+
+/// What the attacker reads: right after his record, and after the next plan with its evidence. The target's record comes
+/// long before his, or in one small batch with it.
+fn seen(guess: Guess, right: bool, together: bool, secret: &str) -> (Vec<String>, Vec<String>) {
+    let mut stand = Stand::with_secret(SCHEMA, SETTINGS, secret);
+    let (mut first, mut small) = (crowd(0, 2000), crowd(5000, 8));
+    if together { &mut small } else { &mut first }.push(target(guess, right));
+    small.push(attack(guess));
+    stand.offer(&first, Settling::No, NOW, Fault::Nothing);
+    // Evidence is gathered for one plan at a time: after a restart none is under way, and that of the next plan is.
+    stand.offer(&crowd(2000, 2000), Settling::No, NOW + 10, Fault::Restart);
+    let before = version(&stand);
+    stand.offer(&small, Settling::No, NOW + 20, Fault::Nothing);
+    let mut at_once = pages(&stand);
+    // What evidence is shown by now was gathered before his record, and which it is depends on the machine.
+    let early = [
+        "throng_minimal_qids",
+        "throng_recheck_complete",
+        "throng_plan_expected_loss",
+        "status.plan.evidence",
+        "plan.evidence",
+    ];
+    at_once.retain(|line| !early.iter().any(|name| line.starts_with(name)));
+    // The next plan is due, and with it the figures are new.
+    stand.offer(&crowd(4000, 1000), Settling::No, NOW + 5000, Fault::Nothing);
+    let after = version(&stand);
+    assert!(after > before, "a plan was due");
+    until_evidence(&mut stand, after, NOW + 5001);
+    (at_once, pages(&stand))
+}
+
+fn differences(one: &[String], other: &[String]) -> Vec<String> {
+    let only = |a: &[String], b: &[String]| a.iter().filter(|line| !b.contains(line)).cloned().collect::<Vec<_>>();
+    [only(one, other), only(other, one)].concat()
+}
+
+#[test]
+fn threat_28_pages_tell_nothing_of_a_guess() {
+    for guess in [Guess::Value, Guess::Pair, Guess::Person] {
+        for (together, secret) in [
+            (false, "the first secret of this test"),
+            (false, "the second secret of this test"),
+            (true, "the third secret of this test"),
+        ] {
+            let (right, wrong) = (seen(guess, true, together, secret), seen(guess, false, together, secret));
+            assert!(right.0.len() > 100 && right.1.len() > 100, "the pages were read");
+            let told = [differences(&right.0, &wrong.0), differences(&right.1, &wrong.1)];
+            assert!(told.iter().all(Vec::is_empty), "{guess:?}, together: {together}: {told:#?}");
+        }
+    }
+}
