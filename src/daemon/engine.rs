@@ -3,6 +3,7 @@
 //! Nothing that is remembered changes before the batch has left: an aborted batch leaves the engine as it was (but for
 //! dictionary entries, on which no output depends).
 
+use super::clock::Moment;
 use super::held::{Held, kept};
 use super::model::{Model, ModelSettings, ModelSize, Resumed};
 use super::population::Populations;
@@ -28,7 +29,7 @@ use crate::records::raw::Coordinate;
 use crate::records::schema::Schema;
 use crate::records::subject::Subjects;
 use crate::release::ledger::{Ledger, SHARDS};
-use crate::release::sink::{DeliveryError, Envelope, Positions, Sink};
+use crate::release::sink::{DeliveryError, Envelope, Mark, Positions, Sink};
 use crate::release::verified::Verified;
 use crate::release::verify::{GroupTerms, Refusal, verify};
 use crate::release::witnesses::WitnessDelta;
@@ -140,6 +141,8 @@ pub struct Engine {
     packer: RowPacker,
     baseline: Baseline,
     store: Store,
+    /// What the marker beside the output files says.
+    marked: Option<Mark>,
     telemetry: Telemetry,
     digest: Box<dyn Fn(&str) -> u128 + Send + Sync>,
     health: Option<Arc<Health>>,
@@ -269,6 +272,7 @@ impl Engine {
             model_size: ModelSize::default(),
             sample,
             held,
+            marked: past.progress.marked,
             progress: past.progress,
             search: None,
             recheck: None,
@@ -304,6 +308,16 @@ impl Engine {
     #[must_use]
     pub fn state_id(&self) -> String {
         self.store.id().to_owned()
+    }
+
+    /// From here on a state that does not answer makes the daemon not ready, and `stop` shortens the wait for it.
+    pub fn heed(&mut self, stop: &Arc<AtomicBool>) {
+        self.store.watch(&self.telemetry, stop);
+    }
+
+    /// Notes what the marker beside the output files was found to say.
+    pub fn found_marked(&mut self, marked: Option<Mark>) {
+        self.marked = marked;
     }
 
     /// Reports the lag that the client knows of.
@@ -360,10 +374,10 @@ impl Engine {
         settling: Settling,
         retry: Option<&Intent>,
         sink: &mut dyn Sink,
-        now_ms: i64,
+        now: impl Into<Moment>,
         upcoming: &mut dyn Upcoming,
     ) -> Result<(), BatchError> {
-        self.process_part(turn, settling, |_| true, retry, sink, now_ms, upcoming)
+        self.process_part(turn, settling, |_| true, retry, sink, now.into(), upcoming)
     }
 
     /// Settles the held records of some partitions, and only those.
@@ -376,14 +390,14 @@ impl Engine {
         settling: Settling,
         retry: Option<&Intent>,
         sink: &mut dyn Sink,
-        now_ms: i64,
+        now: impl Into<Moment>,
     ) -> Result<(), BatchError> {
         if !self.holds_from(&of) {
             return Ok(());
         }
         let mut input = InputBatch::new(self.schema.attributes.len(), 0);
         input.source_bytes = self.progress.source_bytes;
-        self.process_part(&mut Box::new(input).into(), settling, of, retry, sink, now_ms, &mut Unseen)
+        self.process_part(&mut Box::new(input).into(), settling, of, retry, sink, now.into(), &mut Unseen)
     }
 
     #[allow(clippy::too_many_arguments, reason = "a batch, how it is to be treated, and the world around it")]
@@ -394,7 +408,7 @@ impl Engine {
         of: impl Fn(Coordinate) -> bool,
         retry: Option<&Intent>,
         sink: &mut dyn Sink,
-        now_ms: i64,
+        now: Moment,
         upcoming: &mut dyn Upcoming,
     ) -> Result<(), BatchError> {
         let encoded = turn.take_encoded(self.numbering);
@@ -402,10 +416,11 @@ impl Engine {
         self.check_positions(input)?;
         let mut seconds =
             StageSeconds { read: input.read_seconds, decode: input.decode_seconds, ..StageSeconds::default() };
-        let clock_ms = retry.map_or(now_ms, |r| r.after.clock_ms).max(self.progress.clock_ms);
+        let clock_ms = retry.map_or(now.clock_ms, |r| r.after.clock_ms).max(self.progress.clock_ms);
+        let age_ms = retry.map_or(now.age_ms, |r| r.after.age_ms).max(self.progress.age_ms);
         // Whoever encoded ahead saw that there was room.
         self.compact_dictionaries(if encoded.is_some() { 0 } else { input.raw.rows() });
-        let planned = self.plan_if_due(clock_ms);
+        let planned = self.plan_if_due(age_ms);
         let adopted = planned.plan.is_some();
 
         let (schema, settings, subjects) = (&self.schema, &self.settings, self.subjects.as_mut());
@@ -424,37 +439,36 @@ impl Engine {
         let dampened_cells = self.dampen(&mut batch, waiting);
         let last = settling != Settling::No || input.closed == Closed::Settle;
         // The intent may be old: what supported its batch then need not any more.
-        let late = retry.is_some().then_some(now_ms).filter(|now| *now > clock_ms);
+        let late = retry.is_some().then_some(now.age_ms).filter(|now| *now > age_ms);
         let ledger = &self.ledger;
         let (plan, names, books, policy) = (&self.plan, &self.names, &self.books, &self.settings.policy);
         let (packer, store, attributes) = (&mut self.packer, &mut self.store, self.model.kept());
         let (sequence, first) = (self.progress.sequence + 1, self.progress.rows);
         let (protected, terms, populations) = (&self.protected, &self.terms, self.populations.treated.as_slice());
-        let (proposal, verified, clock_ms) = std::thread::scope(|scope| {
+        let (proposal, verified, age_ms) = std::thread::scope(|scope| {
             // Rows are large and must be on disk before the batch leaves: that is waited for beside the treatment.
             let laid = scope.spawn(|| {
                 let rows = (fresh.rows() > 0).then(|| packer.pack(&fresh, first, attributes, books));
                 store.lay_rows(sequence, rows.as_ref())
             });
-            let treated = |clock| {
-                treat(&batch, &waited, plan, names, books, &ledger.at(clock), policy, protected, populations, last)
-            };
-            let verified =
-                |groups, clock| verify(groups, &batch.subjects, terms, books, ledger.at(clock), policy.k, clock);
-            let (mut proposal, mut clock_ms) = (treated(clock_ms), clock_ms);
+            let treated =
+                |age| treat(&batch, &waited, plan, names, books, &ledger.at(age), policy, protected, populations, last);
+            let verified = |groups, age| verify(groups, &batch.subjects, terms, books, ledger.at(age), policy.k, age);
+            let (mut proposal, mut age_ms) = (treated(age_ms), age_ms);
             if let Some(now) = late.filter(|now| verified(proposal.groups.clone(), *now).is_err()) {
                 // Other bytes than those of the attempt before: the crowd is worth more.
-                (proposal, clock_ms) = (treated(now), now);
+                (proposal, age_ms) = (treated(now), now);
             }
             seconds.treat = start.elapsed().as_secs_f64();
 
             let start = Instant::now();
-            let verified = verified(std::mem::take(&mut proposal.groups), clock_ms)?;
+            let verified = verified(std::mem::take(&mut proposal.groups), age_ms)?;
             seconds.verify = start.elapsed().as_secs_f64();
             laid.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic))?;
-            Ok::<_, BatchError>((proposal, verified, clock_ms))
+            Ok::<_, BatchError>((proposal, verified, age_ms))
         })?;
-        let witnessed = ledger.at(clock_ms).witness_delta(verified.delta().time, &batch, &proposal.cells, &self.books);
+        let clock_ms = if late == Some(age_ms) { clock_ms.max(now.clock_ms) } else { clock_ms };
+        let witnessed = ledger.at(age_ms).witness_delta(verified.delta().time, &batch, &proposal.cells, &self.books);
 
         let mut report = self.account(input, &fresh, &batch, &waited, &proposal, &verified, &rejected, settling);
         report.dampened_cells = dampened_cells;
@@ -471,11 +485,18 @@ impl Engine {
         let start = Instant::now();
         self.settle_model();
         seconds.learn = start.elapsed().as_secs_f64();
+        let moment = Moment { clock_ms, age_ms, anchor: now.anchor };
+        let attempt = uuid::Uuid::new_v4().as_u64_pair().0;
+        let mut after = self.progress_after(input, moment, fresh.rows(), &report, &planned);
+        if sink.marks() {
+            after.marked = Some(Mark { sequence: after.sequence, attempt });
+        }
         let intent = Intent {
-            attempt: uuid::Uuid::new_v4().as_u64_pair().0,
+            attempt,
             ranges: ranges_of(input),
             last,
-            after: self.progress_after(input, clock_ms, fresh.rows(), &report, &planned),
+            after,
+            marked_before: self.marked,
             ledger,
             witnessed: if monitor { WitnessDelta::default() } else { witnessed.clone() },
             sampled,
@@ -524,10 +545,13 @@ impl Engine {
             LimitReached { limit: Limit::LedgerClasses }.emit(&self.telemetry);
         }
         self.tell_of_full_tally(batch.rows());
-        self.ledger.expire(usize::try_from(intent.after.sequence).unwrap_or(0) % SHARDS, clock_ms);
+        self.ledger.expire(usize::try_from(intent.after.sequence).unwrap_or(0) % SHARDS, age_ms);
         self.remember_witnesses(&witnessed);
         self.sample.add(&fresh, self.progress.rows);
         self.progress = Progress { lengths: lengths.clone(), ..intent.after.clone() };
+        if sink.marks() {
+            self.marked = self.progress.marked;
+        }
         self.held = staying;
         for &row in &proposal.held {
             let row = row as usize;

@@ -1,6 +1,7 @@
 //! A daemon whose source is a topic: its parts, put together.
 
-use super::assemble::{Assembled, Options, assemble, codec_limits, fields, group_shapes};
+use super::assemble::{Assembled, Options, assemble, codec_limits, fields, group_shapes, state_clock};
+use super::clock::StateClock;
 use super::engine::{BatchError, Engine};
 use super::kafka_run::{KafkaRun, KafkaRunError};
 use super::run_error::RunError;
@@ -139,7 +140,9 @@ pub(super) fn run_kafka(
             .map_err(KafkaRunError::from)?;
     }
     let mut sink = opened.ok_or(RunError::Panicked)?;
-    stream(config, telemetry, schema, stop, &cluster, &consumer, &health, &mut engine, intent, &mut sink)
+    engine.heed(stop);
+    let clock = state_clock(config, options, &engine, intent.as_ref());
+    stream(config, telemetry, schema, stop, &cluster, &consumer, &health, &mut engine, intent, &mut sink, clock)
 }
 
 /// Refuses a group whose offsets lie before what this state has released. Offsets that cannot be learnt now (another
@@ -187,6 +190,7 @@ fn stream(
     engine: &mut Engine,
     intent: Option<Intent>,
     sink: &mut TransactionalSink,
+    clock: StateClock,
 ) -> Result<(), RunError> {
     let (feed_in, feed) = crossbeam_channel::bounded(1);
     let (commands, commands_out) = crossbeam_channel::unbounded();
@@ -242,6 +246,7 @@ fn stream(
             health,
             telemetry,
             stop,
+            clock,
             max_age: config.batch.max_age,
             retry: intent,
         }

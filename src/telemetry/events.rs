@@ -104,6 +104,7 @@ fn measure(metrics: &Metrics, report: &BatchReport) {
         (&metrics.model_left_out_pairs, report.model_left_out_pairs),
         (&metrics.model_derived_attributes, report.model_derived_attributes),
         (&metrics.state_bytes, report.state_bytes),
+        (&metrics.state_free_bytes, report.state_free_bytes),
         (&metrics.batch_sequence, report.sequence),
     ] {
         gauge.set(clamped(size));

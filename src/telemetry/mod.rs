@@ -3,6 +3,7 @@
 //! One struct an event, with [`emit`](BatchCommitted::emit); no struct has a field that could hold a raw value, label
 //! sets are closed, and every series exists from the start, so that nothing in the data can change their number.
 
+mod disk;
 mod events;
 mod history;
 mod labels;
@@ -13,6 +14,7 @@ mod metrics;
 mod report;
 mod status;
 
+pub use disk::{StateAnswers, StateStalled};
 pub use events::{
     BatchAborted, BatchCommitted, CommitRetried, DeviceUsed, EvidenceGathered, LimitReached, PastUnknown, PlanAdopted,
     PlannerFailed, PopulationsRead, Rebalanced, RecordDeadLettered, SourceConnected, SourceLost, StateRecovered,

@@ -7,4 +7,5 @@ pub mod daemon;
 pub mod invariants;
 pub mod kafka;
 pub mod models;
+pub mod small_disk;
 pub mod stand;

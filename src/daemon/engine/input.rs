@@ -3,6 +3,7 @@
 use super::ahead::Encoded;
 use super::planning::Planned;
 use super::{BatchError, Engine};
+use crate::daemon::clock::Moment;
 use crate::daemon::held::{Held, kept};
 use crate::daemon::state::records::{KeptRow, OffsetRange, Progress};
 use crate::io::input::InputBatch;
@@ -84,14 +85,14 @@ impl Engine {
     pub(super) fn progress_after(
         &self,
         input: &InputBatch,
-        clock_ms: i64,
+        moment: Moment,
         fresh: usize,
         report: &BatchReport,
         planned: &Planned,
     ) -> Progress {
         let mut after = self.progress.clone();
         after.sequence += 1;
-        after.clock_ms = clock_ms;
+        (after.clock_ms, after.age_ms, after.anchor) = (moment.clock_ms, moment.age_ms, moment.anchor);
         after.totals.add(report);
         after.rows += fresh as u64;
         after.last_rows = fresh as u64;
@@ -102,7 +103,7 @@ impl Engine {
         after.derived = self.model.derived();
         after.asked = self.search.as_ref().map(|search| search.asked);
         if planned.ended {
-            after.planned_ms = clock_ms;
+            after.planned_ms = moment.age_ms;
             after.planned_rows = self.progress.rows;
         }
         if let Some(plan) = &planned.plan {
