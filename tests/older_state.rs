@@ -61,7 +61,7 @@ fn refused(place: &Place, message: &str) {
         all.filter(|(path, _)| path.to_string_lossy().contains("out.")).collect()
     };
     let before = outputs(place);
-    assert!(before.len() > 1, "outputs and their marker");
+    assert!(!before.is_empty(), "there are outputs");
     let outcome = place.run(&[]).expect(2);
     assert!(outcome.stderr.contains(message), "{}", outcome.stderr);
     assert!(outcome.stderr.contains("--accept-rewind"), "a remedy: {}", outcome.stderr);
