@@ -26,6 +26,37 @@ pub fn crash_point(name: &str) {
     fail::fail_point!(name, |_| std::process::abort());
 }
 
+/// Whether a test has set this fault: `FAILPOINTS="name=return"`.
+#[cfg(feature = "failpoints")]
+#[must_use]
+pub fn is_set(name: &str) -> bool {
+    number(name).is_some()
+}
+
+/// The number that a test has given this fault, 0 where it has given none: `FAILPOINTS="name=return(7)"`.
+#[cfg(feature = "failpoints")]
+#[must_use]
+pub fn number(name: &str) -> Option<i64> {
+    fail::fail_point!(name, |given: Option<String>| given.map_or(Some(0), |number| number.parse().ok()));
+    None
+}
+
+/// No test sets anything in this build.
+#[cfg(not(feature = "failpoints"))]
+#[inline]
+#[must_use]
+pub fn is_set(_: &str) -> bool {
+    false
+}
+
+/// No test sets anything in this build.
+#[cfg(not(feature = "failpoints"))]
+#[inline]
+#[must_use]
+pub fn number(_: &str) -> Option<i64> {
+    None
+}
+
 /// Ends the process here when a crash test asks for it; in this build, never.
 #[cfg(not(feature = "failpoints"))]
 #[inline]

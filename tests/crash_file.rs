@@ -13,12 +13,14 @@ const BATCH: usize = 40;
 /// The last batch is not full.
 const LINES: usize = 14 * BATCH + 17;
 
-const POINTS: [&str; 10] = [
+const POINTS: [&str; 12] = [
     "state-unmarked",
     "rows-laid",
     "state-unwritten",
     "state-unflushed",
     "intent-flushed",
+    "file-unmarked",
+    "file-marked",
     "file-appended",
     "file-synced",
     "delivered",
@@ -208,7 +210,7 @@ fn a_kill_at_any_point_changes_no_byte_while_records_are_held() {
 fn a_kill_in_the_last_batch_changes_no_byte() {
     for hold in [0, 2] {
         let undisturbed = Run::new(hold).finish();
-        for point in ["rows-laid", "intent-flushed", "file-appended", "file-synced", "applied"] {
+        for point in ["rows-laid", "intent-flushed", "file-marked", "file-appended", "file-synced", "applied"] {
             let run = Run::new(hold);
             let crash = format!("{point}=14*off->return");
             run.start(Some(&crash)).crashes(&crash);

@@ -8,7 +8,7 @@ use std::{fs, io};
 use serde_json::{Value, json};
 
 /// Every metric that a dashboard or an alert may name, with its labels.
-const METRICS: [(&str, &[&str]); 45] = [
+const METRICS: [(&str, &[&str]); 99] = [
     ("throng_batch_duration_seconds", &["stage"]),
     ("throng_batches_total", &["outcome"]),
     ("throng_build_info", &["version"]),
@@ -48,6 +48,7 @@ const METRICS: [(&str, &[&str]); 45] = [
     ("throng_records_total", &["outcome"]),
     ("throng_reidentification_risk", &["picture", "statistic"]),
     ("throng_source_lag_records", &[]),
+    ("throng_state_free_bytes", &[]),
     ("throng_suppressed_records_total", &["reason"]),
     ("throng_verification_refusals_total", &[]),
     ("throng_window_records", &[]),

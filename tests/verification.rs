@@ -167,7 +167,7 @@ impl Bench {
 
     fn verify(&self, proposed: Vec<ProposedGroup>) -> Result<Verified, Refusal> {
         let Batch { subjects, columns, .. } = &self.batch;
-        let given = Given { subjects, columns, waiting: 0, sequence: 1, clock_ms: CLOCK };
+        let given = Given { subjects, columns, waiting: 0, sequence: 1, age_ms: CLOCK };
         verify(proposed, &given, &self.terms, &self.books, self.ledger.at(CLOCK), self.needs)
     }
 

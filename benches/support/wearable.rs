@@ -185,7 +185,7 @@ impl Stand {
             columns: &batch.columns,
             waiting: 0,
             sequence: 1,
-            clock_ms: self.clock_ms,
+            age_ms: self.clock_ms,
         };
         verify(
             proposed,

@@ -7,6 +7,7 @@ use crate::anonymity::quality::{Direction, Measure, Worth};
 use crate::config;
 use crate::config::{Transformation, is_same_file};
 use crate::daemon::anonymize::{Aggregated, AnonymizeError, Anonymized, Point, anonymize, frontier};
+use crate::io::file::whole;
 use crate::telemetry::silence_panic_payloads;
 use anyhow::{Context, anyhow};
 use indicatif::ProgressBar;
@@ -112,7 +113,7 @@ impl From<AnonymizeError> for Failure {
 
 fn write_report(args: &AnonymizeArgs, report: &Value) -> Result<(), Failure> {
     let Some(path) = &args.report else { return Ok(()) };
-    let written = std::fs::write(path, format!("{report:#}\n"));
+    let written = whole::write(path, format!("{report:#}\n").as_bytes());
     written
         .with_context(|| format!("the report {} cannot be written: name a writable file", path.display()))
         .map_err(Failure::Running)

@@ -3,6 +3,7 @@
 use super::outcome::Failure;
 use super::run::{begin_logging, summarize};
 use crate::config;
+use crate::daemon::clock::MachineClocks;
 use crate::daemon::file_run::Watcher;
 use crate::daemon::run::{Options, prepare, run as run_daemon};
 use crate::generate::publish::Publisher;
@@ -92,6 +93,7 @@ pub fn run(args: &DemoArgs) -> Result<(), Failure> {
             lineage: None,
             accept_rewind: false,
             stand_in_broker: true,
+            clocks: Arc::new(MachineClocks::new()),
         };
         let outcome = run_daemon(&config, &options, &telemetry, &schema, &stop, &Silent);
         stop.store(true, Ordering::Release);

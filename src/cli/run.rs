@@ -2,6 +2,7 @@
 
 use super::outcome::Failure;
 use crate::config::{self, Backend, Config, SinkKind, SourceKind};
+use crate::daemon::clock::MachineClocks;
 use crate::daemon::file_run::Watcher;
 use crate::daemon::run::{Options, prepare, run as run_daemon};
 use crate::risk::compute::cuda::Driver;
@@ -26,8 +27,9 @@ pub struct RunArgs {
     /// Write which record became which output line, for evaluation by the custodian (mode 0600; file sink only)
     #[arg(long, value_name = "FILE")]
     lineage: Option<PathBuf>,
-    /// Start although committed offsets lie behind what this state has released, or the populations are others than
-    /// those under which a batch was tried that has not left: records may be seen a second time
+    /// Start although committed offsets lie behind what this state has released, the state is an older copy than the output
+    /// files, or the populations are others than those under which a batch was tried that has not left: records may be seen
+    /// a second time
     #[arg(long)]
     accept_rewind: bool,
     /// End with exit code 1 when a larger share of the records read is lost (suppressed or unreadable), 0 to 1, or all of
@@ -66,8 +68,13 @@ pub fn run(args: &RunArgs) -> Result<(), Failure> {
     let (schema, telemetry) = prepare(&config, &file)?;
     let stop = stop_on_signals()?;
     let bar = Bar::of(&config);
-    let options =
-        Options { file, lineage: args.lineage.clone(), accept_rewind: args.accept_rewind, stand_in_broker: false };
+    let options = Options {
+        file,
+        lineage: args.lineage.clone(),
+        accept_rewind: args.accept_rewind,
+        stand_in_broker: false,
+        clocks: Arc::new(MachineClocks::new()),
+    };
     let outcome = run_daemon(&config, &options, &telemetry, &schema, &stop, &bar);
     bar.0.finish_and_clear();
     let findings = outcome?;

@@ -84,6 +84,9 @@ fn used(config: &Config) -> Vec<Used> {
     if config.treatment.dampening && sink.path != Path::new("-") {
         file("treatment.dampening", &sink.mark_path(), false);
     }
+    if let Some(path) = sink.marker_path() {
+        file("the marker of sink.path", &path, false);
+    }
     if let Some(path) = &sink.dead_letter_path {
         file("sink.dead_letter_path", path, false);
     }

@@ -98,4 +98,14 @@ impl Sink {
     pub fn mark_path(&self) -> PathBuf {
         self.beside("untruthful")
     }
+
+    /// The file beside a file sink's output that names the last batch written there; none for standard output. Its name begins
+    /// with a dot, so that no pattern for the output takes it along.
+    #[must_use]
+    pub fn marker_path(&self) -> Option<PathBuf> {
+        let mut name = std::ffi::OsString::from(".");
+        name.push(self.path.file_name().filter(|_| self.kind == SinkKind::File && self.path.as_os_str() != "-")?);
+        name.push(".marker");
+        Some(self.path.with_file_name(name))
+    }
 }

@@ -1,5 +1,6 @@
 //! From a configuration to an engine: everything that is checked and opened before the first record is read.
 
+use super::clock::{Clocks, StateClock};
 use super::engine::{
     DampeningSettings, Draws, Engine, EngineSettings, Parts, Past, RepetitionSettings, SearchSettings,
 };
@@ -42,6 +43,19 @@ pub struct Options {
     pub accept_rewind: bool,
     /// The broker is the demo's stand-in, which cannot be asked for the settings of a topic.
     pub stand_in_broker: bool,
+    /// The clocks of the machine.
+    pub clocks: Arc<dyn Clocks>,
+}
+
+/// The clock of an engine's state, which goes on where its last batch, or the attempt at the next one, left it.
+#[must_use]
+pub fn state_clock(config: &Config, options: &Options, engine: &Engine, intent: Option<&Intent>) -> StateClock {
+    let mut anchors: Vec<_> = intent.map(|intent| intent.after.anchor).into_iter().collect();
+    let progress = engine.progress();
+    if progress.sequence > 0 {
+        anchors.push(progress.anchor);
+    }
+    StateClock::resume(Arc::clone(&options.clocks), &anchors, config.privacy.support_window)
 }
 
 /// Loads the record schema of a configuration.
@@ -338,7 +352,7 @@ pub fn assemble(
         bytes: recovered.bytes,
     }
     .emit(telemetry);
-    if let Some(attributes @ 1..) = ledger.tally().map(|tally| tally.unknown(recovered.progress.clock_ms)) {
+    if let Some(attributes @ 1..) = ledger.tally().map(|tally| tally.unknown(recovered.progress.age_ms)) {
         PastUnknown { attributes: attributes as u64 }.emit(telemetry);
     }
     let engine = build(

@@ -3,6 +3,7 @@
 //! Nothing that is remembered changes before the batch has left: an aborted batch leaves the engine as it was (but for
 //! dictionary entries, on which no output depends).
 
+use super::clock::Moment;
 use super::findings::{Finding, Met};
 use super::held::{Held, Remaining, kept_waiting};
 use super::model::{Model, ModelSettings, ModelSize, Resumed};
@@ -29,7 +30,7 @@ use crate::records::raw::Coordinate;
 use crate::records::schema::Schema;
 use crate::records::subject::Subjects;
 use crate::release::ledger::{Ledger, SHARDS};
-use crate::release::sink::{DeliveryError, Envelope, Positions, Sink};
+use crate::release::sink::{DeliveryError, Envelope, Mark, Positions, Sink};
 use crate::release::verified::Verified;
 use crate::release::verify::{Given, GroupTerms, Needs, Refusal, verify};
 use crate::release::witnesses::WitnessDelta;
@@ -154,6 +155,8 @@ pub struct Engine {
     /// Records from which the values are asked again what the schema leaves unprotected.
     doubt_at: u64,
     store: Store,
+    /// What the marker beside the output files says.
+    marked: Option<Mark>,
     telemetry: Telemetry,
     digest: Box<dyn Fn(&str) -> u128 + Send + Sync>,
     draws: Draws,
@@ -298,6 +301,7 @@ impl Engine {
             model_size: ModelSize::default(),
             sample,
             held,
+            marked: past.progress.marked,
             progress: past.progress,
             search: None,
             recheck: None,
@@ -337,6 +341,16 @@ impl Engine {
     #[must_use]
     pub fn state_id(&self) -> String {
         self.store.id().to_owned()
+    }
+
+    /// From here on a state that does not answer makes the daemon not ready, and `stop` shortens the wait for it.
+    pub fn heed(&mut self, stop: &Arc<AtomicBool>) {
+        self.store.watch(&self.telemetry, stop);
+    }
+
+    /// Notes what the marker beside the output files was found to say.
+    pub fn found_marked(&mut self, marked: Option<Mark>) {
+        self.marked = marked;
     }
 
     /// Reports the lag that the client knows of.
@@ -380,10 +394,10 @@ impl Engine {
         settling: Settling,
         retry: Option<&Intent>,
         sink: &mut dyn Sink,
-        now_ms: i64,
+        now: impl Into<Moment>,
         upcoming: &mut dyn Upcoming,
     ) -> Result<(), BatchError> {
-        self.process_part(turn, settling, |_| true, retry, sink, now_ms, upcoming)
+        self.process_part(turn, settling, |_| true, retry, sink, now.into(), upcoming)
     }
 
     /// Settles the held records of some partitions, and only those. What waits for a delay is settled where the
@@ -397,15 +411,16 @@ impl Engine {
         settling: Settling,
         retry: Option<&Intent>,
         sink: &mut dyn Sink,
-        now_ms: i64,
+        now: impl Into<Moment>,
     ) -> Result<(), BatchError> {
-        let clock_ms = retry.map_or(now_ms, |r| r.after.clock_ms).max(self.progress.clock_ms);
-        if self.held.joining(&of, clock_ms, is_all(settling, retry)).is_empty() {
+        let now = now.into();
+        let age_ms = retry.map_or(now.age_ms, |r| r.after.age_ms).max(self.progress.age_ms);
+        if self.held.joining(&of, age_ms, is_all(settling, retry)).is_empty() {
             return Ok(());
         }
         let mut input = InputBatch::new(self.schema.attributes.len(), 0);
         input.source_bytes = self.progress.source_bytes;
-        self.process_part(&mut Box::new(input).into(), settling, of, retry, sink, now_ms, &mut Unseen)
+        self.process_part(&mut Box::new(input).into(), settling, of, retry, sink, now, &mut Unseen)
     }
 
     #[allow(clippy::too_many_arguments, reason = "a batch, how it is to be treated, and the world around it")]
@@ -416,7 +431,7 @@ impl Engine {
         of: impl Fn(Coordinate) -> bool,
         retry: Option<&Intent>,
         sink: &mut dyn Sink,
-        now_ms: i64,
+        now: Moment,
         upcoming: &mut dyn Upcoming,
     ) -> Result<(), BatchError> {
         let encoded = turn.take_encoded(self.numbering);
@@ -424,10 +439,11 @@ impl Engine {
         self.check_positions(input)?;
         let mut seconds =
             StageSeconds { read: input.read_seconds, decode: input.decode_seconds, ..StageSeconds::default() };
-        let clock_ms = retry.map_or(now_ms, |r| r.after.clock_ms).max(self.progress.clock_ms);
+        let clock_ms = retry.map_or(now.clock_ms, |r| r.after.clock_ms).max(self.progress.clock_ms);
+        let age_ms = retry.map_or(now.age_ms, |r| r.after.age_ms).max(self.progress.age_ms);
         // Whoever encoded ahead saw that there was room.
         self.compact_dictionaries(if encoded.is_some() { 0 } else { input.raw.rows() });
-        let planned = self.plan_if_due(clock_ms);
+        let planned = self.plan_if_due(age_ms);
         let adopted = planned.plan.is_some();
 
         let (schema, settings, subjects) = (&self.schema, &self.settings, self.subjects.as_mut());
@@ -436,7 +452,7 @@ impl Engine {
         seconds.encode = encoded.seconds;
         let all = is_all(settling, retry);
         let Gathered { fresh, mut batch, waited, ordinals, taken, waits, rejected, uncovered_cells } =
-            self.gather(input, encoded, &of, clock_ms, all);
+            self.gather(input, encoded, &of, age_ms, all);
         self.model.begin(&fresh);
 
         let start = Instant::now();
@@ -446,9 +462,9 @@ impl Engine {
         }
         let dampened_cells = self.dampen(&mut batch, waiting);
         let last = settling != Settling::No || input.closed == Closed::Settle;
-        let mut turnout = self.turn_out(&batch, &waits, clock_ms, all);
+        let mut turnout = self.turn_out(&batch, &waits, age_ms, all);
         // The intent may be old: what supported its batch then need not any more.
-        let late = retry.is_some().then_some(now_ms).filter(|now| *now > clock_ms);
+        let late = retry.is_some().then_some(now.age_ms).filter(|now| *now > age_ms);
         let ledger = &self.ledger;
         let (plan, names, books, policy) = (&self.plan, &self.names, &self.books, &self.settings.policy);
         let mask = &turnout.mask;
@@ -456,13 +472,13 @@ impl Engine {
         let (sequence, first) = (self.progress.sequence + 1, self.progress.rows);
         let needs = self.settings.needs;
         let (protected, terms, populations) = (&self.protected, &self.terms, self.populations.treated.as_slice());
-        let (proposal, verified, clock_ms) = std::thread::scope(|scope| {
+        let (proposal, verified, age_ms) = std::thread::scope(|scope| {
             // Rows are large and must be on disk before the batch leaves: that is waited for beside the treatment.
             let laid = scope.spawn(|| {
                 let rows = (fresh.rows() > 0).then(|| packer.pack(&fresh, first, attributes, books));
                 store.lay_rows(sequence, rows.as_ref())
             });
-            let treated = |clock| {
+            let treated = |age| {
                 treat(
                     &batch,
                     mask,
@@ -470,7 +486,7 @@ impl Engine {
                     plan,
                     names,
                     books,
-                    &ledger.at(clock),
+                    &ledger.at(age),
                     policy,
                     protected,
                     populations,
@@ -478,25 +494,26 @@ impl Engine {
                 )
             };
             let (subjects, columns) = (batch.subjects.as_slice(), batch.columns.as_slice());
-            let given = |clock_ms| Given { subjects, columns, waiting, sequence, clock_ms };
-            let verified = |groups, clock| verify(groups, &given(clock), terms, books, ledger.at(clock), needs);
-            let (mut proposal, mut clock_ms) = (treated(clock_ms), clock_ms);
+            let given = |age_ms| Given { subjects, columns, waiting, sequence, age_ms };
+            let verified = |groups, age| verify(groups, &given(age), terms, books, ledger.at(age), needs);
+            let (mut proposal, mut age_ms) = (treated(age_ms), age_ms);
             if let Some(now) = late.filter(|now| verified(proposal.groups.clone(), *now).is_err()) {
                 // Other bytes than those of the attempt before: the crowd is worth more.
-                (proposal, clock_ms) = (treated(now), now);
+                (proposal, age_ms) = (treated(now), now);
             }
             seconds.treat = start.elapsed().as_secs_f64();
 
             let start = Instant::now();
-            let verified = verified(std::mem::take(&mut proposal.groups), clock_ms)?;
+            let verified = verified(std::mem::take(&mut proposal.groups), age_ms)?;
             seconds.verify = start.elapsed().as_secs_f64();
             laid.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic))?;
-            Ok::<_, BatchError>((proposal, verified, clock_ms))
+            Ok::<_, BatchError>((proposal, verified, age_ms))
         })?;
+        let clock_ms = if late == Some(age_ms) { clock_ms.max(now.clock_ms) } else { clock_ms };
         let witnessed =
-            ledger.at(clock_ms).witness_delta(sequence, verified.delta().time, &batch, &proposal.cells, &self.books);
+            ledger.at(age_ms).witness_delta(sequence, verified.delta().time, &batch, &proposal.cells, &self.books);
 
-        let remaining = self.remaining(&mut turnout, &batch, &waits, &waited, &proposal, clock_ms);
+        let remaining = self.remaining(&mut turnout, &batch, &waits, &waited, &proposal, age_ms);
         let before = Before { batch: &batch, waits: &waits, waited: &waited };
         let mut report =
             self.account(input, &fresh, &before, &proposal, &turnout, &remaining, &verified, &rejected, settling);
@@ -513,12 +530,19 @@ impl Engine {
         let start = Instant::now();
         self.settle_model();
         seconds.learn = start.elapsed().as_secs_f64();
+        let moment = Moment { clock_ms, age_ms, anchor: now.anchor };
+        let attempt = uuid::Uuid::new_v4().as_u64_pair().0;
+        let mut after = self.progress_after(input, moment, fresh.rows(), &report, &planned);
+        if sink.marks() {
+            after.marked = Some(Mark { sequence: after.sequence, attempt });
+        }
         let intent = Intent {
-            attempt: uuid::Uuid::new_v4().as_u64_pair().0,
+            attempt,
             ranges: ranges_of(input),
             last,
             all,
-            after: self.progress_after(input, clock_ms, fresh.rows(), &report, &planned),
+            after,
+            marked_before: self.marked,
             ledger,
             witnessed: if monitor { WitnessDelta::default() } else { witnessed.clone() },
             sampled,
@@ -568,11 +592,14 @@ impl Engine {
         }
         self.tell_of_full_tally(batch.rows());
         self.tell_of_full_supporters(batch.rows());
-        self.ledger.expire(usize::try_from(intent.after.sequence).unwrap_or(0) % SHARDS, clock_ms);
+        self.ledger.expire(usize::try_from(intent.after.sequence).unwrap_or(0) % SHARDS, age_ms);
         self.remember_witnesses(&witnessed);
         self.meet(&fresh, &rejected, input.long_rows);
         self.sample.add(&fresh, self.progress.rows);
         self.progress = Progress { lengths: lengths.clone(), ..intent.after.clone() };
+        if sink.marks() {
+            self.marked = self.progress.marked;
+        }
         let (plan, names, width) = (&self.plan, &self.turn_names, self.schema.attributes.len());
         let needs = |wait: &Remaining| turnout::needs(plan, names, width, wait);
         self.held.advance(&taken, &batch, &ordinals, remaining, needs);

@@ -1,5 +1,6 @@
 //! A file as the stream: read ahead on a thread of its own, treated here, ended at the end of the file.
 
+use super::clock::StateClock;
 use super::engine::{BatchError, Engine, GLANCE, Settling, Turn, Upcoming};
 use super::state::records::Intent;
 use crate::io::file::{FileSource, SourceError, SourcePosition};
@@ -49,6 +50,7 @@ pub trait Watcher: Sync {
 ///
 /// # Errors
 /// See [`FileRunError`]; everything up to the last committed batch stays, and the next run continues behind it.
+#[allow(clippy::too_many_arguments, reason = "a stream, where it goes, and the world around it")]
 pub fn run(
     mut source: FileSource,
     width: usize,
@@ -56,11 +58,12 @@ pub fn run(
     engine: &mut Engine,
     mut replay: Option<Intent>,
     sink: &mut dyn Sink,
+    clock: &mut StateClock,
     stop: &AtomicBool,
     watcher: &dyn Watcher,
 ) -> Result<(), FileRunError> {
     if let Some(intent) = replay.take_if(|i| i.ranges.is_empty()) {
-        settle_again(engine, intent, sink)?;
+        settle_again(engine, intent, sink, clock)?;
     }
     let (sender, receiver) = crossbeam_channel::bounded::<Read>(1);
     let replayed = replay.as_ref().and_then(|i| i.ranges.first().map(|r| r.to - r.from));
@@ -75,7 +78,7 @@ pub fn run(
                 }
             }
         });
-        let outcome = consume(&receiver, engine, &mut replay, sink, stop, watcher);
+        let outcome = consume(&receiver, engine, &mut replay, sink, clock, stop, watcher);
         drop(receiver);
         outcome
     })
@@ -83,11 +86,16 @@ pub fn run(
 
 /// Repeats a settling that the process before this one did not finish, before anything is read: its bytes may have been
 /// seen, and the file may have grown, so that the held records would leave with new ones.
-fn settle_again(engine: &mut Engine, intent: Intent, sink: &mut dyn Sink) -> Result<(), FileRunError> {
+fn settle_again(
+    engine: &mut Engine,
+    intent: Intent,
+    sink: &mut dyn Sink,
+    clock: &mut StateClock,
+) -> Result<(), FileRunError> {
     let settled = engine.held_places(&intent.settled);
     let mut retry = intent;
     for attempt in 1.. {
-        match engine.settle(|c| settled.contains(&c), Settling::EndOfStream, Some(&retry), sink, now_ms()) {
+        match engine.settle(|c| settled.contains(&c), Settling::EndOfStream, Some(&retry), sink, clock.now()) {
             // A topic as the sink may abort a transaction; files never do.
             Err(BatchError::Aborted { intent, .. }) if attempt < ATTEMPTS => retry = *intent,
             outcome => return Ok(outcome?),
@@ -141,6 +149,7 @@ fn consume(
     engine: &mut Engine,
     replay: &mut Option<Intent>,
     sink: &mut dyn Sink,
+    clock: &mut StateClock,
     stop: &AtomicBool,
     watcher: &dyn Watcher,
 ) -> Result<(), FileRunError> {
@@ -167,11 +176,11 @@ fn consume(
         };
         for attempt in 1.. {
             let outcome = if records > 0 {
-                engine.process(&mut turn, settling, retry.as_ref(), sink, now_ms(), &mut ahead)
+                engine.process(&mut turn, settling, retry.as_ref(), sink, clock.now(), &mut ahead)
             } else if settling == Settling::No {
                 Ok(())
             } else {
-                engine.settle(|_| true, settling, retry.as_ref(), sink, now_ms())
+                engine.settle(|_| true, settling, retry.as_ref(), sink, clock.now())
             };
             match outcome {
                 Ok(()) => break,
@@ -250,7 +259,7 @@ fn read_batch(
     Ok((batch, end))
 }
 
-/// Milliseconds since 1970 by the wall clock; 0 before. The engine makes it monotone.
+/// Milliseconds since 1970 by the wall clock; 0 before. For lag and latency; ages go by [`StateClock`].
 #[must_use]
 pub fn now_ms() -> i64 {
     let since = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH).unwrap_or_default();

@@ -1,6 +1,6 @@
 //! A daemon whose source is a file: its parts, put together.
 
-use super::assemble::{Assembled, Options, assemble, codec_limits, fields, group_shapes};
+use super::assemble::{Assembled, Options, assemble, codec_limits, fields, group_shapes, state_clock};
 use super::file_run::{self, FileClosing, Watcher};
 use super::findings::Finding;
 use super::run_error::RunError;
@@ -9,7 +9,10 @@ use super::to_kafka::{PATIENCE, UNTRUTHFUL, check_marker, has_left, outputs, sin
 use crate::config::{Config, Format, SinkKind};
 use crate::io::codec::Field;
 use crate::io::file::delivery::{FileDelivery, NoDelivery, dead_letter_length, group_lengths, lineage_length};
-use crate::io::file::{self, DeadLetterFile, FileSink, FileSource, GroupColumns, LineageFile, Places, SourcePosition};
+use crate::io::file::{
+    self, DeadLetterFile, FileMarker, FileSink, FileSource, GroupColumns, LineageFile, Places, SinkError,
+    SourcePosition,
+};
 use crate::io::kafka::connection::KafkaFailure;
 use crate::io::kafka::marker::{self, Marker};
 use crate::io::kafka::transaction::{GroupMetadata, TransactionalSink};
@@ -83,6 +86,8 @@ pub(super) fn run_file(
             kafka = Some((sink, last));
             has_left(config, intent, last)
         })?;
+    engine.heed(stop);
+    let mut clock = state_clock(config, options, &engine, intent.as_ref());
     let start = engine.progress().clone();
     let position = SourcePosition {
         records: start.positions.get(&(0, 0)).map_or(0, |n| u64::try_from(*n).unwrap_or(0)),
@@ -124,6 +129,15 @@ pub(super) fn run_file(
                 lineage: options.lineage.as_deref(),
             };
             places.check(&lengths)?;
+            // What the marker may say: as before the attempt at a batch that has not left, or that attempt.
+            let known = intent.as_ref().map_or(vec![start.marked], |i| vec![i.marked_before, i.after.marked]);
+            let marker = config.sink.marker_path();
+            let marker = marker.map(|path| FileMarker::open(&path, &engine.state_id(), &known, options.accept_rewind));
+            let marker = marker.transpose().map_err(|error| match error {
+                // Who has the marker open has the outputs open.
+                SinkError::Locked { .. } => SinkError::Locked { path: config.sink.path.clone() },
+                error => error,
+            })?;
             mark_as_untruthful(config)?;
             let mut delivery = FileDelivery::new(
                 FileSink::open(&config.sink.path, &columns, format, &group_lengths(&lengths))?,
@@ -139,12 +153,16 @@ pub(super) fn run_file(
                 config.source.path.display().to_string(),
                 lengths,
             );
+            if let Some(marker) = marker {
+                engine.found_marked(marker.found());
+                delivery = delivery.with_marker(marker);
+            }
             engine.begin(delivery.begin()?)?;
             Box::new(delivery)
         }
     };
     let width = schema.attributes.len();
-    file_run::run(source, width, closing(config, schema), &mut engine, intent, &mut *sink, stop, watcher)?;
+    file_run::run(source, width, closing(config, schema), &mut engine, intent, &mut *sink, &mut clock, stop, watcher)?;
     let mut findings = engine.findings();
     let (before, after) = (start.totals.consumed, engine.progress().totals.consumed);
     if before > 0 && before == after {
@@ -181,5 +199,6 @@ fn mark_as_untruthful(config: &Config) -> Result<(), RunError> {
     }
     let path = config.sink.mark_path();
     let (what, how) = UNTRUTHFUL;
-    std::fs::write(&path, format!("{what}: {how}\n")).map_err(|source| RunError::Mark { path, source })
+    let text = format!("{what}: {how}\n");
+    file::whole::write(&path, text.as_bytes()).map_err(|source| RunError::Mark { path, source })
 }

@@ -1,6 +1,7 @@
 //! A daemon whose source is a topic: its parts, put together.
 
-use super::assemble::{Assembled, Options, assemble, codec_limits, fields, group_shapes};
+use super::assemble::{Assembled, Options, assemble, codec_limits, fields, group_shapes, state_clock};
+use super::clock::StateClock;
 use super::engine::{BatchError, Engine};
 use super::findings::Finding;
 use super::kafka_run::{KafkaRun, KafkaRunError};
@@ -143,7 +144,9 @@ pub(super) fn run_kafka(
             .map_err(KafkaRunError::from)?;
     }
     let mut sink = opened.ok_or(RunError::Panicked)?;
-    stream(config, telemetry, schema, stop, &cluster, &consumer, &health, &mut engine, intent, &mut sink)?;
+    engine.heed(stop);
+    let clock = state_clock(config, options, &engine, intent.as_ref());
+    stream(config, telemetry, schema, stop, &cluster, &consumer, &health, &mut engine, intent, &mut sink, clock)?;
     Ok(engine.findings())
 }
 
@@ -192,6 +195,7 @@ fn stream(
     engine: &mut Engine,
     intent: Option<Intent>,
     sink: &mut TransactionalSink,
+    clock: StateClock,
 ) -> Result<(), RunError> {
     let (feed_in, feed) = crossbeam_channel::bounded(1);
     let (commands, commands_out) = crossbeam_channel::unbounded();
@@ -248,6 +252,7 @@ fn stream(
             address: &config.source.brokers,
             telemetry,
             stop,
+            clock,
             max_age: config.batch.max_age,
             retry: intent,
         }

@@ -70,11 +70,11 @@ impl Held {
         self.count(self.rows() - 1);
     }
 
-    /// Positions of the rows from the places that `of` names that wait for nothing but a batch at `clock_ms`, or for
+    /// Positions of the rows from the places that `of` names that wait for nothing but a batch at `age_ms`, or for
     /// `all` of them, whatever they wait for.
     #[must_use]
-    pub fn joining(&self, of: impl Fn(Coordinate) -> bool, clock_ms: i64, all: bool) -> Vec<usize> {
-        let joins = |at: &usize| (all || self.waits[*at].is_due(clock_ms)) && of(self.batch.coordinates[*at]);
+    pub fn joining(&self, of: impl Fn(Coordinate) -> bool, age_ms: i64, all: bool) -> Vec<usize> {
+        let joins = |at: &usize| (all || self.waits[*at].is_due(age_ms)) && of(self.batch.coordinates[*at]);
         (0..self.rows()).filter(joins).collect()
     }
 
@@ -155,12 +155,12 @@ impl Held {
 }
 
 impl Remaining {
-    /// Whether it joins a batch at `clock_ms`.
+    /// Whether it joins a batch at `age_ms`.
     #[must_use]
-    pub fn is_due(&self, clock_ms: i64) -> bool {
+    pub fn is_due(&self, age_ms: i64) -> bool {
         match &self.parts {
             None => true,
-            Some(parts) => parts.is_empty() || parts.iter().any(|part| part.due_ms <= clock_ms),
+            Some(parts) => parts.is_empty() || parts.iter().any(|part| part.due_ms <= age_ms),
         }
     }
 }

@@ -3,8 +3,8 @@
 //! The states of a batch are the engine's (`docs/exactly-once.md`); this loop decides what comes next: a batch from the
 //! reader, a revocation to settle, a rewind after an abort, or the end.
 
+use super::clock::StateClock;
 use super::engine::{BatchError, Engine, GLANCE, Settling, Turn, Upcoming};
-use super::file_run::now_ms;
 use super::state::directory::StateError;
 use super::state::records::Intent;
 use crate::io::input::Closed;
@@ -53,6 +53,7 @@ pub struct KafkaRun<'a> {
     pub address: &'a str,
     pub telemetry: &'a Telemetry,
     pub stop: &'a AtomicBool,
+    pub clock: StateClock,
     /// After this long without batches, held records are settled.
     pub max_age: Duration,
     /// A batch to repeat exactly.
@@ -156,7 +157,7 @@ impl KafkaRun<'_> {
                     if self.engine.is_behind() {
                         self.engine.flush()?;
                     }
-                    if quiet_since.elapsed() >= self.max_age && self.engine.has_due(now_ms()) {
+                    if quiet_since.elapsed() >= self.max_age && self.engine.has_due(self.clock.now()) {
                         self.settle_all(Settling::Quiet)?;
                         quiet_since = Instant::now();
                     }
@@ -192,7 +193,7 @@ impl KafkaRun<'_> {
         let retry = self.retry.take().filter(|_| turn.input.closed == Closed::Replay);
         let last = retry.as_ref().is_some_and(|r| r.last);
         let settling = if last { Settling::Quiet } else { Settling::No };
-        match self.engine.process(turn, settling, retry.as_ref(), self.sink, now_ms(), ahead) {
+        match self.engine.process(turn, settling, retry.as_ref(), self.sink, self.clock.now(), ahead) {
             Ok(()) => Ok(true),
             Err(BatchError::Aborted { intent, .. }) => {
                 BatchAborted { reason: AbortReason::Transaction }.emit(self.telemetry);
@@ -236,7 +237,7 @@ impl KafkaRun<'_> {
         mut retry: Option<Intent>,
     ) -> Result<(), KafkaRunError> {
         for _ in 0..3 {
-            match self.engine.settle(&of, settling, retry.as_ref(), self.sink, now_ms()) {
+            match self.engine.settle(&of, settling, retry.as_ref(), self.sink, self.clock.now()) {
                 Ok(()) => break,
                 Err(BatchError::Aborted { intent, .. }) => {
                     BatchAborted { reason: AbortReason::Revoked }.emit(self.telemetry);

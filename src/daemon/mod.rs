@@ -2,6 +2,7 @@
 
 pub mod anonymize;
 pub mod assemble;
+pub mod clock;
 pub mod doubts;
 pub mod encode;
 pub mod engine;

@@ -61,7 +61,13 @@ impl RunError {
         matches!(
             self,
             Self::Configuration(_)
-                | Self::Sink(SinkError::Occupied { .. } | SinkError::Foreign { .. } | SinkError::PartialLineage { .. })
+                | Self::Sink(
+                    SinkError::Occupied { .. }
+                        | SinkError::Foreign { .. }
+                        | SinkError::PartialLineage { .. }
+                        | SinkError::OlderState { .. }
+                        | SinkError::NoMarker { .. }
+                )
                 | Self::NoColumn { .. }
                 | Self::Http(_)
                 | Self::Assembly(

@@ -61,5 +61,5 @@ pub(super) fn delta(given: &Given<'_>, mut pairs: Vec<(u128, u64, u128)>, ledger
     people.sort_unstable();
     people.dedup();
     pairs.sort_unstable();
-    SupportDelta { sequence: given.sequence, time_ms: given.clock_ms, people, pairs }
+    SupportDelta { sequence: given.sequence, time_ms: given.age_ms, people, pairs }
 }

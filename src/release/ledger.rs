@@ -30,7 +30,7 @@ pub const SHARDS: usize = 64;
 /// What one batch adds: classes with the subjects released in them, all at the batch's time.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct LedgerDelta {
-    /// Batch clock in whole seconds, rounded down.
+    /// Age of the state in whole seconds, rounded down.
     pub time: u32,
     /// Class keys, each with the number of its subjects in `subjects`.
     pub classes: Vec<(u128, u32)>,
@@ -403,9 +403,10 @@ impl Ledger {
 }
 
 fn is_fresh(time: u32, now: u32, window: u32) -> bool {
-    // `now` is rounded up, `time` down: the age is never understated. A time in the future (a clock that was set back
-    // between two runs) counts as just now.
-    now.saturating_sub(time) <= window
+    // `now` is rounded up, `time` down: the age is never understated. A time in the future (a retry with the clock of its
+    // first attempt) counts as just now.
+    // At the end of the seconds that can be counted (136 years after the state was made) nothing is fresh.
+    now != u32::MAX && now.saturating_sub(time) <= window
 }
 
 /// The ledger at one moment.

@@ -31,7 +31,7 @@ impl LineLimit {
         group: &ProposedGroup,
         subjects: &[u64],
         said: Option<&Said>,
-        clock_ms: i64,
+        age_ms: i64,
     ) -> Result<Vec<u128>, TooManyLines> {
         let (most, name) = match self {
             Self::None => return Ok(Vec::new()),
@@ -49,7 +49,7 @@ impl LineLimit {
         let said = said.filter(|_| !owners.is_empty());
         let keys: Vec<u128> = owners.iter().map(|&subject| said_key(name, subject)).collect();
         match said {
-            Some(said) if keys.iter().any(|&key| said.is_said(key, clock_ms)) => Err(TooManyLines),
+            Some(said) if keys.iter().any(|&key| said.is_said(key, age_ms)) => Err(TooManyLines),
             None if !keys.is_empty() => Err(TooManyLines),
             _ => Ok(keys),
         }

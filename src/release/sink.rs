@@ -3,6 +3,7 @@
 use super::verified::Verified;
 use crate::records::raw::Coordinate;
 use crate::telemetry::Reason;
+use serde::{Deserialize, Serialize};
 
 /// A record that could not be treated: coordinates and a reason, nothing of its content.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -23,13 +24,21 @@ pub struct Envelope<'a> {
     pub sequence: u64,
     /// Number of this attempt at the batch, for the marker.
     pub attempt: u64,
-    /// Batch clock: milliseconds since 1970, never falling.
+    /// Stamp of the batch: milliseconds since 1970, never falling.
     pub clock_ms: i64,
     pub positions: &'a Positions,
     pub rejected: &'a [Rejected],
     /// Subject digests by row, for a lineage file; coordinates likewise.
     pub subjects: &'a [u64],
     pub coordinates: &'a [Coordinate],
+}
+
+/// The last batch that has begun to leave to files.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Mark {
+    pub sequence: u64,
+    /// Number of the attempt at it.
+    pub attempt: u64,
 }
 
 /// Why a batch was not delivered.
@@ -52,6 +61,11 @@ pub trait Sink: Send {
     /// # Errors
     /// See [`DeliveryError`].
     fn deliver(&mut self, batch: &Verified, envelope: &Envelope<'_>) -> Result<Lengths, DeliveryError>;
+
+    /// Whether a marker beside the outputs names every batch before anything of it is written there.
+    fn marks(&self) -> bool {
+        false
+    }
 
     /// Bytes delivered so far, for the metrics.
     fn bytes_out(&self) -> u64;

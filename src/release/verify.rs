@@ -77,7 +77,7 @@ pub struct Given<'a> {
     /// Rows from the first that have waited since an earlier batch.
     pub waiting: usize,
     pub sequence: u64,
-    pub clock_ms: i64,
+    pub age_ms: i64,
 }
 
 /// Why a batch may not leave. None of these happens unless the treatment is wrong.
@@ -153,7 +153,7 @@ pub fn verify(
     ledger: LedgerAt<'_>,
     needs: Needs,
 ) -> Result<Verified, Refusal> {
-    let (clock_ms, k) = (given.clock_ms, needs.k);
+    let (age_ms, k) = (given.age_ms, needs.k);
     // Who has not been seen for long enough is nobody to everything below.
     let settled = budget::settled(given.subjects, ledger);
     let subjects = settled.as_deref().unwrap_or(given.subjects);
@@ -170,7 +170,7 @@ pub fn verify(
         .enumerate()
         .map(|(index, (group, terms))| {
             let refuse = |violation| Refusal { group: Some(index), violation };
-            let judged = terms.lines.judge(group, given.subjects, ledger.said(), clock_ms);
+            let judged = terms.lines.judge(group, given.subjects, ledger.said(), age_ms);
             let said = judged.map_err(|_| refuse(Violation::Repeated))?;
             let count = count_group(group, &counting, &carriers, terms, books, ledger, needs, room).map_err(refuse)?;
             Ok(GroupCount { said, ..count })
@@ -183,7 +183,7 @@ pub fn verify(
     }
     let (mut risk, mut crowds) = (Risk::default(), Crowds::default());
     let mut delta = LedgerDelta {
-        time: u32::try_from(clock_ms.div_euclid(1000).max(0)).unwrap_or(u32::MAX),
+        time: u32::try_from(age_ms.div_euclid(1000).max(0)).unwrap_or(u32::MAX),
         ..LedgerDelta::default()
     };
     let mut fragments = Vec::with_capacity(counts.len());
@@ -204,10 +204,10 @@ pub fn verify(
         return Err(batch_wide(Violation::ForcedPair));
     }
     delta.support = budget::delta(given, pairs, ledger);
-    delta.said = ledger.said().map(|known| known.delta(&said, clock_ms)).unwrap_or_default();
+    delta.said = ledger.said().map(|known| known.delta(&said, age_ms)).unwrap_or_default();
     showings.sort_unstable();
     delta.tally =
-        ledger.tally().map(|tally: &Tally| tally.delta(&showings, given.sequence, clock_ms)).unwrap_or_default();
+        ledger.tally().map(|tally: &Tally| tally.delta(&showings, given.sequence, age_ms)).unwrap_or_default();
     Ok(Verified::new(proposed, delta, risk, crowds))
 }
 

@@ -113,6 +113,7 @@ fn measure(metrics: &Metrics, report: &BatchReport) {
         (&metrics.model_bytes, report.model_bytes),
         (&metrics.model_left_out_pairs, report.model_left_out_pairs),
         (&metrics.state_bytes, report.state_bytes),
+        (&metrics.state_free_bytes, report.state_free_bytes),
         (&metrics.batch_sequence, report.sequence),
     ] {
         gauge.set(clamped(size));

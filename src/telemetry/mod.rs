@@ -4,6 +4,7 @@
 //! sets are closed, and every series exists from the start, so that nothing in the data can change their number.
 
 mod coarse;
+mod disk;
 mod events;
 mod history;
 mod labels;
@@ -15,6 +16,7 @@ mod report;
 mod status;
 
 pub use coarse::{Draws, about, in_steps};
+pub use disk::{StateAnswers, StateStalled};
 pub use events::{
     AttributesNeverMet, BatchAborted, BatchCommitted, ColumnsDropped, CommitRetried, DeviceUsed, Doubt, EvidenceGathered,
     LimitReached, PastUnknown, PlanAdopted, PlannerFailed, PopulationsRead, Rebalanced, RecordDeadLettered,

@@ -171,6 +171,8 @@ pub struct BatchReport {
     /// Largest divergence of an attribute's values from those that the plan in force was made for.
     pub drift_bits: f64,
     pub state_bytes: u64,
+    /// Bytes that are free on its disk.
+    pub state_free_bytes: u64,
     /// Records behind the end of the source; None where the source cannot say.
     pub lag_records: Option<u64>,
 

@@ -27,6 +27,8 @@ pub struct Readiness {
     pub schema: bool,
     /// A broker answers (a file source: always).
     pub broker: bool,
+    /// The disk of the state directory does not answer, or has failed.
+    pub state_failed: bool,
 }
 
 impl Readiness {
@@ -37,6 +39,7 @@ impl Readiness {
             (self.schema, "the record schema is not loaded"),
             (self.broker, "no broker answers"),
             (self.assignment, "no partition is assigned"),
+            (!self.state_failed, "the disk of the state directory does not answer, or has failed"),
         ];
         conditions.into_iter().filter(|(holds, _)| !holds).map(|(_, reason)| reason).collect()
     }

@@ -209,7 +209,7 @@ impl Table {
                 columns: &batch.columns,
                 waiting: 0,
                 sequence: number as u64 + 1,
-                clock_ms,
+                age_ms: clock_ms
             };
             let needs = Needs { k, batch_crowd: settings.batch_crowd };
             let verified = verify(proposed, &given, &terms, &self.books, at, needs)

@@ -8,4 +8,5 @@ pub mod invariants;
 pub mod kafka;
 pub mod models;
 pub mod proxy;
+pub mod small_disk;
 pub mod stand;

@@ -171,7 +171,8 @@ pub fn run(args: &AuditArgs) -> Result<(), Failure> {
     let report = pool.install(|| report(args, threads))?;
     if let Some(path) = &args.html {
         let page = page::render(&report, &args.made_from()?, chrono::Utc::now());
-        std::fs::write(path, page).with_context(|| format!("cannot write \"{}\"", path.display()))?;
+        crate::io::file::whole::write(path, page.as_bytes())
+            .with_context(|| format!("cannot write \"{}\"", path.display()))?;
     }
     let out = if args.json {
         let json = serde_json::to_string(&report).context("the report cannot be written as JSON")?;

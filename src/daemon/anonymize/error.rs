@@ -9,7 +9,6 @@ use crate::daemon::run_error::RunError;
 use crate::release::aggregates::AggregateRefusal;
 use crate::release::models::ModelRefusal;
 use crate::release::population::PopulationRefusal;
-use crate::release::sink::DeliveryError;
 use crate::release::verify::Refusal;
 
 /// Why a data set was not anonymized.
@@ -53,8 +52,6 @@ pub enum AnonymizeError {
     PopulationRefused(#[from] PopulationRefusal),
     #[error(transparent)]
     AggregateRefused(#[from] AggregateRefusal),
-    #[error(transparent)]
-    Deliver(#[from] DeliveryError),
 }
 
 impl From<RunError> for AnonymizeError {

@@ -7,11 +7,10 @@ use super::hide::Settled;
 use super::read::Input;
 use crate::anonymity::privacy::Model;
 use crate::anonymity::treatment::proposal::{ProposedGroup, Run};
-use crate::config::{Config, Format};
+use crate::config::{Config, Format as Spelling};
 use crate::daemon::from_file::file_format;
 use crate::daemon::run_error::RunError;
-use crate::io::file::delivery::FileDelivery;
-use crate::io::file::{FileSink, GroupColumns};
+use crate::io::file::{FileSink, Format, GroupColumns, SinkError, whole};
 use crate::records::codebook::CellId;
 use crate::records::digest::NameDigest;
 use crate::records::line::{LineFormat, LineLayout};
@@ -20,10 +19,10 @@ use crate::release::ledger::Ledger;
 use crate::release::models::verify_models;
 use crate::release::population::verify_population;
 use crate::release::repetition::LineLimit;
-use crate::release::sink::{Envelope, Positions, Sink};
-use crate::release::verified::Risk;
+use crate::release::verified::{Risk, Verified};
 use crate::release::verify::{Given, GroupTerms, Needs, verify};
 use std::collections::BTreeMap;
+use std::path::Path;
 
 /// What was written.
 pub struct Written {
@@ -49,8 +48,8 @@ pub fn release(
     let names: Vec<&str> = attributes.iter().map(|&a| schema.attributes[a].name.as_str()).collect();
     let layout = LineLayout::new(
         match config.sink.format() {
-            Format::Csv => LineFormat::Csv { separator: u8::try_from(config.sink.separator).unwrap_or(b',') },
-            Format::Json | Format::Parquet => LineFormat::Json,
+            Spelling::Csv => LineFormat::Csv { separator: u8::try_from(config.sink.separator).unwrap_or(b',') },
+            Spelling::Json | Spelling::Parquet => LineFormat::Json,
         },
         &names,
     );
@@ -70,7 +69,7 @@ pub fn release(
         lines: LineLimit::None,
     }];
     let (ledger, subjects) = (Ledger::new(k, 0, 1), &input.batch.subjects);
-    let given = Given { subjects, columns: &input.batch.columns, waiting: 0, sequence: 0, clock_ms: 0 };
+    let given = Given { subjects, columns: &input.batch.columns, waiting: 0, sequence: 0, age_ms: 0 };
     let needs = Needs { k, batch_crowd: 0 };
     let verified = verify(vec![proposed], &given, &terms, &input.books, ledger.at(0), needs)?;
     let quasi = &terms[0].quasi;
@@ -80,20 +79,50 @@ pub fn release(
     let aggregate_terms = aggregate_terms(input, &attributes, aggregates);
     verify_aggregates(&verified, 0, &layout, quasi, &aggregate_terms, subjects, k)?;
     let columns = GroupColumns { name: "all".into(), columns: names.iter().map(|&n| n.to_owned()).collect() };
-    let sink = FileSink::open(&config.sink.path, &[columns], format, &[]).map_err(RunError::from)?;
-    let mut delivery = FileDelivery::new(sink, None, None, vec!["all".into()], Vec::new(), String::new(), Vec::new());
-    delivery.begin().map_err(RunError::from)?;
-    let envelope = Envelope {
-        sequence: 0,
-        attempt: 0,
-        clock_ms: 0,
-        positions: &Positions::new(),
-        rejected: &[],
-        subjects,
-        coordinates: &input.batch.coordinates,
-    };
-    delivery.deliver(&verified, &envelope)?;
+    write(&config.sink.path, columns, format, &verified)?;
     Ok(Written { risk: verified.risk(), hidden, aggregated })
+}
+
+/// Writes the lines whole or not at all: a disk that is full leaves what was there before.
+fn write(path: &Path, columns: GroupColumns, format: Format, verified: &Verified) -> Result<(), AnonymizeError> {
+    let group = columns.name.clone();
+    let fill = |path: &Path| {
+        let mut sink = FileSink::open(path, &[columns], format, &[])?;
+        let mut lines = Vec::new();
+        for line in verified.lines(0) {
+            lines.extend_from_slice(line.bytes);
+            lines.push(b'\n');
+        }
+        sink.append(0, &lines)?;
+        sink.sync().map(drop)
+    };
+    let found = std::fs::metadata(path).ok();
+    // Standard output is no file; what is neither file nor directory is refused when it is opened.
+    if path == Path::new("-") || found.is_some_and(|found| !found.is_file() && !found.is_dir()) {
+        return fill(path).map_err(|error| RunError::from(error).into());
+    }
+    let unnamed = |source| RunError::from(SinkError::Open { path: path.to_owned(), source });
+    let (place, unfinished) = whole::beside(path).map_err(unnamed)?;
+    let _claimed = whole::claim(&place).map_err(|_| RunError::from(SinkError::Locked { path: path.to_owned() }))?;
+    let named = |()| {
+        let fault = |source| SinkError::Write { path: path.to_owned(), byte: 0, source };
+        let (from, to) = match format {
+            Format::Parquet => (unfinished.join(&group), place.join(&group)),
+            Format::Ndjson | Format::Csv { .. } => (unfinished.clone(), place.clone()),
+        };
+        if to.is_dir() {
+            std::fs::remove_dir_all(&to).map_err(fault)?;
+        }
+        if format == Format::Parquet {
+            std::fs::create_dir_all(&place).map_err(fault)?;
+        }
+        whole::name(&from, &to).map_err(fault)
+    };
+    let written = fill(&unfinished).map_err(|error| error.at(path)).and_then(named);
+    if written.is_err() || format == Format::Parquet {
+        whole::forget(&unfinished);
+    }
+    written.map_err(|error| RunError::from(error).into())
 }
 
 /// One line a distinct tuple, sorted by their bytes, with the rows that it stands for.

@@ -159,6 +159,7 @@ impl Engine {
         report.model_bytes = model.bytes as u64;
         report.model_left_out_pairs = model.left_out_pairs as u64;
         report.state_bytes = self.store.bytes();
+        report.state_free_bytes = self.store.free_bytes();
         report.lag_records = self.health.as_ref().and_then(|h| h.lag());
         BatchCommitted(report).emit(&self.telemetry);
     }

@@ -3,6 +3,7 @@
 use super::ahead::Encoded;
 use super::planning::Planned;
 use super::{BatchError, Engine};
+use crate::daemon::clock::Moment;
 use crate::daemon::held::{Remaining, kept};
 use crate::daemon::state::records::{KeptRow, OffsetRange, Progress};
 use crate::io::input::InputBatch;
@@ -55,7 +56,7 @@ impl Engine {
         input: &InputBatch,
         encoded: Encoded,
         of: &impl Fn(Coordinate) -> bool,
-        clock_ms: i64,
+        age_ms: i64,
         all: bool,
     ) -> Gathered {
         let Encoded { rows: fresh, mut rejected, uncovered_cells, .. } = encoded;
@@ -63,7 +64,7 @@ impl Engine {
             LimitReached { limit: Limit::DictionaryValues }.emit(&self.telemetry);
         }
         rejected.splice(0..0, input.rejected.iter().cloned());
-        let taken = self.held.joining(of, clock_ms, all);
+        let taken = self.held.joining(of, age_ms, all);
         let waits: Vec<Remaining> = taken.iter().map(|&at| self.held.waits[at].clone()).collect();
         let mut waited: Vec<u8> = waits.iter().map(|wait| wait.waited).collect();
         let mut batch = self.held.copy(&taken);
@@ -88,14 +89,14 @@ impl Engine {
     pub(super) fn progress_after(
         &self,
         input: &InputBatch,
-        clock_ms: i64,
+        moment: Moment,
         fresh: usize,
         report: &BatchReport,
         planned: &Planned,
     ) -> Progress {
         let mut after = self.progress.clone();
         after.sequence += 1;
-        after.clock_ms = clock_ms;
+        (after.clock_ms, after.age_ms, after.anchor) = (moment.clock_ms, moment.age_ms, moment.anchor);
         after.totals.add(report);
         after.rows += fresh as u64;
         after.last_rows = fresh as u64;
@@ -106,7 +107,7 @@ impl Engine {
         after.derived = self.model.derived();
         after.asked = self.search.as_ref().map(|search| search.asked);
         if planned.ended {
-            after.planned_ms = clock_ms;
+            after.planned_ms = moment.age_ms;
             after.planned_rows = self.progress.rows;
         }
         if let Some(plan) = &planned.plan {

@@ -36,7 +36,7 @@ impl Engine {
     /// fourfold until the window is full, a plan is made and adopted at once, since it is worth more than its time then.
     /// Later ones are sought beside the release and adopted a fixed number of batches on, so that what leaves depends on
     /// the stream and not on the speed of the search.
-    pub(super) fn plan_if_due(&mut self, clock_ms: i64) -> Planned {
+    pub(super) fn plan_if_due(&mut self, age_ms: i64) -> Planned {
         if self.plan.version > self.progress.plan_version {
             // An attempt that was aborted has adopted its plan already; it becomes durable with the batch that leaves.
             return Planned::with(self.plan.clone());
@@ -46,7 +46,7 @@ impl Engine {
         if let Some(search) = self.search.take_if(|search| sequence >= search.asked.sequence + handover) {
             return self.take_over(search);
         }
-        let Some(why) = self.occasion(clock_ms).filter(|_| self.search.is_none()) else { return Planned::default() };
+        let Some(why) = self.occasion(age_ms).filter(|_| self.search.is_none()) else { return Planned::default() };
         let asked = Asked { sequence, rows: self.progress.rows, why };
         if handover == 0 || matches!(why, Occasion::Start | Occasion::Growth) {
             let start = Instant::now();
@@ -88,14 +88,14 @@ impl Engine {
     }
 
     /// Why a plan is due, if it is.
-    fn occasion(&self, clock_ms: i64) -> Option<Occasion> {
+    fn occasion(&self, age_ms: i64) -> Option<Occasion> {
         let (rows, planned) = (self.progress.rows, self.progress.planned_rows);
         let (window, threshold) = (self.settings.planner.window_records as u64, self.settings.search.drift);
         if self.plan.version == 0 {
             Some(Occasion::Start)
         } else if planned < window && rows >= (planned * 4).max(self.primed_rows()).min(window).max(1) {
             Some(Occasion::Growth)
-        } else if rows > planned && clock_ms - self.progress.planned_ms >= self.settings.plan_interval_ms {
+        } else if rows > planned && age_ms - self.progress.planned_ms >= self.settings.plan_interval_ms {
             Some(Occasion::Interval)
         } else if threshold < 1.0
             && rows >= planned + (window / DRIFT_REST).max(1)

@@ -108,9 +108,9 @@ impl Engine {
         plan.groups.iter().zip(&self.turn_names).map(limit).collect()
     }
 
-    /// Decides who takes part in a batch at `clock_ms` that begins with held rows, which waited for `waits`. With `all`
+    /// Decides who takes part in a batch at `age_ms` that begins with held rows, which waited for `waits`. With `all`
     /// nothing waits any longer for its delay.
-    pub(super) fn turn_out(&self, batch: &Batch, waits: &[Remaining], clock_ms: i64, all: bool) -> Turnout {
+    pub(super) fn turn_out(&self, batch: &Batch, waits: &[Remaining], age_ms: i64, all: bool) -> Turnout {
         let settings = self.settings.repetition;
         let groups = self.plan.groups.iter().zip(&self.turn_names);
         let turns: Vec<Lane<'_>> =
@@ -126,7 +126,7 @@ impl Engine {
             held: &self.held,
             batch,
             waits,
-            clock_ms,
+            age_ms,
             all,
             claims: 0,
             marks: vec![vec![false; batch.rows()]; turns.len()],
@@ -160,7 +160,7 @@ impl Engine {
         waits: &[Remaining],
         waited: &[u8],
         proposal: &Proposal,
-        clock_ms: i64,
+        age_ms: i64,
     ) -> BTreeMap<u32, Remaining> {
         let held: std::collections::BTreeSet<u32> = proposal.held.iter().copied().collect();
         let monitor = self.settings.monitor;
@@ -181,7 +181,7 @@ impl Engine {
                 remaining.insert(row, Remaining { waited, released: false, parts: None });
                 continue;
             }
-            let now = |name: u128| Part { group: name, since_ms: clock_ms, due_ms: clock_ms };
+            let now = |name: u128| Part { group: name, since_ms: age_ms, due_ms: age_ms };
             let taking = self.turn_names.iter().enumerate().filter(|(group, _)| turnout.mask.takes_part(*group, at));
             let parts = taking.map(|(_, &name)| {
                 let known = waits.get(at).and_then(|wait| wait.parts.as_ref());
@@ -222,7 +222,7 @@ struct Caller<'a> {
     held: &'a Held,
     batch: &'a Batch,
     waits: &'a [Remaining],
-    clock_ms: i64,
+    age_ms: i64,
     all: bool,
     /// Lines claimed in this batch.
     claims: usize,
@@ -262,7 +262,7 @@ impl Caller<'_> {
         let fresh = coming().find(|row| !held(row) && self.says_something(turn.group, *row));
         self.turnout.thinned += count;
         let (Some(said), Some(row)) = (self.said, waiting.or(fresh)) else { return };
-        if said.is_said(key, self.clock_ms) {
+        if said.is_said(key, self.age_ms) {
             return;
         }
         if waiting.is_some() {
@@ -281,7 +281,7 @@ impl Caller<'_> {
         let delay_ms = if self.all {
             0
         } else {
-            self.draws.delay_ms(key, said.window(key, self.clock_ms).number, self.settings.max_delay_ms)
+            self.draws.delay_ms(key, said.window(key, self.age_ms).number, self.settings.max_delay_ms)
         };
         if delay_ms > 0 && lines >= self.settings.max_waiting {
             self.turnout.full = Some(Limit::WaitingLines);
@@ -290,7 +290,7 @@ impl Caller<'_> {
         self.claims += 1;
         self.turnout.thinned -= 1;
         if delay_ms > 0 {
-            let part = Part { group: turn.name, since_ms: self.clock_ms, due_ms: self.clock_ms + delay_ms };
+            let part = Part { group: turn.name, since_ms: self.age_ms, due_ms: self.age_ms + delay_ms };
             self.turnout.later.entry(row).or_default().push(part);
         } else {
             self.marks[number][row as usize] = true;
@@ -300,7 +300,7 @@ impl Caller<'_> {
     /// Whether a row could take part in the group of this name now.
     fn comes(&self, name: u128, row: u32) -> bool {
         let Some(wait) = self.waits.get(row as usize) else { return true };
-        let due = |part: &Part| part.group == name && (self.all || part.due_ms <= self.clock_ms);
+        let due = |part: &Part| part.group == name && (self.all || part.due_ms <= self.age_ms);
         wait.parts.as_ref().is_none_or(|parts| parts.iter().any(due))
     }
 
@@ -309,7 +309,7 @@ impl Caller<'_> {
         let parts = self.waits.get(row as usize).and_then(|wait| wait.parts.as_ref());
         if let Some(part) = parts.and_then(|parts| parts.iter().find(|part| part.group == name)) {
             self.turnout.waited.0 += 1;
-            self.turnout.waited.1 += self.clock_ms - part.since_ms;
+            self.turnout.waited.1 += self.age_ms - part.since_ms;
         }
     }
 
@@ -325,7 +325,7 @@ impl Caller<'_> {
             return;
         }
         for (row, wait) in (0u32..).zip(self.waits) {
-            let due_later = |part: &&Part| part.due_ms > self.clock_ms;
+            let due_later = |part: &&Part| part.due_ms > self.age_ms;
             let parts: Vec<Part> = wait.parts.iter().flatten().filter(due_later).copied().collect();
             if !parts.is_empty() {
                 self.turnout.later.entry(row).or_default().extend(parts);

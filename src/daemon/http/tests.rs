@@ -108,6 +108,7 @@ fn commit(telemetry: &Telemetry, sequence: u32) {
         dictionary_values: 12_840,
         window_records: 200_000,
         state_bytes: 44 << 20,
+        state_free_bytes: 7 << 30,
         lag_records: Some(u64::from(1_800 + (sequence * 31) % 700)),
         ..BatchReport::default()
     })

@@ -40,8 +40,20 @@ pub enum StateError {
     Damaged { path: PathBuf, what: String },
     #[error("state directory {path}: whether its last batch left cannot be told: {what}")]
     Marker { path: PathBuf, what: String },
-    #[error("state directory {path}: the database failed: {source}")]
+    #[error(
+        "state directory {path}: the database failed: {source} (look at its disk, then start again: nothing is lost, it goes on behind the last batch)"
+    )]
     Database { path: PathBuf, source: sled::Error },
+    #[error(
+        "state directory {path}: its disk is full: {free} bytes are free and the next write may need {needed} (make room, then start again: nothing is lost, it goes on behind the last batch)"
+    )]
+    NoRoom { path: PathBuf, free: u64, needed: u64 },
+    #[error(
+        "state directory {path}: its disk has not answered for {seconds} s: {cause} (mend it, then start again: nothing is lost, it goes on behind the last batch)"
+    )]
+    Silent { path: PathBuf, seconds: u64, cause: String },
+    #[error("state directory {path}: the database takes nothing more: {why}")]
+    Broken { path: PathBuf, why: String },
 }
 
 /// A file that is there while a directory is being made: what lies beside it may be half-written and holds nothing.

@@ -6,6 +6,8 @@
 //! keys of the trees are numbers and fixed words.
 
 pub mod directory;
+pub mod disk;
+mod keeper;
 pub mod records;
 pub mod rows;
 pub mod seal;

@@ -4,8 +4,9 @@ use crate::anonymity::plan::Plan;
 use crate::anonymity::plan::evidence::Evidence;
 use crate::anonymity::planner::drift::Baseline;
 use crate::anonymity::planner::reference::ReferenceCounts;
+use crate::daemon::clock::Anchor;
 use crate::records::raw::Coordinate;
-use crate::release::sink::{Lengths, Positions};
+use crate::release::sink::{Lengths, Mark, Positions};
 use crate::release::witnesses::WitnessDelta;
 use crate::telemetry::Totals;
 use serde::{Deserialize, Serialize};
@@ -15,8 +16,14 @@ use serde::{Deserialize, Serialize};
 pub struct Progress {
     /// Number of the last batch that left (0: none yet).
     pub sequence: u64,
-    /// Its clock, milliseconds since 1970.
+    /// Its stamp, milliseconds since 1970, never falling.
     pub clock_ms: i64,
+    /// Age of the state with it, by which support grows old.
+    pub age_ms: i64,
+    /// By which the age is told from then on.
+    pub anchor: Anchor,
+    /// What the marker beside the output files says once the batch has left; none where no batch has left to a file.
+    pub marked: Option<Mark>,
     /// Next offset by topic index and partition.
     pub positions: Positions,
     /// Byte position beside record 0's partition, for file sources.
@@ -25,7 +32,7 @@ pub struct Progress {
     /// Durable lengths of output files.
     pub lengths: Lengths,
     pub plan_version: u64,
-    /// Batch clock and row count when the plan was made.
+    /// Age of the state and row count when the plan was made.
     pub planned_ms: i64,
     pub planned_rows: u64,
     /// Rows that entered the sample's count.
@@ -144,6 +151,8 @@ pub struct Intent {
     pub baseline: Option<Baseline>,
     /// Evidence that came in since the batch before.
     pub evidence: Option<Evidence>,
+    /// What the marker beside the output files said when this was written: until the batch begins to leave, it says so still.
+    pub marked_before: Option<Mark>,
     /// What that plan compares classes with; under a key of its own, so that the intent is read as it always was.
     #[serde(skip)]
     pub references: Vec<ReferenceCounts>,

@@ -1,6 +1,8 @@
 //! The sled tree: one atomic flushed write a batch, and recovery from it.
 
 use super::directory::{self, StateError};
+use super::disk;
+use super::keeper::Keeper;
 use super::records::{Intent, Progress};
 use super::rows::RowBlock;
 use super::seal::{Keys, Sealer};
@@ -8,10 +10,14 @@ use super::witness_journal::WitnessJournal;
 use crate::faults::crash_point;
 use crate::release::ledger::{Ledger, LedgerDelta, SHARDS};
 use crate::release::sink::Lengths;
+use crate::telemetry::Telemetry;
 use serde::Serialize;
 use serde::de::DeserializeOwned;
+use std::cell::Cell;
 use std::collections::VecDeque;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
 
 mod recover;
 pub use recover::Recovered;
@@ -50,10 +56,7 @@ pub(super) fn number_of(key: &[u8]) -> Option<u64> {
 /// The state of one instance.
 pub struct Store {
     path: PathBuf,
-    db: sled::Db,
-    tree: sled::Tree,
-    /// The rows of the window, by batch: large values, kept away from the small ones that every batch rewrites.
-    window: sled::Tree,
+    keeper: Keeper,
     sealer: Sealer,
     /// Identity of this state: part of the transactional id.
     id: String,
@@ -75,22 +78,8 @@ pub struct Store {
     witnesses: WitnessJournal,
     /// `privacy.k` of the batches of this process.
     k: u64,
-}
-
-/// Opens sled without letting a panic on a damaged file out.
-fn open_database(path: &Path) -> Result<sled::Db, StateError> {
-    let config = sled::Config::new()
-        .path(path.join("db"))
-        .mode(sled::Mode::HighThroughput)
-        .cache_capacity(64 << 20)
-        .flush_every_ms(None);
-    match std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| config.open())) {
-        Ok(Ok(db)) => Ok(db),
-        Ok(Err(sled::Error::Io(e))) if e.to_string().contains("lock") => Err(StateError::Locked(path.to_owned())),
-        Ok(Err(sled::Error::Io(source))) => Err(StateError::Io { path: path.to_owned(), source }),
-        Ok(Err(e)) => Err(StateError::Damaged { path: path.to_owned(), what: e.to_string() }),
-        Err(_) => Err(StateError::Damaged { path: path.to_owned(), what: "the database cannot be read".to_owned() }),
-    }
+    /// Bytes sealed for the next write.
+    unwritten: Cell<usize>,
 }
 
 impl Store {
@@ -114,12 +103,9 @@ impl Store {
         };
         directory::check_secret(path, &keys.check, new)?;
         directory::clear_unfinished(path, new)?;
-        let db = open_database(path)?;
-        let database = |source| StateError::Database { path: path.to_owned(), source };
-        let tree = db.open_tree("throng").map_err(database)?;
-        let window = db.open_tree("window").map_err(database)?;
+        let keeper = Keeper::open(path)?;
         let damaged = |what: &str| StateError::Damaged { path: path.to_owned(), what: what.to_owned() };
-        let id = match (tree.get(CHECK).map_err(database)?, new) {
+        let id = match (keeper.read(|d| d.tree.get(CHECK))?, new) {
             (Some(value), _) => {
                 let (check, id) = value.split_at_checked(32).ok_or_else(|| damaged("its check value is cut short"))?;
                 if check != keys.check {
@@ -132,8 +118,7 @@ impl Store {
                 let id = uuid::Uuid::new_v4().to_string();
                 let mut value = keys.check.to_vec();
                 value.extend_from_slice(id.as_bytes());
-                tree.insert(CHECK, value).map_err(database)?;
-                tree.flush().map_err(database)?;
+                keeper.write(value.len(), move |d| d.tree.insert(CHECK, value).and_then(|_| d.tree.flush()))?;
                 crash_point("state-unmarked");
                 id
             }
@@ -144,9 +129,7 @@ impl Store {
         let mut store = Self {
             path: path.to_owned(),
             sealer: keys.sealer(),
-            db,
-            tree,
-            window,
+            keeper,
             id,
             applied: None,
             shard_sequence: vec![0; SHARDS],
@@ -159,6 +142,7 @@ impl Store {
             forgotten_rows: Vec::new(),
             witnesses: WitnessJournal::default(),
             k: 0,
+            unwritten: Cell::new(0),
         };
         let recovered = store.recover(ledger)?;
         Ok((store, keys, recovered))
@@ -231,10 +215,6 @@ impl Store {
         }
     }
 
-    fn database(&self, source: sled::Error) -> StateError {
-        StateError::Database { path: self.path.clone(), source }
-    }
-
     /// The error of a state whose parts do not fit together.
     #[must_use]
     pub fn damaged(&self, what: &str) -> StateError {
@@ -247,25 +227,34 @@ impl Store {
     }
 
     fn read<T: DeserializeOwned>(&self, key: &[u8]) -> Result<Option<T>, StateError> {
-        match self.tree.get(key).map_err(|e| self.database(e))? {
+        let wanted = key.to_vec();
+        match self.keeper.read(move |d| d.tree.get(wanted))? {
             Some(sealed) => self.open_value(key, &sealed).map(Some),
             None => Ok(None),
         }
     }
 
     fn scan(&self, prefix: &str) -> Result<Vec<(Vec<u8>, sled::IVec)>, StateError> {
-        self.scan_in(&self.tree, prefix)
+        let prefix = format!("{prefix}/");
+        let found = self.keeper.read(move |d| d.tree.scan_prefix(prefix).collect::<Result<Vec<_>, _>>())?;
+        Ok(found.into_iter().map(|(k, v)| (k.to_vec(), v)).collect())
     }
 
-    fn scan_in(&self, tree: &sled::Tree, prefix: &str) -> Result<Vec<(Vec<u8>, sled::IVec)>, StateError> {
-        let prefix = format!("{prefix}/");
-        let entries: Result<Vec<_>, _> = tree.scan_prefix(prefix).collect();
-        Ok(entries.map_err(|e| self.database(e))?.into_iter().map(|(k, v)| (k.to_vec(), v)).collect())
+    /// Keys of the rows of the window, and the rows of one of them: they are too large to be read all at once.
+    fn row_keys(&self) -> Result<Vec<sled::IVec>, StateError> {
+        self.keeper.read(|d| d.window.scan_prefix("rows/").keys().collect())
+    }
+
+    fn rows_of(&self, key: &sled::IVec) -> Result<Option<sled::IVec>, StateError> {
+        let key = key.clone();
+        self.keeper.read(move |d| d.window.get(key))
     }
 
     fn seal<T: Serialize>(&self, key: &[u8], value: &T) -> Vec<u8> {
         let plain = postcard::to_stdvec(value).expect("plain values always serialize");
-        self.sealer.seal(key, &plain)
+        let sealed = self.sealer.seal(key, &plain);
+        self.unwritten.set(self.unwritten.get() + key.len() + sealed.len());
+        sealed
     }
 
     /// Notes raw tuples that are no longer known, to be removed with the effect of the last batch.
@@ -317,7 +306,7 @@ impl Store {
         let Some(rows) = rows else { return self.discard_rows(sequence) };
         let key = numbered("rows", sequence);
         let sealed = self.seal(&key, rows);
-        self.window.insert(key, sealed).map_err(|e| self.database(e))?;
+        self.keeper.write(self.unwritten.take(), move |d| d.window.insert(key, sealed))?;
         while self.row_parts.pop_back_if(|(of, _)| *of == sequence).is_some() {}
         self.row_parts.push_back((sequence, rows.last));
         crash_point("rows-laid");
@@ -327,7 +316,7 @@ impl Store {
     /// Removes the rows of a batch that has not left.
     fn discard_rows(&mut self, sequence: u64) -> Result<(), StateError> {
         while self.row_parts.pop_back_if(|(of, _)| *of == sequence).is_some() {
-            self.window.remove(numbered("rows", sequence)).map_err(|e| self.database(e))?;
+            self.keeper.write(0, move |d| d.window.remove(numbered("rows", sequence)))?;
         }
         Ok(())
     }
@@ -384,13 +373,14 @@ impl Store {
 
     fn commit(&mut self, batch: sled::Batch) -> Result<(), StateError> {
         crash_point("state-unwritten");
-        self.tree.apply_batch(batch).map_err(|e| self.database(e))?;
-        // Behind the effect for which they go, in the same log.
-        for sequence in std::mem::take(&mut self.forgotten_rows) {
-            self.window.remove(numbered("rows", sequence)).map_err(|e| self.database(e))?;
-        }
-        crash_point("state-unflushed");
-        self.tree.flush().map_err(|e| self.database(e))?;
+        let gone = std::mem::take(&mut self.forgotten_rows);
+        self.keeper.write(self.unwritten.take(), move |d| {
+            d.tree.apply_batch(batch)?;
+            // Behind the effect for which they go, in the same log.
+            gone.into_iter().try_for_each(|sequence| d.window.remove(numbered("rows", sequence)).map(drop))?;
+            crash_point("state-unflushed");
+            d.tree.flush()
+        })?;
         Ok(())
     }
 
@@ -439,7 +429,8 @@ impl Store {
         if let Some(tally) = ledger.tally() {
             batch.insert(TALLIED, self.seal(TALLIED, &(sequence, tally.standings())));
         }
-        self.witnesses.write(batch, &self.sealer, &intent.witnessed, ledger.witnesses(), sequence);
+        let witnessed = self.witnesses.write(batch, &self.sealer, &intent.witnessed, ledger.witnesses(), sequence);
+        self.unwritten.set(self.unwritten.get() + witnessed);
     }
 
     /// Rewrites as many ledger shards as the deltas written so far have paid for, so that the deltas before them can go:
@@ -493,10 +484,21 @@ impl Store {
         }
     }
 
+    /// From here on a disk that does not answer makes the daemon not ready, and `stop` shortens the wait for it.
+    pub fn watch(&mut self, telemetry: &Telemetry, stop: &Arc<AtomicBool>) {
+        self.keeper.watch(telemetry, stop);
+    }
+
+    /// Bytes that are free on the disk of the state; 0 where the system does not tell.
+    #[must_use]
+    pub fn free_bytes(&self) -> u64 {
+        disk::free_bytes(&self.path).unwrap_or_default()
+    }
+
     /// Bytes on disk.
     #[must_use]
     pub fn bytes(&self) -> u64 {
-        // A size that cannot be read is a gauge that stays where it was, not an error of the release.
-        self.db.size_on_disk().unwrap_or_default()
+        // A size that cannot be read is a gauge that says 0, not an error of the release.
+        self.keeper.glance(|d| Ok(d.db.size_on_disk().unwrap_or_default())).unwrap_or_default()
     }
 }

@@ -34,15 +34,18 @@ fn raw_key(raw: u128) -> Vec<u8> {
     key
 }
 
-fn insert<T: Serialize>(batch: &mut sled::Batch, sealer: &Sealer, key: Vec<u8>, value: &T) {
+/// Adds a value to a write; gives its bytes.
+fn insert<T: Serialize>(batch: &mut sled::Batch, sealer: &Sealer, key: Vec<u8>, value: &T) -> usize {
     let plain = postcard::to_stdvec(value).expect("plain values always serialize");
     let sealed = sealer.seal(&key, &plain);
+    let bytes = key.len() + sealed.len();
     batch.insert(key, sealed);
+    bytes
 }
 
 impl WitnessJournal {
     /// Adds what batch number `sequence` has learned to the write that applies it. `witnesses` are those after the batch;
-    /// none while they are still being read.
+    /// none while they are still being read. Gives the bytes added.
     pub(super) fn write(
         &mut self,
         batch: &mut sled::Batch,
@@ -50,9 +53,10 @@ impl WitnessJournal {
         delta: &WitnessDelta,
         witnesses: Option<&Witnesses>,
         sequence: u64,
-    ) {
+    ) -> usize {
+        let mut bytes = 0;
         for raw in &delta.raws {
-            insert(batch, sealer, raw_key(raw.key), raw);
+            bytes += insert(batch, sealer, raw_key(raw.key), raw);
         }
         // After the insertions: a tuple may have come and gone in one batch.
         for raw in self.gone.drain(..) {
@@ -60,9 +64,9 @@ impl WitnessJournal {
         }
         if !delta.seen.is_empty() {
             self.credit += 2 * delta.seen.len() * ENTRY_BYTES;
-            insert(batch, sealer, numbered("witness", sequence), &delta.seen);
+            bytes += insert(batch, sealer, numbered("witness", sequence), &delta.seen);
         }
-        let Some(witnesses) = witnesses else { return };
+        let Some(witnesses) = witnesses else { return bytes };
         for _ in 0..SHARDS {
             let cost = (witnesses.shard_entries(self.next_shard) * ENTRY_BYTES).max(256);
             if self.credit < cost {
@@ -70,7 +74,7 @@ impl WitnessJournal {
             }
             self.credit -= cost;
             let key = numbered("witness-shard", self.next_shard as u64);
-            insert(batch, sealer, key, &(sequence, witnesses.shard(self.next_shard)));
+            bytes += insert(batch, sealer, key, &(sequence, witnesses.shard(self.next_shard)));
             self.shard_sequence[self.next_shard] = sequence;
             self.next_shard = (self.next_shard + 1) % SHARDS;
         }
@@ -79,5 +83,6 @@ impl WitnessJournal {
             batch.remove(numbered("witness", self.first_delta));
             self.first_delta += 1;
         }
+        bytes
     }
 }

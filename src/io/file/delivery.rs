@@ -1,9 +1,9 @@
 //! Verified batches into files: append, sync, and the lengths that make the batch committed.
 
-use super::{DeadLetterFile, FileSink, LineageEntry, LineageFile, SinkError};
+use super::{DeadLetterFile, FileMarker, FileSink, LineageEntry, LineageFile, SinkError};
 use crate::faults::crash_point;
 use crate::io::dead_letter::DeadLetter;
-use crate::release::sink::{DeliveryError, Envelope, Lengths, Sink};
+use crate::release::sink::{DeliveryError, Envelope, Lengths, Mark, Sink};
 use crate::release::verified::Verified;
 use crate::telemetry::Label;
 
@@ -22,6 +22,7 @@ pub struct FileDelivery {
     sink: FileSink,
     dead_letters: Option<DeadLetterFile>,
     lineage: Option<LineageFile>,
+    marker: Option<FileMarker>,
     groups: Vec<String>,
     attributes: Vec<String>,
     source: String,
@@ -91,8 +92,15 @@ impl FileDelivery {
         let counted = lines_written(&names, &lengths).is_some();
         let of = |group: &&str| committed(&lengths, &format!("{LINES}{group}")).unwrap_or(0);
         let lines = names.iter().map(of).collect();
-        let committed = lengths;
-        Self { sink, dead_letters, lineage, groups, attributes, source, lines, counted, committed, bytes_out: 0 }
+        let (marker, committed, bytes_out) = (None, lengths, 0);
+        Self { sink, dead_letters, lineage, marker, groups, attributes, source, lines, counted, committed, bytes_out }
+    }
+
+    /// From here on `marker` names every batch before anything of it is written.
+    #[must_use]
+    pub fn with_marker(mut self, marker: FileMarker) -> Self {
+        self.marker = Some(marker);
+        self
     }
 
     /// Syncs what opening wrote (headers) and gives the lengths to commit before the first batch.
@@ -106,6 +114,9 @@ impl FileDelivery {
     }
 
     fn write(&mut self, batch: &Verified, envelope: &Envelope<'_>) -> Result<Lengths, SinkError> {
+        if let Some(marker) = &mut self.marker {
+            marker.write(Mark { sequence: envelope.sequence, attempt: envelope.attempt })?;
+        }
         let mut buffer = Vec::new();
         for group in 0..batch.groups() {
             buffer.clear();
@@ -205,10 +216,14 @@ impl Sink for FileDelivery {
             }
             // A disk that is full now may be full for long: stop, and let the next start continue from the last commit.
             Err(error) => Err(DeliveryError::Fatal(match self.undo() {
-                Ok(()) => error.to_string(),
+                Ok(()) => format!("{error}: it continues at the last commit"),
                 Err(undo) => format!("{error}; and taking it back failed: {undo}"),
             })),
         }
+    }
+
+    fn marks(&self) -> bool {
+        self.marker.is_some()
     }
 
     fn bytes_out(&self) -> u64 {

@@ -1,7 +1,7 @@
 //! What can go wrong with a file that is written.
 
 use std::io;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 /// An error of a file sink. After a failed write or sync the file refuses everything but a truncation, because what
 /// of the failed bytes is on the disk is not known.
@@ -13,13 +13,9 @@ pub enum SinkError {
         "{path} is not a regular file: a file sink must be able to truncate; name a file, or - for standard output"
     )]
     NotRegular { path: PathBuf },
-    #[error(
-        "cannot write {path} at byte {byte}: {source}; make room, then start again: it continues at the last commit"
-    )]
+    #[error("cannot write {path} at byte {byte}: {source}; make room, then start again")]
     Write { path: PathBuf, byte: u64, source: io::Error },
-    #[error(
-        "cannot bring {path} to the disk: {source}; check the disk, then start again: it continues at the last commit"
-    )]
+    #[error("cannot bring {path} to the disk: {source}; check the disk, then start again")]
     Sync { path: PathBuf, source: io::Error },
     #[error("cannot truncate {path} to {length} bytes: {source}; check its permissions")]
     Truncate { path: PathBuf, length: u64, source: io::Error },
@@ -55,6 +51,18 @@ pub enum SinkError {
          start again with a new state directory and new files, or go on without --lineage"
     )]
     PartialLineage { path: PathBuf },
+    #[error(
+        "{path} says that batch {found} of this state has been written to the files beside it, but the state knows of \
+         {known} as the last: the state directory is an older copy, and would release records a second time, perhaps \
+         otherwise; restore the newer one, or accept it with --accept-rewind"
+    )]
+    OlderState { path: PathBuf, found: u64, known: u64 },
+    #[error(
+        "{path} is missing, damaged or of another state: it names the last batch that was written to the files beside it, \
+         and without it nobody can tell whether the state directory is an older copy; restore it, or accept that with \
+         --accept-rewind"
+    )]
+    NoMarker { path: PathBuf },
     #[error("a sink needs at least one group of columns")]
     NoGroup,
     #[error("the group name \"{name}\" cannot be part of a file name: use letters, digits, '-', '_' and inner '.'")]
@@ -80,4 +88,18 @@ pub enum SinkError {
     ForeignLine { path: PathBuf, reason: &'static str },
     #[error("cannot write {path} as Parquet ({fault})")]
     Parquet { path: PathBuf, fault: &'static str },
+}
+
+impl SinkError {
+    /// The same of the file at `place`: what failed was being written beside it.
+    #[must_use]
+    pub fn at(self, place: &Path) -> Self {
+        let path = place.to_owned();
+        match self {
+            Self::Open { source, .. } => Self::Open { path, source },
+            Self::Write { byte, source, .. } => Self::Write { path, byte, source },
+            Self::Sync { source, .. } => Self::Sync { path, source },
+            other => other,
+        }
+    }
 }

@@ -127,7 +127,7 @@ impl Bench {
             subjects.push(subject);
             printed.push((self.key(raw, node), row));
         }
-        let given = Given { subjects: &subjects, columns: &columns, waiting: 0, sequence: 9, clock_ms: 6000 };
+        let given = Given { subjects: &subjects, columns: &columns, waiting: 0, sequence: 9, age_ms: 6000 };
         let needs = Needs { k, batch_crowd };
         judge(&self.terms, BASE, &[], printed, &given, &self.books, ledger.at(6000), needs).is_err()
     }

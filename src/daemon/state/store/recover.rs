@@ -83,13 +83,14 @@ impl Store {
             found.sample.extend(rows);
         }
         let last = found.intent.as_ref().map_or(found.progress.sequence, |intent| intent.after.sequence);
-        for (key, sealed) in self.scan_in(&self.window, "rows")? {
+        for key in self.row_keys()? {
             let sequence = number_of(&key).unwrap_or(0);
             if sequence > last {
                 // Laid for a batch that was never intended.
-                self.window.remove(key).map_err(|e| self.database(e))?;
+                self.keeper.write(0, move |d| d.window.remove(key))?;
                 continue;
             }
+            let sealed = self.rows_of(&key)?.ok_or_else(|| self.damaged("rows of the window are missing"))?;
             let block: RowBlock = self.open_value(&key, &sealed)?;
             self.row_parts.push_back((sequence, block.last));
             found.bytes += sealed.len() as u64;
@@ -128,7 +129,7 @@ impl Store {
         };
         let tallied: Option<(u64, Vec<Standing>)> = self.read(key)?;
         let standings = tallied.filter(|(of, _)| *of == wanted).map(|(_, standings)| standings);
-        tally.resume(&standings.unwrap_or_default(), (last.sequence > 0).then_some(last.clock_ms));
+        tally.resume(&standings.unwrap_or_default(), (last.sequence > 0).then_some(last.age_ms));
         Ok(())
     }
 

@@ -1,0 +1,242 @@
+//! The database on a thread of its own, so that whoever waits for it gives up in the end.
+//!
+//! A database whose disk is full may never answer again: its writers wait for space in a log that nobody writes any more, and
+//! so do its destructors. Only this thread may be caught in that. Who asked it gets an error with the cause, and the process
+//! ends without it.
+
+use super::directory::StateError;
+use super::disk;
+use crate::faults;
+use crate::telemetry::{StateAnswers, StateStalled, Telemetry};
+use crossbeam_channel::{Receiver, RecvTimeoutError, Sender, bounded};
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, OnceLock};
+use std::time::{Duration, Instant};
+
+/// How long a write may take.
+const WRITING: Duration = Duration::from_secs(60);
+/// How long opening and reading may take: a large state is read for minutes.
+const READING: Duration = Duration::from_secs(1800);
+/// How long either may still take when the disk complains, and when the process is asked to end.
+const COMPLAINING: Duration = Duration::from_secs(5);
+const STOPPING: Duration = Duration::from_secs(10);
+/// Between two looks at a disk that does not answer.
+const GLANCE: Duration = Duration::from_secs(1);
+
+/// The open database. Only its thread has it.
+pub(super) struct Database {
+    pub db: sled::Db,
+    pub tree: sled::Tree,
+    /// The rows of the window, by batch: large values, kept away from the small ones that every batch rewrites.
+    pub window: sled::Tree,
+}
+
+/// Said of a thread that ended by itself.
+const GONE: &str = "its thread has ended";
+
+type Job = Box<dyn FnOnce(&Database) + Send>;
+
+/// Asks the thread that has the database.
+pub(super) struct Keeper {
+    path: PathBuf,
+    jobs: Option<Sender<Job>>,
+    /// Says nothing, and is closed when the thread has let go of the database.
+    ended: Receiver<()>,
+    /// Why nothing more is asked of it.
+    failed: OnceLock<String>,
+    watch: Option<(Telemetry, Arc<AtomicBool>)>,
+}
+
+/// Opens sled without letting a panic on a damaged file out.
+fn open(path: &Path) -> Result<Database, StateError> {
+    let config = sled::Config::new()
+        .path(path.join("db"))
+        .mode(sled::Mode::HighThroughput)
+        .cache_capacity(64 << 20)
+        .flush_every_ms(None);
+    let opened = catch_unwind(AssertUnwindSafe(|| {
+        let db = config.open()?;
+        let (tree, window) = (db.open_tree("throng")?, db.open_tree("window")?);
+        Ok(Database { db, tree, window })
+    }));
+    match opened {
+        Ok(Ok(database)) => Ok(database),
+        Ok(Err(sled::Error::Io(e))) if e.to_string().contains("lock") => Err(StateError::Locked(path.to_owned())),
+        Ok(Err(sled::Error::Io(source))) => Err(StateError::Io { path: path.to_owned(), source }),
+        Ok(Err(e)) => Err(StateError::Damaged { path: path.to_owned(), what: e.to_string() }),
+        Err(_) => Err(StateError::Damaged { path: path.to_owned(), what: "the database cannot be read".to_owned() }),
+    }
+}
+
+/// Refuses a write for which there may be no room.
+fn need(path: &Path, bytes: usize) -> Result<(), StateError> {
+    let needed = disk::needed(bytes);
+    match disk::free_bytes(path) {
+        Some(free) if free < needed && !faults::is_set("state-without-reserve") => {
+            Err(StateError::NoRoom { path: path.to_owned(), free, needed })
+        }
+        _ => Ok(()),
+    }
+}
+
+impl Keeper {
+    /// Opens the database in `path` on a thread of its own.
+    ///
+    /// # Errors
+    /// When it cannot be opened, has no room to be opened in, or does not answer.
+    pub(super) fn open(path: &Path) -> Result<Self, StateError> {
+        need(path, 0)?;
+        let (jobs, todo) = bounded::<Job>(0);
+        let (opened, answer) = bounded(1);
+        let (ending, ended) = bounded::<()>(0);
+        let place = path.to_owned();
+        std::thread::Builder::new()
+            .name("state".to_owned())
+            .spawn(move || {
+                // Closed when everything above it is gone.
+                let _ending = ending;
+                match open(&place) {
+                    Ok(database) => {
+                        if opened.send(Ok(())).is_ok() {
+                            todo.into_iter().for_each(|job: Job| job(&database));
+                        }
+                    }
+                    // Whoever opened may have gone.
+                    Err(error) => drop(opened.send(Err(error))),
+                }
+            })
+            .map_err(|source| StateError::Io { path: path.to_owned(), source })?;
+        let keeper = Self { path: path.to_owned(), jobs: Some(jobs), ended, failed: OnceLock::new(), watch: None };
+        keeper.wait(&answer, READING)??;
+        Ok(keeper)
+    }
+
+    /// From here on a disk that does not answer makes the daemon not ready, and `stop` shortens the wait for it.
+    pub(super) fn watch(&mut self, telemetry: &Telemetry, stop: &Arc<AtomicBool>) {
+        self.watch = Some((telemetry.clone(), Arc::clone(stop)));
+    }
+
+    /// Looks something up.
+    ///
+    /// # Errors
+    /// When the database fails or does not answer.
+    pub(super) fn read<T: Send + 'static>(
+        &self,
+        work: impl FnOnce(&Database) -> sled::Result<T> + Send + 'static,
+    ) -> Result<T, StateError> {
+        self.ask(READING, work)
+    }
+
+    /// Writes about `bytes` bytes, if there is room for them.
+    ///
+    /// # Errors
+    /// [`StateError::NoRoom`], before anything is handed to the database; or when it fails or does not answer.
+    pub(super) fn write<T: Send + 'static>(
+        &self,
+        bytes: usize,
+        work: impl FnOnce(&Database) -> sled::Result<T> + Send + 'static,
+    ) -> Result<T, StateError> {
+        need(&self.path, bytes).map_err(|error| self.fail(error))?;
+        self.ask(WRITING, work)
+    }
+
+    /// Looks something up in the middle of the stream.
+    ///
+    /// # Errors
+    /// When the database fails or does not answer.
+    pub(super) fn glance<T: Send + 'static>(
+        &self,
+        work: impl FnOnce(&Database) -> sled::Result<T> + Send + 'static,
+    ) -> Result<T, StateError> {
+        self.ask(WRITING, work)
+    }
+
+    fn ask<T: Send + 'static>(
+        &self,
+        limit: Duration,
+        work: impl FnOnce(&Database) -> sled::Result<T> + Send + 'static,
+    ) -> Result<T, StateError> {
+        let (answer, answered) = bounded(1);
+        let job: Job = Box::new(move |database| {
+            while faults::is_set("state-hangs") {
+                std::thread::park();
+            }
+            let done = catch_unwind(AssertUnwindSafe(|| work(database)));
+            // Whoever asked may have given up.
+            drop(answer.send(done));
+        });
+        if let Some(why) = self.failed.get() {
+            return Err(self.broken(why));
+        }
+        if self.jobs.as_ref().is_none_or(|jobs| jobs.send(job).is_err()) {
+            return Err(self.fail(self.broken(GONE)));
+        }
+        match self.wait(&answered, limit)? {
+            Ok(Ok(value)) => Ok(value),
+            Ok(Err(source)) => Err(self.fail(StateError::Database { path: self.path.clone(), source })),
+            Err(_) => Err(self.fail(self.broken("it panicked"))),
+        }
+    }
+
+    /// Waits for an answer, and for no longer than `limit`; less where the disk says what is wrong with it.
+    fn wait<T>(&self, answer: &Receiver<T>, limit: Duration) -> Result<T, StateError> {
+        let since = Instant::now();
+        let mut stalled = false;
+        loop {
+            match answer.recv_timeout(GLANCE) {
+                Ok(answer) => {
+                    if stalled && let Some((telemetry, _)) = &self.watch {
+                        StateAnswers.emit(telemetry);
+                    }
+                    return Ok(answer);
+                }
+                Err(RecvTimeoutError::Disconnected) => return Err(self.broken(GONE)),
+                Err(RecvTimeoutError::Timeout) => {}
+            }
+            let waited = since.elapsed();
+            if waited < COMPLAINING {
+                continue;
+            }
+            if !stalled && let Some((telemetry, _)) = &self.watch {
+                StateStalled { seconds: waited.as_secs_f64() }.emit(telemetry);
+            }
+            stalled = true;
+            let stopping = self.watch.as_ref().is_some_and(|(_, stop)| stop.load(Ordering::Acquire));
+            let complaint = disk::complaint(&self.path);
+            if complaint.is_some() || stopping && waited >= STOPPING || waited >= limit {
+                let cause = complaint.unwrap_or_else(|| "it does not say why".to_owned());
+                let silent = StateError::Silent { path: self.path.clone(), seconds: waited.as_secs(), cause };
+                return Err(self.fail(silent));
+            }
+        }
+    }
+
+    /// Nothing more is asked of the database, and nobody waits for its end.
+    fn fail(&self, error: StateError) -> StateError {
+        self.failed.get_or_init(|| error.to_string());
+        if let Some((telemetry, _)) = &self.watch {
+            telemetry.set_readiness(|readiness| readiness.state_failed = true);
+        }
+        error
+    }
+
+    fn broken(&self, why: &str) -> StateError {
+        StateError::Broken { path: self.path.clone(), why: why.to_owned() }
+    }
+}
+
+impl Drop for Keeper {
+    fn drop(&mut self) {
+        drop(self.jobs.take());
+        if self.failed.get().is_some() {
+            return;
+        }
+        let ended = self.ended.clone();
+        // The channel is closed, never written to.
+        if let Err(StateError::Silent { path, cause, .. }) = self.wait(&ended, WRITING) {
+            tracing::error!(path = %path.display(), cause, "the state could not be closed; the next start reads it as after a crash");
+        }
+    }
+}
