@@ -69,7 +69,6 @@ struct Inside {
     delivered: Vec<Delivered>,
     stalled: usize,
     gate_open: bool,
-    aborts: usize,
     /// Answers to records.
     produced: usize,
 }
@@ -150,11 +149,6 @@ impl Proxy {
         lock(&self.shared.inside).delivered.clone()
     }
 
-    /// Transactions that a client has asked to abort.
-    pub fn aborts(&self) -> usize {
-        lock(&self.shared.inside).aborts
-    }
-
     pub fn stalled(&self) -> usize {
         lock(&self.shared.inside).stalled
     }
@@ -221,10 +215,6 @@ impl Shared {
 
     fn fate(&self, key: i16, frame: &[u8]) -> Option<Fault> {
         let mut inside = lock(&self.inside);
-        // Whether to commit is the last word of such a request.
-        if key == END_TXN && frame.last() == Some(&0) {
-            inside.aborts += 1;
-        }
         let mut fate = None;
         inside.armed.retain_mut(|armed| {
             if armed.key != key || fate.is_some() {
