@@ -205,6 +205,49 @@ fn sensitive_values_are_as_diverse_as_asked() {
     }
 }
 
+/// Rare values leave as `*` and count for no model: the search knows, so that what it offers can be written.
+#[test]
+fn rare_values_are_judged_as_they_leave() {
+    let model = "[[privacy.model]]\nkind = \"l_diversity\"\ndiversity = \"distinct\"\nattribute = \"illness\"\nl = 3\n";
+    for (aa, bb, hiv) in [
+        ("flu flu cold cold hiv", "flu cold gout gout", 1),
+        ("flu flu flu flu cold cold cold cold hiv", "flu flu cold cold gout gout gout gout", 1),
+    ] {
+        let folder = folder(model);
+        let write = |name: &str, text: &str| std::fs::write(folder.path().join(name), text).expect("written");
+        write(
+            "schema.toml",
+            &SCHEMA.replace("tree = [\"flu\", \"cold\", \"gout\"]", "tree = [\"flu\", \"cold\", \"gout\", \"hiv\"]"),
+        );
+        let rows = |place: &str, illnesses: &str| -> String {
+            illnesses.split(' ').map(|illness| format!("33,{place},{illness}\n")).collect()
+        };
+        write("in.csv", &format!("age,place,illness\n{}{}", rows("Aa", aa), rows("Bb", bb)));
+        let env = [("THRONG__PRIVACY__K", "2")];
+        let output = run(folder.path(), &["--frontier=2", "--report", "r.json"], &env);
+        assert!(output.status.success() && report(folder.path())["frontier"][0]["quality"].is_number());
+        let output = run(folder.path(), &["-o", "out.csv"], &env);
+        assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+        let text = std::fs::read_to_string(folder.path().join("out.csv")).expect("a release");
+        let mut shown: BTreeMap<&str, Vec<&str>> = BTreeMap::new();
+        for line in text.lines().skip(1) {
+            let (class, illness) = line.rsplit_once(',').expect("three columns");
+            shown.entry(class).or_default().push(illness);
+        }
+        assert!(!shown.is_empty());
+        for (class, illnesses) in &shown {
+            let exact: std::collections::BTreeSet<_> = illnesses.iter().filter(|illness| **illness != "*").collect();
+            let stars = illnesses.iter().filter(|illness| **illness == "*").count();
+            assert!(exact.is_empty() || exact.len() >= 3, "{class}: {illnesses:?}");
+            assert!(stars == 0 || stars >= 2 * hiv, "{class}: {illnesses:?}");
+        }
+        assert!(!text.contains("hiv"));
+        // Once more: the same cells hide, so that two releases of one file tell no more than one.
+        assert!(run(folder.path(), &["-o", "again.csv"], &env).status.success());
+        assert_eq!(text, std::fs::read_to_string(folder.path().join("again.csv")).expect("a release"));
+    }
+}
+
 #[test]
 #[ignore = "needs the data folder that THRONG_TEST_DATA names"]
 fn real_data_the_shipped_configuration_meets_the_reference() {

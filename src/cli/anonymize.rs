@@ -21,6 +21,7 @@ use std::time::Duration;
 /// [[privacy.model]], with at most the configured share of records suppressed. The output is sorted.
 #[derive(Debug, clap::Args)]
 #[command(
+    override_usage = "throng anonymize [OPTIONS] --config <FILE> --output <OUTPUT> <INPUT>\n       throng anonymize [OPTIONS] --config <FILE> --frontier[=<K,K,…>] <INPUT>",
     after_help = "Every key of the configuration can be overridden by the environment: THRONG__PRIVACY__K=10,\nTHRONG__ANONYMIZE__SUPPRESSION_LIMIT=0, THRONG__ANONYMIZE__MEASURE=nue, THRONG__ANONYMIZE__STRATEGY=flash2p"
 )]
 pub struct AnonymizeArgs {
@@ -30,7 +31,7 @@ pub struct AnonymizeArgs {
     /// The configuration (config/adult-anonymize.toml is a ready one)
     #[arg(short, long, value_name = "FILE")]
     config: PathBuf,
-    /// Where the release goes; what is there is replaced
+    /// Where the release goes; what is there is replaced. Required, but with --frontier
     #[arg(short, long, value_name = "OUTPUT", required_unless_present = "frontier")]
     output: Option<PathBuf>,
     /// Write what was found: policy, measures before and after, risks, policies checked
@@ -206,6 +207,9 @@ fn point(point: &Point) -> Value {
 }
 
 fn summarize(done: &Anonymized) {
+    for warning in &done.warnings {
+        eprintln!("warning: {warning}");
+    }
     let (recoded, account) = (&done.recoded, &done.recoded.account);
     for (number, pass) in recoded.passes.iter().enumerate() {
         let levels: Vec<String> =

@@ -51,6 +51,9 @@ pub fn run(args: &CheckArgs) -> Result<(), Failure> {
             );
         }
     }
+    for warning in schema.warnings() {
+        eprintln!("warning: {}: {warning}", config.schema.file.display());
+    }
     for people in &populations {
         println!("{}", described(people, &schema));
     }

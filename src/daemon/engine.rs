@@ -252,7 +252,7 @@ impl Engine {
             quasi,
             plan,
             primed: past.primed,
-            names: GroupNames { layouts: vec![], bases: vec![], beside: vec![], covers: 0 },
+            names: GroupNames::default(),
             terms: Vec::new(),
             protections,
             populations,
@@ -439,8 +439,7 @@ impl Engine {
             let treated = |clock| {
                 treat(&batch, &waited, plan, names, books, &ledger.at(clock), policy, protected, populations, last)
             };
-            let verified =
-                |groups, clock| verify(groups, &batch, terms, books, ledger.at(clock), policy.k, clock);
+            let verified = |groups, clock| verify(groups, &batch, terms, books, ledger.at(clock), policy.k, clock);
             let (mut proposal, mut clock_ms) = (treated(clock_ms), clock_ms);
             if let Some(now) = late.filter(|now| verified(proposal.groups.clone(), *now).is_err()) {
                 // Other bytes than those of the attempt before: the crowd is worth more.

@@ -3,15 +3,40 @@
 use hmac::{Hmac, Mac};
 use rand::TryRngCore;
 use rand::rngs::OsRng;
-use sha2::Sha256;
+use sha2::{Digest, Sha256};
 use zeroize::Zeroize;
 
 /// The secret under which coverages and subjects are digested. An unkeyed hash of a birth date or a phone number is
 /// undone by trying them all; without the key nobody can try.
-#[derive(Clone)]
+#[derive(Clone, Default)]
 pub struct DigestKey(pub [u8; 32]);
 
 impl DigestKey {
+    /// A key from two digests made under another.
+    #[must_use]
+    pub fn of_halves(one: u128, other: u128) -> Self {
+        let mut key = Self::default();
+        key.0[..16].copy_from_slice(&one.to_be_bytes());
+        key.0[16..].copy_from_slice(&other.to_be_bytes());
+        key
+    }
+
+    /// The key that `content` is: whoever does not have all of it does not have the key.
+    #[must_use]
+    pub fn of_content<'a>(content: impl Iterator<Item = &'a [u8]>) -> Self {
+        let mut hash = Sha256::new();
+        for part in content {
+            hash.update(u64::try_from(part.len()).unwrap_or(u64::MAX).to_be_bytes());
+            hash.update(part);
+        }
+        Self(hash.finalize().into())
+    }
+
+    /// Digests under this key; the prefix must not contain a zero byte.
+    pub(crate) fn keyed(&self, prefix: &str) -> Keyed {
+        Keyed::new(self, prefix)
+    }
+
     /// A key for one run, of which nothing stays: nobody can have prepared values whose digests collide under it.
     ///
     /// # Errors

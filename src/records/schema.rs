@@ -124,6 +124,19 @@ pub struct Schema {
 }
 
 impl Schema {
+    /// What is no flaw and worth a word: rows of hierarchies that say again what others have said.
+    #[must_use]
+    pub fn warnings(&self) -> Vec<String> {
+        let of = |attribute: &std::sync::Arc<Attribute>| match &attribute.hierarchy {
+            Hierarchy::Tree(tree) => {
+                let name = &attribute.name;
+                tree.repeated().iter().map(|row| format!("hierarchy of attribute {name:?}: {row}")).collect()
+            }
+            _ => Vec::new(),
+        };
+        self.attributes.iter().flat_map(of).collect()
+    }
+
     /// Reads a schema file and the hierarchy files that it names, relative to its folder.
     ///
     /// # Errors

@@ -123,8 +123,7 @@ impl Lines<'_> {
     ) -> Result<(), Telling> {
         // Lines that hide alike: in one attribute, and in all that distinguish lines of the class.
         let mut alike: BTreeMap<Vec<(usize, u128)>, Vec<&Run<'_>>> = BTreeMap::new();
-        let distinguishing: Vec<usize> =
-            asked.iter().copied().filter(|&at| !self.withheld(at, of_class)).collect();
+        let distinguishing: Vec<usize> = asked.iter().copied().filter(|&at| !self.withheld(at, of_class)).collect();
         for run in of_class {
             let mark = |&at: &usize| run.hidden[at].map(|covers| (at, covers));
             let mut views: BTreeSet<Vec<(usize, u128)>> =

@@ -1,7 +1,7 @@
 //! Verification of privacy models beside k, from the encoded bytes of what is about to leave.
 //!
-//! Claim. If [`verify_models`] returns `Ok`, the sensitive cells of every class, read back from the lines, satisfy every
-//! claim. A sensitive cell that is suppressed shows nothing and counts for nothing. Written from the definitions (METHODS §8) in
+//! Claim. If [`verify_models`] returns `Ok`, the sensitive cells of every class that shows any, read back from the lines,
+//! satisfy every claim. A sensitive cell that is suppressed shows nothing and counts for nothing. Written from the definitions (METHODS §8) in
 //! plain numbers and apart from the search, whose integers it must agree with; what is equal may differ by rounding, so
 //! 10⁻⁹ is let pass. k-map and δ-presence speak of a population that does not leave: they cannot be verified here.
 
@@ -84,7 +84,7 @@ pub fn verify_models(
         }
     }
     for counts in classes.values() {
-        for (term, counts) in terms.iter().zip(counts) {
+        for (term, counts) in terms.iter().zip(counts).filter(|(_, counts)| counts.iter().any(|count| *count > 0.0)) {
             for claim in &term.claims {
                 claim.holds(counts, &term.shares)?;
             }
@@ -102,7 +102,9 @@ impl Claim {
             Self::Distinct { l } => (present.len() >= *l, "distinct l-diversity"),
             Self::Entropy { l } => {
                 let entropy: f64 = present.iter().map(|count| count / n * (n / count).ln()).sum();
-                (entropy >= l.ln() - SLACK, "entropy l-diversity")
+                // At the edge whole numbers decide. Treatment asks for a little more than this does.
+                let holds = entropy > l.ln() + SLACK / 2.0 || entropy > l.ln() - SLACK && is_edge(&present, n, *l);
+                (holds, "entropy l-diversity")
             }
             Self::Recursive { c, l } => {
                 let tail: f64 = present.get(l - 1..).map_or(0.0, |tail| tail.iter().sum());
@@ -116,6 +118,30 @@ impl Claim {
         };
         if holds { Ok(()) } else { Err(ModelRefusal { model }) }
     }
+}
+
+/// Whether nⁿ = ℓⁿ · Π cᶜ: both sides leave the same behind when divided by two large primes.
+fn is_edge(present: &[f64], n: f64, l: f64) -> bool {
+    let mut scale = 1.0;
+    while (l * scale).fract() != 0.0 && scale < 1e9 {
+        scale *= 10.0;
+    }
+    let both_sides = |prime: u128| {
+        let power = |base: f64, times: f64| {
+            let (mut base, mut times, mut product) = (base as u128 % prime, times as u64, 1u128);
+            while times > 0 {
+                if times & 1 == 1 {
+                    product = product * base % prime;
+                }
+                base = base * base % prime;
+                times >>= 1;
+            }
+            product
+        };
+        let right = present.iter().fold(power(l * scale, n), |right, &count| right * power(count, count) % prime);
+        power(n, n) * power(scale, n) % prime == right
+    };
+    both_sides((1 << 61) - 1) && both_sides(4_611_686_018_427_387_847)
 }
 
 impl Distance {
@@ -161,6 +187,10 @@ mod tests {
         assert!(holds(&distinct, &[1.0, 1.0, 9.0, 0.0]) && !holds(&distinct, &[5.0, 5.0, 0.0, 0.0]));
         let entropy = Claim::Entropy { l: 2.0 };
         assert!(holds(&entropy, &[3.0, 3.0, 0.0, 0.0]) && !holds(&entropy, &[4.0, 3.0, 0.0, 0.0]));
+        assert!(holds(&entropy, &[3.0, 3.0, 0.0, 0.0]) && !holds(&entropy, &[50_001.0, 50_000.0, 0.0, 0.0]));
+        let five = Claim::Entropy { l: 5.0 };
+        assert!(five.holds(&[4.0, 2.0, 1.0, 1.0, 1.0, 1.0], &[]).is_ok(), "10^10 = 5^10 * 4^4 * 2^2");
+        assert!(five.holds(&[4.0, 3.0, 1.0, 1.0, 1.0], &[]).is_err());
         let recursive = Claim::Recursive { c: 2.0, l: 2 };
         assert!(holds(&recursive, &[3.0, 2.0, 0.0, 0.0]) && !holds(&recursive, &[4.1, 2.0, 0.0, 0.0]));
         let close = |t, ground| Claim::Closeness { t, ground };

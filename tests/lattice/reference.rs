@@ -13,7 +13,8 @@ fn terms(config: &str, set: &DataSet) -> Terms {
     let models = parts.next().expect("models").split('+').map(|model| match model {
         "rl43" => Model::RecursiveDiversity { attribute: 0, c: 4.0, l: 3 },
         "dl3" => Model::DistinctDiversity { attribute: 0, l: 3 },
-        "el3" => Model::EntropyDiversity { attribute: 0, l: 3.0 },
+        // The established tool refuses a class at the very edge (2, 2, 2), by rounding: a little more is asked for.
+        "el3" => Model::EntropyDiversity { attribute: 0, l: 3.000_000_001 },
         "teq" => Model::Closeness { attribute: 0, t: 0.2, ground: Ground::Equal },
         "thier" => Model::Closeness { attribute: 0, t: 0.2, ground: Ground::Hierarchical(set.beside[0].parents()) },
         k => Model::KAnonymity { k: k.trim_start_matches('k').trim_end_matches("all").parse().expect("kN") },

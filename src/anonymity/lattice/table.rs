@@ -19,6 +19,8 @@ pub struct Records {
     pub quasi: Vec<Vec<u32>>,
     /// One column of value codes for each sensitive attribute, and the number of its values.
     pub sensitive: Vec<(Vec<u32>, usize)>,
+    /// By sensitive attribute and value: leaves as `*` for want of people who have it. Empty: none does.
+    pub rare: Vec<Vec<bool>>,
     /// Whom each record counts for, as dense numbers, [`NOBODY`] for nobody; none where every record counts for itself.
     pub subjects: Option<Vec<u32>>,
     /// Which records are to be released; the others only make up the population. None: all.
@@ -33,6 +35,7 @@ impl Records {
         Self {
             quasi: self.quasi.iter().map(taken).collect(),
             sensitive: self.sensitive.iter().map(|(column, values)| (taken(column), *values)).collect(),
+            rare: self.rare.clone(),
             subjects: self.subjects.as_ref().map(taken),
             released: self.released.as_ref().map(|marks| rows.iter().map(|&row| marks[row as usize]).collect()),
         }
@@ -234,8 +237,11 @@ impl Table {
             packed(&domains).iter().map(|attributes| Composite::new(attributes, &domains)).collect();
         let counts =
             records.quasi.iter().zip(&domains).map(|(column, domain)| count(column, domain.values())).collect();
-        let sensitive = records.sensitive.iter();
-        let sensitive = sensitive.map(|(column, values)| SensitiveDomain { counts: count(column, *values) }).collect();
+        let sensitive = records.sensitive.iter().enumerate().map(|(at, (column, values))| SensitiveDomain {
+            counts: count(column, *values),
+            rare: records.rare.get(at).cloned().unwrap_or_default(),
+        });
+        let sensitive = sensitive.collect();
         let total = (0..rows).filter(|&row| released(row)).count() as u64;
         let rows = distinct(&undivided(records, &composites));
         Ok(Self { domains, composites, rows, sensitive, counts, records: total })

@@ -81,10 +81,12 @@ impl Model {
 }
 
 /// The values of one sensitive attribute in the whole table.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Default)]
 pub struct SensitiveDomain {
     /// Records by value.
     pub counts: Vec<u64>,
+    /// By value: too few people have it, so that it leaves as `*` and counts for nothing. Empty: none.
+    pub rare: Vec<bool>,
 }
 
 /// One equivalence class.
@@ -107,6 +109,7 @@ pub struct Class<'a> {
 pub struct Room {
     counts: Vec<u32>,
     surplus: Vec<i128>,
+    shown: Vec<Vec<(u32, u32)>>,
 }
 
 #[derive(Clone, Debug)]
@@ -128,6 +131,8 @@ pub struct Judge {
     sensitive: bool,
     population: bool,
     subjects: bool,
+    /// By attribute and value, what is rare; empty where nothing is.
+    rare: Vec<Vec<bool>>,
 }
 
 impl Judge {
@@ -136,7 +141,12 @@ impl Judge {
     /// # Errors
     /// The first parameter out of range, attribute that is not there, or tree that does not fit.
     pub fn new(models: &[Model], domains: &[SensitiveDomain]) -> Result<Self, ModelError> {
-        let mut judge = Self { models: Vec::new(), smallest: 1, sensitive: false, population: false, subjects: false };
+        let mut rare: Vec<Vec<bool>> = domains.iter().map(|domain| domain.rare.clone()).collect();
+        if !rare.iter().flatten().any(|rare| *rare) {
+            rare.clear();
+        }
+        let sensitive = !rare.is_empty();
+        let mut judge = Self { models: Vec::new(), smallest: 1, sensitive, population: false, subjects: false, rare };
         for model in models {
             let name = model.name();
             let unless = |sound: bool, parameter, range| {
@@ -239,6 +249,30 @@ impl Judge {
     /// None if every model holds; otherwise how many of the class's records are suppressed **at least**, in this class
     /// and, taken together, in whatever parts a specialisation splits it into. May be 0, is never more than the records.
     pub fn failing(&self, class: &Class<'_>, room: &mut Room) -> Option<u64> {
+        if self.rare.is_empty() {
+            return self.failing_shown(class, room);
+        }
+        // A value that hides counts for no model, and must not be that of more than half of a class: its `*` would be
+        // its name. Parts that hold are made of it by no more than half, so the others have the rest of it.
+        let mut lost: Option<u64> = None;
+        let mut shown = std::mem::take(&mut room.shown);
+        shown.resize(class.values.len(), Vec::new());
+        for ((values, rare), shown) in class.values.iter().zip(&self.rare).zip(&mut shown) {
+            shown.clear();
+            for &(value, count) in values {
+                if !rare.get(value as usize).copied().unwrap_or(false) {
+                    shown.push((value, count));
+                } else if 2 * u64::from(count) > class.subjects {
+                    lost = lost.max(Some((2 * u64::from(count)).saturating_sub(class.records)));
+                }
+            }
+        }
+        let others = self.failing_shown(&Class { values: &shown, ..*class }, room);
+        room.shown = shown;
+        lost.max(others)
+    }
+
+    fn failing_shown(&self, class: &Class<'_>, room: &mut Room) -> Option<u64> {
         let mut lost: Option<u64> = None;
         for model in &self.models {
             if let Some(more) = model.failing(class, room) {
@@ -283,7 +317,8 @@ impl Prepared {
                 // Parts that hold have at most t, the others at most 1, so those are (D − t)/(1 − t) of the records.
                 let (distance, t) = (part as f64 / whole as f64, t.value());
                 let share = (distance - t) / (1.0 - t);
-                let records = (class.records as f64 * share * (1.0 - 1e-9)).ceil().max(1.0);
+                let shown: u64 = class.values[*attribute].iter().map(|&(_, count)| u64::from(count)).sum();
+                let records = (shown as f64 * share * (1.0 - 1e-9)).ceil().max(1.0);
                 Some((records as u64).min(class.records))
             }
             Self::Presence(min, max) => {

@@ -112,7 +112,7 @@ impl ClassJudge {
         };
         let models: Vec<Model> = protection.requirements.iter().map(model).collect();
         let counts = reference.map(|r| r.subjects.clone()).unwrap_or_default();
-        let judge = Judge::new(&models, &[SensitiveDomain { counts }])?;
+        let judge = Judge::new(&models, &[SensitiveDomain { counts, ..SensitiveDomain::default() }])?;
         let positions = reference.map(|r| r.values.iter().copied().zip(0..).collect());
         let representatives = protection.representatives();
         Ok(Some(Self { attribute: protection.attribute, representatives, positions, judge }))

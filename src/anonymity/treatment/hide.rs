@@ -25,7 +25,7 @@ use super::recode::{Columns, UNRELEASED, recode};
 use super::strict::recode_as_kept;
 use crate::anonymity::plan::Node;
 use crate::records::codebook::{CellId, Code, Codebook, SUPPRESSED};
-use crate::records::digest::{BuildClassKeyHash, DigestKey, Keyed};
+use crate::records::digest::BuildClassKeyHash;
 use crate::records::table::Batch;
 use hashbrown::HashSet;
 use std::collections::{BTreeMap, BTreeSet};
@@ -58,8 +58,8 @@ pub struct Hiding<'a, R: Released> {
     pub k: usize,
     /// Digest of "this attribute, beside a class", by attribute.
     pub bases: &'a [u128],
-    /// Key of the order in which subjects cover.
-    pub covers: u128,
+    /// The place of a row's subject in the order in which subjects cover: a keyed digest of the subject.
+    pub order: &'a dyn Fn(u32) -> u128,
     pub released: &'a R,
     /// Class key by row of the batch.
     pub class: &'a [u128],
@@ -90,8 +90,6 @@ struct Scene<'a> {
     rare: Vec<Vec<bool>>,
     /// Sides that are asked.
     open: Vec<usize>,
-    /// The order in which subjects cover.
-    order: Keyed,
 }
 
 /// What becomes of a class in one turn.
@@ -147,8 +145,7 @@ impl<R: Released> Hiding<'_, R> {
         let (a, book) = (side.attribute, &self.books[side.attribute]);
         let columns = Columns::new(self.bases[a], &[a], &self.batch.columns, &self.batch.subjects, self.books);
         let node = |level: usize| Node { levels: vec![u8::try_from(level).expect("hierarchies are low")], loss: 0.0 };
-        let mut shown =
-            Shown { cells: vec![SUPPRESSED; self.batch.rows()], levels: vec![UNSHOWN; self.batch.rows()] };
+        let mut shown = Shown { cells: vec![SUPPRESSED; self.batch.rows()], levels: vec![UNSHOWN; self.batch.rows()] };
         let mut take = |row: u32, level: usize| {
             shown.cells[row as usize] = book.cell(self.batch.columns[a][row as usize], level);
             shown.levels[row as usize] = u8::try_from(level).expect("hierarchies are low");
@@ -204,9 +201,7 @@ impl<R: Released> Hiding<'_, R> {
         let mut members: Vec<(u128, u32)> = members.filter(|(class, _)| hiding.contains(class)).collect();
         members.sort_unstable();
         let rare = sides.iter().map(|side| self.rare(side.attribute, &lines)).collect();
-        let key: Vec<u8> = self.covers.to_be_bytes().repeat(2);
-        let key: [u8; 32] = key.try_into().expect("twice sixteen bytes");
-        let scene = Scene { attributes, shown, rare, open, order: Keyed::new(&DigestKey(key), "who covers") };
+        let scene = Scene { attributes, shown, rare, open };
         let (mut changed, mut gone) = (false, Vec::new());
         for of_class in members.chunk_by(|a, b| a.0 == b.0) {
             let rows: Vec<u32> = of_class.iter().map(|member| member.1).collect();
@@ -256,8 +251,7 @@ impl<R: Released> Hiding<'_, R> {
         if silent.iter().any(|&at| !self.is_crowd(scene, rows, &[at])) {
             return Turn::Fails;
         }
-        let hiding: Vec<u32> =
-            rows.iter().copied().filter(|&row| speaking.iter().any(|&at| hides(at, row))).collect();
+        let hiding: Vec<u32> = rows.iter().copied().filter(|&row| speaking.iter().any(|&at| hides(at, row))).collect();
         if joint.contains(&class) {
             // Whatever a line hides, it hides all: there are two kinds of lines.
             return self.cover(sides, scene, rows, &hiding, &speaking);
@@ -300,7 +294,7 @@ impl<R: Released> Hiding<'_, R> {
             let taken: HashSet<u32> = hiding.iter().copied().collect();
             for &row in rows.iter().filter(|row| !taken.contains(*row)) {
                 if let Some(subject) = self.subject(row) {
-                    others.entry((scene.order.digest(&subject.to_be_bytes()), subject)).or_default().push(row);
+                    others.entry(((self.order)(row), subject)).or_default().push(row);
                 }
             }
             let mut others = others.into_values();

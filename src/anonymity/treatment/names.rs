@@ -1,10 +1,12 @@
 //! What names the groups and attributes of a plan: line layouts, and the digests that class keys begin with.
 
 use crate::anonymity::plan::Plan;
+use crate::records::digest::DigestKey;
 use crate::records::line::{LineFormat, LineLayout};
 use std::collections::BTreeSet;
 
 /// What never changes between two batches of the same plan: layouts and the digests that name the groups.
+#[derive(Default)]
 pub struct GroupNames {
     pub layouts: Vec<LineLayout>,
     /// Digest of the quasi attribute set, by group.
@@ -12,7 +14,7 @@ pub struct GroupNames {
     /// Digest of "this attribute, beside a class", by attribute.
     pub beside: Vec<u128>,
     /// Key of the order in which subjects cover sensitive cells that hide.
-    pub covers: u128,
+    pub covers: DigestKey,
 }
 
 /// Names the groups of `plan` for the treatment: `digest` is a keyed digest of a text.
@@ -38,6 +40,6 @@ pub fn group_names(
             .collect(),
         bases: plan.groups.iter().map(|g| digest(&format!("class of {}", name_set(&g.quasi)))).collect(),
         beside: attribute_names.iter().map(|n| digest(&format!("beside a class {n}"))).collect(),
-        covers: digest("who covers sensitive cells"),
+        covers: DigestKey::of_halves(digest("covers, one half"), digest("covers, the other half")),
     }
 }

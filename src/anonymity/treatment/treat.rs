@@ -139,8 +139,7 @@ impl Scene<'_> {
                 for _ in 0..DIVERSIONS {
                     let leaves = |(row, node): (u32, &u32)| (*node != UNRELEASED).then_some(row);
                     let leaving: Vec<u32> = (0u32..).zip(&assignment.node).filter_map(leaves).collect();
-                    let failing =
-                        self.hide(group, &assignment.class, leaving, &assignment.silent, released).failing;
+                    let failing = self.hide(group, &assignment.class, leaving, &assignment.silent, released).failing;
                     if failing.is_empty() {
                         break;
                     }
@@ -242,9 +241,8 @@ impl Scene<'_> {
     ) -> Hidden {
         let side = |&a: &usize| {
             let protected = self.protected.iter().find(|p| p.attribute == a);
-            let open = |p: &Protected| {
-                p.judge.is_some() && released.shown().is_none_or(|shown| shown.is_open(a, self.rows()))
-            };
+            let open =
+                |p: &Protected| p.judge.is_some() && released.shown().is_none_or(|shown| shown.is_open(a, self.rows()));
             let never = self.plan.identifiers.contains(&a) || protected.is_some_and(|p| !open(p));
             // Who names nobody counts for nobody, so no model could count what is shown of him.
             let unshown = |row: usize| {
@@ -261,12 +259,13 @@ impl Scene<'_> {
             }
         };
         let sides: Vec<Side> = group.sensitive.iter().map(side).collect();
+        let order = self.names.covers.keyed("who covers");
         let hiding = Hiding {
             batch: self.batch,
             books: self.books,
             k: self.policy.k,
             bases: &self.names.beside,
-            covers: self.names.covers,
+            order: &|row| order.digest(&self.batch.subjects[row as usize].to_be_bytes()),
             released,
             class,
             bare: group.quasi.is_empty(),

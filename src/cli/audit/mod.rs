@@ -53,8 +53,8 @@ pub struct AuditArgs {
     /// * first
     #[arg(long, value_enum, value_name = "MODE", default_value = "include")]
     singletons: SingletonsArg,
-    /// Look only at these columns
-    #[arg(long, value_name = "A,B,…", value_delimiter = ',')]
+    /// Look only at these columns; a name with a comma in double quotes, as in CSV: --columns 'age,"city, state"'
+    #[arg(long, value_name = "A,B,…")]
     columns: Option<Vec<String>>,
     /// The column that names the person behind a record; supports are then counted in people (default: the schema's)
     #[arg(long, value_name = "COLUMN")]
@@ -259,11 +259,21 @@ fn load(path: &Path) -> Result<Schema, Failure> {
     })
 }
 
+/// The names in a list written as a row of CSV is.
+fn named_in(list: &str) -> Vec<String> {
+    let mut reader = csv::ReaderBuilder::new().has_headers(false).trim(csv::Trim::All).from_reader(list.as_bytes());
+    match reader.records().next() {
+        Some(Ok(names)) => names.iter().map(|name| name.trim().to_owned()).collect(),
+        // No name at all: refused as an empty one is.
+        _ => vec![String::new()],
+    }
+}
+
 impl AuditArgs {
     /// The columns to read: those asked for and the one that counts people.
     fn wanted(&self, schema: Option<&Schema>) -> Result<Option<Vec<String>>, Failure> {
         let Some(columns) = &self.columns else { return Ok(None) };
-        let mut wanted: Vec<String> = columns.iter().map(|name| name.trim().to_owned()).collect();
+        let mut wanted: Vec<String> = columns.iter().flat_map(|list| named_in(list)).collect();
         if wanted.iter().any(String::is_empty) {
             return Err(Failure::Usage(anyhow!("--columns: a name is empty; write them as A,B,C")));
         }
@@ -389,5 +399,21 @@ impl Bar {
                 self.0.set_position(done as u64);
             }
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::named_in;
+
+    #[test]
+    fn a_column_may_have_a_comma_in_its_name() {
+        assert_eq!(named_in("age, zip"), ["age", "zip"]);
+        assert_eq!(
+            named_in("age,\"city, state\",\"the \"\"so-called\"\" name\""),
+            ["age", "city, state", "the \"so-called\" name"]
+        );
+        assert_eq!(named_in("age,,zip"), ["age", "", "zip"]);
+        assert_eq!(named_in(""), [""]);
     }
 }

@@ -5,6 +5,7 @@
 mod aggregate;
 mod claims;
 mod error;
+mod hide;
 mod models;
 mod read;
 mod write;
@@ -22,6 +23,7 @@ use crate::anonymity::lattice::table::{Records, Table};
 use crate::anonymity::quality::{Measure, Worth};
 use crate::config::{Config, Transformation};
 use crate::release::verified::Risk;
+use hide::Settled;
 use read::Input;
 use std::path::Path;
 use std::time::Duration;
@@ -40,10 +42,12 @@ pub struct Anonymized {
     pub strategy: Strategy,
     pub lattice: f64,
     pub risk: Risk,
-    /// Sensitive cells suppressed for want of support of their own value.
+    /// Sensitive cells that leave as `*`: those of rare values, and those that hide them.
     pub rare_sensitive_cells: u64,
     /// Attributes whose cells are aggregates, not truths.
     pub aggregated: Vec<Aggregated>,
+    /// What the schema says twice.
+    pub warnings: Vec<String>,
     pub seconds: f64,
 }
 
@@ -101,16 +105,15 @@ fn passes(config: &Config) -> Passes {
 /// See [`AnonymizeError`]; no line has been written then, but where writing itself failed.
 pub fn anonymize(config: &Config, file: &str, watch: Watch<'_>) -> Result<Anonymized, AnonymizeError> {
     let begun = std::time::Instant::now();
-    let Coded { mut input, domains, beside, records } = coded(config, file)?;
-    let aggregates = aggregate::asked(config, file, &input.schema)?;
+    let mut coded = coded(config, file)?;
+    let aggregates = aggregate::asked(config, file, &coded.input.schema)?;
     let measure = config.anonymize.measure;
-    let models = models::models(config, file, &input, &beside)?;
-    let terms = Terms { models, limit: config.anonymize.suppression_limit, measure };
-    let recoded = recode(&domains, &records, &terms, passes(config), watch)?;
-    let table = Table::new(domains, &records)?;
+    let Searched { recoded, settled, terms, table } = searched(config, file, &mut coded, &aggregates, watch)?;
+    let input = &coded.input;
     let quasi: Vec<String> = input.quasi.iter().map(|&a| input.schema.attributes[a].name.clone()).collect();
     possible(config, &recoded, &table, &terms, &quasi)?;
-    let written = write::release(config, &mut input, &recoded, &aggregates, &terms.models)?;
+    let settled = settled.ok_or(AnonymizeError::SaysNothing)?;
+    let written = write::release(config, input, settled, &aggregates, &terms.models)?;
     Ok(Anonymized {
         rows: input.batch.rows() as u64,
         to_release: table.records(),
@@ -122,10 +125,58 @@ pub fn anonymize(config: &Config, file: &str, watch: Watch<'_>) -> Result<Anonym
         strategy: config.anonymize.strategy,
         lattice: table.lattice().approximate_size(),
         risk: written.risk,
-        rare_sensitive_cells: written.rare,
+        rare_sensitive_cells: written.hidden,
         aggregated: written.aggregated,
+        warnings: input.schema.warnings(),
         seconds: begun.elapsed().as_secs_f64(),
     })
+}
+
+/// How often the search is made again because values turned out rare among the records that leave.
+const TURNS: usize = 8;
+
+/// What a search came to.
+struct Searched {
+    recoded: Recoded,
+    /// None where too much would have to be suppressed.
+    settled: Option<Settled>,
+    terms: Terms,
+    table: Table,
+}
+
+/// Searches, and settles what would leave; once more where values that hide in it had been taken for common ones, and a
+/// class could not hide them.
+fn searched(
+    config: &Config,
+    file: &str,
+    coded: &mut Coded,
+    aggregates: &[aggregate::Asked],
+    watch: Watch<'_>,
+) -> Result<Searched, AnonymizeError> {
+    let Coded { input, domains, beside, records } = coded;
+    let k = config.privacy.k;
+    let models = models::models(config, file, input, beside)?;
+    let terms = Terms { models, limit: config.anonymize.suppression_limit, measure: config.anonymize.measure };
+    records.rare = hide::rare(records, |row| records.is_released(row), k);
+    for turn in 1.. {
+        let mut recoded = recode(domains, records, &terms, passes(config), watch)?;
+        let table = Table::new(domains.clone(), records)?;
+        if recoded.passes.is_empty() || recoded.account.suppressed > recoded.limit {
+            return Ok(Searched { recoded, settled: None, terms, table });
+        }
+        let settled = hide::settle(input, &recoded, aggregates, (records, &table), &terms.models, k)?;
+        let mut wider = hide::rare(records, |row| recoded.by[row].is_some(), k);
+        for (wider, known) in wider.iter_mut().flatten().zip(records.rare.iter().flatten()) {
+            *wider |= *known;
+        }
+        if settled.lost.is_empty() || turn == TURNS || wider == records.rare {
+            recoded.account.suppressed += settled.lost.len() as u64;
+            settled.lost.iter().for_each(|&row| recoded.by[row as usize] = None);
+            return Ok(Searched { recoded, settled: Some(settled), terms, table });
+        }
+        records.rare = wider;
+    }
+    unreachable!("the last turn returns")
 }
 
 /// Refuses what released nothing, or suppresses more than it may.
@@ -170,15 +221,14 @@ fn possible(
 /// # Errors
 /// As [`anonymize`]; an impossible k is a point without quality.
 pub fn frontier(config: &Config, file: &str, ks: &[u64], watch: Watch<'_>) -> Result<Vec<Point>, AnonymizeError> {
-    let Coded { input, domains, beside, records } = coded(config, file)?;
+    let mut coded = coded(config, file)?;
+    let aggregates = aggregate::asked(config, file, &coded.input.schema)?;
     let measure = config.anonymize.measure;
     let mut points = Vec::with_capacity(ks.len());
     for &k in ks {
         let mut config = config.clone();
         config.privacy.k = usize::try_from(k).unwrap_or(usize::MAX);
-        let models = models::models(&config, file, &input, &beside)?;
-        let terms = Terms { models, limit: config.anonymize.suppression_limit, measure };
-        let recoded = recode(&domains, &records, &terms, passes(&config), watch)?;
+        let Searched { recoded, .. } = searched(&config, file, &mut coded, &aggregates, watch)?;
         let possible = !recoded.passes.is_empty() && recoded.account.suppressed <= recoded.limit;
         points.push(Point {
             k,
@@ -187,7 +237,7 @@ pub fn frontier(config: &Config, file: &str, ks: &[u64], watch: Watch<'_>) -> Re
             policy: recoded
                 .passes
                 .first()
-                .map_or_else(|| domains.iter().map(Domain::top).collect(), |pass| pass.policy.to_vec()),
+                .map_or_else(|| coded.domains.iter().map(Domain::top).collect(), |pass| pass.policy.to_vec()),
             passes: recoded.passes.len(),
             complete: recoded.is_proved(),
         });

@@ -1,11 +1,10 @@
 //! The treated records as lines, verified and written.
 
 use super::AnonymizeError;
-use super::aggregate::{Aggregated, Asked, aggregate, terms as aggregate_terms};
+use super::aggregate::{Aggregated, Asked, terms as aggregate_terms};
 use super::claims;
+use super::hide::Settled;
 use super::read::Input;
-use crate::anonymity::lattice::passes::Recoded;
-use crate::anonymity::lattice::table::NOBODY;
 use crate::anonymity::privacy::Model;
 use crate::anonymity::treatment::proposal::{ProposedGroup, Run};
 use crate::config::{Config, Format};
@@ -13,10 +12,9 @@ use crate::daemon::from_file::file_format;
 use crate::daemon::run_error::RunError;
 use crate::io::file::delivery::FileDelivery;
 use crate::io::file::{FileSink, GroupColumns};
-use crate::records::codebook::{CellId, SUPPRESSED};
+use crate::records::codebook::CellId;
 use crate::records::digest::NameDigest;
 use crate::records::line::{LineFormat, LineLayout};
-use crate::records::schema::Role;
 use crate::release::aggregates::verify_aggregates;
 use crate::release::ledger::Ledger;
 use crate::release::models::verify_models;
@@ -24,36 +22,27 @@ use crate::release::population::verify_population;
 use crate::release::sink::{Envelope, Positions, Sink};
 use crate::release::verified::Risk;
 use crate::release::verify::{GroupTerms, verify};
-use std::collections::{BTreeMap, HashMap, HashSet};
+use std::collections::BTreeMap;
 
 /// What was written.
 pub struct Written {
     pub risk: Risk,
-    /// Sensitive cells suppressed for want of support of their own value.
-    pub rare: u64,
+    /// Sensitive cells that leave as `*`.
+    pub hidden: u64,
     pub aggregated: Vec<Aggregated>,
 }
 
-/// Writes the records that leave by a pass, at its policy.
+/// Writes what was settled.
 pub fn release(
     config: &Config,
-    input: &mut Input,
-    recoded: &Recoded,
+    input: &Input,
+    settled: Settled,
     aggregates: &[Asked],
     models: &[Model],
 ) -> Result<Written, AnonymizeError> {
     let k = config.privacy.k;
-    let rows: Vec<usize> = (0..input.batch.rows()).filter(|&row| recoded.by[row].is_some()).collect();
-    let mut cells = cells(input, recoded, &rows);
-    let aggregated = aggregate(input, aggregates, &rows, &mut cells, k)?;
+    let Settled { rows, cells, aggregated, hidden, .. } = settled;
     let attributes = input.leaving.clone();
-    let mut rare = 0;
-    for (&attribute, cells) in attributes.iter().zip(&mut cells) {
-        if input.schema.attributes[attribute].role == Role::Sensitive {
-            rare += suppress_rare(cells, &rows, input, k);
-        }
-    }
-    let input = &*input;
     let schema = &input.schema;
     let format = file_format(config.sink.format(), config.sink.separator);
     let names: Vec<&str> = attributes.iter().map(|&a| schema.attributes[a].name.as_str()).collect();
@@ -99,41 +88,7 @@ pub fn release(
         coordinates: &input.batch.coordinates,
     };
     delivery.deliver(&verified, &envelope)?;
-    Ok(Written { risk: verified.risk(), rare, aggregated })
-}
-
-/// By attribute that leaves and row of `rows`: the cell on the level of the pass that the record leaves by.
-fn cells(input: &Input, recoded: &Recoded, rows: &[usize]) -> Vec<Vec<CellId>> {
-    let of = |&attribute: &usize| -> Vec<CellId> {
-        let (book, column) = (&input.books[attribute], &input.batch.columns[attribute]);
-        let at = input.quasi.iter().position(|&a| a == attribute);
-        let level = |row: usize| match (at, recoded.by[row]) {
-            (Some(at), Some(pass)) => usize::from(recoded.passes[usize::from(pass)].policy[at]),
-            _ => 0,
-        };
-        rows.iter().map(|&row| book.cell(column[row], level(row))).collect()
-    };
-    input.leaving.iter().map(of).collect()
-}
-
-/// Suppresses the cells of values that fewer than k subjects have among the rows; how many.
-fn suppress_rare(cells: &mut [CellId], rows: &[usize], input: &Input, k: usize) -> u64 {
-    let mut support: HashMap<CellId, HashSet<u32>> = HashMap::new();
-    for (&cell, &row) in cells.iter().zip(rows) {
-        let known = support.entry(cell).or_default();
-        let subject = input.subjects.as_ref().map_or(row as u32, |subjects| subjects[row]);
-        if known.len() < k && subject != NOBODY {
-            known.insert(subject);
-        }
-    }
-    let mut rare = 0;
-    for cell in cells.iter_mut().filter(|cell| **cell != SUPPRESSED) {
-        if support.get(cell).is_none_or(|subjects| subjects.len() < k) {
-            *cell = SUPPRESSED;
-            rare += 1;
-        }
-    }
-    rare
+    Ok(Written { risk: verified.risk(), hidden, aggregated })
 }
 
 /// One line a distinct tuple, sorted by their bytes, with the rows that it stands for.

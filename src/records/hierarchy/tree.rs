@@ -30,6 +30,8 @@ pub struct Tree {
     /// For each level between the values and the root: the group of every row (none: the root already).
     levels: Vec<Vec<Option<usize>>>,
     groups: Vec<Group>,
+    /// Rows that say again what another has said, and were left out.
+    repeated: Vec<String>,
 }
 
 impl Tree {
@@ -42,6 +44,22 @@ impl Tree {
     /// Every flaw, each with the place of its row: ragged rows, different roots, a value twice, a label with two
     /// parents, a label that covers different values on different levels.
     pub fn build(rows: &[Row], canonical: impl Fn(&str) -> Result<String, String>) -> Result<Self, Vec<Flaw>> {
+        let mut seen: HashMap<&[String], &str> = HashMap::new();
+        let mut repeated = Vec::new();
+        let mut once = Vec::with_capacity(rows.len());
+        for row in rows {
+            match seen.get(row.labels.as_slice()) {
+                Some(earlier) => repeated.push(format!("{} is the same as {earlier}, and left out", row.place)),
+                None => {
+                    seen.insert(&row.labels, &row.place);
+                    once.push(row.clone());
+                }
+            }
+        }
+        Ok(Self { repeated, ..Self::of_different(&once, canonical)? })
+    }
+
+    fn of_different(rows: &[Row], canonical: impl Fn(&str) -> Result<String, String>) -> Result<Self, Vec<Flaw>> {
         let Some(first) = rows.first() else {
             return Err(vec![Flaw::new("rows", "the hierarchy is empty: list at least one value")]);
         };
@@ -68,7 +86,7 @@ impl Tree {
             return Err(flaws);
         }
         let root = first.labels.last().map_or("", String::as_str);
-        let mut tree = Self { leaves, levels: Vec::new(), groups: Vec::new() };
+        let mut tree = Self { leaves, levels: Vec::new(), groups: Vec::new(), repeated: Vec::new() };
         let mut named = Named::new(&texts);
         // The smallest group known of each row, to give equal sets one text.
         let mut inner: Vec<Option<usize>> = vec![None; rows.len()];
@@ -111,6 +129,12 @@ impl Tree {
     fn push(&mut self, text: String, set: String, leaves: usize) -> usize {
         self.groups.push(Group { text, set, leaves });
         self.groups.len() - 1
+    }
+
+    /// What was written twice, row by row.
+    #[must_use]
+    pub fn repeated(&self) -> &[String] {
+        &self.repeated
     }
 
     /// Number of listed values.

@@ -39,10 +39,18 @@ fn the_root_may_come_early() {
 }
 
 #[test]
+fn a_row_that_is_repeated_exactly_is_a_warning() {
+    let (once, twice) = (build(&["a;g;*", "b;g;*"]).unwrap(), build(&["a;g;*", "b;g;*", "a;g;*"]).unwrap());
+    assert_eq!(once.description(), twice.description());
+    assert_eq!((once.repeated(), twice.values()), (&[][..], 2));
+    assert_eq!(twice.repeated(), ["row 3 is the same as row 1, and left out"]);
+}
+
+#[test]
 fn contradictions_name_their_rows() {
     assert!(flaw(&["a;g;*", "b;g;h;*"]).starts_with("row 2: 4 columns, but row 1 has 3"));
     assert!(flaw(&["a;g;*", "b;g;all"]).starts_with("row 2: the root differs"));
-    assert!(flaw(&["a;g;*", "b;g;*", "a;g;*"]).starts_with("row 3: this value is already in row 1"));
+    assert!(flaw(&["a;g;*", "b;g;*", "a;h;*"]).starts_with("row 3: this value is already in row 1"));
     assert!(
         flaw(&["a;g;G;*", "b;g;H;*"]).contains("row 2: \"g\" (column 1) belongs to \"H\" here and to \"G\" in row 1")
     );

@@ -1,0 +1,191 @@
+//! Small batches through treatment, verification and ledger.
+
+use crate::observer::{Cell, Row, Treated};
+use std::path::Path;
+use std::sync::Arc;
+use throng::anonymity::plan::{Group, Plan};
+use throng::anonymity::planner::ladder::LadderLimits;
+use throng::anonymity::planner::sample::Sample;
+use throng::anonymity::planner::{GroupShape, PlannerSettings, make_plan};
+use throng::anonymity::treatment::proposal::{ProposedGroup, Run};
+use throng::anonymity::treatment::sightings::spaces;
+use throng::anonymity::treatment::treat::{GroupNames, Policy, group_names, treat};
+use throng::records::codebook::{CellId, Codebook};
+use throng::records::digest::{DigestKey, NameDigest};
+use throng::records::line::LineFormat;
+use throng::records::raw::Coordinate;
+use throng::records::schema::Schema;
+use throng::records::table::Batch;
+use throng::release::ledger::Ledger;
+use throng::release::verified::Verified;
+use throng::release::verify::{GroupTerms, Refusal, verify};
+use throng::release::witnesses::Witnesses;
+
+const SCHEMA: &str = r#"
+name = "small"
+[[attribute]]
+name = "age"
+type = "integer"
+hierarchy = { kind = "intervals", min = 0, max = 3, origin = 0, widths = [2] }
+[[attribute]]
+name = "illness"
+type = "string"
+role = "sensitive"
+[attribute.hierarchy]
+kind = "tree"
+[attribute.hierarchy.tree]
+"viral" = ["flu", "hiv", "hepatitis"]
+"bone" = ["fracture", "gout"]
+[[attribute]]
+name = "income"
+type = "integer"
+role = "sensitive"
+hierarchy = { kind = "intervals", min = 0, max = 7, origin = 0, widths = [2, 4] }
+"#;
+/// The last is not in the hierarchy; before it, a cell that is missing and one that is not there.
+pub const ILLNESSES: [&str; 8] =
+    ["\"flu\"", "\"fracture\"", "\"hiv\"", "\"hepatitis\"", "\"gout\"", "null", "", "\"*\""];
+const CLOCK: i64 = 1_700_000_000_000;
+
+pub struct Bench {
+    pub k: usize,
+    pub books: Vec<Codebook>,
+    plan: Plan,
+    names: GroupNames,
+    terms: Vec<GroupTerms>,
+    pub ledger: Ledger,
+    /// Exact values shown before: sensitive attribute, text, subject.
+    pub shown: Vec<(usize, String, u64)>,
+    pub window: u32,
+}
+
+impl Bench {
+    /// One group or two, with one sensitive attribute or two, or no quasi attribute at all.
+    pub fn new(k: usize, window: u32, groups: usize, strict: bool) -> Self {
+        let schema = Schema::parse(SCHEMA, "small.toml", Path::new("")).expect("a schema");
+        let key = DigestKey([7; 32]);
+        let books: Vec<Codebook> =
+            schema.attributes.iter().map(|a| Codebook::new(Arc::clone(a), &key, 1000).expect("a codebook")).collect();
+        let shape = |name: &str, quasi: &[usize], sensitive: &[usize]| GroupShape {
+            name: name.to_owned(),
+            quasi: quasi.to_vec(),
+            sensitive: sensitive.to_vec(),
+            insensitive: vec![],
+        };
+        let shapes = match groups {
+            0 => vec![shape("all", &[0], &[1])],
+            1 => vec![shape("all", &[0], &[1, 2])],
+            2 => vec![shape("all", &[0], &[1]), shape("beside", &[], &[2])],
+            _ => vec![shape("bare", &[], &[1, 2])],
+        };
+        let settings = PlannerSettings {
+            k,
+            ladder: LadderLimits { complete: 5000, chosen: 400 },
+            identifier_cardinality: 2.0,
+            window_records: 1000,
+        };
+        let plan = make_plan(1, &shapes, &Sample::new(3, 100, 1000), &books, &settings);
+        let digests = NameDigest::new(&key);
+        let names = group_names(&plan, &["age", "illness", "income"], LineFormat::Json, |name| digests.digest(name));
+        let terms = |(group, (layout, &base)): (&Group, (_, &u128))| GroupTerms {
+            quasi: group.attributes().iter().map(|a| group.quasi.contains(a)).collect(),
+            sensitive: group.attributes().iter().map(|a| group.sensitive.contains(a)).collect(),
+            attributes: group.attributes(),
+            layout: Clone::clone(layout),
+            base,
+            beside: names.beside.clone(),
+            protected: Vec::new(),
+            listed: Vec::new(),
+        };
+        let terms = plan.groups.iter().zip(names.layouts.iter().zip(&names.bases)).map(terms).collect();
+        let mut ledger = Ledger::new(k, window, 10_000);
+        if strict {
+            ledger.keep_witnesses(Witnesses::new(k, 10_000, spaces(&plan, &names)));
+        }
+        Self { k, books, plan, names, terms, ledger, shown: Vec::new(), window }
+    }
+
+    pub fn groups(&self) -> &[Group] {
+        &self.plan.groups
+    }
+
+    fn encode(&mut self, rows: &[Row]) -> Batch {
+        let mut batch = Batch::new(3);
+        for (number, row) in (0i64..).zip(rows) {
+            for (a, text) in row.texts().iter().enumerate() {
+                batch.columns[a].push(self.books[a].encode_canonical(text));
+            }
+            batch.subjects.push(row.subject);
+            batch.coordinates.push(Coordinate { topic: 0, partition: 0, offset: number });
+        }
+        batch
+    }
+
+    pub fn treat(&mut self, rows: &[Row]) -> Treated {
+        let batch = self.encode(rows);
+        let policy = Policy { k: self.k, min_subjects: self.k, max_hold_batches: 0, hold_above_loss: 0.0 };
+        let waited = vec![0; rows.len()];
+        let at = self.ledger.at(CLOCK);
+        let proposal = treat(&batch, &waited, &self.plan, &self.names, &self.books, &at, &policy, &[], &[], true);
+        let of = |(group, proposed): (&Group, &ProposedGroup)| {
+            let mut leaving: Vec<u32> = proposed.rows.clone();
+            leaving.sort_unstable();
+            let cells = |row: &u32| {
+                group.attributes().iter().map(|&a| (a, proposal.cells[a][*row as usize])).collect::<Vec<_>>()
+            };
+            leaving.iter().map(|row| (*row, cells(row))).collect()
+        };
+        Treated { groups: self.plan.groups.iter().zip(&proposal.groups).map(of).collect(), batch }
+    }
+
+    /// The lines of some cells.
+    pub fn encode_lines(&self, group: usize, cells: &[(u32, Vec<(usize, CellId)>)]) -> ProposedGroup {
+        let mut lines: std::collections::BTreeMap<Vec<u8>, Vec<u32>> = std::collections::BTreeMap::new();
+        for (row, cells) in cells {
+            let mut line = Vec::new();
+            self.terms[group].layout.write(cells.iter().map(|(a, cell)| self.books[*a].text(*cell)), &mut line);
+            lines.entry(line).or_default().push(*row);
+        }
+        let mut proposed = ProposedGroup::default();
+        for (line, rows) in lines {
+            let (start, first) = (proposed.arena.len(), proposed.rows.len());
+            proposed.arena.extend(line);
+            proposed.rows.extend(rows);
+            proposed.runs.push(Run { line: start..proposed.arena.len(), rows: first..proposed.rows.len() });
+        }
+        proposed
+    }
+
+    pub fn verify(&mut self, rows: &[Row], lines: Vec<ProposedGroup>) -> Result<Verified, Refusal> {
+        let batch = self.encode(rows);
+        verify(lines, &batch, &self.terms, &self.books, self.ledger.at(CLOCK), self.k, CLOCK)
+    }
+
+    pub fn remember(&mut self, rows: &[Row], verified: Verified) {
+        self.ledger.apply(verified.delta());
+        if self.window == 0 {
+            return;
+        }
+        for (number, group) in self.plan.groups.iter().enumerate() {
+            for line in verified.lines(number) {
+                let text: serde_json::Value = serde_json::from_slice(line.bytes).expect("a JSON line");
+                for &a in &group.sensitive {
+                    let row = &rows[line.row as usize];
+                    let own = row.texts()[a].clone();
+                    let printed = text.get(["age", "illness", "income"][a]).map_or(String::new(), ToString::to_string);
+                    if own != "\"*\"" && printed == own {
+                        self.shown.push((a, own, row.subject));
+                    }
+                }
+            }
+        }
+    }
+
+    /// The cell of a row on its own, or suppressed.
+    pub fn cell(&self, batch: &Batch, row: usize, attribute: usize, cell: Cell) -> CellId {
+        match cell {
+            Cell::Star => throng::records::codebook::SUPPRESSED,
+            Cell::Own => self.books[attribute].cell(batch.columns[attribute][row], 0),
+        }
+    }
+}
