@@ -196,9 +196,8 @@ pub fn holds(case: &Case, model: &Model, own: &[usize], members: &[usize], all: 
     let population = members.len();
     let is_rare = |a: usize, v: u32| case.records.rare.get(a).is_some_and(|marks| marks[v as usize]);
     // What is rare leaves as `*`: more than half of the class would be named by it.
-    let names_the_rare = |a: usize| {
-        (0u32..).zip(counts(case, a, own)).any(|(v, count)| is_rare(a, v) && 2 * count > people(case, own))
-    };
+    let names_the_rare =
+        |a: usize| (0u32..).zip(counts(case, a, own)).any(|(v, count)| is_rare(a, v) && 2 * count > people(case, own));
     if (0..case.records.sensitive.len()).any(names_the_rare) {
         return false;
     }

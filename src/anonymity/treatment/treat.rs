@@ -75,7 +75,9 @@ pub fn treat(
             assignments = scene.assign(&leaving, released);
         }
     }
-    scene.divert(&mut assignments, released);
+    let staying: HashSet<u32> = held.iter().copied().collect();
+    let leaving: Vec<u32> = rows.iter().copied().filter(|row| !staying.contains(row)).collect();
+    scene.divert(&mut assignments, &leaving, released);
     let mut cells = scene.cells(&assignments, &rows, &held, released);
     let before = scene.leaving(&cells);
     let guarded_fragments = scene.guard(&mut cells, &assignments, released);
@@ -105,48 +107,76 @@ impl Scene<'_> {
 
     /// The node and class of every row, by group.
     fn assign(&self, rows: &[u32], released: &impl Released) -> Vec<Assignment> {
-        self.plan
-            .groups
-            .par_iter()
-            .zip(&self.names.bases)
-            .map(|(group, &base)| {
-                let columns = Columns::new(base, &group.quasi, &self.batch.columns, &self.batch.subjects, self.books)
-                    .among(self.populations);
-                let plain = recode_as_kept(&columns, &group.ladder, rows, self.policy.k, released);
-                let protected: Vec<&Protected> =
-                    self.protected.iter().filter(|p| group.sensitive.contains(&p.attribute)).collect();
-                // Strict recoding answers an observer who knows the rule: another rule would be another answer.
-                if protected.is_empty() || released.witnessed().is_some() {
-                    return plain;
-                }
-                recode_diversely(plain, &columns, group, &protected, &self.beside(), released)
-            })
-            .collect()
+        let groups = self.plan.groups.par_iter().zip(&self.names.bases);
+        groups.map(|(group, &base)| self.assign_group(group, base, rows, released)).collect()
+    }
+
+    fn assign_group(&self, group: &Group, base: u128, rows: &[u32], released: &impl Released) -> Assignment {
+        let columns = Columns::new(base, &group.quasi, &self.batch.columns, &self.batch.subjects, self.books)
+            .among(self.populations);
+        let plain = recode_as_kept(&columns, &group.ladder, rows, self.policy.k, released);
+        let protected: Vec<&Protected> =
+            self.protected.iter().filter(|p| group.sensitive.contains(&p.attribute)).collect();
+        // Strict recoding answers an observer who knows the rule: another rule would be another answer.
+        if protected.is_empty() || released.witnessed().is_some() {
+            return plain;
+        }
+        recode_diversely(plain, &columns, group, &protected, &self.beside(), released)
     }
 
     /// Takes classes that cannot hide their sensitive cells to coarser nodes; what still cannot is withdrawn later. Strict
-    /// recoding answers an observer who knows the rule: there, they do not leave.
-    fn divert(&self, assignments: &mut [Assignment], released: &impl Released) {
-        if released.witnessed().is_some() {
-            return;
-        }
+    /// recoding answers an observer who knows the rule: there, they do not leave. `rows` are those that are not held.
+    fn divert(&self, assignments: &mut [Assignment], rows: &[u32], released: &impl Released) {
         let groups = self.plan.groups.par_iter().zip(&self.names.bases).zip(assignments.par_iter_mut());
         groups.filter(|((group, _), _)| !group.quasi.is_empty() && !group.sensitive.is_empty()).for_each(
-            |((group, &base), assignment)| {
-                let columns = Columns::new(base, &group.quasi, &self.batch.columns, &self.batch.subjects, self.books)
-                    .among(self.populations);
-                let mut from = vec![0u32; self.rows()];
-                for _ in 0..DIVERSIONS {
-                    let leaves = |(row, node): (u32, &u32)| (*node != UNRELEASED).then_some(row);
-                    let leaving: Vec<u32> = (0u32..).zip(&assignment.node).filter_map(leaves).collect();
-                    let failing = self.hide(group, &assignment.class, leaving, &assignment.silent, released).failing;
-                    if failing.is_empty() {
-                        break;
-                    }
-                    divert(&columns, &group.ladder, assignment, &failing, &mut from, self.policy.k);
-                }
+            |((group, &base), assignment)| match released.witnessed() {
+                None => self.divert_group(group, base, assignment, released),
+                Some(_) => self.leave_out(group, base, assignment, rows, released),
             },
         );
+    }
+
+    fn failing(&self, group: &Group, assignment: &Assignment, released: &impl Released) -> Vec<u32> {
+        let leaves = |(row, node): (u32, &u32)| (*node != UNRELEASED).then_some(row);
+        let leaving: Vec<u32> = (0u32..).zip(&assignment.node).filter_map(leaves).collect();
+        self.hide(group, &assignment.class, leaving, &assignment.silent, released).failing
+    }
+
+    fn divert_group(&self, group: &Group, base: u128, assignment: &mut Assignment, released: &impl Released) {
+        let columns = Columns::new(base, &group.quasi, &self.batch.columns, &self.batch.subjects, self.books)
+            .among(self.populations);
+        let mut from = vec![0u32; self.rows()];
+        for _ in 0..DIVERSIONS {
+            let failing = self.failing(group, assignment, released);
+            if failing.is_empty() {
+                return;
+            }
+            divert(&columns, &group.ladder, assignment, &failing, &mut from, self.policy.k);
+        }
+    }
+
+    /// Which tuples can be excluded depends on which classes leave: whatever goes, the others are judged anew. Where that
+    /// does not end, nothing of the group leaves.
+    fn leave_out(
+        &self,
+        group: &Group,
+        base: u128,
+        assignment: &mut Assignment,
+        rows: &[u32],
+        released: &impl Released,
+    ) {
+        let mut rows = rows.to_vec();
+        for _ in 0..DIVERSIONS {
+            let failing: HashSet<u32> = self.failing(group, assignment, released).into_iter().collect();
+            if failing.is_empty() {
+                return;
+            }
+            rows.retain(|row| !failing.contains(row));
+            *assignment = self.assign_group(group, base, &rows, released);
+        }
+        if !self.failing(group, assignment, released).is_empty() {
+            *assignment = Assignment::nothing(self.rows());
+        }
     }
 
     fn beside(&self) -> Beside<'_> {
