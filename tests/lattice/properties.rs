@@ -1,6 +1,6 @@
 //! Strategies against exhaustive search, and checks against the definitions.
 
-use crate::twin::{Case, case, judge};
+use crate::twin::{Case, case, judge, rare_case};
 use proptest::prelude::*;
 use std::cmp::Ordering;
 use throng::anonymity::lattice::check::{Checker, Outcome};
@@ -95,6 +95,18 @@ proptest! {
 
     #[test]
     fn bounds(case in case()) {
+        every_bound_is_one(&case)?;
+    }
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(600))]
+
+    /// Values that leave as `*` count for no model and may not name more than half of a class.
+    #[test]
+    fn rare_values_are_judged_as_they_leave(case in rare_case()) {
+        a_check_is_the_definition(&case)?;
+        every_strategy_finds_the_optimum(&case)?;
         every_bound_is_one(&case)?;
     }
 }

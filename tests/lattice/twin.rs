@@ -115,6 +115,15 @@ pub fn case() -> impl Strategy<Value = Case> {
         })
 }
 
+/// The same with some values that leave as `*`.
+pub fn rare_case() -> impl Strategy<Value = Case> {
+    (case(), prop::collection::vec(prop::bool::weighted(0.3), 10)).prop_map(|(mut case, marks)| {
+        let of = |(at, (_, values)): (usize, &(Vec<u32>, usize))| marks[at * 5..at * 5 + values].to_vec();
+        case.records.rare = case.records.sensitive.iter().enumerate().map(of).collect();
+        case
+    })
+}
+
 /// What a policy comes to.
 pub struct Judged {
     pub suppressed: u64,
@@ -185,8 +194,18 @@ pub fn people(case: &Case, rows: &[usize]) -> u64 {
 /// Whether a class holds: the records of it that leave, its members, and all records of the table.
 pub fn holds(case: &Case, model: &Model, own: &[usize], members: &[usize], all: &[usize]) -> bool {
     let population = members.len();
+    let is_rare = |a: usize, v: u32| case.records.rare.get(a).is_some_and(|marks| marks[v as usize]);
+    // What is rare leaves as `*`: more than half of the class would be named by it.
+    let names_the_rare =
+        |a: usize| (0u32..).zip(counts(case, a, own)).any(|(v, count)| is_rare(a, v) && 2 * count > people(case, own));
+    if (0..case.records.sensitive.len()).any(names_the_rare) {
+        return false;
+    }
+    let shown = |a: usize| -> Vec<usize> {
+        own.iter().copied().filter(|&row| !is_rare(a, case.records.sensitive[a].0[row])).collect()
+    };
     let descending = |attribute: usize| {
-        let mut r: Vec<u64> = counts(case, attribute, own).into_iter().filter(|&c| c > 0).collect();
+        let mut r: Vec<u64> = counts(case, attribute, &shown(attribute)).into_iter().filter(|&c| c > 0).collect();
         r.sort_unstable();
         r.reverse();
         r
@@ -197,7 +216,7 @@ pub fn holds(case: &Case, model: &Model, own: &[usize], members: &[usize], all: 
         Model::DistinctDiversity { attribute, l } => descending(*attribute).len() >= *l,
         Model::EntropyDiversity { attribute, l } => {
             let r = descending(*attribute);
-            let n = own.len() as f64;
+            let n = shown(*attribute).len() as f64;
             let entropy = -r.iter().map(|&c| c as f64 / n).map(|p| p * p.ln()).sum::<f64>();
             // Tables are small: what is so near is equal.
             r.len() as f64 >= *l && entropy >= l.ln() - 1e-12
@@ -208,7 +227,8 @@ pub fn holds(case: &Case, model: &Model, own: &[usize], members: &[usize], all: 
             r.len() >= *l && (r[0] as f64) < c * tail as f64
         }
         Model::Closeness { attribute, t, ground } => {
-            let (class, whole) = (counts(case, *attribute, own), counts(case, *attribute, all));
+            let own = shown(*attribute);
+            let (class, whole) = (counts(case, *attribute, &own), counts(case, *attribute, all));
             let (n, total) = (own.len() as u64, all.len() as u64);
             // Everything in units of 1 / (n · total), tenths of t on the other side.
             let (distance, unit) = match ground {

@@ -263,15 +263,20 @@ proptest! {
     }
 }
 
-/// The property above means little if nothing is shown: over fixed scenarios, every model shows and withholds.
+/// The property above means little if nothing is shown: over fixed scenarios, every model shows and withholds. Little is
+/// shown where streams are small and values hide others, so each model gets as many scenarios as it needs.
 #[test]
 fn random_streams_do_show_values() {
     use proptest::strategy::ValueTree;
     let mut runner = proptest::test_runner::TestRunner::deterministic();
     let (mut shown, mut withheld) = ([0usize; 7], 0);
-    for round in 0..70 {
+    for round in 0..700 {
         let mut scenario = scenario().new_tree(&mut runner).expect("a tree").current();
-        let number = round % 7;
+        let fewest = (0u8..7).min_by_key(|number| shown[usize::from(*number)]).expect("seven");
+        if round >= 70 && shown[usize::from(fewest)] > 30 {
+            break;
+        }
+        let number = if round < 70 { (round % 7) as u8 } else { fewest };
         (scenario.illness, scenario.little_room) = (vec![number], false);
         let (stand, cells) = run(&scenario).expect("the models");
         shown[usize::from(number)] += cells["illness"];

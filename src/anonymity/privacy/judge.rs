@@ -146,7 +146,8 @@ impl Judge {
             rare.clear();
         }
         let sensitive = !rare.is_empty();
-        let mut judge = Self { models: Vec::new(), smallest: 1, sensitive, population: false, subjects: false, rare };
+        let mut judge =
+            Self { models: Vec::new(), smallest: 1, sensitive, population: false, subjects: sensitive, rare };
         for model in models {
             let name = model.name();
             let unless = |sound: bool, parameter, range| {

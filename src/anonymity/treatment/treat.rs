@@ -94,7 +94,9 @@ pub fn treat(
             assignments = scene.assign(&leaving, released);
         }
     }
-    scene.divert(&mut assignments, released);
+    let staying: HashSet<u32> = held.iter().copied().collect();
+    let leaving: Vec<u32> = rows.iter().copied().filter(|row| !staying.contains(row)).collect();
+    scene.divert(&mut assignments, &leaving, released);
     let mut cells = scene.cells(&assignments, &rows, &held, released);
     let before = scene.leaving(&cells);
     let guarded_fragments = scene.guard(&mut cells, &assignments, released);
@@ -137,17 +139,21 @@ impl Scene<'_> {
             .zip(&self.names.bases)
             .enumerate()
             .map(|(number, (group, &base))| {
-                let rows = &self.mask.among(number, rows);
-                let room = self.rows() * self.plan.groups.len();
-                within_budget(base, &self.batch.subjects, released.budget(), room, |subjects| {
-                    self.assign_group(group, base, rows, subjects, released)
-                })
+                self.assign_group(group, base, &self.mask.among(number, rows), released)
             })
             .collect()
     }
 
-    /// The same in one group, where the rows count for `subjects`.
-    fn assign_group(
+    /// The same in one group, within everybody's budget.
+    fn assign_group(&self, group: &Group, base: u128, rows: &[u32], released: &impl Released) -> Assignment {
+        let room = self.rows() * self.plan.groups.len();
+        within_budget(base, &self.batch.subjects, released.budget(), room, |subjects| {
+            self.recode_group(group, base, rows, subjects, released)
+        })
+    }
+
+    /// The same, where the rows count for `subjects`.
+    fn recode_group(
         &self,
         group: &Group,
         base: u128,
@@ -168,28 +174,62 @@ impl Scene<'_> {
     }
 
     /// Takes classes that cannot hide their sensitive cells to coarser nodes; what still cannot is withdrawn later. Strict
-    /// recoding answers an observer who knows the rule: there, they do not leave.
-    fn divert(&self, assignments: &mut [Assignment], released: &impl Released) {
-        if self.policy.strict {
-            return;
-        }
-        let groups = self.plan.groups.par_iter().zip(&self.names.bases).zip(assignments.par_iter_mut());
-        groups.filter(|((group, _), _)| !group.quasi.is_empty() && !group.sensitive.is_empty()).for_each(
-            |((group, &base), assignment)| {
-                let columns = Columns::new(base, &group.quasi, &self.batch.columns, &self.batch.subjects, self.books)
-                    .among(self.populations);
-                let mut from = vec![0u32; self.rows()];
-                for _ in 0..DIVERSIONS {
-                    let leaves = |(row, node): (u32, &u32)| (*node != UNRELEASED).then_some(row);
-                    let leaving: Vec<u32> = (0u32..).zip(&assignment.node).filter_map(leaves).collect();
-                    let failing = self.hide(group, &assignment.class, leaving, &assignment.silent, released).failing;
-                    if failing.is_empty() {
-                        break;
-                    }
-                    divert(&columns, &group.ladder, assignment, &failing, &mut from, self.policy.k);
+    /// recoding answers an observer who knows the rule, and a budget counts classes that were joined already: there, they do
+    /// not leave. `rows` are those that are not held.
+    fn divert(&self, assignments: &mut [Assignment], rows: &[u32], released: &impl Released) {
+        let groups = self.plan.groups.par_iter().zip(&self.names.bases).zip(assignments.par_iter_mut()).enumerate();
+        groups.filter(|(_, ((group, _), _))| !group.quasi.is_empty() && !group.sensitive.is_empty()).for_each(
+            |(number, ((group, &base), assignment))| {
+                if self.policy.strict || released.budget().is_some() {
+                    self.leave_out(group, base, assignment, &self.mask.among(number, rows), released);
+                } else {
+                    self.divert_group(group, base, assignment, released);
                 }
             },
         );
+    }
+
+    fn failing(&self, group: &Group, assignment: &Assignment, released: &impl Released) -> Vec<u32> {
+        let leaves = |(row, node): (u32, &u32)| (*node != UNRELEASED).then_some(row);
+        let leaving: Vec<u32> = (0u32..).zip(&assignment.node).filter_map(leaves).collect();
+        self.hide(group, &assignment.class, leaving, &assignment.silent, released).failing
+    }
+
+    fn divert_group(&self, group: &Group, base: u128, assignment: &mut Assignment, released: &impl Released) {
+        let columns = Columns::new(base, &group.quasi, &self.batch.columns, &self.batch.subjects, self.books)
+            .among(self.populations);
+        let mut from = vec![0u32; self.rows()];
+        for _ in 0..DIVERSIONS {
+            let failing = self.failing(group, assignment, released);
+            if failing.is_empty() {
+                return;
+            }
+            divert(&columns, &group.ladder, assignment, &failing, &mut from, self.policy.k);
+        }
+    }
+
+    /// Which tuples can be excluded depends on which classes leave: whatever goes, the others are judged anew. Where that
+    /// does not end, nothing of the group leaves.
+    fn leave_out(
+        &self,
+        group: &Group,
+        base: u128,
+        assignment: &mut Assignment,
+        rows: &[u32],
+        released: &impl Released,
+    ) {
+        let mut rows = rows.to_vec();
+        for _ in 0..DIVERSIONS {
+            let failing: HashSet<u32> = self.failing(group, assignment, released).into_iter().collect();
+            if failing.is_empty() {
+                return;
+            }
+            rows.retain(|row| !failing.contains(row));
+            *assignment = self.assign_group(group, base, &rows, released);
+        }
+        if !self.failing(group, assignment, released).is_empty() {
+            *assignment = Assignment::nothing(self.rows());
+        }
     }
 
     fn beside(&self) -> Beside<'_> {
