@@ -24,8 +24,16 @@ impl Engine {
             let reference = counts.map(|counts| resolve(counts, protection, book)).unwrap_or_default();
             protections.push((protection.clone(), reference));
         }
-        self.terms =
-            group_terms(plan, &self.names, &protections, &self.populations.listed, self.settings.policy.strict);
+        // Where earlier releases can complete a class, what the guard between groups withdraws may open others: then strict
+        // recoding of several groups rests on the treatment alone.
+        let recounted = self.settings.needs.batch_crowd >= self.settings.needs.k || plan.groups.len() == 1;
+        self.terms = group_terms(
+            plan,
+            &self.names,
+            &protections,
+            &self.populations.listed,
+            self.settings.policy.strict && recounted,
+        );
         let protected = |(protection, reference): &(Protection, Reference)| Protected {
             attribute: protection.attribute,
             // Ranges were checked with the configuration; what still cannot be judged shows nothing.
