@@ -24,9 +24,9 @@ impl Engine {
             let reference = counts.map(|counts| resolve(counts, protection, book)).unwrap_or_default();
             protections.push((protection.clone(), reference));
         }
-        // Where earlier releases can complete a class, what the guard between groups withdraws may open others: then strict
-        // recoding of several groups rests on the treatment alone.
-        let recounted = self.settings.needs.batch_crowd >= self.settings.needs.k || plan.groups.len() == 1;
+        // Where earlier releases can complete a class, whether it is open hangs on what the guard between groups withdraws
+        // and on how raw values are spelled: strict recoding rests on the treatment alone there.
+        let recounted = self.settings.needs.batch_crowd >= self.settings.needs.k;
         self.terms = group_terms(
             plan,
             &self.names,
