@@ -363,7 +363,7 @@ fn told(schema: &str, all: &Records, records: usize, privacy: &str, more: &str) 
         subjects.extend(&line.subject);
     }
     let lines_below =
-        |crowd: usize| crowds.values().filter(|of| of.1.len() < crowd).map(|of| f64::from(of.0)).sum::<f64>();
+        |crowd: usize| f64::from(crowds.values().filter(|of| of.1.len() < crowd).map(|of| of.0).sum::<u32>());
     let left = stand.sink.lines.len().max(1) as f64;
     let totals = stand.telemetry.status().totals;
     println!(

@@ -128,6 +128,10 @@ struct Scenario {
     few_classes: bool,
     strict: bool,
     batch_crowd: usize,
+    colluders: usize,
+    /// Classes that a subject supports, and batches before it supports any.
+    budget: usize,
+    tenure: u32,
     /// Records of other people for `plan.prime`, in words of the same schema; none for a stream that is not primed.
     prime: Vec<Vec<u8>>,
     batches: Vec<(Vec<Draft>, Fault, i64)>,
@@ -169,6 +173,7 @@ fn scenario() -> impl Strategy<Value = Scenario> {
             prop::bool::weighted(0.15),
             any::<bool>(),
             0usize..=6,
+            (prop::bool::weighted(0.2), prop_oneof![4 => Just(0usize), 1 => 1usize..4], prop::bool::weighted(0.1)),
             prop_oneof![
                 Just(Vec::new()),
                 prop::collection::vec(prop::collection::vec(any::<u8>(), ATTRIBUTES.len()), 1..60),
@@ -185,9 +190,12 @@ fn scenario() -> impl Strategy<Value = Scenario> {
                 k,
                 hold,
                 window_seconds,
-                (few_classes, strict, crowd, prime),
+                (few_classes, strict, crowd, (colluders, budget, tenure), prime),
                 batches,
             )| {
+                // Of the whole k in a third of the cases.
+                let batch_crowd = if crowd > 4 { k } else { crowd.min(k) };
+                let bounded = !strict || batch_crowd == k;
                 Scenario {
                     attributes,
                     groups,
@@ -198,8 +206,10 @@ fn scenario() -> impl Strategy<Value = Scenario> {
                     window_seconds,
                     few_classes,
                     strict,
-                    // Of the whole k in a third of the cases.
-                    batch_crowd: if crowd > 4 { k } else { crowd.min(k) },
+                    batch_crowd,
+                    colluders: usize::from(colluders),
+                    budget: if bounded { budget } else { 0 },
+                    tenure: u32::from(tenure && bounded && window_seconds > 0),
                     prime,
                     batches,
                 }
@@ -239,12 +249,12 @@ impl Scenario {
     }
 
     fn settings(&self, prime: &std::path::Path) -> String {
-        let Self { k, hold, window_seconds, batch_crowd, .. } = self;
+        let Self { k, hold, window_seconds, batch_crowd, colluders, budget, tenure, .. } = self;
         let classes = if self.few_classes { 3 } else { 1000 };
         let recoding = if self.strict { "strict" } else { "ladder" };
         let prime = if self.prime.is_empty() { String::new() } else { format!("prime = \"{}\"\n", prime.display()) };
         let mut text = format!(
-            "[privacy]\nk = {k}\nbatch_crowd = {batch_crowd}\nrecoding = \"{recoding}\"\nmax_hold_batches = {hold}\nhold_above_loss = 0.1\nsupport_window = \"{window_seconds}s\"\n\
+            "[privacy]\nk = {k}\nbatch_crowd = {batch_crowd}\ncolluders = {colluders}\nmax_classes_per_subject = {budget}\nmin_tenure = {tenure}\nrecoding = \"{recoding}\"\nmax_hold_batches = {hold}\nhold_above_loss = 0.1\nsupport_window = \"{window_seconds}s\"\n\
              [plan]\ninterval = \"2s\"\nwindow_records = 100\nsample_records = 40\n{prime}[state]\nmax_ledger_classes = {classes}\n"
         );
         // An attribute that can form no crowd by itself joins the first group that can.
@@ -321,6 +331,8 @@ fn run_with(scenario: &Scenario, ahead: impl Fn(usize) -> bool) -> Result<Stand,
     let prime = beside.path().join("prime.ndjson");
     std::fs::write(&prime, scenario.primed()).expect("a file");
     let mut stand = Stand::new(&scenario.schema(), &scenario.settings(&prime));
+    stand.promise.k += scenario.colluders;
+    let in_batch = if scenario.batch_crowd > 0 { scenario.batch_crowd + scenario.colluders } else { 0 };
     // A ledger that is full has room for other classes after a restart: R(k) holds, the bytes may differ.
     stand.sink.another_attempt_may_differ = scenario.few_classes;
     let mut truth = Vec::new();
@@ -343,7 +355,7 @@ fn run_with(scenario: &Scenario, ahead: impl Fn(usize) -> bool) -> Result<Stand,
         stand.offer(records, Settling::No, *now, **fault);
         let lines = with_truth(&stand.sink.lines, &truth);
         stand.promise.check_batch(&lines, stand.sink.committed.0).map_err(fail)?;
-        stand.promise.check_batch_crowds(&lines, scenario.batch_crowd).map_err(fail)?;
+        stand.promise.check_batch_crowds(&lines, in_batch).map_err(fail)?;
         stand.check_conservation().map_err(fail)?;
     }
     stand.settle(Settling::EndOfStream, now);

@@ -6,8 +6,8 @@
 //! that of its line leaves in this batch, or is *open*, that is, witnesses whose tuples are not struck out there have k − 1
 //! subjects. Where the batch alone must have the crowd nothing released before completes a class, and none is open.
 //!
-//! It finds the node of a class by itself: the first at which a row's own cells are those printed. A line that is at no
-//! node of its row counts for nobody. Written apart from the treatment, which follows tuples from node to node (`exits`):
+//! It finds the node of a line by itself: the first at which the row's own cells are those printed; a line that is at no node of
+//! its row refuses the batch. A class leaves at a node where that is the node of all of its lines. Written apart from the treatment, which follows tuples from node to node (`exits`):
 //! here classes are judged one after another, each once, on a stack of their own.
 
 use super::ledger::LedgerAt;
@@ -17,7 +17,7 @@ use crate::anonymity::treatment::crowd::{NO_SUBJECT, Released};
 use crate::anonymity::treatment::exits::{Witness, Witnessed};
 use crate::records::codebook::{Code, Codebook, SUPPRESSED};
 use crate::records::digest::BuildClassKeyHash;
-use hashbrown::{HashMap, HashSet};
+use hashbrown::HashMap;
 
 /// What the verifier knows of the ladder of a group.
 #[derive(Clone, Debug)]
@@ -46,7 +46,6 @@ pub(super) fn judge(
     let past = needs.batch_crowd < needs.k;
     let witnessed = if past { Some(ledger.witnessed().ok_or(Narrowed)?) } else { None };
     printed.sort_unstable();
-    let leaving = printed.iter().map(|(class, _)| *class).collect();
     let suppressed = terms.attributes.iter().fold(base, |key, &a| key.wrapping_add(books[a].digest(SUPPRESSED)));
     let mut observer = Observer {
         terms,
@@ -54,13 +53,19 @@ pub(super) fn judge(
         suppressed,
         listed,
         books,
-        leaving,
+        leaving: HashMap::default(),
         witnessed,
         k: needs.k,
         open: HashMap::default(),
         walks: HashMap::new(),
     };
     let mut codes = Vec::with_capacity(terms.attributes.len());
+    for &(class, row) in &printed {
+        codes_of(terms, given, row, &mut codes)?;
+        let node = observer.node_of(class, &codes).ok_or(Narrowed)?;
+        let common = observer.leaving.entry(class).or_insert(Some(node));
+        *common = common.filter(|common| *common == node);
+    }
     for lines in printed.chunk_by(|a, b| a.0 == b.0) {
         let class = lines[0].0;
         let (mut crowd, mut node) = (Vec::with_capacity(needs.k), None);
@@ -72,10 +77,7 @@ pub(super) fn judge(
             if subject == NO_SUBJECT || crowd.contains(&subject) {
                 continue;
             }
-            codes.clear();
-            for &attribute in &terms.attributes {
-                codes.push(*given.columns.get(attribute).and_then(|c| c.get(row as usize)).ok_or(Narrowed)?);
-            }
+            codes_of(terms, given, row, &mut codes)?;
             let Some(at) = observer.node_of(class, &codes) else { continue };
             node = Some(at);
             if !observer.strikes(&codes, at) {
@@ -103,6 +105,15 @@ pub(super) fn judge(
     Ok(())
 }
 
+/// Writes a row's own codes of the quasi attributes to `codes`.
+fn codes_of(terms: &NarrowingTerms, given: &Given<'_>, row: u32, codes: &mut Vec<Code>) -> Result<(), Narrowed> {
+    codes.clear();
+    for &attribute in &terms.attributes {
+        codes.push(*given.columns.get(attribute).and_then(|column| column.get(row as usize)).ok_or(Narrowed)?);
+    }
+    Ok(())
+}
+
 /// What somebody can strike out who knows the ladder, what this batch prints and every earlier record raw.
 struct Observer<'a> {
     terms: &'a NarrowingTerms,
@@ -111,7 +122,9 @@ struct Observer<'a> {
     suppressed: u128,
     listed: &'a [ListedTerms],
     books: &'a [Codebook],
-    leaving: HashSet<u128, BuildClassKeyHash>,
+    /// Classes that leave in this batch, each with the first node at which all of its lines are in it. None where they are not at
+    /// one and the same: a raw value can be spelled as a label of others, and then nobody can tell at which node it left.
+    leaving: HashMap<u128, Option<usize>, BuildClassKeyHash>,
     /// Earlier releases, where they can complete a class.
     witnessed: Option<&'a dyn Witnessed>,
     k: usize,
@@ -177,7 +190,7 @@ impl<'a> Observer<'a> {
     fn fate(&self, codes: &[Code], from: &mut usize, until: usize) -> Fate {
         while *from < until {
             let class = self.key(codes, *from);
-            if self.leaving.contains(&class) {
+            if self.leaving.get(&class) == Some(&Some(*from)) {
                 return Fate::Struck;
             }
             let few = |witnessed: &dyn Witnessed| witnessed.of_class(class).len() + 1 < self.k;

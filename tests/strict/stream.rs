@@ -197,9 +197,12 @@ impl Table {
                     lines: LineLimit::None,
                     protected: Vec::new(),
                     listed: listed.iter().map(|list| listed_terms(group, list)).collect(),
-                    narrowing: settings.strict.then(|| NarrowingTerms {
-                        attributes: group.quasi.clone(),
-                        nodes: group.ladder.iter().map(|node| node.levels.clone()).collect(),
+                    // With several groups the guard may open classes where the past counts: see the engine.
+                    narrowing: (settings.strict && (settings.batch_crowd == k || shapes.len() == 1)).then(|| {
+                        NarrowingTerms {
+                            attributes: group.quasi.clone(),
+                            nodes: group.ladder.iter().map(|node| node.levels.clone()).collect(),
+                        }
                     }),
                 })
                 .collect();

@@ -24,8 +24,16 @@ impl Engine {
             let reference = counts.map(|counts| resolve(counts, protection, book)).unwrap_or_default();
             protections.push((protection.clone(), reference));
         }
-        self.terms =
-            group_terms(plan, &self.names, &protections, &self.populations.listed, self.settings.policy.strict);
+        // Where earlier releases can complete a class, whether it is open hangs on what the guard between groups withdraws
+        // and on how raw values are spelled: strict recoding rests on the treatment alone there.
+        let recounted = self.settings.needs.batch_crowd >= self.settings.needs.k;
+        self.terms = group_terms(
+            plan,
+            &self.names,
+            &protections,
+            &self.populations.listed,
+            self.settings.policy.strict && recounted,
+        );
         let limits = self.line_limits(plan);
         self.terms.iter_mut().zip(limits).for_each(|(terms, limit)| terms.lines = limit);
         let protected = |(protection, reference): &(Protection, Reference)| Protected {
