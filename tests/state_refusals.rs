@@ -103,7 +103,7 @@ fn a_directory_with_something_else_in_it_is_refused() {
 fn another_format_is_refused() {
     let run = Finished::new();
     fs::write(run.state().join("format"), "throng-state 99\n").expect("a file");
-    run.refused(2, "has format throng-state 99, this throng reads format 3");
+    run.refused(2, "has format throng-state 99, this throng reads format 4");
 }
 
 #[test]

@@ -123,7 +123,7 @@ pub fn verify(
             let judged = terms.lines.judge(group, subjects, ledger.said(), clock_ms);
             let said = judged.map_err(|_| refuse(Violation::Repeated))?;
             let count = count_group(group, subjects, &carriers, terms, books, ledger, k).map_err(refuse)?;
-            Ok(GroupCount { said, ..count })
+            Ok::<_, Refusal>(GroupCount { said, ..count })
         })
         .collect::<Result<_, _>>()?;
     let batch_wide = |violation| Refusal { group: None, violation };
