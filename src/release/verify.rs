@@ -173,7 +173,7 @@ pub fn verify(
             let judged = terms.lines.judge(group, given.subjects, ledger.said(), age_ms);
             let said = judged.map_err(|_| refuse(Violation::Repeated))?;
             let count = count_group(group, &counting, &carriers, terms, books, ledger, needs, room).map_err(refuse)?;
-            Ok(GroupCount { said, ..count })
+            Ok::<_, Refusal>(GroupCount { said, ..count })
         })
         .collect::<Result<_, _>>()?;
     let batch_wide = |violation| Refusal { group: None, violation };

@@ -198,3 +198,23 @@ fn shipped_schemas_load() {
     assert_eq!(lifesnaps.subject, Some(0));
     assert_eq!(lifesnaps.attributes[1].role, Role::Time);
 }
+
+#[test]
+fn how_often_an_attribute_changes_is_declared_and_decides_nothing_about_reading() {
+    let parse = |more: &str, role: &str| {
+        let text = format!("name = \"t\"\n[[attribute]]\nname = \"a\"\ntype = \"string\"\nrole = \"{role}\"\n{more}");
+        Schema::parse(&text, "t.toml", Path::new(""))
+    };
+    let plain = parse("", "quasi").unwrap();
+    assert_eq!(plain.attributes[0].changes, None);
+    for (name, changes) in [("never", Changes::Never), ("slowly", Changes::Slowly), ("always", Changes::Always)] {
+        let schema = parse(&format!("changes = \"{name}\"\n"), "sensitive").unwrap();
+        assert_eq!((schema.attributes[0].changes, changes.name()), (Some(changes), name));
+    }
+    let declared = parse("changes = \"never\"\n", "quasi").unwrap();
+    assert_eq!(declared.fingerprint(), plain.fingerprint(), "a state goes on under it");
+    for (more, role) in [("changes = \"often\"\n", "quasi"), ("changes = \"never\"\n", "subject")] {
+        let problems = parse(more, role).unwrap_err().problems;
+        assert!(problems.iter().any(|p| p.place.ends_with("changes")), "{problems:?}");
+    }
+}

@@ -87,6 +87,7 @@ proptest! {
             time: 7,
             classes: classes.iter().map(|(c, s)| (*c, u32::try_from(s.len()).unwrap())).collect(),
             subjects: classes.iter().flat_map(|(_, s)| s.clone()).collect(),
+            said: SaidDelta(classes.iter().map(|(c, _)| (*c, 9_000)).collect()),
             tally: if showings.is_empty() { TallyDelta::default() } else { TallyDelta { time_ms: 7_654, sequence: 7, showings } },
         };
         let bytes = delta.to_bytes();
