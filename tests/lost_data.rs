@@ -97,7 +97,10 @@ fn a_quote_left_open_is_said_with_its_place() {
     let outcome = place.run(&[("SOURCE__PATH", "in.csv"), ("SOURCE__FORMAT", "csv")]).expect(0);
     assert_eq!(outcome.account().consumed, 100, "the rest of the file is one record");
     let notes = notes(&outcome);
-    assert!(notes.iter().any(|n| n.contains("the first is record 100") && n.contains("a quote is likely")), "{notes:?}");
+    assert!(
+        notes.iter().any(|n| n.contains("the first is record 100") && n.contains("a quote is likely")),
+        "{notes:?}"
+    );
 }
 
 #[test]
@@ -128,7 +131,11 @@ fn a_share_of_loss_can_be_refused() {
     records.push_str(&visits(5, 1, "tomorrow"));
     place.write("in.ndjson", records);
     let outcome = run(&place, &["--fail-above", "0.1"]).expect(1);
-    assert!(outcome.stderr.contains("20.0 % of the records were lost, and --fail-above allows 10.0 %"), "{}", outcome.stderr);
+    assert!(
+        outcome.stderr.contains("20.0 % of the records were lost, and --fail-above allows 10.0 %"),
+        "{}",
+        outcome.stderr
+    );
     let place_of_more = Place::new(SCHEMA, "");
     place_of_more.write("in.ndjson", visits(5, 4, "2024-05-12") + &visits(5, 1, "tomorrow"));
     run(&place_of_more, &["--fail-above", "0.5"]).expect(0);

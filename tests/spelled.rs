@@ -14,7 +14,8 @@ use throng::records::line::{LineFormat, LineLayout};
 use throng::records::raw::Token;
 use throng::records::schema::Schema;
 use throng::release::ledger::Ledger;
-use throng::release::verify::{GroupTerms, Violation, verify};
+use throng::release::repetition::LineLimit;
+use throng::release::verify::{Given, GroupTerms, Needs, Violation, verify};
 
 const AGE: &str = "[[attribute]]\nname = \"age\"\ntype = \"integer\"\n";
 const CITY: &str = "[[attribute]]\nname = \"city\"\ntype = \"string\"\n";
@@ -176,9 +177,14 @@ fn threat_29_verification_refuses_what_names_somebody() {
             beside: vec![2],
             protected: Vec::new(),
             listed: Vec::new(),
+            narrowing: None,
+            lines: LineLimit::None,
         };
         let ledger = Ledger::new(5, 3600, 100);
-        let verified = verify(vec![proposed], &[1, 2, 3, 4, 5, 6], &[terms], &[book], ledger.at(NOW), 5, NOW);
+        let given =
+            Given { subjects: &[1, 2, 3, 4, 5, 6], columns: &[vec![3; 6]], waiting: 0, sequence: 1, age_ms: NOW };
+        let needs = Needs { k: 5, batch_crowd: 0 };
+        let verified = verify(vec![proposed], &given, &[terms], &[book], ledger.at(NOW), needs);
         verified.err().map(|refusal| refusal.violation)
     };
     assert_eq!(verdict("Zug", true), None);

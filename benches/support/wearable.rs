@@ -7,6 +7,7 @@ use throng::anonymity::planner::ladder::LadderLimits;
 use throng::anonymity::planner::sample::Sample;
 use throng::anonymity::planner::{GroupShape, PlannerSettings, make_plan};
 use throng::anonymity::privacy::protection::{ClassJudge, Protection, Reference};
+use throng::anonymity::treatment::mask::Mask;
 use throng::anonymity::treatment::proposal::{Proposal, ProposedGroup};
 use throng::anonymity::treatment::treat::{GroupNames, Policy, Protected, group_names, treat};
 use throng::config::{Config, Diversity, ModelKind, PrivacyModel};
@@ -118,7 +119,7 @@ impl Stand {
                 batch: None,
             },
             plan: Plan::blank(Vec::new()),
-            names: GroupNames { layouts: vec![], bases: vec![], beside: vec![] },
+            names: GroupNames::default(),
             terms: Vec::new(),
             policy: Policy {
                 k,
@@ -174,8 +175,20 @@ impl Stand {
     }
 
     pub fn treat(&self, batch: &Batch) -> Proposal {
-        let (waited, at) = (vec![0; batch.rows()], self.ledger.at(self.clock_ms));
-        treat(batch, &waited, &self.plan, &self.names, &self.books, &at, &self.policy, &self.protected, &[], false)
+        let (waited, at, everybody) = (vec![0; batch.rows()], self.ledger.at(self.clock_ms), Mask::default());
+        treat(
+            batch,
+            &everybody,
+            &waited,
+            &self.plan,
+            &self.names,
+            &self.books,
+            &at,
+            &self.policy,
+            &self.protected,
+            &[],
+            false,
+        )
     }
 
     pub fn verify(&self, proposed: Vec<ProposedGroup>, batch: &Batch) -> Verified {

@@ -479,19 +479,7 @@ impl Engine {
                 store.lay_rows(sequence, rows.as_ref())
             });
             let treated = |age| {
-                treat(
-                    &batch,
-                    mask,
-                    &waited,
-                    plan,
-                    names,
-                    books,
-                    &ledger.at(age),
-                    policy,
-                    protected,
-                    populations,
-                    last,
-                )
+                treat(&batch, mask, &waited, plan, names, books, &ledger.at(age), policy, protected, populations, last)
             };
             let (subjects, columns) = (batch.subjects.as_slice(), batch.columns.as_slice());
             let given = |age_ms| Given { subjects, columns, waiting, sequence, age_ms };

@@ -9,7 +9,7 @@ pub(crate) mod decimal;
 pub mod dictionary;
 pub mod digest;
 pub mod hierarchy;
-mod json;
+pub(crate) mod json;
 mod keys;
 pub mod line;
 pub mod moment;

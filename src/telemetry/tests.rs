@@ -64,7 +64,8 @@ fn everything_else(telemetry: &Telemetry, seed: u64) {
     SourceLost { address: "broker:9092" }.emit(telemetry);
     SourceConnected.emit(telemetry);
     Rebalanced { assigned: seed, revoked: seed / 2, lost: 1 }.emit(telemetry);
-    PlanAdopted { version: seed, why: "interval", groups: 2, ladder_nodes: seed, seconds: 0.5 }.emit(telemetry);
+    PlanAdopted { version: seed, why: "interval", groups: 2, ladder_nodes: seed, static_groups: seed, seconds: 0.5 }
+        .emit(telemetry);
     PlannerFailed.emit(telemetry);
     DeviceUsed { held_bytes: seed, launches: 1, fallbacks: seed % 2, lost: true, ..DeviceUsed::default() }
         .emit(telemetry);

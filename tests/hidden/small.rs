@@ -7,6 +7,7 @@ use throng::anonymity::plan::{Group, Plan};
 use throng::anonymity::planner::ladder::LadderLimits;
 use throng::anonymity::planner::sample::Sample;
 use throng::anonymity::planner::{GroupShape, PlannerSettings, make_plan};
+use throng::anonymity::treatment::mask::Mask;
 use throng::anonymity::treatment::proposal::{ProposedGroup, Run};
 use throng::anonymity::treatment::sightings::spaces;
 use throng::anonymity::treatment::treat::{GroupNames, Policy, group_names, treat};
@@ -17,8 +18,9 @@ use throng::records::raw::Coordinate;
 use throng::records::schema::Schema;
 use throng::records::table::Batch;
 use throng::release::ledger::Ledger;
+use throng::release::repetition::LineLimit;
 use throng::release::verified::Verified;
-use throng::release::verify::{GroupTerms, Refusal, verify};
+use throng::release::verify::{Given, GroupTerms, Needs, Refusal, verify};
 use throng::release::witnesses::Witnesses;
 
 const SCHEMA: &str = r#"
@@ -49,6 +51,7 @@ const CLOCK: i64 = 1_700_000_000_000;
 
 pub struct Bench {
     pub k: usize,
+    strict: bool,
     pub books: Vec<Codebook>,
     plan: Plan,
     names: GroupNames,
@@ -83,6 +86,7 @@ impl Bench {
             ladder: LadderLimits { complete: 5000, chosen: 400 },
             identifier_cardinality: 2.0,
             window_records: 1000,
+            batch: None,
         };
         let plan = make_plan(1, &shapes, &Sample::new(3, 100, 1000), &books, &settings);
         let digests = NameDigest::new(&key);
@@ -96,13 +100,15 @@ impl Bench {
             beside: names.beside.clone(),
             protected: Vec::new(),
             listed: Vec::new(),
+            narrowing: None,
+            lines: LineLimit::None,
         };
         let terms = plan.groups.iter().zip(names.layouts.iter().zip(&names.bases)).map(terms).collect();
         let mut ledger = Ledger::new(k, window, 10_000);
         if strict {
             ledger.keep_witnesses(Witnesses::new(k, 10_000, spaces(&plan, &names)));
         }
-        Self { k, books, plan, names, terms, ledger, shown: Vec::new(), window }
+        Self { k, strict, books, plan, names, terms, ledger, shown: Vec::new(), window }
     }
 
     pub fn groups(&self) -> &[Group] {
@@ -123,10 +129,19 @@ impl Bench {
 
     pub fn treat(&mut self, rows: &[Row]) -> Treated {
         let batch = self.encode(rows);
-        let policy = Policy { k: self.k, min_subjects: self.k, max_hold_batches: 0, hold_above_loss: 0.0 };
+        let policy = Policy {
+            k: self.k,
+            batch_crowd: 0,
+            strict: self.strict,
+            min_subjects: self.k,
+            max_hold_batches: 0,
+            hold_above_loss: 0.0,
+        };
         let waited = vec![0; rows.len()];
         let at = self.ledger.at(CLOCK);
-        let proposal = treat(&batch, &waited, &self.plan, &self.names, &self.books, &at, &policy, &[], &[], true);
+        let everybody = Mask::default();
+        let proposal =
+            treat(&batch, &everybody, &waited, &self.plan, &self.names, &self.books, &at, &policy, &[], &[], true);
         let of = |(group, proposed): (&Group, &ProposedGroup)| {
             let mut leaving: Vec<u32> = proposed.rows.clone();
             leaving.sort_unstable();
@@ -158,7 +173,10 @@ impl Bench {
 
     pub fn verify(&mut self, rows: &[Row], lines: Vec<ProposedGroup>) -> Result<Verified, Refusal> {
         let batch = self.encode(rows);
-        verify(lines, &batch, &self.terms, &self.books, self.ledger.at(CLOCK), self.k, CLOCK)
+        let Batch { subjects, columns, .. } = &batch;
+        let given = Given { subjects, columns, waiting: 0, sequence: 1, age_ms: CLOCK };
+        let needs = Needs { k: self.k, batch_crowd: 0 };
+        verify(lines, &given, &self.terms, &self.books, self.ledger.at(CLOCK), needs)
     }
 
     pub fn remember(&mut self, rows: &[Row], verified: Verified) {

@@ -212,7 +212,7 @@ impl Table {
                 columns: &batch.columns,
                 waiting: 0,
                 sequence: number as u64 + 1,
-                age_ms: clock_ms
+                age_ms: clock_ms,
             };
             let needs = Needs { k, batch_crowd: settings.batch_crowd };
             let verified = verify(proposed, &given, &terms, &self.books, at, needs)

@@ -111,7 +111,8 @@ pub(super) struct StreamModels<'a, R: Released> {
 impl<'a, R: Released> StreamModels<'a, R> {
     pub fn new(beside: Beside<'a>, protected: impl Iterator<Item = &'a Protected>, released: &'a R) -> Self {
         let floor = beside.floor;
-        let judged = |p: &'a Protected| p.judge.as_ref().map(|judge| (p.attribute, Judged::new(judge, floor, released)));
+        let judged =
+            |p: &'a Protected| p.judge.as_ref().map(|judge| (p.attribute, Judged::new(judge, floor, released)));
         Self { beside, judged: protected.filter_map(judged).collect() }
     }
 }

@@ -191,7 +191,8 @@ impl<R: Released> Hiding<'_, R> {
         let says = |row: &u32| !self.bare || shown.iter().any(|side| side.cells[*row as usize] != SUPPRESSED);
         let lines: Vec<u32> = rows.iter().copied().filter(says).collect();
         let speaks = |at: &usize| lines.iter().any(|&row| shown[*at].cells[row as usize] != SUPPRESSED);
-        let open: Vec<usize> = (0..sides.len()).filter(|at| speaks(at) || self.distinct(&lines) < self.floor.k).collect();
+        let open: Vec<usize> =
+            (0..sides.len()).filter(|at| speaks(at) || self.distinct(&lines) < self.floor.k).collect();
         let attributes: Vec<usize> = sides.iter().map(|side| side.attribute).collect();
         let hides = |row: &u32| open.iter().any(|&at| self.hides(attributes[at], shown[at].cells[*row as usize]));
         let hiding: HashSet<u128, BuildClassKeyHash> =

@@ -138,9 +138,7 @@ impl Scene<'_> {
             .par_iter()
             .zip(&self.names.bases)
             .enumerate()
-            .map(|(number, (group, &base))| {
-                self.assign_group(group, base, &self.mask.among(number, rows), released)
-            })
+            .map(|(number, (group, &base))| self.assign_group(group, base, &self.mask.among(number, rows), released))
             .collect()
     }
 

@@ -10,7 +10,9 @@ use crate::io::input::InputBatch;
 use crate::records::table::Batch;
 use crate::release::sink::Rejected;
 use crate::release::verified::{Crowd, Verified};
-use crate::telemetry::{AttributesNeverMet, BatchCommitted, BatchReport, CrowdPicture, RiskPicture, StageSeconds, SuppressionReason};
+use crate::telemetry::{
+    AttributesNeverMet, BatchCommitted, BatchReport, CrowdPicture, RiskPicture, StageSeconds, SuppressionReason,
+};
 use std::collections::BTreeMap;
 
 /// The crowds of some lines, as the report has them.

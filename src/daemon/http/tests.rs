@@ -120,7 +120,8 @@ fn running() -> Telemetry {
     telemetry.set_readiness(|readiness| readiness.schema = true);
     SourceConnected.emit(&telemetry);
     Rebalanced { assigned: 3, ..Rebalanced::default() }.emit(&telemetry);
-    PlanAdopted { version: 3, why: "drift", groups: 2, ladder_nodes: 744, seconds: 1.2 }.emit(&telemetry);
+    PlanAdopted { version: 3, why: "drift", groups: 2, ladder_nodes: 744, static_groups: 1, seconds: 1.2 }
+        .emit(&telemetry);
     telemetry.set_plan(json!({
         "version": 3,
         "groups": [
