@@ -63,16 +63,17 @@ pub(super) struct Carriers {
     of_row: Option<Vec<u32>>,
     /// By carrier.
     pub subjects: Vec<u64>,
-    /// The groups have different rows.
+    /// The lines of one subject are of different rows: of two groups no more is known than the carriers of both.
     pub scattered: bool,
 }
 
 impl Carriers {
     pub(super) fn of(subjects: &[u64], limits: &[LineLimit]) -> Self {
-        let scattered = limits.iter().any(|limit| matches!(limit, LineLimit::OncePerWindow(_)));
-        let mut carriers = Self { of_row: None, subjects: subjects.to_vec(), scattered };
         let once = |limit: &LineLimit| matches!(limit, LineLimit::OncePerWindow(_) | LineLimit::PerBatch(1));
-        if scattered && limits.iter().all(once) {
+        let some_once = limits.iter().any(|limit| matches!(limit, LineLimit::OncePerWindow(_)));
+        let scattered = some_once && limits.iter().all(once);
+        let mut carriers = Self { of_row: None, subjects: subjects.to_vec(), scattered };
+        if scattered {
             let mut first: BTreeMap<u64, u32> = BTreeMap::new();
             let of = |(row, subject): (u32, &u64)| *first.entry(*subject).or_insert(row);
             carriers.of_row = Some((0u32..).zip(subjects).map(of).collect());
@@ -132,7 +133,7 @@ mod tests {
         let joined = of(&[LineLimit::PerBatch(1), once]);
         assert_eq!((joined.rows(&[2, 3]).into_owned(), joined.scattered), (vec![0, 3], true));
         let apart = of(&[LineLimit::None, once]);
-        assert_eq!((apart.rows(&[2, 3]).into_owned(), apart.scattered), (vec![2, 3], true));
+        assert_eq!((apart.rows(&[2, 3]).into_owned(), apart.scattered), (vec![2, 3], false), "the strictest reading");
         assert!(!of(&[LineLimit::PerBatch(1), LineLimit::None]).scattered);
     }
 }

@@ -8,7 +8,7 @@
 
 use super::support::invariants::cells;
 use super::support::stand::{Fault, Stand, record};
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeSet;
 use std::sync::OnceLock;
 use throng::daemon::engine::Settling;
 
@@ -47,18 +47,16 @@ impl Dice {
     }
 }
 
-/// One line with an exact label: the batch that it left with, its group, its label, and (for the judge) its person.
+/// One line with an exact label: the batch that it left with, its group and its label.
 #[derive(Clone, Copy)]
 struct Seen {
     batch: usize,
     group: usize,
     label: usize,
-    person: usize,
 }
 
-/// What left of a stream whose record number `n` was of person `people[n]`, batches a minute apart. The cells of group
-/// `g` are `g` (a letter) and a number.
-fn seen(stand: &Stand, people: &[usize]) -> Vec<Seen> {
+/// What left of a stream whose batches are a minute apart. The cells of a group are a letter and a number.
+fn seen(stand: &Stand) -> Vec<Seen> {
     let label = |text: &str| text.trim_matches('"')[1..].parse::<usize>().ok();
     let of = |line: &super::support::invariants::Line| {
         let cells = cells(line).expect("an object");
@@ -66,7 +64,6 @@ fn seen(stand: &Stand, people: &[usize]) -> Vec<Seen> {
             batch: usize::try_from((line.clock_ms - NOW) / MINUTE).expect("a batch"),
             group: line.group,
             label: label(&cells[0].1)?,
-            person: people[usize::try_from(line.source.2).expect("an offset")],
         })
     };
     stand.sink.lines.iter().filter_map(of).collect()
@@ -93,13 +90,13 @@ fn static_groups(limits: &str) -> (Vec<Seen>, Vec<BTreeSet<usize>>) {
     let mut stand = Stand::new(&schema, &settings);
     let (bodies, homes) = deal();
     let mut dice = Dice::new(2_500);
-    let (mut people, mut present) = (Vec::new(), vec![BTreeSet::new(); PEOPLE]);
+    let (mut records_sent, mut present) = (0, vec![BTreeSet::new(); PEOPLE]);
     for batch in 0..BATCHES {
         let mut records = Vec::new();
         for person in (0..PEOPLE).filter(|_| dice.roll(100) < 15).collect::<Vec<_>>() {
             let (body, home) = (bodies[person], homes[person]);
             records.push(record(format!(r#"{{"person":"p{person}","body":"b{body}","home":"h{home}"}}"#)));
-            people.push(person);
+            records_sent += 1;
             present[person].insert(batch);
         }
         let now = NOW + MINUTE * i64::try_from(batch).expect("small");
@@ -111,11 +108,11 @@ fn static_groups(limits: &str) -> (Vec<Seen>, Vec<BTreeSet<usize>>) {
     println!(
         "{limits}: {} lines of {} records, {:?}, {} fragments a batch thinned at last",
         stand.sink.lines.len(),
-        people.len(),
+        records_sent,
         last.totals,
         last.last.map_or(0, |report| report.thinned_fragments),
     );
-    (seen(&stand, &people), present)
+    (seen(&stand), present)
 }
 
 type Release = (Vec<Seen>, Vec<BTreeSet<usize>>);
@@ -128,68 +125,6 @@ fn without_limits() -> &'static Release {
 fn with_limits() -> &'static Release {
     static RELEASE: OnceLock<Release> = OnceLock::new();
     RELEASE.get_or_init(|| static_groups("max_lines_per_subject = 1\nmax_delay = \"1h\""))
-}
-
-/// The lines of a group as counts by label and bin of `width` batches, less what its label has in the mean of such a bin.
-fn series(lines: &[Seen], group: usize, width: usize) -> Vec<Vec<f32>> {
-    let bins = BATCHES / width + 1;
-    let mut counts = vec![vec![0.0_f32; bins]; LABELS];
-    let mut all = vec![0.0_f32; bins];
-    for line in lines.iter().filter(|line| line.group == group) {
-        let bin = (line.batch / width).min(bins - 1);
-        counts[line.label][bin] += 1.0;
-        all[bin] += 1.0;
-    }
-    let total: f32 = all.iter().sum();
-    for label in &mut counts {
-        let share = label.iter().sum::<f32>() / total.max(1.0);
-        label.iter_mut().zip(&all).for_each(|(count, all)| *count -= share * all);
-        let norm = label.iter().map(|count| count * count).sum::<f32>().sqrt().max(1e-6);
-        label.iter_mut().for_each(|count| *count /= norm);
-    }
-    counts
-}
-
-/// Of the 100 pairs of labels that go together best over the batches, the share that somebody has. The attacker may choose
-/// how many batches are counted together, and is told which choice was best.
-fn covariance(lines: &[Seen]) -> f64 {
-    let (bodies, homes) = deal();
-    let true_pairs: BTreeSet<(usize, usize)> = bodies.into_iter().zip(homes).collect();
-    let of_width = |width: usize| {
-        let (a, b) = (series(lines, 0, width), series(lines, 1, width));
-        let mut pairs: Vec<(f32, usize, usize)> = Vec::with_capacity(LABELS * LABELS);
-        for (i, x) in a.iter().enumerate() {
-            pairs.extend(b.iter().enumerate().map(|(j, y)| (x.iter().zip(y).map(|(x, y)| x * y).sum(), i, j)));
-        }
-        pairs.sort_by(|x, y| y.0.total_cmp(&x.0));
-        pairs[..100].iter().filter(|(_, i, j)| true_pairs.contains(&(*i, *j))).count() as f64 / 100.0
-    };
-    [1, 5, 20, 60].map(of_width).into_iter().fold(0.0, f64::max)
-}
-
-/// The same lines, the homes being those of other people: each line of a home is that of whoever was dealt its person.
-fn permuted(lines: &[Seen], labels: &[usize], seed: u64) -> Vec<Seen> {
-    let other = Dice::new(seed).shuffled(labels.len());
-    let moved = |line: &Seen| match line.group {
-        1 => Seen { label: labels[other[line.person]], ..*line },
-        _ => *line,
-    };
-    lines.iter().map(moved).collect()
-}
-
-#[test]
-fn threat_25_covariance_of_labels_over_batches_joins_nobody() {
-    let (_, homes) = deal();
-    let (free, limited) = (&without_limits().0, &with_limits().0);
-    let chance = |lines: &[Seen]| {
-        let of = |seed| covariance(&permuted(lines, &homes, seed));
-        (of(1) + of(2) + of(3)) / 3.0
-    };
-    let (before, after, chance) = (covariance(free), covariance(limited), chance(limited));
-    println!("true pairs among the top 100: {before} without limits, {after} with them, {chance} by chance");
-    assert!(before > 0.9, "the attack wins without limits: {before}");
-    assert!(limited.len() > 10_000, "{} lines are still said", limited.len());
-    assert!(after <= BOUND.max(1.5 * chance), "{after} of the pairs are true, {chance} by chance");
 }
 
 /// Whether the body that was seen more often than it should be after 20 known moments of a person is the person's. The
@@ -227,79 +162,4 @@ fn threat_25_twenty_known_moments_find_no_class() {
     println!("bodies found by 20 moments: {before} without limits, {after} with them, {chance} by chance");
     assert!(before > 0.4, "the attack wins without limits: {before}");
     assert!(after <= BOUND.max(1.5 * chance), "{after} of the bodies are found, {chance} by chance");
-}
-
-/// Batches of 100 records, devices that send in bursts: a burst has one place and one app.
-fn bursts(limits: &str) -> Vec<Seen> {
-    let attribute = |name: &str| format!("[[attribute]]\nname = \"{name}\"\ntype = \"string\"\nchanges = \"always\"\n");
-    let schema = format!("name = \"bursts\"\n{PERSON}{}{}", attribute("place"), attribute("app"));
-    let settings = format!(
-        "[privacy]\nk = {K}\n{limits}\n[[group]]\nname = \"place\"\nattributes = [\"place\"]\n\
-         [[group]]\nname = \"app\"\nattributes = [\"app\"]\n"
-    );
-    let mut stand = Stand::new(&schema, &settings);
-    let (mut dice, mut people) = (Dice::new(38), Vec::new());
-    for batch in 0..300 {
-        let mut records = Vec::new();
-        while records.len() < 100 {
-            let (person, place, app) = (dice.roll(400), dice.roll(40), dice.roll(40));
-            for _ in 0..(1 + dice.roll(4) * dice.roll(5)).min(100 - records.len()) {
-                records.push(record(format!(r#"{{"person":"p{person}","place":"p{place}","app":"a{app}"}}"#)));
-                people.push(batch * 100_000 + place * 1_000 + app);
-            }
-        }
-        let now = NOW + MINUTE * i64::try_from(batch).expect("small");
-        stand.offer(&records, Settling::No, now, Fault::Nothing);
-    }
-    stand.check_conservation().expect("conservation");
-    seen(&stand, &people)
-}
-
-/// Joins a place and an app of one batch where each is the only one that so many fragments have; of the fragments joined,
-/// the share that truly belong together.
-fn equal_counts(lines: &[Seen], truth: impl Fn(&Seen) -> usize) -> (usize, f64) {
-    let mut batches: BTreeMap<usize, [BTreeMap<usize, Vec<&Seen>>; 2]> = BTreeMap::new();
-    for line in lines {
-        batches.entry(line.batch).or_default()[line.group].entry(line.label).or_default().push(line);
-    }
-    let (mut joined, mut right) = (0, 0);
-    for [places, apps] in batches.values() {
-        let only = |labels: &BTreeMap<usize, Vec<&Seen>>| {
-            let mut by_count: BTreeMap<usize, Vec<usize>> = BTreeMap::new();
-            labels.iter().for_each(|(label, lines)| by_count.entry(lines.len()).or_default().push(*label));
-            by_count.into_iter().filter(|(_, labels)| labels.len() == 1).map(|(n, l)| (n, l[0])).collect::<Vec<_>>()
-        };
-        let apps_by_count: BTreeMap<usize, usize> = only(apps).into_iter().collect();
-        for (count, place) in only(places) {
-            let Some(app) = apps_by_count.get(&count) else { continue };
-            joined += count;
-            right += places[&place].iter().filter(|line| truth(line) == *app).count();
-        }
-    }
-    (joined, right as f64 / joined.max(1) as f64)
-}
-
-#[test]
-fn threat_25_equal_counts_inside_a_batch_join_nobody() {
-    let free = bursts("");
-    let limited = bursts("max_lines_per_subject = 1\nmax_delay = \"1h\"");
-    // `person` is the record's batch, place and app.
-    let truly = |line: &Seen| line.person % 1_000;
-    let (joined, before) = equal_counts(&free, truly);
-    let (still, after) = equal_counts(&limited, truly);
-    // The subjects permuted: whoever has the place has the app of anybody in the batch.
-    let mut apps: BTreeMap<usize, Vec<usize>> = BTreeMap::new();
-    limited.iter().filter(|l| l.group == 1).for_each(|l| apps.entry(l.batch).or_default().push(l.label));
-    let anybody = |line: &Seen, seed: usize| {
-        let of_batch = &apps[&line.batch];
-        of_batch[Dice::new((line.person * 31 + seed) as u64).roll(of_batch.len())]
-    };
-    let chance = (0..20).map(|seed| equal_counts(&limited, |line| anybody(line, seed)).1).sum::<f64>() / 20.0;
-    println!("{joined} joined, {before} of them right; with limits {still}, {after} right; by chance {chance}");
-    assert!(before > 0.3 && joined > 1_000, "the attack wins without limits: {before} of {joined}");
-    assert!(limited.len() > 3_000, "{} lines are still said", limited.len());
-    assert!(
-        after <= BOUND.max(1.5 * chance),
-        "{after} of {still} joined fragments are joined rightly, {chance} by chance"
-    );
 }

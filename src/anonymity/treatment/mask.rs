@@ -56,16 +56,13 @@ impl Mask {
         }
     }
 
-    /// Whose lines counting would join: by row of the batch a number, equal for the rows of one subject where no group
-    /// has two lines of a subject, and the subject of each number. `None` where lines are joined by row as they are.
+    /// Whose lines counting would join: by row of the batch a number, equal for the rows of one subject, and the subject
+    /// of each number. `None` where lines are joined by row: no group says things once a window, or a subject may have
+    /// several lines of a group, so that its lines of another could belong to any of them.
     #[must_use]
     pub fn slots(&self, subjects: &[u64]) -> Option<Slots> {
-        if !self.scattered {
+        if !self.scattered || !self.one_each {
             return None;
-        }
-        if !self.one_each {
-            let of_row = (0u32..).take(subjects.len()).collect();
-            return Some(Slots { of_row, subjects: subjects.to_vec() });
         }
         let mut numbers: HashMap<u64, u32> = HashMap::new();
         let mut slots = Slots { of_row: Vec::with_capacity(subjects.len()), subjects: Vec::new() };
