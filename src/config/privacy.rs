@@ -11,11 +11,12 @@ use super::{PrivacyModel, quantity};
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
 pub enum Recoding {
-    /// A record takes the cheapest node of the ladder at which its class has support. Syntactic k-anonymity: an
-    /// observer may exclude raw values that would have left finer.
-    #[default]
+    /// A record takes the cheapest node of the ladder at which its class has support. Syntactic k-anonymity: where earlier
+    /// batches support a class, an observer may exclude raw values that would have left finer.
     Ladder,
-    /// Only raw tuples that an observer of ledger and ladder cannot exclude count toward a class. Costs information.
+    /// Only raw tuples that an observer of ledger and ladder cannot exclude count toward a class. Costs nothing where
+    /// `batch_crowd` is `k`.
+    #[default]
     Strict,
 }
 
@@ -34,7 +35,7 @@ pub struct Privacy {
     pub support_window: Duration,
     /// Distinct subjects that every class, and every sensitive value, needs in the batch that shows it, whatever was released
     /// before: the crowd that a reader sees who knows when a batch arrived. Models of sensitive attributes are asked of the
-    /// batch alone, too, where it is above 0. Without it 0: support inside `support_window` is enough. At most `k`.
+    /// batch alone, too, where it is above 0. Without it `k`; 0: support inside `support_window` is enough, for readers who do not see batches arrive. At most `k`.
     #[schemars(example = Some(5))]
     pub batch_crowd: Option<usize>,
     /// People whom one adversary can invent or join hands with. Every count of subjects asks for as many more: the support of
@@ -58,7 +59,7 @@ pub struct Privacy {
     #[schemars(example = 0.05)]
     pub hold_above_loss: f64,
     /// Which raw tuples count toward a class.
-    #[schemars(example = Recoding::Ladder)]
+    #[schemars(example = Recoding::Strict)]
     pub recoding: Recoding,
     /// Lines of one subject that a batch releases at most, in each group of attributes that change from record to record;
     /// which of a subject's records that are does not depend on their order or values. The others are thinned: they do
@@ -82,8 +83,8 @@ pub struct Privacy {
 }
 
 /// `privacy.batch_crowd` of a configuration that does not name it, for its `k`.
-fn default_batch_crowd(_k: usize) -> usize {
-    0
+fn default_batch_crowd(k: usize) -> usize {
+    k
 }
 
 impl Privacy {
@@ -115,7 +116,7 @@ impl Default for Privacy {
             min_tenure: 0,
             max_hold_batches: 0,
             hold_above_loss: 0.05,
-            recoding: Recoding::Ladder,
+            recoding: Recoding::Strict,
             max_lines_per_subject: 0,
             max_delay: Duration::ZERO,
             model: Vec::new(),

@@ -42,6 +42,8 @@ pub use ahead::{GLANCE, Turn, Unseen, Upcoming};
 pub use dampening::DampeningSettings;
 use holding::is_all;
 use input::{Gathered, ranges_of};
+use parts::new_model;
+pub use parts::{Parts, Past};
 use recheck::Recheck;
 use search::Search;
 pub use search::SearchSettings;
@@ -57,6 +59,7 @@ mod holding;
 mod input;
 mod memory;
 mod misfits;
+mod parts;
 mod planning;
 mod protection;
 mod recheck;
@@ -163,55 +166,6 @@ pub struct Engine {
     /// Names of the plan's groups among what waits and what has been said.
     turn_names: Vec<u128>,
     health: Option<Arc<Health>>,
-}
-
-/// Everything that an engine is made of.
-pub struct Parts {
-    pub schema: Arc<Schema>,
-    pub settings: EngineSettings,
-    pub shapes: Vec<GroupShape>,
-    pub protections: Vec<Protection>,
-    pub populations: Populations,
-    pub books: Vec<Codebook>,
-    pub subjects: Option<Subjects>,
-    pub ledger: Ledger,
-    pub sample: Sample,
-    pub store: Store,
-    pub telemetry: Telemetry,
-    /// Keyed digest of a name.
-    pub digest: Box<dyn Fn(&str) -> u128 + Send + Sync>,
-    pub draws: Draws,
-}
-
-/// What was recovered and belongs into the engine.
-#[derive(Default)]
-pub struct Past {
-    pub progress: Progress,
-    pub plan: Option<Plan>,
-    /// Only for a stream that has not begun.
-    pub primed: Option<Primed>,
-    pub baseline: Baseline,
-    pub evidence: Option<Evidence>,
-    /// What that plan compares classes with.
-    pub references: Vec<ReferenceCounts>,
-    pub sample: Vec<KeptRow>,
-    /// Rows of the window, oldest first.
-    pub rows: Vec<RowBlock>,
-    pub held: Vec<KeptRow>,
-    pub witnessed: WitnessDelta,
-}
-
-/// The model that goes on where `past` ended, before its rows are counted.
-fn new_model(
-    schema: &Schema,
-    shapes: &[GroupShape],
-    settings: &EngineSettings,
-    past: &Past,
-) -> Result<Model, AdjacencyError> {
-    let mut attributes: Vec<usize> = shapes.iter().flat_map(|s| s.quasi.iter().chain(&s.sensitive)).copied().collect();
-    attributes.sort_unstable();
-    let Progress { rows, derived, left_out, .. } = &past.progress;
-    Model::new(schema.attributes.len(), attributes, settings.model, &Resumed { rows: *rows, derived, left_out })
 }
 
 impl Engine {

@@ -242,6 +242,8 @@ max_age = "1h"
 [privacy]
 k = {K}
 max_hold_batches = {hold}
+batch_crowd = 0
+recoding = "ladder"
 max_lines_per_subject = 0
 max_delay = "0s"
 [plan]

@@ -158,8 +158,10 @@ impl Stand {
             ("THRONG__STATE__PATH", path("state")),
             ("THRONG_SECRET", secret.to_owned()),
         ];
-        // Limits on repetition change what leaves: a test that does not ask for them is about something else.
-        let unless_given = [("max_delay", "0s"), ("max_lines_per_subject", "0")];
+        // Crowds in the batch and limits on repetition change what leaves: a test that does not ask for them is about
+        // something else, most often about what earlier batches support.
+        let unless_given =
+            [("batch_crowd", "0"), ("recoding", "ladder"), ("max_delay", "0s"), ("max_lines_per_subject", "0")];
         let limits = unless_given.into_iter().filter(|(key, _)| !settings.contains(key));
         let limits = limits.map(|(key, value)| (format!("THRONG__PRIVACY__{}", key.to_uppercase()), value.to_owned()));
         let env = env.into_iter().map(|(name, value)| (name.to_owned(), value)).chain(limits);
