@@ -32,7 +32,8 @@ fn run(folder: &Path) {
     writeln!(config, "[source]\nkind = \"file\"\npath = {:?}\nseparator = \";\"", place("in.csv")).unwrap();
     writeln!(config, "[sink]\nkind = \"file\"\npath = {:?}", place("out.ndjson")).unwrap();
     writeln!(config, "[batch]\nmax_records = {BATCH}\n[schema]\nfile = {:?}", place("schema.toml")).unwrap();
-    writeln!(config, "[privacy]\nk = 4\nbatch_crowd = 0\nrecoding = \"strict\"\n[state]\npath = {:?}", place("state")).unwrap();
+    writeln!(config, "[privacy]\nk = 4\nbatch_crowd = 0\nrecoding = \"strict\"\n[state]\npath = {:?}", place("state"))
+        .unwrap();
     writeln!(config, "[telemetry]\nlisten = \"127.0.0.1:0\"").unwrap();
     std::fs::write(folder.join("config.toml"), config).unwrap();
     let output = Command::new(env!("CARGO_BIN_EXE_throng"))

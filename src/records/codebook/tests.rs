@@ -182,7 +182,7 @@ fn attribute() -> impl Strategy<Value = (String, String, Vec<String>)> {
                 levels.push("week");
             }
             let values = days.iter().map(|d| (u64::from(*d) * 86_400 + 1_600_000_000).to_string()).collect();
-            ("date".into(), format!("hierarchy = {{ kind = \"truncate\", levels = {levels:?} }}"), values)
+            ("date".into(), format!("epoch = \"s\"\nhierarchy = {{ kind = \"truncate\", levels = {levels:?} }}"), values)
         }),
         (proptest::collection::vec((-90_i32..=90, -180_i32..=180), 1..40), any::<bool>()).prop_map(|(places, fine)| {
             let scale = if fine { 90.0 } else { 1.0 };
