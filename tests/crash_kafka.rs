@@ -34,7 +34,7 @@ const POINTS: [&str; 14] = [
 
 fn killed_at_every_point(hold: usize) {
     let Some(broker) = Broker::shared() else { return };
-    let (seed, total) = (7 + hold as u64, 42 * BATCH);
+    let (seed, total) = (7 + hold as u64, 50 * BATCH);
     let calm = Stage::new(broker, 1).with_static_membership();
     calm.configure("only", hold, BATCH, "1h");
     calm.broker.produce_records(&calm.raw, &records(seed, 0, total, 1));

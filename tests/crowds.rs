@@ -111,7 +111,7 @@ fn both_crowds_are_reported() {
                 classes.entry(class(line)).or_default().extend(&line.subject);
             }
             let of: Vec<usize> = lines.iter().map(|line| classes[&class(line)].len()).collect();
-            let report = stand.telemetry.status().last.expect("a batch");
+            let report = stand.telemetry.exact().expect("a batch");
             assert_eq!(report.crowd_in_batch.smallest, of.iter().copied().min().unwrap_or(0) as u64);
             let (count, average) = (of.len().max(1) as f64, of.iter().sum::<usize>() as f64);
             assert!((report.crowd_in_batch.average - average / count).abs() < 1e-9);
