@@ -193,8 +193,8 @@ mod tests {
             kind: Type::Float,
             rounding: Rounding::step(0.5).unwrap(),
             missing: Missing::new(Some(vec!["-1".into()]), true),
-            spelling: Default::default(),
-            dates: Default::default(),
+            spelling: crate::records::spelling::Spelling::default(),
+            dates: crate::records::dates::Dates::default(),
         };
         let mut dictionary = Dictionary::new(Some(typing));
         let code = dictionary.encode(Token::Untyped("71.6")).unwrap();

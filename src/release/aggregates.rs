@@ -127,8 +127,8 @@ mod tests {
             kind: Type::Float,
             rounding: Rounding::Step { ticks: 5, decimals: 1 },
             missing: Missing::new(None, true),
-            spelling: Default::default(),
-            dates: Default::default(),
+            spelling: crate::records::spelling::Spelling::default(),
+            dates: crate::records::dates::Dates::default(),
         };
         let term = AggregateTerms { column: 0, by, typing: &typing, text: Box::new(|row| texts[row as usize]) };
         let rows: Vec<u32> = (0..texts.len() as u32).collect();

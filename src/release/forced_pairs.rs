@@ -2,8 +2,9 @@
 //! counting alone.
 //!
 //! # The claim
-//! A *label* of a column is a printed coverage or one that its attribute's hierarchy has above a printed one, short of the
-//! root; a row is below it if its cell is that label or has it above. Suppressed cells are below nothing. For two groups
+//! A *label* of a column is a printed cell, or the coverage of one, or a coverage that its attribute's hierarchy has above a
+//! printed one, short of the root; a row is below a printed cell if it is its own, and below a coverage if its cell has that
+//! or one below it. Suppressed cells are below nothing. For two groups
 //! A ≠ B let N be the number of rows that have a fragment in A or in B, or the largest number of fragments that one group of
 //! the batch has, if that is less. For a non-empty set X of labels of A that some row is below and such a set Y of B, let
 //! `n_X` and `m_Y` be the rows below all of X, Y. Where `n_X` + `m_Y` ≥ N + 1, some record must be below both, whoever

@@ -20,6 +20,7 @@ use super::{
 
 /// What must hold before the daemon says that it is ready.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
+#[expect(clippy::struct_excessive_bools, reason = "conditions that hold or do not, each by itself")]
 pub struct Readiness {
     /// Partitions are assigned (a file source: the file is open).
     pub assignment: bool,

@@ -109,7 +109,7 @@ impl Proxy {
             for client in listener.incoming() {
                 let Some(upstream) = lock(&accepting.inside).upstream else { continue };
                 let (Ok(client), Ok(server)) = (client, TcpStream::connect(upstream)) else { continue };
-                accepting.connect(client, server);
+                accepting.connect(&client, &server);
             }
         });
         Self { port, shared }
@@ -161,9 +161,9 @@ impl Proxy {
 }
 
 impl Shared {
-    fn connect(self: &Arc<Self>, client: TcpStream, server: TcpStream) {
+    fn connect(self: &Arc<Self>, client: &TcpStream, server: &TcpStream) {
         let pending = Numbered::default();
-        let ends = [(&client, &server), (&server, &client)].map(|(from, to)| {
+        let ends = [(client, server), (server, client)].map(|(from, to)| {
             from.set_nodelay(true).expect("a socket");
             (from.try_clone().expect("a socket"), to.try_clone().expect("a socket"))
         });

@@ -4,8 +4,8 @@
 //! in the set Y in another, at least `n + m − N` records are in both. Where that number is positive the pair (X, Y) is
 //! public, so it must be true of at least k subjects; otherwise the cheaper side is withdrawn.
 //!
-//! *Which sets.* A label is a printed cell or one that the hierarchy has above a printed cell, short of the root; a record is
-//! below it if its printed cell is. X and Y are what some labels of different columns have in common: every conjunction is
+//! *Which sets.* A label is a printed cell by itself, or what the hierarchy has above printed cells, short of the root, the
+//! printed cell's own name among it; a record is below it if its printed cell is. X and Y are what some labels of different columns have in common: every conjunction is
 //! judged, on both sides. A suppressed cell is below no label. Unions of cells that are no label are not judged.
 //!
 //! *Which N.* For two groups it is the number of records that have a fragment in one of them, and never more than the

@@ -79,7 +79,7 @@ impl CsvCodec {
         }
         for (column, name) in &unknown_names {
             let alike = |wanted: &&String| wanted.trim().to_lowercase() == name.trim().to_lowercase();
-            // The least of them: a map has no order to rely on.
+            #[expect(clippy::disallowed_methods, reason = "the least of them: no order is relied on")]
             if let Some(wanted) = wanted.keys().filter(alike).min() {
                 return Err(HeaderError::CaseDiffers { column: *column, wanted: wanted.clone() });
             }

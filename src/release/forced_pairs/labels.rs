@@ -2,6 +2,10 @@
 
 use super::runs::{Numbers, Rows, Runs};
 
+/// Added to the digest of a cell that is printed: it says more than the label of the same coverage, which finer cells lie
+/// below as well.
+const PRINTED: u128 = 0x5bd1_e995_9e37_79b9_7f4a_7c15_f39c_c060;
+
 /// The fragments of one group of a batch as they are about to leave.
 pub struct Fragments {
     /// By column: the number of each label, from 1. Labels of different columns have different numbers.
@@ -38,9 +42,10 @@ impl Fragments {
         }
         for (column, cell) in cells.iter().enumerate() {
             let number = cell.map_or(0, |digest| {
-                let number = self.number(column, digest);
+                let number = self.number(column, digest.wrapping_add(PRINTED));
                 if self.above[number as usize].is_none() {
-                    let labels = above(column).into_iter().map(|digest| self.number(column, digest)).collect();
+                    let labels = std::iter::once(digest).chain(above(column));
+                    let labels = labels.map(|digest| self.number(column, digest)).collect();
                     self.above[number as usize] = Some(labels);
                 }
                 self.runs.carried[number as usize] += rows.len() as u32;

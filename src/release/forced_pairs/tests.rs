@@ -11,8 +11,8 @@ type Table = Vec<Vec<Option<Vec<Option<u128>>>>>;
 /// Of every other column: 0 and 1 lie below 10, 2 and 3 below 11, all of them below 12. The others have no labels.
 fn above(column: usize, cell: u128) -> Vec<u128> {
     match cell {
-        0 | 1 if column % 2 == 0 => vec![10, 12],
-        2 | 3 if column % 2 == 0 => vec![11, 12],
+        0 | 1 if column.is_multiple_of(2) => vec![10, 12],
+        2 | 3 if column.is_multiple_of(2) => vec![11, 12],
         10 | 11 => vec![12],
         _ => Vec::new(),
     }
@@ -48,7 +48,8 @@ fn all_sets(rows: &[Option<Vec<Option<u128>>>]) -> BTreeMap<Vec<(usize, u128)>, 
         let mut of_row: Vec<Vec<(usize, u128)>> = vec![Vec::new()];
         for (column, cell) in cells.iter().flatten().enumerate() {
             let Some(cell) = *cell else { continue };
-            let labels: Vec<u128> = std::iter::once(cell).chain(above(column, cell)).collect();
+            // The cell as it is printed, and the labels that it is below, its own among them.
+            let labels: Vec<u128> = [cell + 1_000, cell].into_iter().chain(above(column, cell)).collect();
             let with = |set: &Vec<_>, label: &u128| [set.as_slice(), &[(column, *label)]].concat();
             let more: Vec<_> = of_row.iter().flat_map(|set| labels.iter().map(|label| with(set, label))).collect();
             of_row.extend(more);
@@ -170,7 +171,7 @@ fn what_the_treatment_lets_through_of_larger_batches_is_not_refused() {
         let (rows, people) = (60 + dice(300), 10 + dice(300));
         let table: Table = (0..2 + dice(2))
             .map(|_| {
-                let skews: Vec<u64> = (0..1 + dice(5)).map(|_| 2 + dice(60) * dice(4)).collect();
+                let skews: Vec<u64> = (0..=dice(5)).map(|_| 2 + dice(60) * dice(4)).collect();
                 let mut row = || -> Vec<Option<u128>> {
                     let mut cell = |skew: u64| match dice(skew + 3) {
                         0 => Some(u128::from(1 + dice(3))),

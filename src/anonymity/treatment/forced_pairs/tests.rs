@@ -24,7 +24,12 @@ fn sets(group: &GroupCells, rows: usize) -> BTreeSet<BTreeSet<usize>> {
         };
         let with: Vec<BTreeSet<usize>> = found
             .iter()
-            .flat_map(|set| (1..9).map(|label| set.intersection(&below(label)).copied().collect()))
+            .flat_map(|set| {
+                let printed =
+                    |cell: CellId| -> BTreeSet<usize> { (0..rows).filter(|&row| column[row] == cell).collect() };
+                let sets = (1..9).flat_map(|label| [below(label), printed(label)]).collect::<Vec<_>>();
+                sets.into_iter().map(|of| set.intersection(&of).copied().collect())
+            })
             .collect();
         found.extend(with);
     }

@@ -1,6 +1,6 @@
 //! What is counted of a group for as long as it does not change: its labels, and its records by what they are below.
 
-use super::GroupCells;
+use super::{Above, GroupCells};
 use crate::records::codebook::{CellId, SUPPRESSED};
 
 /// A set of rows of the batch.
@@ -53,6 +53,8 @@ pub(super) struct View {
     pub(super) rows: usize,
     /// The cells that are printed, by column.
     printed: Vec<Vec<CellId>>,
+    /// By column, the labels above each printed cell: itself, where it stands above others, and those of the hierarchy.
+    above: Vec<Above>,
     /// Rows below each label, by column and cell.
     counts: Vec<Vec<u32>>,
     /// Rows below the most frequent label.
@@ -78,6 +80,7 @@ impl View {
         let mut present = Rows::none(all);
         let mut printed = Vec::with_capacity(group.columns.len());
         let mut counts = Vec::with_capacity(group.columns.len());
+        let mut labels = Vec::with_capacity(group.columns.len());
         for (column, above) in group.columns.iter().zip(&group.above) {
             let mut count = vec![0u32; column.iter().max().map_or(0, |c| *c as usize + 1)];
             let mut cells: Vec<CellId> = Vec::new();
@@ -90,6 +93,7 @@ impl View {
                     count[cell as usize] += 1;
                 }
             }
+            let above = told_apart(&cells, above);
             // Bottom up: each printed cell adds its own rows to the labels above it.
             let own: Vec<u32> = cells.iter().map(|&cell| count[cell as usize]).collect();
             for (cell, rows) in cells.iter().zip(own) {
@@ -103,15 +107,16 @@ impl View {
             }
             printed.push(cells);
             counts.push(count);
+            labels.push(above);
         }
         let reach = counts.iter().flatten().copied().max().unwrap_or(0) as usize;
-        Self { rows: present.count(), present, printed, counts, reach, classes: None }
+        Self { rows: present.count(), present, printed, above: labels, counts, reach, classes: None }
     }
 
     /// The rows below each label for whose number `enough` is true, heaviest first; of labels with the same rows, one.
     pub(super) fn heavy(&self, group: &GroupCells, enough: impl Fn(usize) -> bool) -> Vec<Rows> {
         let mut heavy: Vec<(usize, Rows)> = Vec::new();
-        let columns = group.columns.iter().zip(&group.above).zip(self.printed.iter().zip(&self.counts));
+        let columns = group.columns.iter().zip(&self.above).zip(self.printed.iter().zip(&self.counts));
         for ((column, above), (printed, counts)) in columns {
             for (label, &count) in (0..).zip(counts).filter(|(_, count)| enough(**count as usize)) {
                 let mut below = vec![false; counts.len()];
@@ -147,7 +152,7 @@ impl View {
         let mut labels = 0;
         // By column: the finest frequent label of each cell (0 for none), and what is named for it.
         let mut finest: Vec<(Vec<u32>, Vec<Vec<u32>>)> = Vec::new();
-        let columns = group.columns.iter().zip(&group.above).zip(self.printed.iter().zip(&self.counts));
+        let columns = group.columns.iter().zip(&self.above).zip(self.printed.iter().zip(&self.counts));
         for ((column, above), (printed, counts)) in columns {
             let frequent = |label: &CellId| counts[*label as usize] as usize >= least;
             let mut number = vec![0u32; counts.len()];
@@ -197,6 +202,19 @@ impl View {
         }
         found
     }
+}
+
+/// The labels above each of the printed `cells`, under numbers that no cell has: a cell that is printed says more than the
+/// label of the same name, which finer cells lie below as well.
+fn told_apart(cells: &[CellId], above: &Above) -> Above {
+    let labels_of = |cell: &CellId| above.get(cell).into_iter().flatten().copied();
+    let labels: hashbrown::HashSet<CellId> = cells.iter().flat_map(labels_of).collect();
+    let beyond = cells.iter().copied().chain(cells.iter().flat_map(labels_of)).max().map_or(0, |most| most + 1);
+    let of = |cell: &CellId| {
+        let own = labels.contains(cell).then_some(*cell);
+        (*cell, own.into_iter().chain(labels_of(cell)).map(|label| label + beyond).collect())
+    };
+    cells.iter().map(of).collect()
 }
 
 /// Tables of this many numbers are looked up by place; larger ones would be mostly empty and are hashed.
