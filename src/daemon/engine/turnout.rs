@@ -100,6 +100,8 @@ pub(super) struct Turnout {
     is_limited: bool,
     /// Nothing waits any longer.
     all: bool,
+    /// The moment at which who takes part was decided.
+    age_ms: i64,
 }
 
 /// A group as the turnout sees it.
@@ -151,7 +153,7 @@ impl Engine {
             all,
             claims: 0,
             marks: vec![vec![false; batch.rows()]; turns.len()],
-            turnout: Turnout { is_limited: true, all, ..Turnout::default() },
+            turnout: Turnout { is_limited: true, all, age_ms, ..Turnout::default() },
         };
         let mut rows: Vec<u32> = (0..u32::try_from(batch.rows()).expect("a batch is bounded")).collect();
         rows.sort_unstable_by_key(|&row| (batch.subjects[row as usize], row));
@@ -247,6 +249,10 @@ impl Engine {
                 let since_ms = known.map_or(age_ms, |part| part.since_ms);
                 if held.contains(&at) || age_ms - since_ms >= settings.window_ms {
                     continue;
+                }
+                if known.is_some() {
+                    turnout.waited.0 -= 1;
+                    turnout.waited.1 -= turnout.age_ms - since_ms;
                 }
                 let part = Part { group: name, since_ms, due_ms: settings.next_call(age_ms) };
                 turnout.later.entry(at).or_default().push(part);
