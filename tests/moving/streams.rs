@@ -2,7 +2,7 @@
 //! release invariant, the limits and conservation are recounted at every commit, and a fault changes no byte.
 
 use super::support::invariants::{GroupNames, Line, cells};
-use super::support::stand::{Fault, Stand, record};
+use super::support::stand::{Fault, Stand};
 use proptest::prelude::*;
 use std::collections::{BTreeMap, BTreeSet};
 use throng::daemon::engine::Settling;
@@ -298,31 +298,6 @@ fn without_a_subject_nothing_is_limited() {
     let lines = stream("");
     assert!(lines.len() > 100, "{} lines", lines.len());
     assert_eq!(stream("max_lines_per_subject = 1\nmax_delay = \"1h\""), lines);
-}
-
-/// Lines that come due apart, each without a crowd, meet: a line that finds no class waits on for one.
-#[test]
-fn a_line_that_finds_no_class_waits_for_one() {
-    let settings = "[privacy]\nk = 3\nmax_lines_per_subject = 1\nmax_delay = \"1h\"\n\
-        [[group]]\nname = \"body\"\nattributes = [\"build\", \"illness\"]\n[[group]]\nname = \"home\"\nattributes = [\"home\"]\n\
-        [[group]]\nname = \"now\"\nattributes = [\"mood\"]\n";
-    let mut stand = Stand::new(SCHEMA, settings);
-    let records: Vec<_> = (1..=5).map(|person| payload(&(person, 0, 0)).0).collect();
-    stand.offer(&records, Settling::No, NOW, Fault::Nothing);
-    // Others go on, who say nothing but a mood.
-    let others: Vec<_> =
-        (6..=8).map(|person| record(format!("{{\"person\":\"p{person}\",\"mood\":\"m0\"}}"))).collect();
-    for minute in 1..=70 {
-        stand.offer(&others, Settling::No, NOW + minute * 60_000, Fault::Nothing);
-    }
-    let of = |stand: &Stand, group: usize| stand.sink.lines.iter().filter(|l| l.group == group).count();
-    assert_eq!((of(&stand, 0), of(&stand, 1)), (5, 3), "two people share the other home");
-    assert_eq!(stand.engine().waiting_lines(), 2);
-    stand.check_conservation().expect("conservation");
-    // A day after they were claimed their time is over.
-    stand.settle(Settling::Quiet, NOW + 86_400_000);
-    assert_eq!((of(&stand, 0), of(&stand, 1), stand.engine().waiting_lines()), (5, 3, 0));
-    stand.check_conservation().expect("conservation");
 }
 
 /// A record of which one fragment has left is released; the other, that waits, is no second record.
