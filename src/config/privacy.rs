@@ -70,10 +70,10 @@ pub struct Privacy {
     /// per subject and `support_window` at most one line of it leaves (24h where the window is `0s`), after a delay
     /// drawn at random between nothing and this. The longer it is, the less do times and batches tell whose lines
     /// belong together; as long as the window, nothing but who was there in that window. `0s`: such groups leave with
-    /// every record, as all others do. Needs a subject in the record schema.
-    #[serde(with = "quantity::duration")]
-    #[schemars(with = "quantity::DurationText", example = &"24h")]
-    pub max_delay: Duration,
+    /// every record, as all others do. Without it `0s`. Needs a subject in the record schema.
+    #[serde(with = "quantity::optional_duration")]
+    #[schemars(with = "Option<quantity::DurationText>", example = Some("24h"))]
+    pub max_delay: Option<Duration>,
     /// Models that every class must satisfy beside k. In a stream they hold for the sensitive values that a class shows
     /// inside `support_window`, a subject counting once for each value; where they would not, the values are
     /// suppressed. A stream refuses δ-presence, and a k-anonymity or k-map that asks for more than `k`, which it
@@ -86,6 +86,9 @@ pub struct Privacy {
 fn default_batch_crowd(k: usize) -> usize {
     k
 }
+
+/// `privacy.max_delay` of a configuration that does not name it, where that is no longer than a line stands for the others.
+const DELAY_UNLESS_GIVEN: Duration = Duration::ZERO;
 
 impl Privacy {
     /// Distinct subjects that everything counts to: `k`, and the `colluders` beside them.
@@ -118,7 +121,7 @@ impl Default for Privacy {
             hold_above_loss: 0.05,
             recoding: Recoding::Strict,
             max_lines_per_subject: 0,
-            max_delay: Duration::ZERO,
+            max_delay: None,
             model: Vec::new(),
         }
     }
@@ -130,5 +133,12 @@ impl Privacy {
     #[must_use]
     pub fn repetition_window(&self) -> Duration {
         if self.support_window.is_zero() { Duration::from_hours(24) } else { self.support_window }
+    }
+
+    /// The longest delay of a line in such a group: `max_delay`, or the default, which is never longer than the line stands
+    /// for the others.
+    #[must_use]
+    pub fn longest_delay(&self) -> Duration {
+        self.max_delay.unwrap_or(DELAY_UNLESS_GIVEN.min(self.repetition_window()))
     }
 }

@@ -39,6 +39,11 @@ pub(super) mod duration {
     pub use humantime_serde::{deserialize, serialize};
 }
 
+/// The same, where there may be none.
+pub(super) mod optional_duration {
+    pub use humantime_serde::option::{deserialize, serialize};
+}
+
 const UNITS: [(&str, u32); 4] = [("GiB", 30), ("MiB", 20), ("KiB", 10), ("B", 0)];
 
 /// Bytes of `text`: a whole number, then nothing, `B`, `KiB`, `MiB` or `GiB`. None when it is no size below 2⁶⁴.

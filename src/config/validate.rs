@@ -121,7 +121,7 @@ fn dampening(config: &Config, found: &mut Complaints) {
 /// Dictionaries must hold every row that is remembered, or values would be suppressed for want of room.
 fn dictionaries(config: &Config, found: &mut Complaints) {
     let held = config.batch.max_records * (config.privacy.max_hold_batches as usize + 2);
-    let waiting = if config.privacy.max_delay.is_zero() { 0 } else { config.state.max_waiting_lines };
+    let waiting = if config.privacy.longest_delay().is_zero() { 0 } else { config.state.max_waiting_lines };
     let needed = config.plan.window_records + config.plan.sample_records + held + waiting;
     found.unless(
         config.state.max_dictionary_values >= needed,
@@ -240,7 +240,7 @@ fn privacy_and_plan(config: &Config, found: &mut Complaints) {
     found.unless(!(strict && bounded), "privacy.recoding", message, remedy);
     let share = (0.0..=1.0).contains(&privacy.hold_above_loss);
     found.unless(share, "privacy.hold_above_loss", "a loss is between 0 and 1", "give 0 to 1");
-    let delay = privacy.max_delay <= privacy.repetition_window();
+    let delay = privacy.longest_delay() <= privacy.repetition_window();
     let remedy = "give at most privacy.support_window (24h where that is 0s), which hides all that a delay can hide";
     found.unless(delay, "privacy.max_delay", "a line would wait for longer than it stands for", remedy);
     found.unless(plan.window_records > 0, "plan.window_records", "nothing would be learned", "give at least 1");
@@ -308,7 +308,7 @@ fn surroundings(config: &Config, found: &mut Complaints) {
     for (key, limit) in
         [("state.max_waiting_lines", state.max_waiting_lines), ("state.max_said_lines", state.max_said_lines)]
     {
-        let waits = limit > 0 || config.privacy.max_delay.is_zero();
+        let waits = limit > 0 || config.privacy.longest_delay().is_zero();
         found.unless(waits, key, "no line could ever wait", "give at least 1, or set privacy.max_delay = \"0s\"");
     }
     let values = (1..=1 << 26).contains(&state.max_dictionary_values);

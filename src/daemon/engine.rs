@@ -425,7 +425,7 @@ impl Engine {
         let (sequence, first) = (self.progress.sequence + 1, self.progress.rows);
         let needs = self.settings.needs;
         let (protected, terms, populations) = (&self.protected, &self.terms, self.populations.treated.as_slice());
-        let (proposal, verified, age_ms) = std::thread::scope(|scope| {
+        let (mut proposal, verified, age_ms) = std::thread::scope(|scope| {
             // Rows are large and must be on disk before the batch leaves: that is waited for beside the treatment.
             let laid = scope.spawn(|| {
                 let rows = (fresh.rows() > 0).then(|| packer.pack(&fresh, first, attributes, books));
@@ -454,8 +454,8 @@ impl Engine {
         let witnessed =
             ledger.at(age_ms).witness_delta(sequence, verified.delta().time, &batch, &proposal.cells, &self.books);
 
-        let remaining = self.remaining(&mut turnout, &batch, &waits, &waited, &proposal, age_ms);
         let before = Before { batch: &batch, waits: &waits, waited: &waited };
+        let remaining = self.remaining(&mut turnout, &before, &mut proposal, &verified, age_ms);
         let mut report =
             self.account(input, &fresh, &before, &proposal, &turnout, &remaining, &verified, &rejected, settling);
         report.dampened_cells = dampened_cells;

@@ -6,10 +6,14 @@
 //! line, which waits for a delay drawn from the secret, and every other one is thinned. Every other group has at most
 //! `max_lines` lines of a subject in a batch, so that no burst can be counted.
 //!
+//! A line whose delay is over needs a class as every line does, and few are due at once: one that finds none comes again at
+//! moments that all have in common ([`RepetitionSettings::next_call`]), until a window has passed since it was claimed.
+//!
 //! All of it is a function of the batch, its clock, the secret, what waits and what has been said: an attempt that is
 //! repeated has the same bytes.
 
 use super::Engine;
+use super::account::Before;
 use crate::anonymity::plan::{Group, Plan};
 use crate::anonymity::treatment::mask::Mask;
 use crate::anonymity::treatment::proposal::Proposal;
@@ -21,8 +25,9 @@ use crate::records::raw::Coordinate;
 use crate::records::table::Batch;
 use crate::release::repetition::LineLimit;
 use crate::release::said::{Said, said_key};
+use crate::release::verified::Verified;
 use crate::telemetry::Limit;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 /// Limits on repetition. Without a subject in the schema there are none: every record is its own.
 #[derive(Clone, Copy, Debug, Default)]
@@ -31,8 +36,22 @@ pub struct RepetitionSettings {
     pub max_lines: usize,
     /// The longest delay of a line in a group that does not; 0: there are no such groups.
     pub max_delay_ms: i64,
+    /// How long a line stands for the others of its subject in such a group, and may look for a class.
+    pub window_ms: i64,
     /// Lines that wait at most.
     pub max_waiting: usize,
+}
+
+/// How often in the longest delay a line that has found no class looks for one.
+const CALLS: i64 = 24;
+
+impl RepetitionSettings {
+    /// When a line that found no class at `age_ms` comes again. These moments are the same for all lines, so that those who
+    /// make a crowd together meet; they lie after `age_ms`, so that a quiet stream does not ask for ever.
+    fn next_call(&self, age_ms: i64) -> i64 {
+        let step = (self.max_delay_ms / CALLS).max(1);
+        (age_ms.div_euclid(step) + 1) * step
+    }
 }
 
 /// Draws what must not be guessed.
@@ -79,6 +98,10 @@ pub(super) struct Turnout {
     pub full: Option<Limit>,
     /// There are limits: what waits of a row is told by group.
     is_limited: bool,
+    /// Nothing waits any longer.
+    all: bool,
+    /// The moment at which who takes part was decided.
+    age_ms: i64,
 }
 
 /// A group as the turnout sees it.
@@ -130,7 +153,7 @@ impl Engine {
             all,
             claims: 0,
             marks: vec![vec![false; batch.rows()]; turns.len()],
-            turnout: Turnout { is_limited: true, ..Turnout::default() },
+            turnout: Turnout { is_limited: true, all, age_ms, ..Turnout::default() },
         };
         let mut rows: Vec<u32> = (0..u32::try_from(batch.rows()).expect("a batch is bounded")).collect();
         rows.sort_unstable_by_key(|&row| (batch.subjects[row as usize], row));
@@ -152,17 +175,18 @@ impl Engine {
         turnout
     }
 
-    /// What goes on waiting of a batch, by row.
+    /// What goes on waiting of a batch, by row. What waits on for a class is no loss of this batch.
     pub(super) fn remaining(
         &self,
         turnout: &mut Turnout,
-        batch: &Batch,
-        waits: &[Remaining],
-        waited: &[u8],
-        proposal: &Proposal,
+        before: &Before<'_>,
+        proposal: &mut Proposal,
+        verified: &Verified,
         age_ms: i64,
     ) -> BTreeMap<u32, Remaining> {
-        let held: std::collections::BTreeSet<u32> = proposal.held.iter().copied().collect();
+        let &Before { batch, waits, waited } = before;
+        let held: BTreeSet<u32> = proposal.held.iter().copied().collect();
+        self.call_again(turnout, before, &held, proposal, verified, age_ms);
         let monitor = self.settings.monitor;
         let released = |row: usize| {
             let leaves = !monitor && proposal.unreleased[row].is_none() && !held.contains(&(row as u32));
@@ -194,6 +218,49 @@ impl Engine {
         }
         debug_assert!(remaining.keys().all(|row| (*row as usize) < batch.rows()));
         remaining
+    }
+
+    /// Lines that say something once a window and found no class are called again, unless their time is over.
+    #[allow(clippy::cast_precision_loss, reason = "counts are far below 2^52")]
+    fn call_again(
+        &self,
+        turnout: &mut Turnout,
+        before: &Before<'_>,
+        held: &BTreeSet<u32>,
+        proposal: &mut Proposal,
+        verified: &Verified,
+        age_ms: i64,
+    ) {
+        let settings = self.settings.repetition;
+        if !turnout.is_limited || turnout.all {
+            return;
+        }
+        let &Before { batch, waits, .. } = before;
+        for (number, (group, &name)) in self.plan.groups.iter().zip(&self.turn_names).enumerate() {
+            if !self.plan.is_static(group) {
+                continue;
+            }
+            let mut left = vec![false; batch.rows()];
+            verified.lines(number).for_each(|line| left[line.row as usize] = true);
+            for row in (0..batch.rows()).filter(|&row| turnout.mask.takes_part(number, row) && !left[row]) {
+                let at = row as u32;
+                let known = waits.get(row).and_then(|wait| wait.parts.as_ref());
+                let known = known.and_then(|parts| parts.iter().find(|part| part.group == name));
+                let since_ms = known.map_or(age_ms, |part| part.since_ms);
+                if held.contains(&at) || age_ms - since_ms >= settings.window_ms {
+                    continue;
+                }
+                if known.is_some() {
+                    turnout.waited.0 -= 1;
+                    turnout.waited.1 -= turnout.age_ms - since_ms;
+                }
+                let part = Part { group: name, since_ms, due_ms: settings.next_call(age_ms) };
+                turnout.later.entry(at).or_default().push(part);
+                let is_present = |a: &&usize| !matches!(batch.columns[**a][row], ABSENT | NULL);
+                let cells = group.quasi.iter().filter(is_present).count() as u64;
+                proposal.loss = ((proposal.loss.0 - cells as f64).max(0.0), proposal.loss.1.saturating_sub(cells));
+            }
+        }
     }
 
     /// The attributes that what remains of a row is made of.
