@@ -153,9 +153,7 @@ fn offsets_that_the_broker_forgets_are_committed_again() {
     proxy.arm(TXN_OFFSET_COMMIT, 0, Fault::Late(AFTER_THE_NEXT_SENDS_OFFSETS));
     let mut daemon = Supervised::start(&stage);
     daemon.wait_consumed("both batches", total);
-    let delivered = proxy.delivered();
-    eprintln!("the broker's answer to the late offsets: {delivered:?}");
-    assert!(matches!(delivered[..], [late] if late.error != 0), "late, and refused: {delivered:?}");
+    assert_eq!(proxy.delivered().len(), 1, "the offsets were not late");
     assert!(
         daemon.daemon.said().contains("committed again"),
         "the broker has forgotten nothing: the test shows nothing"
@@ -190,9 +188,10 @@ fn a_daemon_does_not_leave_before_its_offsets_are_committed() {
     }
     assert_eq!(stage.consumed(), BATCH as i64, "the broker has forgotten nothing: the test shows nothing");
     proxy.let_go();
-    wait_until("its end", || daemon.ended().is_some());
+    assert_eq!(daemon.wait().code(), Some(0), "{}", daemon.said());
     assert_eq!(stage.consumed(), total as i64, "{}", daemon.said());
     let mut daemon = stage.start("only", None);
+    wait_until("its partition", || daemon.said().contains("partitions changed"));
     same(&stage, &finished(&stage, &mut daemon, total), &calm, &seen);
 }
 
@@ -249,7 +248,11 @@ fn walk(seed: u64, hold: usize, aborts: bool) {
             if *kind != PRODUCE && *kind != ADD_PARTITIONS {
                 assert!(proxy.is_done(), "{what}: it has not happened");
             }
-            assert!(!aborts || daemon.aborted() > aborted || daemon.ends > ends, "{what}: nothing was aborted");
+            // The refusal goes by the connection of these requests, and where that is cut it may be lost with them.
+            let cut =
+                matches!(*kind, ADD_PARTITIONS | ADD_OFFSETS) && !matches!(fate, Fault::Delay(_) | Fault::Twice(_));
+            let undone = daemon.aborted() > aborted || daemon.ends > ends;
+            assert!(!aborts || cut || undone, "{what}: nothing was aborted");
             // Nothing but a request for an epoch takes the epoch from a producer.
             assert!(*kind == INIT_PRODUCER_ID || daemon.ends == ends, "{what}: it ended");
             is_prefix(&what, &stage, &seen);
