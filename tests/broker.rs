@@ -123,12 +123,13 @@ fn a_killed_broker_comes_back_with_its_records() {
 fn a_batch_aborted_with_messages_still_queued_leaves_the_sink_usable() {
     let Some(broker) = Broker::shared() else { return };
     let (source, commits, id) = (unique("source"), unique("commits"), unique("sink"));
+    let group = unique("group");
     broker.create_topic(&source, 1, false);
     broker.create_topic(&commits, 1, true);
     let cluster = Cluster { brokers: broker.bootstrap(), properties: BTreeMap::new() };
     let member: BaseConsumer = ClientConfig::new()
         .set("bootstrap.servers", broker.bootstrap())
-        .set("group.id", unique("group"))
+        .set("group.id", &group)
         .create()
         .expect("a consumer");
     // A member that has left its group has no metadata to commit offsets with: the batch is aborted before its messages
@@ -140,6 +141,7 @@ fn a_batch_aborted_with_messages_still_queued_leaves_the_sink_usable() {
         dead_letters: None,
         commits: commits.clone(),
         sources: vec![source],
+        group: group.clone(),
         attributes: vec![],
         mark: None,
     };

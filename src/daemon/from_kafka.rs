@@ -87,8 +87,12 @@ pub(super) fn run_kafka(
     let group: GroupMetadata = {
         let (consumer, health) = (Arc::clone(&consumer), Arc::clone(&health));
         // A reader that gave up waiting has let partitions go that a batch in flight still has: nothing may be committed
-        // in the name of the group any more, although the client has long joined its next generation.
-        Arc::new(move || consumer.get().filter(|_| !health.abandoned()).and_then(|c| c.group_metadata()))
+        // in the name of the group any more, although the client has long joined its next generation. Nor while the client
+        // knows that it was thrown out: it is no member then, and offsets that come in no member's name are not refused.
+        Arc::new(move || {
+            let consumer = consumer.get().filter(|_| !health.abandoned())?;
+            consumer.group_metadata().filter(|_| !consumer.assignment_lost())
+        })
     };
     let mut opened: Option<TransactionalSink> = None;
     let mut open = |id: &str| -> Result<Marker, KafkaFailure> {

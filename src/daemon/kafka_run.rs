@@ -42,6 +42,11 @@ const ATTEMPTS: u32 = 20;
 const IDLE: Duration = Duration::from_millis(100);
 const BRIEFLY: Duration = Duration::from_millis(20);
 
+/// How long the offsets of the last batch may take to stand: when partitions are taken away, a little less than the group
+/// waits; at the end, as long as anything there.
+const LETTING_GO: Duration = Duration::from_secs(100);
+const PARTING: Duration = Duration::from_secs(15);
+
 /// The loop's own state.
 pub struct KafkaRun<'a> {
     pub engine: &'a mut Engine,
@@ -118,6 +123,24 @@ impl KafkaRun<'_> {
     /// # Errors
     /// See [`KafkaRunError`]. Nothing is half released: the open transaction dies with the process.
     pub fn run(mut self) -> Result<(), KafkaRunError> {
+        let outcome = self.stream();
+        // Whatever ends us, somebody else reads on from the committed offsets.
+        let stood = self.stand(PARTING);
+        match (outcome, stood) {
+            (Err(error), Err(also)) => {
+                tracing::error!(%also, "and it is not known whether the last batch's offsets are committed");
+                Err(error)
+            }
+            (outcome, stood) => outcome.and(stood),
+        }
+    }
+
+    /// Waits until the offsets of the last batch stand. Partitions are let go only then: their next owner begins there.
+    fn stand(&mut self, patience: Duration) -> Result<(), KafkaRunError> {
+        self.sink.stand(patience).map_err(|e| BatchError::Fatal(e.to_string()).into())
+    }
+
+    fn stream(&mut self) -> Result<(), KafkaRunError> {
         let mut ahead = Ahead { feed: self.feed, epoch: 0, next: None };
         let mut attempts = 0;
         let mut quiet_since = Instant::now();
@@ -172,11 +195,14 @@ impl KafkaRun<'_> {
         match notice {
             Notice::Revoked { places, acknowledge } => {
                 self.settle_places(&places)?;
+                self.stand(LETTING_GO)?;
                 Rebalanced { assigned: 0, revoked: places.len() as u64, lost: 0 }.emit(self.telemetry);
                 self.release(&acknowledge);
             }
             Notice::Lost { places, acknowledge } => {
                 Rebalanced { assigned: 0, revoked: 0, lost: places.len() as u64 }.emit(self.telemetry);
+                // Nothing of theirs may be under way in the next generation: it would be taken for ours.
+                self.stand(LETTING_GO)?;
                 self.release(&acknowledge);
             }
             Notice::Assigned { places } => {

@@ -39,8 +39,9 @@ pub(super) fn outputs(
         "" => None,
         name => Some(topic(name)?),
     };
+    let group = config.source.group.clone();
     let mark = config.treatment.dampening.then_some(UNTRUTHFUL);
-    Ok(Outputs { sink, dead_letters, commits: config.sink.commits_topic.clone(), sources, attributes, mark })
+    Ok(Outputs { sink, dead_letters, commits: config.sink.commits_topic.clone(), sources, group, attributes, mark })
 }
 
 /// State and marker must agree once the pending intent has been decided. A marker ahead of the state means that the state

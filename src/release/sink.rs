@@ -4,6 +4,7 @@ use super::verified::Verified;
 use crate::records::raw::Coordinate;
 use crate::telemetry::Reason;
 use serde::{Deserialize, Serialize};
+use std::time::Duration;
 
 /// A record that could not be treated: coordinates and a reason, nothing of its content.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -61,6 +62,15 @@ pub trait Sink: Send {
     /// # Errors
     /// See [`DeliveryError`].
     fn deliver(&mut self, batch: &Verified, envelope: &Envelope<'_>) -> Result<Lengths, DeliveryError>;
+
+    /// Waits until everything delivered stands, so that another may go on behind it: what it has consumed as well as what it
+    /// has released.
+    ///
+    /// # Errors
+    /// [`DeliveryError::Fatal`] when it does not within `patience`, or never will.
+    fn stand(&mut self, _patience: Duration) -> Result<(), DeliveryError> {
+        Ok(())
+    }
 
     /// Whether a marker beside the outputs names every batch before anything of it is written there.
     fn marks(&self) -> bool {

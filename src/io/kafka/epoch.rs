@@ -4,11 +4,13 @@
 //! on its way when the second one is answered would, under the same epoch, commit whatever the next transaction has written
 //! by then. So no epoch has two transactions: each has a new producer, whose `init_transactions` makes the broker refuse
 //! everything that is still to come of the ones before (decision 0017). It is made as soon as the last transaction is
-//! decided, on a thread of its own, while the next batch is being treated.
+//! decided, on a thread of its own, while the next batch is being treated. There is none before the offsets of the last
+//! transaction are known to stand.
 
 use super::connection::{Cluster, KafkaFailure};
 use super::marker::{Marker, Watch};
 use super::reports::Reports;
+use super::standing::{Sent, Standing, forgotten};
 use super::transaction::PARTING;
 use crate::faults::crash_point;
 use crate::release::sink::DeliveryError;
@@ -36,8 +38,11 @@ const OTHERS: u32 = 8;
 /// How long the description of a topic may take. Whatever is not known then, the client asks for again.
 const METADATA: Duration = Duration::from_millis(500);
 
-/// How long the markers are looked for before it is tried again.
+/// How long the markers, or the offsets, are looked for before it is tried again.
 const GLANCE: Duration = Duration::from_secs(1);
+
+/// How long forgotten offsets are committed again before that is given up.
+const AGAIN: Duration = Duration::from_secs(60);
 
 /// How long the next producer is waited for between two looks at the daemon's end.
 const LOOK: Duration = Duration::from_millis(20);
@@ -48,12 +53,23 @@ struct Used {
     writer: Writer,
     /// What its transaction has said in the topic of the markers, committed or not.
     marker: Marker,
+    /// The offsets that it has committed.
+    sent: Vec<Sent>,
+}
+
+/// Where the next producer is.
+enum Next {
+    Ready(Writer),
+    Making,
+    /// In use, or none will come.
+    None,
 }
 
 /// Producers, one after another, under the same transactional id.
 pub struct Epochs {
     used: Option<Sender<Used>>,
     made: Receiver<Result<Writer, DeliveryError>>,
+    next: Next,
     maker: Option<JoinHandle<()>>,
     over: Arc<AtomicBool>,
 }
@@ -64,6 +80,8 @@ struct Maker {
     transactional_id: String,
     /// Topics that a transaction writes to.
     topics: Vec<String>,
+    /// Without a group there are no offsets.
+    standing: Option<Standing>,
     over: Arc<AtomicBool>,
 }
 
@@ -78,6 +96,7 @@ impl Epochs {
         transactional_id: &str,
         commits: &str,
         written: Vec<String>,
+        standing: Option<Standing>,
         patience: Duration,
     ) -> Result<Self, KafkaFailure> {
         let over = Arc::new(AtomicBool::new(false));
@@ -87,6 +106,7 @@ impl Epochs {
             cluster: cluster.clone(),
             transactional_id: transactional_id.to_owned(),
             topics,
+            standing,
             over: Arc::clone(&over),
         };
         let deadline = Instant::now() + patience;
@@ -94,39 +114,64 @@ impl Epochs {
         let watch = Watch::begin(cluster, commits, transactional_id, patience)?;
         let (used, used_out) = crossbeam_channel::unbounded();
         let (made_in, made) = crossbeam_channel::unbounded();
-        // The other end is in our hands.
-        if made_in.send(Ok(first)).is_err() {
-            tracing::debug!("nobody waits for the first producer");
-        }
         let maker = std::thread::spawn(move || maker.serve(watch, &used_out, &made_in));
-        Ok(Self { used: Some(used), made, maker: Some(maker), over })
+        Ok(Self { used: Some(used), made, next: Next::Ready(first), maker: Some(maker), over })
     }
 
     /// A producer for one transaction. Waits for as long as the broker lets us wait, unless we are told to stop.
     ///
     /// # Errors
     /// [`DeliveryError::Fatal`] when there will be none: the id belongs to another instance now, or the client has failed.
-    pub fn take(&self, stop: &AtomicBool) -> Result<Writer, DeliveryError> {
+    pub fn take(&mut self, stop: &AtomicBool) -> Result<Writer, DeliveryError> {
+        match std::mem::replace(&mut self.next, Next::None) {
+            Next::Ready(writer) => Ok(writer),
+            Next::Making => self.wait(stop, Duration::MAX),
+            Next::None => Err(gone()),
+        }
+    }
+
+    /// Waits until the offsets of the last transaction stand: until the next producer is there, if one is being made.
+    ///
+    /// # Errors
+    /// [`DeliveryError::Fatal`] when they do not within `patience`, or never will.
+    pub fn stand(&mut self, stop: &AtomicBool, patience: Duration) -> Result<(), DeliveryError> {
+        if !matches!(self.next, Next::Making) {
+            return Ok(());
+        }
+        self.next = Next::None;
+        self.next = Next::Ready(self.wait(stop, patience)?);
+        Ok(())
+    }
+
+    fn wait(&self, stop: &AtomicBool, patience: Duration) -> Result<Writer, DeliveryError> {
         let since = Instant::now();
-        loop {
+        let why = loop {
             match self.made.recv_timeout(LOOK) {
                 Ok(made) => return made,
                 Err(RecvTimeoutError::Timeout) if stop.load(Ordering::Acquire) && since.elapsed() >= PARTING => {
-                    return Err(DeliveryError::Fatal("told to stop while the broker does not answer".to_owned()));
+                    break "told to stop while the broker does not answer";
+                }
+                Err(RecvTimeoutError::Timeout) if since.elapsed() >= patience => {
+                    break "the committed offsets could not be read in time";
                 }
                 Err(RecvTimeoutError::Timeout) => {}
                 Err(RecvTimeoutError::Disconnected) => return Err(gone()),
             }
-        }
+        };
+        // The consumer may end next, and must not be asked for its group after that.
+        self.over.store(true, Ordering::Release);
+        Err(DeliveryError::Fatal(why.to_owned()))
     }
 
-    /// Gives back the producer of a decided transaction, and has the next one made.
+    /// Gives back the producer of a decided transaction, which has committed the offsets `sent`, and has the next one made.
     ///
     /// # Errors
     /// [`DeliveryError::Fatal`] when nobody makes it any more.
-    pub fn renew(&self, writer: Writer, marker: Marker) -> Result<(), DeliveryError> {
+    pub fn renew(&mut self, writer: Writer, marker: Marker, sent: Vec<Sent>) -> Result<(), DeliveryError> {
         let sender = self.used.as_ref().ok_or_else(gone)?;
-        sender.send(Used { writer, marker }).map_err(|_| gone())
+        sender.send(Used { writer, marker, sent }).map_err(|_| gone())?;
+        self.next = Next::Making;
+        Ok(())
     }
 }
 
@@ -146,22 +191,63 @@ impl Drop for Epochs {
 
 impl Maker {
     fn serve(&self, mut watch: Watch, used: &Receiver<Used>, made: &Sender<Result<Writer, DeliveryError>>) {
-        let over = || self.over.load(Ordering::Acquire);
-        for Used { writer, marker } in used {
+        for Used { writer, marker, sent } in used {
             let since = Instant::now();
-            let next = match self.make(over) {
-                Ok(next) => {
-                    crash_point("epoch-taken");
-                    self.is_still_ours(&mut watch, marker).map(|()| next)
-                }
-                Err(_) if over() => return,
-                Err(failure) => Err(DeliveryError::Fatal(failure.to_string())),
-            };
+            let next = self.next(&mut watch, marker, &sent);
             tracing::debug!(ms = since.elapsed().as_secs_f64() * 1000.0, "a new epoch");
-            if over() || made.send(next).is_err() {
+            if self.is_over() || made.send(next).is_err() {
                 return;
             }
             drop(writer);
+        }
+    }
+
+    fn is_over(&self) -> bool {
+        self.over.load(Ordering::Acquire)
+    }
+
+    /// A producer for the next transaction, when everything of the last one stands.
+    fn next(&self, watch: &mut Watch, last: Marker, sent: &[Sent]) -> Result<Writer, DeliveryError> {
+        let since = Instant::now();
+        loop {
+            let next = self.make(|| self.is_over()).map_err(|e| DeliveryError::Fatal(e.to_string()))?;
+            crash_point("epoch-taken");
+            self.is_still_ours(watch, last)?;
+            let Some(standing) = &self.standing else { return Ok(next) };
+            let behind = self.behind(standing, sent)?;
+            if behind.is_empty() {
+                return Ok(next);
+            }
+            if self.is_over() {
+                return Err(gone());
+            }
+            if since.elapsed() >= AGAIN {
+                return Err(forgotten(&behind, "does not take them again"));
+            }
+            tracing::warn!(
+                partitions = behind.len(),
+                "the broker has forgotten offsets of a committed batch: they are committed again"
+            );
+            match standing.commit_again(&next, &behind, &self.over) {
+                // No epoch has two transactions, and what came late may come twice.
+                Ok(()) => {}
+                Err(DeliveryError::Aborted(why)) => tracing::debug!(%why, "the offsets are not committed yet"),
+                Err(fatal) => return Err(fatal),
+            }
+        }
+    }
+
+    fn behind(&self, standing: &Standing, sent: &[Sent]) -> Result<Vec<Sent>, DeliveryError> {
+        loop {
+            match standing.behind(sent, GLANCE) {
+                Ok(behind) => return Ok(behind),
+                Err(error) => {
+                    tracing::debug!(%error, "the committed offsets are not readable yet");
+                    if self.is_over() {
+                        return Err(gone());
+                    }
+                }
+            }
         }
     }
 
@@ -215,7 +301,7 @@ impl Maker {
                 }
                 Err(error) => {
                     tracing::debug!(%error, "the markers are not readable yet");
-                    if self.over.load(Ordering::Acquire) {
+                    if self.is_over() {
                         return Err(gone());
                     }
                 }

@@ -8,4 +8,5 @@ pub mod marker;
 pub mod offsets;
 pub mod reader;
 mod reports;
+mod standing;
 pub mod transaction;

@@ -3,6 +3,7 @@
 use super::connection::{Cluster, KafkaFailure};
 use super::epoch::{Epochs, Writer};
 use super::marker::Marker;
+use super::standing::{Sent, Standing, listed};
 use crate::faults::crash_point;
 use crate::io::dead_letter::DeadLetter;
 use crate::release::sink::{DeliveryError, Envelope, Lengths, Sink};
@@ -11,7 +12,6 @@ use crate::telemetry::Label;
 use rdkafka::consumer::ConsumerGroupMetadata;
 use rdkafka::error::{KafkaError, RDKafkaErrorCode};
 use rdkafka::producer::{BaseRecord, Producer};
-use rdkafka::topic_partition_list::{Offset, TopicPartitionList};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
@@ -31,6 +31,8 @@ pub struct Outputs {
     pub commits: String,
     /// Names of the source topics, by index; empty when the source is no topic of this cluster.
     pub sources: Vec<String>,
+    /// The group that reads them.
+    pub group: String,
     /// Names of the attributes, for dead letters.
     pub attributes: Vec<String>,
     /// What every fragment says of itself, name and value, where it says anything; the same for all, so it tells none from another.
@@ -57,7 +59,7 @@ struct Attempt<'a> {
 }
 
 /// How long one step of a transaction is waited for before it is tried again.
-const STEP: Duration = Duration::from_secs(10);
+pub(super) const STEP: Duration = Duration::from_secs(10);
 
 /// How long one turn of an abort may take.
 const TURN: Duration = Duration::from_millis(50);
@@ -85,13 +87,23 @@ impl TransactionalSink {
         patience: Duration,
     ) -> Result<Self, KafkaFailure> {
         let written = outputs.sink.iter().chain(&outputs.dead_letters).map(|topic| topic.name.clone()).collect();
-        let epochs = Epochs::open(cluster, transactional_id, &outputs.commits, written, patience)?;
+        let standing = match outputs.sources.as_slice() {
+            [] => None,
+            _ => Some(Standing::open(cluster, &outputs.group, Arc::clone(&group))?),
+        };
+        let epochs = Epochs::open(cluster, transactional_id, &outputs.commits, written, standing, patience)?;
         Ok(Self { epochs, transactional_id: transactional_id.to_owned(), outputs, group, stop, bytes_out: 0 })
     }
 }
 
 impl Attempt<'_> {
-    fn run(&self, batch: &Verified, envelope: &Envelope<'_>, marker: Marker) -> Result<u64, DeliveryError> {
+    fn run(
+        &self,
+        batch: &Verified,
+        envelope: &Envelope<'_>,
+        marker: Marker,
+        sent: &[Sent],
+    ) -> Result<u64, DeliveryError> {
         let Self { sink: TransactionalSink { outputs, transactional_id, .. }, producer } = self;
         producer.begin_transaction().map_err(|e| sort(&e))?;
         crash_point("begun");
@@ -151,7 +163,7 @@ impl Attempt<'_> {
                 .timestamp(envelope.clock_ms),
         )?;
         crash_point("produced");
-        self.send_offsets(envelope)?;
+        self.send_offsets(sent)?;
         crash_point("offsets-sent");
         self.flush()?;
         crash_point("acknowledged");
@@ -180,19 +192,12 @@ impl Attempt<'_> {
         }
     }
 
-    fn send_offsets(&self, envelope: &Envelope<'_>) -> Result<(), DeliveryError> {
-        let TransactionalSink { outputs, group, stop, .. } = self.sink;
-        if outputs.sources.is_empty() {
+    fn send_offsets(&self, sent: &[Sent]) -> Result<(), DeliveryError> {
+        let TransactionalSink { group, stop, .. } = self.sink;
+        if sent.is_empty() {
             return Ok(());
         }
-        let mut offsets = TopicPartitionList::new();
-        for (&(topic, partition), &next) in envelope.positions {
-            let name = &outputs.sources[usize::from(topic)];
-            offsets.add_partition_offset(name, partition, Offset::Offset(next)).map_err(|e| sort(&e))?;
-        }
-        if offsets.count() == 0 {
-            return Ok(());
-        }
+        let offsets = listed(sent).map_err(|e| sort(&e))?;
         let group = group().ok_or_else(|| DeliveryError::Aborted("the consumer has left its group".to_owned()))?;
         retried(stop, || self.producer.send_offsets_to_transaction(&offsets, &group, STEP))
     }
@@ -238,7 +243,10 @@ impl Attempt<'_> {
 
 /// Repeats a step while the client says that it may be repeated: a commit that timed out is asked again, never aborted,
 /// since it may have happened. A daemon that is told to stop leaves it at that: the next start reads the marker.
-fn retried(stop: &AtomicBool, mut step: impl FnMut() -> Result<(), KafkaError>) -> Result<(), DeliveryError> {
+pub(super) fn retried(
+    stop: &AtomicBool,
+    mut step: impl FnMut() -> Result<(), KafkaError>,
+) -> Result<(), DeliveryError> {
     let since = Instant::now();
     loop {
         match step() {
@@ -257,7 +265,7 @@ fn retried(stop: &AtomicBool, mut step: impl FnMut() -> Result<(), KafkaError>) 
 }
 
 /// What an error means for the transaction. Texts are the client's own codes; they hold nothing of a message.
-fn sort(error: &KafkaError) -> DeliveryError {
+pub(super) fn sort(error: &KafkaError) -> DeliveryError {
     match error {
         KafkaError::Transaction(e) if e.is_fatal() => DeliveryError::Fatal(format!("{:?}", e.code())),
         KafkaError::Transaction(e) => DeliveryError::Aborted(format!("{:?}", e.code())),
@@ -274,11 +282,28 @@ fn sort(error: &KafkaError) -> DeliveryError {
     }
 }
 
+impl TransactionalSink {
+    /// The offsets that a batch sends.
+    fn offsets(&self, envelope: &Envelope<'_>) -> Vec<Sent> {
+        let sent = |(&(topic, partition), &next): (&(u16, i32), &i64)| Sent {
+            topic: self.outputs.sources[usize::from(topic)].clone(),
+            partition,
+            next,
+        };
+        match self.outputs.sources.as_slice() {
+            [] => Vec::new(),
+            _ => envelope.positions.iter().map(sent).collect(),
+        }
+    }
+}
+
 impl Sink for TransactionalSink {
     fn deliver(&mut self, batch: &Verified, envelope: &Envelope<'_>) -> Result<Lengths, DeliveryError> {
         let marker = Marker { sequence: envelope.sequence, attempt: envelope.attempt };
-        let attempt = Attempt { producer: self.epochs.take(&self.stop)?, sink: self };
-        let outcome = match attempt.run(batch, envelope, marker) {
+        let sent = self.offsets(envelope);
+        let producer = self.epochs.take(&self.stop)?;
+        let attempt = Attempt { producer, sink: self };
+        let outcome = match attempt.run(batch, envelope, marker, &sent) {
             Err(DeliveryError::Aborted(why)) => {
                 // An abort purges what is queued. If it cannot be confirmed, nothing more may be said of this producer.
                 match attempt.abort() {
@@ -289,11 +314,17 @@ impl Sink for TransactionalSink {
             decided => decided,
         };
         let Attempt { producer, .. } = attempt;
-        if !matches!(outcome, Err(DeliveryError::Fatal(_))) {
-            self.epochs.renew(producer, marker)?;
+        match &outcome {
+            Ok(_) => self.epochs.renew(producer, marker, sent)?,
+            Err(DeliveryError::Aborted(_)) => self.epochs.renew(producer, marker, Vec::new())?,
+            Err(DeliveryError::Fatal(_)) => {}
         }
         self.bytes_out += outcome?;
         Ok(Lengths::new())
+    }
+
+    fn stand(&mut self, patience: Duration) -> Result<(), DeliveryError> {
+        self.epochs.stand(&self.stop, patience)
     }
 
     fn bytes_out(&self) -> u64 {
