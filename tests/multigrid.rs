@@ -68,7 +68,8 @@ fn families_of_identical_columns_are_searched_once() {
     assert!(attributes.kept().len() + 4 * 19 <= table.width(), "{} kept", attributes.kept().len());
     // One member of each family and what belongs to the person: few enough to be searched for themselves as well.
     let few: AttributeSet = attributes.kept().iter().copied().collect();
-    let question = Question { k: 50, strategy: Strategy::Border, threads: 2, budget: None, columns: few.clone() };
+    let question =
+        Question { k: 50, strategy: Strategy::Border, threads: 2, budget: None, memory: None, columns: few.clone() };
     let apart = search_apart(&table, &question, &|_| ());
     let together = search(&table, &Question { columns: all, ..question }, &|_| ());
     assert!(together.complete && apart.complete);

@@ -41,6 +41,7 @@ fn compare(table: &Table) {
             strategy: Strategy::Border,
             threads: 2,
             budget: Some(Duration::from_secs(60)),
+            memory: None,
             columns: AttributeSet::first(columns.width()),
         };
         let exact = search(&columns.masked(k), &question, &|_| ());

@@ -27,7 +27,7 @@ fn cpu_seconds() -> f64 {
 }
 
 fn question(table: &Columns, k: u32, strategy: Strategy, threads: usize) -> Question {
-    Question { k, strategy, threads, budget: None, columns: AttributeSet::first(table.width()) }
+    Question { k, strategy, threads, budget: None, memory: None, columns: AttributeSet::first(table.width()) }
 }
 
 fn timed(table: &Columns, question: &Question) -> (Borders, Spent) {

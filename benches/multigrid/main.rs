@@ -127,7 +127,7 @@ fn values(table: &Health) {
 fn qid(table: &Health, k: u32, budget: Duration) {
     let masked = table.table().masked(k);
     let columns = AttributeSet::first(masked.width());
-    let question = Question { k, strategy: Strategy::Border, threads: 1, budget: Some(budget), columns };
+    let question = Question { k, strategy: Strategy::Border, threads: 1, budget: Some(budget), memory: None, columns };
     let run = |of: &dyn Fn(&throng::risk::compute::Columns, &Question, &dyn Fn(Progress)) -> Borders| {
         timed(|| of(&masked, &question, &|_| ()))
     };

@@ -72,13 +72,27 @@ pub(super) struct Search<'a> {
     beaten: Antichain,
     pub best: Option<Best>,
     pub checked: u64,
-    begun: Instant,
-    deadline: Option<Instant>,
+    timer: &'a dyn Timer,
+    time_limit: Option<Duration>,
     history: Vec<Progress>,
     /// By position: records lost by a policy and all its specialisations; of checked policies, and handed down.
     losses: HashMap<u128, u64>,
     watch: &'a (dyn Fn(&Progress) + Sync),
     told: Instant,
+}
+
+/// The time of a search.
+pub(super) trait Timer: Sync {
+    /// Since the search began.
+    fn elapsed(&self) -> Duration;
+    /// Policies were looked at without a check: work that a test counts as time.
+    fn looked(&self) {}
+}
+
+impl Timer for Instant {
+    fn elapsed(&self) -> Duration {
+        Instant::elapsed(self)
+    }
 }
 
 /// Policies checked side by side: fixed, so that the number of threads changes nothing.
@@ -101,11 +115,21 @@ pub fn search(
     time_limit: Option<Duration>,
     watch: &(dyn Fn(&Progress) + Sync),
 ) -> Result<Found, SearchError> {
+    search_by(&Instant::now(), checker, strategy, time_limit, watch)
+}
+
+/// The same, by a timer of the caller's.
+pub(super) fn search_by(
+    timer: &dyn Timer,
+    checker: &Checker<'_>,
+    strategy: Strategy,
+    time_limit: Option<Duration>,
+    watch: &(dyn Fn(&Progress) + Sync),
+) -> Result<Found, SearchError> {
     let lattice = checker.lattice();
     if strategy != Strategy::Bfs && lattice.size().is_none_or(|size| size > u128::from(VISITED)) {
         return Err(SearchError::TooLarge { strategy: strategy.name(), limit: VISITED });
     }
-    let begun = Instant::now();
     let mut search = Search {
         checker,
         lost: Antichain::new(Inheritance::Downward, lattice.width()),
@@ -113,12 +137,12 @@ pub fn search(
         lattice,
         best: None,
         checked: 0,
-        begun,
-        deadline: time_limit.and_then(|limit| begun.checked_add(limit)),
+        timer,
+        time_limit,
         history: Vec::new(),
         losses: HashMap::new(),
         watch,
-        told: begun,
+        told: Instant::now(),
     };
     let complete = match strategy {
         Strategy::Bfs => strategies::bfs::run(&mut search),
@@ -134,7 +158,7 @@ pub fn search(
         best: search.best,
         complete,
         checked: search.checked,
-        seconds: begun.elapsed().as_secs_f64(),
+        seconds: timer.elapsed().as_secs_f64(),
         history: search.history,
         knowledge_bytes,
     })
@@ -143,7 +167,7 @@ pub fn search(
 impl Search<'_> {
     /// Whether the time is up.
     pub fn over(&self) -> bool {
-        self.deadline.is_some_and(|deadline| Instant::now() >= deadline)
+        self.time_limit.is_some_and(|limit| self.timer.elapsed() >= limit)
     }
 
     /// Whether a policy with this bound and rank cannot be better than the best.
@@ -157,12 +181,14 @@ impl Search<'_> {
     /// Whether no extension of a policy whose first attributes are as in `least`, and the rest between `least` and
     /// `greatest`, needs a check.
     pub fn excludes_between(&self, least: &[u8], greatest: &[u8]) -> bool {
+        self.timer.looked();
         let beaten = self.best.as_ref().is_some_and(|best| self.checker.bound(least, 0) > best.cost);
         beaten || self.beaten.covers(least) || self.lost.covers(greatest)
     }
 
     /// Whether `policy` needs no check: it is known not to be admissible, or not to be better than the best.
     pub fn excludes(&self, policy: &[u8]) -> bool {
+        self.timer.looked();
         self.best.is_some() && self.beats(self.checker.bound(policy, 0), policy)
             || self.beaten.covers(policy)
             || self.lost.covers(policy)
@@ -234,7 +260,7 @@ impl Search<'_> {
         let measure = self.checker.measure();
         let shown = |best: &Best| measure.shown(best.cost, self.lattice.width());
         Progress {
-            seconds: self.begun.elapsed().as_secs_f64(),
+            seconds: self.timer.elapsed().as_secs_f64(),
             checked: self.checked,
             best: self.best.as_ref().map(shown),
         }
@@ -249,14 +275,14 @@ impl Search<'_> {
     pub fn check_needed(&mut self, policies: impl Iterator<Item = Policy>) -> bool {
         let mut batch: Vec<Policy> = Vec::with_capacity(BATCH);
         for policy in policies {
+            if self.over() {
+                return false;
+            }
             if self.excludes(&policy) {
                 continue;
             }
             batch.push(policy);
             if batch.len() == BATCH {
-                if self.over() {
-                    return false;
-                }
                 self.check(&batch);
                 batch.clear();
             }

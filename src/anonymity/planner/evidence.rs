@@ -123,6 +123,7 @@ pub fn gather(
         threads: 1,
         // What is left goes to the triage and the aggregation.
         budget: Some(budget / 2),
+        memory: None,
         columns: all.clone(),
     };
     let chosen = counting.counter(&from.snapshot(), &places, &table, k, 1);

@@ -67,7 +67,7 @@ pub struct AuditArgs {
     /// What counts the classes: a GPU (cuda), this machine's cores (cpu), or whichever is faster on this table (auto)
     #[arg(long, value_enum, value_name = "B", default_value = "auto")]
     backend: BackendArg,
-    /// Stop searching after so many seconds and report what is proved by then
+    /// End after so many seconds, reading included, and report what is proved by then
     #[arg(long, value_name = "S", value_parser = seconds)]
     max_seconds: Option<Duration>,
     /// Threads (default: all cores)
@@ -85,7 +85,8 @@ pub struct AuditArgs {
     /// Leave records out that cannot be read, and count them, instead of failing at the first
     #[arg(long)]
     skip_unreadable: bool,
-    /// Refuse a table that needs more memory than this (12 bytes a cell and its different values)
+    /// Refuse a table that needs more memory than this (12 bytes a cell and its different values), and end a search that
+    /// does, with what is proved by then
     #[arg(long, value_name = "SIZE", default_value = "4GiB", value_parser = size)]
     memory: u64,
     /// Show values of the data: an example for each quasi-identifier, both values of each inference. Only for eyes that may see the data
@@ -191,6 +192,9 @@ fn all_cores() -> usize {
     std::thread::available_parallelism().map_or(1, usize::from)
 }
 
+/// What a cell of the table takes while it is judged; the rest of `--memory` is for the search.
+const BYTES_OF_A_CELL: u64 = 12;
+
 fn report(args: &AuditArgs, threads: usize) -> Result<Report, Failure> {
     let started = Instant::now();
     let schema = args.schema.as_deref().map(load).transpose()?;
@@ -200,6 +204,7 @@ fn report(args: &AuditArgs, threads: usize) -> Result<Report, Failure> {
     let (unreadable, absent, unknown_cells) = (unreadable.clone(), absent.clone(), *unknown_cells);
     let mut arrays: Vec<String> = read.columns.iter().filter(|c| c.arrays > 0).map(|c| c.name.clone()).collect();
     arrays.sort_unstable();
+    let cells: u64 = read.columns.iter().map(|column| column.codes.len() as u64).sum();
     let table = args.prepare(read, schema.as_ref())?;
     let input = if args.input == Path::new("-") { "standard input".into() } else { args.input.display().to_string() };
     let question = AuditQuestion {
@@ -220,7 +225,8 @@ fn report(args: &AuditArgs, threads: usize) -> Result<Report, Failure> {
             BackendArg::Cpu => Wanted::Cpu,
             BackendArg::Cuda => Wanted::Cuda,
         },
-        budget: args.max_seconds,
+        budget: args.max_seconds.map(|time| time.saturating_sub(started.elapsed())),
+        memory: Some(args.memory.saturating_sub(BYTES_OF_A_CELL * cells)),
         read_seconds: started.elapsed().as_secs_f64(),
     };
     let bar = bar("{spinner} {msg}", None);

@@ -1,5 +1,7 @@
 //! Which values give others away, in terms of the report.
 
+use std::time::Instant;
+
 use super::prepare::AuditTable;
 use super::report::InferenceReport;
 use crate::risk::inferences::{Asked, ValueInference, affordable, strongest};
@@ -9,6 +11,9 @@ const LISTED: usize = 100;
 
 /// Record visits that looking for them may take: a bound on work and not on time, so that every machine reports the same.
 const MOST_VISITS: u64 = 500_000_000;
+
+/// Pairs of columns between two looks at the clock.
+const BATCH: usize = 64;
 
 /// What was found, strongest first.
 pub(super) struct Inferences {
@@ -20,7 +25,8 @@ pub(super) struct Inferences {
 impl Inferences {
     /// The strongest inferences between the searched columns, as they are: nothing is masked, and what is rarer than k
     /// supports none.
-    pub fn of(table: &AuditTable, k: u32, threads: usize) -> Self {
+    /// After `until` no more pairs are begun.
+    pub fn of(table: &AuditTable, k: u32, threads: usize, until: Option<Instant>) -> Self {
         let searched: Vec<usize> = table.searched.iter().collect();
         let each = searched.iter().enumerate();
         let mut pairs: Vec<(usize, usize)> =
@@ -32,11 +38,18 @@ impl Inferences {
             (values, name(a).min(name(b)).to_owned(), name(a).max(name(b)).to_owned())
         });
         let looked = affordable(&pairs, table.columns.rows(), MOST_VISITS);
-        let asked = Asked { k, missing: &table.missing, pairs: looked, threads };
-        let mut found = strongest(&table.columns, &asked);
+        let at_once = if until.is_some() { BATCH } else { looked.len().max(1) };
+        let (mut found, mut done) = (Vec::new(), 0);
+        for pairs in looked.chunks(at_once) {
+            if until.is_some_and(|until| Instant::now() >= until) {
+                break;
+            }
+            found.extend(strongest(&table.columns, &Asked { k, missing: &table.missing, pairs, threads }));
+            done += pairs.len() as u64;
+        }
         found.sort_by(|a, b| a.stronger(b).then_with(|| (name(a.from), name(a.to)).cmp(&(name(b.from), name(b.to)))));
         found.truncate(LISTED);
-        Self { found, pairs: looked.len() as u64, pairs_of: pairs.len() as u64 }
+        Self { found, pairs: done, pairs_of: pairs.len() as u64 }
     }
 
     pub fn report(&self, table: &AuditTable) -> Vec<InferenceReport> {

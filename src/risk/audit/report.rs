@@ -37,7 +37,7 @@ pub struct Report {
     #[serde(skip_serializing_if = "Option::is_none")]
     pub device: Option<Used>,
     pub threads: usize,
-    /// False: the time was up. The lists then hold only what is proved, and whatever is not below a maximal non-QID is
+    /// False: the time was up, or the memory. The lists then hold only what is proved, and whatever is not below a maximal non-QID is
     /// to be treated as unsafe.
     pub complete: bool,
     /// Columns that identify by themselves, sorted; not searched.

@@ -31,6 +31,8 @@ pub struct AuditQuestion {
     pub backend: Wanted,
     /// Time for search and measuring together.
     pub budget: Option<Duration>,
+    /// Bytes that the search may hold beside the table.
+    pub memory: Option<u64>,
     /// What reading took, for the report.
     pub read_seconds: f64,
 }
@@ -73,7 +75,14 @@ pub fn audit(table: &AuditTable, question: &AuditQuestion, progress: &dyn Fn(Ste
     let columns = masked.as_ref().unwrap_or(&table.columns);
     let chosen = Chosen::for_table(question.backend, columns, k, question.threads, Driver::shared)?;
     let borders = if table.searched.is_empty() {
-        Borders { minimal_qids: vec![], maximal_non_qids: vec![], complete: true, evaluated: 0, pruned: 0 }
+        Borders {
+            minimal_qids: vec![],
+            maximal_non_qids: vec![],
+            complete: true,
+            out_of_memory: false,
+            evaluated: 0,
+            pruned: 0,
+        }
     } else {
         search_all(table, columns, &chosen, question, progress)?
     };
@@ -89,7 +98,7 @@ pub fn audit(table: &AuditTable, question: &AuditQuestion, progress: &dyn Fn(Ste
     let below = risk.records_below_k;
     let reached = reach(columns, &table.searched, qids, k, below, until, &tell);
     let weights = involvement(&table.searched, &borders.minimal_qids);
-    let inferences = Inferences::of(table, k, question.threads);
+    let inferences = Inferences::of(table, k, question.threads, until);
     let timings =
         Timings { read: question.read_seconds, search: search_seconds, measure: measuring.elapsed().as_secs_f64() };
     let counted_by = (chosen.name(), chosen.used());
@@ -122,6 +131,7 @@ fn search_all(
         strategy: question.strategy,
         threads: question.threads,
         budget: question.budget.map(|budget| budget.mul_f64(SEARCH_SHARE)),
+        memory: question.memory,
         columns: table.searched.clone(),
     };
     let tell = |at| progress(Step::Searching(at));
@@ -313,11 +323,14 @@ impl Parts<'_> {
             notes.push("no column is left to search: all identify by themselves or are left out".to_owned());
         }
         if !self.borders.complete {
-            notes.push(
-                "the time was up before the search was done: whatever is not below a listed maximal non-QID is to be \
-                 treated as unsafe"
-                    .to_owned(),
-            );
+            let why = if self.borders.out_of_memory {
+                "the search met more sets of columns than there was memory for (--memory; or ask for fewer columns), and \
+                 ended before it was done"
+            } else {
+                "the time was up before the search was done"
+            };
+            let unsafe_rest = "whatever is not below a listed maximal non-QID is to be treated as unsafe";
+            notes.push(format!("{why}: {unsafe_rest}"));
         }
         let (measured, all) = (self.measured.len(), self.borders.minimal_qids.len());
         if measured < all {

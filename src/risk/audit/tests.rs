@@ -22,6 +22,7 @@ fn question(k: u32, singletons: Singletons) -> AuditQuestion {
         threads: 1,
         backend: Wanted::Cpu,
         budget: None,
+        memory: None,
         read_seconds: 0.0,
     }
 }

@@ -103,6 +103,7 @@ fn find_qid(stand: &Stand<'_>, name: &str, rows: usize, width: u32) -> Result<Ve
             strategy: Strategy::default(),
             threads,
             budget: Some(stand.question.budget),
+            memory: None,
             columns: columns.clone(),
         };
         let (gpu_seconds, (found, failures)) = fastest(1, || {

@@ -299,7 +299,8 @@ fn find_qid(device: &Arc<dyn Device>, tables: u64, scale: f64, dice: &mut ChaCha
         let counter = CudaCounter::new(device, &table, 1, None)?;
         for strategy in [Strategy::Border, Strategy::Greedy, Strategy::Exhaustive] {
             let columns = AttributeSet::first(table.width());
-            let question = Question { k: dice.random_range(2..6), strategy, threads: 1, budget: None, columns };
+            let question =
+                Question { k: dice.random_range(2..6), strategy, threads: 1, budget: None, memory: None, columns };
             let expected = search(&table, &question, &|_| {});
             check.compare(&[search_with(&table, &counter, &question, &|_| {})?], &[expected]);
         }

@@ -1,6 +1,5 @@
 //! Sets of the columns that a search is about, in a fixed number of words: copied and hashed by the million.
 
-use super::MOST_SETS;
 use crate::risk::compute::cpu::Mixed;
 use hashbrown::{HashMap, HashSet};
 
@@ -30,10 +29,6 @@ impl<const W: usize> Bits<W> {
 
     pub(super) fn contains(&self, column: usize) -> bool {
         self.0[column / 64] >> (column % 64) & 1 == 1
-    }
-
-    pub(super) fn is_subset(&self, of: &Self) -> bool {
-        self.0.iter().zip(&of.0).all(|(own, theirs)| own & !theirs == 0)
     }
 
     pub(super) fn union(mut self, other: &Self) -> Self {
@@ -67,15 +62,15 @@ impl<const W: usize> Bits<W> {
     }
 }
 
-/// All sets one larger than those of a level whose subsets are all in it; `None` beyond [`MOST_SETS`]. `level` is sorted
-/// by [`by_columns`].
-pub(super) fn joined<const W: usize>(level: &[Bits<W>]) -> Option<Vec<Bits<W>>> {
+/// All sets one larger than those of a level whose subsets are all in it; `None` where they are more than `most`, or
+/// `stop` was true before all were found. `level` is sorted by [`by_columns`].
+pub(super) fn joined<const W: usize>(level: &[Bits<W>], most: usize, stop: &dyn Fn() -> bool) -> Option<Vec<Bits<W>>> {
     let known: BitsSet<W> = level.iter().copied().collect();
     let split = |set: &Bits<W>| set.last().map_or((*set, 0), |last| (set.without(last), last));
     let mut found = Vec::new();
     for family in level.chunk_by(|a, b| split(a).0 == split(b).0) {
         for (at, set) in family.iter().enumerate() {
-            if found.len() > MOST_SETS {
+            if found.len() > most || stop() {
                 return None;
             }
             for other in &family[at + 1..] {

@@ -10,12 +10,13 @@
 
 use super::bits::{Bits, BitsMap, BitsSet, by_columns, joined};
 use super::witnesses::{Class, Scratch, Sight, Witnesses};
-use super::{Borders, Progress, Run};
+use super::{Borders, MOST_SETS, Progress, Run};
 use crate::risk::compute::cpu::{Matrix, in_threads};
 use crate::risk::compute::{AttributeSet, ComputeError};
 use crate::risk::multigrid::Attributes;
 use std::sync::Mutex;
-use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
+use std::time::Duration;
 
 /// Candidates of the descent that one thread takes at once.
 const SHARE: usize = 64;
@@ -31,20 +32,56 @@ pub(super) fn search(run: &Run<'_>, matrix: &Matrix, aggregate: bool) -> Result<
     }
 }
 
+/// Up to when the first descent goes, where there is a budget, since the search began.
+const FIRST: Duration = Duration::from_millis(250);
+
+/// Sets that are judged between two looks at the clock, where there is a budget.
+const JUDGED: usize = 2048;
+
+/// Bytes of a proved set: itself, in the answer, and its names in a report.
+const PROVED_BYTES: u64 = 512;
+
+/// Bytes of a set that waits to be judged.
+const JUDGED_BYTES: u64 = 512;
+
 /// One search over the kept columns of the coarse table.
 struct Search<'a, const W: usize> {
     run: &'a Run<'a>,
     matrix: &'a Matrix,
     attributes: &'a Attributes,
     implied: Vec<Bits<W>>,
-    /// Tentative and verified non-QIDs, without columns that others in the set imply.
+    /// Tentative and verified non-QIDs, without columns that others in the set imply. With a set it holds all its subsets.
     alive: BitsSet<W>,
     /// Proved, minimal or not.
     qids: Vec<Bits<W>>,
-    verified: Vec<Bits<W>>,
+    verified: BitsSet<W>,
     complete: bool,
+    out_of_memory: bool,
     evaluated: u64,
     pruned: u64,
+}
+
+/// How far the descent is.
+struct Descent<const W: usize> {
+    /// The tentative sets of one size with their witnesses.
+    level: BitsMap<W, Vec<Class>>,
+    /// Sets one larger that are not looked at yet.
+    candidates: Vec<Bits<W>>,
+    /// The tentative ones of those that are.
+    next: BitsMap<W, Vec<Class>>,
+    /// Memory of the witnesses of both.
+    bytes: [u64; 2],
+    done: bool,
+}
+
+/// What a look at candidates gave.
+struct Sighted<const W: usize> {
+    tentative: BitsMap<W, Vec<Class>>,
+    qids: Vec<Bits<W>>,
+    /// Candidates looked at: the first ones.
+    taken: usize,
+    /// Memory of the witnesses.
+    bytes: u64,
 }
 
 impl<'a, const W: usize> Search<'a, W> {
@@ -57,16 +94,38 @@ impl<'a, const W: usize> Search<'a, W> {
             implied: (0..attributes.kept().len()).map(implied).collect(),
             alive: BitsSet::default(),
             qids: Vec::new(),
-            verified: Vec::new(),
+            verified: BitsSet::default(),
             complete: true,
+            out_of_memory: false,
             evaluated: 0,
             pruned: 0,
         }
     }
 
+    /// Without a budget the descent goes to its end first. With one, descent and verification take turns, at times that
+    /// double: whatever the budget is, the same is done in the same order up to its end, so a longer one proves no less.
     fn borders(mut self) -> Result<Borders, ComputeError> {
-        self.descend();
-        self.verify()?;
+        let witnesses = Witnesses::new(self.matrix, self.attributes.kept());
+        let mut descent = self.begin(&witnesses);
+        let mut until = self.run.question.budget.map(|_| FIRST);
+        loop {
+            self.descend(&mut descent, &witnesses, until);
+            if descent.done {
+                descent = Descent { done: true, ..Descent::new() };
+                until = None;
+            }
+            let judged = self.verify(until.map(|until| until + until / 2))?;
+            if judged && descent.done {
+                break;
+            }
+            if self.run.clock.is_over() {
+                self.complete = false;
+                break;
+            }
+            self.forget_failed(&mut descent);
+            until = until.map(|until| until * 2);
+        }
+        self.pruned += self.alive.len().saturating_sub(self.verified.len()) as u64;
         Ok(self.found())
     }
 
@@ -75,72 +134,136 @@ impl<'a, const W: usize> Search<'a, W> {
         (self.run.progress)(Progress { evaluated, pruned, found: self.qids.len(), open });
     }
 
-    fn descend(&mut self) {
-        let witnesses = Witnesses::new(self.matrix, self.attributes.kept());
+    /// Bytes held, witnesses aside.
+    fn bytes(&self) -> u64 {
+        let proved = (self.qids.len() + self.verified.len()) as u64;
+        proved * PROVED_BYTES + (self.alive.len() * 2 * size_of::<Bits<W>>()) as u64
+    }
+
+    /// Bytes that may still be taken.
+    fn room(&self, descent: &Descent<W>) -> u64 {
+        let candidates = (descent.candidates.len() * size_of::<Bits<W>>()) as u64;
+        let held = self.bytes() + candidates + descent.bytes[0] + descent.bytes[1];
+        self.run.question.memory.map_or(u64::MAX, |most| most.saturating_sub(held))
+    }
+
+    /// Single columns.
+    fn begin(&mut self, witnesses: &Witnesses<'_>) -> Descent<W> {
         let k = self.run.question.k;
         self.alive.insert(Bits::EMPTY);
         let singles: Vec<Bits<W>> = (0..self.attributes.kept().len()).map(|c| Bits::of([c])).collect();
         let of_column =
             |set: Bits<W>, scratch: &mut Scratch| witnesses.of_column(set.last().expect("a column"), k, scratch);
-        let (mut level, qids) = self.sighted(&singles, 1, &of_column);
-        (self.evaluated, self.qids) = (singles.len() as u64, qids);
-        if self.run.clock.is_half_over() {
+        let clock = self.run.clock;
+        let sighted = self.sighted(&singles, 1, &of_column, &|_| clock.is_over());
+        let mut descent = Descent::new();
+        self.evaluated = sighted.taken as u64;
+        if sighted.taken < singles.len() {
             self.complete = false;
-            self.alive.extend(level.keys());
-            return;
+            descent.done = true;
         }
-        while !level.is_empty() {
-            let mut sets: Vec<Bits<W>> = level.keys().copied().collect();
-            by_columns(&mut sets);
-            self.alive.extend(&sets);
-            let Some(mut candidates) = joined(&sets) else {
-                self.complete = false;
-                break;
-            };
-            if sets[0].len() == 1 {
-                candidates.retain(|set| set.iter().all(|a| self.implied[a].minus(set) == self.implied[a]));
+        self.learn(&mut descent, sighted);
+        descent
+    }
+
+    fn learn(&mut self, descent: &mut Descent<W>, sighted: Sighted<W>) {
+        self.alive.extend(sighted.tentative.keys());
+        self.qids.extend(sighted.qids);
+        descent.next.extend(sighted.tentative);
+        descent.bytes[1] += sighted.bytes;
+        descent.candidates.drain(..sighted.taken.min(descent.candidates.len()));
+    }
+
+    /// Level by level, up to a time or the end.
+    fn descend(&mut self, descent: &mut Descent<W>, witnesses: &Witnesses<'_>, until: Option<Duration>) {
+        let (clock, k) = (self.run.clock, self.run.question.k);
+        while !descent.done && !clock.has_reached(until) && !clock.is_over() {
+            if descent.candidates.is_empty() {
+                self.next_level(descent);
+                continue;
             }
-            self.report(candidates.len());
+            let level = &descent.level;
             let of_parents = |set: Bits<W>, scratch: &mut Scratch| {
                 let classes = |c| level[&set.without(c)].iter().map(move |class| (class, c));
                 let parents: Vec<(&Class, usize)> = set.iter().flat_map(classes).collect();
                 witnesses.of_parents(&parents, k, scratch)
             };
-            let (next, qids) = self.sighted(&candidates, SHARE, &of_parents);
-            self.pruned += qids.len() as u64;
-            self.qids.extend(qids);
-            if self.run.clock.is_half_over() {
-                self.complete = false;
-                self.alive.extend(next.keys());
-                break;
+            let room = self.room(descent);
+            let stop = |bytes: u64| bytes > room || clock.has_reached(until) || clock.is_over();
+            let sighted = self.sighted(&descent.candidates, SHARE, &of_parents, &stop);
+            let is_full = sighted.bytes > room;
+            self.pruned += sighted.qids.len() as u64;
+            self.learn(descent, sighted);
+            if is_full {
+                self.cut_short(descent);
             }
-            level = next;
         }
     }
 
-    /// The tentative ones of some candidates with their witnesses, and the QIDs.
+    /// Memory is used up: what is tentative so far is verified, and no more.
+    fn cut_short(&mut self, descent: &mut Descent<W>) {
+        (self.complete, self.out_of_memory, descent.done) = (false, true, true);
+    }
+
+    fn next_level(&mut self, descent: &mut Descent<W>) {
+        descent.level = std::mem::take(&mut descent.next);
+        descent.bytes = [descent.bytes[1], 0];
+        let mut sets: Vec<Bits<W>> = descent.level.keys().copied().collect();
+        by_columns(&mut sets);
+        // Beside the candidates, the level's sets are held in a list and as keys.
+        let bytes = size_of::<Bits<W>>() as u64;
+        let room = (self.room(descent) / bytes).saturating_sub(3 * sets.len() as u64);
+        let most = usize::try_from(room).unwrap_or(usize::MAX).min(MOST_SETS);
+        let clock = self.run.clock;
+        match joined(&sets, most, &|| clock.is_over()) {
+            Some(candidates) => descent.candidates = candidates,
+            // The time: the verification sees it too.
+            None if clock.is_over() => (self.complete, descent.done) = (false, true),
+            None => self.cut_short(descent),
+        }
+        if sets.first().is_some_and(|set| set.len() == 1) {
+            descent.candidates.retain(|set| set.iter().all(|a| self.implied[a].minus(set) == self.implied[a]));
+        }
+        self.report(descent.candidates.len());
+        descent.done |= descent.candidates.is_empty();
+    }
+
+    /// What the verification has proved to be QIDs since is no part of larger sets.
+    fn forget_failed(&self, descent: &mut Descent<W>) {
+        descent.level.retain(|set, _| self.alive.contains(set));
+        descent.next.retain(|set, _| self.alive.contains(set));
+        descent.candidates.retain(|set| self.has_alive_parts(*set));
+    }
+
+    fn has_alive_parts(&self, set: Bits<W>) -> bool {
+        set.iter().all(|c| self.alive.contains(&set.without(c)))
+    }
+
+    /// The tentative ones of some candidates with their witnesses, and the QIDs. `stop` is told the bytes of the former.
     fn sighted(
         &self,
         candidates: &[Bits<W>],
         share: usize,
         sight: &(impl Fn(Bits<W>, &mut Scratch) -> Sight + Sync),
-    ) -> (BitsMap<W, Vec<Class>>, Vec<Bits<W>>) {
+        stop: &(impl Fn(u64) -> bool + Sync),
+    ) -> Sighted<W> {
         let found = Mutex::new((BitsMap::default(), Vec::new()));
-        let next = AtomicUsize::new(0);
+        let (next, bytes) = (AtomicUsize::new(0), AtomicU64::new(0));
         let shares: Vec<&[Bits<W>]> = candidates.chunks(share).collect();
-        let clock = self.run.clock;
         let work = || {
             let mut scratch = Scratch::default();
-            while let Some(share) = shares.get(next.fetch_add(1, Ordering::Relaxed)) {
-                if clock.is_half_over() {
-                    break;
-                }
+            while !stop(bytes.load(Ordering::Relaxed)) {
+                let Some(share) = shares.get(next.fetch_add(1, Ordering::Relaxed)) else { break };
                 let sights: Vec<Sight> = share.iter().map(|set| sight(*set, &mut scratch)).collect();
                 let mut found = found.lock().expect("no search panics with the lock");
                 for (set, sight) in share.iter().zip(sights) {
                     match sight {
-                        Sight::Qid => found.1.push(*set),
+                        Sight::Qid => {
+                            bytes.fetch_add(PROVED_BYTES, Ordering::Relaxed);
+                            found.1.push(*set);
+                        }
                         Sight::Tentative(classes) => {
+                            bytes.fetch_add(bytes_of(&classes) + 4 * size_of::<Bits<W>>() as u64, Ordering::Relaxed);
                             found.0.insert(*set, classes);
                         }
                     }
@@ -148,15 +271,33 @@ impl<'a, const W: usize> Search<'a, W> {
             }
         };
         in_threads(self.run.question.threads.clamp(1, shares.len().max(1)), &work);
-        found.into_inner().expect("no search panicked")
+        let (tentative, qids) = found.into_inner().expect("no search panicked");
+        let taken = (next.into_inner() * share).min(candidates.len());
+        Sighted { tentative, qids, taken, bytes: bytes.into_inner() }
     }
 
-    fn verify(&mut self) -> Result<(), ComputeError> {
+    /// Judges the maximal tentative sets, and what is right below those that fail. False where time was up before.
+    fn verify(&mut self, until: Option<Duration>) -> Result<bool, ComputeError> {
         let Run { counter, question, clock, .. } = *self.run;
-        let mut pending: Vec<Bits<W>> = self.alive.iter().copied().filter(|set| self.is_maximal(*set)).collect();
+        let mut pending = Vec::new();
+        for (at, set) in self.alive.iter().enumerate() {
+            if at % 1024 == 1023 && clock.is_over() {
+                return Ok(false);
+            }
+            if !self.verified.contains(set) && self.is_maximal(*set) {
+                pending.push(*set);
+            }
+        }
+        by_columns(&mut pending);
         while !pending.is_empty() {
+            if clock.is_over() || clock.has_reached(until) {
+                return Ok(false);
+            }
             self.report(pending.len());
-            by_columns(&mut pending);
+            let room = self.run.question.memory.map_or(u64::MAX, |most| most.saturating_sub(self.bytes()));
+            let room = usize::try_from(room / JUDGED_BYTES).unwrap_or(usize::MAX).max(JUDGED);
+            let at_once = if question.budget.is_some() { JUDGED.max(counter.at_once()) } else { room };
+            let rest = pending.split_off(at_once.min(pending.len()));
             let sets: Vec<AttributeSet> = pending.iter().map(|set| self.attributes.original(set.iter())).collect();
             let verdicts = counter.judge(&sets, question.k, &|| clock.is_over())?;
             let (mut failed, mut stopped) = (Vec::new(), false);
@@ -164,7 +305,9 @@ impl<'a, const W: usize> Search<'a, W> {
                 self.evaluated += u64::from(verdict.is_some());
                 match verdict {
                     None => stopped = true,
-                    Some(false) => self.verified.push(*set),
+                    Some(false) => {
+                        self.verified.insert(*set);
+                    }
                     Some(true) => {
                         self.alive.remove(set);
                         failed.push(*set);
@@ -174,13 +317,19 @@ impl<'a, const W: usize> Search<'a, W> {
             let below: BitsSet<W> = failed.iter().flat_map(|set| self.right_below(*set)).collect();
             self.qids.extend(failed);
             if stopped {
-                self.complete = false;
-                break;
+                return Ok(false);
             }
-            pending = below.into_iter().filter(|set| self.alive.contains(set) && self.is_maximal(*set)).collect();
+            // A set becomes maximal with the last set above it that fails, so it is met once.
+            let mut below: Vec<Bits<W>> = below.into_iter().filter(|set| self.waits(set)).collect();
+            by_columns(&mut below);
+            pending = rest;
+            pending.extend(below);
         }
-        self.pruned += (self.alive.len() - self.verified.len().min(self.alive.len())) as u64;
-        Ok(())
+        Ok(true)
+    }
+
+    fn waits(&self, set: &Bits<W>) -> bool {
+        self.alive.contains(set) && !self.verified.contains(set) && self.is_maximal(*set)
     }
 
     /// A set with all the columns that it implies.
@@ -206,26 +355,50 @@ impl<'a, const W: usize> Search<'a, W> {
         set.iter().map(|c| self.generator(closed.without(c))).collect()
     }
 
+    /// A set that lacks a part among the living is above a proved QID, and the others are above none: with a set, `alive`
+    /// holds all that is below it.
     fn found(mut self) -> Borders {
         let mut borders = Borders::settled(vec![], vec![]);
-        (borders.complete, borders.evaluated, borders.pruned) = (self.complete, self.evaluated, self.pruned);
+        (borders.complete, borders.out_of_memory) = (self.complete, self.out_of_memory);
+        (borders.evaluated, borders.pruned) = (self.evaluated, self.pruned);
         let qids = std::mem::take(&mut self.qids);
-        let minimal: Vec<Bits<W>> = if self.complete {
-            qids.into_iter().filter(|set| set.iter().all(|c| self.alive.contains(&set.without(c)))).collect()
-        } else {
-            let proved: BitsSet<W> = qids.iter().copied().collect();
-            qids.into_iter().filter(|set| !has_smaller(*set, &proved)).collect()
-        };
-        let Self { attributes, verified, .. } = &self;
-        borders.minimal_qids = minimal.into_iter().flat_map(|set| attributes.minimal(set.iter())).collect();
-        borders.maximal_non_qids = verified.iter().map(|set| attributes.maximal(set.iter())).collect();
+        let minimal = qids.into_iter().filter(|set| self.has_alive_parts(*set));
+        borders.minimal_qids = minimal.flat_map(|set| self.attributes.minimal(set.iter())).collect();
+        let below = self.below_verified();
+        let largest = self.verified.iter().filter(|set| !below.contains(*set));
+        borders.maximal_non_qids = largest.map(|set| self.attributes.maximal(set.iter())).collect();
         borders.minimal_qids.sort_unstable();
         borders.maximal_non_qids.sort_unstable();
         borders
     }
+
+    /// What lies below verified sets, as far as others that were verified before may lie there.
+    fn below_verified(&self) -> BitsSet<W> {
+        let mut below = BitsSet::default();
+        let earlier = self.verified.iter().filter(|set| !self.is_maximal(**set));
+        let columns = |set: &Bits<W>| self.closed(*set).len();
+        let Some(smallest) = earlier.map(columns).min() else { return below };
+        let mut open: Vec<Bits<W>> = self.verified.iter().copied().collect();
+        while let Some(set) = open.pop() {
+            let parts = self.right_below(set).into_iter().filter(|part| columns(part) >= smallest);
+            open.extend(parts.filter(|part| below.insert(*part)));
+        }
+        below
+    }
 }
 
-/// Does a proper subset of the set belong to `proved`? Sets are small where a search was cut short early.
-fn has_smaller<const W: usize>(set: Bits<W>, proved: &BitsSet<W>) -> bool {
-    proved.iter().any(|other| *other != set && other.is_subset(&set))
+/// Memory of witnesses, with what their lists take.
+fn bytes_of(classes: &[Class]) -> u64 {
+    let of_class = |class: &Class| 4 * class.rows.capacity() + size_of::<Class>() + LIST_BYTES;
+    (classes.iter().map(of_class).sum::<usize>() + LIST_BYTES) as u64
+}
+
+/// What a list takes beside its elements.
+const LIST_BYTES: usize = 40;
+
+impl<const W: usize> Descent<W> {
+    fn new() -> Self {
+        let (level, next) = (BitsMap::default(), BitsMap::default());
+        Self { level, candidates: Vec::new(), next, bytes: [0, 0], done: false }
+    }
 }

@@ -33,13 +33,16 @@ pub(super) fn search(run: &Run<'_>) -> Result<Borders, ComputeError> {
         }
         borders.maximal_non_qids.extend(uncovered(level, &next));
         level = next;
-        candidates = match joined(&level) {
-            Some(candidates) if borders.complete => candidates,
-            _ => {
-                borders.complete = false;
-                vec![]
-            }
-        };
+        if !borders.complete {
+            break;
+        }
+        let held = level.len() + borders.minimal_qids.len() + borders.maximal_non_qids.len();
+        let room = run.most_sets().saturating_sub(held);
+        candidates = joined_within(&level, room, &|| clock.is_over()).unwrap_or_else(|| {
+            borders.complete = false;
+            borders.out_of_memory = !clock.is_over();
+            vec![]
+        });
     }
     borders.maximal_non_qids.extend(level);
     borders.minimal_qids.sort_unstable();
@@ -55,12 +58,18 @@ pub(super) fn uncovered(level: Vec<AttributeSet>, next: &[AttributeSet]) -> impl
 
 /// All sets one larger whose subsets are all in the level; `None` beyond [`MOST_SETS`]. The level is in canonical order, and so is what comes.
 pub(super) fn joined(level: &[AttributeSet]) -> Option<Vec<AttributeSet>> {
+    joined_within(level, MOST_SETS, &|| false)
+}
+
+/// The same; `None` beyond `most` too, or where `stop` was true before all were found.
+pub(super) fn joined_within(level: &[AttributeSet], most: usize, stop: &dyn Fn() -> bool) -> Option<Vec<AttributeSet>> {
+    let most = most.min(MOST_SETS);
     let known: HashSet<&AttributeSet> = level.iter().collect();
     let prefix = |set: &AttributeSet| set.last().map(|last| set.without(last));
     let mut candidates = Vec::new();
     for family in level.chunk_by(|a, b| prefix(a) == prefix(b)) {
         for (at, set) in family.iter().enumerate() {
-            if candidates.len() > MOST_SETS {
+            if candidates.len() > most || stop() {
                 return None;
             }
             for other in &family[at + 1..] {

@@ -4,11 +4,15 @@
 //! taken for a non-QID. When a walk through the levels leaves nothing to count, the thresholds are halved, and the
 //! deferred sets that no counted non-QID covers are looked at again, larger ones first: a large non-QID settles all its
 //! subsets. With thresholds of zero nothing is deferred, so the answer is complete.
+//!
+//! With a budget, half of it is for this walk. What the walk found is sorted out in one more look at each set, which takes
+//! no longer than finding the set has.
 
-use super::exhaustive::joined;
+use super::exhaustive::joined_within;
 use super::{Borders, Progress, Run};
 use crate::risk::compute::{AttributeSet, ComputeError};
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
+use std::time::Duration;
 
 /// Sets judged in one call.
 const BATCH: usize = 1024;
@@ -57,6 +61,20 @@ struct Walk<'a> {
 }
 
 impl Walk<'_> {
+    fn is_over(&self) -> bool {
+        self.run.clock.has_reached(self.half())
+    }
+
+    fn half(&self) -> Option<Duration> {
+        self.run.question.budget.map(|budget| budget / 2)
+    }
+
+    /// Notes that time is up.
+    fn goes_on(&mut self) -> bool {
+        self.borders.complete &= !self.is_over();
+        self.borders.complete
+    }
+
     fn reaches(&self, set: &AttributeSet, sum: usize, mean: usize) -> bool {
         let own: usize = set.iter().map(|c| self.run.table.cardinality(c)).sum();
         own >= sum && own >= mean * set.len()
@@ -65,18 +83,20 @@ impl Walk<'_> {
     /// Counts what reaches the thresholds and defers the rest, one size after the other.
     fn through_the_levels(&mut self, columns: &[usize], sum: usize, mean: usize) -> Result<(), ComputeError> {
         let mut candidates: Vec<AttributeSet> = columns.iter().map(|c| AttributeSet::from_iter([*c])).collect();
-        while !candidates.is_empty() && self.borders.complete {
+        while !candidates.is_empty() && self.goes_on() {
             let new = |set: &&AttributeSet| !self.states.contains_key(*set);
             let (now, later): (Vec<AttributeSet>, Vec<AttributeSet>) =
                 candidates.iter().filter(new).cloned().partition(|set| self.reaches(set, sum, mean));
             self.states.extend(later.into_iter().map(|set| (set, State::Deferred)));
             self.count(&now)?;
             candidates.retain(|set| self.states.get(set).is_some_and(|state| *state != State::Qid));
-            if self.run.clock.is_over() {
-                self.borders.complete = false;
+            if !self.goes_on() {
+                break;
             }
-            candidates = joined(&candidates).unwrap_or_else(|| {
+            let room = self.run.most_sets().saturating_sub(self.states.len());
+            candidates = joined_within(&candidates, room, &|| self.is_over()).unwrap_or_else(|| {
                 self.borders.complete = false;
+                self.borders.out_of_memory = !self.is_over();
                 vec![]
             });
         }
@@ -87,6 +107,9 @@ impl Walk<'_> {
     fn back_from_the_top(&mut self, sum: usize, mean: usize) -> Result<(), ComputeError> {
         let largest = self.states.keys().next_back().map_or(0, AttributeSet::len);
         for size in (1..=largest).rev() {
+            if !self.goes_on() {
+                break;
+            }
             let of_size = |state: State| {
                 let states = self.states.iter().filter(move |(set, s)| set.len() == size && **s == state);
                 states.map(|(set, _)| set.clone())
@@ -109,8 +132,12 @@ impl Walk<'_> {
 
     fn count(&mut self, sets: &[AttributeSet]) -> Result<(), ComputeError> {
         for batch in sets.chunks(BATCH.max(self.run.counter.at_once())) {
+            if !self.goes_on() {
+                break;
+            }
             let run = self.run;
-            let verdicts = run.counter.judge(batch, run.question.k, &|| run.clock.is_over())?;
+            let half = self.half();
+            let verdicts = run.counter.judge(batch, run.question.k, &|| run.clock.has_reached(half))?;
             for (set, verdict) in batch.iter().zip(verdicts) {
                 let Some(qid) = verdict else {
                     self.borders.complete = false;
@@ -126,29 +153,33 @@ impl Walk<'_> {
         Ok(())
     }
 
+    /// Every subset of a set looked at was looked at, so one step down or up at a time meets all that is below or above.
     fn finish(mut self) -> Borders {
-        let sets = |state: State| -> BTreeSet<AttributeSet> {
-            self.states.iter().filter(|(_, s)| **s == state).map(|(set, _)| set.clone()).collect()
-        };
-        let (qids, non_qids) = (sets(State::Qid), sets(State::NonQid));
-        let is_minimal = |set: &&AttributeSet| {
-            if self.borders.complete {
-                set.iter().all(|c| non_qids.contains(&set.without(c)))
-            } else {
-                !qids.iter().any(|other| other.len() < set.len() && other.is_subset(set))
+        let states: HashMap<&AttributeSet, State> = self.states.iter().map(|(set, state)| (set, *state)).collect();
+        let mut minimal = Vec::new();
+        let mut above: HashSet<&AttributeSet> = HashSet::new();
+        for (set, state) in self.states.iter().filter(|(_, state)| **state != State::NonQid) {
+            let is_qid = |part: &AttributeSet| states.get(part) == Some(&State::Qid) || above.contains(part);
+            if set.iter().any(|c| is_qid(&set.without(c))) {
+                above.insert(set);
+            } else if *state == State::Qid {
+                minimal.push(set.clone());
             }
-        };
-        let covered: BTreeSet<AttributeSet> =
-            non_qids.iter().flat_map(|set| set.iter().map(|c| set.without(c)).collect::<Vec<_>>()).collect();
-        let minimal: Vec<AttributeSet> = qids.iter().filter(is_minimal).cloned().collect();
+        }
+        let mut maximal = Vec::new();
+        let mut covered: HashSet<AttributeSet> = HashSet::new();
+        for (set, state) in self.states.iter().rev() {
+            let below = covered.contains(set);
+            if below || *state == State::NonQid {
+                covered.extend(set.iter().map(|c| set.without(c)));
+            }
+            if !below && *state == State::NonQid {
+                maximal.push(set.clone());
+            }
+        }
+        maximal.reverse();
         self.borders.minimal_qids = minimal;
-        // Cut short, what is known below a non-QID may not be marked level by level.
-        let complete = self.borders.complete;
-        let is_maximal = |set: &&AttributeSet| {
-            !covered.contains(*set)
-                && (complete || !non_qids.iter().any(|other| other.len() > set.len() && set.is_subset(other)))
-        };
-        self.borders.maximal_non_qids = non_qids.iter().filter(is_maximal).cloned().collect();
+        self.borders.maximal_non_qids = maximal;
         self.borders
     }
 }

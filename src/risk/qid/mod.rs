@@ -19,6 +19,8 @@ mod witnesses;
 #[cfg(test)]
 mod brute_force;
 #[cfg(test)]
+mod limits;
+#[cfg(test)]
 mod tests;
 
 use super::compute::cpu::Matrix;
@@ -48,6 +50,8 @@ pub struct Question {
     pub threads: usize,
     /// Time after which the search is cut short.
     pub budget: Option<Duration>,
+    /// Bytes that the search may hold beside the table, after which it is cut short.
+    pub memory: Option<u64>,
     /// The columns to search. Standalone identifiers are left out by the caller.
     pub columns: AttributeSet,
 }
@@ -75,6 +79,8 @@ pub struct Borders {
     pub minimal_qids: Vec<AttributeSet>,
     pub maximal_non_qids: Vec<AttributeSet>,
     pub complete: bool,
+    /// It was cut short because it met more sets than there was memory for, or than it takes.
+    pub out_of_memory: bool,
     /// Sets whose groups were counted on the whole table.
     pub evaluated: u64,
     /// Sets decided without that.
@@ -117,6 +123,21 @@ fn search_on<'a>(
     aggregate: bool,
     progress: &dyn Fn(Progress),
 ) -> Result<Borders, ComputeError> {
+    let begun = Instant::now();
+    let clock = Clock { budget: question.budget, elapsed: &|| begun.elapsed() };
+    search_by(&clock, table, counter, matrix, question, aggregate, progress)
+}
+
+/// The same, by a clock of the caller's.
+fn search_by<'a>(
+    clock: &Clock<'_>,
+    table: &'a Columns,
+    counter: &'a dyn GroupCounter,
+    matrix: &dyn Fn() -> &'a Matrix,
+    question: &Question,
+    aggregate: bool,
+    progress: &dyn Fn(Progress),
+) -> Result<Borders, ComputeError> {
     let columns: AttributeSet = question.columns.iter().filter(|c| *c < table.width()).collect();
     if table.rows() == 0 || question.k < 2 {
         return Ok(Borders::settled(vec![], vec![columns]));
@@ -125,8 +146,7 @@ fn search_on<'a>(
         return Ok(Borders::settled(vec![AttributeSet::new()], vec![]));
     }
     let question = Question { columns, ..question.clone() };
-    let clock = Clock::new(question.budget);
-    let run = Run { table, counter, question: &question, clock: &clock, progress };
+    let run = Run { table, counter, question: &question, clock, progress };
     match question.strategy {
         Strategy::Border => border::search(&run, matrix(), aggregate),
         Strategy::Greedy => greedy::search(&run),
@@ -139,13 +159,24 @@ struct Run<'a> {
     table: &'a Columns,
     counter: &'a dyn GroupCounter,
     question: &'a Question,
-    clock: &'a Clock,
+    clock: &'a Clock<'a>,
     progress: &'a dyn Fn(Progress),
 }
 
 impl Borders {
     fn settled(minimal_qids: Vec<AttributeSet>, maximal_non_qids: Vec<AttributeSet>) -> Self {
-        Self { minimal_qids, maximal_non_qids, complete: true, evaluated: 0, pruned: 0 }
+        Self { minimal_qids, maximal_non_qids, complete: true, out_of_memory: false, evaluated: 0, pruned: 0 }
+    }
+}
+
+/// Bytes of a set that the reference strategies hold, at most: in their lists, as a key, and in the answer.
+const SET_BYTES: u64 = 512;
+
+impl Run<'_> {
+    /// Sets that a strategy without witnesses may hold.
+    fn most_sets(&self) -> usize {
+        let most = self.question.memory.map_or(u64::MAX, |bytes| bytes / SET_BYTES);
+        usize::try_from(most).unwrap_or(usize::MAX)
     }
 }
 
@@ -154,23 +185,19 @@ impl Borders {
 const MOST_SETS: usize = 1 << 20;
 
 /// When to stop.
-struct Clock {
-    half: Option<Instant>,
-    deadline: Option<Instant>,
+struct Clock<'a> {
+    budget: Option<Duration>,
+    /// Since the search began.
+    elapsed: &'a (dyn Fn() -> Duration + Sync),
 }
 
-impl Clock {
-    fn new(budget: Option<Duration>) -> Self {
-        let in_time = |time: Duration| Instant::now().checked_add(time);
-        Self { half: budget.and_then(|budget| in_time(budget / 2)), deadline: budget.and_then(in_time) }
-    }
-
-    /// What is only supposed ends here, so that some of it can still be proved.
-    fn is_half_over(&self) -> bool {
-        self.half.is_some_and(|half| Instant::now() >= half)
+impl Clock<'_> {
+    /// Never without a time.
+    fn has_reached(&self, time: Option<Duration>) -> bool {
+        time.is_some_and(|time| (self.elapsed)() >= time)
     }
 
     fn is_over(&self) -> bool {
-        self.deadline.is_some_and(|deadline| Instant::now() >= deadline)
+        self.has_reached(self.budget)
     }
 }

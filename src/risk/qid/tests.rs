@@ -11,7 +11,7 @@ use std::collections::BTreeSet;
 use std::time::Duration;
 
 /// Tables of up to 9 columns and 40 rows over few values, some missing; half of them with subjects.
-fn tables() -> impl Strategy<Value = Rows> {
+pub(super) fn tables() -> impl Strategy<Value = Rows> {
     let shape = (1_usize..=9, 0_usize..40, 1_u32..7, 1_u32..12);
     shape.prop_flat_map(|(width, rows, values, subjects)| {
         // A skew: small codes are common, and the code u32::MAX is what a missing value becomes.
@@ -22,21 +22,21 @@ fn tables() -> impl Strategy<Value = Rows> {
     })
 }
 
-fn columns_of(rows: &Rows) -> Columns {
+pub(super) fn columns_of(rows: &Rows) -> Columns {
     let width = rows.cells.first().map_or(0, Vec::len);
     let columns = (0..width).map(|c| rows.cells.iter().map(|row| row[c]).collect()).collect();
     Columns::new(columns, rows.subjects.clone()).expect("a table")
 }
 
-fn question(k: u32, strategy: super::Strategy, threads: usize, width: usize) -> Question {
-    Question { k, strategy, threads, budget: None, columns: AttributeSet::first(width) }
+pub(super) fn question(k: u32, strategy: super::Strategy, threads: usize, width: usize) -> Question {
+    Question { k, strategy, threads, budget: None, memory: None, columns: AttributeSet::first(width) }
 }
 
-fn numbers(sets: &[AttributeSet]) -> Vec<Vec<usize>> {
+pub(super) fn numbers(sets: &[AttributeSet]) -> Vec<Vec<usize>> {
     sets.iter().map(|set| set.iter().collect()).collect()
 }
 
-const STRATEGIES: [super::Strategy; 3] =
+pub(super) const STRATEGIES: [super::Strategy; 3] =
     [super::Strategy::Border, super::Strategy::Greedy, super::Strategy::Exhaustive];
 
 proptest! {
@@ -93,7 +93,7 @@ proptest! {
 }
 
 /// Independent skewed columns and functions of them: large enough for early ends and shared histograms.
-fn larger_table(rows: usize, cardinalities: &[u32], subjects: Option<u32>, mut seed: u64) -> Columns {
+pub(super) fn larger_table(rows: usize, cardinalities: &[u32], subjects: Option<u32>, mut seed: u64) -> Columns {
     let mut roll = || {
         seed = seed.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
         (seed >> 33) as u32
@@ -138,7 +138,7 @@ fn minimal_hitting_sets(sets: &[u32], width: usize) -> Vec<u32> {
     (0..1_u32 << width).filter(|&m| hits(m) && (0..width).all(|c| m >> c & 1 == 0 || !hits(m & !(1 << c)))).collect()
 }
 
-fn masks(sets: &[AttributeSet]) -> Vec<u32> {
+pub(super) fn masks(sets: &[AttributeSet]) -> Vec<u32> {
     let mut masks: Vec<u32> = sets.iter().map(|set| set.iter().map(|c| 1 << c).sum()).collect();
     masks.sort_unstable();
     masks

@@ -71,6 +71,9 @@ fn descend(search: &mut Search<'_>) -> bool {
             .filter(|x| !search.lost.covers(x) && seen.insert(x.clone()))
             .collect();
         for batch in below.chunks(BATCH) {
+            if search.over() {
+                return false;
+            }
             for (policy, outcome) in batch.iter().zip(search.check(batch)) {
                 if outcome.failing <= search.checker.limit() && outcome.cost.is_finite() {
                     open.push(Reverse(Open { cost: outcome.cost, policy: policy.clone() }));
@@ -109,7 +112,11 @@ struct Branch {
 const GATHERED: usize = 64 * BATCH;
 
 impl Branch {
+    /// False when the time is up. A branch may lead to nothing for long, so the clock is read at each of its steps.
     fn grow(&mut self, search: &mut Search<'_>, attribute: usize, sum: u32, width: usize) -> bool {
+        if search.over() {
+            return false;
+        }
         if attribute == width {
             let settled = search.excludes(&self.least)
                 || search.is_settled(&self.least)
@@ -150,5 +157,59 @@ impl Branch {
             }
         }
         true
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::anonymity::domain::{Domain, Level};
+    use crate::anonymity::lattice::check::{Checker, Terms};
+    use crate::anonymity::lattice::search::{Strategy, Timer, search_by};
+    use crate::anonymity::lattice::table::{Records, Table};
+    use crate::anonymity::privacy::Model;
+    use crate::anonymity::quality::Measure;
+    use std::sync::atomic::{AtomicU64, Ordering};
+    use std::time::Duration;
+
+    /// A policy that is looked at without a check takes a second, and nothing else takes time.
+    #[derive(Default)]
+    struct Looks(AtomicU64);
+
+    impl Timer for Looks {
+        fn elapsed(&self) -> Duration {
+            Duration::from_secs(self.0.load(Ordering::Relaxed))
+        }
+
+        fn looked(&self) {
+            self.0.fetch_add(1, Ordering::Relaxed);
+        }
+    }
+
+    fn in_time(limit: Option<Duration>) -> (bool, bool, u64) {
+        let domain = |name: usize| {
+            let raw = Level { cell_of: vec![0, 1], loss: vec![0.0, 0.0] };
+            let all = Level { cell_of: vec![0, 0], loss: vec![1.0] };
+            Domain::new(name.to_string(), vec![raw, all]).expect("a hierarchy")
+        };
+        let value = |row: u32, column: u32| row.wrapping_mul(2_654_435_761).rotate_left(7 * column) >> 13 & 1;
+        let quasi = (0..12).map(|column| (0..60).map(|row| value(row, column)).collect()).collect();
+        let table =
+            Table::new((0..12).map(domain).collect(), &Records { quasi, ..Records::default() }).expect("a table");
+        let terms = Terms { models: vec![Model::KAnonymity { k: 5 }], limit: 0.0, measure: Measure::Loss };
+        let checker = Checker::new(&table, &terms).expect("terms");
+        let looks = Looks::default();
+        let found = search_by(&looks, &checker, Strategy::Bfs, limit, &|_| ()).expect("any size will do");
+        (found.complete, found.best.is_some(), looks.0.into_inner())
+    }
+
+    #[test]
+    fn branches_that_lead_to_nothing_end_with_the_time() {
+        let (complete, _, all) = in_time(None);
+        assert!(complete && all > 1000, "{all} policies are looked at in all");
+        for limit in (1..20).map(|n| n * all / 20) {
+            let (complete, has_best, looked) = in_time(Some(Duration::from_secs(limit)));
+            assert!(!complete && has_best);
+            assert!(looked < limit + 40, "{looked} policies in the time of {limit}");
+        }
     }
 }

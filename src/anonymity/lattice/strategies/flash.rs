@@ -5,14 +5,15 @@
 //! admissible, and only a check tells, since suppression makes neither models nor measures monotone.
 
 use crate::anonymity::lattice::antichain::{Antichain, Inheritance};
-use crate::anonymity::lattice::policy::Policy;
+use crate::anonymity::lattice::policy::{Policy, rank};
 use crate::anonymity::lattice::search::Search;
 use std::collections::HashSet;
 
 /// One phase: every policy is checked or excluded on the way.
 pub fn run(search: &mut Search<'_>) -> bool {
     let mut checked: HashSet<Policy> = HashSet::new();
-    for start in by_rank(search) {
+    let Some(starts) = by_rank(search) else { return false };
+    for start in starts {
         loop {
             if search.over() {
                 return false;
@@ -39,7 +40,8 @@ pub fn run(search: &mut Search<'_>) -> bool {
 pub fn run_in_two_phases(search: &mut Search<'_>) -> bool {
     let mut possible = Antichain::new(Inheritance::Upward, search.lattice.width());
     let mut checked: HashSet<Policy> = HashSet::new();
-    for start in by_rank(search) {
+    let Some(starts) = by_rank(search) else { return false };
+    for start in starts {
         if search.over() {
             return false;
         }
@@ -96,8 +98,14 @@ fn chain(search: &Search<'_>, start: &Policy, closed: &dyn Fn(&Search<'_>, &Poli
     chain
 }
 
-fn by_rank(search: &Search<'_>) -> Vec<Policy> {
-    let mut all: Vec<Policy> = search.lattice.iter().collect();
-    all.sort_by_cached_key(|policy| (crate::anonymity::lattice::policy::rank(policy), policy.clone()));
-    all
+/// Every policy by rank, and lexicographically within one, as the lattice lists them. None when the time is up.
+fn by_rank(search: &Search<'_>) -> Option<impl Iterator<Item = Policy> + use<>> {
+    let mut ranks: Vec<Vec<Policy>> = vec![Vec::new(); rank(search.lattice.top()) as usize + 1];
+    for policy in search.lattice.iter() {
+        if search.over() {
+            return None;
+        }
+        ranks[rank(&policy) as usize].push(policy);
+    }
+    Some(ranks.into_iter().flatten())
 }

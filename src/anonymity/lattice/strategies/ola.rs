@@ -27,7 +27,16 @@ pub fn run(search: &mut Search<'_>) -> bool {
             }
             continue;
         }
-        for middle in at_height(&bottom, &top, height / 2) {
+        // The policies half way up that are above the bottom and not above the top.
+        let room: Vec<u8> = top.iter().zip(&bottom).map(|(t, b)| t - b).collect();
+        for step in Lattice::new(room).iter() {
+            if search.over() {
+                return false;
+            }
+            if rank(&step) != height / 2 {
+                continue;
+            }
+            let middle: Policy = step.iter().zip(&bottom).map(|(s, b)| s + b).collect();
             if classify(search, &middle, &mut possible, &mut checked) {
                 open.push((bottom.clone(), middle));
             } else {
@@ -36,12 +45,4 @@ pub fn run(search: &mut Search<'_>) -> bool {
         }
     }
     rest(search, &checked)
-}
-
-/// The policies `height` levels above `bottom` and not above `top`.
-fn at_height(bottom: &[u8], top: &[u8], height: u32) -> Vec<Policy> {
-    let room: Vec<u8> = top.iter().zip(bottom).map(|(t, b)| t - b).collect();
-    let steps = Lattice::new(room);
-    let add = |step: Policy| -> Policy { step.iter().zip(bottom).map(|(s, b)| s + b).collect() };
-    steps.iter().filter(|step| rank(step) == height).map(add).collect()
 }

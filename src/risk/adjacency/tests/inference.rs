@@ -63,8 +63,12 @@ fn deviation(rounds: &[(Vec<usize>, u64)], set: &[usize], own: u64) -> f64 {
 fn exact(records: &[Record], k: u32) -> Vec<AttributeSet> {
     let table = Columns::new(columns(records, WIDTH), None).expect("a table");
     let columns = ATTRIBUTES.into_iter().collect();
-    search(&table, &Question { k, strategy: Search::Exhaustive, threads: 1, budget: None, columns }, &|_| ())
-        .minimal_qids
+    search(
+        &table,
+        &Question { k, strategy: Search::Exhaustive, threads: 1, budget: None, memory: None, columns },
+        &|_| (),
+    )
+    .minimal_qids
 }
 
 proptest! {
