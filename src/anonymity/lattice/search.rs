@@ -8,6 +8,7 @@ use super::antichain::{Antichain, Inheritance};
 use super::check::{Checker, Outcome};
 use super::policy::{Lattice, Policy, rank};
 use super::strategies;
+use super::until::Until;
 pub use crate::config::Strategy;
 use rayon::prelude::*;
 use std::collections::HashMap;
@@ -35,6 +36,10 @@ pub struct Progress {
     pub checked: u64,
     /// The measure of the best policy so far, as shown.
     pub best: Option<f64>,
+    /// Which of several passes searches, from 1.
+    pub pass: usize,
+    /// Time left for everything, where it is limited and somebody tells.
+    pub left: Option<Duration>,
 }
 
 /// The best policy of a search.
@@ -73,7 +78,7 @@ pub(super) struct Search<'a> {
     pub best: Option<Best>,
     pub checked: u64,
     begun: Instant,
-    deadline: Option<Instant>,
+    until: Until<'a>,
     history: Vec<Progress>,
     /// By position: records lost by a policy and all its specialisations; of checked policies, and handed down.
     losses: HashMap<u128, u64>,
@@ -101,6 +106,20 @@ pub fn search(
     time_limit: Option<Duration>,
     watch: &(dyn Fn(&Progress) + Sync),
 ) -> Result<Found, SearchError> {
+    let begun = Instant::now();
+    search_until(checker, strategy, Until::timed(&|| begun.elapsed(), time_limit), watch)
+}
+
+/// As [`search`], for as long as `until` says.
+///
+/// # Errors
+/// As [`search`].
+pub fn search_until(
+    checker: &Checker<'_>,
+    strategy: Strategy,
+    until: Until<'_>,
+    watch: &(dyn Fn(&Progress) + Sync),
+) -> Result<Found, SearchError> {
     let lattice = checker.lattice();
     if strategy != Strategy::Bfs && lattice.size().is_none_or(|size| size > u128::from(VISITED)) {
         return Err(SearchError::TooLarge { strategy: strategy.name(), limit: VISITED });
@@ -114,7 +133,7 @@ pub fn search(
         best: None,
         checked: 0,
         begun,
-        deadline: time_limit.and_then(|limit| begun.checked_add(limit)),
+        until,
         history: Vec::new(),
         losses: HashMap::new(),
         watch,
@@ -141,9 +160,9 @@ pub fn search(
 }
 
 impl Search<'_> {
-    /// Whether the time is up.
+    /// Whether the time is up, or somebody stops it.
     pub fn over(&self) -> bool {
-        self.deadline.is_some_and(|deadline| Instant::now() >= deadline)
+        self.until.is_over()
     }
 
     /// Whether a policy with this bound and rank cannot be better than the best.
@@ -237,6 +256,8 @@ impl Search<'_> {
             seconds: self.begun.elapsed().as_secs_f64(),
             checked: self.checked,
             best: self.best.as_ref().map(shown),
+            pass: 1,
+            left: None,
         }
     }
 
