@@ -67,7 +67,7 @@ fn what_a_single_search_finds_in_a_quarter_of_the_limit_is_never_lost() {
     let checker = Checker::new(&table, &terms).expect("possible terms");
     let (_, work) = local(1 << 40);
     let (mut found, mut fell_back) = (0, 0);
-    for limit in (4..work).step_by((work / 60).max(1) as usize) {
+    for limit in (4..work).step_by((work / 24).max(1) as usize) {
         let looks = AtomicU64::new(0);
         let clock = || Duration::from_secs(looks.fetch_add(1, Ordering::Relaxed));
         let quarter = Until::timed(&clock, Some(Duration::from_secs((limit / 4).saturating_sub(3))));
@@ -81,7 +81,7 @@ fn what_a_single_search_finds_in_a_quarter_of_the_limit_is_never_lost() {
             assert!(kept, "{limit} looks: {} of {} suppressed", recoded.account.suppressed, recoded.limit);
         }
     }
-    assert!(found > 10 && fell_back > 0, "{found} found, {fell_back} fell back");
+    assert!(found > 5 && fell_back > 0, "{found} found, {fell_back} fell back");
 }
 
 #[test]
