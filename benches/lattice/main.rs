@@ -17,6 +17,7 @@ use throng::anonymity::lattice::check::{Checker, Terms};
 use throng::anonymity::lattice::passes::{Passes, recode};
 use throng::anonymity::lattice::search::{Found, Strategy, search};
 use throng::anonymity::lattice::table::Table;
+use throng::anonymity::lattice::until::Until;
 use throng::anonymity::privacy::{Ground, Model};
 use throng::anonymity::quality::Measure;
 
@@ -147,12 +148,15 @@ fn local() {
     for (name, models) in [("k = 5", vec![k(5)]), ("k = 5, recursive (4, 3)", vec![k(5), diverse])] {
         let terms = Terms { models, limit: 0.05, measure: Measure::Loss };
         for (most, leaves) in [(1, 0.0), (10, 0.05), (10, 0.1), (10, 0.2), (10, 1.0)] {
-            let passes = Passes { most, leaves, strategy: Strategy::Bfs, time_limit: None };
+            let passes = Passes { most, leaves, strategy: Strategy::Bfs };
             let mut times = Vec::new();
             let mut last = None;
             for _ in 0..15 {
                 let begun = Instant::now();
-                last = Some(recode(&set.domains, &set.records, &terms, passes, &|_| {}).expect("possible terms"));
+                last = Some(
+                    recode(&set.domains, &set.records, &terms, passes, Until::proved(), &|_| {})
+                        .expect("possible terms"),
+                );
                 times.push(begun.elapsed().as_secs_f64());
             }
             let recoded = last.expect("a round");

@@ -1,12 +1,14 @@
 //! `throng anonymize`.
 
 use super::outcome::Failure;
-use crate::anonymity::lattice::passes::Pass;
+use super::run::{refuse_loss, share, stop_on_signals};
+use crate::anonymity::lattice::passes::{Cut, Pass};
 use crate::anonymity::lattice::search::Progress;
 use crate::anonymity::quality::{Direction, Measure, Worth};
 use crate::config;
 use crate::config::{Transformation, is_same_file};
-use crate::daemon::anonymize::{Aggregated, AnonymizeError, Anonymized, Point, anonymize, frontier};
+use crate::daemon::anonymize::{Aggregated, AnonymizeError, Anonymized, Attended, Point, anonymize, frontier};
+use crate::daemon::findings::Finding;
 use crate::io::file::whole;
 use crate::telemetry::silence_panic_payloads;
 use anyhow::{Context, anyhow};
@@ -19,7 +21,8 @@ use std::time::Duration;
 /// Anonymize one data set at once: the best generalization of all, proved, verified and written
 ///
 /// Searches the lattice of the schema's hierarchies for the policy of best quality whose classes satisfy k and every
-/// [[privacy.model]], with at most the configured share of records suppressed. The output is sorted.
+/// [[privacy.model]], with at most the configured share of records suppressed. The output is sorted. Ctrl-C ends the
+/// search with the best found so far, as anonymize.time_limit does; a second one ends the program.
 #[derive(Debug, clap::Args)]
 #[command(
     override_usage = "throng anonymize [OPTIONS] --config <FILE> --output <OUTPUT> <INPUT>\n       throng anonymize [OPTIONS] --config <FILE> --frontier[=<K,K,…>] <INPUT>",
@@ -41,6 +44,10 @@ pub struct AnonymizeArgs {
     /// Release nothing; print the best quality for each k instead, for choosing one
     #[arg(long, value_name = "K,K,…", value_delimiter = ',', num_args = 0.., default_missing_value = "2,3,5,10,20,50,100", conflicts_with = "output")]
     frontier: Option<Vec<u64>>,
+    /// End with exit code 1 when a larger share of the records is suppressed, 0 to 1, or all of them are; the release is
+    /// written all the same
+    #[arg(long, value_name = "SHARE", value_parser = share, default_value = "1", conflicts_with = "frontier")]
+    fail_above: f64,
 }
 
 /// Runs `throng anonymize`.
@@ -79,13 +86,20 @@ pub fn run(args: &AnonymizeArgs) -> Result<(), Failure> {
     bar.enable_steady_tick(Duration::from_millis(200));
     let watch = |progress: &Progress| {
         let best = progress.best.map_or("none yet".to_owned(), |best| format!("{best:.6}"));
+        let left = progress.left.map_or(String::new(), |left| format!(", {:.0} s left", left.as_secs_f64()));
         bar.set_message(format!(
-            "{} policies checked, best so far {best}, {:.1} s",
-            progress.checked, progress.seconds
+            "pass {}: {} policies checked, best {} so far {best}, {:.1} s{left}",
+            progress.pass,
+            progress.checked,
+            config.anonymize.measure.name(),
+            progress.seconds
         ));
     };
+    let stop = stop_on_signals()?;
+    let note = |finding: &Finding| bar.suspend(|| eprintln!("note: {finding}"));
+    let attended = Attended { watch: &watch, stop: &stop, note: &note };
     if let Some(ks) = &args.frontier {
-        let points = frontier(&config, &file, ks, &watch).map_err(Failure::from)?;
+        let points = frontier(&config, &file, ks, attended).map_err(Failure::from)?;
         bar.finish_and_clear();
         show_frontier(&points, config.anonymize.measure);
         return write_report(
@@ -93,12 +107,12 @@ pub fn run(args: &AnonymizeArgs) -> Result<(), Failure> {
             &json!({ "measure": config.anonymize.measure.name(), "frontier": points.iter().map(point).collect::<Vec<_>>() }),
         );
     }
-    let done = anonymize(&config, &file, &watch);
+    let done = anonymize(&config, &file, attended);
     bar.finish_and_clear();
     let done = done?;
     write_report(args, &report(&done))?;
     summarize(&done);
-    Ok(())
+    refuse_loss(done.recoded.account.suppressed as f64 / done.to_release.max(1) as f64, args.fail_above)
 }
 
 impl From<AnonymizeError> for Failure {
@@ -143,6 +157,7 @@ fn report(done: &Anonymized) -> Value {
         "rows": done.rows,
         "transformation": done.transformation.name(),
         "policy": recoded.passes.first().map(|pass| levels(&done.quasi, &pass.policy)),
+        "levels": recoded.passes.first().map(|pass| labels(done, &pass.policy)),
         "suppressed_records": account.suppressed,
         "released_records": done.to_release - account.suppressed,
         "measure": done.measure.name(),
@@ -152,6 +167,8 @@ fn report(done: &Anonymized) -> Value {
         "classes": account.classes,
         "smallest_class": account.smallest,
         "risks": { "highest": done.risk.highest, "average": done.risk.average() },
+        "risks_before": { "highest": done.risk_before.highest, "average": done.risk_before.average },
+        "people": done.people.map(|people| json!({ "all": people.all, "lost": people.lost })),
         "suppressed_sensitive_cells": done.rare_sensitive_cells,
         "untruthful": done.aggregated.iter().map(|a| a.attribute.as_str()).collect::<Vec<_>>(),
         "policies": {
@@ -159,7 +176,11 @@ fn report(done: &Anonymized) -> Value {
             "checked": recoded.checked(),
             "pruned": if one && first.complete { count(pruned) } else { Value::Null },
         },
-        "optimal": one && first.complete,
+        "optimal": one && first.complete && recoded.cut.is_none(),
+        "cut_short": recoded.cut.map(|cut| match cut {
+            Cut::Time => "time",
+            Cut::Stopped => "stopped",
+        }),
         "seconds": done.seconds,
         "search_seconds": recoded.searches.iter().map(|found| found.seconds).sum::<f64>(),
         "history": history,
@@ -179,9 +200,24 @@ fn levels(quasi: &[String], policy: &[u8]) -> Value {
     Value::Object(quasi.iter().zip(policy).map(|(name, level)| (name.clone(), json!(level))).collect())
 }
 
+/// What an attribute shows on a level of a policy, in words.
+fn label(done: &Anonymized, attribute: usize, policy: &[u8]) -> String {
+    let label = &done.labels[attribute][usize::from(policy[attribute])];
+    match done.aggregated.iter().find(|aggregated| aggregated.attribute == done.quasi[attribute]) {
+        Some(aggregated) => format!("{} of each class, formed by {label}", aggregated.by.name()),
+        None => label.clone(),
+    }
+}
+
+fn labels(done: &Anonymized, policy: &[u8]) -> Value {
+    let of = |(attribute, name): (usize, &String)| (name.clone(), json!(label(done, attribute, policy)));
+    Value::Object(done.quasi.iter().enumerate().map(of).collect())
+}
+
 fn pass(done: &Anonymized, pass: &Pass) -> Value {
     json!({
         "policy": levels(&done.quasi, &pass.policy),
+        "levels": labels(done, &pass.policy),
         "records": pass.records,
         "released_records": pass.released,
         // Their class has its crowd and fails a model of values: no later pass gets them.
@@ -214,13 +250,13 @@ fn summarize(done: &Anonymized) {
     let (recoded, account) = (&done.recoded, &done.recoded.account);
     for (number, pass) in recoded.passes.iter().enumerate() {
         let levels: Vec<String> =
-            done.quasi.iter().zip(&pass.policy).map(|(name, level)| format!("{name} {level}")).collect();
+            (0..done.quasi.len()).map(|a| format!("{}: {}", done.quasi[a], label(done, a, &pass.policy))).collect();
         let best = if pass.found.complete { "the optimum" } else { "the best found in time" };
         let of = format!(
-            "{best} of {} policies, {} checked: {}",
+            "{best} of {} policies, {} checked\n  {}",
             count(done.lattice),
             pass.found.checked,
-            levels.join(", ")
+            levels.join("\n  ")
         );
         match done.transformation {
             Transformation::FullDomain => eprintln!("{of}"),
@@ -238,6 +274,25 @@ fn summarize(done: &Anonymized) {
         account.classes,
         account.smallest
     );
+    if done.rare_sensitive_cells > 0 {
+        eprintln!("{} sensitive cells suppressed: of rare values, and those that hide them", done.rare_sensitive_cells);
+    }
+    if let Some(people) = done.people {
+        eprintln!("{} people, nothing is left of {} of them", people.all, people.lost);
+    }
+    let percent = |risk: f64| 100.0 * risk;
+    eprintln!(
+        "risk of a record to be told apart: highest {:.1} %, average {:.2} % (before: {:.1} %, {:.2} %)",
+        percent(done.risk.highest),
+        percent(done.risk.average()),
+        percent(done.risk_before.highest),
+        percent(done.risk_before.average)
+    );
+    match recoded.cut {
+        Some(Cut::Stopped) => eprintln!("stopped: this is the best found until then"),
+        Some(Cut::Time) => eprintln!("anonymize.time_limit was over: this is the best found until then"),
+        None => {}
+    }
     for aggregated in &done.aggregated {
         eprintln!(
             "untruthful: {} shows the {} of each class ({:.1} % of its variance lost, {} cells suppressed)",
@@ -251,9 +306,10 @@ fn summarize(done: &Anonymized) {
 
 fn show_frontier(points: &[Point], measure: Measure) {
     let better = if measure.direction() == Direction::HigherIsBetter { "higher" } else { "lower" };
+    let none = |point: &Point| if point.complete { "impossible" } else { "none in time" }.to_owned();
     println!("{:>6}  {:>16}  suppressed  levels    ({better} is better)", "k", measure.name());
     for point in points {
-        let quality = point.quality.map_or("impossible".to_owned(), |quality| format!("{quality:.6}"));
+        let quality = point.quality.map_or_else(|| none(point), |quality| format!("{quality:.6}"));
         let levels: Vec<String> = point.policy.iter().map(u8::to_string).collect();
         let proved = if point.complete { "" } else { "  (best found in time)" };
         println!("{:>6}  {quality:>16}  {:>10}  {}{proved}", point.k, point.suppressed, levels.join(" "));

@@ -156,8 +156,8 @@ pub struct Anonymize {
     /// The way through the lattice.
     #[schemars(example = Strategy::Bfs)]
     pub strategy: Strategy,
-    /// How long a search may take; it then returns the best policy that it has found. With `local`, every pass has a
-    /// search of its own. None: until it is proved.
+    /// How long the search may take, all passes of `local` and all repetitions together; what leaves then is the best that
+    /// was found. None: until it is proved.
     #[serde(with = "optional_duration")]
     #[schemars(with = "Option<quantity::DurationText>", example = &"60s")]
     pub time_limit: Option<Duration>,

@@ -4,7 +4,7 @@ use super::assemble::{codec_limits, fields};
 use super::encode::encode;
 use super::from_file::file_format;
 use crate::config::{Config, Format};
-use crate::io::file::{FileSource, SourceError, SourcePosition};
+use crate::io::file::{FileSource, LongRows, SourceError, SourcePosition};
 use crate::io::input::InputBatch;
 use crate::records::codebook::Codebook;
 use crate::records::raw::Coordinate;
@@ -33,7 +33,8 @@ pub enum WholeFileError {
     Rejected { records: u64, first: i64, why: String },
 }
 
-/// Reads `path` in the source's format and hands its records over in parts, encoded by `books`. With `absent_as_null` an absent
+/// Reads `path` in the source's format and hands its records over in parts, encoded by `books`, with the rows of each
+/// that span many lines. With `absent_as_null` an absent
 /// cell is a missing one.
 ///
 /// # Errors
@@ -45,7 +46,7 @@ pub(super) fn read_whole(
     books: &mut [Codebook],
     mut subjects: Option<&mut Subjects>,
     absent_as_null: bool,
-    take: &mut dyn FnMut(&Batch),
+    take: &mut dyn FnMut(&Batch, Option<LongRows>),
 ) -> Result<(), WholeFileError> {
     let (limits, unknown) = codec_limits(config);
     let format = config.source.format();
@@ -86,7 +87,7 @@ pub(super) fn read_whole(
                 None => misfit.reason.as_str().to_owned(),
             });
         }
-        take(&batch);
+        take(&batch, source.take_long_rows());
         if outcome.end {
             break;
         }

@@ -116,6 +116,27 @@ impl Hierarchy {
         (0..=top).map(|level| if level == 0 || level == top { by_level(level) } else { mean(level) }).collect()
     }
 
+    /// What a level shows of a value, in a few words.
+    #[must_use]
+    pub fn label(&self, level: usize) -> String {
+        let top = self.levels() - 1;
+        if level == 0 {
+            return "exact".to_owned();
+        }
+        if level >= top {
+            return "not shown".to_owned();
+        }
+        let index = level - 1;
+        match self {
+            Self::Flat => String::new(),
+            Self::Tree(tree) => tree.label(index),
+            Self::Ruler(ruler) => ruler.label(index),
+            Self::Prefix(prefix) => prefix.label(index),
+            Self::Calendar(calendar) => calendar.label(index),
+            Self::Grid(grid) => grid.label(index),
+        }
+    }
+
     /// A text that changes exactly when the hierarchy does.
     pub(crate) fn description(&self) -> String {
         match self {

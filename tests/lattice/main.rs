@@ -3,6 +3,7 @@
 
 mod data;
 mod fuller;
+mod limits;
 mod properties;
 mod recoding;
 mod reference;

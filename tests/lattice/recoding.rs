@@ -3,13 +3,13 @@
 use crate::twin::{Case, Judged, case, cell, classes, holds, judge_among, leaves, people};
 use proptest::prelude::*;
 use std::collections::{BTreeMap, BTreeSet};
-use std::time::Duration;
 use throng::anonymity::domain::Domain;
 use throng::anonymity::lattice::check::Checker;
 use throng::anonymity::lattice::nearest::nearest;
 use throng::anonymity::lattice::passes::{Passes, Recoded, recode};
 use throng::anonymity::lattice::policy::{Lattice, Policy};
 use throng::anonymity::lattice::search::Strategy;
+use throng::anonymity::lattice::until::Until;
 use throng::anonymity::privacy::Model;
 use throng::anonymity::quality::Measure;
 
@@ -18,8 +18,8 @@ fn near(a: f64, b: f64) -> bool {
 }
 
 fn recoded(case: &Case, most: u8, leaves: f64) -> Recoded {
-    let passes = Passes { most, leaves, strategy: Strategy::Bfs, time_limit: None };
-    recode(&case.domains, &case.records, &case.terms, passes, &|_| {}).expect("possible terms")
+    let passes = Passes { most, leaves, strategy: Strategy::Bfs };
+    recode(&case.domains, &case.records, &case.terms, passes, Until::proved(), &|_| {}).expect("possible terms")
 }
 
 fn lattice(case: &Case) -> Lattice {
@@ -287,7 +287,7 @@ fn the_nearest_suppresses_least(case: &Case) -> Result<(), TestCaseError> {
     let least = lattice(case).iter().map(|policy| judge_among(case, &policy, &everybody).suppressed).min();
     let limit = Checker::new(&table, &case.terms).expect("possible terms").limit();
     prop_assume!(least > Some(limit));
-    let found = nearest(&table, &case.terms, Duration::from_secs(600)).expect("possible terms");
+    let found = nearest(&table, &case.terms, Until::proved()).expect("possible terms");
     prop_assert!(found.proved);
     match found.best {
         None => prop_assert_eq!(least, Some(table.records())),

@@ -4,8 +4,9 @@ use crate::cases::{Case, Extra, HIERARCHY, ILLNESSES, case};
 use crate::output::{Line, lines};
 use proptest::prelude::*;
 use std::collections::{BTreeMap, BTreeSet};
+use std::sync::atomic::AtomicBool;
 use throng::config;
-use throng::daemon::anonymize::{AnonymizeError, Anonymized, anonymize};
+use throng::daemon::anonymize::{AnonymizeError, Anonymized, Attended, anonymize};
 
 fn run(case: &Case) -> (Result<Anonymized, AnonymizeError>, Option<String>) {
     let folder = tempfile::tempdir().expect("a folder");
@@ -19,7 +20,8 @@ fn run(case: &Case) -> (Result<Anonymized, AnonymizeError>, Option<String>) {
         [("SOURCE__PATH", at("in.csv")), ("SINK__PATH", at("out.csv")), ("SCHEMA__FILE", at("schema.toml"))];
     let variables = variables.into_iter().map(|(key, value)| (format!("THRONG__{key}"), value));
     let config = config::load(&folder.path().join("config.toml"), variables).expect("a sound configuration");
-    let done = anonymize(&config, "config.toml", &|_| {});
+    let attended = Attended { watch: &|_| {}, stop: &AtomicBool::new(false), note: &|_| {} };
+    let done = anonymize(&config, "config.toml", attended);
     (done, std::fs::read_to_string(folder.path().join("out.csv")).ok())
 }
 

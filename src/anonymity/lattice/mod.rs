@@ -11,6 +11,7 @@
 //! | [`settle`] | one policy: what becomes of every record |
 //! | [`soundness`] | which conclusion from one policy to others holds for which models, limits and measures |
 //! | [`search`] and the files named after a strategy | the way through the lattice |
+//! | [`until`] | when a search ends before it is through |
 //! | [`passes`] | local recoding: the search once more for what it left |
 //! | [`nearest`] | where no policy is admissible: the one that lacks least |
 
@@ -28,3 +29,4 @@ pub mod settle;
 pub mod soundness;
 mod strategies;
 pub mod table;
+pub mod until;

@@ -3,9 +3,9 @@
 use super::check::{Checker, Terms};
 use super::passes::PassesError;
 use super::policy::Policy;
-use super::search::{Strategy, search};
+use super::search::{Strategy, search_until};
 use super::table::Table;
-use std::time::{Duration, Instant};
+use super::until::Until;
 
 /// What comes nearest to the limit.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -16,14 +16,13 @@ pub struct Nearest {
     pub proved: bool,
 }
 
-/// Halves the limits above that of `terms` until no policy suppresses fewer records, or until `time` is over.
+/// Halves the limits above that of `terms` until no policy suppresses fewer records, or as long as `until` says.
 ///
 /// Whether some policy keeps within a limit is monotone in the limit, whatever the models.
 ///
 /// # Errors
 /// As a search.
-pub fn nearest(table: &Table, terms: &Terms, time: Duration) -> Result<Nearest, PassesError> {
-    let begun = Instant::now();
+pub fn nearest(table: &Table, terms: &Terms, until: Until<'_>) -> Result<Nearest, PassesError> {
     let mut impossible = Checker::new(table, terms)?.limit();
     let mut known = None;
     let mut possible = table.records();
@@ -31,8 +30,7 @@ pub fn nearest(table: &Table, terms: &Terms, time: Duration) -> Result<Nearest, 
     while impossible + 1 < possible {
         let middle = u64::midpoint(impossible, possible);
         let checker = Checker::new(table, terms)?.limited_to(middle);
-        let left = time.saturating_sub(begun.elapsed());
-        let found = search(&checker, Strategy::Bfs, Some(left), &|_| {})?;
+        let found = search_until(&checker, Strategy::Bfs, until, &|_| {})?;
         match found.best {
             Some(best) => {
                 possible = best.suppressed;

@@ -17,9 +17,10 @@
 
 use super::check::{Account, Checker, Terms, TermsError};
 use super::policy::Policy;
-use super::search::{Found, Progress, SearchError, Strategy, search};
+use super::search::{Found, Progress, SearchError, Strategy, search_until};
 use super::settle::Fate;
 use super::table::{Records, Table, TableError};
+use super::until::Until;
 use crate::anonymity::domain::Domain;
 use crate::anonymity::privacy::Ratio;
 use crate::anonymity::quality::{ClassSums, Part};
@@ -34,8 +35,6 @@ pub struct Passes {
     /// keeps the limit of the terms.
     pub leaves: f64,
     pub strategy: Strategy,
-    /// For the search of each pass: one that has no time left would leave its records to nobody.
-    pub time_limit: Option<Duration>,
 }
 
 /// Records that cannot be recoded.
@@ -82,13 +81,22 @@ pub struct Recoded {
     pub account: Account,
     /// Records that may be suppressed.
     pub limit: u64,
+    /// Why passes were not searched to their end, if they were not.
+    pub cut: Option<Cut>,
+}
+
+/// What ended the passes before they were through.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Cut {
+    Time,
+    Stopped,
 }
 
 impl Recoded {
     /// Whether every pass took the best policy for the records before it: the optimum where there is one pass.
     #[must_use]
     pub fn is_proved(&self) -> bool {
-        self.searches.iter().all(|found| found.complete)
+        self.cut.is_none() && self.searches.iter().all(|found| found.complete)
     }
 
     /// Policies checked by all searches.
@@ -98,11 +106,18 @@ impl Recoded {
     }
 }
 
+/// How long some policy that keeps the limit is looked for after a stop, where the passes so far do not keep it.
+const GRACE: Duration = Duration::from_secs(2);
+
 /// Recodes `records`, whose quasi attributes have these `domains`.
 ///
 /// No record leaves that is not in a class which satisfies every model of `terms` in its pass. The limit of `terms` is
 /// that of the result. It is not kept where no last pass can keep it: compare [`Account::suppressed`] with
 /// [`Recoded::limit`].
+///
+/// `until` is the end of all passes together. Where the first may leave more than the limit and time is limited, up to a
+/// quarter of it goes into a single search first: what that finds leaves if the passes, cut short, do not keep the limit.
+/// Of what is left then each pass has half, and the last quarter is kept for the last pass.
 ///
 /// # Errors
 /// See [`PassesError`].
@@ -111,6 +126,7 @@ pub fn recode(
     records: &Records,
     terms: &Terms,
     passes: Passes,
+    until: Until<'_>,
     watch: &(dyn Fn(&Progress) + Sync),
 ) -> Result<Recoded, PassesError> {
     let whole = Table::new(domains.to_vec(), records)?;
@@ -118,8 +134,13 @@ pub fn recode(
     let limit = first.limit();
     let leaves = Ratio::of(passes.leaves).filter(|share| share.value() <= 1.0).ok_or(PassesError::Leaves)?;
     let mut recoding = Recoding::new(records);
-    let mut searches = Vec::new();
+    let mut searches: Vec<Found> = Vec::new();
     let mut last = passes.most <= 1;
+    let needs_spare = !last && leaves.floor_of(whole.records()) > limit;
+    let single = |until: Until<'_>| search_until(&first, passes.strategy, until, watch);
+    let spare = if needs_spare && until.left().is_some() { Some(single(until.share(0.25))?) } else { None };
+    let early = until.share(0.75);
+    let mut cut = false;
     loop {
         let own = records.at(&recoding.open);
         let table = Table::new(domains.to_vec(), &own)?.part_of(&whole);
@@ -132,21 +153,42 @@ pub fn recode(
             false => table.records(),
         };
         let checker = Checker::new(&table, terms)?.limited_to(allowed);
-        let found = search(&checker, passes.strategy, passes.time_limit, watch)?;
+        let time = if last { until } else { until.share(0.5).no_later_than(&early) };
+        let pass = searches.len() + 1;
+        let told = |progress: &Progress| watch(&Progress { pass, ..progress.clone() });
+        let found = search_until(&checker, passes.strategy, time, &told)?;
+        cut |= !found.complete;
         let released = recoding.settle(&checker, &own, &found);
         searches.push(found);
         let ended = recoding.open.is_empty() || recoding.passes.len() >= usize::from(passes.most);
         if last || ended || !released && !over {
             break;
         }
+        if until.is_over() {
+            cut = true;
+            break;
+        }
         // A pass that releases nothing is followed by the last, and so is the last but one.
         last = !released || recoding.passes.len() + 1 >= usize::from(passes.most);
+    }
+    let reason = if until.is_stopped() { Cut::Stopped } else { Cut::Time };
+    if cut && needs_spare && recoding.account(&first, recoding.passes.len()).suppressed > limit {
+        let spare = match spare {
+            None if !recoding.passes.is_empty() => Some(single(until.despite_stop(GRACE))?),
+            spare => spare,
+        };
+        if let Some(spare) = spare.filter(|spare| spare.best.is_some()) {
+            recoding = Recoding::new(records);
+            recoding.settle(&first, records, &spare);
+            searches = vec![spare];
+        }
     }
     let account = |passes: usize| recoding.account(&first, passes);
     Ok(Recoded {
         after_first: (recoding.passes.len() > 1).then(|| account(1)),
         account: account(recoding.passes.len()),
         limit,
+        cut: cut.then_some(reason),
         searches,
         passes: recoding.passes,
         by: recoding.by,

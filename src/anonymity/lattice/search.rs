@@ -8,6 +8,7 @@ use super::antichain::{Antichain, Inheritance};
 use super::check::{Checker, Outcome};
 use super::policy::{Lattice, Policy, rank};
 use super::strategies;
+use super::until::Until;
 pub use crate::config::Strategy;
 use rayon::prelude::*;
 use std::collections::HashMap;
@@ -35,6 +36,10 @@ pub struct Progress {
     pub checked: u64,
     /// The measure of the best policy so far, as shown.
     pub best: Option<f64>,
+    /// Which of several passes searches, from 1.
+    pub pass: usize,
+    /// Time left for everything, where it is limited and somebody tells.
+    pub left: Option<Duration>,
 }
 
 /// The best policy of a search.
@@ -72,27 +77,13 @@ pub(super) struct Search<'a> {
     beaten: Antichain,
     pub best: Option<Best>,
     pub checked: u64,
-    timer: &'a dyn Timer,
-    time_limit: Option<Duration>,
+    begun: Instant,
+    until: Until<'a>,
     history: Vec<Progress>,
     /// By position: records lost by a policy and all its specialisations; of checked policies, and handed down.
     losses: HashMap<u128, u64>,
     watch: &'a (dyn Fn(&Progress) + Sync),
     told: Instant,
-}
-
-/// The time of a search.
-pub(super) trait Timer: Sync {
-    /// Since the search began.
-    fn elapsed(&self) -> Duration;
-    /// Policies were looked at without a check: work that a test counts as time.
-    fn looked(&self) {}
-}
-
-impl Timer for Instant {
-    fn elapsed(&self) -> Duration {
-        Instant::elapsed(self)
-    }
 }
 
 /// Policies checked side by side: fixed, so that the number of threads changes nothing.
@@ -115,15 +106,18 @@ pub fn search(
     time_limit: Option<Duration>,
     watch: &(dyn Fn(&Progress) + Sync),
 ) -> Result<Found, SearchError> {
-    search_by(&Instant::now(), checker, strategy, time_limit, watch)
+    let begun = Instant::now();
+    search_until(checker, strategy, Until::timed(&|| begun.elapsed(), time_limit), watch)
 }
 
-/// The same, by a timer of the caller's.
-pub(super) fn search_by(
-    timer: &dyn Timer,
+/// As [`search`], for as long as `until` says.
+///
+/// # Errors
+/// As [`search`].
+pub fn search_until(
     checker: &Checker<'_>,
     strategy: Strategy,
-    time_limit: Option<Duration>,
+    until: Until<'_>,
     watch: &(dyn Fn(&Progress) + Sync),
 ) -> Result<Found, SearchError> {
     let lattice = checker.lattice();
@@ -137,8 +131,8 @@ pub(super) fn search_by(
         lattice,
         best: None,
         checked: 0,
-        timer,
-        time_limit,
+        begun,
+        until,
         history: Vec::new(),
         losses: HashMap::new(),
         watch,
@@ -165,9 +159,9 @@ pub(super) fn search_by(
 }
 
 impl Search<'_> {
-    /// Whether the time is up.
+    /// Whether the time is up, or somebody stops it.
     pub fn over(&self) -> bool {
-        self.time_limit.is_some_and(|limit| self.timer.elapsed() >= limit)
+        self.until.is_over()
     }
 
     /// Whether a policy with this bound and rank cannot be better than the best.
@@ -181,14 +175,12 @@ impl Search<'_> {
     /// Whether no extension of a policy whose first attributes are as in `least`, and the rest between `least` and
     /// `greatest`, needs a check.
     pub fn excludes_between(&self, least: &[u8], greatest: &[u8]) -> bool {
-        self.timer.looked();
         let beaten = self.best.as_ref().is_some_and(|best| self.checker.bound(least, 0) > best.cost);
         beaten || self.beaten.covers(least) || self.lost.covers(greatest)
     }
 
     /// Whether `policy` needs no check: it is known not to be admissible, or not to be better than the best.
     pub fn excludes(&self, policy: &[u8]) -> bool {
-        self.timer.looked();
         self.best.is_some() && self.beats(self.checker.bound(policy, 0), policy)
             || self.beaten.covers(policy)
             || self.lost.covers(policy)
@@ -260,9 +252,11 @@ impl Search<'_> {
         let measure = self.checker.measure();
         let shown = |best: &Best| measure.shown(best.cost, self.lattice.width());
         Progress {
-            seconds: self.timer.elapsed().as_secs_f64(),
+            seconds: self.begun.elapsed().as_secs_f64(),
             checked: self.checked,
             best: self.best.as_ref().map(shown),
+            pass: 1,
+            left: None,
         }
     }
 

@@ -41,6 +41,10 @@ pub enum AnonymizeError {
     #[error("no policy was found within anonymize.time_limit; raise it, or generalize attributes by their schema")]
     OutOfTime,
     #[error(
+        "it was stopped before any policy was found, and nothing was written; let it search longer, or generalize attributes by their schema"
+    )]
+    Stopped,
+    #[error(
         "the only policy that satisfies the models says nothing of any quasi attribute; relax a model, raise anonymize.suppression_limit, or release fewer attributes"
     )]
     SaysNothing,

@@ -5,6 +5,7 @@ use super::named;
 use crate::config::Config;
 use crate::config::Format;
 use crate::daemon::assemble::load_schema;
+use crate::daemon::findings::{Finding, Met};
 use crate::daemon::run_error::RunError;
 use crate::daemon::whole_file::{WholeFileError, read_whole};
 use crate::records::codebook::Codebook;
@@ -32,13 +33,14 @@ pub struct Input {
     pub key: DigestKey,
 }
 
-pub fn read(config: &Config, file: &str) -> Result<Input, AnonymizeError> {
+/// Reads the source; `note` hears what it lacks, also where it cannot be read whole.
+pub fn read(config: &Config, file: &str, note: &dyn Fn(&Finding)) -> Result<Input, AnonymizeError> {
     let schema = load_schema(config).map_err(RunError::Configuration)?;
     let key = DigestKey::of_this_run().map_err(AnonymizeError::Randomness)?;
     let books =
         schema.attributes.iter().map(|a| Codebook::new(Arc::clone(a), &key, config.state.max_dictionary_values));
     let books: Vec<Codebook> = books.collect::<Result<_, _>>().map_err(|e| RunError::Assembly(e.into()))?;
-    let (books, batch) = encoded(config, &schema, books, &key)?;
+    let (books, batch) = encoded(config, &schema, books, &key, note)?;
     for (attribute, book) in schema.attributes.iter().zip(&books) {
         let key = format!("attribute {:?}", attribute.name);
         let schema = named(&config.schema.file);
@@ -100,13 +102,20 @@ fn encoded(
     schema: &Schema,
     mut books: Vec<Codebook>,
     key: &DigestKey,
+    note: &dyn Fn(&Finding),
 ) -> Result<(Vec<Codebook>, Batch), AnonymizeError> {
     let mut subjects = schema.subject.map(|a| Subjects::new(Arc::clone(&schema.attributes[a]), key));
     let as_null = config.sink.format() != Format::Json;
     let mut all = Batch::new(schema.attributes.len());
     let path = &config.source.path;
-    let take = &mut |batch: &Batch| all.append(batch);
-    read_whole(config, path, schema, &mut books, subjects.as_mut(), as_null, take).map_err(|error| match error {
+    let mut met = Met::new(schema.attributes.len(), config.privacy.crowd());
+    let take = &mut |batch: &Batch, long| {
+        met.add(batch, &[], long);
+        all.append(batch);
+    };
+    let whole = read_whole(config, path, schema, &mut books, subjects.as_mut(), as_null, take);
+    met.findings(schema).iter().for_each(note);
+    whole.map_err(|error| match error {
         WholeFileError::Source(error) => RunError::from(error).into(),
         WholeFileError::NoColumn(attributes) => RunError::NoColumn { path: path.clone(), attributes }.into(),
         WholeFileError::Rejected { records, first, why } => {

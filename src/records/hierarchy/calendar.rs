@@ -56,6 +56,10 @@ impl Calendar {
         self.levels.len()
     }
 
+    pub(super) fn label(&self, index: usize) -> String {
+        format!("by {}", self.levels[index].name())
+    }
+
     pub(super) fn covers(&self, canonical: &str) -> Option<Vec<Cover>> {
         let millis = moment::parse(&unquoted(canonical)?)?;
         if self.domain.is_some_and(|(first, last)| millis < first || millis > last) {

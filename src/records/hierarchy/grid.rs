@@ -47,6 +47,12 @@ impl Grid {
         self.cells.len()
     }
 
+    pub(super) fn label(&self, index: usize) -> String {
+        let mut label = String::new();
+        push_ticks(&mut label, self.cells[index], self.decimals);
+        label + "° cells"
+    }
+
     pub(super) fn covers(&self, canonical: &str) -> Option<Vec<Cover>> {
         let value = unquoted(canonical)?;
         let (latitude, longitude) = value.split_once(',')?;

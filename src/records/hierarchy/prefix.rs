@@ -40,6 +40,13 @@ impl Prefix {
         self.keep.len()
     }
 
+    pub(super) fn label(&self, index: usize) -> String {
+        match self.length {
+            Some(length) => format!("{} of {length} characters", self.keep[index]),
+            None => format!("first {} characters", self.keep[index]),
+        }
+    }
+
     pub(super) fn covers(&self, canonical: &str) -> Option<Vec<Cover>> {
         let value = unquoted(canonical)?;
         let characters: Vec<char> = value.chars().collect();

@@ -158,6 +158,17 @@ impl Ruler {
         self.levels.len()
     }
 
+    pub(super) fn label(&self, index: usize) -> String {
+        match &self.levels[index] {
+            Cuts::Width { width, .. } => {
+                let mut label = String::new();
+                push_ticks(&mut label, *width, self.decimals);
+                label + "-wide intervals"
+            }
+            Cuts::Points(points) => format!("{} intervals", points.len() + 1),
+        }
+    }
+
     pub(super) fn covers(&self, canonical: &str) -> Option<Vec<Cover>> {
         let floor = floor_ticks(canonical, self.decimals)?;
         if floor.ticks < self.min || floor.ticks > self.max || (floor.ticks == self.max && !floor.exact) {

@@ -1,6 +1,6 @@
 //! Listed values: a table with one row a value, its label on every level, and the root last.
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::{BTreeMap, BTreeSet, HashMap};
 
 use sha2::{Digest, Sha256};
 
@@ -14,6 +14,9 @@ pub struct Row {
     pub place: String,
     pub labels: Vec<String>,
 }
+
+/// Groups that a label names one by one, at most.
+const FEW: usize = 3;
 
 #[derive(Clone, Debug)]
 struct Group {
@@ -145,6 +148,17 @@ impl Tree {
 
     pub(super) fn between(&self) -> usize {
         self.levels.len()
+    }
+
+    /// The groups of a level: by their number, and by their names where they are few.
+    pub(super) fn label(&self, index: usize) -> String {
+        let groups: BTreeSet<Option<usize>> = self.levels[index].iter().copied().collect();
+        let names: Vec<&str> =
+            groups.iter().map(|group| group.map_or("*", |group| self.groups[group].text.as_str())).collect();
+        match names.len() {
+            1..=FEW => names.join(", "),
+            many => format!("{many} groups"),
+        }
     }
 
     pub(super) fn covers(&self, canonical: &str) -> Option<Vec<Cover>> {

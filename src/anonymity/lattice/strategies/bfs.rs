@@ -164,28 +164,16 @@ impl Branch {
 mod tests {
     use crate::anonymity::domain::{Domain, Level};
     use crate::anonymity::lattice::check::{Checker, Terms};
-    use crate::anonymity::lattice::search::{Strategy, Timer, search_by};
+    use crate::anonymity::lattice::search::{Strategy, search_until};
     use crate::anonymity::lattice::table::{Records, Table};
+    use crate::anonymity::lattice::until::Until;
     use crate::anonymity::privacy::Model;
     use crate::anonymity::quality::Measure;
     use std::sync::atomic::{AtomicU64, Ordering};
     use std::time::Duration;
 
-    /// A policy that is looked at without a check takes a second, and nothing else takes time.
-    #[derive(Default)]
-    struct Looks(AtomicU64);
-
-    impl Timer for Looks {
-        fn elapsed(&self) -> Duration {
-            Duration::from_secs(self.0.load(Ordering::Relaxed))
-        }
-
-        fn looked(&self) {
-            self.0.fetch_add(1, Ordering::Relaxed);
-        }
-    }
-
-    fn in_time(limit: Option<Duration>) -> (bool, bool, u64) {
+    /// Every look at the clock takes a second, and nothing else takes time.
+    fn in_time(limit: u64) -> (bool, bool, u64) {
         let domain = |name: usize| {
             let raw = Level { cell_of: vec![0, 1], loss: vec![0.0, 0.0] };
             let all = Level { cell_of: vec![0, 0], loss: vec![1.0] };
@@ -197,19 +185,21 @@ mod tests {
             Table::new((0..12).map(domain).collect(), &Records { quasi, ..Records::default() }).expect("a table");
         let terms = Terms { models: vec![Model::KAnonymity { k: 5 }], limit: 0.0, measure: Measure::Loss };
         let checker = Checker::new(&table, &terms).expect("terms");
-        let looks = Looks::default();
-        let found = search_by(&looks, &checker, Strategy::Bfs, limit, &|_| ()).expect("any size will do");
-        (found.complete, found.best.is_some(), looks.0.into_inner())
+        let looks = AtomicU64::new(0);
+        let clock = || Duration::from_secs(looks.fetch_add(1, Ordering::Relaxed));
+        let until = Until::timed(&clock, Some(Duration::from_secs(limit)));
+        let found = search_until(&checker, Strategy::Bfs, until, &|_| ()).expect("any size will do");
+        (found.complete, found.best.is_some(), looks.load(Ordering::Relaxed))
     }
 
     #[test]
     fn branches_that_lead_to_nothing_end_with_the_time() {
-        let (complete, _, all) = in_time(None);
-        assert!(complete && all > 1000, "{all} policies are looked at in all");
+        let (complete, _, all) = in_time(1 << 40);
+        assert!(complete && all > 1000, "{all} looks in all");
         for limit in (1..20).map(|n| n * all / 20) {
-            let (complete, has_best, looked) = in_time(Some(Duration::from_secs(limit)));
+            let (complete, has_best, looked) = in_time(limit);
             assert!(!complete && has_best);
-            assert!(looked < limit + 40, "{looked} policies in the time of {limit}");
+            assert!(looked < limit + 40, "{looked} looks in the time of {limit}");
         }
     }
 }

@@ -1,0 +1,160 @@
+//! `throng anonymize`: what ends it early, what it tells, and when it fails.
+
+use serde_json::Value;
+use std::io::Write;
+use std::path::Path;
+use std::process::{Command, Output, Stdio};
+
+const SCHEMA: &str = r#"
+name = "visits"
+[[attribute]]
+name = "person"
+type = "string"
+role = "subject"
+[[attribute]]
+name = "age"
+type = "integer"
+[attribute.hierarchy]
+kind = "intervals"
+min = 0
+max = 99
+widths = [10, 50]
+[[attribute]]
+name = "zip"
+type = "string"
+[attribute.hierarchy]
+kind = "prefix"
+keep = [3, 1]
+length = 5
+[[attribute]]
+name = "illness"
+type = "string"
+role = "sensitive"
+"#;
+
+/// Sixty people with two records each, and one with one far from them all; one illness is rare.
+fn visits() -> String {
+    let mut rows = String::from("person,age,zip,illness\n");
+    for row in 0..120 {
+        let person = row / 2;
+        let illness = if row == 7 { "gout" } else { ["flu", "cold"][row % 2] };
+        rows += &format!("p{person},{},606{:02},{illness}\n", 20 + person % 10, person % 3);
+    }
+    rows + "far,93,99999,flu\n"
+}
+
+fn folder(rows: &str) -> tempfile::TempDir {
+    let folder = tempfile::tempdir().expect("a folder");
+    let write = |name: &str, text: &str| std::fs::write(folder.path().join(name), text).expect("written");
+    write("schema.toml", SCHEMA);
+    write("config.toml", "[schema]\nfile = \"schema.toml\"\n[privacy]\nk = 3\n");
+    write("in.csv", rows);
+    folder
+}
+
+fn command(folder: &Path, args: &[&str]) -> Command {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_throng"));
+    command.current_dir(folder).args(["anonymize", "in.csv", "-c", "config.toml", "-o", "out.csv"]).args(args);
+    command
+}
+
+fn run(folder: &Path, args: &[&str]) -> (Output, String) {
+    let output = command(folder, args).output().expect("it starts");
+    let said = String::from_utf8_lossy(&output.stderr).into_owned();
+    (output, said)
+}
+
+#[test]
+fn the_summary_counts_people_and_names_levels() {
+    let folder = folder(&visits());
+    let (output, said) = run(folder.path(), &["--report", "r.json"]);
+    assert!(output.status.success(), "{said}");
+    let text = std::fs::read_to_string(folder.path().join("r.json")).expect("a report");
+    let report: Value = serde_json::from_str(&text).expect("JSON");
+    // The one far away does not leave, and nothing of that person does.
+    assert_eq!(report["suppressed_records"], 1);
+    assert_eq!(report["people"], serde_json::json!({ "all": 61, "lost": 1 }));
+    assert!(said.contains("61 people, nothing is left of 1 of them"), "{said}");
+    // Thirty raw tuples of age and zip have two people each, one has a single record.
+    let before = report["risks_before"]["average"].as_f64().expect("a risk");
+    assert!((before - (120.0 / 2.0 + 1.0) / 121.0).abs() < 1e-9, "{before}");
+    assert_eq!(report["risks_before"]["highest"], 1.0);
+    assert!(report["risks"]["highest"].as_f64().expect("a risk") <= 1.0 / 3.0);
+    assert!(said.contains("(before: 100.0 %, 50.41 %)"), "{said}");
+    // Levels in words beside their numbers.
+    let words = |name: &str, labels: [&str; 4]| {
+        let level = report["policy"][name].as_u64().expect("a level") as usize;
+        let label = format!("{} (level {level} of 3)", labels[level]);
+        assert_eq!(report["levels"][name], Value::from(label.clone()));
+        assert!(said.contains(&format!("{name}: {label}")), "{said}");
+    };
+    words("age", ["exact", "10-wide intervals", "50-wide intervals", "not shown"]);
+    words("zip", ["exact", "3 of 5 characters", "1 of 5 characters", "not shown"]);
+    let stars = std::fs::read_to_string(folder.path().join("out.csv")).expect("a release");
+    let stars = stars.lines().filter(|line| line.ends_with(",\"*\"")).count();
+    assert!(stars > 0 && said.contains(&format!("{stars} sensitive cells suppressed")), "{said}");
+    assert_eq!(report["suppressed_sensitive_cells"], stars);
+    assert_eq!(report["cut_short"], Value::Null);
+}
+
+#[test]
+fn a_larger_share_suppressed_than_asked_is_a_failure() {
+    let folder = folder(&visits());
+    for (share, code) in [("0.001", 1), ("0.5", 0), ("1", 0)] {
+        let (output, said) = run(folder.path(), &["--fail-above", share]);
+        assert_eq!(output.status.code(), Some(code), "{said}");
+        assert_eq!(said.contains("0.8 % of the records were lost"), code == 1, "{said}");
+        assert!(folder.path().join("out.csv").exists(), "the release is written all the same");
+    }
+    assert_eq!(run(folder.path(), &["--fail-above", "5"]).0.status.code(), Some(2));
+}
+
+#[test]
+fn what_the_data_lack_is_told() {
+    let row = |person: &str, age: &str| format!("{person},{age},60601,flu\n");
+    let head = "person,age,zip,illness\n";
+    let of = |rows: Vec<String>| head.to_owned() + &rows.concat();
+    let unnamed = of((0..9).map(|_| row("", "33")).collect());
+    let few = of((0..9).map(|n| row(["a", "b"][n % 2], "33")).collect());
+    let empty = of((0..9).map(|n| row(&n.to_string(), "")).collect());
+    for (rows, words, code) in [
+        (unnamed, "none of 9 records names its subject", 1),
+        (few, "only 2 people were met and a crowd needs 3", 1),
+        (empty, "attribute \"age\" had no value in any of 9 records", 0),
+    ] {
+        let folder = folder(&rows);
+        let (output, said) = run(folder.path(), &[]);
+        assert_eq!(output.status.code(), Some(code), "{said}");
+        assert!(said.contains("note: ") && said.contains(words), "{said}");
+    }
+    // A quote that is not closed swallows the rows up to the next one.
+    let mut rows = visits();
+    let second = rows.find("p1,").expect("a row");
+    rows.insert(second, '"');
+    let close = rows.find("p40,").expect("a row");
+    rows.insert(close + 3, '"');
+    let folder = folder(&rows);
+    let (_, said) = run(folder.path(), &[]);
+    assert!(said.contains("1 record(s) span") && said.contains("a quote is likely to be open"), "{said}");
+}
+
+/// The pipe is opened for reading after the handlers are there, so that the signal cannot come too early; the search begins
+/// when the pipe is closed, so that it cannot come too late.
+#[test]
+#[cfg(unix)]
+fn a_signal_before_any_policy_is_found_writes_nothing_and_says_so() {
+    let folder = folder("");
+    let pipe = folder.path().join("in.csv");
+    std::fs::remove_file(&pipe).expect("removed");
+    assert!(Command::new("mkfifo").arg(&pipe).status().expect("mkfifo").success());
+    let child = command(folder.path(), &[]).stderr(Stdio::piped()).spawn().expect("it starts");
+    let mut writer = std::fs::OpenOptions::new().write(true).open(&pipe).expect("it reads");
+    assert!(Command::new("kill").args(["-INT", &child.id().to_string()]).status().expect("kill").success());
+    writer.write_all(visits().as_bytes()).expect("written");
+    drop(writer);
+    let output = child.wait_with_output().expect("it ends");
+    let said = String::from_utf8_lossy(&output.stderr).into_owned();
+    assert_eq!(output.status.code(), Some(1), "{said}");
+    assert!(said.contains("stopped before any policy was found, and nothing was written"), "{said}");
+    assert!(!folder.path().join("out.csv").exists());
+}
