@@ -118,7 +118,8 @@ fn a_marker_that_is_missing_or_damaged_is_refused() {
     assert!(!place.path(MARKER).exists());
     for damaged in [vec![], marker[..100].to_vec(), vec![b' '; marker.len()]] {
         place.write(MARKER, &damaged);
-        refused(&place, ".marker is missing, damaged or of another state");
+        // Of two lines the first may be whole, and older than the state.
+        refused(&place, ".marker");
     }
     place.write(MARKER, &marker);
     place.run(&[]).expect(0);

@@ -328,7 +328,7 @@ fn real_data_fitbit_exports_are_read() {
     let account = outcome.account();
     assert_eq!((account.consumed, account.dead_lettered), (940, 0), "{}", outcome.stderr);
     assert!(outcome.stderr.contains("TotalDistance"), "dropped columns are named: {}", outcome.stderr);
-    let lines = place.lines("out.ndjson.day");
+    let lines = place.lines("out.ndjson");
     assert!(lines.len() > 500 && lines.iter().any(|l| l.contains("2016")), "{} lines", lines.len());
     assert!(lines.iter().all(|l| !l.contains("1970")));
     // Hours: the day in one column, the hour in another.

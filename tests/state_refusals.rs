@@ -372,7 +372,7 @@ fn another_file_in_the_place_of_an_output_is_refused() {
     let place = Place::new(SCHEMA, "");
     // One person alone: nothing leaves, and nothing of the files is committed.
     place.write("in.ndjson", crowd("Zug").lines().next().expect("a line").to_owned() + "\n");
-    place.run(&[]).expect(0);
+    place.run(&[]).expect(1);
     let replace = |name: &str, content: &[u8]| {
         place.write("other", content);
         fs::rename(place.path("other"), place.path(name)).expect("renamed");
@@ -437,7 +437,7 @@ fn dead_letters_go_on_after_a_run_without_them() {
     for (number, settings) in [&with, &without, &with].into_iter().enumerate() {
         place.write("throng.toml", settings);
         place.write("in.ndjson", "broken\n".repeat(number + 1));
-        place.run(&[]).expect(0);
+        place.run(&[]).expect(1);
     }
     let letters = place.lines("dead.ndjson");
     assert_eq!(letters.len(), 2, "{letters:?}");

@@ -158,6 +158,7 @@ impl Coarse {
             model_left_out_pairs: sizes.model_left_out_pairs,
             drift_bits: sizes.drift_bits,
             state_bytes: sizes.state_bytes,
+            state_free_bytes: sizes.state_free_bytes,
             ..report.clone()
         }
     }
@@ -191,6 +192,7 @@ impl Coarse {
             model_left_out_pairs: report.model_left_out_pairs,
             drift_bits: in_steps(report.drift_bits, DRIFT, self.draw("drift")),
             state_bytes: self.bytes("state bytes", report.state_bytes),
+            state_free_bytes: self.bytes("state free bytes", report.state_free_bytes),
             ..BatchReport::default()
         }
     }

@@ -104,7 +104,8 @@ fn small_streams(shapes: &[GroupShape], spaces: &[Vec<usize>], window: u32, step
 fn a_crowd_in_every_batch_leaves_nothing_to_exclude() {
     let one = (vec![shape("all", &[0, 1, 2], &[3])], vec![vec![0, 1, 2], vec![3]]);
     let two = (vec![shape("one", &[0, 1], &[3]), shape("two", &[2], &[])], vec![vec![0, 1], vec![2], vec![3]]);
-    for (shapes, spaces) in [one, two] {
+    let bare = (vec![shape("all", &[0, 1, 2], &[])], vec![vec![0, 1, 2]]);
+    for (shapes, spaces) in [one, two, bare] {
         for (whole, hold) in [(true, 0), (true, 2), (false, 0), (false, 2)] {
             let (mut all, mut ladder) = (Findings::default(), Findings::default());
             for seed in 0..500 {
@@ -117,11 +118,13 @@ fn a_crowd_in_every_batch_leaves_nothing_to_exclude() {
                 let found = findings(&table, &spaces, &outcome, settings);
                 assert_eq!(found.below_k, 0, "seed {seed}: {found:?}");
                 all.add(found);
-                // The same by the ladder: the same bytes where the batch has the whole crowd.
+                // The same by the ladder: the same bytes where the batch has the whole crowd, and no class goes on to a
+                // coarser one to hide a sensitive cell, as strict recoding does not let it.
+                let same = whole && shapes.iter().all(|shape| shape.sensitive.is_empty());
                 let settings = Settings { strict: false, ..settings };
                 let mut table = Table::new(SMALL);
                 let plain = table.run(&shapes, &stream, settings);
-                assert!(!whole || plain.released == outcome.released, "seed {seed}");
+                assert!(!same || plain.released == outcome.released, "seed {seed}");
                 ladder.add(findings(&table, &spaces, &plain, settings));
             }
             println!("whole {whole}, hold {hold}: {all:?}, ladder {ladder:?}");

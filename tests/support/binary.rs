@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 use std::fs;
 use std::io::{Read, Write};
 use std::net::{TcpListener, TcpStream};
+use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::thread::JoinHandle;
@@ -57,6 +58,7 @@ impl Place {
         place.write("schema.toml", schema);
         place.write("throng.toml", format!("{SETTINGS}listen = \"127.0.0.1:{port}\"\n{more}"));
         place.write("secret", "a secret of the tests, and of nobody else");
+        fs::set_permissions(place.path("secret"), fs::Permissions::from_mode(0o600)).expect("a file of ours");
         place
     }
 

@@ -120,6 +120,7 @@ pub fn search_until(
     until: Until<'_>,
     watch: &(dyn Fn(&Progress) + Sync),
 ) -> Result<Found, SearchError> {
+    let begun = Instant::now();
     let lattice = checker.lattice();
     if strategy != Strategy::Bfs && lattice.size().is_none_or(|size| size > u128::from(VISITED)) {
         return Err(SearchError::TooLarge { strategy: strategy.name(), limit: VISITED });
@@ -136,7 +137,7 @@ pub fn search_until(
         history: Vec::new(),
         losses: HashMap::new(),
         watch,
-        told: Instant::now(),
+        told: begun,
     };
     let complete = match strategy {
         Strategy::Bfs => strategies::bfs::run(&mut search),
@@ -152,7 +153,7 @@ pub fn search_until(
         best: search.best,
         complete,
         checked: search.checked,
-        seconds: timer.elapsed().as_secs_f64(),
+        seconds: begun.elapsed().as_secs_f64(),
         history: search.history,
         knowledge_bytes,
     })
