@@ -12,7 +12,7 @@ use indicatif::{ProgressBar, ProgressStyle};
 use std::io::IsTerminal;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
-use std::sync::atomic::AtomicBool;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 /// Run the daemon: read, anonymize, release, until the source ends or a signal comes
 ///
@@ -85,7 +85,9 @@ pub fn run(args: &RunArgs) -> Result<(), Failure> {
     for finding in findings {
         eprintln!("note: {finding}");
     }
-    match args.fail_above.or(is_file.then_some(1.0)) {
+    // A run that was told to stop has not seen all there is.
+    let to_the_end = is_file && !stop.load(Ordering::Acquire);
+    match args.fail_above.or(to_the_end.then_some(1.0)) {
         Some(most) => refuse_loss(telemetry.share_lost(), most),
         None => Ok(()),
     }
