@@ -49,7 +49,7 @@ fn network() -> Option<MutexGuard<'static, Network>> {
 }
 
 /// A stage whose daemon comes by the proxy.
-fn behind<'a>(network: &'a Network, hold: usize) -> Stage<'a> {
+fn behind(network: &Network, hold: usize) -> Stage<'_> {
     let stage = Stage::new(&network.broker, 1).with_static_membership().reached_by(network.proxy.address());
     stage.configure("only", hold, BATCH, "1h");
     stage

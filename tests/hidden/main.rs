@@ -128,7 +128,7 @@ proptest! {
             prop_assert_eq!(&bench.treat(rows).groups, &treated.groups, "a second attempt");
             let verified = bench.verify(rows, treated.lines(&bench));
             prop_assert!(verified.is_ok(), "{:?}", verified.err());
-            bench.remember(rows, verified.expect("just seen"));
+            bench.remember(rows, &verified.expect("just seen"));
         }
     }
 
@@ -145,7 +145,7 @@ proptest! {
         for rows in before {
             let treated = bench.treat(rows);
             let verified = bench.verify(rows, treated.lines(&bench)).expect("passes");
-            bench.remember(rows, verified);
+            bench.remember(rows, &verified);
         }
         let mut treated = bench.treat(last);
         for (row, side, star) in stars {

@@ -179,7 +179,7 @@ impl Bench {
         verify(lines, &given, &self.terms, &self.books, self.ledger.at(CLOCK), needs)
     }
 
-    pub fn remember(&mut self, rows: &[Row], verified: Verified) {
+    pub fn remember(&mut self, rows: &[Row], verified: &Verified) {
         self.ledger.apply(verified.delta());
         if self.window == 0 {
             return;

@@ -85,7 +85,7 @@ impl Scenario {
     }
 }
 
-fn payload(&(person, change, mood): &Draft) -> (Option<Vec<u8>>, Option<String>) {
+fn payload((person, change, mood): Draft) -> (Option<Vec<u8>>, Option<String>) {
     let mut fields = Vec::new();
     // Few people send much; some records name nobody.
     let person = if person > 9 { person - 9 } else { person };
@@ -205,7 +205,7 @@ fn run(scenario: &Scenario, with_faults: bool) -> Result<Stand, TestCaseError> {
     };
     for (drafts, fault, step) in &scenario.batches {
         now += step;
-        let (records, people): (Vec<_>, Vec<_>) = drafts.iter().map(payload).unzip();
+        let (records, people): (Vec<_>, Vec<_>) = drafts.iter().copied().map(payload).unzip();
         truth.extend(people);
         stand.offer(&records, Settling::No, now, if with_faults { *fault } else { Fault::Nothing });
         let lines = with_truth(&stand.sink.lines, &truth);
@@ -289,7 +289,7 @@ fn without_a_subject_nothing_is_limited() {
         let mut stand = Stand::new(&schema, &format!("[privacy]\nk = 3\n{limits}"));
         for batch in 0..5 {
             let drafts = (0..40).map(|i| (i % 14, i % 12, (i + batch) % 4));
-            let records: Vec<_> = drafts.map(|draft| payload(&draft).0).collect();
+            let records: Vec<_> = drafts.map(|draft| payload(draft).0).collect();
             stand.offer(&records, Settling::No, NOW + i64::from(batch) * 1000, Fault::Nothing);
         }
         stand.check_conservation().expect("conservation");
@@ -308,7 +308,7 @@ fn a_record_counts_once_whenever_its_lines_leave() {
         [[group]]\nname = \"now\"\nattributes = [\"mood\"]\n";
     let mut stand = Stand::new(SCHEMA, settings);
     let burst: Vec<Draft> = (1..=5).chain(1..=5).map(|person| (person, 0, 0)).collect();
-    let records: Vec<_> = burst.iter().map(|draft| payload(draft).0).collect();
+    let records: Vec<_> = burst.iter().map(|draft| payload(*draft).0).collect();
     stand.offer(&records, Settling::No, NOW, Fault::Nothing);
     let now = stand.telemetry.status();
     let of = |stand: &Stand, group: usize| stand.sink.lines.iter().filter(|l| l.group == group).count();

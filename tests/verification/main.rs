@@ -31,6 +31,7 @@ use throng::release::listed::{Listed, ListedTerms};
 use throng::release::models::{Claim, Distance};
 use throng::release::narrowing::NarrowingTerms;
 use throng::release::protected::{ProtectedTerms, Shares};
+use throng::release::repetition::LineLimit;
 use throng::release::tally::{Keeps, Tally};
 use throng::release::verified::Verified;
 use throng::release::verify::{Given, GroupTerms, Needs, Refusal, Violation, verify};
@@ -132,7 +133,7 @@ impl Bench {
                 layout: layout.clone(),
                 base,
                 beside: group_names.beside.clone(),
-                lines: Default::default(),
+                lines: LineLimit::default(),
                 protected: Vec::new(),
                 listed: Vec::new(),
                 narrowing: None,
