@@ -44,7 +44,8 @@ fn records(from: usize, count: usize, own_badges: bool) -> String {
     })
 }
 
-const PLAN: &str = "[plan]\ndrift = 1.0\nwindow_records = 400\nsample_records = 200\nprime = \"prime.ndjson\"\ninterval = \"1h\"\n";
+const PLAN: &str =
+    "[plan]\ndrift = 1.0\nwindow_records = 400\nsample_records = 200\nprime = \"prime.ndjson\"\ninterval = \"1h\"\n";
 
 fn adopted(said: &str) -> Vec<&str> {
     said.lines().filter(|line| line.contains("plan adopted")).collect()
