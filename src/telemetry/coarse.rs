@@ -25,6 +25,9 @@ const PICTURE_RECORDS: u64 = 1_000;
 const BEFORE: f64 = 0.05;
 const AFTER: f64 = 0.01;
 const DRIFT: f64 = 0.05;
+/// Steps of the mean crowd of a line, in its batch and in the window.
+const BATCH_CROWD: f64 = 1.0;
+const WINDOW_CROWD: f64 = 10.0;
 
 /// Draws that follow from a key: with it they can be repeated, without it nobody can foresee them.
 #[derive(Clone, Copy, Default)]
@@ -149,8 +152,13 @@ impl Coarse {
             supporters: sizes.supporters,
             waiting_lines: sizes.waiting_lines,
             said_lines: sizes.said_lines,
-            crowd_in_batch: self.crowd("crowd in batch", report.crowd_in_batch),
-            crowd_in_window: self.crowd("crowd in window", report.crowd_in_window),
+            crowd_in_batch: self.crowd(report.crowd_in_batch),
+            crowd_in_window: CrowdPicture {
+                // No class is smaller than k: what lies above is one crowd's own size.
+                smallest: report.crowd_in_window.smallest.min(k as u64),
+                average: sizes.crowd_in_window.average,
+                share_below_k: report.crowd_in_window.share_below_k,
+            },
             dictionary_values: sizes.dictionary_values,
             model_nodes: sizes.model_nodes,
             model_edges: sizes.model_edges,
@@ -184,6 +192,10 @@ impl Coarse {
             supporters: self.count("supporters", report.supporters),
             waiting_lines: self.count("waiting lines", report.waiting_lines),
             said_lines: self.count("said lines", report.said_lines),
+            crowd_in_window: CrowdPicture {
+                average: in_steps(report.crowd_in_window.average, WINDOW_CROWD, self.draw("crowd in window")),
+                ..CrowdPicture::default()
+            },
             dictionary_values: self.count("dictionary values", report.dictionary_values),
             model_nodes: self.count("model nodes", report.model_nodes),
             model_edges: self.count("model edges", report.model_edges),
@@ -198,8 +210,8 @@ impl Coarse {
     }
 
     /// Crowds of lines that everybody sees; how many people are behind them, one by one, is not for everybody.
-    fn crowd(&self, figure: &'static str, crowd: CrowdPicture) -> CrowdPicture {
-        CrowdPicture { average: in_steps(crowd.average, 1.0, self.draw(figure)), ..crowd }
+    fn crowd(&self, crowd: CrowdPicture) -> CrowdPicture {
+        CrowdPicture { average: in_steps(crowd.average, BATCH_CROWD, self.draw("crowd in batch")), ..crowd }
     }
 
     /// The picture of the records that have come since the last one. The worst of them is not shown: where some stand out
