@@ -129,7 +129,10 @@ fn a_crowd_in_every_batch_leaves_nothing_to_exclude() {
             }
             println!("whole {whole}, hold {hold}: {all:?}, ladder {ladder:?}");
             assert!(all.generalized > 500, "much still leaves: {all:?}");
-            assert_eq!(ladder.below_k == 0, whole, "the observer finds what there is to find: {ladder:?}");
+            // The ladder lets a class that cannot hide a sensitive cell go on to a coarser one, which tells of its raw tuples.
+            let bare = shapes.iter().all(|shape| shape.sensitive.is_empty());
+            assert!(!(whole && bare) || ladder.below_k == 0, "{ladder:?}");
+            assert!(whole || ladder.below_k > 0, "the observer finds what there is to find: {ladder:?}");
         }
     }
 }
