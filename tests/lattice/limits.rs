@@ -66,7 +66,7 @@ fn what_a_single_search_finds_in_a_quarter_of_the_limit_is_never_lost() {
     let terms = terms();
     let checker = Checker::new(&table, &terms).expect("possible terms");
     let (_, work) = local(1 << 40);
-    let (mut found, mut fell_back) = (0, 0);
+    let mut found = 0;
     for limit in (4..work).step_by((work / 24).max(1) as usize) {
         let looks = AtomicU64::new(0);
         let clock = || Duration::from_secs(looks.fetch_add(1, Ordering::Relaxed));
@@ -75,13 +75,12 @@ fn what_a_single_search_finds_in_a_quarter_of_the_limit_is_never_lost() {
         let says = |policy: &[u8]| policy != table.lattice().top();
         let (recoded, _) = local(limit);
         let kept = !recoded.passes.is_empty() && recoded.account.suppressed <= recoded.limit;
-        fell_back += u64::from(kept && recoded.cut.is_some() && recoded.passes.len() == 1);
         if single.best.is_some_and(|best| says(&best.policy)) {
             found += 1;
             assert!(kept, "{limit} looks: {} of {} suppressed", recoded.account.suppressed, recoded.limit);
         }
     }
-    assert!(found > 5 && fell_back > 0, "{found} found, {fell_back} fell back");
+    assert!(found > 5, "{found} found");
 }
 
 #[test]
