@@ -470,6 +470,7 @@ impl Engine {
         // The last moment: the pairs of the batch before have had all this time.
         let start = Instant::now();
         self.settle_model();
+        self.measure_model(&mut report);
         seconds.learn = start.elapsed().as_secs_f64();
         let moment = Moment { clock_ms, age_ms, anchor: now.anchor };
         let attempt = uuid::Uuid::new_v4().as_u64_pair().0;

@@ -140,6 +140,16 @@ impl Engine {
         }
     }
 
+    /// The size of the model without this batch. Not later: whether the pairs of this one are counted by the time it is told
+    /// of hangs on how busy the re-check is, and what pages show must not.
+    pub(super) fn measure_model(&self, report: &mut BatchReport) {
+        let model = self.model_size;
+        report.model_nodes = model.nodes;
+        report.model_edges = model.edges;
+        report.model_bytes = model.bytes as u64;
+        report.model_left_out_pairs = model.left_out_pairs as u64;
+    }
+
     pub(super) fn tell(&self, mut report: BatchReport, seconds: StageSeconds, bytes_out: u64, uncovered_cells: u64) {
         report.sequence = self.progress.sequence;
         report.clock_ms = self.progress.clock_ms;
@@ -155,11 +165,6 @@ impl Engine {
         report.dictionary_values = self.books.iter().map(|b| b.values() as u64).sum();
         report.window_records = self.model.window().rows() as u64;
         report.drift_bits = self.drift();
-        let model = self.model_size;
-        report.model_nodes = model.nodes;
-        report.model_edges = model.edges;
-        report.model_bytes = model.bytes as u64;
-        report.model_left_out_pairs = model.left_out_pairs as u64;
         report.state_bytes = self.store.bytes();
         report.state_free_bytes = self.store.free_bytes();
         report.lag_records = self.health.as_ref().and_then(|h| h.lag());
