@@ -1,13 +1,14 @@
 //! `throng check`.
 
 use super::outcome::Failure;
-use crate::config;
+use crate::config::{self, Config};
 use crate::daemon::assemble::{group_shapes, load_schema};
 use crate::daemon::doubts;
 use crate::daemon::http::Site;
 use crate::daemon::population::{People, read_populations};
 use crate::daemon::protections::protections;
 use crate::records::schema::{Role, Schema};
+use humantime::format_duration;
 use std::path::PathBuf;
 
 /// Check a configuration with its schema and hierarchies; every problem at once
@@ -64,6 +65,9 @@ pub fn run(args: &CheckArgs) -> Result<(), Failure> {
             "{file}: a class needs {k} subjects inside the support window and {crowd} in its own batch (privacy.batch_crowd): who sees when a batch arrives may see classes of fewer than k people in it"
         );
     }
+    for line in repetition(&config, &schema) {
+        println!("{file}: {line}");
+    }
     for warning in schema.warnings() {
         eprintln!("warning: {}: {warning}", config.schema.file.display());
     }
@@ -82,6 +86,34 @@ pub fn run(args: &CheckArgs) -> Result<(), Failure> {
         config.schema.file.display()
     );
     Ok(())
+}
+
+/// What is kept back of a subject that sends again and again, or what it means that nothing is.
+fn repetition(config: &Config, schema: &Schema) -> Vec<String> {
+    if schema.subject.is_none() {
+        return Vec::new();
+    }
+    let lines = match config.privacy.max_lines_per_subject {
+        0 => "a batch may release every line of a subject (privacy.max_lines_per_subject = 0): equal numbers of lines \
+              in two groups tell which belong together"
+            .to_owned(),
+        most => format!(
+            "a batch releases at most {most} line(s) of a subject in each group, further ones are thinned (privacy.max_lines_per_subject)"
+        ),
+    };
+    let delay = config.privacy.longest_delay();
+    let still = if delay.is_zero() {
+        "what does not change within a person leaves with every record (privacy.max_delay = \"0s\"): over many \
+         batches such groups can be joined again"
+            .to_owned()
+    } else {
+        format!(
+            "a group that does not change within a person leaves once a person and {}, up to {} late (privacy.max_delay)",
+            format_duration(config.privacy.repetition_window()),
+            format_duration(delay)
+        )
+    };
+    vec![lines, still]
 }
 
 /// What a population is, in a line.

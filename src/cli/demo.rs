@@ -18,6 +18,9 @@ use std::time::{Duration, Instant};
 const CONFIG: &str = include_str!("../../config/wearable.toml");
 const SCHEMA: &str = include_str!("../../schemas/wearable.toml");
 
+/// `privacy.max_delay` here: nobody watches a demo for an hour.
+const DEMO_DELAY_SECONDS: u32 = 10;
+
 /// Run the whole product here: a broker, a generator, the daemon and its status page
 ///
 /// An in-process broker stands in for Kafka, a generator writes wearable records to it, and the daemon releases them
@@ -63,6 +66,7 @@ pub fn run(args: &DemoArgs) -> Result<(), Failure> {
         ("THRONG__STATE__PATH", directory.0.join("state").display().to_string()),
         ("THRONG__TELEMETRY__LISTEN", args.listen.clone()),
         ("THRONG__TELEMETRY__LOG_LEVEL", "warn".to_owned()),
+        ("THRONG__PRIVACY__MAX_DELAY", format!("{DEMO_DELAY_SECONDS}s")),
     ];
     let env = overrides.into_iter().map(|(k, v)| (k.to_owned(), v));
     let config = config::parse(CONFIG, "the demo's configuration", env)?;
@@ -71,6 +75,7 @@ pub fn run(args: &DemoArgs) -> Result<(), Failure> {
     let stop = super::run::stop_on_signals()?;
     println!("throng demo: wearable.raw → wearable.sanitized, k = {}, {} records/s", config.privacy.k, args.rate);
     println!("             status page http://{}/   metrics http://{}/metrics", args.listen, args.listen);
+    println!("             what does not change within a person leaves once, up to {DEMO_DELAY_SECONDS} s late (by default an hour)");
     println!("             the broker is a stand-in without isolation; exactly-once needs a real one");
     match args.seconds {
         Some(n) => println!("             ends by itself after {n} s"),

@@ -155,7 +155,7 @@ pub fn summarize(telemetry: &Telemetry) {
     if status.thinned_fragments > 0 || status.delayed_lines > 0 {
         let suppressed = status.suppressed.get(SuppressionReason::Thinned);
         eprintln!(
-            "thinned {} fragments, {suppressed} records with them: other lines of their subject stand for them; {} lines have waited {:.1} s in the mean",
+            "thinned {} fragments, {suppressed} records with them: other lines of their subject stand for them (privacy.max_lines_per_subject, privacy.max_delay); {} lines have waited {:.1} s in the mean",
             status.thinned_fragments,
             status.delayed_lines,
             status.mean_delay_seconds.unwrap_or(0.0)

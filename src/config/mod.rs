@@ -43,6 +43,9 @@ pub use service::{Backend, Compute, LogFormat, LogLevel, PagesTls, State, Teleme
 pub use sink::{Sink, SinkKind};
 pub use source::{Format, Schema, Source, SourceKind, Unknown};
 
+/// `state.max_waiting_lines` of a configuration that does not name it, where the dictionaries have room for so many.
+const WAITING_UNLESS_GIVEN: usize = 500_000;
+
 /// The whole configuration of one daemon.
 ///
 /// Every key has a default; unknown keys are refused. `THRONG__SECTION__KEY` in the environment overrides a key of
@@ -88,6 +91,20 @@ impl Config {
     #[must_use]
     pub fn min_subjects(&self) -> usize {
         self.batch.min_subjects.unwrap_or(self.privacy.crowd())
+    }
+
+    /// Records of which a dictionary must hold every value: those of the window, the planner's sample, and the batches.
+    #[must_use]
+    pub fn rows_remembered(&self) -> usize {
+        let held = self.batch.max_records * (self.privacy.max_hold_batches as usize + 2);
+        self.plan.window_records + self.plan.sample_records + held
+    }
+
+    /// Lines that wait at most: `state.max_waiting_lines`, or as many as there is room for, at most [`WAITING_UNLESS_GIVEN`].
+    #[must_use]
+    pub fn max_waiting_lines(&self) -> usize {
+        let room = self.state.max_dictionary_values.saturating_sub(self.rows_remembered());
+        self.state.max_waiting_lines.unwrap_or(room.clamp(1, WAITING_UNLESS_GIVEN))
     }
 
     /// Brokers of the sink: `sink.brokers`, or the source's.

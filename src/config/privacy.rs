@@ -70,7 +70,8 @@ pub struct Privacy {
     /// per subject and `support_window` at most one line of it leaves (24h where the window is `0s`), after a delay
     /// drawn at random between nothing and this. The longer it is, the less do times and batches tell whose lines
     /// belong together; as long as the window, nothing but who was there in that window. `0s`: such groups leave with
-    /// every record, as all others do. Without it `0s`. Needs a subject in the record schema.
+    /// every record, as all others do. Without it an hour, or the window where that is shorter. Needs a subject in the
+    /// record schema.
     #[serde(with = "quantity::optional_duration")]
     #[schemars(with = "Option<quantity::DurationText>", example = Some("24h"))]
     pub max_delay: Option<Duration>,
@@ -88,7 +89,7 @@ fn default_batch_crowd(k: usize) -> usize {
 }
 
 /// `privacy.max_delay` of a configuration that does not name it, where that is no longer than a line stands for the others.
-const DELAY_UNLESS_GIVEN: Duration = Duration::ZERO;
+const DELAY_UNLESS_GIVEN: Duration = Duration::from_hours(1);
 
 impl Privacy {
     /// Distinct subjects that everything counts to: `k`, and the `colluders` beside them.
@@ -120,7 +121,7 @@ impl Default for Privacy {
             max_hold_batches: 0,
             hold_above_loss: 0.05,
             recoding: Recoding::Strict,
-            max_lines_per_subject: 0,
+            max_lines_per_subject: 1,
             max_delay: None,
             model: Vec::new(),
         }

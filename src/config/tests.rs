@@ -5,7 +5,7 @@ use std::{iter, path::Path, time::Duration};
 use proptest::prelude::*;
 
 use super::{
-    Config, Format, Problem,
+    Config, Format, Problem, Recoding,
     environment::leaves,
     json_schema, parse,
     reference::{inlined, reference_markdown},
@@ -44,6 +44,22 @@ fn the_least_configuration_has_the_documented_defaults() {
     assert_eq!(config.sink_brokers(), "localhost:9092");
     assert_eq!(config.source.format(), Format::Json);
     assert_eq!(config.sink.commits_topic, "throng.commits");
+    assert_eq!((config.privacy.crowd_in_batch(), config.privacy.recoding), (5, Recoding::Strict));
+    assert_eq!((config.privacy.max_lines_per_subject, config.privacy.longest_delay()), (1, Duration::from_hours(1)));
+    assert_eq!(config.max_waiting_lines(), 500_000);
+}
+
+#[test]
+fn what_waits_by_default_fits_the_window_and_the_dictionaries() {
+    let short = read(&format!("{LEAST}[privacy]\nsupport_window = \"10m\"")).expect("complete");
+    assert_eq!(short.privacy.longest_delay(), Duration::from_mins(10));
+    let small = |waiting: &str| {
+        read(&format!(
+            "{LEAST}[plan]\nwindow_records = 320\nsample_records = 160\n[batch]\nmax_records = 40\n[state]\nmax_dictionary_values = 600\n{waiting}"
+        ))
+    };
+    assert_eq!(small("").expect("560 rows and 40 lines").max_waiting_lines(), 40);
+    assert_eq!(keys(small("max_waiting_lines = 41")), ["state.max_dictionary_values"]);
 }
 
 #[test]

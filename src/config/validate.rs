@@ -120,9 +120,8 @@ fn dampening(config: &Config, found: &mut Complaints) {
 
 /// Dictionaries must hold every row that is remembered, or values would be suppressed for want of room.
 fn dictionaries(config: &Config, found: &mut Complaints) {
-    let held = config.batch.max_records * (config.privacy.max_hold_batches as usize + 2);
-    let waiting = if config.privacy.longest_delay().is_zero() { 0 } else { config.state.max_waiting_lines };
-    let needed = config.plan.window_records + config.plan.sample_records + held + waiting;
+    let waiting = if config.privacy.longest_delay().is_zero() { 0 } else { config.max_waiting_lines() };
+    let needed = config.rows_remembered() + waiting;
     found.unless(
         config.state.max_dictionary_values >= needed,
         "state.max_dictionary_values",
@@ -306,7 +305,7 @@ fn surroundings(config: &Config, found: &mut Complaints) {
     let classes = state.max_ledger_classes > 0;
     found.unless(classes, "state.max_ledger_classes", "the ledger could remember nothing", "give at least 1");
     for (key, limit) in
-        [("state.max_waiting_lines", state.max_waiting_lines), ("state.max_said_lines", state.max_said_lines)]
+        [("state.max_waiting_lines", config.max_waiting_lines()), ("state.max_said_lines", state.max_said_lines)]
     {
         let waits = limit > 0 || config.privacy.longest_delay().is_zero();
         found.unless(waits, key, "no line could ever wait", "give at least 1, or set privacy.max_delay = \"0s\"");

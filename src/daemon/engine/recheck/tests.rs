@@ -167,7 +167,7 @@ type = "string"
     let config = format!(
         "[source]\nkind = \"file\"\npath = \"{place}/visits.ndjson\"\nformat = \"json\"\n[sink]\nkind = \"none\"\n\
          [schema]\nfile = \"{place}/visits.toml\"\n[batch]\nmax_records = 40\n[privacy]\nk = 2\n\
-         max_hold_batches = 0\n[plan]\nwindow_records = 320\nsample_records = 160\nhandover_batches = 0\n\
+         max_lines_per_subject = 0\nmax_delay = \"0s\"\nmax_hold_batches = 0\n[plan]\nwindow_records = 320\nsample_records = 160\nhandover_batches = 0\n\
          interval = \"1s\"\n[state]\npath = \"{place}/state\"\nsecret_file = \"{place}/key\"\n\
          max_dictionary_values = 600\n[compute]\nbackend = \"cpu\"\n[telemetry]\nlisten = \"127.0.0.1:0\"\n"
     );
