@@ -88,6 +88,22 @@ fn wrong_types_are_told_with_their_attribute_and_place() {
 }
 
 #[test]
+fn formats_that_say_too_little_or_are_too_many_are_refused() {
+    let many: Vec<String> = (0..60).map(|n| format!("\"%d.%m.%Y{}\"", "x".repeat(n))).collect();
+    for (format, says) in [
+        ("\"%Y-%m-%d %p\"".to_owned(), "add %I"),
+        ("\"%Y-%m-%d %H:%M %p\"".to_owned(), "add %I"),
+        (format!("[{}]", many.join(",")), "60 formats, and at most 16"),
+    ] {
+        let day = format!("[[attribute]]\nname = \"day\"\ntype = \"timestamp\"\nformat = {format}\n");
+        let place = Place::new(&format!("{SCHEMA}{day}"), "");
+        place.write("in.ndjson", "");
+        let outcome = place.run(&[]).expect(2);
+        assert!(outcome.stderr.contains("\"day\"") && outcome.stderr.contains(says), "{}", outcome.stderr);
+    }
+}
+
+#[test]
 fn a_wrong_type_hides_no_hierarchy() {
     let schema = format!(
         "{SCHEMA}[[attribute]]\nname = \"steps\"\ntype = \"number\"\n[attribute.hierarchy]\nkind = \"intervals\"\nmin = 0\nmax = 9\nwidths = [3]\n"

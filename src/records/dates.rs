@@ -129,6 +129,8 @@ impl Format {
             "without a year: add %Y"
         } else if number(Numeric::Hour12) && !fixed(&[Fixed::LowerAmPm, Fixed::UpperAmPm]) {
             "ambiguous: %I without %p does not tell morning from afternoon; add %p, or write %H"
+        } else if !number(Numeric::Hour12) && fixed(&[Fixed::LowerAmPm, Fixed::UpperAmPm]) {
+            "ambiguous: %p (AM, PM) says nothing without an hour of twelve; add %I (in the place of %H), or leave %p out"
         } else {
             ""
         };
@@ -256,6 +258,9 @@ mod tests {
             ("%Y", "year, month and day"),
             ("%Y-%m-%d %M", "hour and minute"),
             ("%Y-%m-%d %I:%M", "morning"),
+            ("%Y-%m-%d %p", "add %I"),
+            ("%Y-%m-%d %P", "add %I"),
+            ("%Y-%m-%d %H:%M %p", "add %I"),
             ("%Y-%m-%d %H:%M:%S.%f", "%.f"),
             ("%Y-%m-%d %H:%M %Z", "names are not read"),
             ("%s", "epoch"),

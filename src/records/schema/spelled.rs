@@ -55,6 +55,9 @@ pub(super) fn dates(keys: &mut Keys<'_>, kind: Option<Type>) -> Dates {
     }
 }
 
+/// Formats of one attribute. Every two of them are compared, and every cell may be tried with each.
+const MOST_FORMATS: usize = 16;
+
 /// One format or several, each checked, and all of them against each other.
 fn formats(keys: &mut Keys<'_>) -> Option<Vec<Format>> {
     let texts = match keys.raw("format")? {
@@ -67,6 +70,12 @@ fn formats(keys: &mut Keys<'_>) -> Option<Vec<Format>> {
             return None;
         }
     };
+    if texts.len() > MOST_FORMATS {
+        let message =
+            format!("{} formats, and at most {MOST_FORMATS} are compared: keep those that the data have", texts.len());
+        keys.problem("format", message);
+        return None;
+    }
     let mut formats: Vec<(String, Format)> = Vec::new();
     for text in texts {
         match Format::new(&text) {

@@ -218,3 +218,14 @@ fn how_often_an_attribute_changes_is_declared_and_decides_nothing_about_reading(
         assert!(problems.iter().any(|p| p.place.ends_with("changes")), "{problems:?}");
     }
 }
+
+#[test]
+fn the_formats_of_one_attribute_are_few() {
+    let dates = |count: usize| {
+        let formats: Vec<String> = (0..count).map(|n| format!("\"%Y-%m-%d{}\"", "x".repeat(n))).collect();
+        format!("name = \"t\"\n[[attribute]]\nname = \"a\"\ntype = \"date\"\nformat = [{}]\n", formats.join(", "))
+    };
+    assert!(parse(&dates(16)).is_ok());
+    let found = problems(&dates(17));
+    assert!(found.len() == 1 && found[0].contains("17 formats, and at most 16"), "{found:?}");
+}
