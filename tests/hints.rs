@@ -30,6 +30,7 @@ const RECORD: &str = "{\"person\":\"p1\",\"age\":41,\"city\":\"Zug\"}";
 fn files_that_are_something_else_are_called_by_their_name() {
     refused("in.ndjson", b"\x1f\x8b\x08\0\0\0\0\0\0\x03Zug", &["gzip", "gunzip"]);
     refused("in.csv", b"\x1f\x8b\x08\0\0\0\0\0\0\x03Zug", &["gzip", "gunzip"]);
+    refused("in.csv", b"BZh91AY&SYZug", &["bzip2", "bunzip2"]);
     refused("in.ndjson", b"PK\x03\x04\x14\0Zug", &["zip archive", "unzip"]);
     refused("in.csv", b"PAR1\x15\x04\x15Zug", &["Parquet", "parquet"]);
     let wide: Vec<u8> = RECORD.encode_utf16().flat_map(u16::to_le_bytes).collect();
@@ -64,6 +65,12 @@ fn files_that_only_look_odd_are_read() {
     assert_eq!(run("in.csv", format!("\u{feff}{rows}")).expect(0).account().released, 3);
     let lines: String = (0..3).map(|i| RECORD.replace("p1", &format!("p{i}")) + "\r\n").collect();
     assert_eq!(run("in.ndjson", format!("\u{feff}{lines}")).expect(0).account().released, 3);
+    // Names of columns may begin as compressed files do.
+    for name in ["PAR1", "PAR10", "BZh", "BZh9x"] {
+        let place = Place::new(&SCHEMA.replace("\"person\"", &format!("\"{name}\"")), "");
+        place.write("in.csv", rows.replace("person", name));
+        assert_eq!(place.run(&[("SOURCE__PATH", "in.csv")]).expect(0).account().released, 3, "{name}");
+    }
     // Columns beside the schema's are named: their header is sure to be one.
     let place = Place::new(SCHEMA, "");
     place.write("in.csv", "person,age,city,shoe size\np1,41,Zug,7\np2,41,Zug,7\np3,41,Zug,7\n");

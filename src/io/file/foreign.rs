@@ -1,22 +1,45 @@
 //! Files that are something else than they were taken for, told by their first bytes.
 
-/// Compressed and binary files: how they begin, and what to do with them.
-const BEGINNINGS: [(&[u8], &str); 9] = [
+/// Compressed and binary files: how they begin, and what to do with them. Letters alone are no evidence: they may be the
+/// name of a column.
+const BEGINNINGS: [(&[u8], &str); 7] = [
     (b"\x1f\x8b", "compressed with gzip: decompress it first (gunzip), or pipe it in (gunzip -c … | throng …, path -)"),
     (b"PK\x03\x04", "a zip archive: unpack it first (unzip)"),
     (b"\x28\xb5\x2f\xfd", "compressed with Zstandard: decompress it first (zstd -d)"),
-    (b"BZh", "compressed with bzip2: decompress it first (bunzip2)"),
     (b"\xfd7zXZ\x00", "compressed with xz: decompress it first (unxz)"),
-    (b"PAR1", "a Parquet file: name that format (parquet)"),
     (b"\xff\xfe", "UTF-16 text: convert it to UTF-8 first (iconv -f UTF-16 -t UTF-8)"),
     (b"\xfe\xff", "UTF-16 text: convert it to UTF-8 first (iconv -f UTF-16 -t UTF-8)"),
     (b"SQLite format 3\x00", "a SQLite database: export the table as CSV first"),
 ];
 
+/// What begins a block of bzip2 behind its four letters, and what ends a file without any.
+const BZIP2: [&[u8]; 2] = [b"1AY&SY", b"\x17rE8P\x90"];
+
+/// Whether these are the first bytes of bzip2: `BZh`, a digit, a block.
+fn is_bzip2(start: &[u8]) -> bool {
+    let block = start.strip_prefix(b"BZh").and_then(|rest| rest.split_first());
+    block.is_some_and(|(digit, rest)| matches!(digit, b'1'..=b'9') && BZIP2.iter().any(|block| rest.starts_with(block)))
+}
+
+/// Bytes of a Parquet file among which there is always one that no text has.
+const NEAR: usize = 64;
+
+/// Whether these are the first bytes of Parquet: `PAR1`, and soon after it a byte that no text has.
+fn is_parquet(start: &[u8]) -> bool {
+    let binary = |byte: &u8| matches!(byte, 0..=8 | 11 | 12 | 14..=31 | 127);
+    start.strip_prefix(b"PAR1").is_some_and(|rest| rest.iter().take(NEAR).any(binary))
+}
+
 /// What a text file that begins with `start` is instead, and the remedy.
 pub(super) fn no_text(start: &[u8]) -> Option<&'static str> {
     if let Some((_, what)) = BEGINNINGS.iter().find(|(beginning, _)| start.starts_with(beginning)) {
         return Some(what);
+    }
+    if is_bzip2(start) {
+        return Some("compressed with bzip2: decompress it first (bunzip2)");
+    }
+    if is_parquet(start) {
+        return Some("a Parquet file: name that format (parquet)");
     }
     // Without a byte order mark, half of the bytes of plain letters are zero.
     let zeros = |places: [usize; 2]| places.iter().all(|&place| start.get(place) == Some(&0));
@@ -80,9 +103,21 @@ mod tests {
             assert_eq!(no_ndjson(start), None, "{}", String::from_utf8_lossy(start));
         }
         assert!(no_csv(b"{\"a\":1}\n").is_some_and(|what| what.contains("JSON")));
-        assert!(no_csv(b"PAR1").is_some_and(|what| what.contains("Parquet")));
-        for start in [b"a,b\n1,2\n".as_slice(), b"", b"alone\n", b"{weird},b\n"] {
-            assert_eq!(no_csv(start), None);
+        assert!(no_csv(b"PAR1\x15\x04").is_some_and(|what| what.contains("Parquet")));
+        assert!(no_csv(b"BZh91AY&SY\xd8").is_some_and(|what| what.contains("bzip2")));
+        assert!(no_csv(b"BZh9\x17rE8P\x90").is_some_and(|what| what.contains("bzip2")), "an empty one");
+        for start in [
+            b"a,b\n1,2\n".as_slice(),
+            b"",
+            b"alone\n",
+            b"{weird},b\n",
+            b"PAR1",
+            b"PAR1,age\r\n1,\t2\nPAR1",
+            b"BZh",
+            b"BZh9,age\n",
+            b"BZhA1AY&SY",
+        ] {
+            assert_eq!(no_csv(start), None, "{}", String::from_utf8_lossy(start));
         }
     }
 }
