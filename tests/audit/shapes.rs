@@ -40,6 +40,30 @@ fn arrays_of_records_do_not_read_as_safe() {
     assert_eq!(census.report("census.csv --k 3")["arrays"], json!([]));
 }
 
+/// Somebody may paste it.
+#[test]
+fn a_name_of_a_column_is_no_part_of_a_command() {
+    let rows = |name: &str| format!("{{\"sex\":\"f\",\"{name}\":[1]}}\n").repeat(6);
+    for (name, command) in [
+        ("my-list", Some("jq -c '.\"my-list\"[]' FILE")),
+        ("my list", Some("jq -c '.\"my list\"[]' FILE")),
+        ("x'; touch pwned; echo '", None),
+        ("$(touch pwned)", None),
+        ("`id`", None),
+        ("a|b", None),
+    ] {
+        let place = Place::with("t.ndjson", rows(name));
+        let said = place.audit("t.ndjson --k 3 --html page.html").stdout;
+        let page = place.read("page.html");
+        assert!(said.contains("hold") && said.contains("arrays") && page.contains("holds arrays"), "{said}");
+        match command {
+            Some(command) => assert!(said.contains(command), "{said}"),
+            None => assert!(!said.contains("jq ") && !page.contains("jq "), "{said}"),
+        }
+        assert_eq!(place.report("t.ndjson --k 3")["arrays"], json!([name]), "JSON has the name as it is");
+    }
+}
+
 #[test]
 fn a_null_above_an_object_makes_no_column() {
     let rows: String = (0..30)

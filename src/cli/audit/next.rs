@@ -15,19 +15,34 @@ fn named(names: &[&str]) -> String {
 /// What the arrays of a table leave unsaid; none where there are none.
 pub fn about_arrays(report: &Report) -> Option<String> {
     let names: Vec<&str> = report.arrays.iter().map(String::as_str).collect();
-    let (first, what, hold) = match &names[..] {
+    let (what, hold) = match &names[..] {
         [] => return None,
-        [one] => (*one, "Column", "holds"),
-        [first, ..] => (*first, "Columns", "hold"),
+        [_] => ("Column", "holds"),
+        _ => ("Columns", "hold"),
     };
+    let example = names.iter().find_map(|name| jq_path(name)).map_or(String::new(), |path| {
+        format!(", for example: jq -c '{path}[]' FILE | throng audit - --format json --k {}", report.k)
+    });
     Some(format!(
         "{what} {} {hold} arrays. Each array was judged as one text: nothing is said of the records inside, and they are \
-         not safe because of this report. Make one record of each element and audit those, for example: jq -c \
-         '.{}[]' FILE | throng audit - --format json --k {}",
+         not safe because of this report. Make one record of each element and audit those{example}",
         named(&names),
-        clean(first),
-        report.k
     ))
+}
+
+/// The place of a column as jq spells it. Names are data, and somebody may paste the command into a shell: none for a name
+/// that has anything but letters, digits, `_`, `.`, `-` and spaces.
+fn jq_path(name: &str) -> Option<String> {
+    let harmless = |c: char| c.is_ascii_alphanumeric() || matches!(c, '_' | '.' | '-' | ' ');
+    let is_word = |step: &str| {
+        !step.starts_with(|c: char| c.is_ascii_digit()) && step.chars().all(|c| c.is_ascii_alphanumeric() || c == '_')
+    };
+    let spelled = |step: &str| match step {
+        "" => None,
+        word if is_word(word) => Some(format!(".{word}")),
+        other => Some(format!(".\"{other}\"")),
+    };
+    if name.chars().all(harmless) { name.split('.').map(spelled).collect() } else { None }
 }
 
 /// Steps, the most urgent first.
@@ -87,4 +102,24 @@ pub fn steps(report: &Report) -> Vec<String> {
         );
     }
     steps
+}
+
+#[cfg(test)]
+mod tests {
+    use super::jq_path;
+
+    #[test]
+    fn only_harmless_names_become_part_of_a_command() {
+        for (name, path) in [
+            ("entry", ".entry"),
+            ("a.b_2", ".a.b_2"),
+            ("my-list", ".\"my-list\""),
+            ("my list.2nd", ".\"my list\".\"2nd\""),
+        ] {
+            assert_eq!(jq_path(name).as_deref(), Some(path));
+        }
+        for name in ["", "a..b", "x'; rm -rf ~; '", "a\"b", "a\\b", "$(id)", "`id`", "a\nb", "é", "a|b", "a;b"] {
+            assert_eq!(jq_path(name), None, "{name:?}");
+        }
+    }
 }
