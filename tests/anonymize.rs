@@ -106,6 +106,30 @@ fn the_other_formats_hold_the_same_release() {
 }
 
 #[test]
+fn lines_that_an_open_quote_swallows_are_lost() {
+    let folder = folder("");
+    let at = |name: &str| folder.path().join(name);
+    let text = std::fs::read_to_string(at("in.csv")).expect("read");
+    // A quote before the illness of one record, and the next one sixty records later.
+    let quoted = |(number, line): (usize, &str)| match number {
+        50 => line.replace(",flu", ",\"flu").replace(",cold", ",\"cold").replace(",gout", ",\"gout") + "\n",
+        110 => format!("{line}\"\n"),
+        _ => format!("{line}\n"),
+    };
+    std::fs::write(at("in.csv"), text.lines().enumerate().map(quoted).collect::<String>()).expect("written");
+    let schema = SCHEMA.replace(
+        "role = \"sensitive\"\n[attribute.hierarchy]\nkind = \"tree\"\ntree = [\"flu\", \"cold\", \"gout\"]\n",
+        "role = \"insensitive\"\n",
+    );
+    std::fs::write(at("schema.toml"), schema).expect("written");
+    let refused = run(folder.path(), &["-o", "out.csv", "--fail-above", "0.2"], &[]);
+    let said = String::from_utf8_lossy(&refused.stderr).into_owned();
+    assert_eq!(refused.status.code(), Some(1), "{said}");
+    assert!(said.contains("counting 60 line(s) that a quote left open has swallowed"), "{said}");
+    assert!(run(folder.path(), &["-o", "out.csv", "--fail-above", "0.8"], &[]).status.success());
+}
+
+#[test]
 fn a_frontier_falls_with_k() {
     let folder = folder("");
     let output = run(folder.path(), &["--frontier", "--report", "r.json"], &[]);

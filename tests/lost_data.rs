@@ -98,9 +98,31 @@ fn a_quote_left_open_is_said_with_its_place() {
     assert_eq!(outcome.account().consumed, 100, "the rest of the file is one record");
     let notes = notes(&outcome);
     assert!(
-        notes.iter().any(|n| n.contains("the first is record 100") && n.contains("a quote is likely")),
+        notes.iter().any(|n| n.contains("span 401 lines, the first is record 100") && n.contains("a quote is likely")),
         "{notes:?}"
     );
+}
+
+#[test]
+fn lines_that_an_open_quote_swallows_are_lost_to_the_gate() {
+    for last_break in [true, false] {
+        let place = Place::new(&SCHEMA.replace("pointer = \"/who/person\"", "column = \"person\""), "");
+        let mut csv = String::from("person,day,ward\n");
+        for n in 0..100 {
+            let ward = if n == 30 { "\"north" } else { "north" };
+            csv.push_str(&format!("p{},2024-05-12,{ward}\n", n % 5));
+        }
+        csv.truncate(csv.len() - usize::from(!last_break));
+        place.write("in.csv", csv);
+        let overrides = [("SOURCE__PATH", "in.csv"), ("SOURCE__FORMAT", "csv")];
+        let command = place.command(&overrides, &["--fail-above", "0.5"]);
+        let outcome = support::binary::Process::spawn(command, place.port).wait().expect(1);
+        let account = outcome.account();
+        assert_eq!((account.consumed, account.released, account.dead_lettered), (31, 30, 1));
+        // One record cannot be read, and it swallows 69 lines that were records.
+        let says = "70.0 % of the records were lost, counting 69 line(s) that a quote left open has swallowed";
+        assert!(outcome.stderr.contains(says), "{}", outcome.stderr);
+    }
 }
 
 #[test]

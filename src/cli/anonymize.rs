@@ -44,8 +44,8 @@ pub struct AnonymizeArgs {
     /// Release nothing; print the best quality for each k instead, for choosing one
     #[arg(long, value_name = "K,K,…", value_delimiter = ',', num_args = 0.., default_missing_value = "2,3,5,10,20,50,100", conflicts_with = "output")]
     frontier: Option<Vec<u64>>,
-    /// End with exit code 1 when a larger share of the records is suppressed, 0 to 1, or all of them are; the release is
-    /// written all the same
+    /// End with exit code 1 when a larger share of the records is suppressed, or swallowed by a quote left open, 0 to 1, or
+    /// all of them are; the release is written all the same
     #[arg(long, value_name = "SHARE", value_parser = share, default_value = "1", conflicts_with = "frontier")]
     fail_above: f64,
 }
@@ -112,7 +112,9 @@ pub fn run(args: &AnonymizeArgs) -> Result<(), Failure> {
     let done = done?;
     write_report(args, &report(&done))?;
     summarize(&done);
-    refuse_loss(done.recoded.account.suppressed as f64 / done.to_release.max(1) as f64, args.fail_above)
+    let lost = done.recoded.account.suppressed + done.swallowed;
+    let share = lost as f64 / (done.to_release + done.swallowed).max(1) as f64;
+    refuse_loss(share, done.swallowed, args.fail_above)
 }
 
 impl From<AnonymizeError> for Failure {

@@ -4,6 +4,7 @@ use super::outcome::Failure;
 use crate::config::{self, Backend, Config, SinkKind, SourceKind};
 use crate::daemon::clock::MachineClocks;
 use crate::daemon::file_run::Watcher;
+use crate::daemon::findings::Finding;
 use crate::daemon::run::{Options, prepare, run as run_daemon};
 use crate::risk::compute::cuda::Driver;
 use crate::telemetry::{Label, SuppressionReason, Telemetry, init_logging, silence_panic_payloads};
@@ -32,8 +33,8 @@ pub struct RunArgs {
     /// a second time
     #[arg(long)]
     accept_rewind: bool,
-    /// End with exit code 1 when a larger share of the records read is lost (suppressed or unreadable), 0 to 1, or all of
-    /// them are [default for a file source: 1]
+    /// End with exit code 1 when a larger share of the records read is lost (suppressed, unreadable, or lines that a quote
+    /// left open has swallowed), 0 to 1, or all of them are [default for a file source: 1]
     #[arg(long, value_name = "SHARE", value_parser = share)]
     fail_above: Option<f64>,
 }
@@ -82,27 +83,34 @@ pub fn run(args: &RunArgs) -> Result<(), Failure> {
     if is_file {
         summarize(&telemetry);
     }
+    let swallowed = findings.iter().map(Finding::swallowed_lines).sum();
     for finding in findings {
         eprintln!("note: {finding}");
     }
     // A run that was told to stop has not seen all there is.
     let to_the_end = is_file && !stop.load(Ordering::Acquire);
     match args.fail_above.or(to_the_end.then_some(1.0)) {
-        Some(most) => refuse_loss(telemetry.share_lost(), most),
+        Some(most) => refuse_loss(telemetry.share_lost(swallowed), swallowed, most),
         None => Ok(()),
     }
 }
 
-/// Fails where the share of records lost is above `most`, or all were lost.
+/// Fails where the share of records lost is above `most`, or all were lost. `swallowed` of the lost ones are lines inside a
+/// quote that is likely to be open by mistake.
 ///
 /// # Errors
 /// [`Failure::Running`] then.
-pub fn refuse_loss(lost: f64, most: f64) -> Result<(), Failure> {
+pub fn refuse_loss(lost: f64, swallowed: u64, most: f64) -> Result<(), Failure> {
     if lost > most || lost >= 1.0 {
+        let lines = match swallowed {
+            0 => String::new(),
+            lines => format!(", counting {lines} line(s) that a quote left open has swallowed"),
+        };
         let message = if lost >= 1.0 {
-            "every record was lost: nothing of any was released (the notes above say why)".to_owned()
+            format!("every record was lost{lines}: nothing of any was released (the notes above say why)")
         } else {
-            format!("{:.1} % of the records were lost, and --fail-above allows {:.1} %", lost * 100.0, most * 100.0)
+            let (lost, most) = (lost * 100.0, most * 100.0);
+            format!("{lost:.1} % of the records were lost{lines}, and --fail-above allows {most:.1} %")
         };
         return Err(Failure::Running(anyhow!(message)));
     }

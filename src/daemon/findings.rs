@@ -63,10 +63,7 @@ impl Met {
             }
             self.people.insert(subject);
         }
-        if let Some(more) = long_rows {
-            let known = self.long_rows.get_or_insert(LongRows { lines: 0, rows: 0, ..more });
-            (known.lines, known.rows) = (known.lines + more.lines, known.rows + more.rows);
-        }
+        self.long_rows = LongRows::and(self.long_rows, long_rows);
     }
 
     /// Records that were decoded.
@@ -169,6 +166,14 @@ pub enum Finding {
     NothingNew { records: u64, source_path: String, made_with: MadeWith },
     #[error("what was released before was made with privacy.k = {made_with}, this run goes on with {k}")]
     OtherK { made_with: MadeWith, k: usize },
+}
+
+impl Finding {
+    /// Lines that are likely to be records of their own, and were read as part of another one.
+    #[must_use]
+    pub fn swallowed_lines(&self) -> u64 {
+        if let Self::LongRows { long } = self { long.lines.saturating_sub(long.rows) } else { 0 }
+    }
 }
 
 /// The k of an earlier run, where the state knows it.

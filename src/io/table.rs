@@ -10,7 +10,7 @@ use std::sync::Arc;
 use rayon::prelude::*;
 
 use super::codec::{Field, Limits, Rejection, Unknown};
-use super::file::{Columns, FileSource, Format, SourceError, SourcePosition};
+use super::file::{Columns, FileSource, Format, LongRows, SourceError, SourcePosition};
 use crate::records::dictionary::{ABSENT, Dictionary, DictionaryFull, EncodeError, MISSING};
 use crate::records::raw::{Coordinate, RawBatch, Token};
 use crate::records::schema::{Attribute, Schema};
@@ -72,6 +72,8 @@ pub struct WholeTable {
     pub absent: Vec<String>,
     /// Cells of columns that the schema does not know; they are not among the columns either.
     pub unknown_cells: u64,
+    /// Rows in which a quote is likely to be open by mistake.
+    pub long_rows: Option<LongRows>,
 }
 
 /// How far a file has been read.
@@ -125,6 +127,7 @@ pub fn read(request: &Request<'_>, progress: &mut dyn FnMut(ReadProgress)) -> Re
         let mut batch = RawBatch::new(reading.columns.len());
         let outcome =
             reading.source.read(&mut batch, batch_records(reading.columns.len()), BATCH_BYTES, &mut rejected)?;
+        reading.long_rows = LongRows::and(reading.long_rows, reading.source.take_long_rows());
         for (at, rejection) in rejected.drain(..) {
             reading.unreadable(at, rejection.as_str(), rejection.hint(), request)?;
         }
@@ -145,6 +148,7 @@ struct Reading {
     rows: usize,
     unreadable: BTreeMap<&'static str, u64>,
     unknown_cells: u64,
+    long_rows: Option<LongRows>,
     described: bool,
 }
 
@@ -162,7 +166,8 @@ impl Reading {
                 (source, Vec::new())
             }
         };
-        let mut reading = Self { source, columns, rows: 0, unreadable: BTreeMap::new(), unknown_cells: 0, described };
+        let (unreadable, unknown_cells, long_rows) = (BTreeMap::new(), 0, None);
+        let mut reading = Self { source, columns, rows: 0, unreadable, unknown_cells, long_rows, described };
         reading.widen();
         Ok(reading)
     }
@@ -309,6 +314,7 @@ impl Reading {
             unreadable: self.unreadable,
             absent: absent.into_iter().map(|column| column.name).collect(),
             unknown_cells: self.unknown_cells,
+            long_rows: self.long_rows,
         })
     }
 }

@@ -202,15 +202,15 @@ impl Telemetry {
     }
 
     /// Share of the records that this process has settled of which nothing was released; 0 where it settled none. Records
-    /// that only the risk was measured of are not settled, nor are tombstones.
+    /// that only the risk was measured of are not settled, nor are tombstones. `more` were lost before they were records.
     #[must_use]
-    pub fn share_lost(&self) -> f64 {
+    pub fn share_lost(&self, more: u64) -> f64 {
         let board = self.board();
         let (now, before) = (board.totals, board.before);
         let monitored = board.suppressed.get(SuppressionReason::Monitoring);
         let released = now.released - before.released;
-        let lost =
-            (now.suppressed - before.suppressed + now.dead_lettered - before.dead_lettered).saturating_sub(monitored);
+        let settled = now.suppressed - before.suppressed + now.dead_lettered - before.dead_lettered;
+        let lost = settled.saturating_sub(monitored) + more;
         if lost == 0 { 0.0 } else { lost as f64 / (released + lost) as f64 }
     }
 

@@ -180,3 +180,12 @@ fn files_that_are_something_else_and_cells_of_another_type_are_told_with_their_p
     place.write("t.csv", "Age,day\n1,2024-05-12\n");
     place.audit("t.csv --k 2 --schema schema.toml").refuses(1, &["column 1", "\"age\"", "only by case"]);
 }
+
+#[test]
+fn rows_that_an_open_quote_swallows_are_told() {
+    let rows = |n: usize| format!("4{},Zug\n", n % 2);
+    let text: String = (0..40).map(rows).chain(["40,\"Zug\n".to_owned()]).chain((0..80).map(rows)).collect();
+    let place = Place::with("t.csv", format!("age,city\n{text}40,Zug\"\n"));
+    let notes = place.report("t.csv --k 3")["notes"].to_string();
+    assert!(notes.contains("span 82 lines, the first is record 41") && notes.contains("quote"), "{notes}");
+}

@@ -16,6 +16,7 @@ use sha2::{Digest, Sha256};
 
 use super::outcome::Failure;
 use crate::config::{self, Problem};
+use crate::daemon::findings::Finding;
 use crate::io::codec::Limits;
 use crate::io::file::{Format, SourceError, separator_of};
 use crate::io::table::{self, ReadProgress, Request, TableColumn, TableError, WholeTable};
@@ -200,8 +201,9 @@ fn report(args: &AuditArgs, threads: usize) -> Result<Report, Failure> {
     let schema = args.schema.as_deref().map(load).transpose()?;
     let columns = args.wanted(schema.as_ref())?;
     let read = args.read(schema.as_ref(), columns.as_deref())?;
-    let WholeTable { unreadable, absent, unknown_cells, .. } = &read;
-    let (unreadable, absent, unknown_cells) = (unreadable.clone(), absent.clone(), *unknown_cells);
+    let WholeTable { unreadable, absent, unknown_cells, long_rows, .. } = &read;
+    let (unreadable, absent, unknown_cells, long_rows) =
+        (unreadable.clone(), absent.clone(), *unknown_cells, *long_rows);
     let mut arrays: Vec<String> = read.columns.iter().filter(|c| c.arrays > 0).map(|c| c.name.clone()).collect();
     arrays.sort_unstable();
     let cells: u64 = read.columns.iter().map(|column| column.codes.len() as u64).sum();
@@ -234,6 +236,7 @@ fn report(args: &AuditArgs, threads: usize) -> Result<Report, Failure> {
     bar.0.finish_and_clear();
     let mut report = Report { unreadable, absent, arrays, unknown_cells, ..report };
     report.notes.extend(notes_of_reading(&report));
+    report.notes.extend(long_rows.map(|long| Finding::LongRows { long }.to_string()));
     Ok(report)
 }
 

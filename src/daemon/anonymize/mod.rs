@@ -38,6 +38,8 @@ use std::time::{Duration, Instant};
 pub struct Anonymized {
     pub rows: u64,
     pub to_release: u64,
+    /// Lines that a quote left open has swallowed: records that were read as part of another one.
+    pub swallowed: u64,
     /// Names of the quasi attributes, in the order of the schema and of every policy.
     pub quasi: Vec<String>,
     /// By quasi attribute and level: what it shows, in words.
@@ -147,6 +149,7 @@ pub fn anonymize(config: &Config, file: &str, attended: Attended<'_>) -> Result<
     Ok(Anonymized {
         rows: input.batch.rows() as u64,
         to_release: table.records(),
+        swallowed: input.swallowed,
         quasi,
         labels: told::labels(input),
         people: told::people(&coded.records, &recoded),

@@ -21,6 +21,8 @@ pub struct Input {
     pub schema: Arc<Schema>,
     pub books: Vec<Codebook>,
     pub batch: Batch,
+    /// Lines that a quote left open has swallowed.
+    pub swallowed: u64,
     /// Positions in the schema, ascending.
     pub quasi: Vec<usize>,
     pub sensitive: Vec<usize>,
@@ -40,7 +42,7 @@ pub fn read(config: &Config, file: &str, note: &dyn Fn(&Finding)) -> Result<Inpu
     let books =
         schema.attributes.iter().map(|a| Codebook::new(Arc::clone(a), &key, config.state.max_dictionary_values));
     let books: Vec<Codebook> = books.collect::<Result<_, _>>().map_err(|e| RunError::Assembly(e.into()))?;
-    let (books, batch) = encoded(config, &schema, books, &key, note)?;
+    let (books, batch, swallowed) = encoded(config, &schema, books, &key, note)?;
     for (attribute, book) in schema.attributes.iter().zip(&books) {
         let key = format!("attribute {:?}", attribute.name);
         let schema = named(&config.schema.file);
@@ -77,7 +79,7 @@ pub fn read(config: &Config, file: &str, note: &dyn Fn(&Finding)) -> Result<Inpu
         return Err(problem(file, "anonymize.released", message, "mark records with true, 1 or yes"));
     }
     let leaving = schema.releasable().filter(|&a| Some(a) != marked).collect();
-    Ok(Input { schema, books, batch, quasi, sensitive, subjects, released, leaving, key })
+    Ok(Input { schema, books, batch, swallowed, quasi, sensitive, subjects, released, leaving, key })
 }
 
 /// The attribute that marks the records to be released.
@@ -103,7 +105,7 @@ fn encoded(
     mut books: Vec<Codebook>,
     key: &DigestKey,
     note: &dyn Fn(&Finding),
-) -> Result<(Vec<Codebook>, Batch), AnonymizeError> {
+) -> Result<(Vec<Codebook>, Batch, u64), AnonymizeError> {
     let mut subjects = schema.subject.map(|a| Subjects::new(Arc::clone(&schema.attributes[a]), key));
     let as_null = config.sink.format() != Format::Json;
     let mut all = Batch::new(schema.attributes.len());
@@ -114,7 +116,8 @@ fn encoded(
         all.append(batch);
     };
     let whole = read_whole(config, path, schema, &mut books, subjects.as_mut(), as_null, take);
-    met.findings(schema).iter().for_each(note);
+    let findings = met.findings(schema);
+    findings.iter().for_each(note);
     whole.map_err(|error| match error {
         WholeFileError::Source(error) => RunError::from(error).into(),
         WholeFileError::NoColumn(attributes) => RunError::NoColumn { path: path.clone(), attributes }.into(),
@@ -122,7 +125,7 @@ fn encoded(
             AnonymizeError::Rejected { path: named(path), records, first, why }
         }
     })?;
-    Ok((books, all))
+    Ok((books, all, findings.iter().map(Finding::swallowed_lines).sum()))
 }
 
 /// Digests as dense numbers; nobody is [`NOBODY`](crate::anonymity::lattice::table::NOBODY).

@@ -49,6 +49,17 @@ pub struct LongRows {
     pub rows: u64,
 }
 
+impl LongRows {
+    /// These rows and later ones.
+    #[must_use]
+    pub fn and(before: Option<Self>, more: Option<Self>) -> Option<Self> {
+        match (before, more) {
+            (Some(a), Some(b)) => Some(Self { first: a.first, lines: a.lines + b.lines, rows: a.rows + b.rows }),
+            (one, other) => one.or(other),
+        }
+    }
+}
+
 /// Lines of a readable row from which on it is suspect. One that cannot be read is suspect from two lines on.
 const SUSPECT_LINES: u64 = 50;
 
@@ -172,7 +183,7 @@ impl CsvRows {
             return Ok(Parsed::End);
         }
         (self.text_len, self.ends_len) = (0, 0);
-        let mut size = 0_usize;
+        let (mut size, mut last) = (0_usize, 0_u8);
         loop {
             let input = self.stream.fill()?;
             // At the end of the file a line break stands in for the missing one: it ends a row, unless a quote is open.
@@ -182,7 +193,11 @@ impl CsvRows {
                 self.automaton.read_record(input, &mut self.text[self.text_len..], &mut self.ends[self.ends_len..]);
             self.text_len += written;
             self.ends_len += fields;
-            self.line += input[..read].iter().filter(|byte| **byte == b'\n').count() as u64;
+            // The line break that stands in ends no line where the file has one there.
+            if !(ended && last == b'\n') {
+                self.line += input[..read].iter().filter(|byte| **byte == b'\n').count() as u64;
+            }
+            last = input[..read].last().copied().unwrap_or(last);
             if !ended {
                 self.stream.consume(read);
                 size += read;
