@@ -106,6 +106,138 @@ fn the_other_formats_hold_the_same_release() {
 }
 
 #[test]
+fn a_directory_is_never_taken_for_a_release() {
+    let folder = folder("");
+    let at = |name: &str| folder.path().join(name);
+    for (output, mine) in [("mine", "mine/deep"), ("mine.csv", "mine.csv/deep"), ("mine.parquet", "mine.parquet/all")] {
+        std::fs::create_dir_all(at(mine)).expect("a folder");
+        std::fs::write(at(mine).join("thesis"), "years").expect("written");
+        let refused = run(folder.path(), &["-o", output, "--report", "r.json"], &[]);
+        let said = String::from_utf8_lossy(&refused.stderr).into_owned();
+        assert_eq!(refused.status.code(), Some(2), "{output}: {said}");
+        assert!(said.contains(output) && said.contains("name a"), "the path and the remedy: {said}");
+        assert!(!said.contains("policies"), "before the search: {said}");
+        assert_eq!(std::fs::read_to_string(at(mine).join("thesis")).expect("it is there still"), "years");
+        assert!(!at("r.json").exists());
+    }
+    // An earlier release gives way, and what lies beside it stays.
+    for _ in 0..2 {
+        assert!(run(folder.path(), &["-o", "out.parquet"], &[]).status.success());
+        std::fs::write(at("out.parquet/notes"), "mine").expect("written");
+    }
+    let names = |of: &str| {
+        let names = std::fs::read_dir(at(of)).expect("a folder").map(|entry| entry.expect("an entry").file_name());
+        let mut names: Vec<_> = names.collect();
+        names.sort();
+        names
+    };
+    assert_eq!(names("out.parquet"), ["all", "notes"]);
+    assert_eq!(names("out.parquet/all"), ["segment-00000000.parquet"]);
+    assert!(!at(".out.parquet.unfinished").exists());
+}
+
+#[test]
+fn nothing_that_is_read_is_written_over() {
+    let folder = folder("");
+    let at = |name: &str| folder.path().join(name);
+    let tree = SCHEMA.replace(
+        "kind = \"tree\"\n[attribute.hierarchy.tree]\n\"north\" = [\"Aa\", \"Bb\"]\n\"south\" = [\"Cc\", \"Dd\"]\n",
+        "kind = \"file\"\npath = \"places.csv\"\n",
+    );
+    assert_ne!(tree, SCHEMA);
+    std::fs::write(at("schema.toml"), tree).expect("written");
+    std::fs::write(at("places.csv"), "Aa;north;all\nBb;north;all\nCc;south;all\nDd;south;all\n").expect("written");
+    std::fs::write(at("secret"), "sixteen bytes and more").expect("written");
+    let config = std::fs::read_to_string(at("config.toml")).expect("read")
+        + "[state]\nsecret_file = \"secret\"\n[sink]\ndead_letter_path = \"dead.ndjson\"\n";
+    std::fs::write(at("config.toml"), config).expect("written");
+    std::fs::hard_link(at("schema.toml"), at("also")).expect("a link");
+    std::os::unix::fs::symlink("secret", at("link")).expect("a link");
+    std::fs::create_dir(at("state")).expect("a folder");
+    let precious = ["in.csv", "config.toml", "schema.toml", "places.csv", "secret"];
+    let before: Vec<_> = precious.iter().map(|name| std::fs::read(at(name)).expect("read")).collect();
+    for (over, named) in [
+        ("in.csv", "in.csv"),
+        ("config.toml", "config.toml"),
+        ("schema.toml", "schema.toml"),
+        ("./also", "schema.toml"),
+        ("places.csv", "places.csv"),
+        ("secret", "secret"),
+        ("link", "secret"),
+        ("dead.ndjson", "dead.ndjson"),
+        ("state/x.csv", "state"),
+    ] {
+        for args in [&["-o", over][..], &["-o", "out.csv", "--report", over], &["--frontier", "--report", over]] {
+            let refused = run(folder.path(), args, &[]);
+            let said = String::from_utf8_lossy(&refused.stderr).into_owned();
+            assert_eq!(refused.status.code(), Some(2), "{args:?}: {said}");
+            assert!(said.contains(over) && said.contains(named), "{args:?}: both are named: {said}");
+        }
+    }
+    std::fs::create_dir(at("folder")).expect("a folder");
+    for (report, code) in [
+        ("out.csv", 2),
+        (".out.csv.unfinished", 2),
+        (".out.csv.marker", 2),
+        ("state", 2),
+        ("none/r.json", 1),
+        ("folder", 1),
+    ] {
+        let refused = run(folder.path(), &["-o", "out.csv", "--report", report], &[]);
+        let said = String::from_utf8_lossy(&refused.stderr);
+        assert_eq!(refused.status.code(), Some(code), "{report}: {said}");
+        assert!(said.contains(report) && !said.contains("policies"), "before the search: {said}");
+    }
+    assert!(before.iter().zip(precious).all(|(text, name)| *text == std::fs::read(at(name)).expect("read")));
+    assert!(!at("out.csv").exists() && !at("dead.ndjson").exists());
+    let output = run(folder.path(), &["-o", "out.csv", "--report", "r.json"], &[]);
+    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+}
+
+/// A daemon keeps what it writes locked, as another release does with what has no name yet.
+#[test]
+fn what_another_process_writes_is_left_alone() {
+    let folder = folder("");
+    let at = |name: &str| folder.path().join(name);
+    for directory in ["out.parquet/all", ".late.parquet.unfinished/all"] {
+        std::fs::create_dir_all(at(directory)).expect("a folder");
+    }
+    for (locked, args) in [
+        ("out.parquet/all", &["-o", "out.parquet"][..]),
+        ("out.csv", &["-o", "out.csv"]),
+        (".late.parquet.unfinished/all", &["-o", "late.parquet"]),
+        (".late.csv.unfinished", &["-o", "late.csv"]),
+        ("r.json", &["-o", "other.csv", "--report", "r.json"]),
+        (".late.json.unfinished", &["-o", "other.csv", "--report", "late.json"]),
+    ] {
+        let kept = if at(locked).is_dir() { at(locked).join("segment-00000000.parquet") } else { at(locked) };
+        std::fs::write(&kept, "theirs").expect("written");
+        let held = std::fs::File::open(at(locked)).expect("there");
+        held.try_lock().expect("ours");
+        let refused = run(folder.path(), args, &[]);
+        let said = String::from_utf8_lossy(&refused.stderr).into_owned();
+        assert_eq!(refused.status.code(), Some(1), "{locked}: {said}");
+        assert!(said.contains(args[args.len() - 1]) && said.contains("open in another process"), "{locked}: {said}");
+        assert_eq!(std::fs::read_to_string(&kept).expect("it is there still"), "theirs", "{locked}");
+    }
+}
+
+#[test]
+fn a_release_goes_where_a_link_leads() {
+    let folder = folder("");
+    let at = |name: &str| folder.path().join(name);
+    std::os::unix::fs::symlink("real.csv", at("link.csv")).expect("a link");
+    std::os::unix::fs::symlink("real.json", at("link.json")).expect("a link");
+    // The first makes what the link leads to, the second replaces it.
+    for _ in 0..2 {
+        assert!(run(folder.path(), &["-o", "link.csv", "--report", "link.json"], &[]).status.success());
+        for (link, real) in [("link.csv", "real.csv"), ("link.json", "real.json")] {
+            assert!(at(link).is_symlink() && at(real).is_file(), "{link}");
+        }
+    }
+}
+
+#[test]
 fn lines_that_an_open_quote_swallows_are_lost() {
     let folder = folder("");
     let at = |name: &str| folder.path().join(name);

@@ -2,16 +2,20 @@
 
 use super::outcome::Failure;
 use super::run::{refuse_loss, share, stop_on_signals};
+use super::written::{refuse_overwriting, unwritable};
 use crate::anonymity::lattice::passes::{Cut, Pass};
 use crate::anonymity::lattice::search::Progress;
 use crate::anonymity::quality::{Direction, Measure, Worth};
 use crate::config;
-use crate::config::{Transformation, is_same_file};
-use crate::daemon::anonymize::{Aggregated, AnonymizeError, Anonymized, Attended, Point, anonymize, frontier};
+use crate::config::{Transformation, Used};
+use crate::daemon::anonymize::{
+    Aggregated, AnonymizeError, Anonymized, Attended, Point, anonymize, files_written, frontier,
+};
 use crate::daemon::findings::Finding;
 use crate::io::file::whole;
+use crate::records::schema::Schema;
 use crate::telemetry::silence_panic_payloads;
-use anyhow::{Context, anyhow};
+use anyhow::anyhow;
 use indicatif::ProgressBar;
 use serde_json::{Map, Value, json};
 use std::io::IsTerminal;
@@ -35,7 +39,8 @@ pub struct AnonymizeArgs {
     /// The configuration (config/adult-anonymize.toml is a ready one)
     #[arg(short, long, value_name = "FILE")]
     config: PathBuf,
-    /// Where the release goes; what is there is replaced. Required, but with --frontier
+    /// Where the release goes. A file that is there is replaced, of a directory (Parquet) only segments of an earlier release.
+    /// Required, but with --frontier
     #[arg(short, long, value_name = "OUTPUT", required_unless_present = "frontier")]
     output: Option<PathBuf>,
     /// Write what was found: policy, measures before and after, risks, policies checked
@@ -60,15 +65,9 @@ pub fn run(args: &AnonymizeArgs) -> Result<(), Failure> {
         path.to_str().map(str::to_owned).ok_or_else(|| Failure::Usage(anyhow!("{} is no UTF-8 path", path.display())))
     };
     let sink = args.output.clone().unwrap_or_else(|| PathBuf::from("-"));
-    if args.output.as_ref().is_some_and(|output| is_same_file(output, &args.input)) {
-        return Err(Failure::Usage(anyhow!("the release would overwrite the input: name another file with -o")));
-    }
-    let report_over = |other: &PathBuf| args.report.as_ref().is_some_and(|report| is_same_file(report, other));
-    if report_over(&args.input) || args.output.as_ref().is_some_and(report_over) || report_over(&args.config) {
-        return Err(Failure::Usage(anyhow!(
-            "the report would overwrite the input, the release or the configuration: name another file with --report"
-        )));
-    }
+    // The input and the output take the place of the configuration's: that they are two is told in words of their own.
+    let given = [Used::file("the input", &args.input), Used::file("the configuration", &args.config)];
+    refuse_overwriting(&args.written(Vec::new()), &given)?;
     // The files of the command line take the place of the configuration's.
     let named = [
         ("SOURCE__KIND", "file".to_owned()),
@@ -80,6 +79,16 @@ pub fn run(args: &AnonymizeArgs) -> Result<(), Failure> {
     let mut config = config::load(&args.config, std::env::vars().chain(named))?;
     if args.frontier.is_some() {
         config.sink.format = Some(config::Format::Json);
+    }
+    let written = args.written(if args.output.is_some() { files_written(&config) } else { Vec::new() });
+    let hierarchies = Schema::hierarchy_files(&config.schema.file);
+    let mut read = Vec::from(given);
+    read.extend(config.files_read());
+    read.extend(hierarchies.iter().map(|path| Used::file("a hierarchy of the schema", path)));
+    read.extend(config.files_beside_the_output());
+    refuse_overwriting(&written, &read)?;
+    if let Some(path) = &args.report {
+        whole::check(path).map_err(|error| unwritable("the report", path, error))?;
     }
     let file = args.config.display().to_string();
     let bar = if std::io::stderr().is_terminal() { ProgressBar::new_spinner() } else { ProgressBar::hidden() };
@@ -117,6 +126,15 @@ pub fn run(args: &AnonymizeArgs) -> Result<(), Failure> {
     refuse_loss(share, done.swallowed, args.fail_above)
 }
 
+impl AnonymizeArgs {
+    /// What is written: the release, by the paths that it takes (at first, its name alone), and the report.
+    fn written(&self, release: Vec<Used>) -> Vec<Used> {
+        let named = self.output.iter().filter(|_| release.is_empty()).map(|path| Used::file("--output", path));
+        let report = self.report.iter().map(|path| Used::file("--report", path));
+        named.collect::<Vec<_>>().into_iter().chain(release).chain(report).collect()
+    }
+}
+
 impl From<AnonymizeError> for Failure {
     fn from(error: AnonymizeError) -> Self {
         match error {
@@ -129,10 +147,7 @@ impl From<AnonymizeError> for Failure {
 
 fn write_report(args: &AnonymizeArgs, report: &Value) -> Result<(), Failure> {
     let Some(path) = &args.report else { return Ok(()) };
-    let written = whole::write(path, format!("{report:#}\n").as_bytes());
-    written
-        .with_context(|| format!("the report {} cannot be written: name a writable file", path.display()))
-        .map_err(Failure::Running)
+    whole::write(path, format!("{report:#}\n").as_bytes()).map_err(|error| unwritable("the report", path, error))
 }
 
 fn measures(worth: &Worth) -> Value {

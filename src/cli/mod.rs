@@ -8,6 +8,7 @@ pub mod generate;
 pub mod gpu;
 pub mod outcome;
 pub mod run;
+mod written;
 
 use clap::{Parser, Subcommand};
 use outcome::{Failure, report};

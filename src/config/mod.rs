@@ -31,7 +31,7 @@ pub use anonymize::{Aggregate, Anonymize, Measure, Microaggregation, Strategy, T
 pub use batch::Batch;
 pub use load::{load, parse};
 pub use model::{Diversity, GroundDistance, ModelKind, PrivacyModel};
-pub use paths::is_same_file;
+pub use paths::{Used, is_same_file, overwritten, place};
 pub use plan::{Group, GroupChoice, Plan, Preset, Treatment};
 pub use privacy::{Privacy, Recoding};
 pub use problem::Problem;

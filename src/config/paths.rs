@@ -19,8 +19,10 @@ pub fn is_same_file(a: &Path, b: &Path) -> bool {
     place(a) == place(b)
 }
 
-/// The place of a path without links and `..`, as far as it is there; the rest as it is spelled.
-fn place(path: &Path) -> PathBuf {
+/// The place of a path without links and `..`, as far as it is there; the rest as it is spelled. A link whose target is
+/// missing leads to the place of that target.
+#[must_use]
+pub fn place(path: &Path) -> PathBuf {
     let mut path = std::path::absolute(path).unwrap_or_else(|_| path.to_owned());
     for _ in 0..MOST_LINKS {
         // Opening a link for writing makes the target that it misses.
@@ -40,20 +42,46 @@ fn place(path: &Path) -> PathBuf {
     found
 }
 
-/// A file, or a directory of files, that a run reads or writes.
-struct Used {
-    /// The key or option that names it.
+/// A file, or a directory of files, that a command reads or writes.
+#[derive(Clone, Debug)]
+pub struct Used {
+    /// The key, option or words that name it.
     key: &'static str,
     path: PathBuf,
-    /// A directory in which everything is the run's.
+    /// A directory in which everything is the command's.
     whole: bool,
 }
 
 impl Used {
+    /// A file.
+    #[must_use]
+    pub fn file(key: &'static str, path: &Path) -> Self {
+        Self { key, path: path.to_owned(), whole: false }
+    }
+
+    /// A directory, and everything in it.
+    #[must_use]
+    pub fn directory(key: &'static str, path: &Path) -> Self {
+        Self { key, path: path.to_owned(), whole: true }
+    }
+
     fn clashes(&self, other: &Self) -> bool {
         let within = |a: &Self, b: &Self| b.whole && place(&a.path).starts_with(place(&b.path));
         is_same_file(&self.path, &other.path) || within(self, other) || within(other, self)
     }
+}
+
+/// What says of the first file that would be written over one that is read, or is written under another name; none where
+/// all of them are different. `-` is no file.
+#[must_use]
+pub fn overwritten(written: &[Used], read: &[Used]) -> Option<String> {
+    let is_file = |used: &&Used| !used.path.as_os_str().is_empty() && used.path != Path::new("-");
+    written.iter().enumerate().filter(|(_, file)| is_file(file)).find_map(|(at, file)| {
+        let others = read.iter().chain(&written[..at]).filter(is_file);
+        let other = others.into_iter().find(|other| file.clashes(other))?;
+        let (path, taken) = (file.path.display(), other.path.display());
+        Some(format!("{} ({path}) would overwrite {} ({taken}): name another file with {0}", file.key, other.key))
+    })
 }
 
 /// Everything that a run with a file sink reads and writes of records; nothing for other sinks.
@@ -115,6 +143,31 @@ pub(super) fn clashes(config: &Config) -> Vec<Complaint> {
 }
 
 impl Config {
+    /// The files that the configuration names for reading, the source and the files of the schema left out.
+    #[must_use]
+    pub fn files_read(&self) -> Vec<Used> {
+        let pages = &self.telemetry.tls;
+        let named = [
+            ("state.secret_file", self.state.secret_file.as_ref()),
+            ("plan.prime", self.plan.prime.as_ref()),
+            ("telemetry.token_file", self.telemetry.token_file.as_ref()),
+            ("telemetry.tls.cert_file", pages.cert_file.as_ref()),
+            ("telemetry.tls.key_file", pages.key_file.as_ref()),
+        ];
+        let populations = self.privacy.model.iter().filter_map(|model| model.population.as_ref());
+        let named = named.into_iter().filter_map(|(key, path)| Some((key, path?)));
+        let files = named.chain(populations.map(|path| ("the population of a model", path)));
+        files.map(|(key, path)| Used::file(key, path)).chain([Used::file("schema.file", &self.schema.file)]).collect()
+    }
+
+    /// The files that a daemon with this configuration would write, its outputs left out.
+    #[must_use]
+    pub fn files_beside_the_output(&self) -> Vec<Used> {
+        let mut files = vec![Used::directory("state.path", &self.state.path)];
+        files.extend(used(self).into_iter().filter(|used| !matches!(used.key, "source.path" | "sink.path")));
+        files
+    }
+
     /// What is wrong with writing the lineage there: it is a file that the configuration names already.
     #[must_use]
     pub fn lineage_problem(&self, lineage: &Path) -> Option<Problem> {

@@ -38,7 +38,7 @@ pub enum RunError {
     )]
     NoColumn { path: PathBuf, attributes: Vec<String> },
     #[error("{}: the mark of an untruthful output cannot be written: {source} (make its directory writable)", .path.display())]
-    Mark { path: PathBuf, source: std::io::Error },
+    Mark { path: PathBuf, source: SinkError },
     #[error("the HTTP pages' thread: {0}")]
     Thread(std::io::Error),
     #[error("a part of the daemon panicked; nothing that it worked on was released")]
@@ -63,6 +63,10 @@ impl RunError {
             Self::Configuration(_)
                 | Self::Sink(
                     SinkError::Occupied { .. }
+                        | SinkError::NotRegular { .. }
+                        | SinkError::NotDirectory { .. }
+                        | SinkError::NotOurs { .. }
+                        | SinkError::StandardOutput
                         | SinkError::Foreign { .. }
                         | SinkError::PartialLineage { .. }
                         | SinkError::OlderState { .. }

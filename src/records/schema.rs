@@ -3,7 +3,7 @@
 mod read;
 mod spelled;
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use sha2::{Digest, Sha256};
@@ -174,6 +174,18 @@ impl Schema {
             SchemaError { problems: vec![Problem { file: file.clone(), place: String::new(), message }] }
         })?;
         Self::parse(&text, &file, path.parent().unwrap_or(Path::new("")))
+    }
+
+    /// The hierarchy files that a schema file names, whether or not they are there and it is sound. Empty where it cannot
+    /// be read, which [`load`](Self::load) tells.
+    #[must_use]
+    pub fn hierarchy_files(path: &Path) -> Vec<PathBuf> {
+        let Some(table) = std::fs::read_to_string(path).ok().and_then(|text| text.parse::<toml::Table>().ok()) else {
+            return Vec::new();
+        };
+        let attributes = table.get("attribute").and_then(toml::Value::as_array).into_iter().flatten();
+        let files = attributes.filter_map(|attribute| attribute.get("hierarchy")?.get("path")?.as_str());
+        files.map(|file| path.parent().unwrap_or(Path::new("")).join(file)).collect()
     }
 
     /// Reads a schema from text; `file` names it in messages, hierarchy files are looked for in `folder`.

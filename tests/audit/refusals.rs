@@ -1,6 +1,6 @@
 //! Bad input and bad usage: refused with the place and the remedy, or judged as the definition says.
 
-use crate::place::{Place, sets};
+use crate::place::{CENSUS, Place, sets};
 
 #[test]
 fn files_without_anything_to_judge() {
@@ -179,6 +179,28 @@ fn files_that_are_something_else_and_cells_of_another_type_are_told_with_their_p
     place.audit("t.csv --k 2 --schema schema.toml").refuses(1, &["record 2 of t.csv", "\"day\"", "date", "`format`"]);
     place.write("t.csv", "Age,day\n1,2024-05-12\n");
     place.audit("t.csv --k 2 --schema schema.toml").refuses(1, &["column 1", "\"age\"", "only by case"]);
+}
+
+#[test]
+fn nothing_that_is_read_is_written_over() {
+    let schema = "name = \"t\"\n[[attribute]]\nname = \"age\"\ntype = \"integer\"\n\
+        [[attribute]]\nname = \"race\"\ntype = \"string\"\n[attribute.hierarchy]\nkind = \"file\"\npath = \"races.csv\"\n";
+    let place = Place::with("census.csv", CENSUS);
+    place.write("schema.toml", schema);
+    place.write("races.csv", "White;any\n");
+    std::fs::hard_link(place.0.path().join("census.csv"), place.0.path().join("also.csv")).expect("a link");
+    for (over, named) in [
+        ("census.csv", "the input"),
+        ("./also.csv", "census.csv"),
+        ("schema.toml", "the schema"),
+        ("races.csv", "a hierarchy of the schema"),
+    ] {
+        let words = format!("census.csv --separator ; --k 3 --schema schema.toml --html {over}");
+        place.audit(&words).refuses(2, &["--html", over, "would overwrite", named]);
+    }
+    place.audit("census.csv --k 3 --html none/page.html").refuses(1, &["none/page.html", "name a writable file"]);
+    assert_eq!(place.read("census.csv"), CENSUS);
+    assert_eq!((place.read("schema.toml").as_str(), place.read("races.csv").as_str()), (schema, "White;any\n"));
 }
 
 #[test]

@@ -15,10 +15,11 @@ use indicatif::{ProgressBar, ProgressStyle};
 use sha2::{Digest, Sha256};
 
 use super::outcome::Failure;
-use crate::config::{self, Problem};
+use super::written::{refuse_overwriting, unwritable};
+use crate::config::{self, Problem, Used};
 use crate::daemon::findings::Finding;
 use crate::io::codec::Limits;
-use crate::io::file::{Format, SourceError, separator_of};
+use crate::io::file::{Format, SourceError, separator_of, whole};
 use crate::io::table::{self, ReadProgress, Request, TableColumn, TableError, WholeTable};
 use crate::records::schema::{Role, Schema};
 use crate::risk::audit::{AuditColumn, AuditQuestion, AuditTable, Report, Singletons, Step, audit, prepare};
@@ -168,13 +169,20 @@ pub fn run(args: &AuditArgs) -> Result<(), Failure> {
             Failure::Hardware(anyhow!(message))
         })?;
     }
+    if let Some(path) = &args.html {
+        let hierarchies = args.schema.as_deref().map(Schema::hierarchy_files).unwrap_or_default();
+        let mut read = vec![Used::file("the input", &args.input)];
+        read.extend(args.schema.iter().map(|path| Used::file("the schema", path)));
+        read.extend(hierarchies.iter().map(|path| Used::file("a hierarchy of the schema", path)));
+        refuse_overwriting(&[Used::file("--html", path)], &read)?;
+        whole::check(path).map_err(|error| unwritable("the page", path, error))?;
+    }
     let threads = args.threads.map_or_else(all_cores, usize::from);
     let pool = rayon::ThreadPoolBuilder::new().num_threads(threads).build().context("cannot start threads")?;
     let report = pool.install(|| report(args, threads))?;
     if let Some(path) = &args.html {
         let page = page::render(&report, &args.made_from()?, chrono::Utc::now());
-        crate::io::file::whole::write(path, page.as_bytes())
-            .with_context(|| format!("cannot write \"{}\"", path.display()))?;
+        whole::write(path, page.as_bytes()).map_err(|error| unwritable("the page", path, error))?;
     }
     let out = if args.json {
         let json = serde_json::to_string(&report).context("the report cannot be written as JSON")?;

@@ -24,7 +24,7 @@ use crate::anonymity::lattice::search::{Progress, Strategy};
 use crate::anonymity::lattice::table::{Records, Table};
 use crate::anonymity::lattice::until::Until;
 use crate::anonymity::quality::{Measure, Worth};
-use crate::config::{Config, Transformation};
+use crate::config::{Config, Transformation, Used};
 use crate::daemon::findings::Finding;
 use crate::release::verified::Risk;
 use hide::Settled;
@@ -132,6 +132,7 @@ fn terms(config: &Config, file: &str, coded: &Coded) -> Result<Terms, AnonymizeE
 /// See [`AnonymizeError`]; no line has been written then, but where writing itself failed.
 pub fn anonymize(config: &Config, file: &str, attended: Attended<'_>) -> Result<Anonymized, AnonymizeError> {
     let begun = Instant::now();
+    let place = write::ready(config)?;
     let mut coded = coded(config, file, attended.note)?;
     let aggregates = aggregate::asked(config, file, &coded.input.schema)?;
     let measure = config.anonymize.measure;
@@ -145,7 +146,7 @@ pub fn anonymize(config: &Config, file: &str, attended: Attended<'_>) -> Result<
     let input = &coded.input;
     let quasi: Vec<String> = input.quasi.iter().map(|&a| input.schema.attributes[a].name.clone()).collect();
     let settled = settled.ok_or(AnonymizeError::SaysNothing)?;
-    let written = write::release(config, input, settled, &aggregates, &terms.models)?;
+    let written = write::release(place, config, input, settled, &aggregates, &terms.models)?;
     Ok(Anonymized {
         rows: input.batch.rows() as u64,
         to_release: table.records(),
@@ -262,6 +263,12 @@ fn possible(
         return Err(AnonymizeError::LeftTooMany { passes: recoded.passes.len(), suppressed, records, limit });
     }
     Ok(())
+}
+
+/// The files that [`anonymize`] would write or remove for its release.
+#[must_use]
+pub fn files_written(config: &Config) -> Vec<Used> {
+    write::files(config)
 }
 
 /// The best quality for each of `ks`, everything else as configured: what a higher k costs.

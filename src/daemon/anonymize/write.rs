@@ -7,10 +7,10 @@ use super::hide::Settled;
 use super::read::Input;
 use crate::anonymity::privacy::Model;
 use crate::anonymity::treatment::proposal::{ProposedGroup, Run};
-use crate::config::{Config, Format as Spelling};
+use crate::config::{Config, Format as Spelling, Used};
 use crate::daemon::from_file::file_format;
 use crate::daemon::run_error::RunError;
-use crate::io::file::{FileSink, Format, GroupColumns, SinkError, whole};
+use crate::io::file::{GroupColumns, Replacement};
 use crate::records::codebook::CellId;
 use crate::records::digest::NameDigest;
 use crate::records::line::{LineFormat, LineLayout};
@@ -19,10 +19,9 @@ use crate::release::ledger::Ledger;
 use crate::release::models::verify_models;
 use crate::release::population::verify_population;
 use crate::release::repetition::LineLimit;
-use crate::release::verified::{Risk, Verified};
+use crate::release::verified::Risk;
 use crate::release::verify::{Given, GroupTerms, Needs, verify};
 use std::collections::BTreeMap;
-use std::path::Path;
 
 /// What was written.
 pub struct Written {
@@ -32,8 +31,23 @@ pub struct Written {
     pub aggregated: Vec<Aggregated>,
 }
 
+/// The group that leaves.
+const GROUP: &str = "all";
+
+/// What a release writes or removes.
+pub fn files(config: &Config) -> Vec<Used> {
+    Replacement::files(&config.sink.path, GROUP, file_format(config.sink.format(), config.sink.separator))
+}
+
+/// The place of the release, looked at and locked before the work.
+pub fn ready(config: &Config) -> Result<Replacement, AnonymizeError> {
+    let format = file_format(config.sink.format(), config.sink.separator);
+    Replacement::ready(&config.sink.path, GROUP, format).map_err(|error| RunError::from(error).into())
+}
+
 /// Writes what was settled.
 pub fn release(
+    place: Replacement,
     config: &Config,
     input: &Input,
     settled: Settled,
@@ -44,7 +58,6 @@ pub fn release(
     let Settled { rows, cells, aggregated, hidden, .. } = settled;
     let attributes = input.leaving.clone();
     let schema = &input.schema;
-    let format = file_format(config.sink.format(), config.sink.separator);
     let names: Vec<&str> = attributes.iter().map(|&a| schema.attributes[a].name.as_str()).collect();
     let layout = LineLayout::new(
         match config.sink.format() {
@@ -60,7 +73,7 @@ pub fn release(
         sensitive: attributes.iter().map(|a| input.sensitive.contains(a)).collect(),
         attributes: attributes.clone(),
         layout: layout.clone(),
-        base: digest.digest("all"),
+        base: digest.digest(GROUP),
         beside: schema.attributes.iter().map(|a| digest.digest(&format!("beside {}", a.name))).collect(),
         // The models of a data set are verified over all its lines, below.
         protected: Vec::new(),
@@ -78,51 +91,14 @@ pub fn release(
     verify_population(&verified, 0, &layout, &population, &claims::of_population(models))?;
     let aggregate_terms = aggregate_terms(input, &attributes, aggregates);
     verify_aggregates(&verified, 0, &layout, quasi, &aggregate_terms, subjects, k)?;
-    let columns = GroupColumns { name: "all".into(), columns: names.iter().map(|&n| n.to_owned()).collect() };
-    write(&config.sink.path, columns, format, &verified)?;
+    let columns = GroupColumns { name: GROUP.into(), columns: names.iter().map(|&n| n.to_owned()).collect() };
+    let mut lines = Vec::new();
+    for line in verified.lines(0) {
+        lines.extend_from_slice(line.bytes);
+        lines.push(b'\n');
+    }
+    place.fill(columns, &lines).map_err(RunError::from)?;
     Ok(Written { risk: verified.risk(), hidden, aggregated })
-}
-
-/// Writes the lines whole or not at all: a disk that is full leaves what was there before.
-fn write(path: &Path, columns: GroupColumns, format: Format, verified: &Verified) -> Result<(), AnonymizeError> {
-    let group = columns.name.clone();
-    let fill = |path: &Path| {
-        let mut sink = FileSink::open(path, &[columns], format, &[])?;
-        let mut lines = Vec::new();
-        for line in verified.lines(0) {
-            lines.extend_from_slice(line.bytes);
-            lines.push(b'\n');
-        }
-        sink.append(0, &lines)?;
-        sink.sync().map(drop)
-    };
-    let found = std::fs::metadata(path).ok();
-    // Standard output is no file; what is neither file nor directory is refused when it is opened.
-    if path == Path::new("-") || found.is_some_and(|found| !found.is_file() && !found.is_dir()) {
-        return fill(path).map_err(|error| RunError::from(error).into());
-    }
-    let unnamed = |source| RunError::from(SinkError::Open { path: path.to_owned(), source });
-    let (place, unfinished) = whole::beside(path).map_err(unnamed)?;
-    let _claimed = whole::claim(&place).map_err(|_| RunError::from(SinkError::Locked { path: path.to_owned() }))?;
-    let named = |()| {
-        let fault = |source| SinkError::Write { path: path.to_owned(), byte: 0, source };
-        let (from, to) = match format {
-            Format::Parquet => (unfinished.join(&group), place.join(&group)),
-            Format::Ndjson | Format::Csv { .. } => (unfinished.clone(), place.clone()),
-        };
-        if to.is_dir() {
-            std::fs::remove_dir_all(&to).map_err(fault)?;
-        }
-        if format == Format::Parquet {
-            std::fs::create_dir_all(&place).map_err(fault)?;
-        }
-        whole::name(&from, &to).map_err(fault)
-    };
-    let written = fill(&unfinished).map_err(|error| error.at(path)).and_then(named);
-    if written.is_err() || format == Format::Parquet {
-        whole::forget(&unfinished);
-    }
-    written.map_err(|error| RunError::from(error).into())
 }
 
 /// One line a distinct tuple, sorted by their bytes, with the rows that it stands for.

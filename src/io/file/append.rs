@@ -1,8 +1,8 @@
 //! A file that grows by whole commits and forgets what was not committed.
 
-use std::fs::{File, OpenOptions, Permissions, TryLockError};
+use std::fs::{File, Metadata, OpenOptions, Permissions, TryLockError};
 use std::io::{self, Seek, SeekFrom, Write};
-use std::os::unix::fs::{OpenOptionsExt, PermissionsExt};
+use std::os::unix::fs::{MetadataExt, OpenOptionsExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 
 use super::SinkError;
@@ -125,7 +125,16 @@ pub(super) fn lock(file: &File, path: &Path) -> Result<(), SinkError> {
     file.try_lock().map_err(|error| match error {
         TryLockError::WouldBlock => SinkError::Locked { path: path.into() },
         TryLockError::Error(source) => SinkError::Open { path: path.into(), source },
-    })
+    })?;
+    // Whoever had the lock until now may have given the file another name since it was opened here.
+    let same = |found: &Metadata, opened: &Metadata| (found.dev(), found.ino()) == (opened.dev(), opened.ino());
+    let unknown = |source| SinkError::Open { path: path.into(), source };
+    match std::fs::metadata(path) {
+        Ok(found) if same(&found, &file.metadata().map_err(unknown)?) => Ok(()),
+        Ok(_) => Err(SinkError::Locked { path: path.into() }),
+        Err(error) if error.kind() == io::ErrorKind::NotFound => Err(SinkError::Locked { path: path.into() }),
+        Err(source) => Err(unknown(source)),
+    }
 }
 
 /// Makes names created, renamed or removed in `directory` survive a power failure.

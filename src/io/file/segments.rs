@@ -188,6 +188,42 @@ pub(super) fn imprint_of(opened: &File, directory: &Path, segments: u64) -> std:
     imprint(&segment, length)
 }
 
+/// Refuses a directory that holds anything but segments, finished or not: it would be removed. None is fine.
+pub(super) fn only_segments(directory: &Path) -> Result<(), SinkError> {
+    let fault = |source| SinkError::Open { path: directory.into(), source };
+    let entries = match fs::read_dir(directory) {
+        Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(()),
+        Err(error) if error.kind() == std::io::ErrorKind::NotADirectory => {
+            return Err(SinkError::NotDirectory { path: directory.into() });
+        }
+        entries => entries.map_err(fault)?,
+    };
+    for entry in entries {
+        let entry = entry.map_err(fault)?;
+        let name = entry.file_name();
+        let ours = name.to_str().and_then(parse_name).is_some() && entry.file_type().map_err(fault)?.is_file();
+        if !ours {
+            return Err(SinkError::NotOurs { path: directory.into(), entry: name.to_string_lossy().into_owned() });
+        }
+    }
+    Ok(())
+}
+
+/// Removes a directory of segments, if it is there. Whatever else is in it stays, and is an error.
+pub(super) fn remove_segments(directory: &Path) -> std::io::Result<()> {
+    let entries = match fs::read_dir(directory) {
+        Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(()),
+        entries => entries?,
+    };
+    for entry in entries {
+        let entry = entry?;
+        if entry.file_name().to_str().and_then(parse_name).is_some() && entry.file_type()?.is_file() {
+            fs::remove_file(entry.path())?;
+        }
+    }
+    fs::remove_dir(directory)
+}
+
 const PREFIX: &str = "segment-";
 const SUFFIX: &str = ".parquet";
 const TEMPORARY: &str = ".partial";

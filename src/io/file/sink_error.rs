@@ -13,6 +13,15 @@ pub enum SinkError {
         "{path} is not a regular file: a file sink must be able to truncate; name a file, or - for standard output"
     )]
     NotRegular { path: PathBuf },
+    #[error("{path} is no directory, and Parquet is written as a directory of segments: name another path")]
+    NotDirectory { path: PathBuf },
+    #[error(
+        "{path} holds \"{entry}\", which is no segment of a release, and would be removed with what the new release \
+         replaces: move it away, or name another directory"
+    )]
+    NotOurs { path: PathBuf, entry: String },
+    #[error("the new release is written, but what it replaced is still at {path}: {source}; look at it, and remove it")]
+    Remains { path: PathBuf, source: io::Error },
     #[error("cannot write {path} at byte {byte}: {source}; make room, then start again")]
     Write { path: PathBuf, byte: u64, source: io::Error },
     #[error("cannot bring {path} to the disk: {source}; check the disk, then start again")]
@@ -99,6 +108,7 @@ impl SinkError {
             Self::Open { source, .. } => Self::Open { path, source },
             Self::Write { byte, source, .. } => Self::Write { path, byte, source },
             Self::Sync { source, .. } => Self::Sync { path, source },
+            Self::Locked { .. } => Self::Locked { path },
             other => other,
         }
     }

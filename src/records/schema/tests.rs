@@ -229,3 +229,14 @@ fn the_formats_of_one_attribute_are_few() {
     let found = problems(&dates(17));
     assert!(found.len() == 1 && found[0].contains("17 formats, and at most 16"), "{found:?}");
 }
+
+#[test]
+fn the_hierarchy_files_of_a_schema_are_known_without_reading_them() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("s.toml");
+    let attribute = |name: &str, more: &str| format!("[[attribute]]\nname = \"{name}\"\ntype = \"string\"\n{more}");
+    let file = "[attribute.hierarchy]\nkind = \"file\"\npath = \"gone.csv\"\n";
+    fs::write(&path, format!("name = \"t\"\n{}{}", attribute("a", ""), attribute("b", file))).unwrap();
+    assert_eq!(Schema::hierarchy_files(&path), [folder.path().join("gone.csv")]);
+    assert!(Schema::hierarchy_files(&folder.path().join("none")).is_empty());
+}

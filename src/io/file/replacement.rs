@@ -1,0 +1,154 @@
+//! A release that is made at once, and what it takes the place of.
+//!
+//! What may be replaced is asked before the work; nothing but an earlier release is ever removed.
+
+use std::ffi::OsString;
+use std::fs::{self, File};
+use std::path::{Path, PathBuf};
+
+use super::segments::{only_segments, remove_segments};
+use super::sink::output_paths;
+use super::{FileSink, Format, GroupColumns, SinkError, whole};
+use crate::config::{self, Used};
+
+/// The place of a release of one group, locked where something is there.
+#[derive(Debug)]
+pub struct Replacement {
+    /// As it was given.
+    path: PathBuf,
+    format: Format,
+    /// None for standard output.
+    places: Option<Places>,
+    _claimed: Option<File>,
+}
+
+#[derive(Clone, Debug)]
+struct Places {
+    /// What gets the name: the file, or the group's directory of segments.
+    to: PathBuf,
+    /// What is filled: the file, or the directory of the group's directory.
+    unfinished: PathBuf,
+    /// What gets the name once it is filled.
+    from: PathBuf,
+    /// Where an earlier directory of segments lies while the new one gets its name.
+    aside: Option<PathBuf>,
+}
+
+impl Places {
+    fn of(path: &Path, group: &str, format: Format) -> Result<Self, SinkError> {
+        let fault = |source| SinkError::Open { path: path.to_owned(), source };
+        let (place, unfinished) = whole::beside(path).map_err(fault)?;
+        if format != Format::Parquet {
+            return Ok(Self { to: place, from: unfinished.clone(), unfinished, aside: None });
+        }
+        let to = config::place(&place.join(group));
+        let mut aside = OsString::from(".");
+        aside.push(to.file_name().unwrap_or_default());
+        aside.push(".replaced");
+        let aside = Some(to.with_file_name(aside));
+        Ok(Self { to, from: unfinished.join(group), unfinished, aside })
+    }
+}
+
+impl Replacement {
+    /// The files that a release at `path` would write or remove, for a comparison with those that are read.
+    #[must_use]
+    pub fn files(path: &Path, group: &str, format: Format) -> Vec<Used> {
+        let Ok(places) = Places::of(path, group, format) else { return Vec::new() };
+        if path == Path::new("-") {
+            return Vec::new();
+        }
+        match &places.aside {
+            None => vec![Used::file("--output", path), Used::file("the unfinished file of --output", &places.from)],
+            Some(aside) => vec![
+                Used::directory("--output", &places.to),
+                Used::directory("the unfinished directory of --output", &places.unfinished),
+                Used::directory("the replaced directory of --output", aside),
+            ],
+        }
+    }
+
+    /// Looks at what is there and locks it; nothing changes.
+    ///
+    /// # Errors
+    /// When something else than an earlier release is there: a directory or a device where a file is written, anything but
+    /// segments where a directory of them is. When another process writes it, or the path cannot be looked at.
+    pub fn ready(path: &Path, group: &str, format: Format) -> Result<Self, SinkError> {
+        let columns = GroupColumns { name: group.to_owned(), columns: Vec::new() };
+        output_paths(path, &[columns], format)?;
+        if path == Path::new("-") {
+            return Ok(Self { path: path.to_owned(), format, places: None, _claimed: None });
+        }
+        let places = Places::of(path, group, format)?;
+        let found = fs::metadata(path).ok();
+        if let Some(aside) = &places.aside {
+            if found.is_some_and(|found| !found.is_dir()) {
+                return Err(SinkError::NotDirectory { path: path.to_owned() });
+            }
+            for directory in [&places.to, aside, &places.from] {
+                only_segments(directory)?;
+            }
+        } else {
+            if found.is_some_and(|found| !found.is_file()) {
+                return Err(SinkError::NotRegular { path: path.to_owned() });
+            }
+            whole::has_parent(&places.to).map_err(|source| SinkError::Open { path: path.to_owned(), source })?;
+        }
+        let claimed = whole::claim(&places.to).map_err(|error| error.at(path))?;
+        Ok(Self { path: path.to_owned(), format, places: Some(places), _claimed: claimed })
+    }
+
+    /// Writes the lines (each with its line break) whole or not at all, but on standard output: a disk that is full leaves
+    /// what was there before.
+    ///
+    /// # Errors
+    /// When writing fails, or another process has begun a release there.
+    pub fn fill(self, columns: GroupColumns, lines: &[u8]) -> Result<(), SinkError> {
+        let Some(places) = &self.places else {
+            return append(&mut FileSink::open(&self.path, &[columns], self.format, &[])?, lines);
+        };
+        // It is locked until it has its name: without the lock it is somebody else's, and stays.
+        let mut sink =
+            FileSink::open(&places.unfinished, &[columns], self.format, &[]).map_err(|e| e.at(&self.path))?;
+        let written = append(&mut sink, lines).map_err(|e| e.at(&self.path)).and_then(|()| self.name(places));
+        match &places.aside {
+            None if written.is_err() => whole::forget(&places.unfinished),
+            None => {}
+            Some(_) => {
+                // What is left is of a release that has failed; the error that led here is the one to tell.
+                let (Ok(()) | Err(_)) = remove_segments(&places.from).and(fs::remove_dir(&places.unfinished));
+            }
+        }
+        written
+    }
+
+    fn name(&self, places: &Places) -> Result<(), SinkError> {
+        let fault = |source| SinkError::Write { path: self.path.clone(), byte: 0, source };
+        let Some(aside) = &places.aside else { return whole::name(&places.from, &places.to).map_err(fault) };
+        if let Some(parent) = places.to.parent() {
+            fs::create_dir_all(parent).map_err(fault)?;
+        }
+        // It may have changed while the release was made.
+        only_segments(&places.to)?;
+        let replaces = places.to.is_dir();
+        if replaces {
+            remove_segments(aside).and_then(|()| fs::rename(&places.to, aside)).map_err(fault)?;
+        }
+        if let Err(error) = whole::name(&places.from, &places.to) {
+            if replaces {
+                fs::rename(aside, &places.to).map_err(fault)?;
+            }
+            return Err(fault(error));
+        }
+        remove_segments(aside).map_err(|source| SinkError::Remains { path: aside.clone(), source })
+    }
+}
+
+fn append(sink: &mut FileSink, lines: &[u8]) -> Result<(), SinkError> {
+    sink.append(0, lines)?;
+    sink.sync().map(drop)
+}
+
+#[cfg(test)]
+#[path = "replacement_tests.rs"]
+mod tests;
