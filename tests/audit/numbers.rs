@@ -208,11 +208,11 @@ fn time_that_is_up_is_said() {
         .collect();
     let header: Vec<String> = (0..24).map(|c| format!("c{c}")).collect();
     let place = Place::with("wide.csv", format!("{}\n{rows}", header.join(",")));
-    let report = place.report("wide.csv --k 5 --strategy exhaustive --max-seconds 0.3");
+    let report = place.report("wide.csv --k 5 --strategy exhaustive --max-seconds 3");
     assert_eq!(report["complete"], false);
     let notes = report["notes"].to_string();
     assert!(notes.contains("treated as unsafe"), "{notes}");
-    let text = place.audit("wide.csv --k 5 --strategy exhaustive --max-seconds 0.3 --html page.html");
+    let text = place.audit("wide.csv --k 5 --strategy exhaustive --max-seconds 3 --html page.html");
     assert!(text.stdout.contains("cut short"), "{}", text.stdout);
     assert!(place.read("page.html").contains("The search was cut short"));
 }

@@ -1,5 +1,9 @@
 //! Bad input and bad usage: refused with the place and the remedy, or judged as the definition says.
 
+use std::io::Write as _;
+use std::process::{Command, Stdio};
+use std::time::{Duration, Instant};
+
 use crate::place::{CENSUS, Place, sets};
 
 #[test]
@@ -179,6 +183,40 @@ fn files_that_are_something_else_and_cells_of_another_type_are_told_with_their_p
     place.audit("t.csv --k 2 --schema schema.toml").refuses(1, &["record 2 of t.csv", "\"day\"", "date", "`format`"]);
     place.write("t.csv", "Age,day\n1,2024-05-12\n");
     place.audit("t.csv --k 2 --schema schema.toml").refuses(1, &["column 1", "\"age\"", "only by case"]);
+}
+
+/// Whatever the reading waits for.
+#[test]
+fn the_time_limit_bounds_reading() {
+    let place = Place::with("census.csv", CENSUS);
+    let begun = Instant::now();
+    // A pipe that is open and silent in the middle of a record, and one that nobody writes.
+    let mut child = Command::new(env!("CARGO_BIN_EXE_throng"))
+        .args(["audit", "-", "--format", "csv", "--k", "3", "--max-seconds", "1"])
+        .current_dir(place.0.path())
+        .env("CUDA_VISIBLE_DEVICES", "")
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn()
+        .expect("it starts");
+    let mut pipe = child.stdin.take().expect("a pipe");
+    pipe.write_all(b"age,city\n41,Zug\n42,Zu").expect("written");
+    let deadline = Instant::now() + Duration::from_secs(60);
+    while child.try_wait().expect("our child").is_none() {
+        if Instant::now() > deadline {
+            child.kill().expect("our child");
+            panic!("it waits for the pipe");
+        }
+        std::thread::sleep(Duration::from_millis(20));
+    }
+    let output = child.wait_with_output().expect("it has ended");
+    let said = String::from_utf8(output.stderr).expect("text");
+    assert_eq!(output.status.code(), Some(1), "{said}");
+    assert!(said.contains("standard input was not read whole within 1 s") && said.contains("--max-seconds"), "{said}");
+    assert!(output.stdout.is_empty() && begun.elapsed() >= Duration::from_secs(1));
+    drop(pipe);
+    assert_eq!(place.audit("census.csv --k 3 --max-seconds 600").code, 0);
 }
 
 #[test]

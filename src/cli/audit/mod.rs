@@ -8,9 +8,12 @@ mod text;
 use std::cell::Cell;
 use std::io::{IsTerminal, Write};
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
 use anyhow::{Context, anyhow};
+use crossbeam_channel::RecvTimeoutError;
 use indicatif::{ProgressBar, ProgressStyle};
 use sha2::{Digest, Sha256};
 
@@ -31,7 +34,7 @@ use crate::risk::qid::Strategy;
 const MAX_COLUMNS: usize = 1024;
 
 /// What to audit and how; the command's own text is with the other commands'.
-#[derive(Debug, clap::Args)]
+#[derive(Clone, Debug, clap::Args)]
 #[command(after_help = "Examples:
   throng audit patients.csv --k 5
       every record counts as a person of its own
@@ -42,7 +45,8 @@ const MAX_COLUMNS: usize = 1024;
   zcat big.csv.gz | throng audit - --format csv --k 5 --columns age,zip,sex --max-seconds 60
       some columns of a stream, and whatever is proved within a minute
 
-Exit codes: 0 done (also when the time was up: \"complete\" says so) · 1 failed while running
+Exit codes: 0 done (also when the time of the search was up: \"complete\" says so)
+            1 failed while running (also when the time was up before the file was read whole)
             2 bad usage or schema · 3 the named hardware is not there")]
 pub struct AuditArgs {
     /// The file; CSV and Parquet by its extension, else NDJSON; "-" is standard input
@@ -69,7 +73,8 @@ pub struct AuditArgs {
     /// What counts the classes: a GPU (cuda), this machine's cores (cpu), or whichever is faster on this table (auto)
     #[arg(long, value_enum, value_name = "B", default_value = "auto")]
     backend: BackendArg,
-    /// End after so many seconds, reading included, and report what is proved by then
+    /// End after so many seconds, reading included, and report what is proved by then; of a file that is not read whole by
+    /// then nothing is, and that is an error
     #[arg(long, value_name = "S", value_parser = seconds)]
     max_seconds: Option<Duration>,
     /// Threads (default: all cores)
@@ -177,9 +182,7 @@ pub fn run(args: &AuditArgs) -> Result<(), Failure> {
         refuse_overwriting(&[Used::file("--html", path)], &read)?;
         whole::check(path).map_err(|error| unwritable("the page", path, error))?;
     }
-    let threads = args.threads.map_or_else(all_cores, usize::from);
-    let pool = rayon::ThreadPoolBuilder::new().num_threads(threads).build().context("cannot start threads")?;
-    let report = pool.install(|| report(args, threads))?;
+    let report = report(args)?;
     if let Some(path) = &args.html {
         let page = page::render(&report, &args.made_from()?, chrono::Utc::now());
         whole::write(path, page.as_bytes()).map_err(|error| unwritable("the page", path, error))?;
@@ -204,21 +207,67 @@ fn all_cores() -> usize {
 /// What a cell of the table takes while it is judged; the rest of `--memory` is for the search.
 const BYTES_OF_A_CELL: u64 = 12;
 
-fn report(args: &AuditArgs, threads: usize) -> Result<Report, Failure> {
+fn report(args: &AuditArgs) -> Result<Report, Failure> {
     let started = Instant::now();
+    let threads = args.threads.map_or_else(all_cores, usize::from);
+    let pool = rayon::ThreadPoolBuilder::new().num_threads(threads).build().context("cannot start threads")?;
+    let pool = Arc::new(pool);
     let schema = args.schema.as_deref().map(load).transpose()?;
     let columns = args.wanted(schema.as_ref())?;
-    let read = args.read(schema.as_ref(), columns.as_deref())?;
+    let read = match args.max_seconds {
+        None => pool.install(|| args.read(schema.as_ref(), columns.as_deref(), &AtomicU64::new(0)))?,
+        Some(time) => read_within(args, time.saturating_sub(started.elapsed()), &pool, schema.as_ref(), columns)?,
+    };
+    pool.install(|| judge(args, threads, started, schema.as_ref(), read))
+}
+
+/// Reads the table. Where it is not read whole in time, whatever it waits for (a pipe that is silent, a disk that does not
+/// answer), that is an error: of a part of a table nothing is proved.
+fn read_within(
+    args: &AuditArgs,
+    time: Duration,
+    pool: &Arc<rayon::ThreadPool>,
+    schema: Option<&Schema>,
+    columns: Option<Vec<String>>,
+) -> Result<WholeTable, Failure> {
+    let (sender, receiver) = crossbeam_channel::bounded(1);
+    let records = Arc::new(AtomicU64::new(0));
+    let (own, pool, schema, counted) = (args.clone(), Arc::clone(pool), schema.cloned(), Arc::clone(&records));
+    // Nobody waits for this thread: the process ends without it where it never ends.
+    std::thread::spawn(move || {
+        let read = pool.install(|| own.read(schema.as_ref(), columns.as_deref(), &counted));
+        // Nobody listens once the time is up.
+        let (Ok(()) | Err(_)) = sender.send(read);
+    });
+    receiver.recv_timeout(time).unwrap_or_else(|error| {
+        let (path, read) = (args.named(), text::counted(records.load(Ordering::Relaxed), "record"));
+        let seconds = args.max_seconds.unwrap_or_default().as_secs_f64();
+        Err(Failure::Running(match error {
+            RecvTimeoutError::Timeout => anyhow!(
+                "{path} was not read whole within {seconds} s ({read} by then), and of a part nothing is proved: give more \
+                 time (--max-seconds), choose columns (--columns), or take a sample of the records"
+            ),
+            RecvTimeoutError::Disconnected => anyhow!("{path} was not read (this is a bug)"),
+        }))
+    })
+}
+
+fn judge(
+    args: &AuditArgs,
+    threads: usize,
+    started: Instant,
+    schema: Option<&Schema>,
+    read: WholeTable,
+) -> Result<Report, Failure> {
     let WholeTable { unreadable, absent, unknown_cells, long_rows, .. } = &read;
     let (unreadable, absent, unknown_cells, long_rows) =
         (unreadable.clone(), absent.clone(), *unknown_cells, *long_rows);
     let mut arrays: Vec<String> = read.columns.iter().filter(|c| c.arrays > 0).map(|c| c.name.clone()).collect();
     arrays.sort_unstable();
     let cells: u64 = read.columns.iter().map(|column| column.codes.len() as u64).sum();
-    let table = args.prepare(read, schema.as_ref())?;
-    let input = if args.input == Path::new("-") { "standard input".into() } else { args.input.display().to_string() };
+    let table = args.prepare(read, schema)?;
     let question = AuditQuestion {
-        input,
+        input: args.named(),
         k: args.k,
         singletons: match args.singletons {
             SingletonsArg::Include => Singletons::Include,
@@ -299,6 +348,11 @@ fn named_in(list: &str) -> Vec<String> {
 }
 
 impl AuditArgs {
+    /// The input as messages name it.
+    fn named(&self) -> String {
+        if self.input == Path::new("-") { "standard input".into() } else { self.input.display().to_string() }
+    }
+
     /// What a page says of its making: the digest of the input, where it can be read twice, and the options.
     fn made_from(&self) -> Result<page::MadeFrom, Failure> {
         let is_file = std::fs::metadata(&self.input).is_ok_and(|about| about.is_file());
@@ -358,7 +412,13 @@ impl AuditArgs {
         })
     }
 
-    fn read(&self, schema: Option<&Schema>, columns: Option<&[String]>) -> Result<WholeTable, Failure> {
+    /// Reads the table; `records` says how far it is.
+    fn read(
+        &self,
+        schema: Option<&Schema>,
+        columns: Option<&[String]>,
+        records: &AtomicU64,
+    ) -> Result<WholeTable, Failure> {
         let format = self.format().map_err(of_table)?;
         let length = match format {
             Format::Parquet => None,
@@ -377,6 +437,7 @@ impl AuditArgs {
         let template = if length.is_some() { "reading {bar:30} {msg}" } else { "{spinner} reading {msg}" };
         let bar = bar(template, length);
         let tell = &mut |at: ReadProgress| {
+            records.store(at.records, Ordering::Relaxed);
             bar.0.set_position(at.bytes);
             bar.0.set_message(text::counted(at.records, "record"));
         };
