@@ -1,5 +1,6 @@
 //! The state directory: private, locked, and never mistaken for somebody else's.
 
+use super::disk::PROBE;
 use crate::faults::crash_point;
 use rustix::fs::{FlockOperation, flock};
 use std::fs;
@@ -81,7 +82,7 @@ pub fn prepare(path: &Path) -> Result<bool, StateError> {
     // A start that was killed while it made the directory has left its mark, or its check file, and nothing has been released.
     let unfinished = is_there(MAKING) || is_there("check");
     let made_first = ["secret", "making.new"];
-    let made_later = [MAKING, "secret.new", "check", "check.new", "db", "format.new"];
+    let made_later = [MAKING, "secret.new", "check", "check.new", "db", "format.new", PROBE];
     let ours = |n: &String| made_first.contains(&n.as_str()) || (unfinished && made_later.contains(&n.as_str()));
     if !known && !names.iter().all(ours) {
         return Err(StateError::Foreign(path.to_owned()));
@@ -146,7 +147,12 @@ pub fn write_format(path: &Path) -> Result<(), StateError> {
 
 /// Notes that the directory has been made.
 fn made(path: &Path) -> Result<(), StateError> {
-    match fs::remove_file(path.join(MAKING)) {
+    remove(path, MAKING)
+}
+
+/// Removes a file of the directory, if it is there.
+fn remove(path: &Path, name: &str) -> Result<(), StateError> {
+    match fs::remove_file(path.join(name)) {
         Err(source) if source.kind() != ErrorKind::NotFound => Err(StateError::Io { path: path.to_owned(), source }),
         Ok(()) | Err(_) => Ok(()),
     }
@@ -165,7 +171,8 @@ fn put(path: &Path, name: &str, bytes: &[u8]) -> Result<(), StateError> {
     fs::File::open(path).and_then(|dir| dir.sync_all()).map_err(io)
 }
 
-/// Removes what a start that was killed has left half-written of the database: a snapshot without its name, which the database
+/// Removes what a start that was killed has left: what it wrote to find out whether the disk takes anything, and what is
+/// half-written of the database: a snapshot without its name, which the database
 /// would take for its newest; in a directory that was still being made, all of it.
 ///
 /// # Errors
@@ -176,6 +183,7 @@ pub fn clear_unfinished(path: &Path, new: bool) -> Result<(), StateError> {
         made(path)?;
     }
     let void = new && path.join(MAKING).exists();
+    remove(path, PROBE)?;
     let folder = path.join("db");
     let names = match fs::read_dir(&folder) {
         Ok(names) => names.map(|entry| entry.map(|e| e.path())).collect::<Result<Vec<_>, _>>().map_err(io)?,
