@@ -39,6 +39,10 @@ pub enum StateError {
         "state directory {path} is damaged: {what} (restore it from a backup; starting with a new directory forgets what has been released)"
     )]
     Damaged { path: PathBuf, what: String },
+    #[error(
+        "state directory {path} does not go with its topics: {what} (give it back the group and topics that it was made with, or restore the newest state of this id; where there is none, start with a new directory. --accept-rewind does not accept this: a topic cannot be taken back, and what waits in an older copy would leave a second time)"
+    )]
+    OtherMarker { path: PathBuf, what: String },
     #[error("state directory {path}: whether its last batch left cannot be told: {what}")]
     Marker { path: PathBuf, what: String },
     #[error(
@@ -179,11 +183,11 @@ fn put(path: &Path, name: &str, bytes: &[u8]) -> Result<(), StateError> {
 /// [`StateError::Locked`] when another process has the database open; when something cannot be removed.
 pub fn clear_unfinished(path: &Path, new: bool) -> Result<(), StateError> {
     let io = |source| StateError::Io { path: path.to_owned(), source };
+    remove(path, PROBE)?;
     if !new {
         made(path)?;
     }
     let void = new && path.join(MAKING).exists();
-    remove(path, PROBE)?;
     let folder = path.join("db");
     let names = match fs::read_dir(&folder) {
         Ok(names) => names.map(|entry| entry.map(|e| e.path())).collect::<Result<Vec<_>, _>>().map_err(io)?,
