@@ -36,6 +36,11 @@ pub struct Recovered {
     pub bytes: u64,
 }
 
+/// The number of the first of some deltas, which come in the order of their numbers.
+fn first_number(deltas: &[(Vec<u8>, sled::IVec)]) -> Option<u64> {
+    deltas.first().and_then(|(key, _)| number_of(key))
+}
+
 impl Store {
     pub(super) fn recover(&mut self, ledger: &mut Ledger) -> Result<Recovered, StateError> {
         let mut found = Recovered {
@@ -67,12 +72,14 @@ impl Store {
         // The shard that was written longest ago comes next, or frequent restarts would never get round to it.
         let oldest = self.shard_sequence.iter().enumerate().min_by_key(|(_, sequence)| **sequence);
         self.next_shard = oldest.map_or(0, |(shard, _)| shard);
-        self.first_delta = found.progress.sequence + 1;
-        for (key, sealed) in self.scan("delta")?.into_iter().rev() {
+        // In the order in which they left: how long somebody has been seen for is counted batch by batch, and where a memory
+        // is full the first to come find room.
+        let deltas = self.scan("delta")?;
+        self.first_delta = first_number(&deltas).unwrap_or(found.progress.sequence + 1);
+        for (key, sealed) in deltas {
             let bytes: Vec<u8> = self.open_value(&key, &sealed)?;
             let delta = LedgerDelta::from_bytes(&bytes).ok_or_else(|| self.damaged("a ledger delta cannot be read"))?;
             ledger.apply(&delta);
-            self.first_delta = number_of(&key).unwrap_or(1);
             found.deltas += 1;
             found.bytes += sealed.len() as u64;
         }
@@ -135,7 +142,6 @@ impl Store {
 
     fn recover_witnesses(&mut self, sequence: u64) -> Result<WitnessDelta, StateError> {
         let mut found = WitnessDelta::default();
-        self.witnesses.first_delta = sequence + 1;
         for (key, sealed) in self.scan("raw")? {
             found.raws.push(self.open_value(&key, &sealed)?);
         }
@@ -146,9 +152,10 @@ impl Store {
             self.witnesses.shard_sequence[shard] = sequence;
             found.seen.extend(seen);
         }
-        for (key, sealed) in self.scan("witness")?.into_iter().rev() {
+        let deltas = self.scan("witness")?;
+        self.witnesses.first_delta = first_number(&deltas).unwrap_or(sequence + 1);
+        for (key, sealed) in deltas {
             found.seen.extend(self.open_value::<Vec<Seen>>(&key, &sealed)?);
-            self.witnesses.first_delta = number_of(&key).unwrap_or(1);
         }
         Ok(found)
     }
