@@ -301,9 +301,16 @@ impl Engine {
         self.store.watch(&self.telemetry, stop);
     }
 
-    /// Notes what the marker beside the output files was found to say.
+    /// What the marker beside the output files may say.
+    #[must_use]
+    pub fn marks(&self) -> &[Option<Mark>] {
+        self.store.marks()
+    }
+
+    /// Notes what it was found to say.
     pub fn found_marked(&mut self, marked: Option<Mark>) {
         self.marked = marked;
+        self.store.found_marked(marked);
     }
 
     /// Reports the lag that the client knows of.

@@ -1,6 +1,6 @@
 //! What a start finds in the tree, and how much of the past it may rely on.
 
-use super::{BASELINE, EVIDENCE, INTENT, INTENT_TALLIED, PROGRESS, Store, TALLIED, number_of, numbered};
+use super::{BASELINE, EVIDENCE, INTENT, INTENT_TALLIED, MARKS, PROGRESS, Store, TALLIED, number_of, numbered};
 use crate::anonymity::plan::Plan;
 use crate::anonymity::plan::evidence::Evidence;
 use crate::anonymity::planner::drift::Baseline;
@@ -119,6 +119,12 @@ impl Store {
         {
             intent.references = self.references(plan.version)?;
         }
+        self.marks = match (self.read(MARKS)?, &found.intent) {
+            (Some(marks), _) => marks,
+            (None, Some(intent)) => vec![intent.marked_before, intent.after.marked],
+            (None, None) => vec![found.progress.marked],
+        };
+        self.marks.dedup();
         Ok(found)
     }
 
