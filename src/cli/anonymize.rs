@@ -112,7 +112,7 @@ pub fn run(args: &AnonymizeArgs) -> Result<(), Failure> {
     let done = done?;
     write_report(args, &report(&done))?;
     summarize(&done);
-    refuse_loss(done.recoded.account.suppressed as f64 / done.to_release.max(1) as f64, args.fail_above)
+    refuse_loss(done.recoded.account.suppressed as f64 / done.to_release.max(1) as f64, args.fail_above, false)
 }
 
 impl From<AnonymizeError> for Failure {

@@ -6,7 +6,7 @@ use crate::daemon::clock::MachineClocks;
 use crate::daemon::file_run::Watcher;
 use crate::daemon::run::{Options, prepare, run as run_daemon};
 use crate::risk::compute::cuda::Driver;
-use crate::telemetry::{Label, SuppressionReason, Telemetry, init_logging, silence_panic_payloads};
+use crate::telemetry::{Label, Settled, SuppressionReason, Telemetry, init_logging, silence_panic_payloads};
 use anyhow::anyhow;
 use indicatif::{ProgressBar, ProgressStyle};
 use std::io::IsTerminal;
@@ -32,8 +32,8 @@ pub struct RunArgs {
     /// a second time
     #[arg(long)]
     accept_rewind: bool,
-    /// End with exit code 1 when a larger share of the records read is lost (suppressed or unreadable), 0 to 1, or all of
-    /// them are [default for a file source: 1]
+    /// End with exit code 1 when a larger share of the records is lost (suppressed or unreadable), 0 to 1, or all of
+    /// them are: of a file, those of all runs over it; of a topic, those of this run [default for a file source: 1]
     #[arg(long, value_name = "SHARE", value_parser = share)]
     fail_above: Option<f64>,
 }
@@ -87,19 +87,24 @@ pub fn run(args: &RunArgs) -> Result<(), Failure> {
     }
     // A run that was told to stop has not seen all there is.
     let to_the_end = is_file && !stop.load(Ordering::Acquire);
+    // A file is judged whole, whatever process has read it; of a topic, what this process has read.
+    let settled = if is_file { Settled::ByTheState } else { Settled::ByThisProcess };
     match args.fail_above.or(to_the_end.then_some(1.0)) {
-        Some(most) => refuse_loss(telemetry.share_lost(), most),
+        Some(most) => refuse_loss(telemetry.share_lost(settled), most, telemetry.status().totals.released > 0),
         None => Ok(()),
     }
 }
 
-/// Fails where the share of records lost is above `most`, or all were lost.
+/// Fails where the share of records lost is above `most`, or all were lost; `before`: something of others had been released.
 ///
 /// # Errors
 /// [`Failure::Running`] then.
-pub fn refuse_loss(lost: f64, most: f64) -> Result<(), Failure> {
+pub fn refuse_loss(lost: f64, most: f64, before: bool) -> Result<(), Failure> {
     if lost > most || lost >= 1.0 {
-        let message = if lost >= 1.0 {
+        let message = if lost >= 1.0 && before {
+            "every record that this run has settled was lost: nothing of any was released (the notes above say why)"
+                .to_owned()
+        } else if lost >= 1.0 {
             "every record was lost: nothing of any was released (the notes above say why)".to_owned()
         } else {
             format!("{:.1} % of the records were lost, and --fail-above allows {:.1} %", lost * 100.0, most * 100.0)

@@ -40,6 +40,9 @@ const INTENT_TALLIED: &[u8] = b"intent-tallied";
 
 /// What the marker beside the output files may say, where the last batch has not been marked there and it is not certain.
 const MARKS: &[u8] = b"marks";
+/// What has been met with the last batch whose effect was written, and with the attempt that was last intended.
+const MET: &[u8] = b"met";
+const INTENT_MET: &[u8] = b"intent-met";
 
 /// Bytes of a ledger delta that says nothing.
 const NO_DELTA: usize = 12;
@@ -352,6 +355,9 @@ impl Store {
         if let Some(tally) = ledger.tally() {
             batch.insert(INTENT_TALLIED, self.seal(INTENT_TALLIED, &(intent.attempt, tally.standings())));
         }
+        if let Some(met) = &intent.met {
+            batch.insert(INTENT_MET, self.seal(INTENT_MET, &(intent.attempt, met)));
+        }
         if intent.after.marked.is_some_and(|mark| mark.attempt == intent.attempt) {
             // The intent says it.
             self.marks = vec![intent.marked_before, intent.after.marked];
@@ -448,6 +454,9 @@ impl Store {
         }
         if let Some(baseline) = &intent.baseline {
             batch.insert(BASELINE, self.seal(BASELINE, baseline));
+        }
+        if let Some(met) = &intent.met {
+            batch.insert(MET, self.seal(MET, met));
         }
         if let Some(evidence) = &intent.evidence {
             batch.insert(EVIDENCE, self.seal(EVIDENCE, evidence));

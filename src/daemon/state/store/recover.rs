@@ -1,10 +1,13 @@
 //! What a start finds in the tree, and how much of the past it may rely on.
 
-use super::{BASELINE, EVIDENCE, INTENT, INTENT_TALLIED, MARKS, PROGRESS, Store, TALLIED, number_of, numbered};
+use super::{
+    BASELINE, EVIDENCE, INTENT, INTENT_MET, INTENT_TALLIED, MARKS, MET, PROGRESS, Store, TALLIED, number_of, numbered,
+};
 use crate::anonymity::plan::Plan;
 use crate::anonymity::plan::evidence::Evidence;
 use crate::anonymity::planner::drift::Baseline;
 use crate::anonymity::planner::reference::ReferenceCounts;
+use crate::daemon::findings::Met;
 use crate::daemon::state::directory::StateError;
 use crate::daemon::state::records::{Intent, KeptRow, Progress};
 use crate::daemon::state::rows::RowBlock;
@@ -31,6 +34,8 @@ pub struct Recovered {
     pub held: Vec<KeptRow>,
     /// What strict recoding remembers.
     pub witnessed: WitnessDelta,
+    /// What the records had; none where nobody has noted it.
+    pub met: Option<Met>,
     /// Ledger deltas that were applied on top of the shards.
     pub deltas: u64,
     pub bytes: u64,
@@ -114,10 +119,13 @@ impl Store {
             found.baseline = self.read(BASELINE)?.unwrap_or_default();
             found.evidence = self.read(EVIDENCE)?;
         }
-        if let Some(intent) = &mut found.intent
-            && let Some(plan) = &intent.plan
-        {
-            intent.references = self.references(plan.version)?;
+        found.met = self.read(MET)?;
+        if let Some(intent) = &mut found.intent {
+            if let Some(plan) = &intent.plan {
+                intent.references = self.references(plan.version)?;
+            }
+            let met: Option<(u64, Met)> = self.read(INTENT_MET)?;
+            intent.met = met.filter(|(of, _)| *of == intent.attempt).map(|(_, met)| met);
         }
         self.marks = match (self.read(MARKS)?, &found.intent) {
             (Some(marks), _) => marks,
