@@ -178,6 +178,40 @@ fn a_kill_at_any_point_changes_no_byte_under_models() {
     }
 }
 
+/// Everybody comes in most batches, and counts for others from the third one on: how long somebody has been here is counted
+/// batch by batch, and a start must count it as the batches came. Together with what else is remembered of people.
+#[test]
+fn a_restart_after_every_batch_changes_no_byte_of_who_has_been_here_for_long() {
+    const BATCHES: usize = 9;
+    let run = || {
+        let run = Run::with_models(0);
+        let config = run.dir.path().join("only.toml");
+        let text = fs::read_to_string(&config).expect("the configuration");
+        let (lines, delay) = ("max_lines_per_subject = 0", "max_delay = \"0s\"");
+        assert!(text.contains(lines) && text.contains(delay));
+        let text = text.replace(lines, "max_lines_per_subject = 1\nmin_tenure = 3\nmax_classes_per_subject = 6");
+        let text = text.replace(delay, "max_delay = \"26280h\"\nsupport_window = \"26280h\"");
+        fs::write(&config, text).expect("the configuration");
+        let mut dice = Dice::new(31);
+        let line = |n: usize, age: u64, ward: u64| {
+            let ward = ["north", "south", "east"][ward as usize];
+            format!("{{\"person\":\"p{n}\",\"lot\":\"L{}\",\"age\":{age},\"ward\":\"{ward}\"}}\n", n % 4)
+        };
+        let lines = (0..BATCHES * BATCH).map(|n| line(n % 45, 30 + dice.roll(4), dice.roll(3)));
+        fs::write(run.dir.path().join("in.ndjson"), lines.collect::<String>()).expect("the input");
+        run
+    };
+    let undisturbed = run().finish_after(BATCHES * BATCH);
+    let lines = undisturbed["out.ndjson.visit"].lines().count();
+    assert!(lines > BATCHES * BATCH / 3, "{lines} lines leave once people have been here for long");
+    let killed = run();
+    for _ in 1..BATCHES {
+        // Each start repeats the batch before, and dies behind the next one.
+        killed.start(Some("applied=1*off->return")).crashes("applied");
+    }
+    same(&killed.finish_after(BATCHES * BATCH), &undisturbed, "a restart after every batch");
+}
+
 /// Lots never change within a person, so they wait. A delay or a window may end while the test runs, a minute of three
 /// years for each of 600 lines: once in two thousand runs of the test.
 #[test]

@@ -164,3 +164,83 @@ fn a_share_of_loss_can_be_refused() {
     let refused = run(&place_of_more, &["--fail-above", "2"]).expect(2);
     assert!(refused.stderr.contains("between 0 and 1"), "{}", refused.stderr);
 }
+
+/// Runs until a batch has left and its effect is not written yet, or whatever `faults` say.
+#[cfg(feature = "failpoints")]
+fn killed(place: &Place, arguments: &[&str], faults: &str) {
+    let mut command = place.command(&[], arguments);
+    command.env("FAILPOINTS", faults);
+    assert_eq!(support::binary::Process::spawn(command, place.port).wait().code, None, "{faults}");
+}
+
+/// Records that cannot be read, then more that can, in batches of 50. Whether too much is lost is asked of the file, not of the
+/// part of it that a process has read.
+#[test]
+#[cfg(feature = "failpoints")]
+fn what_is_lost_of_a_file_does_not_hang_on_where_a_process_was_killed() {
+    let input = "broken\n".repeat(50) + &visits(10, 5, "never") + &visits(30, 4, "2024-05-12");
+    let gate: &[&str] = &["--fail-above", "0.3"];
+    let told = |outcome: &Outcome| {
+        let told = |line: &&str| line.starts_with("note: ") || line.starts_with("error: ");
+        outcome.stderr.lines().filter(told).map(str::to_owned).collect::<Vec<_>>()
+    };
+    let calm = Place::new(SCHEMA, "");
+    calm.write("in.ndjson", &input);
+    let wanted = told(&run(&calm, gate).expect(1));
+    assert!(wanted.iter().any(|line| line.contains("50 of 170 records could not be read as date")), "{wanted:?}");
+    assert!(wanted.iter().any(|line| line.contains("45.5 % of the records were lost")), "{wanted:?}");
+    for batch in 0..4 {
+        let place = Place::new(SCHEMA, "");
+        place.write("in.ndjson", &input);
+        killed(&place, gate, &format!("intent-flushed={batch}*off->return"));
+        assert_eq!(told(&run(&place, gate).expect(1)), wanted, "killed in batch {}", batch + 1);
+    }
+    // Started again, it has lost no less.
+    let again = told(&run(&calm, gate).expect(1));
+    assert!(again.iter().any(|line| line.contains("45.5 % of the records were lost")), "{again:?}");
+    run(&calm, &["--fail-above", "0.5"]).expect(0);
+}
+
+/// The last batch of a file has few people, and none of them leaves: that is no news of the file.
+#[test]
+#[cfg(feature = "failpoints")]
+fn the_rest_of_a_file_is_not_taken_for_the_file() {
+    let rest: String =
+        ["z1", "z2"].map(|who| format!("{{\"who\":{{\"person\":\"{who}\"}},\"ward\":\"{who}\"}}\n")).concat();
+    let input = visits(25, 4, "2024-05-12") + &rest;
+    let calm = Place::new(SCHEMA, "");
+    calm.write("in.ndjson", &input);
+    let undisturbed = calm.run(&[]).expect(0);
+    assert!(notes(&undisturbed).is_empty(), "{:?}", notes(&undisturbed));
+    for faults in ["intent-flushed=2*off->return", "applied=2*off->return", "rows-laid=1*off->return"] {
+        let place = Place::new(SCHEMA, "");
+        place.write("in.ndjson", &input);
+        killed(&place, &[], faults);
+        let outcome = place.run(&[]).expect(0);
+        assert!(notes(&outcome).is_empty(), "{faults}: {:?}", notes(&outcome));
+        assert_eq!(outcome.account(), undisturbed.account());
+    }
+    // A file that grows by few people has its crowd already.
+    calm.write("in.ndjson", input + &rest);
+    assert!(notes(&calm.run(&[]).expect(0)).is_empty());
+}
+
+/// Where everything is lost a rerun says so again, and what was only measured is not lost.
+#[test]
+fn a_rerun_of_a_file_that_was_lost_ends_as_the_run_did() {
+    let place = Place::new(SCHEMA, "");
+    place.write("in.ndjson", visits(5, 4, "the fifth of May"));
+    for _ in 0..2 {
+        let outcome = place.run(&[]).expect(1);
+        let notes = notes(&outcome);
+        assert!(notes.iter().any(|n| n.contains("20 of 20 records could not be read as date")), "{notes:?}");
+        assert!(outcome.stderr.contains("error: every record was lost"), "{}", outcome.stderr);
+    }
+    let measured = Place::new(SCHEMA, "");
+    measured.write("in.ndjson", visits(5, 4, "2024-05-12"));
+    for _ in 0..2 {
+        measured.run(&[("SINK__KIND", "none")]).expect(0);
+    }
+    measured.write("in.ndjson", visits(5, 8, "2024-05-12"));
+    assert_eq!(run(&measured, &["--fail-above", "0.1"]).expect(0).account().released, 20);
+}

@@ -197,3 +197,32 @@ fn sinks_without_files_have_no_marker() {
     assert_eq!(String::from_utf8(outcome.stdout).expect("text").lines().count(), 4);
     assert!(!other.path(MARKER).exists() && !other.path(".-.marker").exists());
 }
+
+/// Between a crash and the next start of the outputs the risk is measured: that settles the batch, and the marker beside the
+/// outputs says still what the crash has left there. Neither is an older copy of the state.
+#[test]
+fn a_measuring_run_after_a_crash_makes_no_older_copy() {
+    for point in ["intent-flushed", "file-unmarked", "file-marked", "file-appended", "delivered"] {
+        let place = Place::new(SCHEMA, "");
+        place.write("in.ndjson", crowd("Zug"));
+        place.run(&[]).expect(0);
+        copy(&place.path("state"), &place.path("before"));
+        place.write("in.ndjson", crowd("Zug") + &crowd("Bern"));
+        run(&place, &[], &format!("{point}=return"));
+        // Killed while it measures, then twice to the end.
+        for faults in ["delivered=return", "", ""] {
+            let mut command = place.command(&[("SINK__KIND", "none")], &[]);
+            command.env("FAILPOINTS", faults);
+            Process::spawn(command, place.port).wait();
+        }
+        place.write("in.ndjson", crowd("Zug") + &crowd("Bern") + &crowd("Chur"));
+        let account = place.run(&[]).expect(0).account();
+        assert_eq!((account.consumed, account.released, account.suppressed), (12, 8, 4), "{point}");
+        assert_eq!(place.lines("out.ndjson").len(), 8, "{point}: what was measured has not left");
+        copy(&place.path("state"), &place.path("after"));
+        replace_state(&place, "before");
+        refused(&place, "the state directory is an older copy");
+        replace_state(&place, "after");
+        place.run(&[]).expect(0);
+    }
+}

@@ -157,11 +157,12 @@ fn a_state_that_was_being_made_is_made() {
     let run = Finished::new();
     let output = fs::read(run.dir.path().join("out.ndjson.trace")).expect("the output");
     let secret = fs::read(run.state().join("secret")).ok();
-    let half: [(&str, &[(&str, &str)]); 5] = [
+    let half: [(&str, &[(&str, &str)]); 6] = [
         ("nothing", &[]),
         ("the mark", &[("making", "")]),
         ("half a check value", &[("making", ""), ("check.new", "ab")]),
         ("half a database", &[("making", ""), ("db/conf", "half")]),
+        ("a question to a disk that did not answer", &[("making", ""), ("db/conf", "half"), ("probe.new", "00")]),
         ("a database that is cut short", &[("making", ""), ("db/conf", "half"), ("db/db", "x"), ("format.new", "thr")]),
     ];
     for (what, files) in half {
@@ -176,7 +177,7 @@ fn a_state_that_was_being_made_is_made() {
         }
         let (code, said) = run.run();
         assert_eq!(code, Some(0), "{what}: {said}");
-        assert!(!run.state().join("making").exists(), "{what}");
+        assert!(["making", "probe.new"].iter().all(|left| !run.state().join(left).exists()), "{what}");
         if secret.is_none() {
             assert!(output == fs::read(run.dir.path().join("out.ndjson.trace")).expect("the output"), "{what}");
         }

@@ -123,7 +123,7 @@ pub fn run(args: &AnonymizeArgs) -> Result<(), Failure> {
     summarize(&done);
     let lost = done.recoded.account.suppressed + done.swallowed;
     let share = lost as f64 / (done.to_release + done.swallowed).max(1) as f64;
-    refuse_loss(share, done.swallowed, args.fail_above)
+    refuse_loss(share, done.swallowed, args.fail_above, false)
 }
 
 impl AnonymizeArgs {

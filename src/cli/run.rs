@@ -7,7 +7,7 @@ use crate::daemon::file_run::Watcher;
 use crate::daemon::findings::Finding;
 use crate::daemon::run::{Options, prepare, run as run_daemon};
 use crate::risk::compute::cuda::Driver;
-use crate::telemetry::{Label, SuppressionReason, Telemetry, init_logging, silence_panic_payloads};
+use crate::telemetry::{Label, Settled, SuppressionReason, Telemetry, init_logging, silence_panic_payloads};
 use anyhow::anyhow;
 use indicatif::{ProgressBar, ProgressStyle};
 use std::io::IsTerminal;
@@ -33,8 +33,9 @@ pub struct RunArgs {
     /// a second time
     #[arg(long)]
     accept_rewind: bool,
-    /// End with exit code 1 when a larger share of the records read is lost (suppressed, unreadable, or lines that a quote
-    /// left open has swallowed), 0 to 1, or all of them are [default for a file source: 1]
+    /// End with exit code 1 when a larger share of the records is lost (suppressed, unreadable, or lines that a quote left
+    /// open has swallowed), 0 to 1, or all of them are: of a file, those of all runs over it; of a topic, those of this run
+    /// [default for a file source: 1]
     #[arg(long, value_name = "SHARE", value_parser = share)]
     fail_above: Option<f64>,
 }
@@ -89,25 +90,31 @@ pub fn run(args: &RunArgs) -> Result<(), Failure> {
     }
     // A run that was told to stop has not seen all there is.
     let to_the_end = is_file && !stop.load(Ordering::Acquire);
+    // A file is judged whole, whatever process has read it; of a topic, what this process has read.
+    let settled = if is_file { Settled::ByTheState } else { Settled::ByThisProcess };
     match args.fail_above.or(to_the_end.then_some(1.0)) {
-        Some(most) => refuse_loss(telemetry.share_lost(swallowed), swallowed, most),
+        Some(most) => {
+            let share = telemetry.share_lost(settled, swallowed);
+            refuse_loss(share, swallowed, most, telemetry.status().totals.released > 0)
+        }
         None => Ok(()),
     }
 }
 
 /// Fails where the share of records lost is above `most`, or all were lost. `swallowed` of the lost ones are lines inside a
-/// quote that is likely to be open by mistake.
+/// quote that is likely to be open by mistake; `before`: something of others had been released.
 ///
 /// # Errors
 /// [`Failure::Running`] then.
-pub fn refuse_loss(lost: f64, swallowed: u64, most: f64) -> Result<(), Failure> {
+pub fn refuse_loss(lost: f64, swallowed: u64, most: f64, before: bool) -> Result<(), Failure> {
     if lost > most || lost >= 1.0 {
         let lines = match swallowed {
             0 => String::new(),
             lines => format!(", counting {lines} line(s) that a quote left open has swallowed"),
         };
         let message = if lost >= 1.0 {
-            format!("every record was lost{lines}: nothing of any was released (the notes above say why)")
+            let which = if before { "every record that this run has settled" } else { "every record" };
+            format!("{which} was lost{lines}: nothing of any was released (the notes above say why)")
         } else {
             let (lost, most) = (lost * 100.0, most * 100.0);
             format!("{lost:.1} % of the records were lost{lines}, and --fail-above allows {most:.1} %")

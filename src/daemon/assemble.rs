@@ -320,6 +320,7 @@ pub fn assemble(
             if plan.is_some() {
                 recovered.references.clone_from(&intent.references);
             }
+            recovered.met = intent.met.clone();
             recovered.witnessed.seen.extend(&intent.witnessed.seen);
             recovered.witnessed.raws.extend(intent.witnessed.raws.iter().cloned());
             store.settle_recovered(intent, Some(progress.lengths.clone()), &mut ledger)?;
@@ -378,6 +379,7 @@ pub fn assemble(
             rows: recovered.rows.into_iter().map(|(_, block)| block).collect(),
             held: recovered.held,
             witnessed: recovered.witnessed,
+            met: recovered.met,
         },
     )?;
     Ok(Assembled { engine, intent: pending, id, made_with })

@@ -145,7 +145,6 @@ pub struct Engine {
     model_size: ModelSize,
     sample: Sample,
     held: Held,
-    /// Since the start of the process.
     met: Met,
     progress: Progress,
     search: Option<Search>,
@@ -209,7 +208,9 @@ impl Engine {
         for block in &past.rows {
             model.restore(block, &mut books).ok_or_else(|| store.damaged("rows of the window cannot be read"))?;
         }
-        telemetry.restore(past.progress.totals);
+        let totals = past.progress.totals;
+        let met = Met::new(schema.attributes.len(), settings.policy.k).resume(past.met, totals.consumed);
+        telemetry.restore(totals, met.monitored());
         // A plan for other groups than the configured ones is of no use, nor is one that has nothing to compare classes
         // with: the next batch makes a new one.
         let known = |p: &Protection| past.references.iter().any(|r| r.attribute == p.attribute);
@@ -235,7 +236,7 @@ impl Engine {
         let mut engine = Self {
             quasi,
             plan,
-            met: Met::new(schema.attributes.len(), settings.policy.k),
+            met,
             primed: past.primed,
             names: GroupNames::default(),
             terms: Vec::new(),
@@ -284,7 +285,7 @@ impl Engine {
         &self.progress
     }
 
-    /// What an operator must know of the records of this run, the worst first.
+    /// What an operator must know of the records of this state, the worst first.
     #[must_use]
     pub fn findings(&self) -> Vec<Finding> {
         self.met.findings(&self.schema)
@@ -301,9 +302,16 @@ impl Engine {
         self.store.watch(&self.telemetry, stop);
     }
 
-    /// Notes what the marker beside the output files was found to say.
+    /// What the marker beside the output files may say.
+    #[must_use]
+    pub fn marks(&self) -> &[Option<Mark>] {
+        self.store.marks()
+    }
+
+    /// Notes what it was found to say.
     pub fn found_marked(&mut self, marked: Option<Mark>) {
         self.marked = marked;
+        self.store.found_marked(marked);
     }
 
     /// Reports the lag that the client knows of.
@@ -494,6 +502,7 @@ impl Engine {
             references: if planned.plan.is_some() { self.references.clone() } else { Vec::new() },
             plan: planned.plan,
             evidence: self.take_evidence(),
+            met: Some(self.met_with(&fresh, &rejected, input.long_rows, &report)),
         };
 
         let start = Instant::now();
@@ -536,7 +545,7 @@ impl Engine {
         self.tell_of_full_supporters(batch.rows());
         self.ledger.expire(usize::try_from(intent.after.sequence).unwrap_or(0) % SHARDS, age_ms);
         self.remember_witnesses(&witnessed);
-        self.meet(&fresh, &rejected, input.long_rows);
+        self.meet(intent.met.as_ref());
         self.sample.add(&fresh, self.progress.rows);
         self.progress = Progress { lengths: lengths.clone(), ..intent.after.clone() };
         if sink.marks() {

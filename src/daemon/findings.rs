@@ -9,21 +9,32 @@ use crate::records::subject::NO_SUBJECT;
 use crate::records::table::Batch;
 use crate::release::sink::Rejected;
 use crate::telemetry::Reason;
+use serde::{Deserialize, Serialize};
 use std::collections::BTreeSet;
 
-/// What the records of a run had, as far as it tells whether schema and data fit together.
-#[derive(Clone, Debug)]
+/// What the records of a stream had, as far as it tells whether schema and data fit together. It is part of the state: what is
+/// told at the end does not hang on where a process began.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Met {
     /// Records that were decoded.
     records: u64,
+    /// Those of this process.
+    #[serde(skip)]
+    here: u64,
+    /// Records came before that nobody has noted: what none of the others had, some of these may have had.
+    in_part: bool,
+    /// Records of which only the risk was measured.
+    monitored: u64,
     /// By attribute: whether any record had a value of it.
     present: Vec<bool>,
     /// By attribute: records whose cell was not of its type.
     wrong_type: Vec<u64>,
     /// Records that name nobody, where the schema has a subject.
     nameless: u64,
-    /// Distinct subjects, up to `needed`.
+    /// Distinct subjects, as long as they are too few.
     people: BTreeSet<u64>,
+    /// A crowd of them has been met.
+    enough: bool,
     needed: usize,
     long_rows: Option<LongRows>,
 }
@@ -34,17 +45,35 @@ impl Met {
     pub fn new(attributes: usize, needed: usize) -> Self {
         Self {
             records: 0,
+            here: 0,
+            in_part: false,
+            monitored: 0,
             present: vec![false; attributes],
             wrong_type: vec![0; attributes],
             nameless: 0,
             people: BTreeSet::new(),
+            enough: needed == 0,
             needed,
             long_rows: None,
         }
     }
 
+    /// Goes on where the process before ended. `consumed` records have come in all; of those that `known` does not know of
+    /// nothing is said.
+    #[must_use]
+    pub fn resume(self, known: Option<Self>, consumed: u64) -> Self {
+        match known.filter(|known| known.present.len() == self.present.len()) {
+            Some(known) => {
+                let enough = known.enough || known.people.len() >= self.needed;
+                Self { enough, needed: self.needed, here: 0, ..known }
+            }
+            None => Self { in_part: consumed > 0, ..self },
+        }
+    }
+
     /// Adds the encoded rows of a batch and the records of it that could not be encoded.
     pub fn add(&mut self, rows: &Batch, rejected: &[Rejected], long_rows: Option<LongRows>) {
+        let before = self.records;
         self.records += rows.rows() as u64;
         for (present, column) in self.present.iter_mut().zip(&rows.columns) {
             *present = *present || column.iter().any(|code| !matches!(*code, ABSENT | NULL));
@@ -58,12 +87,34 @@ impl Met {
         }
         self.nameless += rows.subjects.iter().filter(|subject| **subject == NO_SUBJECT).count() as u64;
         for &subject in rows.subjects.iter().filter(|subject| **subject != NO_SUBJECT) {
-            if self.people.len() >= self.needed {
+            if self.enough {
                 break;
             }
             self.people.insert(subject);
+            self.enough = self.people.len() >= self.needed;
         }
+        if self.enough {
+            self.people.clear();
+        }
+        self.here += self.records - before;
         self.long_rows = LongRows::and(self.long_rows, long_rows);
+    }
+
+    /// Notes records of which only the risk was measured.
+    pub fn monitor(&mut self, records: u64) {
+        self.monitored += records;
+    }
+
+    /// Records of which only the risk was measured.
+    #[must_use]
+    pub fn monitored(&self) -> u64 {
+        self.monitored
+    }
+
+    /// Records that this process has decoded.
+    #[must_use]
+    pub fn here(&self) -> u64 {
+        self.here
     }
 
     /// Records that were decoded.
@@ -79,7 +130,11 @@ impl Met {
             Some(subject) if subject == *a => self.nameless + self.wrong_type[*a] == self.records,
             _ => schema.attributes[*a].role.is_releasable() && !self.present[*a],
         };
-        if self.records == 0 { Vec::new() } else { (0..schema.attributes.len()).filter(empty).collect() }
+        if self.records == 0 || self.in_part {
+            Vec::new()
+        } else {
+            (0..schema.attributes.len()).filter(empty).collect()
+        }
     }
 
     /// What there is to tell, the worst first.
@@ -96,7 +151,7 @@ impl Met {
                 found.push(Finding::SomeNameless { subject: of(subject), nameless, records });
             }
         }
-        if self.records > 0 && self.people.len() < self.needed {
+        if self.records > 0 && !self.enough && !self.in_part {
             found.push(Finding::FewPeople { people: self.people.len(), needed: self.needed });
         }
         for a in unmet.into_iter().filter(|a| schema.subject != Some(*a)) {

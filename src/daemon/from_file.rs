@@ -129,10 +129,9 @@ pub(super) fn run_file(
                 lineage: options.lineage.as_deref(),
             };
             places.check(&lengths)?;
-            // What the marker may say: as before the attempt at a batch that has not left, or that attempt.
-            let known = intent.as_ref().map_or(vec![start.marked], |i| vec![i.marked_before, i.after.marked]);
             let marker = config.sink.marker_path();
-            let marker = marker.map(|path| FileMarker::open(&path, &engine.state_id(), &known, options.accept_rewind));
+            let marker =
+                marker.map(|path| FileMarker::open(&path, &engine.state_id(), engine.marks(), options.accept_rewind));
             let marker = marker.transpose().map_err(|error| match error {
                 // Who has the marker open has the outputs open.
                 SinkError::Locked { .. } => SinkError::Locked { path: config.sink.path.clone() },

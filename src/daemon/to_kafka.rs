@@ -46,13 +46,14 @@ pub(super) fn outputs(
 
 /// State and marker must agree once the pending intent has been decided. A marker ahead of the state means that the state
 /// is an older copy; one behind it, that the markers were lost or belong to another group, and that nothing could be
-/// decided by them.
+/// decided by them. Nobody may accept either: files are taken back to where an older state ends, a topic is not, and what the
+/// older state still holds has left.
 pub(super) fn check_marker(config: &Config, sequence: u64, marker: Marker) -> Result<(), StateError> {
     let committed = marker.sequence;
     if sequence == committed {
         return Ok(());
     }
-    Err(StateError::Damaged {
+    Err(StateError::OtherMarker {
         path: config.state.path.clone(),
         what: format!(
             "it ends at batch {sequence}, but {:?} knows of {committed} as the last (was `source.group` changed, the topic emptied, or the directory restored?)",
@@ -83,5 +84,25 @@ pub(super) fn has_left(config: &Config, intent: &Intent, last: Marker) -> Result
 
 fn older_copy(config: &Config, sequence: u64, last: Marker) -> StateError {
     let what = format!("it ends at batch {sequence}, but batch {} was committed by a copy of it", last.sequence);
-    StateError::Damaged { path: config.state.path.clone(), what }
+    StateError::OtherMarker { path: config.state.path.clone(), what }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_marker_that_is_not_the_states_is_refused_with_a_remedy_that_helps() {
+        let config = Config::default();
+        check_marker(&config, 7, Marker { sequence: 7, attempt: 1 }).expect("the last batch of the state");
+        for sequence in [6, 8] {
+            let refused = check_marker(&config, 7, Marker { sequence, attempt: 1 }).expect_err("another state's");
+            let told = refused.to_string();
+            assert!(
+                told.contains(&format!("it ends at batch 7, but \"throng.commits\" knows of {sequence} as the last")),
+                "{told}"
+            );
+            assert!(told.contains("--accept-rewind does not accept this") && !told.contains("damaged"), "{told}");
+        }
+    }
 }

@@ -27,7 +27,7 @@ pub use history::Point;
 pub use labels::{AbortReason, Counts, Label, Limit, Reason, Stage, SuppressionReason};
 pub use logging::{LoggingError, init_logging, silence_panic_payloads};
 pub use report::{BatchReport, CrowdPicture, RiskPicture, StageSeconds, Totals};
-pub use status::{Readiness, Status, Telemetry};
+pub use status::{Readiness, Settled, Status, Telemetry};
 
 #[cfg(test)]
 mod tests;

@@ -46,6 +46,14 @@ impl Readiness {
     }
 }
 
+/// Which records a share is of.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Settled {
+    /// All of them: of a file, whatever process has read it.
+    ByTheState,
+    ByThisProcess,
+}
+
 /// What the status page shows. Counts, shares, names of the configuration; never a value of a record.
 #[derive(Clone, Debug, Serialize)]
 pub struct Status {
@@ -96,6 +104,8 @@ pub(super) struct Board {
     pub totals: Totals,
     /// The totals that the durable state had at the start.
     pub before: Totals,
+    /// Records of which only the risk had been measured by then.
+    monitored_before: u64,
     pub held: u64,
     pub aborted: u64,
     pub committed: u64,
@@ -148,11 +158,12 @@ impl Telemetry {
     }
 
     /// Sets the record counters to the totals of the durable state, so that conservation holds across restarts. What
-    /// the totals leave open is held.
-    pub fn restore(&self, totals: Totals) {
+    /// the totals leave open is held. Of `monitored` records only the risk was measured.
+    pub fn restore(&self, totals: Totals, monitored: u64) {
         let mut board = self.board();
         board.totals = totals;
         board.before = totals;
+        board.monitored_before = monitored;
         board.held = totals.held().unwrap_or_default();
         let metrics = self.metrics();
         for (outcome, records) in [
@@ -201,16 +212,21 @@ impl Telemetry {
         self.board().plan.clone()
     }
 
-    /// Share of the records that this process has settled of which nothing was released; 0 where it settled none. Records
-    /// that only the risk was measured of are not settled, nor are tombstones. `more` were lost before they were records.
+    /// Share of the records settled of which nothing was released; 0 where none was settled. Records that only the risk was
+    /// measured of are not settled, nor are tombstones. `more` were lost before they were records.
     #[must_use]
-    pub fn share_lost(&self, more: u64) -> f64 {
+    pub fn share_lost(&self, of: Settled, more: u64) -> f64 {
         let board = self.board();
-        let (now, before) = (board.totals, board.before);
-        let monitored = board.suppressed.get(SuppressionReason::Monitoring);
-        let released = now.released - before.released;
-        let settled = now.suppressed - before.suppressed + now.dead_lettered - before.dead_lettered;
-        let lost = settled.saturating_sub(monitored) + more;
+        let mut monitored = board.suppressed.get(SuppressionReason::Monitoring);
+        let (mut released, mut lost) = (board.totals.released, board.totals.suppressed + board.totals.dead_lettered);
+        match of {
+            Settled::ByTheState => monitored += board.monitored_before,
+            Settled::ByThisProcess => {
+                released -= board.before.released;
+                lost -= board.before.suppressed + board.before.dead_lettered;
+            }
+        }
+        let lost = lost.saturating_sub(monitored) + more;
         if lost == 0 { 0.0 } else { lost as f64 / (released + lost) as f64 }
     }
 

@@ -82,7 +82,7 @@ proptest! {
         for (index, (consumed, shares)) in batches.into_iter().enumerate() {
             if index == restart {
                 telemetry = self::telemetry();
-                telemetry.restore(totals);
+                telemetry.restore(totals, 0);
             }
             let report = report(consumed, shares, held);
             held = report.held;

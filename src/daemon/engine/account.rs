@@ -3,6 +3,7 @@
 use super::turnout::Turnout;
 use super::{Engine, Settling};
 use crate::anonymity::treatment::proposal::{Proposal, Unreleased};
+use crate::daemon::findings::Met;
 use crate::daemon::held::Remaining;
 use crate::daemon::picture::risk_before;
 use crate::io::file::LongRows;
@@ -126,12 +127,26 @@ impl Engine {
         report
     }
 
-    /// Notes what the records of a batch that has left had. Once it is clear that an attribute never comes, a stream without
+    /// What has been met once a batch has left.
+    pub(super) fn met_with(
+        &self,
+        fresh: &Batch,
+        rejected: &[Rejected],
+        long_rows: Option<LongRows>,
+        report: &BatchReport,
+    ) -> Met {
+        let mut met = self.met.clone();
+        met.add(fresh, rejected, long_rows);
+        met.monitor(report.suppressed.get(SuppressionReason::Monitoring));
+        met
+    }
+
+    /// Notes what has been met with a batch that has left. Once it is clear that an attribute never comes, a stream without
     /// end says so in its log.
-    pub(super) fn meet(&mut self, fresh: &Batch, rejected: &[Rejected], long_rows: Option<LongRows>) {
-        let before = self.met.records();
-        self.met.add(fresh, rejected, long_rows);
-        if before < ENOUGH_TO_TELL && self.met.records() >= ENOUGH_TO_TELL {
+    pub(super) fn meet(&mut self, met: Option<&Met>) {
+        let Some(met) = met else { return };
+        let before = std::mem::replace(&mut self.met, met.clone()).here();
+        if before < ENOUGH_TO_TELL && self.met.here() >= ENOUGH_TO_TELL {
             let name = |a: usize| self.schema.attributes[a].name.clone();
             let attributes: Vec<String> = self.met.unmet(&self.schema).into_iter().map(name).collect();
             if !attributes.is_empty() {

@@ -8,6 +8,7 @@ use crate::anonymity::planner::drift::Baseline;
 use crate::anonymity::planner::reference::ReferenceCounts;
 use crate::anonymity::planner::sample::Sample;
 use crate::anonymity::privacy::protection::Protection;
+use crate::daemon::findings::Met;
 use crate::daemon::model::{Model, Resumed};
 use crate::daemon::population::Populations;
 use crate::daemon::prime::Primed;
@@ -57,6 +58,8 @@ pub struct Past {
     pub rows: Vec<RowBlock>,
     pub held: Vec<KeptRow>,
     pub witnessed: WitnessDelta,
+    /// What its records had; none where nobody has noted it.
+    pub met: Option<Met>,
 }
 
 /// The model that goes on where `past` ended, before its rows are counted.

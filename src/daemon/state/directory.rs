@@ -1,5 +1,6 @@
 //! The state directory: private, locked, and never mistaken for somebody else's.
 
+use super::disk::PROBE;
 use crate::faults::crash_point;
 use rustix::fs::{FlockOperation, flock};
 use std::fs;
@@ -38,6 +39,10 @@ pub enum StateError {
         "state directory {path} is damaged: {what} (restore it from a backup; starting with a new directory forgets what has been released)"
     )]
     Damaged { path: PathBuf, what: String },
+    #[error(
+        "state directory {path} does not go with its topics: {what} (give it back the group and topics that it was made with, or restore the newest state of this id; where there is none, start with a new directory. --accept-rewind does not accept this: a topic cannot be taken back, and what waits in an older copy would leave a second time)"
+    )]
+    OtherMarker { path: PathBuf, what: String },
     #[error("state directory {path}: whether its last batch left cannot be told: {what}")]
     Marker { path: PathBuf, what: String },
     #[error(
@@ -81,7 +86,7 @@ pub fn prepare(path: &Path) -> Result<bool, StateError> {
     // A start that was killed while it made the directory has left its mark, or its check file, and nothing has been released.
     let unfinished = is_there(MAKING) || is_there("check");
     let made_first = ["secret", "making.new"];
-    let made_later = [MAKING, "secret.new", "check", "check.new", "db", "format.new"];
+    let made_later = [MAKING, "secret.new", "check", "check.new", "db", "format.new", PROBE];
     let ours = |n: &String| made_first.contains(&n.as_str()) || (unfinished && made_later.contains(&n.as_str()));
     if !known && !names.iter().all(ours) {
         return Err(StateError::Foreign(path.to_owned()));
@@ -146,7 +151,12 @@ pub fn write_format(path: &Path) -> Result<(), StateError> {
 
 /// Notes that the directory has been made.
 fn made(path: &Path) -> Result<(), StateError> {
-    match fs::remove_file(path.join(MAKING)) {
+    remove(path, MAKING)
+}
+
+/// Removes a file of the directory, if it is there.
+fn remove(path: &Path, name: &str) -> Result<(), StateError> {
+    match fs::remove_file(path.join(name)) {
         Err(source) if source.kind() != ErrorKind::NotFound => Err(StateError::Io { path: path.to_owned(), source }),
         Ok(()) | Err(_) => Ok(()),
     }
@@ -165,13 +175,15 @@ fn put(path: &Path, name: &str, bytes: &[u8]) -> Result<(), StateError> {
     fs::File::open(path).and_then(|dir| dir.sync_all()).map_err(io)
 }
 
-/// Removes what a start that was killed has left half-written of the database: a snapshot without its name, which the database
+/// Removes what a start that was killed has left: what it wrote to find out whether the disk takes anything, and what is
+/// half-written of the database: a snapshot without its name, which the database
 /// would take for its newest; in a directory that was still being made, all of it.
 ///
 /// # Errors
 /// [`StateError::Locked`] when another process has the database open; when something cannot be removed.
 pub fn clear_unfinished(path: &Path, new: bool) -> Result<(), StateError> {
     let io = |source| StateError::Io { path: path.to_owned(), source };
+    remove(path, PROBE)?;
     if !new {
         made(path)?;
     }

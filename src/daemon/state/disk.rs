@@ -16,7 +16,7 @@ const COPIES: u64 = 4;
 const PROBE_TIME: Duration = Duration::from_secs(2);
 
 /// Written to find out what a disk has against being written to.
-const PROBE: &str = "probe.new";
+pub(super) const PROBE: &str = "probe.new";
 
 /// Bytes that this process may still write to the disk of `path`; `None` when the system does not tell.
 #[must_use]

@@ -8,7 +8,8 @@ use super::directory::StateError;
 use super::disk;
 use crate::faults;
 use crate::telemetry::{StateAnswers, StateStalled, Telemetry};
-use crossbeam_channel::{Receiver, RecvTimeoutError, Sender, bounded};
+use crossbeam_channel::{Receiver, RecvTimeoutError, Sender, TryRecvError, bounded};
+use std::cell::RefCell;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -46,6 +47,8 @@ pub(super) struct Keeper {
     ended: Receiver<()>,
     /// Why nothing more is asked of it.
     failed: OnceLock<String>,
+    /// Closed when the last glance has been answered.
+    glancing: RefCell<Option<Receiver<()>>>,
     watch: Option<(Telemetry, Arc<AtomicBool>)>,
 }
 
@@ -88,7 +91,8 @@ impl Keeper {
     /// When it cannot be opened, has no room to be opened in, or does not answer.
     pub(super) fn open(path: &Path) -> Result<Self, StateError> {
         need(path, 0)?;
-        let (jobs, todo) = bounded::<Job>(0);
+        // One waits at most: a glance that nobody waits for any more may still be at work.
+        let (jobs, todo) = bounded::<Job>(1);
         let (opened, answer) = bounded(1);
         let (ending, ended) = bounded::<()>(0);
         let place = path.to_owned();
@@ -108,7 +112,14 @@ impl Keeper {
                 }
             })
             .map_err(|source| StateError::Io { path: path.to_owned(), source })?;
-        let keeper = Self { path: path.to_owned(), jobs: Some(jobs), ended, failed: OnceLock::new(), watch: None };
+        let keeper = Self {
+            path: path.to_owned(),
+            jobs: Some(jobs),
+            ended,
+            failed: OnceLock::new(),
+            glancing: RefCell::default(),
+            watch: None,
+        };
         keeper.wait(&answer, READING)??;
         Ok(keeper)
     }
@@ -142,15 +153,21 @@ impl Keeper {
         self.ask(WRITING, work)
     }
 
-    /// Looks something up in the middle of the stream.
-    ///
-    /// # Errors
-    /// When the database fails or does not answer.
-    pub(super) fn glance<T: Send + 'static>(
-        &self,
-        work: impl FnOnce(&Database) -> sled::Result<T> + Send + 'static,
-    ) -> Result<T, StateError> {
-        self.ask(WRITING, work)
+    /// Looks something up that nothing hangs on: `None` where the answer does not come at once. A disk that hangs is the next
+    /// write's to complain of.
+    pub(super) fn glance<T: Send + 'static>(&self, work: impl FnOnce(&Database) -> T + Send + 'static) -> Option<T> {
+        let before = self.glancing.take();
+        if let Some(pending) = before.filter(|pending| pending.try_recv() == Err(TryRecvError::Empty)) {
+            self.glancing.replace(Some(pending));
+            return None;
+        }
+        let (ending, ended) = bounded(0);
+        self.glancing.replace(Some(ended));
+        let answered = self.hand_over(move |database| {
+            let _ending: Sender<()> = ending;
+            Ok(work(database))
+        });
+        answered.ok()?.recv_timeout(GLANCE).ok()?.ok()?.ok()
     }
 
     fn ask<T: Send + 'static>(
@@ -158,6 +175,19 @@ impl Keeper {
         limit: Duration,
         work: impl FnOnce(&Database) -> sled::Result<T> + Send + 'static,
     ) -> Result<T, StateError> {
+        let answered = self.hand_over(work)?;
+        match self.wait(&answered, limit)? {
+            Ok(Ok(value)) => Ok(value),
+            Ok(Err(source)) => Err(self.fail(StateError::Database { path: self.path.clone(), source })),
+            Err(_) => Err(self.fail(self.broken("it panicked"))),
+        }
+    }
+
+    /// Hands the database something to do; its answer comes by the channel.
+    fn hand_over<T: Send + 'static>(
+        &self,
+        work: impl FnOnce(&Database) -> sled::Result<T> + Send + 'static,
+    ) -> Result<Receiver<std::thread::Result<sled::Result<T>>>, StateError> {
         let (answer, answered) = bounded(1);
         let job: Job = Box::new(move |database| {
             while faults::is_set("state-hangs") {
@@ -173,11 +203,7 @@ impl Keeper {
         if self.jobs.as_ref().is_none_or(|jobs| jobs.send(job).is_err()) {
             return Err(self.fail(self.broken(GONE)));
         }
-        match self.wait(&answered, limit)? {
-            Ok(Ok(value)) => Ok(value),
-            Ok(Err(source)) => Err(self.fail(StateError::Database { path: self.path.clone(), source })),
-            Err(_) => Err(self.fail(self.broken("it panicked"))),
-        }
+        Ok(answered)
     }
 
     /// Waits for an answer, and for no longer than `limit`; less where the disk says what is wrong with it.
@@ -238,5 +264,30 @@ impl Drop for Keeper {
         if let Err(StateError::Silent { path, cause, .. }) = self.wait(&ended, WRITING) {
             tracing::error!(path = %path.display(), cause, "the state could not be closed; the next start reads it as after a crash");
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A gauge that finds the database busy says nothing, and ends nothing.
+    #[test]
+    fn a_glance_that_is_not_answered_ends_no_write() {
+        let dir = tempfile::tempdir().expect("a directory");
+        let keeper = Keeper::open(dir.path()).expect("a database");
+        assert_eq!(keeper.glance(|_| 7), Some(7));
+        let (release, released) = bounded::<()>(0);
+        let begun = Instant::now();
+        // Whatever it is asked then is asked once: the channel ends when it is let go.
+        assert_eq!(keeper.glance(move |_| drop(released.recv())), None);
+        assert_eq!(keeper.glance(|_| 7), None, "nothing more is asked meanwhile");
+        assert!(begun.elapsed() < COMPLAINING, "nobody waits for a gauge: {:?}", begun.elapsed());
+        drop(release);
+        keeper.write(1, |d| d.tree.insert("key", "value").and_then(|_| d.tree.flush())).expect("a write");
+        assert_eq!(keeper.glance(|_| 7), Some(7));
+        drop(keeper);
+        let again = Keeper::open(dir.path()).expect("the database once more");
+        assert!(again.read(|d| d.tree.get("key")).expect("a look").is_some());
     }
 }

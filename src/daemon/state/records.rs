@@ -5,6 +5,7 @@ use crate::anonymity::plan::evidence::Evidence;
 use crate::anonymity::planner::drift::Baseline;
 use crate::anonymity::planner::reference::ReferenceCounts;
 use crate::daemon::clock::Anchor;
+use crate::daemon::findings::Met;
 use crate::records::raw::Coordinate;
 use crate::release::sink::{Lengths, Mark, Positions};
 use crate::release::witnesses::WitnessDelta;
@@ -156,4 +157,7 @@ pub struct Intent {
     /// What that plan compares classes with; under a key of its own, so that the intent is read as it always was.
     #[serde(skip)]
     pub references: Vec<ReferenceCounts>,
+    /// What has been met with this batch; under a key of its own, too.
+    #[serde(skip)]
+    pub met: Option<Met>,
 }

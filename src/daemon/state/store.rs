@@ -9,7 +9,7 @@ use super::seal::{Keys, Sealer};
 use super::witness_journal::WitnessJournal;
 use crate::faults::crash_point;
 use crate::release::ledger::{Ledger, LedgerDelta, SHARDS};
-use crate::release::sink::Lengths;
+use crate::release::sink::{Lengths, Mark};
 use crate::telemetry::Telemetry;
 use serde::Serialize;
 use serde::de::DeserializeOwned;
@@ -37,6 +37,12 @@ const MADE_WITH: &[u8] = b"made-with";
 const TALLIED: &[u8] = b"tallied";
 /// The attempt that was last intended with a tally, and what that tally knows.
 const INTENT_TALLIED: &[u8] = b"intent-tallied";
+
+/// What the marker beside the output files may say, where the last batch has not been marked there and it is not certain.
+const MARKS: &[u8] = b"marks";
+/// What has been met with the last batch whose effect was written, and with the attempt that was last intended.
+const MET: &[u8] = b"met";
+const INTENT_MET: &[u8] = b"intent-met";
 
 /// Bytes of a ledger delta that says nothing.
 const NO_DELTA: usize = 12;
@@ -76,6 +82,8 @@ pub struct Store {
     forgotten: Vec<Vec<u8>>,
     forgotten_rows: Vec<u64>,
     witnesses: WitnessJournal,
+    /// What the marker beside the output files may say.
+    marks: Vec<Option<Mark>>,
     /// `privacy.k` of the batches of this process.
     k: u64,
     /// Bytes sealed for the next write.
@@ -141,6 +149,7 @@ impl Store {
             forgotten: Vec::new(),
             forgotten_rows: Vec::new(),
             witnesses: WitnessJournal::default(),
+            marks: Vec::new(),
             k: 0,
             unwritten: Cell::new(0),
         };
@@ -213,6 +222,19 @@ impl Store {
                 self.commit(batch)
             }
         }
+    }
+
+    /// What the marker beside the output files may say. Where a batch was about to leave to files when a process ended, that is
+    /// what it said before or the attempt at that batch; and both for as long as it is not marked there again, whatever has
+    /// settled the batch meanwhile.
+    #[must_use]
+    pub fn marks(&self) -> &[Option<Mark>] {
+        &self.marks
+    }
+
+    /// Notes what the marker was found to say.
+    pub fn found_marked(&mut self, marked: Option<Mark>) {
+        self.marks = vec![marked];
     }
 
     /// The error of a state whose parts do not fit together.
@@ -333,6 +355,16 @@ impl Store {
         if let Some(tally) = ledger.tally() {
             batch.insert(INTENT_TALLIED, self.seal(INTENT_TALLIED, &(intent.attempt, tally.standings())));
         }
+        if let Some(met) = &intent.met {
+            batch.insert(INTENT_MET, self.seal(INTENT_MET, &(intent.attempt, met)));
+        }
+        if intent.after.marked.is_some_and(|mark| mark.attempt == intent.attempt) {
+            // The intent says it.
+            self.marks = vec![intent.marked_before, intent.after.marked];
+            batch.remove(MARKS);
+        } else if self.marks.len() > 1 {
+            batch.insert(MARKS, self.seal(MARKS, &self.marks));
+        }
         if let Some(plan) = &intent.plan {
             let key = numbered("reference", plan.version);
             if intent.references.is_empty() {
@@ -423,6 +455,9 @@ impl Store {
         if let Some(baseline) = &intent.baseline {
             batch.insert(BASELINE, self.seal(BASELINE, baseline));
         }
+        if let Some(met) = &intent.met {
+            batch.insert(MET, self.seal(MET, met));
+        }
         if let Some(evidence) = &intent.evidence {
             batch.insert(EVIDENCE, self.seal(EVIDENCE, evidence));
         }
@@ -495,10 +530,9 @@ impl Store {
         disk::free_bytes(&self.path).unwrap_or_default()
     }
 
-    /// Bytes on disk.
+    /// Bytes on disk; 0 where the disk does not say at once. That is a gauge, and no error of the release.
     #[must_use]
     pub fn bytes(&self) -> u64 {
-        // A size that cannot be read is a gauge that says 0, not an error of the release.
-        self.keeper.glance(|d| Ok(d.db.size_on_disk().unwrap_or_default())).unwrap_or_default()
+        self.keeper.glance(|d| d.db.size_on_disk().unwrap_or_default()).unwrap_or_default()
     }
 }

@@ -4,6 +4,7 @@ use std::io;
 use std::path::Path;
 
 use csv_core::ReadRecordResult;
+use serde::{Deserialize, Serialize};
 
 use super::foreign::no_csv;
 use super::source::Next;
@@ -40,7 +41,7 @@ pub(super) struct CsvRows {
 }
 
 /// Rows that span so many lines that a quote is likely to be open by mistake.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct LongRows {
     /// Number of the first such record, from 0.
     pub first: i64,

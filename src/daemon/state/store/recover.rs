@@ -1,10 +1,13 @@
 //! What a start finds in the tree, and how much of the past it may rely on.
 
-use super::{BASELINE, EVIDENCE, INTENT, INTENT_TALLIED, PROGRESS, Store, TALLIED, number_of, numbered};
+use super::{
+    BASELINE, EVIDENCE, INTENT, INTENT_MET, INTENT_TALLIED, MARKS, MET, PROGRESS, Store, TALLIED, number_of, numbered,
+};
 use crate::anonymity::plan::Plan;
 use crate::anonymity::plan::evidence::Evidence;
 use crate::anonymity::planner::drift::Baseline;
 use crate::anonymity::planner::reference::ReferenceCounts;
+use crate::daemon::findings::Met;
 use crate::daemon::state::directory::StateError;
 use crate::daemon::state::records::{Intent, KeptRow, Progress};
 use crate::daemon::state::rows::RowBlock;
@@ -31,9 +34,16 @@ pub struct Recovered {
     pub held: Vec<KeptRow>,
     /// What strict recoding remembers.
     pub witnessed: WitnessDelta,
+    /// What the records had; none where nobody has noted it.
+    pub met: Option<Met>,
     /// Ledger deltas that were applied on top of the shards.
     pub deltas: u64,
     pub bytes: u64,
+}
+
+/// The number of the first of some deltas, which come in the order of their numbers.
+fn first_number(deltas: &[(Vec<u8>, sled::IVec)]) -> Option<u64> {
+    deltas.first().and_then(|(key, _)| number_of(key))
 }
 
 impl Store {
@@ -67,12 +77,14 @@ impl Store {
         // The shard that was written longest ago comes next, or frequent restarts would never get round to it.
         let oldest = self.shard_sequence.iter().enumerate().min_by_key(|(_, sequence)| **sequence);
         self.next_shard = oldest.map_or(0, |(shard, _)| shard);
-        self.first_delta = found.progress.sequence + 1;
-        for (key, sealed) in self.scan("delta")?.into_iter().rev() {
+        // In the order in which they left: how long somebody has been seen for is counted batch by batch, and where a memory
+        // is full the first to come find room.
+        let deltas = self.scan("delta")?;
+        self.first_delta = first_number(&deltas).unwrap_or(found.progress.sequence + 1);
+        for (key, sealed) in deltas {
             let bytes: Vec<u8> = self.open_value(&key, &sealed)?;
             let delta = LedgerDelta::from_bytes(&bytes).ok_or_else(|| self.damaged("a ledger delta cannot be read"))?;
             ledger.apply(&delta);
-            self.first_delta = number_of(&key).unwrap_or(1);
             found.deltas += 1;
             found.bytes += sealed.len() as u64;
         }
@@ -107,11 +119,20 @@ impl Store {
             found.baseline = self.read(BASELINE)?.unwrap_or_default();
             found.evidence = self.read(EVIDENCE)?;
         }
-        if let Some(intent) = &mut found.intent
-            && let Some(plan) = &intent.plan
-        {
-            intent.references = self.references(plan.version)?;
+        found.met = self.read(MET)?;
+        if let Some(intent) = &mut found.intent {
+            if let Some(plan) = &intent.plan {
+                intent.references = self.references(plan.version)?;
+            }
+            let met: Option<(u64, Met)> = self.read(INTENT_MET)?;
+            intent.met = met.filter(|(of, _)| *of == intent.attempt).map(|(_, met)| met);
         }
+        self.marks = match (self.read(MARKS)?, &found.intent) {
+            (Some(marks), _) => marks,
+            (None, Some(intent)) => vec![intent.marked_before, intent.after.marked],
+            (None, None) => vec![found.progress.marked],
+        };
+        self.marks.dedup();
         Ok(found)
     }
 
@@ -135,7 +156,6 @@ impl Store {
 
     fn recover_witnesses(&mut self, sequence: u64) -> Result<WitnessDelta, StateError> {
         let mut found = WitnessDelta::default();
-        self.witnesses.first_delta = sequence + 1;
         for (key, sealed) in self.scan("raw")? {
             found.raws.push(self.open_value(&key, &sealed)?);
         }
@@ -146,9 +166,10 @@ impl Store {
             self.witnesses.shard_sequence[shard] = sequence;
             found.seen.extend(seen);
         }
-        for (key, sealed) in self.scan("witness")?.into_iter().rev() {
+        let deltas = self.scan("witness")?;
+        self.witnesses.first_delta = first_number(&deltas).unwrap_or(sequence + 1);
+        for (key, sealed) in deltas {
             found.seen.extend(self.open_value::<Vec<Seen>>(&key, &sealed)?);
-            self.witnesses.first_delta = number_of(&key).unwrap_or(1);
         }
         Ok(found)
     }

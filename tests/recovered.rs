@@ -1,0 +1,165 @@
+//! What a start finds of the ledger is what the process before remembered, wherever that ended.
+
+use std::collections::BTreeSet;
+
+use proptest::prelude::*;
+use throng::anonymity::treatment::crowd::Released;
+use throng::daemon::state::records::{Intent, Progress};
+use throng::daemon::state::store::Store;
+use throng::release::ledger::{Ledger, LedgerDelta};
+use throng::release::said::{Said, SaidDelta};
+use throng::release::supporters::{SupportDelta, SupportLimits, Supporters};
+use throng::release::tally::{Keeps, Showing, Tally, TallyDelta};
+use throng::release::witnesses::WitnessDelta;
+
+const WINDOW_MS: i64 = 100_000;
+const SHARDS: usize = throng::release::ledger::SHARDS;
+
+/// How a process ends behind a batch.
+#[derive(Clone, Copy, Debug, PartialEq)]
+enum End {
+    /// It does not.
+    No,
+    Ordered,
+    /// The batch has left, and its effect is not written.
+    Killed,
+}
+
+#[derive(Clone, Debug)]
+struct Batch {
+    step_s: u32,
+    people: BTreeSet<u64>,
+    /// Whom each class counts.
+    counted: BTreeSet<(u8, u64)>,
+    end: End,
+}
+
+fn batches() -> impl Strategy<Value = Vec<Batch>> {
+    let end = prop_oneof![3 => Just(End::No), 2 => Just(End::Ordered), 2 => Just(End::Killed)];
+    let people = prop::collection::btree_set(0u64..6, 0..5);
+    let counted = prop::collection::btree_set((0u8..5, 0u64..6), 0..7);
+    let one = (0u32..60, people, counted, end);
+    prop::collection::vec(one.prop_map(|(step_s, people, counted, end)| Batch { step_s, people, counted, end }), 1..14)
+}
+
+fn class(n: u8) -> u128 {
+    u128::from(n) << 125 | u128::from(n)
+}
+
+fn ledger() -> Ledger {
+    let mut ledger = Ledger::new(2, 100, 1000);
+    let limits = SupportLimits { window_ms: WINDOW_MS, min_tenure: 3, max_classes: 2, max_entries: 1000 };
+    ledger.keep_supporters(Supporters::new(limits));
+    ledger.keep_said(Said::new(WINDOW_MS, 1000));
+    ledger.keep_tally(Tally::new(WINDOW_MS, 1000, &[(0, Keeps::Few { l: 2 }), (1, Keeps::Everything)]));
+    ledger
+}
+
+fn delta(batch: &Batch, sequence: u64, time: u32) -> LedgerDelta {
+    let time_ms = i64::from(time) * 1000;
+    let showing = |attribute| {
+        let of = move |&(c, subject): &(u8, u64)| Showing { attribute, class: class(c), value: subject % 3, subject };
+        batch.counted.iter().map(of)
+    };
+    let mut showings: Vec<Showing> = showing(0).chain(showing(1)).collect();
+    showings.sort_unstable();
+    let tally = if showings.is_empty() { TallyDelta::default() } else { TallyDelta { time_ms, sequence, showings } };
+    LedgerDelta {
+        time,
+        classes: batch.counted.iter().map(|(c, _)| (class(*c), 1)).collect(),
+        subjects: batch.counted.iter().map(|(_, subject)| *subject).collect(),
+        support: SupportDelta {
+            sequence,
+            time_ms,
+            people: batch.people.iter().copied().collect(),
+            pairs: batch.counted.iter().map(|(c, subject)| (7, *subject, class(*c))).collect(),
+        },
+        said: SaidDelta(batch.people.iter().map(|p| (class(*p as u8), time_ms + WINDOW_MS / 2)).collect()),
+        tally,
+    }
+}
+
+fn intent(sequence: u64, age_ms: i64, delta: &LedgerDelta) -> Intent {
+    Intent {
+        attempt: sequence,
+        ranges: Vec::new(),
+        last: false,
+        all: false,
+        after: Progress { sequence, age_ms, ..Progress::default() },
+        ledger: delta.to_bytes(),
+        witnessed: WitnessDelta::default(),
+        sampled: Vec::new(),
+        held: Vec::new(),
+        settled: Vec::new(),
+        plan: None,
+        baseline: None,
+        evidence: None,
+        marked_before: None,
+        references: Vec::new(),
+        met: None,
+    }
+}
+
+/// Everything that the release of a batch asks of a ledger.
+fn answers(ledger: &Ledger, now_ms: i64) -> Vec<String> {
+    let mut told = Vec::new();
+    let supporters = ledger.supporters().expect("they are kept");
+    for subject in 0..6u64 {
+        let mut supported = Vec::new();
+        supporters.supported(7, subject, now_ms, &mut supported);
+        told.push(format!("{subject} is settled: {}, {supported:?}", supporters.is_settled(subject, now_ms)));
+        let said = ledger.said().expect("it is kept").is_said(class(subject as u8), now_ms);
+        told.push(format!("{subject} has said it: {said}"));
+    }
+    for c in 0..5 {
+        let count = ledger.at(now_ms).fresh_subjects(class(c), &mut [0; 2]);
+        told.push(format!("{c} counts {count}"));
+        for attribute in 0..2 {
+            let mut pairs = Vec::new();
+            ledger.tally().expect("it is kept").pairs(attribute, class(c), now_ms, &mut pairs);
+            told.push(format!("{c} has shown {pairs:?} of {attribute}"));
+        }
+    }
+    told
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(48))]
+
+    #[test]
+    fn a_restart_behind_any_batch_changes_no_answer(batches in batches(), later_s in 0u32..120) {
+        let home = tempfile::tempdir().expect("a directory");
+        let path = home.path().join("state");
+        let open = |ledger: &mut Ledger| Store::open(&path, Some(b"a secret of the tests"), ledger).expect("a state");
+        let (mut straight, mut found) = (self::ledger(), self::ledger());
+        let (mut store, ..) = open(&mut found);
+        let mut time = 0;
+        for (sequence, batch) in (1u64..).zip(&batches) {
+            time += batch.step_s;
+            let (age_ms, delta) = (i64::from(time) * 1000, delta(batch, sequence, time));
+            let intent = intent(sequence, age_ms, &delta);
+            store.intend(&intent, &found).expect("a write");
+            for ledger in [&mut straight, &mut found] {
+                ledger.apply(&delta);
+                ledger.expire(sequence as usize % SHARDS, age_ms);
+            }
+            store.left(intent, Vec::new());
+            if batch.end == End::Ordered {
+                store.flush(&found).expect("a write");
+            }
+            if batch.end != End::No {
+                drop(store);
+                found = self::ledger();
+                let (opened, _, recovered) = open(&mut found);
+                store = opened;
+                prop_assert_eq!(recovered.intent.is_some(), batch.end == End::Killed);
+                if let Some(intent) = recovered.intent {
+                    store.settle_recovered(intent, Some(Vec::new()), &mut found).expect("a write");
+                }
+            }
+            for now_ms in [age_ms, age_ms + i64::from(later_s) * 1000] {
+                prop_assert_eq!(answers(&straight, now_ms), answers(&found, now_ms), "behind batch {}", sequence);
+            }
+        }
+    }
+}
