@@ -32,6 +32,10 @@ const SETTINGS: &str = "[privacy]\nk = 3\n[batch]\nmax_records = 2000\n[plan]\ni
                         window_records = 6000\nsample_records = 500\n";
 const NOW: i64 = 1_700_000_000_000;
 
+/// Groups that do not change say things once a window.
+const STATIC: &str = "[privacy]\nk = 3\nmax_delay = \"1h\"\n[batch]\nmax_records = 2000\n[plan]\ninterval = \"1s\"\n\
+                      handover_batches = 0\nwindow_records = 6000\nsample_records = 500\n";
+
 type Records = Vec<Option<Vec<u8>>>;
 
 fn one(person: &str, city: &str, job: &str, mood: &str) -> Option<Vec<u8>> {
@@ -47,29 +51,45 @@ enum Guess {
     Pair,
     /// That a person is among the subjects at all.
     Person,
+    /// What somebody has, of whom a record is sent that says the same, or something else.
+    Change,
 }
 
 /// The crowd: 24 cities, 12 jobs and 5 moods of many people each; city 0 never comes together with the jobs 7 and
-/// 9, and a tenth has a city of its own.
+/// 10, and a tenth has a city of its own.
 fn crowd(from: usize, count: usize) -> Records {
     let each = (from..from + count).map(|n| {
         let city = if n % 10 == 9 { format!("hamlet-{n}") } else { format!("city-{}", n % 24) };
         let job = (n / 24 * 5 + n % 7) % 12;
-        let job = if city == "city-0" && [7, 9].contains(&job) { 8 } else { job };
+        let job = if city == "city-0" && [7, 10].contains(&job) { 8 } else { job };
         one(&format!("p{n}"), &city, &format!("job-{job}"), &format!("mood-{}", n / 5 % 5))
     });
     each.collect()
 }
 
-/// The one whom the attacker is after: as he guesses, or of another kind that is just as rare.
+/// The same people once more, six of whom have moved.
+fn again(crowd: &Records) -> Records {
+    let moved = |text: &str| text.replace("\"city-3\"", "\"city-4\"");
+    let text = |record: &Option<Vec<u8>>| String::from_utf8(record.clone().expect("a record")).expect("a text");
+    let those = crowd.iter().map(text).scan(6, |left, text| {
+        let moves = *left > 0 && text.contains("\"city-3\"");
+        *left -= i32::from(moves);
+        Some(record(if moves { moved(&text) } else { text }))
+    });
+    those.collect()
+}
+
+/// The one whom the attacker is after: as he guesses, or of another kind that is just as rare, and spelled longer.
 fn target(guess: Guess, right: bool) -> Option<Vec<u8>> {
     match (guess, right) {
         (Guess::Value, true) => one("target", "hamlet-secret", "job-3", "mood-1"),
-        (Guess::Value, false) => one("target", "hamlet-others", "job-3", "mood-1"),
+        (Guess::Value, false) => one("target", "hamlet-of-all-the-others", "job-3", "mood-1"),
         (Guess::Pair, true) => one("target", "city-0", "job-7", "mood-1"),
-        (Guess::Pair, false) => one("target", "city-0", "job-9", "mood-1"),
+        (Guess::Pair, false) => one("target", "city-0", "job-10", "mood-1"),
         (Guess::Person, true) => one("target", "city-1", "job-3", "mood-1"),
-        (Guess::Person, false) => one("nobody", "city-1", "job-3", "mood-1"),
+        (Guess::Person, false) => one("somebody-else", "city-1", "job-3", "mood-1"),
+        (Guess::Change, true) => one("target", "city-1", "job-3", "mood-1"),
+        (Guess::Change, false) => one("target", "city-11", "job-3", "mood-1"),
     }
 }
 
@@ -77,7 +97,7 @@ fn attack(guess: Guess) -> Option<Vec<u8>> {
     match guess {
         Guess::Value => one("attacker", "hamlet-secret", "job-3", "mood-1"),
         Guess::Pair => one("attacker", "city-0", "job-7", "mood-1"),
-        Guess::Person => one("target", "city-1", "job-3", "mood-1"),
+        Guess::Person | Guess::Change => one("target", "city-1", "job-3", "mood-1"),
     }
 }
 
@@ -170,13 +190,15 @@ fn until_evidence(stand: &mut Stand, version: u64, now: i64) {
 /// What the attacker reads: right after his record, and after the next plan with its evidence. The target's record comes
 /// long before his, or in one small batch with it.
 fn seen(guess: Guess, right: bool, together: bool, secret: &str) -> (Vec<String>, Vec<String>) {
-    let mut stand = Stand::with_secret(SCHEMA, SETTINGS, secret);
+    let changes = matches!(guess, Guess::Change);
+    let mut stand = Stand::with_secret(SCHEMA, if changes { STATIC } else { SETTINGS }, secret);
     let (mut first, mut small) = (crowd(0, 2000), crowd(5000, 8));
     if together { &mut small } else { &mut first }.push(target(guess, right));
     small.push(attack(guess));
     stand.offer(&first, Settling::No, NOW, Fault::Nothing);
     // Evidence is gathered for one plan at a time: after a restart none is under way, and that of the next plan is.
-    stand.offer(&crowd(2000, 2000), Settling::No, NOW + 10, Fault::Restart);
+    let second = if changes { again(&crowd(0, 2000)) } else { crowd(2000, 2000) };
+    stand.offer(&second, Settling::No, NOW + 10, Fault::Restart);
     let before = version(&stand);
     stand.offer(&small, Settling::No, NOW + 20, Fault::Nothing);
     let mut at_once = pages(&stand);
@@ -204,7 +226,7 @@ fn differences(one: &[String], other: &[String]) -> Vec<String> {
 
 #[test]
 fn threat_28_pages_tell_nothing_of_a_guess() {
-    for guess in [Guess::Value, Guess::Pair, Guess::Person] {
+    for guess in [Guess::Value, Guess::Pair, Guess::Person, Guess::Change] {
         for (together, secret) in [
             (false, "the first secret of this test"),
             (false, "the second secret of this test"),

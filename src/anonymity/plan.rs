@@ -46,7 +46,8 @@ pub struct Pace {
     pub changes: Changes,
     /// The record schema says so; otherwise it was measured.
     pub declared: bool,
-    /// Share of consecutive records of a subject between which the value differs, where enough of them were seen.
+    /// Share of consecutive records of a subject between which the value differs, in the mean over people seen twice,
+    /// where enough of them were seen.
     pub share: Option<f32>,
 }
 

@@ -167,14 +167,15 @@ pub fn summarize(telemetry: &Telemetry) {
     if let Some(loss) = status.mean_loss {
         eprintln!("mean loss {loss:.4} over the present quasi cells of this run");
     }
-    if status.thinned_fragments > 0 || status.delayed_lines > 0 {
-        let suppressed = status.suppressed.get(SuppressionReason::Thinned);
+    let suppressed = status.suppressed.get(SuppressionReason::Thinned);
+    if suppressed > 0 || status.thinned_fragments > 0 {
         eprintln!(
-            "thinned {} fragments, {suppressed} records with them: other lines of their subject stand for them (privacy.max_lines_per_subject, privacy.max_delay); {} lines have waited {:.1} s in the mean",
-            status.thinned_fragments,
-            status.delayed_lines,
-            status.mean_delay_seconds.unwrap_or(0.0)
+            "thinned {suppressed} records and about {} fragments: other lines of their subject stand for them (privacy.max_lines_per_subject, privacy.max_delay)",
+            status.thinned_fragments
         );
+    }
+    if let Some(seconds) = status.mean_delay_seconds {
+        eprintln!("about {} lines have waited some {seconds} s in the mean", status.delayed_lines);
     }
 }
 

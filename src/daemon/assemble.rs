@@ -243,6 +243,7 @@ fn repetition(config: &Config, schema: &Schema) -> RepetitionSettings {
         max_delay_ms: i64::try_from(config.privacy.longest_delay().as_millis()).unwrap_or(i64::MAX),
         window_ms: i64::try_from(config.privacy.repetition_window().as_millis()).unwrap_or(i64::MAX),
         max_waiting: config.max_waiting_lines(),
+        colluders: config.privacy.colluders,
     }
 }
 

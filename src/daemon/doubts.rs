@@ -3,16 +3,17 @@
 //! A schema is believed: where it says that an attribute may leave as it is, it leaves. But a schema can be wrong, and
 //! these are the mistakes that no count of crowds would ever show.
 
-use super::assemble::{codec_limits, fields};
+use super::assemble::{codec_limits, fields, group_shapes};
 use super::encode::encode;
 use super::from_file::file_format;
+use crate::anonymity::plan::{Group, Plan};
 use crate::anonymity::planner::identifiers::profile_of;
 use crate::config::{Config, Format, SourceKind};
 use crate::io::file::{FileSource, SourcePosition};
 use crate::io::input::InputBatch;
 use crate::records::codebook::{Code, Codebook};
 use crate::records::digest::DigestKey;
-use crate::records::schema::{Attribute, Role, Schema, Type};
+use crate::records::schema::{Attribute, Changes, Role, Schema, Type};
 use crate::records::shapes::Shape;
 use crate::risk::identifiers::{Category, Judgement, Reason, Rule};
 use std::os::unix::fs::PermissionsExt;
@@ -48,7 +49,48 @@ pub fn of_configuration(config: &Config, schema: &Schema) -> Vec<String> {
         }
     }
     doubts.extend(config.state.secret_file.as_deref().and_then(of_secret_file));
+    if schema.subject.is_some() && !config.privacy.longest_delay().is_zero() {
+        for group in group_shapes(config, schema, "").unwrap_or_default() {
+            let attribute = |a: usize| &schema.attributes[a];
+            let said = || group.quasi.iter().chain(&group.sensitive).copied().map(attribute);
+            let changing = said().filter(|a| a.changes == Some(Changes::Always));
+            let still = said().filter(|a| match a.changes {
+                Some(changes) => changes != Changes::Always,
+                None => a.role == Role::Sensitive,
+            });
+            doubts.extend(mixed(&group.name, &names(still), &names(changing)));
+        }
+    }
     doubts
+}
+
+/// Doubts that the paces of a plan raise, measured or declared.
+#[must_use]
+pub fn of_paces(plan: &Plan, schema: &Schema) -> Vec<String> {
+    let pace = |a: usize| plan.paces.iter().find(|pace| pace.attribute == a).map(|pace| pace.changes);
+    let of = |group: &Group| {
+        let said = || group.quasi.iter().chain(&group.sensitive).copied().filter(|a| !plan.identifiers.contains(a));
+        let named = |always: bool| {
+            let those = said().filter(|&a| pace(a).is_some_and(|changes| (changes == Changes::Always) == always));
+            names(those.map(|a| &schema.attributes[a]))
+        };
+        mixed(&group.name, &named(false), &named(true))
+    };
+    plan.groups.iter().filter_map(of).collect()
+}
+
+fn names<'a>(attributes: impl Iterator<Item = &'a Arc<Attribute>>) -> Vec<&'a str> {
+    attributes.map(|attribute| attribute.name.as_str()).collect()
+}
+
+/// What does not change is said once a window only where nothing of its group changes.
+fn mixed(group: &str, still: &[&str], changing: &[&str]) -> Option<String> {
+    (!still.is_empty() && !changing.is_empty()).then(|| {
+        let (still, changing) = (still.join(", "), changing.join(", "));
+        format!(
+            "group {group:?} says what does not change within a person ({still}) again with every record, because of what does ({changing}): over many batches, who sent when tells whose it is (put {still} into a [[group]] of their own; if sensitive, say there how they change: changes = \"never\", \"slowly\" or \"always\")"
+        )
+    })
 }
 
 /// Names of places and dates are no names of people.
@@ -149,13 +191,14 @@ fn hidden(attribute: &Attribute, shape: Shape) -> String {
     )
 }
 
-fn shape_title(shape: Shape) -> &'static str {
+pub(super) fn shape_title(shape: Shape) -> &'static str {
     Category::of_shape(shape).title()
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::anonymity::plan::Pace;
     use crate::records::raw::Token;
 
     fn told(role: &str, kind: &str, value: impl Fn(usize) -> String, rows: usize) -> Option<String> {
@@ -176,6 +219,47 @@ mod tests {
         assert_eq!(told("insensitive", "integer", |row| row.to_string(), 19), None, "too few to tell");
         assert_eq!(told("insensitive", "integer", |row| (row % 5).to_string(), 100), None);
         assert_eq!(told("quasi", "integer", |row| row.to_string(), 100), None, "a crowd protects it");
+    }
+
+    #[test]
+    fn what_does_not_change_beside_what_does_is_told() {
+        let told = |activity: &str, diagnosis: &str, settings: &str| {
+            let text = format!(
+                "name = \"t\"\n[[attribute]]\nname = \"person\"\ntype = \"string\"\nrole = \"subject\"\n[[attribute]]\nname = \"activity\"\ntype = \"string\"\n{activity}\n[[attribute]]\nname = \"diagnosis\"\ntype = \"string\"\nrole = \"sensitive\"\n{diagnosis}\n"
+            );
+            let schema = Schema::parse(&text, "t.toml", Path::new("")).expect("a schema");
+            let config: Config = toml::from_str(settings).expect("a configuration");
+            of_configuration(&config, &schema).into_iter().find(|doubt| doubt.contains("says what does not change"))
+        };
+        let (always, never) = ("changes = \"always\"", "changes = \"never\"");
+        let apart = "[[group]]\nname = \"a\"\nattributes = [\"activity\"]\n[[group]]\nname = \"d\"\nattributes = [\"diagnosis\"]\n";
+        assert!(told(always, "", "").is_some_and(|d| d.contains("(diagnosis)") && d.contains("(activity)")));
+        assert!(told(always, never, "").is_some());
+        assert!(told(never, always, "").is_some_and(|d| d.contains("(activity) again")));
+        assert_eq!(told(always, always, ""), None);
+        assert_eq!(told("", "", ""), None, "nothing is known before it is measured");
+        assert_eq!(told(always, "", apart), None);
+    }
+
+    #[test]
+    fn measured_paces_tell_the_same() {
+        let text = "name = \"t\"\n[[attribute]]\nname = \"home\"\ntype = \"string\"\n[[attribute]]\nname = \"pulse\"\ntype = \"string\"\n";
+        let schema = Schema::parse(text, "t.toml", Path::new("")).expect("a schema");
+        let group = |quasi: Vec<usize>| Group {
+            name: "g".to_owned(),
+            quasi,
+            sensitive: vec![],
+            insensitive: vec![],
+            ladder: vec![],
+        };
+        let told = |groups: Vec<Group>, identifiers: Vec<usize>| {
+            let pace = |attribute, changes| Pace { attribute, changes, declared: false, share: None };
+            let paces = vec![pace(0, Changes::Never), pace(1, Changes::Always)];
+            of_paces(&Plan { paces, identifiers, ..Plan::blank(groups) }, &schema)
+        };
+        assert_eq!(told(vec![group(vec![0, 1])], vec![]).len(), 1);
+        assert!(told(vec![group(vec![0]), group(vec![1])], vec![]).is_empty());
+        assert!(told(vec![group(vec![0, 1])], vec![0]).is_empty(), "an identifier is never said");
     }
 
     #[test]

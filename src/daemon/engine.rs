@@ -20,6 +20,8 @@ use crate::anonymity::planner::reference::ReferenceCounts;
 use crate::anonymity::planner::sample::Sample;
 use crate::anonymity::planner::{GroupShape, PlannerSettings};
 use crate::anonymity::privacy::protection::Protection;
+use crate::anonymity::treatment::mask::Mask;
+use crate::anonymity::treatment::proposal::Proposal;
 use crate::anonymity::treatment::treat::{GroupNames, Policy, Protected, treat};
 use crate::faults::crash_point;
 use crate::io::input::{Closed, InputBatch};
@@ -50,6 +52,7 @@ use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 use std::time::Instant;
 pub use turnout::{Draws, RepetitionSettings};
+use unjudged::judged;
 
 mod account;
 mod ahead;
@@ -64,6 +67,7 @@ mod protection;
 mod recheck;
 mod search;
 mod turnout;
+mod unjudged;
 
 /// Settings of the engine.
 #[derive(Clone, Debug)]
@@ -439,21 +443,31 @@ impl Engine {
                 let rows = (fresh.rows() > 0).then(|| packer.pack(&fresh, first, attributes, books));
                 store.lay_rows(sequence, rows.as_ref())
             });
-            let treated = |age| {
+            let treated = |mask: &Mask, age| {
                 treat(&batch, mask, &waited, plan, names, books, &ledger.at(age), policy, protected, populations, last)
             };
             let (subjects, columns) = (batch.subjects.as_slice(), batch.columns.as_slice());
             let given = |age_ms| Given { subjects, columns, waiting, sequence, age_ms };
             let verified = |groups, age| verify(groups, &given(age), terms, books, ledger.at(age), needs);
-            let (mut proposal, mut age_ms) = (treated(age_ms), age_ms);
-            if let Some(now) = late.filter(|now| verified(proposal.groups.clone(), *now).is_err()) {
-                // Other bytes than those of the attempt before: the crowd is worth more.
-                (proposal, age_ms) = (treated(now), now);
-            }
+            let (mut proposal, mut age_ms) = (treated(mask, age_ms), age_ms);
             seconds.treat = start.elapsed().as_secs_f64();
 
             let start = Instant::now();
-            let verified = verified(std::mem::take(&mut proposal.groups), age_ms)?;
+            let judge = |proposal: &mut Proposal, age, at, keeps| {
+                let treated = |mask: &Mask| treated(mask, age);
+                judged(proposal, plan, mask, keeps, treated, |groups| verified(groups, at))
+            };
+            let mut verdict = judge(&mut proposal, age_ms, late.unwrap_or(age_ms), late.is_some());
+            if let Some(now) = late {
+                if verdict.is_ok() {
+                    verdict = verified(std::mem::take(&mut proposal.groups), age_ms);
+                } else {
+                    // Other bytes than those of the attempt before: the crowd is worth more.
+                    (proposal, age_ms) = (treated(mask, now), now);
+                    verdict = judge(&mut proposal, now, now, false);
+                }
+            }
+            let verified = verdict?;
             seconds.verify = start.elapsed().as_secs_f64();
             laid.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic))?;
             Ok::<_, BatchError>((proposal, verified, age_ms))

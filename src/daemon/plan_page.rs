@@ -45,7 +45,6 @@ pub fn summary(plan: &Plan, evidence: Option<&Evidence>, attribute_names: &[&str
             "attribute": attribute_names[pace.attribute],
             "changes": pace.changes.name(),
             "declared": pace.declared,
-            "share": pace.share.map(rounded),
         })).collect::<Vec<_>>(),
         "evidence": evidence.map(|evidence| evidence_of(evidence, &names, draws)),
     })
@@ -109,15 +108,6 @@ fn evidence_of<'n>(evidence: &Evidence, names: &dyn Fn(&[usize]) -> Vec<&'n str>
     })
 }
 
-/// Two significant digits: a figure of the window that tells of no single record.
-fn rounded(share: f32) -> f64 {
-    if share == 0.0 {
-        return 0.0;
-    }
-    let unit = 10_f64.powi(f64::from(share).abs().log10().floor() as i32 - 1);
-    (f64::from(share) / unit).round() * unit
-}
-
 /// From attribute, to attribute, share, support: largest shares first, then by attributes.
 type Told = (usize, usize, f64, u64);
 
@@ -130,7 +120,9 @@ fn ordered(told: impl Iterator<Item = Told>) -> Vec<Told> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::anonymity::plan::Pace;
     use crate::anonymity::plan::evidence::StrongestInference;
+    use crate::records::schema::Changes;
 
     #[test]
     fn a_quasi_identifier_of_few_people_is_not_named() {
@@ -147,6 +139,17 @@ mod tests {
         let page = summary(&Plan::blank(Vec::new()), Some(&evidence(7)), &["age", "zip", "job"], draws);
         assert_eq!(page["evidence"]["minimal_qids"], json!([["job"]]));
         assert_eq!(page["evidence"]["qids_by_size"], json!([1]));
+    }
+
+    #[test]
+    fn how_much_an_attribute_changes_is_not_shown() {
+        let pace = |share| Pace { attribute: 0, changes: Changes::Slowly, declared: false, share: Some(share) };
+        let shown = |share| {
+            let plan = Plan { paces: vec![pace(share)], ..Plan::blank(Vec::new()) };
+            summary(&plan, None, &["age"], Draws::new(&[3; 32]))
+        };
+        assert_eq!(shown(0.0123)["changes"], json!([{"attribute": "age", "changes": "slowly", "declared": false}]));
+        assert_eq!(shown(0.0123), shown(0.0124));
     }
 
     #[test]

@@ -166,11 +166,12 @@ impl Typing {
             Token::Text(text) | Token::Number(text) => self.text(text, false, out),
             Token::Untyped(text) => self.text(text, true, out),
         };
-        written.map_err(|found| CellError::WrongType {
-            attribute: Arc::clone(&self.attribute),
-            expected: self.kind.name(),
-            found,
-        })
+        written.map_err(|found| self.refuses(found))
+    }
+
+    /// That a cell is something else than the attribute's type.
+    pub(crate) fn refuses(&self, found: &'static str) -> CellError {
+        CellError::WrongType { attribute: Arc::clone(&self.attribute), expected: self.kind.name(), found }
     }
 
     fn boolean_token(&self, value: bool, out: &mut String) -> Result<Canonical, &'static str> {

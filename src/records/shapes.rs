@@ -56,6 +56,9 @@ impl Shape {
 #[must_use]
 pub fn shape_of(text: &str) -> Option<Shape> {
     let text = text.trim();
+    if let Some((shape, name)) = named_by_scheme(text) {
+        return shape_of(name).or(Some(shape).filter(|shape| *shape == Shape::Phone && is_dialled(name)));
+    }
     if !(5..=320).contains(&text.len()) {
         return (text == "::1").then_some(Shape::IpAddress);
     }
@@ -69,6 +72,22 @@ pub fn shape_of(text: &str) -> Option<Shape> {
         Shape::CreditCard => is_credit_card(text),
         Shape::Phone => is_phone(text),
     })
+}
+
+/// What follows a scheme that is said of names only, in whatever case, and which shape that has.
+fn named_by_scheme(text: &str) -> Option<(Shape, &str)> {
+    let schemes = [("mailto:", Shape::Email), ("tel:", Shape::Phone), ("urn:uuid:", Shape::Uuid)];
+    schemes.into_iter().find_map(|(scheme, shape)| {
+        let given = text.get(..scheme.len())?;
+        let name = text[scheme.len()..].trim_start().split(['?', ';']).next().unwrap_or_default();
+        given.eq_ignore_ascii_case(scheme).then_some((shape, name))
+    })
+}
+
+/// What a telephone may dial, where it is said that it is for one.
+fn is_dialled(text: &str) -> bool {
+    text.bytes().filter(u8::is_ascii_digit).count() >= 5
+        && text.bytes().all(|b| b.is_ascii_digit() || b" +-.()/*#".contains(&b))
 }
 
 /// The shape of a canonical string, or of a string inside the array or object that it spells. Letters of another width
@@ -290,6 +309,11 @@ mod tests {
             ("+41 44 632 11 11", Shape::Phone),
             ("(212) 555-0142", Shape::Phone),
             ("1-212-555-0142", Shape::Phone),
+            ("mailto:anna.meier@example.org", Shape::Email),
+            ("MAILTO:anna@example.org?subject=a%20letter", Shape::Email),
+            ("tel:+41-44-632-11-11", Shape::Phone),
+            ("tel:0446321111;ext=7", Shape::Phone),
+            ("urn:uuid:3f2504e0-4f89-41d3-9a0c-0305e82c3301", Shape::Uuid),
         ] {
             let shape = if text == "046 454 286" { None } else { Some(shape) };
             assert_eq!(shape_of(text), shape, "{text}");
@@ -312,6 +336,11 @@ mod tests {
             "2021-05-24T10:00:00Z",
             "10000-14999",
             "a@b",
+            "mailto:",
+            "tel:",
+            "tel: none",
+            "telephone: 3",
+            "urn:isbn:0451450523",
             "Some-college",
             "['Walk']",
             "60617",

@@ -33,10 +33,13 @@ impl Subjects {
     /// The digest of a token; [`NO_SUBJECT`] when it is absent, null, empty or spelled as missing.
     ///
     /// # Errors
-    /// When the attribute's type cannot take it.
+    /// When the attribute's type cannot take it, and for arrays and objects: they spell one name in many ways.
     pub fn digest(&mut self, token: Token<'_>) -> Result<u64, CellError> {
         if matches!(token, Token::Absent | Token::Null) {
             return Ok(NO_SUBJECT);
+        }
+        if matches!(token, Token::Structure(_)) {
+            return Err(self.attribute.typing.refuses("an array or an object"));
         }
         if let Some(known) = self.cache.get(&token) {
             return Ok(known);
@@ -118,6 +121,17 @@ mod tests {
             assert_eq!(one.digest(nobody).unwrap(), NO_SUBJECT);
         }
         assert!(one.digest(Token::Untyped("x")).is_err());
+    }
+
+    #[test]
+    fn a_structure_is_nobodys_name() {
+        let text = "name = \"t\"\n[[attribute]]\nname = \"id\"\ntype = \"string\"\nrole = \"subject\"\n";
+        let schema = Schema::parse(text, "t.toml", Path::new("")).unwrap();
+        let mut subjects = Subjects::new(Arc::clone(&schema.attributes[0]), &DigestKey([1; 32]));
+        for structure in ["[\"7\"]", "[\"07\"]", "{\"id\":7}", "[]"] {
+            assert!(subjects.digest(Token::Structure(structure)).is_err(), "{structure}");
+        }
+        assert!(subjects.digest(Token::Text("[7]")).is_ok(), "a text is a text");
     }
 
     #[test]

@@ -9,8 +9,8 @@
 //! the batch has, if that is less. For a non-empty set X of labels of A that some row is below and such a set Y of B, let
 //! `n_X` and `m_Y` be the rows below all of X, Y. Where `n_X` + `m_Y` ≥ N + 1, some record must be below both, whoever
 //! joins the fragments. [`forced_pair`] is true exactly when for some such pair fewer than k distinct subjects are below both
-//! X and Y. Fragments that contradict themselves, and questions that take more than [`PATIENCE_IN_ALL`], are answered with
-//! true as well.
+//! X and Y. Fragments that contradict themselves, and questions that take more steps than [`PATIENCE_IN_ALL`], are answered with
+//! true as well: such a batch is not [`Counting::Free`].
 //!
 //! *On N.* No reader can be sure of more than what follows from the rows that A and B really have, even if he knows which
 //! record has a fragment in which group: so that number makes the reading strict where groups leave with different rows. The
@@ -48,20 +48,35 @@ pub use labels::Fragments;
 use runs::{Rows, Runs};
 use thin_sets::{Question, Subjects};
 
+/// What counting says of a batch.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Counting {
+    /// It joins nothing below k.
+    Free,
+    /// It joins two groups, or nothing can be proven of such a batch.
+    Forced,
+    /// There was no time to tell of these two groups.
+    Unjudged([usize; 2]),
+}
+
 /// True if counting joins two groups below `k`: see the module for the claim. `subjects` is by row of the batch; 0 is no
 /// subject and supports nobody. Also true where a row is twice in one group or not in `subjects`, or where cells did not
 /// fit the width of their group, since nothing can be proven of such a batch.
 #[must_use]
 pub fn forced_pair(groups: &[Fragments], subjects: &[u64], k: usize) -> bool {
-    forced_pair_among(groups, subjects, k, false)
+    judge(groups, subjects, k, false) != Counting::Free
 }
 
 /// As [`forced_pair`]; `scattered` where the groups have different rows by design, so that N of two groups is the number of
 /// rows of both.
 #[must_use]
-pub fn forced_pair_among(groups: &[Fragments], subjects: &[u64], k: usize, scattered: bool) -> bool {
+pub fn judge(groups: &[Fragments], subjects: &[u64], k: usize, scattered: bool) -> Counting {
+    judge_within(groups, subjects, k, scattered, PATIENCE_IN_ALL)
+}
+
+fn judge_within(groups: &[Fragments], subjects: &[u64], k: usize, scattered: bool, steps: usize) -> Counting {
     let Some(taken) = groups.iter().map(|group| group.taken(subjects.len())).collect::<Option<Vec<Rows>>>() else {
-        return true;
+        return Counting::Forced;
     };
     let totals: Vec<Vec<u32>> = groups.iter().map(Fragments::totals).collect();
     let tops: Vec<usize> = totals.iter().map(|of| of.iter().copied().max().unwrap_or(0) as usize).collect();
@@ -94,25 +109,48 @@ pub fn forced_pair_among(groups: &[Fragments], subjects: &[u64], k: usize, scatt
         })
         .collect();
     if heavy.iter().all(Vec::is_empty) {
-        return false;
+        return Counting::Free;
     }
     let intervals: Vec<Vec<Interval>> = heavy
         .iter()
         .map(|cells| (0..cells.len()).map(|lightest| Interval::down_to(cells, lightest)).collect())
         .collect();
-    let mut search = Search { k, subjects: Subjects::new(subjects), left: PATIENCE_IN_ALL };
-    runs.iter().enumerate().any(|(b, runs)| {
+    let mut search = Search { k, subjects: Subjects::new(subjects), left: steps };
+    for (b, runs) in runs.iter().enumerate() {
         let others = intervals.iter().enumerate().filter(|(a, _)| *a != b);
         let mut against: Vec<Asked> = others
             .flat_map(|(a, of_group)| of_group.iter().map(move |interval| (a, interval)))
-            .map(|(a, interval)| Asked { interval, records: of_pairs[a][b] })
+            .map(|(a, interval)| Asked { interval, of: a, records: of_pairs[a][b] })
             .filter(|asked| asked.is_heavy() && asked.interval.carried + tops[b] > asked.records)
             .collect();
         against.sort_by_key(Asked::least);
-        let Some(heaviest) = against.first() else { return false };
+        let Some(heaviest) = against.first() else { continue };
         let floor = heaviest.least();
-        search.violated(&runs.narrowed(floor), floor, &against, PATIENCE)
-    })
+        match search.violated(&runs.narrowed(floor), floor, &against, PATIENCE) {
+            Verdict::Clear => {}
+            Verdict::Violated => return Counting::Forced,
+            Verdict::Unknown { of } => return Counting::Unjudged([of, b]),
+        }
+    }
+    Counting::Free
+}
+
+/// What is known of some X.
+#[derive(Clone, Copy, PartialEq)]
+enum Verdict {
+    Clear,
+    Violated,
+    /// The steps ended before that was known of an X of this group.
+    Unknown {
+        of: usize,
+    },
+}
+
+impl Verdict {
+    /// This, and what follows if nothing was found.
+    fn or_else(self, next: impl FnOnce() -> Self) -> Self {
+        if self == Self::Clear { next() } else { self }
+    }
 }
 
 /// All sets X of one group from `P` (its rows are `least`) up to `P` and all of `between`.
@@ -150,6 +188,8 @@ impl<'a> Interval<'a> {
 #[derive(Clone, Copy)]
 struct Asked<'a> {
     interval: &'a Interval<'a>,
+    /// The group of X.
+    of: usize,
     /// N of the two groups.
     records: usize,
 }
@@ -170,51 +210,61 @@ impl Asked<'_> {
 struct Search {
     k: usize,
     subjects: Subjects,
-    /// Items that all questions may still look at.
+    /// Steps that all questions may still take.
     left: usize,
 }
 
-/// Items that a question about several X may look at for each tuple of the group, before it is divided.
-const PATIENCE: usize = 16;
+/// Steps that a question about several X may take for each cell of the group, before it is divided.
+const PATIENCE: usize = 64;
 
-/// Items that are looked at for one batch before it is refused: about half a minute of work, where the dearest batch tried
-/// that the treatment let through took one second.
+/// Steps for one batch, after which it is not judged: about ten seconds of work.
 const PATIENCE_IN_ALL: usize = 1 << 32;
 
 impl Search {
     /// Is there a violating X among `asked` (lowest threshold first) with a Y of `runs`, narrowed to `floor`?
-    fn violated(&mut self, runs: &Runs, floor: usize, asked: &[Asked], patience: usize) -> bool {
-        let Some((first, others)) = asked.split_first() else { return false };
+    fn violated(&mut self, runs: &Runs, floor: usize, asked: &[Asked], patience: usize) -> Verdict {
+        let Some((first, others)) = asked.split_first() else { return Verdict::Clear };
         let least = first.least();
         // Fewer cells, fewer tuples: worth a pass when the threshold has doubled.
         let fewer = (least >= 2 * floor).then(|| runs.narrowed(least));
+        let passes = 1 + 2 * usize::from(fewer.is_some());
+        self.left = self.left.saturating_sub(passes * (runs.cells.len() + runs.rows.len()));
         let (runs, floor) = fewer.as_ref().map_or((runs, floor), |fewer| (fewer, least));
         // Thresholds far apart have little to share: a question each.
         let alike = asked.partition_point(|x| x.least() < 2 * least);
         if alike < asked.len() {
             let (heavier, lighter) = asked.split_at(alike);
-            return self.violated(runs, floor, heavier, patience) || self.violated(runs, floor, lighter, patience);
+            let of_heavier = self.violated(runs, floor, heavier, patience);
+            return of_heavier.or_else(|| self.violated(runs, floor, lighter, patience));
         }
         let joint = others.iter().fold(first.interval.joint.clone(), |joint, x| joint.and(&x.interval.joint));
         let parts = if others.is_empty() { first.interval.divided() } else { None };
+        let further = parts.as_ref().map_or(0, |parts| parts[1].between.len());
+        self.left = self.left.saturating_sub((others.len() + further) * self.subjects.words());
         let is_one_set = others.is_empty() && parts.is_none();
-        let may = if is_one_set { usize::MAX } else { patience.saturating_mul(runs.ends.len()) };
+        let may = if is_one_set { usize::MAX } else { patience.saturating_mul(runs.cells.len()) };
         let budget = may.min(self.left);
         let question = Question { k: self.k, least, budget, subjects: &mut self.subjects };
-        let (found, looked) = question.has_thin_set(runs, &joint);
-        self.left = self.left.saturating_sub(looked);
+        let (found, steps) = question.has_thin_set(runs, &joint);
+        self.left = self.left.saturating_sub(steps);
         if !found {
-            return false;
+            return Verdict::Clear;
         }
         if self.left == 0 {
-            return true;
+            return Verdict::Unknown { of: first.of };
         }
         if let Some(parts) = parts {
-            let parts = parts.each_ref().map(|interval| Asked { interval, records: first.records });
-            let mut heavy = parts.iter().filter(|x| x.is_heavy());
-            return heavy.any(|x| self.violated(runs, floor, &[*x], patience.saturating_mul(2)));
+            let parts = parts.each_ref().map(|interval| Asked { interval, of: first.of, records: first.records });
+            let heavy = parts.iter().filter(|x| x.is_heavy());
+            return heavy.fold(Verdict::Clear, |verdict, x| {
+                verdict.or_else(|| self.violated(runs, floor, &[*x], patience.saturating_mul(2)))
+            });
+        }
+        if is_one_set {
+            return Verdict::Violated;
         }
         let (heavier, lighter) = asked.split_at(asked.len() / 2);
-        is_one_set || self.violated(runs, floor, heavier, patience) || self.violated(runs, floor, lighter, patience)
+        let of_heavier = self.violated(runs, floor, heavier, patience);
+        of_heavier.or_else(|| self.violated(runs, floor, lighter, patience))
     }
 }

@@ -4,6 +4,8 @@
 /// Whether a JSON text is an e-mail address, a link, an international telephone number or a UUID, spelled in ASCII.
 pub(super) fn names_somebody(json: &str) -> bool {
     let Some(text) = json.strip_prefix('"').and_then(|rest| rest.strip_suffix('"')) else { return false };
+    let bare = ["mailto:", "tel:", "urn:uuid:"].into_iter().find_map(|scheme| text.strip_prefix(scheme));
+    let text = bare.unwrap_or(text);
     is_address(text) || is_link(text) || is_telephone(text) || is_uuid(text)
 }
 
@@ -48,9 +50,15 @@ mod tests {
 
     #[test]
     fn identifiers_are_seen() {
-        for text in
-            ["anna@example.org", "https://example.org/u/7", "+41446321111", "3f2504e0-4f89-41d3-9a0c-0305e82c3301"]
-        {
+        for text in [
+            "anna@example.org",
+            "https://example.org/u/7",
+            "+41446321111",
+            "3f2504e0-4f89-41d3-9a0c-0305e82c3301",
+            "mailto:anna@example.org",
+            "tel:+41446321111",
+            "urn:uuid:3f2504e0-4f89-41d3-9a0c-0305e82c3301",
+        ] {
             assert!(names_somebody(&format!("\"{text}\"")), "{text}");
             assert!(!names_somebody(text), "a number is none");
         }
@@ -63,7 +71,7 @@ mod tests {
         /// What is refused here would have been hidden: a batch without fault is never refused.
         #[test]
         fn nothing_is_refused_that_would_not_be_hidden(
-            text in "[a-z._-]{1,6}@[a-z0-9]{1,4}(\\.[a-z0-9]{1,4}){0,2}|https?://[a-z./_-]{0,9}|\\+[0-9]{6,16}|[0-9a-fA-F]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}|[ -~]{0,30}"
+            text in "(mailto:|tel:|urn:uuid:)?([a-z._-]{1,6}@[a-z0-9]{1,4}(\\.[a-z0-9]{1,4}){0,2}|https?://[a-z./_-]{0,9}|\\+[0-9]{6,16}|[0-9a-fA-F]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}|[ -~]{0,30})"
         ) {
             let json = crate::records::json::quoted(&text);
             if names_somebody(&json) {

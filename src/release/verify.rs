@@ -16,7 +16,7 @@
 //! Time: O(bytes + rows); it fails closed: any line that cannot be read back refuses the whole batch.
 
 use super::budget;
-use super::forced_pairs::{Fragments, forced_pair_among};
+use super::forced_pairs::{Counting, Fragments, judge};
 use super::hidden;
 use super::identifying::names_somebody;
 use super::ledger::{LedgerAt, LedgerDelta};
@@ -80,7 +80,7 @@ pub struct Given<'a> {
     pub age_ms: i64,
 }
 
-/// Why a batch may not leave. None of these happens unless the treatment is wrong.
+/// Why a batch may not leave. None of these but one happens unless the treatment is wrong.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum Violation {
     #[error("a class has fewer than k subjects")]
@@ -117,6 +117,9 @@ pub enum Violation {
     FewSubjects,
     #[error("counting joins two groups below k")]
     ForcedPair,
+    /// The one that a treatment without fault can meet: it leaves one of these two groups out then.
+    #[error("there was no time to tell whether counting joins the groups {0:?} below k")]
+    Unjudged([usize; 2]),
     #[error("a cell names somebody by its form")]
     Identifier,
     #[error("the proposal has another number of groups than the plan")]
@@ -200,8 +203,10 @@ pub fn verify(
         }
         fragments.push(count.fragments);
     }
-    if forced_pair_among(&fragments, &carriers.subjects, k, carriers.scattered) {
-        return Err(batch_wide(Violation::ForcedPair));
+    match judge(&fragments, &carriers.subjects, k, carriers.scattered) {
+        Counting::Free => {}
+        Counting::Forced => return Err(batch_wide(Violation::ForcedPair)),
+        Counting::Unjudged(groups) => return Err(batch_wide(Violation::Unjudged(groups))),
     }
     delta.support = budget::delta(given, pairs, ledger);
     delta.said = ledger.said().map(|known| known.delta(&said, age_ms)).unwrap_or_default();

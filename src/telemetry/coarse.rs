@@ -21,6 +21,8 @@ const LEAST_COUNT: u64 = 1_000;
 const LEAST_BYTES: u64 = 1 << 20;
 /// Records that a risk picture is of, at least: it spans as many batches as that takes.
 const PICTURE_RECORDS: u64 = 1_000;
+/// Lines that a mean delay is of, at least, and up to as many more, as is drawn: a line's own delay is a secret.
+const DELAYED_LINES: u64 = 1_000;
 /// Steps of the risk before, of the risk after, and of the drift in bits.
 const BEFORE: f64 = 0.05;
 const AFTER: f64 = 0.01;
@@ -87,6 +89,29 @@ impl Sums {
     }
 }
 
+/// A sum that grows with every batch, shown in rounded parts. What a part lacks or has too much comes with the next one.
+#[derive(Clone, Copy, Default)]
+struct Growing {
+    grown: u64,
+    shown: u64,
+}
+
+impl Growing {
+    /// What is to be shown next, in steps of `least` at least.
+    fn part(&mut self, least: u64, draw: f64) -> u64 {
+        let part = about(self.grown.saturating_sub(self.shown), least, draw);
+        self.shown += part;
+        part
+    }
+}
+
+/// Lines that have waited since a mean was shown, and their delays in all.
+#[derive(Clone, Copy, Default)]
+struct Delays {
+    lines: u64,
+    seconds: f64,
+}
+
 /// The figures as they are shown, and what they will be made of.
 #[derive(Default)]
 pub(super) struct Coarse {
@@ -103,6 +128,9 @@ pub(super) struct Coarse {
     /// A picture is to be renewed, as soon as it is of enough records.
     due: (bool, bool),
     dampened: u64,
+    bytes_in: Growing,
+    thinned: Growing,
+    delays: Delays,
     /// When a limit that values reach was last counted.
     limits: BTreeMap<usize, u64>,
 }
@@ -118,12 +146,19 @@ impl Coarse {
             .shown
             .as_ref()
             .is_none_or(|(_, plan, since)| *plan != self.plan || second.saturating_sub(*since) >= HOLD_SECONDS);
-        let mut dampened = 0;
+        self.bytes_in.grown += report.bytes_in;
+        self.thinned.grown += report.thinned_fragments;
+        self.delays.lines += report.delayed_lines;
+        self.delays.seconds += report.delay_seconds * report.delayed_lines as f64;
+        let (mut dampened, mut bytes_in, mut thinned, mut delays) = (0, 0, 0, Delays::default());
         if due {
             let same_plan = self.shown.as_ref().is_some_and(|(_, plan, _)| *plan == self.plan);
             self.renewed = if same_plan { self.renewed + 1 } else { 0 };
             dampened = self.dampened / LEAST_COUNT * LEAST_COUNT;
             self.dampened -= dampened;
+            bytes_in = self.bytes_in.part(LEAST_BYTES, self.draw("bytes in"));
+            thinned = self.thinned.part(LEAST_COUNT, self.draw("thinned fragments"));
+            delays = self.delays();
             self.shown = Some((self.sizes(report), self.plan, second));
         }
         self.due = (self.due.0 || due, self.due.1 || due);
@@ -145,6 +180,10 @@ impl Coarse {
                 share_below_k: report.risk_after.share_below_k,
             },
             dampened_cells: dampened,
+            bytes_in,
+            thinned_fragments: thinned,
+            delayed_lines: delays.lines,
+            delay_seconds: delays.seconds,
             seconds: tenths_of_milliseconds(&report.seconds),
             ledger_classes: sizes.ledger_classes,
             ledger_bytes: sizes.ledger_bytes,
@@ -221,6 +260,19 @@ impl Coarse {
         let average = in_steps(average, BEFORE, self.draw("risk before"));
         let share_below_k = in_steps(below, BEFORE, self.draw("below k before"));
         RiskPicture { highest: if share_below_k > 0.0 { 1.0 } else { average }, average, share_below_k }
+    }
+
+    /// Lines that have waited, rounded, and their mean delay; none before there are enough of them.
+    fn delays(&mut self) -> Delays {
+        let enough = DELAYED_LINES as f64 * (1.0 + self.draw("enough delayed lines"));
+        if (self.delays.lines as f64) < enough {
+            return Delays::default();
+        }
+        let Delays { lines, seconds } = std::mem::take(&mut self.delays);
+        let mean = seconds / lines as f64;
+        // Half of the leading digit: one line more or less is below a hundredth of it.
+        let step = 10_f64.powf(mean.max(1e-3).log10().floor()) / 2.0;
+        Delays { lines: self.count("delayed lines", lines), seconds: in_steps(mean, step, self.draw("mean delay")) }
     }
 
     fn after(&mut self) -> f64 {
@@ -311,6 +363,55 @@ mod tests {
         assert_eq!(shown(600, 1, 9_000), 9_000, "its time is over");
         assert_eq!(shown(601, 2, 30_000), 30_000, "another plan");
         assert_eq!(shown(602, 2, 40_000), 30_000, "held");
+    }
+
+    #[test]
+    fn what_grows_is_shown_in_parts_and_nothing_is_lost() {
+        let mut coarse = Coarse { draws: Draws::new(&[5; 32]), ..Coarse::default() };
+        let batch = BatchReport { bytes_in: 700_001, thinned_fragments: 77, ..BatchReport::default() };
+        let (mut bytes, mut thinned) = (0, 0);
+        for second in 0..20_000 {
+            let shown = coarse.show(second, 5, &batch);
+            assert!(shown.bytes_in.is_multiple_of(LEAST_BYTES) && shown.thinned_fragments.is_multiple_of(LEAST_COUNT));
+            assert!(second.is_multiple_of(HOLD_SECONDS) || shown.bytes_in + shown.thinned_fragments == 0, "held");
+            bytes += shown.bytes_in;
+            thinned += shown.thinned_fragments;
+        }
+        // Since the last renewal some 200 batches have come; a part is rounded to two digits.
+        assert!((19_600..=20_100).contains(&(bytes / 700_001)), "{bytes}");
+        assert!((19_600..=20_100).contains(&(thinned / 77)), "{thinned}");
+    }
+
+    #[test]
+    fn a_delay_is_a_mean_of_many_lines_or_not_shown() {
+        let mut coarse = Coarse { draws: Draws::new(&[5; 32]), ..Coarse::default() };
+        let waited =
+            |delayed_lines, delay_seconds| BatchReport { delayed_lines, delay_seconds, ..BatchReport::default() };
+        let mut shown = |second, report: &BatchReport| {
+            let shown = coarse.show(second, 5, report);
+            (shown.delayed_lines, shown.delay_seconds)
+        };
+        assert_eq!(shown(0, &waited(3, 17.123)), (0, 0.0), "three lines");
+        assert_eq!(shown(600, &waited(900, 17.123)), (0, 0.0), "903 lines");
+        assert_eq!(shown(601, &waited(5_000, 1_723.4)), (0, 0.0), "held");
+        let (lines, mean) = shown(1_200, &waited(1, 3_000.0));
+        assert!([5_000, 6_000].contains(&lines), "{lines}");
+        assert!([1_000.0, 1_500.0].contains(&mean), "{mean}");
+        assert_eq!(shown(1_201, &waited(1, 3_000.0)), (0, 0.0), "held");
+    }
+
+    /// What a line's own delay changes of the mean that is shown: the yield that docs/threats.md names.
+    #[test]
+    fn one_delay_changes_one_mean_in_a_hundred_at_most() {
+        let mean = |number: u64, own: f64| {
+            let mut coarse = Coarse { draws: Draws::new(&[5; 32]), plan: number, ..Coarse::default() };
+            let seconds = 1_800.0 * 1_999.0;
+            let of_all = (seconds + own) / 2_000.0;
+            let report = BatchReport { delayed_lines: 2_000, delay_seconds: of_all, ..BatchReport::default() };
+            coarse.show(0, 5, &report).delay_seconds
+        };
+        let told = (0..20_000).filter(|number| (mean(*number, 0.0) - mean(*number, 3_600.0)).abs() > 1e-9).count();
+        assert!((20..=200).contains(&told), "{told} of 20,000");
     }
 
     #[test]

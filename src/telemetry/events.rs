@@ -20,14 +20,14 @@ pub struct BatchCommitted(pub BatchReport);
 impl BatchCommitted {
     pub fn emit(&self, telemetry: &Telemetry) {
         let report = &self.0;
-        let conserved = {
+        let (conserved, shown) = {
             let mut board = telemetry.board();
             let second = telemetry.second();
             let shown = board.coarse.show(second, telemetry.k(), report);
             count(telemetry.metrics(), &shown);
             measure(telemetry.metrics(), &shown);
-            board.enter(second, report, shown);
-            board.totals.held() == Some(report.held)
+            board.enter(second, report, shown.clone());
+            (board.totals.held() == Some(report.held), shown)
         };
         for (reason, records) in report.dead_lettered.iter().filter(|(_, records)| *records > 0) {
             RecordDeadLettered { stage: reason.stage(), reason, records }.emit(telemetry);
@@ -41,6 +41,7 @@ impl BatchCommitted {
         if !conserved && telemetry.may_log("conservation", "") {
             tracing::error!(sequence = report.sequence, held = report.held, "records are not conserved");
         }
+        // No figure that the pages do not have.
         if telemetry.may_log("batch_committed", "") {
             tracing::info!(
                 sequence = report.sequence,
@@ -51,12 +52,11 @@ impl BatchCommitted {
                 dead_lettered = report.dead_lettered.total(),
                 dropped = report.dropped,
                 fragments = report.fragments,
-                thinned = report.thinned_fragments,
-                waiting = report.waiting_lines,
+                waiting = shown.waiting_lines,
                 loss = report.loss,
-                smallest_crowd_in_batch = report.crowd_in_batch.smallest,
-                below_k_in_batch = report.crowd_in_batch.share_below_k,
-                seconds = report.seconds.work(),
+                smallest_crowd_in_batch = shown.crowd_in_batch.smallest,
+                below_k_in_batch = shown.crowd_in_batch.share_below_k,
+                seconds = shown.seconds.work(),
                 "batch committed"
             );
         }

@@ -206,7 +206,7 @@ impl Metrics {
             }),
             batches: shelf.counters("throng_batches_total", "Batches by outcome.", "outcome"),
             aborts: shelf.counters("throng_batch_aborts_total", "Aborted batches by reason.", "reason"),
-            bytes: shelf.counters("throng_bytes_total", "Payload bytes consumed (in) and released (out).", "direction"),
+            bytes: shelf.counters("throng_bytes_total", "Payload bytes consumed (in; rounded and held) and released (out).", "direction"),
             fragments: groups
                 .iter()
                 .map(String::as_str)
@@ -273,15 +273,15 @@ impl Metrics {
             ),
             thinned_fragments: shelf.counter(
                 "throng_thinned_fragments_total",
-                "Fragments that did not leave because other lines of their subject stand for them.",
+                "Fragments that did not leave because other lines of their subject stand for them, rounded and held.",
             ),
             delayed_lines: shelf.counter(
                 "throng_delayed_lines_total",
-                "Lines of attributes that do not change that were settled after their delay.",
+                "Lines of attributes that do not change that were settled after their delay, rounded and held.",
             ),
             delayed_seconds: shelf.keep(Counter::new(
                 "throng_delayed_lines_seconds_total",
-                "Time that those lines have waited, in all.",
+                "Time that those lines have waited, in all, rounded and held.",
             )),
             waiting_lines: shelf.count("throng_waiting_lines", "Lines that wait for their delay."),
             said_lines: shelf.count(

@@ -84,9 +84,9 @@ pub struct Status {
     pub fragments_by_group: Vec<u64>,
     /// Mean loss of all present quasi cells that were settled since the start of the process.
     pub mean_loss: Option<f64>,
-    /// Fragments thinned since the start of the process: other lines of their subject stand for them.
+    /// Fragments thinned since the start of the process: other lines of their subject stand for them. Rounded and held.
     pub thinned_fragments: u64,
-    /// Lines that have waited for their delay since then, and how long in the mean.
+    /// Lines that have waited for their delay since then, and how long in the mean. Rounded and held.
     pub delayed_lines: u64,
     pub mean_delay_seconds: Option<f64>,
     /// The last committed batch; sizes and risk as they are shown.
@@ -353,9 +353,9 @@ impl Board {
         }
         self.loss.0 += report.loss * report.quasi_cells as f64;
         self.loss.1 += report.quasi_cells;
-        self.thinned_fragments += report.thinned_fragments;
-        self.delayed.0 += report.delayed_lines;
-        self.delayed.1 += report.delay_seconds * report.delayed_lines as f64;
+        self.thinned_fragments += shown.thinned_fragments;
+        self.delayed.0 += shown.delayed_lines;
+        self.delayed.1 += shown.delay_seconds * shown.delayed_lines as f64;
         self.history.record(second, &shown);
         self.last = Some(shown);
         self.exact = Some(report.clone());

@@ -11,17 +11,19 @@ use crate::records::window::Window;
 use hashbrown::HashMap;
 use rayon::prelude::*;
 
-/// Shares of changes up to which an attribute never changes, and changes slowly (METHODS §12).
+/// Mean shares of changes up to which an attribute never changes, and changes slowly (METHODS §12).
 const NEVER: f32 = 0.001;
 const SLOWLY: f32 = 0.05;
 
 /// Pairs of records of one subject that make a share.
 const ENOUGH: u64 = 100;
 
-/// The paces of `attributes`: as `schema` declares them, else as `window` shows them. An attribute changes always only
-/// if at least `k` people were seen to change it: fewer could be somebody's invention.
+/// The paces of `attributes`: as `schema` declares them, else as `window` shows them. Every person counts once, however
+/// many records they have: the share is the mean of each person's own share of changes. An attribute changes only if at
+/// least a `crowd` (k and the colluders) was seen to change it, and the share does not count the `colluders` who change it
+/// most: fewer could be somebody's invention.
 #[must_use]
-pub fn paces(schema: &Schema, attributes: &[usize], window: &Window, k: usize) -> Vec<Pace> {
+pub fn paces(schema: &Schema, attributes: &[usize], window: &Window, crowd: usize, colluders: usize) -> Vec<Pace> {
     let mut numbers: HashMap<u64, u32> = HashMap::new();
     let (older, newer) = window.subjects();
     let people: Vec<Option<u32>> = older
@@ -36,52 +38,62 @@ pub fn paces(schema: &Schema, attributes: &[usize], window: &Window, k: usize) -
         if let Some(changes) = schema.attributes[attribute].changes {
             return Pace { attribute, changes, declared: true, share: None };
         }
-        let seen = Seen::of(&people, numbers.len(), window.codes(attribute));
-        Pace { attribute, changes: seen.judge(k), declared: false, share: seen.share() }
+        let seen = Seen::of(&people, numbers.len(), window.codes(attribute), colluders);
+        Pace { attribute, changes: seen.judge(crowd), declared: false, share: seen.share() }
     };
     attributes.par_iter().map(of).collect()
 }
 
 /// What was seen of one attribute.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
 struct Seen {
     /// Records with a value whose subject had one before.
     pairs: u64,
-    changes: u64,
-    /// Subjects that have changed it.
+    /// Subjects that have such a record: seen at least twice.
+    people: u64,
+    /// Of them, those that have changed it.
     changed: u64,
+    /// The people's own shares of changes, in all, without those of the colluders.
+    shares: f64,
 }
 
 impl Seen {
     /// `people` are the subjects of the rows by number, below `count`; nobody is none.
-    fn of(people: &[Option<u32>], count: usize, codes: impl Iterator<Item = Code>) -> Self {
+    fn of(people: &[Option<u32>], count: usize, codes: impl Iterator<Item = Code>, colluders: usize) -> Self {
         let mut last = vec![ABSENT; count];
-        let mut has_changed = vec![false; count];
-        let mut seen = Self::default();
+        // By person: pairs, and changes among them.
+        let mut of_person = vec![(0_u32, 0_u32); count];
         for (person, code) in people.iter().zip(codes) {
             let Some(person) = person.map(|person| person as usize).filter(|_| !matches!(code, ABSENT | NULL)) else {
                 continue;
             };
             let before = std::mem::replace(&mut last[person], code);
             if before != ABSENT {
-                seen.pairs += 1;
-                if before != code {
-                    seen.changes += 1;
-                    seen.changed += u64::from(!std::mem::replace(&mut has_changed[person], true));
-                }
+                of_person[person].0 += 1;
+                of_person[person].1 += u32::from(before != code);
             }
         }
-        seen
+        let twice = of_person.iter().filter(|(pairs, _)| *pairs > 0);
+        let mut shares: Vec<f64> =
+            twice.clone().map(|&(pairs, changes)| f64::from(changes) / f64::from(pairs)).collect();
+        shares.sort_unstable_by(f64::total_cmp);
+        Self {
+            pairs: twice.map(|(pairs, _)| u64::from(*pairs)).sum(),
+            people: shares.len() as u64,
+            changed: shares.iter().filter(|share| **share > 0.0).count() as u64,
+            shares: shares[..shares.len().saturating_sub(colluders)].iter().sum(),
+        }
     }
 
     fn share(&self) -> Option<f32> {
-        (self.pairs >= ENOUGH).then(|| self.changes as f32 / self.pairs as f32)
+        (self.pairs >= ENOUGH).then(|| (self.shares / self.people as f64) as f32)
     }
 
-    fn judge(&self, k: usize) -> Changes {
+    fn judge(&self, crowd: usize) -> Changes {
+        let enough_people = self.changed >= crowd as u64;
         match self.share() {
-            Some(share) if share > SLOWLY && self.changed >= k as u64 => Changes::Always,
-            Some(share) if share > NEVER => Changes::Slowly,
+            Some(share) if share > SLOWLY && enough_people => Changes::Always,
+            Some(share) if share > NEVER && enough_people => Changes::Slowly,
             _ => Changes::Never,
         }
     }
@@ -96,33 +108,55 @@ mod tests {
         #[test]
         fn changes_are_counted_as_by_looking_back(
             rows in prop::collection::vec((prop::option::weighted(0.9, 0u32..5), prop_oneof![Just(ABSENT), Just(NULL), 2u32..5]), 0..300),
+            colluders in 0usize..4,
         ) {
             let people: Vec<Option<u32>> = rows.iter().map(|r| r.0).collect();
-            let seen = Seen::of(&people, 5, rows.iter().map(|r| r.1));
-            let mut slow = Seen::default();
-            let mut changed = std::collections::BTreeSet::new();
+            // By person, looked back from each record.
             let has = |row: &(Option<u32>, Code)| row.0.is_some() && row.1 != ABSENT && row.1 != NULL;
+            let mut own = std::collections::BTreeMap::<Option<u32>, Vec<bool>>::new();
             for (at, row) in rows.iter().enumerate().filter(|(_, row)| has(row)) {
-                let before = rows[..at].iter().rev().find(|other| has(other) && other.0 == row.0);
-                slow.pairs += u64::from(before.is_some());
-                if before.is_some_and(|before| before.1 != row.1) {
-                    slow.changes += 1;
-                    changed.insert(row.0);
+                if let Some(before) = rows[..at].iter().rev().find(|other| has(other) && other.0 == row.0) {
+                    own.entry(row.0).or_default().push(before.1 != row.1);
                 }
             }
-            slow.changed = changed.len() as u64;
-            prop_assert_eq!(seen, slow);
+            let share = |changes: &Vec<bool>| changes.iter().filter(|c| **c).count() as f64 / changes.len() as f64;
+            // The least that is left when some people are left out, whoever they are.
+            let sum = |out: u32| own.iter().filter(|(p, _)| out >> p.unwrap_or(0) & 1 == 0).map(|(_, c)| share(c)).sum::<f64>();
+            let least = (0_u32..1 << 5).filter(|out| out.count_ones() as usize <= colluders).map(sum).fold(f64::MAX, f64::min);
+            let seen = Seen::of(&people, 5, rows.iter().map(|r| r.1), colluders);
+            prop_assert_eq!(seen.pairs, own.values().map(|c| c.len() as u64).sum::<u64>());
+            prop_assert_eq!(seen.people, own.len() as u64);
+            prop_assert_eq!(seen.changed, own.values().filter(|c| c.contains(&true)).count() as u64);
+            prop_assert!((seen.shares - least).abs() < 1e-9, "{} for {}", seen.shares, least);
         }
     }
 
     #[test]
     fn little_evidence_is_no_change() {
-        let seen = |pairs, changes, changed| Seen { pairs, changes, changed }.judge(5);
-        assert_eq!(seen(99, 99, 50), Changes::Never, "too few pairs");
-        assert_eq!(seen(100, 99, 4), Changes::Slowly, "too few people");
-        assert_eq!(seen(100, 6, 5), Changes::Always);
-        assert_eq!(seen(100, 5, 5), Changes::Slowly);
-        assert_eq!(seen(1000, 1, 1), Changes::Never);
-        assert_eq!(seen(1000, 2, 2), Changes::Slowly);
+        let seen = |pairs, people, changed, shares| Seen { pairs, people, changed, shares }.judge(5);
+        assert_eq!(seen(99, 50, 50, 50.0), Changes::Never, "too few pairs");
+        assert_eq!(seen(100, 50, 4, 4.0), Changes::Never, "too few people");
+        assert_eq!(seen(100, 50, 5, 2.6), Changes::Always);
+        assert_eq!(seen(100, 50, 5, 2.5), Changes::Slowly);
+        assert_eq!(seen(1000, 500, 5, 0.5), Changes::Never);
+        assert_eq!(seen(1000, 500, 5, 0.6), Changes::Slowly);
+    }
+
+    /// Each of `honest` people is seen three times and changes nothing; each of `talkative` ones sends 400 records, all different.
+    fn with_talkative(honest: u32, talkative: u32, colluders: usize) -> Changes {
+        let mut rows: Vec<(u32, Code)> = (0..3).flat_map(|_| (0..honest).map(|p| (p, 7))).collect();
+        rows.extend((0..400).flat_map(|n| (0..talkative).map(move |p| (honest + p, 10 + n))));
+        let people: Vec<Option<u32>> = rows.iter().map(|r| Some(r.0)).collect();
+        Seen::of(&people, (honest + talkative) as usize, rows.iter().map(|r| r.1), colluders).judge(5 + colluders)
+    }
+
+    #[test]
+    fn a_few_who_talk_a_lot_decide_for_nobody() {
+        assert_eq!(with_talkative(200, 5, 0), Changes::Slowly);
+        assert_eq!(with_talkative(200, 9, 4), Changes::Slowly);
+        assert_eq!(with_talkative(20, 8, 4), Changes::Never, "only four are more than four could invent");
+        assert_eq!(with_talkative(20, 9, 4), Changes::Always, "a fifth of the people, whoever they are");
+        assert_eq!(with_talkative(100, 9, 0), Changes::Always, "who can invent so many must be counted on");
+        assert_eq!(with_talkative(100, 9, 5), Changes::Never);
     }
 }

@@ -16,7 +16,8 @@
 //! *How.* At most one label of a chain decides a column of X, as each is on more than half of the records. All X between a
 //! heavy label and what it has in common with all heavier ones are judged at once, by the lowest threshold and the fewest
 //! records; only where that fails the X are divided ([`Heavy`]). [`light`] looks for the Y. Both searches are exact, and both
-//! give up after a number of steps that depends on the batch alone: what could not be cleared by then is withdrawn.
+//! give up after a number of steps that depends on the batch alone: what could not be cleared by then is withdrawn. Where all
+//! questions together take more than [`STEPS_IN_ALL`], the lighter of the two groups is withdrawn as a whole.
 
 mod light;
 #[cfg(test)]
@@ -24,7 +25,7 @@ mod tests;
 mod view;
 
 use crate::records::codebook::{CellId, SUPPRESSED};
-use light::{Depth, People, Question};
+use light::{Answer, Depth, People, Question};
 use rayon::prelude::*;
 use std::collections::BTreeSet;
 use view::{Rows, View};
@@ -78,19 +79,25 @@ impl GroupCells {
 /// Time: one pass over the cells, and one over the classes of each other group for every heavy label that can force
 /// anything, in the usual case.
 pub fn withdraw_forced_pairs(groups: &mut [GroupCells], subjects: &[u64], k: usize) -> u64 {
-    withdraw_forced_pairs_among(groups, subjects, k, false)
+    withdraw_forced_pairs_among(groups, subjects, k, false, &mut Steps::default())
 }
 
 /// As [`withdraw_forced_pairs`]; `scattered` where the groups have different rows by design, so that of two groups no more is
 /// known than the rows of both.
-pub fn withdraw_forced_pairs_among(groups: &mut [GroupCells], subjects: &[u64], k: usize, scattered: bool) -> u64 {
+pub fn withdraw_forced_pairs_among(
+    groups: &mut [GroupCells],
+    subjects: &[u64],
+    k: usize,
+    scattered: bool,
+    steps: &mut Steps,
+) -> u64 {
     let people = People::new(subjects, k);
     let mut views: Vec<View> = groups.par_iter().map(View::of).collect();
     let mut withdrawn = 0;
     loop {
         let before = withdrawn;
         for a in 0..groups.len() {
-            withdrawn += withdraw_against(groups, &mut views, a, &people, scattered);
+            withdrawn += withdraw_against(groups, &mut views, a, &people, scattered, steps);
         }
         if withdrawn == before {
             return withdrawn;
@@ -130,8 +137,48 @@ impl Heavy {
 /// How often the X of one group may be divided, for each heavy label that it has, before a part of them is given up.
 const DIVISIONS: usize = 32;
 
+/// Steps for one batch, or for what is left of it after a group was withdrawn: a few seconds.
+const STEPS_IN_ALL: usize = 1 << 30;
+
+/// What all questions may still take.
+pub struct Steps {
+    left: usize,
+    of_batch: usize,
+}
+
+impl Steps {
+    fn of_batch(of_batch: usize) -> Self {
+        Self { left: of_batch, of_batch }
+    }
+}
+
+impl Default for Steps {
+    fn default() -> Self {
+        Self::of_batch(STEPS_IN_ALL)
+    }
+}
+
+/// Withdraws all of the group that is worth less; returns how many fragments.
+fn withdraw_lighter(groups: &mut [GroupCells], views: &mut [View], one: usize, other: usize) -> u64 {
+    let worth = |group: usize| groups[group].worth_of(views[group].present.iter());
+    let lighter = if worth(one) < worth(other) { one } else { other };
+    let withdrawn = views[lighter].rows as u64;
+    for row in views[lighter].present.iter().collect::<Vec<_>>() {
+        groups[lighter].withdraw(row);
+    }
+    views[lighter] = View::of(&groups[lighter]);
+    withdrawn
+}
+
 /// One pass over the pairs whose heavier side lies in group `a`.
-fn withdraw_against(groups: &mut [GroupCells], views: &mut [View], a: usize, people: &People, scattered: bool) -> u64 {
+fn withdraw_against(
+    groups: &mut [GroupCells],
+    views: &mut [View],
+    a: usize,
+    people: &People,
+    scattered: bool,
+    steps: &mut Steps,
+) -> u64 {
     let largest = views.iter().map(|view| view.rows).max().unwrap_or(0);
     let most = if scattered { usize::MAX } else { largest };
     let records: Vec<usize> = views.iter().map(|view| view.present.or_count(&views[a].present).min(most)).collect();
@@ -139,6 +186,9 @@ fn withdraw_against(groups: &mut [GroupCells], views: &mut [View], a: usize, peo
     let forces = |views: &[View], b: usize, count: usize| {
         b != a && 2 * count > records[b] && count + views[b].reach > records[b]
     };
+    // What is counted anew with every pass.
+    let cells: usize = groups.iter().map(|group| group.columns.len() * group.worth.len()).sum();
+    steps.left = steps.left.saturating_sub(cells);
     let labels = views[a].heavy(&groups[a], |count| (0..groups.len()).any(|b| forces(views, b, count)));
     let mut withdrawn = 0;
     let mut divisions = DIVISIONS * labels.len();
@@ -151,15 +201,37 @@ fn withdraw_against(groups: &mut [GroupCells], views: &mut [View], a: usize, peo
             }
             let alone = heavy.further.is_empty();
             let common = heavy.common();
-            let judge = |depth: Depth, views: &mut [View]| -> Vec<(usize, BTreeSet<u32>)> {
+            // What is doomed, by group; or a group that nothing is known of.
+            let judge = |depth: Depth, views: &mut [View], steps: &mut Steps| -> Result<Vec<_>, usize> {
+                let may = steps.left;
                 let others = views.par_iter_mut().zip(groups.par_iter()).enumerate().filter(|(b, _)| against[*b]);
                 let judged = others.map(|(b, (view, group))| {
-                    let question = Question { least: records[b] + 1 - heavy.count, inside: &common, people };
+                    let question =
+                        Question { least: records[b] + 1 - heavy.count, inside: &common, people, steps: may };
                     (b, question.doomed(view, group, depth))
                 });
-                judged.filter(|(_, rows)| !rows.is_empty()).collect()
+                let judged: Vec<(usize, Answer)> = judged.collect();
+                steps.left = judged.iter().fold(may, |left, (_, answer)| left.saturating_sub(answer.steps));
+                match judged.iter().find(|(_, answer)| answer.unknown) {
+                    Some((b, _)) => Err(*b),
+                    None => Ok(judged
+                        .into_iter()
+                        .map(|(b, answer)| (b, answer.doomed))
+                        .filter(|(_, rows)| !rows.is_empty())
+                        .collect()),
+                }
             };
-            let mut doomed = judge(if alone { Depth::All } else { Depth::Any }, views);
+            let mut judged = judge(if alone { Depth::All } else { Depth::Any }, views, steps);
+            if judged.as_ref().is_ok_and(|doomed| !alone && !doomed.is_empty() && divisions == 0) {
+                judged = judge(Depth::All, views, steps);
+            }
+            let mut doomed = match judged {
+                Ok(doomed) => doomed,
+                Err(b) => {
+                    steps.left = steps.of_batch;
+                    return withdrawn + withdraw_lighter(groups, views, a, b);
+                }
+            };
             if doomed.is_empty() {
                 continue;
             }
@@ -167,9 +239,6 @@ fn withdraw_against(groups: &mut [GroupCells], views: &mut [View], a: usize, peo
                 divisions -= 1;
                 open.extend(heavy.divided().into_iter().flatten());
                 continue;
-            }
-            if !alone {
-                doomed = judge(Depth::All, views);
             }
             for (b, rows) in &mut doomed {
                 *rows = groups[*b].with_classes(std::mem::take(rows));

@@ -26,6 +26,15 @@ impl Mask {
         Self { groups, scattered, one_each }
     }
 
+    /// The same, but that none of `rows` rows takes part in `group`.
+    #[must_use]
+    pub fn without(&self, group: usize, rows: usize) -> Self {
+        let mut mask = self.clone();
+        mask.groups.resize(mask.groups.len().max(group + 1), None);
+        mask.groups[group] = Some(vec![false; rows]);
+        mask
+    }
+
     #[must_use]
     pub fn takes_part(&self, group: usize, row: usize) -> bool {
         self.groups.get(group).and_then(Option::as_ref).is_none_or(|marks| marks[row])

@@ -112,14 +112,14 @@ pub fn settle(
     })
 }
 
-/// The order in which people cover is that of the data: a second release of the same data hides the same cells, and
-/// comparing the two tells nothing.
+/// The order in which people cover is that of the data under a secret: with the same secret a second release of the same data
+/// hides the same cells, and comparing the two tells nothing.
 fn content_key(input: &Input) -> DigestKey {
     let texts = input.books.iter().zip(&input.batch.columns).flat_map(|(book, column)| {
         let name = std::iter::once(book.attribute().name.as_bytes());
         name.chain(column.iter().map(|&code| book.canonical(code).as_bytes()))
     });
-    DigestKey::of_content(texts)
+    DigestKey::of_content(std::iter::once(input.covers.0.as_slice()).chain(texts))
 }
 
 /// By attribute that leaves and row of `rows`: the cell on the level of the pass that the record leaves by.

@@ -3,8 +3,9 @@
 use super::error::{AnonymizeError, problem};
 use super::named;
 use crate::config::Config;
-use crate::config::Format;
+use crate::config::{Format, Secret};
 use crate::daemon::assemble::load_schema;
+use crate::daemon::doubts::shape_title;
 use crate::daemon::findings::{Finding, Met};
 use crate::daemon::run_error::RunError;
 use crate::daemon::whole_file::{WholeFileError, read_whole};
@@ -33,6 +34,8 @@ pub struct Input {
     pub leaving: Vec<usize>,
     /// Digests of this run are made under it.
     pub key: DigestKey,
+    /// Decides with the content who covers: of the configured secret, else of this run.
+    pub covers: DigestKey,
 }
 
 /// Reads the source; `note` hears what it lacks, also where it cannot be read whole.
@@ -46,6 +49,11 @@ pub fn read(config: &Config, file: &str, note: &dyn Fn(&Finding)) -> Result<Inpu
     for (attribute, book) in schema.attributes.iter().zip(&books) {
         let key = format!("attribute {:?}", attribute.name);
         let schema = named(&config.schema.file);
+        if let Some(shape) = book.shaped() {
+            let message = format!("has values with the form of {}: they would leave as \"*\"", shape_title(shape));
+            let remedy = "give it the role identifier, or insensitive to let them leave as they are";
+            return Err(problem(schema, key, message, remedy));
+        }
         if book.uncovered() > 0 {
             let message = format!("the hierarchy misses the values of {} cell(s)", book.uncovered());
             return Err(problem(schema, key, message, "add them to the hierarchy, or list their spellings as missing"));
@@ -79,7 +87,10 @@ pub fn read(config: &Config, file: &str, note: &dyn Fn(&Finding)) -> Result<Inpu
         return Err(problem(file, "anonymize.released", message, "mark records with true, 1 or yes"));
     }
     let leaving = schema.releasable().filter(|&a| Some(a) != marked).collect();
-    Ok(Input { schema, books, batch, swallowed, quasi, sensitive, subjects, released, leaving, key })
+    // Whoever has the file but for one cell could try its values, if the content alone decided.
+    let of_secret = |secret: &Secret| DigestKey::of_content(std::iter::once(secret.expose()));
+    let covers = config.secret.as_ref().map_or_else(|| key.clone(), of_secret);
+    Ok(Input { schema, books, batch, swallowed, quasi, sensitive, subjects, released, leaving, key, covers })
 }
 
 /// The attribute that marks the records to be released.

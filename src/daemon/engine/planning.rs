@@ -8,9 +8,10 @@ use crate::anonymity::planner::sample::Sample;
 use crate::anonymity::planner::{make_plan, pace, reference};
 use crate::anonymity::privacy::protection::Protection;
 use crate::anonymity::treatment::treat::group_names;
+use crate::daemon::doubts;
 use crate::daemon::prime::Primed;
 use crate::daemon::state::records::{Asked, Occasion};
-use crate::telemetry::{PlanAdopted, PlannerFailed};
+use crate::telemetry::{Doubt, PlanAdopted, PlannerFailed};
 use std::time::Instant;
 
 /// After a plan, this part of the window passes before a drift may ask for the next one.
@@ -128,8 +129,12 @@ impl Engine {
     /// Puts a plan into force, with what the window of this moment shows of the pace of its attributes.
     fn announce(&mut self, mut plan: Plan, why: Occasion, start: Instant) -> Plan {
         if self.settings.repetition.max_delay_ms > 0 {
-            let (window, k) = (self.model.window(), self.settings.policy.k);
-            plan.paces = pace::paces(&self.schema, self.model.kept(), window, k);
+            let (window, crowd) = (self.model.window(), self.settings.policy.k);
+            let colluders = self.settings.repetition.colluders;
+            plan.paces = pace::paces(&self.schema, self.model.kept(), window, crowd, colluders);
+        }
+        for doubt in doubts::of_paces(&plan, &self.schema) {
+            Doubt(doubt).emit(&self.telemetry);
         }
         self.references = reference::count(&self.protections, &self.sample, &self.books);
         self.adopt(plan.clone());

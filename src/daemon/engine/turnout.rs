@@ -40,6 +40,8 @@ pub struct RepetitionSettings {
     pub window_ms: i64,
     /// Lines that wait at most.
     pub max_waiting: usize,
+    /// People who may be one person's invention: what only they change does not change.
+    pub colluders: usize,
 }
 
 /// How often in the longest delay a line that has found no class looks for one.

@@ -280,3 +280,40 @@ fn what_contradicts_itself_is_refused() {
     assert!(forced_pair(&[sound(), beyond], &[1], 1));
     assert!(!forced_pair(&[sound(), sound()], &[1], 1));
 }
+
+/// 960 rows of two groups with twelve columns each, nearly all of their cells the same, eight rows a tuple of either group, in
+/// different eights: a batch that costs the searches more than any other that is known.
+fn dear() -> (Table, Vec<u64>) {
+    let mut state = 3_u64;
+    let mut next = move || {
+        state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+        (state >> 33) as usize
+    };
+    let mut tuples = || -> Vec<Vec<Option<u128>>> {
+        let mut cell = || if next() % 20 > 0 { 1 } else { next() as u128 % 16 };
+        (0..120).map(|_| (0..12).map(|_| Some(cell())).collect()).collect()
+    };
+    let (one, other) = (tuples(), tuples());
+    let first = (0..960).map(|row| Some(one[row / 8].clone())).collect();
+    let second = (0..960).map(|row| Some(other[row * 7_919 % 120].clone())).collect();
+    (vec![first, second], (1..=960).collect())
+}
+
+#[test]
+fn what_takes_too_long_is_not_judged() {
+    let (table, subjects) = dear();
+    let told = judge_within(&fragments(&table, false), &subjects, 5, false, 1 << 26);
+    assert!(matches!(told, Counting::Unjudged([0, 1] | [1, 0])), "{told:?}");
+}
+
+/// However the steps end, a batch without a violation is never called one with.
+#[test]
+fn fewer_steps_never_change_a_verdict() {
+    let (free, subjects) = alone(&[&[Some(0), Some(12), Some(2), Some(7)], &[Some(7), Some(10), Some(11), Some(12)]]);
+    let groups = fragments(&free, false);
+    let told: Vec<Counting> = (0..400).map(|steps| judge_within(&groups, &subjects, 2, false, steps)).collect();
+    assert!(told.iter().all(|told| *told != Counting::Forced), "{told:?}");
+    assert!(matches!(told[0], Counting::Unjudged(_)) && told[399] == Counting::Free);
+    let forced: Vec<Counting> = (0..400).map(|steps| judge_within(&groups, &subjects, 3, false, steps)).collect();
+    assert!(forced.iter().all(|told| *told != Counting::Free) && forced[399] == Counting::Forced, "{forced:?}");
+}

@@ -12,7 +12,8 @@
 
 use super::runs::{Numbers, Rows, Runs};
 
-/// Whether there is such a set; `true` as well once `budget` items were looked at, when the answer is not known.
+/// Whether there is such a set; `true` as well once the `budget` of steps is spent, when the answer is not known. A step is a
+/// cell, a row or a subject that is looked at.
 pub(super) struct Question<'a> {
     pub(super) k: usize,
     /// t: rows that an answer has at least.
@@ -22,13 +23,20 @@ pub(super) struct Question<'a> {
 }
 
 impl Question<'_> {
-    /// The answer, and how many items were looked at for it.
+    /// The answer, and how many steps were taken for it.
     pub(super) fn has_thin_set(mut self, runs: &Runs, joint: &Rows) -> (bool, usize) {
+        let budget = self.budget;
+        self.spend(runs.cells.len() + runs.rows.len() + runs.carried.len());
         let all = self.read(runs, joint);
         let mut load = vec![Load::default(); runs.carried.len()];
-        let budget = self.budget;
         let found = self.descend(&all, all.every(), 0, &mut vec![false; runs.width], &mut load);
         (found, budget - self.budget)
+    }
+
+    /// Takes `steps`; false once there are none left.
+    fn spend(&mut self, steps: usize) -> bool {
+        self.budget = self.budget.saturating_sub(steps);
+        self.budget > 0
     }
 
     fn read(&mut self, runs: &Runs, joint: &Rows) -> Node {
@@ -52,18 +60,20 @@ impl Question<'_> {
     /// What the thin ones of `items` amount to; none if they cannot hold an answer any more.
     fn count(&mut self, node: &Node, items: &[u32]) -> Option<Count> {
         self.subjects.restart();
-        let (mut rows, mut outside, mut thick) = (0, 0, false);
+        let (mut rows, mut outside, mut thick, mut carriers) = (0, 0, false, 0);
         for &i in items {
             let item = node.items[i as usize];
             thick |= item.thick;
             if !item.thick {
                 rows += item.rows as usize;
                 outside += item.outside as usize;
+                carriers += node.carriers(i as usize).len();
                 for &(subject, count) in node.carriers(i as usize) {
                     self.subjects.add(subject, count);
                 }
             }
         }
+        self.spend(items.len() + 2 * carriers);
         if rows < self.least {
             return None;
         }
@@ -75,6 +85,8 @@ impl Question<'_> {
     /// The items named, cut to the columns at and after `from` and to the cells that can still be part of an answer.
     fn cut(&mut self, node: &Node, items: &[u32], from: usize, count: Count, load: &mut [Load]) -> Node {
         let width = node.width;
+        // Each cell is met when it is weighed, kept, forgotten and compared; each item brings its subjects.
+        self.spend(items.len() * (4 * (width - from) + from + self.k));
         for &i in items {
             for &cell in &node.tuple(i)[from..] {
                 load[cell as usize].add(node.items[i as usize]);
@@ -142,8 +154,12 @@ impl Question<'_> {
         chosen: &mut [bool],
         load: &mut [Load],
     ) -> bool {
-        if (0..from).any(|column| !chosen[column] && node.is_uniform(&items, column)) {
-            return false;
+        for column in (0..from).filter(|column| !chosen[*column]) {
+            let alike = node.alike(&items, column);
+            self.spend(alike + 1);
+            if alike == items.len() {
+                return false;
+            }
         }
         let Some(mut count) = self.count(node, &items) else { return false };
         if count.few && chosen.contains(&true) {
@@ -152,11 +168,9 @@ impl Question<'_> {
         let mut joined = None;
         for column in from..node.width {
             let node = joined.as_ref().unwrap_or(node);
-            if self.budget < items.len() {
-                self.budget = 0;
+            if !self.spend(3 * items.len()) {
                 return true;
             }
-            self.budget -= items.len();
             for part in self.parts(node, &items, column, count, load) {
                 let is_all = part.len() == items.len();
                 chosen[column] = true;
@@ -285,9 +299,11 @@ impl Node {
         (0..self.items.len() as u32).collect()
     }
 
-    fn is_uniform(&self, items: &[u32], column: usize) -> bool {
+    /// How many of the items, from the first, have its cell of a column, if it has one there.
+    fn alike(&self, items: &[u32], column: usize) -> usize {
         let mut cells = items.iter().map(|&item| self.cell(item, column));
-        cells.next().is_some_and(|first| first != 0 && cells.all(|cell| cell == first))
+        let Some(first) = cells.next().filter(|first| *first != 0) else { return 0 };
+        1 + cells.take_while(|cell| *cell == first).count()
     }
 }
 
@@ -315,6 +331,11 @@ impl Subjects {
         };
         let of_row = subjects.iter().map(&mut number_of).collect();
         Self { of_row, rows: vec![0; next as usize], met: Vec::new(), distinct: 0 }
+    }
+
+    /// Words of a set of all rows.
+    pub(super) fn words(&self) -> usize {
+        self.of_row.len().div_ceil(64)
     }
 
     fn restart(&mut self) {

@@ -41,17 +41,29 @@ pub(super) enum Depth {
 /// Steps that a question may take for each class and label; what is not cleared by then is doomed.
 const PATIENCE: usize = 256;
 
+/// What a question found.
+#[derive(Default)]
+pub(super) struct Answer {
+    pub(super) doomed: BTreeSet<u32>,
+    /// Steps that it took: a label of a class that is looked at.
+    pub(super) steps: usize,
+    /// There were too few of them: nothing is known.
+    pub(super) unknown: bool,
+}
+
 pub(super) struct Question<'a> {
     /// t.
     pub(super) least: usize,
     /// The records in X.
     pub(super) inside: &'a Rows,
     pub(super) people: &'a People<'a>,
+    /// Steps that it may take.
+    pub(super) steps: usize,
 }
 
 impl Question<'_> {
     /// The rows of every such Y, or of some of them if only [`Depth::Any`] is asked for.
-    pub(super) fn doomed(&self, view: &mut View, group: &GroupCells, depth: Depth) -> BTreeSet<u32> {
+    pub(super) fn doomed(&self, view: &mut View, group: &GroupCells, depth: Depth) -> Answer {
         let classes = view.classes(group, self.least);
         let items: Vec<Item> = classes.rows.iter().map(|rows| self.item(rows)).collect();
         let budget = PATIENCE * items.len().max(64);
@@ -62,12 +74,13 @@ impl Question<'_> {
             items,
             depth,
             budget,
+            steps: 0,
             tally: vec![Tally::default(); classes.labels],
             spent: vec![false; classes.labels],
             doomed: BTreeSet::new(),
         };
         search.descend(&all, 0);
-        search.doomed
+        Answer { unknown: search.is_out_of_steps(), steps: search.steps, doomed: search.doomed }
     }
 
     fn item(&self, rows: &[u32]) -> Item {
@@ -117,6 +130,8 @@ struct Search<'a> {
     items: Vec<Item>,
     depth: Depth,
     budget: usize,
+    /// Taken so far.
+    steps: usize,
     tally: Vec<Tally>,
     /// Labels that Y has, or with which it has been tried.
     spent: Vec<bool>,
@@ -126,7 +141,7 @@ struct Search<'a> {
 impl Search<'_> {
     /// Y has `chosen` labels and the classes `within`.
     fn descend(&mut self, within: &[u32], chosen: usize) {
-        if self.depth == Depth::Any && !self.doomed.is_empty() {
+        if self.depth == Depth::Any && !self.doomed.is_empty() || self.is_out_of_steps() {
             return;
         }
         if chosen > 0 && self.has_few_people(within) {
@@ -138,6 +153,7 @@ impl Search<'_> {
             let labels = self.labels(&thin);
             let still = if labels.is_empty() { Vec::new() } else { self.thin(within, &thin, &labels) };
             self.budget = self.budget.saturating_sub(within.len());
+            self.steps += 2 * within.iter().map(|&i| self.classes.below[i as usize].len() + 1).sum::<usize>();
             let settled = still.len() == thin.len();
             thin = still;
             if settled || thin.is_empty() {
@@ -154,6 +170,7 @@ impl Search<'_> {
         let mut tried = Vec::with_capacity(labels.len());
         for label in labels {
             let part: Vec<u32> = within.iter().copied().filter(|&i| self.is_below(i, label)).collect();
+            self.steps += within.len();
             self.spent[label as usize] = true;
             tried.push(label);
             if part.len() < within.len() || chosen == 0 {
@@ -163,6 +180,10 @@ impl Search<'_> {
         for label in tried {
             self.spent[label as usize] = false;
         }
+    }
+
+    fn is_out_of_steps(&self) -> bool {
+        self.steps > self.question.steps
     }
 
     fn is_below(&self, item: u32, label: u32) -> bool {

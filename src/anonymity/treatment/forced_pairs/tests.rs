@@ -151,3 +151,32 @@ proptest! {
         }
     }
 }
+
+/// Two groups of columns that are nearly constant, one worth less than the other.
+fn dear() -> (Vec<GroupCells>, Vec<u64>) {
+    let mut state = 3_u64;
+    let mut next = move || {
+        state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+        (state >> 33) as usize
+    };
+    let mut tuples = || -> Vec<Vec<CellId>> {
+        let mut cell = || if next() % 20 > 0 { 1 } else { 1 + next() as CellId % 8 };
+        (0..120).map(|_| (0..12).map(|_| cell()).collect()).collect()
+    };
+    let (one, other) = (tuples(), tuples());
+    let columns = |of: &dyn Fn(usize) -> Vec<CellId>| -> Vec<Vec<CellId>> {
+        (0..12).map(|column| (0..960).map(|row| of(row)[column]).collect()).collect()
+    };
+    let first = columns(&|row| one[row / 8].clone());
+    let second = columns(&|row| other[row * 7_919 % 120].clone());
+    (vec![group(first, 12, &[2.0; 960]), group(second, 12, &[1.0; 960])], (1..=960).collect())
+}
+
+#[test]
+fn what_takes_too_long_loses_the_lighter_group() {
+    let (mut groups, subjects) = dear();
+    let mut steps = Steps::of_batch(1 << 20);
+    let withdrawn = withdraw_forced_pairs_among(&mut groups, &subjects, 5, false, &mut steps);
+    let rows = |group: &GroupCells| (0..960).filter(|&row| group.columns.iter().any(|c| c[row] != SUPPRESSED)).count();
+    assert_eq!((rows(&groups[0]), rows(&groups[1]), withdrawn), (960, 0, 960));
+}

@@ -2,7 +2,7 @@
 
 use super::{Cells, Scene};
 use crate::anonymity::treatment::crowd::Released;
-use crate::anonymity::treatment::forced_pairs::{Above, GroupCells, withdraw_forced_pairs_among};
+use crate::anonymity::treatment::forced_pairs::{Above, GroupCells, Steps, withdraw_forced_pairs_among};
 use crate::anonymity::treatment::recode::Assignment;
 use crate::records::codebook::{ABSENT, CellId, NULL, SUPPRESSED};
 
@@ -11,9 +11,9 @@ impl Scene<'_> {
     /// those of its class, so they are settled again, until nothing moves; every turn withdraws at least one fragment, so
     /// it ends.
     pub(super) fn guard(&self, cells: &mut Cells, assignments: &[Assignment], released: &impl Released) -> u64 {
-        let mut withdrawn = 0;
+        let (mut withdrawn, mut steps) = (0, Steps::default());
         loop {
-            let now = self.withdraw_forced_pairs(cells);
+            let now = self.withdraw_forced_pairs(cells, &mut steps);
             withdrawn += now;
             if now == 0 {
                 return withdrawn;
@@ -36,7 +36,7 @@ impl Scene<'_> {
         }
     }
 
-    fn withdraw_forced_pairs(&self, cells: &mut Cells) -> u64 {
+    fn withdraw_forced_pairs(&self, cells: &mut Cells, steps: &mut Steps) -> u64 {
         if self.plan.groups.len() < 2 {
             return 0;
         }
@@ -53,7 +53,8 @@ impl Scene<'_> {
             })
             .collect();
         let Some(slots) = self.mask.slots(self.owners) else {
-            let withdrawn = withdraw_forced_pairs_among(&mut groups, &self.batch.subjects, self.policy.k, false);
+            let (subjects, k) = (&self.batch.subjects, self.policy.k);
+            let withdrawn = withdraw_forced_pairs_among(&mut groups, subjects, k, false, steps);
             for group in groups {
                 for (a, column) in group.attributes.into_iter().zip(group.columns) {
                     cells[a] = column;
@@ -71,7 +72,7 @@ impl Scene<'_> {
         };
         let mut by_slot: Vec<GroupCells> = groups.iter().map(joined).collect();
         let counting = slots.counting(&self.batch.subjects);
-        let withdrawn = withdraw_forced_pairs_among(&mut by_slot, &counting, self.policy.k, true);
+        let withdrawn = withdraw_forced_pairs_among(&mut by_slot, &counting, self.policy.k, true, steps);
         for (mut group, left) in groups.into_iter().zip(by_slot) {
             for ((a, column), left) in group.attributes.into_iter().zip(&mut group.columns).zip(&left.columns) {
                 slots.withdraw(column, left);
