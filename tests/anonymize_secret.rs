@@ -43,10 +43,14 @@ fn the_file_alone_does_not_tell_who_covers() {
     // Four of nineteen cover: two draws are equal once in 3,876, by diagnoses at most once in 35.
     let drawn: Vec<String> = (0..6).map(|_| release(&rows, &[])).collect();
     assert!(drawn.iter().any(|release| *release != drawn[0]), "six releases without a secret are one");
-    let by_secret: Vec<String> =
-        [ONE, OTHER, ("THRONG_SECRET", "the third secret of this test"), ("THRONG_SECRET", "the fourth secret of this test")]
-            .map(|secret| release(&rows, &[secret]))
-            .into();
+    let by_secret: Vec<String> = [
+        ONE,
+        OTHER,
+        ("THRONG_SECRET", "the third secret of this test"),
+        ("THRONG_SECRET", "the fourth secret of this test"),
+    ]
+    .map(|secret| release(&rows, &[secret]))
+    .into();
     assert!(by_secret.iter().any(|release| *release != by_secret[0]), "the secret decides nothing");
 }
 

@@ -15,7 +15,8 @@ const NOW: i64 = 1_700_000_000_000;
 
 /// Two groups of twelve numbers each, with labels above them.
 fn schema() -> String {
-    let mut text = "name = \"dear\"\n[[attribute]]\nname = \"person\"\ntype = \"string\"\nrole = \"subject\"\n".to_owned();
+    let mut text =
+        "name = \"dear\"\n[[attribute]]\nname = \"person\"\ntype = \"string\"\nrole = \"subject\"\n".to_owned();
     for name in ["a", "b"].iter().flat_map(|group| (0..COLUMNS).map(move |column| format!("{group}{column}"))) {
         write!(
             text,

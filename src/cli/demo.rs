@@ -75,7 +75,9 @@ pub fn run(args: &DemoArgs) -> Result<(), Failure> {
     let stop = super::run::stop_on_signals()?;
     println!("throng demo: wearable.raw → wearable.sanitized, k = {}, {} records/s", config.privacy.k, args.rate);
     println!("             status page http://{}/   metrics http://{}/metrics", args.listen, args.listen);
-    println!("             what does not change within a person leaves once, up to {DEMO_DELAY_SECONDS} s late (by default an hour)");
+    println!(
+        "             what does not change within a person leaves once, up to {DEMO_DELAY_SECONDS} s late (by default an hour)"
+    );
     println!("             the broker is a stand-in without isolation; exactly-once needs a real one");
     match args.seconds {
         Some(n) => println!("             ends by itself after {n} s"),

@@ -245,7 +245,13 @@ mod tests {
     fn measured_paces_tell_the_same() {
         let text = "name = \"t\"\n[[attribute]]\nname = \"home\"\ntype = \"string\"\n[[attribute]]\nname = \"pulse\"\ntype = \"string\"\n";
         let schema = Schema::parse(text, "t.toml", Path::new("")).expect("a schema");
-        let group = |quasi: Vec<usize>| Group { name: "g".to_owned(), quasi, sensitive: vec![], insensitive: vec![], ladder: vec![] };
+        let group = |quasi: Vec<usize>| Group {
+            name: "g".to_owned(),
+            quasi,
+            sensitive: vec![],
+            insensitive: vec![],
+            ladder: vec![],
+        };
         let told = |groups: Vec<Group>, identifiers: Vec<usize>| {
             let pace = |attribute, changes| Pace { attribute, changes, declared: false, share: None };
             let paces = vec![pace(0, Changes::Never), pace(1, Changes::Always)];

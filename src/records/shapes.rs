@@ -86,7 +86,8 @@ fn named_by_scheme(text: &str) -> Option<(Shape, &str)> {
 
 /// What a telephone may dial, where it is said that it is for one.
 fn is_dialled(text: &str) -> bool {
-    text.bytes().filter(u8::is_ascii_digit).count() >= 5 && text.bytes().all(|b| b.is_ascii_digit() || b" +-.()/*#".contains(&b))
+    text.bytes().filter(u8::is_ascii_digit).count() >= 5
+        && text.bytes().all(|b| b.is_ascii_digit() || b" +-.()/*#".contains(&b))
 }
 
 /// The shape of a canonical string, or of a string inside the array or object that it spells. Letters of another width

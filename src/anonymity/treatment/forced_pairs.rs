@@ -206,7 +206,8 @@ fn withdraw_against(
                 let may = steps.left;
                 let others = views.par_iter_mut().zip(groups.par_iter()).enumerate().filter(|(b, _)| against[*b]);
                 let judged = others.map(|(b, (view, group))| {
-                    let question = Question { least: records[b] + 1 - heavy.count, inside: &common, people, steps: may };
+                    let question =
+                        Question { least: records[b] + 1 - heavy.count, inside: &common, people, steps: may };
                     (b, question.doomed(view, group, depth))
                 });
                 let judged: Vec<(usize, Answer)> = judged.collect();
