@@ -412,7 +412,7 @@ fn real_data_what_a_crowd_in_every_batch_costs() {
 }
 
 /// The share of lines that somebody places below their printed cells who knows that k equal records would have left finer
-/// (downcoding, Cohen 2022): at the node that is one level finer in one attribute each child of a class has at most k − 1 of
+/// (downcoding, [COH]): at the node that is one level finer in one attribute each child of a class has at most k − 1 of
 /// its lines, so where `n` lines have `m` children, at least n − (m − 1)(k − 1) of them are of each. The best attribute of each
 /// class counts; every record must be its own subject.
 fn downcoded(stand: &Stand, k: usize) -> f64 {

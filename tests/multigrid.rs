@@ -1,4 +1,5 @@
-//! The multigrid on the table of the dissertation: what its generator makes identical is counted and searched once.
+//! The multigrid on the health table ([POD] Appendix A): what its generator makes identical is counted and searched
+//! once.
 
 use std::collections::BTreeMap;
 use throng::generate::{Health, HealthSettings, Layout, RecordStream};

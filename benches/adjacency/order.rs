@@ -15,7 +15,7 @@ pub fn run() {
     if let Some(data) = std::env::var_os("THRONG_TEST_DATA").map(PathBuf::from) {
         compare(&Table::read("ADULT, 30,162 records", &data.join("adult/adult.csv"), b';'));
         let days = Table::read("LifeSnaps, 7,410 records", &data.join("lifesnaps/daily.csv"), b',');
-        // Its columns of many values are identifiers (METHODS §2), and one names the subject.
+        // Its columns of many values are identifiers (docs/methods.md §2), and one names the subject.
         compare(&days.kept(|name, values| name != "id" && values < 1000));
     } else {
         println!("real tables left out: THRONG_TEST_DATA names no folder");

@@ -79,7 +79,7 @@ fn threads(table: &Columns) {
     );
 }
 
-/// Twenty million rows with the cardinalities of the dissertation's tweets (§7.4), as far as their names tell them.
+/// Twenty million rows with the cardinalities of the tweets of [POD] §7.4, as far as their names tell them.
 fn tweets() {
     let table = tables::tweets(20_000_000, 1);
     for k in [2, 5] {

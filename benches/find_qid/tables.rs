@@ -124,7 +124,7 @@ pub fn table(columns: Vec<Vec<u32>>) -> Columns {
     Columns::new(columns, None).expect("a table")
 }
 
-/// The schema of the dissertation's tweets (Table 7.1), generated: times by the second over four months, users and their
+/// The schema of the tweets of [POD] Table 7.1, generated: times by the second over four months, users and their
 /// addressees, languages, retweets, four parties, a tweet number, a score, words, and the
 /// negative and positive parts, of which the score is the difference.
 pub fn tweets(rows: usize, seed: u64) -> Columns {

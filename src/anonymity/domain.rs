@@ -7,7 +7,7 @@
 pub struct Level {
     /// The cell of each value.
     pub cell_of: Vec<u32>,
-    /// Loss (METHODS §9) of each cell, in [0, 1].
+    /// Loss (docs/methods.md §9) of each cell, in [0, 1].
     pub loss: Vec<f64>,
 }
 

@@ -1,4 +1,4 @@
-//! Micro-aggregation: the members of a class show an aggregate of their numbers (Domingo-Ferrer and Mateo-Sanz 2002).
+//! Micro-aggregation: the members of a class show an aggregate of their numbers [DOM].
 //!
 //! Classes are formed before, by the cells of a policy; all members of a class then show the same number, so what was
 //! one class stays one. Untruthful: nobody need have that number. A sum of k numbers tells the last of them to whoever knows the

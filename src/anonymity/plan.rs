@@ -11,7 +11,7 @@ use serde::{Deserialize, Serialize};
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Node {
     pub levels: Vec<u8>,
-    /// Expected Loss (METHODS §9) of a record released at this node, in [0, 1].
+    /// Expected Loss (docs/methods.md §9) of a record released at this node, in [0, 1].
     pub loss: f32,
 }
 

@@ -22,7 +22,7 @@ pub struct CheckArgs {
     config: PathBuf,
 }
 
-/// Attributes in one fragment from which crowds become hopeless (METHODS §11: 0.58 to 0.99 loss on 25).
+/// Attributes in one fragment from which crowds become hopeless (docs/methods.md §11.6).
 const WIDE: usize = 8;
 
 /// Runs `throng check`.

@@ -1,5 +1,4 @@
-//! Draws by weight in constant time: Walker's alias method, in Vose's construction
-//! (M. Vose, "A linear algorithm for generating random numbers with a given distribution", 1991).
+//! Draws by weight in constant time: Walker's alias method, in Vose's construction [VOS].
 
 use super::dice::pow;
 

@@ -309,8 +309,8 @@ impl Codebook {
         &self.levels[level].digests
     }
 
-    /// The Loss (METHODS §9) of a level in [0, 1], indexed by code. Where the domain is open (strings without a list,
-    /// times without min and max, places) it is level/(levels − 1). Absent and null lose nothing below the top.
+    /// The Loss (docs/methods.md §9) of a level in [0, 1], indexed by code. Where the domain is open (strings without a
+    /// list, times without min and max, places) it is level/(levels − 1). Absent and null lose nothing below the top.
     #[must_use]
     pub fn losses(&self, level: usize) -> &[f32] {
         &self.levels[level].losses

@@ -28,7 +28,7 @@ pub enum Cover {
         text: String,
         /// The set of values covered, spelled so that equal sets are equal bytes.
         set: String,
-        /// Loss (METHODS §9) in [0, 1]; none where the domain is open, so that the level decides.
+        /// Loss (docs/methods.md §9) in [0, 1]; none where the domain is open, so that the level decides.
         loss: Option<f64>,
     },
 }

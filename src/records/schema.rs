@@ -12,7 +12,7 @@ pub use crate::records::canonical::{CellError, Missing, Rounding, Type, Typing};
 use crate::records::hierarchy::Hierarchy;
 pub use crate::records::keys::Problem;
 
-/// The role of an attribute (METHODS §1).
+/// The role of an attribute (docs/methods.md §1.2).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, serde::Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Role {
@@ -57,7 +57,7 @@ impl Role {
     }
 }
 
-/// How often an attribute changes from one record of a subject to the next (METHODS §12).
+/// How often an attribute changes from one record of a subject to the next (docs/methods.md §12.4).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Changes {

@@ -88,7 +88,7 @@ pub fn coordinate_subject(coordinate: Coordinate) -> u64 {
     if mixed == NO_SUBJECT { 1 } else { mixed }
 }
 
-/// The finalizer of SplitMix64: a bijection that spreads every bit.
+/// The finalizer of SplitMix64 [SPL]: a bijection that spreads every bit.
 fn mix(mut x: u64) -> u64 {
     x = (x ^ (x >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
     x = (x ^ (x >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);

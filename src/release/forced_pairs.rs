@@ -1,4 +1,4 @@
-//! The counting guard between disjoint groups (METHODS §10, linking guard; §12, label sets): what a reader can join by
+//! The counting guard between disjoint groups (docs/methods.md §10.3 and §12.7): what a reader can join by
 //! counting alone.
 //!
 //! # The claim

@@ -1,5 +1,5 @@
 //! Verification that sensitive cells which are not exact say neither who nor what, from the encoded bytes of what is
-//! about to leave and the rows' own values (METHODS §12).
+//! about to leave and the rows' own values (docs/methods.md §12.2).
 //!
 //! Claim. If [`judge`] returns `Ok`, then for every class of equal quasi cells among the lines of a group, and every
 //! text c of a sensitive attribute in it that covers more than one value: the lines of the class with c are of at least k

@@ -2,10 +2,10 @@
 //!
 //! An entry is a bounded set of (subject digest, latest release time), merged by union and maximum and cut to the k
 //! latest: a join, hence idempotent, commutative and associative, so that a delta may be applied twice and two ledgers
-//! may be merged in any order (ARCHITECTURE rule 6). Keeping the k latest is exact: support reaches k inside the window
-//! if and only if the k-th latest distinct subject is inside it. So which of the subjects of one second are kept, and what
-//! [`LedgerAt::well_supported`] leaves out, changes no count as long as nothing leaves the window: what is released does not
-//! hang on how fast a stream runs inside it.
+//! may be merged in any order (docs/architecture.md rule 6). Keeping the k latest is exact: support reaches k inside
+//! the window if and only if the k-th latest distinct subject is inside it. So which of the subjects of one second are
+//! kept, and what [`LedgerAt::well_supported`] leaves out, changes no count as long as nothing leaves the window: what
+//! is released does not hang on how fast a stream runs inside it.
 //!
 //! Memory: at most `max_classes · (48 + 16·k)` bytes, at any uptime. A class that finds no room is not recorded, which
 //! only ever understates support.

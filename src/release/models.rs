@@ -1,9 +1,10 @@
 //! Verification of privacy models beside k, from the encoded bytes of what is about to leave.
 //!
 //! Claim. If [`verify_models`] returns `Ok`, the sensitive cells of every class that shows any, read back from the lines,
-//! satisfy every claim. A sensitive cell that is suppressed shows nothing and counts for nothing. Written from the definitions (METHODS §8) in
-//! plain numbers and apart from the search, whose integers it must agree with; what is equal may differ by rounding, so
-//! 10⁻⁹ is let pass. k-map and δ-presence speak of a population that does not leave: they cannot be verified here.
+//! satisfy every claim. A sensitive cell that is suppressed shows nothing and counts for nothing. Written from the
+//! definitions (docs/methods.md §8) in plain numbers and apart from the search, whose integers it must agree with; what
+//! is equal may differ by rounding, so 10⁻⁹ is let pass. k-map and δ-presence speak of a population that does not
+//! leave: they cannot be verified here.
 
 use super::verified::Verified;
 use crate::records::line::LineLayout;

@@ -1,4 +1,4 @@
-//! Verification of strict recoding, from the encoded bytes and the rows' own codes (METHODS §12, no narrowing).
+//! Verification of strict recoding, from the encoded bytes and the rows' own codes (docs/methods.md §12.3).
 //!
 //! Claim. If [`judge`] returns `Ok`, then every class of quasi cells that leaves has at least k distinct subjects over lines
 //! of this batch and witnesses of fresh earlier releases, each of a raw tuple that no observer of ladder and ledger strikes

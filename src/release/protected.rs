@@ -1,4 +1,4 @@
-//! Verification of privacy models in a stream, from the encoded bytes and the tally (METHODS §11).
+//! Verification of privacy models in a stream, from the encoded bytes and the tally (docs/methods.md §11.5).
 //!
 //! Claim. If [`judge`] returns `Ok`, then for every class in which this batch shows a value of a protected attribute, the
 //! distinct pairs (value, subject) that this batch and the support window show in it satisfy every claim, and ℓ of the

@@ -1,8 +1,8 @@
 //! What has been said of whom: the lines that groups which do not change have released, one per subject and window.
 //!
 //! An entry is (group and subject, end of the window in which the line left), merged by maximum: a join, as the ledger's
-//! are, so that a delta may be applied twice and in any order (ARCHITECTURE rule 6). The windows of a subject in a group
-//! begin at a moment of their own, drawn from the secret, so that not everybody's turn at once.
+//! are, so that a delta may be applied twice and in any order (docs/architecture.md rule 6). The windows of a subject
+//! in a group begin at a moment of their own, drawn from the secret, so that not everybody's turn at once.
 //!
 //! Memory: at most `max_entries · 48` bytes, at any uptime. Room is reserved before a line begins to wait
 //! ([`Said::has_room`]); what has left is always remembered.

@@ -2,7 +2,7 @@
 //!
 //! Kept for the attributes that `[[privacy.model]]` protects, beside the classes of the ledger and with their keys. An entry
 //! is (value, subject, latest time and batch), merged by union and maximum: a join, as the ledger's are, so that a delta may be
-//! applied twice and in any order (ARCHITECTURE rule 6). How much is kept depends on what is asked:
+//! applied twice and in any order (docs/architecture.md rule 6). How much is kept depends on what is asked:
 //!
 //! - *Distinct diversity* is monotone, so knowing too little is safe. A class keeps, of its entries in the order (batch,
 //!   value, subject), the greatest ℓ of each value and the greatest 4·ℓ² in all. Both cuts keep the greatest of a total

@@ -1,4 +1,4 @@
-//! Verification of the release invariant R(k) (METHODS §11), from the encoded bytes.
+//! Verification of the release invariant R(k) (docs/methods.md §11.1), from the encoded bytes.
 //!
 //! Claim. If [`verify`] returns `Ok`, then for every line of every group: (1) the tuple of its quasi cells, read back
 //! from the bytes, has at least k distinct subjects among this batch's lines and the ledger's fresh entries, and

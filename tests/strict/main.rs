@@ -1,4 +1,4 @@
-//! Strict recoding leaves an observer, who excludes what would have left finer, a crowd of k (THREATS 11).
+//! Strict recoding leaves an observer, who excludes what would have left finer, a crowd of k (docs/threats.md row 11).
 #![allow(clippy::unwrap_used, reason = "a test that cannot write its files has failed")]
 
 mod observer;
@@ -237,7 +237,7 @@ fn held_records_take_no_crowd_away() {
     assert_eq!(all.below_k, 0);
 }
 
-/// The example of METHODS §11: where 30 and 31 have support, [30–32] means 32.
+/// The example of docs/methods.md §11.4: where 30 and 31 have support, [30–32] means 32.
 #[test]
 fn a_class_of_which_only_one_value_is_left_needs_a_crowd_of_that_value() {
     let schema = r#"
@@ -270,7 +270,7 @@ fn a_class_of_which_only_one_value_is_left_needs_a_crowd_of_that_value() {
     assert_eq!((strict.len(), found.below_k), (0, 0), "strict recoding suppresses it");
 }
 
-/// ADULT: age × education in batches of 1,000, the example that METHODS measures.
+/// ADULT: age × education in batches of 1,000, the example of docs/methods.md §11.4.
 #[test]
 #[ignore = "needs the data folder that THRONG_TEST_DATA names"]
 fn real_data_nobody_of_adult_is_pinned() {

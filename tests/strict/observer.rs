@@ -1,6 +1,6 @@
-//! An observer who excludes raw tuples, written from the definition (METHODS §11) with sets and loops, and sharing
-//! nothing with the treatment. He knows the rule, every ladder, every fragment that leaves, and the raw tuples of what
-//! left in earlier batches; of a batch itself he knows only what it publishes.
+//! An observer who excludes raw tuples, written from the definition (docs/methods.md §11.4) with sets and loops, and
+//! sharing nothing with the treatment. He knows the rule, every ladder, every fragment that leaves, and the raw tuples
+//! of what left in earlier batches; of a batch itself he knows only what it publishes.
 
 use std::collections::{BTreeMap, BTreeSet};
 

@@ -195,7 +195,7 @@ impl Promise {
         Ok(())
     }
 
-    /// The counting guard (METHODS §10), by trying all pairs of cell sets of all pairs of groups.
+    /// The counting guard (docs/methods.md §10.3), by trying all pairs of cell sets of all pairs of groups.
     fn check_counting(&self, now: &[&Line]) -> Result<(), String> {
         type Cells = Vec<(String, String)>;
         type Carriers = BTreeMap<(u16, i32, i64), Option<String>>;

@@ -1,4 +1,4 @@
-//! Full-domain generalization and record suppression: the search for the policy of least cost (METHODS §7).
+//! Full-domain generalization and record suppression: the search for the policy of least cost (docs/methods.md §7).
 //!
 //! | file | idea |
 //! |---|---|

@@ -3,7 +3,7 @@
 //! A pass searches the policy of least cost for the records before it. What sends a record on to the next pass is the
 //! size of its class alone ([`Fate::TooSmall`]), or that the class says nothing: facts of the quasi attributes. A class that has
 //! its crowd and fails a model of values is suppressed for good: in a later pass it would tell whoever knows the
-//! policies that its own class had failed (minimality, Wong et al. 2007).
+//! policies that its own class had failed (minimality, [WON]).
 //!
 //! Classes of different passes never cover the same values. All records whose values a tuple of cells covers are in one
 //! class of a policy; once that class has left, no later pass has any of them. Every record of a raw tuple takes

@@ -21,7 +21,7 @@ pub struct Evidence {
     pub attributes: Vec<usize>,
     /// False where the budget ended first: then the lists hold what is proved, and the rest is unsafe.
     pub complete: bool,
-    /// Minimal quasi-identifiers of 1, 2, … attributes, rare single values masked (METHODS §3).
+    /// Minimal quasi-identifiers of 1, 2, … attributes, rare single values masked (docs/methods.md §3).
     pub qids_by_size: Vec<u64>,
     /// The first of them, in canonical order.
     pub minimal_qids: Vec<Vec<usize>>,
@@ -35,7 +35,7 @@ pub struct Evidence {
     pub evaluated: u64,
     pub pruned: u64,
     pub triage: Option<TriageEvidence>,
-    /// The attributes that give others away most: `M(A→B)` of METHODS §4, highest first.
+    /// The attributes that give others away most: `M(A→B)` of docs/methods.md §4, highest first.
     pub inferences: Vec<AttributeInference>,
     /// The strongest inferences from one value to another, one at most for each ordered pair of attributes, strongest first.
     pub strongest: Vec<StrongestInference>,
@@ -91,7 +91,7 @@ pub struct StrongestInference {
     pub probability: f64,
 }
 
-/// What exact aggregation (METHODS §5) leaves of the model.
+/// What exact aggregation (docs/methods.md §5) leaves of the model.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Aggregation {
     pub nodes: u64,

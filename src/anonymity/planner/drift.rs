@@ -1,7 +1,7 @@
 //! Drift: are the values distributed otherwise than when the plan in force was made?
 //!
 //! The test. For every watched attribute, p is the distribution of its values in the window at the moment of the plan and
-//! q the one now, over the heaviest values of p and one cell for the rest. The divergence of Jensen and Shannon,
+//! q the one now, over the heaviest values of p and one cell for the rest. The divergence of Jensen and Shannon [LIN],
 //! `½·KL(p‖m) + ½·KL(q‖m)` with `m = ½(p + q)`, in bits, is 0 for equal distributions and 1 for disjoint ones. What two samples of
 //! one distribution show by chance, `(cells − 1)/(8·ln 2)·(1/n_p + 1/n_q)` to second order, is taken off. The stream has
 //! drifted when the largest divergence of an attribute reaches the threshold.

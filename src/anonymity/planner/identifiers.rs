@@ -67,7 +67,7 @@ mod tests {
 
     proptest! {
         #![proptest_config(ProptestConfig::with_cases(300))]
-        /// Against the definition in METHODS §2, value by value.
+        /// Against the definition in docs/methods.md §2, value by value.
         #[test]
         fn agrees_with_the_definition(
             rows in prop_oneof![995_usize..1005, 1_usize..60],

@@ -46,7 +46,7 @@ impl GroupShape {
 pub struct PlannerSettings {
     pub k: usize,
     pub ladder: LadderLimits,
-    /// Distinct values over rows from which a flat attribute is an identifier (METHODS §2).
+    /// Distinct values over rows from which a flat attribute is an identifier (docs/methods.md §2).
     pub identifier_cardinality: f64,
     /// Rows that a support count in the sample stands for: the stream's window.
     pub window_records: usize,

@@ -11,7 +11,7 @@ use crate::records::window::Window;
 use hashbrown::HashMap;
 use rayon::prelude::*;
 
-/// Mean shares of changes up to which an attribute never changes, and changes slowly (METHODS §12).
+/// Mean shares of changes up to which an attribute never changes, and changes slowly (docs/methods.md §12.4).
 const NEVER: f32 = 0.001;
 const SLOWLY: f32 = 0.05;
 

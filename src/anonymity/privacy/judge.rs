@@ -4,7 +4,7 @@ use super::closeness::{Ground, Reference};
 use super::diversity::{entropy_failing, recursive_failing};
 use super::ratio::Ratio;
 
-/// A privacy model (METHODS §8). Sensitive attributes are positions in the table's list of them.
+/// A privacy model (docs/methods.md §8). Sensitive attributes are positions in the table's list of them.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Model {
     /// At least k subjects in each class; k ≥ 1.

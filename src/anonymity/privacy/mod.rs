@@ -1,4 +1,4 @@
-//! Privacy models as predicates on equivalence classes (METHODS §8), in any combination.
+//! Privacy models as predicates on equivalence classes (docs/methods.md §8), in any combination.
 //!
 //! A model says two things of a class: whether it *holds*, and if it does not, how many of the class's records are
 //! lost **however the class is split** ([`Judge::failing`]). Specialisation only splits classes, so the sum of the

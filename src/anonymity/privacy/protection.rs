@@ -1,4 +1,4 @@
-//! What a stream promises of the values of one sensitive attribute in every class (METHODS §8 and §11).
+//! What a stream promises of the values of one sensitive attribute in every class (docs/methods.md §8 and §11.5).
 //!
 //! A class is the distinct pairs of a value and a subject that were shown in it inside the support window: a subject
 //! counts once for each value. Diversity asks beside its counts that ℓ of the values belong to ℓ different subjects, so

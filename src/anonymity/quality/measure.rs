@@ -1,10 +1,11 @@
 //! The measures by name. Ranges are of the shown value; n records, m attributes, s of the records suppressed.
 //!
-//! - `loss`: Iyengar's Loss: the share of its domain that a cell covers beyond one value, mean over all cells; a suppressed
-//!   cell counts 1. [0, 1].
+//! - `loss`: Iyengar's Loss [IYE]: the share of its domain that a cell covers beyond one value, mean over all cells; a
+//!   suppressed cell counts 1. [0, 1].
 //! - `loss_geometric`: The same by attribute, then the geometric mean of 1 + loss, less 1. [0, 1].
-//! - `precision`: Sweeney's precision: 1 − mean level / (levels − 1); a suppressed cell is at the top. [0, 1], higher is better.
-//! - `discernibility`: Bayardo's discernibility: Σ|E|² over the kept classes + s·n. [n, n²].
+//! - `precision`: Sweeney's precision [SWE]: 1 − mean level / (levels − 1); a suppressed cell is at the top. [0, 1],
+//!   higher is better.
+//! - `discernibility`: Bayardo's discernibility [BAY]: Σ|E|² over the kept classes + s·n. [n, n²].
 //! - `aecs`: Average class size: n / classes, all suppressed records together one class ([FL2] Fig. 5). [1, n].
 //! - `nue`: Non-uniform entropy in bits: −Σ log₂(n(value) / n(cell)) over all cells, and −Σ log₂(s(cell) / s) over the
 //!   suppressed ones. [0, ∞).

@@ -1,8 +1,8 @@
-//! Quality measures of a release (METHODS §9).
+//! Quality measures of a release (docs/methods.md §9).
 //!
 //! Inside the search every measure is a *cost*: lower is better. A cost is bounded from below by what generalization
 //! alone costs, and that bound never falls from a policy to its generalizations ([PRU] "Insufficient data quality",
-//! after Bayardo): the property that pruning by quality rests on. It holds here to the last bit, since the cost adds
+//! after [BAY]): the property that pruning by quality rests on. It holds here to the last bit, since the cost adds
 //! to the bound only terms that are not negative.
 
 mod measure;

@@ -1,5 +1,5 @@
-//! Dampening (METHODS §4; dissertation §5.1.3, Example 5): a risky inference is lowered toward the mean by exchanging
-//! values between records of one batch.
+//! Dampening (docs/methods.md §10.4; [POD] §5.1.3, Example 5): a risky inference is lowered toward the mean by
+//! exchanging values between records of one batch.
 //!
 //! What holds: every column keeps its multiset of values; no risky inference is raised; a value goes to a record of
 //! another subject; at most a stated share of a column's cells changes, each once. What is printed then is treated and

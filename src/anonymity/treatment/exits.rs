@@ -1,4 +1,4 @@
-//! Which raw tuples an observer can exclude from a class (METHODS §11, strict recoding).
+//! Which raw tuples an observer can exclude from a class (docs/methods.md §11.4).
 //!
 //! *Excludable.* A raw tuple is excludable from a fragment of node ν when, had one more record with it and of somebody
 //! new been in this batch, that record would have left at a node before ν: because its class there leaves in this very

@@ -1,4 +1,4 @@
-//! The counting guard between disjoint groups (METHODS §10, linking guard; §12, label sets).
+//! The counting guard between disjoint groups (docs/methods.md §10.3 and §12.7).
 //!
 //! Fragments of one batch can be joined by counting alone: if `n` of `N` records are in the set X in one group and `m` are
 //! in the set Y in another, at least `n + m − N` records are in both. Where that number is positive the pair (X, Y) is

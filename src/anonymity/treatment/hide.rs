@@ -1,7 +1,7 @@
 //! Sensitive cells that hide: `*`, and every label that covers more than one value.
 //!
 //! A cell that is not exact is a value itself. Where only the values that lack support of their own leave as `*`, `*` is
-//! the name of the rare (METHODS §12, "Sensitive cells that hide").
+//! the name of the rare (docs/methods.md §12.2).
 //!
 //! *Claim.* In what [`Hiding::settle`] returns, for every class of equal quasi cells of this batch and every text c in it
 //! that is not exact: at least k distinct subjects of the class show c in this batch, and no value that lacks support of

@@ -19,7 +19,8 @@ struct Column<'a> {
 /// The quasi attributes of one group over the rows of a batch.
 ///
 /// The key of a row's class at a node is the sum (mod 2^128) of the group's digest and of one keyed coverage digest
-/// an attribute (METHODS §11): equal exactly when the printed tuples are equal, up to a collision of 128 keyed bits.
+/// an attribute (docs/methods.md §11.2): equal exactly when the printed tuples are equal, up to a collision of 128
+/// keyed bits.
 pub struct Columns<'a> {
     base: u128,
     suppressed: u128,

@@ -1,4 +1,4 @@
-//! Who takes part in which group of a batch (METHODS §12, static and moving attributes).
+//! Who takes part in which group of a batch (docs/methods.md §12.4).
 //!
 //! What does not change within a person would be said again with every record, beside all else that the person sends at
 //! that moment: enough batches then tell whose fragments belong together. So a group that does not change says it once

@@ -1,10 +1,10 @@
 //! A wide table of health records: 107 attributes, one record a person.
 //!
-//! Modelled on the semi-synthetic data set of N. Podlesny's dissertation on quasi-identifier discovery (§4.5.1, §6.3,
-//! Appendix A): the shares of countries and blood types are those of its tables A.1 and A.2, the numbers of distinct
-//! heights, names, cities, states, companies, diseases and SNPs follow the other tables, names and codes are invented.
-//! It is full of what a search for quasi-identifiers has to cope with: near-identifiers, long tails, functional
-//! dependencies (zip → city → state → country, birthday → age and zodiac, centimeters → feet), and sparse columns.
+//! Modelled on the semi-synthetic data set of [POD] (§4.5.1, §6.3, Appendix A): the shares of countries and blood types
+//! are those of its tables A.1 and A.2, the numbers of distinct heights, names, cities, states, companies, diseases and
+//! SNPs follow the other tables, names and codes are invented. It is full of what a search for quasi-identifiers has to
+//! cope with: near-identifiers, long tails, functional dependencies (zip → city → state → country, birthday → age and
+//! zodiac, centimeters → feet), and sparse columns.
 
 pub mod fields;
 mod names;
@@ -21,7 +21,7 @@ use super::{GenerateError, RecordStream};
 pub struct HealthSettings {
     pub seed: u64,
     /// Draw each family (diseases, drugs, SNPs, genes) once a record, so that its twenty columns are identical: what
-    /// the generator published with the dissertation does. By default they are drawn independently of each other.
+    /// the generator published with [POD] does. By default they are drawn independently of each other.
     pub legacy: bool,
     /// [`Layout::Nested`] is refused: these records have no sections.
     pub layout: Layout,
@@ -36,7 +36,7 @@ pub struct Health {
     shares: Shares,
 }
 
-/// Per million; the last is "Other" (Table A.1).
+/// Per million; the last is "Other" ([POD] Table A.1).
 const COUNTRIES: [(&str, f64, &str); 5] = [
     ("DE", 849_981.0, "+49"),
     ("NO", 50_000.0, "+47"),

@@ -73,7 +73,7 @@ impl Reading {
         let day = local.div_euclid(86_400) as u64;
         let today = bell_of(mix(person.habits.key ^ day.rotate_left(32)));
         let resting = person.resting_hr + 1.5 * today;
-        let highest = 208.0 - 0.7 * person.age; // Tanaka, Monahan, Seals 2001
+        let highest = 208.0 - 0.7 * person.age; // [TAN]
 
         let pulse_noise = (2.5 + 8.0 * effort.reserve.max(0.0)) * scatter;
         let heart_rate = resting + effort.reserve * (highest - resting) + 2.0 * wave + pulse_noise * dice.bell();

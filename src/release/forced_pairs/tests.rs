@@ -203,7 +203,7 @@ fn alone(columns: &[&[Option<u128>]]) -> (Table, Vec<u64>) {
 
 #[test]
 fn a_constant_column_forces_every_rare_cell() {
-    // METHODS §10: five records, pulse all "high", one age "70+".
+    // docs/methods.md §10.3: five records, pulse all "high", one age "70+".
     let (high, young, old) = (Some(1), Some(2), Some(3));
     let (table, subjects) = alone(&[&[high; 5], &[young, young, young, young, old]]);
     assert!(forced_pair(&fragments(&table, false), &subjects, 2));

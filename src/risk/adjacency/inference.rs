@@ -8,7 +8,7 @@ use rayon::prelude::*;
 pub(super) const ONE: u64 = 1 << 32;
 
 /// `M(A→B)` for all ordered pairs of attributes: the mean over the records, and so the support-weighted mean over the
-/// values a of A, of the mean of `P(b|a)` over the partners b that a has in B (METHODS §4).
+/// values a of A, of the mean of `P(b|a)` over the partners b that a has in B (docs/methods.md §4).
 ///
 /// The probabilities of a's partners in B add up to 1, so that mean is `1 / (partners of a in B)`, and
 /// `M(A→B) = Σ_a n(a) / partners_B(a) / Σ_a n(a)`. 1 says that every value of A has one partner in B. A pair that is left out has

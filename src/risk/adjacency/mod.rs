@@ -1,4 +1,4 @@
-//! The Bayesian adjacency of the values of a stream (METHODS §4; [POD] §5.1, Alg. 5–7, Table 5.1).
+//! The Bayesian adjacency of the values of a stream (docs/methods.md §4; [POD] §5.1, Alg. 5–7, Table 5.1).
 //!
 //! Nodes are values, `n(u)` and `n(u,v)` count the records that hold u, and u and v, and `P(v|u) = n(u,v)/n(u)`. There is no
 //! edge where that is 0 and none inside one attribute; each pair of attributes is counted once and read both ways.

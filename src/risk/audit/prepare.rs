@@ -63,7 +63,7 @@ impl AuditTable {
 }
 
 /// Judges the columns and encodes the table. `subject` is the number of the column that counts people; records without
-/// a value there support nobody and are left out (METHODS §1). Values are forgotten unless `keep_values`.
+/// a value there support nobody and are left out (docs/methods.md §1.3). Values are forgotten unless `keep_values`.
 ///
 /// # Errors
 /// When the columns are too many or too long to be counted, or nobody stands behind any record.

@@ -6,7 +6,7 @@ use crate::risk::compute::cuda::Used;
 use crate::risk::exposure::{Reach, Risk};
 use crate::risk::identifiers::{Category, Reason};
 
-/// What happens to rare single values before the search (METHODS §3).
+/// What happens to rare single values before the search (docs/methods.md §3).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, serde::Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Singletons {

@@ -62,7 +62,7 @@ pub enum Step {
 /// Audits a table. `progress` is called from this thread, now and then.
 ///
 /// Memory: the table once more where singletons are masked, once more as the counter's narrow columns, and what the
-/// search keeps (METHODS §3).
+/// search keeps (docs/methods.md §3).
 ///
 /// # Errors
 /// When the backend fails, or the device that was asked for cannot be used.

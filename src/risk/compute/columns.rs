@@ -89,8 +89,8 @@ impl Columns {
         self.subjects().unwrap_or(self.rows)
     }
 
-    /// The table with `singletons = mask` (METHODS §3): every cell whose value alone has support below k becomes one
-    /// common code of its column. That code is a value like any other and may itself stay below k.
+    /// The table with `singletons = mask` (docs/methods.md §3): every cell whose value alone has support below k
+    /// becomes one common code of its column. That code is a value like any other and may itself stay below k.
     #[must_use]
     pub fn masked(&self, k: u32) -> Self {
         let mask = |(codes, &cardinality): (&Vec<u32>, &usize)| {

@@ -1,4 +1,4 @@
-//! Group counting: how many records or subjects share each value tuple of an attribute set (METHODS §6).
+//! Group counting: how many records or subjects share each value tuple of an attribute set (docs/methods.md §6).
 //!
 //! Everything above this room asks through [`GroupCounter`], in batches, and never sees where the table lies: a backend
 //! keeps it in its own layout and memory. There are two: [`CpuCounter`] and [`CudaCounter`].

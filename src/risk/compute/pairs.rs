@@ -1,5 +1,5 @@
 //! How often each pair of values of two columns occurs together: the counts behind conditional probabilities
-//! (METHODS §4; dissertation Alg. 5–7).
+//! (docs/methods.md §4; [POD] Alg. 5–7).
 
 use super::Columns;
 
@@ -89,10 +89,10 @@ pub struct Node {
     pub met: u64,
 }
 
-/// The inferences between two columns: `P(b|a) = n(a, b) / n(a)` and the other way round (METHODS §4).
+/// The inferences between two columns: `P(b|a) = n(a, b) / n(a)` and the other way round (docs/methods.md §4).
 ///
 /// Arrays are by cell as in [`PairCounts`], `a · cardinality(b) + b`; nodes by value. The sums behind scf and mcf
-/// (dissertation eq. 5.2, 5.3) are those of the nodes over all other columns.
+/// ([POD] eq. 5.2, 5.3) are those of the nodes over all other columns.
 #[derive(Clone, Debug, PartialEq)]
 pub struct PairInference {
     pub columns: (usize, usize),
@@ -132,9 +132,9 @@ pub type PairNodes = (Vec<Node>, Vec<Node>);
 /// What a value tells of all other columns.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct CycleInference {
-    /// `scf(u) = Σ_v P(v|u)` (dissertation eq. 5.2); 0 in a table of one column.
+    /// `scf(u) = Σ_v P(v|u)` ([POD] eq. 5.2); 0 in a table of one column.
     pub scf: f64,
-    /// `mcf(u) = scf(u) / t(u)`, `t(u)` the values that u meets (eq. 5.3).
+    /// `mcf(u) = scf(u) / t(u)`, `t(u)` the values that u meets ([POD] eq. 5.3).
     pub mcf: f64,
 }
 

@@ -216,7 +216,7 @@ fn counting(stand: &Stand<'_>, progress: &dyn Fn(&str)) -> Result<Vec<Measured>,
     Ok(measured)
 }
 
-/// METHODS §3's table: independent columns of cardinality 2 to 100.
+/// Of independent columns, from 2 to 100.
 pub(super) fn cardinalities(width: u32) -> Vec<u32> {
     (0..width).map(|at| 2 + at * 98 / (width - 1).max(1)).collect()
 }

@@ -1,8 +1,8 @@
 //! How exposed the records of a table are: crowds, re-identification risk, and which attributes weigh most.
 //!
 //! The *risk* of a record is 1 / support of its class (the chance of picking the right person among those who share its
-//! values; [POD] §3, the prosecutor's view of the disclosure literature). Support is METHODS §1's: distinct subjects
-//! where the table has them, records otherwise.
+//! values; [POD] §3, the prosecutor's view of the disclosure literature). Support is that of docs/methods.md §1.3:
+//! distinct subjects where the table has them, records otherwise.
 
 mod crowds;
 mod reach;

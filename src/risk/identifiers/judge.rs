@@ -4,7 +4,7 @@ use super::profile::Profile;
 use super::safe_harbor::Category;
 use crate::records::shapes::Shape;
 
-/// What makes a column a standalone identifier (METHODS §2).
+/// What makes a column a standalone identifier (docs/methods.md §2).
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Rule {
     /// Different values over rows from which a column identifies, in (0, 1].

@@ -1,4 +1,5 @@
-//! Standalone identifiers (METHODS §2; [POD] Def. 2, 7, 8, §4.1.1): columns that single people out by themselves.
+//! Standalone identifiers (docs/methods.md §2; [POD] Def. 2, 7, 8, §4.1.1): columns that single people out by
+//! themselves.
 //!
 //! A [`Profile`] is what was counted in a column, a [`Rule`] is what is asked of it, and a [`Judgement`] says why.
 //! The planner of a stream and the audit of a file judge by the same rule with different settings.

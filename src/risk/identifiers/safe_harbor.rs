@@ -1,4 +1,4 @@
-//! The eighteen categories of identifiers of the HIPAA Safe Harbor method (45 CFR 164.514(b)(2)(i)(A)–(R)).
+//! The eighteen categories of identifiers of the HIPAA Safe Harbor method ([HIP], (A)–(R)).
 
 use crate::records::shapes::Shape;
 

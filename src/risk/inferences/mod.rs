@@ -1,8 +1,9 @@
 //! The strongest inferences of a table: which value gives which other one away, and to how many.
 //!
 //! The support of an inference u → v is what holds both: records, and the distinct people behind them where the table names
-//! people. Its probability is P(v|u) = n(u,v)/n(u), counted in records as everywhere in the adjacency (METHODS §4).
-//! For each ordered pair of columns the strongest one is found: of highest probability, then of most people and records.
+//! people. Its probability is P(v|u) = n(u,v)/n(u), counted in records as everywhere in the adjacency (docs/methods.md
+//! §4). For each ordered pair of columns the strongest one is found: of highest probability, then of most people and
+//! records.
 //!
 //! Left out is
 //! - what fewer than `k` people (records, where nobody is named) support: few people are a disclosure themselves;

@@ -9,9 +9,10 @@ use std::collections::BTreeMap;
 /// When one node is strongly connected to another.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Strength {
-    /// u depends on v where P(v|u) = n(u, v) / n(u) ≥ τ, in [0, 1]. The dissertation's measure (§5.2), where 0.95 is said to do.
+    /// u depends on v where P(v|u) = n(u, v) / n(u) ≥ τ, in [0, 1]. The measure of [POD] §5.2, where 0.95 is said to
+    /// do.
     Classical { tau: f64 },
-    /// n(u, v) ≥ θ·√(n(u)·n(v)), θ in [0, 1]: the measure of smoothed aggregation (Vaněk, Mandel and Brezina 1996).
+    /// n(u, v) ≥ θ·√(n(u)·n(v)), θ in [0, 1]: the measure of smoothed aggregation [VAN].
     Symmetric { theta: f64 },
 }
 

@@ -1,4 +1,4 @@
-//! Multigrid node aggregation (METHODS §5; [POD] §5.2): what always goes together is counted and searched once.
+//! Multigrid node aggregation (docs/methods.md §5; [POD] §5.2): what always goes together is counted and searched once.
 //!
 //! Write R(u) for the records that have the value u. u ⇒ v is *certain* where R(u) ⊆ R(v), which the counts say by
 //! n(u, v) = n(u); u ⇔ v where they are equal. Both are about records, never about subjects.

@@ -192,14 +192,14 @@ fn the_record_that_breaks_a_certainty_splits_its_node() {
     assert_eq!((stream.classes(), stream.changes()), (vec![vec![(0, 7), (1, 8)]], (1, 1)));
 }
 
-/// The dissertation's Table 3.1: gender, ZIP, drug, disease.
+/// [POD] Table 3.1: gender, ZIP, drug, disease.
 fn table_3_1() -> Cells {
     vec![vec![0, 0, 0, 0], vec![1, 1, 1, 0], vec![0, 2, 1, 0], vec![0, 2, 0, 0]]
 }
 
 #[test]
 fn female_and_her_zip_are_one_node() {
-    // Example 7: f → 64123 is certain, and so is the way back.
+    // [POD] Example 7: f → 64123 is certain, and so is the way back.
     let (fine, attributes) = counts(&table_3_1());
     let exact = Exact::of(&fine, &attributes);
     // Nodes: m, f, 10001, 64123, 60617, remdesivir, cortisol, COVID.

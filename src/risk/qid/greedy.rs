@@ -1,4 +1,4 @@
-//! Sets of high cardinality first (dissertation §4.2.2, Alg. 3): they are likely QIDs, and small ones.
+//! Sets of high cardinality first ([POD] §4.2.2, Alg. 3): they are likely QIDs, and small ones.
 //!
 //! A candidate is counted once its summed and its mean cardinality reach the thresholds; until then it is *deferred*, and
 //! taken for a non-QID. When a walk through the levels leaves nothing to count, the thresholds are halved, and the

@@ -1,4 +1,4 @@
-//! Find-QID (METHODS §3): every minimal quasi-identifier of a table and every maximal set that is none.
+//! Find-QID (docs/methods.md §3): every minimal quasi-identifier of a table and every maximal set that is none.
 //!
 //! A set of attributes is a *quasi-identifier* (QID) at k when some value tuple of it has a support in [1, k − 1].
 //! Every superset of a QID is one, so the answer is a border with two sides, each the minimal hitting sets of the
@@ -34,7 +34,7 @@ pub enum Strategy {
     /// Both sides at once, judged by witnesses first. The fastest.
     #[default]
     Border,
-    /// Sets of high cardinality first, thresholds lowered until all is covered (dissertation, Alg. 3).
+    /// Sets of high cardinality first, thresholds lowered until all is covered ([POD] Alg. 3).
     Greedy,
     /// Level by level, supersets of QIDs left out. The reference.
     Exhaustive,

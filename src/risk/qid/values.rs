@@ -2,7 +2,7 @@
 //!
 //! A combination of a record's values is *infrequent* at k when fewer than k subjects (or records) share it, and
 //! *minimal* when no part of it is infrequent. At k = 2 these are the minimal sample uniques of special uniques
-//! detection (Elliot, Manning and Ford 2002). A combination is given by its attributes; the values are the record's.
+//! detection [ELL]. A combination is given by its attributes; the values are the record's.
 
 use super::MOST_SETS;
 use super::exhaustive::joined;

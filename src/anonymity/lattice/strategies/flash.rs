@@ -1,4 +1,4 @@
-//! Flash (Kohlmayer et al. 2012) and Flash2P ([FL2] Fig. 6).
+//! Flash [FLA] and Flash2P ([FL2] Fig. 6).
 //!
 //! A chain leads from a policy upward, each step to the cheapest open generalization; a binary search on it finds where
 //! policies stop losing too many records. Below, everything is lost for all specialisations too. Above, policies may be

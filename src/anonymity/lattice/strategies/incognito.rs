@@ -1,4 +1,4 @@
-//! Incognito (LeFevre et al. 2005): subsets of the attributes, small ones first.
+//! Incognito [INC]: subsets of the attributes, small ones first.
 //!
 //! A subset's policy, with every other attribute at its top, is a generalization of all policies with the same levels
 //! on the subset: what it loses, they lose. A candidate of a larger subset all of whose smaller ones may be admissible

@@ -1,4 +1,4 @@
-//! Optimal lattice anonymization (El Emam et al. 2009): divide and conquer between the bottom and the top of sublattices.
+//! Optimal lattice anonymization [OLA]: divide and conquer between the bottom and the top of sublattices.
 //!
 //! The halves find where policies stop losing too many records; what may be admissible is then checked.
 

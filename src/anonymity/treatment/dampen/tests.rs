@@ -124,7 +124,7 @@ proptest! {
 
 #[test]
 fn example_5_takes_her_zip_from_the_woman() {
-    // Table 3.1, gender and ZIP: m 10001, f 64123, m 60617, m 60617.
+    // [POD] Table 3.1, gender and ZIP: m 10001, f 64123, m 60617, m 60617.
     let (male, female) = (FIRST_VALUE, FIRST_VALUE + 1);
     let zips = [FIRST_VALUE, FIRST_VALUE + 1, FIRST_VALUE + 2, FIRST_VALUE + 2];
     let mut columns = vec![vec![male, female, male, male], zips.to_vec()];

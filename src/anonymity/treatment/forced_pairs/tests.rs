@@ -73,7 +73,7 @@ fn is_label(group: &GroupCells, all: &BTreeSet<usize>) -> bool {
 
 #[test]
 fn a_constant_beside_a_lone_value_is_a_forced_pair() {
-    // METHODS §10: five records, pulse all "high", one age "70+" supported only by the ledger.
+    // docs/methods.md §10.3: five records, pulse all "high", one age "70+" supported only by the ledger.
     let mut groups = vec![group(vec![vec![8; 5]], 1, &[1.0; 5]), group(vec![vec![3, 8, 8, 8, 8]], 1, &[1.0; 5])];
     let subjects = [1, 2, 3, 4, 5];
     assert!(forced_below(&groups, &subjects, 4));

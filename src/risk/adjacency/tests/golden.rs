@@ -1,4 +1,4 @@
-//! The examples of the dissertation, to the last digit that it prints.
+//! The examples of [POD] §5.1, to the last digit that it prints.
 
 use crate::risk::adjacency::{Adjacency, Limits, Node, Triage};
 use crate::risk::compute::AttributeSet;
@@ -8,7 +8,7 @@ const ZIP: usize = 1;
 const DRUG: usize = 2;
 const DISEASE: usize = 3;
 
-/// Codes in the order of Table 5.1.
+/// Codes in the order of [POD] Table 5.1.
 const M: Node = Node { attribute: GENDER, code: 0 };
 const F: Node = Node { attribute: GENDER, code: 1 };
 const Z10001: Node = Node { attribute: ZIP, code: 0 };
@@ -21,7 +21,7 @@ const NODES: [Node; 8] = [M, F, Z10001, Z64123, Z60617, CORTISOL, REMDESIVIR, CO
 const Z10002: Node = Node { attribute: ZIP, code: 3 };
 const HYDROXYCHLOROQUINE: Node = Node { attribute: DRUG, code: 2 };
 
-/// Table 3.1: M 10001 remdesivir, F 64123 cortisol, M 60617 cortisol, M 60617 remdesivir; all COVID.
+/// [POD] Table 3.1: M 10001 remdesivir, F 64123 cortisol, M 60617 cortisol, M 60617 remdesivir; all COVID.
 fn table_3_1() -> Vec<Vec<u32>> {
     vec![vec![0, 1, 0, 0], vec![0, 1, 2, 2], vec![1, 0, 0, 1], vec![0; 4]]
 }
@@ -49,7 +49,7 @@ fn table_3_1_gives_table_5_1() {
     let model = model();
     for (u, row) in NODES.into_iter().zip(expected) {
         for (v, p) in NODES.into_iter().zip(row) {
-            // The diagonal blocks of Table 5.1 are 1 and 0; here there is no edge inside one attribute.
+            // The diagonal blocks of [POD] Table 5.1 are 1 and 0; here there is no edge inside one attribute.
             let own = (u.attribute != v.attribute).then_some(p);
             assert_eq!(model.p(v, u), own, "P({v:?}|{u:?})");
         }
@@ -79,8 +79,8 @@ fn the_rows_sum_as_the_equations_say() {
     assert!((model.mcf(COVID) - 3.0 / 7.0).abs() < 1e-15);
 }
 
-/// Table 5.2: beside the history, {F, 10001, remdesivir, COVID} blends in and {F, 10002, hydroxychloroquine, COVID} stands
-/// out.
+/// [POD] Table 5.2: beside the history, {F, 10001, remdesivir, COVID} blends in and {F, 10002, hydroxychloroquine,
+/// COVID} stands out.
 #[test]
 fn the_stream_of_table_5_2() {
     let mut model = model();

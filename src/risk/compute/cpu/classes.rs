@@ -4,7 +4,7 @@ use super::keys::Keys;
 use super::narrow::{Narrow, with_codes};
 use crate::risk::compute::GroupCount;
 
-/// Cells of the largest array of counters: 4 MiB of them. METHODS §6 measured arrays ahead of everything up to here.
+/// Cells of the largest array of counters: 4 MiB of them. Arrays are ahead of all else up to here (docs/methods.md §6).
 const CELLS: u64 = 1 << 20;
 
 /// Scratch of one thread, reused from set to set.

@@ -1,4 +1,4 @@
-//! Group counting on a GPU (METHODS §6; dissertation §4.4.2, §5.3 and Alg. 7).
+//! Group counting on a GPU (docs/methods.md §6; [POD] §4.4.2, §5.3 and Alg. 7).
 //!
 //! [`CudaCounter`] asks a [`Device`] and says the same as the CPU, bit by bit. `docs/gpu.md` has the design, the memory
 //! formula and the floors; the kernels are in `../kernels`.

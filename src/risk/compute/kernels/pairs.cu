@@ -1,4 +1,4 @@
-// Inferences from the counts of a pair of columns (dissertation §5.1 and Alg. 7): P(v|u) = n(u,v) / n(u).
+// Inferences from the counts of a pair of columns ([POD] §5.1 and Alg. 7): P(v|u) = n(u,v) / n(u).
 
 // Two columns: where the counts of their pair begin, and their cardinalities.
 struct Pair {
