@@ -9,7 +9,7 @@ mod wearable;
 use std::hint::black_box;
 
 use criterion::{BatchSize, Criterion, Throughput, criterion_group, criterion_main};
-use throng::release::ledger::Ledger;
+use throng::ledger::classes::Ledger;
 use wearable::Stand;
 
 const ROWS: usize = 10_000;
@@ -41,7 +41,7 @@ fn ledger(criterion: &mut Criterion) {
         bencher.iter(|| black_box(stand.ledger.apply(&later)));
     });
     group.bench_function("to_bytes", |bencher| bencher.iter(|| black_box(later.to_bytes())));
-    let shard = stand.ledger.classes() as u64 / throng::release::ledger::SHARDS as u64;
+    let shard = stand.ledger.classes() as u64 / throng::ledger::SHARDS as u64;
     group.throughput(Throughput::Elements(shard));
     group.bench_function("expire/one shard of 64", |bencher| bencher.iter(|| stand.ledger.expire(0, stand.clock_ms)));
     group.bench_function("shard_to_bytes/one shard of 64", |bencher| {

@@ -12,7 +12,7 @@ use std::time::Duration;
 
 use criterion::{BatchSize, Criterion, Throughput, criterion_group, criterion_main};
 use throng::config::Diversity;
-use throng::release::tally::Tally;
+use throng::ledger::tally::Tally;
 use wearable::Stand;
 
 const WARM_RECORDS: usize = 200_000;

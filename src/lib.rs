@@ -4,23 +4,30 @@
 //!
 //! | floor | wing | what it holds |
 //! |---|---|---|
-//! | 7 | [`cli`] | one file a subcommand |
-//! | 6 | [`daemon`] | the pipeline, the durable state, the HTTP pages |
-//! | 5 | [`io`], [`generate`] | sources, sinks, codecs, dead letters; synthetic records |
-//! | 4 | [`release`] | the ledger of what has left, and the verification of what is about to |
-//! | 3 | [`anonymity`] | lattices, ladders, treatment, plans |
-//! | 2 | [`risk`] | what singles people out: identifiers, quasi-identifiers, exposure; group counting |
+//! | 10 | [`cli`] | one file a subcommand |
+//! | 9 | [`daemon`] | the stream, the engine, the durable state, the HTTP pages |
+//! | 8 | [`dataset`] | one data set at once: `throng anonymize` |
+//! | 7 | [`start`] | from a configuration to checked parts, for every command |
+//! | 6 | [`io`], [`generate`] | sources, sinks, codecs, dead letters; synthetic records |
+//! | 5 | [`release`] | the verification of what is about to leave |
+//! | 4 | [`anonymity`] | lattices, ladders, treatment, plans |
+//! | 3 | [`ledger`], [`risk`] | what has left; what singles people out: identifiers, quasi-identifiers, exposure |
+//! | 2 | [`counting`] | group counting, on a CPU or a GPU |
 //! | 1 | [`records`] | schema, hierarchies, canonical values, codes |
 //! | 0 | [`config`], [`telemetry`], [`faults`] | typed configuration; events that are log and metric at once; crash points of the tests |
 
 pub mod anonymity;
 pub mod cli;
 pub mod config;
+pub mod counting;
 pub mod daemon;
+pub mod dataset;
 pub mod faults;
 pub mod generate;
 pub mod io;
+pub mod ledger;
 pub mod records;
 pub mod release;
 pub mod risk;
+pub mod start;
 pub mod telemetry;

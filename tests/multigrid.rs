@@ -2,9 +2,9 @@
 //! once.
 
 use std::collections::BTreeMap;
+use throng::counting::{AttributeSet, Columns};
 use throng::generate::{Health, HealthSettings, Layout, RecordStream};
 use throng::risk::adjacency::{Adjacency, Limits};
-use throng::risk::compute::{AttributeSet, Columns};
 use throng::risk::multigrid::{Attributes, CoarseAdjacency, Counts, Exact, Level, Merging};
 use throng::risk::qid::{Question, Strategy, search, search_apart};
 

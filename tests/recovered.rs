@@ -3,17 +3,17 @@
 use std::collections::BTreeSet;
 
 use proptest::prelude::*;
-use throng::anonymity::treatment::crowd::Released;
 use throng::daemon::state::records::{Intent, Progress};
 use throng::daemon::state::store::Store;
-use throng::release::ledger::{Ledger, LedgerDelta};
-use throng::release::said::{Said, SaidDelta};
-use throng::release::supporters::{SupportDelta, SupportLimits, Supporters};
-use throng::release::tally::{Keeps, Showing, Tally, TallyDelta};
-use throng::release::witnesses::WitnessDelta;
+use throng::ledger::classes::Ledger;
+use throng::ledger::delta::LedgerDelta;
+use throng::ledger::said::{Said, SaidDelta};
+use throng::ledger::supporters::{SupportDelta, SupportLimits, Supporters};
+use throng::ledger::tally::{Keeps, Showing, Tally, TallyDelta};
+use throng::ledger::witnesses::WitnessDelta;
 
 const WINDOW_MS: i64 = 100_000;
-const SHARDS: usize = throng::release::ledger::SHARDS;
+const SHARDS: usize = throng::ledger::SHARDS;
 
 /// How a process ends behind a batch.
 #[derive(Clone, Copy, Debug, PartialEq)]

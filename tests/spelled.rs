@@ -8,14 +8,15 @@ use support::binary::{Account, Place};
 use support::stand::{Fault, Stand, record};
 use throng::anonymity::treatment::proposal::{ProposedGroup, Run};
 use throng::daemon::engine::Settling;
+use throng::ledger::classes::Ledger;
 use throng::records::codebook::Codebook;
 use throng::records::digest::DigestKey;
 use throng::records::line::{LineFormat, LineLayout};
 use throng::records::raw::Token;
 use throng::records::schema::Schema;
-use throng::release::ledger::Ledger;
+use throng::release::given::{Given, GroupTerms, Needs};
 use throng::release::repetition::LineLimit;
-use throng::release::verify::{Given, GroupTerms, Needs, Violation, verify};
+use throng::release::verify::{Violation, verify};
 
 const AGE: &str = "[[attribute]]\nname = \"age\"\ntype = \"integer\"\n";
 const CITY: &str = "[[attribute]]\nname = \"city\"\ntype = \"string\"\n";

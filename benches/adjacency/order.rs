@@ -4,8 +4,8 @@
 use crate::tables::{self, Table};
 use std::path::PathBuf;
 use std::time::Duration;
+use throng::counting::{AttributeSet, Columns};
 use throng::risk::adjacency::{Adjacency, Limits, Triage};
-use throng::risk::compute::{AttributeSet, Columns};
 use throng::risk::qid::{Question, Strategy, search};
 
 /// Sets of one size that are listed at most.

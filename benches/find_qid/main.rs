@@ -10,7 +10,7 @@ mod tables;
 
 use rustix::time::{ClockId, clock_gettime};
 use std::time::{Duration, Instant};
-use throng::risk::compute::{AttributeSet, Columns};
+use throng::counting::{AttributeSet, Columns};
 use throng::risk::qid::{Borders, Question, Strategy, search};
 
 /// Time of a search, in seconds.

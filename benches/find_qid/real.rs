@@ -4,7 +4,7 @@ use crate::{against_reference, question, row, timed};
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
-use throng::risk::compute::Columns;
+use throng::counting::Columns;
 use throng::risk::qid::Strategy;
 
 /// A file's columns as codes, without those named; `subject` names the column of subjects.

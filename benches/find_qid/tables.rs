@@ -1,6 +1,6 @@
 //! Generated tables, from a seed each.
 
-use throng::risk::compute::Columns;
+use throng::counting::Columns;
 
 /// SplitMix64: a few lines, and the same numbers everywhere.
 pub struct Dice(u64);

@@ -10,8 +10,8 @@ mod window;
 use rustix::time::{ClockId, clock_gettime};
 use std::time::Duration;
 use tables::{Health, health};
+use throng::counting::AttributeSet;
 use throng::risk::adjacency::{Adjacency, Limits};
-use throng::risk::compute::AttributeSet;
 use throng::risk::multigrid::{Approximate, Attributes, CoarseAdjacency, Counts, Exact, Merging, Stream, Strength};
 use throng::risk::qid::{Borders, Progress, Question, Strategy, search, search_apart};
 
@@ -128,7 +128,7 @@ fn qid(table: &Health, k: u32, budget: Duration) {
     let masked = table.table().masked(k);
     let columns = AttributeSet::first(masked.width());
     let question = Question { k, strategy: Strategy::Border, threads: 1, budget: Some(budget), memory: None, columns };
-    let run = |of: &dyn Fn(&throng::risk::compute::Columns, &Question, &dyn Fn(Progress)) -> Borders| {
+    let run = |of: &dyn Fn(&throng::counting::Columns, &Question, &dyn Fn(Progress)) -> Borders| {
         timed(|| of(&masked, &question, &|_| ()))
     };
     let (mut without, mut with) = (Vec::new(), Vec::new());
@@ -164,7 +164,7 @@ fn qid(table: &Health, k: u32, budget: Duration) {
 type Timed = (Borders, f64);
 
 fn run_both(
-    run: &dyn Fn(&dyn Fn(&throng::risk::compute::Columns, &Question, &dyn Fn(Progress)) -> Borders) -> Timed,
+    run: &dyn Fn(&dyn Fn(&throng::counting::Columns, &Question, &dyn Fn(Progress)) -> Borders) -> Timed,
 ) -> (Timed, Timed) {
     (run(&|t, q, p| search_apart(t, q, p)), run(&|t, q, p| search(t, q, p)))
 }

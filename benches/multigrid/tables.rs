@@ -1,8 +1,8 @@
 //! The health table, as codes.
 
 use std::collections::BTreeMap;
+use throng::counting::Columns;
 use throng::generate::{Health as Records, HealthSettings, Layout, RecordStream};
-use throng::risk::compute::Columns;
 
 /// Columns at or above this share of distinct values identify by themselves and are left out, as in an audit.
 const IDENTIFIES: f64 = 0.8;

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use throng::anonymity::plan::Plan;
-use throng::anonymity::planner::ladder::LadderLimits;
+use throng::anonymity::planner::LadderLimits;
 use throng::anonymity::planner::sample::Sample;
 use throng::anonymity::planner::{GroupShape, PlannerSettings, make_plan};
 use throng::anonymity::privacy::protection::{ClassJudge, Protection, Reference};
@@ -11,13 +11,12 @@ use throng::anonymity::treatment::mask::Mask;
 use throng::anonymity::treatment::proposal::{Proposal, ProposedGroup};
 use throng::anonymity::treatment::treat::{GroupNames, Policy, Protected, group_names, treat};
 use throng::config::{Config, Diversity, ModelKind, PrivacyModel};
-use throng::daemon::assemble::{codec_limits, fields, group_shapes, load_schema};
-use throng::daemon::encode::encode;
-use throng::daemon::protections::{kept, protections};
-use throng::daemon::terms::group_terms;
+use throng::daemon::engine::terms::group_terms;
 use throng::generate::{RecordStream, Wearable, WearableSettings};
 use throng::io::codec::JsonCodec;
 use throng::io::input::InputBatch;
+use throng::ledger::classes::Ledger;
+use throng::ledger::tally::Tally;
 use throng::records::codebook::Codebook;
 use throng::records::digest::{DigestKey, NameDigest};
 use throng::records::line::LineFormat;
@@ -25,10 +24,14 @@ use throng::records::raw::Coordinate;
 use throng::records::schema::{Role, Schema};
 use throng::records::subject::Subjects;
 use throng::records::table::Batch;
-use throng::release::ledger::Ledger;
-use throng::release::tally::Tally;
+use throng::release::given::{Given, GroupTerms, Needs};
 use throng::release::verified::Verified;
-use throng::release::verify::{Given, GroupTerms, Needs, verify};
+use throng::release::verify::verify;
+use throng::start::encode::encode;
+use throng::start::protections::{kept, protections};
+use throng::start::reading::{codec_limits, fields};
+use throng::start::schema::load_schema;
+use throng::start::shapes::group_shapes;
 
 /// The batch clock; one second passes from batch to batch.
 const START_MS: i64 = 1_767_621_600_000;

@@ -8,12 +8,10 @@ use crate::anonymity::lattice::search::Progress;
 use crate::anonymity::quality::{Direction, Measure, Worth};
 use crate::config;
 use crate::config::{Transformation, Used};
-use crate::daemon::anonymize::{
-    Aggregated, AnonymizeError, Anonymized, Attended, Point, anonymize, files_written, frontier,
-};
-use crate::daemon::findings::Finding;
+use crate::dataset::{Aggregated, AnonymizeError, Anonymized, Attended, Point, anonymize, files_written, frontier};
 use crate::io::file::whole;
 use crate::records::schema::Schema;
+use crate::start::findings::Finding;
 use crate::telemetry::silence_panic_payloads;
 use anyhow::anyhow;
 use indicatif::ProgressBar;
@@ -138,7 +136,7 @@ impl AnonymizeArgs {
 impl From<AnonymizeError> for Failure {
     fn from(error: AnonymizeError) -> Self {
         match error {
-            AnonymizeError::Run(error) => (*error).into(),
+            AnonymizeError::Configuration(problems) => Self::Problems(problems),
             error if error.is_usage() => Self::Usage(error.into()),
             error => Self::Running(error.into()),
         }

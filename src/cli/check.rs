@@ -2,12 +2,13 @@
 
 use super::outcome::Failure;
 use crate::config::{self, Config};
-use crate::daemon::assemble::{group_shapes, load_schema};
-use crate::daemon::doubts;
 use crate::daemon::http::Site;
-use crate::daemon::population::{People, read_populations};
-use crate::daemon::protections::protections;
 use crate::records::schema::{Role, Schema};
+use crate::start::doubts;
+use crate::start::population::{People, read_populations};
+use crate::start::protections::protections;
+use crate::start::schema::load_schema;
+use crate::start::shapes::group_shapes;
 use humantime::format_duration;
 use std::path::PathBuf;
 

@@ -3,9 +3,9 @@
 use super::outcome::Failure;
 use super::run::{begin_logging, summarize};
 use crate::config;
-use crate::daemon::clock::MachineClocks;
-use crate::daemon::file_run::Watcher;
+use crate::daemon::engine::clock::MachineClocks;
 use crate::daemon::run::{Options, prepare, run as run_daemon};
+use crate::daemon::stream::run::Watcher;
 use crate::generate::publish::Publisher;
 use crate::generate::{Layout, RecordStream, Wearable, WearableSettings};
 use anyhow::{Context, anyhow};

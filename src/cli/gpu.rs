@@ -8,7 +8,7 @@ use clap::builder::PossibleValuesParser;
 use serde_json::json;
 
 use super::outcome::Failure;
-use crate::risk::compute::cuda::{Device, DeviceError, Driver, Resources, resources};
+use crate::counting::cuda::{Device, DeviceError, Driver, Resources, resources};
 use crate::risk::device_check::{BenchQuestion, Case, Check, Measured, OnPeer, bench as measure, selftest as compare};
 
 /// Registers that a thread may take: four blocks of 256 threads then share a multiprocessor.

@@ -2,11 +2,11 @@
 
 use super::outcome::Failure;
 use crate::config::{self, Backend, Config, SinkKind, SourceKind};
-use crate::daemon::clock::MachineClocks;
-use crate::daemon::file_run::Watcher;
-use crate::daemon::findings::Finding;
+use crate::counting::cuda::Driver;
+use crate::daemon::engine::clock::MachineClocks;
 use crate::daemon::run::{Options, prepare, run as run_daemon};
-use crate::risk::compute::cuda::Driver;
+use crate::daemon::stream::run::Watcher;
+use crate::start::findings::Finding;
 use crate::telemetry::{Label, Settled, SuppressionReason, Telemetry, init_logging, silence_panic_payloads};
 use anyhow::anyhow;
 use indicatif::{ProgressBar, ProgressStyle};

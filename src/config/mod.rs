@@ -8,6 +8,7 @@
 mod access;
 mod anonymize;
 mod batch;
+mod complaint;
 mod environment;
 mod load;
 mod model;

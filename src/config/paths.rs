@@ -3,7 +3,7 @@
 use std::os::unix::fs::MetadataExt;
 use std::path::{Component, Path, PathBuf};
 
-use super::validate::Complaint;
+use super::complaint::Complaint;
 use super::{Config, Format, Problem, SinkKind, SourceKind};
 
 /// Symbolic links that are followed one after the other, as many as the kernel follows.

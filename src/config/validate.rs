@@ -6,6 +6,7 @@ use std::{
     time::Duration,
 };
 
+use super::complaint::{Complaint, Complaints};
 use super::paths::clashes;
 use super::{
     Config, Diversity, Format, ModelKind, PrivacyModel, Recoding, SinkKind, SourceKind, Transformation,
@@ -16,24 +17,6 @@ use super::{
 const MOST_BATCH_BYTES: u64 = 2 << 30;
 /// `serde_json`'s own limit, one below which ours must stay to be the one that is met.
 const MOST_DEPTH: u32 = 127;
-
-#[derive(Debug)]
-pub(super) struct Complaint {
-    pub key: String,
-    pub message: String,
-    pub remedy: String,
-}
-
-#[derive(Default)]
-struct Complaints(Vec<Complaint>);
-
-impl Complaints {
-    fn unless(&mut self, fulfilled: bool, key: &str, message: &str, remedy: &str) {
-        if !fulfilled {
-            self.0.push(Complaint { key: key.into(), message: message.into(), remedy: remedy.into() });
-        }
-    }
-}
 
 /// Everything that is wrong with the values of `config`; empty when it can be run.
 pub(super) fn complaints(config: &Config) -> Vec<Complaint> {

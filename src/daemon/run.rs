@@ -1,17 +1,17 @@
 //! One daemon from its configuration to its end.
 
-pub use super::assemble::Options;
-use super::assemble::{group_shapes, load_schema};
-use super::doubts;
-use super::file_run::Watcher;
-pub use super::findings::Finding;
-use super::from_file::run_file;
-use super::from_kafka::run_kafka;
-use super::pages::Pages;
-use super::protections::protections;
 pub use super::run_error::RunError;
+use super::stream::run::Watcher;
+use super::stream::{run_file, run_kafka};
 use crate::config::{Config, SourceKind};
+pub use crate::daemon::engine::assemble::Options;
+use crate::daemon::http::serve::Pages;
 use crate::records::schema::Schema;
+use crate::start::doubts;
+pub use crate::start::findings::Finding;
+use crate::start::protections::protections;
+use crate::start::schema::load_schema;
+use crate::start::shapes::group_shapes;
 use crate::telemetry::{Doubt, Telemetry};
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;

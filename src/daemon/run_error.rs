@@ -1,11 +1,10 @@
 //! Why a daemon did not start, or ended early.
 
-use super::assemble::AssemblyError;
-use super::file_run::FileRunError;
-use super::http::HttpError;
-use super::kafka_run::KafkaRunError;
-use super::state::directory::StateError;
+use super::stream::run::StreamError;
 use crate::config::Problem;
+use crate::daemon::engine::assemble::AssemblyError;
+use crate::daemon::http::HttpError;
+use crate::daemon::state::directory::StateError;
 use crate::io::file::SinkError;
 use crate::io::kafka::connection::KafkaFailure;
 use std::path::PathBuf;
@@ -25,9 +24,7 @@ pub enum RunError {
     #[error(transparent)]
     Kafka(#[from] KafkaFailure),
     #[error(transparent)]
-    KafkaRun(#[from] KafkaRunError),
-    #[error(transparent)]
-    FileRun(#[from] FileRunError),
+    Stream(#[from] StreamError),
     #[error(transparent)]
     Sink(#[from] SinkError),
     #[error(transparent)]
@@ -58,20 +55,12 @@ impl RunError {
     /// Whether the operator must change something before another start makes sense.
     #[must_use]
     pub fn is_usage(&self) -> bool {
+        if let Self::Sink(error) = self {
+            return error.is_usage();
+        }
         matches!(
             self,
             Self::Configuration(_)
-                | Self::Sink(
-                    SinkError::Occupied { .. }
-                        | SinkError::NotRegular { .. }
-                        | SinkError::NotDirectory { .. }
-                        | SinkError::NotOurs { .. }
-                        | SinkError::StandardOutput
-                        | SinkError::Foreign { .. }
-                        | SinkError::PartialLineage { .. }
-                        | SinkError::OlderState { .. }
-                        | SinkError::NoMarker { .. }
-                )
                 | Self::NoColumn { .. }
                 | Self::Http(_)
                 | Self::Assembly(

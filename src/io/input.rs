@@ -5,6 +5,33 @@ use crate::records::raw::{Coordinate, RawBatch, Token};
 use crate::release::sink::Rejected;
 use std::collections::{BTreeMap, HashSet};
 
+/// A partition: the number of its topic among those of the source, and its own. A file is partition (0, 0).
+pub type Place = (u16, i32);
+
+/// `[from, to)` by partition.
+pub type Ranges = BTreeMap<Place, (i64, i64)>;
+
+/// What a source can be asked while its batches are treated.
+pub trait Origin: Send + Sync {
+    /// Records behind its end, where that is known.
+    fn lag(&self) -> Option<u64>;
+    /// Where a record is, in words.
+    fn describe(&self, coordinate: Coordinate) -> String;
+}
+
+/// A file, as an [`Origin`].
+pub struct FileOrigin;
+
+impl Origin for FileOrigin {
+    fn lag(&self) -> Option<u64> {
+        None
+    }
+
+    fn describe(&self, coordinate: Coordinate) -> String {
+        format!("record {}", coordinate.offset + 1)
+    }
+}
+
 /// Why a batch was closed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Closed {
@@ -26,7 +53,7 @@ pub struct InputBatch {
     /// Null payloads: counted and dropped with their keys.
     pub tombstones: u64,
     /// `[from, to)` by topic index and partition.
-    pub ranges: BTreeMap<(u16, i32), (i64, i64)>,
+    pub ranges: Ranges,
     pub bytes: u64,
     pub closed: Closed,
     /// Rises when the source was rewound: older batches are void.

@@ -1,5 +1,6 @@
 //! The schema: which attributes a record has, where they are, what they mean and how they generalize.
 
+mod attribute;
 mod read;
 mod spelled;
 
@@ -11,125 +12,7 @@ use sha2::{Digest, Sha256};
 pub use crate::records::canonical::{CellError, Missing, Rounding, Type, Typing};
 use crate::records::hierarchy::Hierarchy;
 pub use crate::records::keys::Problem;
-
-/// The role of an attribute (docs/methods.md §1.2).
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, serde::Deserialize)]
-#[serde(rename_all = "lowercase")]
-pub enum Role {
-    /// Never leaves.
-    Identifier,
-    /// Counts people; never leaves.
-    Subject,
-    /// May single people out in combination: the default.
-    Quasi,
-    /// A quasi attribute that is a point in time.
-    Time,
-    /// Leaves beside the class, guarded by its own support.
-    Sensitive,
-    /// An explicit opt-out: leaves as it is.
-    Insensitive,
-}
-
-impl Role {
-    /// The name that a schema uses.
-    #[must_use]
-    pub fn name(self) -> &'static str {
-        match self {
-            Self::Identifier => "identifier",
-            Self::Subject => "subject",
-            Self::Quasi => "quasi",
-            Self::Time => "time",
-            Self::Sensitive => "sensitive",
-            Self::Insensitive => "insensitive",
-        }
-    }
-
-    /// Whether cells of this role may leave at all.
-    #[must_use]
-    pub fn is_releasable(self) -> bool {
-        !matches!(self, Self::Identifier | Self::Subject)
-    }
-
-    /// Whether the attribute is part of the tuple whose support is counted.
-    #[must_use]
-    pub fn is_quasi(self) -> bool {
-        matches!(self, Self::Quasi | Self::Time)
-    }
-}
-
-/// How often an attribute changes from one record of a subject to the next (docs/methods.md §12.4).
-#[derive(Clone, Copy, Debug, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
-#[serde(rename_all = "lowercase")]
-pub enum Changes {
-    /// Between at most 0.1 % of the records.
-    Never,
-    /// Between at most 5 %.
-    Slowly,
-    Always,
-}
-
-impl Changes {
-    /// The name that a schema uses.
-    #[must_use]
-    pub fn name(self) -> &'static str {
-        match self {
-            Self::Never => "never",
-            Self::Slowly => "slowly",
-            Self::Always => "always",
-        }
-    }
-}
-
-/// Where an attribute is in a record.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Place {
-    /// A column, or a key of the top-level object.
-    Column(String),
-    /// A JSON pointer (RFC 6901).
-    Pointer(String),
-}
-
-/// One attribute of a schema.
-#[derive(Clone, Debug)]
-pub struct Attribute {
-    /// The name under which it leaves.
-    pub name: String,
-    pub place: Place,
-    pub role: Role,
-    /// For documentation only.
-    pub unit: Option<String>,
-    pub typing: Typing,
-    pub hierarchy: Hierarchy,
-    /// How often it changes within a subject; measured where it is not given.
-    pub changes: Option<Changes>,
-}
-
-impl Attribute {
-    #[must_use]
-    pub fn kind(&self) -> Type {
-        self.typing.kind
-    }
-
-    /// The column of flat formats: the column, or the last segment of the pointer, unescaped.
-    #[must_use]
-    pub fn column(&self) -> String {
-        match &self.place {
-            Place::Column(column) => column.clone(),
-            Place::Pointer(_) => self.segments().pop().unwrap_or_default(),
-        }
-    }
-
-    /// The keys from the top of a nested record down to the cell, unescaped; at least one.
-    #[must_use]
-    pub fn segments(&self) -> Vec<String> {
-        match &self.place {
-            Place::Column(column) => vec![column.clone()],
-            Place::Pointer(pointer) => {
-                pointer.split('/').skip(1).map(|segment| segment.replace("~1", "/").replace("~0", "~")).collect()
-            }
-        }
-    }
-}
+pub use attribute::{Attribute, Changes, Place, Role};
 
 /// Everything that is wrong with a schema, at once.
 #[derive(Debug, thiserror::Error)]

@@ -4,10 +4,10 @@
 //! more than `max_classes` classes of a group inside the support window, those that this batch counts him in included. Rows
 //! that the treatment says count for nobody count for nobody here as well; whether that is enough of them is counted anew.
 
-use super::ledger::LedgerAt;
-use super::supporters::SupportDelta;
-use super::verify::Given;
+use super::given::Given;
 use crate::anonymity::treatment::crowd::NO_SUBJECT;
+use crate::ledger::at::LedgerAt;
+use crate::ledger::supporters::SupportDelta;
 use std::collections::{BTreeMap, BTreeSet};
 
 /// Somebody supports more classes than he may.
@@ -16,9 +16,9 @@ pub(super) struct OverBudget;
 
 /// Whom each row counts for, where tenure is asked for; none where all count.
 pub(super) fn settled(subjects: &[u64], ledger: LedgerAt<'_>) -> Option<Vec<u64>> {
-    let (supporters, now_ms) = ledger.supporters().filter(|(supporters, _)| supporters.limits().min_tenure > 0)?;
+    let supporters = ledger.supporters().filter(|supporters| supporters.limits().min_tenure > 0)?;
     let mut counting = subjects.to_vec();
-    counting.iter_mut().filter(|subject| !supporters.is_settled(**subject, now_ms)).for_each(|s| *s = NO_SUBJECT);
+    counting.iter_mut().filter(|subject| !supporters.is_settled(**subject)).for_each(|s| *s = NO_SUBJECT);
     Some(counting)
 }
 
@@ -30,8 +30,8 @@ pub(super) fn judge<'a>(
     rows: usize,
     ledger: LedgerAt<'_>,
 ) -> Result<Vec<(u128, u64, u128)>, OverBudget> {
-    let asked = ledger.supporters().filter(|(supporters, _)| supporters.limits().max_classes > 0);
-    let Some((supporters, now_ms)) = asked else { return Ok(Vec::new()) };
+    let asked = ledger.supporters().filter(|supporters| supporters.limits().max_classes > 0);
+    let Some(supporters) = asked else { return Ok(Vec::new()) };
     let mut counted: BTreeMap<u64, BTreeSet<u128>> = BTreeMap::new();
     for (class, subjects) in classes {
         subjects.iter().for_each(|subject| {
@@ -40,7 +40,7 @@ pub(super) fn judge<'a>(
     }
     let (mut known, mut pairs) = (Vec::new(), Vec::new());
     for (subject, classes) in counted {
-        supporters.supported(group, subject, now_ms, &mut known);
+        supporters.supported(group, subject, &mut known);
         let new = classes.iter().filter(|class| !known.contains(class)).count();
         if new > 0 && (known.len() + new > supporters.limits().max_classes || !supporters.has_room(rows)) {
             return Err(OverBudget);
@@ -52,7 +52,7 @@ pub(super) fn judge<'a>(
 
 /// What the memory of supporters must learn of a batch.
 pub(super) fn delta(given: &Given<'_>, mut pairs: Vec<(u128, u64, u128)>, ledger: LedgerAt<'_>) -> SupportDelta {
-    let Some((supporters, _)) = ledger.supporters() else { return SupportDelta::default() };
+    let Some(supporters) = ledger.supporters() else { return SupportDelta::default() };
     let mut people: Vec<u64> = if supporters.limits().min_tenure > 0 {
         given.subjects.iter().skip(given.waiting).copied().filter(|subject| *subject != NO_SUBJECT).collect()
     } else {

@@ -11,10 +11,10 @@
 //! Written from that definition, apart from the treatment: by runs of lines, sets of subjects, and each value by its
 //! digest. Lines of nobody are of no subject; as holders of a value each is somebody of his own.
 
-use super::ledger::LedgerAt;
-use super::verify::{Given, GroupTerms, Needs};
-use crate::anonymity::treatment::crowd::{NO_SUBJECT, Released};
+use super::given::{Given, GroupTerms, Needs};
+use crate::ledger::at::LedgerAt;
 use crate::records::codebook::Codebook;
+use crate::records::subject::NO_SUBJECT;
 use std::collections::{BTreeMap, BTreeSet};
 
 /// What the lines of one run show of the sensitive attributes of their group.

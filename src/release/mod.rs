@@ -1,4 +1,4 @@
-//! The release: what has left (the ledger), and the check of what is about to leave.
+//! The release: the check of what is about to leave.
 //!
 //! Nothing here knows plans or treatments. [`verify::verify`] sees the encoded lines and the ledger, recounts, and is the
 //! only way to a [`verified::Verified`], which is the only thing that a [`sink::Sink`] takes.
@@ -6,19 +6,15 @@
 pub mod aggregates;
 mod budget;
 pub mod forced_pairs;
+pub mod given;
 mod hidden;
 mod identifying;
-pub mod ledger;
 pub mod listed;
 pub mod models;
 pub mod narrowing;
 pub mod population;
 pub mod protected;
 pub mod repetition;
-pub mod said;
 pub mod sink;
-pub mod supporters;
-pub mod tally;
 pub mod verified;
 pub mod verify;
-pub mod witnesses;

@@ -10,23 +10,15 @@
 //! its row refuses the batch. A class leaves at a node where that is the node of all of its lines. Written apart from the treatment, which follows tuples from node to node (`exits`):
 //! here classes are judged one after another, each once, on a stack of their own.
 
-use super::ledger::LedgerAt;
+use super::given::{Given, NarrowingTerms, Needs};
 use super::listed::ListedTerms;
-use super::verify::{Given, Needs};
-use crate::anonymity::treatment::crowd::{NO_SUBJECT, Released};
-use crate::anonymity::treatment::exits::{Witness, Witnessed};
+use crate::ledger::at::LedgerAt;
+use crate::ledger::at::WitnessesAt;
+use crate::ledger::witnesses::Witness;
 use crate::records::codebook::{Code, Codebook, SUPPRESSED};
 use crate::records::digest::BuildClassKeyHash;
+use crate::records::subject::NO_SUBJECT;
 use hashbrown::HashMap;
-
-/// What the verifier knows of the ladder of a group.
-#[derive(Clone, Debug)]
-pub struct NarrowingTerms {
-    /// The quasi attributes, by position in the schema.
-    pub attributes: Vec<usize>,
-    /// The nodes in the order in which records try them: a level for each attribute.
-    pub nodes: Vec<Vec<u8>>,
-}
 
 /// A class has fewer than k subjects that cannot be struck out, or what is needed to know is missing.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -44,7 +36,7 @@ pub(super) fn judge(
     needs: Needs,
 ) -> Result<(), Narrowed> {
     let past = needs.batch_crowd < needs.k;
-    let witnessed = if past { Some(ledger.witnessed().ok_or(Narrowed)?) } else { None };
+    let witnessed = if past { Some(ledger.witnesses().ok_or(Narrowed)?) } else { None };
     printed.sort_unstable();
     let suppressed = terms.attributes.iter().fold(base, |key, &a| key.wrapping_add(books[a].digest(SUPPRESSED)));
     let mut observer = Observer {
@@ -126,7 +118,7 @@ struct Observer<'a> {
     /// one and the same: a raw value can be spelled as a label of others, and then nobody can tell at which node it left.
     leaving: HashMap<u128, Option<usize>, BuildClassKeyHash>,
     /// Earlier releases, where they can complete a class.
-    witnessed: Option<&'a dyn Witnessed>,
+    witnessed: Option<WitnessesAt<'a>>,
     k: usize,
     open: HashMap<u128, bool, BuildClassKeyHash>,
     /// By raw tuple of a witness: the node up to which it has been followed, and whether it was struck out there.
@@ -193,7 +185,7 @@ impl<'a> Observer<'a> {
             if self.leaving.get(&class) == Some(&Some(*from)) {
                 return Fate::Struck;
             }
-            let few = |witnessed: &dyn Witnessed| witnessed.of_class(class).len() + 1 < self.k;
+            let few = |witnessed: WitnessesAt<'_>| witnessed.of_class(class).len() + 1 < self.k;
             if self.witnessed.is_none_or(few) || class == self.suppressed {
                 *from += 1;
                 continue;

@@ -9,9 +9,9 @@
 //! Written from the definitions in plain numbers and apart from the treatment, whose integers it must agree with; what is
 //! equal may differ by rounding, so 10⁻⁹ is let pass ([`super::models`]).
 
-use super::ledger::LedgerAt;
 use super::models::Claim;
-use super::tally::{Keeps, Showing};
+use crate::ledger::at::LedgerAt;
+use crate::ledger::tally::{Keeps, Showing};
 use std::collections::{BTreeMap, BTreeSet};
 
 /// What the verifier knows of a protected attribute of a group.
@@ -53,10 +53,10 @@ pub(super) fn judge(
         if shown.is_empty() {
             continue;
         }
-        let tally = ledger.tally().ok_or(NotProtected)?;
+        let earlier = ledger.shown().ok_or(NotProtected)?;
         let monotone = term.claims.iter().all(|claim| matches!(claim, Claim::Distinct { .. }));
-        let keeps = tally.keeps(term.attribute).ok_or(NotProtected)?;
-        if !monotone && (keeps != Keeps::Everything || !ledger.knows_all_shown(term.attribute, rows)) {
+        let keeps = earlier.tally().keeps(term.attribute).ok_or(NotProtected)?;
+        if !monotone && (keeps != Keeps::Everything || !earlier.is_open(term.attribute, rows)) {
             return Err(NotProtected);
         }
         let mut classes: BTreeMap<u128, BTreeSet<(u64, u64)>> = BTreeMap::new();
@@ -74,7 +74,7 @@ pub(super) fn judge(
                 }
                 pairs.clear();
             }
-            ledger.shown_pairs(term.attribute, class, &mut pairs);
+            earlier.pairs(term.attribute, class, &mut pairs);
             pairs.extend(&new);
             pairs.sort_unstable();
             pairs.dedup();

@@ -4,8 +4,8 @@
 //! the group says, and none has a line in a group that says things once a window while the window of its last line
 //! there lasts. Written from the definition, apart from the treatment: by the lines that are about to leave.
 
-use super::said::{Said, said_key};
 use crate::anonymity::treatment::proposal::ProposedGroup;
+use crate::ledger::said::{Said, said_key};
 use std::borrow::Cow;
 use std::collections::BTreeMap;
 

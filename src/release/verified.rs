@@ -1,7 +1,7 @@
 //! A batch that may leave: the type that only verification can make.
 
-use super::ledger::LedgerDelta;
 use crate::anonymity::treatment::proposal::ProposedGroup;
+use crate::ledger::delta::LedgerDelta;
 
 /// Verified fragments, group after group, sorted by their encoded bytes inside a group.
 #[derive(Debug)]

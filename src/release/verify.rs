@@ -17,68 +17,24 @@
 
 use super::budget;
 use super::forced_pairs::{Counting, Fragments, judge};
+use super::given::{Given, GroupTerms, Needs};
 use super::hidden;
 use super::identifying::names_somebody;
-use super::ledger::{LedgerAt, LedgerDelta};
-use super::listed::{ListedTerms, Printed};
-use super::narrowing::{self, NarrowingTerms};
-use super::protected::{self, ProtectedTerms};
+use super::listed::Printed;
+use super::narrowing;
+use super::protected;
 use super::repetition::{Carriers, LineLimit};
-use super::tally::{Showing, Tally};
 use super::verified::{Crowd, Crowds, Risk, Verified};
-use crate::anonymity::treatment::crowd::{NO_SUBJECT, Released};
 use crate::anonymity::treatment::proposal::ProposedGroup;
-use crate::records::codebook::{Code, Codebook};
+use crate::ledger::at::LedgerAt;
+use crate::ledger::delta::LedgerDelta;
+use crate::ledger::tally::Showing;
+use crate::records::codebook::Codebook;
 use crate::records::digest::{BuildClassKeyHash, value_number};
-use crate::records::line::LineLayout;
+use crate::records::subject::NO_SUBJECT;
 use hashbrown::HashMap;
 use rayon::prelude::*;
 use std::collections::HashSet;
-
-/// What the verifier knows of a group.
-pub struct GroupTerms {
-    /// Attributes in the order of the line.
-    pub attributes: Vec<usize>,
-    /// Which of `attributes` form the class.
-    pub quasi: Vec<bool>,
-    /// Which of `attributes` need support by themselves.
-    pub sensitive: Vec<bool>,
-    pub layout: LineLayout,
-    /// Digest that names the quasi attribute set in the ledger.
-    pub base: u128,
-    /// Digest that names each attribute standing beside a class, by position in the schema.
-    pub beside: Vec<u128>,
-    /// Sensitive attributes whose classes must satisfy models.
-    pub protected: Vec<ProtectedTerms>,
-    /// Lists of people of whom each class needs enough.
-    pub listed: Vec<ListedTerms>,
-    /// The ladder, where no class may be narrowed below k by whoever knows it.
-    pub narrowing: Option<NarrowingTerms>,
-    /// How many lines of one subject may leave.
-    pub lines: LineLimit,
-}
-
-/// What every class of a release needs.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Needs {
-    /// Distinct subjects of a class in this batch and inside the support window.
-    pub k: usize,
-    /// Distinct subjects of a class in this batch alone; 0: any number.
-    pub batch_crowd: usize,
-}
-
-/// The batch that the lines are of.
-#[derive(Clone, Copy, Debug)]
-pub struct Given<'a> {
-    /// Whose each row is.
-    pub subjects: &'a [u64],
-    /// The rows' own codes, by attribute and row.
-    pub columns: &'a [Vec<Code>],
-    /// Rows from the first that have waited since an earlier batch.
-    pub waiting: usize,
-    pub sequence: u64,
-    pub age_ms: i64,
-}
 
 /// Why a batch may not leave. None of these but one happens unless the treatment is wrong.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
@@ -212,7 +168,7 @@ pub fn verify(
     delta.said = ledger.said().map(|known| known.delta(&said, age_ms)).unwrap_or_default();
     showings.sort_unstable();
     delta.tally =
-        ledger.tally().map(|tally: &Tally| tally.delta(&showings, given.sequence, age_ms)).unwrap_or_default();
+        ledger.shown().map(|shown| shown.tally().delta(&showings, given.sequence, age_ms)).unwrap_or_default();
     Ok(Verified::new(proposed, delta, risk, crowds))
 }
 

@@ -14,7 +14,6 @@
 
 pub mod adjacency;
 pub mod audit;
-pub mod compute;
 pub mod device_check;
 pub mod exposure;
 pub mod identifiers;

@@ -4,24 +4,25 @@ use crate::observer::{Cell, Row, Treated};
 use std::path::Path;
 use std::sync::Arc;
 use throng::anonymity::plan::{Group, Plan};
-use throng::anonymity::planner::ladder::LadderLimits;
+use throng::anonymity::planner::LadderLimits;
 use throng::anonymity::planner::sample::Sample;
 use throng::anonymity::planner::{GroupShape, PlannerSettings, make_plan};
 use throng::anonymity::treatment::mask::Mask;
 use throng::anonymity::treatment::proposal::{ProposedGroup, Run};
-use throng::anonymity::treatment::sightings::spaces;
+use throng::anonymity::treatment::spaces::spaces;
 use throng::anonymity::treatment::treat::{GroupNames, Policy, group_names, treat};
+use throng::ledger::classes::Ledger;
+use throng::ledger::witnesses::Witnesses;
 use throng::records::codebook::{CellId, Codebook};
 use throng::records::digest::{DigestKey, NameDigest};
 use throng::records::line::LineFormat;
 use throng::records::raw::Coordinate;
 use throng::records::schema::Schema;
 use throng::records::table::Batch;
-use throng::release::ledger::Ledger;
+use throng::release::given::{Given, GroupTerms, Needs};
 use throng::release::repetition::LineLimit;
 use throng::release::verified::Verified;
-use throng::release::verify::{Given, GroupTerms, Needs, Refusal, verify};
-use throng::release::witnesses::Witnesses;
+use throng::release::verify::{Refusal, verify};
 
 const SCHEMA: &str = r#"
 name = "small"

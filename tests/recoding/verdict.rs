@@ -6,7 +6,7 @@ use proptest::prelude::*;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::atomic::AtomicBool;
 use throng::config;
-use throng::daemon::anonymize::{AnonymizeError, Anonymized, Attended, anonymize};
+use throng::dataset::{AnonymizeError, Anonymized, Attended, anonymize};
 
 fn run(case: &Case) -> (Result<Anonymized, AnonymizeError>, Option<String>) {
     let folder = tempfile::tempdir().expect("a folder");
@@ -138,7 +138,7 @@ proptest! {
                     AnonymizeError::PopulationRefused(_) => {
                         matches!(case.extra, Extra::Presence { .. }) && case.records.iter().any(|r| r.place == 4)
                     }
-                    AnonymizeError::Run(problems) => !(0..case.records.len()).any(|row| case.leaves(row)) && problems.is_usage(),
+                    AnonymizeError::Configuration(_) => !(0..case.records.len()).any(|row| case.leaves(row)),
                     _ => false,
                 };
                 prop_assert!(expected, "{}", error);

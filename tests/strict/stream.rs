@@ -5,25 +5,26 @@ use std::collections::BTreeMap;
 use std::path::Path;
 use std::sync::Arc;
 use throng::anonymity::plan::{Group, Plan};
-use throng::anonymity::planner::ladder::LadderLimits;
+use throng::anonymity::planner::LadderLimits;
 use throng::anonymity::planner::sample::Sample;
 use throng::anonymity::planner::{GroupShape, PlannerSettings, make_plan};
 use throng::anonymity::treatment::mask::Mask;
 use throng::anonymity::treatment::population::Population;
-use throng::anonymity::treatment::sightings::spaces;
+use throng::anonymity::treatment::spaces::spaces;
 use throng::anonymity::treatment::treat::{Policy, group_names, treat};
+use throng::ledger::classes::Ledger;
+use throng::ledger::witnesses::Witnesses;
 use throng::records::codebook::{Code, Codebook, SUPPRESSED};
 use throng::records::digest::{DigestKey, NameDigest};
 use throng::records::line::LineFormat;
 use throng::records::raw::Coordinate;
 use throng::records::schema::Schema;
 use throng::records::table::Batch;
-use throng::release::ledger::Ledger;
+use throng::release::given::NarrowingTerms;
+use throng::release::given::{Given, GroupTerms, Needs};
 use throng::release::listed::{Listed, ListedTerms};
-use throng::release::narrowing::NarrowingTerms;
 use throng::release::repetition::LineLimit;
-use throng::release::verify::{Given, GroupTerms, Needs, verify};
-use throng::release::witnesses::Witnesses;
+use throng::release::verify::verify;
 
 /// How a stream is treated.
 #[derive(Clone, Copy, Debug)]
@@ -223,7 +224,7 @@ impl Table {
             if let Some(witnesses) = ledger.witnesses_mut() {
                 witnesses.apply(&witnessed, &mut self.books);
             }
-            ledger.expire(number % throng::release::ledger::SHARDS, clock_ms);
+            ledger.expire(number % throng::ledger::SHARDS, clock_ms);
 
             outcome.guarded.push(proposal.guarded_fragments > 0);
             outcome.released += proposal.unreleased.iter().filter(|u| u.is_none()).count() - proposal.held.len();

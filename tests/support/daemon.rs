@@ -9,7 +9,7 @@ use std::time::{Duration, Instant};
 
 use rustix::process::{Pid, Signal, kill_process};
 use throng::daemon::state::store::{Recovered, Store};
-use throng::release::ledger::Ledger;
+use throng::ledger::classes::Ledger;
 
 use super::kafka::{Broker, Record, unique};
 

@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 use tempfile::TempDir;
 use throng::anonymity::planner::GroupShape;
 use throng::config::{self, Config};
-use throng::daemon::assemble::{AssemblyError, assemble, codec_limits, fields, group_shapes};
+use throng::daemon::engine::assemble::{AssemblyError, assemble};
 use throng::daemon::engine::{BatchError, Engine, Settling, Turn, Upcoming};
 use throng::daemon::state::directory::StateError;
 use throng::daemon::state::records::Intent;
@@ -18,6 +18,8 @@ use throng::records::raw::Coordinate;
 use throng::records::schema::Schema;
 use throng::release::sink::{DeliveryError, Envelope, Lengths, Rejected, Sink};
 use throng::release::verified::Verified;
+use throng::start::reading::{codec_limits, fields};
+use throng::start::shapes::group_shapes;
 use throng::telemetry::Telemetry;
 
 /// The secret of a stand unless another is given.

@@ -7,10 +7,10 @@ use crate::anonymity::plan::Plan;
 use crate::anonymity::plan::evidence::{
     Aggregation, AttributeInference, Evidence, StrongestInference, TriageEvidence, TriageSize,
 };
+use crate::counting::cuda::{Chosen, KeptWindow, Snapshot};
+use crate::counting::{AttributeSet, Columns, ColumnsError, ComputeError};
 use crate::records::codebook::{Code, Codebook, FIRST_VALUE};
 use crate::risk::adjacency::{Adjacency, AdjacencyError, Effort, Limits, Order, Triage, TriageReport};
-use crate::risk::compute::cuda::{Chosen, KeptWindow, Snapshot};
-use crate::risk::compute::{AttributeSet, Columns, ColumnsError, ComputeError};
 use crate::risk::exposure::measure;
 use crate::risk::inferences::{Asked, affordable, strongest};
 use crate::risk::multigrid::{Attributes, CoarseAdjacency, Counts, Exact};

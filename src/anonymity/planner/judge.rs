@@ -1,7 +1,7 @@
 //! What a node of a lattice is worth to the rows of a sample.
 
 use super::sample::Sample;
-use super::{InBatch, PlannerSettings};
+use super::settings::{InBatch, PlannerSettings};
 use crate::records::codebook::Codebook;
 use crate::records::subject::NO_SUBJECT;
 

@@ -1,21 +1,12 @@
 //! Ladders of generalization nodes: the complete lattice where it is small, a best-first choice where it is not.
 
-use super::PlannerSettings;
 use super::judge::Judge;
 use super::sample::Sample;
+use super::settings::PlannerSettings;
 use crate::anonymity::plan::Node;
 use crate::records::codebook::{ABSENT, Codebook, NULL};
 use std::cmp::Ordering;
 use std::collections::{BinaryHeap, HashSet};
-
-/// Sizes of ladders.
-#[derive(Clone, Copy, Debug)]
-pub struct LadderLimits {
-    /// Lattices up to this many nodes are used whole.
-    pub complete: usize,
-    /// Nodes chosen from larger ones.
-    pub chosen: usize,
-}
 
 /// Rows that candidates are judged on, and how many candidates may be judged: together the cost of a plan.
 const JUDGING_ROWS: usize = 1500;

@@ -11,12 +11,14 @@ pub mod ladder;
 pub mod pace;
 pub mod reference;
 pub mod sample;
+mod settings;
 
 use crate::anonymity::plan::{Group, Plan};
 use crate::records::codebook::Codebook;
-use ladder::{LadderLimits, build_ladder};
+use ladder::build_ladder;
 use rayon::prelude::*;
 use sample::Sample;
+pub use settings::{InBatch, LadderLimits, PlannerSettings};
 
 /// The attributes of one group, before any ladder.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -38,39 +40,6 @@ impl GroupShape {
             insensitive: self.insensitive.clone(),
             ladder: Vec::new(),
         }
-    }
-}
-
-/// Settings of the planner.
-#[derive(Clone, Copy, Debug)]
-pub struct PlannerSettings {
-    pub k: usize,
-    pub ladder: LadderLimits,
-    /// Distinct values over rows from which a flat attribute is an identifier (docs/methods.md §2).
-    pub identifier_cardinality: f64,
-    /// Rows that a support count in the sample stands for: the stream's window.
-    pub window_records: usize,
-    /// Where a class needs a crowd in its own batch.
-    pub batch: Option<InBatch>,
-}
-
-/// A crowd that every batch must have by itself.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct InBatch {
-    /// Subjects of a class.
-    pub crowd: usize,
-    /// Rows of a batch.
-    pub records: usize,
-}
-
-impl PlannerSettings {
-    /// The same for a stream of which `rows` have come in `batches`: a batch is as large as they were on average.
-    #[must_use]
-    pub fn for_batches(self, rows: u64, batches: u64) -> Self {
-        let records = rows.checked_div(batches).and_then(|records| usize::try_from(records).ok());
-        let of =
-            |batch: InBatch| InBatch { records: records.unwrap_or(batch.records).clamp(1, batch.records), ..batch };
-        Self { batch: self.batch.map(of), ..self }
     }
 }
 

@@ -5,17 +5,8 @@
 
 use super::crowd::{NO_SUBJECT, Released};
 use super::recode::{Assignment, UNRELEASED};
+use crate::ledger::at::SupportersAt;
 use std::collections::{BTreeMap, BTreeSet};
-
-/// How many classes of a group somebody supports inside the support window.
-pub trait Budget: Sync {
-    /// The most.
-    fn most(&self) -> usize;
-    /// Writes the classes of `group` that `subject` supports already to `out`.
-    fn supported(&self, group: u128, subject: u64, out: &mut Vec<u128>);
-    /// Whether a class more for each of `rows` rows could be remembered.
-    fn has_room(&self, rows: usize) -> bool;
-}
 
 /// Whom the rows of a batch count for: nobody who has not been seen for long enough. None where all count.
 pub(super) fn settled(subjects: &[u64], released: &impl Released) -> Option<Vec<u64>> {
@@ -28,12 +19,12 @@ pub(super) fn settled(subjects: &[u64], released: &impl Released) -> Option<Vec<
 pub(super) fn within_budget(
     group: u128,
     subjects: &[u64],
-    budget: Option<&dyn Budget>,
+    budget: Option<SupportersAt<'_>>,
     room: usize,
     recode: impl Fn(&[u64]) -> Assignment,
 ) -> Assignment {
     let Some(budget) = budget else { return recode(subjects) };
-    let most = if budget.has_room(room) { budget.most() } else { 0 };
+    let most = if budget.has_room(room) { budget.limits().max_classes } else { 0 };
     let mut counting = subjects.to_vec();
     let mut muted = vec![false; subjects.len()];
     loop {
@@ -51,7 +42,7 @@ pub(super) fn within_budget(
 
 /// The rows whose subjects support more classes than they may: of the classes that are new to somebody the first few by their
 /// keyed digests stay.
-fn beyond(group: u128, assignment: &Assignment, counting: &[u64], budget: &dyn Budget, most: usize) -> Vec<usize> {
+fn beyond(group: u128, assignment: &Assignment, counting: &[u64], budget: SupportersAt<'_>, most: usize) -> Vec<usize> {
     let mut classes: BTreeMap<u64, BTreeMap<u128, Vec<usize>>> = BTreeMap::new();
     for (row, &subject) in counting.iter().enumerate() {
         if assignment.node[row] != UNRELEASED && subject != NO_SUBJECT {

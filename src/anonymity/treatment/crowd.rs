@@ -1,8 +1,6 @@
 //! Counting distinct subjects by equivalence class, up to k and no further: in this batch, and with what has been released.
 
-use super::budget::Budget;
-use super::exits::Witnessed;
-use super::shown::Shown;
+use crate::ledger::at::{LedgerAt, ShownAt, SupportersAt, WitnessesAt};
 
 /// What is known of the subjects that have already been released in a class (the ledger, seen from below).
 pub trait Released: Sync {
@@ -11,7 +9,7 @@ pub trait Released: Sync {
     fn fresh_subjects(&self, class: u128, out: &mut [u64]) -> usize;
 
     /// The raw tuples of what has been released, where they are kept: recoding is strict then.
-    fn witnessed(&self) -> Option<&dyn Witnessed> {
+    fn witnessed(&self) -> Option<WitnessesAt<'_>> {
         None
     }
 
@@ -26,13 +24,39 @@ pub trait Released: Sync {
     }
 
     /// How many classes each subject may support, where that is bounded.
-    fn budget(&self) -> Option<&dyn Budget> {
+    fn budget(&self) -> Option<SupportersAt<'_>> {
         None
     }
 
     /// The sensitive values that have been shown, where they are counted; otherwise a batch stands alone.
-    fn shown(&self) -> Option<&dyn Shown> {
+    fn shown(&self) -> Option<ShownAt<'_>> {
         None
+    }
+}
+
+impl Released for LedgerAt<'_> {
+    fn fresh_subjects(&self, class: u128, out: &mut [u64]) -> usize {
+        Self::fresh_subjects(self, class, out)
+    }
+
+    fn witnessed(&self) -> Option<WitnessesAt<'_>> {
+        self.witnesses()
+    }
+
+    fn asks_tenure(&self) -> bool {
+        self.supporters().is_some_and(|supporters| supporters.limits().min_tenure > 0)
+    }
+
+    fn is_settled(&self, subject: u64) -> bool {
+        self.supporters().is_none_or(|supporters| supporters.is_settled(subject))
+    }
+
+    fn budget(&self) -> Option<SupportersAt<'_>> {
+        self.supporters().filter(|supporters| supporters.limits().max_classes > 0)
+    }
+
+    fn shown(&self) -> Option<ShownAt<'_>> {
+        Self::shown(self)
     }
 }
 

@@ -11,29 +11,9 @@
 
 use super::recode::Columns;
 use crate::anonymity::plan::Node;
-use crate::records::codebook::Code;
+use crate::ledger::at::WitnessesAt;
 use crate::records::digest::BuildClassKeyHash;
 use hashbrown::{HashMap, HashSet};
-
-/// An earlier release: who, when, in which batch, and which raw tuple (a number of [`Witnessed::raw_tuple`]). The time says
-/// how long it counts; what is latest, the batch.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Witness {
-    pub subject: u64,
-    pub time: u32,
-    pub sequence: u64,
-    pub raw: u32,
-}
-
-/// What is remembered of earlier releases with their raw tuples. It may know fewer than there are, never more.
-pub trait Witnessed: Sync {
-    /// The releases in a class; at most one for a subject and a raw tuple, in an order that a restart keeps.
-    fn of_class(&self, class: u128) -> &[Witness];
-    /// Whether it is still inside the support window.
-    fn is_fresh(&self, witness: &Witness) -> bool;
-    /// One code for every attribute of the class.
-    fn raw_tuple(&self, raw: u32) -> &[Code];
-}
 
 /// How far a raw tuple has been followed: it leaves at no node before `next`, and at `next` if `exited`.
 #[derive(Clone, Copy, Default)]
@@ -47,7 +27,7 @@ pub struct Exits<'a> {
     columns: &'a Columns<'a>,
     ladder: &'a [Node],
     k: usize,
-    witnessed: &'a dyn Witnessed,
+    witnessed: WitnessesAt<'a>,
     /// Classes that leave in this batch.
     left: HashSet<u128, BuildClassKeyHash>,
     /// Classes by openness. One coverage has one openness: the cheapest node that prints it decides, later ones only
@@ -61,7 +41,7 @@ struct Unsettled(u32);
 
 impl<'a> Exits<'a> {
     #[must_use]
-    pub fn new(columns: &'a Columns<'a>, ladder: &'a [Node], k: usize, witnessed: &'a dyn Witnessed) -> Self {
+    pub fn new(columns: &'a Columns<'a>, ladder: &'a [Node], k: usize, witnessed: WitnessesAt<'a>) -> Self {
         Self {
             columns,
             ladder,

@@ -16,7 +16,6 @@ mod names;
 pub mod population;
 pub mod proposal;
 pub mod recode;
-pub mod shown;
-pub mod sightings;
+pub mod spaces;
 pub mod strict;
 pub mod treat;

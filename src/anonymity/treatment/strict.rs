@@ -16,9 +16,10 @@
 //! `release::narrowing` recounts it all the same.
 
 use super::crowd::{Floor, NO_SUBJECT, Released};
-use super::exits::{Exits, Witnessed};
+use super::exits::Exits;
 use super::recode::{Assignment, AtNode, Columns, Counted, recode};
 use crate::anonymity::plan::Node;
+use crate::ledger::at::WitnessesAt;
 use std::collections::BTreeMap;
 
 /// Recodes by the rule that `released` is kept for: strictly where it remembers raw tuples, by the ladder otherwise.
@@ -75,7 +76,7 @@ pub fn recode_strictly(
     rows: &[u32],
     floor: Floor,
     released: &impl Released,
-    witnessed: &dyn Witnessed,
+    witnessed: WitnessesAt<'_>,
 ) -> Assignment {
     let k = floor.k;
     let mut earlier = BTreeMap::new();

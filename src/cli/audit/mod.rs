@@ -20,15 +20,15 @@ use sha2::{Digest, Sha256};
 use super::outcome::Failure;
 use super::written::{refuse_overwriting, unwritable};
 use crate::config::{self, Problem, Used};
-use crate::daemon::findings::Finding;
+use crate::counting::cuda::{Driver, Wanted};
 use crate::io::codec::Limits;
 use crate::io::file::{Format, SourceError, separator_of, whole};
 use crate::io::table::{self, ReadProgress, Request, TableColumn, TableError, WholeTable};
 use crate::records::schema::{Role, Schema};
 use crate::risk::audit::{AuditColumn, AuditQuestion, AuditTable, Report, Singletons, Step, audit, prepare};
-use crate::risk::compute::cuda::{Driver, Wanted};
 use crate::risk::identifiers::Rule;
 use crate::risk::qid::Strategy;
+use crate::start::findings::Finding;
 
 /// Columns of one audit.
 const MAX_COLUMNS: usize = 1024;

@@ -1,16 +1,16 @@
 //! The account of one batch: what became of its records, and the privacy picture before and after.
 
+use super::steps::{Gathered, since_append};
 use super::turnout::Turnout;
 use super::{Engine, Settling};
 use crate::anonymity::treatment::proposal::{Proposal, Unreleased};
-use crate::daemon::findings::Met;
-use crate::daemon::held::Remaining;
-use crate::daemon::picture::risk_before;
+use crate::daemon::engine::held::Remaining;
+use crate::daemon::engine::picture::risk_before;
 use crate::io::file::LongRows;
-use crate::io::input::InputBatch;
 use crate::records::table::Batch;
 use crate::release::sink::Rejected;
 use crate::release::verified::{Crowd, Verified};
+use crate::start::findings::Met;
 use crate::telemetry::{
     AttributesNeverMet, BatchCommitted, BatchReport, CrowdPicture, RiskPicture, StageSeconds, SuppressionReason,
 };
@@ -39,21 +39,17 @@ pub(super) struct Before<'a> {
 const ENOUGH_TO_TELL: u64 = 1000;
 
 impl Engine {
-    #[allow(clippy::too_many_arguments, reason = "the books of one batch")]
     #[allow(clippy::cast_precision_loss, reason = "counts are far below 2^52")]
     pub(super) fn account(
         &self,
-        input: &InputBatch,
-        fresh: &Batch,
-        before: &Before<'_>,
+        gathered: &Gathered<'_>,
         proposal: &Proposal,
         turnout: &Turnout,
         remaining: &BTreeMap<u32, Remaining>,
         verified: &Verified,
-        rejected: &[Rejected],
         settling: Settling,
     ) -> BatchReport {
-        let &Before { batch, waits, waited } = before;
+        let Gathered { input, fresh, batch, waits, waited, rejected, .. } = gathered;
         let unreleased = |waits: &[Remaining]| waits.iter().filter(|wait| !wait.released).count();
         let held =
             self.held.unreleased() - unreleased(waits) + remaining.values().filter(|wait| !wait.released).count();
@@ -76,7 +72,7 @@ impl Engine {
         for letter in rejected {
             report.dead_lettered.add(letter.reason, 1);
         }
-        let groups = self.plan.groups.len();
+        let groups = self.in_force.plan.groups.len();
         for row in 0..batch.rows() {
             let was_released = waits.get(row).is_some_and(|wait| wait.released);
             let remains = remaining.get(&u32::try_from(row).unwrap_or(u32::MAX));
@@ -108,7 +104,7 @@ impl Engine {
         report.withheld_cells = proposal.withheld_cells;
         report.fragments_by_group = (0..verified.groups()).map(|g| verified.len(g) as u64).collect();
         report.fragments = report.fragments_by_group.iter().sum();
-        report.risk_before = risk_before(fresh, &self.quasi, &self.books, self.settings.policy.k);
+        report.risk_before = risk_before(fresh, &self.quasi, &self.coding.books, self.settings.policy.k);
         let risk = verified.risk();
         report.risk_after = RiskPicture {
             highest: risk.highest,
@@ -135,7 +131,7 @@ impl Engine {
         long_rows: Option<LongRows>,
         report: &BatchReport,
     ) -> Met {
-        let mut met = self.met.clone();
+        let mut met = self.learning.met.clone();
         met.add(fresh, rejected, long_rows);
         met.monitor(report.suppressed.get(SuppressionReason::Monitoring));
         met
@@ -145,12 +141,12 @@ impl Engine {
     /// end says so in its log.
     pub(super) fn meet(&mut self, met: Option<&Met>) {
         let Some(met) = met else { return };
-        let before = std::mem::replace(&mut self.met, met.clone()).here();
-        if before < ENOUGH_TO_TELL && self.met.here() >= ENOUGH_TO_TELL {
+        let before = std::mem::replace(&mut self.learning.met, met.clone()).here();
+        if before < ENOUGH_TO_TELL && self.learning.met.here() >= ENOUGH_TO_TELL {
             let name = |a: usize| self.schema.attributes[a].name.clone();
-            let attributes: Vec<String> = self.met.unmet(&self.schema).into_iter().map(name).collect();
+            let attributes: Vec<String> = self.learning.met.unmet(&self.schema).into_iter().map(name).collect();
             if !attributes.is_empty() {
-                AttributesNeverMet { attributes, records: self.met.records() }.emit();
+                AttributesNeverMet { attributes, records: self.learning.met.records() }.emit();
             }
         }
     }
@@ -158,16 +154,24 @@ impl Engine {
     /// The size of the model without this batch. Not later: whether the pairs of this one are counted by the time it is told
     /// of hangs on how busy the re-check is, and what pages show must not.
     pub(super) fn measure_model(&self, report: &mut BatchReport) {
-        let model = self.model_size;
+        let model = self.learning.model_size;
         report.model_nodes = model.nodes;
         report.model_edges = model.edges;
         report.model_bytes = model.bytes as u64;
         report.model_left_out_pairs = model.left_out_pairs as u64;
     }
 
-    pub(super) fn tell(&self, mut report: BatchReport, seconds: StageSeconds, bytes_out: u64, uncovered_cells: u64) {
-        report.sequence = self.progress.sequence;
-        report.clock_ms = self.progress.clock_ms;
+    pub(super) fn tell(
+        &self,
+        mut report: BatchReport,
+        seconds: StageSeconds,
+        bytes_out: u64,
+        uncovered_cells: u64,
+        oldest_ms: Option<i64>,
+    ) {
+        report.append_to_commit_seconds = since_append(oldest_ms);
+        report.sequence = self.durable.progress.sequence;
+        report.clock_ms = self.durable.progress.clock_ms;
         report.seconds = seconds;
         report.bytes_out = bytes_out;
         report.uncovered_cells = uncovered_cells;
@@ -177,12 +181,12 @@ impl Engine {
         report.waiting_lines = self.held.lines() as u64;
         report.said_lines = self.ledger.said().map_or(0, |said| said.entries() as u64);
         report.shown_values = self.ledger.tally().map_or(0, |tally| tally.entries() as u64);
-        report.dictionary_values = self.books.iter().map(|b| b.values() as u64).sum();
-        report.window_records = self.model.window().rows() as u64;
+        report.dictionary_values = self.coding.books.iter().map(|b| b.values() as u64).sum();
+        report.window_records = self.learning.model.window().rows() as u64;
         report.drift_bits = self.drift();
-        report.state_bytes = self.store.bytes();
-        report.state_free_bytes = self.store.free_bytes();
-        report.lag_records = self.health.as_ref().and_then(|h| h.lag());
+        report.state_bytes = self.durable.store.bytes();
+        report.state_free_bytes = self.durable.store.free_bytes();
+        report.lag_records = self.origin.lag();
         BatchCommitted(report).emit(&self.telemetry);
     }
 }

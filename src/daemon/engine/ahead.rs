@@ -3,14 +3,14 @@
 //! Most of a commit is waiting for a disk or a broker, and encoding touches nothing but dictionaries, on which no output
 //! depends: a batch encoded ahead and then dropped, after an abort for example, leaves values in them and nothing else.
 
-use super::EngineSettings;
-use crate::daemon::encode::encode;
+use super::{Coding, EngineSettings};
 use crate::io::input::InputBatch;
 use crate::records::codebook::Codebook;
 use crate::records::schema::Schema;
 use crate::records::subject::Subjects;
 use crate::records::table::Batch;
 use crate::release::sink::Rejected;
+use crate::start::encode::encode;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
@@ -72,7 +72,13 @@ pub(super) struct Encoder<'a> {
     pub numbering: u64,
 }
 
-impl Encoder<'_> {
+impl<'a> Encoder<'a> {
+    /// The encoder of an engine.
+    pub fn new(schema: &'a Schema, settings: &'a EngineSettings, coding: &'a mut Coding) -> Self {
+        let Coding { books, subjects, numbering } = coding;
+        Self { schema, settings, subjects: subjects.as_mut(), books, numbering: *numbering }
+    }
+
     /// Encodes `input`.
     pub fn encode(&mut self, input: &InputBatch) -> Encoded {
         let start = Instant::now();

@@ -26,8 +26,9 @@ impl Engine {
         let risky = self.risky(settings.above);
         let mut columns: Vec<Vec<u32>> = batch.columns.iter().map(|column| column[waiting..].to_vec()).collect();
         // Secret, since a digest is keyed, and the same for a batch that is repeated.
-        let half =
-            |which: u8| (self.digest)(&format!("dampening {} {which}", self.progress.sequence + 1)).to_le_bytes();
+        let half = |which: u8| {
+            (self.digest)(&format!("dampening {} {which}", self.durable.progress.sequence + 1)).to_le_bytes()
+        };
         let mut seed = [0; 32];
         seed[..16].copy_from_slice(&half(0));
         seed[16..].copy_from_slice(&half(1));
@@ -41,12 +42,12 @@ impl Engine {
 
     /// The inferences of the window at or above a probability, from crowds: what fewer than k people share is not released as it is.
     fn risky(&self, above: f64) -> Vec<RiskyInference> {
-        let model = self.model.counted();
+        let model = self.learning.model.counted();
         let support = self.settings.policy.k as u64 * model.unit();
         let value = |node: Node| Value { attribute: node.attribute, code: node.code };
         // Codes tell nothing here: after a restart they are others, and a batch that is repeated is dampened alike.
         let name = |node: Node| {
-            let book = &self.books[node.attribute];
+            let book = &self.coding.books[node.attribute];
             (node.attribute, book.digest(book.cell(node.code, 0)))
         };
         let strongest = model.strongest(MOST_RISKY, support, name);

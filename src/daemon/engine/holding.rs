@@ -1,7 +1,7 @@
 //! What is held, as the rest of the daemon asks about it.
 
 use super::{Engine, Settling};
-use crate::daemon::clock::Moment;
+use crate::daemon::engine::clock::Moment;
 use crate::daemon::state::records::Intent;
 use crate::records::raw::Coordinate;
 use std::collections::BTreeSet;
@@ -22,7 +22,7 @@ impl Engine {
     /// Whether anything that is held waits for nothing but a batch.
     #[must_use]
     pub fn has_due(&self, now: impl Into<Moment>) -> bool {
-        let age_ms = now.into().age_ms.max(self.progress.age_ms);
+        let age_ms = now.into().age_ms.max(self.durable.progress.age_ms);
         self.held.waits.iter().any(|wait| wait.is_due(age_ms))
     }
 

@@ -2,32 +2,17 @@
 
 use super::ahead::Encoded;
 use super::planning::Planned;
+use super::steps::Gathered;
+use super::turnout::Turnout;
 use super::{BatchError, Engine};
-use crate::daemon::clock::Moment;
-use crate::daemon::held::{Remaining, kept};
+use crate::daemon::engine::clock::Moment;
+use crate::daemon::engine::held::{Remaining, kept};
 use crate::daemon::state::records::{KeptRow, OffsetRange, Progress};
 use crate::io::input::InputBatch;
 use crate::records::raw::Coordinate;
 use crate::records::table::Batch;
-use crate::release::sink::Rejected;
-use crate::telemetry::{BatchReport, Limit, LimitReached};
-
-/// A batch before its treatment.
-pub(super) struct Gathered {
-    /// The records that have just been read.
-    pub fresh: Batch,
-    /// The held records that come along, then the fresh ones; how long each has waited, and its number in the stream.
-    pub batch: Batch,
-    pub waited: Vec<u8>,
-    pub ordinals: Vec<u64>,
-    /// Where the held records that come along lie among all, and what they waited for.
-    pub taken: Vec<usize>,
-    pub waits: Vec<Remaining>,
-    /// Records that could not be read or encoded, in the order of the source.
-    pub rejected: Vec<Rejected>,
-    /// Cells that their hierarchies miss.
-    pub uncovered_cells: u64,
-}
+use crate::telemetry::{BatchReport, Limit, LimitReached, StageSeconds};
+use std::sync::Arc;
 
 pub(super) fn ranges_of(input: &InputBatch) -> Vec<OffsetRange> {
     let range = |(&(topic, partition), &(from, to))| OffsetRange { topic, partition, from, to };
@@ -41,7 +26,7 @@ impl Engine {
             return Ok(());
         }
         for (&(topic, partition), &(offset, _)) in &input.ranges {
-            if let Some(&position) = self.progress.positions.get(&(topic, partition))
+            if let Some(&position) = self.durable.progress.positions.get(&(topic, partition))
                 && offset < position
             {
                 return Err(BatchError::Rewound { topic, partition, offset, position });
@@ -51,16 +36,16 @@ impl Engine {
     }
 
     /// Puts the held records of the places that `of` names before the encoded input.
-    pub(super) fn gather(
+    pub(super) fn put_together<'a>(
         &mut self,
-        input: &InputBatch,
+        input: &'a InputBatch,
         encoded: Encoded,
         of: &impl Fn(Coordinate) -> bool,
         age_ms: i64,
         all: bool,
-    ) -> Gathered {
-        let Encoded { rows: fresh, mut rejected, uncovered_cells, .. } = encoded;
-        if self.books.iter().any(|b| b.values() >= self.settings.max_dictionary_values) {
+    ) -> Gathered<'a> {
+        let Encoded { rows: fresh, mut rejected, uncovered_cells, seconds: encode, .. } = encoded;
+        if self.coding.books.iter().any(|b| b.values() >= self.settings.max_dictionary_values) {
             LimitReached { limit: Limit::DictionaryValues }.emit(&self.telemetry);
         }
         rejected.splice(0..0, input.rejected.iter().cloned());
@@ -70,18 +55,36 @@ impl Engine {
         let mut batch = self.held.copy(&taken);
         batch.append(&fresh);
         waited.resize(batch.rows(), 0);
-        let first = self.progress.rows;
+        let first = self.durable.progress.rows;
         let held = taken.iter().map(|&at| self.held.ordinals[at]);
         let ordinals = held.chain(first..first + fresh.rows() as u64).collect();
-        Gathered { fresh, batch, waited, ordinals, taken, waits, rejected, uncovered_cells }
+        let (read, decode) = (input.read_seconds, input.decode_seconds);
+        Gathered {
+            input,
+            fresh: Arc::new(fresh),
+            batch,
+            waited,
+            ordinals,
+            taken,
+            waits,
+            rejected,
+            uncovered_cells,
+            turnout: Turnout::default(),
+            dampened_cells: 0,
+            planned: Planned::default(),
+            last: false,
+            clock_ms: 0,
+            age_ms,
+            seconds: StageSeconds { read, decode, encode, ..StageSeconds::default() },
+        }
     }
 
     /// The rows of `fresh` that the planner's sample takes, as the state keeps them.
     pub(super) fn sampled(&self, fresh: &Batch) -> Vec<KeptRow> {
-        let first = self.progress.rows;
+        let first = self.durable.progress.rows;
         (0..fresh.rows())
-            .filter(|row| (first + *row as u64).is_multiple_of(self.sample.stride()))
-            .map(|row| kept(fresh, row, first + row as u64, &self.books))
+            .filter(|row| (first + *row as u64).is_multiple_of(self.learning.sample.stride()))
+            .map(|row| kept(fresh, row, first + row as u64, &self.coding.books))
             .collect()
     }
 
@@ -94,21 +97,21 @@ impl Engine {
         report: &BatchReport,
         planned: &Planned,
     ) -> Progress {
-        let mut after = self.progress.clone();
+        let mut after = self.durable.progress.clone();
         after.sequence += 1;
         (after.clock_ms, after.age_ms, after.anchor) = (moment.clock_ms, moment.age_ms, moment.anchor);
         after.totals.add(report);
         after.rows += fresh as u64;
         after.last_rows = fresh as u64;
         after.source_bytes = input.source_bytes;
-        after.stride = self.sample.stride();
+        after.stride = self.learning.sample.stride();
         after.positions.extend(input.ranges.iter().map(|(place, range)| (*place, range.1)));
-        after.left_out = self.model.counted().left_out_pairs();
-        after.derived = self.model.derived();
-        after.asked = self.search.as_ref().map(|search| search.asked);
+        after.left_out = self.learning.model.counted().left_out_pairs();
+        after.derived = self.learning.model.derived();
+        after.asked = self.planning.search.as_ref().map(|search| search.asked);
         if planned.ended {
             after.planned_ms = moment.age_ms;
-            after.planned_rows = self.progress.rows;
+            after.planned_rows = self.durable.progress.rows;
         }
         if let Some(plan) = &planned.plan {
             after.plan_version = plan.version;

@@ -3,11 +3,11 @@
 use super::Engine;
 use crate::anonymity::plan::Plan;
 use crate::anonymity::planner::GroupShape;
-use crate::anonymity::treatment::sightings::spaces;
+use crate::anonymity::treatment::spaces::spaces;
 use crate::anonymity::treatment::treat::group_names;
+use crate::ledger::witnesses::{WitnessDelta, Witnesses};
 use crate::records::codebook::Code;
 use crate::records::table::Batch;
-use crate::release::witnesses::{WitnessDelta, Witnesses};
 use crate::risk::multigrid::CoarseError;
 use crate::telemetry::{Limit, LimitReached};
 
@@ -19,7 +19,7 @@ impl Engine {
         let attribute_names: Vec<&str> = self.schema.attributes.iter().map(|a| a.name.as_str()).collect();
         let names = group_names(&plan, &attribute_names, self.settings.format, &self.digest);
         let mut witnesses = Witnesses::new(self.settings.policy.k, limit, spaces(&plan, &names));
-        if !witnesses.apply(past, &mut self.books) {
+        if !witnesses.apply(past, &mut self.coding.books) {
             LimitReached { limit: Limit::Witnesses }.emit(&self.telemetry);
         }
         self.ledger.keep_witnesses(witnesses);
@@ -27,10 +27,10 @@ impl Engine {
 
     pub(super) fn remember_witnesses(&mut self, delta: &WitnessDelta) {
         if let Some(witnesses) = self.ledger.witnesses_mut() {
-            if !witnesses.apply(delta, &mut self.books) {
+            if !witnesses.apply(delta, &mut self.coding.books) {
                 LimitReached { limit: Limit::Witnesses }.emit(&self.telemetry);
             }
-            self.store.forget_raw_tuples(witnesses.take_gone());
+            self.durable.store.forget_raw_tuples(witnesses.take_gone());
         }
     }
 
@@ -39,7 +39,7 @@ impl Engine {
     /// next start.
     pub(super) fn learn(&mut self, fresh: &Batch) {
         self.settle_model();
-        if let Err(error) = self.model.learn(fresh) {
+        if let Err(error) = self.learning.model.learn(fresh) {
             self.mend_model(&error);
         }
         self.tell_recheck(fresh);
@@ -47,27 +47,27 @@ impl Engine {
 
     /// Waits until the pairs of all batches that have left are counted.
     pub(super) fn settle_model(&mut self) {
-        if let Err(error) = self.model.settle() {
+        if let Err(error) = self.learning.model.settle() {
             self.mend_model(&error);
         }
-        let size = self.model.size();
-        if size.left_out_pairs > self.model_size.left_out_pairs {
+        let size = self.learning.model.size();
+        if size.left_out_pairs > self.learning.model_size.left_out_pairs {
             LimitReached { limit: Limit::ModelEdges }.emit(&self.telemetry);
         }
-        self.model_size = size;
+        self.learning.model_size = size;
     }
 
     fn renumber_model(&mut self, attribute: usize, map: &[Code]) {
-        if let Err(error) = self.model.remap(attribute, map) {
+        if let Err(error) = self.learning.model.remap(attribute, map) {
             self.mend_model(&error);
         }
     }
 
     fn mend_model(&mut self, error: &CoarseError) {
         tracing::error!(%error, "the model contradicts its window and is counted again");
-        if let Err(error) = self.model.rebuild() {
+        if let Err(error) = self.learning.model.rebuild() {
             tracing::error!(%error, "the model cannot be counted; it stays empty until the next start");
-            self.model.stop();
+            self.learning.model.stop();
         }
     }
 
@@ -75,27 +75,27 @@ impl Engine {
     /// The limit is large enough for every row that is remembered (the configuration sees to that), so a batch always finds
     /// room for its values and nothing that leaves depends on what a dictionary happens to remember.
     pub(super) fn compact_dictionaries(&mut self, coming: usize) {
-        for attribute in 0..self.books.len() {
-            if self.books[attribute].values() + coming <= self.settings.max_dictionary_values {
+        for attribute in 0..self.coding.books.len() {
+            if self.coding.books[attribute].values() + coming <= self.settings.max_dictionary_values {
                 continue;
             }
-            let codes = self.books[attribute].codes();
+            let codes = self.coding.books[attribute].codes();
             let mut used = vec![false; codes];
-            self.model.mark_used(attribute, &mut used);
+            self.learning.model.mark_used(attribute, &mut used);
             self.held.batch.mark_used(attribute, &mut used);
-            self.sample.mark_used(attribute, &mut used);
+            self.learning.sample.mark_used(attribute, &mut used);
             if let Some(witnesses) = self.ledger.witnesses() {
                 witnesses.mark_used(attribute, &mut used);
             }
-            let map = self.books[attribute].retain(&used);
-            self.numbering += 1;
+            let map = self.coding.books[attribute].retain(&used);
+            self.coding.numbering += 1;
             self.renumber_model(attribute, &map);
             self.held.batch.remap(attribute, &map);
-            self.sample.remap(attribute, &map);
+            self.learning.sample.remap(attribute, &map);
             if let Some(witnesses) = self.ledger.witnesses_mut() {
                 witnesses.remap(attribute, &map);
             }
-            self.model.watch(&self.baseline, &self.books);
+            self.learning.model.watch(&self.learning.baseline, &self.coding.books);
             self.renumbered();
         }
     }

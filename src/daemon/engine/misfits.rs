@@ -1,9 +1,9 @@
 //! What the records of a batch say about the schema: cells that do not fit it, and attributes that it does not protect.
 
 use super::Engine;
-use crate::daemon::doubts;
 use crate::records::raw::Coordinate;
 use crate::release::sink::Rejected;
+use crate::start::doubts;
 use crate::telemetry::{Doubt, Reason, WrongType};
 use std::collections::BTreeMap;
 
@@ -17,13 +17,9 @@ impl Engine {
             *records += 1;
             *first = letter.coordinate.min(*first);
         }
-        for (attribute, (records, Coordinate { topic, partition, offset })) in misfits {
+        for (attribute, (records, first)) in misfits {
             let attribute = &self.schema.attributes[attribute];
-            let first = match (&self.health, topic) {
-                (None, _) => format!("record {}", offset + 1),
-                (Some(_), 0) => format!("partition {partition}, offset {offset}"),
-                (Some(_), _) => format!("topic {} of the source, partition {partition}, offset {offset}", topic + 1),
-            };
+            let first = self.origin.describe(first);
             let expected = attribute.kind().name();
             WrongType { attribute: &attribute.name, expected, records, first }.emit(&self.telemetry);
         }
@@ -32,13 +28,13 @@ impl Engine {
     /// Tells what the values show that the schema leaves unprotected: after the first batch, and whenever the stream has
     /// grown fourfold. Values that are hidden are told at once.
     pub(super) fn doubt(&mut self) {
-        let due = self.progress.rows >= self.doubt_at;
+        let due = self.durable.progress.rows >= self.learning.doubt_at;
         if due {
-            self.doubt_at = self.progress.rows.saturating_mul(4).max(1);
+            self.learning.doubt_at = self.durable.progress.rows.saturating_mul(4).max(1);
         }
-        for (attribute, book) in self.books.iter().enumerate() {
+        for (attribute, book) in self.coding.books.iter().enumerate() {
             if due || book.shaped().is_some() {
-                doubts::of_values(book, self.sample.column(attribute))
+                doubts::of_values(book, self.learning.sample.column(attribute))
                     .into_iter()
                     .for_each(|doubt| Doubt(doubt).emit(&self.telemetry));
             }

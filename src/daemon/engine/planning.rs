@@ -8,9 +8,9 @@ use crate::anonymity::planner::sample::Sample;
 use crate::anonymity::planner::{make_plan, pace, reference};
 use crate::anonymity::privacy::protection::Protection;
 use crate::anonymity::treatment::treat::group_names;
-use crate::daemon::doubts;
-use crate::daemon::prime::Primed;
+use crate::daemon::engine::prime::Primed;
 use crate::daemon::state::records::{Asked, Occasion};
+use crate::start::doubts;
 use crate::telemetry::{Doubt, PlanAdopted, PlannerFailed};
 use std::time::Instant;
 
@@ -38,26 +38,30 @@ impl Engine {
     /// Later ones are sought beside the release and adopted a fixed number of batches on, so that what leaves depends on
     /// the stream and not on the speed of the search.
     pub(super) fn plan_if_due(&mut self, age_ms: i64) -> Planned {
-        if self.plan.version > self.progress.plan_version {
+        if self.in_force.plan.version > self.durable.progress.plan_version {
             // An attempt that was aborted has adopted its plan already; it becomes durable with the batch that leaves.
-            return Planned::with(self.plan.clone());
+            return Planned::with(self.in_force.plan.clone());
         }
-        let sequence = self.progress.sequence + 1;
+        let sequence = self.durable.progress.sequence + 1;
         let handover = self.settings.search.handover_batches;
-        if let Some(search) = self.search.take_if(|search| sequence >= search.asked.sequence + handover) {
+        if let Some(search) = self.planning.search.take_if(|search| sequence >= search.asked.sequence + handover) {
             return self.take_over(search);
         }
-        let Some(why) = self.occasion(age_ms).filter(|_| self.search.is_none()) else { return Planned::default() };
-        let asked = Asked { sequence, rows: self.progress.rows, why };
+        let Some(why) = self.occasion(age_ms).filter(|_| self.planning.search.is_none()) else {
+            return Planned::default();
+        };
+        let asked = Asked { sequence, rows: self.durable.progress.rows, why };
         if handover == 0 || matches!(why, Occasion::Start | Occasion::Growth) {
             let start = Instant::now();
-            if let Some(Primed { plan, baseline }) = self.primed.take_if(|_| why == Occasion::Start) {
+            if let Some(Primed { plan, baseline }) = self.planning.primed.take_if(|_| why == Occasion::Start) {
                 let plan = self.announce(plan, Occasion::Prime, start);
                 self.expect(baseline);
                 return Planned::with(plan);
             }
-            let settings = self.settings.planner.for_batches(self.progress.rows, self.progress.sequence);
-            let plan = make_plan(self.next_version(), &self.shapes, &self.sample, &self.books, &settings);
+            let settings =
+                self.settings.planner.for_batches(self.durable.progress.rows, self.durable.progress.sequence);
+            let plan =
+                make_plan(self.next_version(), &self.shapes, &self.learning.sample, &self.coding.books, &settings);
             return Planned::with(self.announce(plan, why, start));
         }
         self.seek(asked, None);
@@ -66,37 +70,37 @@ impl Engine {
 
     /// How far the stream has drifted from what the plan in force was made for, in bits.
     pub(super) fn drift(&self) -> f64 {
-        self.model.drift().map_or(0.0, |(_, bits)| bits)
+        self.learning.model.drift().map_or(0.0, |(_, bits)| bits)
     }
 
     /// Whether what was changing when the plan in force was made has come to rest. Asked after every window of records.
     fn has_settled(&self) -> bool {
-        let since = self.progress.rows - self.progress.planned_rows;
+        let since = self.durable.progress.rows - self.durable.progress.planned_rows;
         let windows = |rows: u64| rows / self.settings.planner.window_records as u64;
-        windows(since) > windows(since.saturating_sub(self.progress.last_rows))
-            && self.model.has_settled(&self.baseline, &self.books, self.settings.search.drift)
+        windows(since) > windows(since.saturating_sub(self.durable.progress.last_rows))
+            && self.learning.model.has_settled(&self.learning.baseline, &self.coding.books, self.settings.search.drift)
     }
 
     /// A plan from `plan.prime` stays until the stream has shown as many records. But what a privacy model compares classes with
     /// comes from the stream alone, so that where one compares, the stream's first plan is not kept waiting.
     fn primed_rows(&self) -> u64 {
-        let compares = self.protections.iter().any(Protection::needs_reference);
-        if self.plan.primed && !compares { self.plan.rows } else { 0 }
+        let compares = self.in_force.protections.iter().any(Protection::needs_reference);
+        if self.in_force.plan.primed && !compares { self.in_force.plan.rows } else { 0 }
     }
 
     fn next_version(&self) -> u64 {
-        self.progress.plan_version + 1
+        self.durable.progress.plan_version + 1
     }
 
     /// Why a plan is due, if it is.
     fn occasion(&self, age_ms: i64) -> Option<Occasion> {
-        let (rows, planned) = (self.progress.rows, self.progress.planned_rows);
+        let (rows, planned) = (self.durable.progress.rows, self.durable.progress.planned_rows);
         let (window, threshold) = (self.settings.planner.window_records as u64, self.settings.search.drift);
-        if self.plan.version == 0 {
+        if self.in_force.plan.version == 0 {
             Some(Occasion::Start)
         } else if planned < window && rows >= (planned * 4).max(self.primed_rows()).min(window).max(1) {
             Some(Occasion::Growth)
-        } else if rows > planned && age_ms - self.progress.planned_ms >= self.settings.plan_interval_ms {
+        } else if rows > planned && age_ms - self.durable.progress.planned_ms >= self.settings.plan_interval_ms {
             Some(Occasion::Interval)
         } else if threshold < 1.0
             && rows >= planned + (window / DRIFT_REST).max(1)
@@ -110,10 +114,10 @@ impl Engine {
 
     /// Begins to seek a plan beside the release, from `sample` where it is not that of this moment.
     pub(super) fn seek(&mut self, asked: Asked, sample: Option<Sample>) {
-        let sample = sample.unwrap_or_else(|| self.sample.clone());
+        let sample = sample.unwrap_or_else(|| self.learning.sample.clone());
         let version = self.next_version();
         let settings = self.settings.planner.for_batches(asked.rows, asked.sequence - 1);
-        self.search = Some(Search::begin(asked, version, &self.shapes, sample, &self.books, settings));
+        self.planning.search = Some(Search::begin(asked, version, &self.shapes, sample, &self.coding.books, settings));
     }
 
     /// Adopts the plan of a search that is due; without one, the plan before stays.
@@ -129,18 +133,19 @@ impl Engine {
     /// Puts a plan into force, with what the window of this moment shows of the pace of its attributes.
     fn announce(&mut self, mut plan: Plan, why: Occasion, start: Instant) -> Plan {
         if self.settings.repetition.max_delay_ms > 0 {
-            let (window, crowd) = (self.model.window(), self.settings.policy.k);
+            let (window, crowd) = (self.learning.model.window(), self.settings.policy.k);
             let colluders = self.settings.repetition.colluders;
-            plan.paces = pace::paces(&self.schema, self.model.kept(), window, crowd, colluders);
+            plan.paces = pace::paces(&self.schema, self.learning.model.kept(), window, crowd, colluders);
         }
         for doubt in doubts::of_paces(&plan, &self.schema) {
             Doubt(doubt).emit(&self.telemetry);
         }
-        self.references = reference::count(&self.protections, &self.sample, &self.books);
+        self.in_force.references =
+            reference::count(&self.in_force.protections, &self.learning.sample, &self.coding.books);
         self.adopt(plan.clone());
         self.settle_model();
-        self.model.coarsen();
-        self.expect(self.model.baseline(&self.books, self.settings.search.drift));
+        self.learning.model.coarsen();
+        self.expect(self.learning.model.baseline(&self.coding.books, self.settings.search.drift));
         let ladder_nodes = plan.groups.iter().map(|g| g.ladder.len() as u64).sum();
         let (groups, seconds) = (plan.groups.len() as u64, start.elapsed().as_secs_f64());
         let static_groups = plan.groups.iter().filter(|group| plan.is_static(group)).count() as u64;
@@ -151,25 +156,25 @@ impl Engine {
     }
 
     fn expect(&mut self, baseline: Baseline) {
-        self.baseline = baseline;
-        self.model.watch(&self.baseline, &self.books);
+        self.learning.baseline = baseline;
+        self.learning.model.watch(&self.learning.baseline, &self.coding.books);
     }
 
     pub(super) fn adopt(&mut self, plan: Plan) {
         let attribute_names: Vec<&str> = self.schema.attributes.iter().map(|a| a.name.as_str()).collect();
-        self.names = group_names(&plan, &attribute_names, self.settings.format, &self.digest);
+        self.in_force.names = group_names(&plan, &attribute_names, self.settings.format, &self.digest);
         self.name_turns(&plan);
         self.protect(&plan);
-        self.plan = plan;
+        self.in_force.plan = plan;
         self.show_plan();
     }
 
     /// Shows the plan in force, with the evidence that was gathered last.
     pub(super) fn show_plan(&self) {
         let names: Vec<&str> = self.schema.attributes.iter().map(|a| a.name.as_str()).collect();
-        self.telemetry.set_plan(crate::daemon::plan_page::summary(
-            &self.plan,
-            self.evidence.as_ref(),
+        self.telemetry.set_plan(crate::daemon::http::plan_page::summary(
+            &self.in_force.plan,
+            self.planning.evidence.as_ref(),
             &names,
             self.telemetry.draws(),
         ));

@@ -5,48 +5,48 @@ use crate::anonymity::plan::Plan;
 use crate::anonymity::planner::reference::{ReferenceCounts, resolve};
 use crate::anonymity::privacy::protection::{ClassJudge, Protection, Reference};
 use crate::anonymity::treatment::treat::Protected;
-use crate::daemon::terms::group_terms;
+use crate::daemon::engine::terms::group_terms;
 use crate::telemetry::{Limit, LimitReached};
 
 impl Engine {
     /// The distributions that the plan in force compares classes with.
     #[must_use]
     pub fn references(&self) -> &[ReferenceCounts] {
-        &self.references
+        &self.in_force.references
     }
 
     /// Prepares treatment and verification for `plan` and for what it compares classes with.
     pub(super) fn protect(&mut self, plan: &Plan) {
-        let mut protections: Vec<(Protection, Reference)> = Vec::with_capacity(self.protections.len());
-        for protection in &self.protections {
-            let counts = self.references.iter().find(|counts| counts.attribute == protection.attribute);
-            let book = &mut self.books[protection.attribute];
+        let mut protections: Vec<(Protection, Reference)> = Vec::with_capacity(self.in_force.protections.len());
+        for protection in &self.in_force.protections {
+            let counts = self.in_force.references.iter().find(|counts| counts.attribute == protection.attribute);
+            let book = &mut self.coding.books[protection.attribute];
             let reference = counts.map(|counts| resolve(counts, protection, book)).unwrap_or_default();
             protections.push((protection.clone(), reference));
         }
         // Where earlier releases can complete a class, whether it is open hangs on what the guard between groups withdraws
         // and on how raw values are spelled: strict recoding rests on the treatment alone there.
         let recounted = self.settings.needs.batch_crowd >= self.settings.needs.k;
-        self.terms = group_terms(
+        self.in_force.terms = group_terms(
             plan,
-            &self.names,
+            &self.in_force.names,
             &protections,
-            &self.populations.listed,
+            &self.in_force.populations.listed,
             self.settings.policy.strict && recounted,
         );
         let limits = self.line_limits(plan);
-        self.terms.iter_mut().zip(limits).for_each(|(terms, limit)| terms.lines = limit);
+        self.in_force.terms.iter_mut().zip(limits).for_each(|(terms, limit)| terms.lines = limit);
         let protected = |(protection, reference): &(Protection, Reference)| Protected {
             attribute: protection.attribute,
             // Ranges were checked with the configuration; what still cannot be judged shows nothing.
             judge: ClassJudge::new(protection, Some(reference)).unwrap_or(None),
         };
-        self.protected = protections.iter().map(protected).collect();
+        self.in_force.protected = protections.iter().map(protected).collect();
     }
 
     /// Says so when a batch of `rows` records could not have supported anything new for want of room.
     pub(super) fn tell_of_full_supporters(&self, rows: usize) {
-        let rows = rows * self.plan.groups.len();
+        let rows = rows * self.in_force.plan.groups.len();
         if self.ledger.supporters().is_some_and(|supporters| !supporters.has_room(rows)) {
             LimitReached { limit: Limit::Supporters }.emit(&self.telemetry);
         }

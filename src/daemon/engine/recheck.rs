@@ -8,10 +8,10 @@ use super::Engine;
 use crate::anonymity::plan::evidence::Evidence;
 use crate::anonymity::planner::PlannerSettings;
 use crate::anonymity::planner::evidence::{EvidenceError, WindowModel, Witnessed, gather};
+use crate::counting::cuda::{Arrival, Driver, KeptWindow, Used};
 use crate::records::codebook::{Code, Codebook};
 use crate::records::subject::NO_SUBJECT;
 use crate::records::table::Batch;
-use crate::risk::compute::cuda::{Arrival, Driver, KeptWindow, Used};
 use crate::telemetry::{DeviceUsed, EvidenceGathered, Telemetry, in_steps};
 use crossbeam_channel::{Receiver, Sender, TryRecvError, bounded};
 use std::sync::Arc;
@@ -144,21 +144,23 @@ impl Engine {
     /// Begins to gather evidence for the plan in force from the window as it is, unless there is nothing in it yet or the
     /// evidence for another plan is still being gathered: then that plan's has to do until the next.
     pub(super) fn begin_recheck(&mut self) {
-        if self.recheck.as_ref().is_some_and(|recheck| recheck.pending) || self.model.window().rows() == 0 {
+        if self.planning.recheck.as_ref().is_some_and(|recheck| recheck.pending)
+            || self.learning.model.window().rows() == 0
+        {
             return;
         }
         self.settle_model();
-        if self.recheck.is_none() {
+        if self.planning.recheck.is_none() {
             let counting = KeptWindow::new(self.settings.search.backend, Driver::shared);
             match Recheck::begin(counting, self.telemetry.clone()) {
-                Ok(recheck) => self.recheck = Some(recheck),
+                Ok(recheck) => self.planning.recheck = Some(recheck),
                 Err(error) => tracing::warn!(%error, "the exact re-check has no thread"),
             }
         }
-        let Some(mut recheck) = self.recheck.take() else { return };
+        let Some(mut recheck) = self.planning.recheck.take() else { return };
         let (settings, budget) = (self.settings.planner, self.settings.search.budget);
         if recheck.ask(self.witnessed(&recheck), settings, budget) {
-            self.recheck = Some(recheck);
+            self.planning.recheck = Some(recheck);
         } else {
             tracing::warn!("the exact re-check has ended; the next plan has another");
         }
@@ -166,14 +168,14 @@ impl Engine {
 
     /// Takes over evidence that is there.
     pub(super) fn take_evidence(&mut self) -> Option<Evidence> {
-        let recheck = self.recheck.as_mut().filter(|recheck| recheck.pending)?;
+        let recheck = self.planning.recheck.as_mut().filter(|recheck| recheck.pending)?;
         let answer = recheck.answer.try_recv();
         recheck.pending = matches!(answer, Err(TryRecvError::Empty));
         match answer {
             Err(TryRecvError::Empty) => None,
             Err(TryRecvError::Disconnected) => {
                 tracing::warn!("the exact re-check has failed; its plan goes without evidence");
-                self.recheck = None;
+                self.planning.recheck = None;
                 None
             }
             Ok(Err(error)) => {
@@ -184,12 +186,12 @@ impl Engine {
                 EvidenceGathered {
                     plan: evidence.plan,
                     complete: evidence.complete,
-                    qids: crate::daemon::plan_page::shown_qids(&evidence, self.telemetry.draws()).len() as u64,
+                    qids: crate::daemon::http::plan_page::shown_qids(&evidence, self.telemetry.draws()).len() as u64,
                     expected_loss: in_steps(evidence.expected_loss, 0.01, 0.5),
                     seconds: in_steps(evidence.seconds, 0.01, 0.5),
                 }
                 .emit(&self.telemetry);
-                self.evidence = Some(evidence.clone());
+                self.planning.evidence = Some(evidence.clone());
                 self.show_plan();
                 Some(evidence)
             }
@@ -198,38 +200,38 @@ impl Engine {
 
     /// Tells the re-check of the rows of a batch that has left, where it keeps the window on a device.
     pub(super) fn tell_recheck(&self, fresh: &Batch) {
-        let Some(recheck) = self.recheck.as_ref().filter(|recheck| recheck.follows()) else { return };
-        let to = self.progress.rows;
+        let Some(recheck) = self.planning.recheck.as_ref().filter(|recheck| recheck.follows()) else { return };
+        let to = self.durable.progress.rows;
         let counts: Vec<bool> = fresh.subjects.iter().map(|subject| *subject != NO_SUBJECT).collect();
         let arrival = Arrival {
             numbering: recheck.numbering,
             from: to - fresh.rows() as u64,
             to,
-            columns: self.model.attributes().iter().map(|&a| kept(fresh.columns[a].iter(), &counts)).collect(),
+            columns: self.learning.model.attributes().iter().map(|&a| kept(fresh.columns[a].iter(), &counts)).collect(),
             subjects: self.schema.subject.map(|_| kept(fresh.subjects.iter(), &counts)),
         };
-        recheck.tell(arrival, self.model.window().capacity());
+        recheck.tell(arrival, self.learning.model.window().capacity());
     }
 
     /// Codes have another meaning from here on.
     pub(super) fn renumbered(&mut self) {
-        if let Some(recheck) = &mut self.recheck {
+        if let Some(recheck) = &mut self.planning.recheck {
             recheck.numbering += 1;
         }
     }
 
     /// Copies of what evidence is gathered from. A record without a subject supports nobody and is left out.
     fn witnessed(&self, recheck: &Recheck) -> Witnessed {
-        let window = self.model.window();
+        let window = self.learning.model.window();
         let (older, newer) = window.subjects();
         let subjects = || older.iter().chain(newer);
         let counts: Vec<bool> = subjects().map(|subject| *subject != NO_SUBJECT).collect();
         let mut columns: Vec<Vec<Code>> = vec![Vec::new(); self.schema.attributes.len()];
-        for &attribute in self.model.attributes() {
+        for &attribute in self.learning.model.attributes() {
             let (older, newer) = window.column(attribute);
             columns[attribute] = kept(older.iter().chain(newer), &counts);
         }
-        let counted = self.model.counted();
+        let counted = self.learning.model.counted();
         // A model that is the sum of the window's rows is counted where the window lies already, rather than copied here.
         let recount = recheck.follows()
             && counted.limits().half_lives == 0
@@ -238,18 +240,18 @@ impl Engine {
         let model = if recount {
             WindowModel::Recount(counted.limits())
         } else {
-            WindowModel::Counted(self.model.adjacency().clone())
+            WindowModel::Counted(self.learning.model.adjacency().clone())
         };
         Witnessed {
-            plan: self.plan.clone(),
-            sample: self.sample.clone(),
-            books: self.books.iter().map(Codebook::without_spellings).collect(),
+            plan: self.in_force.plan.clone(),
+            sample: self.learning.sample.clone(),
+            books: self.coding.books.iter().map(Codebook::without_spellings).collect(),
             columns,
             subjects: self.schema.subject.map(|_| kept(subjects(), &counts)),
             capacity: window.capacity(),
-            to: self.progress.rows,
+            to: self.durable.progress.rows,
             numbering: recheck.numbering,
-            attributes: self.model.attributes().to_vec(),
+            attributes: self.learning.model.attributes().to_vec(),
             model,
         }
     }

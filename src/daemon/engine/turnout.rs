@@ -17,14 +17,14 @@ use super::account::Before;
 use crate::anonymity::plan::{Group, Plan};
 use crate::anonymity::treatment::mask::Mask;
 use crate::anonymity::treatment::proposal::Proposal;
-use crate::daemon::held::{Held, Remaining};
+use crate::daemon::engine::held::{Held, Remaining};
 use crate::daemon::state::records::Part;
+use crate::ledger::said::{Said, said_key};
 use crate::records::codebook::{ABSENT, NULL};
 use crate::records::digest::{DigestKey, Keyed};
 use crate::records::raw::Coordinate;
 use crate::records::table::Batch;
 use crate::release::repetition::LineLimit;
-use crate::release::said::{Said, said_key};
 use crate::release::verified::Verified;
 use crate::telemetry::Limit;
 use std::collections::{BTreeMap, BTreeSet};
@@ -120,7 +120,7 @@ impl Engine {
             let names = group.attributes().into_iter().map(|a| self.schema.attributes[a].name.as_str());
             (self.digest)(&format!("lines of {}", names.map(|n| format!("{}:{n}", n.len())).collect::<String>()))
         };
-        self.turn_names = plan.groups.iter().map(name).collect();
+        self.in_force.turn_names = plan.groups.iter().map(name).collect();
     }
 
     /// How many lines of a subject verification lets through, by group of the plan in force.
@@ -130,16 +130,16 @@ impl Engine {
             0 => LineLimit::None,
             most => LineLimit::PerBatch(most),
         };
-        plan.groups.iter().zip(&self.turn_names).map(limit).collect()
+        plan.groups.iter().zip(&self.in_force.turn_names).map(limit).collect()
     }
 
     /// Decides who takes part in a batch at `age_ms` that begins with held rows, which waited for `waits`. With `all`
     /// nothing waits any longer for its delay.
     pub(super) fn turn_out(&self, batch: &Batch, waits: &[Remaining], age_ms: i64, all: bool) -> Turnout {
         let settings = self.settings.repetition;
-        let groups = self.plan.groups.iter().zip(&self.turn_names);
+        let groups = self.in_force.plan.groups.iter().zip(&self.in_force.turn_names);
         let turns: Vec<Lane<'_>> =
-            groups.map(|(group, &name)| Lane { name, group, is_static: self.plan.is_static(group) }).collect();
+            groups.map(|(group, &name)| Lane { name, group, is_static: self.in_force.plan.is_static(group) }).collect();
         let scattered = turns.iter().any(|turn| turn.is_static);
         if settings.max_lines == 0 && !scattered && waits.iter().all(|wait| wait.parts.is_none()) {
             return Turnout::default();
@@ -208,7 +208,8 @@ impl Engine {
                 continue;
             }
             let now = |name: u128| Part { group: name, since_ms: age_ms, due_ms: age_ms };
-            let taking = self.turn_names.iter().enumerate().filter(|(group, _)| turnout.mask.takes_part(*group, at));
+            let taking =
+                self.in_force.turn_names.iter().enumerate().filter(|(group, _)| turnout.mask.takes_part(*group, at));
             let parts = taking.map(|(_, &name)| {
                 let known = waits.get(at).and_then(|wait| wait.parts.as_ref());
                 known.and_then(|parts| parts.iter().find(|part| part.group == name)).copied().unwrap_or(now(name))
@@ -238,8 +239,8 @@ impl Engine {
             return;
         }
         let &Before { batch, waits, .. } = before;
-        for (number, (group, &name)) in self.plan.groups.iter().zip(&self.turn_names).enumerate() {
-            if !self.plan.is_static(group) {
+        for (number, (group, &name)) in self.in_force.plan.groups.iter().zip(&self.in_force.turn_names).enumerate() {
+            if !self.in_force.plan.is_static(group) {
                 continue;
             }
             let mut left = vec![false; batch.rows()];
@@ -267,7 +268,7 @@ impl Engine {
 
     /// The attributes that what remains of a row is made of.
     pub(super) fn needs(&self, wait: &Remaining) -> Vec<bool> {
-        needs(&self.plan, &self.turn_names, self.schema.attributes.len(), wait)
+        needs(&self.in_force.plan, &self.in_force.turn_names, self.schema.attributes.len(), wait)
     }
 }
 

@@ -3,14 +3,13 @@
 
 mod access;
 mod connections;
+mod error;
 mod page;
 mod tls;
 
 use std::{
     future::Future,
-    io,
     net::SocketAddr,
-    path::PathBuf,
     sync::{Arc, LazyLock},
 };
 
@@ -25,22 +24,10 @@ use axum::{
 use tokio::net::TcpListener;
 use tokio_rustls::TlsAcceptor;
 
-use crate::config::{self, AccessError};
+use crate::config;
 use crate::telemetry::Telemetry;
 pub use access::Access;
-
-/// Why the pages cannot be served.
-#[derive(Debug, thiserror::Error)]
-pub enum HttpError {
-    #[error(
-        "{address} cannot be listened on ({source}); set telemetry.listen to a free address and port of this machine"
-    )]
-    Bind { address: SocketAddr, source: io::Error },
-    #[error("telemetry.token_file: {0}")]
-    Token(#[from] AccessError),
-    #[error("{key}: {} cannot be used ({why}); give PEM files of a certificate and its own key", .file.display())]
-    Tls { key: &'static str, file: PathBuf, why: String },
-}
+pub use error::HttpError;
 
 /// What is served, to whom.
 #[derive(Clone)]
@@ -128,5 +115,7 @@ async fn guard(request: axum::extract::Request, next: Next) -> Response {
     response
 }
 
+pub mod plan_page;
+pub mod serve;
 #[cfg(test)]
 mod tests;

@@ -8,7 +8,7 @@ use tokio_rustls::rustls::crypto::ring;
 use tokio_rustls::rustls::pki_types::{CertificateDer, PrivateKeyDer, pem::PemObject};
 use tokio_rustls::rustls::{ServerConfig, version};
 
-use super::HttpError;
+use super::error::HttpError;
 use crate::config::PagesTls;
 
 /// What accepts TLS connections; none where no certificate is configured.

@@ -8,6 +8,7 @@
 pub mod directory;
 pub mod disk;
 mod keeper;
+mod numbered;
 pub mod records;
 pub mod rows;
 pub mod seal;

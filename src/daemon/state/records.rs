@@ -4,11 +4,11 @@ use crate::anonymity::plan::Plan;
 use crate::anonymity::plan::evidence::Evidence;
 use crate::anonymity::planner::drift::Baseline;
 use crate::anonymity::planner::reference::ReferenceCounts;
-use crate::daemon::clock::Anchor;
-use crate::daemon::findings::Met;
+use crate::daemon::engine::clock::Anchor;
+use crate::ledger::witnesses::WitnessDelta;
 use crate::records::raw::Coordinate;
 use crate::release::sink::{Lengths, Mark, Positions};
-use crate::release::witnesses::WitnessDelta;
+use crate::start::findings::Met;
 use crate::telemetry::Totals;
 use serde::{Deserialize, Serialize};
 
@@ -138,7 +138,7 @@ pub struct Intent {
     pub all: bool,
     /// Where the stream stands when the batch has left (its sequence and clock among it).
     pub after: Progress,
-    /// [`crate::release::ledger::LedgerDelta`] as bytes.
+    /// [`crate::ledger::classes::LedgerDelta`] as bytes.
     pub ledger: Vec<u8>,
     /// Empty where recoding is not strict.
     pub witnessed: WitnessDelta,

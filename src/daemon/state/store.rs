@@ -3,12 +3,15 @@
 use super::directory::{self, StateError};
 use super::disk;
 use super::keeper::Keeper;
+use super::numbered::numbered;
 use super::records::{Intent, Progress};
 use super::rows::RowBlock;
 use super::seal::{Keys, Sealer};
 use super::witness_journal::WitnessJournal;
 use crate::faults::crash_point;
-use crate::release::ledger::{Ledger, LedgerDelta, SHARDS};
+use crate::ledger::SHARDS;
+use crate::ledger::classes::Ledger;
+use crate::ledger::delta::LedgerDelta;
 use crate::release::sink::{Lengths, Mark};
 use crate::telemetry::Telemetry;
 use serde::Serialize;
@@ -46,18 +49,6 @@ const INTENT_MET: &[u8] = b"intent-met";
 
 /// Bytes of a ledger delta that says nothing.
 const NO_DELTA: usize = 12;
-
-/// A prefix and a number, in the order of the numbers.
-pub(super) fn numbered(prefix: &str, number: u64) -> Vec<u8> {
-    let mut key = prefix.as_bytes().to_vec();
-    key.push(b'/');
-    key.extend_from_slice(&number.to_be_bytes());
-    key
-}
-
-pub(super) fn number_of(key: &[u8]) -> Option<u64> {
-    key.last_chunk::<8>().map(|n| u64::from_be_bytes(*n))
-}
 
 /// The state of one instance.
 pub struct Store {

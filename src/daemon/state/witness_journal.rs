@@ -1,10 +1,10 @@
 //! The witnesses of strict recoding on disk: raw tuples once each, one delta a batch, and shards that are rewritten one
 //! after another so that the deltas before them can go.
 
+use super::numbered::numbered;
 use super::seal::Sealer;
-use super::store::numbered;
-use crate::release::ledger::SHARDS;
-use crate::release::witnesses::{Seen, WitnessDelta, Witnesses};
+use crate::ledger::SHARDS;
+use crate::ledger::witnesses::{Seen, WitnessDelta, Witnesses};
 use serde::Serialize;
 
 /// Bytes that an entry takes at most, about.

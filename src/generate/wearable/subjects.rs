@@ -3,8 +3,9 @@
 
 use super::day::Habits;
 use super::devices::{MODELS, Model};
+use super::fields;
 use super::places::{Homes, centre};
-use super::{WearableSettings, fields};
+use super::settings::WearableSettings;
 use crate::generate::dice::{Dice, mix};
 use crate::generate::layout::{Cell, Layout, Line, Mark};
 use crate::generate::weighted::Weighted;

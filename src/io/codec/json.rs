@@ -10,7 +10,7 @@ use serde::de::{self, DeserializeSeed, IgnoredAny, MapAccess, SeqAccess, Visitor
 use serde_json::value::RawValue;
 
 use super::path_tree::Node;
-use super::{Field, Limits, Rejection, Unknown};
+use super::{Decoder, Field, Limits, Rejection, Unknown};
 use crate::records::raw::{Coordinate, RawBatch, Token};
 
 /// Deepest level that is walked by recursion, below `serde_json`'s own limit of 128. Only pointers of the schema can
@@ -23,6 +23,12 @@ pub struct JsonCodec {
     root: Node,
     limits: Limits,
     unknown: Unknown,
+}
+
+impl Decoder for JsonCodec {
+    fn decode(&self, payload: &[u8], coordinate: Coordinate, into: &mut RawBatch) -> Result<(), Rejection> {
+        Self::decode(self, payload, coordinate, into)
+    }
 }
 
 impl JsonCodec {
@@ -39,9 +45,7 @@ impl JsonCodec {
         self
     }
 
-    /// Adds the record in `payload` as one row of `into`.
-    ///
-    /// A key that no field leads to adds one to `into.unknown_cells`, and so does a scalar where the fields expect an
+    /// See [`Decoder::decode`]. A key that no field leads to adds one to `into.unknown_cells`, and so does a scalar where the fields expect an
     /// object (`null` there leaves the fields below it absent). Keys inside an unknown object are not counted.
     /// Duplicate keys are looked for in every object that a field leads into, the record itself included.
     ///

@@ -17,6 +17,8 @@ pub use json::JsonCodec;
 pub use json_keys::{JsonKeys, Refusal};
 pub use rejection::Rejection;
 
+use crate::records::raw::{Coordinate, RawBatch};
+
 /// Where one attribute is found in a record.
 ///
 /// JSON and Parquet follow the segments downward (`["heart", "rate"]` is the JSON pointer `/heart/rate`; a segment
@@ -64,4 +66,27 @@ pub enum Unknown {
     Drop,
     /// JSON: the record is refused. CSV and Parquet: the file is refused when it is opened.
     Refuse,
+}
+
+/// Decodes one record at a time, as a topic holds them.
+pub trait Decoder: Send + Sync {
+    /// Adds the record in `payload` as one row of `into`.
+    ///
+    /// # Errors
+    /// The rejection; `into` then has the rows and the count of unknown cells that it had before.
+    fn decode(&self, payload: &[u8], coordinate: Coordinate, into: &mut RawBatch) -> Result<(), Rejection>;
+}
+
+/// How one record is written down.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Encoding {
+    Json,
+}
+
+/// The decoder of records that are written down as `encoding`.
+#[must_use]
+pub fn decoder(encoding: Encoding, fields: &[Field], limits: Limits, unknown: Unknown) -> Box<dyn Decoder> {
+    match encoding {
+        Encoding::Json => Box::new(JsonCodec::new(fields, limits).with_unknown(unknown)),
+    }
 }

@@ -7,7 +7,7 @@ use csv_core::ReadRecordResult;
 use serde::{Deserialize, Serialize};
 
 use super::foreign::no_csv;
-use super::source::Next;
+use super::position::Next;
 use super::stream::Stream;
 use super::undescribed::Columns;
 use super::{SourceError, SourcePosition};

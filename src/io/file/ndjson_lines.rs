@@ -4,7 +4,7 @@ use std::io;
 use std::path::Path;
 
 use super::foreign::no_ndjson;
-use super::source::Next;
+use super::position::Next;
 use super::stream::Stream;
 use super::undescribed::Columns;
 use super::{SourceError, SourcePosition};

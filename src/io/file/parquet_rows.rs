@@ -7,7 +7,7 @@ use parquet::arrow::ProjectionMask;
 use parquet::arrow::arrow_reader::{ParquetRecordBatchReader, ParquetRecordBatchReaderBuilder};
 use parquet::errors::ParquetError;
 
-use super::source::Next;
+use super::position::Next;
 use super::stream::open_file;
 use super::undescribed::Columns;
 use super::{SourceError, SourcePosition};

@@ -100,6 +100,23 @@ pub enum SinkError {
 }
 
 impl SinkError {
+    /// Whether the user must change something before another attempt makes sense.
+    #[must_use]
+    pub fn is_usage(&self) -> bool {
+        matches!(
+            self,
+            Self::Occupied { .. }
+                | Self::NotRegular { .. }
+                | Self::NotDirectory { .. }
+                | Self::NotOurs { .. }
+                | Self::StandardOutput
+                | Self::Foreign { .. }
+                | Self::PartialLineage { .. }
+                | Self::OlderState { .. }
+                | Self::NoMarker { .. }
+        )
+    }
+
     /// The same of the file at `place`: what failed was being written beside it.
     #[must_use]
     pub fn at(self, place: &Path) -> Self {

@@ -4,11 +4,10 @@ use std::io;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use serde::{Deserialize, Serialize};
-
 use super::csv_rows::{CsvRows, LongRows};
 use super::ndjson_lines::NdjsonLines;
 use super::parquet_rows::ParquetRows;
+use super::position::{Next, SourcePosition};
 use super::undescribed::{Columns, missing};
 use super::{Format, SourceError};
 use crate::io::codec::{Field, Limits, Rejection, Unknown};
@@ -16,15 +15,6 @@ use crate::records::raw::{Coordinate, RawBatch};
 
 /// How long a silent pipe is waited for before the reader looks up: for a timer, for a signal.
 const MOMENT: Duration = Duration::from_millis(50);
-
-/// How far a file has been read. The position after a batch, kept with that batch, makes a restart continue there.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub struct SourcePosition {
-    /// Records before this place: rows, rejected records and tombstones alike.
-    pub records: u64,
-    /// NDJSON and CSV: bytes before this place, so that nothing is read twice. Parquet: the length of the file.
-    pub bytes: u64,
-}
 
 /// What one call of [`FileSource::read`] consumed.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -37,20 +27,6 @@ pub struct ReadOutcome {
     pub tombstones: u64,
     /// The end of the file has been reached.
     pub end: bool,
-}
-
-/// The next record of a file, as the readers of the formats give it.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Next {
-    /// Added to the batch.
-    Record,
-    Rejected(Rejection),
-    Tombstone,
-    /// The input is something else: what, and the remedy.
-    Foreign(&'static str),
-    /// More columns than were allowed; only where nobody announced them.
-    TooManyColumns,
-    End,
 }
 
 #[derive(Debug)]

@@ -5,20 +5,16 @@
 
 use super::connection::{Cluster, KafkaFailure};
 use super::health::Health;
-use crate::io::input::InputBatch;
+use crate::io::input::{InputBatch, Place, Ranges};
 use crossbeam_channel::{Receiver, RecvTimeoutError, SendTimeoutError, Sender};
 use rdkafka::client::ClientContext;
 use rdkafka::consumer::{BaseConsumer, Consumer, ConsumerContext, Rebalance};
 use rdkafka::error::{KafkaError, RDKafkaErrorCode};
 use rdkafka::topic_partition_list::TopicPartitionList;
 use rdkafka::{ClientConfig, Statistics};
-use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
-
-/// A partition by the index of its topic.
-pub type Place = (u16, i32);
 
 /// What the reader tells the daemon.
 pub enum Feed {
@@ -52,9 +48,6 @@ pub enum Command {
     /// exactly these ranges.
     Rewind { epoch: u64, replay: Option<Ranges> },
 }
-
-/// `[from, to)` by partition.
-pub type Ranges = BTreeMap<Place, (i64, i64)>;
 
 /// The consumer with our callbacks.
 pub type FeedConsumer = BaseConsumer<Callbacks>;

@@ -1,5 +1,7 @@
 //! What the Kafka client tells about itself: reachability, assignment, lag.
 
+use crate::io::input::Origin;
+use crate::records::raw::Coordinate;
 use std::sync::atomic::{AtomicBool, AtomicI64, AtomicU64, Ordering};
 
 /// Shared between the client's callbacks and the daemon.
@@ -50,5 +52,18 @@ impl Health {
     }
     pub fn note_error(&self) {
         self.errors.fetch_add(1, Ordering::Relaxed);
+    }
+}
+
+impl Origin for Health {
+    fn lag(&self) -> Option<u64> {
+        Self::lag(self)
+    }
+
+    fn describe(&self, Coordinate { topic, partition, offset }: Coordinate) -> String {
+        match topic {
+            0 => format!("partition {partition}, offset {offset}"),
+            _ => format!("topic {} of the source, partition {partition}, offset {offset}", topic + 1),
+        }
     }
 }

@@ -4,9 +4,10 @@
 //! the consumer is polled all the same, so that rebalances are served.
 
 use super::connection::{Cluster, KafkaFailure};
-use super::feed::{Command, Feed, FeedConsumer, Notice, Place, Ranges};
-use crate::io::codec::JsonCodec;
+use super::feed::{Command, Feed, FeedConsumer, Notice};
+use crate::io::codec::Decoder;
 use crate::io::input::{Closed, InputBatch};
+use crate::io::input::{Place, Ranges};
 use crate::records::raw::Coordinate;
 use crate::release::sink::Rejected;
 use crossbeam_channel::{Receiver, Sender, TrySendError};
@@ -41,7 +42,7 @@ pub struct Closing {
 pub struct Reader {
     pub consumer: Arc<FeedConsumer>,
     pub cluster: Cluster,
-    pub codec: JsonCodec,
+    pub decoder: Box<dyn Decoder>,
     pub width: usize,
     pub closing: Closing,
     pub feed: Sender<Feed>,
@@ -191,7 +192,7 @@ impl Reader {
         batch.bytes += payload.len() as u64;
         // Timing every record would cost more than it tells: one in 64 stands for the others.
         let timed = (coordinate.offset % 64 == 0).then(Instant::now);
-        if let Err(rejection) = self.codec.decode(payload, coordinate, &mut batch.raw) {
+        if let Err(rejection) = self.decoder.decode(payload, coordinate, &mut batch.raw) {
             batch.rejected.push(Rejected { coordinate, reason: rejection.reason(), attribute: None });
         }
         if let Some(start) = timed {

@@ -1,6 +1,7 @@
 //! The keys of an attribute that say how its values are spelled: `normalize`, `case`, `format`, `epoch`.
 
-use super::{Role, Type};
+use super::attribute::Role;
+use crate::records::canonical::Type;
 use crate::records::dates::{Dates, Epoch, Format};
 use crate::records::keys::Keys;
 use crate::records::spelling::{Normalize, Spelling};

@@ -1,9 +1,9 @@
 use super::*;
-use crate::anonymity::treatment::sightings::Space;
+use crate::ledger::classes::Ledger;
+use crate::ledger::sightings::Space;
+use crate::ledger::witnesses::{RawTuple, Seen, WitnessDelta, Witnesses};
 use crate::records::digest::DigestKey;
 use crate::records::schema::Schema;
-use crate::release::ledger::Ledger;
-use crate::release::witnesses::{RawTuple, Seen, WitnessDelta, Witnesses};
 use proptest::prelude::*;
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;

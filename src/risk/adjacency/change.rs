@@ -1,6 +1,7 @@
 //! What changes a model: records that come and go, other models, new numbers, time.
 
-use super::block::{Block, changed};
+use super::block::Block;
+use super::degrees::changed;
 use super::share::{Share, shares};
 use super::{Adjacency, AdjacencyError, MAX_CODES, Pair, both, number};
 use crate::records::codebook::Code;

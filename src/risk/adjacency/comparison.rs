@@ -1,7 +1,7 @@
 //! How good the triage is: against the exact answer, and beside other orders of looking ([POD] Fig. 5.6a).
 
 use super::triage::{Falling, Triage, each_set};
-use crate::risk::compute::AttributeSet;
+use crate::counting::AttributeSet;
 use std::cmp::Reverse;
 use std::collections::BTreeSet;
 

@@ -2,8 +2,8 @@
 
 use super::block::Block;
 use super::{Adjacency, AdjacencyError, both};
+use crate::counting::{Columns, PairCounts};
 use crate::records::codebook::Code;
-use crate::risk::compute::{Columns, PairCounts};
 use rayon::prelude::*;
 
 /// Cells that are counted at once, at most, unless a single pair has more: 4 bytes each.

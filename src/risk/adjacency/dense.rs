@@ -1,6 +1,6 @@
 //! A table with a cell for every pair of values.
 
-use super::block::{Degrees, changed};
+use super::degrees::{Degrees, changed};
 use crate::records::codebook::Code;
 
 /// Row-major cells, `stride` of them a row.

@@ -1,7 +1,7 @@
 //! Cycle inference: what one attribute says about another, and round a cycle of attributes.
 
 use super::{Adjacency, Pair};
-use crate::risk::compute::AttributeSet;
+use crate::counting::AttributeSet;
 use rayon::prelude::*;
 
 /// 1 in the fixed point in which `M` is kept: sums of it are exact and do not depend on an order.

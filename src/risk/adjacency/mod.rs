@@ -23,6 +23,7 @@ mod block;
 mod change;
 mod comparison;
 mod counted;
+mod degrees;
 mod dense;
 mod derived;
 mod expectation;
@@ -85,7 +86,7 @@ impl Default for Limits {
 pub enum AdjacencyError {
     #[error(
         "the attributes of a model must ascend and be below {}: attribute {attribute} does not",
-        crate::risk::compute::attribute_set::MAX_ATTRIBUTES
+        crate::counting::attribute_set::MAX_ATTRIBUTES
     )]
     Attributes { attribute: usize },
     #[error("a record's weight cannot last {half_lives} half-lives: use {MAX_HALF_LIVES} at most")]
@@ -165,7 +166,7 @@ impl Adjacency {
     /// # Errors
     /// When the attributes do not ascend, or the weights would be too fine.
     pub fn new(attributes: &[usize], limits: Limits) -> Result<Self, AdjacencyError> {
-        let beyond = |attribute: &usize| *attribute >= crate::risk::compute::attribute_set::MAX_ATTRIBUTES;
+        let beyond = |attribute: &usize| *attribute >= crate::counting::attribute_set::MAX_ATTRIBUTES;
         let falls = attributes.windows(2).find(|two| two[0] >= two[1]).map(|two| two[1]);
         if let Some(attribute) = falls.or_else(|| attributes.iter().copied().find(beyond)) {
             return Err(AdjacencyError::Attributes { attribute });

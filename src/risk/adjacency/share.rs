@@ -1,6 +1,7 @@
 //! The work of one batch, in shares that can be counted at the same time.
 
-use super::block::{Block, Cells, Degrees};
+use super::block::{Block, Cells};
+use super::degrees::Degrees;
 use super::dense::{self, Lane};
 use super::sparse::Sparse;
 use crate::records::codebook::Code;

@@ -1,6 +1,6 @@
 //! A hash table of the pairs of values that exist.
 
-use super::block::{Degrees, changed};
+use super::degrees::{Degrees, changed};
 use crate::records::codebook::Code;
 
 /// Two codes as one key: as narrow as their domains allow, since a table of many edges is as slow as it is large.

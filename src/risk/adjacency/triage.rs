@@ -4,7 +4,7 @@
 
 use super::expectation::{Expectation, LARGEST, Moments, moments};
 use super::inference::Inference;
-use crate::risk::compute::AttributeSet;
+use crate::counting::AttributeSet;
 use rayon::prelude::*;
 use std::cmp::Ordering;
 

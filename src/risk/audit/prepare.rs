@@ -4,9 +4,9 @@ use rayon::prelude::*;
 
 use super::examples::Values;
 use super::run::AuditError;
+use crate::counting::{AttributeSet, Columns};
 use crate::records::dictionary::{Dictionary, FIRST_VALUE};
 use crate::records::schema::Role;
-use crate::risk::compute::{AttributeSet, Columns};
 use crate::risk::identifiers::{Judgement, Profile, Reason, Rule};
 
 /// A column of the table to judge.

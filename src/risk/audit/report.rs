@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use crate::risk::compute::cuda::Used;
+use crate::counting::cuda::Used;
 use crate::risk::exposure::{Reach, Risk};
 use crate::risk::identifiers::{Category, Reason};
 

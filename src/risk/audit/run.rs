@@ -6,8 +6,8 @@ use std::time::{Duration, Instant};
 use super::inferences::Inferences;
 use super::prepare::{AuditTable, Judged};
 use super::report::{AttributeReport, QidReport, Report, RiskReport, Singletons, Timings};
-use crate::risk::compute::cuda::{Chosen, DeviceError, Driver, Used, Wanted};
-use crate::risk::compute::{AttributeSet, Columns, ColumnsError, ComputeError, CpuCounter, GroupCount, GroupCounter};
+use crate::counting::cuda::{Chosen, DeviceError, Driver, Used, Wanted};
+use crate::counting::{AttributeSet, Columns, ColumnsError, ComputeError, CpuCounter, GroupCount, GroupCounter};
 use crate::risk::exposure::{AttributeWeight, Crowds, Reached, Risk, SetRisk, involvement, measure, reach};
 use crate::risk::qid::{Borders, Progress, Question, Strategy, search, search_with};
 

@@ -1,9 +1,9 @@
 //! Reports of small tables, by hand.
 
 use super::*;
+use crate::counting::cuda::Wanted;
 use crate::records::dictionary::Dictionary;
 use crate::records::raw::Token;
-use crate::risk::compute::cuda::Wanted;
 use crate::risk::identifiers::{Reason, Rule};
 use crate::risk::qid::Strategy;
 

@@ -4,8 +4,8 @@ use super::cases::Case;
 use super::peer::{Asked, OnPeer, Peer};
 use super::selftest::SelftestError;
 use super::tables::even;
-use crate::risk::compute::cuda::{CudaCounter, Device, ResidentWindow, Shape};
-use crate::risk::compute::{AttributeSet, Columns, CpuCounter, GroupCounter, all_pairs, count_pairs};
+use crate::counting::cuda::{CudaCounter, Device, ResidentWindow, Shape};
+use crate::counting::{AttributeSet, Columns, CpuCounter, GroupCounter, all_pairs, count_pairs};
 use rand::seq::IndexedRandom;
 use rand::{Rng, SeedableRng};
 use rand_chacha::ChaCha8Rng;
@@ -356,7 +356,7 @@ fn append(stand: &Stand<'_>, table: &Columns) -> Result<Measured, SelftestError>
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::risk::compute::cuda::emulator::Emulator;
+    use crate::counting::cuda::emulator::Emulator;
 
     #[test]
     fn every_work_agrees_on_the_emulated_device() {

@@ -4,9 +4,9 @@ use super::bench::{Measured, Size, Stand, bytes_a_row, cardinalities, fastest, j
 use super::peer::Asked;
 use super::selftest::SelftestError;
 use super::tables::even;
+use crate::counting::cuda::{CudaCounter, ResidentWindow};
+use crate::counting::{AttributeSet, Columns, CpuCounter, GroupCounter, all_pairs};
 use crate::risk::adjacency::{Adjacency, AdjacencyError, Limits};
-use crate::risk::compute::cuda::{CudaCounter, ResidentWindow};
-use crate::risk::compute::{AttributeSet, Columns, CpuCounter, GroupCounter, all_pairs};
 use crate::risk::qid::{Borders, Question, Strategy, search, search_with};
 use rand::SeedableRng;
 use rand_chacha::ChaCha8Rng;

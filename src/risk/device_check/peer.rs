@@ -2,7 +2,7 @@
 //! answers there (`benches/gpu/peer.py`). No time of it is told before its answers were found equal.
 
 use super::bench::code_bytes;
-use crate::risk::compute::{Columns, GroupCount, PairCounts};
+use crate::counting::{Columns, GroupCount, PairCounts};
 use crate::risk::qid::Borders;
 use serde::Deserialize;
 use serde_json::{Value, json};
@@ -294,7 +294,7 @@ fn pair_words(counts: &PairCounts) -> Vec<i64> {
 
 /// The minimal quasi-identifiers, ascending, a 0, the maximal sets that are none; a column a bit.
 fn border_words(borders: &Borders) -> Vec<i64> {
-    let masks = |sets: &[crate::risk::compute::AttributeSet]| {
+    let masks = |sets: &[crate::counting::AttributeSet]| {
         let mut masks: Vec<i64> =
             sets.iter().map(|set| set.iter().fold(0, |mask, column| mask | 1 << column)).collect();
         masks.sort_unstable();

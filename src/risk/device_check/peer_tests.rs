@@ -1,8 +1,8 @@
 use super::super::bench::{BenchQuestion, Measured, bench};
 use super::super::cases::Case;
 use super::super::selftest::SelftestError;
-use crate::risk::compute::cuda::Device;
-use crate::risk::compute::cuda::emulator::Emulator;
+use crate::counting::cuda::Device;
+use crate::counting::cuda::emulator::Emulator;
 use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
 use std::process::Command;

@@ -2,14 +2,14 @@
 
 use super::peer::PeerError;
 use super::tables::skewed;
-use crate::risk::adjacency::AdjacencyError;
-use crate::risk::compute::cuda::{
+use crate::counting::cuda::{
     Arrival, Budget, CudaCounter, Device, DeviceError, KeptWindow, Poisoned, ResidentWindow, Snapshot, Wanted,
 };
-use crate::risk::compute::{
+use crate::counting::{
     AttributeSet, Columns, ComputeError, CpuCounter, GroupCounter, PairInference, all_pairs, count_pairs,
     cycle_inference,
 };
+use crate::risk::adjacency::AdjacencyError;
 use crate::risk::qid::{Question, Strategy, search, search_with};
 use rand::{Rng, SeedableRng};
 use rand_chacha::ChaCha8Rng;
@@ -314,7 +314,7 @@ fn find_qid(device: &Arc<dyn Device>, tables: u64, scale: f64, dice: &mut ChaCha
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::risk::compute::cuda::emulator::Emulator;
+    use crate::counting::cuda::emulator::Emulator;
 
     #[test]
     fn the_emulated_device_passes() {

@@ -1,6 +1,6 @@
 //! Random tables.
 
-use crate::risk::compute::Columns;
+use crate::counting::Columns;
 use rand::Rng;
 use rand_chacha::ChaCha8Rng;
 

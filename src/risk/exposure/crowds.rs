@@ -2,7 +2,7 @@
 
 use hashbrown::HashMap;
 
-use crate::risk::compute::{AttributeSet, Columns};
+use crate::counting::{AttributeSet, Columns};
 
 /// Rows that share their values over a set, and the support of each such class.
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -7,7 +7,7 @@ use rayon::prelude::*;
 
 use super::crowds::{Crowds, split, supports_of};
 use super::rows::Rows;
-use crate::risk::compute::{AttributeSet, Columns};
+use crate::counting::{AttributeSet, Columns};
 
 /// Row visits that looking may cost: sets × rows. A bound on work and not on time, so that the same table gives the
 /// same report on every machine. It bounds the memory too: an eighth of a byte a visit.

@@ -1,6 +1,6 @@
 //! Sets of rows, a bit each.
 
-use crate::risk::compute::Columns;
+use crate::counting::Columns;
 
 /// Rows of one table.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]

@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use proptest::prelude::*;
 
 use super::*;
-use crate::risk::compute::{AttributeSet, Columns, CpuCounter};
+use crate::counting::{AttributeSet, Columns, CpuCounter};
 
 /// Rows by value tuple, and the support of each.
 fn twin(rows: &[Vec<u32>], subjects: Option<&[u32]>, set: &AttributeSet) -> Vec<u64> {

@@ -4,7 +4,7 @@ use std::time::Instant;
 
 use rayon::prelude::*;
 
-use crate::risk::compute::{AttributeSet, Columns, ComputeError, GroupCounter};
+use crate::counting::{AttributeSet, Columns, ComputeError, GroupCounter};
 
 /// Row visits that measuring may cost: sets × rows. A bound on work and not on time, so that the same table gives the
 /// same report on every machine.

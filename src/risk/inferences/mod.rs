@@ -10,7 +10,7 @@
 //! - what a missing value says, or what is said of one: that a cell is empty is no value of a person;
 //! - what is no inference: P(v|u) ≤ P(v), so that u tells nothing of v. So a constant is not told by everything.
 
-use crate::risk::compute::Columns;
+use crate::counting::Columns;
 use hashbrown::HashMap;
 use rayon::prelude::*;
 use std::cmp::Ordering;

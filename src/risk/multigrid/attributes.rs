@@ -4,7 +4,7 @@
 //! - A column *implied* by another (A → B: one value of b for each of a) splits nothing beside it. So no minimal QID
 //!   holds both, and a maximal non-QID that holds A holds B. A *constant* column is implied by every other.
 
-use crate::risk::compute::{AttributeSet, Columns, ColumnsError};
+use crate::counting::{AttributeSet, Columns, ColumnsError};
 
 /// The columns of a table that have to be looked at, and how an answer about them becomes one about all.
 ///

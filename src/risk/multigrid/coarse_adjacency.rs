@@ -5,9 +5,9 @@
 //! the counts that it would have had, before the record is counted.
 
 use super::attributes::Attributes;
+use crate::counting::{AttributeSet, Columns, ColumnsError};
 use crate::records::codebook::Code;
 use crate::risk::adjacency::{Adjacency, AdjacencyError, Limits, MAX_CODES, Node};
-use crate::risk::compute::{AttributeSet, Columns, ColumnsError};
 use std::collections::{BTreeMap, BTreeSet};
 
 /// No value has been seen.

@@ -2,7 +2,7 @@
 
 use super::brute_force::{Cells, classes, counts, records, tables};
 use super::{Approximate, Attributes, Counts, Exact, Node, Stream, Strength};
-use crate::risk::compute::{AttributeSet, Columns};
+use crate::counting::{AttributeSet, Columns};
 use proptest::prelude::*;
 use std::collections::{BTreeMap, BTreeSet};
 

@@ -1,6 +1,6 @@
 //! Sets of the columns that a search is about, in a fixed number of words: copied and hashed by the million.
 
-use crate::risk::compute::cpu::Mixed;
+use crate::counting::cpu::Mixed;
 use hashbrown::{HashMap, HashSet};
 
 /// A set of column numbers below `64 · W`.

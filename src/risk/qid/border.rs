@@ -9,10 +9,10 @@
 //! Every minimal QID is met: its subsets are non-QIDs, so they are tentative, so it was a candidate of the descent.
 
 use super::bits::{Bits, BitsMap, BitsSet, by_columns, joined};
+use super::question::{Borders, MOST_SETS, Progress, Run};
 use super::witnesses::{Class, Scratch, Sight, Witnesses};
-use super::{Borders, MOST_SETS, Progress, Run};
-use crate::risk::compute::cpu::{Matrix, in_threads};
-use crate::risk::compute::{AttributeSet, ComputeError};
+use crate::counting::cpu::{Matrix, in_threads};
+use crate::counting::{AttributeSet, ComputeError};
 use crate::risk::multigrid::Attributes;
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};

@@ -1,7 +1,7 @@
 //! Level by level: all sets of one size that no known QID is a subset of, then the next size. The reference.
 
-use super::{Borders, MOST_SETS, Progress, Run};
-use crate::risk::compute::{AttributeSet, ComputeError};
+use super::question::{Borders, MOST_SETS, Progress, Run};
+use crate::counting::{AttributeSet, ComputeError};
 use std::collections::HashSet;
 
 /// Sets asked in one call: between two calls the clock is read.

@@ -9,8 +9,8 @@
 //! no longer than finding the set has.
 
 use super::exhaustive::joined_within;
-use super::{Borders, Progress, Run};
-use crate::risk::compute::{AttributeSet, ComputeError};
+use super::question::{Borders, Progress, Run};
+use crate::counting::{AttributeSet, ComputeError};
 use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 use std::time::Duration;
 

@@ -7,7 +7,7 @@
 
 use super::exhaustive::joined;
 use super::{Borders, Question};
-use crate::risk::compute::{AttributeSet, Columns, ColumnsError, CpuCounter, GroupCounter};
+use crate::counting::{AttributeSet, Columns, ColumnsError, CpuCounter, GroupCounter};
 use hashbrown::HashMap;
 use std::collections::VecDeque;
 

@@ -3,7 +3,7 @@
 use super::brute_force::Rows;
 use super::tests::{STRATEGIES, columns_of, larger_table, masks, numbers, question, tables};
 use super::{AttributeSet, Borders, Clock, Columns, Question, Strategy, search, search_by};
-use crate::risk::compute::{ComputeError, CpuCounter, GroupCount, GroupCounter};
+use crate::counting::{ComputeError, CpuCounter, GroupCount, GroupCounter};
 use proptest::prelude::*;
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 use std::time::Duration;

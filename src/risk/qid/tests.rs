@@ -3,7 +3,7 @@
 use super::brute_force::Rows;
 use super::incremental::IncrementalBorders;
 use super::{AttributeSet, Borders, Columns, Question, search, search_apart, search_with, values};
-use crate::risk::compute::{ComputeError, CpuCounter, GroupCount, GroupCounter};
+use crate::counting::{ComputeError, CpuCounter, GroupCount, GroupCounter};
 use crate::risk::multigrid::Attributes;
 use crate::risk::multigrid::brute_force::tables as related;
 use proptest::prelude::*;

@@ -4,9 +4,9 @@
 //! *minimal* when no part of it is infrequent. At k = 2 these are the minimal sample uniques of special uniques
 //! detection [ELL]. A combination is given by its attributes; the values are the record's.
 
-use super::MOST_SETS;
 use super::exhaustive::joined;
-use crate::risk::compute::{AttributeSet, Columns, ComputeError, GroupCounter};
+use super::question::MOST_SETS;
+use crate::counting::{AttributeSet, Columns, ComputeError, GroupCounter};
 use std::collections::BTreeMap;
 
 /// Why combinations could not be found.

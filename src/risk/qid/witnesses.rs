@@ -4,7 +4,7 @@
 //! the table where a class of one of its subsets splits into one below k, and otherwise inherits the smallest parts.
 //! That no part is below k proves nothing: the set is then a *tentative* non-QID.
 
-use crate::risk::compute::cpu::{Field, Matrix};
+use crate::counting::cpu::{Field, Matrix};
 
 /// Classes kept of a set.
 const KEPT: usize = 6;

@@ -1,12 +1,12 @@
 use super::*;
-use crate::anonymity::planner::ladder::LadderLimits;
+use crate::anonymity::planner::LadderLimits;
 use crate::anonymity::planner::{GroupShape, make_plan};
+use crate::counting::cuda::emulator::Emulator;
+use crate::counting::cuda::{Arrival, Device, DeviceError, Wanted};
 use crate::records::digest::DigestKey;
 use crate::records::raw::{Coordinate, Token};
 use crate::records::schema::Schema;
 use crate::records::table::Batch;
-use crate::risk::compute::cuda::emulator::Emulator;
-use crate::risk::compute::cuda::{Arrival, Device, DeviceError, Wanted};
 use proptest::prelude::*;
 use proptest::strategy::Strategy;
 use std::collections::VecDeque;

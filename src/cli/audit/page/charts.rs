@@ -1,6 +1,6 @@
 //! Charts as inline SVG: no script, sized by the page, coloured by its style sheet.
 
-use super::escape;
+use super::escape::escape;
 use crate::cli::audit::text::{number, percent};
 use crate::risk::audit::Report;
 

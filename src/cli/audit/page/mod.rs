@@ -1,36 +1,22 @@
 //! The report as one page: no script, nothing fetched, light and dark, made to be printed and handed on.
 
 mod charts;
+mod escape;
 
 use std::cmp::Reverse;
 use std::path::Path;
 
 use chrono::{DateTime, Utc};
 
+use self::escape::escape;
 use super::next;
-use super::text::{clean, counted, number, percent, ratio, reason, seconds};
+use super::text::{counted, number, percent, ratio, reason, seconds};
 use crate::risk::audit::{AttributeReport, InferenceReport, QidReport, Report, Singletons};
 
 const STYLE: &str = include_str!("page.css");
 
 /// Rows of a table and bars of a chart at most; the JSON report has all.
 const SHOWN: usize = 25;
-
-/// Text for HTML, cleaned of what steers: names of columns come from the file.
-fn escape(text: &str) -> String {
-    let mut out = String::with_capacity(text.len());
-    for c in clean(text).chars() {
-        match c {
-            '&' => out.push_str("&amp;"),
-            '<' => out.push_str("&lt;"),
-            '>' => out.push_str("&gt;"),
-            '"' => out.push_str("&quot;"),
-            '\'' => out.push_str("&#39;"),
-            c => out.push(c),
-        }
-    }
-    out
-}
 
 /// What a page was made from.
 #[derive(Debug, Default)]

@@ -1,9 +1,11 @@
 use super::*;
 use crate::anonymity::plan::Plan;
-use crate::anonymity::planner::ladder::LadderLimits;
+use crate::anonymity::planner::LadderLimits;
 use crate::anonymity::planner::sample::Sample;
 use crate::config::parse;
-use crate::daemon::assemble::{assemble, group_shapes};
+use crate::counting::cuda::emulator::Emulator;
+use crate::counting::cuda::{Device, Wanted};
+use crate::daemon::engine::assemble::assemble;
 use crate::daemon::engine::{Settling, Unseen};
 use crate::daemon::run::prepare;
 use crate::io::input::InputBatch;
@@ -11,9 +13,8 @@ use crate::records::raw::{Coordinate, Token};
 use crate::release::sink::{DeliveryError, Envelope, Lengths, Sink};
 use crate::release::verified::Verified;
 use crate::risk::adjacency::Limits;
-use crate::risk::compute::cuda::emulator::Emulator;
-use crate::risk::compute::cuda::{Device, Wanted};
 use crate::risk::multigrid::CoarseAdjacency;
+use crate::start::shapes::group_shapes;
 
 const SETTINGS: PlannerSettings = PlannerSettings {
     k: 3,
@@ -212,7 +213,7 @@ fn visits(batch: i64) -> InputBatch {
 fn evidence_after(engine: &mut Engine, batch: i64) -> Evidence {
     let mut turn = Box::new(visits(batch)).into();
     engine.process(&mut turn, Settling::No, None, &mut Nowhere, batch * 2000, &mut Unseen).expect("nothing fails");
-    let waiting = engine.recheck.as_ref().expect("a thread");
+    let waiting = engine.planning.recheck.as_ref().expect("a thread");
     assert!(waiting.pending, "every batch has a plan of its own");
     for _ in 0..60_000 {
         if !waiting.answer.is_empty() {
@@ -233,7 +234,7 @@ fn a_daemon_keeps_its_window_on_the_device_through_expiry_and_renumbering() {
     let shared: Arc<dyn Device> = device.clone();
     let counting = KeptWindow::new(Wanted::Cuda, move || Ok(Arc::clone(&shared)));
     let telemetry = telemetry.expect("one was made");
-    engine.recheck = Some(Recheck::begin(counting, telemetry.clone()).expect("a thread"));
+    engine.planning.recheck = Some(Recheck::begin(counting, telemetry.clone()).expect("a thread"));
     let fills = || -> u64 {
         let text = telemetry.render();
         let line = text.lines().find_map(|line| line.strip_prefix("throng_gpu_window_fills_total "));
@@ -244,12 +245,15 @@ fn a_daemon_keeps_its_window_on_the_device_through_expiry_and_renumbering() {
         let (found, expected) = (evidence_after(&mut engine, batch), evidence_after(&mut plain, batch));
         assert_eq!((found.computed_by.as_str(), expected.computed_by.as_str()), ("cuda", "cpu"));
         assert_eq!(timeless(found), timeless(expected), "after batch {batch}");
-        let renumbered = engine.recheck.as_ref().map_or(0, |recheck| recheck.numbering);
+        let renumbered = engine.planning.recheck.as_ref().map_or(0, |recheck| recheck.numbering);
         // What arrives goes on where the window ends; codes that are others are uploaded anew.
         assert!(fills() <= 1 + renumbered, "{} fills after batch {batch}", fills());
         assert!(batch != 12 || (fills(), renumbered) == (1, 0), "expiry needs no upload");
     }
-    assert!(engine.recheck.as_ref().is_some_and(|recheck| recheck.numbering > 1), "dictionaries were compacted");
+    assert!(
+        engine.planning.recheck.as_ref().is_some_and(|recheck| recheck.numbering > 1),
+        "dictionaries were compacted"
+    );
 
     device.fail_after(5);
     let (found, expected) = (evidence_after(&mut engine, 26), evidence_after(&mut plain, 26));

@@ -1,19 +1,20 @@
 //! What a start finds in the tree, and how much of the past it may rely on.
 
-use super::{
-    BASELINE, EVIDENCE, INTENT, INTENT_MET, INTENT_TALLIED, MARKS, MET, PROGRESS, Store, TALLIED, number_of, numbered,
-};
+use super::{BASELINE, EVIDENCE, INTENT, INTENT_MET, INTENT_TALLIED, MARKS, MET, PROGRESS, Store, TALLIED};
 use crate::anonymity::plan::Plan;
 use crate::anonymity::plan::evidence::Evidence;
 use crate::anonymity::planner::drift::Baseline;
 use crate::anonymity::planner::reference::ReferenceCounts;
-use crate::daemon::findings::Met;
 use crate::daemon::state::directory::StateError;
+use crate::daemon::state::numbered::{number_of, numbered};
 use crate::daemon::state::records::{Intent, KeptRow, Progress};
 use crate::daemon::state::rows::RowBlock;
-use crate::release::ledger::{Ledger, LedgerDelta, SHARDS};
-use crate::release::tally::Standing;
-use crate::release::witnesses::{Seen, WitnessDelta};
+use crate::ledger::SHARDS;
+use crate::ledger::classes::Ledger;
+use crate::ledger::delta::LedgerDelta;
+use crate::ledger::tally::Standing;
+use crate::ledger::witnesses::{Seen, WitnessDelta};
+use crate::start::findings::Met;
 
 /// What a start finds.
 #[derive(Debug, Default)]

@@ -1,8 +1,8 @@
 //! Where the reader goes on reading: back to the committed offsets after an abort, and behind a batch that was repeated.
 
 use super::super::connection::KafkaFailure;
-use super::super::feed::{Place, Ranges};
 use super::{Filling, Reader};
+use crate::io::input::{Place, Ranges};
 use rdkafka::consumer::Consumer;
 use rdkafka::message::{BorrowedMessage, Message};
 use rdkafka::topic_partition_list::{Offset, TopicPartitionList};

@@ -1,10 +1,10 @@
 //! What is counted elsewhere, by the CPU's pair counts and by the emulated device, against `add`.
 
 use super::twin::{Record, columns, empty};
+use crate::counting::cuda::emulator::Emulator;
+use crate::counting::cuda::{Budget, CudaCounter, Device};
+use crate::counting::{CycleInference, PairInference, all_pairs, count_pairs, cycle_inference};
 use crate::risk::adjacency::{Adjacency, AdjacencyError, MAX_CODES, Node};
-use crate::risk::compute::cuda::emulator::Emulator;
-use crate::risk::compute::cuda::{Budget, CudaCounter, Device};
-use crate::risk::compute::{CycleInference, PairInference, all_pairs, count_pairs, cycle_inference};
 use proptest::prelude::*;
 use std::sync::Arc;
 

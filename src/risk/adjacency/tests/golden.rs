@@ -1,7 +1,7 @@
 //! The examples of [POD] §5.1, to the last digit that it prints.
 
+use crate::counting::AttributeSet;
 use crate::risk::adjacency::{Adjacency, Limits, Node, Triage};
-use crate::risk::compute::AttributeSet;
 
 const GENDER: usize = 0;
 const ZIP: usize = 1;

@@ -1,8 +1,8 @@
 //! Cycle inference, suspects and the comparison, against the definitions written out.
 
 use super::twin::{Record, Twin, columns, empty};
+use crate::counting::{AttributeSet, Columns};
 use crate::risk::adjacency::{Adjacency, Inference, Node, Order, Triage};
-use crate::risk::compute::{AttributeSet, Columns};
 use crate::risk::qid::{Question, Strategy as Search, search};
 use proptest::prelude::*;
 

@@ -1,0 +1,22 @@
+//! What is wrong with a key, and what to do about it.
+
+/// What is wrong with one key.
+#[derive(Debug)]
+pub(super) struct Complaint {
+    pub key: String,
+    pub message: String,
+    pub remedy: String,
+}
+
+/// All that is wrong.
+#[derive(Default)]
+pub(super) struct Complaints(pub Vec<Complaint>);
+
+impl Complaints {
+    /// Notes a complaint, unless what it asks for is `fulfilled`.
+    pub fn unless(&mut self, fulfilled: bool, key: &str, message: &str, remedy: &str) {
+        if !fulfilled {
+            self.0.push(Complaint { key: key.into(), message: message.into(), remedy: remedy.into() });
+        }
+    }
+}

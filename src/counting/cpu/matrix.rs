@@ -1,0 +1,125 @@
+//! The table row by row: the cells of a row share a line of the cache.
+
+use crate::counting::Columns;
+use std::ops::Range;
+
+/// Rows of bytes. A column takes one, two or four of them, by its cardinality; a row may end with its subject.
+pub(crate) struct Matrix {
+    pub(crate) rows: usize,
+    /// Bytes from one row to the next.
+    pub(crate) stride: usize,
+    pub(crate) bytes: Vec<u8>,
+    pub(crate) fields: Vec<Field>,
+    /// Where the subject stands, in a table that has some. Rows are then in ascending order of it.
+    pub(crate) subject: Option<Field>,
+}
+
+/// Where a column stands in a row.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Field {
+    pub(crate) offset: usize,
+    /// Bytes: 1, 2 or 4.
+    pub(crate) width: usize,
+    pub(crate) cardinality: usize,
+}
+
+impl Field {
+    fn after(stride: &mut usize, cardinality: usize) -> Self {
+        let width = match cardinality {
+            0..=0x100 => 1,
+            0x101..=0x1_0000 => 2,
+            _ => 4,
+        };
+        let offset = stride.next_multiple_of(width);
+        *stride = offset + width;
+        Self { offset, width, cardinality }
+    }
+
+    /// Calls `each` with the code of every row of `rows`, places in `bytes`.
+    #[inline]
+    pub(crate) fn each(
+        &self,
+        bytes: &[u8],
+        stride: usize,
+        rows: impl Iterator<Item = usize>,
+        mut each: impl FnMut(u32),
+    ) {
+        let at = self.offset;
+        match self.width {
+            1 => rows.for_each(|row| each(u32::from(bytes[row * stride + at]))),
+            2 => rows.for_each(|row| {
+                let cell = &bytes[row * stride + at..row * stride + at + 2];
+                each(u32::from(u16::from_le_bytes([cell[0], cell[1]])));
+            }),
+            _ => rows.for_each(|row| {
+                let cell = &bytes[row * stride + at..row * stride + at + 4];
+                each(u32::from_le_bytes([cell[0], cell[1], cell[2], cell[3]]));
+            }),
+        }
+    }
+}
+
+impl Field {
+    /// Appends the codes of all rows in `bytes`, where they fit two bytes.
+    pub(crate) fn append(&self, bytes: &[u8], stride: usize, codes: &mut Vec<u16>) {
+        let (at, rows) = (self.offset, bytes.chunks_exact(stride));
+        match self.width {
+            1 => codes.extend(rows.map(|row| u16::from(row[at]))),
+            _ => codes.extend(rows.map(|row| u16::from_le_bytes([row[at], row[at + 1]]))),
+        }
+    }
+}
+
+impl Matrix {
+    /// The rows of a table in `order`.
+    pub(crate) fn new(table: &Columns, order: Option<&[u32]>) -> Self {
+        let rows = table.rows();
+        // Wide fields first: all of them stay aligned without gaps.
+        let mut columns: Vec<usize> = (0..table.width()).collect();
+        columns.sort_by_key(|c| std::cmp::Reverse(table.cardinality(*c)));
+        let mut stride = 0;
+        let subject = table.subjects().map(|count| Field::after(&mut stride, count.max(1 << 17)));
+        let mut fields = vec![Field { offset: 0, width: 1, cardinality: 1 }; table.width()];
+        columns.iter().for_each(|c| fields[*c] = Field::after(&mut stride, table.cardinality(*c)));
+        let stride = if stride > 16 { stride.next_multiple_of(8) } else { stride.next_power_of_two() };
+        let mut matrix = Self { rows, stride, bytes: vec![0; rows * stride], fields, subject };
+        // Some rows at a time: their lines stay in the cache from column to column.
+        for start in (0..rows).step_by(512) {
+            let rows = start..rows.min(start + 512);
+            for column in 0..table.width() {
+                matrix.write(matrix.fields[column], table.column(column), order, rows.clone());
+            }
+            if let Some((field, subjects)) = subject.zip(table.subject_numbers()) {
+                matrix.write(field, subjects, order, rows);
+            }
+        }
+        matrix
+    }
+
+    fn write(&mut self, field: Field, codes: &[u32], order: Option<&[u32]>, rows: Range<usize>) {
+        let cells = self.bytes[rows.start * self.stride..rows.end * self.stride].chunks_exact_mut(self.stride);
+        let (at, end) = (field.offset, field.offset + field.width);
+        match (order, field.width) {
+            (None, 1) => cells.zip(&codes[rows]).for_each(|(row, code)| row[at] = *code as u8),
+            (None, width) => {
+                cells.zip(&codes[rows]).for_each(|(row, code)| {
+                    row[at..end].copy_from_slice(&code.to_le_bytes()[..width]);
+                });
+            }
+            (Some(order), width) => cells.zip(&order[rows]).for_each(|(row, place)| {
+                row[at..end].copy_from_slice(&codes[*place as usize].to_le_bytes()[..width]);
+            }),
+        }
+    }
+
+    /// The codes of a column at some rows, in their order.
+    pub(crate) fn gather(&self, field: Field, rows: &[u32], codes: &mut Vec<u32>) {
+        codes.clear();
+        let cell = |row: &u32| *row as usize * self.stride + field.offset;
+        match field.width {
+            // Bytes are by far the most frequent: no check of the capacity for each.
+            1 => codes.extend(rows.iter().map(|row| u32::from(self.bytes[cell(row)]))),
+            _ => field.each(&self.bytes, self.stride, rows.iter().map(|row| *row as usize), |code| codes.push(code)),
+        }
+    }
+}

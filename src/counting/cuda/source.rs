@@ -1,0 +1,98 @@
+//! Where the rows come from: a window that stays on the device, or a table that passes through it in tiles.
+
+use super::device::{Device, DeviceError};
+use super::window::{ResidentWindow, width};
+use crate::counting::Columns;
+use std::sync::Arc;
+
+/// Rows to count, on the device as a whole or tile by tile.
+pub(super) enum Source<'a> {
+    Window(&'a ResidentWindow),
+    /// A table that was put on the device as a whole.
+    Whole(ResidentWindow),
+    Tiles {
+        tile: ResidentWindow,
+        table: &'a Columns,
+    },
+}
+
+/// What a kernel is told of a window, and the places to look at.
+type Each<'e> = dyn FnMut(u64, [u64; 5], u64) -> Result<(), DeviceError> + 'e;
+
+impl<'a> Source<'a> {
+    /// A table, as a whole where it takes at most `bytes`, else in tiles that do.
+    pub(super) fn of(device: &Arc<dyn Device>, table: &'a Columns, bytes: u64) -> Result<Self, DeviceError> {
+        let bounds: Vec<u64> = (0..table.width()).map(|column| table.cardinality(column) as u64).collect();
+        let subjects = if table.subjects().is_some() { 4 } else { 0 };
+        let row_bytes = bounds.iter().map(|bound| width(*bound)).sum::<u64>() + subjects;
+        let whole = row_bytes * table.rows() as u64 <= bytes;
+        // A tile and the block that it comes in, which may be twice as large.
+        let rows = if whole { table.rows() } else { (bytes / (4 * row_bytes)) as usize };
+        let mut window = ResidentWindow::new(device, rows.max(1), &bounds, table.subjects().is_some())?;
+        if !whole {
+            return Ok(Self::Tiles { tile: window, table });
+        }
+        push(&mut window, table, 0..table.rows())?;
+        Ok(Self::Whole(window))
+    }
+
+    /// Every radix of a packed key: one more than the largest code of each column.
+    pub(super) fn radices(&self) -> Vec<u64> {
+        let of = |window: &ResidentWindow| (0..window.width()).map(|column| window.bound(column)).collect();
+        match self {
+            Self::Window(window) => of(window),
+            Self::Whole(window) => of(window),
+            Self::Tiles { table, .. } => (0..table.width()).map(|column| table.cardinality(column) as u64).collect(),
+        }
+    }
+
+    pub(super) fn rows(&self) -> u64 {
+        match self {
+            Self::Window(window) => window.rows(),
+            Self::Whole(window) => window.rows(),
+            Self::Tiles { table, .. } => table.rows() as u64,
+        }
+    }
+
+    /// Places of the window, or of a tile.
+    pub(super) fn places(&self) -> u64 {
+        match self {
+            Self::Window(window) => window.capacity() as u64,
+            Self::Whole(window) => window.capacity() as u64,
+            Self::Tiles { tile, .. } => tile.capacity() as u64,
+        }
+    }
+
+    /// One more than the largest subject, where there are subjects.
+    pub(super) fn people(&self) -> Option<u64> {
+        match self {
+            Self::Window(window) => window.people(),
+            Self::Whole(window) => window.people(),
+            Self::Tiles { table, .. } => table.subjects().map(|subjects| subjects as u64),
+        }
+    }
+
+    /// Calls with each tile on the device: the number of its first row, its arguments, its places.
+    pub(super) fn each_tile(&mut self, each: &mut Each<'_>) -> Result<(), DeviceError> {
+        match self {
+            Self::Window(window) => each(0, window.arguments(), window.extent()),
+            Self::Whole(window) => each(0, window.arguments(), window.extent()),
+            Self::Tiles { tile, table } => {
+                let mut from = 0;
+                while from < table.rows() {
+                    let to = table.rows().min(from + tile.capacity());
+                    tile.clear();
+                    push(tile, table, from..to)?;
+                    each(from as u64, tile.arguments(), tile.extent())?;
+                    from = to;
+                }
+                Ok(())
+            }
+        }
+    }
+}
+
+fn push(window: &mut ResidentWindow, table: &Columns, rows: std::ops::Range<usize>) -> Result<(), DeviceError> {
+    let columns: Vec<&[u32]> = (0..table.width()).map(|column| &table.column(column)[rows.clone()]).collect();
+    window.push(&columns, table.subject_numbers().map(|subjects| &subjects[rows]))
+}

@@ -1,0 +1,355 @@
+//! The kernels on the emulated device against the CPU counter.
+
+use super::emulator::Emulator;
+use super::{Budget, Chosen, CudaCounter, Device, DeviceError, KeptWindow, ResidentWindow, Snapshot, Wanted};
+use crate::counting::{AttributeSet, Columns, ComputeError, CpuCounter, GroupCounter};
+use crate::counting::{PairInference, all_pairs, count_pairs};
+use proptest::prelude::*;
+use std::sync::Arc;
+
+const MEMORY: u64 = 256 << 20;
+
+thread_local! {
+    static DEVICE: Arc<Emulator> = Emulator::start(MEMORY, 1);
+    static SMALL: Arc<Emulator> = Emulator::of_little_shared_memory(MEMORY, 1);
+}
+
+/// Every other seed gives a device of little shared memory.
+fn device(seed: u64) -> Arc<dyn Device> {
+    let device = if seed.is_multiple_of(2) { SMALL.with(Arc::clone) } else { DEVICE.with(Arc::clone) };
+    device.reseed(seed);
+    device
+}
+
+/// A table with skewed columns, some of them functions of the one before.
+fn table(rows: usize, cardinalities: &[u32], subjects: Option<u32>, mut seed: u64) -> Columns {
+    let mut roll = || {
+        seed = seed.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+        (seed >> 33) as u32
+    };
+    let mut columns: Vec<Vec<u32>> = Vec::new();
+    for cardinality in cardinalities {
+        let column = match columns.last() {
+            Some(last) if *cardinality % 5 == 0 => last.iter().map(|v| v % (cardinality / 5 + 1)).collect(),
+            _ => (0..rows).map(|_| (roll() % cardinality).min(roll() % cardinality)).collect(),
+        };
+        columns.push(column);
+    }
+    let subjects = subjects.map(|count| (0..rows).map(|_| roll() % count).collect());
+    Columns::new(columns, subjects).expect("a table")
+}
+
+fn all_sets(width: usize) -> Vec<AttributeSet> {
+    (0..1_u32 << width).map(|mask| (0..width).filter(|c| mask >> c & 1 == 1).collect()).collect()
+}
+
+/// Everything that a counter answers, from both.
+fn agree(found: &dyn GroupCounter, table: &Columns, k: u32) -> Result<(), TestCaseError> {
+    let sets = all_sets(table.width());
+    let cpu = CpuCounter::new(table, 1);
+    let (counts, expected) = (found.count(&sets, k).expect("counted"), cpu.count(&sets, k).expect("counted"));
+    for ((set, count), expected) in sets.iter().zip(counts).zip(expected) {
+        prop_assert_eq!(count, expected, "{:?}", set);
+    }
+    let verdicts = found.judge(&sets, k, &|| false).expect("judged");
+    prop_assert_eq!(verdicts, cpu.judge(&sets, k, &|| false).expect("judged"));
+    for set in [&sets[sets.len() - 1], &sets[1 % sets.len()]] {
+        prop_assert_eq!(found.records_below(set, k), cpu.records_below(set, k), "{:?}", set);
+    }
+    Ok(())
+}
+
+fn cardinalities() -> impl Strategy<Value = Vec<u32>> {
+    proptest::collection::vec(prop_oneof![4 => 1_u32..8, 2 => 8_u32..40, 1 => 300_u32..90_000], 1..6)
+}
+
+fn rows() -> impl Strategy<Value = usize> {
+    prop_oneof![6 => 0_usize..60, 1 => 500_usize..3000]
+}
+
+fn subjects() -> impl Strategy<Value = Option<u32>> {
+    proptest::option::of(prop_oneof![1_u32..30, 100_u32..3000])
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(1000))]
+
+    /// Small and large domains, records and people, one value and many.
+    #[test]
+    fn the_device_says_what_the_cpu_says(
+        (rows, cardinalities, subjects) in (rows(), cardinalities(), subjects()),
+        k in 2_u32..=6,
+        seed: u64,
+    ) {
+        let table = table(rows, &cardinalities, subjects, seed);
+        let counter = CudaCounter::new(&device(seed), &table, 1, None).expect("there is room");
+        agree(&counter, &table, k)?;
+        let used = counter.used();
+        prop_assert_eq!(used.failures, 0);
+        // Sets of constant columns are one class, which needs no device. Each set is counted and judged, two are asked for
+        // their records.
+        let sets = all_sets(table.width());
+        let asked = sets.iter().chain(&sets).chain([&sets[sets.len() - 1], &sets[1]]);
+        let left = asked.filter(|set| set.iter().all(|c| table.cardinality(c) < 2)).count() as u64;
+        prop_assert_eq!(used.left_to_the_cpu, left);
+    }
+
+    /// Memory for a few rows at a time, and for few candidates: the same answers, whoever gives them.
+    #[test]
+    fn little_memory_changes_no_answer(
+        (rows, cardinalities, subjects) in (rows(), cardinalities(), subjects()),
+        k in 2_u32..=6,
+        (rows_bytes, scratch_bytes) in (10_u64..20_000, 500_u64..100_000),
+        seed: u64,
+    ) {
+        let table = table(rows, &cardinalities, subjects, seed);
+        let budget = Budget { rows_bytes, scratch_bytes };
+        let counter = CudaCounter::new(&device(seed), &table, 1, Some(budget)).expect("there is room");
+        agree(&counter, &table, k)?;
+        prop_assert_eq!(counter.used().failures, 0);
+    }
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(300))]
+
+    /// A ring through which batches pass, whose codes outgrow their widths.
+    #[test]
+    fn a_window_holds_the_last_rows(
+        capacity in 1_usize..200,
+        batches in proptest::collection::vec((0_usize..150, prop_oneof![1_u32..5, 200_u32..400, 65_000_u32..70_000]), 1..5),
+        people: bool,
+        k in 2_u32..=5,
+        mut seed: u64,
+    ) {
+        let device = device(seed);
+        let mut resident = ResidentWindow::new(&device, capacity, &[1, 1, 1], people).expect("there is room");
+        let mut held: Vec<Vec<u32>> = vec![Vec::new(); 4];
+        for (rows, most) in batches {
+            let mut codes: Vec<Vec<u32>> = Vec::new();
+            for column in 0..4_u32 {
+                let most = if column == 1 { most } else { most.min(6) };
+                codes.push((0..rows).map(|_| {
+                    seed = seed.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(column.into());
+                    (seed >> 40) as u32 % most
+                }).collect());
+            }
+            let columns: Vec<&[u32]> = codes[..3].iter().map(Vec::as_slice).collect();
+            resident.push(&columns, people.then_some(codes[3].as_slice())).expect("there is room");
+            for (held, codes) in held.iter_mut().zip(&codes) {
+                held.extend(codes);
+                held.drain(..held.len().saturating_sub(capacity));
+            }
+            let table = Columns::new(held[..3].to_vec(), people.then(|| held[3].clone())).expect("a table");
+            let counter = CudaCounter::resident(&device, &resident, &table, 1, None).expect("there is room");
+            agree(&counter, &table, k)?;
+            prop_assert_eq!(counter.used().failures, 0);
+        }
+    }
+
+    /// Whatever fails, whenever: every answer is given, and is right.
+    #[test]
+    fn a_failing_device_loses_no_answer(
+        (rows, cardinalities, subjects) in (rows(), cardinalities(), subjects()),
+        k in 2_u32..=6,
+        calls in 0_u64..120,
+        seed: u64,
+    ) {
+        let table = table(rows, &cardinalities, subjects, seed);
+        let device = DEVICE.with(Arc::clone);
+        let taken = device.taken();
+        let shared: Arc<dyn Device> = device.clone();
+        let counter = CudaCounter::new(&shared, &table, 1, None).expect("there is room");
+        device.fail_after(calls);
+        let agreed = agree(&counter, &table, k);
+        device.fail_after(u64::MAX);
+        agreed?;
+        prop_assert!(counter.used().failures <= 1, "a lost device is not asked again");
+        drop(counter);
+        prop_assert_eq!(device.taken(), taken, "all memory was given back");
+    }
+
+    #[test]
+    fn pairs_and_their_inferences_are_the_same_bits(
+        (rows, cardinalities) in (rows(), cardinalities()),
+        budget in proptest::option::of((1000_u64..20_000, 3_000_u64..100_000)),
+        seed: u64,
+    ) {
+        let table = table(rows, &cardinalities, None, seed);
+        let budget = budget.map(|(rows_bytes, scratch_bytes)| Budget { rows_bytes, scratch_bytes });
+        let counter = CudaCounter::new(&device(seed), &table, 1, budget).expect("there is room");
+        let pairs = all_pairs(table.width());
+        let expected = count_pairs(&table, &pairs);
+        prop_assert_eq!(&counter.count_pairs(&pairs), &expected);
+        let inferences: Vec<PairInference> = expected.iter().map(PairInference::of).collect();
+        prop_assert_eq!(counter.infer_pairs(&pairs), inferences);
+        prop_assert_eq!(counter.used().failures, 0);
+    }
+
+    /// Pairs of tiny domains: by slices, by counters, on the CPU.
+    #[test]
+    fn slices_count_what_counters_count(
+        rows in rows(),
+        cardinalities in proptest::collection::vec(1_u32..9, 2..24),
+        rows_bytes in proptest::option::of(200_u64..20_000),
+        seed: u64,
+    ) {
+        let table = table(rows, &cardinalities, None, seed);
+        let budget = rows_bytes.map(|rows_bytes| Budget { rows_bytes, scratch_bytes: 1 << 20 });
+        let pairs = all_pairs(table.width());
+        let expected = count_pairs(&table, &pairs);
+        let (sliced, used) = {
+            let counter = CudaCounter::new(&device(seed), &table, 1, budget).expect("there is room");
+            (counter.count_pairs(&pairs), counter.used())
+        };
+        prop_assert_eq!(&sliced, &expected);
+        prop_assert_eq!(used.failures, 0);
+        // Only a column of one value needs no device.
+        let constant = |(a, b): &&(usize, usize)| table.cardinality(*a) < 2 || table.cardinality(*b) < 2;
+        prop_assert_eq!(used.left_to_the_cpu, pairs.iter().filter(constant).count() as u64);
+        let counter = CudaCounter::new(&device(seed), &table, 1, budget).expect("there is room").without_slices();
+        prop_assert_eq!(&counter.count_pairs(&pairs), &expected);
+    }
+}
+
+#[test]
+fn keys_beyond_64_bits_go_through_a_chain_of_tables() {
+    for people in [None, Some(900)] {
+        let table = table(3000, &[2991, 2992, 2993, 2994, 2996, 2997, 2998], people, 3);
+        let bits: f64 = (0..7).map(|c| (table.cardinality(c) as f64).log2()).sum();
+        assert!(bits > 64.0, "{bits} bits");
+        let counter = CudaCounter::new(&device(5), &table, 1, None).expect("there is room");
+        agree(&counter, &table, 3).expect("the same answers");
+        assert_eq!(counter.used().left_to_the_cpu, 2, "all but the empty set");
+    }
+}
+
+/// Every class has exactly k records of k people, or one of them has one less: where early ends are wrong by one, it shows.
+#[test]
+fn classes_of_exactly_k_are_told_from_those_of_one_less() {
+    // Cells of two columns by their values' product: shared memory, dense, and (each value once with one other) sparse.
+    for (k, values, diagonal) in [(3, 8, false), (3, 30, false), (5, 20, false), (3, 900, true), (2, 400, true)] {
+        let classes = if diagonal { values } else { values * values };
+        for missing in [0, 1] {
+            let rows: Vec<u32> = (0..classes * k - missing).map(|row| row * 7919 % (classes * k) % classes).collect();
+            // The prime 7919 divides none of the sizes: every class is met k times, the last one less.
+            let first: Vec<u32> = rows.iter().map(|class| if diagonal { *class } else { class / values }).collect();
+            let second: Vec<u32> =
+                rows.iter().map(|class| if diagonal { classes - 1 - class } else { class % values }).collect();
+            for people in [None, Some((0..rows.len() as u32).collect())] {
+                let table = Columns::new(vec![first.clone(), second.clone()], people).expect("a table");
+                let both = [AttributeSet::from_iter([0, 1])];
+                for seed in 0..6 {
+                    let counter = CudaCounter::new(&device(seed), &table, 1, None).expect("there is room");
+                    assert_eq!(counter.judge(&both, k, &|| false), Ok(vec![Some(missing == 1)]), "{values} {k} {seed}");
+                    assert_eq!(counter.used().left_to_the_cpu, 0);
+                    agree(&counter, &table, k).expect("the same answers");
+                }
+            }
+        }
+    }
+}
+
+#[test]
+fn a_stopped_judgement_decides_nothing_more() {
+    let table = table(200, &[3, 4, 6], None, 1);
+    let counter = CudaCounter::new(&device(1), &table, 1, None).expect("there is room");
+    let sets = [AttributeSet::from_iter([0, 1]), AttributeSet::from_iter([0, 2])];
+    assert_eq!(counter.judge(&sets, 2, &|| true), Ok(vec![None, None]));
+    let unknown = Err(ComputeError::UnknownAttribute { attribute: 7, width: 3 });
+    assert_eq!(counter.count(&[AttributeSet::from_iter([0, 7])], 2).map(|_| ()), unknown);
+}
+
+#[test]
+fn a_device_without_room_is_no_reason_to_fail() {
+    let table = table(5000, &[3, 400, 600], None, 1);
+    let small: Arc<dyn Device> = Emulator::start(20_000, 1);
+    let counter = CudaCounter::new(&small, &table, 1, Some(Budget { rows_bytes: 1 << 30, scratch_bytes: 1 << 30 }));
+    assert!(matches!(counter.err(), Some(DeviceError::OutOfMemory { .. })), "the budget is more than there is");
+    let counter = CudaCounter::new(&small, &table, 1, None).expect("tiles have room");
+    agree(&counter, &table, 3).expect("the same answers");
+}
+
+#[test]
+fn the_cpu_is_chosen_where_no_device_can_be_used() {
+    let absent = || Err(DeviceError::Absent { reason: "none".to_owned() });
+    let table = table(3000, &[3, 40], None, 1);
+    let chosen = |wanted| Chosen::for_table(wanted, &table, 2, 1, absent);
+    assert_eq!(chosen(Wanted::Auto).map(|chosen| chosen.name()), Ok("cpu"));
+    assert_eq!(chosen(Wanted::Cpu).map(|chosen| chosen.name()), Ok("cpu"));
+    assert!(chosen(Wanted::Cuda).is_err());
+    let there = Chosen::for_table(Wanted::Cuda, &table, 2, 1, || Ok(device(1))).expect("a device");
+    assert_eq!(there.name(), "cuda");
+    agree(there.counter(), &table, 2).expect("the same answers");
+    assert!(there.used().is_some_and(|used| used.launches > 0 && used.uploaded_bytes > 0 && used.device_bytes > 0));
+}
+
+#[test]
+fn auto_tries_both_on_a_large_table() {
+    let table = table(1 << 16, &[2; 64], None, 1);
+    let chosen = Chosen::for_table(Wanted::Auto, &table, 2, 1, || Ok(device(1))).expect("a counter");
+    let (Chosen::Cpu(_, trial) | Chosen::Cuda(_, trial)) = &chosen;
+    let trial = trial.expect("both were tried");
+    assert!(trial.sets > 0, "{trial:?}");
+    assert_eq!(chosen.name() == "cuda", trial.prefers_the_device(), "{trial:?}");
+}
+
+fn snapshot(table: &Columns) -> Snapshot<'_> {
+    let columns = (0..table.width()).map(|column| table.column(column)).collect();
+    Snapshot { numbering: 0, to: table.rows() as u64, capacity: table.rows(), columns, subjects: None }
+}
+
+#[test]
+fn auto_keeps_the_window_on_the_device_only_where_that_is_faster() {
+    let small = table(300, &[3, 5, 7], None, 1);
+    let mut counting = KeptWindow::new(Wanted::Auto, || panic!("nobody looks for a device"));
+    let chosen = counting.counter(&snapshot(&small), &[0, 1, 2], &small, 2, 1);
+    assert_eq!((chosen.name(), counting.follows()), ("cpu", false));
+
+    let large = table(1 << 16, &[2; 64], None, 1);
+    let emulator = Emulator::start(MEMORY, 1);
+    let shared: Arc<dyn Device> = emulator.clone();
+    let mut counting = KeptWindow::new(Wanted::Auto, move || Ok(Arc::clone(&shared)));
+    let places: Vec<usize> = (0..64).collect();
+    let chosen = counting.counter(&snapshot(&large), &places, &large, 2, 1);
+    let (Chosen::Cpu(_, trial) | Chosen::Cuda(_, trial)) = &chosen;
+    assert!(trial.is_some_and(|trial| trial.sets > 0), "both were tried");
+    assert_eq!((chosen.name() == "cuda", counting.used().failures), (counting.follows(), 0));
+    counting.counted(chosen);
+    assert!(counting.follows() || emulator.taken() == 0, "nothing stays where the CPU counts");
+    assert!(counting.used().launches > 0 && !counting.is_lost());
+
+    let absent = || Err(DeviceError::Absent { reason: "none".to_owned() });
+    let mut counting = KeptWindow::new(Wanted::Auto, absent);
+    assert_eq!(counting.counter(&snapshot(&large), &places, &large, 2, 1).name(), "cpu");
+    assert!(!counting.is_lost() && counting.used().failures == 0, "one that was never there has not failed");
+}
+
+#[test]
+fn a_window_that_has_no_room_beside_its_table_is_not_kept() {
+    let table = table(3000, &[3, 400, 6], None, 1);
+    let shared: Arc<dyn Device> = Emulator::start(40_000, 1);
+    let mut counting = KeptWindow::new(Wanted::Cuda, move || Ok(Arc::clone(&shared)));
+    let chosen = counting.counter(&snapshot(&table), &[0, 1, 2], &table, 3, 1);
+    assert_eq!((chosen.name(), counting.follows(), counting.fills()), ("cuda", false, 0));
+    agree(chosen.counter(), &table, 3).expect("the same answers");
+    assert!(counting.used().launches > 0 && counting.used().failures == 0);
+}
+
+#[test]
+fn a_missing_barrier_is_found() {
+    let table = table(400, &[3, 5, 7, 9], None, 1);
+    let device: Arc<dyn Device> = Emulator::without_barriers(MEMORY, 1);
+    let counter = CudaCounter::new(&device, &table, 1, None).expect("there is room");
+    assert!(agree(&counter, &table, 4).is_err(), "the emulation hides a race");
+}
+
+#[test]
+#[should_panic(expected = "the emulator lives")]
+fn what_writes_beyond_its_memory_ends_the_emulation() {
+    let device = Emulator::start(MEMORY, 1);
+    let address = device.allocate(100).expect("there is room");
+    // Up to the next multiple of sixteen nobody notices; one byte more is on the guard page.
+    device.fill(address, 113, 0).expect("sent");
+    device.request(address, 1).expect("never answered");
+}

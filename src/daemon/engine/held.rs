@@ -1,0 +1,204 @@
+//! Records that wait: for a better class, or in groups that say things once a window, for their delay. Consumed, not
+//! or not wholly released, and kept in the state until they are settled.
+
+use crate::daemon::state::records::{KeptRow, Part};
+use crate::ledger::said::said_key;
+use crate::records::codebook::{ABSENT, Codebook};
+use crate::records::raw::Coordinate;
+use crate::records::table::Batch;
+use hashbrown::HashMap;
+use std::collections::BTreeMap;
+
+/// What goes on waiting of a row.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Remaining {
+    pub waited: u8,
+    /// It counts as released: a fragment of it has left.
+    pub released: bool,
+    /// The groups that it waits for; `None`: all of them, from the next batch on.
+    pub parts: Option<Vec<Part>>,
+}
+
+/// The rows that wait, oldest first.
+#[derive(Clone, Debug)]
+pub struct Held {
+    pub batch: Batch,
+    pub ordinals: Vec<u64>,
+    pub waits: Vec<Remaining>,
+    /// Lines that wait in groups of their own, by group and subject.
+    waiting: HashMap<u128, u32>,
+    lines: usize,
+}
+
+impl Held {
+    #[must_use]
+    pub fn new(width: usize) -> Self {
+        Self { batch: Batch::new(width), ordinals: Vec::new(), waits: Vec::new(), waiting: HashMap::new(), lines: 0 }
+    }
+
+    #[must_use]
+    pub fn rows(&self) -> usize {
+        self.ordinals.len()
+    }
+
+    /// Records of which nothing has left.
+    #[must_use]
+    pub fn unreleased(&self) -> usize {
+        self.waits.iter().filter(|wait| !wait.released).count()
+    }
+
+    /// Lines that wait in groups of their own.
+    #[must_use]
+    pub fn lines(&self) -> usize {
+        self.lines
+    }
+
+    /// Whether a line waits in the group and of the subject that `key` names.
+    #[must_use]
+    pub fn waits_for(&self, key: u128) -> bool {
+        self.waiting.contains_key(&key)
+    }
+
+    pub fn push(&mut self, row: &KeptRow, books: &mut [Codebook]) {
+        for ((column, book), cell) in self.batch.columns.iter_mut().zip(books).zip(&row.cells) {
+            column.push(book.encode_canonical(cell));
+        }
+        self.batch.subjects.push(row.subject);
+        self.batch.coordinates.push(row.coordinate);
+        self.ordinals.push(row.ordinal);
+        self.waits.push(Remaining { waited: row.waited, released: row.released, parts: row.parts.clone() });
+        self.count(self.rows() - 1);
+    }
+
+    /// Positions of the rows from the places that `of` names that wait for nothing but a batch at `age_ms`, or for
+    /// `all` of them, whatever they wait for.
+    #[must_use]
+    pub fn joining(&self, of: impl Fn(Coordinate) -> bool, age_ms: i64, all: bool) -> Vec<usize> {
+        let joins = |at: &usize| (all || self.waits[*at].is_due(age_ms)) && of(self.batch.coordinates[*at]);
+        (0..self.rows()).filter(joins).collect()
+    }
+
+    /// Copies of some rows, as a batch.
+    #[must_use]
+    pub fn copy(&self, rows: &[usize]) -> Batch {
+        let mut batch = Batch::new(self.batch.columns.len());
+        rows.iter().for_each(|&row| batch.append_row(&self.batch, row));
+        batch
+    }
+
+    /// After a batch that began with the rows at `taken` and went on with new ones: what remains of them, by row of the
+    /// batch. `needs` says which attributes what remains is made of; nothing else is kept of a row.
+    pub fn advance(
+        &mut self,
+        taken: &[usize],
+        batch: &Batch,
+        ordinals: &[u64],
+        remaining: BTreeMap<u32, Remaining>,
+        needs: impl Fn(&Remaining) -> Vec<bool>,
+    ) {
+        let mut keep = vec![true; self.rows()];
+        for &at in taken {
+            self.uncount(at);
+            keep[at] = false;
+        }
+        for (row, wait) in remaining {
+            let row = row as usize;
+            let needed = needs(&wait);
+            let at = if let Some(&at) = taken.get(row) {
+                self.waits[at] = wait;
+                keep[at] = true;
+                at
+            } else {
+                self.batch.append_row(batch, row);
+                self.ordinals.push(ordinals[row]);
+                self.waits.push(wait);
+                keep.push(true);
+                self.rows() - 1
+            };
+            for (column, _) in self.batch.columns.iter_mut().zip(needed).filter(|(_, needed)| !needed) {
+                column[at] = ABSENT;
+            }
+            self.count(at);
+        }
+        if keep.contains(&false) {
+            self.batch.retain_rows(&keep);
+            let mut kept = keep.iter();
+            self.ordinals.retain(|_| kept.next().is_some_and(|keep| *keep));
+            let mut kept = keep.iter();
+            self.waits.retain(|_| kept.next().is_some_and(|keep| *keep));
+        }
+    }
+
+    fn keys(&self, at: usize) -> Vec<u128> {
+        let parts = self.waits[at].parts.iter().flatten();
+        parts.map(|part| said_key(part.group, self.batch.subjects[at])).collect()
+    }
+
+    fn count(&mut self, at: usize) {
+        for key in self.keys(at) {
+            *self.waiting.entry(key).or_insert(0) += 1;
+            self.lines += 1;
+        }
+    }
+
+    fn uncount(&mut self, at: usize) {
+        for key in self.keys(at) {
+            self.lines -= 1;
+            if let Some(count) = self.waiting.get_mut(&key) {
+                *count -= 1;
+                if *count == 0 {
+                    self.waiting.remove(&key);
+                }
+            }
+        }
+    }
+}
+
+impl Remaining {
+    /// Whether it joins a batch at `age_ms`.
+    #[must_use]
+    pub fn is_due(&self, age_ms: i64) -> bool {
+        match &self.parts {
+            None => true,
+            Some(parts) => parts.is_empty() || parts.iter().any(|part| part.due_ms <= age_ms),
+        }
+    }
+}
+
+/// A row as it is written to the state.
+#[must_use]
+pub fn kept(batch: &Batch, row: usize, ordinal: u64, books: &[Codebook]) -> KeptRow {
+    KeptRow {
+        ordinal,
+        subject: batch.subjects[row],
+        coordinate: batch.coordinates[row],
+        waited: 0,
+        released: false,
+        parts: None,
+        cells: batch.columns.iter().zip(books).map(|(c, book)| book.canonical(c[row]).to_owned()).collect(),
+    }
+}
+
+/// What remains of a row, as it is written to the state: of its cells only those that are `needed`.
+#[must_use]
+pub fn kept_waiting(
+    batch: &Batch,
+    row: usize,
+    ordinal: u64,
+    wait: &Remaining,
+    needed: &[bool],
+    books: &[Codebook],
+) -> KeptRow {
+    let cell = |((column, book), needed): ((&Vec<u32>, &Codebook), &bool)| {
+        book.canonical(if *needed { column[row] } else { ABSENT }).to_owned()
+    };
+    KeptRow {
+        ordinal,
+        subject: batch.subjects[row],
+        coordinate: batch.coordinates[row],
+        waited: wait.waited,
+        released: wait.released,
+        parts: wait.parts.clone(),
+        cells: batch.columns.iter().zip(books).zip(needed).map(cell).collect(),
+    }
+}

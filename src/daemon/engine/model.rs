@@ -1,0 +1,401 @@
+//! What the daemon knows of the stream: the window of its last records, and the adjacency of their values.
+//!
+//! Both are functions of the stream alone. The rows of the window are in the state, so a start counts them again and has
+//! the very same model: counting is about as fast as reading counts back (docs/model.md), and what has to be subtracted
+//! when it leaves the window has to be kept anyway.
+//!
+//! Where records all weigh the same, of attributes that are identical but for their names for values one is counted and the
+//! others are known from it (docs/model-multigrid.md). Which these are follows from the stream: from its first batch, from
+//! the records that say otherwise, and from the full window when a plan is made. So it is part of the progress, as the
+//! pairs left out are.
+//!
+//! The window and the counts of single values change with each batch at once. The pairs, which are most of the work, are
+//! counted beside the batch that follows; who reads them [settles](Model::settle) them first.
+
+mod counting;
+mod marginals;
+
+use crate::anonymity::planner::drift::{Baseline, Watch};
+use crate::daemon::state::rows::RowBlock;
+use crate::records::codebook::{Code, Codebook};
+use crate::records::table::Batch;
+use crate::records::window::Window;
+use crate::risk::adjacency::{Adjacency, AdjacencyError, Limits};
+use crate::risk::multigrid::{CoarseAdjacency, CoarseError, Merging};
+use counting::{Change, Counting};
+use marginals::Marginals;
+use std::collections::VecDeque;
+
+/// Settings of the model.
+#[derive(Clone, Copy, Debug)]
+pub struct ModelSettings {
+    /// Records of the window.
+    pub window_records: usize,
+    /// Edges of the adjacency, at most.
+    pub max_edges: u64,
+    /// Records after which a record weighs half; `None`: all records of the window weigh the same.
+    pub half_life: Option<u64>,
+    /// Of identical attributes one may be counted. Not for those who ask for single edges between batches.
+    pub coarse: bool,
+}
+
+/// What an earlier process knew beside the rows of the window.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Resumed<'a> {
+    /// Records of the stream by then.
+    pub rows: u64,
+    /// Attributes that were not counted, each with the one that determines it.
+    pub derived: &'a [(usize, usize)],
+    /// Pairs of attributes that are not counted any more.
+    pub left_out: &'a [(usize, usize)],
+}
+
+/// How large the model is.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct ModelSize {
+    pub nodes: u64,
+    /// Those that are counted.
+    pub edges: u64,
+    pub bytes: usize,
+    pub left_out_pairs: usize,
+    pub derived: usize,
+}
+
+/// Half-lives after which a record weighs nothing.
+const HALF_LIVES: u32 = 8;
+
+/// The model.
+pub struct Model {
+    settings: ModelSettings,
+    /// Attributes whose rows the state keeps, ascending: all that leave treated.
+    kept: Vec<usize>,
+    /// Those that are counted: the same, or none any more.
+    attributes: Vec<usize>,
+    window: Window,
+    marginals: Marginals,
+    adjacency: Counting,
+    /// Threads that count pairs; `None` where the system has none to give.
+    pool: Option<rayon::ThreadPool>,
+    /// The stream has not begun.
+    begins: bool,
+    /// Records of the stream that the state knew of when this process started.
+    resumed: u64,
+    /// Records counted so far, over the whole stream.
+    rows: u64,
+    /// Number of the first record and half-lives passed by then, of each batch that is still in the window.
+    ages: VecDeque<(u64, u64)>,
+    watch: Watch,
+}
+
+impl Model {
+    /// A model of the attributes of `width` columns that goes on where another has ended.
+    ///
+    /// # Errors
+    /// When the attributes or the limits are none of an adjacency.
+    pub fn new(
+        width: usize,
+        attributes: Vec<usize>,
+        settings: ModelSettings,
+        past: &Resumed<'_>,
+    ) -> Result<Self, AdjacencyError> {
+        let half_lives = if settings.half_life.is_some() { HALF_LIVES } else { 0 };
+        let settings = ModelSettings { coarse: settings.coarse && half_lives == 0, ..settings };
+        let limits = Limits { max_edges: settings.max_edges, half_lives };
+        let derived = if settings.coarse { past.derived } else { &[] };
+        Ok(Self {
+            window: Window::new(width, settings.window_records),
+            settings,
+            marginals: Marginals::new(attributes.len()),
+            adjacency: Counting::Settled(CoarseAdjacency::resume(&attributes, limits, derived, past.left_out)?),
+            pool: pool(),
+            kept: attributes.clone(),
+            attributes,
+            begins: past.rows == 0,
+            resumed: past.rows,
+            rows: past.rows,
+            ages: VecDeque::new(),
+            watch: Watch::default(),
+        })
+    }
+
+    /// The attributes whose rows the state keeps, ascending, whether or not they are still counted.
+    #[must_use]
+    pub fn kept(&self) -> &[usize] {
+        &self.kept
+    }
+
+    /// The attributes that are counted, ascending.
+    #[must_use]
+    pub fn attributes(&self) -> &[usize] {
+        &self.attributes
+    }
+
+    #[must_use]
+    pub fn window(&self) -> &Window {
+        &self.window
+    }
+
+    /// The adjacency, counted between some attributes and known between all.
+    ///
+    /// # Panics
+    /// When it was not [settled](Self::settle) since a batch was learnt.
+    #[must_use]
+    pub fn adjacency(&self) -> &CoarseAdjacency {
+        match &self.adjacency {
+            Counting::Settled(adjacency) => adjacency,
+            Counting::Under(_) => unreachable!("pairs are read when they are settled"),
+        }
+    }
+
+    fn adjacency_mut(&mut self) -> &mut CoarseAdjacency {
+        match &mut self.adjacency {
+            Counting::Settled(adjacency) => adjacency,
+            Counting::Under(_) => unreachable!("pairs are changed when they are settled"),
+        }
+    }
+
+    /// Waits until all pairs are counted.
+    ///
+    /// # Errors
+    /// When the adjacency is full or contradicts the window; the model is to be [rebuilt](Self::rebuild) then.
+    pub fn settle(&mut self) -> Result<(), CoarseError> {
+        self.adjacency.settle()
+    }
+
+    /// The edges between the attributes that are counted: all of them, unless the settings say `coarse`.
+    #[must_use]
+    pub fn counted(&self) -> &Adjacency {
+        self.adjacency().counted()
+    }
+
+    /// Attributes that are not counted, each with the one that determines it.
+    #[must_use]
+    pub fn derived(&self) -> Vec<(usize, usize)> {
+        self.adjacency().derived().collect()
+    }
+
+    #[must_use]
+    pub fn size(&self) -> ModelSize {
+        ModelSize {
+            nodes: self.adjacency().node_count(),
+            edges: self.counted().edge_count(),
+            bytes: self.adjacency().bytes(),
+            left_out_pairs: self.adjacency().left_out(),
+            derived: self.adjacency().derived().count(),
+        }
+    }
+
+    /// Counts the rows of a block of the state that are still in the window. `None` where they are not rows of these attributes.
+    #[must_use]
+    pub fn restore(&mut self, block: &RowBlock, books: &mut [Codebook]) -> Option<()> {
+        let mut batch = block.unpack(&self.attributes, books)?;
+        let first = (block.last + 1).checked_sub(batch.rows() as u64)?;
+        // What has left the window already may contradict what was found out about the rest. Where records grow older, all of a
+        // batch do so at once.
+        let oldest = self.resumed.saturating_sub(self.window.capacity() as u64);
+        let gone = if self.settings.coarse { oldest.saturating_sub(first).min(batch.rows() as u64) } else { 0 };
+        if gone > 0 {
+            batch.retain_rows(&(first..=block.last).map(|row| row >= first + gone).collect::<Vec<_>>());
+        }
+        self.rows = first + gone;
+        self.learn(&batch).ok()
+    }
+
+    /// Looks at the first batch of a stream, before it is counted, for attributes that are identical: with twice the
+    /// attributes there are four times the pairs, and what is never counted is never left out. Before any other batch nothing happens.
+    pub fn begin(&mut self, batch: &Batch) {
+        if !self.begins || !self.settings.coarse || self.window.rows() > 0 || batch.rows() == 0 {
+            return;
+        }
+        let skip = batch.rows().saturating_sub(self.window.capacity());
+        let newest: Vec<&[Code]> = batch.columns.iter().map(|column| &column[skip..]).collect();
+        // A batch that was aborted may come again with other records.
+        let began = CoarseAdjacency::new(&self.attributes, self.counted().limits())
+            .map_err(CoarseError::from)
+            .and_then(|mut empty| empty.coarsen(&newest, Merging::Identical).map(|_| empty));
+        match began {
+            Ok(coarse) => self.adjacency = Counting::Settled(coarse),
+            Err(error) => tracing::warn!(%error, "the model begins with every attribute counted"),
+        }
+    }
+
+    /// Looks at the window, once it is full, for attributes that are identical, and counts one of them. Where pairs are
+    /// left out nothing is done: a pair that is known is not given up for one that is not.
+    pub fn coarsen(&mut self) {
+        let full = self.window.rows() == self.window.capacity();
+        if !self.settings.coarse || !full || self.attributes.is_empty() || self.adjacency().left_out() > 0 {
+            return;
+        }
+        let window = self.window.columns(0, self.window.rows());
+        if let Err(error) = self.adjacency_mut().coarsen(&window, Merging::Identical) {
+            tracing::warn!(%error, "the model goes on with what it counts");
+        }
+    }
+
+    /// Counts a batch; what leaves the window for it is taken back. The pairs are counted beside what follows.
+    ///
+    /// # Errors
+    /// As [`settle`](Self::settle), of the batch before; of this one nothing is counted then.
+    pub fn learn(&mut self, batch: &Batch) -> Result<(), CoarseError> {
+        if batch.rows() == 0 {
+            // Nothing that the state would remember, so no time passes either.
+            return Ok(());
+        }
+        self.settle()?;
+        self.begins = false;
+        let passed = self.age() - self.ages.back().map_or(self.age(), |(_, age)| *age);
+        let fade = u32::try_from(passed).unwrap_or(u32::MAX);
+        self.marginals.fade(fade);
+        let skip = batch.rows().saturating_sub(self.window.capacity());
+        let leaving = self.leaving((self.window.rows() + batch.rows() - skip).saturating_sub(self.window.capacity()));
+        let weigh = |half_lives: u32| self.unit().checked_shr(half_lives).unwrap_or(0);
+        let weights: Vec<u64> = leaving.iter().map(|(_, age)| weigh(*age)).collect();
+        let entering: Vec<Vec<Code>> = batch.columns.iter().map(|column| column[skip..].to_vec()).collect();
+        let unit = self.unit();
+        for ((columns, _), weight) in leaving.iter().zip(weights) {
+            self.marginals.subtract(self.attributes.iter().map(|&a| &columns[a][..]), weight);
+        }
+        self.marginals.add(self.attributes.iter().map(|&a| &entering[a][..]), unit);
+        let first = self.rows + skip as u64;
+        if self.ages.back().is_none_or(|(_, age)| *age != self.age()) {
+            self.ages.push_back((first, self.age()));
+        }
+        self.window.push(batch);
+        self.rows += batch.rows() as u64;
+        self.adjacency.begin(Change { fade, leaving, entering }, self.pool.as_ref())
+    }
+
+    /// What a fresh record counts.
+    fn unit(&self) -> u64 {
+        if self.settings.half_life.is_some() { 1 << HALF_LIVES } else { 1 }
+    }
+
+    /// Half-lives that have passed.
+    fn age(&self) -> u64 {
+        self.settings.half_life.map_or(0, |half_life| self.rows / half_life)
+    }
+
+    /// The oldest `rows` records of the window, in parts of one age each, with the half-lives that they are old.
+    fn leaving(&mut self, rows: usize) -> Vec<(Vec<Vec<Code>>, u32)> {
+        let oldest = self.rows - self.window.rows() as u64;
+        let (mut parts, mut done) = (Vec::new(), 0);
+        while done < rows {
+            let (_, age) = *self.ages.front().expect("rows of the window have an age");
+            let until = self.ages.get(1).map_or(u64::MAX, |(first, _)| *first);
+            let of_age = ((until - oldest) as usize).min(rows) - done;
+            parts.push((self.window.columns(done, of_age), u32::try_from(self.age() - age).unwrap_or(u32::MAX)));
+            done += of_age;
+            if oldest + done as u64 == until {
+                self.ages.pop_front();
+            }
+        }
+        parts
+    }
+
+    /// Counts the window again.
+    ///
+    /// # Errors
+    /// When the adjacency of the window is too large.
+    pub fn rebuild(&mut self) -> Result<(), CoarseError> {
+        if let Err(error) = self.settle() {
+            tracing::debug!(%error, "these counts are given up");
+        }
+        let (limits, left_out) = (self.counted().limits(), self.counted().left_out_pairs());
+        let mut adjacency = CoarseAdjacency::resume(&self.attributes, limits, &[], &left_out)?;
+        let oldest = self.rows - self.window.rows() as u64;
+        let mut ages: Vec<(u64, u64)> = self.ages.iter().copied().collect();
+        // Time passes when a batch comes: since the last one, none has.
+        ages.push((self.rows, ages.last().map_or(0, |(_, age)| *age)));
+        for two in ages.windows(2) {
+            let from = two[0].0.max(oldest);
+            adjacency.add(&self.window.columns((from - oldest) as usize, (two[1].0 - from) as usize))?;
+            adjacency.fade(u32::try_from(two[1].1 - two[0].1).unwrap_or(u32::MAX));
+        }
+        self.marginals = Marginals::of(adjacency.counted());
+        self.adjacency = Counting::Settled(adjacency);
+        Ok(())
+    }
+
+    /// Counts nothing any more.
+    pub fn stop(&mut self) {
+        if let Err(error) = self.settle() {
+            tracing::debug!(%error, "these counts are given up");
+        }
+        self.attributes.clear();
+        self.marginals = Marginals::default();
+        let none = CoarseAdjacency::new(&[], self.counted().limits()).expect("no attribute is out of order");
+        self.adjacency = Counting::Settled(none);
+    }
+
+    /// Marks the codes that a row of the window, or what is left of an older one, holds.
+    pub fn mark_used(&self, attribute: usize, used: &mut [bool]) {
+        self.window.mark_used(attribute, used);
+        let Ok(place) = self.attributes.binary_search(&attribute) else { return };
+        for (code, used) in used.iter_mut().enumerate() {
+            *used |= self.marginals.n(place, code as Code) > 0;
+        }
+    }
+
+    /// Replaces the codes of an attribute after its codebook was compacted; `map` is old → new.
+    ///
+    /// # Errors
+    /// When a code that is still counted is not in `map`.
+    pub fn remap(&mut self, attribute: usize, map: &[Code]) -> Result<(), CoarseError> {
+        self.window.remap(attribute, map);
+        let Ok(place) = self.attributes.binary_search(&attribute) else { return Ok(()) };
+        self.marginals.remap(place, map);
+        self.settle()?;
+        self.adjacency_mut().remap(attribute, map)
+    }
+
+    /// What the window looks like now, for the plan that is made now.
+    #[must_use]
+    pub fn baseline(&self, books: &[Codebook], threshold: f64) -> Baseline {
+        self.baseline_of(&self.attributes, books, threshold)
+    }
+
+    /// Whether an attribute that was changing when the plan of `baseline` was made has come to rest since.
+    #[must_use]
+    pub fn has_settled(&self, baseline: &Baseline, books: &[Codebook], threshold: f64) -> bool {
+        self.baseline_of(baseline.unsteady(), books, threshold).watched().next().is_some()
+    }
+
+    fn baseline_of(&self, attributes: &[usize], books: &[Codebook], threshold: f64) -> Baseline {
+        let half = self.window.rows() / 2;
+        let mut baseline = Baseline::default();
+        for &attribute in attributes {
+            let count = |rows: &mut dyn Iterator<Item = Code>| {
+                let mut counts = vec![0_u64; books[attribute].codes()];
+                rows.for_each(|code| counts[code as usize] += 1);
+                counts
+            };
+            let older = count(&mut self.window.codes(attribute).take(half));
+            let newer = count(&mut self.window.codes(attribute).skip(half));
+            baseline.watch(attribute, &older, &newer, &books[attribute], threshold);
+        }
+        baseline
+    }
+
+    /// Watches the distance of the stream from `baseline`. To be called again after a codebook was compacted.
+    pub fn watch(&mut self, baseline: &Baseline, books: &[Codebook]) {
+        self.watch = baseline.resolve(books);
+    }
+
+    /// The attribute whose values are distributed most differently from the baseline, and the divergence in bits.
+    #[must_use]
+    pub fn drift(&self) -> Option<(usize, f64)> {
+        let place = |attribute: usize| self.attributes.binary_search(&attribute).unwrap_or(usize::MAX);
+        let n = |attribute, code| self.marginals.n(place(attribute), code);
+        self.watch.farthest(n, |_| self.marginals.units())
+    }
+}
+
+/// As many threads for the pairs as leave half of the machine to the release, at least one.
+fn pool() -> Option<rayon::ThreadPool> {
+    let threads = std::thread::available_parallelism().map_or(1, |all| all.get() / 2).max(1);
+    let pool = rayon::ThreadPoolBuilder::new().num_threads(threads).thread_name(|_| "model".to_owned()).build();
+    pool.map_err(|error| tracing::warn!(%error, "the model has no threads and is counted between the batches")).ok()
+}
+
+#[cfg(test)]
+mod tests;

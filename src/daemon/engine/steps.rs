@@ -1,0 +1,481 @@
+//! The steps of a batch (`docs/exactly-once.md`): gathered, treated, verified, prepared, intended, delivered, applied.
+//!
+//! Each step takes what the one before it gives, by value: what has not been verified cannot be intended, what has not been
+//! intended cannot be delivered, and what has not been delivered is not remembered.
+
+use super::account::Before;
+use super::ahead::{Encoder, Finally, Turn, Upcoming};
+use super::clock::{self, Moment};
+use super::held::{Remaining, kept_waiting};
+use super::holding::is_all;
+use super::input::ranges_of;
+use super::planning::Planned;
+use super::turnout::{self, Turnout};
+use super::unjudged::judged;
+use super::{BatchError, Durable, Engine, InForce, Settling};
+use crate::anonymity::treatment::mask::Mask;
+use crate::anonymity::treatment::proposal::{Proposal, ProposedGroup};
+use crate::anonymity::treatment::treat::{Policy, treat};
+use crate::daemon::state::directory::StateError;
+use crate::daemon::state::records::{Intent, KeptRow};
+use crate::daemon::state::store::Store;
+use crate::faults::crash_point;
+use crate::io::input::{Closed, InputBatch};
+use crate::ledger::SHARDS;
+use crate::ledger::classes::Ledger;
+use crate::ledger::witnesses::WitnessDelta;
+use crate::records::codebook::Codebook;
+use crate::records::raw::Coordinate;
+use crate::records::table::Batch;
+use crate::release::given::{Given, Needs};
+use crate::release::sink::{DeliveryError, Envelope, Lengths, Mark, Positions, Rejected, Sink};
+use crate::release::verified::Verified;
+use crate::release::verify::{Refusal, verify};
+use crate::telemetry::{BatchReport, Limit, LimitReached, StageSeconds};
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
+use std::time::Instant;
+
+/// How a batch is to be treated, and when.
+pub(super) struct Order<'a> {
+    pub settling: Settling,
+    /// The intent of the attempt before, when there was one.
+    pub retry: Option<&'a Intent>,
+    pub now: Moment,
+}
+
+impl Order<'_> {
+    /// Whether what waits for a delay settles as well.
+    fn is_all(&self) -> bool {
+        is_all(self.settling, self.retry)
+    }
+}
+
+/// A batch before its treatment.
+pub(super) struct Gathered<'a> {
+    pub input: &'a InputBatch,
+    /// The records that have just been read.
+    pub fresh: Arc<Batch>,
+    /// The held records that come along, then the fresh ones; how long each has waited, and its number in the stream.
+    pub batch: Batch,
+    pub waited: Vec<u8>,
+    pub ordinals: Vec<u64>,
+    /// Where the held records that come along lie among all, and what they waited for.
+    pub taken: Vec<usize>,
+    pub waits: Vec<Remaining>,
+    /// Records that could not be read or encoded, in the order of the source.
+    pub rejected: Vec<Rejected>,
+    /// Cells that their hierarchies miss.
+    pub uncovered_cells: u64,
+    /// Who takes part in which group.
+    pub turnout: Turnout,
+    pub dampened_cells: u64,
+    pub planned: Planned,
+    /// Held records settle with this batch.
+    pub last: bool,
+    pub clock_ms: i64,
+    pub age_ms: i64,
+    pub seconds: StageSeconds,
+}
+
+/// A batch with a proposal of what may leave of it at `gathered.age_ms`.
+struct Treated<'a> {
+    gathered: Gathered<'a>,
+    proposal: Proposal,
+}
+
+/// A batch of which verified lines may leave.
+struct VerifiedBatch<'a> {
+    gathered: Gathered<'a>,
+    /// Without its lines: those are verified now.
+    proposal: Proposal,
+    verified: Verified,
+}
+
+/// A batch with all that will be remembered of it, in memory.
+struct Prepared<'a> {
+    gathered: Gathered<'a>,
+    verified: Verified,
+    remaining: BTreeMap<u32, Remaining>,
+    witnessed: WitnessDelta,
+    report: BatchReport,
+    intent: Intent,
+}
+
+/// A batch whose intent is on the disk.
+struct Intended<'b, 'a>(&'b Prepared<'a>);
+
+/// A batch that has left, with the lengths of the output files.
+struct Delivered<'a> {
+    prepared: Prepared<'a>,
+    lengths: Lengths,
+    bytes_out: u64,
+}
+
+/// A batch that has left and is remembered.
+struct Applied<'a> {
+    input: &'a InputBatch,
+    rejected: Vec<Rejected>,
+    uncovered_cells: u64,
+    report: BatchReport,
+    seconds: StageSeconds,
+    bytes_out: u64,
+}
+
+impl Engine {
+    /// Takes a batch through all its steps. Held records of the places that `of` names come along.
+    pub(super) fn process_part(
+        &mut self,
+        turn: &mut Turn,
+        of: impl Fn(Coordinate) -> bool,
+        order: &Order<'_>,
+        sink: &mut dyn Sink,
+        upcoming: &mut dyn Upcoming,
+    ) -> Result<(), BatchError> {
+        let gathered = self.gather(turn, &of, order)?;
+        let verified = self.treat_and_verify(gathered, order)?;
+        let prepared = self.prepare(verified, order, sink.marks());
+        let delivered = self.deliver(prepared, sink, upcoming)?;
+        let applied = self.apply(delivered, sink.marks());
+        self.tell(applied.report, applied.seconds, applied.bytes_out, applied.uncovered_cells, applied.input.oldest_ms);
+        self.tell_of_misfits(&applied.rejected);
+        self.doubt();
+        Ok(())
+    }
+
+    /// Encodes the input, puts held records before it, and decides who takes part.
+    fn gather<'a>(
+        &mut self,
+        turn: &'a mut Turn,
+        of: &impl Fn(Coordinate) -> bool,
+        order: &Order<'_>,
+    ) -> Result<Gathered<'a>, BatchError> {
+        let encoded = turn.take_encoded(self.coding.numbering);
+        let input = &*turn.input;
+        self.check_positions(input)?;
+        let progress = &self.durable.progress;
+        let clock_ms = order.retry.map_or(order.now.clock_ms, |r| r.after.clock_ms).max(progress.clock_ms);
+        let age_ms = order.retry.map_or(order.now.age_ms, |r| r.after.age_ms).max(progress.age_ms);
+        // Whoever encoded ahead saw that there was room.
+        self.compact_dictionaries(if encoded.is_some() { 0 } else { input.raw.rows() });
+        let planned = self.plan_if_due(age_ms);
+        let encoded = match encoded {
+            Some(encoded) => encoded,
+            None => self.encoder().encode(input),
+        };
+        let mut gathered = self.put_together(input, encoded, of, age_ms, order.is_all());
+        gathered.planned = planned;
+        gathered.clock_ms = clock_ms;
+        gathered.last = order.settling != Settling::No || input.closed == Closed::Settle;
+        self.learning.model.begin(&gathered.fresh);
+
+        let start = Instant::now();
+        let waiting = gathered.batch.rows() - gathered.fresh.rows();
+        if self.settings.dampening.is_some() {
+            self.settle_model();
+        }
+        gathered.dampened_cells = self.dampen(&mut gathered.batch, waiting);
+        gathered.turnout = self.turn_out(&gathered.batch, &gathered.waits, age_ms, order.is_all());
+        gathered.seconds.treat = start.elapsed().as_secs_f64();
+        Ok(gathered)
+    }
+
+    /// Treats and verifies. Rows are large and must be on disk before the batch leaves: that is waited for beside the treatment.
+    fn treat_and_verify<'a>(
+        &mut self,
+        gathered: Gathered<'a>,
+        order: &Order<'_>,
+    ) -> Result<VerifiedBatch<'a>, BatchError> {
+        let (fresh, first) = (Arc::clone(&gathered.fresh), self.durable.progress.rows);
+        let sequence = self.durable.progress.sequence + 1;
+        let Durable { store, packer, .. } = &mut self.durable;
+        let (attributes, books) = (self.learning.model.kept(), self.coding.books.as_slice());
+        let (policy, needs) = (&self.settings.policy, self.settings.needs);
+        let desk = Desk { in_force: &self.in_force, books, ledger: &self.ledger, policy, needs, sequence };
+        std::thread::scope(|scope| {
+            let laid = scope.spawn(|| {
+                let rows = (fresh.rows() > 0).then(|| packer.pack(&fresh, first, attributes, books));
+                store.lay_rows(sequence, rows.as_ref())
+            });
+            let mut treated = desk.treat(gathered);
+            // The intent may be old: what supported its batch then need not any more.
+            let late = order.retry.is_some() && order.now.age_ms > treated.gathered.age_ms;
+            let verified = if late && desk.judge(&mut treated, order.now.age_ms, true).is_ok() {
+                desk.verify(treated)?
+            } else {
+                if late {
+                    // Other bytes than those of the attempt before: the crowd is worth more.
+                    treated.gathered.age_ms = order.now.age_ms;
+                    treated.gathered.clock_ms = treated.gathered.clock_ms.max(order.now.clock_ms);
+                    treated = desk.treat(treated.gathered);
+                }
+                desk.judge_and_take(treated)?
+            };
+            laid.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic))?;
+            Ok(verified)
+        })
+    }
+
+    /// Makes up all that will be remembered of the batch.
+    fn prepare<'a>(&mut self, verified: VerifiedBatch<'a>, order: &Order<'_>, marks: bool) -> Prepared<'a> {
+        let VerifiedBatch { mut gathered, mut proposal, verified } = verified;
+        let (sequence, age_ms) = (self.durable.progress.sequence + 1, gathered.age_ms);
+        let (books, time) = (&self.coding.books, verified.delta().time);
+        let witnessed = self.ledger.at(age_ms).witness_delta(sequence, time, &gathered.batch, &proposal.cells, books);
+        let mut turnout = std::mem::take(&mut gathered.turnout);
+        let before = Before { batch: &gathered.batch, waits: &gathered.waits, waited: &gathered.waited };
+        let remaining = self.remaining(&mut turnout, &before, &mut proposal, &verified, age_ms);
+        let mut report = self.account(&gathered, &proposal, &turnout, &remaining, &verified, order.settling);
+        gathered.turnout = turnout;
+        // The last moment: the pairs of the batch before have had all this time.
+        let start = Instant::now();
+        self.settle_model();
+        self.measure_model(&mut report);
+        gathered.seconds.learn = start.elapsed().as_secs_f64();
+        let intent = self.intent(&mut gathered, order, &verified, &witnessed, &remaining, &report, marks);
+        Prepared { gathered, verified, remaining, witnessed, report, intent }
+    }
+
+    /// What must be on the disk before anything leaves.
+    #[allow(clippy::too_many_arguments, reason = "all that is known of one batch")]
+    fn intent(
+        &mut self,
+        gathered: &mut Gathered<'_>,
+        order: &Order<'_>,
+        verified: &Verified,
+        witnessed: &WitnessDelta,
+        remaining: &BTreeMap<u32, Remaining>,
+        report: &BatchReport,
+        marks: bool,
+    ) -> Intent {
+        let Gathered { input, batch, fresh, ordinals, planned, rejected, .. } = gathered;
+        let keep = |(&row, wait): (&u32, &Remaining)| {
+            kept_waiting(batch, row as usize, ordinals[row as usize], wait, &self.needs(wait), &self.coding.books)
+        };
+        let held: Vec<KeptRow> = remaining.iter().map(keep).collect();
+        let moment = Moment { clock_ms: gathered.clock_ms, age_ms: gathered.age_ms, anchor: order.now.anchor };
+        let attempt = uuid::Uuid::new_v4().as_u64_pair().0;
+        let mut after = self.progress_after(input, moment, fresh.rows(), report, planned);
+        if marks {
+            after.marked = Some(Mark { sequence: after.sequence, attempt });
+        }
+        let met = self.met_with(fresh, rejected, input.long_rows, report);
+        let (monitor, plan) = (self.settings.monitor, planned.plan.clone());
+        Intent {
+            attempt,
+            ranges: ranges_of(input),
+            last: gathered.last,
+            all: order.is_all(),
+            after,
+            marked_before: self.durable.marked,
+            ledger: if monitor { Vec::new() } else { verified.delta().to_bytes() },
+            witnessed: if monitor { WitnessDelta::default() } else { witnessed.clone() },
+            sampled: self.sampled(fresh),
+            settled: gathered.taken.iter().map(|&at| self.held.ordinals[at]).collect(),
+            held,
+            baseline: plan.is_some().then(|| self.learning.baseline.clone()),
+            references: if plan.is_some() { self.in_force.references.clone() } else { Vec::new() },
+            plan,
+            evidence: self.take_evidence(),
+            met: Some(met),
+        }
+    }
+
+    /// Writes the intent down, then lets the batch leave. What is `upcoming` is encoded meanwhile.
+    fn deliver<'a>(
+        &mut self,
+        mut prepared: Prepared<'a>,
+        sink: &mut dyn Sink,
+        upcoming: &mut dyn Upcoming,
+    ) -> Result<Delivered<'a>, BatchError> {
+        let start = Instant::now();
+        let nothing = self.settings.monitor.then(|| Verified::nothing(self.in_force.plan.groups.len()));
+        let bytes_before = sink.bytes_out();
+        let (schema, settings) = (&self.schema, &self.settings);
+        let mut encoder = Encoder::new(schema, settings, &mut self.coding);
+        let (store, ledger, over) = (&mut self.durable.store, &self.ledger, AtomicBool::new(false));
+        let delivered = std::thread::scope(|scope| {
+            scope.spawn(|| encoder.look_ahead(upcoming, &over));
+            let _over = Finally(&over);
+            let intended = prepared.intend(store, ledger)?;
+            crash_point("intent-flushed");
+            Ok::<_, StateError>(intended.deliver(sink, nothing.as_ref()))
+        })?;
+        match delivered {
+            Ok(lengths) => {
+                crash_point("delivered");
+                prepared.gathered.seconds.commit = start.elapsed().as_secs_f64();
+                Ok(Delivered { prepared, lengths, bytes_out: sink.bytes_out() - bytes_before })
+            }
+            Err(DeliveryError::Aborted(why)) => Err(BatchError::Aborted { why, intent: Box::new(prepared.intent) }),
+            Err(DeliveryError::Fatal(why)) => Err(BatchError::Fatal(why)),
+        }
+    }
+
+    /// Remembers a batch that has left: nothing here may fail.
+    fn apply<'a>(&mut self, delivered: Delivered<'a>, marks: bool) -> Applied<'a> {
+        let start = Instant::now();
+        let Delivered { prepared, lengths, bytes_out } = delivered;
+        let Prepared { gathered, verified, remaining, witnessed, mut report, intent } = prepared;
+        let Gathered { input, fresh, batch, ordinals, taken, rejected, uncovered_cells, turnout, mut seconds, .. } =
+            gathered;
+        let adopted = gathered.planned.plan.is_some();
+        if !self.ledger.apply(verified.delta()) {
+            LimitReached { limit: Limit::LedgerClasses }.emit(&self.telemetry);
+        }
+        self.tell_of_full_tally(batch.rows());
+        self.tell_of_full_supporters(batch.rows());
+        self.ledger.expire(usize::try_from(intent.after.sequence).unwrap_or(0) % SHARDS, gathered.age_ms);
+        self.remember_witnesses(&witnessed);
+        self.meet(intent.met.as_ref());
+        self.learning.sample.add(&fresh, self.durable.progress.rows);
+        self.durable.go_on(&intent, &lengths, marks);
+        let (plan, names, width) = (&self.in_force.plan, &self.in_force.turn_names, self.schema.attributes.len());
+        let needs = |wait: &Remaining| turnout::needs(plan, names, width, wait);
+        self.held.advance(&taken, &batch, &ordinals, remaining, needs);
+        if let Some(limit) = turnout.full {
+            LimitReached { limit }.emit(&self.telemetry);
+        }
+        self.durable.store.left(intent, lengths);
+        self.forget_sample();
+        seconds.commit += start.elapsed().as_secs_f64();
+        let start = Instant::now();
+        self.learn(&fresh);
+        seconds.learn += start.elapsed().as_secs_f64();
+        if adopted {
+            self.begin_recheck();
+        }
+        self.forget_rows();
+        crash_point("applied");
+        report.dampened_cells = gathered.dampened_cells;
+        Applied { input, rejected, uncovered_cells, report, seconds, bytes_out }
+    }
+
+    /// What encodes for this engine.
+    fn encoder(&mut self) -> Encoder<'_> {
+        Encoder::new(&self.schema, &self.settings, &mut self.coding)
+    }
+
+    /// Forgets the rows of the sample that neither it nor a search under way needs.
+    fn forget_sample(&mut self) {
+        let sample = &self.learning.sample;
+        if sample.rows() > 0 {
+            let oldest = self.planning.search.as_ref().and_then(|search| search.first_row).unwrap_or(u64::MAX);
+            self.durable.store.forget_sample_before(sample.ordinal(0).min(oldest));
+        }
+    }
+
+    /// Forgets the rows that have left the window.
+    fn forget_rows(&mut self) {
+        let window = self.learning.model.window().rows() as u64;
+        self.durable.store.forget_rows_before(self.durable.progress.rows - window);
+    }
+}
+
+impl Durable {
+    /// The state is where `intent` says, now that its batch has left.
+    fn go_on(&mut self, intent: &Intent, lengths: &Lengths, marks: bool) {
+        self.progress = intent.after.clone();
+        self.progress.lengths = lengths.clone();
+        if marks {
+            self.marked = self.progress.marked;
+        }
+    }
+}
+
+/// Where batches are treated and verified: all that this takes of an engine.
+struct Desk<'a> {
+    in_force: &'a InForce,
+    books: &'a [Codebook],
+    ledger: &'a Ledger,
+    policy: &'a Policy,
+    needs: Needs,
+    sequence: u64,
+}
+
+impl Desk<'_> {
+    fn treat<'a>(&self, mut gathered: Gathered<'a>) -> Treated<'a> {
+        let start = Instant::now();
+        let proposal = self.propose(&gathered, &gathered.turnout.mask);
+        gathered.seconds.treat += start.elapsed().as_secs_f64();
+        Treated { gathered, proposal }
+    }
+
+    /// What may leave of a batch in which `mask` says who takes part.
+    fn propose(&self, gathered: &Gathered<'_>, mask: &Mask) -> Proposal {
+        let InForce { plan, names, protected, populations, .. } = self.in_force;
+        let Gathered { batch, waited, last, age_ms, .. } = gathered;
+        let (ledger, populations) = (self.ledger.at(*age_ms), populations.treated.as_slice());
+        treat(batch, mask, waited, plan, names, self.books, &ledger, self.policy, protected, populations, *last)
+    }
+
+    /// Verifies a treated batch as of `age_ms`; where that cannot be judged, with fewer groups. `keeps`: the lines are needed
+    /// again.
+    fn judge(&self, treated: &mut Treated<'_>, age_ms: i64, keeps: bool) -> Result<Verified, Refusal> {
+        let Treated { gathered, proposal } = treated;
+        let propose = |mask: &Mask| self.propose(gathered, mask);
+        let verified = |groups| self.verified(gathered, groups, age_ms);
+        judged(proposal, &self.in_force.plan, &gathered.turnout.mask, keeps, propose, verified)
+    }
+
+    fn judge_and_take<'a>(&self, mut treated: Treated<'a>) -> Result<VerifiedBatch<'a>, Refusal> {
+        let start = Instant::now();
+        let age_ms = treated.gathered.age_ms;
+        let verified = self.judge(&mut treated, age_ms, false)?;
+        let Treated { mut gathered, proposal } = treated;
+        gathered.seconds.verify = start.elapsed().as_secs_f64();
+        Ok(VerifiedBatch { gathered, proposal, verified })
+    }
+
+    fn verify<'a>(&self, treated: Treated<'a>) -> Result<VerifiedBatch<'a>, Refusal> {
+        let start = Instant::now();
+        let Treated { mut gathered, mut proposal } = treated;
+        let verified = self.verified(&gathered, std::mem::take(&mut proposal.groups), gathered.age_ms)?;
+        gathered.seconds.verify = start.elapsed().as_secs_f64();
+        Ok(VerifiedBatch { gathered, proposal, verified })
+    }
+
+    fn verified(&self, gathered: &Gathered<'_>, lines: Vec<ProposedGroup>, age_ms: i64) -> Result<Verified, Refusal> {
+        let (given, ledger) = (self.given(gathered, age_ms), self.ledger.at(age_ms));
+        verify(lines, &given, &self.in_force.terms, self.books, ledger, self.needs)
+    }
+
+    fn given<'g>(&self, gathered: &'g Gathered<'_>, age_ms: i64) -> Given<'g> {
+        let (batch, waiting) = (&gathered.batch, gathered.batch.rows() - gathered.fresh.rows());
+        let (subjects, columns) = (batch.subjects.as_slice(), batch.columns.as_slice());
+        Given { subjects, columns, waiting, sequence: self.sequence, age_ms }
+    }
+}
+
+impl<'a> Prepared<'a> {
+    /// Writes the intent down.
+    fn intend(&self, store: &mut Store, ledger: &Ledger) -> Result<Intended<'_, 'a>, StateError> {
+        store.intend(&self.intent, ledger)?;
+        Ok(Intended(self))
+    }
+}
+
+impl Intended<'_, '_> {
+    /// Lets the batch leave; where the risk is only watched, `nothing` of it.
+    fn deliver(&self, sink: &mut dyn Sink, nothing: Option<&Verified>) -> Result<Lengths, DeliveryError> {
+        let Prepared { gathered, verified, intent, .. } = self.0;
+        let positions: Positions = gathered.input.ranges.iter().map(|(place, range)| (*place, range.1)).collect();
+        let envelope = Envelope {
+            sequence: intent.after.sequence,
+            attempt: intent.attempt,
+            clock_ms: gathered.clock_ms,
+            positions: &positions,
+            rejected: &gathered.rejected,
+            subjects: &gathered.batch.subjects,
+            coordinates: &gathered.batch.coordinates,
+        };
+        sink.deliver(nothing.unwrap_or(verified), &envelope)
+    }
+}
+
+/// Seconds since the oldest record of a batch was appended at the source, where that is known.
+pub(super) fn since_append(oldest_ms: Option<i64>) -> Option<f64> {
+    #[allow(clippy::cast_precision_loss, reason = "milliseconds are far below 2^52")]
+    oldest_ms.map(|oldest| (clock::now_ms() - oldest).max(0) as f64 / 1000.0)
+}

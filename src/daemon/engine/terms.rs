@@ -1,0 +1,92 @@
+//! What verification is told of a plan: the attributes of each group, what each of them is, and which models protect it.
+
+use crate::anonymity::plan::{Group, Plan};
+use crate::anonymity::privacy::protection::{GroundDistance, Protection, Reference, Requirement};
+use crate::anonymity::treatment::treat::GroupNames;
+use crate::release::given::GroupTerms;
+use crate::release::given::NarrowingTerms;
+use crate::release::listed::{Listed, ListedTerms};
+use crate::release::models::{Claim, Distance};
+use crate::release::protected::{ProtectedTerms, Shares};
+use crate::release::repetition::LineLimit;
+use std::sync::Arc;
+
+/// The terms of every group of `plan`, in its order. `protections` each come with the distribution that they compare
+/// with, empty where there is none; `lists` are the people of whom every class needs enough; `strict` tells verification the
+/// ladders, so that it recounts what can be excluded.
+#[must_use]
+pub fn group_terms(
+    plan: &Plan,
+    names: &GroupNames,
+    protections: &[(Protection, Reference)],
+    lists: &[Arc<Listed>],
+    strict: bool,
+) -> Vec<GroupTerms> {
+    let groups = plan.groups.iter().zip(&names.layouts).zip(&names.bases);
+    let terms = groups.map(|((group, layout), &base)| {
+        let attributes = group.attributes();
+        GroupTerms {
+            quasi: attributes.iter().map(|a| group.quasi.contains(a)).collect(),
+            sensitive: attributes.iter().map(|a| group.sensitive.contains(a)).collect(),
+            protected: protected_terms(group, &attributes, protections),
+            listed: lists.iter().filter_map(|list| listed_terms(group, &attributes, list)).collect(),
+            narrowing: (strict && !group.quasi.is_empty()).then(|| NarrowingTerms {
+                attributes: group.quasi.clone(),
+                nodes: group.ladder.iter().map(|node| node.levels.clone()).collect(),
+            }),
+            attributes,
+            layout: layout.clone(),
+            base,
+            beside: names.beside.clone(),
+            lines: LineLimit::None,
+        }
+    });
+    terms.collect()
+}
+
+/// None where the list knows nothing that the group shows.
+fn listed_terms(group: &Group, attributes: &[usize], list: &Arc<Listed>) -> Option<ListedTerms> {
+    let known = |(_, attribute): &(usize, usize)| group.quasi.contains(attribute) && list.knows(*attribute);
+    let columns: Vec<(usize, usize)> = attributes.iter().copied().enumerate().filter(known).collect();
+    (!columns.is_empty()).then(|| ListedTerms { list: Arc::clone(list), columns })
+}
+
+fn protected_terms(
+    group: &Group,
+    attributes: &[usize],
+    protections: &[(Protection, Reference)],
+) -> Vec<ProtectedTerms> {
+    let mine = protections.iter().filter(|(protection, _)| group.sensitive.contains(&protection.attribute));
+    let terms = mine.filter_map(|(protection, reference)| {
+        let column = attributes.iter().position(|a| *a == protection.attribute)?;
+        let total = reference.subjects.iter().sum::<u64>() as f64;
+        let shares = (!reference.values.is_empty()).then(|| Shares {
+            positions: reference.values.iter().copied().zip(0..).collect(),
+            shares: reference.subjects.iter().map(|subjects| *subjects as f64 / total).collect(),
+        });
+        Some(ProtectedTerms {
+            attribute: protection.attribute,
+            column,
+            claims: protection.requirements.iter().map(|r| claim(*r, reference)).collect(),
+            representatives: protection.representatives(),
+            reference: shares,
+        })
+    });
+    terms.collect()
+}
+
+fn claim(requirement: Requirement, reference: &Reference) -> Claim {
+    match requirement {
+        Requirement::Distinct { l } => Claim::Distinct { l },
+        Requirement::Entropy { l } => Claim::Entropy { l },
+        Requirement::Recursive { c, l } => Claim::Recursive { c, l },
+        Requirement::Closeness { t, ground } => Claim::Closeness {
+            t,
+            ground: match ground {
+                GroundDistance::Equal => Distance::Equal,
+                GroundDistance::Ordered => Distance::Ordered,
+                GroundDistance::Hierarchical => Distance::Hierarchical(reference.tree.clone()),
+            },
+        },
+    }
+}

@@ -1,0 +1,235 @@
+//! The daemon's main loop, over any source.
+//!
+//! The states of a batch are the engine's (`docs/exactly-once.md`); this loop decides what comes next: a batch from the
+//! source, a revocation to settle, a rewind after an abort, or the end.
+
+use super::source::{Next, Notice, Source, SourceFailure};
+use crate::daemon::engine::clock::StateClock;
+use crate::daemon::engine::{BatchError, Engine, Settling, Turn};
+use crate::daemon::state::directory::StateError;
+use crate::daemon::state::records::Intent;
+use crate::io::input::{Closed, Place, Ranges};
+use crate::records::raw::Coordinate;
+use crate::release::sink::Sink;
+use crate::telemetry::{AbortReason, BatchAborted, Rebalanced, Telemetry, VerificationRefused};
+use std::time::{Duration, Instant};
+
+/// Why the daemon stopped by itself.
+#[derive(Debug, thiserror::Error)]
+pub enum StreamError {
+    #[error(transparent)]
+    Source(#[from] SourceFailure),
+    #[error(transparent)]
+    Batch(#[from] BatchError),
+    #[error(transparent)]
+    State(#[from] StateError),
+}
+
+/// How far the source has been read, for a progress bar.
+pub trait Watcher: Sync {
+    fn consumed(&self, records: u64, bytes: u64);
+}
+
+/// Attempts at one batch before the daemon gives up and lets a supervisor start it afresh.
+const ATTEMPTS: u32 = 20;
+
+/// Attempts at settling what stays held, and is settled with a later batch, where they fail.
+const SETTLING_ATTEMPTS: u32 = 3;
+
+/// How long the loop waits for something to do before it looks around, and how long while the last batch is still to be
+/// written to the state: the intent of a next one that comes at once saves a write of its own (decision 0006).
+const IDLE: Duration = Duration::from_millis(100);
+const BRIEFLY: Duration = Duration::from_millis(20);
+
+/// How long the offsets of the last batch may take to stand: when partitions are taken away, a little less than the group
+/// waits; at the end, as long as anything there.
+const LETTING_GO: Duration = Duration::from_secs(100);
+const PARTING: Duration = Duration::from_secs(15);
+
+/// A stream, where it goes, and the loop's own state.
+pub struct Run<'a> {
+    pub source: &'a mut dyn Source,
+    pub engine: &'a mut Engine,
+    pub sink: &'a mut dyn Sink,
+    pub telemetry: &'a Telemetry,
+    pub watcher: &'a dyn Watcher,
+    pub clock: StateClock,
+    /// After this long without batches of a live source, held records are settled.
+    pub max_age: Duration,
+    /// A batch to repeat exactly.
+    pub retry: Option<Intent>,
+}
+
+fn ranges_of(intent: &Intent) -> Ranges {
+    intent.ranges.iter().map(|r| ((r.topic, r.partition), (r.from, r.to))).collect()
+}
+
+impl Run<'_> {
+    /// Runs until the source ends, or until something breaks that only a new start can mend.
+    ///
+    /// # Errors
+    /// See [`StreamError`]. Nothing is half released: everything up to the last committed batch stays, and the next run
+    /// continues behind it.
+    pub fn run(mut self) -> Result<(), StreamError> {
+        let outcome = self.stream();
+        // Whatever ends us, somebody else reads on from the committed offsets.
+        let stood = self.stand(PARTING);
+        match (outcome, stood) {
+            (Err(error), Err(also)) => {
+                tracing::error!(%also, "and it is not known whether the last batch's offsets are committed");
+                Err(error)
+            }
+            (outcome, stood) => outcome.and(stood),
+        }
+    }
+
+    /// Waits until the offsets of the last batch stand. Partitions are let go only then: their next owner begins there.
+    fn stand(&mut self, patience: Duration) -> Result<(), StreamError> {
+        self.sink.stand(patience).map_err(|e| BatchError::Fatal(e.to_string()).into())
+    }
+
+    fn stream(&mut self) -> Result<(), StreamError> {
+        let mut attempts = 0;
+        let mut quiet_since = Instant::now();
+        if let Some(intent) = self.retry.take_if(|r| r.ranges.is_empty()) {
+            self.settle_again(intent)?;
+        }
+        if let Some(ranges) = self.retry.as_ref().map(ranges_of) {
+            self.source.rewind(None, ranges)?;
+        }
+        loop {
+            match self.source.next(if self.engine.is_behind() { BRIEFLY } else { IDLE })? {
+                Next::Batch(turn, last) => {
+                    quiet_since = Instant::now();
+                    attempts = if self.batch(turn, last)? { 0 } else { attempts + 1 };
+                    if attempts >= ATTEMPTS {
+                        return Err(BatchError::Fatal(format!("one batch was aborted {ATTEMPTS} times")).into());
+                    }
+                    if attempts == 0 && last.is_some() {
+                        return Ok(self.engine.flush()?);
+                    }
+                }
+                Next::Notice(notice) => self.hear(notice)?,
+                Next::Nothing => {
+                    if self.engine.is_behind() {
+                        self.engine.flush()?;
+                    }
+                    let silent = self.source.is_live() && quiet_since.elapsed() >= self.max_age;
+                    if silent && self.engine.has_due(self.clock.now()) {
+                        self.settle(|_| true, Settling::Quiet, None)?;
+                        quiet_since = Instant::now();
+                    }
+                }
+                Next::End(settling) => return self.settle(|_| true, settling, None),
+            }
+        }
+    }
+
+    /// Processes one batch. False when it was aborted and is to be repeated.
+    fn batch(&mut self, mut turn: Turn, last: Option<Settling>) -> Result<bool, StreamError> {
+        let input = &turn.input;
+        let (records, bytes) = (input.records(), input.source_bytes);
+        let retry = self.retry.take().filter(|_| input.closed == Closed::Replay);
+        // A batch that settled what was held does so again: its bytes may have been seen. A pipe may be silent for too long.
+        let again = retry.as_ref().is_some_and(|r| r.last) || records == 0 && input.closed == Closed::Settle;
+        let at_the_end = retry.as_ref().is_some_and(|r| r.last && r.all) && !self.source.is_live();
+        let settling = match last {
+            Some(settling) => settling,
+            None if at_the_end => Settling::EndOfStream,
+            None if again => Settling::Quiet,
+            None => Settling::No,
+        };
+        let now = self.clock.now();
+        let outcome = if records > 0 {
+            self.engine.process(&mut turn, settling, retry.as_ref(), self.sink, now, self.source)
+        } else if settling == Settling::No {
+            Ok(())
+        } else {
+            self.engine.settle(|_| true, settling, retry.as_ref(), self.sink, now)
+        };
+        match outcome {
+            Ok(()) => {
+                self.watcher.consumed(records, bytes);
+                Ok(true)
+            }
+            Err(BatchError::Aborted { intent, .. }) => {
+                BatchAborted { reason: AbortReason::Transaction }.emit(self.telemetry);
+                let ranges = ranges_of(&intent);
+                self.retry = Some(*intent);
+                self.source.rewind(Some((turn, last)), ranges)?;
+                Ok(false)
+            }
+            Err(error) => Err(self.refused(error)),
+        }
+    }
+
+    /// Tells of a batch that verification has refused.
+    fn refused(&self, error: BatchError) -> StreamError {
+        if matches!(error, BatchError::Refused(_)) {
+            VerificationRefused { violations: 1 }.emit(self.telemetry);
+        }
+        error.into()
+    }
+
+    /// What the source says that is no batch.
+    fn hear(&mut self, notice: Notice) -> Result<(), StreamError> {
+        match notice {
+            Notice::Revoked(places, acknowledge) => {
+                self.settle_places(&places)?;
+                self.stand(LETTING_GO)?;
+                Rebalanced { assigned: 0, revoked: places.len() as u64, lost: 0 }.emit(self.telemetry);
+                acknowledge();
+            }
+            Notice::Lost(places, acknowledge) => {
+                Rebalanced { assigned: 0, revoked: 0, lost: places.len() as u64 }.emit(self.telemetry);
+                // Nothing of theirs may be under way in the next generation: it would be taken for ours.
+                self.stand(LETTING_GO)?;
+                acknowledge();
+            }
+            Notice::Assigned(places) => {
+                Rebalanced { assigned: places.len() as u64, revoked: 0, lost: 0 }.emit(self.telemetry);
+            }
+            Notice::CannotReplay => self.retry = None,
+        }
+        Ok(())
+    }
+
+    /// Releases or suppresses what is held from partitions that are being taken away, while they are still ours.
+    fn settle_places(&mut self, places: &[Place]) -> Result<(), StreamError> {
+        let of = |c: Coordinate| places.contains(&(c.topic, c.partition));
+        self.settle(of, Settling::Revoked, None)
+    }
+
+    /// Repeats a settling that the process before this one did not finish, before anything is read: its aborted attempt may
+    /// have been seen, and other records could take the held ones along.
+    fn settle_again(&mut self, intent: Intent) -> Result<(), StreamError> {
+        let settled = self.engine.held_places(&intent.settled);
+        let settling = if self.source.is_live() { Settling::Quiet } else { Settling::EndOfStream };
+        self.settle(|c| settled.contains(&c), settling, Some(intent))
+    }
+
+    /// Settles what is held from the places that `of` names, and writes everything that is only in memory.
+    fn settle(
+        &mut self,
+        of: impl Fn(Coordinate) -> bool,
+        settling: Settling,
+        mut retry: Option<Intent>,
+    ) -> Result<(), StreamError> {
+        let reason = if settling == Settling::Revoked { AbortReason::Revoked } else { AbortReason::Transaction };
+        let attempts = if settling == Settling::EndOfStream { ATTEMPTS } else { SETTLING_ATTEMPTS };
+        for attempt in 1..=attempts {
+            match self.engine.settle(&of, settling, retry.as_ref(), self.sink, self.clock.now()) {
+                Ok(()) => break,
+                // At the end of a stream nothing comes that could settle it later.
+                Err(error @ BatchError::Aborted { .. }) if attempt == ATTEMPTS => return Err(error.into()),
+                Err(BatchError::Aborted { intent, .. }) => {
+                    BatchAborted { reason }.emit(self.telemetry);
+                    retry = Some(*intent);
+                }
+                Err(error) => return Err(self.refused(error)),
+            }
+        }
+        // What could not be settled stays held: its offsets are ours, and it is settled with a later batch.
+        Ok(self.engine.flush()?)
+    }
+}

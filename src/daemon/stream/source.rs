@@ -1,0 +1,64 @@
+//! What a stream reads from.
+
+use crate::daemon::engine::{Settling, Turn, Upcoming};
+use crate::io::file::SourceError;
+use crate::io::input::{Place, Ranges};
+use crate::io::kafka::connection::KafkaFailure;
+use std::time::Duration;
+
+/// A source of batches. While a batch leaves, the next one can be looked at ([`Upcoming`]).
+pub trait Source: Upcoming {
+    /// What comes next; waits for it for at most `wait`.
+    ///
+    /// # Errors
+    /// When nothing more can be read.
+    fn next(&mut self, wait: Duration) -> Result<Next, SourceFailure>;
+
+    /// Goes back, so that the next batch consists of exactly `ranges`; where there are none, so that it begins at the
+    /// committed positions. `aborted` is the batch that has not left, where it is still in hand.
+    ///
+    /// # Errors
+    /// When nothing more can be read.
+    fn rewind(&mut self, aborted: Option<(Turn, Option<Settling>)>, ranges: Ranges) -> Result<(), SourceFailure>;
+
+    /// Whether records come by themselves, so that a pause means that there are none.
+    fn is_live(&self) -> bool;
+}
+
+/// What a source has to say.
+pub enum Next {
+    /// A batch; where the source ends with it, how the records that are held settle with it.
+    Batch(Turn, Option<Settling>),
+    /// What must be known of the partitions.
+    Notice(Notice),
+    /// Nothing within the time.
+    Nothing,
+    /// Nothing more will come; what is held settles.
+    End(Settling),
+}
+
+/// Says that partitions may be let go.
+pub type Acknowledge = Box<dyn FnOnce() + Send>;
+
+/// What must be known of the partitions of a source.
+pub enum Notice {
+    /// Partitions were given to this instance.
+    Assigned(Vec<Place>),
+    /// Partitions are being taken away: what they hold settles, then that is acknowledged.
+    Revoked(Vec<Place>, Acknowledge),
+    /// Partitions are gone already.
+    Lost(Vec<Place>, Acknowledge),
+    /// The batch that was to be repeated cannot be: a partition of it is not ours any more, or has moved on.
+    CannotReplay,
+}
+
+/// Why a source cannot be read on.
+#[derive(Debug, thiserror::Error)]
+pub enum SourceFailure {
+    #[error(transparent)]
+    Kafka(#[from] KafkaFailure),
+    #[error(transparent)]
+    File(#[from] SourceError),
+    #[error("the reader ended without a word (this is a bug)")]
+    ReaderGone,
+}

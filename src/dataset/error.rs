@@ -1,0 +1,98 @@
+//! Why a data set was not anonymized.
+
+use crate::anonymity::domain::DomainError;
+use crate::anonymity::lattice::check::TermsError;
+use crate::anonymity::lattice::passes::PassesError;
+use crate::anonymity::lattice::table::TableError;
+use crate::config::Problem;
+use crate::io::file::{SinkError, SourceError};
+use crate::records::codebook::CodebookError;
+use crate::release::aggregates::AggregateRefusal;
+use crate::release::models::ModelRefusal;
+use crate::release::population::PopulationRefusal;
+use crate::release::verify::Refusal;
+use std::path::PathBuf;
+
+/// Why a data set was not anonymized.
+#[derive(Debug, thiserror::Error)]
+pub enum AnonymizeError {
+    /// The configuration, the schema or what they name is wrong.
+    #[error("{} problem(s) in the configuration", .0.len())]
+    Configuration(Vec<Problem>),
+    #[error(transparent)]
+    Codebook(#[from] CodebookError),
+    #[error(transparent)]
+    Source(#[from] SourceError),
+    #[error(transparent)]
+    Sink(#[from] SinkError),
+    #[error(
+        "{}: no column for {} (correct `column` or `pointer` of the attribute in the schema, or take it out of the schema)",
+        .path.display(), .attributes.iter().map(|a| format!("attribute {a:?}")).collect::<Vec<_>>().join(", ")
+    )]
+    NoColumn { path: PathBuf, attributes: Vec<String> },
+    #[error(transparent)]
+    Domain(#[from] DomainError),
+    #[error(transparent)]
+    Table(#[from] TableError),
+    #[error(transparent)]
+    Terms(#[from] TermsError),
+    #[error(transparent)]
+    Recode(#[from] PassesError),
+    #[error(
+        "{path}: {records} record(s) cannot be read or do not have the types of the schema, the first is number {first} ({why}); correct them, or take them out"
+    )]
+    Rejected { path: String, records: u64, first: i64, why: String },
+    #[error(
+        "no policy satisfies the models with at most {limit} of {records} records suppressed; {nearest}: raise anonymize.suppression_limit, or relax a model"
+    )]
+    Impossible { limit: u64, records: u64, nearest: String },
+    #[error(
+        "after {passes} passes {suppressed} of {records} records are left, and {limit} may be suppressed; lower anonymize.pass_limit (with that of anonymize.suppression_limit the first pass keeps the limit), or raise anonymize.suppression_limit"
+    )]
+    LeftTooMany { passes: usize, suppressed: u64, records: u64, limit: u64 },
+    #[error("the system has no randomness to give: {0}")]
+    Randomness(std::io::Error),
+    #[error("no policy was found within anonymize.time_limit; raise it, or generalize attributes by their schema")]
+    OutOfTime,
+    #[error(
+        "it was stopped before any policy was found, and nothing was written; let it search longer, or generalize attributes by their schema"
+    )]
+    Stopped,
+    #[error(
+        "the only policy that satisfies the models says nothing of any quasi attribute; relax a model, raise anonymize.suppression_limit, or release fewer attributes"
+    )]
+    SaysNothing,
+    #[error(transparent)]
+    Refused(#[from] Refusal),
+    #[error(transparent)]
+    ModelRefused(#[from] ModelRefusal),
+    #[error(transparent)]
+    PopulationRefused(#[from] PopulationRefusal),
+    #[error(transparent)]
+    AggregateRefused(#[from] AggregateRefusal),
+}
+
+impl AnonymizeError {
+    /// Whether the user can mend it in the configuration or the input.
+    #[must_use]
+    pub fn is_usage(&self) -> bool {
+        match self {
+            Self::Sink(error) => error.is_usage(),
+            Self::Configuration(_)
+            | Self::Codebook(_)
+            | Self::NoColumn { .. }
+            | Self::Domain(_)
+            | Self::Table(_)
+            | Self::Terms(_)
+            | Self::Recode(_)
+            | Self::Rejected { .. } => true,
+            _ => false,
+        }
+    }
+}
+
+/// A problem of a file that a person can mend.
+pub fn problem(file: impl Into<String>, key: impl Into<String>, message: String, remedy: &str) -> AnonymizeError {
+    let problem = Problem { file: file.into(), key: key.into(), message, remedy: remedy.to_owned() };
+    AnonymizeError::Configuration(vec![problem])
+}

@@ -1,0 +1,131 @@
+//! The treated records as lines, verified and written.
+
+use super::AnonymizeError;
+use super::aggregate::{Aggregated, Asked, terms as aggregate_terms};
+use super::claims;
+use super::hide::Settled;
+use super::read::Input;
+use crate::anonymity::privacy::Model;
+use crate::anonymity::treatment::proposal::{ProposedGroup, Run};
+use crate::config::{Config, Format as Spelling, Used};
+use crate::io::file::{GroupColumns, Replacement};
+use crate::ledger::classes::Ledger;
+use crate::records::codebook::CellId;
+use crate::records::digest::NameDigest;
+use crate::records::line::{LineFormat, LineLayout};
+use crate::release::aggregates::verify_aggregates;
+use crate::release::given::{Given, GroupTerms, Needs};
+use crate::release::models::verify_models;
+use crate::release::population::verify_population;
+use crate::release::repetition::LineLimit;
+use crate::release::verified::Risk;
+use crate::release::verify::verify;
+use crate::start::reading::file_format;
+use std::collections::BTreeMap;
+
+/// What was written.
+pub struct Written {
+    pub risk: Risk,
+    /// Sensitive cells that leave as `*`.
+    pub hidden: u64,
+    pub aggregated: Vec<Aggregated>,
+}
+
+/// The group that leaves.
+const GROUP: &str = "all";
+
+/// What a release writes or removes.
+pub fn files(config: &Config) -> Vec<Used> {
+    Replacement::files(&config.sink.path, GROUP, file_format(config.sink.format(), config.sink.separator))
+}
+
+/// The place of the release, looked at and locked before the work.
+pub fn ready(config: &Config) -> Result<Replacement, AnonymizeError> {
+    let format = file_format(config.sink.format(), config.sink.separator);
+    Replacement::ready(&config.sink.path, GROUP, format).map_err(AnonymizeError::from)
+}
+
+/// Writes what was settled.
+pub fn release(
+    place: Replacement,
+    config: &Config,
+    input: &Input,
+    settled: Settled,
+    aggregates: &[Asked],
+    models: &[Model],
+) -> Result<Written, AnonymizeError> {
+    let k = config.privacy.crowd();
+    let Settled { rows, cells, aggregated, hidden, .. } = settled;
+    let attributes = input.leaving.clone();
+    let schema = &input.schema;
+    let names: Vec<&str> = attributes.iter().map(|&a| schema.attributes[a].name.as_str()).collect();
+    let layout = LineLayout::new(
+        match config.sink.format() {
+            Spelling::Csv => LineFormat::Csv { separator: u8::try_from(config.sink.separator).unwrap_or(b',') },
+            Spelling::Json | Spelling::Parquet => LineFormat::Json,
+        },
+        &names,
+    );
+    let proposed = proposal(input, &attributes, &rows, &cells, &layout);
+    let digest = NameDigest::new(&input.key);
+    let terms = [GroupTerms {
+        quasi: attributes.iter().map(|a| input.quasi.contains(a)).collect(),
+        sensitive: attributes.iter().map(|a| input.sensitive.contains(a)).collect(),
+        attributes: attributes.clone(),
+        layout: layout.clone(),
+        base: digest.digest(GROUP),
+        beside: schema.attributes.iter().map(|a| digest.digest(&format!("beside {}", a.name))).collect(),
+        // The models of a data set are verified over all its lines, below.
+        protected: Vec::new(),
+        listed: Vec::new(),
+        narrowing: None,
+        lines: LineLimit::None,
+    }];
+    let (ledger, subjects) = (Ledger::new(k, 0, 1), &input.batch.subjects);
+    let given = Given { subjects, columns: &input.batch.columns, waiting: 0, sequence: 0, age_ms: 0 };
+    let needs = Needs { k, batch_crowd: 0 };
+    let verified = verify(vec![proposed], &given, &terms, &input.books, ledger.at(0), needs)?;
+    let quasi = &terms[0].quasi;
+    verify_models(&verified, 0, &layout, quasi, &claims::of_values(input, &attributes, models))?;
+    let population = claims::population(input, &attributes, aggregates);
+    verify_population(&verified, 0, &layout, &population, &claims::of_population(models))?;
+    let aggregate_terms = aggregate_terms(input, &attributes, aggregates);
+    verify_aggregates(&verified, 0, &layout, quasi, &aggregate_terms, subjects, k)?;
+    let columns = GroupColumns { name: GROUP.into(), columns: names.iter().map(|&n| n.to_owned()).collect() };
+    let mut lines = Vec::new();
+    for line in verified.lines(0) {
+        lines.extend_from_slice(line.bytes);
+        lines.push(b'\n');
+    }
+    place.fill(columns, &lines)?;
+    Ok(Written { risk: verified.risk(), hidden, aggregated })
+}
+
+/// One line a distinct tuple, sorted by their bytes, with the rows that it stands for.
+fn proposal(
+    input: &Input,
+    attributes: &[usize],
+    rows: &[usize],
+    cells: &[Vec<CellId>],
+    layout: &LineLayout,
+) -> ProposedGroup {
+    let mut lines: BTreeMap<Vec<u8>, Vec<u32>> = BTreeMap::new();
+    let mut line = Vec::new();
+    for (at, &row) in rows.iter().enumerate() {
+        line.clear();
+        let texts = attributes.iter().zip(cells).map(|(&a, column)| input.books[a].text(column[at]));
+        layout.write(texts, &mut line);
+        match lines.get_mut(&line) {
+            Some(rows) => rows.push(row as u32),
+            None => drop(lines.insert(line.clone(), vec![row as u32])),
+        }
+    }
+    let mut proposed = ProposedGroup::default();
+    for (line, rows) in lines {
+        let (start, first) = (proposed.arena.len(), proposed.rows.len());
+        proposed.arena.extend_from_slice(&line);
+        proposed.rows.extend(rows);
+        proposed.runs.push(Run { line: start..proposed.arena.len(), rows: first..proposed.rows.len() });
+    }
+    proposed
+}

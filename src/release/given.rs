@@ -1,0 +1,61 @@
+//! What verification is told: the terms of each group, what is asked of a batch, and the batch itself.
+
+use super::listed::ListedTerms;
+use super::protected::ProtectedTerms;
+use super::repetition::LineLimit;
+use crate::records::codebook::Code;
+use crate::records::line::LineLayout;
+
+/// What the verifier knows of a group.
+pub struct GroupTerms {
+    /// Attributes in the order of the line.
+    pub attributes: Vec<usize>,
+    /// Which of `attributes` form the class.
+    pub quasi: Vec<bool>,
+    /// Which of `attributes` need support by themselves.
+    pub sensitive: Vec<bool>,
+    pub layout: LineLayout,
+    /// Digest that names the quasi attribute set in the ledger.
+    pub base: u128,
+    /// Digest that names each attribute standing beside a class, by position in the schema.
+    pub beside: Vec<u128>,
+    /// Sensitive attributes whose classes must satisfy models.
+    pub protected: Vec<ProtectedTerms>,
+    /// Lists of people of whom each class needs enough.
+    pub listed: Vec<ListedTerms>,
+    /// The ladder, where no class may be narrowed below k by whoever knows it.
+    pub narrowing: Option<NarrowingTerms>,
+    /// How many lines of one subject may leave.
+    pub lines: LineLimit,
+}
+
+/// What every class of a release needs.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Needs {
+    /// Distinct subjects of a class in this batch and inside the support window.
+    pub k: usize,
+    /// Distinct subjects of a class in this batch alone; 0: any number.
+    pub batch_crowd: usize,
+}
+
+/// The batch that the lines are of.
+#[derive(Clone, Copy, Debug)]
+pub struct Given<'a> {
+    /// Whose each row is.
+    pub subjects: &'a [u64],
+    /// The rows' own codes, by attribute and row.
+    pub columns: &'a [Vec<Code>],
+    /// Rows from the first that have waited since an earlier batch.
+    pub waiting: usize,
+    pub sequence: u64,
+    pub age_ms: i64,
+}
+
+/// What the verifier knows of the ladder of a group.
+#[derive(Clone, Debug)]
+pub struct NarrowingTerms {
+    /// The quasi attributes, by position in the schema.
+    pub attributes: Vec<usize>,
+    /// The nodes in the order in which records try them: a level for each attribute.
+    pub nodes: Vec<Vec<u8>>,
+}

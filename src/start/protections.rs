@@ -1,0 +1,129 @@
+//! From `[[privacy.model]]` to what a stream promises of its sensitive attributes.
+
+use crate::anonymity::privacy::protection::{Protection, Requirement, check};
+use crate::config::{Config, Diversity, ModelKind, PrivacyModel, Problem};
+use crate::ledger::tally::Keeps;
+use crate::records::schema::{Role, Schema};
+
+/// The protected attributes of a stream, in the order of the schema, each with everything that is asked of it.
+///
+/// # Errors
+/// Every model that a stream cannot keep, with its key and what to do.
+pub fn protections(config: &Config, schema: &Schema, file: &str) -> Result<Vec<Protection>, Vec<Problem>> {
+    let mut problems = Vec::new();
+    let mut found: Vec<Protection> = Vec::new();
+    for (index, model) in config.privacy.model.iter().enumerate() {
+        match asked(model, config, schema) {
+            Ok(None) => {}
+            Ok(Some((attribute, requirement))) => match found.iter_mut().find(|p| p.attribute == attribute) {
+                Some(protection) => protection.requirements.push(requirement),
+                None => found.push(Protection {
+                    attribute,
+                    requirements: vec![requirement],
+                    colluders: config.privacy.colluders,
+                }),
+            },
+            Err((key, message, remedy)) => problems.push(Problem {
+                file: file.to_owned(),
+                key: format!("privacy.model[{index}].{key}"),
+                message,
+                remedy: remedy.to_owned(),
+            }),
+        }
+    }
+    found.sort_unstable_by_key(|protection| protection.attribute);
+    let whole = found.iter().filter(|p| p.needs_every_pair()).count();
+    let batch = config.batch.max_records * (config.privacy.max_hold_batches as usize + 1);
+    if whole * batch > config.state.max_shown_values {
+        problems.push(Problem {
+            file: file.to_owned(),
+            key: "state.max_shown_values".to_owned(),
+            message: format!(
+                "a batch of {batch} records with {whole} attribute(s) whose every value counts finds no room"
+            ),
+            remedy: format!("set at least {}", whole * batch),
+        });
+    }
+    if problems.is_empty() { Ok(found) } else { Err(problems) }
+}
+
+type Refused = (&'static str, String, &'static str);
+
+/// What one model asks of which attribute; none where R(k) implies it.
+fn asked(model: &PrivacyModel, config: &Config, schema: &Schema) -> Result<Option<(usize, Requirement)>, Refused> {
+    let whole = |l: f64| {
+        let sound = l.fract() == 0.0 && (1.0..1e9).contains(&l);
+        let refused = || ("l", "this diversity counts values".to_owned(), "give a whole number, 2 to 1000");
+        if sound { Ok(l as usize) } else { Err(refused()) }
+    };
+    let l = model.l.unwrap_or_default();
+    let requirement = match (model.kind, model.diversity) {
+        (ModelKind::KAnonymity, _) => {
+            let message = "a stream keeps one k, that of privacy.k".to_owned();
+            return implied(model, config, message, "set privacy.k to the greater of the two");
+        }
+        (ModelKind::KMap, _) if model.population.is_some() => {
+            // Judged by the file, beside R(k).
+            return match model.k {
+                Some(1..) => Ok(None),
+                _ => Err(("k", "a class needs at least one person of the population".to_owned(), "give 1 or more")),
+            };
+        }
+        (ModelKind::KMap, _) => {
+            let message =
+                "a stream knows no population but its own subjects, of which each class has privacy.k".to_owned();
+            return implied(
+                model,
+                config,
+                message,
+                "name a file of people in `population` of the model, or set privacy.k to the greater of the two",
+            );
+        }
+        (ModelKind::DeltaPresence, _) => {
+            let message =
+                "a stream cannot keep δ-presence: who of the population is absent is not known before it ends";
+            return Err(("kind", message.to_owned(), "remove the model, or anonymize the data set at once"));
+        }
+        (ModelKind::LDiversity, Diversity::Distinct) => Requirement::Distinct { l: whole(l)? },
+        (ModelKind::LDiversity, Diversity::Entropy) => Requirement::Entropy { l },
+        (ModelKind::LDiversity, Diversity::Recursive) => {
+            Requirement::Recursive { c: model.c.unwrap_or_default(), l: whole(l)? }
+        }
+        (ModelKind::TCloseness, _) => Requirement::Closeness { t: model.t.unwrap_or_default(), ground: model.ground },
+    };
+    check(requirement).map_err(|(key, range)| (key, format!("{key} is out of range; give {range}"), "correct it"))?;
+    let name = model.attribute.as_deref().unwrap_or_default();
+    let Some(attribute) = schema.position(name) else {
+        return Err(("attribute", format!("the schema has no attribute {name:?}"), "correct the name"));
+    };
+    match schema.attributes[attribute].role {
+        Role::Sensitive => Ok(Some((attribute, requirement))),
+        role => {
+            let message = format!("{name:?} has the role {}, and the model protects a sensitive one", role.name());
+            Err(("attribute", message, "give it the role sensitive in the schema: it cannot be quasi too"))
+        }
+    }
+}
+
+/// A model that R(k) implies as long as its k is no more than `privacy.k`.
+fn implied(
+    model: &PrivacyModel,
+    config: &Config,
+    message: String,
+    remedy: &'static str,
+) -> Result<Option<(usize, Requirement)>, Refused> {
+    match model.k {
+        Some(k) if (1..=config.privacy.k as u64).contains(&k) => Ok(None),
+        _ => Err(("k", message, remedy)),
+    }
+}
+
+/// What the tally keeps for them.
+#[must_use]
+pub fn kept(protections: &[Protection]) -> Vec<(usize, Keeps)> {
+    let of = |p: &Protection| {
+        let keeps = if p.needs_every_pair() { Keeps::Everything } else { Keeps::Few { l: p.representatives() } };
+        (p.attribute, keeps)
+    };
+    protections.iter().map(of).collect()
+}

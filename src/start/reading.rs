@@ -1,0 +1,40 @@
+//! How the records of a configuration are read: their attributes, their limits, the format of files.
+
+use crate::config::{Config, Format, Unknown};
+use crate::io::codec::{self, Field, Limits};
+use crate::io::file;
+use crate::records::schema::Schema;
+
+/// The attributes as the codecs see them.
+#[must_use]
+pub fn fields(schema: &Schema, flat: bool) -> Vec<Field> {
+    schema
+        .attributes
+        .iter()
+        .map(|a| if flat { Field::flat(&a.column()) } else { Field { pointer: a.segments() } })
+        .collect()
+}
+
+/// Limits of a record, and what becomes of unknown attributes.
+#[must_use]
+pub fn codec_limits(config: &Config) -> (Limits, codec::Unknown) {
+    let limits = Limits {
+        max_record_bytes: usize::try_from(config.source.max_record_bytes).unwrap_or(usize::MAX),
+        max_depth: config.source.max_depth as usize,
+    };
+    let unknown = match config.schema.unknown {
+        Unknown::Drop => codec::Unknown::default(),
+        Unknown::Refuse => codec::Unknown::Refuse,
+    };
+    (limits, unknown)
+}
+
+/// How a file is written down, in the words of the file room.
+#[must_use]
+pub fn file_format(format: Format, separator: char) -> file::Format {
+    match format {
+        Format::Json => file::Format::Ndjson,
+        Format::Csv => file::Format::Csv { separator: u8::try_from(separator).unwrap_or(b',') },
+        Format::Parquet => file::Format::Parquet,
+    }
+}

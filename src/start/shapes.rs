@@ -1,0 +1,103 @@
+//! The groups of attributes that a configuration asks for.
+
+use crate::anonymity::planner::GroupShape;
+use crate::config::{Config, Format, Problem, SinkKind};
+use crate::records::schema::{Role, Schema};
+
+/// Attributes of one group that the counting guard can look through: 2^12 combinations.
+const MAX_GUARDED: usize = 12;
+
+/// The groups that a configuration asks for, in terms of a schema. Without any, all releasable attributes leave in one
+/// fragment.
+///
+/// # Errors
+/// Attributes that do not exist, may not leave, or are in no group.
+pub fn group_shapes(config: &Config, schema: &Schema, file: &str) -> Result<Vec<GroupShape>, Vec<Problem>> {
+    let shape = |name: &str, attributes: &[usize]| {
+        let of = |wanted: fn(Role) -> bool| -> Vec<usize> {
+            let mut found: Vec<usize> =
+                attributes.iter().copied().filter(|&a| wanted(schema.attributes[a].role)).collect();
+            found.sort_unstable();
+            found
+        };
+        GroupShape {
+            name: name.to_owned(),
+            quasi: of(Role::is_quasi),
+            sensitive: of(|r| r == Role::Sensitive),
+            insensitive: of(|r| r == Role::Insensitive),
+        }
+    };
+    let releasable: Vec<usize> = schema.releasable().collect();
+    if config.group.is_empty() {
+        return Ok(vec![shape("all", &releasable)]);
+    }
+    let mut problems = Vec::new();
+    let mut problem = |key: String, message: String, remedy: &str| {
+        problems.push(Problem { file: file.to_owned(), key, message, remedy: remedy.to_owned() });
+    };
+    let mut shapes = Vec::new();
+    let mut grouped = vec![false; schema.attributes.len()];
+    for (index, group) in config.group.iter().enumerate() {
+        let mut attributes = Vec::new();
+        for name in &group.attributes {
+            let key = format!("group[{index}].attributes");
+            match schema.position(name) {
+                None => problem(
+                    key,
+                    format!("the schema has no attribute {name:?}"),
+                    "correct the name, or add it to the schema",
+                ),
+                Some(a) if !schema.attributes[a].role.is_releasable() => problem(
+                    key,
+                    format!("{name:?} has the role {}, which never leaves", schema.attributes[a].role.name()),
+                    "take it out of the group",
+                ),
+                Some(a) => {
+                    grouped[a] = true;
+                    attributes.push(a);
+                }
+            }
+        }
+        let shape = shape(&group.name, &attributes);
+        if shape.quasi.is_empty() && shape.sensitive.is_empty() && !attributes.is_empty() {
+            problem(
+                format!("group[{index}]"),
+                format!("group {:?} has no attribute to form a crowd with", group.name),
+                "move its attributes into a group with quasi attributes",
+            );
+        }
+        shapes.push(shape);
+    }
+    for (index, shape) in shapes.iter().enumerate() {
+        let width = shape.quasi.len() + shape.sensitive.len();
+        if shapes.len() > 1 && width > MAX_GUARDED {
+            problem(
+                format!("group[{index}].attributes"),
+                format!(
+                    "group {:?} has {width} attributes; beside other groups at most {MAX_GUARDED} are allowed, since the counting guard between groups looks at all their combinations",
+                    shape.name
+                ),
+                "split it",
+            );
+        }
+        let one = width + shape.insensitive.len() == 1;
+        if one && config.sink.kind == SinkKind::File && config.sink.format() == Format::Csv {
+            problem(
+                format!("group[{index}].attributes"),
+                format!(
+                    "group {:?} has one attribute, and CSV cannot spell a missing value alone on its line",
+                    shape.name
+                ),
+                "set sink.format = \"json\", or merge it with another group",
+            );
+        }
+    }
+    for &a in releasable.iter().filter(|a| !grouped[**a]) {
+        problem(
+            "group".to_owned(),
+            format!("attribute {:?} is in no group, so it would silently not leave", schema.attributes[a].name),
+            "add it to a group, or give it the role `identifier` in the schema",
+        );
+    }
+    if problems.is_empty() { Ok(shapes) } else { Err(problems) }
+}

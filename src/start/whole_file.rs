@@ -1,0 +1,99 @@
+//! A file of records that is read as a whole, through the codec and the schema of the source.
+
+use super::encode::encode;
+use crate::config::{Config, Format};
+use crate::io::file::{FileSource, LongRows, SourceError, SourcePosition};
+use crate::io::input::InputBatch;
+use crate::records::codebook::Codebook;
+use crate::records::raw::Coordinate;
+use crate::records::schema::Schema;
+use crate::records::subject::Subjects;
+use crate::records::table::Batch;
+use crate::start::reading::file_format;
+use crate::start::reading::{codec_limits, fields};
+use crate::telemetry::Label;
+use std::path::Path;
+
+/// Records decoded at a time.
+const AT_A_TIME: usize = 10_000;
+
+/// Why a file cannot be read as a whole.
+#[derive(Debug, thiserror::Error)]
+pub enum WholeFileError {
+    #[error(transparent)]
+    Source(#[from] SourceError),
+    #[error(
+        "no column for {} (correct `column` or `pointer` of the attribute in the schema, or take it out of the schema)",
+        .0.iter().map(|a| format!("attribute {a:?}")).collect::<Vec<_>>().join(", ")
+    )]
+    NoColumn(Vec<String>),
+    #[error(
+        "{records} record(s) cannot be read or do not have the types of the schema, the first is number {first} ({why}); correct them, or take them out"
+    )]
+    Rejected { records: u64, first: i64, why: String },
+}
+
+/// Reads `path` in the source's format and hands its records over in parts, encoded by `books`, with the rows of each
+/// that span many lines. With `absent_as_null` an absent
+/// cell is a missing one.
+///
+/// # Errors
+/// When the file cannot be read, a column is missing, or any record does not fit the schema.
+pub fn read_whole(
+    config: &Config,
+    path: &Path,
+    schema: &Schema,
+    books: &mut [Codebook],
+    mut subjects: Option<&mut Subjects>,
+    absent_as_null: bool,
+    take: &mut dyn FnMut(&Batch, Option<LongRows>),
+) -> Result<(), WholeFileError> {
+    let (limits, unknown) = codec_limits(config);
+    let format = config.source.format();
+    let mut source = FileSource::open(
+        path,
+        file_format(format, config.source.separator),
+        &fields(schema, format == Format::Csv),
+        limits,
+        unknown,
+        SourcePosition::default(),
+    )?;
+    let absent: Vec<String> =
+        source.absent_attributes().into_iter().map(|a| schema.attributes[a].name.clone()).collect();
+    if !absent.is_empty() {
+        return Err(WholeFileError::NoColumn(absent));
+    }
+    let (mut rejected, mut first): (u64, Option<(Coordinate, String)>) = (0, None);
+    let mut note = |coordinate: Coordinate, why: &dyn Fn() -> String| {
+        rejected += 1;
+        if first.as_ref().is_none_or(|(before, _)| coordinate.offset < before.offset) {
+            first = Some((coordinate, why()));
+        }
+    };
+    loop {
+        let mut input = InputBatch::new(schema.attributes.len(), 0);
+        let mut refused = Vec::new();
+        let outcome = source.read(&mut input.raw, AT_A_TIME, u64::MAX, &mut refused)?;
+        for (coordinate, rejection) in refused {
+            note(coordinate, &|| match rejection.hint() {
+                "" => rejection.to_string(),
+                hint => format!("{rejection}: {hint}"),
+            });
+        }
+        let (batch, misfits) = encode(&input, schema, books, subjects.as_deref_mut(), absent_as_null);
+        for misfit in misfits {
+            note(misfit.coordinate, &|| match misfit.attribute.map(|a| &schema.attributes[a]) {
+                Some(attribute) => format!("attribute {:?} is not of type {}", attribute.name, attribute.kind().name()),
+                None => misfit.reason.as_str().to_owned(),
+            });
+        }
+        take(&batch, source.take_long_rows());
+        if outcome.end {
+            break;
+        }
+    }
+    match first {
+        Some((first, why)) => Err(WholeFileError::Rejected { records: rejected, first: first.offset + 1, why }),
+        None => Ok(()),
+    }
+}
