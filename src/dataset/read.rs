@@ -33,7 +33,7 @@ pub struct Input {
     pub leaving: Vec<usize>,
     /// Digests of this run are made under it.
     pub key: DigestKey,
-    /// Decides with the content who covers: of the configured secret, else of this run.
+    /// Decides with the content who covers: of the configured secret, where there is one.
     pub covers: DigestKey,
 }
 
@@ -88,7 +88,8 @@ pub fn read(config: &Config, file: &str, note: &dyn Fn(&Finding)) -> Result<Inpu
     let leaving = schema.releasable().filter(|&a| Some(a) != marked).collect();
     // Whoever has the file but for one cell could try its values, if the content alone decided.
     let of_secret = |secret: &Secret| DigestKey::of_content(std::iter::once(secret.expose()));
-    let covers = config.secret.as_ref().map_or_else(|| key.clone(), of_secret);
+    // Without a secret it does: what is drawn anew in each run would let two releases of one file be intersected.
+    let covers = config.secret.as_ref().map_or_else(|| DigestKey::of_content(std::iter::empty()), of_secret);
     Ok(Input { schema, books, batch, swallowed, quasi, sensitive, subjects, released, leaving, key, covers })
 }
 

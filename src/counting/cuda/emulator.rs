@@ -34,7 +34,7 @@ struct Program {
 impl Program {
     fn compile(with: &[&str]) -> Self {
         let folder = tempfile::tempdir().expect("a temporary directory");
-        let kernels = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("src/risk/compute/kernels");
+        let kernels = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("src/counting/kernels");
         let path = folder.path().join("emulator");
         let status = Command::new("c++")
             .args(["-std=c++20", "-O1", "-g", "-Wall", "-Wextra", "-Werror", "-U_FORTIFY_SOURCE", "-o"])
