@@ -98,12 +98,12 @@ impl Crate {
 
     fn exports(&self, module: &Module, code: &str) -> Vec<((Module, String), Module)> {
         let public = uses(code).into_iter().filter(|(public, _)| *public);
-        let paths = public.flat_map(|(_, tree)| spread(&tree)).filter_map(|path| self.absolute(module, path));
+        let paths = public.flat_map(|(_, tree)| spread(&tree)).filter_map(|path| self.absolute(module, &path));
         paths.map(|path| ((module.clone(), path.last().cloned().unwrap_or_default()), path)).collect()
     }
 
     /// A path as it is seen from the root of the crate; none where it leads out of it.
-    fn absolute(&self, module: &Module, path: Vec<String>) -> Option<Module> {
+    fn absolute(&self, module: &Module, path: &[String]) -> Option<Module> {
         let first = path.first()?.as_str();
         match first {
             "crate" => Some(path[1..].to_vec()),
@@ -115,7 +115,7 @@ impl Crate {
             }
             _ => {
                 let child = [&module[..], &path[..1]].concat();
-                self.code.contains_key(&child).then(|| [&module[..], &path[..]].concat())
+                self.code.contains_key(&child).then(|| [&module[..], path].concat())
             }
         }
     }
@@ -139,7 +139,7 @@ impl Crate {
     fn imports(&self, module: &Module) -> BTreeSet<Module> {
         let code = &self.code[module];
         let private = uses(code).into_iter().filter(|(public, _)| !public).flat_map(|(_, tree)| spread(&tree));
-        let paths = private.chain(written_out(code)).filter_map(|path| self.absolute(module, path));
+        let paths = private.chain(written_out(code)).filter_map(|path| self.absolute(module, &path));
         let targets = paths.filter_map(|path| self.target(&path));
         targets.filter(|target| target != module && !target.is_empty()).collect()
     }

@@ -258,7 +258,7 @@ mod tests {
         let told = |groups: Vec<Group>, identifiers: Vec<usize>| {
             let pace = |attribute, changes| Pace { attribute, changes, declared: false, share: None };
             let paces = vec![pace(0, Changes::Never), pace(1, Changes::Always)];
-            of_paces(&Plan { paces, identifiers, ..Plan::blank(groups) }, &schema)
+            of_paces(&Plan { identifiers, paces, ..Plan::blank(groups) }, &schema)
         };
         assert_eq!(told(vec![group(vec![0, 1])], vec![]).len(), 1);
         assert!(told(vec![group(vec![0]), group(vec![1])], vec![]).is_empty());
