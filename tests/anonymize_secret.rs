@@ -35,15 +35,14 @@ fn rows() -> String {
     (0..40).map(|row| format!("80{:02},{}\n", row % 2, of(row))).collect()
 }
 
-/// Whoever has the file but for one cell tries its values: where there is a secret, no try gives the release. (That the two
-/// draws here differ holds for these secrets; four of nineteen cover.)
+/// Whoever has the file but for one cell tries its values: where there is a secret, no try gives the release. (Four of nineteen
+/// cover: two secrets give releases that are equal by their diagnoses once in 35 at most.)
 #[test]
 fn the_file_alone_does_not_tell_who_covers() {
     let rows = rows();
     assert_eq!(release(&rows, &[ONE]), release(&rows, &[ONE]), "one secret, one release");
     // Without one the content decides, so that two releases of one file cannot be intersected.
     assert_eq!(release(&rows, &[]), release(&rows, &[]), "one file, one release");
-    assert_ne!(release(&rows, &[]), release(&rows, &[ONE]), "the secret decides nothing");
     let by_secret: Vec<String> = [
         ONE,
         OTHER,
