@@ -72,8 +72,8 @@ impl Run<'_> {
     /// continues behind it.
     pub fn run(mut self) -> Result<(), StreamError> {
         let outcome = self.stream();
-        // Whatever ends us, somebody else reads on from the committed offsets.
-        let stood = self.stand(PARTING);
+        // Whatever ends us, somebody else reads on from the committed offsets; of a file there are none.
+        let stood = if self.source.is_live() { self.stand(PARTING) } else { Ok(()) };
         match (outcome, stood) {
             (Err(error), Err(also)) => {
                 tracing::error!(%also, "and it is not known whether the last batch's offsets are committed");
