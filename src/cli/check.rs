@@ -4,11 +4,9 @@ use super::outcome::Failure;
 use crate::config::{self, Config};
 use crate::daemon::http::Site;
 use crate::records::schema::{Role, Schema};
+use crate::start::checked::Checked;
 use crate::start::doubts;
-use crate::start::population::{People, read_populations};
-use crate::start::protections::protections;
-use crate::start::schema::load_schema;
-use crate::start::shapes::group_shapes;
+use crate::start::population::People;
 use humantime::format_duration;
 use std::path::PathBuf;
 
@@ -33,16 +31,13 @@ const WIDE: usize = 8;
 pub fn run(args: &CheckArgs) -> Result<(), Failure> {
     let config = config::load(&args.config, std::env::vars())?;
     let file = args.config.display().to_string();
-    let schema = load_schema(&config)?;
-    let shapes = group_shapes(&config, &schema, &file)?;
-    let protections = protections(&config, &schema, &file)?;
-    let populations = read_populations(&config, &schema, &file)?;
-    let nobody = crate::telemetry::Telemetry::new(config.privacy.k, &[]);
-    Site::new(nobody, &config.telemetry).map_err(|error| Failure::Usage(error.into()))?;
+    let checked = Checked::new(config, &file)?;
+    let Checked { config, schema, shapes, protections, people, .. } = &checked;
+    Site::new(checked.telemetry(), &config.telemetry).map_err(|error| Failure::Usage(error.into()))?;
     for warning in config.telemetry.warnings() {
         eprintln!("warning: {file}: {warning}");
     }
-    for shape in &shapes {
+    for shape in shapes {
         if shape.quasi.len() > WIDE {
             eprintln!(
                 "warning: {file}: group {:?} has {} quasi attributes; beyond {WIDE} most cells are lost (split it into [[group]]s)",
@@ -66,18 +61,18 @@ pub fn run(args: &CheckArgs) -> Result<(), Failure> {
             "{file}: a class needs {k} subjects inside the support window and {crowd} in its own batch (privacy.batch_crowd): who sees when a batch arrives may see classes of fewer than k people in it"
         );
     }
-    for line in repetition(&config, &schema) {
+    for line in repetition(config, schema) {
         println!("{file}: {line}");
     }
     for warning in schema.warnings() {
         eprintln!("warning: {}: {warning}", config.schema.file.display());
     }
-    let told = doubts::of_configuration(&config, &schema).into_iter().chain(doubts::of_first_records(&config, &schema));
+    let told = doubts::of_configuration(config, schema).into_iter().chain(doubts::of_first_records(config, schema));
     for doubt in told {
         eprintln!("warning: {}: {doubt}", config.schema.file.display());
     }
-    for people in &populations {
-        println!("{}", described(people, &schema));
+    for people in people {
+        println!("{}", described(people, schema));
     }
     println!(
         "{file}: {} attributes in {} group(s), k = {}, schema {}: no problems",

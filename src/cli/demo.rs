@@ -4,10 +4,11 @@ use super::outcome::Failure;
 use super::run::{begin_logging, summarize};
 use crate::config;
 use crate::daemon::engine::clock::MachineClocks;
-use crate::daemon::run::{Options, prepare, run as run_daemon};
+use crate::daemon::run::{Options, run as run_daemon};
 use crate::daemon::stream::run::Watcher;
 use crate::generate::publish::Publisher;
 use crate::generate::{Layout, RecordStream, Wearable, WearableSettings};
+use crate::start::checked::Checked;
 use anyhow::{Context, anyhow};
 use rdkafka::mocking::MockCluster;
 use std::sync::Arc;
@@ -71,9 +72,10 @@ pub fn run(args: &DemoArgs) -> Result<(), Failure> {
     let env = overrides.into_iter().map(|(k, v)| (k.to_owned(), v));
     let config = config::parse(CONFIG, "the demo's configuration", env)?;
     begin_logging(&config)?;
-    let (schema, telemetry) = prepare(&config, "the demo's configuration")?;
+    let checked = Checked::new(config, "the demo's configuration")?;
+    let (k, telemetry) = (checked.config.privacy.k, checked.telemetry());
     let stop = super::run::stop_on_signals()?;
-    println!("throng demo: wearable.raw → wearable.sanitized, k = {}, {} records/s", config.privacy.k, args.rate);
+    println!("throng demo: wearable.raw → wearable.sanitized, k = {k}, {} records/s", args.rate);
     println!("             status page http://{}/   metrics http://{}/metrics", args.listen, args.listen);
     println!(
         "             what does not change within a person leaves once, up to {DEMO_DELAY_SECONDS} s late (by default an hour)"
@@ -96,13 +98,12 @@ pub fn run(args: &DemoArgs) -> Result<(), Failure> {
         });
         let generator = scope.spawn(|| feed(&brokers, args.rate, &stop));
         let options = Options {
-            file: "the demo's configuration".to_owned(),
             lineage: None,
             accept_rewind: false,
             stand_in_broker: true,
             clocks: Arc::new(MachineClocks::new()),
         };
-        let outcome = run_daemon(&config, &options, &telemetry, &schema, &stop, &Silent);
+        let outcome = run_daemon(checked, &options, &telemetry, &stop, &Silent);
         stop.store(true, Ordering::Release);
         match generator.join() {
             Ok(Ok(())) => {}

@@ -4,8 +4,9 @@ use super::outcome::Failure;
 use crate::config::{self, Backend, Config, SinkKind, SourceKind};
 use crate::counting::cuda::Driver;
 use crate::daemon::engine::clock::MachineClocks;
-use crate::daemon::run::{Options, prepare, run as run_daemon};
+use crate::daemon::run::{Options, run as run_daemon};
 use crate::daemon::stream::run::Watcher;
+use crate::start::checked::Checked;
 use crate::start::findings::Finding;
 use crate::telemetry::{Label, Settled, SuppressionReason, Telemetry, init_logging, silence_panic_payloads};
 use anyhow::anyhow;
@@ -67,17 +68,17 @@ pub fn run(args: &RunArgs) -> Result<(), Failure> {
         )));
     }
     begin_logging(&config)?;
-    let (schema, telemetry) = prepare(&config, &file)?;
+    let checked = Checked::new(config, &file)?;
+    let (config, telemetry) = (Arc::clone(&checked.config), checked.telemetry());
     let stop = stop_on_signals()?;
     let bar = Bar::of(&config);
     let options = Options {
-        file,
         lineage: args.lineage.clone(),
         accept_rewind: args.accept_rewind,
         stand_in_broker: false,
         clocks: Arc::new(MachineClocks::new()),
     };
-    let outcome = run_daemon(&config, &options, &telemetry, &schema, &stop, &bar);
+    let outcome = run_daemon(checked, &options, &telemetry, &stop, &bar);
     bar.0.finish_and_clear();
     let findings = outcome?;
     let is_file = config.source.kind == SourceKind::File;

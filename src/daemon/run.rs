@@ -3,15 +3,12 @@
 pub use super::run_error::RunError;
 use super::stream::run::Watcher;
 use super::stream::{run_file, run_kafka};
-use crate::config::{Config, SourceKind};
+use crate::config::SourceKind;
 pub use crate::daemon::engine::assemble::Options;
 use crate::daemon::http::serve::Pages;
-use crate::records::schema::Schema;
+use crate::start::checked::Checked;
 use crate::start::doubts;
 pub use crate::start::findings::Finding;
-use crate::start::protections::protections;
-use crate::start::schema::load_schema;
-use crate::start::shapes::group_shapes;
 use crate::telemetry::{Doubt, Telemetry};
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
@@ -22,35 +19,22 @@ use std::sync::atomic::AtomicBool;
 /// # Errors
 /// See [`RunError`].
 pub fn run(
-    config: &Config,
+    checked: Checked,
     options: &Options,
     telemetry: &Telemetry,
-    schema: &Arc<Schema>,
     stop: &Arc<AtomicBool>,
     watcher: &dyn Watcher,
 ) -> Result<Vec<Finding>, RunError> {
     telemetry.set_readiness(|r| r.schema = true);
-    for doubt in doubts::of_configuration(config, schema) {
+    for doubt in doubts::of_configuration(&checked.config, &checked.schema) {
         Doubt(doubt).emit(telemetry);
     }
-    let pages = Pages::serve(config, telemetry)?;
+    let pages = Pages::serve(&checked.config, telemetry)?;
     // A panic in a treatment poisons the whole run: nothing that it held may still be delivered.
-    let outcome = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| match config.source.kind {
-        SourceKind::File => run_file(config, options, telemetry, schema, stop, watcher),
-        SourceKind::Kafka => run_kafka(config, options, telemetry, schema, stop),
+    let outcome = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| match checked.config.source.kind {
+        SourceKind::File => run_file(checked, options, telemetry, stop, watcher),
+        SourceKind::Kafka => run_kafka(checked, options, telemetry, stop),
     }));
     pages.end();
     outcome.unwrap_or(Err(RunError::Panicked))
-}
-
-/// The telemetry of a configuration.
-///
-/// # Errors
-/// When schema, groups or privacy models are wrong.
-pub fn prepare(config: &Config, file: &str) -> Result<(Arc<Schema>, Telemetry), RunError> {
-    let schema = load_schema(config).map_err(RunError::Configuration)?;
-    let shapes = group_shapes(config, &schema, file).map_err(RunError::Configuration)?;
-    protections(config, &schema, file).map_err(RunError::Configuration)?;
-    let names: Vec<String> = shapes.into_iter().map(|s| s.name).collect();
-    Ok((schema, Telemetry::new(config.privacy.k, &names)))
 }

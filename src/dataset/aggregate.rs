@@ -1,7 +1,6 @@
 //! Micro-aggregation of the classes that leave.
 
-use super::error::{AnonymizeError, problem};
-use super::named;
+use super::error::{AnonymizeError, named, problem};
 use super::read::Input;
 use crate::anonymity::lattice::table::NOBODY;
 use crate::anonymity::microaggregation::{Distortion, Resolution, aggregate as aggregate_of};

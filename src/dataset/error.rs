@@ -11,7 +11,7 @@ use crate::release::aggregates::AggregateRefusal;
 use crate::release::models::ModelRefusal;
 use crate::release::population::PopulationRefusal;
 use crate::release::verify::Refusal;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 /// Why a data set was not anonymized.
 #[derive(Debug, thiserror::Error)]
@@ -95,4 +95,9 @@ impl AnonymizeError {
 pub fn problem(file: impl Into<String>, key: impl Into<String>, message: String, remedy: &str) -> AnonymizeError {
     let problem = Problem { file: file.into(), key: key.into(), message, remedy: remedy.to_owned() };
     AnonymizeError::Configuration(vec![problem])
+}
+
+/// The name of a file in messages.
+pub(super) fn named(path: &Path) -> String {
+    path.display().to_string()
 }

@@ -1,7 +1,6 @@
 //! The whole input as columns of codes.
 
-use super::error::{AnonymizeError, problem};
-use super::named;
+use super::error::{AnonymizeError, named, problem};
 use crate::config::Config;
 use crate::config::{Format, Secret};
 use crate::records::codebook::Codebook;

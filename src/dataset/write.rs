@@ -1,8 +1,8 @@
 //! The treated records as lines, verified and written.
 
-use super::AnonymizeError;
 use super::aggregate::{Aggregated, Asked, terms as aggregate_terms};
 use super::claims;
+use super::error::AnonymizeError;
 use super::hide::Settled;
 use super::read::Input;
 use crate::anonymity::privacy::Model;
@@ -34,7 +34,8 @@ pub struct Written {
 /// The group that leaves.
 const GROUP: &str = "all";
 
-/// What a release writes or removes.
+/// The files that [`anonymize`](super::anonymize()) would write or remove for its release.
+#[must_use]
 pub fn files(config: &Config) -> Vec<Used> {
     Replacement::files(&config.sink.path, GROUP, file_format(config.sink.format(), config.sink.separator))
 }

@@ -2,6 +2,7 @@
 //!
 //! | room | what it holds |
 //! |---|---|
+//! | [`checked`] | all of it, as one value |
 //! | [`schema`] | the record schema, loaded |
 //! | [`shapes`] | the groups of attributes |
 //! | [`protections`] | the privacy models beside k |
@@ -11,6 +12,7 @@
 //! | [`whole_file`] | a file read as a whole |
 //! | [`doubts`], [`findings`] | what looks wrong before a run, and what a run has met |
 
+pub mod checked;
 pub mod doubts;
 pub mod encode;
 pub mod findings;

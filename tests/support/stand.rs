@@ -18,8 +18,8 @@ use throng::records::raw::Coordinate;
 use throng::records::schema::Schema;
 use throng::release::sink::{DeliveryError, Envelope, Lengths, Rejected, Sink};
 use throng::release::verified::Verified;
+use throng::start::checked::Checked;
 use throng::start::reading::{codec_limits, fields};
-use throng::start::shapes::group_shapes;
 use throng::telemetry::Telemetry;
 
 /// The secret of a stand unless another is given.
@@ -105,7 +105,6 @@ pub struct Stand {
     /// The partition that this stand reads.
     pub partition: i32,
     schema: Arc<Schema>,
-    shapes: Vec<GroupShape>,
     codec: JsonCodec,
     engine: Option<Engine>,
     pending: Option<Intent>,
@@ -168,11 +167,11 @@ impl Stand {
         let limits = limits.map(|(key, value)| (format!("THRONG__PRIVACY__{}", key.to_uppercase()), value.to_owned()));
         let env = env.into_iter().map(|(name, value)| (name.to_owned(), value)).chain(limits);
         let config = config::parse(settings, "stand.toml", env).unwrap_or_else(|p| panic!("{p:#?}"));
-        let schema = Arc::new(Schema::load(&config.schema.file).expect("a schema"));
-        let shapes = group_shapes(&config, &schema, "stand.toml").unwrap_or_else(|p| panic!("{p:#?}"));
+        let checked = Checked::new(config.clone(), "stand.toml").unwrap_or_else(|p| panic!("{p:#?}"));
+        let telemetry = checked.telemetry();
+        let Checked { schema, shapes, .. } = checked;
         let groups = shapes.iter().map(|s| names(s, &schema)).collect();
         let window_ms = i64::try_from(config.privacy.support_window.as_millis()).expect("a short window");
-        let telemetry = Telemetry::new(config.privacy.k, &shapes.iter().map(|s| s.name.clone()).collect::<Vec<_>>());
         let (limits, unknown) = codec_limits(&config);
         let codec = JsonCodec::new(&fields(&schema, false), limits).with_unknown(unknown);
         let promise = Promise { k: config.privacy.k, window_ms, groups };
@@ -184,7 +183,6 @@ impl Stand {
             offered: 0,
             partition: 0,
             schema,
-            shapes,
             codec,
             engine: None,
             pending: None,
@@ -319,7 +317,8 @@ impl Stand {
         // The database's threads let go of its lock a moment after it was dropped.
         let deadline = Instant::now() + Duration::from_secs(10);
         let assembled = loop {
-            match assemble(&self.config, &self.schema, self.shapes.clone(), &self.telemetry, false, &mut left) {
+            let checked = Checked::new(self.config.clone(), "stand.toml").expect("a sound configuration");
+            match assemble(checked, &self.telemetry, false, &mut left) {
                 Err(AssemblyError::State(StateError::Locked(_))) if Instant::now() < deadline => {
                     std::thread::sleep(Duration::from_millis(2));
                 }

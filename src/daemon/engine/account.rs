@@ -1,8 +1,10 @@
 //! The account of one batch: what became of its records, and the privacy picture before and after.
 
-use super::steps::{Gathered, since_append};
+use super::clock;
+use super::fields::Engine;
+use super::gathered::Gathered;
+use super::settling::Settling;
 use super::turnout::Turnout;
-use super::{Engine, Settling};
 use crate::anonymity::treatment::proposal::{Proposal, Unreleased};
 use crate::daemon::engine::held::Remaining;
 use crate::daemon::engine::picture::risk_before;
@@ -25,14 +27,6 @@ fn picture(crowd: Crowd) -> CrowdPicture {
         average: crowd.sum as f64 / lines,
         share_below_k: crowd.below_k as f64 / lines,
     }
-}
-
-/// A batch before its treatment.
-pub(super) struct Before<'a> {
-    pub batch: &'a Batch,
-    /// What its first rows have waited for: those that were held.
-    pub waits: &'a [Remaining],
-    pub waited: &'a [u8],
 }
 
 /// Records after which an attribute that never came is worth a line in the log.
@@ -189,4 +183,10 @@ impl Engine {
         report.lag_records = self.origin.lag();
         BatchCommitted(report).emit(&self.telemetry);
     }
+}
+
+/// Seconds since the oldest record of a batch was appended at the source, where that is known.
+fn since_append(oldest_ms: Option<i64>) -> Option<f64> {
+    #[allow(clippy::cast_precision_loss, reason = "milliseconds are far below 2^52")]
+    oldest_ms.map(|oldest| (clock::now_ms() - oldest).max(0) as f64 / 1000.0)
 }

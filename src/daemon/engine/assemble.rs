@@ -1,33 +1,28 @@
 //! From a configuration to an engine: everything that is checked and opened before the first record is read.
 
 use super::clock::{Clocks, StateClock};
-use super::model::ModelSettings;
+use super::configured::{repetition, settings};
+use super::draws::Draws;
+use super::fields::Engine;
+use super::parts::{Parts, Past};
 use super::prime::{PrimeError, prime};
 use crate::anonymity::planner::sample::Sample;
-use crate::anonymity::planner::{GroupShape, InBatch, LadderLimits, PlannerSettings};
-use crate::anonymity::privacy::protection::Protection;
-use crate::anonymity::treatment::treat::Policy;
-use crate::config::{Backend, Config, Format, Problem, Recoding, SinkKind, SourceKind};
-use crate::counting::cuda::Wanted;
-use crate::daemon::engine::{
-    DampeningSettings, Draws, Engine, EngineSettings, Parts, Past, RepetitionSettings, SearchSettings,
-};
+use crate::config::{Config, SinkKind, SourceKind};
 use crate::daemon::state::directory::StateError;
 use crate::daemon::state::records::Intent;
 use crate::daemon::state::seal::Keys;
-use crate::daemon::state::store::Store;
+use crate::daemon::state::store::{Recovered, Store};
 use crate::ledger::classes::Ledger;
 use crate::ledger::said::Said;
 use crate::ledger::supporters::{SupportLimits, Supporters};
 use crate::ledger::tally::Tally;
 use crate::records::codebook::{Codebook, CodebookError};
-use crate::records::digest::DigestKey;
-use crate::records::line::LineFormat;
+use crate::records::digest::{DigestKey, NameDigest};
 use crate::records::schema::Schema;
 use crate::records::subject::Subjects;
-use crate::release::given::Needs;
-use crate::start::population::{People, Populations, read_populations};
-use crate::start::protections::{kept, protections};
+use crate::start::checked::Checked;
+use crate::start::population::Populations;
+use crate::start::protections::kept;
 use crate::telemetry::{PastUnknown, PopulationsRead, StateRecovered, Telemetry};
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -35,8 +30,6 @@ use std::time::Instant;
 
 /// What a start is given besides its configuration.
 pub struct Options {
-    /// The configuration's name in messages.
-    pub file: String,
     pub lineage: Option<PathBuf>,
     pub accept_rewind: bool,
     /// The broker is the demo's stand-in, which cannot be asked for the settings of a topic.
@@ -76,8 +69,6 @@ pub enum AssemblyError {
     Codebook(#[from] CodebookError),
     #[error(transparent)]
     Prime(#[from] PrimeError),
-    #[error("{} problem(s) in the privacy models", .0.len())]
-    Models(Vec<Problem>),
     #[error(
         "the populations are others than when batch {sequence} was tried, which has not left: tried again, its records could leave under other generalizations than some reader may have seen (restore the files until it has left, or accept it with --accept-rewind)"
     )]
@@ -91,20 +82,6 @@ fn stream_of(config: &Config, schema: &Schema) -> String {
         SourceKind::File => format!("file {}", config.source.path.display()),
     };
     format!("{} {source}", schema.fingerprint())
-}
-
-/// Limits on what is said of one subject; none where the schema names no subject.
-fn repetition(config: &Config, schema: &Schema) -> RepetitionSettings {
-    if schema.subject.is_none() {
-        return RepetitionSettings::default();
-    }
-    RepetitionSettings {
-        max_lines: config.privacy.max_lines_per_subject,
-        max_delay_ms: i64::try_from(config.privacy.longest_delay().as_millis()).unwrap_or(i64::MAX),
-        window_ms: i64::try_from(config.privacy.repetition_window().as_millis()).unwrap_or(i64::MAX),
-        max_waiting: config.max_waiting_lines(),
-        colluders: config.privacy.colluders,
-    }
 }
 
 /// Where the batches of a state leave to; `None` where nothing leaves, which a state may begin with.
@@ -122,29 +99,18 @@ fn sink_of(config: &Config) -> Option<String> {
 /// left, `None` if it did not.
 pub type Verdict<'a> = dyn FnMut(&Intent, &str) -> Result<bool, StateError> + 'a;
 
-/// Opens the state and builds the engine on it. `left` decides whether the batch of a pending intent left.
-///
-/// # Errors
-/// When the state is refused.
-pub fn assemble(
-    config: &Config,
-    schema: &Arc<Schema>,
-    shapes: Vec<GroupShape>,
-    telemetry: &Telemetry,
-    accept_rewind: bool,
-    left: &mut Verdict<'_>,
-) -> Result<Assembled, AssemblyError> {
-    let start = Instant::now();
-    let protections = protections(config, schema, "the configuration").map_err(AssemblyError::Models)?;
-    let people = read_populations(config, schema, "the configuration").map_err(AssemblyError::Models)?;
-    let window_seconds = u32::try_from(config.privacy.support_window.as_secs()).unwrap_or(u32::MAX);
+/// The ledger that a configuration asks for, empty.
+fn ledger(checked: &Checked) -> Ledger {
+    let Checked { config, schema, protections, .. } = checked;
+    let window = config.privacy.support_window;
+    let window_ms = i64::try_from(window.as_millis()).unwrap_or(i64::MAX);
+    let window_seconds = u32::try_from(window.as_secs()).unwrap_or(u32::MAX);
     let mut ledger = Ledger::new(config.privacy.crowd(), window_seconds, config.state.max_ledger_classes);
     if !protections.is_empty() {
-        let window_ms = i64::try_from(config.privacy.support_window.as_millis()).unwrap_or(i64::MAX);
-        ledger.keep_tally(Tally::new(window_ms, config.state.max_shown_values, &kept(&protections)));
+        ledger.keep_tally(Tally::new(window_ms, config.state.max_shown_values, &kept(protections)));
     }
     let limits = SupportLimits {
-        window_ms: i64::try_from(config.privacy.support_window.as_millis()).unwrap_or(i64::MAX),
+        window_ms,
         min_tenure: config.privacy.min_tenure,
         max_classes: config.privacy.max_classes_per_subject,
         max_entries: config.state.max_ledger_classes,
@@ -154,9 +120,24 @@ pub fn assemble(
     }
     let repetition = repetition(config, schema);
     if repetition.max_delay_ms > 0 {
-        let window_ms = i64::try_from(config.privacy.repetition_window().as_millis()).unwrap_or(i64::MAX);
-        ledger.keep_said(Said::new(window_ms, config.state.max_said_lines));
+        ledger.keep_said(Said::new(repetition.window_ms, config.state.max_said_lines));
     }
+    ledger
+}
+
+/// Opens the state and builds the engine on it. `left` decides whether the batch of a pending intent left.
+///
+/// # Errors
+/// When the state is refused.
+pub fn assemble(
+    checked: Checked,
+    telemetry: &Telemetry,
+    accept_rewind: bool,
+    left: &mut Verdict<'_>,
+) -> Result<Assembled, AssemblyError> {
+    let start = Instant::now();
+    let mut ledger = ledger(&checked);
+    let Checked { config, schema, people, .. } = &checked;
     let secret = config.secret.as_ref().map(crate::config::Secret::expose);
     let (mut store, keys, mut recovered) = Store::open(&config.state.path, secret, &mut ledger)?;
     ledger.key_said(&DigestKey(keys.repetition));
@@ -170,34 +151,23 @@ pub fn assemble(
     let fresh = recovered.progress.sequence == 0 && recovered.intent.is_none() && recovered.progress.lengths.is_empty();
     let fingerprints: Vec<[u8; 32]> = people.iter().map(|p| p.fingerprint(schema)).collect();
     let changed = store.populations()? != fingerprints;
-    let mut pending = None;
-    if let Some(intent) = recovered.intent.take() {
-        if left(&intent, &id)? {
-            let progress = intent.after.clone();
-            let (held, settled, sampled, plan) =
-                (intent.held.clone(), intent.settled.clone(), intent.sampled.clone(), intent.plan.clone());
-            recovered.evidence = intent.evidence.clone().or(recovered.evidence);
-            recovered.baseline = intent.baseline.clone().unwrap_or(recovered.baseline);
-            if plan.is_some() {
-                recovered.references.clone_from(&intent.references);
-            }
-            recovered.met = intent.met.clone();
-            recovered.witnessed.seen.extend(&intent.witnessed.seen);
-            recovered.witnessed.raws.extend(intent.witnessed.raws.iter().cloned());
-            store.settle_recovered(intent, Some(progress.lengths.clone()), &mut ledger)?;
-            recovered.held.retain(|row| !settled.contains(&row.ordinal));
-            recovered.held.extend(held);
-            recovered.sample.extend(sampled);
-            recovered.plan = plan.or(recovered.plan);
-            recovered.progress = progress;
-        } else if changed && !accept_rewind {
+    let pending = match recovered.intent.take() {
+        None => None,
+        Some(intent) if left(&intent, &id)? => {
+            recovered.take_over(&intent);
+            let lengths = intent.after.lengths.clone();
+            store.settle_recovered(intent, Some(lengths), &mut ledger)?;
+            None
+        }
+        Some(intent) if changed && !accept_rewind => {
             return Err(AssemblyError::OtherPopulations { sequence: intent.after.sequence });
-        } else {
+        }
+        Some(intent) => {
             recovered.rows.retain(|(sequence, _)| *sequence != intent.after.sequence);
             store.settle_recovered(intent.clone(), None, &mut ledger)?;
-            pending = Some(intent);
+            Some(intent)
         }
-    }
+    };
     if fresh {
         store.begin(&recovered.progress)?;
     }
@@ -218,49 +188,44 @@ pub fn assemble(
     if let Some(attributes @ 1..) = ledger.tally().map(|tally| tally.unknown(recovered.progress.age_ms)) {
         PastUnknown { attributes: attributes as u64 }.emit(telemetry);
     }
-    let engine = build(
-        config,
-        schema,
-        shapes,
-        protections,
-        &people,
-        telemetry,
-        accept_rewind,
-        ledger,
-        store,
-        &keys,
-        Past {
-            progress: recovered.progress,
-            plan: recovered.plan,
-            primed: None,
-            baseline: recovered.baseline,
-            evidence: recovered.evidence,
-            references: recovered.references,
-            sample: recovered.sample,
-            rows: recovered.rows.into_iter().map(|(_, block)| block).collect(),
-            held: recovered.held,
-            witnessed: recovered.witnessed,
-            met: recovered.met,
-        },
-    )?;
+    let opened = Opened { ledger, store, keys };
+    let engine = build(checked, telemetry, accept_rewind, opened, past(recovered))?;
     Ok(Assembled { engine, intent: pending, id, made_with })
 }
 
-#[allow(clippy::too_many_arguments, reason = "the one place where all parts meet")]
-fn build(
-    config: &Config,
-    schema: &Arc<Schema>,
-    shapes: Vec<GroupShape>,
-    protections: Vec<Protection>,
-    people: &[People],
-    telemetry: &Telemetry,
-    accept_rewind: bool,
+/// What an engine goes on from.
+fn past(recovered: Recovered) -> Past {
+    Past {
+        progress: recovered.progress,
+        plan: recovered.plan,
+        primed: None,
+        baseline: recovered.baseline,
+        evidence: recovered.evidence,
+        references: recovered.references,
+        sample: recovered.sample,
+        rows: recovered.rows.into_iter().map(|(_, block)| block).collect(),
+        held: recovered.held,
+        witnessed: recovered.witnessed,
+        met: recovered.met,
+    }
+}
+
+/// An open state.
+struct Opened {
     ledger: Ledger,
     store: Store,
-    keys: &Keys,
+    keys: Keys,
+}
+
+fn build(
+    checked: Checked,
+    telemetry: &Telemetry,
+    accept_rewind: bool,
+    opened: Opened,
     mut past: Past,
 ) -> Result<Engine, AssemblyError> {
-    let width = schema.attributes.len();
+    let Checked { config, schema, shapes, protections, people, .. } = checked;
+    let Opened { ledger, store, keys } = opened;
     let class_key = DigestKey(keys.classes);
     let new_books = || {
         let book = |a: &Arc<_>| Codebook::new(Arc::clone(a), &class_key, config.state.max_dictionary_values);
@@ -269,87 +234,29 @@ fn build(
     let new_subjects =
         || schema.subject.map(|a| Subjects::new(Arc::clone(&schema.attributes[a]), &DigestKey(keys.subjects)));
     let (books, subjects) = (new_books()?, new_subjects());
-    let (format, absent_as_null) = match (config.sink.kind, config.sink.format()) {
-        (SinkKind::File, Format::Csv) => {
-            (LineFormat::Csv { separator: u8::try_from(config.sink.separator).unwrap_or(b',') }, true)
-        }
-        (SinkKind::File, Format::Parquet) => (LineFormat::Json, true),
-        _ => (LineFormat::Json, false),
-    };
-    let k = config.privacy.crowd();
-    #[allow(clippy::cast_possible_truncation, reason = "a loss in [0, 1]")]
-    let settings = EngineSettings {
-        policy: Policy {
-            k,
-            batch_crowd: config.privacy.crowd_in_batch(),
-            strict: config.privacy.recoding == Recoding::Strict,
-            min_subjects: config.min_subjects().max(k),
-            max_hold_batches: u8::try_from(config.privacy.max_hold_batches).unwrap_or(u8::MAX),
-            hold_above_loss: config.privacy.hold_above_loss as f32,
-        },
-        needs: Needs { k, batch_crowd: config.privacy.crowd_in_batch() },
-        planner: PlannerSettings {
-            k,
-            ladder: LadderLimits { complete: config.plan.complete_lattice, chosen: config.plan.ladder_nodes },
-            identifier_cardinality: config.plan.identifier_cardinality,
-            window_records: config.plan.window_records,
-            batch: Some(InBatch { crowd: config.privacy.crowd_in_batch(), records: config.batch.max_records })
-                .filter(|batch| batch.crowd > 0),
-        },
-        search: SearchSettings {
-            handover_batches: config.plan.handover_batches,
-            budget: config.plan.search_budget,
-            drift: config.plan.drift,
-            backend: match config.compute.backend {
-                Backend::Auto => Wanted::Auto,
-                Backend::Cpu => Wanted::Cpu,
-                Backend::Cuda => Wanted::Cuda,
-            },
-        },
-        model: ModelSettings {
-            window_records: config.plan.window_records,
-            max_edges: config.plan.max_edges,
-            half_life: config.plan.half_life_records,
-            // Dampening asks for the strongest edges of all before every batch.
-            coarse: !config.treatment.dampening,
-        },
-        dampening: config.treatment.dampening.then_some(DampeningSettings {
-            above: config.treatment.dampening_above,
-            most_altered: config.treatment.dampening_most_altered,
-        }),
-        plan_interval_ms: i64::try_from(config.plan.interval.as_millis()).unwrap_or(i64::MAX),
-        format,
-        absent_as_null,
-        monitor: config.sink.kind == SinkKind::None,
-        accept_rewind,
-        max_dictionary_values: config.state.max_dictionary_values,
-        repetition: repetition(config, schema),
-        // A crowd in the batch keeps the promise of strict recoding by itself: nothing has to be remembered for it.
-        max_witnesses: (config.privacy.recoding == Recoding::Strict && config.privacy.crowd_in_batch() < k)
-            .then_some(config.state.max_ledger_classes),
-    };
+    let settings = settings(&config, &schema, accept_rewind);
     if past.progress.plan_version == 0 {
-        past.primed = prime(config, schema, &shapes, new_books()?, new_subjects(), absent_as_null, &settings.planner)?;
+        let absent_as_null = settings.absent_as_null;
+        past.primed =
+            prime(&config, &schema, &shapes, new_books()?, new_subjects(), absent_as_null, &settings.planner)?;
     }
-    let populations = Populations::new(people, schema, &class_key, absent_as_null)?;
-    let names = crate::records::digest::NameDigest::new(&class_key);
-    Engine::new(
-        Parts {
-            schema: Arc::clone(schema),
-            settings,
-            shapes,
-            protections,
-            populations,
-            books,
-            subjects,
-            ledger,
-            sample: Sample::new(width, config.plan.sample_records, config.plan.window_records),
-            store,
-            telemetry: telemetry.clone(),
-            digest: Box::new(move |name| names.digest(name)),
-            draws: Draws::new(&DigestKey(keys.repetition)),
-        },
-        past,
-    )
-    .map_err(AssemblyError::State)
+    let populations = Populations::new(&people, &schema, &class_key, settings.absent_as_null)?;
+    let names = NameDigest::new(&class_key);
+    let sample = Sample::new(schema.attributes.len(), config.plan.sample_records, config.plan.window_records);
+    let parts = Parts {
+        schema,
+        settings,
+        shapes,
+        protections,
+        populations,
+        books,
+        subjects,
+        ledger,
+        sample,
+        store,
+        telemetry: telemetry.clone(),
+        digest: Box::new(move |name| names.digest(name)),
+        draws: Draws::new(&DigestKey(keys.repetition)),
+    };
+    Engine::new(parts, past).map_err(AssemblyError::State)
 }

@@ -1,21 +1,12 @@
 //! Dampening of a batch before its treatment: which inferences are risky, and how far down they are to come.
 
-use super::Engine;
+use super::fields::Engine;
 use crate::anonymity::treatment::dampen::{RiskyInference, Value, dampen};
 use crate::records::table::Batch;
 use crate::risk::adjacency::Node;
 
 /// Inferences that one batch is relieved of, at most: the strongest.
 const MOST_RISKY: usize = 256;
-
-/// What is dampened, and how much may change for it.
-#[derive(Clone, Copy, Debug)]
-pub struct DampeningSettings {
-    /// P(v|u) from which an inference is risky, in (0, 1].
-    pub above: f64,
-    /// Share of the cells of one attribute that may change, in (0, 1].
-    pub most_altered: f64,
-}
 
 impl Engine {
     /// Exchanges values among the fresh records of `batch`, which stand behind `waiting` held ones, until each risky inference

@@ -1,16 +1,9 @@
 //! What is held, as the rest of the daemon asks about it.
 
-use super::{Engine, Settling};
+use super::fields::Engine;
 use crate::daemon::engine::clock::Moment;
-use crate::daemon::state::records::Intent;
 use crate::records::raw::Coordinate;
 use std::collections::BTreeSet;
-
-/// Whether a batch settles as well what waits for a delay; the repetition of one does what it did.
-pub(super) fn is_all(settling: Settling, retry: Option<&Intent>) -> bool {
-    let over = matches!(settling, Settling::EndOfStream | Settling::Shutdown | Settling::Revoked);
-    retry.map_or(over, |intent| intent.all)
-}
 
 impl Engine {
     /// Records that are held: nothing of them has left yet.

@@ -1,10 +1,10 @@
 //! What comes into a batch, and what the state will say of it once it has left.
 
 use super::ahead::Encoded;
-use super::planning::Planned;
-use super::steps::Gathered;
+use super::batch_error::BatchError;
+use super::fields::Engine;
+use super::gathered::{Gathered, Planned};
 use super::turnout::Turnout;
-use super::{BatchError, Engine};
 use crate::daemon::engine::clock::Moment;
 use crate::daemon::engine::held::{Remaining, kept};
 use crate::daemon::state::records::{KeptRow, OffsetRange, Progress};

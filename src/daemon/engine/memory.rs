@@ -1,6 +1,6 @@
 //! What the engine remembers besides the ledger, and how it forgets: witnesses and dictionaries.
 
-use super::Engine;
+use super::fields::Engine;
 use crate::anonymity::plan::Plan;
 use crate::anonymity::planner::GroupShape;
 use crate::anonymity::treatment::spaces::spaces;

@@ -1,6 +1,6 @@
 //! What the records of a batch say about the schema: cells that do not fit it, and attributes that it does not protect.
 
-use super::Engine;
+use super::fields::Engine;
 use crate::records::raw::Coordinate;
 use crate::release::sink::Rejected;
 use crate::start::doubts;

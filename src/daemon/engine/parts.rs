@@ -1,6 +1,7 @@
 //! What an engine is made of, and what it goes on from.
 
-use super::{Draws, EngineSettings};
+use super::draws::Draws;
+use super::settings::EngineSettings;
 use crate::anonymity::plan::Plan;
 use crate::anonymity::plan::evidence::Evidence;
 use crate::anonymity::planner::GroupShape;

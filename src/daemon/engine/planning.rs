@@ -1,6 +1,7 @@
 //! When a plan is made, and what follows from it.
 
-use super::Engine;
+use super::fields::Engine;
+use super::gathered::Planned;
 use super::search::Search;
 use crate::anonymity::plan::Plan;
 use crate::anonymity::planner::drift::Baseline;
@@ -16,21 +17,6 @@ use std::time::Instant;
 
 /// After a plan, this part of the window passes before a drift may ask for the next one.
 const DRIFT_REST: u64 = 8;
-
-/// What became of planning before a batch.
-#[derive(Debug, Default)]
-pub(super) struct Planned {
-    /// A plan that is in force from this batch on.
-    pub plan: Option<Plan>,
-    /// A search has ended, with a plan or without: the next is due an interval from now.
-    pub ended: bool,
-}
-
-impl Planned {
-    fn with(plan: Plan) -> Self {
-        Self { plan: Some(plan), ended: true }
-    }
-}
 
 impl Engine {
     /// Sees to the plan before a batch, from the records before it: at the start, and whenever the stream has grown

@@ -1,6 +1,6 @@
 //! The protected attributes under the plan in force.
 
-use super::Engine;
+use super::fields::Engine;
 use crate::anonymity::plan::Plan;
 use crate::anonymity::planner::reference::{ReferenceCounts, resolve};
 use crate::anonymity::privacy::protection::{ClassJudge, Protection, Reference};

@@ -4,15 +4,11 @@
 //! batch that has left, through a queue that never makes the release wait. What the queue has no room for is missing on the
 //! device, and the next gathering fills it anew from the window.
 
-use super::Engine;
 use crate::anonymity::plan::evidence::Evidence;
 use crate::anonymity::planner::PlannerSettings;
-use crate::anonymity::planner::evidence::{EvidenceError, WindowModel, Witnessed, gather};
-use crate::counting::cuda::{Arrival, Driver, KeptWindow, Used};
-use crate::records::codebook::{Code, Codebook};
-use crate::records::subject::NO_SUBJECT;
-use crate::records::table::Batch;
-use crate::telemetry::{DeviceUsed, EvidenceGathered, Telemetry, in_steps};
+use crate::anonymity::planner::evidence::{EvidenceError, Witnessed, gather};
+use crate::counting::cuda::{Arrival, KeptWindow, Used};
+use crate::telemetry::{DeviceUsed, Telemetry};
 use crossbeam_channel::{Receiver, Sender, TryRecvError, bounded};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
@@ -31,7 +27,7 @@ pub(super) struct Recheck {
     /// An answer is still to come.
     pending: bool,
     /// Changes with every renumbering of codes.
-    numbering: u64,
+    pub numbering: u64,
     shared: Arc<Shared>,
 }
 
@@ -50,7 +46,8 @@ enum Work {
 }
 
 impl Recheck {
-    fn begin(counting: KeptWindow, telemetry: Telemetry) -> std::io::Result<Self> {
+    /// Starts the thread.
+    pub fn begin(counting: KeptWindow, telemetry: Telemetry) -> std::io::Result<Self> {
         let (work, asked) = bounded(QUEUE);
         let (found, answer) = bounded(1);
         let shared = Arc::new(Shared::default());
@@ -62,17 +59,30 @@ impl Recheck {
     }
 
     /// Asks for evidence; false where the thread has ended.
-    fn ask(&mut self, witnessed: Witnessed, settings: PlannerSettings, budget: Duration) -> bool {
+    pub fn ask(&mut self, witnessed: Witnessed, settings: PlannerSettings, budget: Duration) -> bool {
         self.pending = self.work.try_send(Work::Gather(Box::new(witnessed), settings, budget)).is_ok();
         self.pending
     }
 
-    fn follows(&self) -> bool {
+    /// Whether it wants to know of every batch.
+    pub fn follows(&self) -> bool {
         self.shared.follows.load(Ordering::Relaxed)
     }
 
+    /// Whether an answer is still to come.
+    pub fn is_pending(&self) -> bool {
+        self.pending
+    }
+
+    /// The answer, where it is there.
+    pub fn answer(&mut self) -> Result<Result<Evidence, EvidenceError>, TryRecvError> {
+        let answer = self.answer.try_recv();
+        self.pending = matches!(answer, Err(TryRecvError::Empty));
+        answer
+    }
+
     /// Tells of new rows unless the queue is full; the place for a gathering stays free.
-    fn tell(&self, arrival: Arrival, most_rows: usize) {
+    pub fn tell(&self, arrival: Arrival, most_rows: usize) {
         let rows = (arrival.to - arrival.from) as usize;
         let waiting = self.shared.rows.load(Ordering::Relaxed);
         if self.work.len() + 1 >= QUEUE || waiting.saturating_add(rows) > most_rows.max(rows) {
@@ -138,128 +148,6 @@ fn tell_of_device(counting: &KeptWindow, told: &mut (Used, u64), telemetry: &Tel
         lost: counting.is_lost(),
     }
     .emit(telemetry);
-}
-
-impl Engine {
-    /// Begins to gather evidence for the plan in force from the window as it is, unless there is nothing in it yet or the
-    /// evidence for another plan is still being gathered: then that plan's has to do until the next.
-    pub(super) fn begin_recheck(&mut self) {
-        if self.planning.recheck.as_ref().is_some_and(|recheck| recheck.pending)
-            || self.learning.model.window().rows() == 0
-        {
-            return;
-        }
-        self.settle_model();
-        if self.planning.recheck.is_none() {
-            let counting = KeptWindow::new(self.settings.search.backend, Driver::shared);
-            match Recheck::begin(counting, self.telemetry.clone()) {
-                Ok(recheck) => self.planning.recheck = Some(recheck),
-                Err(error) => tracing::warn!(%error, "the exact re-check has no thread"),
-            }
-        }
-        let Some(mut recheck) = self.planning.recheck.take() else { return };
-        let (settings, budget) = (self.settings.planner, self.settings.search.budget);
-        if recheck.ask(self.witnessed(&recheck), settings, budget) {
-            self.planning.recheck = Some(recheck);
-        } else {
-            tracing::warn!("the exact re-check has ended; the next plan has another");
-        }
-    }
-
-    /// Takes over evidence that is there.
-    pub(super) fn take_evidence(&mut self) -> Option<Evidence> {
-        let recheck = self.planning.recheck.as_mut().filter(|recheck| recheck.pending)?;
-        let answer = recheck.answer.try_recv();
-        recheck.pending = matches!(answer, Err(TryRecvError::Empty));
-        match answer {
-            Err(TryRecvError::Empty) => None,
-            Err(TryRecvError::Disconnected) => {
-                tracing::warn!("the exact re-check has failed; its plan goes without evidence");
-                self.planning.recheck = None;
-                None
-            }
-            Ok(Err(error)) => {
-                tracing::warn!(%error, "the exact re-check has failed; its plan goes without evidence");
-                None
-            }
-            Ok(Ok(evidence)) => {
-                EvidenceGathered {
-                    plan: evidence.plan,
-                    complete: evidence.complete,
-                    qids: crate::daemon::http::plan_page::shown_qids(&evidence, self.telemetry.draws()).len() as u64,
-                    expected_loss: in_steps(evidence.expected_loss, 0.01, 0.5),
-                    seconds: in_steps(evidence.seconds, 0.01, 0.5),
-                }
-                .emit(&self.telemetry);
-                self.planning.evidence = Some(evidence.clone());
-                self.show_plan();
-                Some(evidence)
-            }
-        }
-    }
-
-    /// Tells the re-check of the rows of a batch that has left, where it keeps the window on a device.
-    pub(super) fn tell_recheck(&self, fresh: &Batch) {
-        let Some(recheck) = self.planning.recheck.as_ref().filter(|recheck| recheck.follows()) else { return };
-        let to = self.durable.progress.rows;
-        let counts: Vec<bool> = fresh.subjects.iter().map(|subject| *subject != NO_SUBJECT).collect();
-        let arrival = Arrival {
-            numbering: recheck.numbering,
-            from: to - fresh.rows() as u64,
-            to,
-            columns: self.learning.model.attributes().iter().map(|&a| kept(fresh.columns[a].iter(), &counts)).collect(),
-            subjects: self.schema.subject.map(|_| kept(fresh.subjects.iter(), &counts)),
-        };
-        recheck.tell(arrival, self.learning.model.window().capacity());
-    }
-
-    /// Codes have another meaning from here on.
-    pub(super) fn renumbered(&mut self) {
-        if let Some(recheck) = &mut self.planning.recheck {
-            recheck.numbering += 1;
-        }
-    }
-
-    /// Copies of what evidence is gathered from. A record without a subject supports nobody and is left out.
-    fn witnessed(&self, recheck: &Recheck) -> Witnessed {
-        let window = self.learning.model.window();
-        let (older, newer) = window.subjects();
-        let subjects = || older.iter().chain(newer);
-        let counts: Vec<bool> = subjects().map(|subject| *subject != NO_SUBJECT).collect();
-        let mut columns: Vec<Vec<Code>> = vec![Vec::new(); self.schema.attributes.len()];
-        for &attribute in self.learning.model.attributes() {
-            let (older, newer) = window.column(attribute);
-            columns[attribute] = kept(older.iter().chain(newer), &counts);
-        }
-        let counted = self.learning.model.counted();
-        // A model that is the sum of the window's rows is counted where the window lies already, rather than copied here.
-        let recount = recheck.follows()
-            && counted.limits().half_lives == 0
-            && counted.left_out_pairs().is_empty()
-            && counts.iter().all(|counts| *counts);
-        let model = if recount {
-            WindowModel::Recount(counted.limits())
-        } else {
-            WindowModel::Counted(self.learning.model.adjacency().clone())
-        };
-        Witnessed {
-            plan: self.in_force.plan.clone(),
-            sample: self.learning.sample.clone(),
-            books: self.coding.books.iter().map(Codebook::without_spellings).collect(),
-            columns,
-            subjects: self.schema.subject.map(|_| kept(subjects(), &counts)),
-            capacity: window.capacity(),
-            to: self.durable.progress.rows,
-            numbering: recheck.numbering,
-            attributes: self.learning.model.attributes().to_vec(),
-            model,
-        }
-    }
-}
-
-/// The elements of the rows that count for somebody.
-fn kept<'a, T: Copy + 'a>(elements: impl Iterator<Item = &'a T>, counts: &[bool]) -> Vec<T> {
-    elements.zip(counts).filter(|(_, counts)| **counts).map(|(element, _)| *element).collect()
 }
 
 #[cfg(test)]

@@ -3,24 +3,11 @@
 use crate::anonymity::plan::Plan;
 use crate::anonymity::planner::sample::Sample;
 use crate::anonymity::planner::{GroupShape, PlannerSettings, make_plan};
-use crate::counting::cuda::Wanted;
 use crate::daemon::state::records::Asked;
 use crate::faults::crash_point;
 use crate::records::codebook::Codebook;
 use crossbeam_channel::{Receiver, bounded};
 use std::time::{Duration, Instant};
-
-/// When plans are sought beside the release, and how long that may take.
-#[derive(Clone, Copy, Debug)]
-pub struct SearchSettings {
-    /// Batches from the one that a plan is asked for to the one that it is in force for; 0: it is made at once.
-    pub handover_batches: u64,
-    pub budget: Duration,
-    /// Jensen–Shannon divergence in bits from which the stream has drifted; 1: never.
-    pub drift: f64,
-    /// Who counts the groups of the window for the evidence.
-    pub backend: Wanted,
-}
 
 /// A search under way.
 pub(super) struct Search {

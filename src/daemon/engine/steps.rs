@@ -3,16 +3,16 @@
 //! Each step takes what the one before it gives, by value: what has not been verified cannot be intended, what has not been
 //! intended cannot be delivered, and what has not been delivered is not remembered.
 
-use super::account::Before;
 use super::ahead::{Encoder, Finally, Turn, Upcoming};
-use super::clock::{self, Moment};
+use super::batch_error::BatchError;
+use super::clock::Moment;
+use super::fields::{Durable, Engine, InForce};
+use super::gathered::{Before, Gathered};
 use super::held::{Remaining, kept_waiting};
-use super::holding::is_all;
 use super::input::ranges_of;
-use super::planning::Planned;
-use super::turnout::{self, Turnout};
+use super::settling::{Settling, is_all};
+use super::turnout;
 use super::unjudged::judged;
-use super::{BatchError, Durable, Engine, InForce, Settling};
 use crate::anonymity::treatment::mask::Mask;
 use crate::anonymity::treatment::proposal::{Proposal, ProposedGroup};
 use crate::anonymity::treatment::treat::{Policy, treat};
@@ -26,7 +26,6 @@ use crate::ledger::classes::Ledger;
 use crate::ledger::witnesses::WitnessDelta;
 use crate::records::codebook::Codebook;
 use crate::records::raw::Coordinate;
-use crate::records::table::Batch;
 use crate::release::given::{Given, Needs};
 use crate::release::sink::{DeliveryError, Envelope, Lengths, Mark, Positions, Rejected, Sink};
 use crate::release::verified::Verified;
@@ -50,33 +49,6 @@ impl Order<'_> {
     fn is_all(&self) -> bool {
         is_all(self.settling, self.retry)
     }
-}
-
-/// A batch before its treatment.
-pub(super) struct Gathered<'a> {
-    pub input: &'a InputBatch,
-    /// The records that have just been read.
-    pub fresh: Arc<Batch>,
-    /// The held records that come along, then the fresh ones; how long each has waited, and its number in the stream.
-    pub batch: Batch,
-    pub waited: Vec<u8>,
-    pub ordinals: Vec<u64>,
-    /// Where the held records that come along lie among all, and what they waited for.
-    pub taken: Vec<usize>,
-    pub waits: Vec<Remaining>,
-    /// Records that could not be read or encoded, in the order of the source.
-    pub rejected: Vec<Rejected>,
-    /// Cells that their hierarchies miss.
-    pub uncovered_cells: u64,
-    /// Who takes part in which group.
-    pub turnout: Turnout,
-    pub dampened_cells: u64,
-    pub planned: Planned,
-    /// Held records settle with this batch.
-    pub last: bool,
-    pub clock_ms: i64,
-    pub age_ms: i64,
-    pub seconds: StageSeconds,
 }
 
 /// A batch with a proposal of what may leave of it at `gathered.age_ms`.
@@ -472,10 +444,4 @@ impl Intended<'_, '_> {
         };
         sink.deliver(nothing.unwrap_or(verified), &envelope)
     }
-}
-
-/// Seconds since the oldest record of a batch was appended at the source, where that is known.
-pub(super) fn since_append(oldest_ms: Option<i64>) -> Option<f64> {
-    #[allow(clippy::cast_precision_loss, reason = "milliseconds are far below 2^52")]
-    oldest_ms.map(|oldest| (clock::now_ms() - oldest).max(0) as f64 / 1000.0)
 }

@@ -20,9 +20,9 @@ use crate::io::kafka::offsets;
 use crate::io::kafka::reader::{Closing, Reader};
 use crate::io::kafka::transaction::{GroupMetadata, TransactionalSink};
 use crate::records::schema::Schema;
+use crate::start::checked::Checked;
 use crate::start::findings::Finding;
 use crate::start::reading::{codec_limits, fields};
-use crate::start::shapes::group_shapes;
 use crate::telemetry::{SourceLost, Telemetry};
 use rdkafka::consumer::Consumer;
 use std::collections::BTreeMap;
@@ -57,87 +57,70 @@ fn reach(
     }
 }
 
+/// What the reader of the topics and the sink of a daemon share.
+struct Start<'a> {
+    config: &'a Config,
+    schema: &'a Schema,
+    telemetry: &'a Telemetry,
+    stop: &'a Arc<AtomicBool>,
+    /// What is read from.
+    cluster: Cluster,
+    /// The consumer, once there is one.
+    consumer: Arc<OnceLock<Arc<FeedConsumer>>>,
+    health: Arc<Health>,
+}
+
 /// Runs until `stop`, or until something breaks that only a new start can mend.
 pub fn run_kafka(
-    config: &Config,
+    checked: Checked,
     options: &Options,
     telemetry: &Telemetry,
-    schema: &Arc<Schema>,
     stop: &Arc<AtomicBool>,
 ) -> Result<Vec<Finding>, RunError> {
-    let shapes = group_shapes(config, schema, &options.file).map_err(RunError::Configuration)?;
-    let attributes: Vec<String> = schema.attributes.iter().map(|a| a.name.clone()).collect();
-    let cluster = Cluster {
-        brokers: config.source.brokers.clone(),
-        properties: config.source.librdkafka.iter().map(|(k, v)| (k.to_owned(), v.to_owned())).collect(),
+    let (config, schema) = (Arc::clone(&checked.config), Arc::clone(&checked.schema));
+    let start = Start {
+        config: &config,
+        schema: &schema,
+        telemetry,
+        stop,
+        cluster: Cluster {
+            brokers: config.source.brokers.clone(),
+            properties: config.source.librdkafka.iter().map(|(k, v)| (k.to_owned(), v.to_owned())).collect(),
+        },
+        consumer: Arc::default(),
+        health: Arc::default(),
     };
-    let producer_cluster = sink_cluster(config);
+    let sink_cluster = sink_cluster(&config);
     let topics = &config.source.topics;
     let mut wanted: Vec<&str> = topics.iter().map(String::as_str).collect();
     wanted.push(&config.sink.commits_topic);
-    let Some(partitions) = reach(&cluster, &config.source.brokers, &wanted, telemetry, stop)? else {
+    let Some(partitions) = reach(&start.cluster, &config.source.brokers, &wanted, telemetry, stop)? else {
         return Ok(Vec::new());
     };
-    if producer_cluster.brokers != cluster.brokers {
-        let (from, to) = (cluster.id(PATIENCE)?, producer_cluster.id(PATIENCE)?);
-        if from.is_none() || from != to {
-            let (from, to) = (cluster.brokers, producer_cluster.brokers);
-            return Err(KafkaFailure::TwoClusters { from, to }.into());
-        }
-    }
+    check_same_cluster(&start.cluster, &sink_cluster)?;
     let commit_partitions = partitions.last().copied().unwrap_or(1);
-    let consumer: Arc<OnceLock<Arc<FeedConsumer>>> = Arc::new(OnceLock::new());
-    let health = Arc::new(Health::default());
-    let group: GroupMetadata = {
-        let (consumer, health) = (Arc::clone(&consumer), Arc::clone(&health));
-        // A reader that gave up waiting has let partitions go that a batch in flight still has: nothing may be committed
-        // in the name of the group any more, although the client has long joined its next generation. Nor while the client
-        // knows that it was thrown out: it is no member then, and offsets that come in no member's name are not refused.
-        Arc::new(move || {
-            let consumer = consumer.get().filter(|_| !health.abandoned())?;
-            consumer.group_metadata().filter(|_| !consumer.assignment_lost())
-        })
-    };
     let mut opened: Option<TransactionalSink> = None;
     let mut open = |id: &str| -> Result<Marker, KafkaFailure> {
-        let transactional_id = format!("{}-{id}", config.source.group);
         if config.sink.kind == SinkKind::Kafka && !options.stand_in_broker {
-            producer_cluster.check_retention(&config.sink.topic, config.privacy.support_window, PATIENCE)?;
+            sink_cluster.check_retention(&config.sink.topic, config.privacy.support_window, PATIENCE)?;
         }
-        let outputs = outputs(config, &producer_cluster, topics.clone(), attributes.clone())?;
-        // The order matters: fencing the older self settles its open transaction, and only then is the marker final.
-        let sink = TransactionalSink::open(
-            &producer_cluster,
-            &transactional_id,
-            outputs,
-            Arc::clone(&group),
-            Arc::clone(stop),
-            PATIENCE,
-        )?;
-        let last = marker::last_committed(
-            &producer_cluster,
-            &config.sink.commits_topic,
-            &transactional_id,
-            commit_partitions,
-            PATIENCE,
-        )?;
+        let (sink, last) = start.open_sink(&sink_cluster, id, commit_partitions)?;
         opened = Some(sink);
         Ok(last)
     };
     let mut marker_failure = None;
     let mut committed = None;
-    let assembled =
-        assemble(config, schema, shapes, telemetry, options.accept_rewind, &mut |intent, id| match open(id) {
-            Ok(last) => {
-                committed = Some(last);
-                has_left(config, intent, last)
-            }
-            Err(failure) => {
-                let what = failure.to_string();
-                marker_failure = Some(failure);
-                Err(StateError::Marker { path: config.state.path.clone(), what })
-            }
-        });
+    let assembled = assemble(checked, telemetry, options.accept_rewind, &mut |intent, id| match open(id) {
+        Ok(last) => {
+            committed = Some(last);
+            has_left(&config, intent, last)
+        }
+        Err(failure) => {
+            let what = failure.to_string();
+            marker_failure = Some(failure);
+            Err(StateError::Marker { path: config.state.path.clone(), what })
+        }
+    });
     if let Some(failure) = marker_failure {
         return Err(failure.into());
     }
@@ -146,16 +129,28 @@ pub fn run_kafka(
         Some(last) => last,
         None => open(&id)?,
     };
-    check_marker(config, engine.progress().sequence, committed)?;
+    check_marker(&config, engine.progress().sequence, committed)?;
     if !options.accept_rewind {
-        refuse_rewind(&engine.progress().positions, &cluster, &config.source.group, topics)
+        refuse_rewind(&engine.progress().positions, &start.cluster, &config.source.group, topics)
             .map_err(StreamError::from)?;
     }
     let mut sink = opened.ok_or(RunError::Panicked)?;
     engine.heed(stop);
-    let clock = state_clock(config, options, &engine, intent.as_ref());
-    stream(config, telemetry, schema, stop, &cluster, &consumer, &health, &mut engine, intent, &mut sink, clock)?;
+    let clock = state_clock(&config, options, &engine, intent.as_ref());
+    start.stream(&mut engine, intent, &mut sink, clock)?;
     Ok(engine.findings())
+}
+
+/// A transaction commits what leaves together with the offsets of what came, so both must be of one cluster.
+fn check_same_cluster(source: &Cluster, sink: &Cluster) -> Result<(), KafkaFailure> {
+    if sink.brokers == source.brokers {
+        return Ok(());
+    }
+    let (from, to) = (source.id(PATIENCE)?, sink.id(PATIENCE)?);
+    if from.is_some() && from == to {
+        return Ok(());
+    }
+    Err(KafkaFailure::TwoClusters { from: source.brokers.clone(), to: sink.brokers.clone() })
 }
 
 /// Refuses a group whose offsets lie before what this state has released. Offsets that cannot be learnt now (another
@@ -197,76 +192,103 @@ impl Drop for EndReader<'_> {
     }
 }
 
-/// Reads the topics until the end of the daemon.
-#[allow(clippy::too_many_arguments, reason = "the parts of one stream")]
-fn stream(
-    config: &Config,
-    telemetry: &Telemetry,
-    schema: &Arc<Schema>,
-    stop: &Arc<AtomicBool>,
-    cluster: &Cluster,
-    slot: &OnceLock<Arc<FeedConsumer>>,
-    health: &Arc<Health>,
-    engine: &mut Engine,
-    intent: Option<Intent>,
-    sink: &mut TransactionalSink,
-    clock: StateClock,
-) -> Result<(), RunError> {
-    let (feed_in, feed) = crossbeam_channel::bounded(1);
-    let (commands, commands_out) = crossbeam_channel::unbounded();
-    engine.come_from(Arc::clone(health) as Arc<dyn Origin>);
-    let closed = Arc::new(AtomicBool::new(false));
-    let consumer = subscribe(
-        cluster,
-        &config.source.group,
-        &config.source.topics,
-        feed_in.clone(),
-        Arc::clone(health),
-        Arc::clone(&closed),
-    )?;
-    slot.get_or_init(|| Arc::clone(&consumer));
-    let (limits, unknown) = codec_limits(config);
-    let reader_stop = Arc::new(AtomicBool::new(false));
-    let reader = Reader {
-        consumer,
-        cluster: cluster.clone(),
-        decoder: decoder(Encoding::Json, &fields(schema, false), limits, unknown),
-        width: schema.attributes.len(),
-        closing: Closing {
-            max_records: config.batch.max_records as u64,
-            max_bytes: config.batch.max_bytes,
-            max_wait: config.batch.max_wait,
-            max_age: config.batch.max_age,
-            min_subjects: config.min_subjects(),
-            subject: schema.subject,
-        },
-        feed: feed_in,
-        commands: commands_out,
-        stop: Arc::clone(&reader_stop),
-    };
-    std::thread::scope(|scope| {
-        let thread = scope.spawn(move || reader.run());
-        let end_reader = EndReader { closed: &closed, reader: &reader_stop };
-        // Readiness does not wait for a batch that waits for the broker.
-        scope.spawn(|| {
-            while !closed.load(Ordering::Acquire) {
-                let (reachable, assigned) = (health.reachable(), health.assigned() > 0);
-                telemetry.set_readiness(|r| {
-                    r.broker = reachable;
-                    r.assignment = assigned;
-                });
-                std::thread::sleep(Duration::from_millis(200));
+impl Start<'_> {
+    /// A sink for the state `id`, and the last batch that it knows to be committed.
+    fn open_sink(
+        &self,
+        cluster: &Cluster,
+        id: &str,
+        commit_partitions: i32,
+    ) -> Result<(TransactionalSink, Marker), KafkaFailure> {
+        let config = self.config;
+        let transactional_id = format!("{}-{id}", config.source.group);
+        let attributes = self.schema.attributes.iter().map(|a| a.name.clone()).collect();
+        let outputs = outputs(config, cluster, config.source.topics.clone(), attributes)?;
+        let (group, stop) = (self.group(), Arc::clone(self.stop));
+        // The order matters: fencing the older self settles its open transaction, and only then is the marker final.
+        let sink = TransactionalSink::open(cluster, &transactional_id, outputs, group, stop, PATIENCE)?;
+        let topic = &config.sink.commits_topic;
+        let last = marker::last_committed(cluster, topic, &transactional_id, commit_partitions, PATIENCE)?;
+        Ok((sink, last))
+    }
+
+    /// In whose name offsets are committed: that of the consumer as a member of its group.
+    fn group(&self) -> GroupMetadata {
+        let (consumer, health) = (Arc::clone(&self.consumer), Arc::clone(&self.health));
+        // A reader that gave up waiting has let partitions go that a batch in flight still has: nothing may be committed
+        // in the name of the group any more, although the client has long joined its next generation. Nor while the client
+        // knows that it was thrown out: it is no member then, and offsets that come in no member's name are not refused.
+        Arc::new(move || {
+            let consumer = consumer.get().filter(|_| !health.abandoned())?;
+            consumer.group_metadata().filter(|_| !consumer.assignment_lost())
+        })
+    }
+
+    /// Reads the topics until the end of the daemon.
+    fn stream(
+        &self,
+        engine: &mut Engine,
+        intent: Option<Intent>,
+        sink: &mut TransactionalSink,
+        clock: StateClock,
+    ) -> Result<(), RunError> {
+        let Self { config, schema, telemetry, stop, cluster, health, .. } = self;
+        let (feed_in, feed) = crossbeam_channel::bounded(1);
+        let (commands, commands_out) = crossbeam_channel::unbounded();
+        engine.come_from(Arc::clone(health) as Arc<dyn Origin>);
+        let closed = Arc::new(AtomicBool::new(false));
+        let consumer = subscribe(
+            cluster,
+            &config.source.group,
+            &config.source.topics,
+            feed_in.clone(),
+            Arc::clone(health),
+            Arc::clone(&closed),
+        )?;
+        self.consumer.get_or_init(|| Arc::clone(&consumer));
+        let (limits, unknown) = codec_limits(config);
+        let reader_stop = Arc::new(AtomicBool::new(false));
+        let reader = Reader {
+            consumer,
+            cluster: cluster.clone(),
+            decoder: decoder(Encoding::Json, &fields(schema, false), limits, unknown),
+            width: schema.attributes.len(),
+            closing: Closing {
+                max_records: config.batch.max_records as u64,
+                max_bytes: config.batch.max_bytes,
+                max_wait: config.batch.max_wait,
+                max_age: config.batch.max_age,
+                min_subjects: config.min_subjects(),
+                subject: schema.subject,
+            },
+            feed: feed_in,
+            commands: commands_out,
+            stop: Arc::clone(&reader_stop),
+        };
+        std::thread::scope(|scope| {
+            let thread = scope.spawn(move || reader.run());
+            let end_reader = EndReader { closed: &closed, reader: &reader_stop };
+            // Readiness does not wait for a batch that waits for the broker.
+            scope.spawn(|| {
+                while !closed.load(Ordering::Acquire) {
+                    let (reachable, assigned) = (health.reachable(), health.assigned() > 0);
+                    telemetry.set_readiness(|r| {
+                        r.broker = reachable;
+                        r.assignment = assigned;
+                    });
+                    std::thread::sleep(Duration::from_millis(200));
+                }
+            });
+            let mut source = KafkaSource::new(&feed, &commands, health, &config.source.brokers, telemetry, stop);
+            let (watcher, max_age) = (&Unwatched, config.batch.max_age);
+            let outcome =
+                Run { source: &mut source, engine, sink, telemetry, watcher, clock, max_age, retry: intent }.run();
+            drop(end_reader);
+            drop(feed);
+            if thread.join().is_err() {
+                return Err(RunError::Panicked);
             }
-        });
-        let mut source = KafkaSource::new(&feed, &commands, health, &config.source.brokers, telemetry, stop);
-        let (watcher, max_age) = (&Unwatched, config.batch.max_age);
-        let outcome =
-            Run { source: &mut source, engine, sink, telemetry, watcher, clock, max_age, retry: intent }.run();
-        drop(end_reader);
-        drop(feed);
-        if thread.join().is_err() {
-            return Err(RunError::Panicked);
-        }
-        outcome.map_err(RunError::from)
-    })
+            outcome.map_err(RunError::from)
+        })
+    }
 }

@@ -1,20 +1,21 @@
 use super::*;
 use crate::anonymity::plan::Plan;
 use crate::anonymity::planner::LadderLimits;
+use crate::anonymity::planner::evidence::WindowModel;
 use crate::anonymity::planner::sample::Sample;
 use crate::config::parse;
 use crate::counting::cuda::emulator::Emulator;
 use crate::counting::cuda::{Device, Wanted};
 use crate::daemon::engine::assemble::assemble;
-use crate::daemon::engine::{Settling, Unseen};
-use crate::daemon::run::prepare;
+use crate::daemon::engine::{Engine, Settling, Unseen};
 use crate::io::input::InputBatch;
+use crate::records::codebook::Code;
 use crate::records::raw::{Coordinate, Token};
 use crate::release::sink::{DeliveryError, Envelope, Lengths, Sink};
 use crate::release::verified::Verified;
 use crate::risk::adjacency::Limits;
 use crate::risk::multigrid::CoarseAdjacency;
-use crate::start::shapes::group_shapes;
+use crate::start::checked::Checked;
 
 const SETTINGS: PlannerSettings = PlannerSettings {
     k: 3,
@@ -173,9 +174,9 @@ type = "string"
          max_dictionary_values = 600\n[compute]\nbackend = \"cpu\"\n[telemetry]\nlisten = \"127.0.0.1:0\"\n"
     );
     let config = parse(&config, "visits", std::iter::empty()).expect("a configuration");
-    let (schema, own) = prepare(&config, "visits").expect("a schema");
-    let shapes = group_shapes(&config, &schema, "visits").expect("groups");
-    let assembled = assemble(&config, &schema, shapes, &own, false, &mut |_, _| Ok(false)).expect("an engine");
+    let checked = Checked::new(config, "visits").expect("a sound configuration");
+    let own = checked.telemetry();
+    let assembled = assemble(checked, &own, false, &mut |_, _| Ok(false)).expect("an engine");
     *telemetry = Some(own);
     assembled.engine
 }

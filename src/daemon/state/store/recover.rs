@@ -42,6 +42,29 @@ pub struct Recovered {
     pub bytes: u64,
 }
 
+impl Recovered {
+    /// The batch of `intent` left before the process ended: what it said of itself is in force.
+    pub fn take_over(&mut self, intent: &Intent) {
+        if let Some(evidence) = &intent.evidence {
+            self.evidence = Some(evidence.clone());
+        }
+        if let Some(baseline) = &intent.baseline {
+            self.baseline = baseline.clone();
+        }
+        if let Some(plan) = &intent.plan {
+            self.plan = Some(plan.clone());
+            self.references.clone_from(&intent.references);
+        }
+        self.met.clone_from(&intent.met);
+        self.witnessed.seen.extend(&intent.witnessed.seen);
+        self.witnessed.raws.extend(intent.witnessed.raws.iter().cloned());
+        self.held.retain(|row| !intent.settled.contains(&row.ordinal));
+        self.held.extend(intent.held.iter().cloned());
+        self.sample.extend(intent.sampled.iter().cloned());
+        self.progress = intent.after.clone();
+    }
+}
+
 /// The number of the first of some deltas, which come in the order of their numbers.
 fn first_number(deltas: &[(Vec<u8>, sled::IVec)]) -> Option<u64> {
     deltas.first().and_then(|(key, _)| number_of(key))

@@ -1,6 +1,6 @@
 //! What is told of a data set beside its measures: its people, its risk before, its levels in words.
 
-use super::Coded;
+use super::coded::Coded;
 use super::read::Input;
 use crate::anonymity::lattice::passes::Recoded;
 use crate::anonymity::lattice::table::{NOBODY, Records};

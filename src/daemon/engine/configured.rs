@@ -1,0 +1,107 @@
+//! The settings of an engine that a configuration asks for.
+
+use super::model::ModelSettings;
+use super::settings::{DampeningSettings, EngineSettings, RepetitionSettings, SearchSettings};
+use crate::anonymity::planner::{InBatch, LadderLimits, PlannerSettings};
+use crate::anonymity::treatment::treat::Policy;
+use crate::config::{Backend, Config, Format, Recoding, SinkKind};
+use crate::counting::cuda::Wanted;
+use crate::records::line::LineFormat;
+use crate::records::schema::Schema;
+use crate::release::given::Needs;
+
+/// Limits on what is said of one subject; none where the schema names no subject.
+pub(super) fn repetition(config: &Config, schema: &Schema) -> RepetitionSettings {
+    if schema.subject.is_none() {
+        return RepetitionSettings::default();
+    }
+    RepetitionSettings {
+        max_lines: config.privacy.max_lines_per_subject,
+        max_delay_ms: i64::try_from(config.privacy.longest_delay().as_millis()).unwrap_or(i64::MAX),
+        window_ms: i64::try_from(config.privacy.repetition_window().as_millis()).unwrap_or(i64::MAX),
+        max_waiting: config.max_waiting_lines(),
+        colluders: config.privacy.colluders,
+    }
+}
+
+/// All settings of an engine. With `accept_rewind`, records that the state has settled may come again.
+pub(super) fn settings(config: &Config, schema: &Schema, accept_rewind: bool) -> EngineSettings {
+    let k = config.privacy.crowd();
+    let (format, absent_as_null) = line_format(config);
+    EngineSettings {
+        policy: policy(config),
+        needs: Needs { k, batch_crowd: config.privacy.crowd_in_batch() },
+        planner: planner(config),
+        search: search(config),
+        model: ModelSettings {
+            window_records: config.plan.window_records,
+            max_edges: config.plan.max_edges,
+            half_life: config.plan.half_life_records,
+            // Dampening asks for the strongest edges of all before every batch.
+            coarse: !config.treatment.dampening,
+        },
+        dampening: config.treatment.dampening.then_some(DampeningSettings {
+            above: config.treatment.dampening_above,
+            most_altered: config.treatment.dampening_most_altered,
+        }),
+        plan_interval_ms: i64::try_from(config.plan.interval.as_millis()).unwrap_or(i64::MAX),
+        format,
+        absent_as_null,
+        monitor: config.sink.kind == SinkKind::None,
+        accept_rewind,
+        max_dictionary_values: config.state.max_dictionary_values,
+        repetition: repetition(config, schema),
+        // A crowd in the batch keeps the promise of strict recoding by itself: nothing has to be remembered for it.
+        max_witnesses: (config.privacy.recoding == Recoding::Strict && config.privacy.crowd_in_batch() < k)
+            .then_some(config.state.max_ledger_classes),
+    }
+}
+
+/// How lines are written, and whether they cannot tell an absent cell from a missing one.
+fn line_format(config: &Config) -> (LineFormat, bool) {
+    match (config.sink.kind, config.sink.format()) {
+        (SinkKind::File, Format::Csv) => {
+            (LineFormat::Csv { separator: u8::try_from(config.sink.separator).unwrap_or(b',') }, true)
+        }
+        (SinkKind::File, Format::Parquet) => (LineFormat::Json, true),
+        _ => (LineFormat::Json, false),
+    }
+}
+
+fn policy(config: &Config) -> Policy {
+    let k = config.privacy.crowd();
+    #[allow(clippy::cast_possible_truncation, reason = "a loss in [0, 1]")]
+    let hold_above_loss = config.privacy.hold_above_loss as f32;
+    Policy {
+        k,
+        batch_crowd: config.privacy.crowd_in_batch(),
+        strict: config.privacy.recoding == Recoding::Strict,
+        min_subjects: config.min_subjects().max(k),
+        max_hold_batches: u8::try_from(config.privacy.max_hold_batches).unwrap_or(u8::MAX),
+        hold_above_loss,
+    }
+}
+
+fn planner(config: &Config) -> PlannerSettings {
+    PlannerSettings {
+        k: config.privacy.crowd(),
+        ladder: LadderLimits { complete: config.plan.complete_lattice, chosen: config.plan.ladder_nodes },
+        identifier_cardinality: config.plan.identifier_cardinality,
+        window_records: config.plan.window_records,
+        batch: Some(InBatch { crowd: config.privacy.crowd_in_batch(), records: config.batch.max_records })
+            .filter(|batch| batch.crowd > 0),
+    }
+}
+
+fn search(config: &Config) -> SearchSettings {
+    SearchSettings {
+        handover_batches: config.plan.handover_batches,
+        budget: config.plan.search_budget,
+        drift: config.plan.drift,
+        backend: match config.compute.backend {
+            Backend::Auto => Wanted::Auto,
+            Backend::Cpu => Wanted::Cpu,
+            Backend::Cuda => Wanted::Cuda,
+        },
+    }
+}

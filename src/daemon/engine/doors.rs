@@ -1,0 +1,74 @@
+//! What the rest of the daemon asks of an engine between batches, and tells it.
+
+use super::fields::Engine;
+use crate::daemon::state::directory::StateError;
+use crate::daemon::state::records::Progress;
+use crate::io::input::Origin;
+use crate::release::sink::{Lengths, Mark};
+use crate::start::findings::Finding;
+use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
+
+impl Engine {
+    #[must_use]
+    pub fn progress(&self) -> &Progress {
+        &self.durable.progress
+    }
+
+    /// What an operator must know of the records of this state, the worst first.
+    #[must_use]
+    pub fn findings(&self) -> Vec<Finding> {
+        self.learning.met.findings(&self.schema)
+    }
+
+    /// Identity of the state.
+    #[must_use]
+    pub fn state_id(&self) -> String {
+        self.durable.store.id().to_owned()
+    }
+
+    /// From here on a state that does not answer makes the daemon not ready, and `stop` shortens the wait for it.
+    pub fn heed(&mut self, stop: &Arc<AtomicBool>) {
+        self.durable.store.watch(&self.telemetry, stop);
+    }
+
+    /// What the marker beside the output files may say.
+    #[must_use]
+    pub fn marks(&self) -> &[Option<Mark>] {
+        self.durable.store.marks()
+    }
+
+    /// Notes what it was found to say.
+    pub fn found_marked(&mut self, marked: Option<Mark>) {
+        self.durable.marked = marked;
+        self.durable.store.found_marked(marked);
+    }
+
+    /// Records come from `origin`; without it, from a file.
+    pub fn come_from(&mut self, origin: Arc<dyn Origin>) {
+        self.origin = origin;
+    }
+
+    /// Notes the lengths of freshly opened output files: they are ours from here on.
+    ///
+    /// # Errors
+    /// When the state fails.
+    pub fn begin(&mut self, lengths: Lengths) -> Result<(), StateError> {
+        self.durable.progress.lengths = lengths;
+        self.durable.store.begin(&self.durable.progress)
+    }
+
+    /// Whether a committed batch is not yet written to the state (its intent is, so nothing can be lost).
+    #[must_use]
+    pub fn is_behind(&self) -> bool {
+        self.durable.store.is_behind()
+    }
+
+    /// Writes what only the memory knows. Call it when there is nothing else to do, and at the end.
+    ///
+    /// # Errors
+    /// When the state fails.
+    pub fn flush(&mut self) -> Result<(), StateError> {
+        self.durable.store.flush(&self.ledger)
+    }
+}

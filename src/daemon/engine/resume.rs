@@ -1,0 +1,127 @@
+//! An engine that goes on where its state ended.
+
+use super::fields::{Coding, Durable, Engine, InForce, Learning, Planning};
+use super::held::Held;
+use super::model::ModelSize;
+use super::parts::{Parts, Past, new_model};
+use crate::anonymity::plan::{Pace, Plan};
+use crate::anonymity::privacy::protection::Protection;
+use crate::anonymity::treatment::treat::GroupNames;
+use crate::daemon::state::directory::StateError;
+use crate::daemon::state::records::KeptRow;
+use crate::daemon::state::rows::RowPacker;
+use crate::io::input::FileOrigin;
+use crate::start::findings::Met;
+use std::sync::Arc;
+
+impl Engine {
+    /// An engine that goes on where `past` ended.
+    ///
+    /// # Errors
+    /// [`StateError::Damaged`] when the rows of the window are not those of these attributes.
+    pub fn new(parts: Parts, past: Past) -> Result<Self, StateError> {
+        let Parts {
+            schema,
+            settings,
+            shapes,
+            protections,
+            populations,
+            mut books,
+            subjects,
+            ledger,
+            mut sample,
+            store,
+            telemetry,
+            digest,
+            draws,
+        } = parts;
+        let mut quasi: Vec<usize> = shapes.iter().flat_map(|s| s.quasi.clone()).collect();
+        quasi.sort_unstable();
+        let mut held = Held::new(schema.attributes.len());
+        let mut waiting: Vec<&KeptRow> = past.held.iter().collect();
+        waiting.sort_by_key(|row| row.ordinal);
+        waiting.into_iter().for_each(|row| held.push(row, &mut books));
+        sample.set_stride(past.progress.stride);
+        let mut asked_of = None;
+        for row in &past.sample {
+            if past.progress.asked.is_some_and(|asked| row.ordinal >= asked.rows) {
+                // The sample as it was when the plan that is still missing was asked for.
+                asked_of.get_or_insert_with(|| sample.clone());
+            }
+            let codes: Vec<u32> = row.cells.iter().zip(&mut books).map(|(c, book)| book.encode_canonical(c)).collect();
+            sample.restore_row(row.ordinal, row.subject, codes.into_iter());
+        }
+        let mut model = new_model(&schema, &shapes, &settings, &past)
+            .map_err(|error| store.damaged(&format!("its model cannot be made: {error}")))?;
+        for block in &past.rows {
+            model.restore(block, &mut books).ok_or_else(|| store.damaged("rows of the window cannot be read"))?;
+        }
+        let totals = past.progress.totals;
+        let met = Met::new(schema.attributes.len(), settings.policy.k).resume(past.met, totals.consumed);
+        telemetry.restore(totals, met.monitored());
+        // A plan for other groups than the configured ones is of no use, nor is one that has nothing to compare classes
+        // with: the next batch makes a new one.
+        let known = |p: &Protection| past.references.iter().any(|r| r.attribute == p.attribute);
+        let all_known = protections.iter().filter(|p| p.needs_reference()).all(known);
+        // Neither is one that does not know, as it is configured now, what changes.
+        let declares = |pace: &Pace| {
+            schema.attributes.get(pace.attribute).is_some_and(|a| match a.changes {
+                Some(changes) => pace.declared && pace.changes == changes,
+                None => !pace.declared,
+            })
+        };
+        let fits = |plan: &Plan| {
+            all_known
+                && plan.paces.is_empty() == (settings.repetition.max_delay_ms == 0)
+                && plan.paces.iter().all(declares)
+                && plan.groups.len() == shapes.len()
+                && plan.groups.iter().zip(&shapes).all(|(g, s)| {
+                    (&g.name, &g.quasi, &g.sensitive, &g.insensitive)
+                        == (&s.name, &s.quasi, &s.sensitive, &s.insensitive)
+                })
+        };
+        let plan = past.plan.filter(fits).unwrap_or(Plan::blank(Vec::new()));
+        let progress = past.progress;
+        let mut engine = Self {
+            in_force: InForce {
+                plan,
+                names: GroupNames::default(),
+                turn_names: Vec::new(),
+                terms: Vec::new(),
+                protections,
+                protected: Vec::new(),
+                populations,
+                references: past.references,
+            },
+            learning: Learning {
+                model,
+                model_size: ModelSize::default(),
+                sample,
+                baseline: past.baseline,
+                met,
+                doubt_at: 0,
+            },
+            planning: Planning { primed: past.primed, search: None, recheck: None, evidence: past.evidence },
+            durable: Durable { store, packer: RowPacker::default(), marked: progress.marked, progress },
+            coding: Coding { books, subjects, numbering: 0 },
+            quasi,
+            schema,
+            settings,
+            shapes,
+            ledger,
+            held,
+            telemetry,
+            digest,
+            draws,
+            origin: Arc::new(FileOrigin),
+        };
+        engine.settle_model();
+        engine.adopt(engine.in_force.plan.clone());
+        engine.learning.model.watch(&engine.learning.baseline, &engine.coding.books);
+        engine.keep_witnesses(&past.witnessed);
+        if let Some(asked) = engine.durable.progress.asked.filter(|_| engine.in_force.plan.version > 0) {
+            engine.seek(asked, asked_of);
+        }
+        Ok(engine)
+    }
+}

@@ -1,0 +1,81 @@
+//! The settings of an engine.
+
+use super::model::ModelSettings;
+use crate::anonymity::planner::PlannerSettings;
+use crate::anonymity::treatment::treat::Policy;
+use crate::counting::cuda::Wanted;
+use crate::records::line::LineFormat;
+use crate::release::given::Needs;
+use std::time::Duration;
+
+/// Settings of the engine.
+#[derive(Clone, Debug)]
+pub struct EngineSettings {
+    pub policy: Policy,
+    /// What verification asks of a batch.
+    pub needs: Needs,
+    pub planner: PlannerSettings,
+    pub plan_interval_ms: i64,
+    pub search: SearchSettings,
+    pub model: ModelSettings,
+    /// Values are exchanged between records: what leaves is not true of everybody it is said of.
+    pub dampening: Option<DampeningSettings>,
+    pub format: LineFormat,
+    /// Absent and missing cells are one: the output cannot tell them apart.
+    pub absent_as_null: bool,
+    /// Nothing is released: the risk is measured.
+    pub monitor: bool,
+    pub accept_rewind: bool,
+    pub max_dictionary_values: usize,
+    /// Witnesses that strict recoding keeps at most; none where recoding is not strict.
+    pub max_witnesses: Option<usize>,
+    pub repetition: RepetitionSettings,
+}
+
+/// When plans are sought beside the release, and how long that may take.
+#[derive(Clone, Copy, Debug)]
+pub struct SearchSettings {
+    /// Batches from the one that a plan is asked for to the one that it is in force for; 0: it is made at once.
+    pub handover_batches: u64,
+    pub budget: Duration,
+    /// Jensen–Shannon divergence in bits from which the stream has drifted; 1: never.
+    pub drift: f64,
+    /// Who counts the groups of the window for the evidence.
+    pub backend: Wanted,
+}
+
+/// What is dampened, and how much may change for it.
+#[derive(Clone, Copy, Debug)]
+pub struct DampeningSettings {
+    /// P(v|u) from which an inference is risky, in (0, 1].
+    pub above: f64,
+    /// Share of the cells of one attribute that may change, in (0, 1].
+    pub most_altered: f64,
+}
+
+/// Limits on repetition. Without a subject in the schema there are none: every record is its own.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct RepetitionSettings {
+    /// Lines of a subject in a batch, in a group that changes; 0: no limit.
+    pub max_lines: usize,
+    /// The longest delay of a line in a group that does not; 0: there are no such groups.
+    pub max_delay_ms: i64,
+    /// How long a line stands for the others of its subject in such a group, and may look for a class.
+    pub window_ms: i64,
+    /// Lines that wait at most.
+    pub max_waiting: usize,
+    /// People who may be one person's invention: what only they change does not change.
+    pub colluders: usize,
+}
+
+/// How often in the longest delay a line that has found no class looks for one.
+const CALLS: i64 = 24;
+
+impl RepetitionSettings {
+    /// When a line that found no class at `age_ms` comes again. These moments are the same for all lines, so that those who
+    /// make a crowd together meet; they lie after `age_ms`, so that a quiet stream does not ask for ever.
+    pub(super) fn next_call(&self, age_ms: i64) -> i64 {
+        let step = (self.max_delay_ms / CALLS).max(1);
+        (age_ms.div_euclid(step) + 1) * step
+    }
+}

@@ -1,0 +1,91 @@
+//! `throng anonymize`: a data set becomes a release.
+
+use super::aggregate::{self, Aggregated};
+use super::coded::coded;
+use super::error::AnonymizeError;
+use super::search::{Attended, Searched, possible, searched, terms};
+use super::summary::{self, People, RawRisk};
+use super::write;
+use crate::anonymity::lattice::check::Checker;
+use crate::anonymity::lattice::passes::Recoded;
+use crate::anonymity::lattice::search::Strategy;
+use crate::anonymity::lattice::until::Until;
+use crate::anonymity::quality::{Measure, Worth};
+use crate::config::{Config, Transformation};
+use crate::release::verified::Risk;
+use std::time::Instant;
+
+/// What a data set became.
+#[derive(Debug)]
+pub struct Anonymized {
+    pub rows: u64,
+    pub to_release: u64,
+    /// Lines that a quote left open has swallowed: records that were read as part of another one.
+    pub swallowed: u64,
+    /// Names of the quasi attributes, in the order of the schema and of every policy.
+    pub quasi: Vec<String>,
+    /// By quasi attribute and level: what it shows, in words.
+    pub labels: Vec<Vec<String>>,
+    pub transformation: Transformation,
+    pub recoded: Recoded,
+    pub before: Worth,
+    pub measure: Measure,
+    pub strategy: Strategy,
+    pub lattice: f64,
+    pub risk: Risk,
+    pub risk_before: RawRisk,
+    /// None where every record counts for itself.
+    pub people: Option<People>,
+    /// Sensitive cells that leave as `*`: those of rare values, and those that hide them.
+    pub rare_sensitive_cells: u64,
+    /// Attributes whose cells are aggregates, not truths.
+    pub aggregated: Vec<Aggregated>,
+    /// What the schema says twice.
+    pub warnings: Vec<String>,
+    pub seconds: f64,
+}
+
+/// Anonymizes the file that `config` names as its source into the one that it names as its sink.
+///
+/// Memory: the records as codes, 4 bytes a cell, and three times the encoded output.
+///
+/// # Errors
+/// See [`AnonymizeError`]; no line has been written then, but where writing itself failed.
+pub fn anonymize(config: &Config, file: &str, attended: Attended<'_>) -> Result<Anonymized, AnonymizeError> {
+    let begun = Instant::now();
+    let place = write::ready(config)?;
+    let mut coded = coded(config, file, attended.note)?;
+    let aggregates = aggregate::asked(config, file, &coded.input.schema)?;
+    let measure = config.anonymize.measure;
+    let terms = terms(config, file, &coded)?;
+    let searching = Instant::now();
+    let clock = || searching.elapsed();
+    let until = Until::new(&clock, config.anonymize.time_limit, attended.stop);
+    let Searched { recoded, settled, table } =
+        searched(config, &mut coded, &aggregates, &terms, until, attended.watch)?;
+    possible(&coded, &recoded, &table, &terms, until)?;
+    let input = &coded.input;
+    let quasi: Vec<String> = input.quasi.iter().map(|&a| input.schema.attributes[a].name.clone()).collect();
+    let settled = settled.ok_or(AnonymizeError::SaysNothing)?;
+    let written = write::release(place, config, input, settled, &aggregates, &terms.models)?;
+    Ok(Anonymized {
+        rows: input.batch.rows() as u64,
+        to_release: table.records(),
+        swallowed: input.swallowed,
+        quasi,
+        labels: summary::labels(input),
+        people: summary::people(&coded.records, &recoded),
+        risk_before: summary::raw_risk(&coded.records),
+        transformation: config.anonymize.transformation,
+        recoded,
+        before: Checker::new(&table, &terms)?.raw_worth(&table.lattice().bottom()),
+        measure,
+        strategy: config.anonymize.strategy,
+        lattice: table.lattice().approximate_size(),
+        risk: written.risk,
+        rare_sensitive_cells: written.hidden,
+        aggregated: written.aggregated,
+        warnings: input.schema.warnings(),
+        seconds: begun.elapsed().as_secs_f64(),
+    })
+}

@@ -1,0 +1,28 @@
+//! The input as the search sees it.
+
+use super::error::AnonymizeError;
+use super::read::{self, Input};
+use crate::anonymity::domain::Domain;
+use crate::anonymity::lattice::coding;
+use crate::anonymity::lattice::table::Records;
+use crate::config::Config;
+use crate::start::findings::Finding;
+
+/// The input as the search sees it.
+pub(super) struct Coded {
+    pub input: Input,
+    pub domains: Vec<Domain>,
+    /// Of the sensitive attributes.
+    pub beside: Vec<Domain>,
+    pub records: Records,
+}
+
+/// Reads and encodes the source of `config`, the file `file` in messages; `note` hears what the data lack.
+pub(super) fn coded(config: &Config, file: &str, note: &dyn Fn(&Finding)) -> Result<Coded, AnonymizeError> {
+    let input = read::read(config, file, note)?;
+    let (domains, beside, mut records) =
+        coding::records(&input.books, &input.batch.columns, &input.quasi, &input.sensitive)?;
+    records.subjects.clone_from(&input.subjects);
+    records.released.clone_from(&input.released);
+    Ok(Coded { input, domains, beside, records })
+}

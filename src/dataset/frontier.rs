@@ -1,0 +1,60 @@
+//! The frontier of quality against k.
+
+use super::aggregate;
+use super::coded::coded;
+use super::error::AnonymizeError;
+use super::search::{Attended, Searched, searched, terms};
+use crate::anonymity::domain::Domain;
+use crate::anonymity::lattice::until::Until;
+use crate::config::Config;
+use std::time::Instant;
+
+/// A point of the frontier of quality against k.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Point {
+    pub k: u64,
+    /// As shown; none where no policy is admissible.
+    pub quality: Option<f64>,
+    pub suppressed: u64,
+    /// That of the first pass.
+    pub policy: Vec<u8>,
+    pub passes: usize,
+    pub complete: bool,
+}
+
+/// The best quality for each of `ks`, everything else as configured: what a higher k costs.
+///
+/// # Errors
+/// As [`anonymize`](super::anonymize()); an impossible k is a point without quality.
+pub fn frontier(config: &Config, file: &str, ks: &[u64], attended: Attended<'_>) -> Result<Vec<Point>, AnonymizeError> {
+    let mut coded = coded(config, file, attended.note)?;
+    let aggregates = aggregate::asked(config, file, &coded.input.schema)?;
+    let measure = config.anonymize.measure;
+    let searching = Instant::now();
+    let clock = || searching.elapsed();
+    let until = Until::new(&clock, config.anonymize.time_limit, attended.stop);
+    let mut points = Vec::with_capacity(ks.len());
+    for (index, &k) in ks.iter().enumerate() {
+        if until.is_stopped() {
+            break;
+        }
+        let mut config = config.clone();
+        config.privacy.k = usize::try_from(k).unwrap_or(usize::MAX);
+        let terms = terms(&config, file, &coded)?;
+        let time = until.share(1.0 / (ks.len() - index) as f64);
+        let Searched { recoded, .. } = searched(&config, &mut coded, &aggregates, &terms, time, attended.watch)?;
+        let possible = !recoded.passes.is_empty() && recoded.account.suppressed <= recoded.limit;
+        points.push(Point {
+            k,
+            quality: possible.then(|| recoded.account.worth.of(measure)),
+            suppressed: recoded.account.suppressed,
+            policy: recoded
+                .passes
+                .first()
+                .map_or_else(|| coded.domains.iter().map(Domain::top).collect(), |pass| pass.policy.to_vec()),
+            passes: recoded.passes.len(),
+            complete: recoded.is_proved(),
+        });
+    }
+    Ok(points)
+}

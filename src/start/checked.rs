@@ -1,0 +1,58 @@
+//! A configuration and everything that it names, read and checked once.
+
+use super::population::{People, read_populations};
+use super::protections::protections;
+use super::schema::load_schema;
+use super::shapes::group_shapes;
+use crate::anonymity::planner::GroupShape;
+use crate::anonymity::privacy::protection::Protection;
+use crate::config::{Config, Problem};
+use crate::records::schema::Schema;
+use crate::telemetry::Telemetry;
+use std::sync::Arc;
+
+/// A stream's configuration with its schema, groups, privacy models and populations. `throng check` makes the same one as
+/// `throng run`: what the one finds nothing wrong with, the other starts with.
+pub struct Checked {
+    pub config: Arc<Config>,
+    /// The configuration's name in messages.
+    pub file: String,
+    pub schema: Arc<Schema>,
+    pub shapes: Vec<GroupShape>,
+    /// The attributes that privacy models beside k protect, in the order of the schema.
+    pub protections: Vec<Protection>,
+    /// The populations that classes are compared with, in the order of the configuration.
+    pub people: Vec<People>,
+}
+
+impl Checked {
+    /// Reads and checks what `config`, the file `file` in messages, names.
+    ///
+    /// # Errors
+    /// Every problem of the schema; where it is sound, every problem of groups, privacy models and populations.
+    pub fn new(config: Config, file: &str) -> Result<Self, Vec<Problem>> {
+        let schema = load_schema(&config)?;
+        let mut problems = Vec::new();
+        let shapes = group_shapes(&config, &schema, file).unwrap_or_else(|found| noted(found, &mut problems));
+        let protections = protections(&config, &schema, file).unwrap_or_else(|found| noted(found, &mut problems));
+        let people = read_populations(&config, &schema, file).unwrap_or_else(|found| noted(found, &mut problems));
+        if problems.is_empty() {
+            Ok(Self { config: Arc::new(config), file: file.to_owned(), schema, shapes, protections, people })
+        } else {
+            Err(problems)
+        }
+    }
+
+    /// Metrics, events and pages for these groups.
+    #[must_use]
+    pub fn telemetry(&self) -> Telemetry {
+        let names: Vec<String> = self.shapes.iter().map(|shape| shape.name.clone()).collect();
+        Telemetry::new(self.config.privacy.k, &names)
+    }
+}
+
+/// Notes problems and goes on without what they are about.
+fn noted<T: Default>(mut found: Vec<Problem>, problems: &mut Vec<Problem>) -> T {
+    problems.append(&mut found);
+    T::default()
+}
