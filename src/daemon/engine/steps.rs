@@ -65,13 +65,19 @@ struct VerifiedBatch<'a> {
     verified: Verified,
 }
 
-/// A batch with all that will be remembered of it, in memory.
-struct Prepared<'a> {
-    gathered: Gathered<'a>,
+/// What a batch changes once it has left.
+struct Effects {
     verified: Verified,
+    /// What goes on waiting, by row.
     remaining: BTreeMap<u32, Remaining>,
     witnessed: WitnessDelta,
     report: BatchReport,
+}
+
+/// A batch with all that will be remembered of it, in memory.
+struct Prepared<'a> {
+    gathered: Gathered<'a>,
+    effects: Effects,
     intent: Intent,
 }
 
@@ -205,22 +211,14 @@ impl Engine {
         self.settle_model();
         self.measure_model(&mut report);
         gathered.seconds.learn = start.elapsed().as_secs_f64();
-        let intent = self.intent(&mut gathered, order, &verified, &witnessed, &remaining, &report, marks);
-        Prepared { gathered, verified, remaining, witnessed, report, intent }
+        let effects = Effects { verified, remaining, witnessed, report };
+        let intent = self.intent(&gathered, order, &effects, marks);
+        Prepared { gathered, effects, intent }
     }
 
     /// What must be on the disk before anything leaves.
-    #[allow(clippy::too_many_arguments, reason = "all that is known of one batch")]
-    fn intent(
-        &mut self,
-        gathered: &mut Gathered<'_>,
-        order: &Order<'_>,
-        verified: &Verified,
-        witnessed: &WitnessDelta,
-        remaining: &BTreeMap<u32, Remaining>,
-        report: &BatchReport,
-        marks: bool,
-    ) -> Intent {
+    fn intent(&mut self, gathered: &Gathered<'_>, order: &Order<'_>, effects: &Effects, marks: bool) -> Intent {
+        let Effects { verified, remaining, witnessed, report } = effects;
         let Gathered { input, batch, fresh, ordinals, planned, rejected, .. } = gathered;
         let keep = |(&row, wait): (&u32, &Remaining)| {
             kept_waiting(batch, row as usize, ordinals[row as usize], wait, &self.needs(wait), &self.coding.books)
@@ -289,7 +287,8 @@ impl Engine {
     fn apply<'a>(&mut self, delivered: Delivered<'a>, marks: bool) -> Applied<'a> {
         let start = Instant::now();
         let Delivered { prepared, lengths, bytes_out } = delivered;
-        let Prepared { gathered, verified, remaining, witnessed, mut report, intent } = prepared;
+        let Prepared { gathered, effects, intent } = prepared;
+        let Effects { verified, remaining, witnessed, mut report } = effects;
         let Gathered { input, fresh, batch, ordinals, taken, rejected, uncovered_cells, turnout, mut seconds, .. } =
             gathered;
         let adopted = gathered.planned.plan.is_some();
@@ -431,7 +430,7 @@ impl<'a> Prepared<'a> {
 impl Intended<'_, '_> {
     /// Lets the batch leave; where the risk is only watched, `nothing` of it.
     fn deliver(&self, sink: &mut dyn Sink, nothing: Option<&Verified>) -> Result<Lengths, DeliveryError> {
-        let Prepared { gathered, verified, intent, .. } = self.0;
+        let Prepared { gathered, effects: Effects { verified, .. }, intent } = self.0;
         let positions: Positions = gathered.input.ranges.iter().map(|(place, range)| (*place, range.1)).collect();
         let envelope = Envelope {
             sequence: intent.after.sequence,
