@@ -8,7 +8,7 @@ use crate::anonymity::planner::{GroupShape, InBatch, LadderLimits, PlannerSettin
 use crate::anonymity::privacy::protection::Protection;
 use crate::anonymity::treatment::treat::Policy;
 use crate::config::{Backend, Config, Format, Problem, Recoding, SinkKind, SourceKind};
-use crate::counting::cuda::Wanted;
+use crate::counting::Wanted;
 use crate::daemon::engine::{
     DampeningSettings, Draws, Engine, EngineSettings, Parts, Past, RepetitionSettings, SearchSettings,
 };
@@ -303,7 +303,7 @@ fn build(
             backend: match config.compute.backend {
                 Backend::Auto => Wanted::Auto,
                 Backend::Cpu => Wanted::Cpu,
-                Backend::Cuda => Wanted::Cuda,
+                Backend::Cuda => Wanted::Device,
             },
         },
         model: ModelSettings {

@@ -3,7 +3,7 @@
 use crate::anonymity::plan::Plan;
 use crate::anonymity::planner::sample::Sample;
 use crate::anonymity::planner::{GroupShape, PlannerSettings, make_plan};
-use crate::counting::cuda::Wanted;
+use crate::counting::Wanted;
 use crate::daemon::state::records::Asked;
 use crate::faults::crash_point;
 use crate::records::codebook::Codebook;
