@@ -117,11 +117,6 @@ fn counting(table: &Table, max_edges: u64) {
     let mut inference = None;
     line("inference", Spent::on(|| inference = Some(window.inference())), increments, "");
     line("expectations", Spent::on(|| drop(black_box(inference.take().map(Triage::new)))), increments, "");
-    let mut bytes = Vec::new();
-    line("snapshot", Spent::on(|| bytes = window.to_bytes()), increments, &format!("{} bytes", bytes.len()));
-    let mut back = None;
-    line("snapshot read", Spent::on(|| back = Adjacency::from_bytes(&bytes, max_edges).ok()), increments, "");
-    assert!(back.as_ref() == Some(&window), "a snapshot is the model");
 }
 
 fn main() {

@@ -1,7 +1,7 @@
 //! The multigrid against the same work without it: same process, same table, equal answers, CPU time of all threads.
 //!
-//! `./dev bench multigrid -- PART… [rows=N] [k=K] [seconds=S]` runs the parts that are named of `adjacency`, `values`, `qid`,
-//! `stream` and `window`; without a name the first three. Tables are those of `throng generate health`, independent and
+//! `./dev bench multigrid -- PART… [rows=N] [k=K] [seconds=S]` runs the parts that are named of `adjacency`, `values`, `qid`
+//! and `window`; without a name the first three. Tables are those of `throng generate health`, independent and
 //! `--legacy`, their first 25, 50, 75 and 107 attributes, without those that identify by themselves (distinct / rows ≥ 0.8).
 
 mod tables;
@@ -12,7 +12,7 @@ use std::time::Duration;
 use tables::{Health, health};
 use throng::counting::AttributeSet;
 use throng::risk::adjacency::{Adjacency, Limits};
-use throng::risk::multigrid::{Approximate, Attributes, CoarseAdjacency, Counts, Exact, Merging, Stream, Strength};
+use throng::risk::multigrid::{Attributes, CoarseAdjacency, Counts, Exact, Merging};
 use throng::risk::qid::{Borders, Progress, Question, Strategy, search, search_apart};
 
 const WIDTHS: [usize; 4] = [25, 50, 75, 107];
@@ -106,22 +106,15 @@ fn values(table: &Health) {
     let (exact, seconds) = timed(|| Exact::of(&counts, &attributes));
     let (nodes, edges) = (counts.nodes() as f64, counts.edges() as f64);
     let hosted: usize = exact.levels().iter().map(throng::risk::multigrid::Level::hosted).sum();
-    let row = |how: &str, levels: usize, to: (usize, usize), hosted: usize, defect: f64, seconds: f64| {
-        println!(
-            "| {} | {how} | {levels} | {nodes} | {} | {edges} | {} | {hosted} | {:.1} / {:.1} | {defect:.3} | {seconds:.2} |",
-            table.name,
-            to.0,
-            to.1,
-            less(nodes, to.0 as f64),
-            less(edges, (to.1 + hosted) as f64),
-        );
-    };
-    row("exact", exact.levels().len(), (exact.coarse().nodes(), exact.coarse().edges()), hosted, 0.0, seconds);
-    for strength in [Strength::Classical { tau: 0.95 }, Strength::Symmetric { theta: 0.8 }] {
-        let (found, seconds) = timed(|| Approximate::of(&counts, &attributes, strength, 10));
-        let defect = found.defects().iter().copied().fold(0.0, f64::max);
-        row(&format!("{strength:?}"), found.defects().len(), found.size(), 0, defect, seconds);
-    }
+    println!(
+        "| {} | {} | {nodes} | {} | {edges} | {} | {hosted} | {:.1} / {:.1} | {seconds:.2} |",
+        table.name,
+        exact.levels().len(),
+        exact.coarse().nodes(),
+        exact.coarse().edges(),
+        less(nodes, exact.coarse().nodes() as f64),
+        less(edges, (exact.coarse().edges() + hosted) as f64),
+    );
 }
 
 fn qid(table: &Health, k: u32, budget: Duration) {
@@ -169,31 +162,6 @@ fn run_both(
     (run(&|t, q, p| search_apart(t, q, p)), run(&|t, q, p| search(t, q, p)))
 }
 
-/// The followed classes of a sliding window of half the table, beside the fine adjacency of the same records.
-fn stream(table: &Health) {
-    let (columns, rows) = (&table.columns, table.columns[0].len());
-    let record = |row: usize| columns.iter().map(|column| column[row]).collect::<Vec<u32>>();
-    let (stream, seconds) = timed(|| {
-        let mut stream = Stream::new(columns.len());
-        for row in 0..rows {
-            stream.add(&record(row));
-            if row >= rows / 2 {
-                stream.expire(&record(row - rows / 2));
-            }
-        }
-        stream
-    });
-    let (splits, merges) = stream.changes();
-    let (_, attributes) = stream.counts();
-    let (_, beside) = timed(|| fine(columns));
-    println!(
-        "| {} | {rows} | {seconds:.2} | {:.0} | {splits} | {merges} | {} | {beside:.2} |",
-        table.name,
-        rows as f64 / seconds,
-        attributes.len(),
-    );
-}
-
 fn main() {
     let asked: Vec<String> = std::env::args().skip(1).filter(|a| !a.starts_with("--")).collect();
     let number = |name: &str, default: usize| {
@@ -201,7 +169,7 @@ fn main() {
         given.map_or(default, |n| n.parse().expect("a number"))
     };
     let parts: Vec<&str> = asked.iter().filter(|a| !a.contains('=')).map(String::as_str).collect();
-    let wanted = |part: &str| parts.contains(&part) || parts.is_empty() && !["stream", "window"].contains(&part);
+    let wanted = |part: &str| parts.contains(&part) || parts.is_empty() && part != "window";
     let (rows, k) = (number("rows", 10_000), number("k", 5) as u32);
     let budget = Duration::from_secs(number("seconds", 60) as u64);
     let all = |rows: usize| [false, true].map(|legacy| WIDTHS.map(|width| health(rows, width, legacy))).concat();
@@ -214,10 +182,8 @@ fn main() {
     }
     if wanted("values") {
         let rows = rows.min(2_000);
-        println!(
-            "| table, {rows} records | how | levels | nodes | coarse | edges | coarse | hosted | less, % | defect | CPU s |"
-        );
-        println!("|---|---|---:|---:|---:|---:|---:|---:|---:|---:|---:|");
+        println!("| table, {rows} records | levels | nodes | coarse | edges | coarse | hosted | less, % | CPU s |");
+        println!("|---|---:|---:|---:|---:|---:|---:|---:|---:|");
         all(rows).iter().for_each(values);
     }
     if wanted("qid") {
@@ -235,13 +201,5 @@ fn main() {
         [107, 50, 25].into_iter().for_each(|width| {
             [true, false].into_iter().for_each(|legacy| window::window(&health(rows, width, legacy)));
         });
-    }
-    if wanted("stream") {
-        let rows = rows.min(2_000);
-        println!(
-            "| table | records | followed, CPU s | records/s | splits | merges | classes at the end | fine adjacency of all, CPU s |"
-        );
-        println!("|---|---:|---:|---:|---:|---:|---:|---:|");
-        all(rows).iter().for_each(stream);
     }
 }

@@ -2,7 +2,7 @@
 
 use super::outcome::Failure;
 use crate::config::{self, Backend, Config, SinkKind, SourceKind};
-use crate::counting::cuda::Driver;
+use crate::counting::shared_device;
 use crate::daemon::engine::clock::MachineClocks;
 use crate::daemon::run::{Options, run as run_daemon};
 use crate::daemon::stream::run::Watcher;
@@ -61,7 +61,7 @@ pub fn run(args: &RunArgs) -> Result<(), Failure> {
         return Err(Failure::Usage(anyhow!("--lineage needs a file sink: {file} has another `sink.kind`")));
     }
     if config.compute.backend == Backend::Cuda
-        && let Err(error) = Driver::shared()
+        && let Err(error) = shared_device()
     {
         return Err(Failure::Hardware(anyhow!(
             "{file}: compute.backend = \"cuda\": {error}; set \"auto\" or \"cpu\" (the same answers)"

@@ -15,6 +15,7 @@ pub struct AttributeSet {
 }
 
 impl AttributeSet {
+    /// The empty set.
     #[must_use]
     pub fn new() -> Self {
         Self::default()
@@ -37,6 +38,7 @@ impl AttributeSet {
         self.words[word] |= 1 << (attribute % 64);
     }
 
+    /// Takes an attribute out.
     pub fn remove(&mut self, attribute: usize) {
         if let Some(word) = self.words.get_mut(attribute / 64) {
             *word &= !(1 << (attribute % 64));
@@ -50,6 +52,7 @@ impl AttributeSet {
         }
     }
 
+    /// The set and one attribute more.
     #[must_use]
     pub fn with(&self, attribute: usize) -> Self {
         let mut set = self.clone();
@@ -57,6 +60,7 @@ impl AttributeSet {
         set
     }
 
+    /// The set without an attribute.
     #[must_use]
     pub fn without(&self, attribute: usize) -> Self {
         let mut set = self.clone();
@@ -64,31 +68,37 @@ impl AttributeSet {
         set
     }
 
+    /// Is the attribute in the set?
     #[must_use]
     pub fn contains(&self, attribute: usize) -> bool {
         self.words.get(attribute / 64).is_some_and(|word| word >> (attribute % 64) & 1 == 1)
     }
 
+    /// Attributes in the set.
     #[must_use]
     pub fn len(&self) -> usize {
         self.words.iter().map(|w| w.count_ones() as usize).sum()
     }
 
+    /// Has it no attribute?
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.words.is_empty()
     }
 
+    /// Are all attributes in the other set too?
     #[must_use]
     pub fn is_subset(&self, of: &Self) -> bool {
         self.words.len() <= of.words.len() && self.words.iter().zip(&of.words).all(|(own, theirs)| own & !theirs == 0)
     }
 
+    /// Have both an attribute in common?
     #[must_use]
     pub fn intersects(&self, other: &Self) -> bool {
         self.words.iter().zip(&other.words).any(|(own, theirs)| own & theirs != 0)
     }
 
+    /// The attributes of either.
     #[must_use]
     pub fn union(&self, other: &Self) -> Self {
         let (long, short) = if self.words.len() < other.words.len() { (other, self) } else { (self, other) };

@@ -16,6 +16,7 @@ pub struct Columns {
 
 /// Why columns are no table.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[allow(missing_docs, reason = "the message of each case says it")]
 pub enum ColumnsError {
     #[error("column {column} has {found} rows where the others have {expected}: give every column the same rows")]
     Ragged { column: usize, found: usize, expected: usize },
@@ -49,11 +50,13 @@ impl Columns {
         Ok(Self { rows, columns, cardinalities, subjects: subjects.map(renumbered) })
     }
 
+    /// Rows of each column.
     #[must_use]
     pub fn rows(&self) -> usize {
         self.rows
     }
 
+    /// Columns.
     #[must_use]
     pub fn width(&self) -> usize {
         self.columns.len()

@@ -9,6 +9,7 @@ mod slice;
 mod slices;
 #[cfg(test)]
 mod tests;
+mod threads;
 
 use super::{AttributeSet, Columns, ComputeError, GroupCount, GroupCounter};
 use classes::Tally;
@@ -18,6 +19,7 @@ pub(crate) use matrix::{Field, Matrix};
 use narrow::Narrow;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Mutex, OnceLock};
+pub(crate) use threads::in_threads;
 
 /// Counts over [`Columns`] with some threads.
 ///
@@ -166,14 +168,4 @@ impl GroupCounter for CpuCounter<'_> {
         }
         Ok(rows)
     }
-}
-
-/// Runs the work in this thread and `threads − 1` others, until all are done.
-pub(crate) fn in_threads(threads: usize, work: &(impl Fn() + Sync)) {
-    std::thread::scope(|scope| {
-        for _ in 1..threads {
-            scope.spawn(work);
-        }
-        work();
-    });
 }

@@ -85,7 +85,9 @@ pub fn count_pairs(table: &Columns, pairs: &[(usize, usize)]) -> Vec<PairCounts>
 /// A value as seen from another column: its records, and the values there that it meets.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Node {
+    /// Records that have the value.
     pub records: u64,
+    /// Values of the other column that it was seen with.
     pub met: u64,
 }
 
@@ -95,12 +97,15 @@ pub struct Node {
 /// ([POD] eq. 5.2, 5.3) are those of the nodes over all other columns.
 #[derive(Clone, Debug, PartialEq)]
 pub struct PairInference {
+    /// The two columns.
     pub columns: (usize, usize),
+    /// Values of each.
     pub cardinalities: (u32, u32),
     /// `P(b|a)`; 0 where the pair does not occur.
     pub forward: Vec<f64>,
     /// `P(a|b)`.
     pub backward: Vec<f64>,
+    /// The values of each column, by code.
     pub nodes: (Vec<Node>, Vec<Node>),
 }
 

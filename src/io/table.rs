@@ -12,6 +12,7 @@ use rayon::prelude::*;
 use super::codec::{Field, Limits, Rejection, Unknown};
 use super::file::{Columns, FileSource, Format, LongRows, SourceError, SourcePosition};
 use crate::records::dictionary::{ABSENT, Dictionary, DictionaryFull, EncodeError, MISSING};
+use crate::records::numbers::RecordNumbers;
 use crate::records::raw::{Coordinate, RawBatch, Token};
 use crate::records::schema::{Attribute, Schema};
 use crate::records::shapes::{Shape, shape_of};
@@ -66,6 +67,8 @@ pub struct TableColumn {
 pub struct WholeTable {
     pub columns: Vec<TableColumn>,
     pub rows: u64,
+    /// Which record of the file each row is; unreadable ones count.
+    pub numbers: RecordNumbers,
     /// Records left out, by reason.
     pub unreadable: BTreeMap<&'static str, u64>,
     /// Columns that no readable record has a cell of; they are not among the columns.
@@ -146,6 +149,7 @@ struct Reading {
     source: FileSource,
     columns: Vec<TableColumn>,
     rows: usize,
+    numbers: RecordNumbers,
     unreadable: BTreeMap<&'static str, u64>,
     unknown_cells: u64,
     long_rows: Option<LongRows>,
@@ -167,7 +171,8 @@ impl Reading {
             }
         };
         let (unreadable, unknown_cells, long_rows) = (BTreeMap::new(), 0, None);
-        let mut reading = Self { source, columns, rows: 0, unreadable, unknown_cells, long_rows, described };
+        let numbers = RecordNumbers::default();
+        let mut reading = Self { source, columns, rows: 0, numbers, unreadable, unknown_cells, long_rows, described };
         reading.widen();
         Ok(reading)
     }
@@ -255,6 +260,11 @@ impl Reading {
                 column.codes.append(&mut tail);
             }
         }
+        for (row, at) in batch.coordinates().iter().enumerate() {
+            if bad.binary_search(&row).is_err() {
+                self.numbers.push(at.offset.unsigned_abs() + 1);
+            }
+        }
         self.rows += batch.rows() - bad.len();
         self.unknown_cells += batch.unknown_cells;
         let dictionaries: usize = self.columns.iter().map(|column| column.dictionary.bytes()).sum();
@@ -311,6 +321,7 @@ impl Reading {
         Ok(WholeTable {
             columns,
             rows: self.rows as u64,
+            numbers: self.numbers,
             unreadable: self.unreadable,
             absent: absent.into_iter().map(|column| column.name).collect(),
             unknown_cells: self.unknown_cells,

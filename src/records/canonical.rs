@@ -23,6 +23,7 @@ pub enum Type {
     Integer,
     /// A finite double.
     Float,
+    /// True or false.
     Boolean,
     /// Up to [`MAX_STRING_BYTES`].
     String,
@@ -53,10 +54,13 @@ impl Type {
 /// How values are rounded before they are counted.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Rounding {
+    /// As it is.
     None,
     /// To the nearest multiple of `ticks`·10⁻ᵈ (integers, floats, coordinates), ties away from zero.
     Step {
+        /// The step in units of the last decimal, above 0.
         ticks: i64,
+        /// d.
         decimals: u32,
     },
     /// To significant digits (integers, floats).
@@ -116,6 +120,7 @@ impl Missing {
 
 /// A cell that its attribute's type cannot take. It names the attribute and never the value.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[allow(missing_docs, reason = "the message of each case says it")]
 pub enum CellError {
     #[error(
         "attribute \"{attribute}\" is of type {expected}, but the cell is {found}: correct the record or the schema"
@@ -126,17 +131,24 @@ pub enum CellError {
 /// What a token turned out to be; the text of a value is in the buffer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Canonical {
+    /// The record has no such cell.
     Absent,
+    /// The cell says that it has no value.
     Null,
+    /// The cell has a value.
     Value,
 }
 
 /// The typing of one attribute: from a token to its canonical JSON text.
 #[derive(Clone, Debug)]
 pub struct Typing {
+    /// The name of the attribute, for messages.
     pub attribute: Arc<str>,
+    /// What its values are.
     pub kind: Type,
+    /// How they are rounded.
     pub rounding: Rounding,
+    /// Which texts say that there is none.
     pub missing: Missing,
     /// Which spellings of a text are one.
     pub spelling: Spelling,

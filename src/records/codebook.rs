@@ -33,6 +33,7 @@ const MAX_SPELLINGS: usize = 1 << 17;
 
 /// A codebook that cannot be made.
 #[derive(Debug, thiserror::Error)]
+#[allow(missing_docs, reason = "the message of each case says it")]
 pub enum CodebookError {
     #[error("attribute \"{attribute}\" with {levels} levels cannot have {values} values: use 1 to {limit}")]
     Limit { attribute: Arc<str>, levels: usize, values: usize, limit: usize },

@@ -15,10 +15,13 @@ use crate::records::moment::{self, DAY};
 /// The unit of a number that counts from 1970.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, serde::Deserialize)]
 pub enum Epoch {
+    /// Seconds since 1970.
     #[serde(rename = "s")]
     Seconds,
+    /// Milliseconds since 1970.
     #[serde(rename = "ms")]
     Milliseconds,
+    /// Microseconds since 1970.
     #[serde(rename = "us")]
     Microseconds,
 }
@@ -44,6 +47,7 @@ pub enum Dates {
     Iso,
     /// The first format that fits.
     Formats(Vec<Format>),
+    /// A number since 1970.
     Epoch(Epoch),
 }
 

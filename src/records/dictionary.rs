@@ -27,6 +27,7 @@ pub struct DictionaryFull;
 
 /// Why a cell has no code.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[allow(missing_docs, reason = "the message of each case says it")]
 pub enum EncodeError {
     #[error(transparent)]
     Cell(#[from] CellError),

@@ -65,11 +65,13 @@ impl Drop for DigestKey {
 pub struct NameDigest(Keyed);
 
 impl NameDigest {
+    /// Digests under a key.
     #[must_use]
     pub fn new(key: &DigestKey) -> Self {
         Self(Keyed::new(key, "throng name"))
     }
 
+    /// The digest of a name.
     #[must_use]
     pub fn digest(&self, name: &str) -> u128 {
         self.0.digest(name.as_bytes())

@@ -23,6 +23,7 @@ pub enum Cover {
     Root,
     /// Itself: the cell covers this value alone.
     Value,
+    /// Several values.
     Set {
         /// The JSON text that leaves.
         text: String,
@@ -36,7 +37,9 @@ pub enum Cover {
 /// A problem of a hierarchy: the key or row it is at, and what to do.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Flaw {
+    /// Where: a row, a level or a key.
     pub place: String,
+    /// What is wrong, and what to do.
     pub message: String,
 }
 

@@ -7,9 +7,11 @@ use serde::de::DeserializeOwned;
 /// One mistake in a schema or in a hierarchy file.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Problem {
+    /// The file, as it was named.
     pub file: String,
     /// A key path (`attribute[2].hierarchy.widths`) or a row; empty for the whole file.
     pub place: String,
+    /// What is wrong, and what to do.
     pub message: String,
 }
 

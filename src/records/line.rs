@@ -11,7 +11,10 @@ pub enum LineFormat {
     /// One JSON object; an omitted cell has no key.
     Json,
     /// One row; a missing cell is empty, an empty string is `""`. A cell cannot be omitted.
-    Csv { separator: u8 },
+    Csv {
+        /// Between two cells.
+        separator: u8,
+    },
 }
 
 /// The attributes of one group, ready to be written: names in the order in which they leave.
@@ -23,6 +26,7 @@ pub struct LineLayout {
 }
 
 impl LineLayout {
+    /// Lines of these attributes.
     #[must_use]
     pub fn new(format: LineFormat, names: &[&str]) -> Self {
         let keys = names.iter().map(|name| format!("{}:", serde_json::Value::from(*name))).collect();

@@ -13,6 +13,7 @@ pub(crate) mod json;
 mod keys;
 pub mod line;
 pub mod moment;
+pub mod numbers;
 pub mod raw;
 pub mod schema;
 pub mod shapes;

@@ -9,13 +9,21 @@ pub(crate) const DAY: i64 = 86_400_000;
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, serde::Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Unit {
+    /// A second.
     Second,
+    /// A minute.
     Minute,
+    /// An hour.
     Hour,
+    /// A day.
     Day,
+    /// A week.
     Week,
+    /// A month.
     Month,
+    /// A quarter.
     Quarter,
+    /// A year.
     Year,
 }
 

@@ -8,7 +8,9 @@
 pub struct Coordinate {
     /// Index into the source's list of topics (0 for a file).
     pub topic: u16,
+    /// The partition; 0 for a file.
     pub partition: i32,
+    /// The place in the partition; for a file the number of the record, from 0.
     pub offset: i64,
 }
 
@@ -23,6 +25,7 @@ pub enum Token<'a> {
     Text(&'a str),
     /// A JSON number, as it was spelled.
     Number(&'a str),
+    /// A truth value.
     Bool(bool),
     /// A JSON array or object, as it was spelled.
     Structure(&'a str),
@@ -51,11 +54,13 @@ pub struct RawBatch {
 }
 
 impl RawBatch {
+    /// An empty batch of records of so many attributes.
     #[must_use]
     pub fn new(width: usize) -> Self {
         Self { width, ..Self::default() }
     }
 
+    /// Records.
     #[must_use]
     pub fn rows(&self) -> usize {
         self.coordinates.len()
@@ -86,6 +91,7 @@ impl RawBatch {
         self.arena.len()
     }
 
+    /// The place of each record.
     #[must_use]
     pub fn coordinates(&self) -> &[Coordinate] {
         &self.coordinates

@@ -11,10 +11,15 @@ use crate::records::spelling::{Normalize, Spelling};
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, serde::Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Shape {
+    /// An e-mail address.
     Email,
+    /// A URL.
     Url,
+    /// A UUID.
     Uuid,
+    /// A MAC address.
     MacAddress,
+    /// An IP address of version 4 or 6.
     IpAddress,
     /// US SSN, Canadian SIN, Swiss AHV, UK NINO, Spanish DNI/NIE.
     NationalId,

@@ -26,6 +26,7 @@ pub enum Normalize {
 /// How a text becomes its one spelling.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Spelling {
+    /// Which Unicode spellings are one.
     pub normalize: Normalize,
     /// Upper and lower case are one: Unicode's lower case, of its upper case, of its lower case, so that `ß`, `ẞ`, `ss` and
     /// `SS` are one.

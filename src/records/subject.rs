@@ -24,6 +24,7 @@ pub struct Subjects {
 }
 
 impl Subjects {
+    /// Digests of the values of an attribute.
     #[must_use]
     pub fn new(attribute: Arc<Attribute>, secret: &DigestKey) -> Self {
         let keyed = Keyed::new(secret, "throng subject");

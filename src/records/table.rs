@@ -16,6 +16,7 @@ pub struct Batch {
     pub columns: Vec<Vec<Code>>,
     /// Subject digests; `NO_SUBJECT` for nobody.
     pub subjects: Vec<u64>,
+    /// The place of each record.
     pub coordinates: Vec<Coordinate>,
 }
 
@@ -35,6 +36,7 @@ impl Batch {
         Self { columns: vec![Vec::new(); width], ..Self::default() }
     }
 
+    /// Records.
     #[must_use]
     pub fn rows(&self) -> usize {
         self.subjects.len()

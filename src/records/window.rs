@@ -24,11 +24,13 @@ impl Window {
         Self { capacity, start: 0, columns: vec![Vec::new(); width], subjects: Vec::new() }
     }
 
+    /// Rows that it holds.
     #[must_use]
     pub fn rows(&self) -> usize {
         self.subjects.len()
     }
 
+    /// Rows that it holds at most.
     #[must_use]
     pub fn capacity(&self) -> usize {
         self.capacity

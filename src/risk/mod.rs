@@ -4,8 +4,6 @@
 //! |---|---|
 //! | [`adjacency`] | the Bayesian model of the stream: counts of values and pairs, cycle inference, triage |
 //! | [`audit`] | the whole account of one table: identifiers, quasi-identifiers, exposure |
-//! | [`compute`] | counting equivalence classes of many attribute sets over a dictionary-encoded table |
-//! | [`device_check`] | whether a GPU counts as the CPU does, and how fast |
 //! | [`exposure`] | how exposed records and people are: crowds, risk, which attributes weigh most |
 //! | [`identifiers`] | columns that identify by themselves |
 //! | [`inferences`] | which value gives which other one away, and to how many |
@@ -14,7 +12,6 @@
 
 pub mod adjacency;
 pub mod audit;
-pub mod device_check;
 pub mod exposure;
 pub mod identifiers;
 pub mod inferences;

@@ -331,3 +331,43 @@ fn inferences_name_values_only_where_they_were_asked_for() {
     // Nothing has the support of five.
     assert_eq!(place.report("t.csv --k 5 --subject who --show-values")["inferences"], serde_json::json!([]));
 }
+
+#[test]
+fn the_riskiest_records_by_hand() {
+    let place = Place::with("census.csv", CENSUS);
+    let combination = |names: [&str; 2]| serde_json::json!(names);
+    let (age, education) = (combination(["age", "sex"]), combination(["education", "sex"]));
+    // The men of 60 by age or by doctorate, (4 − 2)·(4 − 3) each; the woman of 60 by her age.
+    let record = |number: u64, score: f64, combinations: &[&Value]| {
+        serde_json::json!({
+            "record": number, "score": score, "combinations": combinations, "combinations_of": combinations.len()
+        })
+    };
+    let all = [record(7, 4.0, &[&age, &education]), record(8, 4.0, &[&age, &education]), record(9, 2.0, &[&age])];
+    for (rows, listed) in [(1, &all[..1]), (3, &all[..]), (100, &all[..])] {
+        let report = place.report(&format!("census.csv --k 3 --rows {rows}"));
+        assert_eq!(
+            report["riskiest"],
+            serde_json::json!({"largest": 4, "complete": true, "at_risk": 3, "records": listed})
+        );
+    }
+    let outcome = place.audit("census.csv --k 3 --rows 3 --html page.html");
+    let page = place.read("page.html");
+    assert!(outcome.stdout.contains("Riskiest records") && outcome.stdout.contains("education + sex"));
+    assert!(page.contains("The riskiest records") && page.contains("--rows 3"));
+    // Without the option nothing is said of single records.
+    assert!(place.report("census.csv --k 3").get("riskiest").is_none());
+    assert!(!place.audit("census.csv --k 3").stdout.contains("Riskiest"));
+    assert_eq!(place.audit("census.csv --k 3 --rows 0").code, 2);
+}
+
+#[test]
+fn a_record_keeps_its_number_where_others_are_left_out() {
+    let lines = "{\"who\":\"a\",\"city\":\"Zug\"}\nno JSON\n{\"who\":\"b\",\"city\":\"Zug\"}\n{\"city\":\"Zug\"}\n\
+                 {\"who\":\"c\",\"city\":\"Bern\"}\n";
+    let place = Place::with("t.ndjson", lines);
+    let report = place.report("t.ndjson --k 2 --subject who --skip-unreadable --rows 9");
+    assert_eq!((&report["rows"], &report["riskiest"]["at_risk"]), (&3.into(), &1.into()));
+    assert_eq!(report["riskiest"]["records"][0]["record"], 5, "the unreadable one and the one of nobody count");
+    assert_eq!(report["riskiest"]["records"][0]["combinations"], serde_json::json!([["city"]]));
+}

@@ -20,11 +20,11 @@ fn no_value_is_shown_unless_asked_for() {
         canaries.absent_from(&format!("stderr of {words}"), &outcome.stderr);
         outcome
     };
-    let outcome = silent("t.csv --k 3 --html page.html");
+    let outcome = silent("t.csv --k 3 --rows 40 --html page.html");
     assert_eq!(outcome.code, 0, "{}", outcome.stderr);
     assert!(outcome.stdout.contains("Standalone identifiers"));
     canaries.absent_from("the page", place.read("page.html"));
-    silent("t.csv --k 3 --json");
+    silent("t.csv --k 3 --rows 40 --json");
     silent("t.csv --k 3 --singletons mask --subject id --json");
     // Every way to fail.
     place.write("bad.csv", format!("id,sex\n{rows}"));

@@ -7,8 +7,7 @@ use crate::anonymity::plan::Plan;
 use crate::anonymity::plan::evidence::{
     Aggregation, AttributeInference, Evidence, StrongestInference, TriageEvidence, TriageSize,
 };
-use crate::counting::cuda::{Chosen, KeptWindow, Snapshot};
-use crate::counting::{AttributeSet, Columns, ColumnsError, ComputeError};
+use crate::counting::{AttributeSet, Chosen, Columns, ColumnsError, ComputeError, KeptWindow, Snapshot};
 use crate::records::codebook::{Code, Codebook, FIRST_VALUE};
 use crate::risk::adjacency::{Adjacency, AdjacencyError, Effort, Limits, Order, Triage, TriageReport};
 use crate::risk::exposure::measure;
@@ -128,8 +127,11 @@ pub fn gather(
     };
     let chosen = counting.counter(&from.snapshot(), &places, &table, k, 1);
     let found = qid::search_with(&table, chosen.counter(), &question, &|_| {})?;
-    let computed_by =
-        if chosen.name() == "cuda" && counting.used().failures > failures { "cuda, then cpu" } else { chosen.name() };
+    let computed_by = if chosen.on_device().is_some() && counting.used().failures > failures {
+        "cuda, then cpu"
+    } else {
+        chosen.name()
+    };
     let listed = &found.minimal_qids[..found.minimal_qids.len().min(LISTED_SETS)];
     // Where the whole window is smaller than k, the set of no attribute is the one quasi-identifier.
     let measurable = if listed.iter().any(AttributeSet::is_empty) { &[] } else { listed };
@@ -185,10 +187,8 @@ fn recounted(from: &Witnessed, limits: Limits, counting: &mut KeptWindow) -> Res
     let table = if counting.follows() { model.table(&from.columns) } else { None };
     let chosen = table.as_ref().and_then(|table| counting.pairs(&from.snapshot(), table, 1));
     let columns = &from.columns;
-    let mut count = || match (&table, &chosen) {
-        (Some(table), Some(Chosen::Cuda(counter, _))) => {
-            model.add_counted(columns, table, &mut |pairs| counter.count_pairs(pairs))
-        }
+    let mut count = || match (&table, chosen.as_ref().and_then(Chosen::on_device)) {
+        (Some(table), Some(counter)) => model.add_counted(columns, table, &mut |pairs| counter.count_pairs(pairs)),
         _ => model.add(columns),
     };
     // One thread of its own: the release beside it has the others.

@@ -19,57 +19,16 @@
 //! give up after a number of steps that depends on the batch alone: what could not be cleared by then is withdrawn. Where all
 //! questions together take more than [`STEPS_IN_ALL`], the lighter of the two groups is withdrawn as a whole.
 
+mod cells;
 mod light;
 #[cfg(test)]
 mod tests;
 mod view;
 
-use crate::records::codebook::{CellId, SUPPRESSED};
+pub use cells::{Above, GroupCells};
 use light::{Answer, Depth, People, Question};
 use rayon::prelude::*;
-use std::collections::BTreeSet;
 use view::{Rows, View};
-
-/// The labels above the cells of one column, fine to coarse, without the root. Cells without an entry have none.
-pub type Above = hashbrown::HashMap<CellId, Vec<CellId>>;
-
-/// The cells of one group that leave: `columns[i][row]` belongs to `attributes[i]`.
-#[derive(Clone, Debug)]
-pub struct GroupCells {
-    pub attributes: Vec<usize>,
-    pub columns: Vec<Vec<CellId>>,
-    /// By column.
-    pub above: Vec<Above>,
-    /// How many of the columns, from the first, form the class; the others stand beside it.
-    pub quasi: usize,
-    /// What a row's fragment is worth to a reader: the sum over its present cells of one minus their loss.
-    pub worth: Vec<f32>,
-}
-
-impl GroupCells {
-    fn withdraw(&mut self, row: u32) {
-        for column in &mut self.columns {
-            column[row as usize] = SUPPRESSED;
-        }
-    }
-
-    /// `rows` with everyone who shares a class with one of them: a class goes whole or not at all, so that those who stay
-    /// keep their crowd.
-    fn with_classes(&self, rows: BTreeSet<u32>) -> BTreeSet<u32> {
-        if self.quasi == self.columns.len() || self.quasi == 0 {
-            return rows;
-        }
-        let class = |row: u32| -> Vec<CellId> { self.columns[..self.quasi].iter().map(|c| c[row as usize]).collect() };
-        let classes: BTreeSet<Vec<CellId>> = rows.iter().map(|&row| class(row)).collect();
-        let all = u32::try_from(self.worth.len()).expect("a batch is bounded");
-        let present = |row: &u32| self.columns[..self.quasi].iter().any(|c| c[*row as usize] != SUPPRESSED);
-        (0..all).filter(|row| rows.contains(row) || (present(row) && classes.contains(&class(*row)))).collect()
-    }
-
-    fn worth_of(&self, rows: impl Iterator<Item = u32>) -> f64 {
-        rows.map(|row| f64::from(self.worth[row as usize])).sum()
-    }
-}
 
 /// Withdraws fragments until no pair of label sets of two groups is forced below `k`; returns how many.
 ///

@@ -1,12 +1,13 @@
 //! `throng audit`: which columns of a file identify people, alone and together, and whom that puts at risk.
 
+mod args;
 mod next;
 mod page;
+mod progress;
 mod terminal;
 mod text;
 
-use std::cell::Cell;
-use std::io::{IsTerminal, Write};
+use std::io::Write;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -14,152 +15,27 @@ use std::time::{Duration, Instant};
 
 use anyhow::{Context, anyhow};
 use crossbeam_channel::RecvTimeoutError;
-use indicatif::{ProgressBar, ProgressStyle};
 use sha2::{Digest, Sha256};
+
+pub use args::AuditArgs;
+use args::{BackendArg, SingletonsArg, StrategyArg};
+use progress::bar;
 
 use super::outcome::Failure;
 use super::written::{refuse_overwriting, unwritable};
-use crate::config::{self, Problem, Used};
-use crate::counting::cuda::{Driver, Wanted};
+use crate::config::{Problem, Used};
+use crate::counting::{Wanted, shared_device};
 use crate::io::codec::Limits;
-use crate::io::file::{Format, SourceError, separator_of, whole};
+use crate::io::file::{Format, SourceError, whole};
 use crate::io::table::{self, ReadProgress, Request, TableColumn, TableError, WholeTable};
 use crate::records::schema::{Role, Schema};
-use crate::risk::audit::{AuditColumn, AuditQuestion, AuditTable, Report, Singletons, Step, audit, prepare};
+use crate::risk::audit::{AuditColumn, AuditQuestion, AuditTable, Report, Singletons, audit, prepare};
 use crate::risk::identifiers::Rule;
 use crate::risk::qid::Strategy;
 use crate::start::findings::Finding;
 
 /// Columns of one audit.
 const MAX_COLUMNS: usize = 1024;
-
-/// What to audit and how; the command's own text is with the other commands'.
-#[derive(Clone, Debug, clap::Args)]
-#[command(after_help = "Examples:
-  throng audit patients.csv --k 5
-      every record counts as a person of its own
-  throng audit steps.ndjson --k 5 --subject user_id --html report.html
-      people are counted by user_id; the report as a page to hand on
-  throng audit daily.parquet --schema schemas/lifesnaps.toml --k 10 --singletons mask --json
-      values typed and rounded as the daemon would; rare single values masked first
-  zcat big.csv.gz | throng audit - --format csv --k 5 --columns age,zip,sex --max-seconds 60
-      some columns of a stream, and whatever is proved within a minute
-
-Exit codes: 0 done (also when the time of the search was up: \"complete\" says so)
-            1 failed while running (also when the time was up before the file was read whole)
-            2 bad usage or schema · 3 the named hardware is not there")]
-pub struct AuditArgs {
-    /// The file; CSV and Parquet by its extension, else NDJSON; "-" is standard input
-    input: PathBuf,
-    /// Record schema: types, rounding, missing values, roles and the subject (default: every column is text)
-    #[arg(long, value_name = "FILE")]
-    schema: Option<PathBuf>,
-    /// How many people must share every combination of values; at least 2
-    #[arg(short, long, value_name = "K", value_parser = clap::value_parser!(u32).range(2..))]
-    k: u32,
-    /// include: one rare value makes its column a quasi-identifier; mask: cells whose value alone is rarer than k become
-    /// * first
-    #[arg(long, value_enum, value_name = "MODE", default_value = "include")]
-    singletons: SingletonsArg,
-    /// Look only at these columns; a name with a comma in double quotes, as in CSV: --columns 'age,"city, state"'
-    #[arg(long, value_name = "A,B,…")]
-    columns: Option<Vec<String>>,
-    /// The column that names the person behind a record; supports are then counted in people (default: the schema's)
-    #[arg(long, value_name = "COLUMN")]
-    subject: Option<String>,
-    /// How the search goes; all find the same
-    #[arg(long, value_enum, value_name = "S", default_value = "border")]
-    strategy: StrategyArg,
-    /// What counts the classes: a GPU (cuda), this machine's cores (cpu), or whichever is faster on this table (auto)
-    #[arg(long, value_enum, value_name = "B", default_value = "auto")]
-    backend: BackendArg,
-    /// End after so many seconds, reading included, and report what is proved by then; of a file that is not read whole by
-    /// then nothing is, and that is an error
-    #[arg(long, value_name = "S", value_parser = seconds)]
-    max_seconds: Option<Duration>,
-    /// Threads (default: all cores)
-    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..=1024))]
-    threads: Option<u16>,
-    /// A column is a standalone identifier from this many different values per row on
-    #[arg(long, value_name = "C", default_value_t = Rule::CARDINALITY, value_parser = share)]
-    identifier_cardinality: f64,
-    /// How records are written: csv, json or parquet (default: by the extension)
-    #[arg(long, value_enum, value_name = "F")]
-    format: Option<FormatArg>,
-    /// Separator of CSV fields (default: the most frequent of , ; tab | in the first line; the comma on standard input)
-    #[arg(long, value_name = "C", value_parser = separator)]
-    separator: Option<u8>,
-    /// Leave records out that cannot be read, and count them, instead of failing at the first
-    #[arg(long)]
-    skip_unreadable: bool,
-    /// Refuse a table that needs more memory than this (12 bytes a cell and its different values), and end a search that
-    /// does, with what is proved by then
-    #[arg(long, value_name = "SIZE", default_value = "4GiB", value_parser = size)]
-    memory: u64,
-    /// Show values of the data: an example for each quasi-identifier, both values of each inference. Only for eyes that may see the data
-    #[arg(long)]
-    show_values: bool,
-    /// Print the report as one JSON object
-    #[arg(long)]
-    json: bool,
-    /// Write the report as a self-contained page
-    #[arg(long, value_name = "FILE")]
-    html: Option<PathBuf>,
-}
-
-#[derive(Clone, Copy, Debug, clap::ValueEnum)]
-enum SingletonsArg {
-    Include,
-    Mask,
-}
-
-#[derive(Clone, Copy, Debug, clap::ValueEnum)]
-enum StrategyArg {
-    Border,
-    Greedy,
-    Exhaustive,
-}
-
-#[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
-enum BackendArg {
-    Auto,
-    Cpu,
-    Cuda,
-}
-
-#[derive(Clone, Copy, Debug, clap::ValueEnum)]
-enum FormatArg {
-    Csv,
-    #[value(alias = "ndjson")]
-    Json,
-    Parquet,
-}
-
-fn seconds(text: &str) -> Result<Duration, String> {
-    let seconds: f64 = text.parse().map_err(|_| "not a number of seconds".to_owned())?;
-    match Duration::try_from_secs_f64(seconds) {
-        Ok(duration) if seconds > 0.0 => Ok(duration),
-        _ => Err("give a number of seconds above 0".to_owned()),
-    }
-}
-
-fn share(text: &str) -> Result<f64, String> {
-    text.parse().ok().filter(|share| *share > 0.0 && *share <= 1.0).ok_or("give above 0 and at most 1".to_owned())
-}
-
-fn separator(text: &str) -> Result<u8, String> {
-    match text {
-        "tab" | "\\t" => Ok(b'\t'),
-        _ => match text.as_bytes() {
-            [one] if one.is_ascii() && !matches!(one, b'"' | b'\n' | b'\r' | 0) => Ok(*one),
-            _ => Err("give one ASCII character that is no quote, or tab".to_owned()),
-        },
-    }
-}
-
-fn size(text: &str) -> Result<u64, String> {
-    config::parse_size(text).ok_or("give a size such as 500MiB or 4GiB".to_owned())
-}
 
 /// Runs `throng audit`.
 ///
@@ -169,7 +45,7 @@ fn size(text: &str) -> Result<u64, String> {
 pub fn run(args: &AuditArgs) -> Result<(), Failure> {
     if args.backend == BackendArg::Cuda {
         // Before anything is read.
-        Driver::shared().map_err(|error| {
+        shared_device().map_err(|error| {
             let message = format!("--backend cuda: {error}; use --backend cpu (the same answers)");
             Failure::Hardware(anyhow!(message))
         })?;
@@ -282,10 +158,11 @@ fn judge(
         backend: match args.backend {
             BackendArg::Auto => Wanted::Auto,
             BackendArg::Cpu => Wanted::Cpu,
-            BackendArg::Cuda => Wanted::Cuda,
+            BackendArg::Cuda => Wanted::Device,
         },
         budget: args.max_seconds.map(|time| time.saturating_sub(started.elapsed())),
         memory: Some(args.memory.saturating_sub(BYTES_OF_A_CELL * cells)),
+        rows: args.rows.map_or(0, usize::from),
         read_seconds: started.elapsed().as_secs_f64(),
     };
     let bar = bar("{spinner} {msg}", None);
@@ -337,22 +214,7 @@ fn load(path: &Path) -> Result<Schema, Failure> {
     })
 }
 
-/// The names in a list written as a row of CSV is.
-fn named_in(list: &str) -> Vec<String> {
-    let mut reader = csv::ReaderBuilder::new().has_headers(false).trim(csv::Trim::All).from_reader(list.as_bytes());
-    match reader.records().next() {
-        Some(Ok(names)) => names.iter().map(|name| name.trim().to_owned()).collect(),
-        // No name at all: refused as an empty one is.
-        _ => vec![String::new()],
-    }
-}
-
 impl AuditArgs {
-    /// The input as messages name it.
-    fn named(&self) -> String {
-        if self.input == Path::new("-") { "standard input".into() } else { self.input.display().to_string() }
-    }
-
     /// What a page says of its making: the digest of the input, where it can be read twice, and the options.
     fn made_from(&self) -> Result<page::MadeFrom, Failure> {
         let is_file = std::fs::metadata(&self.input).is_ok_and(|about| about.is_file());
@@ -376,40 +238,10 @@ impl AuditArgs {
             ("--separator", self.separator.map(|byte| char::from(byte).escape_default().to_string())),
             ("--skip-unreadable", flag(self.skip_unreadable)),
             ("--show-values", flag(self.show_values)),
+            ("--rows", self.rows.map(|rows| rows.to_string())),
         ];
         let given = options.into_iter().filter_map(|(name, value)| Some((name, value?)));
         Ok(page::MadeFrom { sha256, options: given.collect() })
-    }
-
-    /// The columns to read: those asked for and the one that counts people.
-    fn wanted(&self, schema: Option<&Schema>) -> Result<Option<Vec<String>>, Failure> {
-        let Some(columns) = &self.columns else { return Ok(None) };
-        let mut wanted: Vec<String> = columns.iter().flat_map(|list| named_in(list)).collect();
-        if wanted.iter().any(String::is_empty) {
-            return Err(Failure::Usage(anyhow!("--columns: a name is empty; write them as A,B,C")));
-        }
-        wanted.extend(self.subject_name(schema));
-        wanted.sort_unstable();
-        wanted.dedup();
-        Ok(Some(wanted))
-    }
-
-    fn subject_name(&self, schema: Option<&Schema>) -> Option<String> {
-        let of_schema = || schema.and_then(|schema| Some(schema.attributes[schema.subject?].name.clone()));
-        self.subject.clone().or_else(of_schema)
-    }
-
-    fn format(&self) -> Result<Format, TableError> {
-        let kind = self.format.unwrap_or_else(|| match config::Format::of_path(&self.input) {
-            config::Format::Csv => FormatArg::Csv,
-            config::Format::Json => FormatArg::Json,
-            config::Format::Parquet => FormatArg::Parquet,
-        });
-        Ok(match kind {
-            FormatArg::Csv => Format::Csv { separator: self.separator.map_or_else(|| separator_of(&self.input), Ok)? },
-            FormatArg::Json => Format::Ndjson,
-            FormatArg::Parquet => Format::Parquet,
-        })
     }
 
     /// Reads the table; `records` says how far it is.
@@ -468,7 +300,7 @@ impl AuditArgs {
         };
         let columns = read.columns.into_iter().map(column).collect();
         let rule = Rule::of_a_file(self.identifier_cardinality);
-        Ok(prepare(columns, number, rule, self.show_values).context("the table cannot be judged")?)
+        Ok(prepare(columns, read.numbers, number, rule, self.show_values).context("the table cannot be judged")?)
     }
 }
 
@@ -483,55 +315,5 @@ fn of_table(error: TableError) -> Failure {
             | SourceError::Separator,
         ) => Failure::Usage(error.into()),
         error => Failure::Running(error.into()),
-    }
-}
-
-/// A line on standard error where that is a terminal.
-struct Bar(ProgressBar, Cell<bool>);
-
-fn bar(template: &str, length: Option<u64>) -> Bar {
-    if !std::io::stderr().is_terminal() {
-        return Bar(ProgressBar::hidden(), Cell::new(false));
-    }
-    let bar = length.map_or_else(ProgressBar::new_spinner, ProgressBar::new);
-    bar.enable_steady_tick(Duration::from_millis(120));
-    Bar(ProgressStyle::with_template(template).map_or(bar.clone(), |style| bar.with_style(style)), Cell::new(false))
-}
-
-impl Bar {
-    fn show(&self, step: Step) {
-        match step {
-            Step::Searching(at) => {
-                let (found, open) = (text::number(at.found as u64), text::number(at.open as u64));
-                let counted = text::counted(at.evaluated, "set");
-                self.0.set_message(format!("searching: {counted} counted, {found} quasi-identifiers, {open} open"));
-            }
-            Step::Measuring(done, of) => {
-                if !self.1.replace(true) {
-                    let style = ProgressStyle::with_template("measuring {bar:30} {pos}/{len} quasi-identifiers");
-                    if let Ok(style) = style {
-                        self.0.set_style(style);
-                    }
-                }
-                self.0.set_length(of as u64);
-                self.0.set_position(done as u64);
-            }
-        }
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::named_in;
-
-    #[test]
-    fn a_column_may_have_a_comma_in_its_name() {
-        assert_eq!(named_in("age, zip"), ["age", "zip"]);
-        assert_eq!(
-            named_in("age,\"city, state\",\"the \"\"so-called\"\" name\""),
-            ["age", "city, state", "the \"so-called\" name"]
-        );
-        assert_eq!(named_in("age,,zip"), ["age", "", "zip"]);
-        assert_eq!(named_in(""), [""]);
     }
 }

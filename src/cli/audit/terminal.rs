@@ -7,7 +7,7 @@ use std::path::Path;
 
 use super::next;
 use super::text::{clean, counted, number, percent, reason, seconds, short};
-use crate::risk::audit::{QidReport, Report, Singletons};
+use crate::risk::audit::{QidReport, Report, RiskyRecord, Singletons};
 
 /// How many of each list are shown; `--json` has them all.
 const SHOWN: usize = 12;
@@ -46,7 +46,7 @@ impl Style {
 /// The report; `page` is where it was also written as a page.
 pub fn render(report: &Report, page: Option<&Path>, style: Style) -> String {
     let mut out = String::new();
-    let parts = [head, arrays, risk, reach, identifiers, qids, attributes, inferences, safe, what_next, foot];
+    let parts = [head, arrays, risk, reach, identifiers, qids, attributes, riskiest, inferences, safe, what_next, foot];
     for part in parts {
         let text = part(report, style);
         if !text.is_empty() {
@@ -250,6 +250,44 @@ fn attributes(report: &Report, style: Style) -> String {
         );
     }
     out + &more(searched.len(), style)
+}
+
+/// Combinations of one record that are shown.
+const COMBINATIONS: usize = 3;
+
+fn riskiest(report: &Report, style: Style) -> String {
+    let Some(found) = &report.riskiest else { return String::new() };
+    if found.records.is_empty() {
+        return title("Riskiest records", "none", style);
+    }
+    let remark = format!(
+        "{} of {} with a combination of at most {} below {}",
+        number(found.records.len() as u64),
+        counted(found.at_risk, "record"),
+        counted(found.largest as u64, "column"),
+        report.k
+    );
+    let mut out = title("Riskiest records", &remark, style);
+    out += &format!("  {}\n", style.soft(&format!("{:>10} {:>12}  singled out by", "record", "score")));
+    for record in &found.records {
+        out += &risky(record, style);
+    }
+    out
+}
+
+/// A record, and below it the rest of what singles it out.
+fn risky(record: &RiskyRecord, style: Style) -> String {
+    let shown = &record.combinations[..record.combinations.len().min(COMBINATIONS)];
+    let first = shown.first().map_or(String::new(), |names| joined(names));
+    let mut out = format!("  {:>10} {:>12}  {first}\n", number(record.record), number(record.score as u64));
+    for names in shown.iter().skip(1) {
+        out += &format!("  {:>23}  {}\n", "", joined(names));
+    }
+    let rest = record.combinations_of - shown.len() as u64;
+    if rest > 0 {
+        out += &format!("  {:>23}  {}\n", "", style.soft(&format!("… and {} more (--json)", number(rest))));
+    }
+    out
 }
 
 fn inferences(report: &Report, style: Style) -> String {

@@ -1,7 +1,6 @@
 //! Sets that are counted together: one histogram of the union of their columns, rolled up to each of them.
 
 use super::matrix::Field;
-use super::slices::Asked;
 
 /// Cells of the narrow counters of a slice: two bytes each, a key of two bytes always inside.
 pub(super) const CELLS: usize = 1 << 16;
@@ -9,10 +8,20 @@ pub(super) const CELLS: usize = 1 << 16;
 /// Rows of a slice for each cell of a shared histogram, at least: below that the sums cost more than they save.
 const ROWS_A_CELL: usize = 8;
 
+/// One set of a family, without the family's column.
+#[derive(Clone, Debug)]
+pub(super) struct Remainder {
+    pub(super) at: usize,
+    /// Cardinality descending.
+    pub(super) rest: Vec<usize>,
+    /// Product of their cardinalities.
+    pub(super) domain: u64,
+}
+
 /// Some sets of a family, and what they are counted by.
 #[derive(Debug)]
 pub(super) struct Cluster {
-    pub(super) sets: Vec<Asked>,
+    pub(super) sets: Vec<Remainder>,
     /// Union of the columns of the sets; the one that all have in common comes last.
     pub(super) columns: Vec<usize>,
     /// Cells of the union; beyond [`CELLS`] only for a lone set.
@@ -24,7 +33,7 @@ pub(super) struct Cluster {
 }
 
 /// Clusters of a family whose slices have about `rows` rows; neighbours share beginnings.
-pub(super) fn clusters(mut sets: Vec<Asked>, fields: &[Field], rows: usize, k: u32) -> Vec<Cluster> {
+pub(super) fn clusters(mut sets: Vec<Remainder>, fields: &[Field], rows: usize, k: u32) -> Vec<Cluster> {
     let limit = (rows / ROWS_A_CELL).min(CELLS) as u64;
     sets.sort_by(|a, b| b.domain.cmp(&a.domain).then_with(|| a.rest.cmp(&b.rest)));
     let mut found: Vec<Cluster> = Vec::new();

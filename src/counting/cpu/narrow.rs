@@ -11,10 +11,10 @@ pub(crate) enum Narrow {
 macro_rules! with_codes {
     ($narrow:expr, $codes:ident => $body:expr) => {
         match $narrow {
-            $crate::counting::cpu::Narrow::One($codes) => $body,
-            $crate::counting::cpu::Narrow::Two($codes) => $body,
+            $crate::counting::cpu::narrow::Narrow::One($codes) => $body,
+            $crate::counting::cpu::narrow::Narrow::Two($codes) => $body,
             #[allow(clippy::useless_conversion, reason = "the same expression for all widths")]
-            $crate::counting::cpu::Narrow::Four($codes) => $body,
+            $crate::counting::cpu::narrow::Narrow::Four($codes) => $body,
         }
     };
 }

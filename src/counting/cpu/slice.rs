@@ -3,10 +3,9 @@
 //! A set of small domain is counted only until each cell has reached k. Where cells are missing, sets are refined column
 //! by column, and neighbours share what they have in common.
 
-use super::clusters::{CELLS, Cluster};
+use super::clusters::{CELLS, Cluster, Remainder};
 use super::keys::Mixed;
 use super::matrix::Matrix;
-use super::slices::Asked;
 use hashbrown::HashMap;
 use std::ops::Range;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -91,7 +90,7 @@ impl<'a> Bench<'a> {
         }
         let support = if self.matrix.subject.is_some() { self.subjects.chunk_by(|a, b| a == b).count() } else { rows };
         let too_few = support < self.k as usize;
-        let fail = |set: &Asked| failed[set.at].store(true, Ordering::Relaxed);
+        let fail = |set: &Remainder| failed[set.at].store(true, Ordering::Relaxed);
         let mut left = 0;
         let mut filling = Vec::new();
         self.took.resize(clusters.len(), 0);

@@ -3,10 +3,10 @@
 //! The rows are cut into slices by the value of one column, for all sets whose largest column it is. A set is no QID when
 //! in no slice the rest of it is one. Rare slices come first, so a set that fails does so early.
 
-use super::clusters::{Cluster, clusters};
-use super::in_threads;
+use super::clusters::{Cluster, Remainder, clusters};
 use super::matrix::{Field, Matrix};
 use super::slice::Bench;
+use super::threads::in_threads;
 use crate::counting::AttributeSet;
 use std::ops::Range;
 use std::sync::OnceLock;
@@ -14,16 +14,6 @@ use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 
 /// Largest k that the narrow counters of a slice hold.
 pub(super) const LARGEST_K: u32 = 1 << 14;
-
-/// One set of a family, without the family's column.
-#[derive(Clone, Debug)]
-pub(super) struct Asked {
-    pub(super) at: usize,
-    /// Cardinality descending.
-    pub(super) rest: Vec<usize>,
-    /// Product of their cardinalities.
-    pub(super) domain: u64,
-}
 
 /// Sets with the same largest column.
 pub(super) struct Family {
@@ -95,15 +85,15 @@ pub(super) fn judge(
 /// The sets by their largest column, large families first.
 fn families(matrix: &Matrix, sets: &[AttributeSet], k: u32) -> Vec<Family> {
     let cardinality = |c: &usize| matrix.fields[*c].cardinality;
-    let mut asked: Vec<Vec<Asked>> = vec![Vec::new(); matrix.fields.len()];
+    let mut asked: Vec<Vec<Remainder>> = vec![Vec::new(); matrix.fields.len()];
     for (at, set) in sets.iter().enumerate() {
         let mut rest: Vec<usize> = set.iter().collect();
         rest.sort_by_key(|c| (std::cmp::Reverse(cardinality(c)), *c));
         let first = rest.remove(0);
         let domain = rest.iter().fold(1_u64, |d, c| d.saturating_mul(cardinality(c) as u64));
-        asked[first].push(Asked { at, rest, domain });
+        asked[first].push(Remainder { at, rest, domain });
     }
-    let family = |(first, sets): (usize, Vec<Asked>)| {
+    let family = |(first, sets): (usize, Vec<Remainder>)| {
         // Distinct subjects of a union are not the sum of those of its parts: nothing is shared then.
         let share = matrix.subject.is_none();
         let rows = if share { matrix.rows / cardinality(&first).max(1) } else { 0 };

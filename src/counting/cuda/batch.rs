@@ -1,7 +1,8 @@
 //! One batch of candidates on the device: its tables, its launches, its answer.
 
 use super::device::{Device, DeviceError, Memory, Shape, Ticket};
-use super::plan::{Ask, Batch, Route};
+use super::plan::Batch;
+use super::route::{Ask, Route};
 use super::source::Source;
 use super::tables::{OUTCOME, blank_outcomes, bytes_of};
 use std::sync::Arc;

@@ -2,7 +2,8 @@
 
 use super::batch::{Slot, Want};
 use super::device::{Device, DeviceError};
-use super::plan::{Ask, Batch, Planned, batches};
+use super::plan::{Batch, batches};
+use super::route::{Ask, Planned};
 use super::source::Source;
 use super::tables::{Outcome, Verdict, outcomes, words};
 use super::usage::{Metered, Used};

@@ -12,6 +12,7 @@ pub struct Limits {
     pub name: String,
     /// Compute capability, such as (9, 0).
     pub capability: (u32, u32),
+    /// How many there are: blocks run side by side on them.
     pub multiprocessors: u32,
     /// Threads of a block that the launches take, a multiple of 32.
     pub threads: u32,
@@ -27,6 +28,7 @@ pub struct Limits {
 
 /// What failed on a device. The answer is then the CPU's to give.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[allow(missing_docs, reason = "the message of each case says it")]
 pub enum DeviceError {
     /// There is none, or no driver for it.
     #[error("no CUDA device can be used: {reason}")]
@@ -71,6 +73,7 @@ pub struct Ticket(pub(super) u64);
 
 /// A device with one queue: what is asked runs in order, and only [`Device::collect`] waits for it.
 pub trait Device: Send + Sync {
+    /// What the device has.
     fn limits(&self) -> &Limits;
 
     /// The address of new memory, at a multiple of 16. What stands in it is anybody's guess.

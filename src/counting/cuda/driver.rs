@@ -1,9 +1,9 @@
-//! A CUDA device through its driver, and NVRTC, both loaded when they are first asked for.
+//! A CUDA device through its driver, which is loaded when it is first asked for.
 //!
-//! The only file of the crate with unsafe code: calls into the two libraries. Everything on the device goes through one
-//! stream, in order; nothing waits for the device but [`Device::collect`].
+//! This file and `nvrtc.rs` hold all unsafe code of the crate: calls into two libraries. Everything on the device goes
+//! through one stream, in order; nothing waits for the device but [`Device::collect`].
 
-#![allow(unsafe_code, reason = "calls into the CUDA driver and NVRTC, each with its reason")]
+#![allow(unsafe_code, reason = "calls into the CUDA driver, each with its reason")]
 
 use super::device::{Device, DeviceError, Limits, Shape, Ticket};
 use super::program::{self, Image, KERNELS};
@@ -275,105 +275,5 @@ impl Drop for Driver {
         if let Err(error) = self.stream.synchronize() {
             tracing::debug!(%error, "the device was lost before its end");
         }
-    }
-}
-
-/// The compiler.
-pub(super) mod nvrtc {
-    use super::DeviceError;
-    use cudarc::nvrtc::{result, sys};
-    use std::ffi::{CStr, CString, c_char};
-
-    /// What came of a source.
-    pub(crate) struct Compiled {
-        pub(crate) cubin: Vec<u8>,
-        pub(crate) ptx: String,
-        pub(crate) log: String,
-    }
-
-    /// Why nothing came of it.
-    pub(crate) enum NvrtcError {
-        Absent,
-        Failed(String),
-    }
-
-    impl NvrtcError {
-        pub(crate) fn of(self, architecture: &str) -> DeviceError {
-            match self {
-                Self::Absent => DeviceError::Absent {
-                    reason: "the compiler's library (libnvrtc) is not on this machine: install CUDA's NVRTC, or name \
-                             its folder in LD_LIBRARY_PATH"
-                        .to_owned(),
-                },
-                Self::Failed(log) => DeviceError::Compile { architecture: architecture.to_owned(), log },
-            }
-        }
-    }
-
-    fn present() -> Result<(), NvrtcError> {
-        // SAFETY: loads a library by its well-known names and calls nothing in it but its initializers.
-        if unsafe { sys::is_culib_present() } { Ok(()) } else { Err(NvrtcError::Absent) }
-    }
-
-    fn failed(call: &str) -> impl Fn(result::NvrtcError) -> NvrtcError {
-        move |error| NvrtcError::Failed(format!("{call}: {error}"))
-    }
-
-    /// The architectures that this NVRTC knows, such as 90.
-    pub(crate) fn architectures() -> Result<Vec<u32>, NvrtcError> {
-        present()?;
-        let mut count = 0;
-        // SAFETY: writes one integer.
-        unsafe { sys::nvrtcGetNumSupportedArchs(&raw mut count) }
-            .result()
-            .map_err(failed("nvrtcGetNumSupportedArchs"))?;
-        let mut found = vec![0; usize::try_from(count).unwrap_or(0)];
-        // SAFETY: writes as many integers as the call before has said.
-        unsafe { sys::nvrtcGetSupportedArchs(found.as_mut_ptr()) }
-            .result()
-            .map_err(failed("nvrtcGetSupportedArchs"))?;
-        Ok(found.into_iter().filter_map(|architecture| u32::try_from(architecture).ok()).collect())
-    }
-
-    /// Compiles a source. A virtual architecture gives no cubin.
-    pub(crate) fn compile(source: &str, options: &[String]) -> Result<Compiled, NvrtcError> {
-        present()?;
-        let source = CString::new(source).map_err(|error| NvrtcError::Failed(error.to_string()))?;
-        let program = result::create_program(&source, Some(c"throng.cu")).map_err(failed("nvrtcCreateProgram"))?;
-        // SAFETY: the program was just made and is destroyed below, after its last use; the source outlives it.
-        let compiled = unsafe { result::compile_program(program, options) };
-        // SAFETY: as above.
-        let log = unsafe { result::get_program_log(program) }.map(|log| text(&log)).unwrap_or_default();
-        let taken = compiled
-            .map_err(|error| NvrtcError::Failed(format!("{error}\n{log}")))
-            .and_then(|()| Ok((cubin(program)?, ptx(program)?)));
-        // SAFETY: as above; nothing uses it from here on.
-        unsafe { result::destroy_program(program) }.map_err(failed("nvrtcDestroyProgram"))?;
-        let (cubin, ptx) = taken?;
-        Ok(Compiled { cubin, ptx, log })
-    }
-
-    fn cubin(program: sys::nvrtcProgram) -> Result<Vec<u8>, NvrtcError> {
-        let mut size = 0;
-        // SAFETY: the program is compiled; writes one integer.
-        unsafe { sys::nvrtcGetCUBINSize(program, &raw mut size) }.result().map_err(failed("nvrtcGetCUBINSize"))?;
-        let mut bytes = vec![0_u8; size];
-        if size > 0 {
-            // SAFETY: the program is compiled; writes as many bytes as the call before has said.
-            unsafe { sys::nvrtcGetCUBIN(program, bytes.as_mut_ptr().cast()) }
-                .result()
-                .map_err(failed("nvrtcGetCUBIN"))?;
-        }
-        Ok(bytes)
-    }
-
-    fn ptx(program: sys::nvrtcProgram) -> Result<String, NvrtcError> {
-        // SAFETY: the program is compiled.
-        unsafe { result::get_ptx(program) }.map(|ptx| text(&ptx)).map_err(failed("nvrtcGetPTX"))
-    }
-
-    fn text(characters: &[c_char]) -> String {
-        let bytes: Vec<u8> = characters.iter().map(|c| c.to_le_bytes()[0]).collect();
-        CStr::from_bytes_until_nul(&bytes).map(|text| text.to_string_lossy().into_owned()).unwrap_or_default()
     }
 }

@@ -3,12 +3,12 @@
 //! The rows lie in the codes of the stream, which last as long as its dictionaries. A count asks about a table of the same
 //! rows in codes of its own; it is made on the device, from which code stands for which.
 
-use super::choose::{Chosen, Wanted, is_worth_a_trial, trial};
 use super::counter::{Budget, CudaCounter};
 use super::device::{Device, DeviceError};
 use super::source::Source;
 use super::usage::{Metered, Used};
 use super::window::{ResidentWindow, width};
+use crate::counting::backend::{Chosen, Wanted, is_worth_a_trial, trial};
 use crate::counting::{Columns, CpuCounter};
 use hashbrown::HashMap;
 use std::sync::Arc;
@@ -23,6 +23,7 @@ pub struct Arrival {
     pub numbering: u64,
     /// Rows of the stream before these, and up to the last of these.
     pub from: u64,
+    /// Rows of the stream up to the last of these.
     pub to: u64,
     /// Codes, a column each, of those rows that count for somebody.
     pub columns: Vec<Vec<u32>>,
@@ -33,12 +34,15 @@ pub struct Arrival {
 /// All rows of the window at one moment, in the codes in which they have arrived.
 #[derive(Clone, Debug)]
 pub struct Snapshot<'s> {
+    /// Which numbering the codes are of.
     pub numbering: u64,
     /// Rows of the stream up to the last of these.
     pub to: u64,
     /// Rows that the window holds at most.
     pub capacity: usize,
+    /// A code a row, by column.
     pub columns: Vec<&'s [u32]>,
+    /// Whom each row counts for, where the stream has subjects.
     pub subjects: Option<&'s [u64]>,
 }
 
@@ -95,7 +99,7 @@ impl KeptWindow {
         let worth = match self.wanted {
             Wanted::Cpu => false,
             Wanted::Auto => is_worth_a_trial(rows, width),
-            Wanted::Cuda => true,
+            Wanted::Device => true,
         };
         worth && !self.lost && rows > 0 && width > 0
     }
@@ -158,15 +162,15 @@ impl KeptWindow {
                 return Chosen::Cpu(CpuCounter::new(table, threads), None);
             }
         };
-        if self.wanted == Wanted::Cuda {
-            return Chosen::Cuda(Box::new(counter), None);
+        if self.wanted == Wanted::Device {
+            return Chosen::Device(Box::new(counter), None);
         }
         let cpu = CpuCounter::new(table, threads);
         let failures = self.used().failures;
         let tried = trial(&counter, &cpu, table.width(), k);
         match tried {
             Ok(trial) if trial.prefers_the_device() && self.used().failures == failures => {
-                Chosen::Cuda(Box::new(counter), Some(trial))
+                Chosen::Device(Box::new(counter), Some(trial))
             }
             tried => {
                 self.lost |= counter.has_lost_its_device();
@@ -184,7 +188,7 @@ impl KeptWindow {
         }
         let places: Vec<usize> = (0..table.width()).collect();
         match self.on_device(snapshot, &places, table, threads) {
-            Ok(counter) => Some(Chosen::Cuda(Box::new(counter), None)),
+            Ok(counter) => Some(Chosen::Device(Box::new(counter), None)),
             Err(error) => {
                 self.failed(&error);
                 None
@@ -194,7 +198,7 @@ impl KeptWindow {
 
     /// Takes a counter back.
     pub fn counted(&mut self, counter: Chosen<'_>) {
-        if let Chosen::Cuda(counter, _) = counter
+        if let Chosen::Device(counter, _) = counter
             && counter.has_lost_its_device()
         {
             self.lost = true;

@@ -4,14 +4,15 @@
 //! formula and the floors; the kernels are in `../kernels`.
 
 mod batch;
-mod choose;
 mod counter;
 mod device;
 mod driver;
 mod kept;
+mod nvrtc;
 mod pairs;
 mod plan;
 mod program;
+mod route;
 mod slices;
 mod source;
 mod tables;
@@ -23,7 +24,6 @@ pub(crate) mod emulator;
 #[cfg(test)]
 mod tests;
 
-pub use choose::{Chosen, Trial, Wanted};
 pub use counter::{Budget, CudaCounter};
 pub use device::{Device, DeviceError, Limits, Poisoned, Shape, Ticket};
 pub use driver::Driver;

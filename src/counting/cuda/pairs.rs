@@ -2,7 +2,8 @@
 
 use super::counter::CudaCounter;
 use super::device::{DeviceError, Memory, Shape};
-use super::plan::{Ask, Planned, SLICED_CELLS, batches};
+use super::plan::batches;
+use super::route::{Ask, Planned, SLICED_CELLS};
 use super::slices::Slicing;
 use super::source::Source;
 use super::tables::{Entry, bytes_of, longs, words};

@@ -1,7 +1,7 @@
 //! The kernels' sources, and what they compile to: by NVRTC at first use, kept by source and architecture.
 
 use super::device::DeviceError;
-use super::driver::nvrtc;
+use super::nvrtc;
 use sha2::{Digest, Sha256};
 use std::fmt::Write as _;
 use std::path::PathBuf;
@@ -58,7 +58,9 @@ pub enum Image {
 /// The resources that one kernel takes, as the assembler says.
 #[derive(Clone, Debug, PartialEq, Eq, serde::Serialize)]
 pub struct Resources {
+    /// Its name.
     pub kernel: String,
+    /// Registers a thread.
     pub registers: u32,
     /// Bytes of local memory a thread.
     pub stack_bytes: u32,

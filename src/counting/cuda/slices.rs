@@ -1,6 +1,6 @@
 //! Pairs of columns of very few values: which bitmaps there are, and which block counts which of their meetings.
 
-use super::plan::{Ask, Planned};
+use super::route::{Ask, Planned, SLICED_CELLS};
 use super::tables::Entry;
 
 /// Slices of a block at most: a bank of shared memory each.
@@ -79,7 +79,7 @@ impl Slicing {
 
     /// Do the threads and the shared memory of a block hold any pair?
     pub(super) fn fits(ask: &Ask) -> bool {
-        u64::from(ask.threads) >= super::plan::SLICED_CELLS && Self::most(ask) >= 10
+        u64::from(ask.threads) >= SLICED_CELLS && Self::most(ask) >= 10
     }
 
     /// Groups pairs whose counts begin at `counts`, each as many as a block has threads and slices for.
@@ -145,7 +145,7 @@ impl Slicing {
 mod tests {
     use super::*;
     use crate::counting::AttributeSet;
-    use crate::counting::cuda::plan::{Route, SLICED_CELLS};
+    use crate::counting::cuda::route::Route;
     use proptest::prelude::*;
     use std::collections::BTreeMap;
 

@@ -1,8 +1,8 @@
 //! The kernels on the emulated device against the CPU counter.
 
 use super::emulator::Emulator;
-use super::{Budget, Chosen, CudaCounter, Device, DeviceError, KeptWindow, ResidentWindow, Snapshot, Wanted};
-use crate::counting::{AttributeSet, Columns, ComputeError, CpuCounter, GroupCounter};
+use super::{Budget, CudaCounter, Device, DeviceError, KeptWindow, ResidentWindow, Snapshot};
+use crate::counting::{AttributeSet, Chosen, Columns, ComputeError, CpuCounter, GroupCounter, Wanted};
 use crate::counting::{PairInference, all_pairs, count_pairs};
 use proptest::prelude::*;
 use std::sync::Arc;
@@ -277,8 +277,8 @@ fn the_cpu_is_chosen_where_no_device_can_be_used() {
     let chosen = |wanted| Chosen::for_table(wanted, &table, 2, 1, absent);
     assert_eq!(chosen(Wanted::Auto).map(|chosen| chosen.name()), Ok("cpu"));
     assert_eq!(chosen(Wanted::Cpu).map(|chosen| chosen.name()), Ok("cpu"));
-    assert!(chosen(Wanted::Cuda).is_err());
-    let there = Chosen::for_table(Wanted::Cuda, &table, 2, 1, || Ok(device(1))).expect("a device");
+    assert!(chosen(Wanted::Device).is_err());
+    let there = Chosen::for_table(Wanted::Device, &table, 2, 1, || Ok(device(1))).expect("a device");
     assert_eq!(there.name(), "cuda");
     agree(there.counter(), &table, 2).expect("the same answers");
     assert!(there.used().is_some_and(|used| used.launches > 0 && used.uploaded_bytes > 0 && used.device_bytes > 0));
@@ -288,7 +288,7 @@ fn the_cpu_is_chosen_where_no_device_can_be_used() {
 fn auto_tries_both_on_a_large_table() {
     let table = table(1 << 16, &[2; 64], None, 1);
     let chosen = Chosen::for_table(Wanted::Auto, &table, 2, 1, || Ok(device(1))).expect("a counter");
-    let (Chosen::Cpu(_, trial) | Chosen::Cuda(_, trial)) = &chosen;
+    let (Chosen::Cpu(_, trial) | Chosen::Device(_, trial)) = &chosen;
     let trial = trial.expect("both were tried");
     assert!(trial.sets > 0, "{trial:?}");
     assert_eq!(chosen.name() == "cuda", trial.prefers_the_device(), "{trial:?}");
@@ -312,7 +312,7 @@ fn auto_keeps_the_window_on_the_device_only_where_that_is_faster() {
     let mut counting = KeptWindow::new(Wanted::Auto, move || Ok(Arc::clone(&shared)));
     let places: Vec<usize> = (0..64).collect();
     let chosen = counting.counter(&snapshot(&large), &places, &large, 2, 1);
-    let (Chosen::Cpu(_, trial) | Chosen::Cuda(_, trial)) = &chosen;
+    let (Chosen::Cpu(_, trial) | Chosen::Device(_, trial)) = &chosen;
     assert!(trial.is_some_and(|trial| trial.sets > 0), "both were tried");
     assert_eq!((chosen.name() == "cuda", counting.used().failures), (counting.follows(), 0));
     counting.counted(chosen);
@@ -329,7 +329,7 @@ fn auto_keeps_the_window_on_the_device_only_where_that_is_faster() {
 fn a_window_that_has_no_room_beside_its_table_is_not_kept() {
     let table = table(3000, &[3, 400, 6], None, 1);
     let shared: Arc<dyn Device> = Emulator::start(40_000, 1);
-    let mut counting = KeptWindow::new(Wanted::Cuda, move || Ok(Arc::clone(&shared)));
+    let mut counting = KeptWindow::new(Wanted::Device, move || Ok(Arc::clone(&shared)));
     let chosen = counting.counter(&snapshot(&table), &[0, 1, 2], &table, 3, 1);
     assert_eq!((chosen.name(), counting.follows(), counting.fills()), ("cuda", false, 0));
     agree(chosen.counter(), &table, 3).expect("the same answers");

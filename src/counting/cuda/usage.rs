@@ -12,8 +12,11 @@ pub struct Used {
     pub device_bytes: u64,
     /// The most of them at once.
     pub most_device_bytes: u64,
+    /// Kernels that were started.
     pub launches: u64,
+    /// Bytes copied to the device.
     pub uploaded_bytes: u64,
+    /// Bytes copied back.
     pub downloaded_bytes: u64,
     /// Times that the device failed.
     pub failures: u64,

@@ -74,6 +74,7 @@ impl ResidentWindow {
         Ok(window)
     }
 
+    /// Rows that the window holds.
     #[must_use]
     pub fn rows(&self) -> u64 {
         self.rows
@@ -91,6 +92,7 @@ impl ResidentWindow {
         self.columns[column].bound
     }
 
+    /// Columns, the subject not among them.
     #[must_use]
     pub fn width(&self) -> usize {
         self.columns.len()

@@ -5,7 +5,7 @@ use super::settings::{DampeningSettings, EngineSettings, RepetitionSettings, Sea
 use crate::anonymity::planner::{InBatch, LadderLimits, PlannerSettings};
 use crate::anonymity::treatment::treat::Policy;
 use crate::config::{Backend, Config, Format, Recoding, SinkKind};
-use crate::counting::cuda::Wanted;
+use crate::counting::Wanted;
 use crate::records::line::LineFormat;
 use crate::records::schema::Schema;
 use crate::release::given::Needs;
@@ -101,7 +101,7 @@ fn search(config: &Config) -> SearchSettings {
         backend: match config.compute.backend {
             Backend::Auto => Wanted::Auto,
             Backend::Cpu => Wanted::Cpu,
-            Backend::Cuda => Wanted::Cuda,
+            Backend::Cuda => Wanted::Device,
         },
     }
 }

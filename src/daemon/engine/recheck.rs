@@ -7,7 +7,7 @@
 use crate::anonymity::plan::evidence::Evidence;
 use crate::anonymity::planner::PlannerSettings;
 use crate::anonymity::planner::evidence::{EvidenceError, Witnessed, gather};
-use crate::counting::cuda::{Arrival, KeptWindow, Used};
+use crate::counting::{Arrival, KeptWindow, Used};
 use crate::telemetry::{DeviceUsed, Telemetry};
 use crossbeam_channel::{Receiver, Sender, TryRecvError, bounded};
 use std::sync::Arc;

@@ -4,7 +4,7 @@ use super::fields::Engine;
 use super::recheck::Recheck;
 use crate::anonymity::plan::evidence::Evidence;
 use crate::anonymity::planner::evidence::{WindowModel, Witnessed};
-use crate::counting::cuda::{Arrival, Driver, KeptWindow};
+use crate::counting::{Arrival, KeptWindow, shared_device};
 use crate::records::codebook::{Code, Codebook};
 use crate::records::subject::NO_SUBJECT;
 use crate::records::table::Batch;
@@ -20,7 +20,7 @@ impl Engine {
         }
         self.settle_model();
         if self.planning.recheck.is_none() {
-            let counting = KeptWindow::new(self.settings.search.backend, Driver::shared);
+            let counting = KeptWindow::new(self.settings.search.backend, shared_device);
             match Recheck::begin(counting, self.telemetry.clone()) {
                 Ok(recheck) => self.planning.recheck = Some(recheck),
                 Err(error) => tracing::warn!(%error, "the exact re-check has no thread"),

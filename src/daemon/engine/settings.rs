@@ -3,7 +3,7 @@
 use super::model::ModelSettings;
 use crate::anonymity::planner::PlannerSettings;
 use crate::anonymity::treatment::treat::Policy;
-use crate::counting::cuda::Wanted;
+use crate::counting::Wanted;
 use crate::records::line::LineFormat;
 use crate::release::given::Needs;
 use std::time::Duration;

@@ -15,9 +15,10 @@ use crate::io::file::{
     self, DeadLetterFile, FileMarker, FileSink, FileSource, GroupColumns, LineageFile, Places, SinkError,
     SourcePosition,
 };
+use crate::io::kafka::GroupMetadata;
 use crate::io::kafka::connection::KafkaFailure;
 use crate::io::kafka::marker::{self, Marker};
-use crate::io::kafka::transaction::{GroupMetadata, TransactionalSink};
+use crate::io::kafka::transaction::TransactionalSink;
 use crate::records::schema::Schema;
 use crate::release::sink::{Lengths, Sink};
 use crate::start::checked::Checked;

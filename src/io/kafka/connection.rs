@@ -10,6 +10,7 @@ use std::time::Duration;
 /// How to reach a cluster.
 #[derive(Clone, Debug)]
 pub struct Cluster {
+    /// The brokers to begin with, as the client is told: `host:port`, separated by commas.
     pub brokers: String,
     /// librdkafka properties from the configuration; the ones that we own were refused there.
     pub properties: BTreeMap<String, String>,
@@ -17,6 +18,7 @@ pub struct Cluster {
 
 /// What can go wrong between us and a cluster, without any content of a message.
 #[derive(Debug, thiserror::Error)]
+#[allow(missing_docs, reason = "the message of each case says it")]
 pub enum KafkaFailure {
     #[error("kafka at {brokers}: {what}: {source}")]
     Client { brokers: String, what: &'static str, source: rdkafka::error::KafkaError },
@@ -105,6 +107,7 @@ impl Cluster {
         self.base().create().map_err(|source| self.failure("cannot create an admin client", source))
     }
 
+    /// A failure of the client while something was done.
     #[must_use]
     pub fn failure(&self, what: &'static str, source: rdkafka::error::KafkaError) -> KafkaFailure {
         KafkaFailure::Client { brokers: self.brokers.clone(), what, source }

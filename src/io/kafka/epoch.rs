@@ -9,21 +9,18 @@
 
 use super::connection::{Cluster, KafkaFailure};
 use super::marker::{Marker, Watch};
+use super::producer::{PARTING, Writer};
 use super::reports::Reports;
 use super::standing::{Sent, Standing, forgotten};
-use super::transaction::PARTING;
 use crate::faults::crash_point;
 use crate::release::sink::DeliveryError;
 use crossbeam_channel::{Receiver, RecvTimeoutError, Sender};
 use rdkafka::error::{KafkaError, RDKafkaErrorCode};
-use rdkafka::producer::{BaseProducer, Producer};
+use rdkafka::producer::Producer;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
-
-/// A producer that may begin one transaction.
-pub type Writer = BaseProducer<Reports>;
 
 /// How long one turn of `init_transactions` may take; it goes on by itself between two turns.
 const TURN: Duration = Duration::from_millis(25);
@@ -38,8 +35,8 @@ const OTHERS: u32 = 8;
 /// How long the description of a topic may take. Whatever is not known then, the client asks for again.
 const METADATA: Duration = Duration::from_millis(500);
 
-/// How long the markers, or the offsets, are looked for before it is tried again.
-const GLANCE: Duration = Duration::from_secs(1);
+/// How long one read of the markers, or of the offsets, may take before it is tried again.
+const READ_TIMEOUT: Duration = Duration::from_secs(1);
 
 /// How long forgotten offsets are committed again before that is given up.
 const AGAIN: Duration = Duration::from_secs(60);
@@ -239,7 +236,7 @@ impl Maker {
 
     fn behind(&self, standing: &Standing, sent: &[Sent]) -> Result<Vec<Sent>, DeliveryError> {
         loop {
-            match standing.behind(sent, GLANCE) {
+            match standing.behind(sent, READ_TIMEOUT) {
                 Ok(behind) => return Ok(behind),
                 Err(error) => {
                     tracing::debug!(%error, "the committed offsets are not readable yet");
@@ -293,7 +290,7 @@ impl Maker {
     /// Whoever has committed under our id since the last transaction has a copy of our state, and has gone on with it.
     fn is_still_ours(&self, watch: &mut Watch, last: Marker) -> Result<(), DeliveryError> {
         loop {
-            match watch.look(GLANCE) {
+            match watch.look(READ_TIMEOUT) {
                 Ok(markers) if markers.iter().all(|marker| *marker == last) => return Ok(()),
                 Ok(_) => {
                     let why = "another instance has gone on with a copy of this state under our transactional id";

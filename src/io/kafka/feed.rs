@@ -18,7 +18,9 @@ use std::time::{Duration, Instant};
 
 /// What the reader tells the daemon.
 pub enum Feed {
+    /// A closed batch.
     Batch(Box<InputBatch>),
+    /// A change that the daemon must know of.
     Notice(Notice),
 }
 
@@ -26,19 +28,26 @@ pub enum Feed {
 pub enum Notice {
     /// Partitions are being taken away: finish or abort, settle what they hold, then acknowledge.
     Revoked {
+        /// The partitions.
         places: Vec<Place>,
+        /// Where the acknowledgement goes.
         acknowledge: Sender<()>,
     },
     /// Partitions are gone already: abort, then acknowledge.
     Lost {
+        /// The partitions.
         places: Vec<Place>,
+        /// Where the acknowledgement goes.
         acknowledge: Sender<()>,
     },
+    /// Partitions have come.
     Assigned {
+        /// The partitions.
         places: Vec<Place>,
     },
     /// The batch that was to be repeated cannot be: one of its partitions is not ours any more, or has moved on.
     CannotReplay,
+    /// The client has failed for good.
     Failed(KafkaFailure),
 }
 
@@ -46,7 +55,12 @@ pub enum Notice {
 pub enum Command {
     /// Go back to the committed offsets; batches of older epochs are void. With `replay`, the next batch consists of
     /// exactly these ranges.
-    Rewind { epoch: u64, replay: Option<Ranges> },
+    Rewind {
+        /// The epoch of the batches to come.
+        epoch: u64,
+        /// What the next batch consists of, where it repeats one.
+        replay: Option<Ranges>,
+    },
 }
 
 /// The consumer with our callbacks.

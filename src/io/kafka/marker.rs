@@ -15,12 +15,14 @@ use std::time::{Duration, Instant};
 /// What the last committed batch of a transactional id says of itself; zeros where none was committed.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Marker {
+    /// The number of the batch.
     pub sequence: u64,
     /// [`Envelope::attempt`](crate::release::sink::Envelope::attempt) of the attempt that was committed.
     pub attempt: u64,
 }
 
 impl Marker {
+    /// The marker as it is written to its topic.
     #[must_use]
     pub fn body(self) -> String {
         format!("{{\"sequence\":{},\"attempt\":{}}}", self.sequence, self.attempt)

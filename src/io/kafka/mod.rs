@@ -6,7 +6,10 @@ pub mod feed;
 pub mod health;
 pub mod marker;
 pub mod offsets;
+mod producer;
 pub mod reader;
 mod reports;
 mod standing;
 pub mod transaction;
+
+pub use standing::GroupMetadata;

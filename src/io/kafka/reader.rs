@@ -6,20 +6,20 @@
 use super::connection::{Cluster, KafkaFailure};
 use super::feed::{Command, Feed, FeedConsumer, Notice};
 use crate::io::codec::Decoder;
-use crate::io::input::{Closed, InputBatch};
-use crate::io::input::{Place, Ranges};
+use crate::io::input::{Closed, Ranges};
 use crate::records::raw::Coordinate;
 use crate::release::sink::Rejected;
 use crossbeam_channel::{Receiver, Sender, TrySendError};
+use filling::Filling;
 use rdkafka::consumer::Consumer;
 use rdkafka::error::{KafkaError, RDKafkaErrorCode};
 use rdkafka::message::{BorrowedMessage, Message};
-use rewind::Replayed;
-use std::collections::{BTreeMap, BTreeSet};
+use rewind::{Replayed, Seeker};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
+mod filling;
 mod rewind;
 
 /// How long a closed batch waits before the partitions are paused.
@@ -28,9 +28,13 @@ const PATIENT: Duration = Duration::from_secs(2);
 /// When a batch is closed.
 #[derive(Clone, Debug)]
 pub struct Closing {
+    /// Records from which on a batch is closed.
     pub max_records: u64,
+    /// Bytes of payload from which on a batch is closed.
     pub max_bytes: u64,
+    /// Age from which on a batch of enough subjects is closed.
     pub max_wait: Duration,
+    /// Age at which any batch is closed.
     pub max_age: Duration,
     /// Distinct subjects below which `max_wait` does not close a batch.
     pub min_subjects: usize,
@@ -40,13 +44,21 @@ pub struct Closing {
 
 /// The reader itself; [`run`](Self::run) is its thread.
 pub struct Reader {
+    /// The consumer, which only this thread polls.
     pub consumer: Arc<FeedConsumer>,
+    /// Where it consumes from, for messages.
     pub cluster: Cluster,
+    /// From the payload of a message to a record.
     pub decoder: Box<dyn Decoder>,
+    /// Attributes of a record.
     pub width: usize,
+    /// When a batch is closed.
     pub closing: Closing,
+    /// Where batches and notices go.
     pub feed: Sender<Feed>,
+    /// What the daemon asks of the reader.
     pub commands: Receiver<Command>,
+    /// Set when the reader is to end.
     pub stop: Arc<AtomicBool>,
 }
 
@@ -62,37 +74,6 @@ fn yield_to_treatment() {
 #[cfg(not(target_os = "linux"))]
 fn yield_to_treatment() {}
 
-/// What has been read and not handed over.
-struct Filling {
-    batch: InputBatch,
-    /// Tombstones by partition, so that a lost partition takes its own along.
-    tombstones: BTreeMap<Place, u64>,
-    /// Partitions read past the range to be replayed: what is missing of it has been deleted meanwhile.
-    passed: BTreeSet<Place>,
-    /// When the subjects of the batch were last counted.
-    counted: Instant,
-}
-
-impl Filling {
-    fn new(width: usize, epoch: u64) -> Self {
-        Self {
-            batch: InputBatch::new(width, epoch),
-            tombstones: BTreeMap::new(),
-            passed: BTreeSet::new(),
-            counted: Instant::now(),
-        }
-    }
-
-    fn is_empty(&self) -> bool {
-        self.batch.ranges.is_empty()
-    }
-
-    fn forget(&mut self, place: Place) {
-        let tombstones = self.tombstones.remove(&place).unwrap_or(0);
-        self.batch.forget_partition(place.0, place.1, tombstones);
-    }
-}
-
 impl Reader {
     /// Reads until told to stop, or until the client fails for good.
     pub fn run(self) {
@@ -104,6 +85,10 @@ impl Reader {
         }
     }
 
+    fn seeker(&self) -> Seeker<'_> {
+        Seeker { consumer: &self.consumer, cluster: &self.cluster, stop: &self.stop }
+    }
+
     fn read(&self) -> Result<(), KafkaFailure> {
         let mut epoch = 0;
         let mut filling = Filling::new(self.width, epoch);
@@ -113,7 +98,7 @@ impl Reader {
                 epoch = new;
                 filling = Filling::new(self.width, epoch);
                 replay = ranges;
-                if !self.rewind(replay.as_ref())? {
+                if !self.seeker().rewind(replay.as_ref())? {
                     replay = None;
                     if self.feed.send(Feed::Notice(Notice::CannotReplay)).is_err() {
                         return Ok(());
@@ -131,12 +116,12 @@ impl Reader {
                 None => {}
             }
             if let Some(ranges) = &replay {
-                match self.replayed(ranges, &filling) {
+                match self.seeker().replayed(ranges, &filling) {
                     Replayed::Going => continue,
                     Replayed::Impossible => {
                         replay = None;
                         filling = Filling::new(self.width, epoch);
-                        self.rewind(None)?;
+                        self.seeker().rewind(None)?;
                         if self.feed.send(Feed::Notice(Notice::CannotReplay)).is_err() {
                             return Ok(());
                         }
@@ -145,7 +130,7 @@ impl Reader {
                     Replayed::Complete => {
                         filling.batch.closed = Closed::Replay;
                         let done = std::mem::replace(&mut filling, Filling::new(self.width, epoch));
-                        self.resume_after(ranges)?;
+                        self.seeker().resume_after(ranges)?;
                         replay = None;
                         self.hand_over(done)?;
                         continue;
@@ -269,7 +254,7 @@ impl Reader {
                 paused = self.pause();
             }
             if let Some(Ok(message)) = self.consumer.poll(Duration::from_millis(5)) {
-                self.step_back(&message)?;
+                self.seeker().step_back(&message)?;
             }
             let gone = self.consumer.context().take_gone();
             if let Feed::Batch(batch) = &mut waiting {

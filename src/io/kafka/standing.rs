@@ -6,15 +6,18 @@
 //! committed again, before a next transaction begins and before a partition is let go: whoever gets it begins there.
 
 use super::connection::{Cluster, KafkaFailure};
-use super::epoch::Writer;
-use super::transaction::{GroupMetadata, STEP, retried, sort};
+use super::producer::{STEP, Writer, classify, retried};
 use crate::release::sink::DeliveryError;
-use rdkafka::consumer::{BaseConsumer, Consumer};
+use rdkafka::consumer::{BaseConsumer, Consumer, ConsumerGroupMetadata};
 use rdkafka::error::KafkaError;
 use rdkafka::producer::Producer;
 use rdkafka::topic_partition_list::{Offset, TopicPartitionList};
+use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 use std::time::Duration;
+
+/// The group that consumed offsets are committed for, as the consumer sees it at the moment.
+pub type GroupMetadata = Arc<dyn Fn() -> Option<ConsumerGroupMetadata> + Send + Sync>;
 
 /// An offset that a transaction has sent.
 #[derive(Clone, Debug)]
@@ -91,9 +94,9 @@ impl Standing {
     /// # Errors
     /// [`DeliveryError::Aborted`] when it may be tried again; [`DeliveryError::Fatal`] when it may not.
     pub fn commit_again(&self, writer: &Writer, behind: &[Sent], over: &AtomicBool) -> Result<(), DeliveryError> {
-        let list = listed(behind).map_err(|e| sort(&e))?;
+        let list = listed(behind).map_err(|e| classify(&e))?;
         let group = (self.group)().ok_or_else(|| forgotten(behind, "the partition is not ours any more"))?;
-        writer.begin_transaction().map_err(|e| sort(&e))?;
+        writer.begin_transaction().map_err(|e| classify(&e))?;
         retried(over, || writer.send_offsets_to_transaction(&list, &group, STEP))?;
         retried(over, || writer.commit_transaction(STEP))
     }

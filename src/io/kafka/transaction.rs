@@ -1,15 +1,15 @@
 //! One batch, one transaction: fragments, dead letters, consumed offsets and the marker, all or nothing.
 
 use super::connection::{Cluster, KafkaFailure};
-use super::epoch::{Epochs, Writer};
+use super::epoch::Epochs;
 use super::marker::Marker;
-use super::standing::{Sent, Standing, listed};
+use super::producer::{PARTING, STEP, Writer, classify, retried};
+use super::standing::{GroupMetadata, Sent, Standing, listed};
 use crate::faults::crash_point;
 use crate::io::dead_letter::DeadLetter;
 use crate::release::sink::{DeliveryError, Envelope, Lengths, Sink};
 use crate::release::verified::Verified;
 use crate::telemetry::Label;
-use rdkafka::consumer::ConsumerGroupMetadata;
 use rdkafka::error::{KafkaError, RDKafkaErrorCode};
 use rdkafka::producer::{BaseRecord, Producer};
 use std::sync::Arc;
@@ -19,7 +19,9 @@ use std::time::{Duration, Instant};
 /// A topic to write to.
 #[derive(Clone, Debug)]
 pub struct OutputTopic {
+    /// Its name.
     pub name: String,
+    /// How many partitions it has.
     pub partitions: i32,
 }
 
@@ -27,7 +29,9 @@ pub struct OutputTopic {
 pub struct Outputs {
     /// Fragments.
     pub sink: Option<OutputTopic>,
+    /// Where dead letters go; none where they are only counted.
     pub dead_letters: Option<OutputTopic>,
+    /// The topic of the markers.
     pub commits: String,
     /// Names of the source topics, by index; empty when the source is no topic of this cluster.
     pub sources: Vec<String>,
@@ -38,9 +42,6 @@ pub struct Outputs {
     /// What every fragment says of itself, name and value, where it says anything; the same for all, so it tells none from another.
     pub mark: Option<(&'static str, &'static str)>,
 }
-
-/// The group that consumed offsets are committed for, as the consumer sees it at the moment.
-pub type GroupMetadata = Arc<dyn Fn() -> Option<ConsumerGroupMetadata> + Send + Sync>;
 
 /// The transactional sink.
 pub struct TransactionalSink {
@@ -58,14 +59,8 @@ struct Attempt<'a> {
     sink: &'a TransactionalSink,
 }
 
-/// How long one step of a transaction is waited for before it is tried again.
-pub(super) const STEP: Duration = Duration::from_secs(10);
-
 /// How long one turn of an abort may take.
 const TURN: Duration = Duration::from_millis(50);
-
-/// How long a daemon that is told to stop still waits for the end of a transaction.
-pub(super) const PARTING: Duration = Duration::from_secs(15);
 
 /// How long the client's queue may stay full.
 const FULL: Duration = Duration::from_secs(60);
@@ -105,7 +100,7 @@ impl Attempt<'_> {
         sent: &[Sent],
     ) -> Result<u64, DeliveryError> {
         let Self { sink: TransactionalSink { outputs, transactional_id, .. }, producer } = self;
-        producer.begin_transaction().map_err(|e| sort(&e))?;
+        producer.begin_transaction().map_err(|e| classify(&e))?;
         crash_point("begun");
         let mut bytes = 0u64;
         let mut rank = 0i64;
@@ -187,7 +182,7 @@ impl Attempt<'_> {
                     record = back;
                     self.producer.poll(LOOK);
                 }
-                Err((error, _)) => return Err(sort(&error)),
+                Err((error, _)) => return Err(classify(&error)),
             }
         }
     }
@@ -197,7 +192,7 @@ impl Attempt<'_> {
         if sent.is_empty() {
             return Ok(());
         }
-        let offsets = listed(sent).map_err(|e| sort(&e))?;
+        let offsets = listed(sent).map_err(|e| classify(&e))?;
         let group = group().ok_or_else(|| DeliveryError::Aborted("the consumer has left its group".to_owned()))?;
         retried(stop, || self.producer.send_offsets_to_transaction(&offsets, &group, STEP))
     }
@@ -238,47 +233,6 @@ impl Attempt<'_> {
             }
             turn
         })
-    }
-}
-
-/// Repeats a step while the client says that it may be repeated: a commit that timed out is asked again, never aborted,
-/// since it may have happened. A daemon that is told to stop leaves it at that: the next start reads the marker.
-pub(super) fn retried(
-    stop: &AtomicBool,
-    mut step: impl FnMut() -> Result<(), KafkaError>,
-) -> Result<(), DeliveryError> {
-    let since = Instant::now();
-    loop {
-        match step() {
-            Err(KafkaError::Transaction(_) | KafkaError::Flush(_))
-                if stop.load(Ordering::Acquire) && since.elapsed() >= PARTING =>
-            {
-                return Err(DeliveryError::Fatal("told to stop while the broker does not answer".to_owned()));
-            }
-            Ok(()) => return Ok(()),
-            Err(KafkaError::Transaction(e)) if e.is_retriable() && !e.is_fatal() && !e.txn_requires_abort() => {}
-            // The wait for acknowledgements ran out: they are still under way.
-            Err(KafkaError::Flush(RDKafkaErrorCode::OperationTimedOut)) => {}
-            Err(e) => return Err(sort(&e)),
-        }
-    }
-}
-
-/// What an error means for the transaction. Texts are the client's own codes; they hold nothing of a message.
-pub(super) fn sort(error: &KafkaError) -> DeliveryError {
-    match error {
-        KafkaError::Transaction(e) if e.is_fatal() => DeliveryError::Fatal(format!("{:?}", e.code())),
-        KafkaError::Transaction(e) => DeliveryError::Aborted(format!("{:?}", e.code())),
-        KafkaError::MessageProduction(RDKafkaErrorCode::Fatal | RDKafkaErrorCode::Fenced) => {
-            DeliveryError::Fatal("the producer was fenced".to_owned())
-        }
-        other => match other.rdkafka_error_code() {
-            Some(RDKafkaErrorCode::Fatal | RDKafkaErrorCode::Fenced) => {
-                DeliveryError::Fatal("the producer was fenced".to_owned())
-            }
-            Some(code) => DeliveryError::Aborted(format!("{code:?}")),
-            None => DeliveryError::Fatal("the client failed".to_owned()),
-        },
     }
 }
 

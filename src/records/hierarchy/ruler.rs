@@ -9,7 +9,12 @@ use crate::records::json::quoted;
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Cuts {
     /// Intervals of one width, one of which starts at the origin.
-    Width { origin: i128, width: i128 },
+    Width {
+        /// Where one of them starts.
+        origin: i128,
+        /// The width of each, above 0.
+        width: i128,
+    },
     /// Each cut point starts an interval.
     Points(Vec<i128>),
 }

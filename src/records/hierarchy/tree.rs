@@ -12,6 +12,7 @@ use crate::records::json::quoted;
 pub struct Row {
     /// Where it is written, for messages: `row 3`, or a key path.
     pub place: String,
+    /// From the value to its coarsest label.
     pub labels: Vec<String>,
 }
 

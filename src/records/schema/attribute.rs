@@ -56,6 +56,7 @@ pub enum Changes {
     Never,
     /// Between at most 5 %.
     Slowly,
+    /// From record to record.
     Always,
 }
 
@@ -85,17 +86,22 @@ pub enum Place {
 pub struct Attribute {
     /// The name under which it leaves.
     pub name: String,
+    /// Where a record has it.
     pub place: Place,
+    /// What it is for.
     pub role: Role,
     /// For documentation only.
     pub unit: Option<String>,
+    /// How its values are read.
     pub typing: Typing,
+    /// What its values may become.
     pub hierarchy: Hierarchy,
     /// How often it changes within a subject; measured where it is not given.
     pub changes: Option<Changes>,
 }
 
 impl Attribute {
+    /// The type of its values.
     #[must_use]
     pub fn kind(&self) -> Type {
         self.typing.kind

@@ -1,16 +1,54 @@
 //! From TOML to a checked schema.
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use super::{Attribute, Changes, Missing, Place, Problem, Role, Rounding, Schema, SchemaError, Type, Typing, spelled};
-use crate::records::canonical::Canonical;
+use super::attribute::{Attribute, Changes, Place, Role};
+use super::checked::Schema;
+use super::problems::SchemaError;
+use super::spelled;
+use crate::records::canonical::{Canonical, Missing, Rounding, Type, Typing};
 use crate::records::hierarchy::{Calendar, Flaw, Grid, Hierarchy, Prefix, Row, Ruler, Tree};
-use crate::records::keys::Keys;
+use crate::records::keys::{Keys, Problem};
 use crate::records::moment::{self, Unit};
 use crate::records::raw::Token;
 
-pub(super) fn schema(text: &str, file: &str, folder: &Path) -> Result<Schema, SchemaError> {
+impl Schema {
+    /// Reads a schema file and the hierarchy files that it names, relative to its folder.
+    ///
+    /// # Errors
+    /// Every problem of all the files: unreadable or malformed files, unknown or missing keys, contradictions.
+    pub fn load(path: &Path) -> Result<Self, SchemaError> {
+        let file = path.display().to_string();
+        let text = std::fs::read_to_string(path).map_err(|error| {
+            let message = format!("cannot be read ({error}): check the path");
+            SchemaError { problems: vec![Problem { file: file.clone(), place: String::new(), message }] }
+        })?;
+        Self::parse(&text, &file, path.parent().unwrap_or(Path::new("")))
+    }
+
+    /// The hierarchy files that a schema file names, whether or not they are there and it is sound. Empty where it cannot
+    /// be read, which [`load`](Self::load) tells.
+    #[must_use]
+    pub fn hierarchy_files(path: &Path) -> Vec<PathBuf> {
+        let Some(table) = std::fs::read_to_string(path).ok().and_then(|text| text.parse::<toml::Table>().ok()) else {
+            return Vec::new();
+        };
+        let attributes = table.get("attribute").and_then(toml::Value::as_array).into_iter().flatten();
+        let files = attributes.filter_map(|attribute| attribute.get("hierarchy")?.get("path")?.as_str());
+        files.map(|file| path.parent().unwrap_or(Path::new("")).join(file)).collect()
+    }
+
+    /// Reads a schema from text; `file` names it in messages, hierarchy files are looked for in `folder`.
+    ///
+    /// # Errors
+    /// As [`load`](Self::load).
+    pub fn parse(text: &str, file: &str, folder: &Path) -> Result<Self, SchemaError> {
+        schema(text, file, folder)
+    }
+}
+
+fn schema(text: &str, file: &str, folder: &Path) -> Result<Schema, SchemaError> {
     let mut problems = Vec::new();
     let table: toml::Table = match text.parse() {
         Ok(table) => table,

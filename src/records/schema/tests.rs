@@ -1,5 +1,6 @@
 use super::*;
 use std::fs;
+use std::path::Path;
 
 fn parse(text: &str) -> Result<Schema, SchemaError> {
     Schema::parse(text, "s.toml", Path::new("nowhere"))

@@ -1,4 +1,4 @@
-//! What changes a model: records that come and go, other models, new numbers, time.
+//! What changes a model: records that come and go, new numbers, time.
 
 use super::block::Block;
 use super::degrees::changed;
@@ -163,36 +163,6 @@ impl Adjacency {
         }
     }
 
-    /// Adds the counts of another model over the same codes. What either has left out is left out.
-    ///
-    /// # Errors
-    /// When the other counts other attributes or units, or both together are too much.
-    pub fn merge(&mut self, other: &Self) -> Result<(), AdjacencyError> {
-        if self.attributes != other.attributes || self.limits.half_lives != other.limits.half_lives {
-            return Err(AdjacencyError::Foreign);
-        }
-        self.admit(other.units())?;
-        for (nodes, theirs) in self.nodes.iter_mut().zip(&other.nodes) {
-            nodes.resize(nodes.len().max(theirs.len()), 0);
-            nodes.iter_mut().zip(theirs).for_each(|(n, more)| *n += more);
-        }
-        let codes: Vec<usize> = self.nodes.iter().map(Vec::len).collect();
-        let places: Vec<(usize, usize)> = both(codes.len()).collect();
-        self.pairs.par_iter_mut().zip(&other.pairs).zip(places).for_each(|((pair, theirs), (a, b))| {
-            match (&mut *pair, theirs) {
-                (Pair::Kept(block), Pair::Kept(theirs)) => {
-                    block.ensure(codes[a], codes[b]);
-                    theirs.all().for_each(|(x, y, n)| block.raise(x, y, n));
-                    block.settle();
-                }
-                _ => *pair = Pair::LeftOut,
-            }
-        });
-        self.units += other.units;
-        self.keep_limit();
-        Ok(())
-    }
-
     /// Renumbers the codes of one attribute of the schema, as its codebook was; `map` is old → new. Values with the same new
     /// code become one. An attribute that takes no part is none of the model's business.
     ///
@@ -239,8 +209,8 @@ impl Adjacency {
     /// Halves every weight `half_lives` times.
     ///
     /// Counts are in units of `2^-half_lives(limit)` of a record and round down. While no record is older than the limit's
-    /// half-lives, nothing is rounded and the model stays the exact sum of its records' weights, so that merging, and
-    /// subtracting with the age, are exact too. What is older adds less than one unit to a count, and rests of it are gone after as
+    /// half-lives, nothing is rounded and the model stays the exact sum of its records' weights, so that
+    /// subtracting with the age is exact too. What is older adds less than one unit to a count, and rests of it are gone after as
     /// many half-lives as that count had bits.
     pub fn fade(&mut self, half_lives: u32) {
         let fade = |n: u32| n.checked_shr(half_lives).unwrap_or(0);

@@ -8,6 +8,7 @@ use std::collections::BTreeSet;
 /// Suspects against the exact answer, for the sets of one size.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Detection {
+    /// Attributes of a set.
     pub size: usize,
     /// Sets of that size.
     pub sets: u64,
@@ -56,7 +57,9 @@ pub enum Order {
 /// quasi-identifiers has been met. A set with a smaller quasi-identifier in it is one and needs no evaluation: it is not open.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Effort {
+    /// Attributes of a set.
     pub size: usize,
+    /// In which order the sets were checked.
     pub order: Order,
     /// Sets that are open.
     pub open: u64,
@@ -64,6 +67,7 @@ pub struct Effort {
     pub half: f64,
     /// Until nine of ten.
     pub nine_tenths: f64,
+    /// Until all.
     pub all: f64,
 }
 

@@ -11,6 +11,7 @@ pub const LARGEST: usize = 4;
 pub struct Expectation {
     /// How many sets there are.
     pub sets: u64,
+    /// The mean of μ.
     pub mean: f64,
     /// Of the whole population, not of a sample of it.
     pub deviation: f64,

@@ -3,18 +3,17 @@
 //! Nodes are values, `n(u)` and `n(u,v)` count the records that hold u, and u and v, and `P(v|u) = n(u,v)/n(u)`. There is no
 //! edge where that is 0 and none inside one attribute; each pair of attributes is counted once and read both ways.
 //!
-//! Counts add. So a micro-batch is added, an expired one subtracted and two models merged without rereading a record,
-//! and the result is the model of the records that are left, to the last edge.
+//! Counts add. So a micro-batch is added and an expired one subtracted without rereading a record, and the result is the
+//! model of the records that are left, to the last edge.
 //!
 //! | file | what it holds |
 //! |---|---|
 //! | `mod` | the model, its reading and its limits |
-//! | `change` | adding, subtracting, merging, renumbering, fading |
+//! | `change` | adding, subtracting, renumbering, fading |
 //! | `derived` | an attribute that another determines, taken out and put back |
 //! | `counted` | adding what was counted elsewhere, on a GPU for instance |
 //! | `share` | the work of one batch in parts |
 //! | `block`, `dense`, `sparse` | the counts of one pair of attributes |
-//! | `snapshot`, `varint` | the byte form |
 //! | `strongest` | the inferences of highest support |
 //! | `inference`, `expectation` | `M(A→B)`, `μ(t)`, and the statistics of μ over all sets around an attribute |
 //! | `triage`, `comparison` | suspects, θ, the order of the exact re-check, and how good it is |
@@ -29,11 +28,9 @@ mod derived;
 mod expectation;
 mod inference;
 mod share;
-mod snapshot;
 mod sparse;
 mod strongest;
 mod triage;
-mod varint;
 
 #[cfg(test)]
 mod tests;
@@ -42,7 +39,6 @@ pub use comparison::{Detection, Effort, Order, TriageReport};
 pub use counted::CountPairs;
 pub use expectation::Expectation;
 pub use inference::Inference;
-pub use snapshot::SnapshotError;
 pub use strongest::StrongInference;
 pub use triage::{Suspects, Triage};
 
@@ -60,6 +56,7 @@ pub const MAX_HALF_LIVES: u32 = 20;
 pub struct Node {
     /// The schema's number of the attribute.
     pub attribute: usize,
+    /// The code of the value.
     pub code: Code,
 }
 
@@ -83,6 +80,7 @@ impl Default for Limits {
 
 /// Why a model cannot be made or changed. The model is then as it was.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[allow(missing_docs, reason = "the message of each case says it")]
 pub enum AdjacencyError {
     #[error(
         "the attributes of a model must ascend and be below {}: attribute {attribute} does not",
@@ -112,8 +110,6 @@ pub enum AdjacencyError {
         "attribute {attribute}: the renumbering forgets a value that {records} units still hold: subtract their records first"
     )]
     Forgets { attribute: usize, records: u64 },
-    #[error("the models count different attributes or weights and cannot be merged")]
-    Foreign,
 }
 
 /// The counts of one pair of attributes.
@@ -190,6 +186,7 @@ impl Adjacency {
         &self.attributes
     }
 
+    /// How large it may become, and how fine its weights are.
     #[must_use]
     pub fn limits(&self) -> Limits {
         self.limits

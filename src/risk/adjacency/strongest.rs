@@ -7,7 +7,9 @@ use std::collections::BinaryHeap;
 /// `P(to|from)`, with the support of both.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct StrongInference {
+    /// The value that gives the other one away.
     pub from: Node,
+    /// The value that is given away.
     pub to: Node,
     /// `n(from, to)` in units.
     pub both: u64,

@@ -28,12 +28,14 @@ impl Triage {
     /// Sets of 2 to this many attributes are judged.
     pub const LARGEST: usize = LARGEST;
 
+    /// Expectations from what the counts say.
     #[must_use]
     pub fn new(inference: Inference) -> Self {
         let moments = moments(&inference);
         Self { inference, moments }
     }
 
+    /// What the counts say.
     #[must_use]
     pub fn inference(&self) -> &Inference {
         &self.inference

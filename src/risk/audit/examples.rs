@@ -1,6 +1,6 @@
 //! Texts of values, kept only where they may be shown.
 
-use super::prepare::AuditColumn;
+use super::column::AuditColumn;
 use crate::records::dictionary::Dictionary;
 
 /// What is shown of one cell at most, in characters.

@@ -4,15 +4,22 @@
 //! [`qid`](crate::risk::qid) searches the rest, [`exposure`](crate::risk::exposure) says what that means for records and
 //! people. A [`Report`] holds numbers and names of columns; values of the data are in it only where they were asked for.
 
+mod column;
+mod error;
 mod examples;
 mod inferences;
 mod prepare;
 mod report;
+mod riskiest;
 mod run;
 
 #[cfg(test)]
 mod tests;
 
-pub use prepare::{AuditColumn, AuditTable, prepare};
-pub use report::{AttributeReport, InferenceReport, QidReport, Report, RiskReport, Singletons, Timings};
-pub use run::{AuditError, AuditQuestion, Step, audit};
+pub use column::AuditColumn;
+pub use error::AuditError;
+pub use prepare::{AuditTable, prepare};
+pub use report::{
+    AttributeReport, InferenceReport, QidReport, Report, RiskReport, RiskiestReport, RiskyRecord, Singletons, Timings,
+};
+pub use run::{AuditQuestion, Step, audit};

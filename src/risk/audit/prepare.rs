@@ -2,25 +2,17 @@
 
 use rayon::prelude::*;
 
+use super::column::AuditColumn;
+use super::error::AuditError;
 use super::examples::Values;
-use super::run::AuditError;
 use crate::counting::{AttributeSet, Columns};
-use crate::records::dictionary::{Dictionary, FIRST_VALUE};
+use crate::records::dictionary::FIRST_VALUE;
+use crate::records::numbers::RecordNumbers;
 use crate::records::schema::Role;
 use crate::risk::identifiers::{Judgement, Profile, Reason, Rule};
 
-/// A column of the table to judge.
-#[derive(Clone, Debug)]
-pub struct AuditColumn {
-    pub name: String,
-    /// The role that a schema gives it; none without a schema.
-    pub role: Option<Role>,
-    /// It has a generalization hierarchy: recoded and not removed, however many values it has.
-    pub recodable: bool,
-    /// A code of the dictionary a row.
-    pub codes: Vec<u32>,
-    pub dictionary: Dictionary,
-}
+/// Columns of one audit at most.
+const MAX_COLUMNS: usize = 1024;
 
 /// A column that has been judged.
 #[derive(Clone, Debug)]
@@ -38,6 +30,8 @@ pub struct AuditTable {
     pub(super) judged: Vec<Judged>,
     /// The column that counts people; not among the others.
     pub(super) subject: Option<String>,
+    /// Which record of the input each row is.
+    pub(super) numbers: RecordNumbers,
     /// Records left out because nobody stands behind them.
     pub(super) without_subject: u64,
     /// The columns to search.
@@ -55,6 +49,13 @@ impl AuditTable {
         self.columns.rows()
     }
 
+    /// The names of some columns, sorted: independent of the order of the columns.
+    pub(super) fn names(&self, set: &AttributeSet) -> Vec<String> {
+        let mut names: Vec<String> = set.iter().map(|column| self.judged[column].name.clone()).collect();
+        names.sort_unstable();
+        names
+    }
+
     /// Columns that are searched for quasi-identifiers.
     #[must_use]
     pub fn searched(&self) -> usize {
@@ -63,12 +64,14 @@ impl AuditTable {
 }
 
 /// Judges the columns and encodes the table. `subject` is the number of the column that counts people; records without
-/// a value there support nobody and are left out (docs/methods.md §1.3). Values are forgotten unless `keep_values`.
+/// a value there support nobody and are left out (docs/methods.md §1.3). `numbers` say which record each row is. Values are
+/// forgotten unless `keep_values`.
 ///
 /// # Errors
 /// When the columns are too many or too long to be counted, or nobody stands behind any record.
 pub fn prepare(
     mut columns: Vec<AuditColumn>,
+    mut numbers: RecordNumbers,
     subject: Option<usize>,
     rule: Rule,
     keep_values: bool,
@@ -83,6 +86,7 @@ pub fn prepare(
             return Err(AuditError::Nobody { column: subject.name.clone() });
         }
         if without_subject > 0 {
+            numbers = numbers.retained(&keep);
             for column in &mut columns {
                 retain(&mut column.codes, &keep);
             }
@@ -97,7 +101,7 @@ pub fn prepare(
     let mut searched = AttributeSet::new();
     for (number, (column, (profile, judgement))) in columns.iter().zip(judgements).enumerate() {
         let opted_out = column.role == Some(Role::Insensitive);
-        if !judgement.identifies() && !opted_out && number < super::run::MAX_COLUMNS {
+        if !judgement.identifies() && !opted_out && number < MAX_COLUMNS {
             searched.insert(number);
         }
         judged.push(Judged { name: column.name.clone(), role: column.role, profile, judgement });
@@ -106,7 +110,8 @@ pub fn prepare(
     let values = keep_values.then(|| Values::of(&mut columns));
     let codes = columns.into_iter().map(|column| column.codes).collect();
     let columns = Columns::new(codes, people)?;
-    Ok(AuditTable { columns, judged, subject: subject.map(|s| s.name), without_subject, searched, missing, values })
+    let subject = subject.map(|s| s.name);
+    Ok(AuditTable { columns, judged, subject, numbers, without_subject, searched, missing, values })
 }
 
 /// Different codes that say that there is no value; the table's dense codes begin with them.

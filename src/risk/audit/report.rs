@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use crate::counting::cuda::Used;
+use crate::counting::Used;
 use crate::risk::exposure::{Reach, Risk};
 use crate::risk::identifiers::{Category, Reason};
 
@@ -28,14 +28,18 @@ pub struct Report {
     pub subjects: Option<u64>,
     /// The column that counts them.
     pub subject: Option<String>,
+    /// The support that was asked for.
     pub k: u32,
+    /// What was done with rare single values.
     pub singletons: Singletons,
+    /// How the search went.
     pub strategy: &'static str,
     /// `cpu` or `cuda`: what counted.
     pub backend: &'static str,
     /// What the device was used for, where one counted.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub device: Option<Used>,
+    /// Threads that searched.
     pub threads: usize,
     /// False: the time was up, or the memory. The lists then hold only what is proved, and whatever is not below a maximal non-QID is
     /// to be treated as unsafe.
@@ -52,6 +56,7 @@ pub struct Report {
     pub pruned: u64,
     /// From the start of reading to this report.
     pub seconds: f64,
+    /// The three steps.
     pub timings: Timings,
     /// The risk over all searched columns together.
     pub risk: RiskReport,
@@ -59,12 +64,17 @@ pub struct Report {
     pub attributes: Vec<AttributeReport>,
     /// The first minimal QIDs in canonical order, measured; `qids_measured` says how many of all.
     pub qids: Vec<QidReport>,
+    /// How many of the minimal QIDs were measured.
     pub qids_measured: u64,
+    /// The records that are most at risk, where they were asked for.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub riskiest: Option<RiskiestReport>,
     /// Which value gives another one away, strongest first: the strongest of each ordered pair of searched columns that at
     /// least k people support, the first of them.
     pub inferences: Vec<InferenceReport>,
     /// Pairs of columns that were looked at for these, and how many there are.
     pub inference_pairs: u64,
+    /// How many pairs of columns there are.
     pub inference_pairs_of: u64,
     /// Cells masked before the search (`singletons = mask`).
     pub masked_cells: u64,
@@ -85,8 +95,11 @@ pub struct Report {
 /// Seconds of the three steps.
 #[derive(Clone, Copy, Debug, Default, PartialEq, serde::Serialize)]
 pub struct Timings {
+    /// Reading and encoding.
     pub read: f64,
+    /// The search for quasi-identifiers.
     pub search: f64,
+    /// Counting what they leave below k.
     pub measure: f64,
 }
 
@@ -95,6 +108,7 @@ pub struct Timings {
 pub struct RiskReport {
     /// How many columns that is.
     pub attributes: u64,
+    /// The risk.
     #[serde(flatten)]
     pub risk: Risk,
     /// Records in a crowd below k for somebody who knows so many columns, for each record the ones that give it away
@@ -107,9 +121,11 @@ pub struct RiskReport {
 /// One column.
 #[derive(Clone, Debug, PartialEq, serde::Serialize)]
 pub struct AttributeReport {
+    /// Its name in the input.
     pub name: String,
     /// The schema's role; null without a schema.
     pub role: Option<&'static str>,
+    /// Was it searched for quasi-identifiers?
     pub searched: bool,
     /// Different values, a missing one included.
     pub distinct: u64,
@@ -143,23 +159,57 @@ pub struct AttributeReport {
 /// One measured quasi-identifier.
 #[derive(Clone, Debug, PartialEq, serde::Serialize)]
 pub struct QidReport {
+    /// Its columns, by name.
     pub attributes: Vec<String>,
+    /// Support of its smallest class.
     pub smallest_class: u64,
     /// The highest risk of a record, 1 / `smallest_class`.
     pub highest: f64,
+    /// Classes of a support below k.
     pub classes_below_k: u64,
+    /// Records in them.
     pub records_below_k: u64,
+    /// Their share of all records, in [0, 1].
     pub share_below_k: f64,
+    /// People with such a record (the records where the table names no people).
     pub people_below_k: u64,
     /// Values of the first record below k, in the order of `attributes`; only where they were asked for.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub example: Option<Vec<String>>,
 }
 
+/// The records that are most at risk.
+#[derive(Clone, Debug, Default, PartialEq, serde::Serialize)]
+pub struct RiskiestReport {
+    /// Columns of a combination, as far as was looked: M of the score.
+    pub largest: usize,
+    /// All combinations of up to five columns were looked at.
+    pub complete: bool,
+    /// Records with a combination.
+    pub at_risk: u64,
+    /// Those of them of highest score, highest first.
+    pub records: Vec<RiskyRecord>,
+}
+
+/// One record.
+#[derive(Clone, Debug, PartialEq, serde::Serialize)]
+pub struct RiskyRecord {
+    /// Its number in the input, counted from 1; a header is no record.
+    pub record: u64,
+    /// The sum over its combinations of `Π (searched columns − i)`, i from the size of the combination to `largest`.
+    pub score: f64,
+    /// The smallest sets of columns whose values together are shared by fewer than k: smaller sets first, at most 100.
+    pub combinations: Vec<Vec<String>>,
+    /// How many there are.
+    pub combinations_of: u64,
+}
+
 /// A value of one column that gives away one of another.
 #[derive(Clone, Debug, PartialEq, serde::Serialize)]
 pub struct InferenceReport {
+    /// The column of the value that is known.
     pub from: String,
+    /// The column of the value that it gives away.
     pub to: String,
     /// Records with both values: the support.
     pub records: u64,

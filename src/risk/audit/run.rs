@@ -3,16 +3,18 @@
 use std::collections::BTreeMap;
 use std::time::{Duration, Instant};
 
+use super::error::AuditError;
 use super::inferences::Inferences;
 use super::prepare::{AuditTable, Judged};
 use super::report::{AttributeReport, QidReport, Report, RiskReport, Singletons, Timings};
-use crate::counting::cuda::{Chosen, DeviceError, Driver, Used, Wanted};
-use crate::counting::{AttributeSet, Columns, ColumnsError, ComputeError, CpuCounter, GroupCount, GroupCounter};
-use crate::risk::exposure::{AttributeWeight, Crowds, Reached, Risk, SetRisk, involvement, measure, reach};
+use super::riskiest::riskiest_report;
+use crate::counting::{
+    AttributeSet, Chosen, Columns, ComputeError, CpuCounter, GroupCount, GroupCounter, Used, Wanted, shared_device,
+};
+use crate::risk::exposure::{
+    AttributeWeight, Crowds, Reached, Risk, Riskiest, SetRisk, involvement, measure, reach, riskiest,
+};
 use crate::risk::qid::{Borders, Progress, Question, Strategy, search, search_with};
-
-/// Columns of one audit at most.
-pub(super) const MAX_COLUMNS: usize = 1024;
 
 /// The search's part of a time budget; the rest is for measuring what it found.
 const SEARCH_SHARE: f64 = 0.8;
@@ -24,8 +26,11 @@ pub struct AuditQuestion {
     pub input: String,
     /// At least 2.
     pub k: u32,
+    /// What is done with rare single values.
     pub singletons: Singletons,
+    /// How the search goes.
     pub strategy: Strategy,
+    /// Threads, at least one.
     pub threads: usize,
     /// What counts.
     pub backend: Wanted,
@@ -33,27 +38,16 @@ pub struct AuditQuestion {
     pub budget: Option<Duration>,
     /// Bytes that the search may hold beside the table.
     pub memory: Option<u64>,
+    /// Records to list by their score; 0 for no list.
+    pub rows: usize,
     /// What reading took, for the report.
     pub read_seconds: f64,
-}
-
-/// An audit that cannot be made.
-#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-pub enum AuditError {
-    #[error(transparent)]
-    Columns(#[from] ColumnsError),
-    #[error(transparent)]
-    Compute(#[from] ComputeError),
-    /// A device was asked for by name.
-    #[error(transparent)]
-    Device(#[from] DeviceError),
-    #[error("column \"{column}\" is to count people, but no record has a value there: name another one (--subject)")]
-    Nobody { column: String },
 }
 
 /// What the audit is at.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Step {
+    /// The search, and how far it is.
     Searching(Progress),
     /// Sets looked at, and how many of this kind there are.
     Measuring(usize, usize),
@@ -73,7 +67,7 @@ pub fn audit(table: &AuditTable, question: &AuditQuestion, progress: &dyn Fn(Ste
         .count(&(0..table.columns.width()).map(|c| AttributeSet::from_iter([c])).collect::<Vec<_>>(), k)?;
     let masked = (question.singletons == Singletons::Mask).then(|| table.columns.masked(k));
     let columns = masked.as_ref().unwrap_or(&table.columns);
-    let chosen = Chosen::for_table(question.backend, columns, k, question.threads, Driver::shared)?;
+    let chosen = Chosen::for_table(question.backend, columns, k, question.threads, shared_device)?;
     let borders = if table.searched.is_empty() {
         Borders {
             minimal_qids: vec![],
@@ -97,6 +91,8 @@ pub fn audit(table: &AuditTable, question: &AuditQuestion, progress: &dyn Fn(Ste
     let qids = borders.complete.then_some(borders.minimal_qids.as_slice());
     let below = risk.records_below_k;
     let reached = reach(columns, &table.searched, qids, k, below, until, &tell);
+    let rows = question.rows;
+    let risky = (rows > 0).then(|| riskiest(columns, &table.searched, qids, k, rows, until, &tell));
     let weights = involvement(&table.searched, &borders.minimal_qids);
     let inferences = Inferences::of(table, k, question.threads, until);
     let timings =
@@ -111,6 +107,7 @@ pub fn audit(table: &AuditTable, question: &AuditQuestion, progress: &dyn Fn(Ste
         borders,
         measured,
         reached,
+        risky,
         weights,
         inferences,
         risk,
@@ -135,9 +132,9 @@ fn search_all(
         columns: table.searched.clone(),
     };
     let tell = |at| progress(Step::Searching(at));
-    let found = match chosen {
-        Chosen::Cpu(..) => search(columns, &asked, &tell),
-        Chosen::Cuda(counter, _) => search_with(columns, counter.as_ref(), &asked, &tell)?,
+    let found = match chosen.on_device() {
+        None => search(columns, &asked, &tell),
+        Some(counter) => search_with(columns, counter, &asked, &tell)?,
     };
     Ok(from_one_column_on(found, &table.searched))
 }
@@ -165,6 +162,8 @@ struct Parts<'a> {
     borders: Borders,
     measured: Vec<SetRisk>,
     reached: Reached,
+    /// The riskiest records, where they are asked for.
+    risky: Option<Riskiest>,
     weights: Vec<AttributeWeight>,
     inferences: Inferences,
     risk: Risk,
@@ -205,6 +204,7 @@ impl Parts<'_> {
             attributes: self.attributes(),
             qids: self.qids(),
             qids_measured: self.measured.len() as u64,
+            riskiest: self.risky.as_ref().map(|found| riskiest_report(table, found)),
             inferences: self.inferences.report(table),
             inference_pairs: self.inferences.pairs,
             inference_pairs_of: self.inferences.pairs_of,
@@ -226,15 +226,9 @@ impl Parts<'_> {
 
     /// Sets by sorted names, in the order of size and then of names: independent of the order of the columns.
     fn names(&self, sets: &[AttributeSet]) -> Vec<Vec<String>> {
-        let mut named: Vec<Vec<String>> = sets.iter().map(|set| self.set_names(set)).collect();
+        let mut named: Vec<Vec<String>> = sets.iter().map(|set| self.table.names(set)).collect();
         named.sort_unstable_by(|a, b| a.len().cmp(&b.len()).then_with(|| a.cmp(b)));
         named
-    }
-
-    fn set_names(&self, set: &AttributeSet) -> Vec<String> {
-        let mut names: Vec<String> = set.iter().map(|column| self.table.judged[column].name.clone()).collect();
-        names.sort_unstable();
-        names
     }
 
     fn attributes(&self) -> Vec<AttributeReport> {
@@ -340,6 +334,13 @@ impl Parts<'_> {
         if looked < all {
             notes.push(format!(
                 "inferences are looked for in {looked} of {all} pairs of columns, those of fewest values"
+            ));
+        }
+        if let Some(found) = self.risky.as_ref().filter(|found| !found.complete && !self.table.searched.is_empty()) {
+            notes.push(format!(
+                "the riskiest records are those by combinations of at most {} columns: larger ones are too many, or the time \
+                 was up",
+                found.largest
             ));
         }
         if !self.reached.exhausted && !self.table.searched.is_empty() {

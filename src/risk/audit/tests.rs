@@ -1,8 +1,9 @@
 //! Reports of small tables, by hand.
 
 use super::*;
-use crate::counting::cuda::Wanted;
+use crate::counting::Wanted;
 use crate::records::dictionary::Dictionary;
+use crate::records::numbers::RecordNumbers;
 use crate::records::raw::Token;
 use crate::risk::identifiers::{Reason, Rule};
 use crate::risk::qid::Strategy;
@@ -23,12 +24,13 @@ fn question(k: u32, singletons: Singletons) -> AuditQuestion {
         backend: Wanted::Cpu,
         budget: None,
         memory: None,
+        rows: 0,
         read_seconds: 0.0,
     }
 }
 
 fn report(columns: Vec<AuditColumn>, subject: Option<usize>, k: u32, singletons: Singletons, show: bool) -> Report {
-    let table = prepare(columns, subject, Rule::of_a_file(0.8), show).expect("a table");
+    let table = prepare(columns, RecordNumbers::default(), subject, Rule::of_a_file(0.8), show).expect("a table");
     audit(&table, &question(k, singletons), &|_| {}).expect("a report")
 }
 
@@ -115,7 +117,7 @@ fn people_are_counted_and_records_without_one_left_out() {
     let risk = &report.risk.risk;
     assert_eq!((risk.records_below_k, risk.people_below_k, risk.share_people_below_k), (3, 1, 1.0 / 3.0));
     let nobody = vec![column("who", &["", ""]), column("x", &["1", "1"])];
-    let refused = prepare(nobody, Some(0), Rule::of_a_file(0.8), false).expect_err("refused");
+    let refused = prepare(nobody, RecordNumbers::default(), Some(0), Rule::of_a_file(0.8), false).expect_err("refused");
     assert_eq!(refused, AuditError::Nobody { column: "who".into() });
 }
 

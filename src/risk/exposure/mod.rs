@@ -7,7 +7,9 @@
 mod crowds;
 mod reach;
 mod risk;
+mod riskiest;
 mod rows;
+mod walk;
 mod weights;
 
 #[cfg(test)]
@@ -16,4 +18,5 @@ mod tests;
 pub use crowds::Crowds;
 pub use reach::{Reach, Reached, reach};
 pub use risk::{Bin, Risk};
+pub use riskiest::{Riskiest, riskiest};
 pub use weights::{AttributeWeight, SetRisk, involvement, measure};

@@ -31,9 +31,13 @@ pub struct Risk {
 /// Classes of a support from `from` to `to`, both included.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, serde::Serialize)]
 pub struct Bin {
+    /// The smallest support.
     pub from: u64,
+    /// The largest support.
     pub to: u64,
+    /// Classes of such a support.
     pub classes: u64,
+    /// Records in them.
     pub records: u64,
 }
 

@@ -31,6 +31,19 @@ impl Rows {
         self.0.iter_mut().zip(&less.0).for_each(|(word, less)| *word &= !less);
     }
 
+    /// Is the row among them?
+    pub fn contains(&self, row: u32) -> bool {
+        self.0[row as usize / 64] >> (row % 64) & 1 == 1
+    }
+
+    /// The rows, ascending.
+    pub fn iter(&self) -> impl Iterator<Item = u32> + '_ {
+        self.0.iter().zip(0_u32..).flat_map(|(&word, at)| {
+            let rest = std::iter::successors(Some(word), |left| Some(left & left.wrapping_sub(1)));
+            rest.take_while(|left| *left != 0).map(move |left| at * 64 + left.trailing_zeros())
+        })
+    }
+
     pub fn is_empty(&self) -> bool {
         self.0.iter().all(|word| *word == 0)
     }

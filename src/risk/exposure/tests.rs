@@ -170,4 +170,48 @@ proptest! {
             prop_assert_eq!(*count, touched.count() as u64);
         }
     }
+
+    /// Every combination of every record, from the definition; and the sum of their weights.
+    #[test]
+    fn the_riskiest_agree_with_every_subset(
+        rows in proptest::collection::vec(proptest::collection::vec(0_u32..3, 4), 1..30),
+        owners in proptest::option::of(proptest::collection::vec(0_u32..9, 30)),
+        k in 2_u32..5,
+        most in 0_usize..32,
+    ) {
+        let subjects = owners.as_ref().map(|owners| &owners[..rows.len()]);
+        let subsets: Vec<AttributeSet> =
+            (1_u32..16).map(|bits| (0..4).filter(|a| bits >> a & 1 == 1).collect()).collect();
+        let risky: Vec<Vec<bool>> =
+            subsets.iter().map(|set| twin(&rows, subjects, set).iter().map(|s| *s < u64::from(k)).collect()).collect();
+        let minimal = |row: usize| -> BTreeSet<&AttributeSet> {
+            let is_minimal = |i: &usize| {
+                risky[*i][row] && !(0..15).any(|j| j != *i && risky[j][row] && subsets[j].is_subset(&subsets[*i]))
+            };
+            (0..15).filter(is_minimal).map(|i| &subsets[i]).collect()
+        };
+        // Four attributes, all sizes: 3·2·1, 2·1, 1, 1.
+        let score = |row: usize| -> f64 { minimal(row).iter().map(|set| [6.0, 2.0, 1.0, 1.0][set.len() - 1]).sum() };
+        let mut expected: Vec<(u32, f64)> = (0..rows.len()).map(|row| (row as u32, score(row))).collect();
+        expected.retain(|(_, score)| *score > 0.0);
+        let at_risk = expected.len() as u64;
+        expected.sort_by(|a, b| b.1.total_cmp(&a.1).then(a.0.cmp(&b.0)));
+        expected.truncate(most);
+
+        let found = riskiest(&table(&rows, subjects), &AttributeSet::first(4), None, k, most, None, &|_, _| {});
+        prop_assert_eq!((found.largest, found.complete, found.at_risk), (4, true, at_risk));
+        prop_assert_eq!(&found.rows, &expected);
+        for (row, _) in &found.rows {
+            let combinations: Vec<&AttributeSet> = found.combinations(*row).collect();
+            prop_assert_eq!(combinations.len(), minimal(*row as usize).len(), "none twice");
+            prop_assert_eq!(combinations.into_iter().collect::<BTreeSet<_>>(), minimal(*row as usize));
+        }
+    }
+}
+
+#[test]
+fn a_size_is_looked_at_as_a_whole_or_not_at_all() {
+    let table = table(&[vec![0, 0], vec![0, 1], vec![1, 0]], None);
+    let found = riskiest(&table, &AttributeSet::first(2), None, 2, 3, Some(std::time::Instant::now()), &|_, _| {});
+    assert_eq!((found.rows.len(), found.largest, found.complete, found.at_risk), (0, 0, false, 0));
 }

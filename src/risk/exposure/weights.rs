@@ -19,6 +19,7 @@ const BATCH: usize = 64;
 /// One quasi-identifier and whom it singles out.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct SetRisk {
+    /// The set.
     pub set: AttributeSet,
     /// Support of its smallest class.
     pub smallest_class: u64,
@@ -35,6 +36,7 @@ pub struct SetRisk {
 /// How much an attribute has to do with the quasi-identifiers.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct AttributeWeight {
+    /// The attribute.
     pub attribute: usize,
     /// Minimal QIDs that it is part of.
     pub sets: u64,

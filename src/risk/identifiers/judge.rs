@@ -84,11 +84,21 @@ pub enum Reason {
     /// The schema gives it the role.
     Declared,
     /// At least half of its different values have this shape.
-    Shape { shape: Shape, share: f64 },
+    Shape {
+        /// What they look like.
+        shape: Shape,
+        /// The share of the different values, in (0, 1].
+        share: f64,
+    },
     /// Every row has a value of its own (c = 1, [POD] Def. 2).
     Injective,
     /// Nearly every row has: c ≥ the threshold.
-    Cardinality { cardinality: f64, threshold: f64 },
+    Cardinality {
+        /// Different values per record, in (0, 1].
+        cardinality: f64,
+        /// From which ratio on that is too many.
+        threshold: f64,
+    },
     /// It is (nearly) one to one with the subject, over all records of each.
     NamesSubject,
 }

@@ -21,16 +21,23 @@ const CELLS_PER_RECORD: usize = 4;
 /// u → v, by columns and dense codes of the table.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ValueInference {
+    /// The column of the value that is known.
     pub from: usize,
+    /// The column of the value that it gives away.
     pub to: usize,
+    /// The value that is known, by its code.
     pub given: u32,
+    /// The value that it gives away, by its code.
     pub told: u32,
     /// Records with both, and the people behind them: the support.
     pub records: u64,
+    /// People behind the records (the records where the table names no people).
     pub people: u64,
     /// Records with the given value, those with the told one, and all.
     pub of_given: u64,
+    /// Records with the value that is given away.
     pub of_told: u64,
+    /// All records.
     pub of_all: u64,
 }
 

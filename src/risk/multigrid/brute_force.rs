@@ -32,17 +32,6 @@ pub fn counts(cells: &[Vec<u32>]) -> (Counts, Vec<u32>) {
     (Counts::new(nodes, pairs), records.keys().map(|(attribute, _)| *attribute).collect())
 }
 
-/// Values with the same records, ascending.
-pub fn classes(cells: &[Vec<u32>]) -> Vec<Vec<(u32, u32)>> {
-    let mut by_records: BTreeMap<BTreeSet<usize>, Vec<(u32, u32)>> = BTreeMap::new();
-    for (value, records) in records(cells) {
-        by_records.entry(records).or_default().push(value);
-    }
-    let mut classes: Vec<Vec<(u32, u32)>> = by_records.into_values().collect();
-    classes.sort_unstable();
-    classes
-}
-
 /// Small tables in which much goes together: drawn columns, copies of columns under other codes, functions of columns,
 /// copies with a few cells changed, and rare and missing values.
 pub fn tables() -> impl Strategy<Value = Cells> {

@@ -15,6 +15,7 @@ const UNSEEN: Code = Code::MAX;
 
 /// Why a window cannot be counted coarsely. It is then as it was.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[allow(missing_docs, reason = "the message of each case says it")]
 pub enum CoarseError {
     #[error(transparent)]
     Adjacency(#[from] AdjacencyError),

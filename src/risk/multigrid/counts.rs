@@ -21,6 +21,7 @@ pub struct Counts {
 
 /// Why the counts of a model allow no exact aggregation.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[allow(missing_docs, reason = "the message of each case says it")]
 pub enum InexactError {
     #[error(
         "the model has left out {pairs} pairs of attributes, and what is not counted cannot be known to go together: raise its limit of edges"

@@ -7,8 +7,6 @@
 //! |---|---|---|
 //! | attributes | columns that split the records alike (A ⇔ B), columns that others determine (A → B) | [`Attributes`]: Find-QID on the kept columns; [`CoarseAdjacency`]: pairs are counted between the roots alone |
 //! | values | u ⇔ v is one node; of v, where u ⇒ v, only the records without u stay | [`Exact`]: fewer nodes and edges, level after level, all counts kept |
-//! | values of a window | u ⇔ v, while records come and go | [`Stream`] |
-//! | values, almost | what is strongly connected | [`Approximate`]: an order of work, never a proof |
 //!
 //! **What is lossless.** If R(u) ⊆ R(v), then the records of a combination that contains u are the same with v and without,
 //! so are their subjects, and no minimal infrequent combination holds both. Taken over all values of two columns: if
@@ -20,22 +18,18 @@
 //!
 //! The whole argument, and what was measured, is in docs/model-multigrid.md.
 
-mod approximate;
 mod attributes;
 mod coarse_adjacency;
 mod counts;
 mod exact;
 mod implications;
 mod level;
-mod stream;
 
-pub use approximate::{Approximate, Strength};
 pub use attributes::Attributes;
 pub use coarse_adjacency::{CoarseAdjacency, CoarseError, Merging};
 pub use counts::{Counts, InexactError, Node};
 pub use exact::Exact;
 pub use level::Level;
-pub use stream::Stream;
 
 #[cfg(test)]
 pub mod brute_force;

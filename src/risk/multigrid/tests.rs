@@ -1,7 +1,7 @@
 //! Aggregation against sets of records written out.
 
-use super::brute_force::{Cells, classes, counts, records, tables};
-use super::{Approximate, Attributes, Counts, Exact, Node, Stream, Strength};
+use super::brute_force::{Cells, counts, records, tables};
+use super::{Attributes, Exact};
 use crate::counting::{AttributeSet, Columns};
 use proptest::prelude::*;
 use std::collections::{BTreeMap, BTreeSet};
@@ -71,24 +71,6 @@ proptest! {
     }
 
     #[test]
-    fn merged_rows_are_the_galerkin_product(cells in tables()) {
-        // PᵀNP with P the 0/1 aggregation holds each coarse count once a pair of members.
-        let (fine, _) = counts(&cells);
-        let nodes: BTreeMap<(u32, u32), Node> = records(&cells).into_keys().zip(0..).collect();
-        let mut stream = Stream::new(cells.first().map_or(0, Vec::len));
-        cells.iter().for_each(|codes| stream.add(codes));
-        let members: Vec<Vec<Node>> =
-            stream.classes().iter().map(|class| class.iter().map(|value| nodes[value]).collect()).collect();
-        let (coarse, _) = stream.counts();
-        for (c, of_c) in (0..).zip(&members) {
-            for (d, of_d) in (0..).zip(&members) {
-                let sum: u32 = of_c.iter().flat_map(|u| of_d.iter().map(|v| fine.between(*u, *v))).sum();
-                prop_assert_eq!(sum, coarse.between(c, d) * (of_c.len() * of_d.len()) as u32);
-            }
-        }
-    }
-
-    #[test]
     fn attributes_merge_exactly_where_partitions_say_so(cells in tables()) {
         let table = columns_of(&cells);
         let width = table.width();
@@ -110,86 +92,6 @@ proptest! {
             prop_assert!(found.roots().iter().any(|root| *root == number || found.implied(*root).contains(&number)));
         }
     }
-}
-
-/// What happens to a window.
-#[derive(Clone, Debug)]
-enum Event {
-    Add(Vec<u32>),
-    /// The oldest, where there is one.
-    Expire,
-    /// Any, where there is one.
-    Remove(prop::sample::Index),
-}
-
-fn events() -> impl Strategy<Value = (usize, Vec<Event>)> {
-    (1_usize..=6).prop_flat_map(|width| {
-        let codes = proptest::collection::vec(prop_oneof![3 => 0_u32..3, 1 => Just(u32::MAX), 1 => 3_u32..9], width);
-        let event = prop_oneof![
-            5 => codes.prop_map(Event::Add),
-            3 => Just(Event::Expire),
-            1 => any::<prop::sample::Index>().prop_map(Event::Remove),
-        ];
-        proptest::collection::vec(event, 0..40).prop_map(move |events| (width, events))
-    })
-}
-
-proptest! {
-    #![proptest_config(ProptestConfig::with_cases(2000))]
-
-    #[test]
-    fn a_followed_window_is_one_that_is_built_anew((width, events) in events()) {
-        let mut stream = Stream::new(width);
-        let mut window: Cells = Vec::new();
-        for event in events {
-            match event {
-                Event::Add(codes) => {
-                    stream.add(&codes);
-                    window.push(codes);
-                }
-                Event::Expire if !window.is_empty() => stream.expire(&window.remove(0)),
-                Event::Remove(at) if !window.is_empty() => stream.expire(&window.remove(at.index(window.len()))),
-                _ => {}
-            }
-            prop_assert_eq!(stream.classes(), classes(&window));
-            let nodes: BTreeMap<(u32, u32), Node> = records(&window).into_keys().zip(0..).collect();
-            let (fine, _) = counts(&window);
-            let (coarse, attributes) = stream.counts();
-            let expected = stream.classes();
-            for (c, class) in (0..).zip(&expected) {
-                prop_assert_eq!(attributes[c as usize], class[0].0);
-                for (d, other) in (0..).zip(&expected) {
-                    prop_assert_eq!(coarse.between(c, d), fine.between(nodes[&class[0]], nodes[&other[0]]));
-                }
-            }
-        }
-        let (splits, merges) = stream.changes();
-        prop_assert!(window.is_empty() || splits + 1 >= merges / width as u64);
-    }
-
-    #[test]
-    fn deeper_levels_stand_on_the_followed_one(cells in tables()) {
-        let mut stream = Stream::new(cells.first().map_or(0, Vec::len));
-        cells.iter().for_each(|codes| stream.add(codes));
-        let (coarse, attributes) = stream.counts();
-        let (fine, fine_attributes) = counts(&cells);
-        let (upon, anew) = (Exact::of(&coarse, &attributes), Exact::of(&fine, &fine_attributes));
-        prop_assert_eq!(upon.coarse(), anew.coarse());
-    }
-}
-
-#[test]
-fn the_record_that_breaks_a_certainty_splits_its_node() {
-    let mut stream = Stream::new(2);
-    (0..3).for_each(|_| stream.add(&[7, 8]));
-    assert_eq!(stream.classes(), [vec![(0, 7), (1, 8)]]);
-    stream.add(&[7, 9]);
-    assert_eq!(stream.classes(), [vec![(0, 7)], vec![(1, 8)], vec![(1, 9)]]);
-    assert_eq!(stream.changes(), (1, 0));
-    let (counts, _) = stream.counts();
-    assert_eq!((counts.of(0), counts.between(0, 1), counts.between(0, 2), counts.between(1, 2)), (4, 3, 1, 0));
-    stream.expire(&[7, 9]);
-    assert_eq!((stream.classes(), stream.changes()), (vec![vec![(0, 7), (1, 8)]], (1, 1)));
 }
 
 /// [POD] Table 3.1: gender, ZIP, drug, disease.
@@ -238,64 +140,4 @@ fn a_chain_leaves_its_finest_link() {
     assert_eq!((fine.nodes(), exact.coarse().nodes()), (17, 11));
     assert_eq!((fine.edges(), exact.coarse().edges()), (62, 24));
     assert_eq!(exact.prolonged(), fine);
-}
-
-proptest! {
-    #![proptest_config(ProptestConfig::with_cases(1000))]
-
-    #[test]
-    fn an_estimate_is_right_where_only_equals_were_merged(cells in tables()) {
-        let (fine, attributes) = counts(&cells);
-        let found = Approximate::of(&fine, &attributes, Strength::Symmetric { theta: 1.0 }, 5);
-        prop_assert!(found.defects().iter().all(|defect| *defect < 1e-12), "{:?}", found.defects());
-        for u in fine.numbers() {
-            for v in fine.numbers() {
-                prop_assert!((found.estimate(u, v) - f64::from(fine.between(u, v))).abs() < 1e-9);
-            }
-        }
-        // θ = 1 merges what has the same records, and nothing else.
-        let aggregates: BTreeSet<Node> = fine.numbers().map(|u| found.aggregate(u)).collect();
-        prop_assert_eq!(aggregates.len(), classes(&cells).len());
-    }
-
-    #[test]
-    fn aggregates_hold_a_value_of_an_attribute_and_defects_are_shares(
-        cells in tables(),
-        tau in 0.0_f64..1.0,
-        classical: bool,
-    ) {
-        let (fine, attributes) = counts(&cells);
-        let strength = if classical { Strength::Classical { tau } } else { Strength::Symmetric { theta: tau } };
-        let found = Approximate::of(&fine, &attributes, strength, 5);
-        let mut held: BTreeSet<(Node, u32)> = BTreeSet::new();
-        for u in fine.numbers() {
-            prop_assert!(held.insert((found.aggregate(u), attributes[u as usize])));
-        }
-        prop_assert!(found.defects().iter().all(|defect| (0.0..=1.0 + 1e-9).contains(defect)), "{:?}", found.defects());
-        prop_assert!(found.defects().len() <= 5);
-    }
-
-    #[test]
-    fn the_defect_of_the_first_level_is_the_definition(cells in tables(), theta in 0.3_f64..1.0) {
-        let (fine, attributes) = counts(&cells);
-        let found = Approximate::of(&fine, &attributes, Strength::Symmetric { theta }, 1);
-        prop_assert!((found.defects().first().copied().unwrap_or(0.0) - defect(&fine, &found)).abs() < 1e-9);
-    }
-}
-
-fn defect(fine: &Counts, found: &Approximate) -> f64 {
-    let all: Vec<Node> = fine.numbers().collect();
-    let blocks: BTreeSet<Node> = all.iter().map(|u| found.aggregate(*u)).collect();
-    let infers = |i: Node, block: Node| {
-        let others: Vec<Node> = all.iter().copied().filter(|b| *b != i && found.aggregate(*b) == block).collect();
-        let sum: f64 = others.iter().map(|b| f64::from(fine.between(i, *b)) / f64::from(fine.of(i))).sum();
-        if others.is_empty() { 0.0 } else { sum / others.len() as f64 }
-    };
-    let mut most = 0.0_f64;
-    for (i, j) in all.iter().flat_map(|i| all.iter().map(move |j| (*i, *j))) {
-        if i != j && found.aggregate(i) == found.aggregate(j) {
-            blocks.iter().for_each(|block| most = most.max((infers(i, *block) - infers(j, *block)).abs()));
-        }
-    }
-    most
 }

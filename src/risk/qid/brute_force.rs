@@ -52,20 +52,3 @@ fn canonical(masks: impl Iterator<Item = u32>) -> Vec<Vec<usize>> {
     sets.sort_by_key(|set| (set.len(), set.clone()));
     sets
 }
-
-impl Rows {
-    /// The minimal infrequent combinations of a row of at most `largest` columns, as sorted lists of numbers.
-    pub fn infrequent(&self, row: usize, k: u32, largest: usize) -> Vec<Vec<usize>> {
-        let width = self.width();
-        let alike = |mask: u32| {
-            let same =
-                |other: &usize| (0..width).all(|c| mask >> c & 1 == 0 || self.cells[*other][c] == self.cells[row][c]);
-            (0..self.cells.len()).filter(same).collect::<Vec<_>>()
-        };
-        let low: Vec<bool> = (0..1_u32 << width).map(|mask| self.support(&alike(mask)) < k as usize).collect();
-        canonical((0..1_u32 << width).filter(|&m| {
-            let parts_frequent = (0..width).all(|c| m >> c & 1 == 0 || !low[(m & !(1 << c)) as usize]);
-            m.count_ones() as usize <= largest && low[m as usize] && parts_frequent
-        }))
-    }
-}

@@ -38,7 +38,7 @@ pub(super) fn search(run: &Run<'_>) -> Result<Borders, ComputeError> {
         }
         let held = level.len() + borders.minimal_qids.len() + borders.maximal_non_qids.len();
         let room = run.most_sets().saturating_sub(held);
-        candidates = joined_within(&level, room, &|| clock.is_over()).unwrap_or_else(|| {
+        candidates = joined(&level, room, &|| clock.is_over()).unwrap_or_else(|| {
             borders.complete = false;
             borders.out_of_memory = !clock.is_over();
             vec![]
@@ -56,13 +56,9 @@ pub(super) fn uncovered(level: Vec<AttributeSet>, next: &[AttributeSet]) -> impl
     level.into_iter().filter(move |set| !covered.contains(set))
 }
 
-/// All sets one larger whose subsets are all in the level; `None` beyond [`MOST_SETS`]. The level is in canonical order, and so is what comes.
-pub(super) fn joined(level: &[AttributeSet]) -> Option<Vec<AttributeSet>> {
-    joined_within(level, MOST_SETS, &|| false)
-}
-
-/// The same; `None` beyond `most` too, or where `stop` was true before all were found.
-pub(super) fn joined_within(level: &[AttributeSet], most: usize, stop: &dyn Fn() -> bool) -> Option<Vec<AttributeSet>> {
+/// All sets one larger whose subsets are all in the level; `None` beyond `most` and [`MOST_SETS`], or where `stop` was true
+/// before all were found. The level is in canonical order, and so is what comes.
+pub(super) fn joined(level: &[AttributeSet], most: usize, stop: &dyn Fn() -> bool) -> Option<Vec<AttributeSet>> {
     let most = most.min(MOST_SETS);
     let known: HashSet<&AttributeSet> = level.iter().collect();
     let prefix = |set: &AttributeSet| set.last().map(|last| set.without(last));

@@ -8,7 +8,7 @@
 //! With a budget, half of it is for this walk. What the walk found is sorted out in one more look at each set, which takes
 //! no longer than finding the set has.
 
-use super::exhaustive::joined_within;
+use super::exhaustive::joined;
 use super::question::{Borders, Progress, Run};
 use crate::counting::{AttributeSet, ComputeError};
 use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
@@ -94,7 +94,7 @@ impl Walk<'_> {
                 break;
             }
             let room = self.run.most_sets().saturating_sub(self.states.len());
-            candidates = joined_within(&candidates, room, &|| self.is_over()).unwrap_or_else(|| {
+            candidates = joined(&candidates, room, &|| self.is_over()).unwrap_or_else(|| {
                 self.borders.complete = false;
                 self.borders.out_of_memory = !self.is_over();
                 vec![]

@@ -12,9 +12,7 @@ mod bits;
 mod border;
 mod exhaustive;
 mod greedy;
-pub mod incremental;
 mod question;
-pub mod values;
 mod witnesses;
 
 #[cfg(test)]

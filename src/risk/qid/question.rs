@@ -21,6 +21,7 @@ pub enum Strategy {
 pub struct Question {
     /// The support that every tuple must have; 0 and 1 find nothing.
     pub k: u32,
+    /// How the border is found.
     pub strategy: Strategy,
     /// Threads, at least one. The answer does not depend on them.
     pub threads: usize,
@@ -52,8 +53,11 @@ pub struct Progress {
 /// below a set of the second list is then to be treated as unsafe.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Borders {
+    /// Sets that are QIDs, and no subset of which is one.
     pub minimal_qids: Vec<AttributeSet>,
+    /// Sets that are none, and every superset of which is one.
     pub maximal_non_qids: Vec<AttributeSet>,
+    /// False where the search was cut short.
     pub complete: bool,
     /// It was cut short because it met more sets than there was memory for, or than it takes.
     pub out_of_memory: bool,

@@ -1,8 +1,7 @@
 //! Every strategy against the brute force.
 
 use super::brute_force::Rows;
-use super::incremental::IncrementalBorders;
-use super::{AttributeSet, Borders, Columns, Question, search, search_apart, search_with, values};
+use super::{AttributeSet, Borders, Columns, Question, search, search_apart, search_with};
 use crate::counting::{ComputeError, CpuCounter, GroupCount, GroupCounter};
 use crate::risk::multigrid::Attributes;
 use crate::risk::multigrid::brute_force::tables as related;
@@ -200,54 +199,6 @@ proptest! {
             }
         }
     }
-
-    #[test]
-    fn values_are_those_of_the_brute_force(rows in tables(), k in 2_u32..=6, largest in 0_usize..5) {
-        let table = columns_of(&rows);
-        let columns = AttributeSet::first(table.width());
-        let counter = CpuCounter::new(&table, 1);
-        let all = values::of_all(&counter, table.rows(), &columns, k, largest).expect("the columns are there");
-        for row in 0..table.rows() {
-            let expected = rows.infrequent(row, k, largest);
-            let of_row = values::of_row(&table, row, &columns, k, largest).expect("few combinations");
-            prop_assert_eq!(numbers(&of_row), expected.clone());
-            let of_all: Vec<AttributeSet> = all.of_rows[row].iter().map(|n| all.sets[*n as usize].clone()).collect();
-            prop_assert_eq!(numbers(&of_all), expected);
-        }
-    }
-
-    /// Rows come and go; now and then the borders are asked for and compared with a fresh search.
-    #[test]
-    fn the_window_is_followed(
-        rows in tables(),
-        k in 2_u32..=6,
-        steps in proptest::collection::vec((0_usize..12, 0_usize..10), 1..8),
-        most_tracked in prop_oneof![Just(1_000_000_usize), 0_usize..60],
-    ) {
-        let width = rows.cells.first().map_or(1, Vec::len);
-        let ask = question(k, super::Strategy::Border, 1, width);
-        let mut window = IncrementalBorders::new(width, &ask, most_tracked);
-        let (mut first, mut end) = (0, 0);
-        for (come, go) in steps {
-            let new = end..(end + come).min(rows.cells.len());
-            end = new.end;
-            for row in new {
-                window.insert(&rows.cells[row], rows.subjects.as_ref().map(|s| s[row]));
-            }
-            window.expire(go);
-            first = (first + go).min(end);
-            let cells = rows.cells[first..end].to_vec();
-            let subjects = rows.subjects.as_ref().map(|s| s[first..end].to_vec());
-            let now = Rows { cells, subjects };
-            let mut expected = now.borders(k);
-            if first == end {
-                expected.1 = vec![(0..width).collect()];
-            }
-            let found = window.borders().expect("a table");
-            prop_assert_eq!((numbers(&found.minimal_qids), numbers(&found.maximal_non_qids)), expected);
-            prop_assert!(window.tracked() <= most_tracked);
-        }
-    }
 }
 
 /// A backend that only counts, as a new one may begin.
@@ -290,21 +241,6 @@ proptest! {
             }
         }
     }
-}
-
-#[test]
-fn a_window_that_does_not_flip_is_not_searched_again() {
-    let mut window = IncrementalBorders::new(2, &question(2, super::Strategy::Border, 1, 2), 1000);
-    for row in [[0, 0], [0, 0], [1, 1], [1, 1], [0, 1]] {
-        window.insert(&row, None);
-    }
-    assert!(window.borders().expect("a table").evaluated > 0);
-    window.insert(&[0, 0], None);
-    let found = window.borders().expect("a table");
-    assert_eq!((found.evaluated, numbers(&found.minimal_qids)), (0, vec![vec![0, 1]]));
-    window.insert(&[0, 1], None);
-    let found = window.borders().expect("a table");
-    assert_eq!(numbers(&found.maximal_non_qids), [[0, 1]]);
 }
 
 fn golden(columns: &[&[u32]], k: u32) -> Borders {
@@ -358,17 +294,6 @@ fn wide_tables_of_twins_are_expanded() {
     let found = search(&table, &question(2, super::Strategy::Border, 1, 150), &|_| ());
     assert_eq!((found.minimal_qids.len(), found.maximal_non_qids.len()), (75 * 75, 2));
     assert!(found.maximal_non_qids.iter().all(|set| set.len() == 75));
-}
-
-#[test]
-fn the_score_grows_as_combinations_shrink() {
-    let score = |sizes: &[usize]| {
-        let sets: Vec<AttributeSet> = sizes.iter().map(|s| AttributeSet::first(*s)).collect();
-        values::score(&sets, 6, 3)
-    };
-    // Σ Π (6 − i) for i from the size to 3: 5·4·3, 4·3, 3.
-    assert_eq!((score(&[1]), score(&[2]), score(&[3]), score(&[])), (60.0, 12.0, 3.0, 0.0));
-    assert_eq!(score(&[2, 3, 3]), 18.0);
 }
 
 #[test]

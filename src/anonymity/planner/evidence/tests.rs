@@ -2,7 +2,7 @@ use super::*;
 use crate::anonymity::planner::LadderLimits;
 use crate::anonymity::planner::{GroupShape, make_plan};
 use crate::counting::cuda::emulator::Emulator;
-use crate::counting::cuda::{Arrival, Device, DeviceError, Wanted};
+use crate::counting::{Arrival, Device, DeviceError, Wanted};
 use crate::records::digest::DigestKey;
 use crate::records::raw::{Coordinate, Token};
 use crate::records::schema::Schema;
@@ -283,7 +283,7 @@ fn follow(events: &[Event], with_subjects: bool, capacity: usize, seed: u64) -> 
     let device = DEVICE.with(Arc::clone);
     device.reseed(seed);
     let shared: Arc<dyn Device> = device.clone();
-    let mut counting = KeptWindow::new(Wanted::Cuda, move || Ok(Arc::clone(&shared)));
+    let mut counting = KeptWindow::new(Wanted::Device, move || Ok(Arc::clone(&shared)));
     let (window, shifts) = (VecDeque::new(), [0; WIDTH]);
     let mut stream = Stream { with_subjects, capacity, window, to: 0, numbering: 0, shifts };
     let mut may_fail = false;

@@ -1,6 +1,6 @@
 //! What is counted of a group for as long as it does not change: its labels, and its records by what they are below.
 
-use super::{Above, GroupCells};
+use super::cells::{Above, GroupCells};
 use crate::records::codebook::{CellId, SUPPRESSED};
 
 /// A set of rows of the batch.

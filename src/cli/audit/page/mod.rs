@@ -11,7 +11,7 @@ use chrono::{DateTime, Utc};
 use self::escape::escape;
 use super::next;
 use super::text::{counted, number, percent, ratio, reason, seconds};
-use crate::risk::audit::{AttributeReport, InferenceReport, QidReport, Report, Singletons};
+use crate::risk::audit::{AttributeReport, InferenceReport, QidReport, Report, RiskyRecord, Singletons};
 
 const STYLE: &str = include_str!("page.css");
 
@@ -41,6 +41,7 @@ pub fn render(report: &Report, made: &MadeFrom, now: DateTime<Utc>) -> String {
     }
     body += &attributes(report);
     body += &qids(report);
+    body += &riskiest(report);
     body += &inferences(report);
     body += &columns(report);
     body += &method(report);
@@ -350,6 +351,35 @@ fn qids(report: &Report) -> String {
     );
     let all = report.minimal_qids.len();
     card("The worst quasi-identifiers", &sub, &(table + &more(all, SHOWN.min(worst.len()))))
+}
+
+/// Combinations of one record that are shown.
+const COMBINATIONS: usize = 5;
+
+fn riskiest(report: &Report) -> String {
+    let Some(found) = &report.riskiest else { return String::new() };
+    let title = "The riskiest records";
+    if found.records.is_empty() {
+        return card(title, "None: no small combination of values singles a record out.", "");
+    }
+    let row = |record: &RiskyRecord| {
+        let shown = record.combinations.iter().take(COMBINATIONS);
+        let combinations: String = shown.map(|names| format!("<div>{}</div>", set(names))).collect();
+        let cell = format!("{combinations}{}", more(record.combinations_of as usize, COMBINATIONS));
+        vec![cell, number(record.record), number(record.score as u64)]
+    };
+    let heads = ["singled out by", "record", "score"];
+    let table = table(title, &heads, found.records.iter().map(row));
+    let sub = format!(
+        "Records by number in the input, with the smallest sets of columns whose values together are shared by fewer than {} {}. \
+         The score (SUDA) is higher, the more such sets there are and the smaller they are; sets of at most {} were looked at. \
+         {} with such a set in all",
+        report.k,
+        who(report),
+        counted(found.largest as u64, "column"),
+        counted(found.at_risk, "record"),
+    );
+    card(title, &sub, &table)
 }
 
 /// Largest safe sets shown beside the chart of sizes.

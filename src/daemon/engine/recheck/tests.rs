@@ -5,7 +5,7 @@ use crate::anonymity::planner::evidence::WindowModel;
 use crate::anonymity::planner::sample::Sample;
 use crate::config::parse;
 use crate::counting::cuda::emulator::Emulator;
-use crate::counting::cuda::{Device, Wanted};
+use crate::counting::{Device, Wanted};
 use crate::daemon::engine::assemble::assemble;
 use crate::daemon::engine::{Engine, Settling, Unseen};
 use crate::io::input::InputBatch;
@@ -88,7 +88,7 @@ impl Bench {
 
 #[test]
 fn what_the_device_is_used_for_arrives_in_the_metrics() {
-    let mut bench = Bench::new(Wanted::Cuda);
+    let mut bench = Bench::new(Wanted::Device);
     assert!(!bench.recheck.follows());
     let first = bench.gather(ROWS);
     assert_eq!((first.computed_by.as_str(), first.records), ("cuda", ROWS));
@@ -110,7 +110,7 @@ fn what_the_device_is_used_for_arrives_in_the_metrics() {
 
 #[test]
 fn a_device_that_fails_is_counted_and_the_evidence_is_there() {
-    let mut bench = Bench::new(Wanted::Cuda);
+    let mut bench = Bench::new(Wanted::Device);
     let expected = bench.gather(ROWS);
     bench.device.fail_after(3);
     let found = bench.gather(ROWS);
@@ -127,7 +127,7 @@ fn a_device_that_fails_is_counted_and_the_evidence_is_there() {
 
 #[test]
 fn a_queue_that_is_full_makes_nobody_wait() {
-    let mut bench = Bench::new(Wanted::Cuda);
+    let mut bench = Bench::new(Wanted::Device);
     bench.gather(ROWS);
     let most = SETTINGS.window_records;
     // More rows than a window holds, faster than they can be taken: some are not told, and the evidence is right.
@@ -233,7 +233,7 @@ fn a_daemon_keeps_its_window_on_the_device_through_expiry_and_renumbering() {
     let mut engine = engine(folders[1].path(), &mut telemetry);
     let device = Emulator::start(64 << 20, 5);
     let shared: Arc<dyn Device> = device.clone();
-    let counting = KeptWindow::new(Wanted::Cuda, move || Ok(Arc::clone(&shared)));
+    let counting = KeptWindow::new(Wanted::Device, move || Ok(Arc::clone(&shared)));
     let telemetry = telemetry.expect("one was made");
     engine.planning.recheck = Some(Recheck::begin(counting, telemetry.clone()).expect("a thread"));
     let fills = || -> u64 {

@@ -1,16 +1,25 @@
 //! Where the reader goes on reading: back to the committed offsets after an abort, and behind a batch that was repeated.
 
-use super::super::connection::KafkaFailure;
-use super::{Filling, Reader};
+use super::filling::Filling;
 use crate::io::input::{Place, Ranges};
+use crate::io::kafka::connection::{Cluster, KafkaFailure};
+use crate::io::kafka::feed::FeedConsumer;
 use rdkafka::consumer::Consumer;
 use rdkafka::message::{BorrowedMessage, Message};
 use rdkafka::topic_partition_list::{Offset, TopicPartitionList};
 use std::collections::HashSet;
-use std::sync::atomic::Ordering;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
-impl Reader {
+/// Moves the consumer of a reader to other offsets.
+pub(super) struct Seeker<'a> {
+    pub(super) consumer: &'a FeedConsumer,
+    pub(super) cluster: &'a Cluster,
+    /// Told to stop: nothing is asked of the cluster again.
+    pub(super) stop: &'a AtomicBool,
+}
+
+impl Seeker<'_> {
     /// A message that slipped past the pause is read again later.
     pub(super) fn step_back(&self, message: &BorrowedMessage<'_>) -> Result<(), KafkaFailure> {
         let sought = self.consumer.seek(

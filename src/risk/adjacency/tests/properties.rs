@@ -2,7 +2,7 @@
 
 use super::twin::{Record, Twin, columns, empty};
 use crate::records::codebook::FORGOTTEN;
-use crate::risk::adjacency::{Adjacency, AdjacencyError, Limits, MAX_HALF_LIVES, Node, SnapshotError};
+use crate::risk::adjacency::{Adjacency, AdjacencyError, Limits, MAX_HALF_LIVES, Node};
 use proptest::prelude::*;
 
 /// Columns of the schema; 1 and 4 take no part.
@@ -15,11 +15,8 @@ enum Change {
     Add(Vec<Record>),
     /// The oldest records leave.
     Expire(usize),
-    /// Another instance's records.
-    Merge(Vec<Record>),
     /// A codebook is compacted: codes that no record holds are forgotten, the others move down.
     Compact(usize),
-    Restart,
 }
 
 /// Small codes, and for one column in three a far wider domain, so that blocks are dense and sparse and change.
@@ -32,9 +29,7 @@ fn change() -> impl Strategy<Value = Change> {
     prop_oneof![
         3 => proptest::collection::vec(record(), 0..40).prop_map(Change::Add),
         2 => (0_usize..50).prop_map(Change::Expire),
-        1 => proptest::collection::vec(record(), 0..20).prop_map(Change::Merge),
         1 => (0..WIDTH).prop_map(Change::Compact),
-        1 => Just(Change::Restart),
     ]
 }
 
@@ -60,21 +55,10 @@ fn apply(model: &mut Adjacency, records: &mut Vec<Record>, change: Change) {
             let leaving: Vec<Record> = records.drain(..count.min(records.len())).collect();
             model.subtract(&columns(&leaving, WIDTH), 0).expect("records that were added");
         }
-        Change::Merge(batch) => {
-            let mut other = empty(&ATTRIBUTES, model.limits().max_edges, 0);
-            other.add(&columns(&batch, WIDTH)).expect("a batch");
-            model.merge(&other).expect("of one kind");
-            records.extend(batch);
-        }
         Change::Compact(at) => {
             let map = compacted(records, at);
             model.remap(at, &map).expect("nothing held is forgotten");
             records.iter_mut().for_each(|record| record[at] = map[record[at] as usize]);
-        }
-        Change::Restart => {
-            let back = Adjacency::from_bytes(&model.to_bytes(), model.limits().max_edges).expect("its own bytes");
-            assert_eq!(back, *model);
-            *model = back;
         }
     }
 }
@@ -96,7 +80,6 @@ proptest! {
         let mut rebuilt = empty(&ATTRIBUTES, u64::MAX, 0);
         rebuilt.add(&columns(&records, WIDTH)).expect("a batch");
         prop_assert_eq!(&model, &rebuilt);
-        prop_assert_eq!(model.to_bytes(), rebuilt.to_bytes());
         prop_assert_eq!(model.inference(), rebuilt.inference());
         prop_assert_eq!(model.strongest(20, 2, |node| node), rebuilt.strongest(20, 2, |node| node));
         prop_assert_eq!((model.node_count(), model.units()), (rebuilt.nodes().count() as u64, records.len() as u64));
@@ -121,7 +104,7 @@ proptest! {
     }
 
     /// Every record's weight is halved with the time since it came; while none is older than the half-lives that the
-    /// units hold, this is exact, whatever is merged or subtracted.
+    /// units hold, this is exact, whatever is subtracted.
     #[test]
     fn fading_is_exact_in_its_half_lives(
         batches in proptest::collection::vec((proptest::collection::vec(record(), 0..20), 0_u32..3), 1..6),
@@ -131,13 +114,7 @@ proptest! {
         let mut model = empty(&ATTRIBUTES, u64::MAX, HALF_LIVES);
         let mut aged: Vec<(Vec<Record>, u32)> = Vec::new();
         for (at, (batch, pause)) in batches.into_iter().enumerate() {
-            if at % 2 == 0 {
-                model.add(&columns(&batch, WIDTH)).expect("a batch");
-            } else {
-                let mut other = empty(&ATTRIBUTES, u64::MAX, HALF_LIVES);
-                other.add(&columns(&batch, WIDTH)).expect("a batch");
-                model.merge(&other).expect("of one kind");
-            }
+            model.add(&columns(&batch, WIDTH)).expect("a batch");
             aged.push((batch, 0));
             model.fade(pause);
             aged.iter_mut().for_each(|(_, age)| *age += pause);
@@ -221,41 +198,6 @@ proptest! {
         let found: Vec<_> = found.iter().map(|s| (pair(s.from), pair(s.to), s.both, s.support)).collect();
         prop_assert_eq!(&found[..], &all[..all.len().min(most)]);
     }
-
-    #[test]
-    fn changed_bytes_are_refused(
-        added in proptest::collection::vec(record(), 0..20),
-        at in any::<prop::sample::Index>(),
-        bit in 0_u8..8,
-    ) {
-        let mut model = empty(&ATTRIBUTES, u64::MAX, 0);
-        model.add(&columns(&added, WIDTH)).expect("a batch");
-        let mut bytes = model.to_bytes();
-        let at = at.index(bytes.len());
-        prop_assert!(Adjacency::from_bytes(&bytes[..at], u64::MAX).is_err());
-        bytes[at] ^= 1 << bit;
-        prop_assert!(Adjacency::from_bytes(&bytes, u64::MAX).is_err());
-    }
-}
-
-#[test]
-fn other_versions_and_other_bytes_are_told_apart() {
-    let mut bytes = empty(&ATTRIBUTES, 0, 0).to_bytes();
-    assert_eq!(Adjacency::from_bytes(b"sled", 0), Err(SnapshotError::Foreign));
-    assert_eq!(Adjacency::from_bytes(b"throng adjacency", 0), Err(SnapshotError::Foreign));
-    bytes[16] = 9;
-    assert_eq!(Adjacency::from_bytes(&bytes, 0), Err(SnapshotError::Version { found: 9 }));
-}
-
-/// The limit that a model is read under may be another than it was written under.
-#[test]
-fn a_snapshot_is_cut_to_the_limit_it_is_read_under() {
-    let mut model = empty(&[0, 1, 2], u64::MAX, 0);
-    model.add(&[vec![0, 0, 0], vec![0, 1, 2], vec![0, 1, 1]]).expect("a batch");
-    let cut = Adjacency::from_bytes(&model.to_bytes(), 5).expect("its own bytes");
-    // Pairs (0,1), (0,2), (1,2) have 3, 2 and 3 edges: of equals the later goes.
-    assert_eq!(cut.left_out_pairs(), [(1, 2)]);
-    assert_eq!(cut.edge_count(), 5);
 }
 
 #[test]
@@ -270,8 +212,6 @@ fn what_is_no_batch_is_refused_with_the_place() {
     model.add(&[vec![3], vec![], vec![1]]).expect("a batch");
     assert_eq!(model.remap(0, &[0, 1, 2]), Err(AdjacencyError::Forgets { attribute: 0, records: 1 }));
     assert_eq!(model.remap(1, &[]), Ok(()));
-    assert_eq!(model.merge(&empty(&[0, 1], 100, 0)), Err(AdjacencyError::Foreign));
-    assert_eq!(model.merge(&empty(&[0, 2], 100, 3)), Err(AdjacencyError::Foreign));
     let falling = Adjacency::new(&[2, 2], model.limits());
     assert_eq!(falling.map(|_| ()), Err(AdjacencyError::Attributes { attribute: 2 }));
     let beyond = Adjacency::new(&[0, 1024], model.limits());
@@ -287,6 +227,5 @@ fn a_full_model_refuses_more_and_stays_as_it_was() {
     model.add(&[vec![0; 4095], vec![0; 4095]]).expect("room");
     let before = model.clone();
     assert_eq!(model.add(&[vec![7], vec![7]]), Err(AdjacencyError::Full { units: 1 << 32 }));
-    assert_eq!(model.merge(&before), Err(AdjacencyError::Full { units: 8190 << 20 }));
     assert_eq!(model, before);
 }

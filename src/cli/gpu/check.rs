@@ -1,15 +1,11 @@
 //! The device against the CPU on fresh random tables.
 
-use super::peer::PeerError;
 use super::tables::skewed;
-use crate::counting::cuda::{
-    Arrival, Budget, CudaCounter, Device, DeviceError, KeptWindow, Poisoned, ResidentWindow, Snapshot, Wanted,
-};
+use crate::counting::cuda::{Budget, CudaCounter, Poisoned, ResidentWindow};
 use crate::counting::{
-    AttributeSet, Columns, ComputeError, CpuCounter, GroupCounter, PairInference, all_pairs, count_pairs,
-    cycle_inference,
+    Arrival, AttributeSet, Columns, ComputeError, CpuCounter, Device, DeviceError, GroupCounter, KeptWindow,
+    PairInference, Snapshot, Wanted, all_pairs, count_pairs, cycle_inference,
 };
-use crate::risk::adjacency::AdjacencyError;
 use crate::risk::qid::{Question, Strategy, search, search_with};
 use rand::{Rng, SeedableRng};
 use rand_chacha::ChaCha8Rng;
@@ -57,18 +53,12 @@ impl Check {
 /// Why a self-test broke off.
 #[derive(Debug, thiserror::Error)]
 pub enum SelftestError {
+    /// The device cannot be used.
     #[error(transparent)]
     Device(#[from] DeviceError),
+    /// A backend could not count.
     #[error(transparent)]
     Compute(#[from] ComputeError),
-    #[error(transparent)]
-    Model(#[from] AdjacencyError),
-    #[error(transparent)]
-    Peer(#[from] PeerError),
-    #[error("no threads for the CPU: {0}")]
-    Threads(#[from] rayon::ThreadPoolBuildError),
-    #[error("on how many threads of the CPU? Name one number at least")]
-    NoThreads,
 }
 
 /// One kind of table of a check.
@@ -228,7 +218,7 @@ fn kept(device: &Arc<dyn Device>, tables: u64, scale: f64, dice: &mut ChaCha8Rng
     let mut check = Check { name: "a window that is kept", ..Check::default() };
     for _ in 0..tables {
         let shared = Arc::clone(device);
-        let mut counting = KeptWindow::new(Wanted::Cuda, move || Ok(Arc::clone(&shared)));
+        let mut counting = KeptWindow::new(Wanted::Device, move || Ok(Arc::clone(&shared)));
         let capacity = scaled(8000, scale, dice).max(40);
         let (mut rows, mut people, mut to): (Vec<Vec<u32>>, Vec<u64>, u64) = (vec![Vec::new(); 3], Vec::new(), 0);
         for _ in 0..4 {

@@ -1,7 +1,7 @@
 //! The same questions to somebody else's group-by: a program that reads tables and questions from a folder and leaves its
 //! answers there (`benches/gpu/peer.py`). No time of it is told before its answers were found equal.
 
-use super::bench::code_bytes;
+use crate::cli::gpu::tables::code_bytes;
 use crate::counting::{Columns, GroupCount, PairCounts};
 use crate::risk::qid::Borders;
 use serde::Deserialize;
@@ -56,7 +56,7 @@ pub enum PeerError {
 }
 
 /// What is asked, and the answer of the CPU.
-pub(super) enum Asked<'a> {
+pub(super) enum PeerQuestion<'a> {
     Counts(&'a [Vec<usize>], u32, &'a [GroupCount]),
     Verdicts(&'a [Vec<usize>], u32, &'a [Option<bool>]),
     Pairs(&'a [(usize, usize)], &'a [PairCounts]),
@@ -116,24 +116,26 @@ impl Peer {
         &mut self,
         work: &str,
         table: &Columns,
-        asked: &Asked<'_>,
+        asked: &PeerQuestion<'_>,
         uploads: bool,
     ) -> Result<(), PeerError> {
         let at = self.table(table)?;
         let (kind, k, all) = match asked {
-            Asked::Counts(sets, k, _) => ("count", *k, sets.to_vec()),
-            Asked::Verdicts(sets, k, _) => ("judge", *k, sets.to_vec()),
-            Asked::Pairs(pairs, _) => ("pairs", 0, pairs.iter().map(|(a, b)| vec![*a, *b]).collect()),
-            Asked::Borders(k, _) => ("borders", *k, Vec::new()),
+            PeerQuestion::Counts(sets, k, _) => ("count", *k, sets.to_vec()),
+            PeerQuestion::Verdicts(sets, k, _) => ("judge", *k, sets.to_vec()),
+            PeerQuestion::Pairs(pairs, _) => ("pairs", 0, pairs.iter().map(|(a, b)| vec![*a, *b]).collect()),
+            PeerQuestion::Borders(k, _) => ("borders", *k, Vec::new()),
         };
         let of = all.len().max(1);
-        let asked_for = if matches!(asked, Asked::Pairs(..)) { of } else { of.min(MOST_SETS) };
+        let asked_for = if matches!(asked, PeerQuestion::Pairs(..)) { of } else { of.min(MOST_SETS) };
         let chosen: Vec<usize> = (0..asked_for.min(all.len())).map(|at| at * of / asked_for).collect();
         let words = match asked {
-            Asked::Counts(_, _, counts) => chosen.iter().flat_map(|at| count_words(&counts[*at])).collect(),
-            Asked::Verdicts(_, _, verdicts) => chosen.iter().map(|at| verdicts[*at].map_or(-1, i64::from)).collect(),
-            Asked::Pairs(_, counts) => counts.iter().flat_map(pair_words).collect(),
-            Asked::Borders(_, borders) => border_words(borders),
+            PeerQuestion::Counts(_, _, counts) => chosen.iter().flat_map(|at| count_words(&counts[*at])).collect(),
+            PeerQuestion::Verdicts(_, _, verdicts) => {
+                chosen.iter().map(|at| verdicts[*at].map_or(-1, i64::from)).collect()
+            }
+            PeerQuestion::Pairs(_, counts) => counts.iter().flat_map(pair_words).collect(),
+            PeerQuestion::Borders(_, borders) => border_words(borders),
         };
         let sets: Vec<&Vec<usize>> = chosen.iter().map(|at| &all[*at]).collect();
         self.questions.push(json!({

@@ -1,7 +1,10 @@
 //! Which backend counts: the one that was asked for, or the one that was faster on the table at hand.
 
-use super::{CudaCounter, Device, DeviceError, Used};
-use crate::counting::{AttributeSet, Columns, ComputeError, CpuCounter, GroupCounter};
+use super::attribute_set::AttributeSet;
+use super::columns::Columns;
+use super::counter::{ComputeError, GroupCounter};
+use super::cpu::CpuCounter;
+use super::cuda::{CudaCounter, Device, DeviceError, Driver, Used};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
@@ -14,8 +17,11 @@ const WORTH_A_TRIAL: usize = 1 << 22;
 /// What a trial of both backends took.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, serde::Serialize)]
 pub struct Trial {
+    /// Sets that each judged.
     pub sets: usize,
+    /// Time of the CPU, in microseconds.
     pub cpu_microseconds: u64,
+    /// Time of the device, in microseconds.
     pub cuda_microseconds: u64,
 }
 
@@ -28,8 +34,7 @@ impl Trial {
 }
 
 /// Is a table large enough that a device may win?
-#[must_use]
-pub fn is_worth_a_trial(rows: usize, width: usize) -> bool {
+pub(super) fn is_worth_a_trial(rows: usize, width: usize) -> bool {
     rows.saturating_mul(width) >= WORTH_A_TRIAL
 }
 
@@ -49,7 +54,12 @@ fn sample(width: usize) -> Vec<AttributeSet> {
 ///
 /// # Errors
 /// When one of them fails.
-pub fn trial(device: &CudaCounter<'_>, cpu: &CpuCounter<'_>, width: usize, k: u32) -> Result<Trial, ComputeError> {
+pub(super) fn trial(
+    device: &CudaCounter<'_>,
+    cpu: &CpuCounter<'_>,
+    width: usize,
+    k: u32,
+) -> Result<Trial, ComputeError> {
     let sets = sample(width);
     let time = |counter: &dyn GroupCounter| -> Result<Duration, ComputeError> {
         counter.judge(&sets, k, &|| false)?;
@@ -67,21 +77,25 @@ pub enum Wanted {
     /// The faster one on this table.
     #[default]
     Auto,
+    /// This machine's cores.
     Cpu,
-    Cuda,
+    /// The device, or an error where there is none.
+    Device,
 }
 
 /// The counter to use, and how it was chosen.
 pub enum Chosen<'a> {
+    /// This machine's cores.
     Cpu(CpuCounter<'a>, Option<Trial>),
-    Cuda(Box<CudaCounter<'a>>, Option<Trial>),
+    /// A device.
+    Device(Box<CudaCounter<'a>>, Option<Trial>),
 }
 
 impl<'a> Chosen<'a> {
     /// The counter for a table, where `open` opens the device.
     ///
     /// # Errors
-    /// With [`Wanted::Cuda`], when the device cannot be used.
+    /// With [`Wanted::Device`], when the device cannot be used.
     pub fn for_table(
         wanted: Wanted,
         table: &'a Columns,
@@ -93,38 +107,45 @@ impl<'a> Chosen<'a> {
         let opened = match wanted {
             Wanted::Cpu => return Ok(Self::Cpu(cpu, None)),
             Wanted::Auto if !is_worth_a_trial(table.rows(), table.width()) => return Ok(Self::Cpu(cpu, None)),
-            Wanted::Auto | Wanted::Cuda => open().and_then(|device| CudaCounter::new(&device, table, threads, None)),
+            Wanted::Auto | Wanted::Device => open().and_then(|device| CudaCounter::new(&device, table, threads, None)),
         };
         match (wanted, opened) {
-            (Wanted::Cuda, opened) => Ok(Self::Cuda(Box::new(opened?), None)),
+            (Wanted::Device, opened) => Ok(Self::Device(Box::new(opened?), None)),
             (_, Err(error)) => {
                 tracing::debug!(%error, "groups are counted on the CPU");
                 Ok(Self::Cpu(cpu, None))
             }
             (_, Ok(device)) => match trial(&device, &cpu, table.width(), k) {
                 Ok(trial) if trial.prefers_the_device() && device.used().failures == 0 => {
-                    Ok(Self::Cuda(Box::new(device), Some(trial)))
+                    Ok(Self::Device(Box::new(device), Some(trial)))
                 }
                 tried => Ok(Self::Cpu(cpu, tried.ok())),
             },
         }
     }
 
+    /// The backend as it is asked.
     #[must_use]
     pub fn counter(&self) -> &dyn GroupCounter {
         match self {
             Self::Cpu(counter, _) => counter,
-            Self::Cuda(counter, _) => counter.as_ref(),
+            Self::Device(counter, _) => counter.as_ref(),
+        }
+    }
+
+    /// The counter of the device, where it was chosen.
+    #[must_use]
+    pub fn on_device(&self) -> Option<&CudaCounter<'a>> {
+        match self {
+            Self::Cpu(..) => None,
+            Self::Device(counter, _) => Some(counter),
         }
     }
 
     /// What the device was used for, where it was chosen.
     #[must_use]
     pub fn used(&self) -> Option<Used> {
-        match self {
-            Self::Cpu(..) => None,
-            Self::Cuda(counter, _) => Some(counter.used()),
-        }
+        self.on_device().map(CudaCounter::used)
     }
 
     /// `cpu` or `cuda`.
@@ -132,7 +153,15 @@ impl<'a> Chosen<'a> {
     pub fn name(&self) -> &'static str {
         match self {
             Self::Cpu(..) => "cpu",
-            Self::Cuda(..) => "cuda",
+            Self::Device(..) => "cuda",
         }
     }
+}
+
+/// The device of this machine, opened once for the whole process.
+///
+/// # Errors
+/// Where there is none that can be used: the same each time.
+pub fn shared_device() -> Result<Arc<dyn Device>, DeviceError> {
+    Driver::shared()
 }

@@ -1,7 +1,8 @@
-use super::super::bench::{BenchQuestion, Measured, bench};
-use super::super::cases::Case;
-use super::super::selftest::SelftestError;
-use crate::counting::cuda::Device;
+use super::super::case::Case;
+use super::super::error::BenchError;
+use super::super::run::measure;
+use super::super::stand::{BenchQuestion, Measured};
+use crate::counting::Device;
 use crate::counting::cuda::emulator::Emulator;
 use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
@@ -10,7 +11,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 /// Some cases on the emulated device, with a peer.
-fn measured(cases: &[Case], peer: &str) -> Result<Vec<Measured>, SelftestError> {
+fn measured(cases: &[Case], peer: &str) -> Result<Vec<Measured>, BenchError> {
     let device: Arc<dyn Device> = Emulator::start(256 << 20, 3);
     let question = BenchQuestion {
         cases: cases.to_vec(),
@@ -21,7 +22,7 @@ fn measured(cases: &[Case], peer: &str) -> Result<Vec<Measured>, SelftestError> 
         seed: 5,
         peer: Some(peer.to_owned()),
     };
-    bench(&device, &question, &|_| {})
+    measure(&device, &question, &|_| {})
 }
 
 /// A peer of shell commands; its folder is their `$1`.

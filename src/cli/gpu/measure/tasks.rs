@@ -1,9 +1,10 @@
 //! Whole tasks of the size that they are meant for: a search, a model, a batch that is checked again.
 
-use super::bench::{Measured, Size, Stand, bytes_a_row, cardinalities, fastest, joint, some_sets};
-use super::peer::Asked;
-use super::selftest::SelftestError;
-use super::tables::even;
+use super::error::BenchError;
+use super::peer::PeerQuestion;
+use super::stand::{Measured, Size, Stand, fastest};
+use super::works::joint;
+use crate::cli::gpu::tables::{bytes_a_row, cardinalities, even, some_sets};
 use crate::counting::cuda::{CudaCounter, ResidentWindow};
 use crate::counting::{AttributeSet, Columns, CpuCounter, GroupCounter, all_pairs};
 use crate::risk::adjacency::{Adjacency, AdjacencyError, Limits};
@@ -11,88 +12,15 @@ use crate::risk::qid::{Borders, Question, Strategy, search, search_with};
 use rand::SeedableRng;
 use rand_chacha::ChaCha8Rng;
 
-/// Rows of the smallest table, however small the scale.
-const LEAST_ROWS: usize = 200;
-
 /// Columns whose sets a peer can all look at.
 const MOST_BY_LEVELS: usize = 12;
-
-/// What `throng bench gpu` can measure.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Case {
-    /// Each way of counting, alone.
-    Counting,
-    /// Find-QID on 1 M records of 12 columns, k = 2, 5, 20: few enough for a peer that goes level by level.
-    FindQid12,
-    /// On 30 columns.
-    FindQid30,
-    /// On 1 M of 100.
-    FindQid100,
-    /// On 20 M of 11.
-    FindQid11,
-    /// The adjacency of 1 M records of 107 columns.
-    Adjacency,
-    /// The same of batches of 10,000.
-    AdjacencyBatches,
-    /// A batch of 10,000 records comes into a window of 1 M, and 30,000 sets of columns are judged.
-    Recheck,
-}
-
-impl Case {
-    pub const ALL: [Self; 8] = [
-        Self::Counting,
-        Self::FindQid12,
-        Self::FindQid30,
-        Self::FindQid100,
-        Self::FindQid11,
-        Self::Adjacency,
-        Self::AdjacencyBatches,
-        Self::Recheck,
-    ];
-
-    /// As the command line says it.
-    #[must_use]
-    pub fn name(self) -> &'static str {
-        match self {
-            Self::Counting => "counting",
-            Self::FindQid12 => "find-qid-12",
-            Self::FindQid30 => "find-qid-30",
-            Self::FindQid100 => "find-qid-100",
-            Self::FindQid11 => "find-qid-11",
-            Self::Adjacency => "adjacency",
-            Self::AdjacencyBatches => "adjacency-batches",
-            Self::Recheck => "recheck",
-        }
-    }
-
-    /// The case of a name.
-    #[must_use]
-    pub fn named(name: &str) -> Option<Self> {
-        Self::ALL.into_iter().find(|case| case.name() == name)
-    }
-
-    pub(super) fn measure(self, stand: &Stand<'_>, tell: &dyn Fn(&str)) -> Result<Vec<Measured>, SelftestError> {
-        tell(self.name());
-        let rows = |rows: usize| ((rows as f64 * stand.question.scale) as usize).max(LEAST_ROWS);
-        match self {
-            Self::Counting => Ok(Vec::new()),
-            Self::FindQid12 => find_qid(stand, "find-qid, 12 columns", rows(1_000_000), 12),
-            Self::FindQid30 => find_qid(stand, "find-qid, 30 columns", rows(1_000_000), 30),
-            Self::FindQid100 => find_qid(stand, "find-qid, 100 columns", rows(1_000_000), 100),
-            Self::FindQid11 => find_qid(stand, "find-qid, 11 columns", rows(20_000_000), 11),
-            Self::Adjacency => adjacency(stand, rows(1_000_000)),
-            Self::AdjacencyBatches => Ok(vec![batches(stand, rows(10_000))?]),
-            Self::Recheck => Ok(vec![recheck(stand, rows(1_000_000), rows(10_000))?]),
-        }
-    }
-}
 
 fn table(stand: &Stand<'_>, rows: usize, width: u32) -> Columns {
     even(rows, &cardinalities(width), None, &mut ChaCha8Rng::seed_from_u64(stand.question.seed))
 }
 
 /// The upload of the table is part of the device's time, its narrow copy part of the CPU's.
-fn find_qid(stand: &Stand<'_>, name: &str, rows: usize, width: u32) -> Result<Vec<Measured>, SelftestError> {
+pub(super) fn find_qid(stand: &Stand<'_>, name: &str, rows: usize, width: u32) -> Result<Vec<Measured>, BenchError> {
     let table = table(stand, rows, width);
     let columns = AttributeSet::first(table.width());
     let row_bytes = bytes_a_row(&table, &columns);
@@ -119,7 +47,7 @@ fn find_qid(stand: &Stand<'_>, name: &str, rows: usize, width: u32) -> Result<Ve
         let size = Size { rows, candidates: found.evaluated.max(1), row_bytes };
         let name = format!("{name}, k = {k}");
         if table.width() <= MOST_BY_LEVELS && expected.complete {
-            stand.ask_peer(&name, &table, &Asked::Borders(k, &expected), true)?;
+            stand.ask_peer(&name, &table, &PeerQuestion::Borders(k, &expected), true)?;
         }
         measured.push(stand.measured(&name, &size, cpu, gpu_seconds, agrees));
     }
@@ -133,7 +61,7 @@ fn empty(width: usize) -> Result<Adjacency, AdjacencyError> {
 }
 
 /// The counts alone, of a table that is on the device; and the model from them, with the upload.
-fn adjacency(stand: &Stand<'_>, rows: usize) -> Result<Vec<Measured>, SelftestError> {
+pub(super) fn adjacency(stand: &Stand<'_>, rows: usize) -> Result<Vec<Measured>, BenchError> {
     let table = table(stand, rows, 107);
     let counted = joint(stand, "joint counts, pairs of 107 columns", &table, true)?;
     let columns: Vec<&[u32]> = (0..table.width()).map(|column| table.column(column)).collect();
@@ -151,7 +79,7 @@ fn adjacency(stand: &Stand<'_>, rows: usize) -> Result<Vec<Measured>, SelftestEr
 }
 
 /// A model with a batch added, and how often the device failed.
-fn on_device(stand: &Stand<'_>, mut model: Adjacency, columns: &[&[u32]]) -> Result<(Adjacency, u64), SelftestError> {
+fn on_device(stand: &Stand<'_>, mut model: Adjacency, columns: &[&[u32]]) -> Result<(Adjacency, u64), BenchError> {
     let Some(table) = model.table(columns) else { return Ok((model, 1)) };
     let counter = CudaCounter::new(stand.device, &table, 1, None)?;
     model.add_counted(columns, &table, &mut |pairs| counter.count_pairs(pairs))?;
@@ -159,7 +87,7 @@ fn on_device(stand: &Stand<'_>, mut model: Adjacency, columns: &[&[u32]]) -> Res
 }
 
 /// Four batches, one after the other; the time of one.
-fn batches(stand: &Stand<'_>, rows: usize) -> Result<Measured, SelftestError> {
+pub(super) fn batches(stand: &Stand<'_>, rows: usize) -> Result<Measured, BenchError> {
     const BATCHES: usize = 4;
     let table = table(stand, BATCHES * rows, 107);
     let batch = |at: usize| -> Vec<&[u32]> {
@@ -184,7 +112,7 @@ fn batches(stand: &Stand<'_>, rows: usize) -> Result<Measured, SelftestError> {
 }
 
 /// Records that the window holds already come once more and push themselves out, so that it is the table's all along.
-fn recheck(stand: &Stand<'_>, rows: usize, batch: usize) -> Result<Measured, SelftestError> {
+pub(super) fn recheck(stand: &Stand<'_>, rows: usize, batch: usize) -> Result<Measured, BenchError> {
     const K: u32 = 5;
     let table = table(stand, rows, 30);
     let candidates = ((30_000.0 * stand.question.scale.min(1.0)) as usize).max(60);
@@ -211,6 +139,6 @@ fn recheck(stand: &Stand<'_>, rows: usize, batch: usize) -> Result<Measured, Sel
     let size = Size { rows, candidates: sets.len() as u64, row_bytes: bytes_a_row(&table, &union) };
     let name = "a batch into the window, sets judged";
     let asked: Vec<Vec<usize>> = sets.iter().map(|set| set.iter().collect()).collect();
-    stand.ask_peer(name, &table, &Asked::Verdicts(&asked, K, &expected), false)?;
+    stand.ask_peer(name, &table, &PeerQuestion::Verdicts(&asked, K, &expected), false)?;
     Ok(stand.measured(name, &size, cpu, gpu_seconds, Some(found == expected && failures == 0)))
 }

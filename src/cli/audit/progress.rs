@@ -1,0 +1,44 @@
+//! How far an audit is.
+
+use super::text;
+use crate::risk::audit::Step;
+use indicatif::{ProgressBar, ProgressStyle};
+use std::cell::Cell;
+use std::io::IsTerminal;
+use std::time::Duration;
+
+/// A line on standard error where that is a terminal.
+pub(super) struct Bar(pub(super) ProgressBar, Cell<bool>);
+
+/// A bar of so many bytes, or a spinner; hidden where standard error is no terminal.
+pub(super) fn bar(template: &str, length: Option<u64>) -> Bar {
+    if !std::io::stderr().is_terminal() {
+        return Bar(ProgressBar::hidden(), Cell::new(false));
+    }
+    let bar = length.map_or_else(ProgressBar::new_spinner, ProgressBar::new);
+    bar.enable_steady_tick(Duration::from_millis(120));
+    Bar(ProgressStyle::with_template(template).map_or(bar.clone(), |style| bar.with_style(style)), Cell::new(false))
+}
+
+impl Bar {
+    /// Says what the audit is at.
+    pub(super) fn show(&self, step: Step) {
+        match step {
+            Step::Searching(at) => {
+                let (found, open) = (text::number(at.found as u64), text::number(at.open as u64));
+                let counted = text::counted(at.evaluated, "set");
+                self.0.set_message(format!("searching: {counted} counted, {found} quasi-identifiers, {open} open"));
+            }
+            Step::Measuring(done, of) => {
+                if !self.1.replace(true) {
+                    let style = ProgressStyle::with_template("measuring {bar:30} {pos}/{len} quasi-identifiers");
+                    if let Ok(style) = style {
+                        self.0.set_style(style);
+                    }
+                }
+                self.0.set_length(of as u64);
+                self.0.set_position(done as u64);
+            }
+        }
+    }
+}

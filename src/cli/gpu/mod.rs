@@ -1,0 +1,23 @@
+//! `throng selftest gpu` and `throng bench gpu`: whether a GPU counts as the CPU does, and how fast.
+//!
+//! The only place above `counting` that knows the GPU by name: it is what these two commands are about. All but [`device`]
+//! is the same for a CUDA device and for the emulated one of the tests.
+//!
+//! | file | what it holds |
+//! |---|---|
+//! | `selftest` | the command `throng selftest gpu` |
+//! | `check` | the device against the CPU on random tables |
+//! | `bench` | the command `throng bench gpu` |
+//! | `measure` | the time of the same work on both, and by a peer |
+//! | `device` | how the device is opened and described |
+//! | `tables` | random tables |
+
+mod bench;
+mod check;
+mod device;
+mod measure;
+mod selftest;
+mod tables;
+
+pub use bench::{BenchArgs, bench};
+pub use selftest::{SelftestArgs, selftest};

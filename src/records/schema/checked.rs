@@ -1,0 +1,68 @@
+//! A schema that has been checked.
+
+use super::attribute::Attribute;
+use crate::records::hierarchy::Hierarchy;
+use sha2::{Digest, Sha256};
+use std::sync::Arc;
+
+/// A checked schema.
+#[derive(Clone, Debug)]
+pub struct Schema {
+    /// The name of the schema.
+    pub name: String,
+    /// In the order of the file, which is the order of output.
+    pub attributes: Vec<Arc<Attribute>>,
+    /// The attribute that counts people, if there is one.
+    pub subject: Option<usize>,
+}
+
+impl Schema {
+    /// What is no flaw and worth a word: rows of hierarchies that say again what others have said.
+    #[must_use]
+    pub fn warnings(&self) -> Vec<String> {
+        let of = |attribute: &Arc<Attribute>| match &attribute.hierarchy {
+            Hierarchy::Tree(tree) => {
+                let name = &attribute.name;
+                tree.repeated().iter().map(|row| format!("hierarchy of attribute {name:?}: {row}")).collect()
+            }
+            _ => Vec::new(),
+        };
+        self.attributes.iter().flat_map(of).collect()
+    }
+
+    /// The indices of the attributes that may leave, in order.
+    pub fn releasable(&self) -> impl Iterator<Item = usize> + '_ {
+        self.attributes.iter().enumerate().filter(|(_, a)| a.role.is_releasable()).map(|(i, _)| i)
+    }
+
+    /// The index of the attribute called `name`.
+    #[must_use]
+    pub fn position(&self, name: &str) -> Option<usize> {
+        self.attributes.iter().position(|a| a.name == name)
+    }
+
+    /// SHA-256, in lower-case hex, of everything that decides how records are read and generalized (hierarchy files
+    /// by their content; units and `changes` left out): a state written under one schema is refused under another.
+    #[must_use]
+    pub fn fingerprint(&self) -> String {
+        let mut hash = Sha256::new();
+        let mut add = |text: &str| {
+            hash.update((text.len() as u64).to_be_bytes());
+            hash.update(text.as_bytes());
+        };
+        add("throng schema 2");
+        add(&self.name);
+        for attribute in &self.attributes {
+            add(&attribute.name);
+            add(&format!("{:?}", attribute.place));
+            add(attribute.role.name());
+            add(attribute.kind().name());
+            add(&format!("{:?}", attribute.typing.rounding));
+            add(&format!("{:?}", attribute.typing.missing.listed()));
+            add(&format!("{:?}", attribute.typing.spelling));
+            add(&attribute.typing.dates.description());
+            add(&attribute.hierarchy.description());
+        }
+        hash.finalize().iter().map(|byte| format!("{byte:02x}")).collect()
+    }
+}
