@@ -72,8 +72,9 @@ pub fn run(args: &CheckArgs) -> Result<(), Failure> {
     for warning in schema.warnings() {
         eprintln!("warning: {}: {warning}", config.schema.file.display());
     }
-    let told = doubts::of_configuration(&config, &schema).into_iter().chain(doubts::of_first_records(&config, &schema));
-    for doubt in told {
+    let found =
+        doubts::of_configuration(&config, &schema).into_iter().chain(doubts::of_first_records(&config, &schema));
+    for doubt in found {
         eprintln!("warning: {}: {doubt}", config.schema.file.display());
     }
     for people in &populations {

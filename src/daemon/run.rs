@@ -2,8 +2,8 @@
 
 pub use super::run_error::RunError;
 use super::stream::run::Watcher;
-use super::stream::{run_file, run_kafka};
-use crate::config::{Config, SourceKind};
+use super::stream::run_source;
+use crate::config::Config;
 pub use crate::daemon::engine::assemble::Options;
 use crate::daemon::http::serve::Pages;
 use crate::records::schema::Schema;
@@ -35,9 +35,8 @@ pub fn run(
     }
     let pages = Pages::serve(config, telemetry)?;
     // A panic in a treatment poisons the whole run: nothing that it held may still be delivered.
-    let outcome = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| match config.source.kind {
-        SourceKind::File => run_file(config, options, telemetry, schema, stop, watcher),
-        SourceKind::Kafka => run_kafka(config, options, telemetry, schema, stop),
+    let outcome = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| {
+        run_source(config, options, telemetry, schema, stop, watcher)
     }));
     pages.end();
     outcome.unwrap_or(Err(RunError::Panicked))

@@ -19,9 +19,9 @@ use sha2::{Digest, Sha256};
 
 use super::outcome::Failure;
 use super::written::{refuse_overwriting, unwritable};
+use crate::codec::Limits;
 use crate::config::{self, Problem, Used};
 use crate::counting::cuda::{Driver, Wanted};
-use crate::io::codec::Limits;
 use crate::io::file::{Format, SourceError, separator_of, whole};
 use crate::io::table::{self, ReadProgress, Request, TableColumn, TableError, WholeTable};
 use crate::records::schema::{Role, Schema};

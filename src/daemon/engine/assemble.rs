@@ -7,7 +7,8 @@ use crate::anonymity::planner::sample::Sample;
 use crate::anonymity::planner::{GroupShape, InBatch, LadderLimits, PlannerSettings};
 use crate::anonymity::privacy::protection::Protection;
 use crate::anonymity::treatment::treat::Policy;
-use crate::config::{Backend, Config, Format, Problem, Recoding, SinkKind, SourceKind};
+use crate::codec::LineFormat;
+use crate::config::{Backend, Config, Format, Problem, Recoding, SinkKind};
 use crate::counting::cuda::Wanted;
 use crate::daemon::engine::{
     DampeningSettings, Draws, Engine, EngineSettings, Parts, Past, RepetitionSettings, SearchSettings,
@@ -22,12 +23,12 @@ use crate::ledger::supporters::{SupportLimits, Supporters};
 use crate::ledger::tally::Tally;
 use crate::records::codebook::{Codebook, CodebookError};
 use crate::records::digest::DigestKey;
-use crate::records::line::LineFormat;
 use crate::records::schema::Schema;
 use crate::records::subject::Subjects;
 use crate::release::given::Needs;
 use crate::start::population::{People, Populations, read_populations};
 use crate::start::protections::{kept, protections};
+use crate::start::reading::line_format;
 use crate::telemetry::{PastUnknown, PopulationsRead, StateRecovered, Telemetry};
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -86,11 +87,7 @@ pub enum AssemblyError {
 
 /// What a state belongs to.
 fn stream_of(config: &Config, schema: &Schema) -> String {
-    let source = match config.source.kind {
-        SourceKind::Kafka => format!("topics {:?}", config.source.topics),
-        SourceKind::File => format!("file {}", config.source.path.display()),
-    };
-    format!("{} {source}", schema.fingerprint())
+    format!("{} {}", schema.fingerprint(), config.source.identity())
 }
 
 /// Limits on what is said of one subject; none where the schema names no subject.
@@ -270,24 +267,15 @@ fn build(
         || schema.subject.map(|a| Subjects::new(Arc::clone(&schema.attributes[a]), &DigestKey(keys.subjects)));
     let (books, subjects) = (new_books()?, new_subjects());
     let (format, absent_as_null) = match (config.sink.kind, config.sink.format()) {
-        (SinkKind::File, Format::Csv) => {
-            (LineFormat::Csv { separator: u8::try_from(config.sink.separator).unwrap_or(b',') }, true)
-        }
-        (SinkKind::File, Format::Parquet) => (LineFormat::Json, true),
-        _ => (LineFormat::Json, false),
+        (SinkKind::File, format) => (line_format(format, config.sink.separator), format != Format::Json),
+        (SinkKind::Kafka, format) => (line_format(format, config.sink.separator), false),
+        (SinkKind::None, _) => (LineFormat::Json, false),
     };
     let k = config.privacy.crowd();
     #[allow(clippy::cast_possible_truncation, reason = "a loss in [0, 1]")]
     let settings = EngineSettings {
-        policy: Policy {
-            k,
-            batch_crowd: config.privacy.crowd_in_batch(),
-            strict: config.privacy.recoding == Recoding::Strict,
-            min_subjects: config.min_subjects().max(k),
-            max_hold_batches: u8::try_from(config.privacy.max_hold_batches).unwrap_or(u8::MAX),
-            hold_above_loss: config.privacy.hold_above_loss as f32,
-        },
-        needs: Needs { k, batch_crowd: config.privacy.crowd_in_batch() },
+        policy: Policy::of(config),
+        needs: Needs::of(&config.privacy),
         planner: PlannerSettings {
             k,
             ladder: LadderLimits { complete: config.plan.complete_lattice, chosen: config.plan.ladder_nodes },

@@ -3,11 +3,11 @@
 use super::file_source::{FileClosing, FileReadAhead, read_all};
 use super::run::{Run, Watcher};
 use super::to_kafka::{PATIENCE, UNTRUTHFUL, check_marker, has_left, outputs, sink_cluster};
+use crate::codec::Field;
 use crate::config::{Config, Format, SinkKind};
 use crate::daemon::engine::assemble::{Assembled, Options, assemble, state_clock};
 use crate::daemon::run_error::RunError;
 use crate::daemon::state::directory::StateError;
-use crate::io::codec::Field;
 use crate::io::file::delivery::{FileDelivery, NoDelivery, dead_letter_length, group_lengths, lineage_length};
 use crate::io::file::{
     self, DeadLetterFile, FileMarker, FileSink, FileSource, GroupColumns, LineageFile, Places, SinkError,

@@ -10,7 +10,6 @@ use crate::daemon::engine::{BatchError, Engine};
 use crate::daemon::run_error::RunError;
 use crate::daemon::state::directory::StateError;
 use crate::daemon::state::records::Intent;
-use crate::io::codec::{Encoding, decoder};
 use crate::io::input::Origin;
 use crate::io::kafka::connection::{Cluster, KafkaFailure};
 use crate::io::kafka::feed::{FeedConsumer, subscribe};
@@ -21,7 +20,7 @@ use crate::io::kafka::reader::{Closing, Reader};
 use crate::io::kafka::transaction::{GroupMetadata, TransactionalSink};
 use crate::records::schema::Schema;
 use crate::start::findings::Finding;
-use crate::start::reading::{codec_limits, fields};
+use crate::start::reading::decoder;
 use crate::start::shapes::group_shapes;
 use crate::telemetry::{SourceLost, Telemetry};
 use rdkafka::consumer::Consumer;
@@ -225,12 +224,11 @@ fn stream(
         Arc::clone(&closed),
     )?;
     slot.get_or_init(|| Arc::clone(&consumer));
-    let (limits, unknown) = codec_limits(config);
     let reader_stop = Arc::new(AtomicBool::new(false));
     let reader = Reader {
         consumer,
         cluster: cluster.clone(),
-        decoder: decoder(Encoding::Json, &fields(schema, false), limits, unknown),
+        decoder: decoder(config, schema),
         width: schema.attributes.len(),
         closing: Closing {
             max_records: config.batch.max_records as u64,

@@ -16,5 +16,28 @@ pub mod run;
 pub mod source;
 mod to_kafka;
 
-pub(super) use from_file::run_file;
-pub(super) use from_kafka::run_kafka;
+use super::run_error::RunError;
+use crate::config::{Config, SourceKind};
+use crate::daemon::engine::assemble::Options;
+use crate::records::schema::Schema;
+use crate::start::findings::Finding;
+use crate::telemetry::Telemetry;
+use from_file::run_file;
+use from_kafka::run_kafka;
+use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
+
+/// Runs over the source that is configured, until it ends or `stop` is set.
+pub(super) fn run_source(
+    config: &Config,
+    options: &Options,
+    telemetry: &Telemetry,
+    schema: &Arc<Schema>,
+    stop: &Arc<AtomicBool>,
+    watcher: &dyn run::Watcher,
+) -> Result<Vec<Finding>, RunError> {
+    match config.source.kind {
+        SourceKind::File => run_file(config, options, telemetry, schema, stop, watcher),
+        SourceKind::Kafka => run_kafka(config, options, telemetry, schema, stop),
+    }
+}
