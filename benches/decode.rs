@@ -6,7 +6,7 @@ use std::hint::black_box;
 use criterion::{BatchSize, Criterion, Throughput, criterion_group, criterion_main};
 use serde::de::IgnoredAny;
 use serde_json::Value;
-use throng::io::codec::{Field, JsonCodec, Limits};
+use throng::codec::{Field, JsonCodec, Limits};
 use throng::records::raw::{Coordinate, RawBatch};
 
 const FIELDS: usize = 25;

@@ -8,16 +8,17 @@
 //! | 9 | [`daemon`] | the stream, the engine, the durable state, the HTTP pages |
 //! | 8 | [`dataset`] | one data set at once: `throng anonymize` |
 //! | 7 | [`start`] | from a configuration to checked parts, for every command |
-//! | 6 | [`io`], [`generate`] | sources, sinks, codecs, dead letters; synthetic records |
+//! | 6 | [`io`], [`generate`] | sources, sinks, dead letters; synthetic records |
 //! | 5 | [`release`] | the verification of what is about to leave |
 //! | 4 | [`anonymity`] | lattices, ladders, treatment, plans |
 //! | 3 | [`ledger`], [`risk`] | what has left; what singles people out: identifiers, quasi-identifiers, exposure |
-//! | 2 | [`counting`] | group counting, on a CPU or a GPU |
+//! | 2 | [`codec`], [`counting`] | from bytes to cells and from cells to lines; group counting, on a CPU or a GPU |
 //! | 1 | [`records`] | schema, hierarchies, canonical values, codes |
 //! | 0 | [`config`], [`telemetry`], [`faults`] | typed configuration; events that are log and metric at once; crash points of the tests |
 
 pub mod anonymity;
 pub mod cli;
+pub mod codec;
 pub mod config;
 pub mod counting;
 pub mod daemon;

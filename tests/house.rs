@@ -8,11 +8,12 @@ use std::path::Path;
 mod sources;
 
 /// An import goes strictly downward. The ground floor may use itself.
-const FLOORS: [(&str, u8); 16] = [
+const FLOORS: [(&str, u8); 17] = [
     ("faults", 0),
     ("config", 0),
     ("telemetry", 0),
     ("records", 1),
+    ("codec", 2),
     ("counting", 2),
     ("risk", 3),
     ("ledger", 3),

@@ -7,11 +7,11 @@ use std::sync::Arc;
 use support::binary::{Account, Place};
 use support::stand::{Fault, Stand, record};
 use throng::anonymity::treatment::proposal::{ProposedGroup, Run};
+use throng::codec::{LineFormat, LineLayout};
 use throng::daemon::engine::Settling;
 use throng::ledger::classes::Ledger;
 use throng::records::codebook::Codebook;
 use throng::records::digest::DigestKey;
-use throng::records::line::{LineFormat, LineLayout};
 use throng::records::raw::Token;
 use throng::records::schema::Schema;
 use throng::release::given::{Given, GroupTerms, Needs};
@@ -166,7 +166,7 @@ fn threat_29_verification_refuses_what_names_somebody() {
         book.encode(Token::Text(value)).expect("a text");
         let layout = LineLayout::new(LineFormat::Json, &["contact"]);
         let mut proposed = ProposedGroup::default();
-        layout.write([format!("\"{value}\"").as_str()].into_iter(), &mut proposed.arena);
+        layout.write(&[format!("\"{value}\"").as_str()], &mut proposed.arena);
         proposed.rows = (0..6).collect();
         proposed.runs.push(Run { line: 0..proposed.arena.len(), rows: 0..6 });
         let terms = GroupTerms {

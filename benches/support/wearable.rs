@@ -9,17 +9,17 @@ use throng::anonymity::planner::{GroupShape, PlannerSettings, make_plan};
 use throng::anonymity::privacy::protection::{ClassJudge, Protection, Reference};
 use throng::anonymity::treatment::mask::Mask;
 use throng::anonymity::treatment::proposal::{Proposal, ProposedGroup};
-use throng::anonymity::treatment::treat::{GroupNames, Policy, Protected, group_names, treat};
+use throng::anonymity::treatment::treat::{GroupNames, Policy, Protected, Records, Rules, group_names, treat};
+use throng::codec::JsonCodec;
+use throng::codec::LineFormat;
 use throng::config::{Config, Diversity, ModelKind, PrivacyModel};
 use throng::daemon::engine::terms::group_terms;
 use throng::generate::{RecordStream, Wearable, WearableSettings};
-use throng::io::codec::JsonCodec;
 use throng::io::input::InputBatch;
 use throng::ledger::classes::Ledger;
 use throng::ledger::tally::Tally;
 use throng::records::codebook::Codebook;
 use throng::records::digest::{DigestKey, NameDigest};
-use throng::records::line::LineFormat;
 use throng::records::raw::Coordinate;
 use throng::records::schema::{Role, Schema};
 use throng::records::subject::Subjects;
@@ -179,19 +179,15 @@ impl Stand {
 
     pub fn treat(&self, batch: &Batch) -> Proposal {
         let (waited, at, everybody) = (vec![0; batch.rows()], self.ledger.at(self.clock_ms), Mask::default());
-        treat(
-            batch,
-            &everybody,
-            &waited,
-            &self.plan,
-            &self.names,
-            &self.books,
-            &at,
-            &self.policy,
-            &self.protected,
-            &[],
-            false,
-        )
+        let rules = Rules {
+            plan: &self.plan,
+            names: &self.names,
+            books: &self.books,
+            policy: &self.policy,
+            protected: &self.protected,
+            populations: &[],
+        };
+        treat(&Records { batch, mask: &everybody, waited: &waited, last: false }, &rules, &at)
     }
 
     pub fn verify(&self, proposed: Vec<ProposedGroup>, batch: &Batch) -> Verified {

@@ -30,6 +30,7 @@ pub struct Domain {
 
 /// Levels that are no hierarchy.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[allow(missing_docs, reason = "the message of a variant says what it is and names its fields")]
 pub enum DomainError {
     #[error("attribute \"{attribute}\" has {levels} levels; a policy chooses between 2 and 255")]
     Levels { attribute: String, levels: usize },
@@ -100,6 +101,7 @@ impl Domain {
         self.silent[level] == Some(self.levels[level].cell_of[value as usize])
     }
 
+    /// The name of the attribute.
     #[must_use]
     pub fn name(&self) -> &str {
         &self.name

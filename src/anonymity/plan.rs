@@ -10,6 +10,7 @@ use serde::{Deserialize, Serialize};
 /// One node of a generalization lattice: a level for each quasi attribute of a group (0 = raw).
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Node {
+    /// A level for each quasi attribute, in the order of the group.
     pub levels: Vec<u8>,
     /// Expected Loss (docs/methods.md §9) of a record released at this node, in [0, 1].
     pub loss: f32,
@@ -18,6 +19,7 @@ pub struct Node {
 /// The attributes that leave together in one fragment.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Group {
+    /// Its name in the configuration, and in the names of outputs.
     pub name: String,
     /// Attributes whose joint tuple must have support (positions in the schema, ascending).
     pub quasi: Vec<usize>,
@@ -42,7 +44,9 @@ impl Group {
 /// How often an attribute changes within a subject, and how that is known.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Pace {
+    /// Position in the schema.
     pub attribute: usize,
+    /// How often it changes within a person.
     pub changes: Changes,
     /// The record schema says so; otherwise it was measured.
     pub declared: bool,
@@ -58,6 +62,7 @@ pub struct Plan {
     pub version: u64,
     /// Attributes found to be identifiers in the data: always suppressed.
     pub identifiers: Vec<usize>,
+    /// What leaves together; no attribute is in two groups.
     pub groups: Vec<Group>,
     /// Rows that the plan was made from.
     pub rows: u64,

@@ -44,12 +44,12 @@ impl From<RunError> for Failure {
     }
 }
 
-/// An error with its causes; a cause that the text above it tells already is not told twice.
-fn told(error: &anyhow::Error) -> String {
-    error.chain().map(ToString::to_string).fold(String::new(), |told, cause| match (told.as_str(), &cause) {
+/// An error with its causes; a cause that the text before it names already is not repeated.
+fn message(error: &anyhow::Error) -> String {
+    error.chain().map(ToString::to_string).fold(String::new(), |message, cause| match (message.as_str(), &cause) {
         ("", _) => cause,
-        (before, cause) if before.contains(cause.as_str()) => told,
-        _ => format!("{told}: {cause}"),
+        (before, cause) if before.contains(cause.as_str()) => message,
+        _ => format!("{message}: {cause}"),
     })
 }
 
@@ -65,15 +65,15 @@ pub fn report(failure: &Failure) -> ExitCode {
             ExitCode::from(2)
         }
         Failure::Usage(error) => {
-            eprintln!("error: {}", told(error));
+            eprintln!("error: {}", message(error));
             ExitCode::from(2)
         }
         Failure::Hardware(error) => {
-            eprintln!("error: {}", told(error));
+            eprintln!("error: {}", message(error));
             ExitCode::from(3)
         }
         Failure::Running(error) => {
-            eprintln!("error: {}", told(error));
+            eprintln!("error: {}", message(error));
             ExitCode::from(1)
         }
     }

@@ -89,3 +89,21 @@ pub struct PrivacyModel {
     #[schemars(example = 0.15)]
     pub max: Option<f64>,
 }
+
+impl PrivacyModel {
+    /// Keys that a model of this kind needs and that are not set.
+    #[must_use]
+    pub fn missing_keys(&self) -> Vec<&'static str> {
+        let attribute = ("attribute", self.attribute.is_some());
+        let needed: &[(&'static str, bool)] = match (self.kind, self.diversity) {
+            (ModelKind::KAnonymity | ModelKind::KMap, _) => &[("k", self.k.is_some())],
+            (ModelKind::LDiversity, Diversity::Recursive) => {
+                &[attribute, ("l", self.l.is_some()), ("c", self.c.is_some())]
+            }
+            (ModelKind::LDiversity, _) => &[attribute, ("l", self.l.is_some())],
+            (ModelKind::TCloseness, _) => &[attribute, ("t", self.t.is_some())],
+            (ModelKind::DeltaPresence, _) => &[("min", self.min.is_some()), ("max", self.max.is_some())],
+        };
+        needed.iter().filter(|(_, given)| !given).map(|(key, _)| *key).collect()
+    }
+}

@@ -31,6 +31,16 @@ pub enum Format {
 }
 
 impl Format {
+    /// Whether single records are written down like this, and so the messages of a topic may be. The others are formats of
+    /// whole files.
+    #[must_use]
+    pub fn is_of_records(self) -> bool {
+        match self {
+            Self::Json => true,
+            Self::Csv | Self::Parquet => false,
+        }
+    }
+
     /// The format that a file's extension names: `csv`/`tsv` and `parquet`; anything else is JSON.
     #[must_use]
     pub fn of_path(path: &Path) -> Self {
@@ -111,6 +121,15 @@ impl Default for Source {
 }
 
 impl Source {
+    /// The name under which a state belongs to this source: it goes on under no other.
+    #[must_use]
+    pub fn identity(&self) -> String {
+        match self.kind {
+            SourceKind::Kafka => format!("topics {:?}", self.topics),
+            SourceKind::File => format!("file {}", self.path.display()),
+        }
+    }
+
     /// The format in force: `format`, or the extension's for files, or JSON.
     #[must_use]
     pub fn format(&self) -> Format {

@@ -9,8 +9,7 @@ use std::{
 use super::complaint::{Complaint, Complaints};
 use super::paths::clashes;
 use super::{
-    Config, Diversity, Format, ModelKind, PrivacyModel, Recoding, SinkKind, SourceKind, Transformation,
-    properties::OWNED,
+    Config, Format, ModelKind, PrivacyModel, Recoding, SinkKind, SourceKind, Transformation, properties::OWNED,
 };
 
 /// Text of a batch is addressed by 32 bits; this leaves room for its last record.
@@ -50,8 +49,8 @@ fn source(config: &Config, found: &mut Complaints) {
             found.unless(!source.topics.is_empty(), "source.topics", "no topic is named", remedy);
             found.unless(!source.brokers.trim().is_empty(), "source.brokers", "no broker is named", "give host:port");
             found.unless(!source.group.trim().is_empty(), "source.group", "no consumer group is named", "give a name");
-            let json = source.format() == Format::Json;
-            found.unless(json, "source.format", "only json is read from Kafka", "set \"json\" or remove the key");
+            let of_records = source.format().is_of_records();
+            found.unless(of_records, "source.format", "only json is read from Kafka", "set \"json\" or remove the key");
         }
         SourceKind::File => {
             let remedy = "set it, or source.kind = \"kafka\"";
@@ -124,8 +123,8 @@ fn sink(config: &Config, found: &mut Complaints) {
             found.unless(!sink.topic.is_empty(), "sink.topic", "no topic is named", remedy);
             let brokers = !config.sink_brokers().trim().is_empty();
             found.unless(brokers, "sink.brokers", "no broker is named", "give host:port, or remove the key");
-            let json = sink.format() == Format::Json;
-            found.unless(json, "sink.format", "only json is written to Kafka", "set \"json\" or remove the key");
+            let of_records = sink.format().is_of_records();
+            found.unless(of_records, "sink.format", "only json is written to Kafka", "set \"json\" or remove the key");
         }
         SinkKind::File => {
             let remedy = "set it, or sink.kind = \"none\" to measure only";
@@ -318,16 +317,7 @@ fn anonymize(config: &Config, found: &mut Complaints) {
     found.unless(share, "anonymize.pass_limit", "a share is between 0 and 1", "give 0 to 1");
     presence(config, found);
     for (index, model) in config.privacy.model.iter().enumerate() {
-        let needed: &[(&str, bool)] = match (model.kind, model.diversity) {
-            (ModelKind::KAnonymity | ModelKind::KMap, _) => &[("k", model.k.is_some())],
-            (ModelKind::LDiversity, Diversity::Recursive) => {
-                &[("attribute", model.attribute.is_some()), ("l", model.l.is_some()), ("c", model.c.is_some())]
-            }
-            (ModelKind::LDiversity, _) => &[("attribute", model.attribute.is_some()), ("l", model.l.is_some())],
-            (ModelKind::TCloseness, _) => &[("attribute", model.attribute.is_some()), ("t", model.t.is_some())],
-            (ModelKind::DeltaPresence, _) => &[("min", model.min.is_some()), ("max", model.max.is_some())],
-        };
-        for (key, _) in needed.iter().filter(|(_, given)| !given) {
+        for key in model.missing_keys() {
             let key = format!("privacy.model[{index}].{key}");
             found.unless(false, &key, "this model needs the key", "set it; docs/configuration.md has an example");
         }

@@ -2,8 +2,7 @@
 
 pub use super::run_error::RunError;
 use super::stream::run::Watcher;
-use super::stream::{run_file, run_kafka};
-use crate::config::SourceKind;
+use super::stream::run_source;
 pub use crate::daemon::engine::assemble::Options;
 use crate::daemon::http::serve::Pages;
 use crate::start::checked::Checked;
@@ -31,9 +30,8 @@ pub fn run(
     }
     let pages = Pages::serve(&checked.config, telemetry)?;
     // A panic in a treatment poisons the whole run: nothing that it held may still be delivered.
-    let outcome = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| match checked.config.source.kind {
-        SourceKind::File => run_file(checked, options, telemetry, stop, watcher),
-        SourceKind::Kafka => run_kafka(checked, options, telemetry, stop),
+    let outcome = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| {
+        run_source(checked, options, telemetry, stop, watcher)
     }));
     pages.end();
     outcome.unwrap_or(Err(RunError::Panicked))

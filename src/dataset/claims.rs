@@ -4,28 +4,15 @@ use super::aggregate::Asked;
 use super::read::Input;
 use crate::anonymity::lattice::coding::put_in_order;
 use crate::anonymity::lattice::table::NOBODY;
-use crate::anonymity::privacy::{Ground, Model};
-use crate::release::models::{Claim, Distance, SensitiveTerms};
+use crate::anonymity::privacy::Model;
+use crate::release::models::SensitiveTerms;
 use crate::release::population::{self, Population};
+use crate::start::protections::claim;
 use std::collections::BTreeMap;
 
 /// What the models claim of each sensitive attribute.
 pub fn of_values(input: &Input, attributes: &[usize], models: &[Model]) -> Vec<SensitiveTerms> {
     let of = |(position, &attribute): (usize, &usize)| {
-        let claim = |model: &Model| match model {
-            &Model::DistinctDiversity { l, .. } => Some(Claim::Distinct { l }),
-            &Model::EntropyDiversity { l, .. } => Some(Claim::Entropy { l }),
-            &Model::RecursiveDiversity { c, l, .. } => Some(Claim::Recursive { c, l }),
-            Model::Closeness { t, ground, .. } => {
-                let ground = match ground {
-                    Ground::Equal => Distance::Equal,
-                    Ground::Ordered => Distance::Ordered,
-                    Ground::Hierarchical(levels) => Distance::Hierarchical(levels.clone()),
-                };
-                Some(Claim::Closeness { t: *t, ground })
-            }
-            Model::KAnonymity { .. } | Model::KMap { .. } | Model::Presence { .. } => None,
-        };
         let claims = models.iter().filter(|model| model.attribute() == Some(position)).filter_map(claim).collect();
         let (book, column) = (&input.books[attribute], &input.batch.columns[attribute]);
         let released = |row: usize| input.released.as_ref().is_none_or(|marks| marks[row]);

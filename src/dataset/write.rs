@@ -7,12 +7,12 @@ use super::hide::Settled;
 use super::read::Input;
 use crate::anonymity::privacy::Model;
 use crate::anonymity::treatment::proposal::{ProposedGroup, Run};
-use crate::config::{Config, Format as Spelling, Used};
+use crate::codec::LineLayout;
+use crate::config::{Config, Used};
 use crate::io::file::{GroupColumns, Replacement};
 use crate::ledger::classes::Ledger;
 use crate::records::codebook::CellId;
 use crate::records::digest::NameDigest;
-use crate::records::line::{LineFormat, LineLayout};
 use crate::release::aggregates::verify_aggregates;
 use crate::release::given::{Given, GroupTerms, Needs};
 use crate::release::models::verify_models;
@@ -20,7 +20,7 @@ use crate::release::population::verify_population;
 use crate::release::repetition::LineLimit;
 use crate::release::verified::Risk;
 use crate::release::verify::verify;
-use crate::start::reading::file_format;
+use crate::start::reading::{file_format, line_format};
 use std::collections::BTreeMap;
 
 /// What was written.
@@ -60,13 +60,7 @@ pub fn release(
     let attributes = input.leaving.clone();
     let schema = &input.schema;
     let names: Vec<&str> = attributes.iter().map(|&a| schema.attributes[a].name.as_str()).collect();
-    let layout = LineLayout::new(
-        match config.sink.format() {
-            Spelling::Csv => LineFormat::Csv { separator: u8::try_from(config.sink.separator).unwrap_or(b',') },
-            Spelling::Json | Spelling::Parquet => LineFormat::Json,
-        },
-        &names,
-    );
+    let layout = LineLayout::new(line_format(config.sink.format(), config.sink.separator), &names);
     let proposed = proposal(input, &attributes, &rows, &cells, &layout);
     let digest = NameDigest::new(&input.key);
     let terms = [GroupTerms {
@@ -114,8 +108,9 @@ fn proposal(
     let mut line = Vec::new();
     for (at, &row) in rows.iter().enumerate() {
         line.clear();
-        let texts = attributes.iter().zip(cells).map(|(&a, column)| input.books[a].text(column[at]));
-        layout.write(texts, &mut line);
+        let texts: Vec<&str> =
+            attributes.iter().zip(cells).map(|(&a, column)| input.books[a].text(column[at])).collect();
+        layout.write(&texts, &mut line);
         match lines.get_mut(&line) {
             Some(rows) => rows.push(row as u32),
             None => drop(lines.insert(line.clone(), vec![row as u32])),

@@ -25,6 +25,7 @@ impl Dice {
         Self(rng)
     }
 
+    /// 64 random bits.
     #[inline]
     pub fn bits(&mut self) -> u64 {
         self.0.next_u64()
@@ -48,6 +49,7 @@ impl Dice {
         ((u128::from(self.bits()) * u128::from(n)) >> 64) as u64
     }
 
+    /// True with this probability, in [0, 1].
     #[inline]
     pub fn chance(&mut self, probability: f64) -> bool {
         self.unit() < probability

@@ -16,13 +16,16 @@ pub enum Layout {
 /// The name of an attribute and the section that holds it in the nested layout ("" for the top).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Field {
+    /// The key, or the name of the column.
     pub name: &'static str,
+    /// The object that holds it in the nested layout; empty: the record itself.
     pub section: &'static str,
 }
 
 /// A cell that may be missing in either of two ways.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Cell<T> {
+    /// A value.
     Value(T),
     /// Written as `null`.
     Null,
@@ -31,6 +34,7 @@ pub enum Cell<T> {
 }
 
 impl<T> Cell<T> {
+    /// The same cell with another value.
     #[must_use]
     pub fn map<U>(self, f: impl FnOnce(T) -> U) -> Cell<U> {
         match self {
@@ -59,6 +63,7 @@ pub struct Line<'a> {
 }
 
 impl<'a> Line<'a> {
+    /// Begins a record at the end of `out`.
     pub fn open(layout: Layout, out: &'a mut Vec<u8>) -> Self {
         if layout != Layout::Csv {
             out.push(b'{');
@@ -71,11 +76,13 @@ impl<'a> Line<'a> {
         Self { out, layout, section: mark.section, empty: mark.empty }
     }
 
+    /// Where the line stands now.
     #[must_use]
     pub fn mark(&self) -> Mark {
         Mark { section: self.section, empty: self.empty }
     }
 
+    /// Ends the record, without a line break.
     pub fn close(self) {
         match self.layout {
             Layout::Csv => {}
@@ -152,11 +159,13 @@ impl<'a> Line<'a> {
         }
     }
 
+    /// A text.
     #[inline]
     pub fn text(&mut self, field: &Field, cell: Cell<&str>) {
         self.cell(field, cell, Self::quoted);
     }
 
+    /// A whole number.
     #[inline]
     pub fn integer(&mut self, field: &Field, cell: Cell<i64>) {
         self.cell(field, cell, |line, value| integer(line.out, value));

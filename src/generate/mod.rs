@@ -31,6 +31,7 @@ pub trait RecordStream {
 
 /// Why records cannot be generated or delivered.
 #[derive(Debug, thiserror::Error)]
+#[allow(missing_docs, reason = "the message of a variant says what it is and names its fields")]
 pub enum GenerateError {
     #[error("{setting} is {given}, which is outside {allowed}: choose a value inside it")]
     OutOfRange { setting: &'static str, given: String, allowed: &'static str },

@@ -2,33 +2,26 @@
 
 use serde::Serialize;
 
-use super::codec::Rejection;
 use crate::records::raw::Coordinate;
+use crate::telemetry::{Label, Reason};
 
-/// The report on one refused record. No field can hold a value of the record: stage and reason are texts of the
-/// program, topic and attribute are names from the configuration and the schema.
+/// The report on one refused record. No field can hold a value of the record: the reason is one of a closed list, topic and
+/// attribute are names from the configuration and the schema.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct DeadLetter<'a> {
     /// Where the record lies; its topic index is resolved by `topic`.
     pub coordinate: Coordinate,
+    /// Its topic, or the name of its file.
     pub topic: &'a str,
-    /// Stage of the way of a record, such as `decode`.
-    pub stage: &'static str,
-    /// Reason out of a closed list, such as `duplicate_key`.
-    pub reason: &'static str,
+    /// Why it was refused; this also tells the stage that did.
+    pub reason: Reason,
     /// The schema's name of the attribute at fault, if one is.
     pub attribute: Option<&'a str>,
     /// Sequence number of the batch.
     pub batch: u64,
 }
 
-impl<'a> DeadLetter<'a> {
-    /// The dead letter of a record that no codec could read.
-    #[must_use]
-    pub fn of_rejection(coordinate: Coordinate, topic: &'a str, rejection: Rejection, batch: u64) -> Self {
-        Self { coordinate, topic, stage: rejection.stage(), reason: rejection.as_str(), attribute: None, batch }
-    }
-
+impl DeadLetter<'_> {
     /// Headers in the manner of Kafka Connect's dead letter queue; `__throng.errors.*` where Connect has no name.
     #[must_use]
     pub fn headers(&self) -> Vec<(&'static str, String)> {
@@ -36,8 +29,8 @@ impl<'a> DeadLetter<'a> {
             ("__connect.errors.topic", self.topic.to_owned()),
             ("__connect.errors.partition", self.coordinate.partition.to_string()),
             ("__connect.errors.offset", self.coordinate.offset.to_string()),
-            ("__connect.errors.stage", self.stage.to_owned()),
-            ("__connect.errors.exception.class.name", self.reason.to_owned()),
+            ("__connect.errors.stage", self.reason.stage().as_str().to_owned()),
+            ("__connect.errors.exception.class.name", self.reason.as_str().to_owned()),
             ("__throng.errors.batch", self.batch.to_string()),
         ];
         headers.extend(self.attribute.map(|name| ("__throng.errors.attribute", name.to_owned())));
@@ -65,8 +58,8 @@ impl<'a> DeadLetter<'a> {
             topic: self.topic,
             partition: self.coordinate.partition,
             offset: self.coordinate.offset,
-            stage: self.stage,
-            reason: self.reason,
+            stage: self.reason.stage().as_str(),
+            reason: self.reason.as_str(),
             attribute: self.attribute,
             batch: self.batch,
         };
@@ -81,7 +74,8 @@ mod tests {
     #[test]
     fn a_letter_names_place_and_reason() {
         let coordinate = Coordinate { topic: 0, partition: 2, offset: 41 };
-        let mut letter = DeadLetter::of_rejection(coordinate, "wearable.raw", Rejection::DuplicateKey, 7);
+        let reason = Reason::DuplicateKey;
+        let mut letter = DeadLetter { coordinate, topic: "wearable.raw", reason, attribute: None, batch: 7 };
         let expected =
             r#"{"topic":"wearable.raw","partition":2,"offset":41,"stage":"decode","reason":"duplicate_key","batch":7}"#;
         assert_eq!(letter.body(), expected);

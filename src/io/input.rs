@@ -48,20 +48,25 @@ pub enum Closed {
 /// Records of a batch with everything that their consumption implies.
 #[derive(Debug)]
 pub struct InputBatch {
+    /// The records that could be decoded.
     pub raw: RawBatch,
+    /// Those that could not.
     pub rejected: Vec<Rejected>,
     /// Null payloads: counted and dropped with their keys.
     pub tombstones: u64,
     /// `[from, to)` by topic index and partition.
     pub ranges: Ranges,
+    /// Bytes of the payloads read.
     pub bytes: u64,
+    /// Why the batch was closed.
     pub closed: Closed,
     /// Rises when the source was rewound: older batches are void.
     pub epoch: u64,
     /// When the first record was read.
     pub opened: std::time::Instant,
-    /// Time spent reading and decoding.
+    /// Seconds spent waiting for records; of a file, part of the decoding.
     pub read_seconds: f64,
+    /// Seconds spent decoding.
     pub decode_seconds: f64,
     /// When the oldest record was appended at the source, milliseconds since 1970, where the source says so.
     pub oldest_ms: Option<i64>,
@@ -72,6 +77,7 @@ pub struct InputBatch {
 }
 
 impl InputBatch {
+    /// An empty batch of records with `width` attributes.
     #[must_use]
     pub fn new(width: usize, epoch: u64) -> Self {
         Self {

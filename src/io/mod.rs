@@ -1,6 +1,5 @@
-//! Sources, sinks, codecs and dead letters: the edge of the house.
+//! Sources, sinks and dead letters: the edge of the house.
 
-pub mod codec;
 pub mod dead_letter;
 pub mod file;
 pub mod input;

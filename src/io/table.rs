@@ -9,13 +9,14 @@ use std::sync::Arc;
 
 use rayon::prelude::*;
 
-use super::codec::{Field, Limits, Rejection, Unknown};
-use super::file::{Columns, FileSource, Format, LongRows, SourceError, SourcePosition};
+use super::file::{ColumnChoice, FileSource, Format, LongRows, SourceError, SourcePosition};
+use crate::codec::{Field, Limits, Unknown};
 use crate::records::dictionary::{ABSENT, Dictionary, DictionaryFull, EncodeError, MISSING};
 use crate::records::numbers::RecordNumbers;
 use crate::records::raw::{Coordinate, RawBatch, Token};
 use crate::records::schema::{Attribute, Schema};
 use crate::records::shapes::{Shape, shape_of};
+use crate::telemetry::Reason;
 
 /// Bytes of the cells of one batch, and cells.
 const BATCH_BYTES: u64 = 16 << 20;
@@ -35,11 +36,13 @@ const CELL_BYTES: u64 = 12;
 pub struct Request<'a> {
     /// `-` is standard input (NDJSON and CSV).
     pub path: &'a Path,
+    /// How the file is written down.
     pub format: Format,
     /// Types, rounding, missing values and places of the attributes; without one, columns are texts.
     pub schema: Option<&'a Schema>,
     /// Only these columns, by name.
     pub columns: Option<&'a [String]>,
+    /// What a record may cost.
     pub limits: Limits,
     /// More columns are refused.
     pub max_columns: usize,
@@ -52,11 +55,13 @@ pub struct Request<'a> {
 /// A column with its values.
 #[derive(Clone, Debug)]
 pub struct TableColumn {
+    /// Its name in the file or in the schema.
     pub name: String,
     /// What the schema says about it.
     pub attribute: Option<Arc<Attribute>>,
     /// A code of the dictionary a row.
     pub codes: Vec<u32>,
+    /// The values behind the codes.
     pub dictionary: Dictionary,
     /// Cells that are arrays: each is one text, and what is in it is not looked at.
     pub arrays: u64,
@@ -65,7 +70,9 @@ pub struct TableColumn {
 /// A file that has been read.
 #[derive(Clone, Debug, Default)]
 pub struct WholeTable {
+    /// Its columns, each with a code for every row.
     pub columns: Vec<TableColumn>,
+    /// Records that could be read.
     pub rows: u64,
     /// Which record of the file each row is; unreadable ones count.
     pub numbers: RecordNumbers,
@@ -82,13 +89,16 @@ pub struct WholeTable {
 /// How far a file has been read.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct ReadProgress {
+    /// Records read, the unreadable ones included.
     pub records: u64,
+    /// Bytes of the file read; for Parquet its length.
     pub bytes: u64,
 }
 
 /// A file that could not be read as a table. No message repeats anything of the file but names of columns that were
 /// asked for.
 #[derive(Debug, thiserror::Error)]
+#[allow(missing_docs, reason = "the message of a variant says what it is and names its fields")]
 pub enum TableError {
     #[error(transparent)]
     Source(#[from] SourceError),
@@ -125,14 +135,14 @@ pub enum TableError {
 /// When it cannot be read, is too large, holds no records or, unless told to skip them, unreadable ones.
 pub fn read(request: &Request<'_>, progress: &mut dyn FnMut(ReadProgress)) -> Result<WholeTable, TableError> {
     let mut reading = Reading::open(request)?;
-    let mut rejected: Vec<(Coordinate, Rejection)> = Vec::new();
+    let mut rejected: Vec<(Coordinate, Reason)> = Vec::new();
     loop {
         let mut batch = RawBatch::new(reading.columns.len());
         let outcome =
             reading.source.read(&mut batch, batch_records(reading.columns.len()), BATCH_BYTES, &mut rejected)?;
         reading.long_rows = LongRows::and(reading.long_rows, reading.source.take_long_rows());
-        for (at, rejection) in rejected.drain(..) {
-            reading.unreadable(at, rejection.as_str(), rejection.hint(), request)?;
+        for (at, reason) in rejected.drain(..) {
+            reading.unreadable(at, reason.name(), reason.remedy(), request)?;
         }
         reading.widen();
         reading.add(&batch, request)?;
@@ -162,7 +172,7 @@ impl Reading {
         let (source, columns) = match request.schema {
             Some(schema) => Self::described(request, schema)?,
             None => {
-                let columns = Columns { wanted: request.columns, at_most: request.max_columns };
+                let columns = ColumnChoice { wanted: request.columns, at_most: request.max_columns };
                 let source = FileSource::open_undescribed(request.path, request.format, request.limits, columns)?;
                 if matches!(request.format, Format::Csv { .. }) {
                     header_is_one(request.path, source.names())?;

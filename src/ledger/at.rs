@@ -1,8 +1,8 @@
 //! The ledger at one moment: what of it counts now.
 
 use super::classes::{Ledger, is_fresh};
+use super::occurrences::occurrences;
 use super::said::Said;
-use super::sightings::sightings;
 use super::supporters::{SupportLimits, Supporters};
 use super::tally::Tally;
 use super::witnesses::{Witness, WitnessDelta, Witnesses};
@@ -67,7 +67,7 @@ impl<'a> LedgerAt<'a> {
     ) -> WitnessDelta {
         match &self.ledger.witnesses {
             Some(witnesses) if self.ledger.window_seconds > 0 => {
-                let found = sightings(witnesses.spaces(), batch, cells, books);
+                let found = occurrences(witnesses.spaces(), batch, cells, books);
                 witnesses.delta(&found, sequence, time, batch, books)
             }
             _ => WitnessDelta::default(),

@@ -121,11 +121,13 @@ impl Ledger {
         self.witnesses = Some(witnesses);
     }
 
+    /// The raw tuples of what has left, where they are kept.
     #[must_use]
     pub fn witnesses(&self) -> Option<&Witnesses> {
         self.witnesses.as_ref()
     }
 
+    /// The same, to be changed.
     pub fn witnesses_mut(&mut self) -> Option<&mut Witnesses> {
         self.witnesses.as_mut()
     }
@@ -135,6 +137,7 @@ impl Ledger {
         self.supporters = Some(supporters);
     }
 
+    /// Who supports what, where that is kept.
     #[must_use]
     pub fn supporters(&self) -> Option<&Supporters> {
         self.supporters.as_ref()
@@ -145,11 +148,13 @@ impl Ledger {
         self.tally = Some(tally);
     }
 
+    /// The sensitive values that were shown, where they are kept.
     #[must_use]
     pub fn tally(&self) -> Option<&Tally> {
         self.tally.as_ref()
     }
 
+    /// The same, to be changed.
     pub fn tally_mut(&mut self) -> Option<&mut Tally> {
         self.tally.as_mut()
     }
@@ -159,11 +164,13 @@ impl Ledger {
         self.said = Some(said);
     }
 
+    /// What has been said in groups that do not change, where that is kept.
     #[must_use]
     pub fn said(&self) -> Option<&Said> {
         self.said.as_ref()
     }
 
+    /// The same, to be changed.
     pub fn said_mut(&mut self) -> Option<&mut Said> {
         self.said.as_mut()
     }
@@ -282,6 +289,7 @@ impl Ledger {
         }
     }
 
+    /// Number of classes kept.
     #[must_use]
     pub fn classes(&self) -> usize {
         self.classes
@@ -293,6 +301,7 @@ impl Ledger {
         self.unrecorded
     }
 
+    /// Memory held, in bytes, with everything that is kept beside the classes.
     #[must_use]
     pub fn approximate_bytes(&self) -> usize {
         let shard = |s: &Shard| s.places.capacity() * 33 + s.counts.capacity() * 4 + s.entries.capacity() * 16;
@@ -303,12 +312,13 @@ impl Ledger {
         self.shards.iter().map(shard).sum::<usize>() + witnesses + tally + supporters + said
     }
 
+    /// Bytes that a shard takes in the state, about.
     #[must_use]
     pub fn shard_bytes(&self, shard: usize) -> usize {
-        let beside = self.tally.as_ref().map_or(0, |t| t.shard_bytes(shard))
+        let kept_with_it = self.tally.as_ref().map_or(0, |t| t.shard_bytes(shard))
             + self.supporters.as_ref().map_or(0, |s| s.shard_bytes(shard))
             + self.said.as_ref().map_or(0, |said| said.shard_bytes(shard));
-        self.shards[shard].places.len() * (20 + 12 * self.k) + beside
+        self.shards[shard].places.len() * (20 + 12 * self.k) + kept_with_it
     }
 }
 

@@ -12,6 +12,7 @@ pub struct LedgerDelta {
     pub time: u32,
     /// Class keys, each with the number of its subjects in `subjects`.
     pub classes: Vec<(u128, u32)>,
+    /// The subjects of all classes, one class after the other.
     pub subjects: Vec<u64>,
     /// Who was in the batch and whom its classes counted; empty where nothing is asked of supporters.
     pub support: SupportDelta,
@@ -22,6 +23,7 @@ pub struct LedgerDelta {
 }
 
 impl LedgerDelta {
+    /// The delta as it is written to the state.
     #[must_use]
     pub fn to_bytes(&self) -> Vec<u8> {
         let mut out = Vec::with_capacity(8 + self.classes.len() * 20 + self.subjects.len() * 8);

@@ -5,7 +5,7 @@
 //! | [`classes`] | the subjects of each class, and what is kept beside them |
 //! | [`delta`] | what one batch adds |
 //! | [`at`] | what of all this counts at one moment |
-//! | [`sightings`] | which class each fragment of a batch left in |
+//! | [`occurrences`] | which class each fragment of a batch left in |
 //! | [`tally`] | sensitive values that were shown |
 //! | [`witnesses`] | raw tuples of what has left, for strict recoding |
 //! | [`supporters`] | how many classes each subject supports, and since when it is known |
@@ -15,8 +15,8 @@ pub mod at;
 mod bytes;
 pub mod classes;
 pub mod delta;
+pub mod occurrences;
 pub mod said;
-pub mod sightings;
 pub mod supporters;
 pub mod tally;
 pub mod witnesses;

@@ -50,6 +50,7 @@ fn entry(reader: &mut Reader<'_>) -> Option<(u128, i64)> {
 /// One window of a subject in a group.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct SaidWindow {
+    /// Its number, rising by one from window to window.
     pub number: i64,
     /// The moment at which the next one begins.
     pub end_ms: i64,
@@ -155,11 +156,13 @@ impl Said {
         Some(())
     }
 
+    /// Number of lines kept.
     #[must_use]
     pub fn entries(&self) -> usize {
         self.entries
     }
 
+    /// Memory held, in bytes.
     #[must_use]
     pub fn approximate_bytes(&self) -> usize {
         self.shards.iter().map(|shard| shard.capacity() * 33).sum()

@@ -21,13 +21,16 @@ pub struct SupportLimits {
     pub min_tenure: u32,
     /// Classes of a group that somebody supports inside the window; 0: any number.
     pub max_classes: usize,
+    /// People and pairs remembered, at most.
     pub max_entries: usize,
 }
 
 /// What one batch adds.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct SupportDelta {
+    /// Number of the batch.
     pub sequence: u64,
+    /// Batch clock, milliseconds.
     pub time_ms: i64,
     /// Who was in the batch; sorted.
     pub people: Vec<u64>,
@@ -94,11 +97,13 @@ fn shard_of(key: u128) -> usize {
 }
 
 impl Supporters {
+    /// Nobody is known yet.
     #[must_use]
     pub fn new(limits: SupportLimits) -> Self {
         Self { limits, entries: 0, shards: (0..SHARDS).map(|_| Shard::default()).collect() }
     }
 
+    /// What is asked of supporters.
     #[must_use]
     pub fn limits(&self) -> SupportLimits {
         self.limits
@@ -242,11 +247,13 @@ impl Supporters {
         Some(())
     }
 
+    /// Number of people and pairs kept.
     #[must_use]
     pub fn entries(&self) -> usize {
         self.entries
     }
 
+    /// Memory held, in bytes.
     #[must_use]
     pub fn approximate_bytes(&self) -> usize {
         let of = |shard: &Shard| shard.people.capacity() * 33 + shard.classes.capacity() * 41;

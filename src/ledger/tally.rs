@@ -28,7 +28,10 @@ pub enum Keeps {
     /// Every entry of the window.
     Everything,
     /// What shows that ℓ values belong to ℓ subjects.
-    Few { l: usize },
+    Few {
+        /// ℓ.
+        l: usize,
+    },
 }
 
 impl Keeps {
@@ -52,8 +55,11 @@ impl Keeps {
 pub struct Showing {
     /// Position of the attribute in the schema.
     pub attribute: u32,
+    /// Key of the class.
     pub class: u128,
+    /// Digest of the value.
     pub value: u64,
+    /// Who has shown it.
     pub subject: u64,
 }
 
@@ -64,6 +70,7 @@ pub struct TallyDelta {
     pub time_ms: i64,
     /// Number of the batch.
     pub sequence: u64,
+    /// What was shown.
     pub showings: Vec<Showing>,
 }
 
@@ -130,9 +137,11 @@ struct OfAttribute {
 /// What the state says of an attribute beside its entries.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Standing {
+    /// Position in the schema.
     pub attribute: u32,
     /// Whether everything was kept.
     pub everything: bool,
+    /// Values shown up to here (batch clock, milliseconds) may be missing.
     pub unknown_until_ms: Option<i64>,
 }
 
@@ -357,6 +366,7 @@ impl Tally {
         self.attributes.iter().filter(unknown).count()
     }
 
+    /// Number of entries kept.
     #[must_use]
     pub fn entries(&self) -> usize {
         self.entries
@@ -368,6 +378,7 @@ impl Tally {
         self.unrecorded
     }
 
+    /// Memory held, in bytes.
     #[must_use]
     pub fn approximate_bytes(&self) -> usize {
         let classes =

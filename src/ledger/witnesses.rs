@@ -9,7 +9,7 @@
 //! is the only one of its raw tuple pays for all of it.
 
 use super::bytes::SHARDS;
-use super::sightings::{Sighting, Space};
+use super::occurrences::{Occurrence, Space};
 use crate::records::codebook::{Code, Codebook, FORGOTTEN};
 use crate::records::digest::BuildClassKeyHash;
 use crate::records::subject::NO_SUBJECT;
@@ -21,9 +21,13 @@ use serde::{Deserialize, Serialize};
 /// how long it counts; what is latest, the batch.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Witness {
+    /// Who was released.
     pub subject: u64,
+    /// When, in whole seconds of the age of the state.
     pub time: u32,
+    /// Number of the batch.
     pub sequence: u64,
+    /// Number of the raw tuple.
     pub raw: u32,
 }
 
@@ -33,26 +37,33 @@ const PER_CLASS: usize = 8;
 /// A release as it is written to the state: the raw tuple by its key.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 pub struct Seen {
+    /// Key of the class.
     pub class: u128,
+    /// Who was released in it.
     pub subject: u64,
+    /// When, in whole seconds of the age of the state.
     pub time: u32,
     /// Number of the batch.
     pub sequence: u64,
+    /// Key of the raw tuple.
     pub raw: u128,
 }
 
 /// A raw tuple as it is written to the state: canonical texts, since codes do not outlive the process.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct RawTuple {
+    /// The key by which releases name it.
     pub key: u128,
     /// Names the attributes.
     pub base: u128,
+    /// A canonical text for each attribute.
     pub texts: Vec<String>,
 }
 
 /// What one batch adds.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct WitnessDelta {
+    /// The releases of the batch.
     pub seen: Vec<Seen>,
     /// Raw tuples that were not known before.
     pub raws: Vec<RawTuple>,
@@ -82,6 +93,7 @@ pub struct Witnesses {
 }
 
 impl Witnesses {
+    /// Nothing has left yet: room for `max_entries` releases in classes of `k` subjects, over `spaces`.
     #[must_use]
     pub fn new(k: usize, max_entries: usize, spaces: Vec<Space>) -> Self {
         Self {
@@ -114,6 +126,7 @@ impl Witnesses {
         &self.raws[raw as usize].codes
     }
 
+    /// The attributes of each kind of class.
     #[must_use]
     pub fn spaces(&self) -> &[Space] {
         &self.spaces
@@ -123,38 +136,38 @@ impl Witnesses {
     #[must_use]
     pub fn delta(
         &self,
-        sightings: &[Sighting],
+        occurrences: &[Occurrence],
         sequence: u64,
         time: u32,
         batch: &Batch,
         books: &[Codebook],
     ) -> WitnessDelta {
         let mut delta = WitnessDelta::default();
-        let mut new: HashMap<u128, Sighting, BuildClassKeyHash> = HashMap::default();
-        // All are equally late, so the greatest subjects stay; sightings are sorted by class, then subject.
+        let mut new: HashMap<u128, Occurrence, BuildClassKeyHash> = HashMap::default();
+        // All are equally late, so the greatest subjects stay; occurrences are sorted by class, then subject.
         let (mut class, mut of_class) = (None, 0);
         let mut of_raw: HashMap<u128, usize, BuildClassKeyHash> = HashMap::default();
-        for sighting in sightings.iter().rev() {
-            if class != Some(sighting.class) {
-                (class, of_class) = (Some(sighting.class), 0);
+        for occurrence in occurrences.iter().rev() {
+            if class != Some(occurrence.class) {
+                (class, of_class) = (Some(occurrence.class), 0);
                 of_raw.clear();
             }
-            let same = of_raw.entry(sighting.raw).or_insert(0);
+            let same = of_raw.entry(occurrence.raw).or_insert(0);
             if of_class == PER_CLASS * self.k || *same == self.k {
                 continue;
             }
             *same += 1;
             of_class += 1;
-            if !self.numbers.contains_key(&sighting.raw) {
-                new.entry(sighting.raw).or_insert(*sighting);
+            if !self.numbers.contains_key(&occurrence.raw) {
+                new.entry(occurrence.raw).or_insert(*occurrence);
             }
-            let Sighting { class, subject, raw, .. } = *sighting;
+            let Occurrence { class, subject, raw, .. } = *occurrence;
             delta.seen.push(Seen { class, subject, time, sequence, raw });
         }
         let mut keys: Vec<u128> = new.keys().copied().collect();
         keys.sort_unstable();
         let written = |key: u128| {
-            let Sighting { space, row, .. } = new[&key];
+            let Occurrence { space, row, .. } = new[&key];
             let space = &self.spaces[space];
             let text = |&a: &usize| books[a].canonical(batch.columns[a][row as usize]).to_owned();
             RawTuple { key, base: space.base, texts: space.attributes.iter().map(text).collect() }
@@ -299,11 +312,13 @@ impl Witnesses {
         classes.into_iter().flat_map(of_class).collect()
     }
 
+    /// Number of releases kept in one shard.
     #[must_use]
     pub fn shard_entries(&self, shard: usize) -> usize {
         self.shards[shard].values().map(Vec::len).sum()
     }
 
+    /// Number of releases kept.
     #[must_use]
     pub fn entries(&self) -> usize {
         self.entries
@@ -328,6 +343,7 @@ impl Witnesses {
         }
     }
 
+    /// Memory held, in bytes.
     #[must_use]
     pub fn approximate_bytes(&self) -> usize {
         let classes: usize = self.shards.iter().map(|s| s.capacity() * 41).sum();

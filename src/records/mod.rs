@@ -11,7 +11,6 @@ pub mod digest;
 pub mod hierarchy;
 pub(crate) mod json;
 mod keys;
-pub mod line;
 pub mod moment;
 pub mod numbers;
 pub mod raw;

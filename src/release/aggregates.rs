@@ -6,9 +6,9 @@
 //! Written from the definitions, on integers, and apart from the code that aggregates.
 
 use super::verified::Verified;
+use crate::codec::LineLayout;
 use crate::config::Aggregate;
 use crate::records::canonical::{Canonical, Rounding, Typing};
-use crate::records::line::LineLayout;
 use crate::records::raw::Token;
 use crate::records::subject::NO_SUBJECT;
 use std::collections::{BTreeMap, BTreeSet};

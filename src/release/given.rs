@@ -3,8 +3,9 @@
 use super::listed::ListedTerms;
 use super::protected::ProtectedTerms;
 use super::repetition::LineLimit;
+use crate::codec::LineLayout;
+use crate::config::Privacy;
 use crate::records::codebook::Code;
-use crate::records::line::LineLayout;
 
 /// What the verifier knows of a group.
 pub struct GroupTerms {
@@ -36,6 +37,14 @@ pub struct Needs {
     pub k: usize,
     /// Distinct subjects of a class in this batch alone; 0: any number.
     pub batch_crowd: usize,
+}
+
+impl Needs {
+    /// What a configuration asks for.
+    #[must_use]
+    pub fn of(privacy: &Privacy) -> Self {
+        Self { k: privacy.crowd(), batch_crowd: privacy.crowd_in_batch() }
+    }
 }
 
 /// The batch that the lines are of.

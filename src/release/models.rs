@@ -7,7 +7,7 @@
 //! leave: they cannot be verified here.
 
 use super::verified::Verified;
-use crate::records::line::LineLayout;
+use crate::codec::LineLayout;
 use std::collections::BTreeMap;
 
 /// What every class must satisfy.

@@ -6,8 +6,8 @@
 //! attribute that is `ignored` (an aggregate) covers every value.
 
 use super::verified::Verified;
+use crate::codec::LineLayout;
 use crate::records::codebook::Codebook;
-use crate::records::line::LineLayout;
 use std::collections::{BTreeMap, BTreeSet};
 
 /// What every class must satisfy.

@@ -1,8 +1,8 @@
 //! The files of people whom an observer could look up (`population` of a k-map), read once before anything is opened.
 
 use crate::anonymity::treatment::population::Population;
+use crate::codec::Unknown;
 use crate::config::{Config, Format, ModelKind, Problem};
-use crate::io::codec::Unknown;
 use crate::io::file::{FileSource, SourceError, SourcePosition};
 use crate::io::input::InputBatch;
 use crate::records::codebook::{ABSENT, Code, Codebook, CodebookError, FIRST_VALUE, NULL};

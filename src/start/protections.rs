@@ -1,9 +1,11 @@
 //! From `[[privacy.model]]` to what a stream promises of its sensitive attributes.
 
-use crate::anonymity::privacy::protection::{Protection, Requirement, check};
+use crate::anonymity::privacy::protection::{Protection, Requirement};
+use crate::anonymity::privacy::{Ground, Model};
 use crate::config::{Config, Diversity, ModelKind, PrivacyModel, Problem};
 use crate::ledger::tally::Keeps;
 use crate::records::schema::{Role, Schema};
+use crate::release::models::{Claim, Distance};
 
 /// The protected attributes of a stream, in the order of the schema, each with everything that is asked of it.
 ///
@@ -91,7 +93,7 @@ fn asked(model: &PrivacyModel, config: &Config, schema: &Schema) -> Result<Optio
         }
         (ModelKind::TCloseness, _) => Requirement::Closeness { t: model.t.unwrap_or_default(), ground: model.ground },
     };
-    check(requirement).map_err(|(key, range)| (key, format!("{key} is out of range; give {range}"), "correct it"))?;
+    requirement.check().map_err(|(key, range)| (key, format!("{key} is out of range; give {range}"), "correct it"))?;
     let name = model.attribute.as_deref().unwrap_or_default();
     let Some(attribute) = schema.position(name) else {
         return Err(("attribute", format!("the schema has no attribute {name:?}"), "correct the name"));
@@ -126,4 +128,23 @@ pub fn kept(protections: &[Protection]) -> Vec<(usize, Keeps)> {
         (p.attribute, keeps)
     };
     protections.iter().map(of).collect()
+}
+
+/// What verification recounts of a model of sensitive values, in its own words; none for the others.
+#[must_use]
+pub fn claim(model: &Model) -> Option<Claim> {
+    match model {
+        &Model::DistinctDiversity { l, .. } => Some(Claim::Distinct { l }),
+        &Model::EntropyDiversity { l, .. } => Some(Claim::Entropy { l }),
+        &Model::RecursiveDiversity { c, l, .. } => Some(Claim::Recursive { c, l }),
+        Model::Closeness { t, ground, .. } => {
+            let ground = match ground {
+                Ground::Equal => Distance::Equal,
+                Ground::Ordered => Distance::Ordered,
+                Ground::Hierarchical(levels) => Distance::Hierarchical(levels.clone()),
+            };
+            Some(Claim::Closeness { t: *t, ground })
+        }
+        Model::KAnonymity { .. } | Model::KMap { .. } | Model::Presence { .. } => None,
+    }
 }

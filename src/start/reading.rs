@@ -1,7 +1,7 @@
-//! How the records of a configuration are read: their attributes, their limits, the format of files.
+//! How the records of a configuration are read and written: their attributes, their limits, the formats.
 
+use crate::codec::{self, Decoder, Encoding, Field, Limits, LineFormat};
 use crate::config::{Config, Format, Unknown};
-use crate::io::codec::{self, Field, Limits};
 use crate::io::file;
 use crate::records::schema::Schema;
 
@@ -27,6 +27,26 @@ pub fn codec_limits(config: &Config) -> (Limits, codec::Unknown) {
         Unknown::Refuse => codec::Unknown::Refuse,
     };
     (limits, unknown)
+}
+
+/// The decoder of records that come one by one, as the messages of a topic.
+#[must_use]
+pub fn decoder(config: &Config, schema: &Schema) -> Box<dyn Decoder> {
+    let (limits, unknown) = codec_limits(config);
+    let encoding = match config.source.format() {
+        // Formats of whole files: refused where a topic is configured.
+        Format::Json | Format::Csv | Format::Parquet => Encoding::Json,
+    };
+    codec::decoder(encoding, &fields(schema, false), limits, unknown)
+}
+
+/// The lines in which fragments leave. Segments of Parquet are made of JSON lines.
+#[must_use]
+pub fn line_format(format: Format, separator: char) -> LineFormat {
+    match format {
+        Format::Csv => LineFormat::Csv { separator: u8::try_from(separator).unwrap_or(b',') },
+        Format::Json | Format::Parquet => LineFormat::Json,
+    }
 }
 
 /// How a file is written down, in the words of the file room.

@@ -74,10 +74,10 @@ pub fn read_whole(
         let mut input = InputBatch::new(schema.attributes.len(), 0);
         let mut refused = Vec::new();
         let outcome = source.read(&mut input.raw, AT_A_TIME, u64::MAX, &mut refused)?;
-        for (coordinate, rejection) in refused {
-            note(coordinate, &|| match rejection.hint() {
-                "" => rejection.to_string(),
-                hint => format!("{rejection}: {hint}"),
+        for (coordinate, reason) in refused {
+            note(coordinate, &|| match reason.remedy() {
+                "" => reason.to_string(),
+                remedy => format!("{reason}: {remedy}"),
             });
         }
         let (batch, misfits) = encode(&input, schema, books, subjects.as_deref_mut(), absent_as_null);

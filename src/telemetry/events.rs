@@ -6,9 +6,10 @@
 use super::{
     labels::{
         AbortReason, BatchOutcome, Copied, CrowdSize, Direction, Label, Limit, Outcome, PartitionChange, Picture,
-        Reason, Scope, Stage, Statistic,
+        Scope, Stage, Statistic,
     },
     metrics::{Metrics, clamped},
+    reason::Reason,
     report::BatchReport,
     status::Telemetry,
 };

@@ -52,57 +52,6 @@ labels! {
 }
 
 labels! {
-    /// Why a record became a dead letter. Each reason belongs to one [`Stage`].
-    Reason {
-        MalformedJson = "malformed_json",
-        NotUtf8 = "not_utf8",
-        Oversized = "oversized",
-        TooDeep = "too_deep",
-        DuplicateKey = "duplicate_key",
-        NotAnObject = "not_an_object",
-        Empty = "empty",
-        RaggedRow = "ragged_row",
-        MalformedRow = "malformed_row",
-        /// The record schema does not know it, and `schema.unknown` is `refuse`.
-        UnknownAttribute = "unknown_attribute",
-        WrongType = "wrong_type",
-        /// NaN, an infinity, or a number beyond its type.
-        NotFinite = "not_finite",
-        /// Text beyond the limit of one value.
-        TooLong = "too_long",
-    }
-}
-
-impl Reason {
-    /// What the operator may do about it; empty where the name says enough.
-    #[must_use]
-    pub fn remedy(self) -> &'static str {
-        match self {
-            Self::MalformedJson => {
-                "one JSON object a record, and one record a line or message (jq -c .); name the format if it is another"
-            }
-            Self::NotUtf8 => "send UTF-8, and nothing compressed",
-            Self::NotAnObject => "a record is a JSON object: send the records of an array one by one (jq -c '.[]')",
-            Self::DuplicateKey => "a key may be in an object once: which of two counts would be a guess",
-            Self::RaggedRow => "as many fields as the header has: quote fields that hold the separator",
-            Self::MalformedRow => "close the quotes, and double those inside a field",
-            Self::UnknownAttribute => "add it to the schema, or set schema.unknown = \"drop\"",
-            Self::WrongType => "correct the records, or the types of the schema (of dates, `format` or `epoch`)",
-            _ => "",
-        }
-    }
-
-    /// The stage that refuses a record for this reason.
-    #[must_use]
-    pub fn stage(self) -> Stage {
-        match self {
-            Self::WrongType | Self::NotFinite | Self::TooLong => Stage::Encode,
-            _ => Stage::Decode,
-        }
-    }
-}
-
-labels! {
     /// Why nothing of a record was released. Every one is a decision of the policy, none an error.
     SuppressionReason {
         /// No generalization gave its class support.
@@ -273,7 +222,8 @@ impl<'de, L: Label> Deserialize<'de> for Counts<L> {
 
 #[cfg(test)]
 mod tests {
-    use super::{Counts, Label, Reason, Stage, SuppressionReason};
+    use super::{Counts, Label, Stage, SuppressionReason};
+    use crate::telemetry::Reason;
 
     #[test]
     fn indices_are_places_and_texts_are_distinct() {

@@ -8,9 +8,10 @@ use prometheus::{
 };
 
 use super::labels::{
-    AbortReason, BatchOutcome, Copied, CrowdSize, Direction, Label, Limit, Outcome, PartitionChange, Picture, Reason,
-    Scope, Stage, Statistic, SuppressionReason,
+    AbortReason, BatchOutcome, Copied, CrowdSize, Direction, Label, Limit, Outcome, PartitionChange, Picture, Scope,
+    Stage, Statistic, SuppressionReason,
 };
+use super::reason::Reason;
 
 /// One series for every value of a label.
 pub(super) struct PerLabel<L, M> {

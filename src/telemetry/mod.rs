@@ -12,6 +12,7 @@ mod limiter;
 mod logging;
 mod memory;
 mod metrics;
+mod reason;
 mod report;
 mod status;
 
@@ -24,8 +25,9 @@ pub use events::{
     VerificationRefused, WrongType,
 };
 pub use history::Point;
-pub use labels::{AbortReason, Counts, Label, Limit, Reason, Stage, SuppressionReason};
+pub use labels::{AbortReason, Counts, Label, Limit, Stage, SuppressionReason};
 pub use logging::{LoggingError, init_logging, silence_panic_payloads};
+pub use reason::Reason;
 pub use report::{BatchReport, CrowdPicture, RiskPicture, StageSeconds, Totals};
 pub use status::{Readiness, Settled, Status, Telemetry};
 

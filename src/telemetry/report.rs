@@ -2,7 +2,8 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::labels::{Counts, Label, Reason, Stage, SuppressionReason};
+use super::labels::{Counts, Label, Stage, SuppressionReason};
+use super::reason::Reason;
 
 /// Records since the beginning of the state, across restarts.
 ///

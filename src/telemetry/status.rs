@@ -11,10 +11,11 @@ use serde_json::Value;
 use super::{
     coarse::{Coarse, Draws, about},
     history::{History, Point},
-    labels::{Counts, Outcome, Reason, SuppressionReason},
+    labels::{Counts, Outcome, SuppressionReason},
     limiter::{Limiter, Verdict},
     memory,
     metrics::{Metrics, clamped},
+    reason::Reason,
     report::{BatchReport, Totals},
 };
 

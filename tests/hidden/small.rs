@@ -10,12 +10,12 @@ use throng::anonymity::planner::{GroupShape, PlannerSettings, make_plan};
 use throng::anonymity::treatment::mask::Mask;
 use throng::anonymity::treatment::proposal::{ProposedGroup, Run};
 use throng::anonymity::treatment::spaces::spaces;
-use throng::anonymity::treatment::treat::{GroupNames, Policy, group_names, treat};
+use throng::anonymity::treatment::treat::{GroupNames, Policy, Records, Rules, group_names, treat};
+use throng::codec::LineFormat;
 use throng::ledger::classes::Ledger;
 use throng::ledger::witnesses::Witnesses;
 use throng::records::codebook::{CellId, Codebook};
 use throng::records::digest::{DigestKey, NameDigest};
-use throng::records::line::LineFormat;
 use throng::records::raw::Coordinate;
 use throng::records::schema::Schema;
 use throng::records::table::Batch;
@@ -141,8 +141,15 @@ impl Bench {
         let waited = vec![0; rows.len()];
         let at = self.ledger.at(CLOCK);
         let everybody = Mask::default();
-        let proposal =
-            treat(&batch, &everybody, &waited, &self.plan, &self.names, &self.books, &at, &policy, &[], &[], true);
+        let rules = Rules {
+            plan: &self.plan,
+            names: &self.names,
+            books: &self.books,
+            policy: &policy,
+            protected: &[],
+            populations: &[],
+        };
+        let proposal = treat(&Records { batch: &batch, mask: &everybody, waited: &waited, last: true }, &rules, &at);
         let of = |(group, proposed): (&Group, &ProposedGroup)| {
             let mut leaving: Vec<u32> = proposed.rows.clone();
             leaving.sort_unstable();
@@ -159,7 +166,8 @@ impl Bench {
         let mut lines: std::collections::BTreeMap<Vec<u8>, Vec<u32>> = std::collections::BTreeMap::new();
         for (row, cells) in cells {
             let mut line = Vec::new();
-            self.terms[group].layout.write(cells.iter().map(|(a, cell)| self.books[*a].text(*cell)), &mut line);
+            let texts: Vec<&str> = cells.iter().map(|(a, cell)| self.books[*a].text(*cell)).collect();
+            self.terms[group].layout.write(&texts, &mut line);
             lines.entry(line).or_default().push(*row);
         }
         let mut proposed = ProposedGroup::default();

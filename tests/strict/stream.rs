@@ -11,12 +11,12 @@ use throng::anonymity::planner::{GroupShape, PlannerSettings, make_plan};
 use throng::anonymity::treatment::mask::Mask;
 use throng::anonymity::treatment::population::Population;
 use throng::anonymity::treatment::spaces::spaces;
-use throng::anonymity::treatment::treat::{Policy, group_names, treat};
+use throng::anonymity::treatment::treat::{Policy, Records, Rules, group_names, treat};
+use throng::codec::LineFormat;
 use throng::ledger::classes::Ledger;
 use throng::ledger::witnesses::Witnesses;
 use throng::records::codebook::{Code, Codebook, SUPPRESSED};
 use throng::records::digest::{DigestKey, NameDigest};
-use throng::records::line::LineFormat;
 use throng::records::raw::Coordinate;
 use throng::records::schema::Schema;
 use throng::records::table::Batch;
@@ -170,19 +170,16 @@ impl Table {
             let clock_ms = i64::try_from(*time).expect("a time of this test") * 1000;
             let at = ledger.at(clock_ms);
             let last = number + 1 == batches.len();
-            let mut proposal = treat(
-                &batch,
-                &Mask::default(),
-                &waited,
-                &plan,
-                &group_names,
-                &self.books,
-                &at,
-                &policy,
-                &[],
-                &treated,
-                last,
-            );
+            let rules = Rules {
+                plan: &plan,
+                names: &group_names,
+                books: &self.books,
+                policy: &policy,
+                protected: &[],
+                populations: &treated,
+            };
+            let mask = Mask::default();
+            let mut proposal = treat(&Records { batch: &batch, mask: &mask, waited: &waited, last }, &rules, &at);
             let terms: Vec<GroupTerms> = plan
                 .groups
                 .iter()

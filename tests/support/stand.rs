@@ -7,12 +7,12 @@ use std::sync::atomic::AtomicBool;
 use std::time::{Duration, Instant};
 use tempfile::TempDir;
 use throng::anonymity::planner::GroupShape;
+use throng::codec::JsonCodec;
 use throng::config::{self, Config};
 use throng::daemon::engine::assemble::{AssemblyError, assemble};
 use throng::daemon::engine::{BatchError, Engine, Settling, Turn, Upcoming};
 use throng::daemon::state::directory::StateError;
 use throng::daemon::state::records::Intent;
-use throng::io::codec::JsonCodec;
 use throng::io::input::{Closed, InputBatch};
 use throng::records::raw::Coordinate;
 use throng::records::schema::Schema;
@@ -294,8 +294,8 @@ impl Stand {
                 continue;
             };
             input.bytes += payload.len() as u64;
-            if let Err(rejection) = self.codec.decode(payload, coordinate, &mut input.raw) {
-                input.rejected.push(Rejected { coordinate, reason: rejection.reason(), attribute: None });
+            if let Err(reason) = self.codec.decode(payload, coordinate, &mut input.raw) {
+                input.rejected.push(Rejected { coordinate, reason, attribute: None });
             }
         }
         if replay {

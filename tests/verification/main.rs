@@ -15,15 +15,15 @@ use throng::anonymity::planner::sample::Sample;
 use throng::anonymity::planner::{GroupShape, PlannerSettings, make_plan};
 use throng::anonymity::treatment::mask::Mask;
 use throng::anonymity::treatment::proposal::{ProposedGroup, Run};
-use throng::anonymity::treatment::treat::{Policy, group_names, treat};
-use throng::io::codec::{Field, JsonCodec, Limits};
+use throng::anonymity::treatment::treat::{Policy, Records, Rules, group_names, treat};
+use throng::codec::{Field, JsonCodec, Limits};
+use throng::codec::{LineFormat, LineLayout};
 use throng::io::input::InputBatch;
 use throng::ledger::classes::Ledger;
 use throng::ledger::tally::{Keeps, Tally};
 use throng::ledger::witnesses::Witnesses;
 use throng::records::codebook::{Code, Codebook};
 use throng::records::digest::{DigestKey, NameDigest, value_number};
-use throng::records::line::{LineFormat, LineLayout};
 use throng::records::raw::Coordinate;
 use throng::records::schema::Schema;
 use throng::records::subject::Subjects;
@@ -122,7 +122,15 @@ impl Bench {
             Policy { k: K, batch_crowd: 0, strict: false, min_subjects: K, max_hold_batches: 0, hold_above_loss: 0.0 };
         let ledger = Ledger::new(K, 3600, 1000);
         let (waited, all, at) = (vec![0; batch.rows()], Mask::default(), ledger.at(CLOCK));
-        let proposal = treat(&batch, &all, &waited, &plan, &group_names, &books, &at, &policy, &[], &[], true);
+        let rules = Rules {
+            plan: &plan,
+            names: &group_names,
+            books: &books,
+            policy: &policy,
+            protected: &[],
+            populations: &[],
+        };
+        let proposal = treat(&Records { batch: &batch, mask: &all, waited: &waited, last: true }, &rules, &at);
         let terms = plan
             .groups
             .iter()

@@ -67,8 +67,7 @@ fn tamper(runs: &mut Vec<(Vec<u8>, Vec<u32>)>, how: &Tampering) {
             let (first, second) = (cells(&runs[a].0), cells(&runs[b].0));
             let names = if runs[a].0.windows(3).any(|w| w == b"age") { ["age", "city"] } else { ["mood", "illness"] };
             let mut text = Vec::new();
-            LineLayout::new(LineFormat::Json, &names)
-                .write([first[0].as_str(), second[1].as_str()].into_iter(), &mut text);
+            LineLayout::new(LineFormat::Json, &names).write(&[first[0].as_str(), second[1].as_str()], &mut text);
             runs[a].0 = text;
             runs.sort();
         }

@@ -20,13 +20,13 @@ pub enum Inheritance {
 pub struct Antichain {
     inheritance: Inheritance,
     width: usize,
-    nodes: Vec<Node>,
+    nodes: Vec<Branch>,
     free: Vec<u32>,
     len: usize,
 }
 
 #[derive(Clone, Debug, Default)]
-struct Node {
+struct Branch {
     /// Extreme rank of the policies below: the least upward, the greatest downward.
     rank: u32,
     /// Children by level, ascending.
@@ -40,7 +40,7 @@ impl Antichain {
     #[must_use]
     pub fn new(inheritance: Inheritance, width: usize) -> Self {
         let mut empty = Self { inheritance, width, nodes: Vec::new(), free: Vec::new(), len: 0 };
-        empty.nodes.push(Node { rank: empty.unknown(), children: Vec::new() });
+        empty.nodes.push(Branch { rank: empty.unknown(), children: Vec::new() });
         empty
     }
 
@@ -50,6 +50,7 @@ impl Antichain {
         self.len
     }
 
+    /// Whether no policy is kept.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.len == 0
@@ -59,7 +60,7 @@ impl Antichain {
     #[must_use]
     pub fn bytes(&self) -> usize {
         let children: usize = self.nodes.iter().map(|node| node.children.capacity() * size_of::<(u8, u32)>()).sum();
-        self.nodes.capacity() * size_of::<Node>() + children + self.free.capacity() * size_of::<u32>()
+        self.nodes.capacity() * size_of::<Branch>() + children + self.free.capacity() * size_of::<u32>()
     }
 
     /// Whether `policy` is one of those kept or inherits from one.
@@ -183,7 +184,7 @@ impl Antichain {
             reused.children.clear();
             return node;
         }
-        self.nodes.push(Node { rank, children: Vec::new() });
+        self.nodes.push(Branch { rank, children: Vec::new() });
         u32::try_from(self.nodes.len() - 1).expect("a tree that fits into memory")
     }
 

@@ -22,6 +22,7 @@ pub struct Terms {
 
 /// Terms that no policy can be asked for.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[allow(missing_docs, reason = "the message of a variant says what it is and names its fields")]
 pub enum TermsError {
     #[error(transparent)]
     Model(#[from] ModelError),
@@ -50,6 +51,7 @@ pub struct Outcome {
 /// Everything about one policy that a report wants.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Account {
+    /// Records to be released that are suppressed.
     pub suppressed: u64,
     /// Classes that leave.
     pub classes: u64,
@@ -57,6 +59,7 @@ pub struct Account {
     pub smallest: u64,
     /// Mean of 1 / subjects over the records that leave: the prosecutor's average risk.
     pub average_risk: f64,
+    /// What the policy is worth by every measure.
     pub worth: Worth,
 }
 
@@ -114,21 +117,25 @@ impl<'a> Checker<'a> {
         self.limit
     }
 
+    /// The measure by which policies are compared.
     #[must_use]
     pub fn measure(&self) -> Measure {
         self.measure
     }
 
+    /// What measures policies of the table.
     #[must_use]
     pub fn meter(&self) -> &Meter {
         &self.meter
     }
 
+    /// The table whose policies are checked.
     #[must_use]
     pub fn table(&self) -> &Table {
         self.table
     }
 
+    /// All policies of the table.
     #[must_use]
     pub fn lattice(&self) -> Lattice {
         self.table.lattice()

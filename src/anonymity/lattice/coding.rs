@@ -8,7 +8,9 @@ use crate::records::hierarchy::Cover;
 /// One attribute of a table: its domain, and its column in codes of the domain.
 #[derive(Clone, Debug)]
 pub struct Coded {
+    /// Its values and their generalizations.
     pub domain: Domain,
+    /// By record: its value, a position in the domain.
     pub column: Vec<u32>,
     /// The codebook's code of each value of the domain.
     pub codes: Vec<Code>,
@@ -98,7 +100,7 @@ pub fn records(
     sensitive: &[usize],
 ) -> Result<(Vec<Domain>, Vec<Domain>, Records), DomainError> {
     let mut records = Records::default();
-    let (mut domains, mut beside) = (Vec::new(), Vec::new());
+    let (mut domains, mut sensitive_domains) = (Vec::new(), Vec::new());
     for &attribute in quasi {
         let coded = coded(&books[attribute], &columns[attribute])?;
         domains.push(coded.domain);
@@ -107,7 +109,7 @@ pub fn records(
     for &attribute in sensitive {
         let coded = coded(&books[attribute], &columns[attribute])?;
         records.sensitive.push((coded.column, coded.domain.values()));
-        beside.push(coded.domain);
+        sensitive_domains.push(coded.domain);
     }
-    Ok((domains, beside, records))
+    Ok((domains, sensitive_domains, records))
 }

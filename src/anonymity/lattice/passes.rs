@@ -34,11 +34,13 @@ pub struct Passes {
     /// Share of the records that the first of several may leave, in [0, 1]. Later ones take what they can, and the last
     /// keeps the limit of the terms.
     pub leaves: f64,
+    /// How each pass searches.
     pub strategy: Strategy,
 }
 
 /// Records that cannot be recoded.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[allow(missing_docs, reason = "the message of a variant says what it is and names its fields")]
 pub enum PassesError {
     #[error(transparent)]
     Table(#[from] TableError),
@@ -53,6 +55,7 @@ pub enum PassesError {
 /// One pass that released something.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Pass {
+    /// The policy that it released by.
     pub policy: Policy,
     /// Records to be released that it began with.
     pub records: u64,
@@ -60,9 +63,11 @@ pub struct Pass {
     pub released: u64,
     /// Records that it suppressed for good.
     pub refused: u64,
+    /// Equivalence classes that leave by it.
     pub classes: u64,
     /// The measure over its own records, as shown.
     pub quality: f64,
+    /// The search that found the policy.
     pub found: Found,
 }
 
@@ -88,7 +93,9 @@ pub struct Recoded {
 /// What ended the passes before they were through.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Cut {
+    /// The time for the search was up.
     Time,
+    /// Somebody stopped the search.
     Stopped,
 }
 
@@ -155,8 +162,8 @@ pub fn recode(
         let checker = Checker::new(&table, terms)?.limited_to(allowed);
         let time = if last { until } else { until.share(0.5).no_later_than(&early) };
         let pass = searches.len() + 1;
-        let told = |progress: &Progress| watch(&Progress { pass, ..progress.clone() });
-        let found = search_until(&checker, passes.strategy, time, &told)?;
+        let numbered = |progress: &Progress| watch(&Progress { pass, ..progress.clone() });
+        let found = search_until(&checker, passes.strategy, time, &numbered)?;
         cut |= !found.complete;
         let released = recoding.settle(&checker, &own, &found);
         searches.push(found);

@@ -28,11 +28,13 @@ impl Lattice {
         Self { top: top.into() }
     }
 
+    /// The highest level of each attribute: the most general policy.
     #[must_use]
     pub fn top(&self) -> &[u8] {
         &self.top
     }
 
+    /// The policy that generalizes nothing.
     #[must_use]
     pub fn bottom(&self) -> Policy {
         vec![0; self.top.len()].into()

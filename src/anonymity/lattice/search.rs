@@ -21,6 +21,7 @@ impl Strategy {
 
 /// A search that cannot begin.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[allow(missing_docs, reason = "the message of a variant says what it is and names its fields")]
 pub enum SearchError {
     #[error("strategy {strategy} goes through the whole lattice, and this one has more than {limit} policies; use bfs")]
     TooLarge { strategy: &'static str, limit: u64 },
@@ -32,7 +33,9 @@ pub const VISITED: u64 = 1 << 22;
 /// How the search is going.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Progress {
+    /// Seconds since the search began.
     pub seconds: f64,
+    /// Policies checked so far.
     pub checked: u64,
     /// The measure of the best policy so far, as shown.
     pub best: Option<f64>,
@@ -45,9 +48,11 @@ pub struct Progress {
 /// The best policy of a search.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Best {
+    /// A level for each attribute.
     pub policy: Policy,
     /// Of the search's measure; see [`Measure::shown`](crate::anonymity::quality::Measure::shown).
     pub cost: f64,
+    /// Records to be released that it suppresses.
     pub suppressed: u64,
 }
 
@@ -60,6 +65,7 @@ pub struct Found {
     pub complete: bool,
     /// Policies checked.
     pub checked: u64,
+    /// Seconds that the search took.
     pub seconds: f64,
     /// Every improvement.
     pub history: Vec<Progress>,
@@ -83,7 +89,7 @@ pub(super) struct Search<'a> {
     /// By position: records lost by a policy and all its specialisations; of checked policies, and handed down.
     losses: HashMap<u128, u64>,
     watch: &'a (dyn Fn(&Progress) + Sync),
-    told: Instant,
+    reported: Instant,
 }
 
 /// Policies checked side by side: fixed, so that the number of threads changes nothing.
@@ -137,7 +143,7 @@ pub fn search_until(
         history: Vec::new(),
         losses: HashMap::new(),
         watch,
-        told: begun,
+        reported: begun,
     };
     let complete = match strategy {
         Strategy::Bfs => strategies::bfs::run(&mut search),
@@ -225,7 +231,7 @@ impl Search<'_> {
         for (policy, outcome) in policies.iter().zip(&outcomes) {
             self.learn(policy, outcome);
         }
-        if self.told.elapsed() >= TELL {
+        if self.reported.elapsed() >= TELL {
             self.tell();
         }
         outcomes
@@ -262,7 +268,7 @@ impl Search<'_> {
     }
 
     fn tell(&mut self) {
-        self.told = Instant::now();
+        self.reported = Instant::now();
         (self.watch)(&self.progress());
     }
 

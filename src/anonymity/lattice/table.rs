@@ -47,6 +47,7 @@ impl Records {
         self.quasi.first().map_or(0, Vec::len)
     }
 
+    /// Whether there are no records.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.len() == 0
@@ -61,6 +62,7 @@ impl Records {
 
 /// Records that are no table.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[allow(missing_docs, reason = "the message of a variant says what it is and names its fields")]
 pub enum TableError {
     #[error("the table has no quasi attributes; give at least one attribute the role quasi")]
     NoAttributes,
@@ -253,6 +255,7 @@ impl Table {
         Self { sensitive: whole.sensitive.clone(), ..self }
     }
 
+    /// The domains of the quasi attributes, in the order of a policy.
     #[must_use]
     pub fn domains(&self) -> &[Domain] {
         &self.domains
@@ -282,6 +285,7 @@ impl Table {
         &self.counts
     }
 
+    /// All policies of the table.
     #[must_use]
     pub fn lattice(&self) -> Lattice {
         Lattice::new(self.domains.iter().map(Domain::top).collect::<Vec<u8>>())
@@ -320,8 +324,8 @@ pub(crate) fn undivided(records: &Records, composites: &[Composite]) -> Rows {
 
 /// The distinct rows in the order of their composite codes.
 fn distinct(rows: &Rows) -> Rows {
-    let beside = rows.sensitive.iter().chain([&rows.subject]).filter(|column| !column.is_empty());
-    let columns: Vec<&[u32]> = rows.codes.iter().chain(beside).map(Vec::as_slice).collect();
+    let others = rows.sensitive.iter().chain([&rows.subject]).filter(|column| !column.is_empty());
+    let columns: Vec<&[u32]> = rows.codes.iter().chain(others).map(Vec::as_slice).collect();
     let mut order: Vec<u32> = (0..rows.len() as u32).collect();
     let compare = |&a: &u32, &b: &u32| {
         let differing = columns.iter().map(|column| column[a as usize].cmp(&column[b as usize]));

@@ -63,11 +63,13 @@ impl<'a> Until<'a> {
         Self { stop: &NOBODY_STOPS, ..self.within(grace) }
     }
 
+    /// Whether somebody has stopped the search.
     #[must_use]
     pub fn is_stopped(&self) -> bool {
         self.stop.load(Ordering::Relaxed)
     }
 
+    /// Whether the search has to end: it was stopped, or its time is up.
     #[must_use]
     pub fn is_over(&self) -> bool {
         self.is_stopped() || self.end.is_some_and(|end| (self.now)() >= end)

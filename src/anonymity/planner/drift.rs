@@ -19,11 +19,14 @@ const CELLS: usize = 256;
 /// Counts of one attribute's values by code, and their sum.
 #[derive(Clone, Copy, Debug)]
 pub struct Counts<'a> {
+    /// Records by code.
     pub by_code: &'a [u64],
+    /// Their sum.
     pub total: u64,
 }
 
 impl<'a> Counts<'a> {
+    /// The counts with their sum.
     #[must_use]
     pub fn new(by_code: &'a [u64]) -> Self {
         Self { by_code, total: by_code.iter().sum() }

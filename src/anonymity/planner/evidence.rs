@@ -30,26 +30,33 @@ const MOST_AGGREGATED: u64 = 1_000_000;
 /// What evidence is gathered from: copies, since the release goes on.
 #[derive(Clone, Debug)]
 pub struct Witnessed {
+    /// The plan that the evidence is for.
     pub plan: Plan,
+    /// The sample that it was made from.
     pub sample: Sample,
+    /// By attribute: what the codes mean.
     pub books: Vec<Codebook>,
     /// The columns of the window, one an attribute of the schema, and the subject of each row where the stream has subjects.
     /// Rows that count for nobody are left out.
     pub columns: Vec<Vec<Code>>,
+    /// Subjects by row; none where the stream names no subjects.
     pub subjects: Option<Vec<u64>>,
     /// Records that the window holds at most.
     pub capacity: usize,
     /// Records of the stream up to the window's last, and which numbering its codes are of.
     pub to: u64,
+    /// Which numbering the codes are of.
     pub numbering: u64,
     /// The attributes of the model, ascending.
     pub attributes: Vec<usize>,
+    /// The model of the window, or how to count it.
     pub model: WindowModel,
 }
 
 /// The model of the window.
 #[derive(Clone, Debug)]
 pub enum WindowModel {
+    /// Counted with the stream.
     Counted(CoarseAdjacency),
     /// To be counted from the rows of the window, and from them alone, within these limits.
     Recount(Limits),
@@ -70,6 +77,7 @@ impl Witnessed {
 
 /// Why there is no evidence.
 #[derive(Debug, thiserror::Error)]
+#[allow(missing_docs, reason = "the message of a variant says what it is and names its fields")]
 pub enum EvidenceError {
     #[error(transparent)]
     Columns(#[from] ColumnsError),
@@ -112,7 +120,7 @@ pub fn gather(
     let missing: Vec<u32> = columns.iter().map(|column| missing_codes(column)).collect();
     let triage = Triage::new(model.inference());
     let table = Columns::new(columns, from.subjects.as_deref().map(numbered))?;
-    let told = told(&table, &missing, &searched, &triage, k);
+    let strongest_inferences = strongest_inferences(&table, &missing, &searched, &triage, k);
     let table = table.masked(k);
 
     let all: AttributeSet = (0..table.width()).collect();
@@ -172,7 +180,7 @@ pub fn gather(
         pruned: found.pruned,
         triage: report,
         inferences: inferences(&triage),
-        strongest: told,
+        strongest: strongest_inferences,
         aggregation,
         expected_loss: if weight > 0.0 { loss / weight } else { 0.0 },
         computed_by: computed_by.to_owned(),
@@ -257,7 +265,13 @@ fn missing_codes(column: &[Code]) -> u32 {
 }
 
 /// The strongest inferences between the searched attributes, those pairs first that tell each other most on the mean.
-fn told(table: &Columns, missing: &[u32], searched: &[usize], triage: &Triage, k: u32) -> Vec<StrongestInference> {
+fn strongest_inferences(
+    table: &Columns,
+    missing: &[u32],
+    searched: &[usize],
+    triage: &Triage,
+    k: u32,
+) -> Vec<StrongestInference> {
     let mean = |from: usize, to: usize| triage.inference().m(searched[from], searched[to]).unwrap_or(0.0);
     let places = 0..searched.len();
     let mut pairs: Vec<(usize, usize)> = places.flat_map(|a| (a + 1..searched.len()).map(move |b| (a, b))).collect();

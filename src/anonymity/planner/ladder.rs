@@ -1,15 +1,15 @@
 //! Ladders of generalization nodes: the complete lattice where it is small, a best-first choice where it is not.
 
-use super::judge::Judge;
 use super::sample::Sample;
+use super::scorer::Scorer;
 use super::settings::PlannerSettings;
 use crate::anonymity::plan::Node;
 use crate::records::codebook::{ABSENT, Codebook, NULL};
 use std::cmp::Ordering;
 use std::collections::{BinaryHeap, HashSet};
 
-/// Rows that candidates are judged on, and how many candidates may be judged: together the cost of a plan.
-const JUDGING_ROWS: usize = 1500;
+/// Rows that candidates are scored on, and how many candidates may be scored: together the cost of a plan.
+const SCORING_ROWS: usize = 1500;
 const EVALUATIONS: usize = 3000;
 
 /// The lattice of one group as the sample sees it: mean loss by attribute and level.
@@ -164,7 +164,7 @@ fn choose(
     books: &[Codebook],
     settings: &PlannerSettings,
 ) -> Vec<Node> {
-    let mut judge = Judge::new(attributes, sample, books, settings, JUDGING_ROWS);
+    let mut scorer = Scorer::new(attributes, sample, books, settings, SCORING_ROWS);
     let mut seen: HashSet<Vec<u8>> = HashSet::new();
     let mut heap = BinaryHeap::new();
     let mut chosen: Vec<Vec<u8>> = Vec::new();
@@ -189,7 +189,7 @@ fn choose(
     for levels in starts {
         if levels != lattice.top && seen.insert(levels.clone()) {
             evaluations += 1;
-            heap.push(Candidate { gain: judge.gain(&levels), levels, at: 0 });
+            heap.push(Candidate { gain: scorer.gain(&levels), levels, at: 0 });
         }
     }
     while chosen.len() < settings.ladder.chosen {
@@ -199,7 +199,7 @@ fn choose(
                 break;
             }
             evaluations += 1;
-            best.gain = judge.gain(&best.levels);
+            best.gain = scorer.gain(&best.levels);
             best.at = chosen.len();
             if heap.peek().is_some_and(|next| next.gain > best.gain) {
                 heap.push(best);
@@ -209,12 +209,12 @@ fn choose(
         if best.gain <= 0.0 {
             break;
         }
-        judge.choose(&best.levels);
+        scorer.choose(&best.levels);
         chosen.push(best.levels.clone());
         for levels in lattice.neighbours(&best.levels) {
             if evaluations < EVALUATIONS && seen.insert(levels.clone()) {
                 evaluations += 1;
-                heap.push(Candidate { gain: judge.gain(&levels), levels, at: chosen.len() });
+                heap.push(Candidate { gain: scorer.gain(&levels), levels, at: chosen.len() });
             }
         }
     }
@@ -238,15 +238,15 @@ pub fn expected_loss(
     if attributes.is_empty() || sample.rows() == 0 {
         return 0.0;
     }
-    let mut judge = Judge::new(attributes, sample, books, settings, sample.rows());
-    let rows = judge.rows();
+    let mut scorer = Scorer::new(attributes, sample, books, settings, sample.rows());
+    let rows = scorer.rows();
     let mut open: Vec<u32> = (0..).take(rows).collect();
     let mut loss = 0.0;
     for node in ladder {
         if open.is_empty() {
             break;
         }
-        loss += judge.settle(&node.levels, &mut open);
+        loss += scorer.settle(&node.levels, &mut open);
     }
     #[allow(clippy::cast_precision_loss, reason = "a sample is bounded")]
     let mean = (loss + open.len() as f64) / rows as f64;

@@ -6,11 +6,11 @@
 pub mod drift;
 pub mod evidence;
 pub mod identifiers;
-mod judge;
 pub mod ladder;
 pub mod pace;
 pub mod reference;
 pub mod sample;
+mod scorer;
 mod settings;
 
 use crate::anonymity::plan::{Group, Plan};
@@ -23,9 +23,13 @@ pub use settings::{InBatch, LadderLimits, PlannerSettings};
 /// The attributes of one group, before any ladder.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct GroupShape {
+    /// Its name in the configuration.
     pub name: String,
+    /// Attributes that form the class (positions in the schema, ascending).
     pub quasi: Vec<usize>,
+    /// Attributes that leave beside the class.
     pub sensitive: Vec<usize>,
+    /// Attributes that leave as they are.
     pub insensitive: Vec<usize>,
 }
 

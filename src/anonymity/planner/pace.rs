@@ -39,7 +39,7 @@ pub fn paces(schema: &Schema, attributes: &[usize], window: &Window, crowd: usiz
             return Pace { attribute, changes, declared: true, share: None };
         }
         let seen = Seen::of(&people, numbers.len(), window.codes(attribute), colluders);
-        Pace { attribute, changes: seen.judge(crowd), declared: false, share: seen.share() }
+        Pace { attribute, changes: seen.changes(crowd), declared: false, share: seen.share() }
     };
     attributes.par_iter().map(of).collect()
 }
@@ -89,7 +89,7 @@ impl Seen {
         (self.pairs >= ENOUGH).then(|| (self.shares / self.people as f64) as f32)
     }
 
-    fn judge(&self, crowd: usize) -> Changes {
+    fn changes(&self, crowd: usize) -> Changes {
         let enough_people = self.changed >= crowd as u64;
         match self.share() {
             Some(share) if share > SLOWLY && enough_people => Changes::Always,
@@ -133,7 +133,7 @@ mod tests {
 
     #[test]
     fn little_evidence_is_no_change() {
-        let seen = |pairs, people, changed, shares| Seen { pairs, people, changed, shares }.judge(5);
+        let seen = |pairs, people, changed, shares| Seen { pairs, people, changed, shares }.changes(5);
         assert_eq!(seen(99, 50, 50, 50.0), Changes::Never, "too few pairs");
         assert_eq!(seen(100, 50, 4, 4.0), Changes::Never, "too few people");
         assert_eq!(seen(100, 50, 5, 2.6), Changes::Always);
@@ -147,7 +147,7 @@ mod tests {
         let mut rows: Vec<(u32, Code)> = (0..3).flat_map(|_| (0..honest).map(|p| (p, 7))).collect();
         rows.extend((0..400).flat_map(|n| (0..talkative).map(move |p| (honest + p, 10 + n))));
         let people: Vec<Option<u32>> = rows.iter().map(|r| Some(r.0)).collect();
-        Seen::of(&people, (honest + talkative) as usize, rows.iter().map(|r| r.1), colluders).judge(5 + colluders)
+        Seen::of(&people, (honest + talkative) as usize, rows.iter().map(|r| r.1), colluders).changes(5 + colluders)
     }
 
     #[test]

@@ -33,26 +33,31 @@ impl Sample {
         }
     }
 
+    /// Number of rows.
     #[must_use]
     pub fn rows(&self) -> usize {
         self.ordinals.len()
     }
 
+    /// The codes of one attribute, by row.
     #[must_use]
     pub fn column(&self, attribute: usize) -> &[Code] {
         &self.columns[attribute]
     }
 
+    /// The codes by attribute and row.
     #[must_use]
     pub fn columns(&self) -> &[Vec<Code>] {
         &self.columns
     }
 
+    /// The subjects by row.
     #[must_use]
     pub fn subjects(&self) -> &[u64] {
         &self.subjects
     }
 
+    /// The running number of a row among the records of the stream.
     #[must_use]
     pub fn ordinal(&self, row: usize) -> u64 {
         self.ordinals[row]

@@ -12,7 +12,9 @@ pub struct LadderLimits {
 /// Settings of the planner.
 #[derive(Clone, Copy, Debug)]
 pub struct PlannerSettings {
+    /// Distinct subjects that a class needs.
     pub k: usize,
+    /// How many nodes a lattice and a ladder may have.
     pub ladder: LadderLimits,
     /// Distinct values over rows from which a flat attribute is an identifier (docs/methods.md §2).
     pub identifier_cardinality: f64,

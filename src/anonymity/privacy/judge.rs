@@ -3,9 +3,11 @@
 use super::closeness::{Ground, Reference};
 use super::diversity::{entropy_failing, recursive_failing};
 use super::ratio::Ratio;
+use crate::config::GroundDistance;
 
 /// A privacy model (docs/methods.md §8). Sensitive attributes are positions in the table's list of them.
 #[derive(Clone, Debug, PartialEq)]
+#[allow(missing_docs, reason = "the fields are the symbols of the formula")]
 pub enum Model {
     /// At least k subjects in each class; k ≥ 1.
     KAnonymity { k: u64 },
@@ -23,8 +25,93 @@ pub enum Model {
     Presence { min: f64, max: f64 },
 }
 
+/// No class of a stream has more values than this.
+const MOST_VALUES: usize = 1000;
+
+/// What a stream asks of the values of an attribute, before it is known which values there are; see [`Model`] for the ranges.
+#[derive(Clone, Copy, Debug, PartialEq)]
+#[allow(missing_docs, reason = "the fields are the symbols of the formula")]
+pub enum Requirement {
+    /// [`Model::DistinctDiversity`].
+    Distinct { l: usize },
+    /// [`Model::EntropyDiversity`].
+    Entropy { l: f64 },
+    /// [`Model::RecursiveDiversity`].
+    Recursive { c: f64, l: usize },
+    /// [`Model::Closeness`].
+    Closeness { t: f64, ground: GroundDistance },
+}
+
+impl Requirement {
+    /// Values that must belong to as many different subjects: ⌈ℓ⌉, 0 where it is no diversity.
+    #[must_use]
+    pub fn representatives(&self) -> usize {
+        match *self {
+            Self::Distinct { l } | Self::Recursive { l, .. } => l,
+            Self::Entropy { l } => l.ceil() as usize,
+            Self::Closeness { .. } => 0,
+        }
+    }
+
+    /// Whether a class that satisfies it does so with more pairs, too.
+    #[must_use]
+    pub fn is_monotone(&self) -> bool {
+        matches!(self, Self::Distinct { .. })
+    }
+
+    /// Whether classes are compared with a distribution.
+    #[must_use]
+    pub fn needs_reference(&self) -> bool {
+        matches!(self, Self::Closeness { .. })
+    }
+
+    /// Whether the attribute's hierarchy decides which values are near each other.
+    #[must_use]
+    pub fn needs_tree(&self) -> bool {
+        matches!(self, Self::Closeness { ground: GroundDistance::Hierarchical, .. })
+    }
+
+    /// Whether its parameters are in range for a stream.
+    ///
+    /// # Errors
+    /// The parameter that is not, and its range.
+    pub fn check(&self) -> Result<(), (&'static str, &'static str)> {
+        let unless = |sound: bool, parameter, range| if sound { Ok(()) } else { Err((parameter, range)) };
+        match *self {
+            Self::Distinct { l } => unless((2..=MOST_VALUES).contains(&l), "l", "2 to 1000"),
+            Self::Entropy { l } => unless(l > 1.0 && l <= MOST_VALUES as f64, "l", "above 1 and at most 1000"),
+            Self::Recursive { c, l } => {
+                unless((2..=MOST_VALUES).contains(&l), "l", "2 to 1000")?;
+                unless(Ratio::of(c).is_some_and(|ratio| ratio.value() > 0.0), "c", "above 0 and below 1000")
+            }
+            Self::Closeness { t, .. } => unless((0.0..1.0).contains(&t), "t", "0 up to, but not, 1"),
+        }
+    }
+
+    /// The model that asks this of sensitive attribute `attribute`, whose hierarchy is `tree`
+    /// ([`Ground::Hierarchical`]; empty where nothing asks for it).
+    #[must_use]
+    pub fn model(&self, attribute: usize, tree: &[Vec<u32>]) -> Model {
+        match *self {
+            Self::Distinct { l } => Model::DistinctDiversity { attribute, l },
+            Self::Entropy { l } => Model::EntropyDiversity { attribute, l },
+            Self::Recursive { c, l } => Model::RecursiveDiversity { attribute, c, l },
+            Self::Closeness { t, ground } => Model::Closeness {
+                attribute,
+                t,
+                ground: match ground {
+                    GroundDistance::Equal => Ground::Equal,
+                    GroundDistance::Ordered => Ground::Ordered,
+                    GroundDistance::Hierarchical => Ground::Hierarchical(tree.to_vec()),
+                },
+            },
+        }
+    }
+}
+
 /// A model that cannot be.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[allow(missing_docs, reason = "the message of a variant says what it is and names its fields")]
 pub enum ModelError {
     #[error("{model}: {parameter} is out of range; give {range}")]
     Range { model: &'static str, parameter: &'static str, range: &'static str },

@@ -16,5 +16,5 @@ mod ratio;
 pub mod representatives;
 
 pub use closeness::Ground;
-pub use judge::{Class, Judge, Model, ModelError, Room, SensitiveDomain};
+pub use judge::{Class, Judge, Model, ModelError, Requirement, Room, SensitiveDomain};
 pub use ratio::Ratio;

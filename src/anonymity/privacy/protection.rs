@@ -6,18 +6,9 @@
 
 use super::judge::{Class, Judge, Model, ModelError, Room, SensitiveDomain};
 use super::representatives::represented;
-use super::{Ground, Ratio};
 use hashbrown::HashMap;
 
-/// One thing that is asked of the values of an attribute; see [`Model`] for the ranges.
-#[derive(Clone, Copy, Debug, PartialEq)]
-pub enum Requirement {
-    Distinct { l: usize },
-    Entropy { l: f64 },
-    Recursive { c: f64, l: usize },
-    Closeness { t: f64, ground: GroundDistance },
-}
-
+pub use super::judge::Requirement;
 pub use crate::config::GroundDistance;
 
 /// A sensitive attribute with everything that is asked of it.
@@ -36,12 +27,7 @@ impl Protection {
     /// what `colluders` of them have takes away as many values at most, so there must be as many more.
     #[must_use]
     pub fn representatives(&self) -> usize {
-        let of = |requirement: &Requirement| match *requirement {
-            Requirement::Distinct { l } | Requirement::Recursive { l, .. } => l,
-            Requirement::Entropy { l } => l.ceil() as usize,
-            Requirement::Closeness { .. } => 0,
-        };
-        match self.requirements.iter().map(of).max().unwrap_or(0) {
+        match self.requirements.iter().map(Requirement::representatives).max().unwrap_or(0) {
             0 => 0,
             values => values + self.colluders,
         }
@@ -51,20 +37,19 @@ impl Protection {
     /// is not known of could only help.
     #[must_use]
     pub fn needs_every_pair(&self) -> bool {
-        self.requirements.iter().any(|requirement| !matches!(requirement, Requirement::Distinct { .. }))
+        !self.requirements.iter().all(Requirement::is_monotone)
     }
 
     /// Whether classes are compared with the distribution of a plan.
     #[must_use]
     pub fn needs_reference(&self) -> bool {
-        self.requirements.iter().any(|requirement| matches!(requirement, Requirement::Closeness { .. }))
+        self.requirements.iter().any(Requirement::needs_reference)
     }
 
     /// Whether the attribute's hierarchy decides which values are near each other.
     #[must_use]
     pub fn needs_tree(&self) -> bool {
-        let tree = |r: &Requirement| matches!(r, Requirement::Closeness { ground: GroundDistance::Hierarchical, .. });
-        self.requirements.iter().any(tree)
+        self.requirements.iter().any(Requirement::needs_tree)
     }
 }
 
@@ -75,13 +60,14 @@ pub struct Reference {
     pub values: Vec<u64>,
     /// Distinct subjects of each.
     pub subjects: Vec<u64>,
-    /// The attribute's hierarchy over the values, as [`Ground::Hierarchical`] wants it; empty where nothing asks for it.
+    /// The attribute's hierarchy over the values, as [`Ground::Hierarchical`](super::Ground::Hierarchical) wants it; empty where nothing asks for it.
     pub tree: Vec<Vec<u32>>,
 }
 
 /// A protection, ready to judge classes.
 #[derive(Clone, Debug)]
 pub struct ClassJudge {
+    /// Its position in the schema.
     pub attribute: usize,
     representatives: usize,
     /// Positions of the values in the reference; none where nothing is compared with one.
@@ -100,23 +86,8 @@ impl ClassJudge {
             (true, Some(reference)) if !reference.values.is_empty() => Some(reference),
             (true, _) => return Ok(None),
         };
-        let model = |requirement: &Requirement| match *requirement {
-            Requirement::Distinct { l } => Model::DistinctDiversity { attribute: 0, l },
-            Requirement::Entropy { l } => Model::EntropyDiversity { attribute: 0, l },
-            Requirement::Recursive { c, l } => Model::RecursiveDiversity { attribute: 0, c, l },
-            Requirement::Closeness { t, ground } => Model::Closeness {
-                attribute: 0,
-                t,
-                ground: match ground {
-                    GroundDistance::Equal => Ground::Equal,
-                    GroundDistance::Ordered => Ground::Ordered,
-                    GroundDistance::Hierarchical => {
-                        Ground::Hierarchical(reference.map(|r| r.tree.clone()).unwrap_or_default())
-                    }
-                },
-            },
-        };
-        let models: Vec<Model> = protection.requirements.iter().map(model).collect();
+        let tree = reference.map(|r| r.tree.as_slice()).unwrap_or_default();
+        let models: Vec<Model> = protection.requirements.iter().map(|requirement| requirement.model(0, tree)).collect();
         let counts = reference.map(|r| r.subjects.clone()).unwrap_or_default();
         let judge = Judge::new(&models, &[SensitiveDomain { counts, ..SensitiveDomain::default() }])?;
         let positions = reference.map(|r| r.values.iter().copied().zip(0..).collect());
@@ -143,26 +114,6 @@ impl ClassJudge {
         self.judge.failing(&class, room).is_none()
     }
 }
-
-/// Whether the parameters of a requirement are in range; the message names the one that is not.
-///
-/// # Errors
-/// The parameter and its range.
-pub fn check(requirement: Requirement) -> Result<(), (&'static str, &'static str)> {
-    let unless = |sound: bool, parameter, range| if sound { Ok(()) } else { Err((parameter, range)) };
-    match requirement {
-        Requirement::Distinct { l } => unless((2..=MOST_VALUES).contains(&l), "l", "2 to 1000"),
-        Requirement::Entropy { l } => unless(l > 1.0 && l <= MOST_VALUES as f64, "l", "above 1 and at most 1000"),
-        Requirement::Recursive { c, l } => {
-            unless((2..=MOST_VALUES).contains(&l), "l", "2 to 1000")?;
-            unless(Ratio::of(c).is_some_and(|ratio| ratio.value() > 0.0), "c", "above 0 and below 1000")
-        }
-        Requirement::Closeness { t, .. } => unless((0.0..1.0).contains(&t), "t", "0 up to, but not, 1"),
-    }
-}
-
-/// No class of a stream has more values than this.
-const MOST_VALUES: usize = 1000;
 
 #[cfg(test)]
 mod tests {

@@ -19,7 +19,9 @@ pub use crate::config::Measure;
 /// Which way is better.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Direction {
+    /// A cost.
     LowerIsBetter,
+    /// A quality.
     HigherIsBetter,
 }
 
@@ -37,6 +39,7 @@ impl Measure {
         Self::KlDivergence,
     ];
 
+    /// Which way the measure is better.
     #[must_use]
     pub fn direction(self) -> Direction {
         if self == Self::Precision { Direction::HigherIsBetter } else { Direction::LowerIsBetter }

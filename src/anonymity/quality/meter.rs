@@ -13,6 +13,7 @@ const POINT: i32 = 40;
 /// Sums over equivalence classes, in integers, so that no order of adding changes them.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct ClassSums {
+    /// Number of classes.
     pub classes: u64,
     /// Σ size².
     pub squares: u128,
@@ -43,6 +44,7 @@ impl ClassSums {
 /// The suppressed records of a policy.
 #[derive(Clone, Copy, Debug)]
 pub struct Suppressed<'a> {
+    /// Their number.
     pub records: u64,
     /// By attribute: how many of them by cell of the policy's level.
     pub cells: &'a [Vec<u64>],

@@ -3,15 +3,16 @@
 //! Invented people cost their inventor little, and a few of them who walk through all values complete the crowds of
 //! everybody. A budget bounds how many classes each can complete; whoever has spent it still leaves, and supports nobody.
 
-use super::crowd::{NO_SUBJECT, Released};
+use super::crowd::NO_SUBJECT;
 use super::recode::{Assignment, UNRELEASED};
-use crate::ledger::at::SupportersAt;
+use crate::ledger::at::{LedgerAt, SupportersAt};
 use std::collections::{BTreeMap, BTreeSet};
 
 /// Whom the rows of a batch count for: nobody who has not been seen for long enough. None where all count.
-pub(super) fn settled(subjects: &[u64], released: &impl Released) -> Option<Vec<u64>> {
-    let counts = |subject: u64| if released.is_settled(subject) { subject } else { NO_SUBJECT };
-    released.asks_tenure().then(|| subjects.iter().map(|&subject| counts(subject)).collect())
+pub(super) fn settled(subjects: &[u64], ledger: &LedgerAt<'_>) -> Option<Vec<u64>> {
+    let supporters = ledger.supporters().filter(|supporters| supporters.limits().min_tenure > 0)?;
+    let counts = |subject: u64| if supporters.is_settled(subject) { subject } else { NO_SUBJECT };
+    Some(subjects.iter().map(|&subject| counts(subject)).collect())
 }
 
 /// Recodes a group until nobody supports more classes than the budget allows. `recode` is told whom each row counts for; rows

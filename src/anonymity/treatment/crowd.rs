@@ -1,65 +1,5 @@
 //! Counting distinct subjects by equivalence class, up to k and no further: in this batch, and with what has been released.
 
-use crate::ledger::at::{LedgerAt, ShownAt, SupportersAt, WitnessesAt};
-
-/// What is known of the subjects that have already been released in a class (the ledger, seen from below).
-pub trait Released: Sync {
-    /// Writes distinct subjects of `class` whose release is still inside the support window to the front of `out`,
-    /// as many as fit, and returns how many. It may know fewer than there are, never more.
-    fn fresh_subjects(&self, class: u128, out: &mut [u64]) -> usize;
-
-    /// The raw tuples of what has been released, where they are kept: recoding is strict then.
-    fn witnessed(&self) -> Option<WitnessesAt<'_>> {
-        None
-    }
-
-    /// Whether somebody must have been seen before he supports others.
-    fn asks_tenure(&self) -> bool {
-        false
-    }
-
-    /// Whether a subject has been seen for long enough to support others.
-    fn is_settled(&self, _subject: u64) -> bool {
-        true
-    }
-
-    /// How many classes each subject may support, where that is bounded.
-    fn budget(&self) -> Option<SupportersAt<'_>> {
-        None
-    }
-
-    /// The sensitive values that have been shown, where they are counted; otherwise a batch stands alone.
-    fn shown(&self) -> Option<ShownAt<'_>> {
-        None
-    }
-}
-
-impl Released for LedgerAt<'_> {
-    fn fresh_subjects(&self, class: u128, out: &mut [u64]) -> usize {
-        Self::fresh_subjects(self, class, out)
-    }
-
-    fn witnessed(&self) -> Option<WitnessesAt<'_>> {
-        self.witnesses()
-    }
-
-    fn asks_tenure(&self) -> bool {
-        self.supporters().is_some_and(|supporters| supporters.limits().min_tenure > 0)
-    }
-
-    fn is_settled(&self, subject: u64) -> bool {
-        self.supporters().is_none_or(|supporters| supporters.is_settled(subject))
-    }
-
-    fn budget(&self) -> Option<SupportersAt<'_>> {
-        self.supporters().filter(|supporters| supporters.limits().max_classes > 0)
-    }
-
-    fn shown(&self) -> Option<ShownAt<'_>> {
-        Self::shown(self)
-    }
-}
-
 pub use crate::records::subject::NO_SUBJECT;
 
 /// The crowd that every class needs.
@@ -100,8 +40,8 @@ pub struct CrowdTable {
     /// By class: how many of them are of this batch.
     here: Vec<u32>,
     subjects: Vec<u64>,
-    /// Room for the subjects of one class that have been released.
-    past: Vec<u64>,
+    /// Room for the other subjects of one class.
+    others: Vec<u64>,
 }
 
 #[derive(Clone, Copy, Default)]
@@ -125,7 +65,7 @@ impl CrowdTable {
             counts: Vec::new(),
             here: Vec::new(),
             subjects: Vec::new(),
-            past: vec![0; floor.k],
+            others: vec![0; floor.k],
         }
     }
 
@@ -178,19 +118,21 @@ impl CrowdTable {
         }
     }
 
-    /// Adds what has been released to the classes that are still below k. To be called when all rows are in: the lookups, far
-    /// apart in memory, then wait for each other no longer, and those of large classes are not needed. None is where the
-    /// batch alone must have the crowd.
-    pub fn complete(&mut self, released: &impl Released) {
+    /// Adds the subjects that classes have without these rows, where they are still below k. `others` writes distinct ones of
+    /// a class to the front of its slice, as many as fit, and gives their number, such as
+    /// [`LedgerAt::fresh_subjects`](crate::ledger::at::LedgerAt::fresh_subjects). To be called when all rows are in: the
+    /// lookups, far apart in memory, then wait for each other no longer, and those of large classes are not needed. None is
+    /// where the batch alone must have the crowd.
+    pub fn complete(&mut self, others: impl Fn(u128, &mut [u64]) -> usize) {
         self.here.clone_from(&self.counts);
         if !self.floor.asks_the_window() {
             return;
         }
         for class in 0..self.counts.len() {
             if (self.counts[class] as usize) < self.floor.k {
-                let known = released.fresh_subjects(self.keys[class], &mut self.past);
+                let known = others(self.keys[class], &mut self.others);
                 for at in 0..known {
-                    self.join(class, self.past[at]);
+                    self.join(class, self.others[at]);
                 }
             }
         }
@@ -220,16 +162,7 @@ impl CrowdTable {
 mod tests {
     use super::*;
     use proptest::prelude::*;
-    use std::collections::{BTreeMap, BTreeSet};
-
-    struct Past(BTreeMap<u128, BTreeSet<u64>>);
-
-    impl Released for Past {
-        fn fresh_subjects(&self, class: u128, out: &mut [u64]) -> usize {
-            let known = self.0.get(&class).into_iter().flatten().take(out.len());
-            known.zip(out).map(|(s, o)| *o = *s).count()
-        }
-    }
+    use std::collections::BTreeSet;
 
     proptest! {
         #[test]
@@ -238,16 +171,18 @@ mod tests {
             rounds in prop::collection::vec(prop::collection::vec((0u128..6, 0u64..8), 0..60), 1..4),
             past in prop::collection::btree_map(0u128..6, prop::collection::btree_set(1u64..8, 0..8), 0..6),
         ) {
-            let past = Past(past);
+            let earlier = |class: u128, out: &mut [u64]| {
+                past.get(&class).into_iter().flatten().zip(out).map(|(s, o)| *o = *s).count()
+            };
             let mut table = CrowdTable::new(Floor { k, batch }, 60);
             for rows in rounds {
                 table.restart();
                 let classes: Vec<u32> = rows.iter().map(|(key, s)| table.add(*key, *s)).collect();
-                table.complete(&past);
+                table.complete(earlier);
                 for ((key, _), class) in rows.iter().zip(classes) {
                     let here: BTreeSet<u64> =
                         rows.iter().filter(|(q, s)| q == key && *s != NO_SUBJECT).map(|(_, s)| *s).collect();
-                    let all = past.0.get(key).map_or(here.len(), |past| past.union(&here).count());
+                    let all = past.get(key).map_or(here.len(), |past| past.union(&here).count());
                     prop_assert_eq!(table.supported(class), all >= k && here.len() >= batch);
                 }
             }

@@ -18,13 +18,16 @@ const MOST_TRIES: usize = 64;
 /// A value of an attribute.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Value {
+    /// Position in the schema.
     pub attribute: usize,
+    /// Its code.
     pub code: Code,
 }
 
 /// An inference that tells too much: whoever has `given` has `inferred` too.
 #[derive(Clone, Copy, Debug, PartialEq, PartialOrd)]
 pub struct RiskyInference {
+    /// What an observer knows.
     pub given: Value,
     /// Of another attribute; no missing value.
     pub inferred: Value,
@@ -35,6 +38,7 @@ pub struct RiskyInference {
 /// Two records exchange their values of an attribute.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Exchange {
+    /// Position in the schema.
     pub attribute: usize,
     /// The one that had the inferred value, and its partner.
     pub rows: (u32, u32),

@@ -4,12 +4,13 @@
 //! protected cells of a row at a node may cost at most what suppressing them at its cheapest node would, all cells of the
 //! fragment counted alike. Rows that no class takes within that bound join any class that has support, and their
 //! protected cells stay suppressed. What this finds is only a proposal of classes: which cells are shown in them is
-//! decided once more when it is known who leaves ([`super::beside`]).
+//! decided once more when it is known who leaves ([`super::sensitive`]).
 
-use super::beside::{Beside, Judged, Protected};
-use super::crowd::{NO_SUBJECT, Released};
-use super::recode::{Assignment, AtNode, Columns, UNRELEASED};
+use super::crowd::NO_SUBJECT;
+use super::recode::{Assignment, AtNode, QuasiColumns, UNRELEASED};
+use super::sensitive::{Judged, Protected, SensitiveCells};
 use crate::anonymity::plan::{Group, Node};
+use crate::ledger::at::LedgerAt;
 use crate::records::codebook::SUPPRESSED;
 use std::collections::HashSet;
 
@@ -17,24 +18,23 @@ use std::collections::HashSet;
 /// that models protect.
 ///
 /// Time: that of two recodings, and what the classes met have shown and show, once a node.
-pub(super) fn recode_diversely<R: Released>(
+pub(super) fn recode_diversely(
     plain: Assignment,
-    columns: &Columns<'_>,
+    columns: &QuasiColumns<'_>,
     group: &Group,
     protected: &[&Protected],
-    beside: &Beside<'_>,
-    released: &R,
+    cells: &SensitiveCells<'_>,
+    ledger: &LedgerAt<'_>,
 ) -> Assignment {
     let mut left: Vec<u32> = (0u32..).zip(&plain.node).filter(|(_, n)| **n != UNRELEASED).map(|(row, _)| row).collect();
-    let mut sides: Vec<Side<'_, R>> =
-        protected.iter().filter_map(|of| Side::new(of, &left, beside, released)).collect();
+    let mut sides: Vec<Side<'_>> = protected.iter().filter_map(|of| Side::new(of, &left, cells, *ledger)).collect();
     if sides.is_empty() {
         return plain;
     }
     let reach = reach(&plain, group, &sides);
     let mut assignment = Assignment::nothing(columns.rows());
     let mut silent = Vec::new();
-    let mut at_node = AtNode::new(beside.floor, left.len());
+    let mut at_node = AtNode::new(cells.floor, left.len());
     let mut showings = Vec::new();
     for (index, node) in (0u32..).zip(&group.ladder) {
         left.retain(|&row| {
@@ -47,14 +47,14 @@ pub(super) fn recode_diversely<R: Released>(
         if left.is_empty() {
             break;
         }
-        at_node.gather(columns, node, &left, released);
+        at_node.gather_with(columns, node, &left, ledger);
         let classes = (0u32..).take(at_node.crowds.classes());
         let mut taken: Vec<bool> = classes.map(|class| at_node.may_leave(class)).collect();
         for side in &mut sides {
             showings.clear();
             for ((&row, &key), &class) in left.iter().zip(&at_node.keys).zip(&at_node.classes) {
                 if taken[class as usize] && side.shows[row as usize] {
-                    let (_, value, subject) = beside.showing(side.attribute, key, row);
+                    let (_, value, subject) = cells.showing(side.attribute, key, row);
                     showings.push((key, value, subject, class));
                 }
             }
@@ -74,7 +74,7 @@ pub(super) fn recode_diversely<R: Released>(
     }
     silent.extend(left);
     silent.sort_unstable();
-    settle_silently(&mut assignment, silent, columns, &group.ladder, &mut at_node, released);
+    settle_silently(&mut assignment, silent, columns, &group.ladder, &mut at_node, ledger);
     assignment
 }
 
@@ -83,10 +83,10 @@ pub(super) fn recode_diversely<R: Released>(
 fn settle_silently(
     assignment: &mut Assignment,
     silent: Vec<u32>,
-    columns: &Columns<'_>,
+    columns: &QuasiColumns<'_>,
     ladder: &[Node],
     at_node: &mut AtNode,
-    released: &impl Released,
+    ledger: &LedgerAt<'_>,
 ) {
     let classes = assignment.node.iter().copied().zip(assignment.class.iter().copied());
     let joined: HashSet<(u32, u128)> = classes.filter(|(node, _)| *node != UNRELEASED).collect();
@@ -99,7 +99,7 @@ fn settle_silently(
         if left.is_empty() {
             break;
         }
-        at_node.gather(columns, node, &left, released);
+        at_node.gather_with(columns, node, &left, ledger);
         let mut at = 0;
         left.retain(|&row| {
             let (key, class) = (at_node.keys[at], at_node.classes[at]);
@@ -116,7 +116,7 @@ fn settle_silently(
 }
 
 /// The greatest loss of a node at which each row's protected cells are worth being shown.
-fn reach<R: Released>(plain: &Assignment, group: &Group, sides: &[Side<'_, R>]) -> Vec<f32> {
+fn reach(plain: &Assignment, group: &Group, sides: &[Side<'_>]) -> Vec<f32> {
     let width = group.quasi.len().max(1) as f32;
     let of_row = |(row, &node): (usize, &u32)| {
         let shown = sides.iter().filter(|side| side.shows[row]).count();
@@ -126,24 +126,29 @@ fn reach<R: Released>(plain: &Assignment, group: &Group, sides: &[Side<'_, R>]) 
 }
 
 /// One protected attribute of the group.
-struct Side<'a, R: Released> {
+struct Side<'a> {
     attribute: usize,
     /// Whether a row's value has support of its own, by row.
     shows: Vec<bool>,
-    judged: Judged<'a, R>,
+    judged: Judged<'a>,
 }
 
-impl<'a, R: Released> Side<'a, R> {
+impl<'a> Side<'a> {
     /// None where nothing of the attribute can be shown now.
-    fn new(protected: &'a Protected, rows: &[u32], beside: &Beside<'_>, released: &'a R) -> Option<Self> {
+    fn new(
+        protected: &'a Protected,
+        rows: &[u32],
+        sensitive: &SensitiveCells<'_>,
+        ledger: LedgerAt<'a>,
+    ) -> Option<Self> {
         let attribute = protected.attribute;
-        let open = released.shown().is_none_or(|shown| shown.is_open(attribute, beside.batch.rows()));
+        let open = ledger.shown().is_none_or(|shown| shown.is_open(attribute, sensitive.batch.rows()));
         let judge = protected.judge.as_ref().filter(|_| open)?;
         let named: Vec<u32> =
-            rows.iter().copied().filter(|&row| beside.batch.subjects[row as usize] != NO_SUBJECT).collect();
-        let cells = beside.supported(attribute, 1, &named, released);
+            rows.iter().copied().filter(|&row| sensitive.batch.subjects[row as usize] != NO_SUBJECT).collect();
+        let cells = sensitive.supported(attribute, 1, &named, &ledger);
         let shows = cells.into_iter().map(|cell| cell != SUPPRESSED).collect();
-        Some(Self { attribute, shows, judged: Judged::new(judge, beside.floor, released) })
+        Some(Self { attribute, shows, judged: Judged::new(judge, sensitive.floor, ledger) })
     }
 
     /// Takes the classes (numbers beside class, value and subject) that may not show their values out of `taken`.

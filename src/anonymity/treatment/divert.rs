@@ -3,13 +3,13 @@
 //! The whole class goes, not only the lines that have something to hide: who goes then says no more than that somebody of
 //! the class had. Coarser classes count the people of this batch alone, as cells hide among those alone.
 
-use super::crowd::{Floor, NO_SUBJECT, Released};
-use super::recode::{Assignment, AtNode, Columns, UNRELEASED};
+use super::crowd::{Floor, NO_SUBJECT};
+use super::recode::{Assignment, AtNode, QuasiColumns, UNRELEASED};
 use crate::anonymity::plan::Node;
 use crate::records::digest::BuildClassKeyHash;
 use hashbrown::{HashMap, HashSet};
 
-/// The people of this batch by class, up to k of each.
+/// The subjects of this batch by class, up to k of each.
 struct InBatch(HashMap<u128, Vec<u64>, BuildClassKeyHash>);
 
 impl InBatch {
@@ -19,10 +19,9 @@ impl InBatch {
             known.push(subject);
         }
     }
-}
 
-impl Released for InBatch {
-    fn fresh_subjects(&self, class: u128, out: &mut [u64]) -> usize {
+    /// Writes those of `class` to the front of `out`, as many as fit; gives their number.
+    fn subjects(&self, class: u128, out: &mut [u64]) -> usize {
         let known = self.0.get(&class).into_iter().flatten();
         known.zip(out).map(|(subject, out)| *out = *subject).count()
     }
@@ -31,7 +30,7 @@ impl Released for InBatch {
 /// Takes the `failing` rows, whole classes of `assignment`, to the first node after their own at which the people of
 /// their class in this batch are k. `from` is the first node that each row may take still, and rises.
 pub(super) fn divert(
-    columns: &Columns<'_>,
+    columns: &QuasiColumns<'_>,
     ladder: &[Node],
     assignment: &mut Assignment,
     failing: &[u32],
@@ -57,7 +56,7 @@ pub(super) fn divert(
         if here.is_empty() {
             continue;
         }
-        at_node.gather(columns, node, &here, &people);
+        at_node.gather(columns, node, &here, |class, out| people.subjects(class, out));
         for ((&row, &key), &class) in here.iter().zip(&at_node.keys).zip(&at_node.classes) {
             if key != columns.suppressed_key() && at_node.may_leave(class) {
                 assignment.node[row as usize] = index;

@@ -20,10 +20,11 @@
 //! Cells only ever grow coarser and rows only ever go, so it ends. Time: a pass over the rows for each turn; there are
 //! few turns, as only a class whose cells have just grown coarser calls for another.
 
-use super::crowd::{CrowdTable, Floor, NO_SUBJECT, Released};
-use super::recode::{Columns, UNRELEASED, recode};
+use super::crowd::{CrowdTable, Floor, NO_SUBJECT};
+use super::recode::{QuasiColumns, UNRELEASED, recode};
 use super::strict::recode_as_kept;
 use crate::anonymity::plan::Node;
+use crate::ledger::at::LedgerAt;
 use crate::records::codebook::{CellId, Code, Codebook, SUPPRESSED};
 use crate::records::digest::BuildClassKeyHash;
 use crate::records::table::Batch;
@@ -52,9 +53,12 @@ pub struct Side {
 pub const UNSHOWN: u8 = u8::MAX;
 
 /// The lines of one group, before their sensitive cells are known.
-pub struct Hiding<'a, R: Released> {
+pub struct Hiding<'a> {
+    /// The batch that they are of.
     pub batch: &'a Batch,
+    /// By attribute: what the codes print.
     pub books: &'a [Codebook],
+    /// What every class needs.
     pub floor: Floor,
     /// Recoding answers an observer who knows its rule: a value leaves at the first level that it reaches, or as `*`.
     pub strict: bool,
@@ -62,7 +66,8 @@ pub struct Hiding<'a, R: Released> {
     pub bases: &'a [u128],
     /// The place of a row's subject in the order in which subjects cover: a keyed digest of the subject.
     pub order: &'a dyn Fn(u32) -> u128,
-    pub released: &'a R,
+    /// What has left before, for the support of single values.
+    pub released: &'a LedgerAt<'a>,
     /// Class key by row of the batch.
     pub class: &'a [u128],
     /// The group has no quasi attribute: a row that shows nothing is no line.
@@ -101,7 +106,7 @@ enum Turn {
     Fails,
 }
 
-impl<R: Released> Hiding<'_, R> {
+impl Hiding<'_> {
     /// Settles the sensitive cells of `rows`, the lines of the group that are to leave.
     #[must_use]
     pub fn settle(&self, mut sides: Vec<Side>, mut rows: Vec<u32>, models: &mut dyn Models) -> Hidden {
@@ -145,7 +150,7 @@ impl<R: Released> Hiding<'_, R> {
 
     fn supported(&self, side: &Side, rows: &[u32]) -> Shown {
         let (a, book) = (side.attribute, &self.books[side.attribute]);
-        let columns = Columns::new(self.bases[a], &[a], &self.batch.columns, &self.batch.subjects, self.books);
+        let columns = QuasiColumns::new(self.bases[a], &[a], &self.batch.columns, &self.batch.subjects, self.books);
         let node = |level: usize| Node { levels: vec![u8::try_from(level).expect("hierarchies are low")], loss: 0.0 };
         let mut shown = Shown { cells: vec![SUPPRESSED; self.batch.rows()], levels: vec![UNSHOWN; self.batch.rows()] };
         let mut take = |row: u32, level: usize| {
@@ -350,7 +355,7 @@ impl<R: Released> Hiding<'_, R> {
             let key = self.bases[attribute].wrapping_add(book.digests(0)[code]);
             class_of[code] = Some(crowds.add(key, self.batch.subjects[row as usize]));
         }
-        crowds.complete(self.released);
+        crowds.complete(|class, out| self.released.fresh_subjects(class, out));
         class_of.into_iter().map(|class| !class.is_some_and(|class| crowds.supported(class))).collect()
     }
 

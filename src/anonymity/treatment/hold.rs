@@ -1,6 +1,6 @@
 //! Who may wait: holding a record must not take away the crowd of one that leaves.
 
-use super::crowd::{Floor, NO_SUBJECT, Released};
+use super::crowd::{Floor, NO_SUBJECT};
 use super::recode::{Assignment, Counted, UNRELEASED};
 use std::collections::BTreeMap;
 
@@ -11,7 +11,7 @@ struct Class {
 }
 
 /// From who would like to wait, who may: every class that anybody leaves in keeps the crowd of `floor` among those who leave
-/// and what has been released, by every count that its recoding asked for. Where it would not, those who wished to wait
+/// and what has been released (`earlier` writes subjects of a class, see [`CrowdTable::complete`](super::crowd::CrowdTable::complete)), by every count that its recoding asked for. Where it would not, those who wished to wait
 /// leave with it, in the order of the batch and no more of them than needed; that can call on further classes, in other
 /// groups, until nothing changes.
 ///
@@ -22,7 +22,7 @@ pub fn let_stay_supported(
     assignments: &[Assignment],
     subjects: &[u64],
     floor: Floor,
-    released: &impl Released,
+    earlier: impl Fn(u128, &mut [u64]) -> usize,
 ) -> Vec<bool> {
     let mut waiting = wishes;
     if !waiting.contains(&true) {
@@ -38,7 +38,7 @@ pub fn let_stay_supported(
         if class.rows.iter().all(|&row| waiting[row as usize]) {
             continue;
         }
-        let mut crowd = Crowd::new(class.key, floor, &assignments[group], released);
+        let mut crowd = Crowd::new(class.key, floor, &assignments[group], &earlier);
         for &row in class.rows.iter().filter(|&&row| !waiting[row as usize]) {
             if crowd.is_enough() {
                 break;
@@ -78,12 +78,12 @@ struct Crowd<'a> {
 }
 
 impl<'a> Crowd<'a> {
-    fn new(class: u128, floor: Floor, assignment: &'a Assignment, released: &impl Released) -> Self {
+    fn new(class: u128, floor: Floor, assignment: &'a Assignment, earlier: impl Fn(u128, &mut [u64]) -> usize) -> Self {
         let mut all = vec![0u64; if floor.asks_the_window() { floor.k } else { 0 }];
-        let known = released.fresh_subjects(class, &mut all);
+        let known = earlier(class, &mut all);
         all.truncate(known);
-        let earlier = |counted: &'a Counted| (counted.earlier.get(&class).cloned().unwrap_or_default(), counted);
-        let strict = assignment.counted.as_ref().map(earlier);
+        let of_tuples = |counted: &'a Counted| (counted.earlier.get(&class).cloned().unwrap_or_default(), counted);
+        let strict = assignment.counted.as_ref().map(of_tuples);
         Self { floor, here: Vec::new(), all, strict, muted: &assignment.muted }
     }
 
@@ -143,17 +143,9 @@ mod tests {
     use proptest::prelude::*;
     use std::collections::BTreeSet;
 
-    /// The same people in every class.
-    struct Past(Vec<u64>);
-
-    impl Released for Past {
-        fn fresh_subjects(&self, _class: u128, out: &mut [u64]) -> usize {
-            self.0.iter().zip(out).map(|(s, o)| *o = *s).count()
-        }
-    }
-
-    fn is_crowd(here: &BTreeSet<u64>, past: &Past, k: usize, batch: usize) -> bool {
-        let all: BTreeSet<u64> = past.0.iter().take(k).chain(here).copied().collect();
+    /// `past`: the same subjects in every class.
+    fn is_crowd(here: &BTreeSet<u64>, past: &[u64], k: usize, batch: usize) -> bool {
+        let all: BTreeSet<u64> = past.iter().take(k).chain(here).copied().collect();
         here.len() >= batch && all.len() >= k
     }
 
@@ -165,7 +157,8 @@ mod tests {
             (k, batch) in (2usize..4, 0usize..4).prop_map(|(k, batch)| (k, batch.min(k))),
             past in prop::collection::btree_set(5u64..12, 0..4),
         ) {
-            let past = Past(past.into_iter().collect());
+            let past: Vec<u64> = past.into_iter().collect();
+            let earlier = |_: u128, out: &mut [u64]| past.iter().zip(out).map(|(s, o)| *o = *s).count();
             let subjects: Vec<u64> = rows.iter().map(|r| r.0).collect();
             let wishes: Vec<bool> = rows.iter().map(|r| r.1).collect();
             let group = |class: fn(&(u64, bool, u128, u128)) -> u128| {
@@ -179,7 +172,7 @@ mod tests {
                 Assignment { node, class: keys, counted: None, silent: vec![], muted: vec![] }
             };
             let assignments = [group(|r| r.2), group(|r| r.3)];
-            let waiting = let_stay_supported(wishes.clone(), &assignments, &subjects, Floor { k, batch }, &past);
+            let waiting = let_stay_supported(wishes.clone(), &assignments, &subjects, Floor { k, batch }, earlier);
             for (row, wish) in wishes.iter().enumerate() {
                 prop_assert!(*wish || !waiting[row], "nobody waits who did not wish to");
             }

@@ -35,6 +35,7 @@ impl Mask {
         mask
     }
 
+    /// Whether a row takes part in a group.
     #[must_use]
     pub fn takes_part(&self, group: usize, row: usize) -> bool {
         self.groups.get(group).and_then(Option::as_ref).is_none_or(|marks| marks[row])
@@ -88,6 +89,7 @@ impl Mask {
 
 /// Rows joined by subject.
 pub struct Slots {
+    /// By row: its slot.
     pub of_row: Vec<u32>,
     /// By slot.
     pub subjects: Vec<u64>,

@@ -1,13 +1,14 @@
 //! What names the groups and attributes of a plan: line layouts, and the digests that class keys begin with.
 
 use crate::anonymity::plan::Plan;
+use crate::codec::{LineFormat, LineLayout};
 use crate::records::digest::DigestKey;
-use crate::records::line::{LineFormat, LineLayout};
 use std::collections::BTreeSet;
 
 /// What never changes between two batches of the same plan: layouts and the digests that name the groups.
 #[derive(Default)]
 pub struct GroupNames {
+    /// How lines are written, by group.
     pub layouts: Vec<LineLayout>,
     /// Digest of the quasi attribute set, by group.
     pub bases: Vec<u128>,

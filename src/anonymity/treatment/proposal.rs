@@ -26,8 +26,11 @@ pub struct Run {
 /// The fragments of one group, sorted by their encoded bytes.
 #[derive(Clone, Debug, Default)]
 pub struct ProposedGroup {
+    /// The bytes of all lines, one after the other.
     pub arena: Vec<u8>,
+    /// The rows of all runs, one after the other.
     pub rows: Vec<u32>,
+    /// Distinct lines with their rows, sorted by their bytes.
     pub runs: Vec<Run>,
     /// Rows of the batch that count for nobody in this group, by row; empty where all do.
     pub muted: Vec<bool>,

@@ -1,8 +1,9 @@
 //! Local recoding: every record takes the cheapest node of a ladder at which its class has support.
 
-use super::crowd::{CrowdTable, Floor, Released};
+use super::crowd::{CrowdTable, Floor};
 use super::population::Population;
 use crate::anonymity::plan::Node;
+use crate::ledger::at::LedgerAt;
 use crate::records::codebook::{Code, Codebook, SUPPRESSED};
 use std::collections::BTreeMap;
 
@@ -21,7 +22,7 @@ struct Column<'a> {
 /// The key of a row's class at a node is the sum (mod 2^128) of the group's digest and of one keyed coverage digest
 /// an attribute (docs/methods.md §11.2): equal exactly when the printed tuples are equal, up to a collision of 128
 /// keyed bits.
-pub struct Columns<'a> {
+pub struct QuasiColumns<'a> {
     base: u128,
     suppressed: u128,
     columns: Vec<Column<'a>>,
@@ -69,7 +70,7 @@ pub struct Counted {
     pub excluded: Vec<bool>,
 }
 
-impl<'a> Columns<'a> {
+impl<'a> QuasiColumns<'a> {
     /// `columns` and `subjects` are the batch's (all attributes, all rows); `base` names the set of attributes.
     #[must_use]
     pub fn new(
@@ -160,6 +161,7 @@ impl<'a> Columns<'a> {
         self.suppressed
     }
 
+    /// The subject of a row.
     #[must_use]
     pub fn subject(&self, row: u32) -> u64 {
         self.subjects[row as usize]
@@ -171,17 +173,17 @@ impl<'a> Columns<'a> {
 }
 
 /// Assigns each of `rows` the first node of `ladder` at which its class has the crowd of `floor`, counting the rows that
-/// reached this node and what `released` knows, and enough people in every population. Rows that took a finer node do not
+/// reached this node and what the ledger knows, and enough people in every population. Rows that took a finer node do not
 /// count: their printed tuple is another one.
 ///
 /// Time: O(Σ over nodes of the rows left × attributes); memory: O(rows × k).
 #[must_use]
 pub fn recode(
-    columns: &Columns<'_>,
+    columns: &QuasiColumns<'_>,
     ladder: &[Node],
     rows: &[u32],
     floor: Floor,
-    released: &impl Released,
+    ledger: &LedgerAt<'_>,
 ) -> Assignment {
     let mut assignment = Assignment::nothing(columns.rows());
     let mut left = rows.to_vec();
@@ -190,7 +192,7 @@ pub fn recode(
         if left.is_empty() {
             break;
         }
-        at_node.gather(columns, node, &left, released);
+        at_node.gather_with(columns, node, &left, ledger);
         let mut at = 0;
         left.retain(|&row| {
             let here = at;
@@ -233,15 +235,26 @@ impl AtNode {
         self.crowds.supported(class) && self.populous.get(class as usize).is_none_or(|populous| *populous)
     }
 
-    /// Forgets the node before and takes `rows` to `node`.
-    pub fn gather(&mut self, columns: &Columns<'_>, node: &Node, rows: &[u32], released: &impl Released) {
+    /// Forgets the node before and takes `rows` to `node`, where classes have the earlier releases that `ledger` knows.
+    pub fn gather_with(&mut self, columns: &QuasiColumns<'_>, node: &Node, rows: &[u32], ledger: &LedgerAt<'_>) {
+        self.gather(columns, node, rows, |class, out| ledger.fresh_subjects(class, out));
+    }
+
+    /// Forgets the node before and takes `rows` to `node`, where classes have `others`, too (see [`CrowdTable::complete`]).
+    pub fn gather(
+        &mut self,
+        columns: &QuasiColumns<'_>,
+        node: &Node,
+        rows: &[u32],
+        others: impl Fn(u128, &mut [u64]) -> usize,
+    ) {
         self.crowds.restart();
         columns.keys(rows, &node.levels, &mut self.keys);
         self.classes.clear();
         for (&key, &row) in self.keys.iter().zip(rows) {
             self.classes.push(self.crowds.add(key, columns.subject(row)));
         }
-        self.crowds.complete(released);
+        self.crowds.complete(others);
         self.populous.clear();
         if columns.populations.is_empty() {
             return;

@@ -2,7 +2,7 @@
 
 use super::treat::GroupNames;
 use crate::anonymity::plan::Plan;
-use crate::ledger::sightings::Space;
+use crate::ledger::occurrences::Space;
 
 /// The spaces of a plan; the same for all plans of the same groups.
 #[must_use]

@@ -2,7 +2,7 @@
 //!
 //! Claim. Every class that [`recode_strictly`] assigns at a node has at least k distinct subjects over (a) the rows of
 //! this batch that reach the node with it and (b) earlier fresh releases in it, each of a raw tuple that is not
-//! excludable there ([`super::exits`]). It also has the plain support that [`super::recode`] asks for, so strict
+//! excludable there ([`super::exclusion`]). It also has the plain support that [`super::recode`] asks for, so strict
 //! recoding releases nothing that the ladder would not be allowed to release.
 //!
 //! *Where the batch alone must have the crowd (`batch_crowd` = k) the ladder keeps this promise by itself*, and nothing has
@@ -15,25 +15,25 @@
 //! count. Records that wait, and classes that the guard between groups withdraws as a whole, only make fewer classes leave.
 //! `release::narrowing` recounts it all the same.
 
-use super::crowd::{Floor, NO_SUBJECT, Released};
-use super::exits::Exits;
-use super::recode::{Assignment, AtNode, Columns, Counted, recode};
+use super::crowd::{Floor, NO_SUBJECT};
+use super::exclusion::Exclusion;
+use super::recode::{Assignment, AtNode, Counted, QuasiColumns, recode};
 use crate::anonymity::plan::Node;
-use crate::ledger::at::WitnessesAt;
+use crate::ledger::at::{LedgerAt, WitnessesAt};
 use std::collections::BTreeMap;
 
-/// Recodes by the rule that `released` is kept for: strictly where it remembers raw tuples, by the ladder otherwise.
+/// Recodes by the rule that `ledger` is kept for: strictly where it remembers raw tuples, by the ladder otherwise.
 #[must_use]
 pub fn recode_as_kept(
-    columns: &Columns<'_>,
+    columns: &QuasiColumns<'_>,
     ladder: &[Node],
     rows: &[u32],
     floor: Floor,
-    released: &impl Released,
+    ledger: &LedgerAt<'_>,
 ) -> Assignment {
-    match released.witnessed().filter(|_| floor.asks_the_window()) {
-        None => recode(columns, ladder, rows, floor, released),
-        Some(witnessed) => recode_strictly(columns, ladder, rows, floor, released, witnessed),
+    match ledger.witnesses().filter(|_| floor.asks_the_window()) {
+        None => recode(columns, ladder, rows, floor, ledger),
+        Some(witnessed) => recode_strictly(columns, ladder, rows, floor, ledger, witnessed),
     }
 }
 
@@ -71,17 +71,17 @@ enum Verdict {
 /// walking at most once a batch.
 #[must_use]
 pub fn recode_strictly(
-    columns: &Columns<'_>,
+    columns: &QuasiColumns<'_>,
     ladder: &[Node],
     rows: &[u32],
     floor: Floor,
-    released: &impl Released,
+    ledger: &LedgerAt<'_>,
     witnessed: WitnessesAt<'_>,
 ) -> Assignment {
     let k = floor.k;
     let mut earlier = BTreeMap::new();
     let mut assignment = Assignment::nothing(columns.rows());
-    let mut exits = Exits::new(columns, ladder, k, witnessed);
+    let mut exclusion = Exclusion::new(columns, ladder, k, witnessed);
     let mut excluded = vec![false; columns.rows()];
     let mut left = rows.to_vec();
     let mut at_node = AtNode::new(floor, left.len());
@@ -89,7 +89,7 @@ pub fn recode_strictly(
         if left.is_empty() {
             break;
         }
-        at_node.gather(columns, node, &left, released);
+        at_node.gather_with(columns, node, &left, ledger);
         let AtNode { crowds: table, keys, classes, .. } = &at_node;
         let mut crowds: BTreeMap<u32, Crowd> = BTreeMap::new();
         // A class that could take one more record matters even where it takes none of these.
@@ -112,7 +112,7 @@ pub fn recode_strictly(
             if !columns.is_populous(crowd.row, &node.levels) {
                 continue;
             }
-            let survivors = exits.survivors(crowd.key, index);
+            let survivors = exclusion.survivors(crowd.key, index);
             for &subject in &survivors {
                 crowd.add(subject, k);
             }
@@ -133,7 +133,7 @@ pub fn recode_strictly(
                 Verdict::Taken => {
                     assignment.node[row as usize] = index;
                     assignment.class[row as usize] = keys[here];
-                    exits.leaves(keys[here]);
+                    exclusion.leaves(keys[here]);
                     return false;
                 }
                 Verdict::Excluded => excluded[row as usize] = true,

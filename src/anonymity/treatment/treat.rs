@@ -1,9 +1,7 @@
 //! The treatment of one batch by one plan.
 
-pub use super::beside::Protected;
-use super::beside::{Beside, StreamModels};
 use super::budget::{settled, within_budget};
-use super::crowd::{Floor, NO_SUBJECT, Released};
+use super::crowd::{Floor, NO_SUBJECT};
 use super::diverse::recode_diversely;
 use super::divert::divert;
 use super::hide::{Hidden, Hiding, Side, UNSHOWN};
@@ -11,22 +9,26 @@ use super::hold::let_stay_supported;
 use super::mask::Mask;
 pub use super::names::{GroupNames, group_names};
 use super::population::Population;
-use super::proposal::{Proposal, ProposedGroup, Run, Unreleased};
-use super::recode::{Assignment, Columns, UNRELEASED};
+use super::proposal::{Proposal, Unreleased};
+use super::recode::{Assignment, QuasiColumns, UNRELEASED};
+pub use super::sensitive::Protected;
+use super::sensitive::{SensitiveCells, StreamModels};
 use super::strict::recode_as_kept;
 use crate::anonymity::plan::{Group, Plan};
+use crate::config::{Config, Recoding};
+use crate::ledger::at::{LedgerAt, SupportersAt};
 use crate::records::codebook::{ABSENT, CellId, Codebook, NULL, SUPPRESSED};
-use crate::records::digest::BuildClassKeyHash;
-use crate::records::line::LineLayout;
 use crate::records::table::Batch;
 use rayon::prelude::*;
 use std::collections::HashSet;
 
 mod guard;
+mod propose;
 
 /// The settings of the treatment that are not the plan's.
 #[derive(Clone, Copy, Debug)]
 pub struct Policy {
+    /// Distinct subjects that a class needs, at least 2.
     pub k: usize,
     /// Subjects that a class needs in the batch itself, at most k; 0: support inside the window is enough.
     pub batch_crowd: usize,
@@ -36,11 +38,26 @@ pub struct Policy {
     pub min_subjects: usize,
     /// How many batches a record may wait for a better class.
     pub max_hold_batches: u8,
-    /// Only records whose mean loss is above this wait.
+    /// Only records whose mean loss is above this wait, 0 to 1.
     pub hold_above_loss: f32,
 }
 
 impl Policy {
+    /// The settings of a configuration.
+    #[must_use]
+    #[allow(clippy::cast_possible_truncation, reason = "a loss in [0, 1]")]
+    pub fn of(config: &Config) -> Self {
+        let k = config.privacy.crowd();
+        Self {
+            k,
+            batch_crowd: config.privacy.crowd_in_batch(),
+            strict: config.privacy.recoding == Recoding::Strict,
+            min_subjects: config.min_subjects().max(k),
+            max_hold_batches: u8::try_from(config.privacy.max_hold_batches).unwrap_or(u8::MAX),
+            hold_above_loss: config.privacy.hold_above_loss as f32,
+        }
+    }
+
     /// What every class needs.
     #[must_use]
     pub fn floor(&self) -> Floor {
@@ -48,59 +65,58 @@ impl Policy {
     }
 }
 
-/// Treats `batch` by `plan`. `protected` are the sensitive attributes that models protect; every class needs enough people
-/// of each of `populations`; `waited[row]` is the number of batches that a row has been held for; `last` forbids holding
-/// (end of stream, revocation). A row leaves only in groups that it takes part in by `mask`.
+/// The records that are to be treated, with what becomes of them while they wait.
+#[derive(Clone, Copy)]
+pub struct Records<'a> {
+    /// Their codes and subjects.
+    pub batch: &'a Batch,
+    /// In which groups each row takes part: it leaves in no other.
+    pub mask: &'a Mask,
+    /// For how many batches each row has been held.
+    pub waited: &'a [u8],
+    /// Nothing may be held any more: the stream ends, or its partitions are taken away.
+    pub last: bool,
+}
+
+/// By what a batch is treated.
+#[derive(Clone, Copy)]
+pub struct Rules<'a> {
+    /// The groups and their ladders.
+    pub plan: &'a Plan,
+    /// Layouts and digests of the plan's groups.
+    pub names: &'a GroupNames,
+    /// By attribute: what its codes print.
+    pub books: &'a [Codebook],
+    /// The settings that are not the plan's.
+    pub policy: &'a Policy,
+    /// The sensitive attributes that models protect.
+    pub protected: &'a [Protected],
+    /// People of whom every class needs enough.
+    pub populations: &'a [Population],
+}
+
+/// Treats `records` by `rules`: the proposal of what may leave after what `ledger` knows to have left.
 #[must_use]
-pub fn treat(
-    batch: &Batch,
-    mask: &Mask,
-    waited: &[u8],
-    plan: &Plan,
-    names: &GroupNames,
-    books: &[Codebook],
-    released: &impl Released,
-    policy: &Policy,
-    protected: &[Protected],
-    populations: &[Population],
-    last: bool,
-) -> Proposal {
+pub fn treat(records: &Records<'_>, rules: &Rules<'_>, ledger: &LedgerAt<'_>) -> Proposal {
+    let Records { batch, mask, waited, last } = *records;
+    let Rules { plan, names, books, policy, protected, populations } = *rules;
     let rows: Vec<u32> = (0..u32::try_from(batch.rows()).expect("a batch is bounded")).collect();
     // Who has not been seen for long enough is nobody to everything below.
-    let counting = settled(&batch.subjects, released).map(|subjects| Batch { subjects, ..batch.clone() });
+    let counting = settled(&batch.subjects, ledger).map(|subjects| Batch { subjects, ..batch.clone() });
     let owners = batch.subjects.as_slice();
     let batch = counting.as_ref().unwrap_or(batch);
-    let scene = Scene { batch, owners, mask, plan, names, books, policy, protected, populations };
+    let scene = Scene { batch, owners, mask, plan, names, books, policy, protected, populations, ledger };
     if !has_subjects(batch, &mask.present(plan.groups.len(), &rows), policy.min_subjects) {
         return scene.nothing(Unreleased::Quiet);
     }
-    let mut assignments = scene.assign(&rows, released);
-    let mut held = Vec::new();
-    if policy.max_hold_batches > 0 && !last {
-        let dear = |row: &u32| {
-            waited[*row as usize] < policy.max_hold_batches
-                && scene.loss(&assignments, *row).is_some_and(|loss| loss > policy.hold_above_loss)
-        };
-        let wishes: Vec<bool> = rows.iter().map(dear).collect();
-        let waiting = let_stay_supported(wishes, &assignments, &batch.subjects, policy.floor(), released);
-        held = rows.iter().copied().filter(|&row| waiting[row as usize]).collect();
-        for assignment in &mut assignments {
-            for &row in &held {
-                assignment.node[row as usize] = UNRELEASED;
-            }
-        }
-        if assignments.iter().any(|assignment| assignment.counted.is_some()) && !held.is_empty() {
-            // Which tuples can be excluded depends on which classes leave: they are judged by those that really do.
-            let leaving: Vec<u32> = rows.iter().copied().filter(|&row| !waiting[row as usize]).collect();
-            assignments = scene.assign(&leaving, released);
-        }
-    }
+    let mut assignments = scene.assign(&rows);
+    let held = if last { Vec::new() } else { scene.hold(&mut assignments, &rows, waited) };
     let staying: HashSet<u32> = held.iter().copied().collect();
     let leaving: Vec<u32> = rows.iter().copied().filter(|row| !staying.contains(row)).collect();
-    scene.divert(&mut assignments, &leaving, released);
-    let mut cells = scene.cells(&assignments, &rows, &held, released);
+    scene.divert(&mut assignments, &leaving);
+    let mut cells = scene.cells(&assignments, &rows, &held);
     let before = scene.leaving(&cells);
-    let guarded_fragments = scene.guard(&mut cells, &assignments, released);
+    let guarded_fragments = scene.guard(&mut cells, &assignments);
     let mut proposal = scene.propose(cells, held, &before, guarded_fragments);
     for (group, assignment) in proposal.groups.iter_mut().zip(assignments) {
         group.muted = assignment.muted;
@@ -122,6 +138,8 @@ struct Scene<'a> {
     policy: &'a Policy,
     protected: &'a [Protected],
     populations: &'a [Population],
+    /// What has left before, as far as it still counts.
+    ledger: &'a LedgerAt<'a>,
 }
 
 /// Cells by attribute and row.
@@ -132,74 +150,98 @@ impl Scene<'_> {
         self.batch.rows()
     }
 
+    /// How many classes each subject may support, where that is bounded.
+    fn budget(&self) -> Option<SupportersAt<'_>> {
+        self.ledger.supporters().filter(|supporters| supporters.limits().max_classes > 0)
+    }
+
+    /// Takes the rows out of `assignments` that wait for a better class, and gives them.
+    fn hold(&self, assignments: &mut Vec<Assignment>, rows: &[u32], waited: &[u8]) -> Vec<u32> {
+        if self.policy.max_hold_batches == 0 {
+            return Vec::new();
+        }
+        let dear = |row: &u32| {
+            waited[*row as usize] < self.policy.max_hold_batches
+                && self.loss(assignments, *row).is_some_and(|loss| loss > self.policy.hold_above_loss)
+        };
+        let wishes: Vec<bool> = rows.iter().map(dear).collect();
+        let earlier = |class, out: &mut [u64]| self.ledger.fresh_subjects(class, out);
+        let waiting = let_stay_supported(wishes, assignments, &self.batch.subjects, self.policy.floor(), earlier);
+        let held: Vec<u32> = rows.iter().copied().filter(|&row| waiting[row as usize]).collect();
+        for assignment in assignments.iter_mut() {
+            for &row in &held {
+                assignment.node[row as usize] = UNRELEASED;
+            }
+        }
+        if assignments.iter().any(|assignment| assignment.counted.is_some()) && !held.is_empty() {
+            // Which tuples can be excluded depends on which classes leave: they are judged by those that really do.
+            let leaving: Vec<u32> = rows.iter().copied().filter(|&row| !waiting[row as usize]).collect();
+            *assignments = self.assign(&leaving);
+        }
+        held
+    }
+
     /// The node and class of every row, by group.
-    fn assign(&self, rows: &[u32], released: &impl Released) -> Vec<Assignment> {
+    fn assign(&self, rows: &[u32]) -> Vec<Assignment> {
         self.plan
             .groups
             .par_iter()
             .zip(&self.names.bases)
             .enumerate()
-            .map(|(number, (group, &base))| self.assign_group(group, base, &self.mask.among(number, rows), released))
+            .map(|(number, (group, &base))| self.assign_group(group, base, &self.mask.among(number, rows)))
             .collect()
     }
 
     /// The same in one group, within everybody's budget.
-    fn assign_group(&self, group: &Group, base: u128, rows: &[u32], released: &impl Released) -> Assignment {
+    fn assign_group(&self, group: &Group, base: u128, rows: &[u32]) -> Assignment {
         let room = self.rows() * self.plan.groups.len();
-        within_budget(base, &self.batch.subjects, released.budget(), room, |subjects| {
-            self.recode_group(group, base, rows, subjects, released)
+        within_budget(base, &self.batch.subjects, self.budget(), room, |subjects| {
+            self.recode_group(group, base, rows, subjects)
         })
     }
 
     /// The same, where the rows count for `subjects`.
-    fn recode_group(
-        &self,
-        group: &Group,
-        base: u128,
-        rows: &[u32],
-        subjects: &[u64],
-        released: &impl Released,
-    ) -> Assignment {
-        let columns = Columns::new(base, &group.quasi, &self.batch.columns, subjects, self.books);
+    fn recode_group(&self, group: &Group, base: u128, rows: &[u32], subjects: &[u64]) -> Assignment {
+        let columns = QuasiColumns::new(base, &group.quasi, &self.batch.columns, subjects, self.books);
         let columns = columns.among(self.populations);
-        let plain = recode_as_kept(&columns, &group.ladder, rows, self.policy.floor(), released);
+        let plain = recode_as_kept(&columns, &group.ladder, rows, self.policy.floor(), self.ledger);
         let protected: Vec<&Protected> =
             self.protected.iter().filter(|p| group.sensitive.contains(&p.attribute)).collect();
         // Strict recoding answers an observer who knows the rule: another rule would be another answer.
         if protected.is_empty() || self.policy.strict {
             return plain;
         }
-        recode_diversely(plain, &columns, group, &protected, &self.beside(), released)
+        recode_diversely(plain, &columns, group, &protected, &self.sensitive_cells(), self.ledger)
     }
 
     /// Takes classes that cannot hide their sensitive cells to coarser nodes; what still cannot is withdrawn later. Strict
     /// recoding answers an observer who knows the rule, and a budget counts classes that were joined already: there, they do
     /// not leave. `rows` are those that are not held.
-    fn divert(&self, assignments: &mut [Assignment], rows: &[u32], released: &impl Released) {
+    fn divert(&self, assignments: &mut [Assignment], rows: &[u32]) {
         let groups = self.plan.groups.par_iter().zip(&self.names.bases).zip(assignments.par_iter_mut()).enumerate();
         groups.filter(|(_, ((group, _), _))| !group.quasi.is_empty() && !group.sensitive.is_empty()).for_each(
             |(number, ((group, &base), assignment))| {
-                if self.policy.strict || released.budget().is_some() {
-                    self.leave_out(group, base, assignment, &self.mask.among(number, rows), released);
+                if self.policy.strict || self.budget().is_some() {
+                    self.leave_out(group, base, assignment, &self.mask.among(number, rows));
                 } else {
-                    self.divert_group(group, base, assignment, released);
+                    self.divert_group(group, base, assignment);
                 }
             },
         );
     }
 
-    fn failing(&self, group: &Group, assignment: &Assignment, released: &impl Released) -> Vec<u32> {
+    fn failing(&self, group: &Group, assignment: &Assignment) -> Vec<u32> {
         let leaves = |(row, node): (u32, &u32)| (*node != UNRELEASED).then_some(row);
         let leaving: Vec<u32> = (0u32..).zip(&assignment.node).filter_map(leaves).collect();
-        self.hide(group, &assignment.class, leaving, &assignment.silent, released).failing
+        self.hide(group, &assignment.class, leaving, &assignment.silent).failing
     }
 
-    fn divert_group(&self, group: &Group, base: u128, assignment: &mut Assignment, released: &impl Released) {
-        let columns = Columns::new(base, &group.quasi, &self.batch.columns, &self.batch.subjects, self.books)
+    fn divert_group(&self, group: &Group, base: u128, assignment: &mut Assignment) {
+        let columns = QuasiColumns::new(base, &group.quasi, &self.batch.columns, &self.batch.subjects, self.books)
             .among(self.populations);
         let mut from = vec![0u32; self.rows()];
         for _ in 0..DIVERSIONS {
-            let failing = self.failing(group, assignment, released);
+            let failing = self.failing(group, assignment);
             if failing.is_empty() {
                 return;
             }
@@ -209,34 +251,27 @@ impl Scene<'_> {
 
     /// Which tuples can be excluded depends on which classes leave: whatever goes, the others are judged anew. Where that
     /// does not end, nothing of the group leaves.
-    fn leave_out(
-        &self,
-        group: &Group,
-        base: u128,
-        assignment: &mut Assignment,
-        rows: &[u32],
-        released: &impl Released,
-    ) {
+    fn leave_out(&self, group: &Group, base: u128, assignment: &mut Assignment, rows: &[u32]) {
         let mut rows = rows.to_vec();
         for _ in 0..DIVERSIONS {
-            let failing: HashSet<u32> = self.failing(group, assignment, released).into_iter().collect();
+            let failing: HashSet<u32> = self.failing(group, assignment).into_iter().collect();
             if failing.is_empty() {
                 return;
             }
             rows.retain(|row| !failing.contains(row));
-            *assignment = self.assign_group(group, base, &rows, released);
+            *assignment = self.assign_group(group, base, &rows);
         }
-        if !self.failing(group, assignment, released).is_empty() {
+        if !self.failing(group, assignment).is_empty() {
             *assignment = Assignment::nothing(self.rows());
         }
     }
 
-    fn beside(&self) -> Beside<'_> {
-        Beside { batch: self.batch, books: self.books, floor: self.policy.floor(), bases: &self.names.beside }
+    fn sensitive_cells(&self) -> SensitiveCells<'_> {
+        SensitiveCells { batch: self.batch, books: self.books, floor: self.policy.floor(), bases: &self.names.beside }
     }
 
     /// The cells that the assignments stand for, and those that leave beside them.
-    fn cells(&self, assignments: &[Assignment], rows: &[u32], held: &[u32], released: &impl Released) -> Cells {
+    fn cells(&self, assignments: &[Assignment], rows: &[u32], held: &[u32]) -> Cells {
         let mut stays = vec![true; self.rows()];
         for &row in held {
             stays[row as usize] = false;
@@ -250,7 +285,7 @@ impl Scene<'_> {
             .zip(assignments)
             .enumerate()
             .map(|(number, ((group, &base), assignment))| {
-                self.group_cells(group, base, assignment, &self.mask.among(number, rows), &stays, released)
+                self.group_cells(group, base, assignment, &self.mask.among(number, rows), &stays)
             })
             .collect();
         for (attribute, column) in by_group.into_iter().flatten() {
@@ -266,7 +301,6 @@ impl Scene<'_> {
         assignment: &Assignment,
         rows: &[u32],
         stays: &[bool],
-        released: &impl Released,
     ) -> Vec<(usize, Vec<CellId>)> {
         let mut out: Vec<(usize, Vec<CellId>)> = group
             .quasi
@@ -288,7 +322,7 @@ impl Scene<'_> {
         let leaving: Vec<u32> = rows.iter().copied().filter(leaves).collect();
         let quasi: Vec<&[CellId]> = out.iter().map(|(_, column)| column.as_slice()).collect();
         let class = self.classes(group, base, &quasi);
-        let hidden = self.hide(group, &class, leaving.clone(), &assignment.silent, released);
+        let hidden = self.hide(group, &class, leaving.clone(), &assignment.silent);
         for (_, column) in &mut out {
             hidden.failing.iter().for_each(|&row| column[row as usize] = SUPPRESSED);
         }
@@ -316,18 +350,12 @@ impl Scene<'_> {
     }
 
     /// The sensitive cells of a group for the `leaving` rows, whose classes are `class`.
-    fn hide(
-        &self,
-        group: &Group,
-        class: &[u128],
-        leaving: Vec<u32>,
-        silent: &[bool],
-        released: &impl Released,
-    ) -> Hidden {
+    fn hide(&self, group: &Group, class: &[u128], leaving: Vec<u32>, silent: &[bool]) -> Hidden {
         let side = |&a: &usize| {
             let protected = self.protected.iter().find(|p| p.attribute == a);
-            let open =
-                |p: &Protected| p.judge.is_some() && released.shown().is_none_or(|shown| shown.is_open(a, self.rows()));
+            let open = |p: &Protected| {
+                p.judge.is_some() && self.ledger.shown().is_none_or(|shown| shown.is_open(a, self.rows()))
+            };
             let never = self.plan.identifiers.contains(&a) || protected.is_some_and(|p| !open(p));
             // Who names nobody counts for nobody, so no model could count what is shown of him.
             let unshown = |row: usize| {
@@ -352,12 +380,12 @@ impl Scene<'_> {
             strict: self.policy.strict,
             bases: &self.names.beside,
             order: &|row| order.digest(&self.batch.subjects[row as usize].to_be_bytes()),
-            released,
+            released: self.ledger,
             class,
             bare: group.quasi.is_empty(),
         };
         let mine = self.protected.iter().filter(|p| group.sensitive.contains(&p.attribute));
-        hiding.settle(sides, leaving, &mut StreamModels::new(self.beside(), mine, released))
+        hiding.settle(sides, leaving, &mut StreamModels::new(self.sensitive_cells(), mine, *self.ledger))
     }
 
     /// Mean Loss of the present quasi cells of a row; `None` when all of them are missing.
@@ -377,123 +405,6 @@ impl Scene<'_> {
             }
         }
         (present > 0).then(|| sum / f32::from(present))
-    }
-
-    /// Which rows have a fragment that says something.
-    fn leaving(&self, cells: &Cells) -> Vec<bool> {
-        let mut leaves = vec![false; self.rows()];
-        for &a in self.plan.groups.iter().flat_map(|g| g.quasi.iter().chain(&g.sensitive)) {
-            for (row, &cell) in cells[a].iter().enumerate() {
-                leaves[row] |= cell != SUPPRESSED;
-            }
-        }
-        leaves
-    }
-
-    fn nothing(&self, reason: Unreleased) -> Proposal {
-        let cells = vec![vec![SUPPRESSED; self.rows()]; self.books.len()];
-        let mut proposal = self.propose(cells, Vec::new(), &[], 0);
-        proposal.unreleased = vec![Some(reason); self.rows()];
-        proposal
-    }
-
-    fn propose(&self, mut cells: Cells, held: Vec<u32>, before: &[bool], guarded_fragments: u64) -> Proposal {
-        let mut is_held = vec![false; self.rows()];
-        for &row in &held {
-            is_held[row as usize] = true;
-        }
-        // Attributes of no group (identifiers, the subject) are suppressed cells, so that every column has every row.
-        for column in &mut cells {
-            column.resize(self.rows(), SUPPRESSED);
-        }
-        let mut leaves = self.leaving(&cells);
-        let leaving: Vec<u32> = (0u32..).zip(&leaves).filter(|(_, l)| **l).map(|(row, _)| row).collect();
-        let quiet = !leaving.is_empty() && !has_subjects(self.batch, &leaving, self.policy.k);
-        if quiet {
-            for column in &mut cells {
-                column.fill(SUPPRESSED);
-            }
-            leaves.fill(false);
-        }
-        let unreleased = (0..self.rows())
-            .map(|row| match (leaves[row] || is_held[row], quiet) {
-                (true, _) => None,
-                (false, true) => Some(Unreleased::Quiet),
-                (false, false) if before.get(row).copied().unwrap_or(false) => Some(Unreleased::Guard),
-                (false, false) => Some(Unreleased::NoSupport),
-            })
-            .collect();
-        let groups = self
-            .plan
-            .groups
-            .par_iter()
-            .zip(&self.names.layouts)
-            .map(|(group, layout)| self.encode(group, layout, &cells))
-            .collect();
-        let (loss, exact_cells) = self.utility(&cells, &is_held);
-        let withheld_cells = self.withheld(&cells);
-        Proposal { groups, cells, unreleased, held, guarded_fragments, withheld_cells, loss, exact_cells }
-    }
-
-    /// Encodes the fragments of one group, one line a distinct tuple, sorted by their bytes.
-    fn encode(&self, group: &Group, layout: &LineLayout, cells: &Cells) -> ProposedGroup {
-        let attributes = group.attributes();
-        let guarded: Vec<usize> = group.quasi.iter().chain(&group.sensitive).copied().collect();
-        // Rows with equal cells become one run. The map's order does not matter: runs are sorted below.
-        let mut runs: hashbrown::HashMap<u128, Vec<u32>, BuildClassKeyHash> = hashbrown::HashMap::default();
-        for row in 0..self.rows() {
-            if guarded.iter().all(|&a| cells[a][row] == SUPPRESSED) {
-                continue;
-            }
-            let key = attributes.iter().fold(0u128, |key, &a| key.wrapping_add(self.books[a].digest(cells[a][row])));
-            runs.entry(key).or_default().push(u32::try_from(row).expect("a batch is bounded"));
-        }
-        let mut arena = Vec::new();
-        let mut lines: Vec<(std::ops::Range<usize>, Vec<u32>)> = Vec::with_capacity(runs.len());
-        for rows in runs.into_values() {
-            let start = arena.len();
-            let row = rows[0] as usize;
-            layout.write(attributes.iter().map(|&a| self.books[a].text(cells[a][row])), &mut arena);
-            lines.push((start..arena.len(), rows));
-        }
-        lines.sort_unstable_by(|(a, _), (b, _)| arena[a.clone()].cmp(&arena[b.clone()]));
-        let mut proposed = ProposedGroup { arena, ..ProposedGroup::default() };
-        for (line, rows) in lines {
-            let start = proposed.rows.len();
-            proposed.rows.extend(rows);
-            proposed.runs.push(Run { line, rows: start..proposed.rows.len() });
-        }
-        proposed
-    }
-
-    /// Protected cells that are suppressed in fragments that leave.
-    fn withheld(&self, cells: &Cells) -> u64 {
-        let mut withheld = 0;
-        for group in &self.plan.groups {
-            let leaves = |row: usize| group.quasi.iter().chain(&group.sensitive).any(|&a| cells[a][row] != SUPPRESSED);
-            for protected in self.protected.iter().filter(|p| group.sensitive.contains(&p.attribute)) {
-                let column = cells[protected.attribute].iter().enumerate();
-                withheld += column.filter(|(row, cell)| **cell == SUPPRESSED && leaves(*row)).count() as u64;
-            }
-        }
-        withheld
-    }
-
-    fn utility(&self, cells: &Cells, held: &[bool]) -> ((f64, u64), u64) {
-        let (mut sum, mut present, mut exact) = (0.0, 0u64, 0u64);
-        let attributes = self.plan.groups.iter().enumerate().flat_map(|(n, g)| g.quasi.iter().map(move |&a| (n, a)));
-        for (group, a) in attributes {
-            let (book, codes) = (&self.books[a], &self.batch.columns[a]);
-            for (row, &cell) in cells[a].iter().enumerate() {
-                if held[row] || matches!(codes[row], ABSENT | NULL) || !self.mask.takes_part(group, row) {
-                    continue;
-                }
-                sum += f64::from(book.loss(cell));
-                present += 1;
-                exact += u64::from(book.is_exact(cell));
-            }
-        }
-        ((sum, present), exact)
     }
 }
 

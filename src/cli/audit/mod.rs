@@ -23,9 +23,9 @@ use progress::bar;
 
 use super::outcome::Failure;
 use super::written::{refuse_overwriting, unwritable};
+use crate::codec::Limits;
 use crate::config::{Problem, Used};
 use crate::counting::{Wanted, shared_device};
-use crate::io::codec::Limits;
 use crate::io::file::{Format, SourceError, whole};
 use crate::io::table::{self, ReadProgress, Request, TableColumn, TableError, WholeTable};
 use crate::records::schema::{Role, Schema};

@@ -7,7 +7,7 @@ use super::fields::Engine;
 use super::parts::{Parts, Past};
 use super::prime::{PrimeError, prime};
 use crate::anonymity::planner::sample::Sample;
-use crate::config::{Config, SinkKind, SourceKind};
+use crate::config::{Config, SinkKind};
 use crate::daemon::state::directory::StateError;
 use crate::daemon::state::records::Intent;
 use crate::daemon::state::seal::Keys;
@@ -77,11 +77,7 @@ pub enum AssemblyError {
 
 /// What a state belongs to.
 fn stream_of(config: &Config, schema: &Schema) -> String {
-    let source = match config.source.kind {
-        SourceKind::Kafka => format!("topics {:?}", config.source.topics),
-        SourceKind::File => format!("file {}", config.source.path.display()),
-    };
-    format!("{} {source}", schema.fingerprint())
+    format!("{} {}", schema.fingerprint(), config.source.identity())
 }
 
 /// Where the batches of a state leave to; `None` where nothing leaves, which a state may begin with.

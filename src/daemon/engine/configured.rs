@@ -4,11 +4,12 @@ use super::model::ModelSettings;
 use super::settings::{DampeningSettings, EngineSettings, RepetitionSettings, SearchSettings};
 use crate::anonymity::planner::{InBatch, LadderLimits, PlannerSettings};
 use crate::anonymity::treatment::treat::Policy;
+use crate::codec::LineFormat;
 use crate::config::{Backend, Config, Format, Recoding, SinkKind};
 use crate::counting::Wanted;
-use crate::records::line::LineFormat;
 use crate::records::schema::Schema;
 use crate::release::given::Needs;
+use crate::start::reading::line_format;
 
 /// Limits on what is said of one subject; none where the schema names no subject.
 pub(super) fn repetition(config: &Config, schema: &Schema) -> RepetitionSettings {
@@ -27,10 +28,10 @@ pub(super) fn repetition(config: &Config, schema: &Schema) -> RepetitionSettings
 /// All settings of an engine. With `accept_rewind`, records that the state has settled may come again.
 pub(super) fn settings(config: &Config, schema: &Schema, accept_rewind: bool) -> EngineSettings {
     let k = config.privacy.crowd();
-    let (format, absent_as_null) = line_format(config);
+    let (format, absent_as_null) = lines(config);
     EngineSettings {
-        policy: policy(config),
-        needs: Needs { k, batch_crowd: config.privacy.crowd_in_batch() },
+        policy: Policy::of(config),
+        needs: Needs::of(&config.privacy),
         planner: planner(config),
         search: search(config),
         model: ModelSettings {
@@ -58,27 +59,12 @@ pub(super) fn settings(config: &Config, schema: &Schema, accept_rewind: bool) ->
 }
 
 /// How lines are written, and whether they cannot tell an absent cell from a missing one.
-fn line_format(config: &Config) -> (LineFormat, bool) {
-    match (config.sink.kind, config.sink.format()) {
-        (SinkKind::File, Format::Csv) => {
-            (LineFormat::Csv { separator: u8::try_from(config.sink.separator).unwrap_or(b',') }, true)
-        }
-        (SinkKind::File, Format::Parquet) => (LineFormat::Json, true),
-        _ => (LineFormat::Json, false),
-    }
-}
-
-fn policy(config: &Config) -> Policy {
-    let k = config.privacy.crowd();
-    #[allow(clippy::cast_possible_truncation, reason = "a loss in [0, 1]")]
-    let hold_above_loss = config.privacy.hold_above_loss as f32;
-    Policy {
-        k,
-        batch_crowd: config.privacy.crowd_in_batch(),
-        strict: config.privacy.recoding == Recoding::Strict,
-        min_subjects: config.min_subjects().max(k),
-        max_hold_batches: u8::try_from(config.privacy.max_hold_batches).unwrap_or(u8::MAX),
-        hold_above_loss,
+fn lines(config: &Config) -> (LineFormat, bool) {
+    let format = config.sink.format();
+    match config.sink.kind {
+        SinkKind::File => (line_format(format, config.sink.separator), format != Format::Json),
+        SinkKind::Kafka => (line_format(format, config.sink.separator), false),
+        SinkKind::None => (LineFormat::Json, false),
     }
 }
 

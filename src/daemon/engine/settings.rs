@@ -3,8 +3,8 @@
 use super::model::ModelSettings;
 use crate::anonymity::planner::PlannerSettings;
 use crate::anonymity::treatment::treat::Policy;
+use crate::codec::LineFormat;
 use crate::counting::Wanted;
-use crate::records::line::LineFormat;
 use crate::release::given::Needs;
 use std::time::Duration;
 

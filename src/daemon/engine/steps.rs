@@ -15,7 +15,7 @@ use super::turnout;
 use super::unjudged::judged;
 use crate::anonymity::treatment::mask::Mask;
 use crate::anonymity::treatment::proposal::{Proposal, ProposedGroup};
-use crate::anonymity::treatment::treat::{Policy, treat};
+use crate::anonymity::treatment::treat::{Policy, Records, Rules, treat};
 use crate::daemon::state::directory::StateError;
 use crate::daemon::state::records::{Intent, KeptRow};
 use crate::daemon::state::store::Store;
@@ -378,7 +378,8 @@ impl Desk<'_> {
         let InForce { plan, names, protected, populations, .. } = self.in_force;
         let Gathered { batch, waited, last, age_ms, .. } = gathered;
         let (ledger, populations) = (self.ledger.at(*age_ms), populations.treated.as_slice());
-        treat(batch, mask, waited, plan, names, self.books, &ledger, self.policy, protected, populations, *last)
+        let rules = Rules { plan, names, books: self.books, policy: self.policy, protected, populations };
+        treat(&Records { batch, mask, waited, last: *last }, &rules, &ledger)
     }
 
     /// Verifies a treated batch as of `age_ms`; where that cannot be judged, with fewer groups. `keeps`: the lines are needed

@@ -122,7 +122,7 @@ fn read_batch(
     stop: &AtomicBool,
 ) -> Result<(InputBatch, bool), SourceError> {
     let mut batch = InputBatch::new(width, 0);
-    let mut rejected: Vec<(Coordinate, crate::io::codec::Rejection)> = Vec::new();
+    let mut rejected: Vec<(Coordinate, crate::telemetry::Reason)> = Vec::new();
     let (max_records, max_bytes) = match exactly {
         Some(records) => (records, u64::MAX),
         None => (closing.max_records, closing.max_bytes),
@@ -161,10 +161,8 @@ fn read_batch(
     if exactly.is_some() {
         batch.closed = Closed::Replay;
     }
-    batch.rejected = rejected
-        .into_iter()
-        .map(|(coordinate, rejection)| Rejected { coordinate, reason: rejection.reason(), attribute: None })
-        .collect();
+    batch.rejected =
+        rejected.into_iter().map(|(coordinate, reason)| Rejected { coordinate, reason, attribute: None }).collect();
     let SourcePosition { records: to, bytes } = source.position();
     batch.source_bytes = bytes;
     batch.long_rows = source.take_long_rows();

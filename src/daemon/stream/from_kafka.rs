@@ -10,7 +10,6 @@ use crate::daemon::engine::{BatchError, Engine};
 use crate::daemon::run_error::RunError;
 use crate::daemon::state::directory::StateError;
 use crate::daemon::state::records::Intent;
-use crate::io::codec::{Encoding, decoder};
 use crate::io::input::Origin;
 use crate::io::kafka::GroupMetadata;
 use crate::io::kafka::connection::{Cluster, KafkaFailure};
@@ -23,7 +22,7 @@ use crate::io::kafka::transaction::TransactionalSink;
 use crate::records::schema::Schema;
 use crate::start::checked::Checked;
 use crate::start::findings::Finding;
-use crate::start::reading::{codec_limits, fields};
+use crate::start::reading::decoder;
 use crate::telemetry::{SourceLost, Telemetry};
 use rdkafka::consumer::Consumer;
 use std::collections::BTreeMap;
@@ -247,12 +246,11 @@ impl Start<'_> {
             Arc::clone(&closed),
         )?;
         self.consumer.get_or_init(|| Arc::clone(&consumer));
-        let (limits, unknown) = codec_limits(config);
         let reader_stop = Arc::new(AtomicBool::new(false));
         let reader = Reader {
             consumer,
             cluster: cluster.clone(),
-            decoder: decoder(Encoding::Json, &fields(schema, false), limits, unknown),
+            decoder: decoder(config, schema),
             width: schema.attributes.len(),
             closing: Closing {
                 max_records: config.batch.max_records as u64,

@@ -16,5 +16,27 @@ pub mod run;
 pub mod source;
 mod to_kafka;
 
-pub(super) use from_file::run_file;
-pub(super) use from_kafka::run_kafka;
+use super::run_error::RunError;
+use crate::config::SourceKind;
+use crate::daemon::engine::assemble::Options;
+use crate::start::checked::Checked;
+use crate::start::findings::Finding;
+use crate::telemetry::Telemetry;
+use from_file::run_file;
+use from_kafka::run_kafka;
+use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
+
+/// Runs over the source that is configured, until it ends or `stop` is set.
+pub(super) fn run_source(
+    checked: Checked,
+    options: &Options,
+    telemetry: &Telemetry,
+    stop: &Arc<AtomicBool>,
+    watcher: &dyn run::Watcher,
+) -> Result<Vec<Finding>, RunError> {
+    match checked.config.source.kind {
+        SourceKind::File => run_file(checked, options, telemetry, stop, watcher),
+        SourceKind::Kafka => run_kafka(checked, options, telemetry, stop),
+    }
+}

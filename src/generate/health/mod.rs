@@ -19,6 +19,7 @@ use super::{GenerateError, RecordStream};
 /// What a table of health records is made of.
 #[derive(Clone, Debug)]
 pub struct HealthSettings {
+    /// The same seed gives the same records.
     pub seed: u64,
     /// Draw each family (diseases, drugs, SNPs, genes) once a record, so that its twenty columns are identical: what
     /// the generator published with [POD] does. By default they are drawn independently of each other.

@@ -6,30 +6,55 @@ const fn field(section: &'static str, name: &'static str) -> Field {
     Field { name, section }
 }
 
+/// Who wears the device.
 pub const USER_ID: Field = field("user", "user_id");
+/// Electronic mail address.
 pub const EMAIL: Field = field("user", "email");
+/// Years.
 pub const AGE: Field = field("profile", "age");
+/// Sex.
 pub const SEX: Field = field("profile", "sex");
+/// Postal code.
 pub const ZIP: Field = field("profile", "zip");
+/// Blood group.
 pub const BLOOD_GROUP: Field = field("profile", "blood_group");
+/// Height in cm.
 pub const HEIGHT_CM: Field = field("profile", "height_cm");
+/// Weight in kg.
 pub const WEIGHT_KG: Field = field("profile", "weight_kg");
+/// Serial number of the device.
 pub const DEVICE_SERIAL: Field = field("device", "device_serial");
+/// Model of the device.
 pub const DEVICE_MODEL: Field = field("device", "device_model");
+/// Version of its firmware.
 pub const FIRMWARE: Field = field("device", "firmware");
+/// When it was measured.
 pub const TIMESTAMP: Field = field("", "timestamp");
+/// What the person does.
 pub const ACTIVITY: Field = field("signals", "activity");
+/// Beats a minute.
 pub const HEART_RATE: Field = field("signals", "heart_rate");
+/// Beats a minute at rest.
 pub const RESTING_HR: Field = field("signals", "resting_hr");
+/// Heart rate variability in ms.
 pub const HRV_MS: Field = field("signals", "hrv_ms");
+/// Oxygen saturation in %.
 pub const SPO2: Field = field("signals", "spo2");
+/// Temperature of the skin in °C.
 pub const SKIN_TEMP: Field = field("signals", "skin_temp");
+/// Steps of the minute.
 pub const STEPS: Field = field("signals", "steps");
+/// Energy in kcal.
 pub const CALORIES: Field = field("signals", "calories");
+/// Distance in m.
 pub const DISTANCE_M: Field = field("signals", "distance_m");
+/// Stress score.
 pub const STRESS: Field = field("signals", "stress");
+/// Charge in %.
 pub const BATTERY: Field = field("signals", "battery");
+/// Stage of sleep.
 pub const SLEEP_STAGE: Field = field("signals", "sleep_stage");
+/// Where it was measured.
 pub const POSITION: Field = field("signals", "position");
 
 /// All of them.

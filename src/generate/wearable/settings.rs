@@ -5,6 +5,7 @@ use crate::generate::layout::Layout;
 /// What a stream of wearable records is made of. The same settings give the same bytes on every machine.
 #[derive(Clone, Debug)]
 pub struct WearableSettings {
+    /// The same seed gives the same records.
     pub seed: u64,
     /// Number of people, 1 to 10,000,000. Each takes about 500 bytes of memory.
     pub subjects: u32,
@@ -19,6 +20,7 @@ pub struct WearableSettings {
     pub start_seconds: i64,
     /// Mean time between two records of the stream, in microseconds.
     pub interval_micros: u64,
+    /// How records are written down.
     pub layout: Layout,
 }
 

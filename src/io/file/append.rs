@@ -6,7 +6,7 @@ use std::os::unix::fs::{MetadataExt, OpenOptionsExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 
 use super::SinkError;
-use super::imprint::imprint;
+use super::fingerprint::fingerprint;
 
 /// Bytes gathered before they are written.
 const PENDING_BYTES: usize = 1 << 20;
@@ -83,8 +83,9 @@ impl AppendFile {
     }
 
     /// By what the file, synced, is known again.
-    pub fn imprint(&self) -> Result<u64, SinkError> {
-        imprint(&self.file, self.written).map_err(|source| SinkError::Unreadable { path: self.path.clone(), source })
+    pub fn fingerprint(&self) -> Result<u64, SinkError> {
+        fingerprint(&self.file, self.written)
+            .map_err(|source| SinkError::Unreadable { path: self.path.clone(), source })
     }
 
     /// Forgets everything after the first `length` bytes, pending bytes and earlier failures included.

@@ -9,16 +9,17 @@ use serde::{Deserialize, Serialize};
 use super::foreign::no_csv;
 use super::position::Next;
 use super::stream::Stream;
-use super::undescribed::Columns;
+use super::undescribed::ColumnChoice;
 use super::{SourceError, SourcePosition};
-use crate::io::codec::{CsvCodec, Field, Limits, Rejection, Row, Unknown};
+use crate::codec::{CsvCodec, Field, Limits, Row, Unknown};
 use crate::records::raw::{Coordinate, RawBatch};
+use crate::telemetry::Reason;
 
 /// What the next stretch of the file is.
 enum Parsed {
     /// A row, now in `text` and `ends`.
     Row,
-    Rejected(Rejection),
+    Rejected(Reason),
     End,
 }
 
@@ -47,6 +48,7 @@ pub struct LongRows {
     pub first: i64,
     /// Lines that these rows span, all together.
     pub lines: u64,
+    /// How many they are.
     pub rows: u64,
 }
 
@@ -97,7 +99,7 @@ impl CsvRows {
         path: &Path,
         separator: u8,
         limits: Limits,
-        columns: Columns<'_>,
+        columns: ColumnChoice<'_>,
     ) -> Result<(Self, Vec<String>), SourceError> {
         let mut rows = Self::under_header(path, separator, limits)?;
         let fault = |source| SourceError::Header { path: path.into(), source };
@@ -207,12 +209,12 @@ impl CsvRows {
                 ReadRecordResult::Record => {
                     let content = if ended { size } else { size - 1 };
                     let fits = content <= self.max_record_bytes;
-                    return Ok(if fits { Parsed::Row } else { Parsed::Rejected(Rejection::Oversized) });
+                    return Ok(if fits { Parsed::Row } else { Parsed::Rejected(Reason::Oversized) });
                 }
                 ReadRecordResult::InputEmpty if ended => {
                     self.automaton.reset();
                     let fits = size <= self.max_record_bytes;
-                    return Ok(Parsed::Rejected(if fits { Rejection::MalformedRow } else { Rejection::Oversized }));
+                    return Ok(Parsed::Rejected(if fits { Reason::MalformedRow } else { Reason::Oversized }));
                 }
                 // `End` answers empty input alone, which is never given.
                 ReadRecordResult::InputEmpty | ReadRecordResult::End => {}

@@ -41,8 +41,8 @@ impl DeadLetterFile {
     ///
     /// # Errors
     /// When it cannot be read.
-    pub fn imprint(&self) -> Result<u64, SinkError> {
-        self.0.imprint()
+    pub fn fingerprint(&self) -> Result<u64, SinkError> {
+        self.0.fingerprint()
     }
 
     /// Forgets everything after the first `length` bytes.

@@ -5,7 +5,6 @@ use crate::faults::crash_point;
 use crate::io::dead_letter::DeadLetter;
 use crate::release::sink::{DeliveryError, Envelope, Lengths, Mark, Sink};
 use crate::release::verified::Verified;
-use crate::telemetry::Label;
 
 /// Names in [`Lengths`] that are no groups; a group's name cannot begin with a slash.
 pub(super) const DEAD_LETTERS: &str = "/dead-letters";
@@ -15,7 +14,7 @@ const LINEAGE_LINES: &str = "/lineage-lines";
 /// Before a group: lines that it has.
 const LINES: &str = "/lines/";
 /// Before any file: by what it is known again.
-const IMPRINT: &str = "/imprint/";
+const FINGERPRINT: &str = "/imprint/";
 
 /// The files of one daemon: fragments by group, dead letters, lineage.
 pub struct FileDelivery {
@@ -40,8 +39,8 @@ pub(super) fn committed(lengths: &Lengths, name: &str) -> Option<u64> {
 }
 
 /// By what the file `name` was known when it was committed.
-pub(super) fn committed_imprint(lengths: &Lengths, name: &str) -> Option<u64> {
-    committed(lengths, &format!("{IMPRINT}{name}"))
+pub(super) fn committed_fingerprint(lengths: &Lengths, name: &str) -> Option<u64> {
+    committed(lengths, &format!("{FINGERPRINT}{name}"))
 }
 
 /// Lines that all groups together have; none where some of a group were not counted.
@@ -148,8 +147,7 @@ impl FileDelivery {
                 file.append(&DeadLetter {
                     coordinate: rejected.coordinate,
                     topic: &self.source,
-                    stage: rejected.reason.stage().as_str(),
-                    reason: rejected.reason.as_str(),
+                    reason: rejected.reason,
                     attribute: rejected.attribute.map(|a| self.attributes[a].as_str()),
                     batch: envelope.sequence,
                 })?;
@@ -163,30 +161,31 @@ impl FileDelivery {
 
     fn sync(&mut self) -> Result<Lengths, SinkError> {
         let mut lengths = self.sink.sync()?;
-        let mut imprints = self.sink.imprints()?;
-        let mut files = |name: &str, length, imprint| {
+        let mut fingerprints = self.sink.fingerprints()?;
+        let mut files = |name: &str, length, fingerprint| {
             lengths.push((name.to_owned(), length));
-            imprints.push((name.to_owned(), imprint));
+            fingerprints.push((name.to_owned(), fingerprint));
         };
         if let Some(file) = &mut self.dead_letters {
-            files(DEAD_LETTERS, file.sync()?, file.imprint()?);
+            files(DEAD_LETTERS, file.sync()?, file.fingerprint()?);
         }
         if let Some(file) = &mut self.lineage {
-            files(LINEAGE, file.sync()?, file.imprint()?);
+            files(LINEAGE, file.sync()?, file.fingerprint()?);
             lengths.push((LINEAGE_LINES.to_owned(), self.lines.iter().sum()));
         }
         if self.counted {
             let lines = self.groups.iter().zip(&self.lines);
             lengths.extend(lines.map(|(name, lines)| (format!("{LINES}{name}"), *lines)));
         }
-        lengths.extend(imprints.into_iter().map(|(name, imprint)| (format!("{IMPRINT}{name}"), imprint)));
+        lengths
+            .extend(fingerprints.into_iter().map(|(name, fingerprint)| (format!("{FINGERPRINT}{name}"), fingerprint)));
         lengths.extend(self.of_closed_files().cloned());
         Ok(lengths)
     }
 
     /// What is committed of files that this run was not given: another run goes on with them.
     fn of_closed_files(&self) -> impl Iterator<Item = &(String, u64)> {
-        let closed = |name: &str| match name.strip_prefix(IMPRINT).unwrap_or(name) {
+        let closed = |name: &str| match name.strip_prefix(FINGERPRINT).unwrap_or(name) {
             DEAD_LETTERS => self.dead_letters.is_none(),
             LINEAGE | LINEAGE_LINES => self.lineage.is_none(),
             _ => false,
@@ -235,6 +234,7 @@ impl Sink for FileDelivery {
 /// lengths.
 #[derive(Debug, Default)]
 pub struct NoDelivery {
+    /// The lengths that every delivery gives.
     pub committed: Lengths,
 }
 

@@ -11,11 +11,15 @@ use super::append::{Access, AppendFile};
 /// One released fragment.
 #[derive(Clone, Copy, Debug)]
 pub struct LineageEntry<'a> {
+    /// Topic or file of the record.
     pub topic: &'a str,
+    /// Its partition; 0 for a file.
     pub partition: i32,
+    /// Its offset; for a file its number, from 0.
     pub offset: i64,
     /// Sequence number of the batch.
     pub batch: u64,
+    /// The group that the fragment left in.
     pub group: &'a str,
     /// Line of the group's output, counted from 0 over the whole output, without a header.
     pub line: u64,
@@ -78,8 +82,8 @@ impl LineageFile {
     ///
     /// # Errors
     /// When it cannot be read.
-    pub fn imprint(&self) -> Result<u64, SinkError> {
-        self.0.imprint()
+    pub fn fingerprint(&self) -> Result<u64, SinkError> {
+        self.0.fingerprint()
     }
 
     /// Forgets everything after the first `length` bytes.

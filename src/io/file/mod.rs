@@ -8,8 +8,8 @@ mod append;
 mod csv_rows;
 mod dead_letters;
 pub mod delivery;
+mod fingerprint;
 mod foreign;
-mod imprint;
 mod lineage;
 mod marker;
 mod ndjson_lines;
@@ -37,7 +37,7 @@ pub use sink::{FileSink, GroupColumns};
 pub use sink_error::SinkError;
 pub use source::{FileSource, ReadOutcome};
 pub use source_error::SourceError;
-pub use undescribed::{Columns, separator_of};
+pub use undescribed::{ColumnChoice, separator_of};
 
 /// How records are written in a file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -49,5 +49,6 @@ pub enum Format {
         /// One ASCII byte, neither a quote nor a line break.
         separator: u8,
     },
+    /// Apache Parquet; as an output a directory of segments.
     Parquet,
 }

@@ -6,10 +6,11 @@ use std::path::Path;
 use super::foreign::no_ndjson;
 use super::position::Next;
 use super::stream::Stream;
-use super::undescribed::Columns;
+use super::undescribed::ColumnChoice;
 use super::{SourceError, SourcePosition};
-use crate::io::codec::{Field, JsonCodec, JsonKeys, Limits, Refusal, Rejection, Unknown};
+use crate::codec::{Decoder, Encoding, Field, JsonKeys, Limits, Refusal, Unknown, decoder};
 use crate::records::raw::{Coordinate, RawBatch};
+use crate::telemetry::Reason;
 
 /// Longest line break.
 const BREAK_BYTES: usize = 2;
@@ -17,7 +18,7 @@ const BREAK_BYTES: usize = 2;
 /// How a line becomes a row.
 #[derive(Debug)]
 enum Codec {
-    Fields(JsonCodec),
+    Fields(Box<dyn Decoder>),
     Keys(JsonKeys),
 }
 
@@ -46,12 +47,12 @@ impl NdjsonLines {
         if stream.regular && start.records > 0 && start.bytes > 0 {
             stream = Stream::resume(path, start.bytes, b"\n")?;
         }
-        let codec = Codec::Fields(JsonCodec::new(fields, limits).with_unknown(unknown));
+        let codec = Codec::Fields(decoder(Encoding::Json, fields, limits, unknown));
         Ok(Self { stream, codec, max_record_bytes: limits.max_record_bytes, line: Vec::new() })
     }
 
     /// Every line, with the columns that come.
-    pub fn open_undescribed(path: &Path, limits: Limits, columns: Columns<'_>) -> Result<Self, SourceError> {
+    pub fn open_undescribed(path: &Path, limits: Limits, columns: ColumnChoice<'_>) -> Result<Self, SourceError> {
         let codec = Codec::Keys(JsonKeys::new(limits, columns.wanted, columns.at_most));
         Ok(Self { stream: Stream::open(path)?, codec, max_record_bytes: limits.max_record_bytes, line: Vec::new() })
     }
@@ -85,7 +86,7 @@ impl NdjsonLines {
             &self.line
         };
         if content.len() > self.max_record_bytes {
-            return Ok(Next::Rejected(Rejection::Oversized));
+            return Ok(Next::Rejected(Reason::Oversized));
         }
         let trimmed = content.trim_ascii();
         if trimmed.is_empty() && self.stream.fill()?.is_empty() {
@@ -95,7 +96,7 @@ impl NdjsonLines {
             return Ok(Next::Tombstone);
         }
         let done = match &mut self.codec {
-            Codec::Fields(codec) => codec.decode(content, coordinate, into).map_err(Refusal::from),
+            Codec::Fields(decoder) => decoder.decode(content, coordinate, into).map_err(Refusal::from),
             Codec::Keys(keys) => keys.decode(content, coordinate, into),
         };
         Ok(match done {

@@ -9,9 +9,9 @@ use parquet::errors::ParquetError;
 
 use super::position::Next;
 use super::stream::open_file;
-use super::undescribed::Columns;
+use super::undescribed::ColumnChoice;
 use super::{SourceError, SourcePosition};
-use crate::io::codec::{ArrowCodec, ArrowRows, Field, Limits, Unknown};
+use crate::codec::{ArrowCodec, ArrowRows, Field, Limits, Unknown};
 use crate::records::raw::{Coordinate, RawBatch};
 
 /// Rows held decoded at a time.
@@ -75,7 +75,7 @@ impl ParquetRows {
     pub fn open_undescribed(
         path: &Path,
         limits: Limits,
-        columns: Columns<'_>,
+        columns: ColumnChoice<'_>,
     ) -> Result<(Self, Vec<String>), SourceError> {
         if path == Path::new("-") {
             return Err(SourceError::ParquetOnStandardInput);

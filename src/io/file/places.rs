@@ -4,8 +4,8 @@ use std::fs::File;
 use std::io;
 use std::path::Path;
 
-use super::delivery::{DEAD_LETTERS, LINEAGE, committed, committed_imprint, lineage_is_whole};
-use super::imprint::imprint;
+use super::delivery::{DEAD_LETTERS, LINEAGE, committed, committed_fingerprint, lineage_is_whole};
+use super::fingerprint::fingerprint;
 use super::segments;
 use super::sink::output_paths;
 use super::{Format, GroupColumns, SinkError};
@@ -14,10 +14,15 @@ use crate::release::sink::Lengths;
 /// Everything that a run from file to file writes.
 #[derive(Clone, Copy, Debug)]
 pub struct Places<'a> {
+    /// Where the fragments go.
     pub path: &'a Path,
+    /// The groups that leave there.
     pub groups: &'a [GroupColumns],
+    /// How they are written down.
     pub format: Format,
+    /// The file of dead letters, if there is one.
     pub dead_letters: Option<&'a Path>,
+    /// The lineage file, if there is one.
     pub lineage: Option<&'a Path>,
 }
 
@@ -65,10 +70,11 @@ fn check(path: &Path, name: &str, lengths: &Lengths) -> Result<(), SinkError> {
     let opened = File::open(path).map_err(fault)?;
     let filled =
         if metadata.is_dir() { std::fs::read_dir(path).map_err(fault)?.next().is_some() } else { metadata.len() > 0 };
-    let (Some(length), known) = (committed(lengths, name), committed_imprint(lengths, name)) else {
+    let (Some(length), known) = (committed(lengths, name), committed_fingerprint(lengths, name)) else {
         return if filled { Err(SinkError::Occupied { path: path.into() }) } else { Ok(()) };
     };
-    let found = if metadata.is_dir() { segments::imprint_of(&opened, path, length) } else { imprint(&opened, length) };
+    let found =
+        if metadata.is_dir() { segments::fingerprint_of(&opened, path, length) } else { fingerprint(&opened, length) };
     match (found, known) {
         (Ok(found), Some(known)) if found != known && filled => Err(SinkError::Foreign { path: path.into() }),
         // What is shorter than committed, opening tells.

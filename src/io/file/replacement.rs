@@ -37,7 +37,7 @@ struct Places {
 impl Places {
     fn of(path: &Path, group: &str, format: Format) -> Result<Self, SinkError> {
         let fault = |source| SinkError::Open { path: path.to_owned(), source };
-        let (place, unfinished) = whole::beside(path).map_err(fault)?;
+        let (place, unfinished) = whole::place_and_unfinished(path).map_err(fault)?;
         if format != Format::Parquet {
             return Ok(Self { to: place, from: unfinished.clone(), unfinished, aside: None });
         }

@@ -17,8 +17,8 @@ use parquet::file::properties::WriterProperties;
 
 use super::SinkError;
 use super::append::{lock, sync_directory};
-use super::imprint::imprint;
-use crate::io::codec::{Field, JsonCodec, Limits, Unknown};
+use super::fingerprint::fingerprint;
+use crate::codec::{Decoder, Encoding, Field, Limits, Unknown, decoder};
 use crate::records::raw::{Coordinate, RawBatch, Token};
 
 /// The segments of one group. Every column is text; null stands for a missing cell and for one that the line omits.
@@ -28,7 +28,7 @@ pub(super) struct Segments {
     /// Holds the lock.
     opened: File,
     schema: Arc<Schema>,
-    codec: JsonCodec,
+    decoder: Box<dyn Decoder>,
     pending: RawBatch,
     written: u64,
     broken: bool,
@@ -54,7 +54,7 @@ impl Segments {
             directory: directory.into(),
             opened,
             schema: Arc::new(schema),
-            codec: JsonCodec::new(&fields, limits).with_unknown(Unknown::Refuse),
+            decoder: decoder(Encoding::Json, &fields, limits, Unknown::Refuse),
             pending: RawBatch::new(columns.len()),
             written: 0,
             broken: false,
@@ -74,9 +74,9 @@ impl Segments {
         }
         let nowhere = Coordinate { topic: 0, partition: 0, offset: 0 };
         for line in lines.split_inclusive(|&byte| byte == b'\n') {
-            self.codec.decode(line, nowhere, &mut self.pending).map_err(|rejection| {
+            self.decoder.decode(line, nowhere, &mut self.pending).map_err(|reason| {
                 self.broken = true;
-                SinkError::ForeignLine { path: self.directory.clone(), reason: rejection.as_str() }
+                SinkError::ForeignLine { path: self.directory.clone(), reason: reason.name() }
             })?;
         }
         Ok(())
@@ -99,9 +99,9 @@ impl Segments {
     }
 
     /// By what the directory, synced, is known again.
-    pub fn imprint(&self) -> Result<u64, SinkError> {
+    pub fn fingerprint(&self) -> Result<u64, SinkError> {
         let fault = |source| SinkError::Unreadable { path: self.directory.clone(), source };
-        imprint_of(&self.opened, &self.directory, self.written).map_err(fault)
+        fingerprint_of(&self.opened, &self.directory, self.written).map_err(fault)
     }
 
     /// Forgets pending records and removes every segment after the first `segments`.
@@ -180,12 +180,12 @@ fn unopened(directory: &Path, durable: u64, source: std::io::Error) -> SinkError
     }
 }
 
-/// The imprint of a directory with this many segments: that of the last one.
-pub(super) fn imprint_of(opened: &File, directory: &Path, segments: u64) -> std::io::Result<u64> {
-    let Some(last) = segments.checked_sub(1) else { return imprint(opened, 0) };
+/// The fingerprint of a directory with this many segments: that of the last one.
+pub(super) fn fingerprint_of(opened: &File, directory: &Path, segments: u64) -> std::io::Result<u64> {
+    let Some(last) = segments.checked_sub(1) else { return fingerprint(opened, 0) };
     let segment = File::open(directory.join(name_of(last)))?;
     let length = segment.metadata()?.len();
-    imprint(&segment, length)
+    fingerprint(&segment, length)
 }
 
 /// Refuses a directory that holds anything but segments, finished or not: it would be removed. None is fine.

@@ -10,7 +10,9 @@ use super::{Format, SinkError};
 /// A group of attributes that leave together, and the order of its columns.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct GroupColumns {
+    /// The name of the group: letters, digits, `-`, `_` and `.`.
     pub name: String,
+    /// The names of its columns, in the order of a line.
     pub columns: Vec<String>,
 }
 
@@ -116,13 +118,13 @@ impl FileSink {
     ///
     /// # Errors
     /// When one cannot be read.
-    pub fn imprints(&self) -> Result<Vec<(String, u64)>, SinkError> {
-        let imprint = |output: &Output| match output {
-            Output::Lines(file) => file.imprint().map(Some),
-            Output::Segments(segments) => segments.imprint().map(Some),
+    pub fn fingerprints(&self) -> Result<Vec<(String, u64)>, SinkError> {
+        let fingerprint = |output: &Output| match output {
+            Output::Lines(file) => file.fingerprint().map(Some),
+            Output::Segments(segments) => segments.fingerprint().map(Some),
             Output::Printed(_) => Ok(None),
         };
-        let of = |(name, output): (&String, &Output)| Ok(imprint(output)?.map(|found| (name.clone(), found)));
+        let of = |(name, output): (&String, &Output)| Ok(fingerprint(output)?.map(|found| (name.clone(), found)));
         self.names.iter().zip(&self.outputs).filter_map(|one| of(one).transpose()).collect()
     }
 

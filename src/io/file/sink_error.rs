@@ -6,6 +6,7 @@ use std::path::{Path, PathBuf};
 /// An error of a file sink. After a failed write or sync the file refuses everything but a truncation, because what
 /// of the failed bytes is on the disk is not known.
 #[derive(Debug, thiserror::Error)]
+#[allow(missing_docs, reason = "the message of a variant says what it is and names its fields")]
 pub enum SinkError {
     #[error("cannot open {path} for writing: {source}; check that its directory exists and may be written")]
     Open { path: PathBuf, source: io::Error },

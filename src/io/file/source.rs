@@ -8,10 +8,11 @@ use super::csv_rows::{CsvRows, LongRows};
 use super::ndjson_lines::NdjsonLines;
 use super::parquet_rows::ParquetRows;
 use super::position::{Next, SourcePosition};
-use super::undescribed::{Columns, missing};
+use super::undescribed::{ColumnChoice, missing};
 use super::{Format, SourceError};
-use crate::io::codec::{Field, Limits, Rejection, Unknown};
+use crate::codec::{Field, Limits, Unknown};
 use crate::records::raw::{Coordinate, RawBatch};
+use crate::telemetry::Reason;
 
 /// How long a silent pipe is waited for before the reader looks up: for a timer, for a signal.
 const MOMENT: Duration = Duration::from_millis(50);
@@ -93,7 +94,7 @@ impl FileSource {
         path: &Path,
         format: Format,
         limits: Limits,
-        columns: Columns<'_>,
+        columns: ColumnChoice<'_>,
     ) -> Result<Self, SourceError> {
         let (reader, names) = match format {
             Format::Ndjson => (Reader::Ndjson(NdjsonLines::open_undescribed(path, limits, columns)?), Vec::new()),
@@ -140,7 +141,7 @@ impl FileSource {
         batch: &mut RawBatch,
         max_records: usize,
         max_bytes: u64,
-        rejected: &mut Vec<(Coordinate, Rejection)>,
+        rejected: &mut Vec<(Coordinate, Reason)>,
     ) -> Result<ReadOutcome, SourceError> {
         let mut outcome = ReadOutcome::default();
         while outcome.records < max_records as u64 && (outcome.records == 0 || outcome.bytes < max_bytes) {

@@ -3,10 +3,12 @@
 use std::io;
 use std::path::PathBuf;
 
-use crate::io::codec::{ColumnError, HeaderError, Rejection};
+use crate::codec::{ColumnError, HeaderError};
+use crate::telemetry::Reason;
 
 /// An error that ends the reading of a file, as opposed to a rejected record.
 #[derive(Debug, thiserror::Error)]
+#[allow(missing_docs, reason = "the message of a variant says what it is and names its fields")]
 pub enum SourceError {
     #[error("cannot open {path}: {source}; check the path and its permissions")]
     Open { path: PathBuf, source: io::Error },
@@ -23,7 +25,7 @@ pub enum SourceError {
     #[error("{path} is {what}")]
     Foreign { path: PathBuf, what: &'static str },
     #[error("the header row of {path} cannot be read ({rejection}): correct line 1")]
-    UnreadableHeader { path: PathBuf, rejection: Rejection },
+    UnreadableHeader { path: PathBuf, rejection: Reason },
     #[error("the header row of {path} does not fit: {source}")]
     Header { path: PathBuf, source: HeaderError },
     #[error(

@@ -9,14 +9,14 @@ use super::stream::open_file;
 
 /// Which columns of a file are read.
 #[derive(Clone, Copy, Debug)]
-pub struct Columns<'a> {
+pub struct ColumnChoice<'a> {
     /// All of them, or only these.
     pub wanted: Option<&'a [String]>,
     /// A file with more is refused.
     pub at_most: usize,
 }
 
-impl Columns<'_> {
+impl ColumnChoice<'_> {
     /// The columns to read of those that a file announces, in the order of the file.
     ///
     /// # Errors
@@ -107,7 +107,7 @@ mod tests {
     fn columns_are_chosen_by_name() {
         let announced = || ["a", "b", "a", "c"].map(str::to_owned).to_vec();
         let choose = |wanted: Option<&[String]>, at_most| {
-            Columns { wanted, at_most }.choose(Path::new("f"), &announced()).map_err(|error| error.to_string())
+            ColumnChoice { wanted, at_most }.choose(Path::new("f"), &announced()).map_err(|error| error.to_string())
         };
         assert!(choose(None, 9).unwrap_err().contains("columns 1 and 3"));
         let wanted = ["c".to_owned(), "b".to_owned()];

@@ -14,7 +14,7 @@ use crate::config;
 ///
 /// # Errors
 /// When `path` has no name, or cannot be looked at.
-pub fn beside(path: &Path) -> io::Result<(PathBuf, PathBuf)> {
+pub fn place_and_unfinished(path: &Path) -> io::Result<(PathBuf, PathBuf)> {
     let place = match fs::canonicalize(path) {
         Ok(place) => place,
         Err(error) if error.kind() == io::ErrorKind::NotFound => config::place(path),
@@ -70,7 +70,7 @@ pub fn check(path: &Path) -> Result<(), SinkError> {
         Ok(found) if !found.is_file() => return Ok(()),
         _ => {}
     }
-    let (place, _) = beside(path).map_err(fault)?;
+    let (place, _) = place_and_unfinished(path).map_err(fault)?;
     has_parent(&place).map_err(fault)?;
     claim(&place).map(drop).map_err(|error| error.at(path))
 }
@@ -90,7 +90,7 @@ pub fn write(path: &Path, bytes: &[u8]) -> Result<(), SinkError> {
     if fs::metadata(path).is_ok_and(|found| !found.is_file()) {
         return fs::write(path, bytes).map_err(fault);
     }
-    let (place, unfinished) = beside(path).map_err(fault)?;
+    let (place, unfinished) = place_and_unfinished(path).map_err(fault)?;
     let _claimed = claim(&place).map_err(|error| error.at(path))?;
     let open = OpenOptions::new().write(true).create(true).truncate(false).open(&unfinished);
     let mut file = open.map_err(|source| SinkError::Open { path: path.into(), source })?;

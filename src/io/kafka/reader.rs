@@ -5,7 +5,7 @@
 
 use super::connection::{Cluster, KafkaFailure};
 use super::feed::{Command, Feed, FeedConsumer, Notice};
-use crate::io::codec::Decoder;
+use crate::codec::Decoder;
 use crate::io::input::{Closed, Ranges};
 use crate::records::raw::Coordinate;
 use crate::release::sink::Rejected;
@@ -177,8 +177,8 @@ impl Reader {
         batch.bytes += payload.len() as u64;
         // Timing every record would cost more than it tells: one in 64 stands for the others.
         let timed = (coordinate.offset % 64 == 0).then(Instant::now);
-        if let Err(rejection) = self.decoder.decode(payload, coordinate, &mut batch.raw) {
-            batch.rejected.push(Rejected { coordinate, reason: rejection.reason(), attribute: None });
+        if let Err(reason) = self.decoder.decode(payload, coordinate, &mut batch.raw) {
+            batch.rejected.push(Rejected { coordinate, reason, attribute: None });
         }
         if let Some(start) = timed {
             batch.decode_seconds += start.elapsed().as_secs_f64() * 64.0;

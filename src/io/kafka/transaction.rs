@@ -9,7 +9,6 @@ use crate::faults::crash_point;
 use crate::io::dead_letter::DeadLetter;
 use crate::release::sink::{DeliveryError, Envelope, Lengths, Sink};
 use crate::release::verified::Verified;
-use crate::telemetry::Label;
 use rdkafka::error::{KafkaError, RDKafkaErrorCode};
 use rdkafka::producer::{BaseRecord, Producer};
 use std::sync::Arc;
@@ -129,8 +128,7 @@ impl Attempt<'_> {
                 let letter = DeadLetter {
                     coordinate: rejected.coordinate,
                     topic: source.map_or("", String::as_str),
-                    stage: rejected.reason.stage().as_str(),
-                    reason: rejected.reason.as_str(),
+                    reason: rejected.reason,
                     attribute: rejected.attribute.map(|a| outputs.attributes[a].as_str()),
                     batch: envelope.sequence,
                 };

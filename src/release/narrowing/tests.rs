@@ -1,6 +1,6 @@
 use super::*;
 use crate::ledger::classes::Ledger;
-use crate::ledger::sightings::Space;
+use crate::ledger::occurrences::Space;
 use crate::ledger::witnesses::{RawTuple, Seen, WitnessDelta, Witnesses};
 use crate::records::digest::DigestKey;
 use crate::records::schema::Schema;

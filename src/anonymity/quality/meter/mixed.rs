@@ -11,6 +11,7 @@ use crate::anonymity::domain::{Domain, Level};
 /// Records that share their levels.
 #[derive(Clone, Debug)]
 pub struct Part {
+    /// A level for each attribute.
     pub levels: Box<[u8]>,
     /// By attribute and value: how many.
     pub counts: Vec<Vec<u64>>,

@@ -1,7 +1,6 @@
 //! The counting guard over the groups of one batch: what it would join is withdrawn, and what that changes is settled again.
 
 use super::{Cells, Scene};
-use crate::anonymity::treatment::crowd::Released;
 use crate::anonymity::treatment::forced_pairs::{Above, GroupCells, Steps, withdraw_forced_pairs_among};
 use crate::anonymity::treatment::recode::Assignment;
 use crate::records::codebook::{ABSENT, CellId, NULL, SUPPRESSED};
@@ -10,7 +9,7 @@ impl Scene<'_> {
     /// Withdraws what counting would join. A withdrawn row no longer supports the sensitive values of its group, nor hides
     /// those of its class, so they are settled again, until nothing moves; every turn withdraws at least one fragment, so
     /// it ends.
-    pub(super) fn guard(&self, cells: &mut Cells, assignments: &[Assignment], released: &impl Released) -> u64 {
+    pub(super) fn guard(&self, cells: &mut Cells, assignments: &[Assignment]) -> u64 {
         let (mut withdrawn, mut steps) = (0, Steps::default());
         loop {
             let now = self.withdraw_forced_pairs(cells, &mut steps);
@@ -25,7 +24,7 @@ impl Scene<'_> {
                 let leaving: Vec<u32> = (0..u32::try_from(self.rows()).expect("bounded")).filter(leaves).collect();
                 let quasi: Vec<&[CellId]> = group.quasi.iter().map(|&a| cells[a].as_slice()).collect();
                 let class = self.classes(group, base, &quasi);
-                let hidden = self.hide(group, &class, leaving, &assignment.silent, released);
+                let hidden = self.hide(group, &class, leaving, &assignment.silent);
                 for (&a, column) in group.sensitive.iter().zip(hidden.columns) {
                     cells[a] = column;
                 }

@@ -9,12 +9,12 @@ use sha2::{Digest, Sha256};
 /// Bytes before the committed length that are looked at.
 const TAIL: u64 = 4096;
 
-/// The imprint of a file or directory of which `length` is committed: a digest of the last bytes of that, which a copy or a
+/// The fingerprint of a file or directory of which `length` is committed: a digest of the last bytes of that, which a copy or a
 /// restored file shares and another one does not; while nothing is committed, the number of the file in its file system.
 ///
 /// # Errors
 /// When the file is shorter or cannot be read.
-pub(super) fn imprint(file: &File, length: u64) -> io::Result<u64> {
+pub(super) fn fingerprint(file: &File, length: u64) -> io::Result<u64> {
     if length == 0 {
         return Ok(file.metadata()?.ino());
     }

@@ -2,13 +2,16 @@
 
 use std::collections::HashMap;
 
-use super::{Field, Rejection, Unknown};
+use super::{Field, Unknown};
 use crate::records::raw::{Coordinate, RawBatch, Token};
+use crate::telemetry::Reason;
 
 /// One row, unquoted: the bytes of its fields one after the other, and where each ends.
 #[derive(Clone, Copy, Debug)]
 pub struct Row<'a> {
+    /// The bytes of all fields.
     pub text: &'a [u8],
+    /// Where each field ends in `text`.
     pub ends: &'a [usize],
 }
 
@@ -23,6 +26,7 @@ impl<'a> Row<'a> {
 /// A header that cannot be used. Columns are named by their place, counted from 1: in a file without a header the
 /// first row is a record, and its values must not be repeated here.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[allow(missing_docs, reason = "the message of a variant says what it is and names its fields")]
 pub enum HeaderError {
     #[error("the header of column {column} is not UTF-8: save the file as UTF-8")]
     NotUtf8 { column: usize },
@@ -129,21 +133,21 @@ impl CsvCodec {
     /// Adds `row` to `into`; an empty field is an empty untyped token.
     ///
     /// # Errors
-    /// [`Rejection::RaggedRow`] or [`Rejection::NotUtf8`]; `into` is then as it was.
-    pub fn decode(&self, row: Row<'_>, coordinate: Coordinate, into: &mut RawBatch) -> Result<(), Rejection> {
+    /// [`Reason::RaggedRow`] or [`Reason::NotUtf8`]; `into` is then as it was.
+    pub fn decode(&self, row: Row<'_>, coordinate: Coordinate, into: &mut RawBatch) -> Result<(), Reason> {
         if row.ends.len() != self.columns.len() {
-            return Err(Rejection::RaggedRow);
+            return Err(Reason::RaggedRow);
         }
         // Judged field by field: two halves of a character on both sides of a separator are not one.
         if !row.text.is_ascii() && row.fields().any(|field| std::str::from_utf8(field).is_err()) {
-            return Err(Rejection::NotUtf8);
+            return Err(Reason::NotUtf8);
         }
         into.push_row(coordinate);
         for (attributes, field) in self.columns.iter().zip(row.fields()) {
             for &attribute in attributes {
                 let Ok(text) = std::str::from_utf8(field) else {
                     into.pop_row();
-                    return Err(Rejection::NotUtf8);
+                    return Err(Reason::NotUtf8);
                 };
                 into.set(attribute, Token::Untyped(text));
             }
@@ -225,11 +229,11 @@ mod tests {
     fn ragged_and_undecodable_rows_leave_nothing() {
         let codec = CsvCodec::new(row(&["age", "zip"]).row(), &fields(&["age"]), Unknown::Drop).unwrap();
         let mut batch = RawBatch::new(1);
-        assert_eq!(codec.decode(row(&["1"]).row(), AT, &mut batch), Err(Rejection::RaggedRow));
-        assert_eq!(codec.decode(row(&["1", "2", "3"]).row(), AT, &mut batch), Err(Rejection::RaggedRow));
+        assert_eq!(codec.decode(row(&["1"]).row(), AT, &mut batch), Err(Reason::RaggedRow));
+        assert_eq!(codec.decode(row(&["1", "2", "3"]).row(), AT, &mut batch), Err(Reason::RaggedRow));
         // "é" torn apart by the separator is valid as a whole and not as two fields.
         let torn = Owned("é".as_bytes().to_vec(), vec![1, 2]);
-        assert_eq!(codec.decode(torn.row(), AT, &mut batch), Err(Rejection::NotUtf8));
+        assert_eq!(codec.decode(torn.row(), AT, &mut batch), Err(Reason::NotUtf8));
         assert_eq!((batch.rows(), batch.unknown_cells), (0, 0));
     }
 }

@@ -5,11 +5,13 @@ use arrow::compute::cast;
 use arrow::datatypes::{DataType, Field as ArrowField, Fields, Schema};
 
 use super::arrow_text::{plain, supported, token};
-use super::{Field, Limits, Rejection, Unknown};
+use super::{Field, Limits, Unknown};
 use crate::records::raw::{Coordinate, RawBatch, Token};
+use crate::telemetry::Reason;
 
 /// A column that cannot be read.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[allow(missing_docs, reason = "the message of a variant says what it is and names its fields")]
 pub enum ColumnError {
     #[error(
         "column \"{column}\" has the type {kind}, which has no textual form: cast it before or leave it out of the schema"
@@ -177,12 +179,12 @@ impl ArrowRows {
     /// Adds row `row` of the batch to `into`; gives the bytes of its cells.
     ///
     /// # Errors
-    /// [`Rejection::Oversized`] when the cells together exceed the limit, [`Rejection::NotUtf8`] for binary cells
-    /// that are not text, [`Rejection::MalformedRow`] for a moment outside the calendar; `into` is then as it was.
+    /// [`Reason::Oversized`] when the cells together exceed the limit, [`Reason::NotUtf8`] for binary cells
+    /// that are not text, [`Reason::MalformedRow`] for a moment outside the calendar; `into` is then as it was.
     ///
     /// # Panics
     /// When the batch has no such row.
-    pub fn decode(&self, row: usize, coordinate: Coordinate, into: &mut RawBatch) -> Result<u64, Rejection> {
+    pub fn decode(&self, row: usize, coordinate: Coordinate, into: &mut RawBatch) -> Result<u64, Reason> {
         into.push_row(coordinate);
         let before = into.arena_bytes();
         for (attribute, column) in self.columns.iter().enumerate() {
@@ -203,7 +205,7 @@ impl ArrowRows {
         attribute: usize,
         before: usize,
         into: &mut RawBatch,
-    ) -> Result<(), Rejection> {
+    ) -> Result<(), Reason> {
         if column.parents.iter().any(|parent| parent.is_null(row)) {
             return Ok(());
         }
@@ -212,7 +214,7 @@ impl ArrowRows {
         if let Token::Text(text) | Token::Structure(text) = token
             && into.arena_bytes() - before + text.len() > self.limits.max_record_bytes
         {
-            return Err(Rejection::Oversized);
+            return Err(Reason::Oversized);
         }
         into.set(attribute, token);
         Ok(())

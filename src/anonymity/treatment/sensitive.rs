@@ -4,13 +4,14 @@
 //! A class shows what this batch adds of a protected attribute as a whole, or shows nothing of it. Leaving out single
 //! rows until a model holds would tell what they are: the most frequent value.
 
-use super::crowd::{Floor, Released};
+use super::crowd::Floor;
 use super::hide::Models;
-use super::recode::{Columns, UNRELEASED};
+use super::recode::{QuasiColumns, UNRELEASED};
 use super::strict::recode_as_kept;
 use crate::anonymity::plan::Node;
 use crate::anonymity::privacy::Room;
 use crate::anonymity::privacy::protection::ClassJudge;
+use crate::ledger::at::LedgerAt;
 use crate::records::codebook::{CellId, Codebook, SUPPRESSED};
 use crate::records::digest::{BuildClassKeyHash, value_number};
 use crate::records::table::Batch;
@@ -26,7 +27,7 @@ pub struct Protected {
 }
 
 /// What the sensitive cells of one batch depend on.
-pub(super) struct Beside<'a> {
+pub(super) struct SensitiveCells<'a> {
     pub batch: &'a Batch,
     pub books: &'a [Codebook],
     pub floor: Floor,
@@ -34,14 +35,14 @@ pub(super) struct Beside<'a> {
     pub bases: &'a [u128],
 }
 
-impl Beside<'_> {
+impl SensitiveCells<'_> {
     /// Each of `rows` at the finest level below `levels` at which its value has support among them.
-    pub fn supported(&self, attribute: usize, levels: usize, rows: &[u32], released: &impl Released) -> Vec<CellId> {
+    pub fn supported(&self, attribute: usize, levels: usize, rows: &[u32], ledger: &LedgerAt<'_>) -> Vec<CellId> {
         let (book, base) = (&self.books[attribute], self.bases[attribute]);
         let levels = u8::try_from(levels).expect("hierarchies are low");
         let ladder: Vec<Node> = (0..levels).map(|level| Node { levels: vec![level], loss: 0.0 }).collect();
-        let columns = Columns::new(base, &[attribute], &self.batch.columns, &self.batch.subjects, self.books);
-        let assignment = recode_as_kept(&columns, &ladder, rows, self.floor, released);
+        let columns = QuasiColumns::new(base, &[attribute], &self.batch.columns, &self.batch.subjects, self.books);
+        let assignment = recode_as_kept(&columns, &ladder, rows, self.floor, ledger);
         let cell = |(row, &node): (usize, &u32)| match node {
             UNRELEASED => SUPPRESSED,
             node => book.cell(self.batch.columns[attribute][row], node as usize),
@@ -58,19 +59,19 @@ impl Beside<'_> {
 }
 
 /// Judges classes by what they show and have shown.
-pub(super) struct Judged<'a, R: Released> {
+pub(super) struct Judged<'a> {
     judge: &'a ClassJudge,
     floor: Floor,
-    released: &'a R,
+    ledger: LedgerAt<'a>,
     /// What has been shown, by class that somebody asked about.
     earlier: HashMap<u128, Vec<(u64, u64)>, BuildClassKeyHash>,
     pairs: Vec<(u64, u64)>,
     room: Room,
 }
 
-impl<'a, R: Released> Judged<'a, R> {
-    pub fn new(judge: &'a ClassJudge, floor: Floor, released: &'a R) -> Self {
-        Self { judge, floor, released, earlier: HashMap::default(), pairs: Vec::new(), room: Room::default() }
+impl<'a> Judged<'a> {
+    pub fn new(judge: &'a ClassJudge, floor: Floor, ledger: LedgerAt<'a>) -> Self {
+        Self { judge, floor, ledger, earlier: HashMap::default(), pairs: Vec::new(), room: Room::default() }
     }
 
     /// The classes of `showings` (class, value, subject) that may not show them.
@@ -83,11 +84,11 @@ impl<'a, R: Released> Judged<'a, R> {
     /// Whether one class may show `showings`, at least one: together with what it has shown, and by themselves where
     /// readers see the batch arrive.
     pub fn accepts(&mut self, showings: &[(u128, u64, u64)]) -> bool {
-        let Self { judge, floor, released, earlier, pairs, room } = self;
+        let Self { judge, floor, ledger, earlier, pairs, room } = self;
         let class = showings[0].0;
         let earlier = earlier.entry(class).or_insert_with(|| {
             let mut pairs = Vec::new();
-            if let Some(shown) = released.shown() {
+            if let Some(shown) = ledger.shown() {
                 shown.pairs(judge.attribute, class, &mut pairs);
             }
             pairs
@@ -103,28 +104,31 @@ impl<'a, R: Released> Judged<'a, R> {
 }
 
 /// The models of a stream: each protected attribute with its judge.
-pub(super) struct StreamModels<'a, R: Released> {
-    beside: Beside<'a>,
-    judged: Vec<(usize, Judged<'a, R>)>,
+pub(super) struct StreamModels<'a> {
+    cells: SensitiveCells<'a>,
+    judged: Vec<(usize, Judged<'a>)>,
 }
 
-impl<'a, R: Released> StreamModels<'a, R> {
-    pub fn new(beside: Beside<'a>, protected: impl Iterator<Item = &'a Protected>, released: &'a R) -> Self {
-        let floor = beside.floor;
-        let judged =
-            |p: &'a Protected| p.judge.as_ref().map(|judge| (p.attribute, Judged::new(judge, floor, released)));
-        Self { beside, judged: protected.filter_map(judged).collect() }
+impl<'a> StreamModels<'a> {
+    pub fn new(
+        cells: SensitiveCells<'a>,
+        protected: impl Iterator<Item = &'a Protected>,
+        ledger: LedgerAt<'a>,
+    ) -> Self {
+        let floor = cells.floor;
+        let judged = |p: &'a Protected| p.judge.as_ref().map(|judge| (p.attribute, Judged::new(judge, floor, ledger)));
+        Self { cells, judged: protected.filter_map(judged).collect() }
     }
 }
 
-impl<R: Released> Models for StreamModels<'_, R> {
+impl Models for StreamModels<'_> {
     fn refused(&mut self, attribute: usize, showing: &[(u128, u32)]) -> Vec<u128> {
         let Some((_, judged)) = self.judged.iter_mut().find(|(of, _)| *of == attribute) else {
             // Nobody can say that it holds.
             return showing.iter().map(|(class, _)| *class).collect();
         };
         let mut showings: Vec<(u128, u64, u64)> =
-            showing.iter().map(|&(class, row)| self.beside.showing(attribute, class, row)).collect();
+            showing.iter().map(|&(class, row)| self.cells.showing(attribute, class, row)).collect();
         judged.refused(&mut showings).into_iter().collect()
     }
 }

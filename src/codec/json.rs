@@ -9,9 +9,10 @@ use std::fmt;
 use serde::de::{self, DeserializeSeed, IgnoredAny, MapAccess, SeqAccess, Visitor};
 use serde_json::value::RawValue;
 
-use super::path_tree::Node;
-use super::{Decoder, Field, Limits, Rejection, Unknown};
+use super::path_tree::PathNode;
+use super::{Decoder, Field, Limits, Unknown};
 use crate::records::raw::{Coordinate, RawBatch, Token};
+use crate::telemetry::Reason;
 
 /// Deepest level that is walked by recursion, below `serde_json`'s own limit of 128. Only pointers of the schema can
 /// lead there; everything else is scanned without recursion.
@@ -20,13 +21,13 @@ const DEEPEST_WALK: usize = 120;
 /// Decodes JSON objects into the cells of the given fields.
 #[derive(Clone, Debug)]
 pub struct JsonCodec {
-    root: Node,
+    root: PathNode,
     limits: Limits,
     unknown: Unknown,
 }
 
 impl Decoder for JsonCodec {
-    fn decode(&self, payload: &[u8], coordinate: Coordinate, into: &mut RawBatch) -> Result<(), Rejection> {
+    fn decode(&self, payload: &[u8], coordinate: Coordinate, into: &mut RawBatch) -> Result<(), Reason> {
         Self::decode(self, payload, coordinate, into)
     }
 }
@@ -35,7 +36,7 @@ impl JsonCodec {
     /// A codec for batches of width `fields.len()`, which drops and counts unknown keys.
     #[must_use]
     pub fn new(fields: &[Field], limits: Limits) -> Self {
-        Self { root: Node::root(fields), limits, unknown: Unknown::Drop }
+        Self { root: PathNode::root(fields), limits, unknown: Unknown::Drop }
     }
 
     /// The same codec with another rule for unknown keys.
@@ -51,7 +52,7 @@ impl JsonCodec {
     ///
     /// # Errors
     /// The rejection; `into` then has the rows and the count of unknown cells that it had before.
-    pub fn decode(&self, payload: &[u8], coordinate: Coordinate, into: &mut RawBatch) -> Result<(), Rejection> {
+    pub fn decode(&self, payload: &[u8], coordinate: Coordinate, into: &mut RawBatch) -> Result<(), Reason> {
         let text = admit(payload, self.limits)?;
         let unknown_before = into.unknown_cells;
         into.push_row(coordinate);
@@ -63,48 +64,48 @@ impl JsonCodec {
         outcome
     }
 
-    fn fill(&self, text: &str, into: &mut RawBatch) -> Result<(), Rejection> {
+    fn fill(&self, text: &str, into: &mut RawBatch) -> Result<(), Reason> {
         let mut walk = Walk { batch: into, limits: self.limits, unknown: self.unknown, refusal: None };
         let step = Step { node: &self.root, depth: 1, covered: !self.root.attributes.is_empty(), walk: &mut walk };
         let mut deserializer = serde_json::Deserializer::from_str(text);
         if let Err(error) = step.deserialize(&mut deserializer) {
             return Err(walk.refusal.unwrap_or_else(|| of_syntax(&error)));
         }
-        deserializer.end().map_err(|_| Rejection::TrailingText)?;
+        deserializer.end().map_err(|_| Reason::TrailingText)?;
         walk.put(&self.root, text.trim_ascii(), 0)
     }
 }
 
 /// The text of a payload that may be an object.
-pub(super) fn admit(payload: &[u8], limits: Limits) -> Result<&str, Rejection> {
+pub(super) fn admit(payload: &[u8], limits: Limits) -> Result<&str, Reason> {
     if payload.len() > limits.max_record_bytes {
-        return Err(Rejection::Oversized);
+        return Err(Reason::Oversized);
     }
-    let text = std::str::from_utf8(payload).map_err(|_| Rejection::NotUtf8)?;
+    let text = std::str::from_utf8(payload).map_err(|_| Reason::NotUtf8)?;
     match text.bytes().find(|b| !matches!(b, b' ' | b'\t' | b'\n' | b'\r')) {
         Some(b'{') => Ok(text),
-        None => Err(Rejection::Empty),
+        None => Err(Reason::Empty),
         Some(_) => Err(match serde_json::from_str::<IgnoredAny>(text) {
-            Ok(_) => Rejection::NotAnObject,
+            Ok(_) => Reason::NotAnObject,
             Err(error) => of_syntax(&error),
         }),
     }
 }
 
 /// Refuses a value that starts `depth` levels below the top of the record and is nested too deep.
-pub(super) fn check_depth(json: &str, depth: usize, limits: Limits) -> Result<(), Rejection> {
+pub(super) fn check_depth(json: &str, depth: usize, limits: Limits) -> Result<(), Reason> {
     let nested = matches!(json.as_bytes().first(), Some(b'{' | b'['));
-    if nested && depth + nesting(json) > limits.max_depth { Err(Rejection::TooDeep) } else { Ok(()) }
+    if nested && depth + nesting(json) > limits.max_depth { Err(Reason::TooDeep) } else { Ok(()) }
 }
 
 /// The token of a well-formed JSON text; strings with escapes are written to `unescaped`.
-pub(super) fn token_of<'a>(json: &'a str, unescaped: &'a mut String) -> Result<Token<'a>, Rejection> {
+pub(super) fn token_of<'a>(json: &'a str, unescaped: &'a mut String) -> Result<Token<'a>, Reason> {
     Ok(match json.as_bytes().first() {
         Some(b'"') => {
-            let inner = json.strip_prefix('"').and_then(|j| j.strip_suffix('"')).ok_or(Rejection::MalformedJson)?;
+            let inner = json.strip_prefix('"').and_then(|j| j.strip_suffix('"')).ok_or(Reason::MalformedJson)?;
             if inner.contains('\\') {
                 // A lone surrogate is the one thing that the scan of raw text lets through.
-                *unescaped = serde_json::from_str(json).map_err(|_| Rejection::MalformedJson)?;
+                *unescaped = serde_json::from_str(json).map_err(|_| Reason::MalformedJson)?;
                 Token::Text(unescaped)
             } else {
                 Token::Text(inner)
@@ -118,8 +119,8 @@ pub(super) fn token_of<'a>(json: &'a str, unescaped: &'a mut String) -> Result<T
     })
 }
 
-pub(super) fn of_syntax(error: &serde_json::Error) -> Rejection {
-    if error.is_eof() { Rejection::Truncated } else { Rejection::MalformedJson }
+pub(super) fn of_syntax(error: &serde_json::Error) -> Reason {
+    if error.is_eof() { Reason::Truncated } else { Reason::MalformedJson }
 }
 
 /// Deepest nesting of brackets in a JSON text that is known to be well formed.
@@ -148,26 +149,26 @@ struct Walk<'a> {
     limits: Limits,
     unknown: Unknown,
     /// Set before the walk is broken off: serde's errors are text, a rejection is not.
-    refusal: Option<Rejection>,
+    refusal: Option<Reason>,
 }
 
 impl Walk<'_> {
-    fn refuse<E: de::Error>(&mut self, rejection: Rejection) -> E {
+    fn refuse<E: de::Error>(&mut self, rejection: Reason) -> E {
         self.refusal = Some(rejection);
-        E::custom(rejection.as_str())
+        E::custom(rejection.name())
     }
 
     /// A value that no field wants.
-    fn stranger(&mut self) -> Result<(), Rejection> {
+    fn stranger(&mut self) -> Result<(), Reason> {
         self.batch.unknown_cells += 1;
         match self.unknown {
             Unknown::Drop => Ok(()),
-            Unknown::Refuse => Err(Rejection::UnknownAttribute),
+            Unknown::Refuse => Err(Reason::UnknownAttribute),
         }
     }
 
     /// Sets the cells of the attributes that end at `node` to a well-formed value.
-    fn put(&mut self, node: &Node, json: &str, depth: usize) -> Result<(), Rejection> {
+    fn put(&mut self, node: &PathNode, json: &str, depth: usize) -> Result<(), Reason> {
         if node.attributes.is_empty() {
             return Ok(());
         }
@@ -176,7 +177,7 @@ impl Walk<'_> {
         let token = token_of(json, &mut unescaped)?;
         for &attribute in &node.attributes {
             if !self.batch.set(attribute, token) {
-                return Err(Rejection::DuplicateKey);
+                return Err(Reason::DuplicateKey);
             }
         }
         Ok(())
@@ -185,7 +186,7 @@ impl Walk<'_> {
 
 /// One object or array on the way to the fields below `node`.
 struct Step<'n, 'w, 'b> {
-    node: &'n Node,
+    node: &'n PathNode,
     /// Depth of this value; the record is 1.
     depth: usize,
     /// An attribute holds this value as a whole, so nothing in it is dropped.
@@ -203,13 +204,13 @@ impl Step<'_, '_, '_> {
 
     fn descend<E: de::Error>(&mut self) -> Result<(), E> {
         if self.depth > self.walk.limits.max_depth.min(DEEPEST_WALK) {
-            return Err(self.walk.refuse(Rejection::TooDeep));
+            return Err(self.walk.refuse(Reason::TooDeep));
         }
         Ok(())
     }
 
     /// What a value below this one leads to, given how the caller reads it.
-    fn below<'de, E, R>(&mut self, child: Option<&Node>, source: R) -> Result<(), E>
+    fn below<'de, E, R>(&mut self, child: Option<&PathNode>, source: R) -> Result<(), E>
     where
         E: de::Error,
         R: ValueSource<'de, E>,
@@ -293,7 +294,7 @@ impl<'de> Visitor<'de> for Step<'_, '_, '_> {
                 None => strangers.push(key),
                 Some(child) if child.attributes.is_empty() => {
                     if steps.contains(&child.ordinal) {
-                        return Err(self.walk.refuse(Rejection::DuplicateKey));
+                        return Err(self.walk.refuse(Reason::DuplicateKey));
                     }
                     steps.push(child.ordinal);
                 }
@@ -304,7 +305,7 @@ impl<'de> Visitor<'de> for Step<'_, '_, '_> {
         if strangers.len() > 1 {
             strangers.sort_unstable();
             if strangers.windows(2).any(|pair| pair[0] == pair[1]) {
-                return Err(self.walk.refuse(Rejection::DuplicateKey));
+                return Err(self.walk.refuse(Reason::DuplicateKey));
             }
         }
         Ok(())

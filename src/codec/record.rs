@@ -1,23 +1,7 @@
-//! Codecs: from the bytes of a source to the raw cells of a [`RawBatch`](crate::records::raw::RawBatch).
-//!
-//! A codec types nothing and judges no value; it finds the cells of the schema's attributes and refuses what is not a
-//! record. A refused record leaves no row behind and is named by a [`Rejection`], which has no place for a value.
-
-mod arrow_cells;
-mod arrow_text;
-mod csv;
-mod json;
-mod json_keys;
-mod path_tree;
-mod rejection;
-
-pub use arrow_cells::{ArrowCodec, ArrowRows, ColumnError};
-pub use csv::{CsvCodec, HeaderError, Row};
-pub use json::JsonCodec;
-pub use json_keys::{JsonKeys, Refusal};
-pub use rejection::Rejection;
+//! What a decoder is told of a record, and what it gives.
 
 use crate::records::raw::{Coordinate, RawBatch};
+use crate::telemetry::Reason;
 
 /// Where one attribute is found in a record.
 ///
@@ -26,6 +10,7 @@ use crate::records::raw::{Coordinate, RawBatch};
 /// The position of a field in the list given to a codec is the attribute's column in the batch.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct Field {
+    /// The segments from the top of the record downward; at least one.
     pub pointer: Vec<String>,
 }
 
@@ -69,24 +54,10 @@ pub enum Unknown {
 }
 
 /// Decodes one record at a time, as a topic holds them.
-pub trait Decoder: Send + Sync {
+pub trait Decoder: std::fmt::Debug + Send + Sync {
     /// Adds the record in `payload` as one row of `into`.
     ///
     /// # Errors
     /// The rejection; `into` then has the rows and the count of unknown cells that it had before.
-    fn decode(&self, payload: &[u8], coordinate: Coordinate, into: &mut RawBatch) -> Result<(), Rejection>;
-}
-
-/// How one record is written down.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Encoding {
-    Json,
-}
-
-/// The decoder of records that are written down as `encoding`.
-#[must_use]
-pub fn decoder(encoding: Encoding, fields: &[Field], limits: Limits, unknown: Unknown) -> Box<dyn Decoder> {
-    match encoding {
-        Encoding::Json => Box::new(JsonCodec::new(fields, limits).with_unknown(unknown)),
-    }
+    fn decode(&self, payload: &[u8], coordinate: Coordinate, into: &mut RawBatch) -> Result<(), Reason>;
 }

@@ -9,25 +9,29 @@ use crate::records::table::Batch;
 pub struct Space {
     /// The digest that class keys begin with.
     pub base: u128,
+    /// Positions in the schema.
     pub attributes: Vec<usize>,
 }
 
 /// A fragment, or a value beside a class, that leaves.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub struct Sighting {
+pub struct Occurrence {
+    /// Key of the class that it left in.
     pub class: u128,
+    /// Whose it is.
     pub subject: u64,
     /// Key of its raw tuple: that of its class at the raw node.
     pub raw: u128,
     /// Position of its space.
     pub space: usize,
+    /// Row of the batch.
     pub row: u32,
 }
 
-/// The sightings of a treated batch: sorted, one for each class, subject and raw tuple. `cells` are those that leave, by
+/// The occurrences of a treated batch: sorted, one for each class, subject and raw tuple. `cells` are those that leave, by
 /// attribute and row.
 #[must_use]
-pub fn sightings(spaces: &[Space], batch: &Batch, cells: &[Vec<CellId>], books: &[Codebook]) -> Vec<Sighting> {
+pub fn occurrences(spaces: &[Space], batch: &Batch, cells: &[Vec<CellId>], books: &[Codebook]) -> Vec<Occurrence> {
     let mut found = Vec::new();
     for (number, space) in spaces.iter().enumerate() {
         for row in 0..batch.rows() {
@@ -38,7 +42,7 @@ pub fn sightings(spaces: &[Space], batch: &Batch, cells: &[Vec<CellId>], books: 
             let key = |digest: &dyn Fn(usize) -> u128| {
                 space.attributes.iter().fold(space.base, |key, &a| key.wrapping_add(digest(a)))
             };
-            found.push(Sighting {
+            found.push(Occurrence {
                 class: key(&|a| books[a].digest(cells[a][row])),
                 subject,
                 raw: key(&|a| books[a].digests(0)[batch.columns[a][row] as usize]),

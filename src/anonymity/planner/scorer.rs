@@ -5,23 +5,23 @@ use super::settings::{InBatch, PlannerSettings};
 use crate::records::codebook::Codebook;
 use crate::records::subject::NO_SUBJECT;
 
-/// Each support that nodes are judged for is this many times the one before, up to an eighth of the rows. Where a class
+/// Each support that nodes are scored for is this many times the one before, up to an eighth of the rows. Where a class
 /// needs its crowd in its own batch there is no ledger that grows old: what a class needs varies less, and steps are finer.
 const THRESHOLD_STEP: u32 = 4;
 const THRESHOLD_STEP_IN_BATCH: u32 = 2;
 
 /// Rows of a sample, with what each of them adds to the key and to the loss of its class at every level of every
-/// attribute. A node is then judged by sums over columns.
+/// attribute. A node is then scored by sums over columns.
 ///
 /// Time of a node: O(rows × attributes). Memory: 12 bytes for each row, attribute and level.
-pub(super) struct Judge {
+pub(super) struct Scorer {
     /// By attribute and level.
     columns: Vec<Vec<Column>>,
     /// By row; rows of one subject follow each other, so that counting a class's subjects needs only its last one.
     subjects: Vec<u64>,
     /// Subjects that a class is expected to need in the sample.
     least: u32,
-    /// Those that nodes are judged for, ascending.
+    /// Those that nodes are scored for, ascending.
     thresholds: Vec<u32>,
     /// By threshold and row: the best that the nodes chosen so far make of it.
     worth: Vec<Vec<f32>>,
@@ -38,8 +38,8 @@ struct Column {
     losses: Vec<f32>,
 }
 
-impl Judge {
-    /// A judge over `most_rows` rows of `sample`, evenly taken.
+impl Scorer {
+    /// A scorer over `most_rows` rows of `sample`, evenly taken.
     #[allow(
         clippy::cast_precision_loss,
         clippy::cast_possible_truncation,

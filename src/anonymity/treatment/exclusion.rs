@@ -6,10 +6,10 @@
 //! there have at least k − 1 distinct subjects. The first such node is the tuple's *exit*. A class that a population
 //! refuses takes nobody, and is the exit of nothing.
 //!
-//! Exits are computed only for the tuples and only as far as somebody asks. The exit of a tuple asks for the openness of
+//! Exclusion are computed only for the tuples and only as far as somebody asks. The exit of a tuple asks for the openness of
 //! classes at earlier nodes, which asks for exits before those nodes: it always ends, without recursion.
 
-use super::recode::Columns;
+use super::recode::QuasiColumns;
 use crate::anonymity::plan::Node;
 use crate::ledger::at::WitnessesAt;
 use crate::records::digest::BuildClassKeyHash;
@@ -22,9 +22,9 @@ struct Walk {
     exited: bool,
 }
 
-/// The exits of raw tuples in one group of one batch.
-pub struct Exits<'a> {
-    columns: &'a Columns<'a>,
+/// Which raw tuples are excludable, in one group of one batch: their exits, as far as they are known.
+pub struct Exclusion<'a> {
+    columns: &'a QuasiColumns<'a>,
     ladder: &'a [Node],
     k: usize,
     witnessed: WitnessesAt<'a>,
@@ -39,9 +39,10 @@ pub struct Exits<'a> {
 /// What is needed before a class can be judged: how far this tuple walks.
 struct Unsettled(u32);
 
-impl<'a> Exits<'a> {
+impl<'a> Exclusion<'a> {
+    /// Nothing is known yet of the tuples in `columns`, the quasi attributes of a group with `ladder`.
     #[must_use]
-    pub fn new(columns: &'a Columns<'a>, ladder: &'a [Node], k: usize, witnessed: WitnessesAt<'a>) -> Self {
+    pub fn new(columns: &'a QuasiColumns<'a>, ladder: &'a [Node], k: usize, witnessed: WitnessesAt<'a>) -> Self {
         Self {
             columns,
             ladder,

@@ -6,15 +6,15 @@ use super::Field;
 
 /// One step on the way to some attributes.
 #[derive(Clone, Debug, Default)]
-pub(super) struct Node {
+pub(super) struct PathNode {
     /// Attributes that end here: usually one, none on the way to a nested attribute.
     pub attributes: Vec<usize>,
     /// Distinguishes the children of one parent in the check for duplicate keys.
     pub ordinal: usize,
-    children: HashMap<Box<str>, Node>,
+    children: HashMap<Box<str>, PathNode>,
 }
 
-impl Node {
+impl PathNode {
     /// The tree of all `fields`; an attribute is known by its position in the list.
     pub fn root(fields: &[Field]) -> Self {
         let mut root = Self::default();

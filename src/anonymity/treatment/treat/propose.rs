@@ -1,0 +1,140 @@
+//! The proposal: settled cells as sorted lines, with what became of every row and what it cost.
+
+use super::{Cells, Scene, has_subjects};
+use crate::anonymity::plan::Group;
+use crate::anonymity::treatment::proposal::{Proposal, ProposedGroup, Run, Unreleased};
+use crate::codec::LineLayout;
+use crate::records::codebook::{ABSENT, NULL, SUPPRESSED};
+use crate::records::digest::BuildClassKeyHash;
+use rayon::prelude::*;
+
+impl Scene<'_> {
+    /// Which rows have a fragment that says something.
+    pub(super) fn leaving(&self, cells: &Cells) -> Vec<bool> {
+        let mut leaves = vec![false; self.rows()];
+        for &a in self.plan.groups.iter().flat_map(|g| g.quasi.iter().chain(&g.sensitive)) {
+            for (row, &cell) in cells[a].iter().enumerate() {
+                leaves[row] |= cell != SUPPRESSED;
+            }
+        }
+        leaves
+    }
+
+    /// Nothing leaves, for one reason.
+    pub(super) fn nothing(&self, reason: Unreleased) -> Proposal {
+        let cells = vec![vec![SUPPRESSED; self.rows()]; self.books.len()];
+        let mut proposal = self.propose(cells, Vec::new(), &[], 0);
+        proposal.unreleased = vec![Some(reason); self.rows()];
+        proposal
+    }
+
+    /// The cells as lines, and what became of every row: `before` says which had something to say before the guard. Where
+    /// all that leaves has fewer than k subjects, nothing does.
+    pub(super) fn propose(
+        &self,
+        mut cells: Cells,
+        held: Vec<u32>,
+        before: &[bool],
+        guarded_fragments: u64,
+    ) -> Proposal {
+        let mut is_held = vec![false; self.rows()];
+        for &row in &held {
+            is_held[row as usize] = true;
+        }
+        // Attributes of no group (identifiers, the subject) are suppressed cells, so that every column has every row.
+        for column in &mut cells {
+            column.resize(self.rows(), SUPPRESSED);
+        }
+        let mut leaves = self.leaving(&cells);
+        let leaving: Vec<u32> = (0u32..).zip(&leaves).filter(|(_, l)| **l).map(|(row, _)| row).collect();
+        let quiet = !leaving.is_empty() && !has_subjects(self.batch, &leaving, self.policy.k);
+        if quiet {
+            for column in &mut cells {
+                column.fill(SUPPRESSED);
+            }
+            leaves.fill(false);
+        }
+        let unreleased = (0..self.rows())
+            .map(|row| match (leaves[row] || is_held[row], quiet) {
+                (true, _) => None,
+                (false, true) => Some(Unreleased::Quiet),
+                (false, false) if before.get(row).copied().unwrap_or(false) => Some(Unreleased::Guard),
+                (false, false) => Some(Unreleased::NoSupport),
+            })
+            .collect();
+        let groups = self
+            .plan
+            .groups
+            .par_iter()
+            .zip(&self.names.layouts)
+            .map(|(group, layout)| self.encode(group, layout, &cells))
+            .collect();
+        let (loss, exact_cells) = self.utility(&cells, &is_held);
+        let withheld_cells = self.withheld(&cells);
+        Proposal { groups, cells, unreleased, held, guarded_fragments, withheld_cells, loss, exact_cells }
+    }
+
+    /// Encodes the fragments of one group, one line a distinct tuple, sorted by their bytes.
+    fn encode(&self, group: &Group, layout: &LineLayout, cells: &Cells) -> ProposedGroup {
+        let attributes = group.attributes();
+        let guarded: Vec<usize> = group.quasi.iter().chain(&group.sensitive).copied().collect();
+        // Rows with equal cells become one run. The map's order does not matter: runs are sorted below.
+        let mut runs: hashbrown::HashMap<u128, Vec<u32>, BuildClassKeyHash> = hashbrown::HashMap::default();
+        for row in 0..self.rows() {
+            if guarded.iter().all(|&a| cells[a][row] == SUPPRESSED) {
+                continue;
+            }
+            let key = attributes.iter().fold(0u128, |key, &a| key.wrapping_add(self.books[a].digest(cells[a][row])));
+            runs.entry(key).or_default().push(u32::try_from(row).expect("a batch is bounded"));
+        }
+        let (mut arena, mut texts) = (Vec::new(), Vec::new());
+        let mut lines: Vec<(std::ops::Range<usize>, Vec<u32>)> = Vec::with_capacity(runs.len());
+        for rows in runs.into_values() {
+            let start = arena.len();
+            let row = rows[0] as usize;
+            texts.clear();
+            texts.extend(attributes.iter().map(|&a| self.books[a].text(cells[a][row])));
+            layout.write(&texts, &mut arena);
+            lines.push((start..arena.len(), rows));
+        }
+        lines.sort_unstable_by(|(a, _), (b, _)| arena[a.clone()].cmp(&arena[b.clone()]));
+        let mut proposed = ProposedGroup { arena, ..ProposedGroup::default() };
+        for (line, rows) in lines {
+            let start = proposed.rows.len();
+            proposed.rows.extend(rows);
+            proposed.runs.push(Run { line, rows: start..proposed.rows.len() });
+        }
+        proposed
+    }
+
+    /// Protected cells that are suppressed in fragments that leave.
+    fn withheld(&self, cells: &Cells) -> u64 {
+        let mut withheld = 0;
+        for group in &self.plan.groups {
+            let leaves = |row: usize| group.quasi.iter().chain(&group.sensitive).any(|&a| cells[a][row] != SUPPRESSED);
+            for protected in self.protected.iter().filter(|p| group.sensitive.contains(&p.attribute)) {
+                let column = cells[protected.attribute].iter().enumerate();
+                withheld += column.filter(|(row, cell)| **cell == SUPPRESSED && leaves(*row)).count() as u64;
+            }
+        }
+        withheld
+    }
+
+    /// Loss summed over the present quasi cells of rows that are not held, their number, and how many are exact.
+    fn utility(&self, cells: &Cells, held: &[bool]) -> ((f64, u64), u64) {
+        let (mut sum, mut present, mut exact) = (0.0, 0u64, 0u64);
+        let attributes = self.plan.groups.iter().enumerate().flat_map(|(n, g)| g.quasi.iter().map(move |&a| (n, a)));
+        for (group, a) in attributes {
+            let (book, codes) = (&self.books[a], &self.batch.columns[a]);
+            for (row, &cell) in cells[a].iter().enumerate() {
+                if held[row] || matches!(codes[row], ABSENT | NULL) || !self.mask.takes_part(group, row) {
+                    continue;
+                }
+                sum += f64::from(book.loss(cell));
+                present += 1;
+                exact += u64::from(book.is_exact(cell));
+            }
+        }
+        ((sum, present), exact)
+    }
+}

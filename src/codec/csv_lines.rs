@@ -1,0 +1,86 @@
+//! Lines that are rows of separated values under a header.
+
+use super::line::Encoder;
+use crate::records::json::quoted;
+
+/// Writes and reads the CSV rows of one group.
+#[derive(Debug)]
+pub(super) struct CsvLines {
+    /// Cells of a row.
+    width: usize,
+    separator: u8,
+}
+
+impl CsvLines {
+    pub fn new(width: usize, separator: u8) -> Self {
+        Self { width, separator }
+    }
+}
+
+impl Encoder for CsvLines {
+    fn encode(&self, cells: &[&str], out: &mut Vec<u8>) {
+        for (i, text) in cells.iter().enumerate() {
+            if i > 0 {
+                out.push(self.separator);
+            }
+            write_cell(text, self.separator, out);
+        }
+    }
+
+    fn read(&self, line: &[u8], cells: &mut Vec<String>) -> Option<()> {
+        cells.resize(self.width, String::new());
+        let separator = char::from(self.separator);
+        let mut rest = std::str::from_utf8(line).ok()?;
+        for (i, cell) in cells.iter_mut().enumerate() {
+            cell.clear();
+            if i > 0 {
+                rest = rest.strip_prefix(separator)?;
+            }
+            if let Some(open) = rest.strip_prefix('"') {
+                let mut text = String::new();
+                let mut chars = open.char_indices();
+                let end = loop {
+                    match chars.next()? {
+                        (at, '"') if open[at + 1..].starts_with('"') => {
+                            text.push('"');
+                            chars.next();
+                        }
+                        (at, '"') => break at + 1,
+                        (_, c) => text.push(c),
+                    }
+                };
+                rest = &open[end..];
+                cell.push_str(&quoted(&text));
+            } else {
+                let end = rest.find(separator).unwrap_or(rest.len());
+                let bare = &rest[..end];
+                rest = &rest[end..];
+                cell.push_str(if bare.is_empty() { "null" } else { bare });
+            }
+        }
+        rest.is_empty().then_some(())
+    }
+}
+
+/// Strings are always quoted and nothing else is, so that a text can be told from a number, and `""` from nothing.
+fn write_cell(json: &str, separator: u8, out: &mut Vec<u8>) {
+    if json.is_empty() || json == "null" {
+        return;
+    }
+    match serde_json::from_str::<String>(json) {
+        Ok(text) => {
+            out.push(b'"');
+            for byte in text.bytes() {
+                if byte == b'"' {
+                    out.push(b'"');
+                }
+                out.push(byte);
+            }
+            out.push(b'"');
+        }
+        Err(_) => {
+            debug_assert!(!json.as_bytes().contains(&separator), "a number or boolean has no separator in it");
+            out.extend_from_slice(json.as_bytes());
+        }
+    }
+}

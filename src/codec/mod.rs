@@ -1,0 +1,99 @@
+//! Codecs: from the bytes of a record to raw cells, and from the cells of a fragment to the bytes of a line.
+//!
+//! A [`Decoder`] types nothing and judges no value; it finds the cells of the schema's attributes and refuses what is not
+//! a record. A refused record leaves no row behind and is named by a [`Reason`](crate::telemetry::Reason), which has no place for a value. An
+//! [`Encoder`] writes the lines of a group and reads them back. A format is added here: its own file, a variant, and an
+//! arm in [`decoder`] or [`encoder`].
+//!
+//! | file | what it holds |
+//! |---|---|
+//! | `json` | JSON objects with the fields of a schema; `path_tree` leads to them |
+//! | `json_keys` | JSON objects that nobody has described: a column for each key |
+//! | `csv` | rows under a header |
+//! | `arrow_cells`, `arrow_text` | Arrow columns, as Parquet files are read, and the text of their cells |
+//! | `record` | [`Decoder`], and what it is told: fields, limits, what becomes of unknown cells |
+//! | `line` | [`Encoder`] |
+//! | `json_lines`, `csv_lines` | the two formats of lines |
+
+mod arrow_cells;
+mod arrow_text;
+mod csv;
+mod csv_lines;
+mod json;
+mod json_keys;
+mod json_lines;
+mod line;
+mod path_tree;
+mod record;
+
+pub use arrow_cells::{ArrowCodec, ArrowRows, ColumnError};
+pub use csv::{CsvCodec, HeaderError, Row};
+pub use json::JsonCodec;
+pub use json_keys::{JsonKeys, Refusal};
+pub use line::Encoder;
+pub use record::{Decoder, Field, Limits, Unknown};
+
+use csv_lines::CsvLines;
+use json_lines::JsonLines;
+use std::sync::Arc;
+
+/// How one record is written down, as the message of a topic or the line of a file.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Encoding {
+    /// A JSON object.
+    Json,
+}
+
+/// The decoder of records that are written down as `encoding`.
+#[must_use]
+pub fn decoder(encoding: Encoding, fields: &[Field], limits: Limits, unknown: Unknown) -> Box<dyn Decoder> {
+    match encoding {
+        Encoding::Json => Box::new(JsonCodec::new(fields, limits).with_unknown(unknown)),
+    }
+}
+
+/// The format of the lines that leave.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum LineFormat {
+    /// One JSON object; an omitted cell has no key.
+    Json,
+    /// One row; a missing cell is empty, an empty string is `""`. A cell cannot be omitted.
+    Csv {
+        /// One ASCII byte, neither a quote nor a line break.
+        separator: u8,
+    },
+}
+
+/// The encoder of lines in `format` for attributes called `names`, in this order.
+#[must_use]
+pub fn encoder(format: LineFormat, names: &[&str]) -> Arc<dyn Encoder> {
+    match format {
+        LineFormat::Json => Arc::new(JsonLines::new(names)),
+        LineFormat::Csv { separator } => Arc::new(CsvLines::new(names.len(), separator)),
+    }
+}
+
+/// The lines of one group: its attributes in their order, in one format. Treatment writes by it, verification reads by it.
+#[derive(Clone, Debug)]
+pub struct LineLayout(Arc<dyn Encoder>);
+
+impl LineLayout {
+    /// The layout of lines in `format` with one cell for each of `names`.
+    #[must_use]
+    pub fn new(format: LineFormat, names: &[&str]) -> Self {
+        Self(encoder(format, names))
+    }
+
+    /// Appends one line; see [`Encoder::encode`].
+    pub fn write(&self, cells: &[&str], out: &mut Vec<u8>) {
+        self.0.encode(cells, out);
+    }
+
+    /// The cells of a line; see [`Encoder::read`].
+    pub fn read(&self, line: &[u8], cells: &mut Vec<String>) -> Option<()> {
+        self.0.read(line, cells)
+    }
+}
+
+#[cfg(test)]
+mod line_tests;

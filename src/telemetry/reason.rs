@@ -1,0 +1,151 @@
+//! Why a record became a dead letter: the one list, for decoders, dead letters, metrics and reports.
+
+use super::labels::{Label, Stage};
+use std::fmt;
+
+/// Why a record could not be read, or does not fit the schema. It has no place for a value of the record, so it may be
+/// logged, counted and sent as a dead letter.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Reason {
+    /// Not JSON.
+    MalformedJson,
+    /// Bytes that are no text.
+    NotUtf8,
+    /// Longer than `max_record_bytes`.
+    Oversized,
+    /// Nested deeper than `max_depth`.
+    TooDeep,
+    /// A key twice in one object: which of the two counts would be a guess.
+    DuplicateKey,
+    /// JSON, but no object.
+    NotAnObject,
+    /// Nothing but white space.
+    Empty,
+    /// A CSV row with more or fewer fields than the header.
+    RaggedRow,
+    /// A CSV row whose quotes do not close, or a moment outside of the calendar.
+    MalformedRow,
+    /// The record schema does not know it, and `schema.unknown` is `refuse`.
+    UnknownAttribute,
+    /// A value that the type of its attribute cannot take.
+    WrongType,
+    /// NaN, an infinity, or a number beyond its type.
+    NotFinite,
+    /// Text beyond the limit of one value.
+    TooLong,
+    /// JSON that stops before its end (inside a number it may be called malformed). Counted as [`Self::MalformedJson`].
+    Truncated,
+    /// More text after the record's closing brace. Counted as [`Self::MalformedJson`].
+    TrailingText,
+}
+
+impl Reason {
+    /// Its own name: that of the label, but for the two that are counted under another.
+    #[must_use]
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::MalformedJson => "malformed_json",
+            Self::NotUtf8 => "not_utf8",
+            Self::Oversized => "oversized",
+            Self::TooDeep => "too_deep",
+            Self::DuplicateKey => "duplicate_key",
+            Self::NotAnObject => "not_an_object",
+            Self::Empty => "empty",
+            Self::RaggedRow => "ragged_row",
+            Self::MalformedRow => "malformed_row",
+            Self::UnknownAttribute => "unknown_attribute",
+            Self::WrongType => "wrong_type",
+            Self::NotFinite => "not_finite",
+            Self::TooLong => "too_long",
+            Self::Truncated => "truncated",
+            Self::TrailingText => "trailing_text",
+        }
+    }
+
+    /// The reason under which it is counted and sent: metrics and dead letters have one for all JSON that cannot be parsed.
+    #[must_use]
+    pub const fn counted_as(self) -> Self {
+        match self {
+            Self::Truncated | Self::TrailingText => Self::MalformedJson,
+            other => other,
+        }
+    }
+
+    /// What the operator may do about it; empty where the name says enough.
+    #[must_use]
+    pub const fn remedy(self) -> &'static str {
+        match self {
+            Self::MalformedJson => {
+                "one JSON object a record, and one record a line or message (jq -c .); name the format if it is another (csv, parquet)"
+            }
+            Self::Truncated => {
+                "it ends before the record does: NDJSON has one record a line (pretty-printed JSON: jq -c .)"
+            }
+            Self::TrailingText => "there is more after the record: NDJSON has one record a line (jq -c .)",
+            Self::NotUtf8 => "send UTF-8 (of a file: iconv -t UTF-8), and nothing compressed",
+            Self::NotAnObject => "a record is a JSON object: send the records of an array one by one (jq -c '.[]')",
+            Self::DuplicateKey => "a key may be in an object once: which of two counts would be a guess",
+            Self::RaggedRow => "as many fields as the header has: quote fields that hold the separator",
+            Self::MalformedRow => "close the quotes, and double those inside a field",
+            Self::UnknownAttribute => "add it to the schema, or set schema.unknown = \"drop\"",
+            Self::WrongType => "correct the records, or the types of the schema (of dates, `format` or `epoch`)",
+            _ => "",
+        }
+    }
+
+    /// The stage that refuses a record for this reason.
+    #[must_use]
+    pub const fn stage(self) -> Stage {
+        match self {
+            Self::WrongType | Self::NotFinite | Self::TooLong => Stage::Encode,
+            _ => Stage::Decode,
+        }
+    }
+}
+
+/// As a label, every reason stands for the one that it is [counted as](Reason::counted_as).
+impl Label for Reason {
+    const ALL: &'static [Self] = &[
+        Self::MalformedJson,
+        Self::NotUtf8,
+        Self::Oversized,
+        Self::TooDeep,
+        Self::DuplicateKey,
+        Self::NotAnObject,
+        Self::Empty,
+        Self::RaggedRow,
+        Self::MalformedRow,
+        Self::UnknownAttribute,
+        Self::WrongType,
+        Self::NotFinite,
+        Self::TooLong,
+    ];
+
+    fn as_str(self) -> &'static str {
+        self.counted_as().name()
+    }
+
+    fn index(self) -> usize {
+        self.counted_as() as usize
+    }
+}
+
+/// Its own name.
+impl fmt::Display for Reason {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.name())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_reason_is_counted_under_a_label() {
+        for reason in Reason::ALL.iter().copied().chain([Reason::Truncated, Reason::TrailingText]) {
+            assert_eq!(Reason::ALL[reason.index()], reason.counted_as(), "{reason}");
+            assert_eq!(Reason::ALL[reason.index()].as_str(), reason.as_str(), "{reason}");
+        }
+    }
+}
