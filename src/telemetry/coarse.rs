@@ -432,6 +432,6 @@ mod tests {
         let mut counted = |second, limit| coarse.may_count(second, limit);
         assert!(counted(5, Limit::ShownValues) && !counted(6, Limit::ShownValues) && counted(6, Limit::Witnesses));
         assert!(counted(605, Limit::ShownValues));
-        assert!(counted(6, Limit::ReadQueue) && counted(6, Limit::ReadQueue));
+        assert!(counted(6, Limit::WaitingLines) && counted(6, Limit::WaitingLines));
     }
 }

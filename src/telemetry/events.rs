@@ -153,19 +153,6 @@ impl BatchAborted {
     }
 }
 
-/// A commit timed out and is tried again.
-#[derive(Clone, Copy, Debug)]
-pub struct CommitRetried;
-
-impl CommitRetried {
-    pub fn emit(&self, telemetry: &Telemetry) {
-        telemetry.metrics().commit_retries.inc();
-        if telemetry.may_log("commit_retried", "") {
-            tracing::warn!("the commit timed out; the same commit is tried again");
-        }
-    }
-}
-
 /// Records became dead letters. Emitted by [`BatchCommitted`] from its report.
 #[derive(Clone, Copy, Debug)]
 pub struct RecordDeadLettered {

@@ -65,11 +65,8 @@ labels! {
         MalformedRow = "malformed_row",
         /// The record schema does not know it, and `schema.unknown` is `refuse`.
         UnknownAttribute = "unknown_attribute",
+        /// A value that the type of its attribute cannot take: NaN, an infinity and text beyond the limit among them.
         WrongType = "wrong_type",
-        /// NaN, an infinity, or a number beyond its type.
-        NotFinite = "not_finite",
-        /// Text beyond the limit of one value.
-        TooLong = "too_long",
     }
 }
 
@@ -96,7 +93,7 @@ impl Reason {
     #[must_use]
     pub fn stage(self) -> Stage {
         match self {
-            Self::WrongType | Self::NotFinite | Self::TooLong => Stage::Encode,
+            Self::WrongType => Stage::Encode,
             _ => Stage::Decode,
         }
     }
@@ -121,8 +118,6 @@ labels! {
         Thinned = "thinned",
         /// The stream ended with it.
         EndOfStream = "end_of_stream",
-        /// A limit on memory was reached.
-        Limit = "limit",
         /// The sink is `none`: risk is measured, nothing leaves.
         Monitoring = "monitoring",
     }
@@ -133,14 +128,8 @@ labels! {
     AbortReason {
         /// The broker asked for it.
         Transaction = "transaction",
+        /// Its partition was taken away.
         Revoked = "revoked",
-        Lost = "lost",
-        Verification = "verification",
-        Sink = "sink",
-        State = "state",
-        Fenced = "fenced",
-        Shutdown = "shutdown",
-        Panic = "panic",
     }
 }
 
@@ -163,17 +152,12 @@ labels! {
         /// Tenure and budgets remember nobody further, who therefore supports nothing new.
         Supporters = "supporters",
         DictionaryValues = "dictionary_values",
-        WindowRecords = "window_records",
         /// The model counts fewer pairs of attributes.
         ModelEdges = "model_edges",
-        HeldRecords = "held_records",
         /// No further line may wait: it is thinned.
         WaitingLines = "waiting_lines",
         /// What has been said is remembered of no further subject and group: their lines are thinned.
         SaidLines = "said_lines",
-        BatchBytes = "batch_bytes",
-        ReadQueue = "read_queue",
-        Disk = "disk",
     }
 }
 

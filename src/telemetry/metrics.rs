@@ -41,7 +41,6 @@ pub(super) struct Metrics {
     pub fragments: Vec<IntCounter>,
     pub durations: PerLabel<Stage, Histogram>,
     pub append_to_commit: Histogram,
-    pub commit_retries: IntCounter,
     pub risk: PerLabel<Picture, PerLabel<Statistic, Gauge>>,
     pub below_k: PerLabel<Picture, Gauge>,
     pub crowds: PerLabel<Scope, PerLabel<CrowdSize, Gauge>>,
@@ -221,7 +220,6 @@ impl Metrics {
                 )
                 .buckets(waits()),
             )),
-            commit_retries: shelf.counter("throng_commit_retries_total", "Commits that timed out and were retried."),
             risk: PerLabel::new(|picture: Picture| {
                 PerLabel::new(|statistic: Statistic| {
                     risk.with_label_values(&[picture.as_str(), statistic.as_str()])

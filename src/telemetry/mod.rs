@@ -18,10 +18,9 @@ mod status;
 pub use coarse::{Draws, about, in_steps};
 pub use disk::{StateAnswers, StateStalled};
 pub use events::{
-    AttributesNeverMet, BatchAborted, BatchCommitted, ColumnsDropped, CommitRetried, DeviceUsed, Doubt,
-    EvidenceGathered, LimitReached, PastUnknown, PlanAdopted, PlannerFailed, PopulationsRead, Rebalanced,
-    RecordDeadLettered, SourceConnected, SourceLost, StateRecovered, UncoveredCells, UnknownAttribute,
-    VerificationRefused, WrongType,
+    AttributesNeverMet, BatchAborted, BatchCommitted, ColumnsDropped, DeviceUsed, Doubt, EvidenceGathered,
+    LimitReached, PastUnknown, PlanAdopted, PlannerFailed, PopulationsRead, Rebalanced, RecordDeadLettered,
+    SourceConnected, SourceLost, StateRecovered, UncoveredCells, UnknownAttribute, VerificationRefused, WrongType,
 };
 pub use history::Point;
 pub use labels::{AbortReason, Counts, Label, Limit, Reason, Stage, SuppressionReason};
