@@ -285,10 +285,12 @@ fn every_reason_and_every_event_has_a_place_that_gives_it() {
             assert!(product.iter().any(given), "nothing gives {variant}: delete it");
         }
     }
-    let events = read("src/telemetry/mod.rs");
-    let events = events.split("pub use events::{").nth(1).and_then(|rest| rest.split("};").next()).expect("the events");
-    for event in events.split(',').map(str::trim).filter(|event| !event.is_empty()) {
-        assert!(product.iter().any(|file| file.contains(event)), "nothing emits {event}: delete it");
+    let exported = read("src/telemetry/mod.rs");
+    for room in ["events", "source", "disk"] {
+        let events = exported.split(&format!("pub use {room}::{{")).nth(1).and_then(|rest| rest.split("};").next());
+        for event in events.expect("its events").split(',').map(str::trim).filter(|event| !event.is_empty()) {
+            assert!(product.iter().any(|file| file.contains(event)), "nothing emits {event}: delete it");
+        }
     }
 }
 

@@ -36,6 +36,7 @@ const WINDOW_CROWD: f64 = 10.0;
 pub struct Draws([u8; 32]);
 
 impl Draws {
+    /// Draws from a key of this state.
     pub fn new(key: &[u8; 32]) -> Self {
         Self(*key)
     }

@@ -41,12 +41,19 @@ macro_rules! labels {
 labels! {
     /// A stage in the way of a batch.
     Stage {
+        /// Waiting for records.
         Read = "read",
+        /// From bytes to cells.
         Decode = "decode",
+        /// From cells to codes.
         Encode = "encode",
+        /// From codes to a proposal.
         Treat = "treat",
+        /// The recount.
         Verify = "verify",
+        /// From the intent to the commit.
         Commit = "commit",
+        /// What the model and the planner take.
         Learn = "learn",
     }
 }
@@ -54,14 +61,23 @@ labels! {
 labels! {
     /// Why a record became a dead letter. Each reason belongs to one [`Stage`].
     Reason {
+        /// Not JSON, or more than one value.
         MalformedJson = "malformed_json",
+        /// Not UTF-8.
         NotUtf8 = "not_utf8",
+        /// Longer than `source.max_record_bytes`.
         Oversized = "oversized",
+        /// Nested deeper than `source.max_depth`.
         TooDeep = "too_deep",
+        /// A key comes twice.
         DuplicateKey = "duplicate_key",
+        /// JSON, but no object.
         NotAnObject = "not_an_object",
+        /// Nothing but white space.
         Empty = "empty",
+        /// More or fewer fields than the header.
         RaggedRow = "ragged_row",
+        /// A quote is not closed.
         MalformedRow = "malformed_row",
         /// The record schema does not know it, and `schema.unknown` is `refuse`.
         UnknownAttribute = "unknown_attribute",
@@ -144,6 +160,7 @@ labels! {
 labels! {
     /// A stated limit that was reached.
     Limit {
+        /// The ledger remembers no further classes: their records are suppressed.
         LedgerClasses = "ledger_classes",
         /// Strict recoding remembers no further raw tuples: more is recoded than would have to be.
         Witnesses = "witnesses",
@@ -151,6 +168,7 @@ labels! {
         ShownValues = "shown_values",
         /// Tenure and budgets remember nobody further, who therefore supports nothing new.
         Supporters = "supporters",
+        /// A dictionary takes no further values: they count as the root.
         DictionaryValues = "dictionary_values",
         /// The model counts fewer pairs of attributes.
         ModelEdges = "model_edges",
@@ -199,11 +217,13 @@ impl<L: Label> Counts<L> {
         self.counts[label.index()] += n;
     }
 
+    /// The count of one label.
     #[must_use]
     pub fn get(&self, label: L) -> u64 {
         self.counts[label.index()]
     }
 
+    /// All counts together.
     #[must_use]
     pub fn total(&self) -> u64 {
         self.counts.iter().sum()

@@ -13,19 +13,21 @@ mod logging;
 mod memory;
 mod metrics;
 mod report;
+mod source;
 mod status;
 
 pub use coarse::{Draws, about, in_steps};
 pub use disk::{StateAnswers, StateStalled};
 pub use events::{
     AttributesNeverMet, BatchAborted, BatchCommitted, ColumnsDropped, DeviceUsed, Doubt, EvidenceGathered,
-    LimitReached, PastUnknown, PlanAdopted, PlannerFailed, PopulationsRead, Rebalanced, RecordDeadLettered,
-    SourceConnected, SourceLost, StateRecovered, UncoveredCells, UnknownAttribute, VerificationRefused, WrongType,
+    LimitReached, PastUnknown, PlanAdopted, PlannerFailed, PopulationsRead, StateRecovered, VerificationRefused,
+    WrongType,
 };
 pub use history::Point;
 pub use labels::{AbortReason, Counts, Label, Limit, Reason, Stage, SuppressionReason};
 pub use logging::{LoggingError, init_logging, silence_panic_payloads};
 pub use report::{BatchReport, CrowdPicture, RiskPicture, StageSeconds, Totals};
+pub use source::{Rebalanced, SourceConnected, SourceLost};
 pub use status::{Readiness, Settled, Status, Telemetry};
 
 #[cfg(test)]
