@@ -304,7 +304,7 @@ fn product_source() -> Vec<String> {
             let name = path.file_name().and_then(|name| name.to_str()).unwrap_or_default().to_owned();
             if path.is_dir() {
                 folders.extend((name != "telemetry" && name != "tests").then_some(path));
-            } else if name.ends_with(".rs") && !name.ends_with("tests.rs") {
+            } else if path.extension().is_some_and(|end| end == "rs") && !name.ends_with("tests.rs") {
                 let text = fs::read_to_string(&path).expect("readable");
                 found.push(text.split("#[cfg(test)]\nmod tests {").next().unwrap_or_default().to_owned());
             }

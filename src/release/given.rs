@@ -57,7 +57,7 @@ pub struct Given<'a> {
 
 /// A batch, and what its lines are counted by.
 #[derive(Clone, Copy)]
-pub(super) struct Scales<'a> {
+pub(super) struct Basis<'a> {
     /// The batch, with the subjects that count.
     pub given: &'a Given<'a>,
     /// Codebooks by attribute.

@@ -1,7 +1,7 @@
 //! The recount of one group, line by line, from the encoded bytes: the claims of [`super::verify`] that concern one group.
 
 use super::forced_pairs::Fragments;
-use super::given::{Given, GroupTerms, Needs, Scales};
+use super::given::{Basis, Given, GroupTerms, Needs};
 use super::listed::Printed;
 use super::repetition::Carriers;
 use super::verified::{Crowd, Crowds, Risk};
@@ -73,7 +73,7 @@ impl Class {
 type Classes = HashMap<u128, Class, BuildClassKeyHash>;
 
 /// What the cells of one line say.
-struct Said {
+struct LineCells {
     /// Key of the class.
     key: u128,
     /// Keys of the sensitive values that stand beside the class.
@@ -88,7 +88,7 @@ struct Said {
 
 /// The lines of a group as far as they have been read.
 struct Recount<'a> {
-    scales: Scales<'a>,
+    basis: Basis<'a>,
     carriers: &'a Carriers,
     group: &'a ProposedGroup,
     terms: &'a GroupTerms,
@@ -114,20 +114,20 @@ struct Recount<'a> {
 pub(super) fn recount(
     group: &ProposedGroup,
     terms: &GroupTerms,
-    scales: Scales<'_>,
+    basis: Basis<'_>,
     carriers: &Carriers,
     room: usize,
 ) -> Result<GroupCount, Violation> {
     let guarded = terms.quasi.iter().zip(&terms.sensitive).filter(|(quasi, sensitive)| **quasi || **sensitive).count();
     let mut recount = Recount {
-        scales,
+        basis,
         carriers,
         group,
         terms,
         classes: HashMap::default(),
         beside: HashMap::default(),
         fragments: Fragments::new(guarded),
-        taken: vec![false; scales.given.subjects.len()],
+        taken: vec![false; basis.given.subjects.len()],
         class_of: Vec::new(),
         hidden: Vec::with_capacity(group.runs.len()),
         shown: vec![Vec::new(); terms.protected.len()],
@@ -157,7 +157,7 @@ impl Recount<'_> {
 
     /// Takes in one line with all rows that print it.
     fn read_run(&mut self, run: &Run, cells: &[String]) -> Result<(), Violation> {
-        let (group, terms, books) = (self.group, self.terms, self.scales.books);
+        let (group, terms, books) = (self.group, self.terms, self.basis.books);
         let said = self.read_cells(cells)?;
         for (term, printed) in terms.listed.iter().zip(&mut self.printed) {
             term.note(cells, printed);
@@ -180,13 +180,18 @@ impl Recount<'_> {
     }
 
     /// What each cell covers, by its text.
-    fn read_cells(&self, cells: &[String]) -> Result<Said, Violation> {
-        let (terms, books) = (self.terms, self.scales.books);
+    fn read_cells(&self, cells: &[String]) -> Result<LineCells, Violation> {
+        let (terms, books) = (self.terms, self.basis.books);
         if cells.len() != terms.attributes.len() {
             return Err(Violation::UnreadableLine);
         }
-        let mut said =
-            Said { key: terms.base, beside: Vec::new(), guarded: Vec::new(), hidden: Vec::new(), places: Vec::new() };
+        let mut said = LineCells {
+            key: terms.base,
+            beside: Vec::new(),
+            guarded: Vec::new(),
+            hidden: Vec::new(),
+            places: Vec::new(),
+        };
         let mut says_something = !terms.quasi.contains(&true);
         for (i, text) in cells.iter().enumerate() {
             let attribute = terms.attributes[i];
@@ -217,25 +222,25 @@ impl Recount<'_> {
     fn protected_values(&self, cells: &[String]) -> Result<Vec<Option<u64>>, Violation> {
         let value = |term: &protected::ProtectedTerms| {
             let text = cells.get(term.column).ok_or(Violation::UnreadableLine)?;
-            let exact = self.scales.books[term.attribute].exact_coverage_of(text).map(value_number);
+            let exact = self.basis.books[term.attribute].exact_coverage_of(text).map(value_number);
             if text != r#""*""# && exact.is_none() { Err(Violation::ProtectedCell) } else { Ok(exact) }
         };
         self.terms.protected.iter().map(value).collect()
     }
 
     /// Counts the subjects of the rows that print one line.
-    fn count_rows(&mut self, said: &Said, values: &[Option<u64>], rows: &[u32]) -> Result<(), Violation> {
+    fn count_rows(&mut self, line: &LineCells, values: &[Option<u64>], rows: &[u32]) -> Result<(), Violation> {
         if rows.is_empty() {
             return Err(Violation::WrongRow);
         }
-        let class = self.classes.entry(said.key).or_default();
+        let class = self.classes.entry(line.key).or_default();
         for &row in rows {
-            let subject = *self.scales.given.subjects.get(row as usize).ok_or(Violation::WrongRow)?;
+            let subject = *self.basis.given.subjects.get(row as usize).ok_or(Violation::WrongRow)?;
             if std::mem::replace(&mut self.taken[row as usize], true) {
                 return Err(Violation::WrongRow);
             }
             class.add(if is_muted(self.group, row) { NO_SUBJECT } else { subject });
-            for single in &said.beside {
+            for single in &line.beside {
                 self.beside.entry(*single).or_default().add(subject);
             }
             for (shown, value) in self.shown.iter_mut().zip(values) {
@@ -243,7 +248,7 @@ impl Recount<'_> {
                     if subject == NO_SUBJECT {
                         return Err(Violation::ProtectedCell);
                     }
-                    shown.push((said.key, *value, subject));
+                    shown.push((line.key, *value, subject));
                 }
             }
         }
@@ -253,7 +258,7 @@ impl Recount<'_> {
     /// Judges the group once all its lines have been read; a batch of as many groups could add `room` entries to the memory of
     /// supporters.
     fn judge(self, room: usize) -> Result<GroupCount, Violation> {
-        let Scales { given, ledger, needs, .. } = self.scales;
+        let Basis { given, ledger, needs, .. } = self.basis;
         let terms = self.terms;
         let (risk, crowds) = self.judge_classes()?;
         debug_assert!(self.classes_are_their_texts(), "a class is not the lines that print its cells");
@@ -261,11 +266,11 @@ impl Recount<'_> {
             let counts = |(row, &subject)| if is_muted(self.group, row) { NO_SUBJECT } else { subject };
             let counting: Vec<u64> = (0..).zip(given.subjects).map(counts).collect();
             let given = Given { subjects: &counting, ..*given };
-            let scales = Scales { given: &given, ..self.scales };
-            narrowing::judge(narrowing, terms.base, &terms.listed, self.class_of, scales)
+            let basis = Basis { given: &given, ..self.basis };
+            narrowing::judge(narrowing, terms.base, &terms.listed, self.class_of, basis)
                 .map_err(|_| Violation::Narrowed)?;
         }
-        hidden::judge(&self.hidden, terms, self.scales).map_err(|_| Violation::TellingCell)?;
+        hidden::judge(&self.hidden, terms, self.basis).map_err(|_| Violation::TellingCell)?;
         for (term, printed) in terms.listed.iter().zip(&self.printed) {
             term.judge(printed).map_err(|_| Violation::Listed)?;
         }
@@ -281,7 +286,7 @@ impl Recount<'_> {
 
     /// Asks that every class has its crowd, in its batch and inside the support window.
     fn judge_classes(&self) -> Result<(Risk, Crowds), Violation> {
-        let Scales { ledger, needs: Needs { k, batch_crowd }, .. } = self.scales;
+        let Basis { ledger, needs: Needs { k, batch_crowd }, .. } = self.basis;
         let (mut risk, mut crowds) = (Risk::default(), Crowds::default());
         for (key, class) in &self.classes {
             let support = class.support(*key, ledger, k);
@@ -313,7 +318,7 @@ impl Recount<'_> {
             let quasi = cells.iter().zip(&self.terms.quasi).filter(|(_, quasi)| **quasi);
             let class: Vec<String> = quasi.map(|(text, _)| text.clone()).collect();
             for &row in &self.group.rows[run.rows.clone()] {
-                let subject = self.scales.given.subjects[row as usize];
+                let subject = self.basis.given.subjects[row as usize];
                 let counts = subject != NO_SUBJECT && !is_muted(self.group, row);
                 members.push((class.clone(), counts.then_some(subject)));
             }

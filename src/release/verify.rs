@@ -17,7 +17,7 @@
 
 use super::budget;
 use super::forced_pairs::{Counting, Fragments, judge};
-use super::given::{Given, GroupTerms, Needs, Scales};
+use super::given::{Basis, Given, GroupTerms, Needs};
 use super::invariants::most_of_one;
 use super::recount::{GroupCount, recount};
 use super::repetition::{Carriers, LineLimit};
@@ -53,7 +53,7 @@ pub fn verify(
     let limits: Vec<LineLimit> = terms.iter().map(|terms| terms.lines).collect();
     let carriers = Carriers::of(given.subjects, &limits).counting(subjects);
     let room = subjects.len() * terms.len();
-    let scales = Scales { given: &counting, books, ledger, needs };
+    let basis = Basis { given: &counting, books, ledger, needs };
     let counts: Vec<GroupCount> = proposed
         .par_iter()
         .zip(terms)
@@ -62,7 +62,7 @@ pub fn verify(
             let refuse = |violation| Refusal { group: Some(index), violation };
             let judged = terms.lines.judge(group, given.subjects, ledger.said(), given.age_ms);
             let said = judged.map_err(|_| refuse(Violation::Repeated))?;
-            let count = recount(group, terms, scales, &carriers, room).map_err(refuse)?;
+            let count = recount(group, terms, basis, &carriers, room).map_err(refuse)?;
             Ok::<_, Refusal>(GroupCount { said, ..count })
         })
         .collect::<Result<_, _>>()?;
