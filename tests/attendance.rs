@@ -6,27 +6,12 @@ use rand::rngs::SmallRng;
 use rand::seq::SliceRandom;
 use rand::{Rng, SeedableRng};
 use serde_json::Value;
+use support::schemas::schema;
 use support::stand::{Fault, Stand, record};
 use throng::daemon::engine::Settling;
 
-const SCHEMA: &str = r#"
-name = "attendance"
-[[attribute]]
-name = "person"
-type = "string"
-role = "subject"
-[[attribute]]
-name = "zip"
-type = "string"
-[[attribute]]
-name = "activity"
-type = "string"
-changes = "always"
-[[attribute]]
-name = "diagnosis"
-type = "string"
-role = "sensitive"
-"#;
+const SCHEMA: &str = schema!("attendance"; person, text "zip",
+    more "[[attribute]]\nname = \"activity\"\ntype = \"string\"\nchanges = \"always\"\n", sensitive "diagnosis");
 
 /// The defaults, which a stand does not have by itself.
 const DEFAULTS: &str = "[privacy]\nk = 5\nbatch_crowd = 5\nrecoding = \"strict\"\nmax_delay = \"1h\"\n\

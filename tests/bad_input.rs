@@ -10,30 +10,12 @@ use std::process::Command;
 use std::time::Duration;
 use support::binary::{Account, Place, Process, get};
 use support::kafka::{Broker, unique};
+use support::schemas::schema;
 use support::stand::{Fault, Stand, record};
 use throng::daemon::engine::Settling;
 
-const SCHEMA: &str = r#"
-name = "bad input"
-[[attribute]]
-name = "person"
-type = "string"
-role = "subject"
-[[attribute]]
-name = "age"
-type = "integer"
-[attribute.hierarchy]
-kind = "intervals"
-min = 0
-max = 100
-widths = [10, 50]
-[[attribute]]
-name = "city"
-type = "string"
-[[attribute]]
-name = "weight"
-type = "float"
-"#;
+const SCHEMA: &str = schema!("bad input"; person, hundred "age", text "city",
+    more "[[attribute]]\nname = \"weight\"\ntype = \"float\"\n");
 
 /// Four people of the same kind: they leave, whatever stands around them.
 fn crowd() -> String {

@@ -8,28 +8,11 @@ use std::process::Command;
 use support::binary::{Place, Process, series};
 use support::canaries::{Canaries, hex};
 use support::kafka::{Broker, Record, unique};
+use support::schemas::schema;
 
-const SCHEMA: &str = r#"
-name = "canaries"
-[[attribute]]
-name = "person"
-type = "string"
-role = "subject"
-[[attribute]]
-name = "email"
-type = "string"
-role = "identifier"
-[[attribute]]
-name = "age"
-type = "integer"
-[attribute.hierarchy]
-kind = "intervals"
-min = 0
-max = 100
-widths = [10, 50]
-[[attribute]]
-name = "city"
-type = "string"
+const SCHEMA: &str = schema!("canaries"; person,
+    more "[[attribute]]\nname = \"email\"\ntype = \"string\"\nrole = \"identifier\"\n",
+    hundred "age", text "city", more r#"
 [[attribute]]
 name = "zip"
 type = "string"
@@ -53,11 +36,7 @@ type = "coordinates"
 name = "note"
 type = "string"
 pointer = "/meta/note"
-[[attribute]]
-name = "illness"
-type = "string"
-role = "sensitive"
-"#;
+"#, sensitive "illness");
 
 const GROUPS: &str = r#"
 [[group]]

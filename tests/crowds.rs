@@ -7,6 +7,7 @@ use rand_chacha::ChaCha8Rng;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use support::invariants::{Line, cells, tuple};
+use support::schemas::schema;
 use support::stand::{Fault, Stand, record};
 use throng::daemon::engine::Settling;
 use throng::generate::{RecordStream, Wearable, WearableSettings};
@@ -15,12 +16,7 @@ use throng::records::digest::DigestKey;
 use throng::records::schema::Schema;
 
 const NOW: i64 = 1_700_000_000_000;
-const SCHEMA: &str = r#"
-name = "crowds"
-[[attribute]]
-name = "person"
-type = "string"
-role = "subject"
+const SCHEMA: &str = schema!("crowds"; person, more r#"
 [[attribute]]
 name = "age"
 type = "integer"
@@ -29,14 +25,7 @@ hierarchy = { kind = "intervals", min = 0, max = 79, origin = 0, widths = [5, 20
 name = "city"
 type = "string"
 hierarchy = { kind = "tree", tree = { CH = ["Zug", "Bern", "Chur"], FR = ["Lyon", "Nice"] } }
-[[attribute]]
-name = "mood"
-type = "string"
-[[attribute]]
-name = "illness"
-type = "string"
-role = "sensitive"
-"#;
+"#, text "mood", sensitive "illness");
 
 type Records = Vec<Option<Vec<u8>>>;
 

@@ -1,4 +1,4 @@
-//! The dashboard and the alert rules parse, fit together and name only metrics that exist.
+//! The dashboard and the alert rules parse, fit together and name only what the program emits; every alert can fire.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
@@ -6,57 +6,53 @@ use std::process::Command;
 use std::{fs, io};
 
 use serde_json::{Value, json};
+use throng::telemetry::Telemetry;
 
-/// Every metric that a dashboard or an alert may name, with its labels.
-const METRICS: [(&str, &[&str]); 46] = [
-    ("throng_batch_duration_seconds", &["stage"]),
-    ("throng_batches_total", &["outcome"]),
-    ("throng_build_info", &["version"]),
-    ("throng_bytes_total", &["direction"]),
-    ("throng_cells_exact_share", &[]),
-    ("throng_dampened_cells_total", &[]),
-    ("throng_dead_letters_total", &["stage", "reason"]),
-    ("throng_dictionary_values", &[]),
-    ("throng_gpu_copied_bytes_total", &["direction"]),
-    ("throng_gpu_fallbacks_total", &[]),
-    ("throng_gpu_launches_total", &[]),
-    ("throng_gpu_lost", &[]),
-    ("throng_gpu_memory_bytes", &[]),
-    ("throng_gpu_sets_left_total", &[]),
-    ("throng_gpu_window_fills_total", &[]),
-    ("throng_information_loss", &[]),
-    ("throng_ledger_bytes", &[]),
-    ("throng_ledger_classes", &[]),
-    ("throng_ledger_shown_values", &[]),
-    ("throng_limit_reached_total", &["limit"]),
-    ("throng_minimal_qids", &[]),
-    ("throng_model_bytes", &[]),
-    ("throng_model_edges", &[]),
-    ("throng_model_left_out_pairs", &[]),
-    ("throng_model_nodes", &[]),
-    ("throng_plan_drift", &[]),
-    ("throng_plan_expected_loss", &[]),
-    ("throng_plan_search_seconds", &[]),
-    ("throng_planner_failures_total", &[]),
-    ("throng_plans_total", &[]),
-    ("throng_privacy_k", &[]),
-    ("throng_process_resident_memory_bytes", &[]),
-    ("throng_ready", &[]),
-    ("throng_recheck_complete", &[]),
-    ("throng_records_below_k_share", &["picture"]),
-    ("throng_records_held", &[]),
-    ("throng_records_total", &["outcome"]),
-    ("throng_reidentification_risk", &["picture", "statistic"]),
-    ("throng_source_lag_records", &[]),
-    ("throng_state_free_bytes", &[]),
-    ("throng_suppressed_records_total", &["reason"]),
-    ("throng_verification_refusals_total", &[]),
-    ("throng_window_records", &[]),
-    ("throng_withheld_cells_total", &[]),
-    // What every scraped target has.
-    ("up", &[]),
-    ("ALERTS", &["alertname", "severity", "alertstate"]),
-];
+/// What every scraped target has, beside the metrics of the program.
+const OF_PROMETHEUS: [(&str, &[&str]); 2] = [("up", &[]), ("ALERTS", &["alertname", "severity", "alertstate"])];
+
+/// Labels whose values are not the program's: a group is configured, a version is the build's.
+const OPEN_LABELS: [&str; 2] = ["group", "version"];
+
+/// Every metric that the program emits: its labels, each with all values that it can take.
+type Metrics = BTreeMap<String, BTreeMap<String, BTreeSet<String>>>;
+
+/// The metrics as the program exposes them: every series is there from the start.
+fn emitted() -> Metrics {
+    let mut metrics = Metrics::new();
+    let exposition = Telemetry::new(5, &["person".to_owned()]).render();
+    for line in exposition.lines().filter(|line| !line.starts_with('#')) {
+        let series = line.rsplit_once(' ').expect("a series and its value").0;
+        let (name, labels) = parts_of(series);
+        let of_metric = metrics.entry(family_of(&name).to_owned()).or_default();
+        for (label, value) in labels.into_iter().filter(|(label, _)| label != "le") {
+            of_metric.entry(label).or_default().insert(value);
+        }
+    }
+    metrics
+}
+
+/// A histogram's name without what its series add.
+fn family_of(name: &str) -> &str {
+    ["_bucket", "_sum", "_count"].iter().find_map(|end| name.strip_suffix(end)).unwrap_or(name)
+}
+
+/// `name{label="value", …}` in its parts.
+fn parts_of(series: &str) -> (String, Vec<(String, String)>) {
+    let (name, labels) = series.split_once('{').unwrap_or((series, ""));
+    (name.to_owned(), matchers(labels))
+}
+
+/// The labels of an expression that are compared with a text, each with that text.
+fn matchers(expression: &str) -> Vec<(String, String)> {
+    let quoted: Vec<&str> = expression.split('"').collect();
+    let pairs = quoted.chunks_exact(2).filter_map(|pair| {
+        let label =
+            pair[0].trim_end_matches(['=', '!', '~']).rsplit(|c: char| !c.is_alphanumeric() && c != '_').next()?;
+        Some((label.to_owned(), pair[1].to_owned()))
+    });
+    pairs.collect()
+}
 
 fn root() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).to_owned()
@@ -98,8 +94,7 @@ fn names(expression: &str) -> (BTreeSet<String>, BTreeSet<String>) {
     }) {
         let after = unquoted[at + token.len()..].trim_start();
         if token.starts_with("throng_") {
-            let base = ["_bucket", "_sum", "_count"].iter().find_map(|end| token.strip_suffix(end)).unwrap_or(token);
-            metrics.insert(base.to_owned());
+            metrics.insert(family_of(token).to_owned());
         } else if after.starts_with('=') || after.starts_with("!=") {
             labels.insert(token.to_owned());
         }
@@ -110,17 +105,72 @@ fn names(expression: &str) -> (BTreeSet<String>, BTreeSet<String>) {
     (metrics, labels)
 }
 
-fn assert_names_known(place: &str, expression: &str) {
-    let known: BTreeMap<&str, &[&str]> = METRICS.into_iter().collect();
+/// Every metric, every label and every value of a label in an expression is one that the program can emit.
+fn assert_names_known(emitted: &Metrics, place: &str, expression: &str) {
     let (metrics, labels) = names(expression);
     let mut allowed = BTreeSet::from(["job", "instance", "le"]);
+    let mut values: BTreeMap<&str, BTreeSet<&str>> = BTreeMap::new();
     for metric in &metrics {
-        let own = known.get(metric.as_str()).unwrap_or_else(|| panic!("{place}: unknown metric {metric}"));
-        allowed.extend(own.iter());
+        let own = emitted.get(metric).unwrap_or_else(|| panic!("{place}: unknown metric {metric}"));
+        allowed.extend(own.keys().map(String::as_str));
+        for (label, of_label) in own {
+            values.entry(label).or_default().extend(of_label.iter().map(String::as_str));
+        }
     }
+    allowed.extend(OF_PROMETHEUS.iter().filter(|(name, _)| expression.contains(name)).flat_map(|(_, labels)| *labels));
     for label in labels.iter().filter(|l| !l.is_empty()) {
         assert!(allowed.contains(label.as_str()), "{place}: no metric of it has the label {label}: {expression}");
     }
+    for (label, value) in matchers(expression) {
+        let Some(known) = values.get(label.as_str()).filter(|_| !OPEN_LABELS.contains(&label.as_str())) else {
+            continue;
+        };
+        let plain = value.chars().all(|c| c.is_ascii_alphanumeric() || c == '_');
+        assert!(!plain || known.contains(value.as_str()), "{place}: {label} is never {value}: {expression}");
+    }
+}
+
+/// The alerts with their expressions.
+fn alerts() -> Vec<(String, String)> {
+    let rules = read("deploy/prometheus/alerts.yml");
+    let of = |rule: &str| {
+        let alert = rule.lines().next().unwrap_or_default().to_owned();
+        let expression = rule.split("expr:").nth(1).and_then(|r| r.split(" for: ").next()).unwrap_or_default();
+        let expression = expression.split("labels: {").next().unwrap_or_default().replace(">-", "");
+        assert!(!expression.trim().is_empty(), "{alert} has no expression");
+        (alert, expression)
+    };
+    let alerts: Vec<(String, String)> = rules.split("- alert: ").skip(1).map(of).collect();
+    assert!(alerts.len() > 10, "only {} alerts found", alerts.len());
+    alerts
+}
+
+/// One test of the alert rules: the series that it feeds, the alerts that must be silent in it, those that must fire.
+struct AlertTest {
+    series: Vec<String>,
+    silent: BTreeSet<String>,
+    firing: BTreeSet<String>,
+}
+
+fn alert_tests() -> Vec<AlertTest> {
+    let text = read("deploy/prometheus/alerts.test.yml");
+    let of = |test: &str| {
+        let named = |line: &str, before: &str, after: &str| {
+            Some(line.split_once(before)?.1.split(after).next()?.trim().to_owned())
+        };
+        let lines = || test.lines().map(str::trim);
+        let silent =
+            lines().filter(|line| line.starts_with("- { eval_time")).filter_map(|l| named(l, "alertname:", "}"));
+        let whole = lines().filter_map(|line| line.strip_prefix("alertname:")).map(|name| name.trim().to_owned());
+        let sampled =
+            lines().filter(|line| line.starts_with("- { labels")).filter_map(|l| named(l, "alertname=\"", "\""));
+        AlertTest {
+            series: lines().filter_map(|line| named(line, "series: '", "'")).collect(),
+            silent: silent.collect(),
+            firing: whole.chain(sampled).collect(),
+        }
+    };
+    text.split("  - interval:").skip(1).map(of).collect()
 }
 
 /// Runs promtool; `None`, said loudly, where it is not installed.
@@ -165,39 +215,32 @@ fn every_expression_of_the_dashboard_is_valid_promql() {
 }
 
 #[test]
-fn dashboard_and_alerts_name_only_metrics_that_exist() {
+fn dashboard_and_alerts_name_only_what_the_program_emits() {
+    let emitted = emitted();
     for (title, expression) in expressions(&dashboard()) {
-        assert_names_known(&title, &expression);
+        assert_names_known(&emitted, &title, &expression);
     }
-    for rule in read("deploy/prometheus/alerts.yml").split("- alert: ").skip(1) {
-        let alert = rule.lines().next().unwrap_or_default();
-        let expression = rule.split("expr:").nth(1).and_then(|r| r.split(" for: ").next()).unwrap_or_default();
-        let expression = expression.split("labels: {").next().unwrap_or_default().replace(">-", "");
-        assert!(!expression.trim().is_empty(), "{alert} has no expression");
-        assert_names_known(alert, &expression);
+    for (alert, expression) in alerts() {
+        assert_names_known(&emitted, &alert, &expression);
+    }
+    let wrong = ["throng_no_such_metric", "throng_ready{stage=\"read\"}", "throng_batches_total{outcome=\"lost\"}"];
+    for expression in wrong {
+        let refused = std::panic::catch_unwind(|| assert_names_known(&emitted, "a test", expression));
+        assert!(refused.is_err(), "{expression} passes");
     }
 }
 
 #[test]
-fn every_metric_named_here_is_written_in_the_telemetry() {
-    let mut source = String::new();
-    let folder = root().join("src/telemetry");
-    for entry in fs::read_dir(&folder).expect("src/telemetry") {
-        let path = entry.expect("an entry").path();
-        if path.is_file() {
-            source.push_str(&fs::read_to_string(path).expect("readable"));
-        }
+fn the_tests_of_the_alerts_feed_only_what_the_program_emits() {
+    let emitted = emitted();
+    for series in alert_tests().iter().flat_map(|test| &test.series) {
+        assert_names_known(&emitted, "deploy/prometheus/alerts.test.yml", series);
+        let (name, labels) = parts_of(series);
+        let labels: BTreeSet<&str> = labels.iter().map(|(label, _)| label.as_str()).collect();
+        let own = emitted.get(&name).into_iter().flat_map(|labels| labels.keys().map(String::as_str));
+        let whole: BTreeSet<&str> = own.chain(["job", "instance"]).collect();
+        assert_eq!(labels, whole, "no target has {series}");
     }
-    if !source.contains("prometheus") {
-        eprintln!("SKIPPED: src/telemetry has no metrics yet");
-        return;
-    }
-    let missing: Vec<&str> = METRICS
-        .iter()
-        .map(|(name, _)| *name)
-        .filter(|name| name.starts_with("throng_") && !source.contains(&format!("\"{name}\"")))
-        .collect();
-    assert!(missing.is_empty(), "named by dashboards or alerts, not in src/telemetry: {missing:?}");
 }
 
 #[test]
@@ -209,22 +252,65 @@ fn the_alert_rules_fire_when_they_should_and_only_then() {
 }
 
 #[test]
-fn every_alert_has_a_test_and_a_runbook() {
-    let (rules, tests) = (read("deploy/prometheus/alerts.yml"), read("deploy/prometheus/alerts.test.yml"));
+fn every_alert_has_a_test_that_raises_it_one_that_does_not_and_a_runbook() {
     let runbook = read("docs/operation.md");
-    let alerts: Vec<&str> = rules.split("- alert: ").skip(1).filter_map(|r| r.lines().next()).collect();
-    assert!(alerts.len() > 10, "only {} alerts found", alerts.len());
-    for alert in alerts {
-        assert!(
-            tests.contains(&format!("alertname: {alert} }}")),
-            "{alert} is not tested to be silent when all is well"
-        );
-        assert!(
-            tests.contains(&format!("alertname=\"{alert}\"")) || tests.contains(&format!("alertname: {alert}\n")),
-            "{alert} is not tested to fire"
-        );
+    let tests = alert_tests();
+    for (alert, expression) in alerts() {
+        let (mut metrics, _) = names(&expression);
+        metrics.extend(expression.contains("up{").then(|| "up".to_owned()));
+        // A test in which the metrics of the expression have no series would show nothing.
+        let feeds = |test: &&AlertTest| {
+            metrics.iter().all(|metric| test.series.iter().any(|series| parts_of(series).0 == *metric))
+        };
+        let silent = tests.iter().filter(feeds).any(|test| test.silent.contains(&alert));
+        assert!(silent, "{alert} is not tested to be silent when all is well");
+        let fires = tests.iter().filter(feeds).any(|test| test.firing.contains(&alert));
+        assert!(fires, "{alert} is not tested to fire");
         assert!(runbook.contains(&format!("### {alert}\n")), "docs/operation.md has no runbook for {alert}");
     }
+}
+
+#[test]
+fn every_reason_and_every_event_has_a_place_that_gives_it() {
+    let labels = read("src/telemetry/labels.rs");
+    let product = product_source();
+    for name in ["Reason", "SuppressionReason", "AbortReason", "Limit"] {
+        let body = labels.split(&format!("    {name} {{\n")).nth(1).expect("a list of labels");
+        let body = body.split("    }\n").next().expect("it ends");
+        let variants =
+            body.lines().filter(|line| !line.trim().starts_with("//")).filter_map(|line| line.split_once(" = "));
+        for variant in variants.map(|(variant, _)| format!("{name}::{}", variant.trim())) {
+            let given =
+                |file: &String| file.split(&variant).skip(1).any(|rest| !rest.starts_with(char::is_alphanumeric));
+            assert!(product.iter().any(given), "nothing gives {variant}: delete it");
+        }
+    }
+    let exported = read("src/telemetry/mod.rs");
+    for room in ["events", "source", "disk"] {
+        let events = exported.split(&format!("pub use {room}::{{")).nth(1).and_then(|rest| rest.split("};").next());
+        for event in events.expect("its events").split(',').map(str::trim).filter(|event| !event.is_empty()) {
+            assert!(product.iter().any(|file| file.contains(event)), "nothing emits {event}: delete it");
+        }
+    }
+}
+
+/// The sources of the product above the telemetry, without their tests.
+fn product_source() -> Vec<String> {
+    let mut folders = vec![root().join("src")];
+    let mut found = Vec::new();
+    while let Some(folder) = folders.pop() {
+        for entry in fs::read_dir(&folder).expect("a folder") {
+            let path = entry.expect("an entry").path();
+            let name = path.file_name().and_then(|name| name.to_str()).unwrap_or_default().to_owned();
+            if path.is_dir() {
+                folders.extend((name != "telemetry" && name != "tests").then_some(path));
+            } else if path.extension().is_some_and(|end| end == "rs") && !name.ends_with("tests.rs") {
+                let text = fs::read_to_string(&path).expect("readable");
+                found.push(text.split("#[cfg(test)]\nmod tests {").next().unwrap_or_default().to_owned());
+            }
+        }
+    }
+    found
 }
 
 #[test]
@@ -250,13 +336,13 @@ fn what_the_planner_and_the_models_say_is_on_the_dashboard() {
     let drawn: BTreeSet<String> = expressions(&dashboard()).iter().flat_map(|(_, text)| names(text).0).collect();
     let wanted =
         ["throng_model_", "throng_plan_", "throng_plans_", "throng_planner_", "throng_minimal_", "throng_withheld_"];
-    let all = METRICS.iter().map(|(name, _)| *name);
-    let missing: Vec<&str> =
-        all.filter(|name| wanted.iter().any(|start| name.starts_with(start)) && !drawn.contains(*name)).collect();
+    // What is told once a plan is the page of the plan's.
+    let on_the_plan_page = ["throng_plan_version", "throng_plan_ladder_nodes", "throng_plan_static_groups"];
+    let emitted = emitted();
+    let missing: Vec<&String> = emitted
+        .keys()
+        .filter(|name| wanted.iter().any(|start| name.starts_with(start)))
+        .filter(|name| !drawn.contains(*name) && !on_the_plan_page.contains(&name.as_str()))
+        .collect();
     assert!(missing.is_empty(), "no panel has {missing:?}");
-    // Every gauge of the model that the daemon writes is among those.
-    let source = read("src/telemetry/metrics.rs");
-    for name in source.split('"').filter(|text| text.starts_with("throng_model_")) {
-        assert!(drawn.contains(name), "no panel has {name}");
-    }
 }

@@ -6,6 +6,7 @@ use rand::rngs::SmallRng;
 use rand::{Rng, SeedableRng};
 use std::fmt::Write;
 use std::time::{Duration, Instant};
+use support::schemas::schema;
 use support::stand::{Fault, Stand, record};
 use throng::daemon::engine::Settling;
 use throng::telemetry::SuppressionReason;
@@ -15,8 +16,7 @@ const NOW: i64 = 1_700_000_000_000;
 
 /// Two groups of twelve numbers each, with labels above them.
 fn schema() -> String {
-    let mut text =
-        "name = \"dear\"\n[[attribute]]\nname = \"person\"\ntype = \"string\"\nrole = \"subject\"\n".to_owned();
+    let mut text = schema!("dear"; person).to_owned();
     for name in ["a", "b"].iter().flat_map(|group| (0..COLUMNS).map(move |column| format!("{group}{column}"))) {
         write!(
             text,

@@ -11,6 +11,7 @@ use std::time::{Duration, Instant};
 
 use support::binary::{Place, Process};
 use support::daemon::{Daemon, Dice, configure, conserved, payload, scratch};
+use support::schemas::schema;
 use support::small_disk::SmallDisk;
 
 const LINES: usize = 6000;
@@ -152,23 +153,14 @@ fn full_output_disks_end_the_run_and_nothing_is_lost() {
     assert_eq!(run.finish("only", "small"), undisturbed());
 }
 
-const VISITS: &str = r#"
-name = "visits"
-[[attribute]]
-name = "person"
-type = "string"
-role = "subject"
-[[attribute]]
-name = "city"
-type = "string"
-"#;
+const SCHEMA: &str = schema!("visits"; person, text "city");
 
 fn visits(lines: usize) -> String {
     (0..lines).map(|n| format!("{{\"person\":\"p{n}\",\"city\":\"c{}\"}}\n", n % 5)).collect()
 }
 
 fn hanging() -> (Place, Process) {
-    let place = Place::new(VISITS, "");
+    let place = Place::new(SCHEMA, "");
     place.write("in.ndjson", visits(50 * 40));
     let mut command = place.command(&[], &[]);
     command.env("FAILPOINTS", "state-hangs=40*off->return");
@@ -216,7 +208,7 @@ fn a_state_disk_that_hangs_for_ever_ends_the_run_by_itself() {
 /// `throng anonymize` and its report are whole or not there at all; what was there before stays.
 #[test]
 fn anonymize_on_a_full_disk_leaves_what_was_there() {
-    let place = Place::new(VISITS, "");
+    let place = Place::new(SCHEMA, "");
     place.write("in.ndjson", visits(20_000));
     let Some(disk) = SmallDisk::mount(&place.path("small"), "64k") else { return };
     place.write("small/out.csv", "what was there before\n");

@@ -4,9 +4,9 @@ mod support;
 
 use std::os::unix::fs::PermissionsExt;
 use support::binary::{Outcome, Place};
+use support::schemas::schema;
 
-const SCHEMA: &str = "name = \"hints\"\n[[attribute]]\nname = \"person\"\ntype = \"string\"\nrole = \"subject\"\n\
-    [[attribute]]\nname = \"age\"\ntype = \"integer\"\n[[attribute]]\nname = \"city\"\ntype = \"string\"\n";
+const SCHEMA: &str = schema!("hints"; person, number "age", text "city");
 
 fn run(name: &str, content: impl AsRef<[u8]>) -> Outcome {
     let place = Place::new(SCHEMA, "");

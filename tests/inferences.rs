@@ -4,23 +4,9 @@ mod support;
 
 use std::fmt::Write as _;
 use support::binary::Place;
+use support::schemas::schema;
 
-const SCHEMA: &str = r#"
-name = "told"
-[[attribute]]
-name = "person"
-type = "string"
-role = "subject"
-[[attribute]]
-name = "zip"
-type = "string"
-[[attribute]]
-name = "town"
-type = "string"
-[[attribute]]
-name = "mood"
-type = "string"
-"#;
+const SCHEMA: &str = schema!("told"; person, text "zip", text "town", text "mood");
 
 /// People who must support an inference for it to be shown.
 const FEWEST: u64 = 100;

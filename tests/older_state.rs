@@ -7,20 +7,7 @@ use std::fs;
 use std::path::Path;
 
 use support::binary::{Outcome, Place, Process};
-
-const SCHEMA: &str = r#"
-name = "visits"
-[[attribute]]
-name = "person"
-type = "string"
-role = "subject"
-[[attribute]]
-name = "city"
-type = "string"
-[[attribute]]
-name = "ward"
-type = "string"
-"#;
+use support::schemas::VISITS;
 
 const GROUPS: &str =
     "[[group]]\nname = \"a\"\nattributes = [\"city\"]\n[[group]]\nname = \"b\"\nattributes = [\"ward\"]\n";
@@ -70,7 +57,7 @@ fn refused(place: &Place, message: &str) {
 
 /// Three batches, and the states before each of them: `state0` to `state3`.
 fn grown(more: &str) -> Place {
-    let place = Place::new(SCHEMA, more);
+    let place = Place::new(VISITS, more);
     let mut input = String::new();
     for (number, city) in ["Zug", "Bern", "Chur"].into_iter().enumerate() {
         input += &crowd(city);
@@ -132,7 +119,7 @@ fn a_marker_that_is_missing_or_damaged_is_refused() {
 
 #[test]
 fn parquet_segments_of_a_newer_state_are_refused_to_an_older_one() {
-    let place = Place::new(SCHEMA, "");
+    let place = Place::new(VISITS, "");
     let parquet = [("SINK__PATH", "out.parquet"), ("SINK__DEAD_LETTER_PATH", "letters.ndjson")];
     place.write("in.ndjson", crowd("Zug"));
     place.run(&parquet).expect(0);
@@ -160,7 +147,7 @@ fn a_kill_at_any_point_is_no_rollback_and_a_copy_from_before_is_one() {
         "applied",
     ];
     for first in POINTS {
-        let place = Place::new(SCHEMA, "");
+        let place = Place::new(VISITS, "");
         place.write("in.ndjson", crowd("Zug"));
         place.run(&[]).expect(0);
         copy(&place.path("state"), &place.path("before"));
@@ -185,13 +172,13 @@ fn a_kill_at_any_point_is_no_rollback_and_a_copy_from_before_is_one() {
 /// Standard output and measuring runs have no files and no marker.
 #[test]
 fn sinks_without_files_have_no_marker() {
-    let place = Place::new(SCHEMA, "");
+    let place = Place::new(VISITS, "");
     place.write("in.ndjson", crowd("Zug"));
     place.run(&[("SINK__KIND", "none")]).expect(0);
     place.write("in.ndjson", crowd("Zug") + &crowd("Bern"));
     place.run(&[]).expect(0);
     assert!(place.path(MARKER).exists());
-    let other = Place::new(SCHEMA, "");
+    let other = Place::new(VISITS, "");
     other.write("in.ndjson", crowd("Zug"));
     let outcome = other.run(&[("SINK__PATH", "-")]).expect(0);
     assert_eq!(String::from_utf8(outcome.stdout).expect("text").lines().count(), 4);
@@ -203,7 +190,7 @@ fn sinks_without_files_have_no_marker() {
 #[test]
 fn a_measuring_run_after_a_crash_makes_no_older_copy() {
     for point in ["intent-flushed", "file-unmarked", "file-marked", "file-appended", "delivered"] {
-        let place = Place::new(SCHEMA, "");
+        let place = Place::new(VISITS, "");
         place.write("in.ndjson", crowd("Zug"));
         place.run(&[]).expect(0);
         copy(&place.path("state"), &place.path("before"));

@@ -7,25 +7,11 @@ mod support;
 
 use serde_json::Value;
 use std::time::{Duration, Instant};
+use support::schemas::schema;
 use support::stand::{Fault, Stand, record};
 use throng::daemon::engine::Settling;
 
-const SCHEMA: &str = r#"
-name = "oracle"
-[[attribute]]
-name = "person"
-type = "string"
-role = "subject"
-[[attribute]]
-name = "city"
-type = "string"
-[[attribute]]
-name = "job"
-type = "string"
-[[attribute]]
-name = "mood"
-type = "string"
-"#;
+const SCHEMA: &str = schema!("oracle"; person, text "city", text "job", text "mood");
 
 /// Plans are made every second of the batch clock: the attacker need not wait for the next figures.
 const SETTINGS: &str = "[privacy]\nk = 3\n[batch]\nmax_records = 2000\n[plan]\ninterval = \"1s\"\nhandover_batches = 0\n\

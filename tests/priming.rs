@@ -5,33 +5,9 @@ mod support;
 use std::fmt::Write as _;
 use support::binary::Place;
 use support::daemon::Dice;
+use support::schemas::schema;
 
-const SCHEMA: &str = r#"
-name = "primed"
-[[attribute]]
-name = "person"
-type = "string"
-role = "subject"
-[[attribute]]
-name = "age"
-type = "integer"
-[attribute.hierarchy]
-kind = "intervals"
-min = 0
-max = 100
-widths = [10, 50]
-[[attribute]]
-name = "rooms"
-type = "integer"
-[attribute.hierarchy]
-kind = "intervals"
-min = 0
-max = 100
-widths = [10, 50]
-[[attribute]]
-name = "badge"
-type = "string"
-"#;
+const SCHEMA: &str = schema!("primed"; person, hundred "age", hundred "rooms", text "badge");
 
 /// Badges that are everybody's own address, or of three kinds.
 fn records(from: usize, count: usize, own_badges: bool) -> String {

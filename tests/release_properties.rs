@@ -7,6 +7,7 @@ use proptest::prelude::*;
 use std::fmt::Write as _;
 use support::binary::Place;
 use support::invariants::{GroupNames, Line, Promise, check_once};
+use support::schemas::{PERSON, schema};
 use support::stand::{Fault, Stand};
 use throng::daemon::engine::Settling;
 
@@ -221,7 +222,7 @@ impl Scenario {
     fn schema(&self) -> String {
         let mut text = "name = \"random\"\n".to_owned();
         if self.names_subjects {
-            text.push_str("[[attribute]]\nname = \"person\"\ntype = \"string\"\nrole = \"subject\"\n");
+            text.push_str(PERSON);
         }
         for &a in &self.attributes {
             let Attribute { name, table, .. } = ATTRIBUTES[a];
@@ -419,8 +420,7 @@ fn random_streams_do_release() {
 fn a_run_over_a_file_keeps_the_invariant_by_its_lineage() {
     let groups = "[[group]]\nname = \"a\"\nattributes = [\"age\", \"city\"]\n[[group]]\nname = \"b\"\nattributes = [\"zip\"]\n\
                   [[group]]\nname = \"c\"\nattributes = [\"mood\", \"illness\"]\n";
-    let mut schema =
-        "name = \"lineage\"\n[[attribute]]\nname = \"person\"\ntype = \"string\"\nrole = \"subject\"\n".to_owned();
+    let mut schema = schema!("lineage"; person).to_owned();
     for name in ["age", "city", "zip", "mood", "illness"] {
         let Attribute { table, .. } = ATTRIBUTES.iter().find(|a| a.name == name).expect("known");
         write!(schema, "[[attribute]]\nname = \"{name}\"\n{table}").expect("a string");
@@ -492,9 +492,8 @@ fn a_run_over_a_file_keeps_the_invariant_by_its_lineage() {
 /// Dictionaries that are full: what comes next is encoded when they have been compacted, and not before.
 #[test]
 fn a_batch_encoded_ahead_never_wants_for_room() {
-    let schema = "name = \"visits\"\n[[attribute]]\nname = \"person\"\ntype = \"string\"\nrole = \"subject\"\n\
-                  [[attribute]]\nname = \"lot\"\ntype = \"string\"\nrole = \"quasi\"\n\
-                  hierarchy = { kind = \"prefix\", keep = [3, 1] }\n";
+    let schema = schema!("visits"; person, more "[[attribute]]\nname = \"lot\"\ntype = \"string\"\nrole = \"quasi\"\n\
+                  hierarchy = { kind = \"prefix\", keep = [3, 1] }\n");
     let settings = |room| {
         format!(
             "[privacy]\nk = 3\n[batch]\nmax_records = 20\n[plan]\ninterval = \"2s\"\nwindow_records = 100\n\

@@ -5,6 +5,7 @@ mod support;
 use std::path::Path;
 use std::sync::Arc;
 use support::binary::{Account, Place};
+use support::schemas::{CITY, PERSON};
 use support::stand::{Fault, Stand, record};
 use throng::anonymity::treatment::proposal::{ProposedGroup, Run};
 use throng::codec::{LineFormat, LineLayout};
@@ -19,15 +20,12 @@ use throng::release::repetition::LineLimit;
 use throng::release::verify::{Violation, verify};
 
 const AGE: &str = "[[attribute]]\nname = \"age\"\ntype = \"integer\"\n";
-const CITY: &str = "[[attribute]]\nname = \"city\"\ntype = \"string\"\n";
 const K5: &str = "[privacy]\nk = 5\n";
 const NOW: i64 = 1_700_000_000_000;
 
 /// A schema whose subject is a text, with more keys.
 fn schema(subject: &str, more: &str) -> String {
-    format!(
-        "name = \"spelled\"\n[[attribute]]\nname = \"person\"\ntype = \"string\"\nrole = \"subject\"\n{subject}\n{more}"
-    )
+    format!("name = \"spelled\"\n{PERSON}{subject}\n{more}")
 }
 
 /// What leaves of records by `people` (JSON texts), beside a crowd of another kind.

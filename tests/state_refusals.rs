@@ -10,6 +10,7 @@ use std::path::{Path, PathBuf};
 
 use support::binary::{Outcome, Place, Process};
 use support::daemon::{Daemon, Dice, configure, payload, scratch, state};
+use support::schemas::VISITS;
 
 const LINES: usize = 400;
 
@@ -230,20 +231,6 @@ fn a_damaged_database_is_refused_and_never_taken_for_a_fresh_one() {
     assert!(refused >= 4, "only {refused} damages were noticed");
 }
 
-const SCHEMA: &str = r#"
-name = "visits"
-[[attribute]]
-name = "person"
-type = "string"
-role = "subject"
-[[attribute]]
-name = "city"
-type = "string"
-[[attribute]]
-name = "ward"
-type = "string"
-"#;
-
 const GROUPS: &str = r#"
 [[group]]
 name = "a"
@@ -281,7 +268,7 @@ fn run(place: &Place, arguments: &[&str]) -> Outcome {
 
 #[test]
 fn files_that_the_state_has_not_written_are_refused_whatever_it_has_done_before() {
-    let place = Place::new(SCHEMA, "");
+    let place = Place::new(VISITS, "");
     place.write("in.ndjson", crowd("Zug"));
     place.run(&[("SINK__KIND", "none")]).expect(0);
     let refusal = "this state has never written to it";
@@ -311,7 +298,7 @@ fn files_that_the_state_has_not_written_are_refused_whatever_it_has_done_before(
 #[test]
 fn the_source_is_never_written_whatever_it_is_called() {
     for more in ["", GROUPS] {
-        let place = Place::new(SCHEMA, more);
+        let place = Place::new(VISITS, more);
         place.write("in.ndjson", crowd("Zug"));
         fs::create_dir(place.path("folder")).expect("a directory");
         let suffix = if more.is_empty() { "" } else { ".b" };
@@ -348,7 +335,7 @@ fn the_source_is_never_written_whatever_it_is_called() {
 
 #[test]
 fn two_names_of_one_output_are_refused() {
-    let place = Place::new(SCHEMA, GROUPS);
+    let place = Place::new(VISITS, GROUPS);
     place.write("in.ndjson", crowd("Zug"));
     fs::create_dir(place.path("folder")).expect("a directory");
     place.write("out.ndjson.a", "");
@@ -370,7 +357,7 @@ fn two_names_of_one_output_are_refused() {
 
 #[test]
 fn another_file_in_the_place_of_an_output_is_refused() {
-    let place = Place::new(SCHEMA, "");
+    let place = Place::new(VISITS, "");
     // One person alone: nothing leaves, and nothing of the files is committed.
     place.write("in.ndjson", crowd("Zug").lines().next().expect("a line").to_owned() + "\n");
     place.run(&[]).expect(1);
@@ -405,7 +392,7 @@ fn another_file_in_the_place_of_an_output_is_refused() {
 
 #[test]
 fn a_lineage_cannot_be_taken_up_after_a_run_without_it() {
-    let place = Place::new(SCHEMA, "");
+    let place = Place::new(VISITS, "");
     let lineage = ["--lineage", "lineage.ndjson"];
     let cities = ["Zug", "Bern", "Chur"].map(crowd);
     place.write("in.ndjson", &cities[0]);
@@ -431,7 +418,7 @@ fn a_lineage_cannot_be_taken_up_after_a_run_without_it() {
 
 #[test]
 fn dead_letters_go_on_after_a_run_without_them() {
-    let place = Place::new(SCHEMA, "");
+    let place = Place::new(VISITS, "");
     let with = String::from_utf8(place.read("throng.toml")).expect("text");
     let without = with.replace("dead_letter_path = \"dead.ndjson\"\n", "");
     assert_ne!(with, without);
@@ -448,7 +435,7 @@ fn dead_letters_go_on_after_a_run_without_them() {
 /// Two states, one output.
 #[test]
 fn an_output_that_another_daemon_writes_is_refused() {
-    let place = Place::new(SCHEMA, "");
+    let place = Place::new(VISITS, "");
     place.write("in.ndjson", crowd("Zug"));
     let mut first = place.start(&[("SOURCE__PATH", "-")]);
     // Made after the output has been locked.

@@ -11,15 +11,10 @@ use std::time::Duration;
 use support::binary::Place;
 use support::canaries::hex;
 use support::invariants::{Line, check_once};
+use support::schemas::{AGE, CITY, ILLNESS, MOOD, PERSON};
 use support::stand::{Fault, Stand, record};
 use throng::daemon::engine::{BatchError, Settling};
 
-const PERSON: &str = "[[attribute]]\nname = \"person\"\ntype = \"string\"\nrole = \"subject\"\n";
-const AGE: &str = "[[attribute]]\nname = \"age\"\ntype = \"integer\"\n[attribute.hierarchy]\nkind = \"intervals\"\n\
-                   min = 0\nmax = 100\nwidths = [10, 50]\n";
-const CITY: &str = "[[attribute]]\nname = \"city\"\ntype = \"string\"\n";
-const MOOD: &str = "[[attribute]]\nname = \"mood\"\ntype = \"string\"\n";
-const ILLNESS: &str = "[[attribute]]\nname = \"illness\"\ntype = \"string\"\nrole = \"sensitive\"\n";
 const K3: &str = "[privacy]\nk = 3\n";
 const NOW: i64 = 1_700_000_000_000;
 

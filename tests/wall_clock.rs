@@ -4,17 +4,9 @@
 mod support;
 
 use support::binary::{Place, Process};
+use support::schemas::schema;
 
-const SCHEMA: &str = r#"
-name = "visits"
-[[attribute]]
-name = "person"
-type = "string"
-role = "subject"
-[[attribute]]
-name = "city"
-type = "string"
-"#;
+const SCHEMA: &str = schema!("visits"; person, text "city");
 
 const HOUR: i64 = 3_600_000;
 

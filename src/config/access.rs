@@ -7,6 +7,7 @@ use super::{Problem, Secret, SecretError, Telemetry};
 
 /// Why a file that only we may read is not accepted.
 #[derive(Debug, thiserror::Error)]
+#[allow(missing_docs, reason = "the message of each says it")]
 pub enum AccessError {
     #[error("the file cannot be read ({0})")]
     Unreadable(std::io::ErrorKind),

@@ -33,7 +33,7 @@ pub use batch::Batch;
 pub use load::{load, parse};
 pub use model::{Diversity, GroundDistance, ModelKind, PrivacyModel};
 pub use paths::{Used, is_same_file, overwritten, place};
-pub use plan::{Group, GroupChoice, Plan, Preset, Treatment};
+pub use plan::{Group, Plan, Treatment};
 pub use privacy::{Privacy, Recoding};
 pub use problem::Problem;
 pub use properties::Properties;
@@ -64,8 +64,8 @@ pub struct Config {
     pub privacy: Privacy,
     /// How the planner looks for generalizations.
     pub plan: Plan,
-    /// Disjoint groups of attributes; each leaves as a fragment of its own, in the order given here. Without any,
-    /// `plan.groups` decides. Attributes are those of the record schema.
+    /// Disjoint groups of attributes; each leaves as a fragment of its own, in the order given here. Without any, all
+    /// attributes that may leave are one group. Attributes are those of the record schema.
     #[schemars(example = [Group { name: "person".into(), attributes: vec!["age".into(), "zip".into()] }])]
     pub group: Vec<Group>,
     /// How records are treated that stand out.

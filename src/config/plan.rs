@@ -7,15 +7,6 @@ use serde::{Deserialize, Serialize};
 
 use super::quantity;
 
-/// How attributes are divided into groups when no `[[group]]` is given.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "lowercase")]
-pub enum GroupChoice {
-    /// The planner decides.
-    #[default]
-    Auto,
-}
-
 /// How the planner looks for generalizations.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
@@ -57,9 +48,6 @@ pub struct Plan {
     #[serde(with = "quantity::duration")]
     #[schemars(with = "quantity::DurationText", example = &"10s")]
     pub search_budget: Duration,
-    /// How attributes are divided into groups when no `[[group]]` is given.
-    #[schemars(example = GroupChoice::Auto)]
-    pub groups: GroupChoice,
     /// A file of records, in the source's format, from which the first plan is made before the stream begins. Its records
     /// are never released and support nobody; the plan is in force until the stream has shown as many records as were
     /// sampled of the file, or drifts from it. A state that has a plan already does not read it.
@@ -84,7 +72,6 @@ impl Default for Plan {
             ladder_nodes: 400,
             complete_lattice: 5_000,
             search_budget: Duration::from_secs(10),
-            groups: GroupChoice::Auto,
             prime: None,
             identifier_cardinality: 0.8,
         }
@@ -103,22 +90,10 @@ pub struct Group {
     pub attributes: Vec<String>,
 }
 
-/// A composition of treatments.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "lowercase")]
-pub enum Preset {
-    /// Remove identifiers, recode locally, hold if configured, suppress at last.
-    #[default]
-    Default,
-}
-
 /// How records are treated that stand out.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
 pub struct Treatment {
-    /// The composition of treatments.
-    #[schemars(example = Preset::Default)]
-    pub preset: Preset,
     /// Exchange values between records of different people in one batch, so that no value of one attribute tells a value
     /// of another almost surely. What leaves is then not true of everybody it is said of, the output is marked as such,
     /// and an observer who knows everybody else's values may tell altered members of a crowd from true ones.
@@ -134,6 +109,6 @@ pub struct Treatment {
 
 impl Default for Treatment {
     fn default() -> Self {
-        Self { preset: Preset::Default, dampening: false, dampening_above: 0.95, dampening_most_altered: 0.01 }
+        Self { dampening: false, dampening_above: 0.95, dampening_most_altered: 0.01 }
     }
 }

@@ -8,7 +8,9 @@ pub struct Problem {
     pub file: String,
     /// The key path (`privacy.k`), the variable (`THRONG__PRIVACY__K`), or a line and column.
     pub key: String,
+    /// What is wrong, without the value.
     pub message: String,
+    /// What to do about it.
     pub remedy: String,
 }
 

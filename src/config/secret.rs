@@ -9,6 +9,7 @@ const LEAST_BYTES: usize = 16;
 
 /// Why a secret is not accepted. No variant holds any part of it.
 #[derive(Debug, thiserror::Error)]
+#[allow(missing_docs, reason = "the message of each says it")]
 pub enum SecretError {
     #[error("the secret has {0} bytes; give at least {LEAST_BYTES}, drawn at random")]
     Short(usize),

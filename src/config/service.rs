@@ -99,6 +99,7 @@ impl LogFormat {
 /// The least severe log line that is written.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
+#[allow(missing_docs, reason = "the levels of every logger")]
 pub enum LogLevel {
     Error,
     Warn,

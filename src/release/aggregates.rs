@@ -17,7 +17,9 @@ use std::collections::{BTreeMap, BTreeSet};
 pub struct AggregateTerms<'a> {
     /// Its position in the line.
     pub column: usize,
+    /// What the cell shows of the numbers.
     pub by: Aggregate,
+    /// How the numbers are typed and rounded.
     pub typing: &'a Typing,
     /// The canonical text of a row; `null` or empty where it has no number.
     pub text: Box<dyn Fn(u32) -> &'a str + 'a>,
@@ -27,6 +29,7 @@ pub struct AggregateTerms<'a> {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("verification refused the release: {flaw}; nothing was written")]
 pub struct AggregateRefusal {
+    /// What is wrong with the cell.
     pub flaw: &'static str,
 }
 

@@ -26,8 +26,8 @@
 //!    between P and Q ⊇ P at once: if every Y with `m_Y` ≥ N + 1 − `n_P` has S(Q, Y) ≥ k, none of them is a violation.
 //!    The same holds for a union of intervals, with the smallest threshold and the rows that all their Q share. Otherwise
 //!    the union is halved, and a single interval is divided at one cell; at P = Q the bound is the definition itself.
-//! 4. *Thin sets.* For fixed rows Q, the question is whether a set Y in at least t rows has fewer than k subjects in Q:
-//!    [`thin_sets`] answers it exactly. A question about more than one X may also be given up as "perhaps"; it then
+//! 4. *Small sets.* For fixed rows Q, the question is whether a set Y in at least t rows has fewer than k subjects in Q:
+//!    [`small_sets`] answers it exactly. A question about more than one X may also be given up as "perhaps"; it then
 //!    counts as a yes, and its parts are asked.
 //!
 //! Runtime: O(cells) to read a batch in, one step where no group has a label above N/2, else O(rows · width) a question in
@@ -40,13 +40,13 @@
 
 mod labels;
 mod runs;
+mod small_sets;
 #[cfg(test)]
 mod tests;
-mod thin_sets;
 
 pub use labels::Fragments;
 use runs::{Rows, Runs};
-use thin_sets::{Question, Subjects};
+use small_sets::{Question, Subjects};
 
 /// What counting says of a batch.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -118,12 +118,12 @@ fn judge_within(groups: &[Fragments], subjects: &[u64], k: usize, scattered: boo
     let mut search = Search { k, subjects: Subjects::new(subjects), left: steps };
     for (b, runs) in runs.iter().enumerate() {
         let others = intervals.iter().enumerate().filter(|(a, _)| *a != b);
-        let mut against: Vec<Asked> = others
+        let mut against: Vec<PairQuestion> = others
             .flat_map(|(a, of_group)| of_group.iter().map(move |interval| (a, interval)))
-            .map(|(a, interval)| Asked { interval, of: a, records: of_pairs[a][b] })
+            .map(|(a, interval)| PairQuestion { interval, of: a, records: of_pairs[a][b] })
             .filter(|asked| asked.is_heavy() && asked.interval.carried + tops[b] > asked.records)
             .collect();
-        against.sort_by_key(Asked::least);
+        against.sort_by_key(PairQuestion::least);
         let Some(heaviest) = against.first() else { continue };
         let floor = heaviest.least();
         match search.violated(&runs.narrowed(floor), floor, &against, PATIENCE) {
@@ -186,7 +186,7 @@ impl<'a> Interval<'a> {
 
 /// Some X of one group, asked of another group.
 #[derive(Clone, Copy)]
-struct Asked<'a> {
+struct PairQuestion<'a> {
     interval: &'a Interval<'a>,
     /// The group of X.
     of: usize,
@@ -194,7 +194,7 @@ struct Asked<'a> {
     records: usize,
 }
 
-impl Asked<'_> {
+impl PairQuestion<'_> {
     /// Where X is no heavier than half, Y would have to be: that pair is met with the groups exchanged.
     fn is_heavy(&self) -> bool {
         2 * self.interval.carried > self.records
@@ -222,7 +222,7 @@ const PATIENCE_IN_ALL: usize = 1 << 32;
 
 impl Search {
     /// Is there a violating X among `asked` (lowest threshold first) with a Y of `runs`, narrowed to `floor`?
-    fn violated(&mut self, runs: &Runs, floor: usize, asked: &[Asked], patience: usize) -> Verdict {
+    fn violated(&mut self, runs: &Runs, floor: usize, asked: &[PairQuestion], patience: usize) -> Verdict {
         let Some((first, others)) = asked.split_first() else { return Verdict::Clear };
         let least = first.least();
         // Fewer cells, fewer tuples: worth a pass when the threshold has doubled.
@@ -245,7 +245,7 @@ impl Search {
         let may = if is_one_set { usize::MAX } else { patience.saturating_mul(runs.cells.len()) };
         let budget = may.min(self.left);
         let question = Question { k: self.k, least, budget, subjects: &mut self.subjects };
-        let (found, steps) = question.has_thin_set(runs, &joint);
+        let (found, steps) = question.has_small_set(runs, &joint);
         self.left = self.left.saturating_sub(steps);
         if !found {
             return Verdict::Clear;
@@ -254,7 +254,8 @@ impl Search {
             return Verdict::Unknown { of: first.of };
         }
         if let Some(parts) = parts {
-            let parts = parts.each_ref().map(|interval| Asked { interval, of: first.of, records: first.records });
+            let parts =
+                parts.each_ref().map(|interval| PairQuestion { interval, of: first.of, records: first.records });
             let heavy = parts.iter().filter(|x| x.is_heavy());
             return heavy.fold(Verdict::Clear, |verdict, x| {
                 verdict.or_else(|| self.violated(runs, floor, &[*x], patience.saturating_mul(2)))

@@ -5,7 +5,8 @@ use super::protected::ProtectedTerms;
 use super::repetition::LineLimit;
 use crate::codec::LineLayout;
 use crate::config::Privacy;
-use crate::records::codebook::Code;
+use crate::ledger::at::LedgerAt;
+use crate::records::codebook::{Code, Codebook};
 
 /// What the verifier knows of a group.
 pub struct GroupTerms {
@@ -15,6 +16,7 @@ pub struct GroupTerms {
     pub quasi: Vec<bool>,
     /// Which of `attributes` need support by themselves.
     pub sensitive: Vec<bool>,
+    /// How its lines are written and read back.
     pub layout: LineLayout,
     /// Digest that names the quasi attribute set in the ledger.
     pub base: u128,
@@ -56,8 +58,23 @@ pub struct Given<'a> {
     pub columns: &'a [Vec<Code>],
     /// Rows from the first that have waited since an earlier batch.
     pub waiting: usize,
+    /// Number of the batch.
     pub sequence: u64,
+    /// Age of the state with the batch, milliseconds.
     pub age_ms: i64,
+}
+
+/// A batch, and what its lines are counted by.
+#[derive(Clone, Copy)]
+pub(super) struct Basis<'a> {
+    /// The batch, with the subjects that count.
+    pub given: &'a Given<'a>,
+    /// Codebooks by attribute.
+    pub books: &'a [Codebook],
+    /// The ledger at the age of the batch.
+    pub ledger: LedgerAt<'a>,
+    /// What every class needs.
+    pub needs: Needs,
 }
 
 /// What the verifier knows of the ladder of a group.

@@ -11,7 +11,7 @@
 //! Written from that definition, apart from the treatment: by runs of lines, sets of subjects, and each value by its
 //! digest. Lines of nobody are of no subject; as holders of a value each is somebody of his own.
 
-use super::given::{Given, GroupTerms, Needs};
+use super::given::{Basis, Given, GroupTerms, Needs};
 use crate::ledger::at::LedgerAt;
 use crate::records::codebook::Codebook;
 use crate::records::subject::NO_SUBJECT;
@@ -42,14 +42,7 @@ struct Lines<'a> {
 }
 
 /// Judges the lines of one group.
-pub(super) fn judge(
-    runs: &[Run<'_>],
-    given: &Given<'_>,
-    terms: &GroupTerms,
-    books: &[Codebook],
-    ledger: LedgerAt<'_>,
-    needs: Needs,
-) -> Result<(), Telling> {
+pub(super) fn judge(runs: &[Run<'_>], terms: &GroupTerms, basis: Basis<'_>) -> Result<(), Telling> {
     let mut classes: BTreeMap<u128, Vec<&Run<'_>>> = BTreeMap::new();
     for run in runs.iter().filter(|run| run.hidden.iter().any(Option::is_some)) {
         classes.insert(run.class, Vec::new());
@@ -64,6 +57,7 @@ pub(super) fn judge(
     }
     let sensitive = terms.attributes.iter().zip(&terms.sensitive).filter(|(_, sensitive)| **sensitive);
     let sensitive: Vec<(usize, u128)> = sensitive.map(|(&a, _)| (a, terms.beside[a])).collect();
+    let Basis { given, books, ledger, needs } = basis;
     let lines = Lines { given, books, sensitive, runs, ledger, needs };
     let everybody: Vec<&Run<'_>> = runs.iter().collect();
     let crowded = lines.subjects(&everybody).len() >= needs.k;

@@ -134,6 +134,7 @@ fn skip_to(list: &mut &[u32], record: u32) -> bool {
 /// What the verifier knows of a list, for the lines of one group.
 #[derive(Clone, Debug)]
 pub struct ListedTerms {
+    /// The people.
     pub list: Arc<Listed>,
     /// The quasi attributes of the group that the list has: position in the line and in the schema.
     pub columns: Vec<(usize, usize)>,

@@ -26,7 +26,9 @@ pub enum Claim {
 /// The ground distance of a closeness; values are positions in [`SensitiveTerms::texts`].
 #[derive(Clone, Debug)]
 pub enum Distance {
+    /// All values are equally far apart.
     Equal,
+    /// Values are as far apart as their places in the order.
     Ordered,
     /// For each level above the values: the node of each node below.
     Hierarchical(Vec<Vec<u32>>),
@@ -41,6 +43,7 @@ pub struct SensitiveTerms {
     pub texts: Vec<String>,
     /// Share of each value in the whole input.
     pub shares: Vec<f64>,
+    /// What the values of every class must satisfy.
     pub claims: Vec<Claim>,
 }
 
@@ -50,6 +53,7 @@ pub struct SensitiveTerms {
     "verification refused the release: {model} does not hold in a class as it would leave; nothing was written (where rare sensitive values were suppressed, give them a coarser spelling in the input)"
 )]
 pub struct ModelRefusal {
+    /// The model, in words.
     pub model: &'static str,
 }
 

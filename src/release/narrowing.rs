@@ -10,9 +10,8 @@
 //! its row refuses the batch. A class leaves at a node where that is the node of all of its lines. Written apart from the treatment, which follows tuples from node to node (`exits`):
 //! here classes are judged one after another, each once, on a stack of their own.
 
-use super::given::{Given, NarrowingTerms, Needs};
+use super::given::{Basis, Given, NarrowingTerms};
 use super::listed::ListedTerms;
-use crate::ledger::at::LedgerAt;
 use crate::ledger::at::WitnessesAt;
 use crate::ledger::witnesses::Witness;
 use crate::records::codebook::{Code, Codebook, SUPPRESSED};
@@ -30,11 +29,9 @@ pub(super) fn judge(
     base: u128,
     listed: &[ListedTerms],
     mut printed: Vec<(u128, u32)>,
-    given: &Given<'_>,
-    books: &[Codebook],
-    ledger: LedgerAt<'_>,
-    needs: Needs,
+    basis: Basis<'_>,
 ) -> Result<(), Narrowed> {
+    let Basis { given, books, ledger, needs } = basis;
     let past = needs.batch_crowd < needs.k;
     let witnessed = if past { Some(ledger.witnesses().ok_or(Narrowed)?) } else { None };
     printed.sort_unstable();

@@ -34,6 +34,7 @@ pub struct Population<'a> {
     "verification refused the release: {model} does not hold in a class as it would leave; nothing was written (where a hierarchy leads to `*` below its root, give that cell a name: `*` covers everybody)"
 )]
 pub struct PopulationRefusal {
+    /// The model, in words.
     pub model: &'static str,
 }
 

@@ -21,6 +21,7 @@ pub struct ProtectedTerms {
     pub attribute: usize,
     /// Position in the line.
     pub column: usize,
+    /// What the values of every class must satisfy.
     pub claims: Vec<Claim>,
     /// Values that must belong to as many different subjects.
     pub representatives: usize,
@@ -31,7 +32,9 @@ pub struct ProtectedTerms {
 /// A distribution over numbered values; shares are in the order of an ordered ground distance.
 #[derive(Clone, Debug)]
 pub struct Shares {
+    /// Place of each value, by its number.
     pub positions: BTreeMap<u64, usize>,
+    /// Share of each value, by its place.
     pub shares: Vec<f64>,
 }
 

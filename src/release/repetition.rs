@@ -12,6 +12,7 @@ use std::collections::BTreeMap;
 /// How many lines of one subject may leave in a group. Who names nobody counts as one subject.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum LineLimit {
+    /// Any number.
     #[default]
     None,
     /// In a batch.

@@ -9,7 +9,9 @@ use std::time::Duration;
 /// A record that could not be treated: coordinates and a reason, nothing of its content.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Rejected {
+    /// Where the record is in the source.
     pub coordinate: Coordinate,
+    /// Why it could not be treated.
     pub reason: Reason,
     /// Position in the schema of the attribute at fault, where one is known.
     pub attribute: Option<usize>,
@@ -27,16 +29,20 @@ pub struct Envelope<'a> {
     pub attempt: u64,
     /// Stamp of the batch: milliseconds since 1970, never falling.
     pub clock_ms: i64,
+    /// How far the input is consumed once the batch has left.
     pub positions: &'a Positions,
+    /// Records of the batch that become dead letters.
     pub rejected: &'a [Rejected],
     /// Subject digests by row, for a lineage file; coordinates likewise.
     pub subjects: &'a [u64],
+    /// Where each row comes from.
     pub coordinates: &'a [Coordinate],
 }
 
 /// The last batch that has begun to leave to files.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Mark {
+    /// Number of the batch.
     pub sequence: u64,
     /// Number of the attempt at it.
     pub attempt: u64,

@@ -16,9 +16,11 @@ pub struct Verified {
 /// knows it.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct Risk {
+    /// The highest of any line, 0 to 1.
     pub highest: f64,
     /// Sum over the lines, and their number.
     pub sum: f64,
+    /// Lines counted.
     pub lines: u64,
     /// Lines whose class has fewer than k: verification lets none of them through.
     pub below_k: u64,
@@ -53,6 +55,7 @@ pub struct Crowd {
     pub smallest: u64,
     /// Sum over the lines, and their number.
     pub sum: u64,
+    /// Lines counted.
     pub lines: u64,
     /// Lines whose class has fewer than k.
     pub below_k: u64,
@@ -93,13 +96,20 @@ impl Crowds {
 /// One line that leaves, and the row of the batch that it came from.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Line<'a> {
+    /// The encoded line, without its line break.
     pub bytes: &'a [u8],
+    /// The row of the batch.
     pub row: u32,
 }
 
 impl Verified {
     pub(super) fn new(groups: Vec<ProposedGroup>, delta: LedgerDelta, risk: Risk, crowds: Crowds) -> Self {
-        Self { groups, delta, risk, crowds }
+        let verified = Self { groups, delta, risk, crowds };
+        debug_assert!(
+            (0..verified.groups()).all(|group| verified.lines(group).count() == verified.len(group)),
+            "a sink is handed other lines than were counted"
+        );
+        verified
     }
 
     /// A batch of which nothing leaves.
@@ -109,6 +119,7 @@ impl Verified {
         Self::new(groups, LedgerDelta::default(), Risk::default(), Crowds::default())
     }
 
+    /// Number of groups.
     #[must_use]
     pub fn groups(&self) -> usize {
         self.groups.len()

@@ -36,6 +36,7 @@ const WINDOW_CROWD: f64 = 10.0;
 pub struct Draws([u8; 32]);
 
 impl Draws {
+    /// Draws from a key of this state.
     pub fn new(key: &[u8; 32]) -> Self {
         Self(*key)
     }
@@ -432,6 +433,6 @@ mod tests {
         let mut counted = |second, limit| coarse.may_count(second, limit);
         assert!(counted(5, Limit::ShownValues) && !counted(6, Limit::ShownValues) && counted(6, Limit::Witnesses));
         assert!(counted(605, Limit::ShownValues));
-        assert!(counted(6, Limit::ReadQueue) && counted(6, Limit::ReadQueue));
+        assert!(counted(6, Limit::WaitingLines) && counted(6, Limit::WaitingLines));
     }
 }

@@ -5,8 +5,8 @@
 
 use super::{
     labels::{
-        AbortReason, BatchOutcome, Copied, CrowdSize, Direction, Label, Limit, Outcome, PartitionChange, Picture,
-        Scope, Stage, Statistic,
+        AbortReason, BatchOutcome, Copied, CrowdSize, Direction, Label, Limit, Outcome, Picture, Scope, Stage,
+        Statistic,
     },
     metrics::{Metrics, clamped},
     reason::Reason,
@@ -19,6 +19,7 @@ use super::{
 pub struct BatchCommitted(pub BatchReport);
 
 impl BatchCommitted {
+    /// Tells the log and the metrics.
     pub fn emit(&self, telemetry: &Telemetry) {
         let report = &self.0;
         let (conserved, shown) = {
@@ -73,96 +74,85 @@ fn count(metrics: &Metrics, report: &BatchReport) {
         (Outcome::DeadLettered, report.dead_lettered.total()),
         (Outcome::Dropped, report.dropped),
     ] {
-        metrics.records.of(outcome).inc_by(records);
+        metrics.flow.records.of(outcome).inc_by(records);
     }
     for (reason, records) in report.suppressed.iter() {
-        metrics.suppressed.of(reason).inc_by(records);
+        metrics.flow.suppressed.of(reason).inc_by(records);
     }
     for (group, fragments) in report.fragments_by_group.iter().enumerate() {
-        metrics.fragments[group.min(metrics.fragments.len() - 1)].inc_by(*fragments);
+        metrics.flow.fragments[group.min(metrics.flow.fragments.len() - 1)].inc_by(*fragments);
     }
-    metrics.dampened_cells.inc_by(report.dampened_cells);
-    metrics.withheld_cells.inc_by(report.withheld_cells);
-    metrics.thinned_fragments.inc_by(report.thinned_fragments);
-    metrics.delayed_lines.inc_by(report.delayed_lines);
-    metrics.delayed_seconds.inc_by(report.delay_seconds * report.delayed_lines as f64);
-    metrics.bytes.of(Direction::In).inc_by(report.bytes_in);
-    metrics.bytes.of(Direction::Out).inc_by(report.bytes_out);
-    metrics.batches.of(BatchOutcome::Committed).inc();
+    metrics.quality.dampened_cells.inc_by(report.dampened_cells);
+    metrics.quality.withheld_cells.inc_by(report.withheld_cells);
+    metrics.flow.thinned_fragments.inc_by(report.thinned_fragments);
+    metrics.flow.delayed_lines.inc_by(report.delayed_lines);
+    metrics.flow.delayed_seconds.inc_by(report.delay_seconds * report.delayed_lines as f64);
+    metrics.flow.bytes.of(Direction::In).inc_by(report.bytes_in);
+    metrics.flow.bytes.of(Direction::Out).inc_by(report.bytes_out);
+    metrics.flow.batches.of(BatchOutcome::Committed).inc();
     for stage in Stage::ALL {
-        metrics.durations.of(*stage).observe(report.seconds.get(*stage));
+        metrics.flow.durations.of(*stage).observe(report.seconds.get(*stage));
     }
     if let Some(seconds) = report.append_to_commit_seconds {
-        metrics.append_to_commit.observe(seconds);
+        metrics.flow.append_to_commit.observe(seconds);
     }
 }
 
 /// The gauges of a commit.
 fn measure(metrics: &Metrics, report: &BatchReport) {
     for (gauge, size) in [
-        (&metrics.held, report.held),
-        (&metrics.ledger_classes, report.ledger_classes),
-        (&metrics.ledger_bytes, report.ledger_bytes),
-        (&metrics.shown_values, report.shown_values),
-        (&metrics.supporters, report.supporters),
-        (&metrics.waiting_lines, report.waiting_lines),
-        (&metrics.said_lines, report.said_lines),
-        (&metrics.dictionary_values, report.dictionary_values),
-        (&metrics.window_records, report.window_records),
-        (&metrics.model_nodes, report.model_nodes),
-        (&metrics.model_edges, report.model_edges),
-        (&metrics.model_bytes, report.model_bytes),
-        (&metrics.model_left_out_pairs, report.model_left_out_pairs),
-        (&metrics.state_bytes, report.state_bytes),
-        (&metrics.state_free_bytes, report.state_free_bytes),
-        (&metrics.batch_sequence, report.sequence),
+        (&metrics.flow.held, report.held),
+        (&metrics.memory.ledger_classes, report.ledger_classes),
+        (&metrics.memory.ledger_bytes, report.ledger_bytes),
+        (&metrics.memory.shown_values, report.shown_values),
+        (&metrics.memory.supporters, report.supporters),
+        (&metrics.flow.waiting_lines, report.waiting_lines),
+        (&metrics.flow.said_lines, report.said_lines),
+        (&metrics.memory.dictionary_values, report.dictionary_values),
+        (&metrics.memory.window_records, report.window_records),
+        (&metrics.memory.model_nodes, report.model_nodes),
+        (&metrics.memory.model_edges, report.model_edges),
+        (&metrics.memory.model_bytes, report.model_bytes),
+        (&metrics.memory.model_left_out_pairs, report.model_left_out_pairs),
+        (&metrics.memory.state_bytes, report.state_bytes),
+        (&metrics.memory.state_free_bytes, report.state_free_bytes),
+        (&metrics.flow.batch_sequence, report.sequence),
     ] {
         gauge.set(clamped(size));
     }
     for (picture, risk) in [(Picture::Before, report.risk_before), (Picture::After, report.risk_after)] {
-        metrics.risk.of(picture).of(Statistic::Highest).set(risk.highest);
-        metrics.risk.of(picture).of(Statistic::Average).set(risk.average);
-        metrics.below_k.of(picture).set(risk.share_below_k);
+        metrics.quality.risk.of(picture).of(Statistic::Highest).set(risk.highest);
+        metrics.quality.risk.of(picture).of(Statistic::Average).set(risk.average);
+        metrics.quality.below_k.of(picture).set(risk.share_below_k);
     }
     for (scope, crowd) in [(Scope::Batch, report.crowd_in_batch), (Scope::Window, report.crowd_in_window)] {
-        metrics.crowds.of(scope).of(CrowdSize::Smallest).set(crowd.smallest as f64);
-        metrics.crowds.of(scope).of(CrowdSize::Average).set(crowd.average);
-        metrics.crowds_below_k.of(scope).set(crowd.share_below_k);
+        metrics.quality.crowds.of(scope).of(CrowdSize::Smallest).set(crowd.smallest as f64);
+        metrics.quality.crowds.of(scope).of(CrowdSize::Average).set(crowd.average);
+        metrics.quality.crowds_below_k.of(scope).set(crowd.share_below_k);
     }
-    metrics.loss.set(report.loss);
-    metrics.drift.set(report.drift_bits);
-    metrics.exact_share.set(report.exact_share);
-    metrics.suppressed_share.set(report.suppressed_share());
-    metrics.lag.set(report.lag_records.map_or(f64::NAN, |records| records as f64));
-    metrics.batch_clock.set(report.clock_ms as f64 / 1000.0);
+    metrics.quality.loss.set(report.loss);
+    metrics.planning.drift.set(report.drift_bits);
+    metrics.quality.exact_share.set(report.exact_share);
+    metrics.quality.suppressed_share.set(report.suppressed_share());
+    metrics.source.lag.set(report.lag_records.map_or(f64::NAN, |records| records as f64));
+    metrics.flow.batch_clock.set(report.clock_ms as f64 / 1000.0);
 }
 
 /// A batch was aborted and rolled back; nothing of it left.
 #[derive(Clone, Copy, Debug)]
 pub struct BatchAborted {
+    /// Why.
     pub reason: AbortReason,
 }
 
 impl BatchAborted {
+    /// Tells the log and the metrics.
     pub fn emit(&self, telemetry: &Telemetry) {
         telemetry.board().aborted += 1;
-        telemetry.metrics().batches.of(BatchOutcome::Aborted).inc();
-        telemetry.metrics().aborts.of(self.reason).inc();
+        telemetry.metrics().flow.batches.of(BatchOutcome::Aborted).inc();
+        telemetry.metrics().flow.aborts.of(self.reason).inc();
         if telemetry.may_log("batch_aborted", self.reason.as_str()) {
             tracing::warn!(reason = self.reason.as_str(), "batch aborted; it is rolled back and read again");
-        }
-    }
-}
-
-/// A commit timed out and is tried again.
-#[derive(Clone, Copy, Debug)]
-pub struct CommitRetried;
-
-impl CommitRetried {
-    pub fn emit(&self, telemetry: &Telemetry) {
-        telemetry.metrics().commit_retries.inc();
-        if telemetry.may_log("commit_retried", "") {
-            tracing::warn!("the commit timed out; the same commit is tried again");
         }
     }
 }
@@ -170,14 +160,17 @@ impl CommitRetried {
 /// Records became dead letters. Emitted by [`BatchCommitted`] from its report.
 #[derive(Clone, Copy, Debug)]
 pub struct RecordDeadLettered {
+    /// The stage that refused them.
     pub stage: Stage,
+    /// Why.
     pub reason: Reason,
+    /// How many.
     pub records: u64,
 }
 
 impl RecordDeadLettered {
     pub(super) fn emit(self, telemetry: &Telemetry) {
-        telemetry.metrics().dead_letters.of(self.reason).inc_by(self.records);
+        telemetry.metrics().flow.dead_letters.of(self.reason).inc_by(self.records);
         if telemetry.may_log("record_dead_lettered", self.reason.as_str()) {
             let (stage, reason, remedy) = (self.stage.as_str(), self.reason.as_str(), self.reason.remedy());
             tracing::warn!(
@@ -194,12 +187,13 @@ impl RecordDeadLettered {
 /// The data has attributes that the record schema does not know. Emitted by [`BatchCommitted`] from its report.
 #[derive(Clone, Copy, Debug)]
 pub struct UnknownAttribute {
+    /// How many.
     pub cells: u64,
 }
 
 impl UnknownAttribute {
     pub(super) fn emit(self, telemetry: &Telemetry) {
-        telemetry.metrics().unknown_cells.inc_by(self.cells);
+        telemetry.metrics().quality.unknown_cells.inc_by(self.cells);
         if telemetry.may_log("unknown_attribute", "") {
             tracing::warn!(
                 cells = self.cells,
@@ -212,11 +206,14 @@ impl UnknownAttribute {
 /// Attributes of the schema had no value in any record so far. Names are the schema's own.
 #[derive(Clone, Debug)]
 pub struct AttributesNeverMet {
+    /// Names of the schema.
     pub attributes: Vec<String>,
+    /// Records that were looked at.
     pub records: u64,
 }
 
 impl AttributesNeverMet {
+    /// Tells the log and the metrics.
     pub fn emit(&self) {
         tracing::warn!(
             attributes = self.attributes.join(", "),
@@ -229,12 +226,13 @@ impl AttributesNeverMet {
 /// Values that their hierarchy misses; they count as the root. Emitted by [`BatchCommitted`] from its report.
 #[derive(Clone, Copy, Debug)]
 pub struct UncoveredCells {
+    /// How many.
     pub cells: u64,
 }
 
 impl UncoveredCells {
     pub(super) fn emit(self, telemetry: &Telemetry) {
-        telemetry.metrics().uncovered_cells.inc_by(self.cells);
+        telemetry.metrics().quality.uncovered_cells.inc_by(self.cells);
         if telemetry.may_log("uncovered_cells", "") {
             tracing::warn!(
                 cells = self.cells,
@@ -249,6 +247,7 @@ impl UncoveredCells {
 pub struct Doubt(pub String);
 
 impl Doubt {
+    /// Tells the log and the metrics.
     pub fn emit(self, telemetry: &Telemetry) {
         if telemetry.board().doubt(&self.0) {
             tracing::warn!("{}", self.0);
@@ -259,11 +258,14 @@ impl Doubt {
 /// Columns of a file that the schema does not know.
 #[derive(Clone, Debug)]
 pub struct ColumnsDropped<'a> {
+    /// The file.
     pub path: &'a std::path::Path,
+    /// Their names.
     pub columns: &'a [String],
 }
 
 impl ColumnsDropped<'_> {
+    /// Tells the log and the metrics.
     pub fn emit(&self, telemetry: &Telemetry) {
         if !self.columns.is_empty() && telemetry.may_log("columns_dropped", "") {
             let (path, columns) = (self.path.display(), self.columns.join(", "));
@@ -276,14 +278,18 @@ impl ColumnsDropped<'_> {
 /// stays unsaid.
 #[derive(Clone, Debug)]
 pub struct WrongType<'a> {
+    /// Name of the attribute.
     pub attribute: &'a str,
+    /// Its type.
     pub expected: &'static str,
+    /// How many.
     pub records: u64,
     /// `record 17`, or `partition 2, offset 16`.
     pub first: String,
 }
 
 impl WrongType<'_> {
+    /// Tells the log and the metrics.
     pub fn emit(&self, telemetry: &Telemetry) {
         if telemetry.may_log("wrong_type", "") {
             let Self { attribute, expected, records, first } = self;
@@ -292,82 +298,14 @@ impl WrongType<'_> {
     }
 }
 
-/// The source answers. Readiness: a broker answers.
-#[derive(Clone, Copy, Debug)]
-pub struct SourceConnected;
-
-impl SourceConnected {
-    pub fn emit(&self, telemetry: &Telemetry) {
-        telemetry.set_readiness(|readiness| readiness.broker = true);
-        telemetry.metrics().connected.set(1);
-        if telemetry.may_log("source_connected", "") {
-            tracing::info!("the source answers");
-        }
-    }
-}
-
-/// The source does not answer; the daemon keeps trying. Readiness: no broker answers.
-#[derive(Clone, Copy, Debug)]
-pub struct SourceLost<'a> {
-    /// As it is configured.
-    pub address: &'a str,
-}
-
-impl SourceLost<'_> {
-    pub fn emit(&self, telemetry: &Telemetry) {
-        telemetry.set_readiness(|readiness| readiness.broker = false);
-        telemetry.metrics().connected.set(0);
-        telemetry.metrics().source_losses.inc();
-        if telemetry.may_log("source_lost", "") {
-            let address = self.address;
-            tracing::warn!(address, "the source does not answer; trying again");
-        }
-    }
-}
-
-/// Partitions came or went; each number counts partitions. Readiness: whether any is left.
-#[derive(Clone, Copy, Debug, Default)]
-pub struct Rebalanced {
-    pub assigned: u64,
-    pub revoked: u64,
-    pub lost: u64,
-}
-
-impl Rebalanced {
-    pub fn emit(&self, telemetry: &Telemetry) {
-        let partitions = {
-            let mut board = telemetry.board();
-            board.partitions = (board.partitions + self.assigned).saturating_sub(self.revoked + self.lost);
-            board.readiness.assignment = board.partitions > 0;
-            board.partitions
-        };
-        let metrics = telemetry.metrics();
-        metrics.partitions.set(clamped(partitions));
-        for (change, count) in [
-            (PartitionChange::Assigned, self.assigned),
-            (PartitionChange::Revoked, self.revoked),
-            (PartitionChange::Lost, self.lost),
-        ] {
-            metrics.partition_changes.of(change).inc_by(count);
-        }
-        if telemetry.may_log("rebalanced", "") {
-            tracing::info!(
-                assigned = self.assigned,
-                revoked = self.revoked,
-                lost = self.lost,
-                partitions,
-                "partitions changed"
-            );
-        }
-    }
-}
-
 /// A new plan is in force from the next batch on.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct PlanAdopted {
+    /// Number of the plan.
     pub version: u64,
     /// What made a plan due.
     pub why: &'static str,
+    /// Groups of the plan.
     pub groups: u64,
     /// Those that do not change within a subject, and so say things once a window.
     pub static_groups: u64,
@@ -378,14 +316,15 @@ pub struct PlanAdopted {
 }
 
 impl PlanAdopted {
+    /// Tells the log and the metrics.
     pub fn emit(&self, telemetry: &Telemetry) {
         telemetry.board().coarse.plan = self.version;
         let metrics = telemetry.metrics();
-        metrics.plan_version.set(clamped(self.version));
-        metrics.plan_static_groups.set(clamped(self.static_groups));
-        metrics.plan_nodes.set(clamped(self.ladder_nodes));
-        metrics.plan_seconds.set(self.seconds);
-        metrics.plans.inc();
+        metrics.planning.plan_version.set(clamped(self.version));
+        metrics.planning.plan_static_groups.set(clamped(self.static_groups));
+        metrics.planning.plan_nodes.set(clamped(self.ladder_nodes));
+        metrics.planning.plan_seconds.set(self.seconds);
+        metrics.planning.plans.inc();
         if telemetry.may_log("plan_adopted", "") {
             let (version, groups, static_groups, nodes) =
                 (self.version, self.groups, self.static_groups, self.ladder_nodes);
@@ -405,6 +344,7 @@ impl PlanAdopted {
 /// The window was searched for quasi-identifiers, for the plan in force or one before it.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct EvidenceGathered {
+    /// Version of the plan that the search was begun for.
     pub plan: u64,
     /// Every quasi-identifier of the window was found in time.
     pub complete: bool,
@@ -412,16 +352,18 @@ pub struct EvidenceGathered {
     pub qids: u64,
     /// Mean loss of a cell that the plan is expected to cost.
     pub expected_loss: f64,
+    /// What the search took.
     pub seconds: f64,
 }
 
 impl EvidenceGathered {
+    /// Tells the log and the metrics.
     pub fn emit(&self, telemetry: &Telemetry) {
         let metrics = telemetry.metrics();
-        metrics.minimal_qids.set(clamped(self.qids));
-        metrics.recheck_complete.set(i64::from(self.complete));
-        metrics.recheck_seconds.set(self.seconds);
-        metrics.expected_loss.set(self.expected_loss);
+        metrics.planning.minimal_qids.set(clamped(self.qids));
+        metrics.planning.recheck_complete.set(i64::from(self.complete));
+        metrics.planning.recheck_seconds.set(self.seconds);
+        metrics.planning.expected_loss.set(self.expected_loss);
         if telemetry.may_log("evidence_gathered", "") {
             let Self { plan, complete, qids, expected_loss, seconds } = self;
             tracing::info!(plan, complete, qids, expected_loss, seconds, "window searched for quasi-identifiers");
@@ -434,8 +376,11 @@ impl EvidenceGathered {
 pub struct DeviceUsed {
     /// Memory held on the device, in bytes.
     pub held_bytes: u64,
+    /// Kernels started.
     pub launches: u64,
+    /// Bytes copied to the device.
     pub uploaded_bytes: u64,
+    /// Bytes copied from it.
     pub downloaded_bytes: u64,
     /// Times that the whole window was uploaded instead of what was new.
     pub fills: u64,
@@ -448,20 +393,21 @@ pub struct DeviceUsed {
 }
 
 impl DeviceUsed {
+    /// Tells the log and the metrics.
     pub fn emit(&self, telemetry: &Telemetry) {
         let metrics = telemetry.metrics();
         // How much a search asks of the device depends on the values: to two digits.
         let board = telemetry.board();
         let (count, bytes) = (|figure, n| board.coarse.count(figure, n), |figure, n| board.coarse.bytes(figure, n));
-        metrics.gpu_bytes.set(clamped(bytes("gpu memory", self.held_bytes)));
-        metrics.gpu_launches.inc_by(count("gpu launches", self.launches));
-        metrics.gpu_copied.of(Copied::Up).inc_by(bytes("gpu up", self.uploaded_bytes));
-        metrics.gpu_copied.of(Copied::Down).inc_by(bytes("gpu down", self.downloaded_bytes));
-        metrics.gpu_fills.inc_by(self.fills);
-        metrics.gpu_fallbacks.inc_by(self.fallbacks);
-        metrics.gpu_sets_left.inc_by(count("gpu sets left", self.sets_left));
+        metrics.gpu.bytes.set(clamped(bytes("gpu memory", self.held_bytes)));
+        metrics.gpu.launches.inc_by(count("gpu launches", self.launches));
+        metrics.gpu.copied.of(Copied::Up).inc_by(bytes("gpu up", self.uploaded_bytes));
+        metrics.gpu.copied.of(Copied::Down).inc_by(bytes("gpu down", self.downloaded_bytes));
+        metrics.gpu.fills.inc_by(self.fills);
+        metrics.gpu.fallbacks.inc_by(self.fallbacks);
+        metrics.gpu.sets_left.inc_by(count("gpu sets left", self.sets_left));
         drop(board);
-        metrics.gpu_lost.set(i64::from(self.lost));
+        metrics.gpu.lost.set(i64::from(self.lost));
         if self.fallbacks > 0 && telemetry.may_log("device_fell_back", "") {
             let Self { fallbacks, lost, .. } = self;
             tracing::warn!(fallbacks, lost, "the GPU failed; the CPU counted in its place, with the same answers");
@@ -474,8 +420,9 @@ impl DeviceUsed {
 pub struct PlannerFailed;
 
 impl PlannerFailed {
+    /// Tells the log and the metrics.
     pub fn emit(&self, telemetry: &Telemetry) {
-        telemetry.metrics().planner_failures.inc();
+        telemetry.metrics().planning.planner_failures.inc();
         if telemetry.may_log("planner_failed", "") {
             tracing::warn!("the search for a plan failed or was late; the old one stays in force");
         }
@@ -490,10 +437,11 @@ pub struct VerificationRefused {
 }
 
 impl VerificationRefused {
+    /// Tells the log and the metrics.
     pub fn emit(&self, telemetry: &Telemetry) {
         telemetry.board().refusals += 1;
-        telemetry.metrics().refusals.inc();
-        telemetry.metrics().violations.inc_by(self.violations);
+        telemetry.metrics().health.refusals.inc();
+        telemetry.metrics().health.violations.inc_by(self.violations);
         if telemetry.may_log("verification_refused", "") {
             tracing::error!(violations = self.violations, "verification refused a batch; nothing of it was released");
         }
@@ -507,19 +455,21 @@ pub struct StateRecovered {
     pub sequence: u64,
     /// Batch deltas replayed upon the snapshot.
     pub deltas: u64,
+    /// What reading took.
     pub seconds: f64,
     /// State on disk.
     pub bytes: u64,
 }
 
 impl StateRecovered {
+    /// Tells the log and the metrics.
     pub fn emit(&self, telemetry: &Telemetry) {
         let metrics = telemetry.metrics();
-        metrics.batch_sequence.set(clamped(self.sequence));
-        metrics.state_recovered_deltas.set(clamped(self.deltas));
-        metrics.state_recovery_seconds.set(self.seconds);
+        metrics.flow.batch_sequence.set(clamped(self.sequence));
+        metrics.memory.state_recovered_deltas.set(clamped(self.deltas));
+        metrics.memory.state_recovery_seconds.set(self.seconds);
         let bytes = telemetry.board().coarse.bytes("state bytes", self.bytes);
-        metrics.state_bytes.set(clamped(bytes));
+        metrics.memory.state_bytes.set(clamped(bytes));
         if telemetry.may_log("state_recovered", "") {
             let (sequence, deltas) = (self.sequence, self.deltas);
             tracing::info!(sequence, deltas, seconds = self.seconds, bytes, "state recovered");
@@ -537,6 +487,7 @@ pub struct PopulationsRead {
 }
 
 impl PopulationsRead {
+    /// Tells the log and the metrics.
     pub fn emit(&self, telemetry: &Telemetry) {
         if telemetry.may_log("populations_read", "") {
             let people = &self.people;
@@ -557,6 +508,7 @@ pub struct PastUnknown {
 }
 
 impl PastUnknown {
+    /// Tells the log and the metrics.
     pub fn emit(self, telemetry: &Telemetry) {
         if telemetry.may_log("past_unknown", "") {
             tracing::warn!(
@@ -570,16 +522,18 @@ impl PastUnknown {
 /// A stated limit was reached: reading slows down, or records are suppressed.
 #[derive(Clone, Copy, Debug)]
 pub struct LimitReached {
+    /// Which.
     pub limit: Limit,
 }
 
 impl LimitReached {
+    /// Tells the log and the metrics.
     pub fn emit(&self, telemetry: &Telemetry) {
         let second = telemetry.second();
         if !telemetry.board().coarse.may_count(second, self.limit) {
             return;
         }
-        telemetry.metrics().limits.of(self.limit).inc();
+        telemetry.metrics().health.limits.of(self.limit).inc();
         if telemetry.may_log("limit_reached", self.limit.as_str()) {
             tracing::warn!(limit = self.limit.as_str(), "a limit is reached");
         }

@@ -17,24 +17,39 @@ pub(super) const POINTS: usize = 120;
 pub struct Point {
     /// Seconds since the start of the process.
     pub second: u64,
+    /// Batches committed.
     pub batches: u64,
+    /// Records consumed.
     pub consumed: u64,
+    /// Records of which something left.
     pub released: u64,
+    /// Records of which nothing left.
     pub suppressed: u64,
+    /// Records that could not be read.
     pub dead_lettered: u64,
+    /// Payload bytes consumed.
     pub bytes_in: u64,
+    /// Encoded bytes released.
     pub bytes_out: u64,
     /// Summed over the batches of this second.
     pub seconds: StageSeconds,
     /// The longest of this second's batches, 0 where the source has no timestamps.
     pub append_to_commit_seconds: f64,
+    /// Records held at its end.
     pub held: u64,
+    /// Records behind the end of the source; none where it cannot say.
     pub lag_records: Option<u64>,
+    /// Risk of the records as they came.
     pub risk_before: RiskPicture,
+    /// Risk of what left.
     pub risk_after: RiskPicture,
+    /// Crowds in the batch alone.
     pub crowd_in_batch: CrowdPicture,
+    /// Crowds inside the support window.
     pub crowd_in_window: CrowdPicture,
+    /// Mean loss of the present cells, 0 to 1.
     pub loss: f64,
+    /// Share of the present cells that left exactly, 0 to 1.
     pub exact_share: f64,
 }
 

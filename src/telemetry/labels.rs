@@ -41,12 +41,19 @@ macro_rules! labels {
 labels! {
     /// A stage in the way of a batch.
     Stage {
+        /// Waiting for records.
         Read = "read",
+        /// From bytes to cells.
         Decode = "decode",
+        /// From cells to codes.
         Encode = "encode",
+        /// From codes to a proposal.
         Treat = "treat",
+        /// The recount.
         Verify = "verify",
+        /// From the intent to the commit.
         Commit = "commit",
+        /// What the model and the planner take.
         Learn = "learn",
     }
 }
@@ -70,8 +77,6 @@ labels! {
         Thinned = "thinned",
         /// The stream ended with it.
         EndOfStream = "end_of_stream",
-        /// A limit on memory was reached.
-        Limit = "limit",
         /// The sink is `none`: risk is measured, nothing leaves.
         Monitoring = "monitoring",
     }
@@ -82,14 +87,8 @@ labels! {
     AbortReason {
         /// The broker asked for it.
         Transaction = "transaction",
+        /// Its partition was taken away.
         Revoked = "revoked",
-        Lost = "lost",
-        Verification = "verification",
-        Sink = "sink",
-        State = "state",
-        Fenced = "fenced",
-        Shutdown = "shutdown",
-        Panic = "panic",
     }
 }
 
@@ -104,6 +103,7 @@ labels! {
 labels! {
     /// A stated limit that was reached.
     Limit {
+        /// The ledger remembers no further classes: their records are suppressed.
         LedgerClasses = "ledger_classes",
         /// Strict recoding remembers no further raw tuples: more is recoded than would have to be.
         Witnesses = "witnesses",
@@ -111,18 +111,14 @@ labels! {
         ShownValues = "shown_values",
         /// Tenure and budgets remember nobody further, who therefore supports nothing new.
         Supporters = "supporters",
+        /// A dictionary takes no further values: they count as the root.
         DictionaryValues = "dictionary_values",
-        WindowRecords = "window_records",
         /// The model counts fewer pairs of attributes.
         ModelEdges = "model_edges",
-        HeldRecords = "held_records",
         /// No further line may wait: it is thinned.
         WaitingLines = "waiting_lines",
         /// What has been said is remembered of no further subject and group: their lines are thinned.
         SaidLines = "said_lines",
-        BatchBytes = "batch_bytes",
-        ReadQueue = "read_queue",
-        Disk = "disk",
     }
 }
 
@@ -164,11 +160,13 @@ impl<L: Label> Counts<L> {
         self.counts[label.index()] += n;
     }
 
+    /// The count of one label.
     #[must_use]
     pub fn get(&self, label: L) -> u64 {
         self.counts[label.index()]
     }
 
+    /// All counts together.
     #[must_use]
     pub fn total(&self) -> u64 {
         self.counts.iter().sum()

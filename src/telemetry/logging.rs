@@ -4,6 +4,7 @@ use tracing_subscriber::{EnvFilter, filter::LevelFilter, util::SubscriberInitExt
 
 /// Why logging could not begin.
 #[derive(Debug, thiserror::Error)]
+#[allow(missing_docs, reason = "the message of each says it")]
 pub enum LoggingError {
     #[error("log format `{0}` is unknown; set telemetry.log_format to \"text\" or \"json\"")]
     Format(String),

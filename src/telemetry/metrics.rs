@@ -29,8 +29,20 @@ impl<L: Label, M> PerLabel<L, M> {
     }
 }
 
+/// Every metric of the product.
 pub(super) struct Metrics {
     registry: Registry,
+    pub flow: Flow,
+    pub quality: Quality,
+    pub source: Source,
+    pub memory: Memory,
+    pub planning: Planning,
+    pub gpu: Gpu,
+    pub health: Health,
+}
+
+/// Records, batches and bytes, and how long they take.
+pub(super) struct Flow {
     pub records: PerLabel<Outcome, IntCounter>,
     pub held: IntGauge,
     pub suppressed: PerLabel<SuppressionReason, IntCounter>,
@@ -42,7 +54,17 @@ pub(super) struct Metrics {
     pub fragments: Vec<IntCounter>,
     pub durations: PerLabel<Stage, Histogram>,
     pub append_to_commit: Histogram,
-    pub commit_retries: IntCounter,
+    pub thinned_fragments: IntCounter,
+    pub delayed_lines: IntCounter,
+    pub delayed_seconds: Counter,
+    pub waiting_lines: IntGauge,
+    pub said_lines: IntGauge,
+    pub batch_sequence: IntGauge,
+    pub batch_clock: Gauge,
+}
+
+/// What a release tells of people, and what it costs.
+pub(super) struct Quality {
     pub risk: PerLabel<Picture, PerLabel<Statistic, Gauge>>,
     pub below_k: PerLabel<Picture, Gauge>,
     pub crowds: PerLabel<Scope, PerLabel<CrowdSize, Gauge>>,
@@ -50,37 +72,43 @@ pub(super) struct Metrics {
     pub loss: Gauge,
     pub exact_share: Gauge,
     pub suppressed_share: Gauge,
-    pub lag: Gauge,
-    pub connected: IntGauge,
-    pub source_losses: IntCounter,
-    pub partitions: IntGauge,
-    pub partition_changes: PerLabel<PartitionChange, IntCounter>,
     pub unknown_cells: IntCounter,
     pub uncovered_cells: IntCounter,
     pub dampened_cells: IntCounter,
+    pub withheld_cells: IntCounter,
+}
+
+/// Where the records come from.
+pub(super) struct Source {
+    pub lag: Gauge,
+    pub connected: IntGauge,
+    pub losses: IntCounter,
+    pub partitions: IntGauge,
+    pub partition_changes: PerLabel<PartitionChange, IntCounter>,
+}
+
+/// What is remembered, in memory and on disk.
+pub(super) struct Memory {
     pub ledger_classes: IntGauge,
     pub ledger_bytes: IntGauge,
     pub shown_values: IntGauge,
     pub supporters: IntGauge,
-    pub withheld_cells: IntCounter,
-    pub thinned_fragments: IntCounter,
-    pub delayed_lines: IntCounter,
-    pub delayed_seconds: Counter,
-    pub waiting_lines: IntGauge,
-    pub said_lines: IntGauge,
     pub dictionary_values: IntGauge,
     pub window_records: IntGauge,
     pub model_nodes: IntGauge,
     pub model_edges: IntGauge,
     pub model_bytes: IntGauge,
     pub model_left_out_pairs: IntGauge,
-    pub drift: Gauge,
     pub state_bytes: IntGauge,
     pub state_free_bytes: IntGauge,
     pub state_recovery_seconds: Gauge,
     pub state_recovered_deltas: IntGauge,
-    pub batch_sequence: IntGauge,
-    pub batch_clock: Gauge,
+    pub resident: IntGauge,
+}
+
+/// Plans and the evidence for them.
+pub(super) struct Planning {
+    pub drift: Gauge,
     pub plan_version: IntGauge,
     pub plan_nodes: IntGauge,
     pub plan_static_groups: IntGauge,
@@ -91,18 +119,25 @@ pub(super) struct Metrics {
     pub recheck_complete: IntGauge,
     pub recheck_seconds: Gauge,
     pub expected_loss: Gauge,
-    pub gpu_bytes: IntGauge,
-    pub gpu_launches: IntCounter,
-    pub gpu_copied: PerLabel<Copied, IntCounter>,
-    pub gpu_fills: IntCounter,
-    pub gpu_fallbacks: IntCounter,
-    pub gpu_sets_left: IntCounter,
-    pub gpu_lost: IntGauge,
+}
+
+/// Counting on a GPU.
+pub(super) struct Gpu {
+    pub bytes: IntGauge,
+    pub launches: IntCounter,
+    pub copied: PerLabel<Copied, IntCounter>,
+    pub fills: IntCounter,
+    pub fallbacks: IntCounter,
+    pub sets_left: IntCounter,
+    pub lost: IntGauge,
+}
+
+/// Whether the daemon works as it should.
+pub(super) struct Health {
     pub refusals: IntCounter,
     pub violations: IntCounter,
     pub limits: PerLabel<Limit, IntCounter>,
     pub ready: IntGauge,
-    pub resident: IntGauge,
 }
 
 /// Makes series and registers them. Names and labels are literals of this file and are registered once, so that the
@@ -153,6 +188,7 @@ fn waits() -> Vec<f64> {
 }
 
 impl Metrics {
+    /// All series, at zero. Those of fragments are named by `groups`, in this order, and `other`.
     pub fn new(k: usize, groups: &[String]) -> Self {
         let shelf = Shelf(Registry::new());
         let build = shelf.keep(GaugeVec::new(
@@ -162,33 +198,42 @@ impl Metrics {
         build.with_label_values(&[env!("CARGO_PKG_VERSION")]).set(1.0);
         let configured = shelf.count("throng_privacy_k", "Smallest crowd, in distinct subjects, as configured.");
         configured.set(i64::try_from(k).unwrap_or(i64::MAX));
+        Self {
+            flow: Flow::new(&shelf, groups),
+            quality: Quality::new(&shelf),
+            source: Source::new(&shelf),
+            memory: Memory::new(&shelf),
+            planning: Planning::new(&shelf),
+            gpu: Gpu::new(&shelf),
+            health: Health::new(&shelf),
+            registry: shelf.0,
+        }
+    }
 
-        let fragments = shelf.keep(IntCounterVec::new(
-            Opts::new("throng_fragments_total", "Fragments released, by configured group of attributes."),
-            &["group"],
-        ));
+    /// The text exposition format of all series.
+    pub fn render(&self) -> String {
+        let mut text = String::new();
+        if let Err(error) = TextEncoder::new().encode_utf8(&self.registry.gather(), &mut text) {
+            tracing::error!(%error, "metrics could not be rendered");
+        }
+        text
+    }
+}
+
+impl Flow {
+    fn new(shelf: &Shelf, groups: &[String]) -> Self {
         let dead_letters = shelf.keep(IntCounterVec::new(
             Opts::new("throng_dead_letters_total", "Dead letters committed since the start of the process."),
             &["stage", "reason"],
+        ));
+        let fragments = shelf.keep(IntCounterVec::new(
+            Opts::new("throng_fragments_total", "Fragments released, by configured group of attributes."),
+            &["group"],
         ));
         let durations = shelf.keep(HistogramVec::new(
             HistogramOpts::new("throng_batch_duration_seconds", "Time that a committed batch spent in each stage.")
                 .buckets(buckets()),
             &["stage"],
-        ));
-        let risk = shelf.keep(GaugeVec::new(
-            Opts::new(
-                "throng_reidentification_risk",
-                "Re-identification risk (1 / subjects in a record's class): highest is a bound, average is of at least 1,000 records, rounded and held.",
-            ),
-            &["picture", "statistic"],
-        ));
-        let crowds = shelf.keep(GaugeVec::new(
-            Opts::new(
-                "throng_crowd_subjects",
-                "Subjects in the class of a fragment of the last batch: in its own batch, and inside the support window.",
-            ),
-            &["scope", "statistic"],
         ));
         Self {
             records: shelf.counters(
@@ -222,7 +267,46 @@ impl Metrics {
                 )
                 .buckets(waits()),
             )),
-            commit_retries: shelf.counter("throng_commit_retries_total", "Commits that timed out and were retried."),
+            thinned_fragments: shelf.counter(
+                "throng_thinned_fragments_total",
+                "Fragments that did not leave because other lines of their subject stand for them, rounded and held.",
+            ),
+            delayed_lines: shelf.counter(
+                "throng_delayed_lines_total",
+                "Lines of attributes that do not change that were settled after their delay, rounded and held.",
+            ),
+            delayed_seconds: shelf.keep(Counter::new(
+                "throng_delayed_lines_seconds_total",
+                "Time that those lines have waited, in all, rounded and held.",
+            )),
+            waiting_lines: shelf.count("throng_waiting_lines", "Lines that wait for their delay."),
+            said_lines: shelf.count(
+                "throng_said_lines",
+                "Pairs of a subject and a group that have been said and are not said again in their window.",
+            ),
+            batch_sequence: shelf.count("throng_batch_sequence", "Number of the last committed batch."),
+            batch_clock: shelf.gauge("throng_last_commit_timestamp_seconds", "Batch clock of the last commit."),
+        }
+    }
+}
+
+impl Quality {
+    fn new(shelf: &Shelf) -> Self {
+        let risk = shelf.keep(GaugeVec::new(
+            Opts::new(
+                "throng_reidentification_risk",
+                "Re-identification risk (1 / subjects in a record's class): highest is a bound, average is of at least 1,000 records, rounded and held.",
+            ),
+            &["picture", "statistic"],
+        ));
+        let crowds = shelf.keep(GaugeVec::new(
+            Opts::new(
+                "throng_crowd_subjects",
+                "Subjects in the class of a fragment of the last batch: in its own batch, and inside the support window.",
+            ),
+            &["scope", "statistic"],
+        ));
+        Self {
             risk: PerLabel::new(|picture: Picture| {
                 PerLabel::new(|statistic: Statistic| {
                     risk.with_label_values(&[picture.as_str(), statistic.as_str()])
@@ -247,21 +331,39 @@ impl Metrics {
                 "throng_records_suppressed_share",
                 "Share of the last batch's settled records of which nothing was released.",
             ),
+            unknown_cells: shelf.counter("throng_unknown_cells_total", "Cells of attributes that the schema does not know."),
+            uncovered_cells: shelf.counter(
+                "throng_uncovered_cells_total",
+                "Cells whose value its hierarchy misses; they count as the root.",
+            ),
+            dampened_cells: shelf.counter("throng_dampened_cells_total", "Cells whose value was exchanged with another record's, in thousands."),
+            withheld_cells: shelf.counter(
+                "throng_withheld_cells_total",
+                "Cells of sensitive attributes under a privacy model that left as *, in fragments that were released.",
+            ),
+        }
+    }
+}
+
+impl Source {
+    fn new(shelf: &Shelf) -> Self {
+        Self {
             lag: shelf.gauge("throng_source_lag_records", "Records behind the end of the source; NaN if unknown."),
             connected: shelf.count("throng_source_connected", "1 while the source answers."),
-            source_losses: shelf.counter("throng_source_losses_total", "Times that the source stopped answering."),
+            losses: shelf.counter("throng_source_losses_total", "Times that the source stopped answering."),
             partitions: shelf.count("throng_partitions_assigned", "Partitions that this instance reads."),
             partition_changes: shelf.counters(
                 "throng_partition_changes_total",
                 "Partitions assigned to, revoked from and lost by this instance.",
                 "change",
             ),
-            unknown_cells: shelf.counter("throng_unknown_cells_total", "Cells of attributes that the schema does not know."),
-            dampened_cells: shelf.counter("throng_dampened_cells_total", "Cells whose value was exchanged with another record's, in thousands."),
-            uncovered_cells: shelf.counter(
-                "throng_uncovered_cells_total",
-                "Cells whose value its hierarchy misses; they count as the root.",
-            ),
+        }
+    }
+}
+
+impl Memory {
+    fn new(shelf: &Shelf) -> Self {
+        Self {
             ledger_classes: shelf.count("throng_ledger_classes", "Released classes that the ledger remembers, rounded and held."),
             ledger_bytes: shelf.count("throng_ledger_bytes", "Memory of the ledger, rounded and held."),
             shown_values: shelf.count(
@@ -272,40 +374,25 @@ impl Metrics {
                 "throng_ledger_supporters",
                 "People, and classes that each of them supports, that the ledger remembers for tenure and budgets.",
             ),
-            thinned_fragments: shelf.counter(
-                "throng_thinned_fragments_total",
-                "Fragments that did not leave because other lines of their subject stand for them, rounded and held.",
-            ),
-            delayed_lines: shelf.counter(
-                "throng_delayed_lines_total",
-                "Lines of attributes that do not change that were settled after their delay, rounded and held.",
-            ),
-            delayed_seconds: shelf.keep(Counter::new(
-                "throng_delayed_lines_seconds_total",
-                "Time that those lines have waited, in all, rounded and held.",
-            )),
-            waiting_lines: shelf.count("throng_waiting_lines", "Lines that wait for their delay."),
-            said_lines: shelf.count(
-                "throng_said_lines",
-                "Pairs of a subject and a group that have been said and are not said again in their window.",
-            ),
-            withheld_cells: shelf.counter(
-                "throng_withheld_cells_total",
-                "Cells of sensitive attributes under a privacy model that left as *, in fragments that were released.",
-            ),
             dictionary_values: shelf.count("throng_dictionary_values", "Distinct values in all dictionaries, rounded and held."),
             window_records: shelf.count("throng_window_records", "Records in the planner's window."),
             model_nodes: shelf.count("throng_model_nodes", "Values that the model of the window counts, rounded and held."),
             model_edges: shelf.count("throng_model_edges", "Pairs of values seen together that the model counts, rounded and held."),
             model_bytes: shelf.count("throng_model_bytes", "Memory of the model's counts, rounded and held."),
             model_left_out_pairs: shelf.count("throng_model_left_out_pairs", "Pairs of attributes that the model no longer counts, for want of room."),
-            drift: shelf.gauge("throng_plan_drift", "Largest divergence of an attribute's values from those that the plan was made for, in bits; rounded and held."),
             state_bytes: shelf.count("throng_state_bytes", "State on disk, rounded and held."),
             state_free_bytes: shelf.count("throng_state_free_bytes", "Bytes that are free on the disk of the state."),
             state_recovery_seconds: shelf.gauge("throng_state_recovery_seconds", "Time that the last start took to read its state."),
             state_recovered_deltas: shelf.count("throng_state_recovered_deltas", "Batch deltas replayed at the last start."),
-            batch_sequence: shelf.count("throng_batch_sequence", "Number of the last committed batch."),
-            batch_clock: shelf.gauge("throng_last_commit_timestamp_seconds", "Batch clock of the last commit."),
+            resident: shelf.count("throng_process_resident_memory_bytes", "Resident memory of the process."),
+        }
+    }
+}
+
+impl Planning {
+    fn new(shelf: &Shelf) -> Self {
+        Self {
+            drift: shelf.gauge("throng_plan_drift", "Largest divergence of an attribute's values from those that the plan was made for, in bits; rounded and held."),
             plan_version: shelf.count("throng_plan_version", "Version of the plan in force."),
             plan_nodes: shelf.count("throng_plan_ladder_nodes", "Generalization nodes in all ladders of the plan."),
             plan_static_groups: shelf.count(
@@ -314,43 +401,50 @@ impl Metrics {
             ),
             plan_seconds: shelf.gauge("throng_plan_search_seconds", "Time that the search for the plan took."),
             plans: shelf.counter("throng_plans_total", "Plans adopted."),
+            planner_failures: shelf.counter("throng_planner_failures_total", "Searches that gave no plan; the old one stays."),
             minimal_qids: shelf.count("throng_minimal_qids", "Minimal quasi-identifiers of the window, as last searched, that single out many people."),
             recheck_complete: shelf.count("throng_recheck_complete", "1 where the last search of the window found all of them in time."),
             recheck_seconds: shelf.gauge("throng_recheck_seconds", "Time that the last search of the window took, triage and aggregation included."),
             expected_loss: shelf.gauge("throng_plan_expected_loss", "Mean loss of a cell that the plan is expected to cost."),
-            planner_failures: shelf.counter("throng_planner_failures_total", "Searches that gave no plan; the old one stays."),
-            gpu_bytes: shelf.count("throng_gpu_memory_bytes", "Memory held on the GPU."),
-            gpu_launches: shelf.counter("throng_gpu_launches_total", "Kernels started on the GPU."),
-            gpu_copied: shelf.counters("throng_gpu_copied_bytes_total", "Bytes copied to the GPU (up) and from it (down).", "direction"),
-            gpu_fills: shelf.counter(
+        }
+    }
+}
+
+impl Gpu {
+    fn new(shelf: &Shelf) -> Self {
+        Self {
+            bytes: shelf.count("throng_gpu_memory_bytes", "Memory held on the GPU."),
+            launches: shelf.counter("throng_gpu_launches_total", "Kernels started on the GPU."),
+            copied: shelf.counters("throng_gpu_copied_bytes_total", "Bytes copied to the GPU (up) and from it (down).", "direction"),
+            fills: shelf.counter(
                 "throng_gpu_window_fills_total",
                 "Times that the whole window was copied to the GPU, instead of what was new.",
             ),
-            gpu_fallbacks: shelf.counter(
+            fallbacks: shelf.counter(
                 "throng_gpu_fallbacks_total",
                 "Times that the GPU failed and the CPU answered in its place.",
             ),
-            gpu_sets_left: shelf.counter(
+            sets_left: shelf.counter(
                 "throng_gpu_sets_left_total",
                 "Attribute sets that the CPU counted in a search on the GPU: after a failure, for want of room, or for being one class.",
             ),
-            gpu_lost: shelf.count("throng_gpu_lost", "1 after the GPU failed for good: the CPU counts until the next start."),
-            refusals: shelf.counter("throng_verification_refusals_total", "Batches that verification refused."),
-            violations: shelf.counter("throng_verification_violations_total", "Fragments that verification refused."),
-            limits: shelf.counters("throng_limit_reached_total", "Times that a stated limit was reached; one that values reach, at most every ten minutes.", "limit"),
-            ready: shelf.count("throng_ready", "1 while the daemon is ready."),
-            resident: shelf.count("throng_process_resident_memory_bytes", "Resident memory of the process."),
-            registry: shelf.0,
+            lost: shelf.count("throng_gpu_lost", "1 after the GPU failed for good: the CPU counts until the next start."),
         }
     }
+}
 
-    /// The text exposition format of all series.
-    pub fn render(&self) -> String {
-        let mut text = String::new();
-        if let Err(error) = TextEncoder::new().encode_utf8(&self.registry.gather(), &mut text) {
-            tracing::error!(%error, "metrics could not be rendered");
+impl Health {
+    fn new(shelf: &Shelf) -> Self {
+        Self {
+            refusals: shelf.counter("throng_verification_refusals_total", "Batches that verification refused."),
+            violations: shelf.counter("throng_verification_violations_total", "Fragments that verification refused."),
+            limits: shelf.counters(
+                "throng_limit_reached_total",
+                "Times that a stated limit was reached; one that values reach, at most every ten minutes.",
+                "limit",
+            ),
+            ready: shelf.count("throng_ready", "1 while the daemon is ready."),
         }
-        text
     }
 }
 

@@ -14,21 +14,22 @@ mod memory;
 mod metrics;
 mod reason;
 mod report;
+mod source;
 mod status;
 
 pub use coarse::{Draws, about, in_steps};
 pub use disk::{StateAnswers, StateStalled};
 pub use events::{
-    AttributesNeverMet, BatchAborted, BatchCommitted, ColumnsDropped, CommitRetried, DeviceUsed, Doubt,
-    EvidenceGathered, LimitReached, PastUnknown, PlanAdopted, PlannerFailed, PopulationsRead, Rebalanced,
-    RecordDeadLettered, SourceConnected, SourceLost, StateRecovered, UncoveredCells, UnknownAttribute,
-    VerificationRefused, WrongType,
+    AttributesNeverMet, BatchAborted, BatchCommitted, ColumnsDropped, DeviceUsed, Doubt, EvidenceGathered,
+    LimitReached, PastUnknown, PlanAdopted, PlannerFailed, PopulationsRead, StateRecovered, VerificationRefused,
+    WrongType,
 };
 pub use history::Point;
 pub use labels::{AbortReason, Counts, Label, Limit, Stage, SuppressionReason};
 pub use logging::{LoggingError, init_logging, silence_panic_payloads};
 pub use reason::Reason;
 pub use report::{BatchReport, CrowdPicture, RiskPicture, StageSeconds, Totals};
+pub use source::{Rebalanced, SourceConnected, SourceLost};
 pub use status::{Readiness, Settled, Status, Telemetry};
 
 #[cfg(test)]

@@ -10,10 +10,13 @@ use super::reason::Reason;
 /// Conservation: `consumed = released + suppressed + held + dead_lettered + dropped`.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Totals {
+    /// Records read from the source.
     pub consumed: u64,
     /// At least one cell other than `*` has left.
     pub released: u64,
+    /// Nothing of them has left or will leave.
     pub suppressed: u64,
+    /// They could not be read or did not fit the schema.
     pub dead_lettered: u64,
     /// Tombstones: null payloads, dropped with their keys.
     pub dropped: u64,
@@ -62,16 +65,24 @@ pub struct CrowdPicture {
 /// Seconds spent in each stage.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct StageSeconds {
+    /// Waiting for records.
     pub read: f64,
+    /// From bytes to cells.
     pub decode: f64,
+    /// From cells to codes.
     pub encode: f64,
+    /// From codes to a proposal.
     pub treat: f64,
+    /// The recount.
     pub verify: f64,
+    /// From the intent to the commit.
     pub commit: f64,
+    /// What the model and the planner take.
     pub learn: f64,
 }
 
 impl StageSeconds {
+    /// Seconds of one stage.
     #[must_use]
     pub fn get(&self, stage: Stage) -> f64 {
         match stage {
@@ -122,14 +133,20 @@ pub struct BatchReport {
     pub fragments: u64,
     /// Fragments released by group, in the order of the groups' names.
     pub fragments_by_group: Vec<u64>,
+    /// Seconds by stage.
     pub seconds: StageSeconds,
     /// From the append of the batch's oldest record at the source to the commit, where the source has timestamps.
     pub append_to_commit_seconds: Option<f64>,
 
+    /// Records read from the source.
     pub consumed: u64,
+    /// Records of which at least one cell other than `*` left for the first time.
     pub released: u64,
+    /// Records of which nothing leaves, by reason.
     pub suppressed: Counts<SuppressionReason>,
+    /// Records that could not be read, by reason.
     pub dead_lettered: Counts<Reason>,
+    /// Tombstones.
     pub dropped: u64,
     /// Records held after this batch: nothing of them has left yet.
     pub held: u64,
@@ -139,11 +156,13 @@ pub struct BatchReport {
     /// Lines that waited for their delay and were settled by this batch, and how long they had waited in the mean.
     #[serde(default)]
     pub delayed_lines: u64,
+    /// Mean of what those lines have waited.
     #[serde(default)]
     pub delay_seconds: f64,
     /// Lines that wait for their delay after this batch, and those remembered as said.
     #[serde(default)]
     pub waiting_lines: u64,
+    /// Lines remembered as said after this batch.
     #[serde(default)]
     pub said_lines: u64,
 
@@ -154,7 +173,9 @@ pub struct BatchReport {
     /// Cells whose value was exchanged with another record's before the treatment.
     pub dampened_cells: u64,
 
+    /// Classes that the ledger remembers.
     pub ledger_classes: u64,
+    /// Memory of the ledger.
     pub ledger_bytes: u64,
     /// People, and classes that each of them supports, that the ledger remembers for tenure and budgets.
     pub supporters: u64,
@@ -162,7 +183,9 @@ pub struct BatchReport {
     pub shown_values: u64,
     /// Cells of attributes under a privacy model that left suppressed in this batch's fragments.
     pub withheld_cells: u64,
+    /// Values in all dictionaries.
     pub dictionary_values: u64,
+    /// Records in the planner's window.
     pub window_records: u64,
     /// The model of the window: values, pairs of values seen together, bytes, and pairs of attributes that it leaves out.
     pub model_nodes: u64,
@@ -171,6 +194,7 @@ pub struct BatchReport {
     pub model_left_out_pairs: u64,
     /// Largest divergence of an attribute's values from those that the plan in force was made for.
     pub drift_bits: f64,
+    /// State on disk, bytes.
     pub state_bytes: u64,
     /// Bytes that are free on its disk.
     pub state_free_bytes: u64,
@@ -183,6 +207,7 @@ pub struct BatchReport {
     pub risk_after: RiskPicture,
     /// Crowds of the fragments as they left: of readers who see the batch arrive, and of all others.
     pub crowd_in_batch: CrowdPicture,
+    /// As above, for readers who do not see the batch arrive.
     pub crowd_in_window: CrowdPicture,
     /// Present quasi cells of the records that were settled: what `loss` and `exact_share` are means over.
     pub quasi_cells: u64,

@@ -52,15 +52,20 @@ impl Readiness {
 pub enum Settled {
     /// All of them: of a file, whatever process has read it.
     ByTheState,
+    /// By this process, since its start.
     ByThisProcess,
 }
 
 /// What the status page shows. Counts, shares, names of the configuration; never a value of a record.
 #[derive(Clone, Debug, Serialize)]
 pub struct Status {
+    /// Version of the program.
     pub version: &'static str,
+    /// `privacy.k`.
     pub k: usize,
+    /// Since the start of the process.
     pub uptime_seconds: u64,
+    /// Whether nothing stands in the way of releasing.
     pub ready: bool,
     /// Why not.
     pub reasons: Vec<&'static str>,
@@ -68,20 +73,27 @@ pub struct Status {
     pub doubts: Vec<String>,
     /// Across restarts.
     pub totals: Totals,
+    /// Records held.
     pub held: u64,
     /// Whether the totals and what is held add up.
     pub conserved: bool,
     /// Mean over the last ten seconds.
     pub consumed_per_second: f64,
+    /// Records released a second, in the mean of the last minute.
     pub released_per_second: f64,
+    /// Since the start of the process.
     pub batches_committed: u64,
+    /// Since the start of the process.
     pub batches_aborted: u64,
+    /// Since the start of the process.
     pub verification_refusals: u64,
     /// By reason, since the start of the process.
     pub suppressed: Counts<SuppressionReason>,
+    /// By reason, since the start of the process.
     pub dead_lettered: Counts<Reason>,
     /// Names of the groups, in the order of `fragments_by_group`.
     pub groups: Vec<String>,
+    /// Fragments released, by group.
     pub fragments_by_group: Vec<u64>,
     /// Mean loss of all present quasi cells that were settled since the start of the process.
     pub mean_loss: Option<f64>,
@@ -89,6 +101,7 @@ pub struct Status {
     pub thinned_fragments: u64,
     /// Lines that have waited for their delay since then, and how long in the mean. Rounded and held.
     pub delayed_lines: u64,
+    /// Mean wait of delayed lines; none where none has waited.
     pub mean_delay_seconds: Option<f64>,
     /// The last committed batch; sizes and risk as they are shown.
     pub last: Option<BatchReport>,
@@ -96,6 +109,7 @@ pub struct Status {
     pub history: Vec<Point>,
     /// The plan in force, as the daemon summarises it.
     pub plan: Value,
+    /// Resident memory of the process; none where the system does not say.
     pub resident_bytes: Option<u64>,
 }
 
@@ -174,11 +188,11 @@ impl Telemetry {
             (Outcome::DeadLettered, totals.dead_lettered),
             (Outcome::Dropped, totals.dropped),
         ] {
-            let counter = metrics.records.of(outcome);
+            let counter = metrics.flow.records.of(outcome);
             counter.reset();
             counter.inc_by(records);
         }
-        metrics.held.set(clamped(board.held));
+        metrics.flow.held.set(clamped(board.held));
     }
 
     /// All metrics in Prometheus' text format.
@@ -186,8 +200,8 @@ impl Telemetry {
     pub fn render(&self) -> String {
         let board = self.board();
         let metrics = self.metrics();
-        metrics.ready.set(i64::from(board.readiness.reasons().is_empty()));
-        metrics.resident.set(clamped(resident().unwrap_or_default()));
+        metrics.health.ready.set(i64::from(board.readiness.reasons().is_empty()));
+        metrics.memory.resident.set(clamped(resident().unwrap_or_default()));
         metrics.render()
     }
 
@@ -196,6 +210,7 @@ impl Telemetry {
         change(&mut self.board().readiness);
     }
 
+    /// What stands in the way of releasing.
     #[must_use]
     pub fn readiness(&self) -> Readiness {
         self.board().readiness
@@ -208,6 +223,7 @@ impl Telemetry {
         self.board().plan = summary;
     }
 
+    /// The plan in force as its page shows it.
     #[must_use]
     pub fn plan(&self) -> Value {
         self.board().plan.clone()

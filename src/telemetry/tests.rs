@@ -60,7 +60,6 @@ fn everything_else(telemetry: &Telemetry, seed: u64) {
     let pick = |n: usize| usize::try_from(seed % n as u64).expect("small");
     BatchAborted { reason: AbortReason::ALL[pick(AbortReason::ALL.len())] }.emit(telemetry);
     LimitReached { limit: Limit::ALL[pick(Limit::ALL.len())] }.emit(telemetry);
-    CommitRetried.emit(telemetry);
     SourceLost { address: "broker:9092" }.emit(telemetry);
     SourceConnected.emit(telemetry);
     Rebalanced { assigned: seed, revoked: seed / 2, lost: 1 }.emit(telemetry);

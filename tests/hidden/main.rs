@@ -10,24 +10,12 @@ mod small;
 use observer::{Cell, Row, too_telling};
 use proptest::prelude::*;
 use small::Bench;
+use support::schemas::schema;
 use support::stand::{Fault, Stand, record};
 use throng::daemon::engine::Settling;
 use throng::release::verify::Violation;
 
-const SCHEMA: &str = r#"
-    name = "clinic"
-    [[attribute]]
-    name = "person"
-    type = "string"
-    role = "subject"
-    [[attribute]]
-    name = "zip"
-    type = "string"
-    [[attribute]]
-    name = "diagnosis"
-    type = "string"
-    role = "sensitive"
-"#;
+const SCHEMA: &str = schema!("clinic"; person, text "zip", sensitive "diagnosis");
 const K: usize = 5;
 const NOW: i64 = 1_700_000_000_000;
 

@@ -14,11 +14,9 @@ use proptest::prelude::*;
 use register::{NAMES, QUASI, Register, raw};
 use std::fmt::Write as _;
 use support::invariants::{Line, check_once};
+use support::schemas::{ILLNESS, PERSON};
 use support::stand::{Fault, Stand};
 use throng::daemon::engine::Settling;
-
-const PERSON: &str = "[[attribute]]\nname = \"person\"\ntype = \"string\"\nrole = \"subject\"\n";
-const ILLNESS: &str = "[[attribute]]\nname = \"illness\"\ntype = \"string\"\nrole = \"sensitive\"\n";
 
 /// One record: person, age, city, mood.
 type Draft = (u8, u8, u8, u8);

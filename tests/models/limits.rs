@@ -1,5 +1,6 @@
 //! What the tally costs and survives: limits, restarts, models that come later.
 
+use crate::support::schemas::PERSON;
 use crate::support::stand::{Fault, Stand, record};
 use crate::{ILLNESS, QUASI};
 use throng::config::{ModelKind, PrivacyModel};
@@ -8,8 +9,7 @@ use throng::daemon::engine::Settling;
 const NOW: i64 = 1_700_000_000_000;
 
 fn stand(settings: &str) -> Stand {
-    let person = "[[attribute]]\nname = \"person\"\ntype = \"string\"\nrole = \"subject\"\n";
-    Stand::new(&format!("name = \"limits\"\n{person}{QUASI}{ILLNESS}"), settings)
+    Stand::new(&format!("name = \"limits\"\n{PERSON}{QUASI}{ILLNESS}"), settings)
 }
 
 /// Thirty records of batch `number`; people and illnesses change from batch to batch.

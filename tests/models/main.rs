@@ -13,6 +13,7 @@ use std::collections::BTreeMap;
 use std::fmt::Write as _;
 use support::invariants::{Line, check_once};
 use support::models::{Asked, Distribution, Ground, Models};
+use support::schemas::PERSON;
 use support::stand::{Fault, Stand};
 use throng::daemon::engine::Settling;
 
@@ -123,8 +124,7 @@ fn model(number: u8, attribute: &str) -> (String, Asked) {
 
 impl Scenario {
     fn schema(&self) -> String {
-        let person = "[[attribute]]\nname = \"person\"\ntype = \"string\"\nrole = \"subject\"\n";
-        let person = if self.names_subjects { person } else { "" };
+        let person = if self.names_subjects { PERSON } else { "" };
         format!("name = \"models\"\n{person}{QUASI}{ILLNESS}{PULSE}")
     }
 

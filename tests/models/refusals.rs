@@ -1,12 +1,12 @@
 //! Models that a stream cannot keep are refused by `throng check` and `throng run` alike: file, key, remedy.
 
 use crate::support::binary::Place;
+use crate::support::schemas::PERSON;
 use crate::{ILLNESS, QUASI};
 use std::process::Command;
 
 fn place(models: &str) -> Place {
-    let person = "[[attribute]]\nname = \"person\"\ntype = \"string\"\nrole = \"subject\"\n";
-    let place = Place::new(&format!("name = \"refusals\"\n{person}{QUASI}{ILLNESS}"), models);
+    let place = Place::new(&format!("name = \"refusals\"\n{PERSON}{QUASI}{ILLNESS}"), models);
     place.write("in.ndjson", "");
     place
 }

@@ -1,6 +1,7 @@
 //! What an attacker learns of somebody whose class he knows (`docs/threats.md`, 9): homogeneity, a talkative neighbour,
 //! skewness, similarity. Each time the same stream shows it without the model.
 
+use crate::support::schemas::PERSON;
 use crate::support::stand::{Fault, Stand, record};
 use crate::{ILLNESS, QUASI};
 use throng::daemon::engine::Settling;
@@ -9,8 +10,7 @@ const NOW: i64 = 1_700_000_000_000;
 const K3: &str = "[privacy]\nk = 3\n";
 
 fn stand(models: &str) -> Stand {
-    let person = "[[attribute]]\nname = \"person\"\ntype = \"string\"\nrole = \"subject\"\n";
-    Stand::new(&format!("name = \"attack\"\n{person}{QUASI}{ILLNESS}"), &format!("{K3}{models}"))
+    Stand::new(&format!("name = \"attack\"\n{PERSON}{QUASI}{ILLNESS}"), &format!("{K3}{models}"))
 }
 
 /// People of one town, one for each illness named.

@@ -6,6 +6,7 @@
 //! All is drawn from fixed seeds and the secret of the stand, so that a test passes always or never.
 
 use super::support::invariants::{Line, cells};
+use super::support::schemas::PERSON;
 use super::support::stand::{Fault, Stand, record};
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::OnceLock;
@@ -22,8 +23,6 @@ const LABELS: usize = 150;
 const ACTIVE: usize = 10;
 /// Fragments may join no better than this, or one and a half times chance.
 const BOUND: f64 = 1.0 / K as f64;
-
-const PERSON: &str = "[[attribute]]\nname = \"person\"\ntype = \"string\"\nrole = \"subject\"\n";
 
 struct Dice(u64);
 

@@ -175,22 +175,7 @@ impl World {
 
     fn steps_of(&self, s: &State, i: usize, to: &mut dyn FnMut(&str, State)) {
         let me = s.processes[i];
-        // What happens to a process and to its transaction, whatever it does.
-        if me.step != Step::Down {
-            to("crashes", changed(s, |n| n.leave(i, Step::Down)));
-        }
-        if let Some(t) = me.transaction {
-            if t.asked && (me.current || self.without == Without::Fencing) {
-                to("is committed by the broker", changed(s, |n| self.commit(n, i, t)));
-            }
-            to("times out its transaction", changed(s, |n| n.fence(i)));
-        }
-        if let Some(late) = me.late {
-            to("is overtaken by a late request", changed(s, |n| self.arrive(n, i, late)));
-        }
-        if me.member {
-            to("is expelled", changed(s, |n| n.expel(i)));
-        }
+        self.accidents(s, i, to);
         match me.step {
             Step::Down => {
                 if !self.copy || i == 0 || s.copied {
@@ -278,6 +263,26 @@ impl World {
             Step::Idle | Step::Intended(_) | Step::Begun(_) | Step::OffsetsSent(_) | Step::CommitAsked(_)
         ) {
             self.rebalances(s, i, to);
+        }
+    }
+
+    /// What happens to a process and to its transaction, whatever it does.
+    fn accidents(&self, s: &State, i: usize, to: &mut dyn FnMut(&str, State)) {
+        let me = s.processes[i];
+        if me.step != Step::Down {
+            to("crashes", changed(s, |n| n.leave(i, Step::Down)));
+        }
+        if let Some(t) = me.transaction {
+            if t.asked && (me.current || self.without == Without::Fencing) {
+                to("is committed by the broker", changed(s, |n| self.commit(n, i, t)));
+            }
+            to("times out its transaction", changed(s, |n| n.fence(i)));
+        }
+        if let Some(late) = me.late {
+            to("is overtaken by a late request", changed(s, |n| self.arrive(n, i, late)));
+        }
+        if me.member {
+            to("is expelled", changed(s, |n| n.expel(i)));
         }
     }
 

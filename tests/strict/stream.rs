@@ -11,11 +11,12 @@ use throng::anonymity::planner::{GroupShape, PlannerSettings, make_plan};
 use throng::anonymity::treatment::mask::Mask;
 use throng::anonymity::treatment::population::Population;
 use throng::anonymity::treatment::spaces::spaces;
-use throng::anonymity::treatment::treat::{Policy, Records, Rules, group_names, treat};
-use throng::codec::LineFormat;
+use throng::anonymity::treatment::treat::{GroupNames, Policy, Records, Rules, group_names, treat};
+use throng::codec::{LineFormat, LineLayout};
 use throng::ledger::classes::Ledger;
+use throng::ledger::occurrences::Space;
 use throng::ledger::witnesses::Witnesses;
-use throng::records::codebook::{Code, Codebook, SUPPRESSED};
+use throng::records::codebook::{CellId, Code, Codebook, SUPPRESSED};
 use throng::records::digest::{DigestKey, NameDigest};
 use throng::records::raw::Coordinate;
 use throng::records::schema::Schema;
@@ -180,30 +181,7 @@ impl Table {
             };
             let mask = Mask::default();
             let mut proposal = treat(&Records { batch: &batch, mask: &mask, waited: &waited, last }, &rules, &at);
-            let terms: Vec<GroupTerms> = plan
-                .groups
-                .iter()
-                .zip(&group_names.layouts)
-                .zip(&group_names.bases)
-                .map(|((group, layout), &base)| GroupTerms {
-                    attributes: group.attributes(),
-                    quasi: group.attributes().iter().map(|a| group.quasi.contains(a)).collect(),
-                    sensitive: group.attributes().iter().map(|a| group.sensitive.contains(a)).collect(),
-                    layout: layout.clone(),
-                    base,
-                    beside: group_names.beside.clone(),
-                    lines: LineLimit::None,
-                    protected: Vec::new(),
-                    listed: listed.iter().map(|list| listed_terms(group, list)).collect(),
-                    // With several groups the guard may open classes where the past counts: see the engine.
-                    narrowing: (settings.strict && (settings.batch_crowd == k || shapes.len() == 1)).then(|| {
-                        NarrowingTerms {
-                            attributes: group.quasi.clone(),
-                            nodes: group.ladder.iter().map(|node| node.levels.clone()).collect(),
-                        }
-                    }),
-                })
-                .collect();
+            let terms = terms(&plan, &group_names, &listed, settings);
             let proposed = std::mem::take(&mut proposal.groups);
             let given = Given {
                 subjects: &batch.subjects,
@@ -229,20 +207,7 @@ impl Table {
             loss += proposal.loss.0;
             cells += proposal.loss.1;
             for (space, out) in spaces.iter().zip(&mut outcome.spaces) {
-                let group = plan.groups.iter().find(|g| g.quasi == space.attributes);
-                let ladder = match group {
-                    Some(group) => group.ladder.iter().map(|n| n.levels.clone()).collect(),
-                    None => (0..self.books[space.attributes[0]].levels() as u8 - 1).map(|l| vec![l]).collect(),
-                };
-                let leaves = |row: &usize| space.attributes.iter().any(|&a| proposal.cells[a][*row] != SUPPRESSED);
-                let text = |row: usize, a: usize| self.books[a].text(proposal.cells[a][row]).to_owned();
-                let fragment = |row: usize| Fragment {
-                    class: space.attributes.iter().map(|&a| text(row, a)).collect(),
-                    raw: space.attributes.iter().map(|&a| all[row].0.1[a].clone()).collect(),
-                    subject: batch.subjects[row],
-                };
-                let fragments = (0..batch.rows()).filter(leaves).map(fragment).collect();
-                out.push(Published { time: *time, ladder, fragments });
+                out.push(self.published(space, &plan, &batch, &proposal.cells, &all, *time));
             }
             waiting = proposal.held.iter().map(|&row| &all[row as usize]).map(|(r, w)| (r.clone(), w + 1)).collect();
             sample.add(&fresh, seen);
@@ -251,6 +216,54 @@ impl Table {
         outcome.loss = loss / f64::from(u32::try_from(cells).expect("few cells").max(1));
         outcome
     }
+
+    /// What a batch publishes of a space.
+    fn published(
+        &self,
+        space: &Space,
+        plan: &Plan,
+        batch: &Batch,
+        cells: &[Vec<CellId>],
+        rows: &[((u64, Tuple), u8)],
+        time: u64,
+    ) -> Published {
+        let group = plan.groups.iter().find(|g| g.quasi == space.attributes);
+        let ladder = match group {
+            Some(group) => group.ladder.iter().map(|n| n.levels.clone()).collect(),
+            None => (0..self.books[space.attributes[0]].levels() as u8 - 1).map(|l| vec![l]).collect(),
+        };
+        let leaves = |row: &usize| space.attributes.iter().any(|&a| cells[a][*row] != SUPPRESSED);
+        let text = |row: usize, a: usize| self.books[a].text(cells[a][row]).to_owned();
+        let fragment = |row: usize| Fragment {
+            class: space.attributes.iter().map(|&a| text(row, a)).collect(),
+            raw: space.attributes.iter().map(|&a| rows[row].0.1[a].clone()).collect(),
+            subject: batch.subjects[row],
+        };
+        let fragments = (0..batch.rows()).filter(leaves).map(fragment).collect();
+        Published { time, ladder, fragments }
+    }
+}
+
+/// What verification is told of the groups of a plan.
+fn terms(plan: &Plan, names: &GroupNames, listed: &[Arc<Listed>], settings: Settings) -> Vec<GroupTerms> {
+    // With several groups the guard may open classes where the past counts: see the engine.
+    let narrows = settings.strict && (settings.batch_crowd == settings.k || plan.groups.len() == 1);
+    let of = |((group, layout), &base): ((&Group, &LineLayout), &u128)| GroupTerms {
+        attributes: group.attributes(),
+        quasi: group.attributes().iter().map(|a| group.quasi.contains(a)).collect(),
+        sensitive: group.attributes().iter().map(|a| group.sensitive.contains(a)).collect(),
+        layout: layout.clone(),
+        base,
+        beside: names.beside.clone(),
+        lines: LineLimit::None,
+        protected: Vec::new(),
+        listed: listed.iter().map(|list| listed_terms(group, list)).collect(),
+        narrowing: narrows.then(|| NarrowingTerms {
+            attributes: group.quasi.clone(),
+            nodes: group.ladder.iter().map(|node| node.levels.clone()).collect(),
+        }),
+    };
+    plan.groups.iter().zip(&names.layouts).zip(&names.bases).map(of).collect()
 }
 
 fn listed_terms(group: &Group, list: &Arc<Listed>) -> ListedTerms {

@@ -12,6 +12,7 @@ use throng::daemon::state::store::{Recovered, Store};
 use throng::ledger::classes::Ledger;
 
 use super::kafka::{Broker, Record, unique};
+use super::schemas::schema;
 
 /// The least crowd of every scenario.
 pub const K: usize = 3;
@@ -26,23 +27,7 @@ const PATIENCE: Duration = Duration::from_secs(120);
 
 /// `lot` leaves in fragments of its own, so that released records can be counted; every record is a person of its own, so
 /// that a class's lines are its subjects.
-const SCHEMA: &str = r#"
-name = "visits"
-[[attribute]]
-name = "person"
-type = "string"
-role = "subject"
-[[attribute]]
-name = "lot"
-type = "string"
-[[attribute]]
-name = "age"
-type = "integer"
-[attribute.hierarchy]
-kind = "intervals"
-min = 0
-max = 100
-widths = [10, 50]
+const SCHEMA: &str = schema!("visits"; person, text "lot", hundred "age", more r#"
 [[attribute]]
 name = "ward"
 type = "string"
@@ -51,7 +36,7 @@ kind = "tree"
 [attribute.hierarchy.tree]
 "beds" = ["north", "south"]
 "day" = ["east", "west", "tent"]
-"#;
+"#);
 
 /// A generator that is the same everywhere.
 pub struct Dice(u64);

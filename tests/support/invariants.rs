@@ -1,10 +1,12 @@
 //! The release invariant R(k), recounted the slow way from what left: the printed texts, whose they were, and when.
 //!
-//! Shares nothing with the product but the order of the lines: no codes, no digests, no ledger. What it counts is an
-//! upper bound of what an instance may rely on, so whatever breaks the invariant here has been released below k.
+//! Shares nothing with the product but the order of the lines, and how distinct subjects are counted (decision 0028): no
+//! codes, no digests, no ledger. What it counts is an upper bound of what an instance may rely on, so whatever breaks the
+//! invariant here has been released below k.
 
 use serde_json::value::RawValue;
 use std::collections::{BTreeMap, BTreeSet};
+use throng::release::invariants::smallest_class;
 
 /// One line that left.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -130,22 +132,31 @@ impl Promise {
     /// Checks that every class, and every sensitive value that is not suppressed, has `crowd` subjects among the lines of its
     /// own batch.
     pub fn check_batch_crowds(&self, lines: &[Line], crowd: usize) -> Result<(), String> {
-        for (class, subjects) in self.batch_crowds(lines)? {
-            if subjects < crowd {
-                return Err(format!("{subjects} subjects in their own batch: {class:?}"));
+        match smallest_class(self.shown(lines)?) {
+            Some((class, subjects)) if subjects < crowd => {
+                Err(format!("{subjects} subjects in their own batch: {class:?}"))
             }
+            _ => Ok(()),
         }
-        Ok(())
     }
 
-    /// Distinct subjects by batch, group and what is shown: the quasi cells of a class, or a sensitive cell under its name.
+    /// Distinct subjects by batch, group and what is shown.
     pub fn batch_crowds(&self, lines: &[Line]) -> Result<BTreeMap<Shown, usize>, String> {
         let mut crowds: BTreeMap<Shown, BTreeSet<&String>> = BTreeMap::new();
+        for (shown, subject) in self.shown(lines)? {
+            crowds.entry(shown).or_default().extend(subject);
+        }
+        Ok(crowds.into_iter().map(|(shown, subjects)| (shown, subjects.len())).collect())
+    }
+
+    /// What each line shows, and of whom: the quasi cells of its class, and each sensitive cell under its name.
+    fn shown<'a>(&self, lines: &'a [Line]) -> Result<Vec<(Shown, Option<&'a String>)>, String> {
+        let mut shown = Vec::new();
         for line in lines {
             let names = &self.groups[line.group];
             let cells = cells(line)?;
             let mut join = |what: &str, texts| {
-                crowds.entry((line.batch, line.group, what.to_owned(), texts)).or_default().extend(&line.subject);
+                shown.push(((line.batch, line.group, what.to_owned(), texts), line.subject.as_ref()));
             };
             if !names.quasi.is_empty() {
                 join("", tuple(&cells, &names.quasi));
@@ -157,7 +168,7 @@ impl Promise {
                 }
             }
         }
-        Ok(crowds.into_iter().map(|(shown, subjects)| (shown, subjects.len())).collect())
+        Ok(shown)
     }
 
     fn check_line(

@@ -8,5 +8,6 @@ pub mod invariants;
 pub mod kafka;
 pub mod models;
 pub mod proxy;
+pub mod schemas;
 pub mod small_disk;
 pub mod stand;

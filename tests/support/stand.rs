@@ -16,6 +16,7 @@ use throng::daemon::state::records::Intent;
 use throng::io::input::{Closed, InputBatch};
 use throng::records::raw::Coordinate;
 use throng::records::schema::Schema;
+use throng::release::invariants::is_conserved;
 use throng::release::sink::{DeliveryError, Envelope, Lengths, Rejected, Sink};
 use throng::release::verified::Verified;
 use throng::start::checked::Checked;
@@ -339,7 +340,7 @@ impl Stand {
         if totals.consumed != offered {
             return Err(format!("{offered} records were offered, {totals:?}"));
         }
-        if totals.held() != Some(held) || status.held != held || !status.conserved {
+        if !is_conserved(&totals, held) || status.held != held || !status.conserved {
             return Err(format!("{held} records are held, {totals:?}, the page says {}", status.held));
         }
         if totals.released != released {

@@ -10,6 +10,7 @@ use std::path::Path;
 use std::sync::Arc;
 use support::invariants::{GroupNames, Line, Promise};
 use support::models::{Asked, Distribution, Ground, Models};
+use support::schemas::schema;
 use throng::anonymity::planner::LadderLimits;
 use throng::anonymity::planner::sample::Sample;
 use throng::anonymity::planner::{GroupShape, PlannerSettings, make_plan};
@@ -38,12 +39,7 @@ use throng::release::verified::Verified;
 use throng::release::verify::{Refusal, Violation, verify};
 use throng::start::encode::encode;
 
-const SCHEMA: &str = r#"
-name = "bench"
-[[attribute]]
-name = "person"
-type = "string"
-role = "subject"
+const SCHEMA: &str = schema!("bench"; person, more r#"
 [[attribute]]
 name = "age"
 type = "integer"
@@ -52,17 +48,7 @@ kind = "intervals"
 min = 0
 max = 100
 widths = [10]
-[[attribute]]
-name = "city"
-type = "string"
-[[attribute]]
-name = "mood"
-type = "string"
-[[attribute]]
-name = "illness"
-type = "string"
-role = "sensitive"
-"#;
+"#, text "city", text "mood", sensitive "illness");
 
 const K: usize = 3;
 const CLOCK: i64 = 1_700_000_000_000;

@@ -10,6 +10,7 @@ use crate::daemon::engine::held::Remaining;
 use crate::daemon::engine::picture::risk_before;
 use crate::io::file::LongRows;
 use crate::records::table::Batch;
+use crate::release::invariants::is_conserved;
 use crate::release::sink::Rejected;
 use crate::release::verified::{Crowd, Verified};
 use crate::start::findings::Met;
@@ -181,6 +182,7 @@ impl Engine {
         report.state_bytes = self.durable.store.bytes();
         report.state_free_bytes = self.durable.store.free_bytes();
         report.lag_records = self.origin.lag();
+        debug_assert!(is_conserved(&self.durable.progress.totals, report.held), "records are not conserved");
         BatchCommitted(report).emit(&self.telemetry);
     }
 }

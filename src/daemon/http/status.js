@@ -9,13 +9,12 @@
     no_support: "too few people share its values, however general", quiet: "its batch had too few people for too long",
     guard: "counting would have joined two of its fragments", shutdown: "it was waiting when the daemon stopped",
     revoked: "it was waiting when its partition went to another instance", held_out: "it waited for a crowd in vain",
-    end_of_stream: "the stream ended while it waited", limit: "a limit on memory was reached",
+    end_of_stream: "the stream ended while it waited",
     monitoring: "nothing is released: sink.kind is none",
     malformed_json: "not JSON", not_utf8: "not UTF-8", oversized: "longer than source.max_record_bytes",
     too_deep: "nested deeper than source.max_depth", duplicate_key: "a key comes twice", not_an_object: "JSON, but no object",
     empty: "an empty record", ragged_row: "more or fewer fields than the header", malformed_row: "a quote is not closed",
     unknown_attribute: "an attribute that the schema does not know", wrong_type: "a value is not of the schema's type",
-    not_finite: "a number that is none, or too large", too_long: "a value is too long",
   };
   const OUTCOMES = ["released", "suppressed", "held", "dead_lettered", "dropped"];
   const COLOURS = { released: "released", suppressed: "suppressed", held: "held", dead_lettered: "dead", dropped: "dropped" };

@@ -4,6 +4,7 @@ use crate::ledger::occurrences::Space;
 use crate::ledger::witnesses::{RawTuple, Seen, WitnessDelta, Witnesses};
 use crate::records::digest::DigestKey;
 use crate::records::schema::Schema;
+use crate::release::given::Needs;
 use proptest::prelude::*;
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
@@ -129,7 +130,8 @@ impl Bench {
         }
         let given = Given { subjects: &subjects, columns: &columns, waiting: 0, sequence: 9, age_ms: 6000 };
         let needs = Needs { k, batch_crowd };
-        judge(&self.terms, BASE, &[], printed, &given, &self.books, ledger.at(6000), needs).is_err()
+        let basis = Basis { given: &given, books: &self.books, ledger: ledger.at(6000), needs };
+        judge(&self.terms, BASE, &[], printed, basis).is_err()
     }
 }
 

@@ -24,7 +24,7 @@ pub(super) struct Question<'a> {
 
 impl Question<'_> {
     /// The answer, and how many steps were taken for it.
-    pub(super) fn has_thin_set(mut self, runs: &Runs, joint: &Rows) -> (bool, usize) {
+    pub(super) fn has_small_set(mut self, runs: &Runs, joint: &Rows) -> (bool, usize) {
         let budget = self.budget;
         self.spend(runs.cells.len() + runs.rows.len() + runs.carried.len());
         let all = self.read(runs, joint);

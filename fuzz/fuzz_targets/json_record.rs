@@ -1,0 +1,64 @@
+//! One JSON record, as a topic holds it. A refused record leaves nothing behind; of one that is read, the cells
+//! written down again are the same cells, and every cell has a code within the bounds of its attribute.
+#![no_main]
+
+use libfuzzer_sys::fuzz_target;
+use throng::io::codec::{Field, JsonCodec, JsonKeys, Limits};
+use throng::records::raw::{Coordinate, RawBatch, Token};
+use throng_fuzz::{RECORD, check_cell, codebooks};
+
+const AT: Coordinate = Coordinate { topic: 0, partition: 0, offset: 0 };
+
+fn json_of(token: Token<'_>) -> Option<String> {
+    Some(match token {
+        Token::Absent => return None,
+        Token::Null => "null".to_owned(),
+        Token::Bool(value) => value.to_string(),
+        Token::Number(text) | Token::Structure(text) => text.to_owned(),
+        Token::Text(text) | Token::Untyped(text) => serde_json::to_string(text).expect("a text"),
+    })
+}
+
+/// The record that has exactly these cells.
+fn record_of(tokens: &[Token<'_>]) -> String {
+    let member = |(attribute, token): (&std::sync::Arc<throng::records::schema::Attribute>, &Token<'_>)| {
+        let json = json_of(*token)?;
+        Some(match attribute.segments().as_slice() {
+            [key] => format!("{key:?}:{json}"),
+            [key, index] if index == "0" => format!("{key:?}:[{json}]"),
+            [key, inner] => format!("{key:?}:{{{inner:?}:{json}}}"),
+            _ => unreachable!("the schema goes no deeper"),
+        })
+    };
+    let members: Vec<String> = RECORD.attributes.iter().zip(tokens).filter_map(member).collect();
+    format!("{{{}}}", members.join(","))
+}
+
+fuzz_target!(|data: &[u8]| {
+    let fields: Vec<Field> = RECORD.attributes.iter().map(|a| Field { pointer: a.segments() }).collect();
+    let limits = Limits { max_record_bytes: 4096, max_depth: 8 };
+    let codec = JsonCodec::new(&fields, limits);
+    let mut batch = RawBatch::new(fields.len());
+    codec.decode(br#"{"name":"before","other":1}"#, AT, &mut batch).expect("a record");
+    if codec.decode(data, AT, &mut batch).is_err() {
+        assert_eq!((batch.rows(), batch.unknown_cells), (1, 1), "a refused record left something");
+    } else {
+        assert_eq!(batch.rows(), 2);
+        let tokens: Vec<Token<'_>> = (0..fields.len()).map(|attribute| batch.token(1, attribute)).collect();
+        let roomy = JsonCodec::new(&fields, Limits { max_record_bytes: 1 << 20, max_depth: 8 });
+        let mut twin = RawBatch::new(fields.len());
+        roomy.decode(record_of(&tokens).as_bytes(), AT, &mut twin).expect("what was read can be written and read");
+        assert_eq!(twin.unknown_cells, 0);
+        let (mut books, mut fresh) = (codebooks(&RECORD), codebooks(&RECORD));
+        for (attribute, token) in tokens.iter().enumerate() {
+            assert_eq!(*token, twin.token(0, attribute), "another cell");
+            check_cell(&mut books[attribute], &mut fresh[attribute], *token);
+        }
+    }
+    // The reader of files that no schema describes.
+    let mut keys = JsonKeys::new(limits, None, 16);
+    let mut wide = RawBatch::new(0);
+    if keys.decode(data, AT, &mut wide).is_ok() {
+        assert_eq!(wide.rows(), 1);
+    }
+});

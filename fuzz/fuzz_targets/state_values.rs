@@ -1,0 +1,56 @@
+//! The other values of the state: the first byte says which. What is read is written and read again as the same, rows of
+//! the window become a batch of their length, and what nobody has sealed does not open.
+#![no_main]
+
+use libfuzzer_sys::fuzz_target;
+use throng::anonymity::plan::Plan;
+use throng::anonymity::plan::evidence::Evidence;
+use throng::anonymity::planner::drift::Baseline;
+use throng::anonymity::planner::reference::ReferenceCounts;
+use throng::daemon::state::records::{KeptRow, Progress};
+use throng::daemon::state::rows::{RowBlock, RowPacker};
+use throng::daemon::state::seal::Keys;
+use throng::ledger::tally::Standing;
+use throng::ledger::witnesses::{RawTuple, Seen};
+use throng::release::sink::Mark;
+use throng::start::findings::Met;
+use throng_fuzz::{RECORD, codebooks, survives};
+
+/// Attributes that the rows of the window hold.
+const REMEMBERED: [usize; 3] = [0, 1, 7];
+
+fn rows(data: &[u8]) {
+    let Some(block) = survives::<RowBlock>(data) else { return };
+    let mut books = codebooks(&RECORD);
+    let Some(batch) = block.unpack(&REMEMBERED, &mut books) else { return };
+    assert!(batch.columns.iter().all(|column| column.len() == batch.rows()));
+    let mut fresh = codebooks(&RECORD);
+    let packed = RowPacker::default().pack(&batch, 1, &REMEMBERED, &books);
+    let again = packed.unpack(&REMEMBERED, &mut fresh).expect("what was packed");
+    assert_eq!(again.subjects, batch.subjects);
+    for attribute in REMEMBERED {
+        for (one, other) in batch.columns[attribute].iter().zip(&again.columns[attribute]) {
+            assert_eq!(books[attribute].canonical(*one), fresh[attribute].canonical(*other));
+        }
+    }
+}
+
+fuzz_target!(|data: &[u8]| {
+    let Some((&kind, data)) = data.split_first() else { return };
+    match kind % 14 {
+        0 => drop(survives::<Progress>(data)),
+        1 => drop(survives::<Vec<KeptRow>>(data)),
+        2 => drop(survives::<Plan>(data)),
+        3 => drop(survives::<Baseline>(data)),
+        4 => drop(survives::<Evidence>(data)),
+        5 => drop(survives::<Vec<ReferenceCounts>>(data)),
+        6 => drop(survives::<(u64, Met)>(data)),
+        7 => drop(survives::<(u64, Vec<Standing>)>(data)),
+        8 => drop(survives::<(u64, Vec<Seen>)>(data)),
+        9 => drop(survives::<RawTuple>(data)),
+        10 => drop(survives::<Vec<Option<Mark>>>(data)),
+        11 => drop(survives::<(u64, Vec<u8>)>(data)),
+        12 => assert!(Keys::derive(b"a secret of the fuzzer").sealer().open(b"progress", data).is_none()),
+        _ => rows(data),
+    }
+});

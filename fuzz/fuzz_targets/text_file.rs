@@ -1,0 +1,86 @@
+//! A file of records: CSV with one of two separators, or NDJSON. Read one record at a time, the file closed and opened at
+//! the position reached after each, it gives the rows and the rejections that it gives when it is read at once.
+#![no_main]
+
+use libfuzzer_sys::fuzz_target;
+use std::path::{Path, PathBuf};
+use std::sync::LazyLock;
+use throng::io::codec::{Field, Limits, Unknown};
+use throng::io::file::{FileSource, Format, SourcePosition};
+use throng::records::raw::RawBatch;
+use throng_fuzz::{RECORD, check_cell, codebooks, scratch};
+
+static FILE: LazyLock<PathBuf> = LazyLock::new(|| scratch("records"));
+/// Opened again after each record: longer inputs say no more and take their square.
+const MOST_BYTES: usize = 2048;
+
+fn open(format: Format, start: SourcePosition) -> Option<FileSource> {
+    let flat = !matches!(format, Format::Ndjson);
+    let field = |a: &std::sync::Arc<throng::records::schema::Attribute>| {
+        if flat { Field::flat(&a.column()) } else { Field { pointer: a.segments() } }
+    };
+    let fields: Vec<Field> = RECORD.attributes.iter().map(field).collect();
+    let limits = Limits { max_record_bytes: 64, max_depth: 8 };
+    FileSource::open(Path::new(&*FILE), format, &fields, limits, Unknown::Drop, start).ok()
+}
+
+/// Adds what comes next to `found`, in words; true at the end, or where the file is not what it should be.
+fn read(source: &mut FileSource, most: usize, found: &mut Vec<String>) -> bool {
+    let mut batch = RawBatch::new(RECORD.attributes.len());
+    let mut rejected = Vec::new();
+    let outcome = source.read(&mut batch, most, u64::MAX, &mut rejected);
+    for row in 0..batch.rows() {
+        let cells: Vec<_> = (0..batch.width()).map(|attribute| batch.token(row, attribute)).collect();
+        found.push(format!("{:?} {cells:?}", batch.coordinates()[row]));
+    }
+    found.extend(rejected.iter().map(|(at, why)| format!("{at:?} {why:?}")));
+    match outcome {
+        Ok(outcome) => outcome.end || outcome.records == 0,
+        Err(error) => {
+            found.push(format!("{:?}", std::mem::discriminant(&error)));
+            true
+        }
+    }
+}
+
+fuzz_target!(|data: &[u8]| {
+    let Some((&kind, text)) = data.split_first() else { return };
+    if text.len() > MOST_BYTES {
+        return;
+    }
+    let format = match kind % 3 {
+        0 => Format::Csv { separator: b',' },
+        1 => Format::Csv { separator: b';' },
+        _ => Format::Ndjson,
+    };
+    std::fs::write(&*FILE, text).expect("a scratch file");
+    let Some(mut source) = open(format, SourcePosition::default()) else { return };
+    let mut at_once = Vec::new();
+    while !read(&mut source, usize::MAX, &mut at_once) {}
+    assert!(source.position().bytes <= text.len() as u64, "read past the end");
+
+    let (mut one_by_one, mut position) = (Vec::new(), SourcePosition::default());
+    loop {
+        let mut source = open(format, position).expect("it could be opened before");
+        if read(&mut source, 1, &mut one_by_one) {
+            break;
+        }
+        assert!(source.position().records == position.records + 1);
+        position = source.position();
+    }
+    // Records of one call: rows first, rejections last.
+    at_once.sort_unstable();
+    one_by_one.sort_unstable();
+    assert_eq!(at_once, one_by_one, "a resumed reader found something else");
+
+    let (mut books, mut fresh) = (codebooks(&RECORD), codebooks(&RECORD));
+    let mut source = open(format, SourcePosition::default()).expect("it could be opened before");
+    let (mut batch, mut rejected) = (RawBatch::new(books.len()), Vec::new());
+    if source.read(&mut batch, usize::MAX, u64::MAX, &mut rejected).is_ok() {
+        for row in 0..batch.rows() {
+            for attribute in 0..books.len() {
+                check_cell(&mut books[attribute], &mut fresh[attribute], batch.token(row, attribute));
+            }
+        }
+    }
+});

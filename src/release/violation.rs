@@ -1,0 +1,58 @@
+//! Why verification refuses a batch.
+
+/// Why a batch may not leave. None of these but one happens unless the treatment is wrong.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[allow(missing_docs, reason = "the message of each says it")]
+pub enum Violation {
+    #[error("a class has fewer than k subjects")]
+    ClassBelowK,
+    #[error("a class has fewer subjects in its batch than it needs there")]
+    BatchCrowd,
+    #[error("a class has fewer than k subjects whose raw values cannot be excluded")]
+    Narrowed,
+    #[error("a sensitive value has fewer than k subjects of its own, or fewer in its batch than it needs there")]
+    SensitiveBelowK,
+    #[error("a class does not satisfy the models of a sensitive attribute")]
+    Model,
+    #[error("a class has fewer people of a population than its k-map asks for")]
+    Listed,
+    #[error("a sensitive cell that is not exact says who, or what")]
+    TellingCell,
+    #[error("a protected sensitive cell is generalized, or of a record that names nobody")]
+    ProtectedCell,
+    #[error("somebody supports more classes than he may")]
+    Budget,
+    #[error("a line is not what its group's layout writes")]
+    UnreadableLine,
+    #[error("a cell is no text of its attribute")]
+    UnknownCell,
+    #[error("a line has nothing but suppressed cells in its class")]
+    EmptyClass,
+    #[error("a subject has more lines in a group than may leave")]
+    Repeated,
+    #[error("the lines are not sorted")]
+    Unsorted,
+    #[error("a row has two lines in one group, or is no row of the batch")]
+    WrongRow,
+    #[error("the batch has fewer than k subjects")]
+    FewSubjects,
+    #[error("counting joins two groups below k")]
+    ForcedPair,
+    /// The one that a treatment without fault can meet: it leaves one of these two groups out then.
+    #[error("there was no time to tell whether counting joins the groups {0:?} below k")]
+    Unjudged([usize; 2]),
+    #[error("a cell names somebody by its form")]
+    Identifier,
+    #[error("the proposal has another number of groups than the plan")]
+    WrongGroups,
+}
+
+/// A refusal: the group by position, where one is at fault.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("verification refused the batch (group {group:?}): {violation}")]
+pub struct Refusal {
+    /// Position of the group at fault; none where it is the batch.
+    pub group: Option<usize>,
+    /// The claim of [`super::verify`] that does not hold.
+    pub violation: Violation,
+}

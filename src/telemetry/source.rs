@@ -1,0 +1,81 @@
+//! Events of the source and its partitions.
+
+use super::labels::PartitionChange;
+use super::metrics::clamped;
+use super::status::Telemetry;
+
+/// The source answers. Readiness: a broker answers.
+#[derive(Clone, Copy, Debug)]
+pub struct SourceConnected;
+
+impl SourceConnected {
+    /// Tells the log and the metrics.
+    pub fn emit(&self, telemetry: &Telemetry) {
+        telemetry.set_readiness(|readiness| readiness.broker = true);
+        telemetry.metrics().source.connected.set(1);
+        if telemetry.may_log("source_connected", "") {
+            tracing::info!("the source answers");
+        }
+    }
+}
+
+/// The source does not answer; the daemon keeps trying. Readiness: no broker answers.
+#[derive(Clone, Copy, Debug)]
+pub struct SourceLost<'a> {
+    /// As it is configured.
+    pub address: &'a str,
+}
+
+impl SourceLost<'_> {
+    /// Tells the log and the metrics.
+    pub fn emit(&self, telemetry: &Telemetry) {
+        telemetry.set_readiness(|readiness| readiness.broker = false);
+        telemetry.metrics().source.connected.set(0);
+        telemetry.metrics().source.losses.inc();
+        if telemetry.may_log("source_lost", "") {
+            let address = self.address;
+            tracing::warn!(address, "the source does not answer; trying again");
+        }
+    }
+}
+
+/// Partitions came or went; each number counts partitions. Readiness: whether any is left.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Rebalanced {
+    /// Those that came.
+    pub assigned: u64,
+    /// Those that were taken away.
+    pub revoked: u64,
+    /// Those that were lost without notice.
+    pub lost: u64,
+}
+
+impl Rebalanced {
+    /// Tells the log and the metrics.
+    pub fn emit(&self, telemetry: &Telemetry) {
+        let partitions = {
+            let mut board = telemetry.board();
+            board.partitions = (board.partitions + self.assigned).saturating_sub(self.revoked + self.lost);
+            board.readiness.assignment = board.partitions > 0;
+            board.partitions
+        };
+        let metrics = telemetry.metrics();
+        metrics.source.partitions.set(clamped(partitions));
+        for (change, count) in [
+            (PartitionChange::Assigned, self.assigned),
+            (PartitionChange::Revoked, self.revoked),
+            (PartitionChange::Lost, self.lost),
+        ] {
+            metrics.source.partition_changes.of(change).inc_by(count);
+        }
+        if telemetry.may_log("rebalanced", "") {
+            tracing::info!(
+                assigned = self.assigned,
+                revoked = self.revoked,
+                lost = self.lost,
+                partitions,
+                "partitions changed"
+            );
+        }
+    }
+}
