@@ -9,7 +9,9 @@ use crate::io::file::SinkError;
 use crate::io::kafka::connection::KafkaFailure;
 use std::path::PathBuf;
 
-/// Why a daemon did not start, or ended early.
+/// Why a daemon did not start, or ended early. Batches that have left by then stay, and a new start goes on behind
+/// them.
+#[allow(missing_docs, reason = "the messages document the cases")]
 #[derive(Debug, thiserror::Error)]
 pub enum RunError {
     /// The configuration, the schema or what they name is wrong.

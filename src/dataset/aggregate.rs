@@ -17,6 +17,7 @@ use std::collections::{BTreeMap, BTreeSet};
 pub struct Asked {
     /// Position in the schema.
     pub attribute: usize,
+    /// What takes the place of the numbers of a class.
     pub by: Aggregate,
     resolution: Resolution,
 }
@@ -24,7 +25,9 @@ pub struct Asked {
 /// What micro-aggregation made of one attribute.
 #[derive(Clone, Debug)]
 pub struct Aggregated {
+    /// Its name in the schema.
     pub attribute: String,
+    /// What took the place of the numbers of a class.
     pub by: Aggregate,
     /// Share of the variance that is lost, over the cells that show an aggregate.
     pub distortion: f64,

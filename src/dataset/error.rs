@@ -13,7 +13,8 @@ use crate::release::population::PopulationRefusal;
 use crate::release::verify::Refusal;
 use std::path::{Path, PathBuf};
 
-/// Why a data set was not anonymized.
+/// Why a data set was not anonymized. Nothing has been released then, but where writing itself failed ([`Self::Sink`]).
+#[allow(missing_docs, reason = "the messages document the cases")]
 #[derive(Debug, thiserror::Error)]
 pub enum AnonymizeError {
     /// The configuration, the schema or what they name is wrong.

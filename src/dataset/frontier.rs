@@ -12,13 +12,18 @@ use std::time::Instant;
 /// A point of the frontier of quality against k.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Point {
+    /// In place of `privacy.k`.
     pub k: u64,
     /// As shown; none where no policy is admissible.
     pub quality: Option<f64>,
+    /// Records that are suppressed by the best policies found, admissible or not.
     pub suppressed: u64,
-    /// That of the first pass.
+    /// That of the first pass, by quasi attribute; the top of the lattice where there is no pass.
     pub policy: Vec<u8>,
+    /// Passes that released something; 0 where nothing can leave.
     pub passes: usize,
+    /// Whether every search came to its end: with one pass the quality is then the best there is, and none means that k
+    /// is impossible.
     pub complete: bool,
 }
 

@@ -23,6 +23,7 @@ pub type Watch<'a> = &'a (dyn Fn(&Progress) + Sync);
 /// Who attends while a data set is anonymized.
 #[derive(Clone, Copy)]
 pub struct Attended<'a> {
+    /// Hears every now and then how far the search is, and how much time is left.
     pub watch: Watch<'a>,
     /// Once set, the search ends with the best that it has found.
     pub stop: &'a AtomicBool,

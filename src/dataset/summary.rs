@@ -9,6 +9,7 @@ use std::collections::BTreeSet;
 /// The people of the records to be released, where the schema names a subject.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct People {
+    /// Distinct subjects; records that name nobody are left out.
     pub all: u64,
     /// Of whom no record leaves.
     pub lost: u64,
@@ -17,7 +18,9 @@ pub struct People {
 /// Prosecutor's risk of the records to be released, were they to leave as they are: 1 / people of their class.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct RawRisk {
+    /// In (0, 1]; 1: somebody is alone. 0 without records.
     pub highest: f64,
+    /// Mean over the records, in (0, 1]; 0 without records.
     pub average: f64,
 }
 

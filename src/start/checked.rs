@@ -14,10 +14,13 @@ use std::sync::Arc;
 /// A stream's configuration with its schema, groups, privacy models and populations. `throng check` makes the same one as
 /// `throng run`: what the one finds nothing wrong with, the other starts with.
 pub struct Checked {
+    /// As loaded; all below was read from what it names.
     pub config: Arc<Config>,
     /// The configuration's name in messages.
     pub file: String,
+    /// With its hierarchies read and checked against the types.
     pub schema: Arc<Schema>,
+    /// The groups, in the order of the configuration; one of all attributes where it names none.
     pub shapes: Vec<GroupShape>,
     /// The attributes that privacy models beside k protect, in the order of the schema.
     pub protections: Vec<Protection>,

@@ -184,6 +184,7 @@ impl Named {
 }
 
 /// Something that an operator must know at the end of a run, in words, with its remedy.
+#[allow(missing_docs, reason = "the messages document the cases")]
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum Finding {
     #[error(

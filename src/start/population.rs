@@ -23,9 +23,11 @@ const AT_A_TIME: usize = 10_000;
 
 /// A file of people, as it was read.
 pub struct People {
+    /// As the configuration names it.
     pub path: PathBuf,
     /// People that every class needs.
     pub k: usize,
+    /// Records of the file, at least 1.
     pub records: usize,
     /// Distinct people among the records.
     pub count: usize,
@@ -41,7 +43,9 @@ pub struct People {
 /// The populations of a stream, as treatment and verification know them.
 #[derive(Debug, Default)]
 pub struct Populations {
+    /// For treatment, in the order of the configuration.
     pub treated: Vec<Population>,
+    /// The same people for verification, which counts them by code of its own.
     pub listed: Vec<Arc<Listed>>,
 }
 

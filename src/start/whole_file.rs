@@ -17,7 +17,9 @@ use std::path::Path;
 /// Records decoded at a time.
 const AT_A_TIME: usize = 10_000;
 
-/// Why a file cannot be read as a whole.
+/// Why a file cannot be read as a whole. A record that does not fit refuses the file: nothing becomes a dead letter
+/// here.
+#[allow(missing_docs, reason = "the messages document the cases")]
 #[derive(Debug, thiserror::Error)]
 pub enum WholeFileError {
     #[error(transparent)]

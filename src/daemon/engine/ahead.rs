@@ -17,6 +17,7 @@ use std::time::{Duration, Instant};
 
 /// An input batch and, where it was encoded before its turn, its codes.
 pub struct Turn {
+    /// The batch as the source gave it; encoding leaves it unchanged.
     pub input: Box<InputBatch>,
     encoded: Option<Encoded>,
 }

@@ -30,7 +30,9 @@ use std::time::Instant;
 
 /// What a start is given besides its configuration.
 pub struct Options {
+    /// Where `--lineage` writes which record became which line; `None`: nowhere. File sinks only.
     pub lineage: Option<PathBuf>,
+    /// `--accept-rewind`: records may be read, and leave, a second time where the state would refuse that.
     pub accept_rewind: bool,
     /// The broker is the demo's stand-in, which cannot be asked for the settings of a topic.
     pub stand_in_broker: bool,
@@ -51,6 +53,7 @@ pub fn state_clock(config: &Config, options: &Options, engine: &Engine, intent: 
 
 /// An engine with the state it continues from.
 pub struct Assembled {
+    /// Goes on behind the last batch that left.
     pub engine: Engine,
     /// A batch that was about to leave when the process before this one ended.
     pub intent: Option<Intent>,
@@ -63,16 +66,23 @@ pub struct Assembled {
 /// Why there is no engine.
 #[derive(Debug, thiserror::Error)]
 pub enum AssemblyError {
+    /// The state directory cannot be opened, is damaged, or belongs to another stream or sink.
     #[error(transparent)]
     State(#[from] StateError),
+    /// `state.max_dictionary_values` is out of range for some attribute.
     #[error(transparent)]
     Codebook(#[from] CodebookError),
+    /// The file of `plan.prime` gives no plan.
     #[error(transparent)]
     Prime(#[from] PrimeError),
+    /// The files of people have changed, and a batch from before waits to be tried again.
     #[error(
         "the populations are others than when batch {sequence} was tried, which has not left: tried again, its records could leave under other generalizations than some reader may have seen (restore the files until it has left, or accept it with --accept-rewind)"
     )]
-    OtherPopulations { sequence: u64 },
+    OtherPopulations {
+        /// Number of that batch.
+        sequence: u64,
+    },
 }
 
 /// What a state belongs to.

@@ -33,13 +33,16 @@ pub struct Reading {
 
 /// The clocks of a machine.
 pub trait Clocks: Send + Sync {
+    /// What both clocks say now.
     fn read(&self) -> Reading;
 }
 
 /// A moment by which the age of a state can be told later.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Anchor {
+    /// Age of the state at `reading`, in milliseconds; 0 when the state is made.
     pub age_ms: i64,
+    /// What the clocks said then; all 0 where the time was given by hand, as in tests.
     pub reading: Reading,
 }
 
@@ -50,6 +53,7 @@ pub struct Moment {
     pub clock_ms: i64,
     /// Age of the state, by which support grows old.
     pub age_ms: i64,
+    /// Kept in the state: the next process tells the age by it.
     pub anchor: Anchor,
 }
 
@@ -66,6 +70,7 @@ pub struct MachineClocks {
 }
 
 impl MachineClocks {
+    /// Asks the system which start of the machine this is; where it does not tell, a restart goes by the wall clock.
     #[must_use]
     pub fn new() -> Self {
         // Not there but on Linux; a restart then goes by the wall clock.

@@ -10,6 +10,7 @@ use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 
 impl Engine {
+    /// Where the stream stands after the last batch that left.
     #[must_use]
     pub fn progress(&self) -> &Progress {
         &self.durable.progress

@@ -10,6 +10,7 @@ pub struct Draws {
 }
 
 impl Draws {
+    /// Derives one key for delays and one for choices: the same secret gives the same draws in every process.
     #[must_use]
     pub fn new(secret: &DigestKey) -> Self {
         Self { delays: Keyed::new(secret, "throng delay"), choices: Keyed::new(secret, "throng choice") }

@@ -12,6 +12,7 @@ use std::collections::BTreeMap;
 /// What goes on waiting of a row.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Remaining {
+    /// Batches that it was held for, `privacy.max_hold_batches` at most; a wait for a delay does not count.
     pub waited: u8,
     /// It counts as released: a fragment of it has left.
     pub released: bool,
@@ -22,8 +23,11 @@ pub struct Remaining {
 /// The rows that wait, oldest first.
 #[derive(Clone, Debug)]
 pub struct Held {
+    /// Their codes. Cells that no group needs any more are absent.
     pub batch: Batch,
+    /// By row of `batch`: its number in the stream.
     pub ordinals: Vec<u64>,
+    /// By row of `batch`: what it waits for.
     pub waits: Vec<Remaining>,
     /// Lines that wait in groups of their own, by group and subject.
     waiting: HashMap<u128, u32>,
@@ -31,11 +35,13 @@ pub struct Held {
 }
 
 impl Held {
+    /// Nothing waits yet; `width` is the number of attributes of the schema.
     #[must_use]
     pub fn new(width: usize) -> Self {
         Self { batch: Batch::new(width), ordinals: Vec::new(), waits: Vec::new(), waiting: HashMap::new(), lines: 0 }
     }
 
+    /// Rows that wait, those of which a fragment has left included.
     #[must_use]
     pub fn rows(&self) -> usize {
         self.ordinals.len()
@@ -59,6 +65,7 @@ impl Held {
         self.waiting.contains_key(&key)
     }
 
+    /// Adds a row of the state behind the others; each of its cells is encoded by the codebook of its attribute.
     pub fn push(&mut self, row: &KeptRow, books: &mut [Codebook]) {
         for ((column, book), cell) in self.batch.columns.iter_mut().zip(books).zip(&row.cells) {
             column.push(book.encode_canonical(cell));

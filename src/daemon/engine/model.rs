@@ -53,11 +53,15 @@ pub struct Resumed<'a> {
 /// How large the model is.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct ModelSize {
+    /// Values that some record of the window holds, over all attributes.
     pub nodes: u64,
-    /// Those that are counted.
+    /// Pairs of values that are counted.
     pub edges: u64,
+    /// Memory that the adjacency holds.
     pub bytes: usize,
+    /// Pairs of attributes of which nothing is known, since their edges found no room below `plan.max_edges`.
     pub left_out_pairs: usize,
+    /// Attributes that are not counted, since another one determines them.
     pub derived: usize,
 }
 
@@ -130,6 +134,7 @@ impl Model {
         &self.attributes
     }
 
+    /// The last records of the stream, `plan.window_records` at most, those of the last batch included.
     #[must_use]
     pub fn window(&self) -> &Window {
         &self.window
@@ -174,6 +179,10 @@ impl Model {
         self.adjacency().derived().collect()
     }
 
+    /// How large the model is.
+    ///
+    /// # Panics
+    /// As [`adjacency`](Self::adjacency).
     #[must_use]
     pub fn size(&self) -> ModelSize {
         ModelSize {

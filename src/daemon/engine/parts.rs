@@ -27,37 +27,56 @@ use std::sync::Arc;
 
 /// Everything that an engine is made of.
 pub struct Parts {
+    /// Positions of attributes in all other parts are positions in this schema.
     pub schema: Arc<Schema>,
+    /// What the configuration asks for; fixed while the process runs.
     pub settings: EngineSettings,
+    /// The groups, in the order in which their fragments leave.
     pub shapes: Vec<GroupShape>,
+    /// The attributes that privacy models beside k protect, in the order of the schema.
     pub protections: Vec<Protection>,
+    /// The populations of k-map models; empty where none is configured.
     pub populations: Populations,
+    /// One codebook an attribute, still without values: what the past holds is encoded anew.
     pub books: Vec<Codebook>,
+    /// `None` where the schema names no subject: then each record counts as a subject of its own.
     pub subjects: Option<Subjects>,
+    /// Already holds what was recovered from the state.
     pub ledger: Ledger,
+    /// Still empty; [`Past::sample`] fills it.
     pub sample: Sample,
+    /// The open state: no other process has it.
     pub store: Store,
+    /// Where events, metrics and pages get their figures.
     pub telemetry: Telemetry,
     /// Keyed digest of a name.
     pub digest: Box<dyn Fn(&str) -> u128 + Send + Sync>,
+    /// Delays of lines, and which of a subject's lines stands for the others.
     pub draws: Draws,
 }
 
 /// What was recovered and belongs into the engine.
 #[derive(Default)]
 pub struct Past {
+    /// Where the stream stood after its last batch; the default for a new state.
     pub progress: Progress,
+    /// The plan in force; `None` before the first.
     pub plan: Option<Plan>,
     /// Only for a stream that has not begun.
     pub primed: Option<Primed>,
+    /// The distributions that drift is measured from; empty before the first plan.
     pub baseline: Baseline,
+    /// What was found out last about a plan; `None` where nothing was.
     pub evidence: Option<Evidence>,
     /// What that plan compares classes with.
     pub references: Vec<ReferenceCounts>,
+    /// Rows of the planner's sample, in the order of the stream.
     pub sample: Vec<KeptRow>,
     /// Rows of the window, oldest first.
     pub rows: Vec<RowBlock>,
+    /// Rows that wait, in any order.
     pub held: Vec<KeptRow>,
+    /// What strict recoding remembers; empty where it is not configured.
     pub witnessed: WitnessDelta,
     /// What its records had; none where nobody has noted it.
     pub met: Option<Met>,

@@ -17,11 +17,15 @@ use std::path::PathBuf;
 
 /// The first plan, and what it expects of the stream.
 pub struct Primed {
+    /// Version 1, marked as primed.
     pub plan: Plan,
+    /// The distributions of the file's values, from which drift of the stream is measured.
     pub baseline: Baseline,
 }
 
-/// Why no plan can be made from the file.
+/// Why no plan can be made from the file of `plan.prime`. Each case ends the start before a record of the stream is
+/// read.
+#[allow(missing_docs, reason = "the messages document the cases")]
 #[derive(Debug, thiserror::Error)]
 pub enum PrimeError {
     #[error("plan.prime: {}: {source}", .path.display())]

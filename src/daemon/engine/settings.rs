@@ -11,24 +11,33 @@ use std::time::Duration;
 /// Settings of the engine.
 #[derive(Clone, Debug)]
 pub struct EngineSettings {
+    /// What treatment asks of a class, and which records it may hold.
     pub policy: Policy,
     /// What verification asks of a batch.
     pub needs: Needs,
+    /// Limits of a search for a plan, and the crowds that it plans for.
     pub planner: PlannerSettings,
+    /// Time from the end of one search for a plan to the next, if records have come since.
     pub plan_interval_ms: i64,
+    /// How plans and evidence are sought beside the release.
     pub search: SearchSettings,
+    /// How much of the stream is remembered and counted.
     pub model: ModelSettings,
     /// Values are exchanged between records: what leaves is not true of everybody it is said of.
     pub dampening: Option<DampeningSettings>,
+    /// How lines are written; verification reads the same bytes back.
     pub format: LineFormat,
     /// Absent and missing cells are one: the output cannot tell them apart.
     pub absent_as_null: bool,
     /// Nothing is released: the risk is measured.
     pub monitor: bool,
+    /// Offsets that the state has settled may come again; without it they are refused.
     pub accept_rewind: bool,
+    /// At most so many values of one attribute have a code; a value that finds no room shows `*`.
     pub max_dictionary_values: usize,
     /// Witnesses that strict recoding keeps at most; none where recoding is not strict.
     pub max_witnesses: Option<usize>,
+    /// Limits on what is said of one subject.
     pub repetition: RepetitionSettings,
 }
 
@@ -37,6 +46,7 @@ pub struct EngineSettings {
 pub struct SearchSettings {
     /// Batches from the one that a plan is asked for to the one that it is in force for; 0: it is made at once.
     pub handover_batches: u64,
+    /// A plan that is late is waited for no longer than this, and evidence is sought no longer.
     pub budget: Duration,
     /// Jensen–Shannon divergence in bits from which the stream has drifted; 1: never.
     pub drift: f64,

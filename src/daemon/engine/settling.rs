@@ -7,9 +7,13 @@ use crate::daemon::state::records::Intent;
 pub enum Settling {
     /// The batch is an ordinary one.
     No,
+    /// The source has ended: no later record can complete a crowd.
     EndOfStream,
+    /// The process was asked to stop.
     Shutdown,
+    /// Partitions are taken away: only what came from them settles.
     Revoked,
+    /// Nothing, or too few subjects, came for `batch.max_age`. What waits for a delay waits on.
     Quiet,
 }
 

@@ -5,7 +5,8 @@ use std::io;
 use std::net::SocketAddr;
 use std::path::PathBuf;
 
-/// Why the pages cannot be served.
+/// Why the pages cannot be served. The daemon does not start then: nobody could see what it does.
+#[allow(missing_docs, reason = "the messages document the cases")]
 #[derive(Debug, thiserror::Error)]
 pub enum HttpError {
     #[error(

@@ -12,6 +12,11 @@ pub struct Pages {
 }
 
 impl Pages {
+    /// Serves the pages at `telemetry.listen` from here on; where no address is set, nothing is served.
+    ///
+    /// # Errors
+    /// [`RunError::Http`] when the address, the token or the TLS files cannot be used, [`RunError::Thread`] when the
+    /// system gives no thread.
     pub fn serve(config: &Config, telemetry: &Telemetry) -> Result<Self, RunError> {
         let Some(address) = config.telemetry.address() else { return Ok(Self { shutdown: None, thread: None }) };
         let site = http::Site::new(telemetry.clone(), &config.telemetry)?;
@@ -33,6 +38,7 @@ impl Pages {
         Ok(Self { shutdown: Some(shutdown), thread: Some(thread) })
     }
 
+    /// Ends the pages and waits for their thread. A panic of theirs is logged: it does not make the run a failure.
     pub fn end(self) {
         drop(self.shutdown);
         if let Some(thread) = self.thread

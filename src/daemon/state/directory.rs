@@ -8,7 +8,9 @@ use std::io::{ErrorKind, Write};
 use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 
-/// Why a state directory is refused. The state is never started afresh where one was meant to be.
+/// Why a state directory is refused, or fails while a daemon runs. The state is never started afresh where one was
+/// meant to be.
+#[allow(missing_docs, reason = "the messages document the cases")]
 #[derive(Debug, thiserror::Error)]
 pub enum StateError {
     #[error(

@@ -29,12 +29,15 @@ pub struct Progress {
     pub positions: Positions,
     /// Byte position beside record 0's partition, for file sources.
     pub source_bytes: u64,
+    /// Records since the state was made, by what became of them.
     pub totals: Totals,
     /// Durable lengths of output files.
     pub lengths: Lengths,
+    /// Version of the plan in force (0: none yet).
     pub plan_version: u64,
-    /// Age of the state and row count when the plan was made.
+    /// Age of the state when a search for a plan last ended, with a plan or without.
     pub planned_ms: i64,
+    /// `rows` by then.
     pub planned_rows: u64,
     /// Rows that entered the sample's count.
     pub rows: u64,
@@ -57,6 +60,7 @@ pub struct Asked {
     pub sequence: u64,
     /// Rows that had entered the sample's count by then.
     pub rows: u64,
+    /// For the log: the plan does not depend on it.
     pub why: Occasion,
 }
 
@@ -76,6 +80,7 @@ pub enum Occasion {
 }
 
 impl Occasion {
+    /// The name in the log.
     #[must_use]
     pub fn name(self) -> &'static str {
         match self {
@@ -104,7 +109,9 @@ pub struct Part {
 pub struct KeptRow {
     /// Number of the row in the stream.
     pub ordinal: u64,
+    /// Whom the record counts for: a keyed digest, or a hash of the coordinate where the schema names no subject; 0: nobody.
     pub subject: u64,
+    /// Where the record came from: it settles when its partition is taken away.
     pub coordinate: Coordinate,
     /// Batches that it has waited for (held rows).
     pub waited: u8,
@@ -119,9 +126,13 @@ pub struct KeptRow {
 /// Offsets of one partition that a batch consumes: `from` inclusive, `to` exclusive.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct OffsetRange {
+    /// Index into the topics of the source; 0 for a file.
     pub topic: u16,
+    /// 0 for a file.
     pub partition: i32,
+    /// The first offset of the batch.
     pub from: i64,
+    /// The offset behind its last one.
     pub to: i64,
 }
 
@@ -131,6 +142,7 @@ pub struct Intent {
     /// A number of this attempt alone, drawn at random: the marker repeats it, so that no other attempt at a batch of the
     /// same sequence (by a copy of the state directory) can be mistaken for it.
     pub attempt: u64,
+    /// What it consumes; empty where it only settles what was held.
     pub ranges: Vec<OffsetRange>,
     /// Whether the batch settles what is held (end of stream, shutdown, revocation).
     pub last: bool,
@@ -142,9 +154,11 @@ pub struct Intent {
     pub ledger: Vec<u8>,
     /// Empty where recoding is not strict.
     pub witnessed: WitnessDelta,
+    /// Its rows that enter the planner's sample.
     pub sampled: Vec<KeptRow>,
-    /// Rows that begin or go on waiting, and the ordinals of those that no longer do.
+    /// Rows that begin or go on waiting.
     pub held: Vec<KeptRow>,
+    /// Ordinals of rows that waited before it and no longer do.
     pub settled: Vec<u64>,
     /// A plan first used by this batch.
     pub plan: Option<Plan>,

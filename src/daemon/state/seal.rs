@@ -56,6 +56,8 @@ impl Keys {
 pub struct Sealer(XChaCha20Poly1305);
 
 impl Sealer {
+    /// Encrypts `plain` under a fresh random nonce, which stands before the ciphertext. What was sealed for another
+    /// place does not open at `place`.
     #[must_use]
     pub fn seal(&self, place: &[u8], plain: &[u8]) -> Vec<u8> {
         let mut nonce = [0u8; NONCE];

@@ -17,16 +17,21 @@ use std::time::{Duration, Instant};
 /// Why the daemon stopped by itself.
 #[derive(Debug, thiserror::Error)]
 pub enum StreamError {
+    /// The source cannot be read on, or not from where it should.
     #[error(transparent)]
     Source(#[from] SourceFailure),
+    /// A batch did not leave, or must not be read again: trying again does not help.
     #[error(transparent)]
     Batch(#[from] BatchError),
+    /// What only the memory knew could not be written to the state.
     #[error(transparent)]
     State(#[from] StateError),
 }
 
 /// How far the source has been read, for a progress bar.
 pub trait Watcher: Sync {
+    /// Called after each batch that has left, with its number of records and the byte position behind it in the file (0
+    /// for a topic).
     fn consumed(&self, records: u64, bytes: u64);
 }
 
@@ -48,11 +53,17 @@ const PARTING: Duration = Duration::from_secs(15);
 
 /// A stream, where it goes, and the loop's own state.
 pub struct Run<'a> {
+    /// Gives batches, and notices of partitions that come and go.
     pub source: &'a mut dyn Source,
+    /// Treats and verifies them; goes on behind the last batch that left.
     pub engine: &'a mut Engine,
+    /// Where they leave to: one transaction, or one flushed write, a batch.
     pub sink: &'a mut dyn Sink,
+    /// Is told of aborts, refusals and rebalances.
     pub telemetry: &'a Telemetry,
+    /// Is told of each batch that has left.
     pub watcher: &'a dyn Watcher,
+    /// Gives each attempt its stamp, and the state its age.
     pub clock: StateClock,
     /// After this long without batches of a live source, held records are settled.
     pub max_age: Duration,

@@ -55,10 +55,13 @@ pub enum Notice {
 /// Why a source cannot be read on.
 #[derive(Debug, thiserror::Error)]
 pub enum SourceFailure {
+    /// The broker, or its consumer, has failed.
     #[error(transparent)]
     Kafka(#[from] KafkaFailure),
+    /// The file cannot be read, or is not what the state has read before.
     #[error(transparent)]
     File(#[from] SourceError),
+    /// The thread that reads has ended without an error: its channel is closed.
     #[error("the reader ended without a word (this is a bug)")]
     ReaderGone,
 }

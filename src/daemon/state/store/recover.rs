@@ -19,9 +19,11 @@ use crate::start::findings::Met;
 /// What a start finds.
 #[derive(Debug, Default)]
 pub struct Recovered {
+    /// As written with the last batch that is known to have left; the default for a new state.
     pub progress: Progress,
     /// A batch that was about to leave when the process ended.
     pub intent: Option<Intent>,
+    /// The plan in force; `None` before the first.
     pub plan: Option<Plan>,
     /// What that plan compares classes with.
     pub references: Vec<ReferenceCounts>,
@@ -29,9 +31,11 @@ pub struct Recovered {
     pub baseline: Baseline,
     /// What has been found out for a plan.
     pub evidence: Option<Evidence>,
+    /// Rows of the planner's sample, in the order of the stream.
     pub sample: Vec<KeptRow>,
     /// Rows of the window by batch, those of the pending intent last.
     pub rows: Vec<(u64, RowBlock)>,
+    /// Rows that wait, in any order.
     pub held: Vec<KeptRow>,
     /// What strict recoding remembers.
     pub witnessed: WitnessDelta,
@@ -39,6 +43,7 @@ pub struct Recovered {
     pub met: Option<Met>,
     /// Ledger deltas that were applied on top of the shards.
     pub deltas: u64,
+    /// Sealed bytes read of the ledger, its deltas and the window, for the event of the start.
     pub bytes: u64,
 }
 
