@@ -357,6 +357,12 @@ impl Codebook {
         cell
     }
 
+    /// The cell that prints as `json_text`; none where no level of a known value does.
+    #[must_use]
+    pub fn cell_of(&self, json_text: &str) -> Option<CellId> {
+        self.cells.find(json_text)
+    }
+
     /// The lexicon: from a text that leaves back to the digest of what it covers.
     #[must_use]
     pub fn coverage_of(&self, json_text: &str) -> Option<u128> {

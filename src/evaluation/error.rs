@@ -1,0 +1,37 @@
+//! Why a release cannot be evaluated.
+
+use crate::config::Problem;
+use crate::io::file::SourceError;
+use crate::records::codebook::CodebookError;
+use std::path::PathBuf;
+
+/// Why a release cannot be evaluated. No message repeats a value of the data.
+#[allow(missing_docs, reason = "the messages document the cases")]
+#[derive(Debug, thiserror::Error)]
+pub enum EvaluationError {
+    #[error("{} problem(s) in the configuration", .0.len())]
+    Configuration(Vec<Problem>),
+    #[error("no randomness: {0}")]
+    Randomness(std::io::Error),
+    #[error(transparent)]
+    Codebook(#[from] CodebookError),
+    #[error(transparent)]
+    Source(#[from] SourceError),
+    #[error(
+        "{}: no column for {} (correct `column` or `pointer` of the attribute in the schema)",
+        .path.display(), .attributes.join(", ")
+    )]
+    NoColumn { path: PathBuf, attributes: Vec<String> },
+    #[error("{}: no record of it can be read by the schema", .0.display())]
+    Empty(PathBuf),
+    #[error("{}: a line is not as the configuration says that lines leave (line {line}: {why}); name the configuration that made it", .path.display())]
+    Line { path: PathBuf, line: u64, why: String },
+    #[error("{}: {source}", .path.display())]
+    Lineage { path: PathBuf, source: std::io::Error },
+    #[error("{}: line {line} is no entry of a lineage ({why}); give the file that `throng run --lineage` wrote beside this release", .path.display())]
+    LineageEntry { path: PathBuf, line: u64, why: String },
+    #[error(
+        "{}: {entries} entries for group {group:?}, whose output has {lines} lines; a lineage and its release are one run's", .path.display()
+    )]
+    OtherLineage { path: PathBuf, group: String, entries: u64, lines: u64 },
+}

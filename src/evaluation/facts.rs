@@ -1,0 +1,79 @@
+//! What a cell of an attribute stands for: values, loss, level, and the bits that it hides.
+
+use super::original::Original;
+use super::released::FOREIGN;
+use crate::records::codebook::{ABSENT, CellId, Code, NULL, SUPPRESSED};
+use std::collections::BTreeMap;
+
+/// One cell.
+#[derive(Clone, Debug)]
+pub struct CellFacts {
+    /// Codes of the occurring values that it stands for, ascending.
+    pub codes: Vec<Code>,
+    /// Records of the original with such a value.
+    pub records: u64,
+    /// Iyengar's Loss (docs/methods.md §9), in [0, 1].
+    pub loss: f64,
+    /// It stands for one value alone.
+    pub exact: bool,
+    /// The finest level that prints it over the highest level, in [0, 1].
+    pub height: f64,
+    /// Entropy of the value behind it, given the distribution of the original, in bits.
+    pub bits: f64,
+}
+
+/// The cells of one attribute.
+pub struct AttributeFacts {
+    cells: BTreeMap<CellId, CellFacts>,
+    /// By code: records of the original.
+    pub counts: Vec<u64>,
+}
+
+/// A falsified cell, or one of another file: nothing is known of it.
+static UNKNOWN: CellFacts =
+    CellFacts { codes: Vec::new(), records: 0, loss: 1.0, exact: false, height: 1.0, bits: 0.0 };
+
+impl AttributeFacts {
+    /// The facts of an attribute of `original`.
+    #[must_use]
+    pub fn of(original: &Original, attribute: usize) -> Self {
+        let book = &original.books[attribute];
+        let mut counts = vec![0_u64; book.codes()];
+        original.batch.columns[attribute].iter().for_each(|&code| counts[code as usize] += 1);
+        let top = (book.levels() - 1).max(1) as f64;
+        let mut lowest: BTreeMap<CellId, usize> = BTreeMap::new();
+        for level in (0..book.levels()).rev() {
+            for &cell in book.cells(level) {
+                lowest.insert(cell, level);
+            }
+        }
+        let facts = |(cell, codes): (CellId, Vec<Code>)| {
+            let records: u64 = codes.iter().map(|&code| counts[code as usize]).sum();
+            let share = |code: &Code| counts[*code as usize] as f64 / records.max(1) as f64;
+            let bits = codes.iter().map(share).filter(|share| *share > 0.0).map(|share| -share * share.log2()).sum();
+            let loss = f64::from(book.loss(cell));
+            let height = lowest.get(&cell).map_or(1.0, |level| *level as f64 / top);
+            (cell, CellFacts { codes, records, loss, exact: book.is_exact(cell), height, bits })
+        };
+        let cells = original.covers(attribute).into_iter().map(facts).collect();
+        Self { cells, counts }
+    }
+
+    /// The facts of a cell.
+    #[must_use]
+    pub fn get(&self, cell: CellId) -> &CellFacts {
+        self.cells.get(&cell).unwrap_or(&UNKNOWN)
+    }
+
+    /// Whether `cell` is true of a record whose value has `code`.
+    #[must_use]
+    pub fn holds(&self, cell: CellId, code: Code) -> bool {
+        cell == SUPPRESSED || cell != FOREIGN && self.get(cell).codes.binary_search(&code).is_ok()
+    }
+}
+
+/// Whether a record says anything by a value with this code.
+#[must_use]
+pub fn is_present(code: Code) -> bool {
+    !matches!(code, ABSENT | NULL)
+}

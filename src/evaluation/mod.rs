@@ -1,0 +1,21 @@
+//! What a release is worth and what it gives away, measured from outside: from the records before, the lines after, and the
+//! custodian's lineage. Nothing here takes part in a release.
+//!
+//! | room | what it holds |
+//! |---|---|
+//! | [`original`], [`released`], [`lineage`] | what is read |
+//! | [`facts`] | what a cell stands for |
+//! | [`quality`], [`information`] | what it is worth |
+//! | [`risk`] | how far lines stand out |
+//! | [`attack`] | what outsiders try |
+//! | [`error`] | why nothing can be said |
+
+pub mod attack;
+pub mod error;
+pub mod facts;
+pub mod information;
+pub mod lineage;
+pub mod original;
+pub mod quality;
+pub mod released;
+pub mod risk;

@@ -1,0 +1,146 @@
+//! What has left: the lines of every group, as cells of the original's codebooks.
+
+use super::error::EvaluationError;
+use super::original::Original;
+use crate::anonymity::planner::GroupShape;
+use crate::codec::{Field, Limits, Unknown};
+use crate::config::{Config, Format};
+use crate::io::file::{self, FileSource, SourcePosition};
+use crate::records::codebook::{CellId, Codebook};
+use crate::records::raw::{RawBatch, Token};
+use crate::start::reading::file_format;
+use std::ffi::OsString;
+use std::path::{Path, PathBuf};
+
+/// Lines read at a time.
+const AT_A_TIME: usize = 10_000;
+
+/// A cell whose text no generalization of an occurring value prints: a falsified value, or another file.
+pub const FOREIGN: CellId = CellId::MAX;
+
+/// The lines of one group.
+pub struct ReleasedGroup {
+    /// The group.
+    pub name: String,
+    /// Its attributes, in the order of the schema.
+    pub attributes: Vec<usize>,
+    /// By attribute of the group, a cell a line; [`FOREIGN`] where nothing prints the text.
+    pub cells: Vec<Vec<CellId>>,
+    /// Lines.
+    pub lines: usize,
+    /// By line, the record that it came from and its batch; none where nobody has told.
+    pub origin: Option<Vec<Origin>>,
+}
+
+/// Where a line came from.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Origin {
+    /// Row of the original.
+    pub row: u32,
+    /// Sequence of the batch.
+    pub batch: u64,
+}
+
+impl ReleasedGroup {
+    /// The cells of an attribute; none where the group does not have it.
+    #[must_use]
+    pub fn column(&self, attribute: usize) -> Option<&[CellId]> {
+        self.attributes.iter().position(|a| *a == attribute).map(|at| self.cells[at].as_slice())
+    }
+}
+
+/// Reads the release at `path`, written as the sink of `config` writes: a file, a file for each group, or directories of
+/// Parquet.
+///
+/// # Errors
+/// When a file cannot be read or lacks an attribute.
+pub fn read(
+    config: &Config,
+    shapes: &[GroupShape],
+    original: &Original,
+    path: &Path,
+) -> Result<Vec<ReleasedGroup>, EvaluationError> {
+    shapes.iter().map(|shape| read_group(config, shape, shapes.len() == 1, original, path)).collect()
+}
+
+fn read_group(
+    config: &Config,
+    shape: &GroupShape,
+    alone: bool,
+    original: &Original,
+    path: &Path,
+) -> Result<ReleasedGroup, EvaluationError> {
+    let mut attributes: Vec<usize> = [&shape.quasi[..], &shape.sensitive, &shape.insensitive].concat();
+    attributes.sort_unstable();
+    let name = |a: &usize| original.schema.attributes[*a].name.as_str();
+    let format = config.sink.format();
+    let mut group = ReleasedGroup {
+        name: shape.name.clone(),
+        cells: vec![Vec::new(); attributes.len()],
+        lines: 0,
+        attributes,
+        origin: None,
+    };
+    let columns: Vec<Field> = group.attributes.iter().map(|a| Field::flat(name(a))).collect();
+    for file in files(format, path, &shape.name, alone) {
+        let limits = Limits { max_record_bytes: usize::MAX, ..Limits::default() };
+        let format = file_format(format, config.sink.separator);
+        let mut source =
+            FileSource::open(&file, format, &columns, limits, Unknown::default(), SourcePosition::default())?;
+        let absent = source.absent_attributes();
+        if !absent.is_empty() {
+            let attributes = absent.into_iter().map(|a| format!("attribute {:?}", name(&group.attributes[a]))).collect();
+            return Err(EvaluationError::NoColumn { path: file, attributes });
+        }
+        loop {
+            let (mut raw, mut refused) = (RawBatch::new(columns.len()), Vec::new());
+            let outcome = source.read(&mut raw, AT_A_TIME, u64::MAX, &mut refused)?;
+            if let Some((place, why)) = refused.first() {
+                let line = place.offset.unsigned_abs() + 1;
+                return Err(EvaluationError::Line { path: file, line, why: why.to_string() });
+            }
+            for (at, attribute) in group.attributes.iter().enumerate() {
+                let (book, cells) = (&original.books[*attribute], &mut group.cells[at]);
+                cells.extend((0..raw.rows()).map(|row| cell(book, raw.token(row, at), format == file::Format::Ndjson)));
+            }
+            group.lines += raw.rows();
+            if outcome.end {
+                break;
+            }
+        }
+    }
+    Ok(group)
+}
+
+/// Where the lines of a group are. Segments of Parquet come in their order.
+fn files(format: Format, path: &Path, group: &str, alone: bool) -> Vec<PathBuf> {
+    if format == Format::Parquet {
+        let place = if path.join(group).is_dir() { path.join(group) } else { path.to_owned() };
+        let Ok(entries) = std::fs::read_dir(&place) else { return vec![place] };
+        let mut segments: Vec<PathBuf> = entries.flatten().map(|entry| entry.path()).collect();
+        segments.retain(|segment| segment.extension().is_some_and(|extension| extension == "parquet"));
+        segments.sort();
+        return segments;
+    }
+    let mut of_group: OsString = path.as_os_str().to_owned();
+    of_group.push(".");
+    of_group.push(group);
+    let of_group = PathBuf::from(of_group);
+    if alone && !of_group.is_file() { vec![path.to_owned()] } else { vec![of_group] }
+}
+
+/// The cell that prints a text. JSON tells texts from numbers; where the format does not, either may be meant.
+fn cell(book: &Codebook, token: Token<'_>, typed: bool) -> CellId {
+    let text = |text: &str| book.cell_of(&serde_json::Value::from(text).to_string());
+    let bare = |number: &str| book.cell_of(number);
+    let found = match token {
+        Token::Absent => book.cell_of(""),
+        Token::Null => book.cell_of("null"),
+        Token::Bool(value) => bare(if value { "true" } else { "false" }),
+        Token::Number(number) | Token::Structure(number) => bare(number),
+        Token::Text(value) if typed => text(value),
+        Token::Untyped("") => book.cell_of("null"),
+        Token::Text(value) | Token::Untyped(value) => bare(value).or_else(|| text(value)),
+    };
+    found.unwrap_or(FOREIGN)
+}
