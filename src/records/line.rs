@@ -33,12 +33,6 @@ impl LineLayout {
         Self { format, keys }
     }
 
-    /// Number of cells of a line.
-    #[must_use]
-    pub fn width(&self) -> usize {
-        self.keys.len()
-    }
-
     /// Appends one line (without its line break) made of the JSON texts of its cells; an empty text is an omitted cell.
     pub fn write<'a>(&self, cells: impl Iterator<Item = &'a str>, out: &mut Vec<u8>) {
         match self.format {
