@@ -11,10 +11,7 @@ pub enum LineFormat {
     /// One JSON object; an omitted cell has no key.
     Json,
     /// One row; a missing cell is empty, an empty string is `""`. A cell cannot be omitted.
-    Csv {
-        /// Between two cells.
-        separator: u8,
-    },
+    Csv { separator: u8 },
 }
 
 /// The attributes of one group, ready to be written: names in the order in which they leave.
@@ -26,11 +23,16 @@ pub struct LineLayout {
 }
 
 impl LineLayout {
-    /// Lines of these attributes.
     #[must_use]
     pub fn new(format: LineFormat, names: &[&str]) -> Self {
         let keys = names.iter().map(|name| format!("{}:", serde_json::Value::from(*name))).collect();
         Self { format, keys }
+    }
+
+    /// Number of cells of a line.
+    #[must_use]
+    pub fn width(&self) -> usize {
+        self.keys.len()
     }
 
     /// Appends one line (without its line break) made of the JSON texts of its cells; an empty text is an omitted cell.
