@@ -12,7 +12,7 @@ mod tests;
 mod threads;
 
 use super::{AttributeSet, Columns, ComputeError, GroupCount, GroupCounter};
-use classes::Tally;
+use classes::ClassCounter;
 use keys::Keys;
 pub(crate) use keys::Mixed;
 pub(crate) use matrix::{Field, Matrix};
@@ -82,7 +82,7 @@ impl<'a> CpuCounter<'a> {
     }
 
     /// Counts the sets of one family: all but the last attribute in common.
-    fn family(&self, sets: &[AttributeSet], k: u32, tally: &mut Tally, put: &mut dyn FnMut(usize, GroupCount)) {
+    fn family(&self, sets: &[AttributeSet], k: u32, tally: &mut ClassCounter, put: &mut dyn FnMut(usize, GroupCount)) {
         let Some(last) = sets[0].last() else {
             let keys = Keys::none(self.table.rows());
             return (0..sets.len()).for_each(|at| put(at, tally.count(&keys, None, self.subjects.as_deref(), k)));
@@ -120,7 +120,7 @@ impl GroupCounter for CpuCounter<'_> {
         let counts = Mutex::new(vec![GroupCount::default(); sets.len()]);
         let next = AtomicUsize::new(0);
         let work = || {
-            let mut tally = Tally::default();
+            let mut tally = ClassCounter::default();
             while let Some(range) = families.get(next.fetch_add(1, Ordering::Relaxed)) {
                 let mut done = Vec::with_capacity(range.len());
                 self.family(&sorted[range.clone()], k, &mut tally, &mut |at, count| done.push((at, count)));
@@ -161,7 +161,7 @@ impl GroupCounter for CpuCounter<'_> {
 
     fn records_below(&self, set: &AttributeSet, k: u32) -> Result<Vec<u32>, ComputeError> {
         self.check(set)?;
-        let mut rows = Tally::default().rows_below(&self.keys(set.iter()), self.subjects.as_deref(), k);
+        let mut rows = ClassCounter::default().rows_below(&self.keys(set.iter()), self.subjects.as_deref(), k);
         if let Some(order) = &self.order {
             rows.iter_mut().for_each(|row| *row = order[*row as usize]);
             rows.sort_unstable();

@@ -84,7 +84,7 @@ pub fn count_pairs(table: &Columns, pairs: &[(usize, usize)]) -> Vec<PairCounts>
 
 /// A value as seen from another column: its records, and the values there that it meets.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Node {
+pub struct ValueCount {
     /// Records that have the value.
     pub records: u64,
     /// Values of the other column that it was seen with.
@@ -106,7 +106,7 @@ pub struct PairInference {
     /// `P(a|b)`.
     pub backward: Vec<f64>,
     /// The values of each column, by code.
-    pub nodes: (Vec<Node>, Vec<Node>),
+    pub nodes: (Vec<ValueCount>, Vec<ValueCount>),
 }
 
 impl PairInference {
@@ -114,7 +114,7 @@ impl PairInference {
     #[must_use]
     pub fn of(counts: &PairCounts) -> Self {
         let (first, second) = (counts.cardinalities.0 as usize, counts.cardinalities.1 as usize);
-        let mut nodes = (vec![Node::default(); first], vec![Node::default(); second]);
+        let mut nodes = (vec![ValueCount::default(); first], vec![ValueCount::default(); second]);
         for (a, b, n) in counts.occurring() {
             for node in [&mut nodes.0[a as usize], &mut nodes.1[b as usize]] {
                 node.records += u64::from(n);
@@ -132,7 +132,7 @@ impl PairInference {
 }
 
 /// The values of two columns, each as seen from the other column.
-pub type PairNodes = (Vec<Node>, Vec<Node>);
+pub type PairNodes = (Vec<ValueCount>, Vec<ValueCount>);
 
 /// What a value tells of all other columns.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]

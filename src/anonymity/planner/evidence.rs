@@ -11,7 +11,7 @@ use crate::counting::{AttributeSet, Chosen, Columns, ColumnsError, ComputeError,
 use crate::records::codebook::{Code, Codebook, FIRST_VALUE};
 use crate::risk::adjacency::{Adjacency, AdjacencyError, Effort, Limits, Order, Triage, TriageReport};
 use crate::risk::exposure::measure;
-use crate::risk::inferences::{Asked, affordable, strongest};
+use crate::risk::inferences::{InferenceQuestion, affordable, strongest};
 use crate::risk::multigrid::{Attributes, CoarseAdjacency, Counts, Exact};
 use crate::risk::qid::{self, Question, Strategy};
 use std::time::{Duration, Instant};
@@ -280,7 +280,7 @@ fn strongest_inferences(
         strength(c, d).total_cmp(&strength(a, b)).then((a, b).cmp(&(c, d)))
     });
     let pairs = affordable(&pairs, table.rows(), MOST_VISITS);
-    let mut found = strongest(table, &Asked { k, missing, pairs, threads: 1 });
+    let mut found = strongest(table, &InferenceQuestion { k, missing, pairs, threads: 1 });
     found.sort_by(|a, b| a.stronger(b).then((a.from, a.to).cmp(&(b.from, b.to))));
     found.truncate(LISTED_INFERENCES);
     let named = found.iter().map(|found| StrongestInference {

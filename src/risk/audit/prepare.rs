@@ -43,23 +43,11 @@ pub struct AuditTable {
 }
 
 impl AuditTable {
-    /// Records that are judged.
-    #[must_use]
-    pub fn rows(&self) -> usize {
-        self.columns.rows()
-    }
-
     /// The names of some columns, sorted: independent of the order of the columns.
     pub(super) fn names(&self, set: &AttributeSet) -> Vec<String> {
         let mut names: Vec<String> = set.iter().map(|column| self.judged[column].name.clone()).collect();
         names.sort_unstable();
         names
-    }
-
-    /// Columns that are searched for quasi-identifiers.
-    #[must_use]
-    pub fn searched(&self) -> usize {
-        self.searched.len()
     }
 }
 
