@@ -162,7 +162,7 @@ impl CrowdTable {
 mod tests {
     use super::*;
     use proptest::prelude::*;
-    use std::collections::{BTreeMap, BTreeSet};
+    use std::collections::BTreeSet;
 
     proptest! {
         #[test]
