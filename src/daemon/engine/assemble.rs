@@ -272,7 +272,6 @@ fn build(
         (SinkKind::None, _) => (LineFormat::Json, false),
     };
     let k = config.privacy.crowd();
-    #[allow(clippy::cast_possible_truncation, reason = "a loss in [0, 1]")]
     let settings = EngineSettings {
         policy: Policy::of(config),
         needs: Needs::of(&config.privacy),
