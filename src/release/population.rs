@@ -12,6 +12,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 /// What every class must satisfy.
 #[derive(Clone, Copy, Debug, PartialEq)]
+#[allow(missing_docs, reason = "fields are the symbols of the claim")]
 pub enum Claim {
     /// At least k people are covered.
     Map { k: u64 },

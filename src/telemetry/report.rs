@@ -187,10 +187,13 @@ pub struct BatchReport {
     pub dictionary_values: u64,
     /// Records in the planner's window.
     pub window_records: u64,
-    /// The model of the window: values, pairs of values seen together, bytes, and pairs of attributes that it leaves out.
+    /// Values that the model of the window counts.
     pub model_nodes: u64,
+    /// Pairs of values seen together that it counts.
     pub model_edges: u64,
+    /// Its memory, bytes.
     pub model_bytes: u64,
+    /// Pairs of attributes that it no longer counts.
     pub model_left_out_pairs: u64,
     /// Largest divergence of an attribute's values from those that the plan in force was made for.
     pub drift_bits: f64,
