@@ -11,7 +11,7 @@ mod slices;
 mod tests;
 mod threads;
 
-use super::{AttributeSet, Columns, ComputeError, GroupCount, GroupCounter};
+use super::{AttributeSet, ComputeError, CountedTable, GroupCount, GroupCounter};
 use classes::ClassCounter;
 use keys::Keys;
 pub(crate) use keys::Mixed;
@@ -21,12 +21,12 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Mutex, OnceLock};
 pub(crate) use threads::in_threads;
 
-/// Counts over [`Columns`] with some threads.
+/// Counts over [`CountedTable`] with some threads.
 ///
 /// Memory: the columns once more in their narrowest width for counting and again for judging, and for each thread at work at
 /// most 24 bytes a row.
 pub struct CpuCounter<'a> {
-    table: &'a Columns,
+    table: &'a CountedTable,
     threads: usize,
     /// For counting.
     columns: OnceLock<Vec<Narrow>>,
@@ -41,7 +41,7 @@ pub struct CpuCounter<'a> {
 impl<'a> CpuCounter<'a> {
     /// A counter with `threads` threads, at least one.
     #[must_use]
-    pub fn new(table: &'a Columns, threads: usize) -> Self {
+    pub fn new(table: &'a CountedTable, threads: usize) -> Self {
         let order = table.subject_numbers().map(|subjects| {
             let mut order: Vec<u32> = (0..table.rows() as u32).collect();
             order.sort_by_key(|row| subjects[*row as usize]);

@@ -23,7 +23,7 @@ pub mod pairs;
 
 pub use attribute_set::AttributeSet;
 pub use backend::{Chosen, Trial, Wanted, shared_device};
-pub use columns::{Columns, ColumnsError};
+pub use columns::{ColumnsError, CountedTable};
 pub use counter::{ComputeError, GroupCount, GroupCounter};
 pub use cpu::CpuCounter;
 pub use cuda::{Arrival, CudaCounter, Device, DeviceError, KeptWindow, Snapshot, Used};

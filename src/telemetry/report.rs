@@ -3,7 +3,7 @@
 use serde::{Deserialize, Serialize};
 
 use super::labels::{Counts, Label, Stage, SuppressionReason};
-use super::reason::Reason;
+use super::reason::RejectionReason;
 
 /// Records since the beginning of the state, across restarts.
 ///
@@ -145,7 +145,7 @@ pub struct BatchReport {
     /// Records of which nothing leaves, by reason.
     pub suppressed: Counts<SuppressionReason>,
     /// Records that could not be read, by reason.
-    pub dead_lettered: Counts<Reason>,
+    pub dead_lettered: Counts<RejectionReason>,
     /// Tombstones.
     pub dropped: u64,
     /// Records held after this batch: nothing of them has left yet.

@@ -10,7 +10,7 @@
 //! - what a missing value says, or what is said of one: that a cell is empty is no value of a person;
 //! - what is no inference: P(v|u) ≤ P(v), so that u tells nothing of v. So a constant is not told by everything.
 
-use crate::counting::Columns;
+use crate::counting::CountedTable;
 use hashbrown::HashMap;
 use rayon::prelude::*;
 use std::cmp::Ordering;
@@ -99,7 +99,7 @@ pub fn affordable(pairs: &[(usize, usize)], rows: usize, visits: u64) -> &[(usiz
 ///
 /// Time: the records for each pair. Memory: 4 bytes a record, and for each thread at most 48 bytes a record.
 #[must_use]
-pub fn strongest(table: &Columns, asked: &InferenceQuestion<'_>) -> Vec<ValueInference> {
+pub fn strongest(table: &CountedTable, asked: &InferenceQuestion<'_>) -> Vec<ValueInference> {
     let order = table.subject_numbers().map(|subjects| {
         let mut order: Vec<u32> = (0..table.rows() as u32).collect();
         order.sort_by_key(|row| subjects[*row as usize]);
@@ -144,7 +144,7 @@ struct Common {
 }
 
 struct Rows<'a> {
-    table: &'a Columns,
+    table: &'a CountedTable,
     /// Rows by subject.
     order: Option<&'a [u32]>,
     common: Vec<Common>,

@@ -53,10 +53,10 @@ fn by_definition(case: &Case, a: usize, b: usize) -> Option<(f64, usize, usize)>
     best
 }
 
-fn table(case: &Case) -> Columns {
+fn table(case: &Case) -> CountedTable {
     let width = case.missing.len();
     let columns = (0..width).map(|c| case.rows.iter().map(|row| row[c]).collect()).collect();
-    Columns::new(columns, case.people.clone()).expect("a table")
+    CountedTable::new(columns, case.people.clone()).expect("a table")
 }
 
 proptest! {
@@ -95,7 +95,7 @@ fn a_zip_tells_its_city_and_a_constant_is_told_by_nothing() {
     // zip, city, country: three people in 8001 and three in 8002, all of Zürich; three in 3011, Bern; two of 1200, Genf.
     let zips = [1, 1, 1, 2, 2, 2, 3, 3, 3, 4, 4];
     let cities = [1, 1, 1, 1, 1, 1, 2, 2, 2, 3, 3];
-    let table = Columns::new(vec![zips.to_vec(), cities.to_vec(), vec![7; 11]], None).expect("a table");
+    let table = CountedTable::new(vec![zips.to_vec(), cities.to_vec(), vec![7; 11]], None).expect("a table");
     let pairs = [(0, 1), (0, 2), (1, 2)];
     let asked = InferenceQuestion { k: 3, missing: &[0; 3], pairs: &pairs, threads: 1 };
     let found = strongest(&table, &asked);

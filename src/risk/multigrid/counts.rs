@@ -57,7 +57,7 @@ impl Counts {
     ///
     /// # Errors
     /// When the model's counts are not those of all its records and pairs.
-    pub fn of_model(model: &Adjacency) -> Result<(Self, Vec<adjacency::Node>), InexactError> {
+    pub fn of_model(model: &Adjacency) -> Result<(Self, Vec<adjacency::ValueNode>), InexactError> {
         let pairs = model.left_out_pairs().len();
         if pairs > 0 {
             return Err(InexactError::LeftOut { pairs });
@@ -65,7 +65,8 @@ impl Counts {
         if model.limits().half_lives > 0 {
             return Err(InexactError::Fades);
         }
-        let (values, nodes): (Vec<adjacency::Node>, Vec<u32>) = model.nodes().map(|(node, n)| (node, n as u32)).unzip();
+        let (values, nodes): (Vec<adjacency::ValueNode>, Vec<u32>) =
+            model.nodes().map(|(node, n)| (node, n as u32)).unzip();
         let mut numbers: Vec<Vec<NodeNumber>> = Vec::new();
         for (number, value) in (0..).zip(&values) {
             if numbers.len() <= value.attribute {
@@ -75,7 +76,7 @@ impl Counts {
             of_attribute.resize(value.code as usize + 1, NodeNumber::MAX);
             of_attribute[value.code as usize] = number;
         }
-        let number = |value: adjacency::Node| numbers[value.attribute][value.code as usize];
+        let number = |value: adjacency::ValueNode| numbers[value.attribute][value.code as usize];
         let edges = model.edges().map(|(u, v, n)| (number(u), number(v), n as u32));
         Ok((Self::new(nodes, edges), values))
     }
