@@ -84,7 +84,8 @@ impl LineLayout {
             cell.clear();
             let body = if first { rest } else { rest.strip_prefix(',').unwrap_or("") };
             let Some(value) = body.strip_prefix(key.as_str()) else { continue };
-            let end = scalar_end(value)?;
+            // A key without a value is not how an omitted cell is written.
+            let end = scalar_end(value).filter(|end| *end > 0)?;
             cell.push_str(&value[..end]);
             rest = &value[end..];
             first = false;
@@ -185,7 +186,7 @@ mod tests {
 
     /// Found by fuzzing: what is no text by its first character, and would be written as one, or as nothing.
     #[test]
-    fn a_row_is_read_only_as_it_is_written() {
+    fn a_line_is_read_only_as_it_is_written() {
         let layout = LineLayout::new(LineFormat::Csv { separator: b',' }, &["a", "b"]);
         let mut cells = Vec::new();
         for row in ["7, \"\"", "7,x\"", "null,7", "7,null"] {
@@ -193,6 +194,9 @@ mod tests {
         }
         assert_eq!(layout.read(b"7,\"null\"", &mut cells), Some(()));
         assert_eq!(cells, ["7", "\"null\""]);
+        let layout = LineLayout::new(LineFormat::Json, &["a", "b"]);
+        assert_eq!(layout.read(br#"{"a":,"b":7}"#, &mut cells), None);
+        assert_eq!(layout.read(br#"{"b":7}"#, &mut cells), Some(()));
     }
 
     proptest! {
