@@ -1,4 +1,5 @@
 //! Decoding speed: one JSON record of 25 fields, beside a plain tree of values and a parse that keeps nothing.
+#![allow(missing_docs, reason = "what the macros of criterion make")]
 
 use std::fmt::Write as _;
 use std::hint::black_box;

@@ -1,6 +1,7 @@
 //! The ledger: recording a batch, asking about its classes, forgetting, and writing a shard down.
 //!
 //! The classes are those of wearable batches of 10,000 records, over a ledger that 200,000 records have filled.
+#![allow(missing_docs, reason = "what the macros of criterion make")]
 
 #[allow(dead_code, reason = "every benchmark is a crate of its own and uses a part of what is here")]
 #[path = "support/wearable.rs"]

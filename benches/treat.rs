@@ -2,6 +2,7 @@
 //!
 //! Wearable batches of 25 attributes in 9 groups, k = 5, by a plan and a ledger that 200,000 records have warmed; once more
 //! with blood groups kept diverse beside the body, distinct (a few entries a class) and by entropy (every value counts).
+#![allow(missing_docs, reason = "what the macros of criterion make")]
 
 #[allow(dead_code, reason = "every benchmark is a crate of its own and uses a part of what is here")]
 #[path = "support/wearable.rs"]

@@ -2,7 +2,7 @@
 //! once.
 
 use std::collections::BTreeMap;
-use throng::counting::{AttributeSet, Columns};
+use throng::counting::{AttributeSet, CountedTable};
 use throng::generate::{Health, HealthSettings, Layout, RecordStream};
 use throng::risk::adjacency::{Adjacency, Limits};
 use throng::risk::multigrid::{Attributes, CoarseAdjacency, Counts, Exact, Level, Merging};
@@ -63,7 +63,7 @@ fn of_identical_columns_nodes_and_edges_at_least_four_fifths_go_and_all_counts_s
 
 #[test]
 fn families_of_identical_columns_are_searched_once() {
-    let table = Columns::new(legacy_health(), None).expect("a table").masked(50);
+    let table = CountedTable::new(legacy_health(), None).expect("a table").masked(50);
     let all = AttributeSet::first(table.width());
     let attributes = Attributes::of(&table, &all);
     assert!(attributes.kept().len() + 4 * 19 <= table.width(), "{} kept", attributes.kept().len());

@@ -173,7 +173,7 @@ fn threat_29_verification_refuses_what_names_somebody() {
             sensitive: vec![false],
             layout,
             base: 1,
-            beside: vec![2],
+            sensitive_bases: vec![2],
             protected: Vec::new(),
             listed: Vec::new(),
             narrowing: None,

@@ -4,7 +4,7 @@
 use crate::tables::{self, Table};
 use std::path::PathBuf;
 use std::time::Duration;
-use throng::counting::{AttributeSet, Columns};
+use throng::counting::{AttributeSet, CountedTable};
 use throng::risk::adjacency::{Adjacency, Limits, Triage};
 use throng::risk::qid::{Question, Strategy, search};
 
@@ -33,7 +33,7 @@ fn compare(table: &Table) {
     let mut model = Adjacency::new(&attributes, Limits::default()).expect("ascending attributes");
     model.add(&table.columns).expect("a batch");
     let triage = Triage::new(model.inference());
-    let columns = Columns::new(table.columns.clone(), None).expect("a table");
+    let columns = CountedTable::new(table.columns.clone(), None).expect("a table");
     for k in [2, 5] {
         // What the planner asks: rare values masked first.
         let question = Question {

@@ -10,7 +10,7 @@ mod tables;
 
 use rustix::time::{ClockId, clock_gettime};
 use std::time::{Duration, Instant};
-use throng::counting::{AttributeSet, Columns};
+use throng::counting::{AttributeSet, CountedTable};
 use throng::risk::qid::{Borders, Question, Strategy, search};
 
 /// Time of a search, in seconds.
@@ -26,11 +26,11 @@ fn cpu_seconds() -> f64 {
     now.tv_sec as f64 + now.tv_nsec as f64 / 1e9
 }
 
-fn question(table: &Columns, k: u32, strategy: Strategy, threads: usize) -> Question {
+fn question(table: &CountedTable, k: u32, strategy: Strategy, threads: usize) -> Question {
     Question { k, strategy, threads, budget: None, memory: None, columns: AttributeSet::first(table.width()) }
 }
 
-fn timed(table: &Columns, question: &Question) -> (Borders, Spent) {
+fn timed(table: &CountedTable, question: &Question) -> (Borders, Spent) {
     let (wall, cpu) = (Instant::now(), cpu_seconds());
     let found = search(table, question, &|_| ());
     (found, Spent { wall: wall.elapsed().as_secs_f64(), cpu: cpu_seconds() - cpu })
@@ -50,7 +50,7 @@ fn row(name: &str, k: u32, how: &str, found: &Borders, spent: Spent, note: &str)
 }
 
 /// The border strategy, and the reference after it where it is wanted.
-fn against_reference(name: &str, table: &Columns, ks: &[u32], reference: bool) {
+fn against_reference(name: &str, table: &CountedTable, ks: &[u32], reference: bool) {
     for &k in ks {
         let (found, spent) = timed(table, &question(table, k, Strategy::Border, 1));
         row(name, k, "border", &found, spent, "");
@@ -64,7 +64,7 @@ fn against_reference(name: &str, table: &Columns, ks: &[u32], reference: bool) {
 }
 
 /// One thread and two, wall time.
-fn threads(table: &Columns) {
+fn threads(table: &CountedTable) {
     let ask = |threads| timed(table, &question(table, 5, Strategy::Border, threads));
     let (one, first) = ask(1);
     let (two, second) = ask(2);

@@ -4,11 +4,11 @@ use crate::{against_reference, question, row, timed};
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
-use throng::counting::Columns;
+use throng::counting::CountedTable;
 use throng::risk::qid::Strategy;
 
 /// A file's columns as codes, without those named; `subject` names the column of subjects.
-fn read(path: &Path, delimiter: u8, without: &[&str], subject: Option<&str>) -> Columns {
+fn read(path: &Path, delimiter: u8, without: &[&str], subject: Option<&str>) -> CountedTable {
     let mut reader = csv::ReaderBuilder::new().delimiter(delimiter).from_path(path).expect("a readable file");
     let names: Vec<String> = reader.headers().expect("a header").iter().map(str::to_owned).collect();
     let mut books: Vec<BTreeMap<String, u32>> = vec![BTreeMap::new(); names.len()];
@@ -24,7 +24,7 @@ fn read(path: &Path, delimiter: u8, without: &[&str], subject: Option<&str>) -> 
     let subjects = subject.map(|name| columns[place(name)].clone());
     let left_out = |at: &usize| without.contains(&names[*at].as_str()) || Some(names[*at].as_str()) == subject;
     let kept = (0..names.len()).filter(|at| !left_out(at)).map(|at| columns[at].clone()).collect();
-    Columns::new(kept, subjects).expect("a table")
+    CountedTable::new(kept, subjects).expect("a table")
 }
 
 pub fn run(reference: bool) {

@@ -1,6 +1,6 @@
 //! Generated tables, from a seed each.
 
-use throng::counting::Columns;
+use throng::counting::CountedTable;
 
 /// SplitMix64: a few lines, and the same numbers everywhere.
 pub struct Dice(u64);
@@ -64,7 +64,7 @@ fn log_uniform(columns: usize, dice: &mut Dice) -> Vec<usize> {
 }
 
 /// Independent columns, Zipf 0.5.
-pub fn dense(rows: usize, columns: usize, seed: u64) -> Columns {
+pub fn dense(rows: usize, columns: usize, seed: u64) -> CountedTable {
     let mut dice = Dice::new(seed);
     let cardinalities = log_uniform(columns, &mut dice);
     let column = |cardinality: usize| {
@@ -76,7 +76,7 @@ pub fn dense(rows: usize, columns: usize, seed: u64) -> Columns {
 
 /// Blocks of four columns that one hidden variable drives: a noisy reading of it, a coarser function of that reading,
 /// a function of the hidden variable itself, and a second, noisier reading.
-pub fn correlated(rows: usize, columns: usize, seed: u64) -> Columns {
+pub fn correlated(rows: usize, columns: usize, seed: u64) -> CountedTable {
     let mut dice = Dice::new(seed);
     let mut all = Vec::new();
     for cardinality in log_uniform(columns.div_ceil(4), &mut dice) {
@@ -96,7 +96,7 @@ pub fn correlated(rows: usize, columns: usize, seed: u64) -> Columns {
 }
 
 /// Forty latent classes, each with its own one to three values of every column: nearly all cells of the domains are empty.
-pub fn sparse(rows: usize, columns: usize, seed: u64) -> Columns {
+pub fn sparse(rows: usize, columns: usize, seed: u64) -> CountedTable {
     const CLASSES: usize = 40;
     let mut dice = Dice::new(seed);
     let cardinalities: Vec<usize> = (0..columns).map(|_| 20 + dice.below(80)).collect();
@@ -120,14 +120,14 @@ pub fn sparse(rows: usize, columns: usize, seed: u64) -> Columns {
     table(cardinalities.into_iter().map(column).collect())
 }
 
-pub fn table(columns: Vec<Vec<u32>>) -> Columns {
-    Columns::new(columns, None).expect("a table")
+pub fn table(columns: Vec<Vec<u32>>) -> CountedTable {
+    CountedTable::new(columns, None).expect("a table")
 }
 
 /// The schema of the tweets of [POD] Table 7.1, generated: times by the second over four months, users and their
 /// addressees, languages, retweets, four parties, a tweet number, a score, words, and the
 /// negative and positive parts, of which the score is the difference.
-pub fn tweets(rows: usize, seed: u64) -> Columns {
+pub fn tweets(rows: usize, seed: u64) -> CountedTable {
     let mut dice = Dice::new(seed);
     let mut drawn = |values: usize, exponent: f64| -> Vec<u32> {
         let zipf = Zipf::new(values, exponent);

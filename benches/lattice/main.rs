@@ -3,6 +3,7 @@
 //! `cargo bench --bench lattice -- [adult] [ihis] [local] [mach SECONDS] [antichains] [tables]`; without a word the first two and
 //! the antichains. Reading is excluded, everything else is inside: packing the classes of the raw policy, anchors,
 //! search. Data from the folder that THRONG_TEST_DATA names; what is missing is skipped and says so.
+#![allow(missing_docs, reason = "what the macros of criterion make")]
 
 mod antichains;
 #[path = "../../tests/lattice/data.rs"]

@@ -121,7 +121,7 @@ fn qid(table: &Health, k: u32, budget: Duration) {
     let masked = table.table().masked(k);
     let columns = AttributeSet::first(masked.width());
     let question = Question { k, strategy: Strategy::Border, threads: 1, budget: Some(budget), memory: None, columns };
-    let run = |of: &dyn Fn(&throng::counting::Columns, &Question, &dyn Fn(Progress)) -> Borders| {
+    let run = |of: &dyn Fn(&throng::counting::CountedTable, &Question, &dyn Fn(Progress)) -> Borders| {
         timed(|| of(&masked, &question, &|_| ()))
     };
     let (mut without, mut with) = (Vec::new(), Vec::new());
@@ -157,7 +157,7 @@ fn qid(table: &Health, k: u32, budget: Duration) {
 type Timed = (Borders, f64);
 
 fn run_both(
-    run: &dyn Fn(&dyn Fn(&throng::counting::Columns, &Question, &dyn Fn(Progress)) -> Borders) -> Timed,
+    run: &dyn Fn(&dyn Fn(&throng::counting::CountedTable, &Question, &dyn Fn(Progress)) -> Borders) -> Timed,
 ) -> (Timed, Timed) {
     (run(&|t, q, p| search_apart(t, q, p)), run(&|t, q, p| search(t, q, p)))
 }

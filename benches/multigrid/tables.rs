@@ -1,7 +1,7 @@
 //! The health table, as codes.
 
 use std::collections::BTreeMap;
-use throng::counting::Columns;
+use throng::counting::CountedTable;
 use throng::generate::{Health as Records, HealthSettings, Layout, RecordStream};
 
 /// Columns at or above this share of distinct values identify by themselves and are left out, as in an audit.
@@ -15,8 +15,8 @@ pub struct Health {
 }
 
 impl Health {
-    pub fn table(&self) -> Columns {
-        Columns::new(self.columns.clone(), None).expect("a table")
+    pub fn table(&self) -> CountedTable {
+        CountedTable::new(self.columns.clone(), None).expect("a table")
     }
 }
 

@@ -35,7 +35,8 @@ fuzz_target!(|data: &[u8]| {
     assert!(losses.iter().all(|loss| (0.0..=1.0).contains(loss)), "a loss out of range: {losses:?}");
 
     let text = std::str::from_utf8(text).expect("accepted as text").trim_start_matches('\u{feff}');
-    let mut rows = csv::ReaderBuilder::new().delimiter(b';').has_headers(false).flexible(true).from_reader(text.as_bytes());
+    let mut rows =
+        csv::ReaderBuilder::new().delimiter(b';').has_headers(false).flexible(true).from_reader(text.as_bytes());
     let (mut text_of, mut set_of) = (BTreeMap::new(), BTreeMap::new());
     for row in rows.records() {
         let row = row.expect("accepted as a table");

@@ -3,7 +3,7 @@
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;
-use throng::records::line::{LineFormat, LineLayout};
+use throng::codec::{LineFormat, LineLayout};
 
 fuzz_target!(|data: &[u8]| {
     let Some((&kind, line)) = data.split_first() else { return };

@@ -7,7 +7,7 @@ use arrow::datatypes::{DataType, Field as ArrowField, Fields, Schema};
 use super::arrow_text::{plain, supported, token};
 use super::{Field, Limits, Unknown};
 use crate::records::raw::{Coordinate, RawBatch, Token};
-use crate::telemetry::Reason;
+use crate::telemetry::RejectionReason;
 
 /// A column that cannot be read.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
@@ -179,12 +179,12 @@ impl ArrowRows {
     /// Adds row `row` of the batch to `into`; gives the bytes of its cells.
     ///
     /// # Errors
-    /// [`Reason::Oversized`] when the cells together exceed the limit, [`Reason::NotUtf8`] for binary cells
-    /// that are not text, [`Reason::MalformedRow`] for a moment outside the calendar; `into` is then as it was.
+    /// [`RejectionReason::Oversized`] when the cells together exceed the limit, [`RejectionReason::NotUtf8`] for binary cells
+    /// that are not text, [`RejectionReason::MalformedRow`] for a moment outside the calendar; `into` is then as it was.
     ///
     /// # Panics
     /// When the batch has no such row.
-    pub fn decode(&self, row: usize, coordinate: Coordinate, into: &mut RawBatch) -> Result<u64, Reason> {
+    pub fn decode(&self, row: usize, coordinate: Coordinate, into: &mut RawBatch) -> Result<u64, RejectionReason> {
         into.push_row(coordinate);
         let before = into.arena_bytes();
         for (attribute, column) in self.columns.iter().enumerate() {
@@ -205,7 +205,7 @@ impl ArrowRows {
         attribute: usize,
         before: usize,
         into: &mut RawBatch,
-    ) -> Result<(), Reason> {
+    ) -> Result<(), RejectionReason> {
         if column.parents.iter().any(|parent| parent.is_null(row)) {
             return Ok(());
         }
@@ -214,7 +214,7 @@ impl ArrowRows {
         if let Token::Text(text) | Token::Structure(text) = token
             && into.arena_bytes() - before + text.len() > self.limits.max_record_bytes
         {
-            return Err(Reason::Oversized);
+            return Err(RejectionReason::Oversized);
         }
         into.set(attribute, token);
         Ok(())

@@ -116,7 +116,7 @@ fn an_oversized_row_is_refused_and_unknown_columns_are_counted() {
     let rows = codec.rows(&whole.project(codec.roots()).unwrap()).unwrap();
     let mut into = RawBatch::new(1);
     assert_eq!(rows.decode(0, AT, &mut into), Ok(5));
-    assert_eq!(rows.decode(1, AT, &mut into), Err(Reason::Oversized));
+    assert_eq!(rows.decode(1, AT, &mut into), Err(RejectionReason::Oversized));
     assert_eq!((into.rows(), into.unknown_cells), (1, 1));
     assert_eq!(codec.rows(&whole.project(&[]).unwrap()).unwrap_err(), ColumnError::Mismatch);
 }

@@ -13,7 +13,7 @@ use arrow::datatypes::{
 use arrow::temporal_conversions as moment;
 
 use crate::records::raw::Token;
-use crate::telemetry::Reason;
+use crate::telemetry::RejectionReason;
 
 /// Whether cells of this type have a textual form.
 pub(super) fn supported(kind: &DataType) -> bool {
@@ -51,7 +51,11 @@ pub(super) fn plain(kind: &DataType) -> DataType {
 }
 
 /// The cell at `row` as a token; texts that the column does not hold as such are written to `scratch`.
-pub(super) fn token<'a>(array: &'a dyn Array, row: usize, scratch: &'a mut String) -> Result<Token<'a>, Reason> {
+pub(super) fn token<'a>(
+    array: &'a dyn Array,
+    row: usize,
+    scratch: &'a mut String,
+) -> Result<Token<'a>, RejectionReason> {
     use DataType as D;
     if array.is_null(row) {
         return Ok(Token::Null);
@@ -109,8 +113,8 @@ fn spell(out: &mut String, text: std::fmt::Arguments<'_>) {
     out.write_fmt(text).expect("writing to a string");
 }
 
-fn text(bytes: &[u8]) -> Result<Token<'_>, Reason> {
-    std::str::from_utf8(bytes).map(Token::Text).map_err(|_| Reason::NotUtf8)
+fn text(bytes: &[u8]) -> Result<Token<'_>, RejectionReason> {
+    std::str::from_utf8(bytes).map(Token::Text).map_err(|_| RejectionReason::NotUtf8)
 }
 
 /// The shortest digits that give the same float back, always a JSON number; what is not finite is untyped text.
@@ -120,14 +124,14 @@ fn float<F: std::fmt::Debug + Into<f64> + Copy>(out: &mut String, value: F) -> T
 }
 
 /// Dates, times and timestamps in the manner of ISO 8601.
-fn instant(array: &dyn Array, row: usize, out: &mut String) -> Result<(), Reason> {
+fn instant(array: &dyn Array, row: usize, out: &mut String) -> Result<(), RejectionReason> {
     use DataType as D;
     macro_rules! value {
         ($kind:ty) => {
             array.as_primitive::<$kind>().value(row)
         };
     }
-    let outside = Reason::MalformedRow;
+    let outside = RejectionReason::MalformedRow;
     match array.data_type() {
         D::Date32 => {
             let date = moment::date32_to_datetime(value!(Date32Type)).ok_or(outside)?.date();
@@ -164,7 +168,7 @@ fn instant(array: &dyn Array, row: usize, out: &mut String) -> Result<(), Reason
 }
 
 /// Writes a nested cell as JSON. Floats that are not finite have no JSON and become null.
-fn json(array: &dyn Array, row: usize, out: &mut String) -> Result<(), Reason> {
+fn json(array: &dyn Array, row: usize, out: &mut String) -> Result<(), RejectionReason> {
     use DataType as D;
     if array.is_null(row) {
         out.push_str("null");
@@ -221,7 +225,7 @@ fn json(array: &dyn Array, row: usize, out: &mut String) -> Result<(), Reason> {
     }
 }
 
-fn items(items: &dyn Array, out: &mut String) -> Result<(), Reason> {
+fn items(items: &dyn Array, out: &mut String) -> Result<(), RejectionReason> {
     out.push('[');
     for index in 0..items.len() {
         if index > 0 {

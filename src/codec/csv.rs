@@ -4,7 +4,7 @@ use std::collections::HashMap;
 
 use super::{Field, Unknown};
 use crate::records::raw::{Coordinate, RawBatch, Token};
-use crate::telemetry::Reason;
+use crate::telemetry::RejectionReason;
 
 /// One row, unquoted: the bytes of its fields one after the other, and where each ends.
 #[derive(Clone, Copy, Debug)]
@@ -133,21 +133,21 @@ impl CsvCodec {
     /// Adds `row` to `into`; an empty field is an empty untyped token.
     ///
     /// # Errors
-    /// [`Reason::RaggedRow`] or [`Reason::NotUtf8`]; `into` is then as it was.
-    pub fn decode(&self, row: Row<'_>, coordinate: Coordinate, into: &mut RawBatch) -> Result<(), Reason> {
+    /// [`RejectionReason::RaggedRow`] or [`RejectionReason::NotUtf8`]; `into` is then as it was.
+    pub fn decode(&self, row: Row<'_>, coordinate: Coordinate, into: &mut RawBatch) -> Result<(), RejectionReason> {
         if row.ends.len() != self.columns.len() {
-            return Err(Reason::RaggedRow);
+            return Err(RejectionReason::RaggedRow);
         }
         // Judged field by field: two halves of a character on both sides of a separator are not one.
         if !row.text.is_ascii() && row.fields().any(|field| std::str::from_utf8(field).is_err()) {
-            return Err(Reason::NotUtf8);
+            return Err(RejectionReason::NotUtf8);
         }
         into.push_row(coordinate);
         for (attributes, field) in self.columns.iter().zip(row.fields()) {
             for &attribute in attributes {
                 let Ok(text) = std::str::from_utf8(field) else {
                     into.pop_row();
-                    return Err(Reason::NotUtf8);
+                    return Err(RejectionReason::NotUtf8);
                 };
                 into.set(attribute, Token::Untyped(text));
             }
@@ -229,11 +229,11 @@ mod tests {
     fn ragged_and_undecodable_rows_leave_nothing() {
         let codec = CsvCodec::new(row(&["age", "zip"]).row(), &fields(&["age"]), Unknown::Drop).unwrap();
         let mut batch = RawBatch::new(1);
-        assert_eq!(codec.decode(row(&["1"]).row(), AT, &mut batch), Err(Reason::RaggedRow));
-        assert_eq!(codec.decode(row(&["1", "2", "3"]).row(), AT, &mut batch), Err(Reason::RaggedRow));
+        assert_eq!(codec.decode(row(&["1"]).row(), AT, &mut batch), Err(RejectionReason::RaggedRow));
+        assert_eq!(codec.decode(row(&["1", "2", "3"]).row(), AT, &mut batch), Err(RejectionReason::RaggedRow));
         // "é" torn apart by the separator is valid as a whole and not as two fields.
         let torn = Owned("é".as_bytes().to_vec(), vec![1, 2]);
-        assert_eq!(codec.decode(torn.row(), AT, &mut batch), Err(Reason::NotUtf8));
+        assert_eq!(codec.decode(torn.row(), AT, &mut batch), Err(RejectionReason::NotUtf8));
         assert_eq!((batch.rows(), batch.unknown_cells), (0, 0));
     }
 }

@@ -55,6 +55,10 @@ impl Encoder for CsvLines {
                 let end = rest.find(separator).unwrap_or(rest.len());
                 let bare = &rest[..end];
                 rest = &rest[end..];
+                // Written are these as nothing and as quoted text.
+                if bare == "null" || bare.contains('"') {
+                    return None;
+                }
                 cell.push_str(if bare.is_empty() { "null" } else { bare });
             }
         }

@@ -12,7 +12,7 @@ use serde_json::value::RawValue;
 use super::path_tree::PathNode;
 use super::{Decoder, Field, Limits, Unknown};
 use crate::records::raw::{Coordinate, RawBatch, Token};
-use crate::telemetry::Reason;
+use crate::telemetry::RejectionReason;
 
 /// Deepest level that is walked by recursion, below `serde_json`'s own limit of 128. Only pointers of the schema can
 /// lead there; everything else is scanned without recursion.
@@ -27,7 +27,7 @@ pub struct JsonCodec {
 }
 
 impl Decoder for JsonCodec {
-    fn decode(&self, payload: &[u8], coordinate: Coordinate, into: &mut RawBatch) -> Result<(), Reason> {
+    fn decode(&self, payload: &[u8], coordinate: Coordinate, into: &mut RawBatch) -> Result<(), RejectionReason> {
         Self::decode(self, payload, coordinate, into)
     }
 }
@@ -52,7 +52,7 @@ impl JsonCodec {
     ///
     /// # Errors
     /// The rejection; `into` then has the rows and the count of unknown cells that it had before.
-    pub fn decode(&self, payload: &[u8], coordinate: Coordinate, into: &mut RawBatch) -> Result<(), Reason> {
+    pub fn decode(&self, payload: &[u8], coordinate: Coordinate, into: &mut RawBatch) -> Result<(), RejectionReason> {
         let text = admit(payload, self.limits)?;
         let unknown_before = into.unknown_cells;
         into.push_row(coordinate);
@@ -64,48 +64,49 @@ impl JsonCodec {
         outcome
     }
 
-    fn fill(&self, text: &str, into: &mut RawBatch) -> Result<(), Reason> {
+    fn fill(&self, text: &str, into: &mut RawBatch) -> Result<(), RejectionReason> {
         let mut walk = Walk { batch: into, limits: self.limits, unknown: self.unknown, refusal: None };
         let step = Step { node: &self.root, depth: 1, covered: !self.root.attributes.is_empty(), walk: &mut walk };
         let mut deserializer = serde_json::Deserializer::from_str(text);
         if let Err(error) = step.deserialize(&mut deserializer) {
             return Err(walk.refusal.unwrap_or_else(|| of_syntax(&error)));
         }
-        deserializer.end().map_err(|_| Reason::TrailingText)?;
+        deserializer.end().map_err(|_| RejectionReason::TrailingText)?;
         walk.put(&self.root, text.trim_ascii(), 0)
     }
 }
 
 /// The text of a payload that may be an object.
-pub(super) fn admit(payload: &[u8], limits: Limits) -> Result<&str, Reason> {
+pub(super) fn admit(payload: &[u8], limits: Limits) -> Result<&str, RejectionReason> {
     if payload.len() > limits.max_record_bytes {
-        return Err(Reason::Oversized);
+        return Err(RejectionReason::Oversized);
     }
-    let text = std::str::from_utf8(payload).map_err(|_| Reason::NotUtf8)?;
+    let text = std::str::from_utf8(payload).map_err(|_| RejectionReason::NotUtf8)?;
     match text.bytes().find(|b| !matches!(b, b' ' | b'\t' | b'\n' | b'\r')) {
         Some(b'{') => Ok(text),
-        None => Err(Reason::Empty),
+        None => Err(RejectionReason::Empty),
         Some(_) => Err(match serde_json::from_str::<IgnoredAny>(text) {
-            Ok(_) => Reason::NotAnObject,
+            Ok(_) => RejectionReason::NotAnObject,
             Err(error) => of_syntax(&error),
         }),
     }
 }
 
 /// Refuses a value that starts `depth` levels below the top of the record and is nested too deep.
-pub(super) fn check_depth(json: &str, depth: usize, limits: Limits) -> Result<(), Reason> {
+pub(super) fn check_depth(json: &str, depth: usize, limits: Limits) -> Result<(), RejectionReason> {
     let nested = matches!(json.as_bytes().first(), Some(b'{' | b'['));
-    if nested && depth + nesting(json) > limits.max_depth { Err(Reason::TooDeep) } else { Ok(()) }
+    if nested && depth + nesting(json) > limits.max_depth { Err(RejectionReason::TooDeep) } else { Ok(()) }
 }
 
 /// The token of a well-formed JSON text; strings with escapes are written to `unescaped`.
-pub(super) fn token_of<'a>(json: &'a str, unescaped: &'a mut String) -> Result<Token<'a>, Reason> {
+pub(super) fn token_of<'a>(json: &'a str, unescaped: &'a mut String) -> Result<Token<'a>, RejectionReason> {
     Ok(match json.as_bytes().first() {
         Some(b'"') => {
-            let inner = json.strip_prefix('"').and_then(|j| j.strip_suffix('"')).ok_or(Reason::MalformedJson)?;
+            let inner =
+                json.strip_prefix('"').and_then(|j| j.strip_suffix('"')).ok_or(RejectionReason::MalformedJson)?;
             if inner.contains('\\') {
                 // A lone surrogate is the one thing that the scan of raw text lets through.
-                *unescaped = serde_json::from_str(json).map_err(|_| Reason::MalformedJson)?;
+                *unescaped = serde_json::from_str(json).map_err(|_| RejectionReason::MalformedJson)?;
                 Token::Text(unescaped)
             } else {
                 Token::Text(inner)
@@ -119,8 +120,8 @@ pub(super) fn token_of<'a>(json: &'a str, unescaped: &'a mut String) -> Result<T
     })
 }
 
-pub(super) fn of_syntax(error: &serde_json::Error) -> Reason {
-    if error.is_eof() { Reason::Truncated } else { Reason::MalformedJson }
+pub(super) fn of_syntax(error: &serde_json::Error) -> RejectionReason {
+    if error.is_eof() { RejectionReason::Truncated } else { RejectionReason::MalformedJson }
 }
 
 /// Deepest nesting of brackets in a JSON text that is known to be well formed.
@@ -149,26 +150,26 @@ struct Walk<'a> {
     limits: Limits,
     unknown: Unknown,
     /// Set before the walk is broken off: serde's errors are text, a rejection is not.
-    refusal: Option<Reason>,
+    refusal: Option<RejectionReason>,
 }
 
 impl Walk<'_> {
-    fn refuse<E: de::Error>(&mut self, rejection: Reason) -> E {
+    fn refuse<E: de::Error>(&mut self, rejection: RejectionReason) -> E {
         self.refusal = Some(rejection);
         E::custom(rejection.name())
     }
 
     /// A value that no field wants.
-    fn stranger(&mut self) -> Result<(), Reason> {
+    fn stranger(&mut self) -> Result<(), RejectionReason> {
         self.batch.unknown_cells += 1;
         match self.unknown {
             Unknown::Drop => Ok(()),
-            Unknown::Refuse => Err(Reason::UnknownAttribute),
+            Unknown::Refuse => Err(RejectionReason::UnknownAttribute),
         }
     }
 
     /// Sets the cells of the attributes that end at `node` to a well-formed value.
-    fn put(&mut self, node: &PathNode, json: &str, depth: usize) -> Result<(), Reason> {
+    fn put(&mut self, node: &PathNode, json: &str, depth: usize) -> Result<(), RejectionReason> {
         if node.attributes.is_empty() {
             return Ok(());
         }
@@ -177,7 +178,7 @@ impl Walk<'_> {
         let token = token_of(json, &mut unescaped)?;
         for &attribute in &node.attributes {
             if !self.batch.set(attribute, token) {
-                return Err(Reason::DuplicateKey);
+                return Err(RejectionReason::DuplicateKey);
             }
         }
         Ok(())
@@ -204,7 +205,7 @@ impl Step<'_, '_, '_> {
 
     fn descend<E: de::Error>(&mut self) -> Result<(), E> {
         if self.depth > self.walk.limits.max_depth.min(DEEPEST_WALK) {
-            return Err(self.walk.refuse(Reason::TooDeep));
+            return Err(self.walk.refuse(RejectionReason::TooDeep));
         }
         Ok(())
     }
@@ -294,7 +295,7 @@ impl<'de> Visitor<'de> for Step<'_, '_, '_> {
                 None => strangers.push(key),
                 Some(child) if child.attributes.is_empty() => {
                     if steps.contains(&child.ordinal) {
-                        return Err(self.walk.refuse(Reason::DuplicateKey));
+                        return Err(self.walk.refuse(RejectionReason::DuplicateKey));
                     }
                     steps.push(child.ordinal);
                 }
@@ -305,7 +306,7 @@ impl<'de> Visitor<'de> for Step<'_, '_, '_> {
         if strangers.len() > 1 {
             strangers.sort_unstable();
             if strangers.windows(2).any(|pair| pair[0] == pair[1]) {
-                return Err(self.walk.refuse(Reason::DuplicateKey));
+                return Err(self.walk.refuse(RejectionReason::DuplicateKey));
             }
         }
         Ok(())

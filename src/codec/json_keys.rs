@@ -10,19 +10,19 @@ use serde_json::value::RawValue;
 use super::Limits;
 use super::json::{Key, admit, check_depth, of_syntax, token_of};
 use crate::records::raw::{Coordinate, RawBatch, Token};
-use crate::telemetry::Reason;
+use crate::telemetry::RejectionReason;
 
 /// Why a record was not added.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Refusal {
     /// It cannot be read.
-    Rejected(Reason),
+    Rejected(RejectionReason),
     /// With this record there would be more columns than allowed.
     TooManyColumns,
 }
 
-impl From<Reason> for Refusal {
-    fn from(rejection: Reason) -> Self {
+impl From<RejectionReason> for Refusal {
+    fn from(rejection: RejectionReason) -> Self {
         Self::Rejected(rejection)
     }
 }
@@ -65,7 +65,7 @@ impl JsonKeys {
         if let Err(error) = walk.deserialize(&mut deserializer) {
             return Err(refusal.unwrap_or_else(|| of_syntax(&error).into()));
         }
-        deserializer.end().map_err(|_| Reason::TrailingText)?;
+        deserializer.end().map_err(|_| RejectionReason::TrailingText)?;
         into.widen(self.names.len());
         into.push_row(coordinate);
         for (column, json) in cells {
@@ -84,7 +84,7 @@ impl JsonKeys {
 
     fn set(into: &mut RawBatch, column: usize, token: Token<'_>) -> Result<(), Refusal> {
         // `{"a.b": 1, "a": {"b": 2}}`: which of the two it is would be a guess.
-        if into.set(column, token) { Ok(()) } else { Err(Reason::DuplicateKey.into()) }
+        if into.set(column, token) { Ok(()) } else { Err(RejectionReason::DuplicateKey.into()) }
     }
 
     /// The column of a key; none when it is not wanted.
@@ -178,7 +178,7 @@ impl<'de> Visitor<'de> for Level<'_, '_, '_, 'de> {
         }
         keys.sort_unstable();
         if keys.windows(2).any(|pair| pair[0] == pair[1]) {
-            return Err(self.refuse(Reason::DuplicateKey.into()));
+            return Err(self.refuse(RejectionReason::DuplicateKey.into()));
         }
         Ok(())
     }
@@ -227,17 +227,17 @@ mod tests {
         let mut batch = RawBatch::new(0);
         decode(&mut keys, r#"{"a":1}"#, &mut batch).unwrap();
         for (text, rejection) in [
-            (r#"{"a":1,"a":2}"#, Reason::DuplicateKey),
-            (r#"{"a":1,"\u0061":2}"#, Reason::DuplicateKey),
-            (r#"{"b":{"c":1},"b":{"d":1}}"#, Reason::DuplicateKey),
-            (r#"{"b.c":1,"b":{"c":1}}"#, Reason::DuplicateKey),
-            (r#"{"a":[[[[1]]]]}"#, Reason::TooDeep),
-            (r#"{"a":{"a":{"a":{"a":{"a":1}}}}}"#, Reason::TooDeep),
-            (r#"{"a":"\ud800"}"#, Reason::MalformedJson),
-            ("[]", Reason::NotAnObject),
-            ("", Reason::Empty),
-            (r#"{"a":1"#, Reason::Truncated),
-            (r#"{"a":1} x"#, Reason::TrailingText),
+            (r#"{"a":1,"a":2}"#, RejectionReason::DuplicateKey),
+            (r#"{"a":1,"\u0061":2}"#, RejectionReason::DuplicateKey),
+            (r#"{"b":{"c":1},"b":{"d":1}}"#, RejectionReason::DuplicateKey),
+            (r#"{"b.c":1,"b":{"c":1}}"#, RejectionReason::DuplicateKey),
+            (r#"{"a":[[[[1]]]]}"#, RejectionReason::TooDeep),
+            (r#"{"a":{"a":{"a":{"a":{"a":1}}}}}"#, RejectionReason::TooDeep),
+            (r#"{"a":"\ud800"}"#, RejectionReason::MalformedJson),
+            ("[]", RejectionReason::NotAnObject),
+            ("", RejectionReason::Empty),
+            (r#"{"a":1"#, RejectionReason::Truncated),
+            (r#"{"a":1} x"#, RejectionReason::TrailingText),
         ] {
             assert_eq!(decode(&mut keys, text, &mut batch), Err(rejection.into()), "{text}");
             assert_eq!(batch.rows(), 1, "{text}");

@@ -43,7 +43,8 @@ impl Encoder for JsonLines {
             cell.clear();
             let body = if first { rest } else { rest.strip_prefix(',').unwrap_or("") };
             let Some(value) = body.strip_prefix(key.as_str()) else { continue };
-            let end = scalar_end(value)?;
+            // A key without a value is not how an omitted cell is written.
+            let end = scalar_end(value).filter(|end| *end > 0)?;
             cell.push_str(&value[..end]);
             rest = &value[end..];
             first = false;

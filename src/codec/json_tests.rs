@@ -14,7 +14,7 @@ fn codec(pointers: &[&str]) -> JsonCodec {
     JsonCodec::new(&fields, Limits { max_record_bytes: 4096, max_depth: 8 })
 }
 
-fn refusal(codec: &JsonCodec, payload: &[u8]) -> Reason {
+fn refusal(codec: &JsonCodec, payload: &[u8]) -> RejectionReason {
     let mut batch = RawBatch::new(8);
     batch.push_row(AT);
     batch.unknown_cells = 3;
@@ -49,32 +49,32 @@ fn flat_and_nested_attributes_in_one_pass() {
 #[test]
 fn what_is_no_record_is_named() {
     let codec = codec(&["/a", "/b/c"]);
-    let cases: [(&[u8], Reason); 19] = [
-        (b"", Reason::Empty),
-        (b" \t\r\n", Reason::Empty),
-        (b"[1]", Reason::NotAnObject),
-        (b"17", Reason::NotAnObject),
-        (b"\"text\"", Reason::NotAnObject),
-        (b"nul", Reason::Truncated),
-        (b"xyz", Reason::MalformedJson),
-        (b"{\"a\":1", Reason::Truncated),
-        (b"{\"a\":\"x", Reason::Truncated),
-        (b"{\"a\":1}}", Reason::TrailingText),
-        (b"{\"a\":1} {\"a\":2}", Reason::TrailingText),
-        (b"{\"a\":01}", Reason::MalformedJson),
-        (b"{\"a\":NaN}", Reason::MalformedJson),
-        (b"{\"a\":1,}", Reason::MalformedJson),
-        (b"{a:1}", Reason::MalformedJson),
-        (b"{\"a\":\"\\ud800\"}", Reason::MalformedJson),
-        (b"{\"a\":\"\xff\"}", Reason::NotUtf8),
-        (b"{\"a\":\"\x01\"}", Reason::MalformedJson),
-        (b"\xef\xbb\xbf{\"a\":1}", Reason::MalformedJson),
+    let cases: [(&[u8], RejectionReason); 19] = [
+        (b"", RejectionReason::Empty),
+        (b" \t\r\n", RejectionReason::Empty),
+        (b"[1]", RejectionReason::NotAnObject),
+        (b"17", RejectionReason::NotAnObject),
+        (b"\"text\"", RejectionReason::NotAnObject),
+        (b"nul", RejectionReason::Truncated),
+        (b"xyz", RejectionReason::MalformedJson),
+        (b"{\"a\":1", RejectionReason::Truncated),
+        (b"{\"a\":\"x", RejectionReason::Truncated),
+        (b"{\"a\":1}}", RejectionReason::TrailingText),
+        (b"{\"a\":1} {\"a\":2}", RejectionReason::TrailingText),
+        (b"{\"a\":01}", RejectionReason::MalformedJson),
+        (b"{\"a\":NaN}", RejectionReason::MalformedJson),
+        (b"{\"a\":1,}", RejectionReason::MalformedJson),
+        (b"{a:1}", RejectionReason::MalformedJson),
+        (b"{\"a\":\"\\ud800\"}", RejectionReason::MalformedJson),
+        (b"{\"a\":\"\xff\"}", RejectionReason::NotUtf8),
+        (b"{\"a\":\"\x01\"}", RejectionReason::MalformedJson),
+        (b"\xef\xbb\xbf{\"a\":1}", RejectionReason::MalformedJson),
     ];
     for (payload, expected) in cases {
         assert_eq!(refusal(&codec, payload), expected, "{}", payload.escape_ascii());
     }
     let long = format!("{{\"a\":\"{}\"}}", "x".repeat(4096));
-    assert_eq!(refusal(&codec, long.as_bytes()), Reason::Oversized);
+    assert_eq!(refusal(&codec, long.as_bytes()), RejectionReason::Oversized);
 }
 
 #[test]
@@ -91,7 +91,7 @@ fn duplicate_keys_are_refused_wherever_the_walk_goes() {
         r#"{"w":{"x":1,"x":2}}"#,
         r#"{"w":{"q":1,"q":2}}"#,
     ] {
-        assert_eq!(refusal(&codec, payload.as_bytes()), Reason::DuplicateKey, "{payload}");
+        assert_eq!(refusal(&codec, payload.as_bytes()), RejectionReason::DuplicateKey, "{payload}");
     }
     let mut batch = RawBatch::new(4);
     codec.decode(br#"{"a":1,"b":{"a":1},"c":{"a":1}}"#, AT, &mut batch).unwrap();
@@ -105,8 +105,8 @@ fn depth_is_limited_in_walked_kept_and_dropped_values() {
     for (key, fits) in [(r#"{"a":X}"#, 7), (r#"{"b":{"c":X}}"#, 6), (r#"{"u":X}"#, 7), (r#"{"b":{"u":X}}"#, 6)] {
         let payload = |levels| key.replace('X', &nest(levels));
         codec.decode(payload(fits).as_bytes(), AT, &mut batch).unwrap();
-        assert_eq!(refusal(&codec, payload(fits + 1).as_bytes()), Reason::TooDeep, "{key}");
-        assert_eq!(refusal(&codec, payload(1500).as_bytes()), Reason::TooDeep, "{key}");
+        assert_eq!(refusal(&codec, payload(fits + 1).as_bytes()), RejectionReason::TooDeep, "{key}");
+        assert_eq!(refusal(&codec, payload(1500).as_bytes()), RejectionReason::TooDeep, "{key}");
     }
     // Brackets inside text are no nesting.
     codec.decode(br#"{"a":["[[[[[[[[\"[[[["]}"#, AT, &mut batch).unwrap();
@@ -114,14 +114,14 @@ fn depth_is_limited_in_walked_kept_and_dropped_values() {
     let deep = Field { pointer: vec!["k".into(); 300] };
     let unlimited = JsonCodec::new(&[deep], Limits { max_record_bytes: 1 << 20, max_depth: usize::MAX });
     let payload = format!("{}1{}", "{\"k\":".repeat(300), "}".repeat(300));
-    assert_eq!(refusal(&unlimited, payload.as_bytes()), Reason::TooDeep);
+    assert_eq!(refusal(&unlimited, payload.as_bytes()), RejectionReason::TooDeep);
 }
 
 #[test]
 fn unknown_keys_are_dropped_or_refused() {
     let strict = codec(&["/a", "/b/c"]).with_unknown(Unknown::Refuse);
     for payload in [r#"{"u":1}"#, r#"{"b":{"u":null}}"#, r#"{"b":5}"#, r#"{"b":[1]}"#] {
-        assert_eq!(refusal(&strict, payload.as_bytes()), Reason::UnknownAttribute, "{payload}");
+        assert_eq!(refusal(&strict, payload.as_bytes()), RejectionReason::UnknownAttribute, "{payload}");
         let mut batch = RawBatch::new(2);
         codec(&["/a", "/b/c"]).decode(payload.as_bytes(), AT, &mut batch).unwrap();
         assert_eq!(batch.unknown_cells, 1, "{payload}");
@@ -236,9 +236,9 @@ proptest! {
         for end in 0..payload.len() {
             let rejection = codec.decode(&payload.as_bytes()[..end], AT, &mut batch).unwrap_err();
             let expected = match rejection {
-                Reason::Truncated | Reason::Empty | Reason::NotUtf8 => true,
+                RejectionReason::Truncated | RejectionReason::Empty | RejectionReason::NotUtf8 => true,
                 // A number that stops at its point, exponent or sign.
-                Reason::MalformedJson => payload[..end].ends_with(['.', 'e', 'E', '+', '-']),
+                RejectionReason::MalformedJson => payload[..end].ends_with(['.', 'e', 'E', '+', '-']),
                 _ => false,
             };
             prop_assert!(expected, "{} at {}", rejection, end);
@@ -268,10 +268,10 @@ proptest! {
         let tree = serde_json::from_slice::<Value>(&payload);
         match outcome {
             Ok(()) => prop_assert!(syntax),
-            Err(Reason::MalformedJson | Reason::Truncated | Reason::TrailingText | Reason::NotUtf8) => {
+            Err(RejectionReason::MalformedJson | RejectionReason::Truncated | RejectionReason::TrailingText | RejectionReason::NotUtf8) => {
                 prop_assert!(tree.is_err());
             }
-            Err(Reason::DuplicateKey | Reason::Empty | Reason::NotAnObject) => {}
+            Err(RejectionReason::DuplicateKey | RejectionReason::Empty | RejectionReason::NotAnObject) => {}
             Err(other) => prop_assert!(false, "{}", other),
         }
         prop_assert_eq!(batch.rows(), 1 + usize::from(outcome.is_ok()));

@@ -16,6 +16,21 @@ fn texts(cells: &[String]) -> Vec<&str> {
     cells.iter().map(String::as_str).collect()
 }
 
+/// Found by fuzzing: what is no text by its first character, and would be written as one, or as nothing.
+#[test]
+fn a_line_is_read_only_as_it_is_written() {
+    let layout = LineLayout::new(LineFormat::Csv { separator: b',' }, &["a", "b"]);
+    let mut cells = Vec::new();
+    for row in ["7, \"\"", "7,x\"", "null,7", "7,null"] {
+        assert_eq!(layout.read(row.as_bytes(), &mut cells), None, "{row}");
+    }
+    assert_eq!(layout.read(b"7,\"null\"", &mut cells), Some(()));
+    assert_eq!(cells, ["7", "\"null\""]);
+    let layout = LineLayout::new(LineFormat::Json, &["a", "b"]);
+    assert_eq!(layout.read(br#"{"a":,"b":7}"#, &mut cells), None);
+    assert_eq!(layout.read(br#"{"b":7}"#, &mut cells), Some(()));
+}
+
 proptest! {
     #[test]
     fn a_line_gives_its_cells_back(

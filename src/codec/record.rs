@@ -1,7 +1,7 @@
 //! What a decoder is told of a record, and what it gives.
 
 use crate::records::raw::{Coordinate, RawBatch};
-use crate::telemetry::Reason;
+use crate::telemetry::RejectionReason;
 
 /// Where one attribute is found in a record.
 ///
@@ -59,5 +59,5 @@ pub trait Decoder: std::fmt::Debug + Send + Sync {
     ///
     /// # Errors
     /// The rejection; `into` then has the rows and the count of unknown cells that it had before.
-    fn decode(&self, payload: &[u8], coordinate: Coordinate, into: &mut RawBatch) -> Result<(), Reason>;
+    fn decode(&self, payload: &[u8], coordinate: Coordinate, into: &mut RawBatch) -> Result<(), RejectionReason>;
 }

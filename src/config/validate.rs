@@ -50,7 +50,12 @@ fn source(config: &Config, found: &mut Complaints) {
             found.unless(!source.brokers.trim().is_empty(), "source.brokers", "no broker is named", "give host:port");
             found.unless(!source.group.trim().is_empty(), "source.group", "no consumer group is named", "give a name");
             let of_records = source.format().is_of_records();
-            found.unless(of_records, "source.format", "only json is read from Kafka", "set \"json\" or remove the key");
+            found.unless(
+                of_records,
+                "source.format",
+                "messages of a topic are not read in this format",
+                "set \"json\" or remove the key",
+            );
         }
         SourceKind::File => {
             let remedy = "set it, or source.kind = \"kafka\"";
@@ -124,7 +129,12 @@ fn sink(config: &Config, found: &mut Complaints) {
             let brokers = !config.sink_brokers().trim().is_empty();
             found.unless(brokers, "sink.brokers", "no broker is named", "give host:port, or remove the key");
             let of_records = sink.format().is_of_records();
-            found.unless(of_records, "sink.format", "only json is written to Kafka", "set \"json\" or remove the key");
+            found.unless(
+                of_records,
+                "sink.format",
+                "messages of a topic are not written in this format",
+                "set \"json\" or remove the key",
+            );
         }
         SinkKind::File => {
             let remedy = "set it, or sink.kind = \"none\" to measure only";

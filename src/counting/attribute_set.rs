@@ -92,12 +92,6 @@ impl AttributeSet {
         self.words.len() <= of.words.len() && self.words.iter().zip(&of.words).all(|(own, theirs)| own & !theirs == 0)
     }
 
-    /// Have both an attribute in common?
-    #[must_use]
-    pub fn intersects(&self, other: &Self) -> bool {
-        self.words.iter().zip(&other.words).any(|(own, theirs)| own & theirs != 0)
-    }
-
     /// The attributes of either.
     #[must_use]
     pub fn union(&self, other: &Self) -> Self {
@@ -179,7 +173,6 @@ mod tests {
             prop_assert_eq!(x.last(), a.last().copied());
             prop_assert_eq!(x.contains(one), a.contains(&one));
             prop_assert_eq!(x.is_subset(&y), a.is_subset(&b));
-            prop_assert_eq!(x.intersects(&y), !a.is_disjoint(&b));
             prop_assert_eq!(back(&x.union(&y)), &a | &b);
             prop_assert_eq!(back(&x.minus(&y)), &a - &b);
             prop_assert_eq!(x == y, a == b);

@@ -1,7 +1,7 @@
 //! Which backend counts: the one that was asked for, or the one that was faster on the table at hand.
 
 use super::attribute_set::AttributeSet;
-use super::columns::Columns;
+use super::columns::CountedTable;
 use super::counter::{ComputeError, GroupCounter};
 use super::cpu::CpuCounter;
 use super::cuda::{CudaCounter, Device, DeviceError, Driver, Used};
@@ -98,7 +98,7 @@ impl<'a> Chosen<'a> {
     /// With [`Wanted::Device`], when the device cannot be used.
     pub fn for_table(
         wanted: Wanted,
-        table: &'a Columns,
+        table: &'a CountedTable,
         k: u32,
         threads: usize,
         open: impl FnOnce() -> Result<Arc<dyn Device>, DeviceError>,

@@ -7,7 +7,7 @@ use super::attribute_set::MAX_ATTRIBUTES;
 /// Codes of a column are 0 up to its cardinality; a missing value is a code like any other. Memory: 4 bytes a cell,
 /// and 4 a row for the subjects.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Columns {
+pub struct CountedTable {
     rows: usize,
     columns: Vec<Vec<u32>>,
     cardinalities: Vec<usize>,
@@ -28,7 +28,7 @@ pub enum ColumnsError {
     TooLong { found: usize },
 }
 
-impl Columns {
+impl CountedTable {
     /// A table of these columns. Codes and subjects may be any numbers; they are renumbered densely, in ascending order.
     ///
     /// A record without a subject supports nobody and decides nothing: leave it out.
@@ -155,7 +155,7 @@ mod tests {
 
     #[test]
     fn codes_become_dense_near_and_far() {
-        let table = Columns::new(vec![vec![7, 3, 7], vec![u32::MAX, 0, 5]], Some(vec![9, 9, 4])).expect("a table");
+        let table = CountedTable::new(vec![vec![7, 3, 7], vec![u32::MAX, 0, 5]], Some(vec![9, 9, 4])).expect("a table");
         assert_eq!((table.column(0), table.cardinality(0)), (&[1, 0, 1][..], 2));
         assert_eq!((table.column(1), table.cardinality(1)), (&[2, 0, 1][..], 3));
         assert_eq!((table.subjects(), table.subject_numbers()), (Some(2), Some(&[1, 1, 0][..])));
@@ -164,22 +164,22 @@ mod tests {
 
     #[test]
     fn what_is_no_table_is_refused_with_the_place() {
-        let ragged = Columns::new(vec![vec![1, 2], vec![1]], None);
+        let ragged = CountedTable::new(vec![vec![1, 2], vec![1]], None);
         assert_eq!(ragged, Err(ColumnsError::Ragged { column: 1, found: 1, expected: 2 }));
-        let subjects = Columns::new(vec![vec![1, 2]], Some(vec![1]));
+        let subjects = CountedTable::new(vec![vec![1, 2]], Some(vec![1]));
         assert_eq!(subjects, Err(ColumnsError::Subjects { found: 1, expected: 2 }));
-        assert_eq!(Columns::new(vec![vec![]; 1025], None), Err(ColumnsError::TooWide { found: 1025 }));
-        let empty = Columns::new(vec![], None).expect("nothing is a table");
+        assert_eq!(CountedTable::new(vec![vec![]; 1025], None), Err(ColumnsError::TooWide { found: 1025 }));
+        let empty = CountedTable::new(vec![], None).expect("nothing is a table");
         assert_eq!((empty.rows(), empty.width(), empty.support()), (0, 0, 0));
     }
 
     #[test]
     fn masking_counts_subjects_where_there_are_some() {
         let codes = vec![vec![0, 0, 1, 2, 3, 3]];
-        let by_record = Columns::new(codes.clone(), None).expect("a table").masked(2);
+        let by_record = CountedTable::new(codes.clone(), None).expect("a table").masked(2);
         assert_eq!(by_record.column(0), [0, 0, 2, 2, 1, 1]);
         // The two records of value 0 are one person's.
-        let by_subject = Columns::new(codes, Some(vec![5, 5, 6, 7, 8, 9])).expect("a table").masked(2);
+        let by_subject = CountedTable::new(codes, Some(vec![5, 5, 6, 7, 8, 9])).expect("a table").masked(2);
         assert_eq!((by_subject.column(0), by_subject.cardinality(0)), (&[1, 1, 1, 1, 0, 0][..], 2));
     }
 }

@@ -11,8 +11,8 @@ mod slices;
 mod tests;
 mod threads;
 
-use super::{AttributeSet, Columns, ComputeError, GroupCount, GroupCounter};
-use classes::Tally;
+use super::{AttributeSet, ComputeError, CountedTable, GroupCount, GroupCounter};
+use classes::ClassCounter;
 use keys::Keys;
 pub(crate) use keys::Mixed;
 pub(crate) use matrix::{Field, Matrix};
@@ -21,12 +21,12 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Mutex, OnceLock};
 pub(crate) use threads::in_threads;
 
-/// Counts over [`Columns`] with some threads.
+/// Counts over [`CountedTable`] with some threads.
 ///
 /// Memory: the columns once more in their narrowest width for counting and again for judging, and for each thread at work at
 /// most 24 bytes a row.
 pub struct CpuCounter<'a> {
-    table: &'a Columns,
+    table: &'a CountedTable,
     threads: usize,
     /// For counting.
     columns: OnceLock<Vec<Narrow>>,
@@ -41,7 +41,7 @@ pub struct CpuCounter<'a> {
 impl<'a> CpuCounter<'a> {
     /// A counter with `threads` threads, at least one.
     #[must_use]
-    pub fn new(table: &'a Columns, threads: usize) -> Self {
+    pub fn new(table: &'a CountedTable, threads: usize) -> Self {
         let order = table.subject_numbers().map(|subjects| {
             let mut order: Vec<u32> = (0..table.rows() as u32).collect();
             order.sort_by_key(|row| subjects[*row as usize]);
@@ -82,7 +82,7 @@ impl<'a> CpuCounter<'a> {
     }
 
     /// Counts the sets of one family: all but the last attribute in common.
-    fn family(&self, sets: &[AttributeSet], k: u32, tally: &mut Tally, put: &mut dyn FnMut(usize, GroupCount)) {
+    fn family(&self, sets: &[AttributeSet], k: u32, tally: &mut ClassCounter, put: &mut dyn FnMut(usize, GroupCount)) {
         let Some(last) = sets[0].last() else {
             let keys = Keys::none(self.table.rows());
             return (0..sets.len()).for_each(|at| put(at, tally.count(&keys, None, self.subjects.as_deref(), k)));
@@ -120,7 +120,7 @@ impl GroupCounter for CpuCounter<'_> {
         let counts = Mutex::new(vec![GroupCount::default(); sets.len()]);
         let next = AtomicUsize::new(0);
         let work = || {
-            let mut tally = Tally::default();
+            let mut tally = ClassCounter::default();
             while let Some(range) = families.get(next.fetch_add(1, Ordering::Relaxed)) {
                 let mut done = Vec::with_capacity(range.len());
                 self.family(&sorted[range.clone()], k, &mut tally, &mut |at, count| done.push((at, count)));
@@ -161,7 +161,7 @@ impl GroupCounter for CpuCounter<'_> {
 
     fn records_below(&self, set: &AttributeSet, k: u32) -> Result<Vec<u32>, ComputeError> {
         self.check(set)?;
-        let mut rows = Tally::default().rows_below(&self.keys(set.iter()), self.subjects.as_deref(), k);
+        let mut rows = ClassCounter::default().rows_below(&self.keys(set.iter()), self.subjects.as_deref(), k);
         if let Some(order) = &self.order {
             rows.iter_mut().for_each(|row| *row = order[*row as usize]);
             rows.sort_unstable();

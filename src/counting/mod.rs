@@ -23,8 +23,10 @@ pub mod pairs;
 
 pub use attribute_set::AttributeSet;
 pub use backend::{Chosen, Trial, Wanted, shared_device};
-pub use columns::{Columns, ColumnsError};
+pub use columns::{ColumnsError, CountedTable};
 pub use counter::{ComputeError, GroupCount, GroupCounter};
 pub use cpu::CpuCounter;
 pub use cuda::{Arrival, CudaCounter, Device, DeviceError, KeptWindow, Snapshot, Used};
-pub use pairs::{CycleInference, Node, PairCounts, PairInference, PairNodes, all_pairs, count_pairs, cycle_inference};
+pub use pairs::{
+    CycleInference, PairCounts, PairInference, PairNodes, ValueCount, all_pairs, count_pairs, cycle_inference,
+};

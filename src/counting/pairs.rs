@@ -1,7 +1,7 @@
 //! How often each pair of values of two columns occurs together: the counts behind conditional probabilities
 //! (docs/methods.md §4; [POD] Alg. 5–7).
 
-use super::Columns;
+use super::CountedTable;
 
 /// The joint counts of two columns, in records.
 ///
@@ -25,19 +25,19 @@ enum Cells {
 }
 
 /// The cells of a pair where they are kept as an array.
-pub(super) fn dense_cells(table: &Columns, a: usize, b: usize) -> Option<usize> {
+pub(super) fn dense_cells(table: &CountedTable, a: usize, b: usize) -> Option<usize> {
     let cells = table.cardinality(a).checked_mul(table.cardinality(b))?;
     (cells <= 4 * table.rows() + 4096).then_some(cells)
 }
 
 impl PairCounts {
-    pub(super) fn dense(table: &Columns, (a, b): (usize, usize), cells: Vec<u32>) -> Self {
+    pub(super) fn dense(table: &CountedTable, (a, b): (usize, usize), cells: Vec<u32>) -> Self {
         Self { columns: (a, b), cardinalities: cardinalities(table, a, b), cells: Cells::Dense(cells) }
     }
 
     /// Counts one pair, `a < b`.
     #[must_use]
-    pub(super) fn counted(table: &Columns, a: usize, b: usize) -> Self {
+    pub(super) fn counted(table: &CountedTable, a: usize, b: usize) -> Self {
         let rows = || table.column(a).iter().zip(table.column(b));
         let cells = if let Some(cells) = dense_cells(table, a, b) {
             let mut counts = vec![0; cells];
@@ -65,7 +65,7 @@ impl PairCounts {
     }
 }
 
-fn cardinalities(table: &Columns, a: usize, b: usize) -> (u32, u32) {
+fn cardinalities(table: &CountedTable, a: usize, b: usize) -> (u32, u32) {
     (table.cardinality(a) as u32, table.cardinality(b) as u32)
 }
 
@@ -77,14 +77,14 @@ pub fn all_pairs(width: usize) -> Vec<(usize, usize)> {
 
 /// Counts pairs of columns (each with the smaller number first) on this machine's cores.
 #[must_use]
-pub fn count_pairs(table: &Columns, pairs: &[(usize, usize)]) -> Vec<PairCounts> {
+pub fn count_pairs(table: &CountedTable, pairs: &[(usize, usize)]) -> Vec<PairCounts> {
     use rayon::prelude::*;
     pairs.par_iter().map(|(a, b)| PairCounts::counted(table, *a, *b)).collect()
 }
 
 /// A value as seen from another column: its records, and the values there that it meets.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Node {
+pub struct ValueCount {
     /// Records that have the value.
     pub records: u64,
     /// Values of the other column that it was seen with.
@@ -106,7 +106,7 @@ pub struct PairInference {
     /// `P(a|b)`.
     pub backward: Vec<f64>,
     /// The values of each column, by code.
-    pub nodes: (Vec<Node>, Vec<Node>),
+    pub nodes: (Vec<ValueCount>, Vec<ValueCount>),
 }
 
 impl PairInference {
@@ -114,7 +114,7 @@ impl PairInference {
     #[must_use]
     pub fn of(counts: &PairCounts) -> Self {
         let (first, second) = (counts.cardinalities.0 as usize, counts.cardinalities.1 as usize);
-        let mut nodes = (vec![Node::default(); first], vec![Node::default(); second]);
+        let mut nodes = (vec![ValueCount::default(); first], vec![ValueCount::default(); second]);
         for (a, b, n) in counts.occurring() {
             for node in [&mut nodes.0[a as usize], &mut nodes.1[b as usize]] {
                 node.records += u64::from(n);
@@ -132,7 +132,7 @@ impl PairInference {
 }
 
 /// The values of two columns, each as seen from the other column.
-pub type PairNodes = (Vec<Node>, Vec<Node>);
+pub type PairNodes = (Vec<ValueCount>, Vec<ValueCount>);
 
 /// What a value tells of all other columns.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
@@ -147,7 +147,7 @@ pub struct CycleInference {
 /// integers, so their order changes no bit.
 #[must_use]
 pub fn cycle_inference(
-    table: &Columns,
+    table: &CountedTable,
     nodes: impl IntoIterator<Item = ((usize, usize), PairNodes)>,
 ) -> Vec<Vec<CycleInference>> {
     // Records over all other columns, records, values met.

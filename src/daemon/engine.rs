@@ -17,7 +17,7 @@
 //! | `clock` | the time of a state |
 //! | `settings`, `batch_error`, `doors` | what the rest of the daemon sees |
 
-pub use ahead::{GLANCE, Turn, Unseen, Upcoming};
+pub use ahead::{POLL_INTERVAL, Turn, Unseen, Upcoming};
 pub use batch_error::BatchError;
 pub use draws::Draws;
 pub use fields::Engine;

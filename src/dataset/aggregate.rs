@@ -14,7 +14,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 /// An attribute whose cells are to be aggregates.
 #[derive(Clone, Copy, Debug)]
-pub struct Asked {
+pub struct AggregateQuestion {
     /// Position in the schema.
     pub attribute: usize,
     /// What takes the place of the numbers of a class.
@@ -36,8 +36,8 @@ pub struct Aggregated {
 }
 
 /// What `[[anonymize.microaggregation]]` asks for.
-pub fn asked(config: &Config, file: &str, schema: &Schema) -> Result<Vec<Asked>, AnonymizeError> {
-    let mut asked: Vec<Asked> = Vec::new();
+pub fn asked(config: &Config, file: &str, schema: &Schema) -> Result<Vec<AggregateQuestion>, AnonymizeError> {
+    let mut asked: Vec<AggregateQuestion> = Vec::new();
     for (index, wanted) in config.anonymize.microaggregation.iter().enumerate() {
         let name = &wanted.attribute;
         let refuse = |message: String, remedy| {
@@ -61,7 +61,7 @@ pub fn asked(config: &Config, file: &str, schema: &Schema) -> Result<Vec<Asked>,
         if asked.iter().any(|other| other.attribute == position) {
             return refuse(format!("{name:?} is named twice"), "name it once");
         }
-        asked.push(Asked { attribute: position, by: wanted.aggregate, resolution });
+        asked.push(AggregateQuestion { attribute: position, by: wanted.aggregate, resolution });
     }
     Ok(asked)
 }
@@ -70,7 +70,7 @@ pub fn asked(config: &Config, file: &str, schema: &Schema) -> Result<Vec<Asked>,
 /// `k` people of the class have a number, what it was where nobody has.
 pub fn aggregate(
     input: &mut Input,
-    asked: &[Asked],
+    asked: &[AggregateQuestion],
     rows: &[usize],
     cells: &mut [Vec<CellId>],
     k: usize,
@@ -126,7 +126,7 @@ pub fn aggregate(
 }
 
 /// The cell of an aggregate; none where its text would be read back as something else, as a spelling of missing is.
-fn cell(input: &mut Input, wanted: &Asked, steps: i64) -> Option<CellId> {
+fn cell(input: &mut Input, wanted: &AggregateQuestion, steps: i64) -> Option<CellId> {
     let text = wanted.resolution.number(steps);
     let mut canonical = String::new();
     let read = input.schema.attributes[wanted.attribute].typing.canonical(Token::Number(&text), &mut canonical);
@@ -136,15 +136,15 @@ fn cell(input: &mut Input, wanted: &Asked, steps: i64) -> Option<CellId> {
     input.books[wanted.attribute].aggregate(&text)
 }
 
-fn too_long(input: &Input, wanted: &Asked) -> AnonymizeError {
+fn too_long(input: &Input, wanted: &AggregateQuestion) -> AnonymizeError {
     let name = &input.schema.attributes[wanted.attribute].name;
     let message = format!("attribute {name:?} has a number that its rounding step does not divide, or too large a one");
     problem("the input", name, message, "correct the number, or take the attribute out of anonymize.microaggregation")
 }
 
 /// What the verifier must know of the aggregates.
-pub fn terms<'a>(input: &'a Input, attributes: &[usize], asked: &[Asked]) -> Vec<AggregateTerms<'a>> {
-    let of = |asked: &Asked| {
+pub fn terms<'a>(input: &'a Input, attributes: &[usize], asked: &[AggregateQuestion]) -> Vec<AggregateTerms<'a>> {
+    let of = |asked: &AggregateQuestion| {
         let (book, column) = (&input.books[asked.attribute], &input.batch.columns[asked.attribute]);
         AggregateTerms {
             column: attributes.iter().position(|&a| a == asked.attribute).unwrap_or_default(),

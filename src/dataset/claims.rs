@@ -1,6 +1,6 @@
 //! What the models claim, in the words of the verifiers.
 
-use super::aggregate::Asked;
+use super::aggregate::AggregateQuestion;
 use super::read::Input;
 use crate::anonymity::lattice::coding::put_in_order;
 use crate::anonymity::lattice::table::NOBODY;
@@ -45,7 +45,7 @@ pub fn of_population(models: &[Model]) -> Vec<population::Claim> {
 }
 
 /// The population that those claims speak of: every record read.
-pub fn population<'a>(input: &'a Input, attributes: &[usize], aggregates: &[Asked]) -> Population<'a> {
+pub fn population<'a>(input: &'a Input, attributes: &[usize], aggregates: &[AggregateQuestion]) -> Population<'a> {
     let cell = |&attribute: &usize| {
         let column = attributes.iter().position(|&a| a == attribute).unwrap_or_default();
         let covers = !aggregates.iter().any(|asked| asked.attribute == attribute);

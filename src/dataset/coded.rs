@@ -13,16 +13,16 @@ pub(super) struct Coded {
     pub input: Input,
     pub domains: Vec<Domain>,
     /// Of the sensitive attributes.
-    pub beside: Vec<Domain>,
+    pub sensitive_domains: Vec<Domain>,
     pub records: Records,
 }
 
 /// Reads and encodes the source of `config`, the file `file` in messages; `note` hears what the data lack.
 pub(super) fn coded(config: &Config, file: &str, note: &dyn Fn(&Finding)) -> Result<Coded, AnonymizeError> {
     let input = read::read(config, file, note)?;
-    let (domains, beside, mut records) =
+    let (domains, sensitive_domains, mut records) =
         coding::records(&input.books, &input.batch.columns, &input.quasi, &input.sensitive)?;
     records.subjects.clone_from(&input.subjects);
     records.released.clone_from(&input.released);
-    Ok(Coded { input, domains, beside, records })
+    Ok(Coded { input, domains, sensitive_domains, records })
 }

@@ -5,7 +5,7 @@
 //! count for nothing there. What it cannot know is who covers for them, so a class whose models do not survive that shows
 //! nothing of the attribute.
 
-use super::aggregate::{Aggregated, Asked, aggregate};
+use super::aggregate::{AggregateQuestion, Aggregated, aggregate};
 use super::error::AnonymizeError;
 use super::read::Input;
 use crate::anonymity::lattice::passes::Recoded;
@@ -51,7 +51,7 @@ pub fn rare(records: &Records, leaves: impl Fn(usize) -> bool, k: usize) -> Vec<
 pub fn settle(
     input: &mut Input,
     recoded: &Recoded,
-    aggregates: &[Asked],
+    aggregates: &[AggregateQuestion],
     (records, table): (&Records, &Table),
     models: &[Model],
     k: usize,

@@ -7,8 +7,13 @@ use crate::anonymity::privacy::{Ground, Model};
 use crate::config::{Config, Diversity, GroundDistance, ModelKind};
 use crate::records::schema::Role;
 
-/// k-anonymity by `privacy.k`, and every `[[privacy.model]]`. `beside` are the domains of the sensitive attributes.
-pub fn models(config: &Config, file: &str, input: &Input, beside: &[Domain]) -> Result<Vec<Model>, AnonymizeError> {
+/// k-anonymity by `privacy.k`, and every `[[privacy.model]]`. `sensitive_domains` are the domains of the sensitive attributes.
+pub fn models(
+    config: &Config,
+    file: &str,
+    input: &Input,
+    sensitive_domains: &[Domain],
+) -> Result<Vec<Model>, AnonymizeError> {
     let mut models = vec![Model::KAnonymity { k: config.privacy.crowd() as u64 }];
     for (index, model) in config.privacy.model.iter().enumerate() {
         let key = |name: &str| format!("privacy.model[{index}].{name}");
@@ -57,7 +62,7 @@ pub fn models(config: &Config, file: &str, input: &Input, beside: &[Domain]) -> 
                 let ground = match model.ground {
                     GroundDistance::Equal => Ground::Equal,
                     GroundDistance::Ordered => Ground::Ordered,
-                    GroundDistance::Hierarchical => Ground::Hierarchical(beside[attribute].parents()),
+                    GroundDistance::Hierarchical => Ground::Hierarchical(sensitive_domains[attribute].parents()),
                 };
                 Model::Closeness { attribute, t: model.t.unwrap_or_default(), ground }
             }

@@ -1,6 +1,6 @@
 //! The search for a policy, and what would leave by it.
 
-use super::aggregate::Asked;
+use super::aggregate::AggregateQuestion;
 use super::coded::Coded;
 use super::error::AnonymizeError;
 use super::hide::{self, Settled};
@@ -45,7 +45,7 @@ fn passes(config: &Config) -> Passes {
 
 /// What is asked of every class.
 pub(super) fn terms(config: &Config, file: &str, coded: &Coded) -> Result<Terms, AnonymizeError> {
-    let models = models::models(config, file, &coded.input, &coded.beside)?;
+    let models = models::models(config, file, &coded.input, &coded.sensitive_domains)?;
     Ok(Terms { models, limit: config.anonymize.suppression_limit, measure: config.anonymize.measure })
 }
 
@@ -68,7 +68,7 @@ pub(super) struct Searched {
 pub(super) fn searched(
     config: &Config,
     coded: &mut Coded,
-    aggregates: &[Asked],
+    aggregates: &[AggregateQuestion],
     terms: &Terms,
     until: Until<'_>,
     watch: Watch<'_>,

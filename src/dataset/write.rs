@@ -1,6 +1,6 @@
 //! The treated records as lines, verified and written.
 
-use super::aggregate::{Aggregated, Asked, terms as aggregate_terms};
+use super::aggregate::{AggregateQuestion, Aggregated, terms as aggregate_terms};
 use super::claims;
 use super::error::AnonymizeError;
 use super::hide::Settled;
@@ -52,7 +52,7 @@ pub fn release(
     config: &Config,
     input: &Input,
     settled: Settled,
-    aggregates: &[Asked],
+    aggregates: &[AggregateQuestion],
     models: &[Model],
 ) -> Result<Written, AnonymizeError> {
     let k = config.privacy.crowd();
@@ -69,7 +69,7 @@ pub fn release(
         attributes: attributes.clone(),
         layout: layout.clone(),
         base: digest.digest(GROUP),
-        beside: schema.attributes.iter().map(|a| digest.digest(&format!("beside {}", a.name))).collect(),
+        sensitive_bases: schema.attributes.iter().map(|a| digest.digest(&format!("beside {}", a.name))).collect(),
         // The models of a data set are verified over all its lines, below.
         protected: Vec::new(),
         listed: Vec::new(),

@@ -3,6 +3,14 @@
 //! Every generator is a [`RecordStream`]: a seed fixes every byte, on every machine, because all arithmetic is done
 //! in integers and in the five floating-point operations that IEEE 754 rounds exactly ([`dice`]). Records are
 //! written straight into a byte buffer; nothing about a record outlives it.
+//!
+//! | room | what it holds |
+//! |---|---|
+//! | [`wearable`] | readings of people who wear devices |
+//! | [`health`] | one record a person, of 107 attributes |
+//! | [`layout`] | JSON, nested JSON and CSV |
+//! | [`dice`], [`weighted`] | randomness that is the same everywhere; draws by weight |
+//! | [`publish`] | records into a topic |
 
 pub mod dice;
 pub mod health;

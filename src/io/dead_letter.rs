@@ -3,7 +3,7 @@
 use serde::Serialize;
 
 use crate::records::raw::Coordinate;
-use crate::telemetry::{Label, Reason};
+use crate::telemetry::{Label, RejectionReason};
 
 /// The report on one refused record. No field can hold a value of the record: the reason is one of a closed list, topic and
 /// attribute are names from the configuration and the schema.
@@ -14,7 +14,7 @@ pub struct DeadLetter<'a> {
     /// Its topic, or the name of its file.
     pub topic: &'a str,
     /// Why it was refused; this also tells the stage that did.
-    pub reason: Reason,
+    pub reason: RejectionReason,
     /// The schema's name of the attribute at fault, if one is.
     pub attribute: Option<&'a str>,
     /// Sequence number of the batch.
@@ -74,7 +74,7 @@ mod tests {
     #[test]
     fn a_letter_names_place_and_reason() {
         let coordinate = Coordinate { topic: 0, partition: 2, offset: 41 };
-        let reason = Reason::DuplicateKey;
+        let reason = RejectionReason::DuplicateKey;
         let mut letter = DeadLetter { coordinate, topic: "wearable.raw", reason, attribute: None, batch: 7 };
         let expected =
             r#"{"topic":"wearable.raw","partition":2,"offset":41,"stage":"decode","reason":"duplicate_key","batch":7}"#;

@@ -1,4 +1,14 @@
 //! Sources, sinks and dead letters: the edge of the house.
+//!
+//! | room | what it holds |
+//! |---|---|
+//! | [`file`] | files that are read and resumed, files that are appended to and truncated |
+//! | [`kafka`] | topics that are read by a group, and transactions into topics |
+//! | [`input`] | a batch as a source hands it over |
+//! | [`table`] | a whole file as columns of codes, for `throng audit` |
+//! | [`dead_letter`] | the report on a record that was refused |
+//!
+//! Bytes become cells, and cells lines, in [`codec`](crate::codec).
 
 pub mod dead_letter;
 pub mod file;

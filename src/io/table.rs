@@ -16,7 +16,7 @@ use crate::records::numbers::RecordNumbers;
 use crate::records::raw::{Coordinate, RawBatch, Token};
 use crate::records::schema::{Attribute, Schema};
 use crate::records::shapes::{Shape, shape_of};
-use crate::telemetry::Reason;
+use crate::telemetry::RejectionReason;
 
 /// Bytes of the cells of one batch, and cells.
 const BATCH_BYTES: u64 = 16 << 20;
@@ -135,7 +135,7 @@ pub enum TableError {
 /// When it cannot be read, is too large, holds no records or, unless told to skip them, unreadable ones.
 pub fn read(request: &Request<'_>, progress: &mut dyn FnMut(ReadProgress)) -> Result<WholeTable, TableError> {
     let mut reading = Reading::open(request)?;
-    let mut rejected: Vec<(Coordinate, Reason)> = Vec::new();
+    let mut rejected: Vec<(Coordinate, RejectionReason)> = Vec::new();
     loop {
         let mut batch = RawBatch::new(reading.columns.len());
         let outcome =

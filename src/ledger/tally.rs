@@ -100,7 +100,9 @@ impl TallyDelta {
             let (attribute, class) = (reader.u32()?, reader.u128()?);
             showings.push(Showing { attribute, class, value: reader.u64()?, subject: reader.u64()? });
         }
-        (!showings.is_empty()).then_some(Self { time_ms, sequence, showings })
+        // Out of order they would be merged into a shard that no start could read back.
+        let sorted = showings.is_sorted_by(|a, b| a < b);
+        (sorted && !showings.is_empty()).then_some(Self { time_ms, sequence, showings })
     }
 }
 

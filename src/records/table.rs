@@ -1,12 +1,6 @@
 //! A batch as columns of codes.
 
-use std::sync::Arc;
-
-use arrow::array::{ArrayRef, DictionaryArray, RecordBatch, StringArray, UInt32Array};
-use arrow::datatypes::{DataType, Field, Schema as ArrowSchema, UInt32Type};
-use arrow::error::ArrowError;
-
-use crate::records::codebook::{ABSENT, Code, Codebook, NULL};
+use crate::records::codebook::Code;
 use crate::records::raw::Coordinate;
 
 /// Encoded records: a code per attribute, whom each record counts for, and where it came from.
@@ -100,39 +94,6 @@ impl Batch {
             *code = map[*code as usize];
         }
     }
-
-    /// The batch as Arrow dictionary columns of canonical JSON texts; absent and null cells are null.
-    ///
-    /// # Errors
-    /// When Arrow refuses the columns: their number or lengths differ from those of `books` and `names`.
-    pub fn to_arrow(&self, books: &[Codebook], names: &[&str]) -> Result<RecordBatch, ArrowError> {
-        if books.len() != self.columns.len() || names.len() != self.columns.len() {
-            return Err(ArrowError::InvalidArgumentError("one codebook and one name a column".into()));
-        }
-        let mut fields = Vec::with_capacity(names.len());
-        let mut arrays: Vec<ArrayRef> = Vec::with_capacity(names.len());
-        for ((column, book), name) in self.columns.iter().zip(books).zip(names) {
-            let mut keys_of = vec![None; book.codes()];
-            let mut texts = Vec::new();
-            let mut keys = Vec::with_capacity(column.len());
-            for &code in column {
-                keys.push(if code == ABSENT || code == NULL {
-                    None
-                } else {
-                    let next = u32::try_from(texts.len()).unwrap_or(u32::MAX);
-                    Some(*keys_of[code as usize].get_or_insert_with(|| {
-                        texts.push(book.canonical(code));
-                        next
-                    }))
-                });
-            }
-            let values = Arc::new(StringArray::from(texts));
-            arrays.push(Arc::new(DictionaryArray::<UInt32Type>::try_new(UInt32Array::from(keys), values)?));
-            let kind = DataType::Dictionary(Box::new(DataType::UInt32), Box::new(DataType::Utf8));
-            fields.push(Field::new(*name, kind, true));
-        }
-        RecordBatch::try_new(Arc::new(ArrowSchema::new(fields)), arrays)
-    }
 }
 
 #[cfg(test)]
@@ -160,10 +121,5 @@ mod tests {
         assert_eq!(used, [false, false, true, false, true, true]);
         all.remap(0, &[0, 0, 7, 0, 8, 9]);
         assert_eq!(all.columns[0], [7, 8, 9]);
-    }
-
-    #[test]
-    fn arrow_wants_one_codebook_a_column() {
-        assert!(batch(&[1]).to_arrow(&[], &["a", "b"]).is_err());
     }
 }

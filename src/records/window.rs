@@ -99,13 +99,6 @@ impl Window {
             *code = map[*code as usize];
         }
     }
-
-    /// Memory held, roughly.
-    #[must_use]
-    pub fn approximate_bytes(&self) -> usize {
-        self.columns.iter().map(|ring| ring.capacity() * size_of::<Code>()).sum::<usize>()
-            + self.subjects.capacity() * size_of::<u64>()
-    }
 }
 
 /// Writes into a ring that grows to `capacity` and then wraps; returns where its oldest element is now.

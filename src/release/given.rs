@@ -21,7 +21,7 @@ pub struct GroupTerms {
     /// Digest that names the quasi attribute set in the ledger.
     pub base: u128,
     /// Digest that names each attribute standing beside a class, by position in the schema.
-    pub beside: Vec<u128>,
+    pub sensitive_bases: Vec<u128>,
     /// Sensitive attributes whose classes must satisfy models.
     pub protected: Vec<ProtectedTerms>,
     /// Lists of people of whom each class needs enough.

@@ -1,5 +1,5 @@
 //! What holds of every release, as plain arithmetic: asserted in debug builds where a batch is verified and applied, and used
-//! by the property tests, which gather their numbers from outside (docs/decisions/0028).
+//! by the property tests, which gather their numbers from outside (docs/decisions/0029).
 //!
 //! Nothing here decides what may leave. That is [`super::verify::verify`], in every build.
 

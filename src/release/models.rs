@@ -12,6 +12,7 @@ use std::collections::BTreeMap;
 
 /// What every class must satisfy.
 #[derive(Clone, Debug)]
+#[allow(missing_docs, reason = "fields are the symbols of the claim")]
 pub enum Claim {
     /// At least ℓ values.
     Distinct { l: usize },

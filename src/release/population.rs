@@ -12,6 +12,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 /// What every class must satisfy.
 #[derive(Clone, Copy, Debug, PartialEq)]
+#[allow(missing_docs, reason = "fields are the symbols of the claim")]
 pub enum Claim {
     /// At least k people are covered.
     Map { k: u64 },
@@ -42,8 +43,8 @@ const SLACK: f64 = 1e-9;
 
 /// The classes that leave, as a tree: a level of it is a quasi attribute, a branch the text of a cell.
 #[derive(Default)]
-struct Node {
-    branches: BTreeMap<String, Node>,
+struct ClassTree {
+    branches: BTreeMap<String, ClassTree>,
     lines: u64,
     records: u64,
     people: BTreeSet<u64>,
@@ -65,7 +66,7 @@ pub fn verify_population(
     if claims.is_empty() {
         return Ok(());
     }
-    let mut root = Node::default();
+    let mut root = ClassTree::default();
     let mut cells = Vec::new();
     for line in verified.lines(group) {
         layout.read(line.bytes, &mut cells).ok_or(PopulationRefusal { model: "the layout" })?;
@@ -81,7 +82,7 @@ pub fn verify_population(
     root.hold(claims)
 }
 
-impl Node {
+impl ClassTree {
     /// Counts a member in every class below that covers it.
     fn cover(&mut self, population: &Population<'_>, depth: usize, member: usize, person: Option<u64>) {
         let Some((_, attribute)) = population.attributes.get(depth) else {

@@ -77,7 +77,7 @@ struct LineCells {
     /// Key of the class.
     key: u128,
     /// Keys of the sensitive values that stand beside the class.
-    beside: Vec<u128>,
+    sensitive_classes: Vec<u128>,
     /// Coverage of the quasi and sensitive cells; none where suppressed.
     guarded: Vec<Option<u128>>,
     /// Coverage of the sensitive cells that are not exact; none for those that are.
@@ -94,7 +94,7 @@ struct Recount<'a> {
     terms: &'a GroupTerms,
     classes: Classes,
     /// Classes of single sensitive values.
-    beside: Classes,
+    sensitive_classes: Classes,
     fragments: Fragments,
     /// Rows that have a line.
     taken: Vec<bool>,
@@ -125,7 +125,7 @@ pub(super) fn recount(
         group,
         terms,
         classes: HashMap::default(),
-        beside: HashMap::default(),
+        sensitive_classes: HashMap::default(),
         fragments: Fragments::new(guarded),
         taken: vec![false; basis.given.subjects.len()],
         class_of: Vec::new(),
@@ -187,7 +187,7 @@ impl Recount<'_> {
         }
         let mut said = LineCells {
             key: terms.base,
-            beside: Vec::new(),
+            sensitive_classes: Vec::new(),
             guarded: Vec::new(),
             hidden: Vec::new(),
             places: Vec::new(),
@@ -201,7 +201,7 @@ impl Recount<'_> {
                 said.key = said.key.wrapping_add(coverage);
                 says_something |= !suppressed;
             } else if terms.sensitive[i] && !suppressed {
-                said.beside.push(terms.beside[attribute].wrapping_add(coverage));
+                said.sensitive_classes.push(terms.sensitive_bases[attribute].wrapping_add(coverage));
             }
             if terms.sensitive[i] {
                 said.hidden.push(books[attribute].exact_coverage_of(text).is_none().then_some(coverage));
@@ -240,8 +240,8 @@ impl Recount<'_> {
                 return Err(Violation::WrongRow);
             }
             class.add(if is_muted(self.group, row) { NO_SUBJECT } else { subject });
-            for single in &line.beside {
-                self.beside.entry(*single).or_default().add(subject);
+            for single in &line.sensitive_classes {
+                self.sensitive_classes.entry(*single).or_default().add(subject);
             }
             for (shown, value) in self.shown.iter_mut().zip(values) {
                 if let Some(value) = value {
@@ -280,7 +280,7 @@ impl Recount<'_> {
         let of_group = self.classes.iter().filter(|_| terms.quasi.contains(&true));
         let counted = of_group.map(|(key, class)| (*key, class.subjects.as_slice()));
         let pairs = budget::judge(terms.base, counted, room, ledger).map_err(|_| Violation::Budget)?;
-        let delta = delta(self.classes, self.beside, ledger, needs.k);
+        let delta = delta(self.classes, self.sensitive_classes, ledger, needs.k);
         Ok(GroupCount { delta, fragments: self.fragments, risk, crowds, showings, pairs, said: Vec::new() })
     }
 
@@ -304,7 +304,7 @@ impl Recount<'_> {
         }
         let few =
             |(key, class): (&u128, &Class)| class.subjects.len() < batch_crowd || class.support(*key, ledger, k) < k;
-        if self.beside.iter().any(few) { Err(Violation::SensitiveBelowK) } else { Ok((risk, crowds)) }
+        if self.sensitive_classes.iter().any(few) { Err(Violation::SensitiveBelowK) } else { Ok((risk, crowds)) }
     }
 
     /// Whether the smallest class by digests of what cells cover is the smallest by the texts of the cells: for debug builds.
@@ -334,10 +334,10 @@ fn is_muted(group: &ProposedGroup, row: u32) -> bool {
 }
 
 /// What the ledger must learn of the classes of a group, in a fixed order: its bytes are a function of the batch.
-fn delta(classes: Classes, beside: Classes, ledger: LedgerAt<'_>, k: usize) -> Vec<(u128, Vec<u64>)> {
+fn delta(classes: Classes, sensitive_classes: Classes, ledger: LedgerAt<'_>, k: usize) -> Vec<(u128, Vec<u64>)> {
     let mut delta: Vec<(u128, Vec<u64>)> = classes
         .into_iter()
-        .chain(beside)
+        .chain(sensitive_classes)
         .filter(|(key, class)| !class.subjects.is_empty() && !ledger.well_supported(*key))
         // The ledger keeps the k latest of a class, all of one batch are equally late: the k greatest digests stay.
         .map(|(key, mut class)| {

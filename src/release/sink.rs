@@ -2,7 +2,7 @@
 
 use super::verified::Verified;
 use crate::records::raw::Coordinate;
-use crate::telemetry::Reason;
+use crate::telemetry::RejectionReason;
 use serde::{Deserialize, Serialize};
 use std::time::Duration;
 
@@ -12,7 +12,7 @@ pub struct Rejected {
     /// Where the record is in the source.
     pub coordinate: Coordinate,
     /// Why it could not be treated.
-    pub reason: Reason,
+    pub reason: RejectionReason,
     /// Position in the schema of the attribute at fault, where one is known.
     pub attribute: Option<usize>,
 }

@@ -6,7 +6,7 @@ use crate::records::schema::Schema;
 use crate::records::subject::{Subjects, coordinate_subject};
 use crate::records::table::Batch;
 use crate::release::sink::Rejected;
-use crate::telemetry::Reason;
+use crate::telemetry::RejectionReason;
 use rayon::prelude::*;
 
 /// Encodes the rows of `input`; rows with a cell that its type cannot take are left out and returned as rejected.
@@ -67,7 +67,7 @@ pub fn encode(
         marks[row as usize] = false;
         rejected.push(Rejected {
             coordinate: batch.coordinates[row as usize],
-            reason: Reason::WrongType,
+            reason: RejectionReason::WrongType,
             attribute: Some(attribute),
         });
     }

@@ -8,7 +8,7 @@ use crate::records::schema::{Attribute, Place, Schema};
 use crate::records::subject::NO_SUBJECT;
 use crate::records::table::Batch;
 use crate::release::sink::Rejected;
-use crate::telemetry::Reason;
+use crate::telemetry::RejectionReason;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeSet;
 
@@ -78,7 +78,7 @@ impl Met {
         for (present, column) in self.present.iter_mut().zip(&rows.columns) {
             *present = *present || column.iter().any(|code| !matches!(*code, ABSENT | NULL));
         }
-        for rejected in rejected.iter().filter(|r| r.reason == Reason::WrongType) {
+        for rejected in rejected.iter().filter(|r| r.reason == RejectionReason::WrongType) {
             self.records += 1;
             if let Some(attribute) = rejected.attribute {
                 self.wrong_type[attribute] += 1;
@@ -312,7 +312,7 @@ type = "string"
     fn what_could_not_be_read_is_counted() {
         let mut met = Met::new(3, 2);
         let coordinate = Coordinate { topic: 0, partition: 0, offset: 2 };
-        let rejected = Rejected { coordinate, reason: Reason::WrongType, attribute: Some(1) };
+        let rejected = Rejected { coordinate, reason: RejectionReason::WrongType, attribute: Some(1) };
         let long = LongRows { first: 600, lines: 401, rows: 1 };
         met.add(&rows(&[], &[], &[]), &[rejected.clone(), rejected], Some(long));
         let told = told(&met);

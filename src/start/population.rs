@@ -106,7 +106,7 @@ fn format_of(path: &Path, config: &Config) -> Format {
 }
 
 /// The columns of a file as they are read, by attribute of the schema.
-struct Columns {
+struct KnownColumns {
     /// A codebook and a code a record for every quasi attribute that the file may have.
     quasi: BTreeMap<usize, (Codebook, Vec<Code>)>,
     subjects: Option<Subjects>,
@@ -116,7 +116,7 @@ struct Columns {
     seen: BTreeSet<usize>,
 }
 
-impl Columns {
+impl KnownColumns {
     fn new(config: &Config, schema: &Schema, absent: &[usize]) -> Result<Self, Refused> {
         // No digest made here leaves this file.
         let key = DigestKey([0; 32]);
@@ -180,7 +180,7 @@ impl People {
             Unknown::default(),
             SourcePosition::default(),
         )?;
-        let mut columns = Columns::new(config, schema, &source.absent_attributes())?;
+        let mut columns = KnownColumns::new(config, schema, &source.absent_attributes())?;
         let mut records = 0;
         loop {
             let mut input = InputBatch::new(schema.attributes.len(), 0);
@@ -205,13 +205,13 @@ impl People {
         path: &Path,
         k: usize,
         records: usize,
-        columns: Columns,
+        columns: KnownColumns,
     ) -> Result<Self, Refused> {
         if records == 0 || u32::try_from(records).is_err() {
             let message = format!("it has {records} records");
             return refused(message, "name a file of at least one and fewer than 2^32 people");
         }
-        let Columns { quasi, named, seen, .. } = columns;
+        let KnownColumns { quasi, named, seen, .. } = columns;
         let (mut known, mut codes) = (Vec::new(), Vec::new());
         for (attribute, (book, column)) in quasi.into_iter().filter(|(attribute, _)| seen.contains(attribute)) {
             if book.overflowed() > 0 {

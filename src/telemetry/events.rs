@@ -9,7 +9,7 @@ use super::{
         Statistic,
     },
     metrics::{Metrics, clamped},
-    reason::Reason,
+    reason::RejectionReason,
     report::BatchReport,
     status::Telemetry,
 };
@@ -163,7 +163,7 @@ pub struct RecordDeadLettered {
     /// The stage that refused them.
     pub stage: Stage,
     /// Why.
-    pub reason: Reason,
+    pub reason: RejectionReason,
     /// How many.
     pub records: u64,
 }

@@ -221,7 +221,7 @@ impl<'de, L: Label> Deserialize<'de> for Counts<L> {
 #[cfg(test)]
 mod tests {
     use super::{Counts, Label, Stage, SuppressionReason};
-    use crate::telemetry::Reason;
+    use crate::telemetry::RejectionReason;
 
     #[test]
     fn indices_are_places_and_texts_are_distinct() {
@@ -233,17 +233,19 @@ mod tests {
             assert_eq!(texts.len(), L::ALL.len());
         }
         check::<Stage>();
-        check::<Reason>();
+        check::<RejectionReason>();
         check::<SuppressionReason>();
     }
 
     #[test]
     fn counts_survive_their_spelling() {
-        let counts: Counts<Reason> =
-            [(Reason::Empty, 2), (Reason::TooDeep, 1), (Reason::Empty, 1)].into_iter().collect();
+        let counts: Counts<RejectionReason> =
+            [(RejectionReason::Empty, 2), (RejectionReason::TooDeep, 1), (RejectionReason::Empty, 1)]
+                .into_iter()
+                .collect();
         let text = serde_json::to_string(&counts).expect("a map");
         assert!(text.contains("\"empty\":3"), "{text}");
-        assert_eq!(serde_json::from_str::<Counts<Reason>>(&text).expect("its own spelling"), counts);
+        assert_eq!(serde_json::from_str::<Counts<RejectionReason>>(&text).expect("its own spelling"), counts);
         assert_eq!(counts.total(), 4);
     }
 }

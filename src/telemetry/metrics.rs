@@ -11,7 +11,7 @@ use super::labels::{
     AbortReason, BatchOutcome, Copied, CrowdSize, Direction, Label, Limit, Outcome, PartitionChange, Picture, Scope,
     Stage, Statistic, SuppressionReason,
 };
-use super::reason::Reason;
+use super::reason::RejectionReason;
 
 /// One series for every value of a label.
 pub(super) struct PerLabel<L, M> {
@@ -46,7 +46,7 @@ pub(super) struct Flow {
     pub records: PerLabel<Outcome, IntCounter>,
     pub held: IntGauge,
     pub suppressed: PerLabel<SuppressionReason, IntCounter>,
-    pub dead_letters: PerLabel<Reason, IntCounter>,
+    pub dead_letters: PerLabel<RejectionReason, IntCounter>,
     pub batches: PerLabel<BatchOutcome, IntCounter>,
     pub aborts: PerLabel<AbortReason, IntCounter>,
     pub bytes: PerLabel<Direction, IntCounter>,
@@ -247,7 +247,7 @@ impl Flow {
                 "Records of which nothing was released, by reason, since the start of the process.",
                 "reason",
             ),
-            dead_letters: PerLabel::new(|reason: Reason| {
+            dead_letters: PerLabel::new(|reason: RejectionReason| {
                 dead_letters.with_label_values(&[reason.stage().as_str(), reason.as_str()])
             }),
             batches: shelf.counters("throng_batches_total", "Batches by outcome.", "outcome"),

@@ -27,7 +27,7 @@ pub use events::{
 pub use history::Point;
 pub use labels::{AbortReason, Counts, Label, Limit, Stage, SuppressionReason};
 pub use logging::{LoggingError, init_logging, silence_panic_payloads};
-pub use reason::Reason;
+pub use reason::RejectionReason;
 pub use report::{BatchReport, CrowdPicture, RiskPicture, StageSeconds, Totals};
 pub use source::{Rebalanced, SourceConnected, SourceLost};
 pub use status::{Readiness, Settled, Status, Telemetry};

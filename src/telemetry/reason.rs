@@ -6,7 +6,7 @@ use std::fmt;
 /// Why a record could not be read, or does not fit the schema. It has no place for a value of the record, so it may be
 /// logged, counted and sent as a dead letter.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub enum Reason {
+pub enum RejectionReason {
     /// Not JSON.
     MalformedJson,
     /// Bytes that are no text.
@@ -39,7 +39,7 @@ pub enum Reason {
     TrailingText,
 }
 
-impl Reason {
+impl RejectionReason {
     /// Its own name: that of the label, but for the two that are counted under another.
     #[must_use]
     pub const fn name(self) -> &'static str {
@@ -104,7 +104,7 @@ impl Reason {
 }
 
 /// As a label, every reason stands for the one that it is [counted as](Reason::counted_as).
-impl Label for Reason {
+impl Label for RejectionReason {
     const ALL: &'static [Self] = &[
         Self::MalformedJson,
         Self::NotUtf8,
@@ -131,7 +131,7 @@ impl Label for Reason {
 }
 
 /// Its own name.
-impl fmt::Display for Reason {
+impl fmt::Display for RejectionReason {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(self.name())
     }
@@ -143,9 +143,11 @@ mod tests {
 
     #[test]
     fn every_reason_is_counted_under_a_label() {
-        for reason in Reason::ALL.iter().copied().chain([Reason::Truncated, Reason::TrailingText]) {
-            assert_eq!(Reason::ALL[reason.index()], reason.counted_as(), "{reason}");
-            assert_eq!(Reason::ALL[reason.index()].as_str(), reason.as_str(), "{reason}");
+        for reason in
+            RejectionReason::ALL.iter().copied().chain([RejectionReason::Truncated, RejectionReason::TrailingText])
+        {
+            assert_eq!(RejectionReason::ALL[reason.index()], reason.counted_as(), "{reason}");
+            assert_eq!(RejectionReason::ALL[reason.index()].as_str(), reason.as_str(), "{reason}");
         }
     }
 }

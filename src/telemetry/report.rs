@@ -3,7 +3,7 @@
 use serde::{Deserialize, Serialize};
 
 use super::labels::{Counts, Label, Stage, SuppressionReason};
-use super::reason::Reason;
+use super::reason::RejectionReason;
 
 /// Records since the beginning of the state, across restarts.
 ///
@@ -145,7 +145,7 @@ pub struct BatchReport {
     /// Records of which nothing leaves, by reason.
     pub suppressed: Counts<SuppressionReason>,
     /// Records that could not be read, by reason.
-    pub dead_lettered: Counts<Reason>,
+    pub dead_lettered: Counts<RejectionReason>,
     /// Tombstones.
     pub dropped: u64,
     /// Records held after this batch: nothing of them has left yet.
@@ -187,10 +187,13 @@ pub struct BatchReport {
     pub dictionary_values: u64,
     /// Records in the planner's window.
     pub window_records: u64,
-    /// The model of the window: values, pairs of values seen together, bytes, and pairs of attributes that it leaves out.
+    /// Values that the model of the window counts.
     pub model_nodes: u64,
+    /// Pairs of values seen together that it counts.
     pub model_edges: u64,
+    /// Its memory, bytes.
     pub model_bytes: u64,
+    /// Pairs of attributes that it no longer counts.
     pub model_left_out_pairs: u64,
     /// Largest divergence of an attribute's values from those that the plan in force was made for.
     pub drift_bits: f64,

@@ -15,7 +15,7 @@ use super::{
     limiter::{Limiter, Verdict},
     memory,
     metrics::{Metrics, clamped},
-    reason::Reason,
+    reason::RejectionReason,
     report::{BatchReport, Totals},
 };
 
@@ -90,7 +90,7 @@ pub struct Status {
     /// By reason, since the start of the process.
     pub suppressed: Counts<SuppressionReason>,
     /// By reason, since the start of the process.
-    pub dead_lettered: Counts<Reason>,
+    pub dead_lettered: Counts<RejectionReason>,
     /// Names of the groups, in the order of `fragments_by_group`.
     pub groups: Vec<String>,
     /// Fragments released, by group.
@@ -126,7 +126,7 @@ pub(super) struct Board {
     pub committed: u64,
     pub refusals: u64,
     pub suppressed: Counts<SuppressionReason>,
-    pub dead_lettered: Counts<Reason>,
+    pub dead_lettered: Counts<RejectionReason>,
     pub fragments_by_group: Vec<u64>,
     /// As it is shown, and as it was.
     pub last: Option<BatchReport>,

@@ -43,7 +43,9 @@ fn report(consumed: u64, shares: [u64; 4], was_held: u64) -> BatchReport {
         consumed,
         released,
         suppressed: [(SuppressionReason::Quiet, suppressed)].into_iter().collect(),
-        dead_lettered: [(Reason::MalformedJson, dead / 2), (Reason::WrongType, dead - dead / 2)].into_iter().collect(),
+        dead_lettered: [(RejectionReason::MalformedJson, dead / 2), (RejectionReason::WrongType, dead - dead / 2)]
+            .into_iter()
+            .collect(),
         dropped,
         held: left,
         unknown_cells: dead,
@@ -115,7 +117,7 @@ fn every_series_is_there_from_the_start_and_zero() {
     for outcome in ["consumed", "released", "suppressed", "dead_lettered", "dropped"] {
         assert_eq!(self::outcome(&text, outcome).to_bits(), 0f64.to_bits(), "{outcome}");
     }
-    for reason in Reason::ALL {
+    for reason in RejectionReason::ALL {
         let name = format!("throng_dead_letters_total{{reason=\"{reason}\",stage=\"{}\"}}", reason.stage());
         assert_eq!(sample(&text, &name).to_bits(), 0f64.to_bits());
     }

@@ -98,7 +98,7 @@ impl Bench {
             attributes: group.attributes(),
             layout: Clone::clone(layout),
             base,
-            beside: names.beside.clone(),
+            sensitive_bases: names.sensitive_bases.clone(),
             protected: Vec::new(),
             listed: Vec::new(),
             narrowing: None,

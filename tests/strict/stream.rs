@@ -254,7 +254,7 @@ fn terms(plan: &Plan, names: &GroupNames, listed: &[Arc<Listed>], settings: Sett
         sensitive: group.attributes().iter().map(|a| group.sensitive.contains(a)).collect(),
         layout: layout.clone(),
         base,
-        beside: names.beside.clone(),
+        sensitive_bases: names.sensitive_bases.clone(),
         lines: LineLimit::None,
         protected: Vec::new(),
         listed: listed.iter().map(|list| listed_terms(group, list)).collect(),

@@ -1,6 +1,6 @@
 //! The release invariant R(k), recounted the slow way from what left: the printed texts, whose they were, and when.
 //!
-//! Shares nothing with the product but the order of the lines, and how distinct subjects are counted (decision 0028): no
+//! Shares nothing with the product but the order of the lines, and how distinct subjects are counted (decision 0029): no
 //! codes, no digests, no ledger. What it counts is an upper bound of what an instance may rely on, so whatever breaks the
 //! invariant here has been released below k.
 

@@ -9,7 +9,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 /// What is asked of the values of an attribute in every class.
 #[derive(Clone, Debug)]
-pub enum Asked {
+pub enum SearchRequest {
     Distinct(usize),
     Entropy(f64),
     Recursive {
@@ -39,7 +39,7 @@ pub struct Models {
     pub quasi: Vec<String>,
     pub attribute: String,
     pub window_ms: i64,
-    pub asked: Vec<Asked>,
+    pub asked: Vec<SearchRequest>,
 }
 
 /// People by text.
@@ -89,7 +89,7 @@ impl Models {
     }
 }
 
-impl Asked {
+impl SearchRequest {
     pub fn holds(&self, values: &Values, over: &Distribution) -> bool {
         let mut counts: Vec<f64> = values.values().map(|people| people.len() as f64).collect();
         counts.sort_by(|a, b| b.total_cmp(a));

@@ -9,7 +9,7 @@ use proptest::prelude::*;
 use std::path::Path;
 use std::sync::Arc;
 use support::invariants::{GroupNames, Line, Promise};
-use support::models::{Asked, Distribution, Ground, Models};
+use support::models::{Distribution, Ground, Models, SearchRequest};
 use support::schemas::schema;
 use throng::anonymity::planner::LadderLimits;
 use throng::anonymity::planner::sample::Sample;
@@ -127,7 +127,7 @@ impl Bench {
                 attributes: group.attributes(),
                 layout: layout.clone(),
                 base,
-                beside: group_names.beside.clone(),
+                sensitive_bases: group_names.sensitive_bases.clone(),
                 lines: LineLimit::default(),
                 protected: Vec::new(),
                 listed: Vec::new(),

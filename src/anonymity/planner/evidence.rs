@@ -7,11 +7,11 @@ use crate::anonymity::plan::Plan;
 use crate::anonymity::plan::evidence::{
     Aggregation, AttributeInference, Evidence, StrongestInference, TriageEvidence, TriageSize,
 };
-use crate::counting::{AttributeSet, Chosen, Columns, ColumnsError, ComputeError, KeptWindow, Snapshot};
+use crate::counting::{AttributeSet, Chosen, ColumnsError, ComputeError, CountedTable, KeptWindow, Snapshot};
 use crate::records::codebook::{Code, Codebook, FIRST_VALUE};
 use crate::risk::adjacency::{Adjacency, AdjacencyError, Effort, Limits, Order, Triage, TriageReport};
 use crate::risk::exposure::measure;
-use crate::risk::inferences::{Asked, affordable, strongest};
+use crate::risk::inferences::{InferenceQuestion, affordable, strongest};
 use crate::risk::multigrid::{Attributes, CoarseAdjacency, Counts, Exact};
 use crate::risk::qid::{self, Question, Strategy};
 use std::time::{Duration, Instant};
@@ -29,7 +29,7 @@ const MOST_AGGREGATED: u64 = 1_000_000;
 
 /// What evidence is gathered from: copies, since the release goes on.
 #[derive(Clone, Debug)]
-pub struct Witnessed {
+pub struct EvidenceInput {
     /// The plan that the evidence is for.
     pub plan: Plan,
     /// The sample that it was made from.
@@ -62,7 +62,7 @@ pub enum WindowModel {
     Recount(Limits),
 }
 
-impl Witnessed {
+impl EvidenceInput {
     /// The columns of all attributes of the model, in the codes of the stream.
     fn snapshot(&self) -> Snapshot<'_> {
         Snapshot {
@@ -80,7 +80,7 @@ impl Witnessed {
 #[allow(missing_docs, reason = "the message of a variant says what it is and names its fields")]
 pub enum EvidenceError {
     #[error(transparent)]
-    Columns(#[from] ColumnsError),
+    CountedTable(#[from] ColumnsError),
     #[error(transparent)]
     Compute(#[from] ComputeError),
     #[error(transparent)]
@@ -93,7 +93,7 @@ pub enum EvidenceError {
 /// # Errors
 /// When the window is no table, or the counting fails.
 pub fn gather(
-    mut from: Witnessed,
+    mut from: EvidenceInput,
     settings: &PlannerSettings,
     counting: &mut KeptWindow,
     budget: Duration,
@@ -119,7 +119,7 @@ pub fn gather(
     let columns: Vec<Vec<Code>> = searched.iter().map(|&attribute| column(attribute)).collect();
     let missing: Vec<u32> = columns.iter().map(|column| missing_codes(column)).collect();
     let triage = Triage::new(model.inference());
-    let table = Columns::new(columns, from.subjects.as_deref().map(numbered))?;
+    let table = CountedTable::new(columns, from.subjects.as_deref().map(numbered))?;
     let strongest_inferences = strongest_inferences(&table, &missing, &searched, &triage, k);
     let table = table.masked(k);
 
@@ -145,7 +145,7 @@ pub fn gather(
     let measurable = if listed.iter().any(AttributeSet::is_empty) { &[] } else { listed };
     let measured = measure(&table, chosen.counter(), measurable, k, false, start.checked_add(budget), &|_, _| {})?;
     counting.counted(chosen);
-    let Witnessed { plan, sample, books, .. } = &from;
+    let EvidenceInput { plan, sample, books, .. } = &from;
     let mut qids_by_size = Vec::new();
     for set in &found.minimal_qids {
         qids_by_size.resize(qids_by_size.len().max(set.len()), 0);
@@ -190,7 +190,7 @@ pub fn gather(
 }
 
 /// The model of the window: from the joint counts that the device makes of it, else counted here.
-fn recounted(from: &Witnessed, limits: Limits, counting: &mut KeptWindow) -> Result<Adjacency, AdjacencyError> {
+fn recounted(from: &EvidenceInput, limits: Limits, counting: &mut KeptWindow) -> Result<Adjacency, AdjacencyError> {
     let mut model = Adjacency::new(&from.attributes, limits)?;
     let table = if counting.follows() { model.table(&from.columns) } else { None };
     let chosen = table.as_ref().and_then(|table| counting.pairs(&from.snapshot(), table, 1));
@@ -266,7 +266,7 @@ fn missing_codes(column: &[Code]) -> u32 {
 
 /// The strongest inferences between the searched attributes, those pairs first that tell each other most on the mean.
 fn strongest_inferences(
-    table: &Columns,
+    table: &CountedTable,
     missing: &[u32],
     searched: &[usize],
     triage: &Triage,
@@ -280,7 +280,7 @@ fn strongest_inferences(
         strength(c, d).total_cmp(&strength(a, b)).then((a, b).cmp(&(c, d)))
     });
     let pairs = affordable(&pairs, table.rows(), MOST_VISITS);
-    let mut found = strongest(table, &Asked { k, missing, pairs, threads: 1 });
+    let mut found = strongest(table, &InferenceQuestion { k, missing, pairs, threads: 1 });
     found.sort_by(|a, b| a.stronger(b).then((a.from, a.to).cmp(&(b.from, b.to))));
     found.truncate(LISTED_INFERENCES);
     let named = found.iter().map(|found| StrongestInference {
@@ -294,7 +294,7 @@ fn strongest_inferences(
 }
 
 /// What exact aggregation leaves; `None` where the model is too large to be looked at beside the release, or fades.
-fn aggregate(model: &Adjacency, table: &Columns, all: &AttributeSet) -> Option<Aggregation> {
+fn aggregate(model: &Adjacency, table: &CountedTable, all: &AttributeSet) -> Option<Aggregation> {
     if model.edge_count() > MOST_AGGREGATED {
         return None;
     }

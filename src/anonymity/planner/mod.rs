@@ -2,6 +2,16 @@
 //!
 //! Planning is a function of the sample, the schema and the settings, bounded by a count of evaluations and not by
 //! time, so that the same stream gets the same plans on every machine.
+//!
+//! | file | what it holds |
+//! |---|---|
+//! | [`sample`] | the rows that plans are made from |
+//! | [`identifiers`], [`pace`] | attributes that never leave, and how often the others change within a person |
+//! | [`ladder`], `scorer` | the nodes of a group, and what each is worth to the sample |
+//! | [`reference`] | the distributions that t-closeness compares with |
+//! | [`drift`] | when the values have changed enough for a new plan |
+//! | [`evidence`] | what speaks for a plan; it decides nothing |
+//! | `settings` | what the planner is told |
 
 pub mod drift;
 pub mod evidence;

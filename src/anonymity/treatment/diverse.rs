@@ -8,7 +8,7 @@
 
 use super::crowd::NO_SUBJECT;
 use super::recode::{Assignment, AtNode, QuasiColumns, UNRELEASED};
-use super::sensitive::{Judged, Protected, SensitiveCells};
+use super::sensitive::{ModelCheck, Protected, SensitiveCells};
 use crate::anonymity::plan::{Group, Node};
 use crate::ledger::at::LedgerAt;
 use crate::records::codebook::SUPPRESSED;
@@ -27,11 +27,12 @@ pub(super) fn recode_diversely(
     ledger: &LedgerAt<'_>,
 ) -> Assignment {
     let mut left: Vec<u32> = (0u32..).zip(&plain.node).filter(|(_, n)| **n != UNRELEASED).map(|(row, _)| row).collect();
-    let mut sides: Vec<Side<'_>> = protected.iter().filter_map(|of| Side::new(of, &left, cells, *ledger)).collect();
-    if sides.is_empty() {
+    let mut protected_columns: Vec<ProtectedColumn<'_>> =
+        protected.iter().filter_map(|of| ProtectedColumn::new(of, &left, cells, *ledger)).collect();
+    if protected_columns.is_empty() {
         return plain;
     }
-    let reach = reach(&plain, group, &sides);
+    let reach = reach(&plain, group, &protected_columns);
     let mut assignment = Assignment::nothing(columns.rows());
     let mut silent = Vec::new();
     let mut at_node = AtNode::new(cells.floor, left.len());
@@ -50,15 +51,15 @@ pub(super) fn recode_diversely(
         at_node.gather_with(columns, node, &left, ledger);
         let classes = (0u32..).take(at_node.crowds.classes());
         let mut taken: Vec<bool> = classes.map(|class| at_node.may_leave(class)).collect();
-        for side in &mut sides {
+        for column in &mut protected_columns {
             showings.clear();
             for ((&row, &key), &class) in left.iter().zip(&at_node.keys).zip(&at_node.classes) {
-                if taken[class as usize] && side.shows[row as usize] {
-                    let (_, value, subject) = cells.showing(side.attribute, key, row);
+                if taken[class as usize] && column.shows[row as usize] {
+                    let (_, value, subject) = cells.showing(column.attribute, key, row);
                     showings.push((key, value, subject, class));
                 }
             }
-            side.withdraw_refused(&mut showings, &mut taken);
+            column.withdraw_refused(&mut showings, &mut taken);
         }
         let mut at = 0;
         left.retain(|&row| {
@@ -116,24 +117,24 @@ fn settle_silently(
 }
 
 /// The greatest loss of a node at which each row's protected cells are worth being shown.
-fn reach(plain: &Assignment, group: &Group, sides: &[Side<'_>]) -> Vec<f32> {
+fn reach(plain: &Assignment, group: &Group, protected_columns: &[ProtectedColumn<'_>]) -> Vec<f32> {
     let width = group.quasi.len().max(1) as f32;
     let of_row = |(row, &node): (usize, &u32)| {
-        let shown = sides.iter().filter(|side| side.shows[row]).count();
+        let shown = protected_columns.iter().filter(|column| column.shows[row]).count();
         group.ladder.get(node as usize).map_or(0.0, |node| node.loss + shown as f32 / width)
     };
     plain.node.iter().enumerate().map(of_row).collect()
 }
 
 /// One protected attribute of the group.
-struct Side<'a> {
+struct ProtectedColumn<'a> {
     attribute: usize,
     /// Whether a row's value has support of its own, by row.
     shows: Vec<bool>,
-    judged: Judged<'a>,
+    models: ModelCheck<'a>,
 }
 
-impl<'a> Side<'a> {
+impl<'a> ProtectedColumn<'a> {
     /// None where nothing of the attribute can be shown now.
     fn new(
         protected: &'a Protected,
@@ -148,7 +149,7 @@ impl<'a> Side<'a> {
             rows.iter().copied().filter(|&row| sensitive.batch.subjects[row as usize] != NO_SUBJECT).collect();
         let cells = sensitive.supported(attribute, 1, &named, &ledger);
         let shows = cells.into_iter().map(|cell| cell != SUPPRESSED).collect();
-        Some(Self { attribute, shows, judged: Judged::new(judge, sensitive.floor, ledger) })
+        Some(Self { attribute, shows, models: ModelCheck::new(judge, sensitive.floor, ledger) })
     }
 
     /// Takes the classes (numbers beside class, value and subject) that may not show their values out of `taken`.
@@ -158,7 +159,7 @@ impl<'a> Side<'a> {
         for shown in showings.chunk_by(|a, b| a.0 == b.0) {
             of_class.clear();
             of_class.extend(shown.iter().map(|&(class, value, subject, _)| (class, value, subject)));
-            taken[shown[0].3 as usize] &= self.judged.accepts(&of_class);
+            taken[shown[0].3 as usize] &= self.models.accepts(&of_class);
         }
     }
 }

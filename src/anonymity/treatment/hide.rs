@@ -89,7 +89,7 @@ struct Shown {
 }
 
 /// What a class is judged by.
-struct Scene<'a> {
+struct Criteria<'a> {
     /// By side: its attribute.
     attributes: Vec<usize>,
     shown: &'a [Shown],
@@ -209,11 +209,11 @@ impl Hiding<'_> {
         let mut members: Vec<(u128, u32)> = members.filter(|(class, _)| hiding.contains(class)).collect();
         members.sort_unstable();
         let rare = sides.iter().map(|side| self.rare(side.attribute, &lines)).collect();
-        let scene = Scene { attributes, shown, rare, open };
+        let criteria = Criteria { attributes, shown, rare, open };
         let (mut changed, mut gone) = (false, Vec::new());
         for of_class in members.chunk_by(|a, b| a.0 == b.0) {
             let rows: Vec<u32> = of_class.iter().map(|member| member.1).collect();
-            match self.mend(sides, &scene, &rows, of_class[0].0, joint) {
+            match self.mend(sides, &criteria, &rows, of_class[0].0, joint) {
                 Turn::Stays => {}
                 Turn::Changed => changed = true,
                 Turn::Fails => gone.extend(rows),
@@ -226,22 +226,22 @@ impl Hiding<'_> {
     fn mend(
         &self,
         sides: &mut [Side],
-        scene: &Scene<'_>,
+        criteria: &Criteria<'_>,
         rows: &[u32],
         class: u128,
         joint: &mut HashSet<u128, BuildClassKeyHash>,
     ) -> Turn {
-        let hides = |at: usize, row: u32| self.hides(scene.attributes[at], scene.shown[at].cells[row as usize]);
+        let hides = |at: usize, row: u32| self.hides(criteria.attributes[at], criteria.shown[at].cells[row as usize]);
         // Labels first: what they give up adds to the crowd of coarser texts.
         let mut coarser: Vec<(usize, u32)> = Vec::new();
-        for &at in &scene.open {
-            let cells = &scene.shown[at].cells;
+        for &at in &criteria.open {
+            let cells = &criteria.shown[at].cells;
             let mut labels: BTreeMap<CellId, Vec<u32>> = BTreeMap::new();
             for &row in rows.iter().filter(|&&row| cells[row as usize] != SUPPRESSED && hides(at, row)) {
                 labels.entry(cells[row as usize]).or_default().push(row);
             }
             for (_, of_label) in labels {
-                if !self.is_crowd(scene, &of_label, &[at]) {
+                if !self.is_crowd(criteria, &of_label, &[at]) {
                     coarser.extend(of_label.into_iter().map(|row| (at, row)));
                 }
             }
@@ -249,25 +249,25 @@ impl Hiding<'_> {
         if !coarser.is_empty() {
             let strict = self.strict;
             for (at, row) in coarser {
-                let level = scene.shown[at].levels[row as usize];
+                let level = criteria.shown[at].levels[row as usize];
                 sides[at].floors[row as usize] = if strict { UNSHOWN } else { level + 1 };
             }
             return Turn::Changed;
         }
-        let shows = |at: &usize| rows.iter().any(|&row| scene.shown[*at].cells[row as usize] != SUPPRESSED);
-        let (speaking, silent): (Vec<usize>, Vec<usize>) = scene.open.iter().partition(|at| shows(at));
-        if silent.iter().any(|&at| !self.is_crowd(scene, rows, &[at])) {
+        let shows = |at: &usize| rows.iter().any(|&row| criteria.shown[*at].cells[row as usize] != SUPPRESSED);
+        let (speaking, silent): (Vec<usize>, Vec<usize>) = criteria.open.iter().partition(|at| shows(at));
+        if silent.iter().any(|&at| !self.is_crowd(criteria, rows, &[at])) {
             return Turn::Fails;
         }
         let hiding: Vec<u32> = rows.iter().copied().filter(|&row| speaking.iter().any(|&at| hides(at, row))).collect();
         if joint.contains(&class) {
             // Whatever a line hides, it hides all: there are two kinds of lines.
-            return self.cover(sides, scene, rows, &hiding, &speaking);
+            return self.cover(sides, criteria, rows, &hiding, &speaking);
         }
         for &at in &speaking {
-            let starred = |row: &u32| scene.shown[at].cells[*row as usize] == SUPPRESSED;
+            let starred = |row: &u32| criteria.shown[at].cells[*row as usize] == SUPPRESSED;
             let starred: Vec<u32> = rows.iter().copied().filter(starred).collect();
-            match self.cover(sides, scene, rows, &starred, &[at]) {
+            match self.cover(sides, criteria, rows, &starred, &[at]) {
                 Turn::Stays => {}
                 other => return other,
             }
@@ -275,13 +275,13 @@ impl Hiding<'_> {
         if speaking.len() > 1 {
             let mut patterns: BTreeMap<Vec<Option<CellId>>, Vec<u32>> = BTreeMap::new();
             for &row in &hiding {
-                let mark = |&at: &usize| hides(at, row).then_some(scene.shown[at].cells[row as usize]);
+                let mark = |&at: &usize| hides(at, row).then_some(criteria.shown[at].cells[row as usize]);
                 patterns.entry(speaking.iter().map(mark).collect()).or_default().push(row);
             }
             let says_too_much = |(pattern, rows): (&Vec<Option<CellId>>, &Vec<u32>)| {
                 let marked: Vec<usize> =
                     speaking.iter().zip(pattern).filter(|(_, mark)| mark.is_some()).map(|(&at, _)| at).collect();
-                !self.is_crowd(scene, rows, &marked)
+                !self.is_crowd(criteria, rows, &marked)
             };
             if patterns.iter().any(says_too_much) {
                 joint.insert(class);
@@ -292,12 +292,12 @@ impl Hiding<'_> {
     }
 
     /// Lets `hiding` lines of a class leave as `*` in the sides `at`, with as many more as make them a crowd.
-    fn cover(&self, sides: &mut [Side], scene: &Scene<'_>, rows: &[u32], hiding: &[u32], at: &[usize]) -> Turn {
+    fn cover(&self, sides: &mut [Side], criteria: &Criteria<'_>, rows: &[u32], hiding: &[u32], at: &[usize]) -> Turn {
         if hiding.is_empty() {
             return Turn::Stays;
         }
         let mut chosen = hiding.to_vec();
-        if !self.is_crowd(scene, &chosen, at) {
+        if !self.is_crowd(criteria, &chosen, at) {
             let mut others: BTreeMap<(u128, u64), Vec<u32>> = BTreeMap::new();
             let taken: HashSet<u32> = hiding.iter().copied().collect();
             for &row in rows.iter().filter(|row| !taken.contains(*row)) {
@@ -306,7 +306,7 @@ impl Hiding<'_> {
                 }
             }
             let mut others = others.into_values();
-            while !self.is_crowd(scene, &chosen, at) {
+            while !self.is_crowd(criteria, &chosen, at) {
                 match others.next() {
                     Some(of_subject) => chosen.extend(of_subject),
                     None => return Turn::Fails,
@@ -316,7 +316,7 @@ impl Hiding<'_> {
         let mut changed = false;
         for &at in at {
             for &row in &chosen {
-                changed |= scene.shown[at].cells[row as usize] != SUPPRESSED;
+                changed |= criteria.shown[at].cells[row as usize] != SUPPRESSED;
                 sides[at].floors[row as usize] = UNSHOWN;
             }
         }
@@ -325,13 +325,13 @@ impl Hiding<'_> {
 
     /// Whether `rows`, who show the same texts in the sides `at`, are a crowd: k subjects, and no value that lacks support
     /// of its own belongs to more than half of them. Who is nobody counts where he may do harm.
-    fn is_crowd(&self, scene: &Scene<'_>, rows: &[u32], at: &[usize]) -> bool {
+    fn is_crowd(&self, criteria: &Criteria<'_>, rows: &[u32], at: &[usize]) -> bool {
         let subjects = self.distinct(rows);
         let says_little = |&at: &usize| {
             let mut holders: BTreeMap<Code, (BTreeSet<u64>, usize)> = BTreeMap::new();
             for &row in rows {
-                let code = self.batch.columns[scene.attributes[at]][row as usize];
-                if scene.rare[at][code as usize] {
+                let code = self.batch.columns[criteria.attributes[at]][row as usize];
+                if criteria.rare[at][code as usize] {
                     let (known, nobody) = holders.entry(code).or_default();
                     match self.subject(row) {
                         Some(subject) => drop(known.insert(subject)),

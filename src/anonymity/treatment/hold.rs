@@ -38,18 +38,18 @@ pub fn let_stay_supported(
         if class.rows.iter().all(|&row| waiting[row as usize]) {
             continue;
         }
-        let mut crowd = Crowd::new(class.key, floor, &assignments[group], &earlier);
+        let mut members = Members::new(class.key, floor, &assignments[group], &earlier);
         for &row in class.rows.iter().filter(|&&row| !waiting[row as usize]) {
-            if crowd.is_enough() {
+            if members.is_enough() {
                 break;
             }
-            crowd.join(row, subjects);
+            members.join(row, subjects);
         }
         for &row in &class.rows {
-            if crowd.is_enough() {
+            if members.is_enough() {
                 break;
             }
-            if waiting[row as usize] && crowd.join(row, subjects) {
+            if waiting[row as usize] && members.join(row, subjects) {
                 waiting[row as usize] = false;
                 // It leaves in every group now.
                 for (other, numbers) in class_of.iter().enumerate() {
@@ -65,7 +65,7 @@ pub fn let_stay_supported(
 }
 
 /// Who is in a class, by every count that matters; none goes on beyond what it needs.
-struct Crowd<'a> {
+struct Members<'a> {
     floor: Floor,
     /// Subjects of the batch.
     here: Vec<u64>,
@@ -77,7 +77,7 @@ struct Crowd<'a> {
     muted: &'a [bool],
 }
 
-impl<'a> Crowd<'a> {
+impl<'a> Members<'a> {
     fn new(class: u128, floor: Floor, assignment: &'a Assignment, earlier: impl Fn(u128, &mut [u64]) -> usize) -> Self {
         let mut all = vec![0u64; if floor.asks_the_window() { floor.k } else { 0 }];
         let known = earlier(class, &mut all);

@@ -1,5 +1,17 @@
 //! Treatment: from the codes of a batch to a proposal of what may leave. Everything here is checked again by
 //! `release::verify`, which shares none of this code.
+//!
+//! | file | what it holds |
+//! |---|---|
+//! | [`treat`] | the steps over one batch, in their order; [`proposal`] is what comes out |
+//! | [`crowd`], [`recode`] | support of equivalence classes; the first node of a ladder that has it |
+//! | [`strict`], [`exclusion`], [`spaces`] | the same, where only raw tuples count that nobody can exclude |
+//! | [`budget`], [`population`] | whom a class may count: settled subjects within their budgets, people of a file |
+//! | `sensitive`, `diverse`, `divert`, [`hide`] | sensitive cells: support, models, classes that go on to coarser nodes, cells that hide |
+//! | [`hold`], [`mask`] | which records wait, and which take part in a group |
+//! | [`forced_pairs`] | the counting guard between groups |
+//! | [`dampen`] | exchanging values between records; off by default |
+//! | `names` | line layouts and digests of the groups of a plan |
 
 pub mod budget;
 pub mod crowd;

@@ -13,7 +13,7 @@ pub struct GroupNames {
     /// Digest of the quasi attribute set, by group.
     pub bases: Vec<u128>,
     /// Digest of "this attribute, beside a class", by attribute.
-    pub beside: Vec<u128>,
+    pub sensitive_bases: Vec<u128>,
     /// Key of the order in which subjects cover sensitive cells that hide.
     pub covers: DigestKey,
 }
@@ -40,7 +40,7 @@ pub fn group_names(
             })
             .collect(),
         bases: plan.groups.iter().map(|g| digest(&format!("class of {}", name_set(&g.quasi)))).collect(),
-        beside: attribute_names.iter().map(|n| digest(&format!("beside a class {n}"))).collect(),
+        sensitive_bases: attribute_names.iter().map(|n| digest(&format!("beside a class {n}"))).collect(),
         covers: DigestKey::of_halves(digest("covers, one half"), digest("covers, the other half")),
     }
 }

@@ -59,7 +59,7 @@ impl SensitiveCells<'_> {
 }
 
 /// Judges classes by what they show and have shown.
-pub(super) struct Judged<'a> {
+pub(super) struct ModelCheck<'a> {
     judge: &'a ClassJudge,
     floor: Floor,
     ledger: LedgerAt<'a>,
@@ -69,7 +69,7 @@ pub(super) struct Judged<'a> {
     room: Room,
 }
 
-impl<'a> Judged<'a> {
+impl<'a> ModelCheck<'a> {
     pub fn new(judge: &'a ClassJudge, floor: Floor, ledger: LedgerAt<'a>) -> Self {
         Self { judge, floor, ledger, earlier: HashMap::default(), pairs: Vec::new(), room: Room::default() }
     }
@@ -106,7 +106,7 @@ impl<'a> Judged<'a> {
 /// The models of a stream: each protected attribute with its judge.
 pub(super) struct StreamModels<'a> {
     cells: SensitiveCells<'a>,
-    judged: Vec<(usize, Judged<'a>)>,
+    checks: Vec<(usize, ModelCheck<'a>)>,
 }
 
 impl<'a> StreamModels<'a> {
@@ -116,19 +116,20 @@ impl<'a> StreamModels<'a> {
         ledger: LedgerAt<'a>,
     ) -> Self {
         let floor = cells.floor;
-        let judged = |p: &'a Protected| p.judge.as_ref().map(|judge| (p.attribute, Judged::new(judge, floor, ledger)));
-        Self { cells, judged: protected.filter_map(judged).collect() }
+        let check =
+            |p: &'a Protected| p.judge.as_ref().map(|judge| (p.attribute, ModelCheck::new(judge, floor, ledger)));
+        Self { cells, checks: protected.filter_map(check).collect() }
     }
 }
 
 impl Models for StreamModels<'_> {
     fn refused(&mut self, attribute: usize, showing: &[(u128, u32)]) -> Vec<u128> {
-        let Some((_, judged)) = self.judged.iter_mut().find(|(of, _)| *of == attribute) else {
+        let Some((_, check)) = self.checks.iter_mut().find(|(of, _)| *of == attribute) else {
             // Nobody can say that it holds.
             return showing.iter().map(|(class, _)| *class).collect();
         };
         let mut showings: Vec<(u128, u64, u64)> =
             showing.iter().map(|&(class, row)| self.cells.showing(attribute, class, row)).collect();
-        judged.refused(&mut showings).into_iter().collect()
+        check.refused(&mut showings).into_iter().collect()
     }
 }

@@ -10,5 +10,5 @@ pub fn spaces(plan: &Plan, names: &GroupNames) -> Vec<Space> {
     let groups = plan.groups.iter().zip(&names.bases).filter(|(group, _)| !group.quasi.is_empty());
     let classes = groups.map(|(group, &base)| Space { base, attributes: group.quasi.clone() });
     let beside = plan.groups.iter().flat_map(|g| &g.sensitive);
-    classes.chain(beside.map(|&a| Space { base: names.beside[a], attributes: vec![a] })).collect()
+    classes.chain(beside.map(|&a| Space { base: names.sensitive_bases[a], attributes: vec![a] })).collect()
 }

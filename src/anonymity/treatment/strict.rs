@@ -38,7 +38,7 @@ pub fn recode_as_kept(
 }
 
 /// The rows of one class at one node.
-struct Crowd {
+struct ClassAtNode {
     key: u128,
     /// One of the rows.
     row: u32,
@@ -46,7 +46,7 @@ struct Crowd {
     subjects: Vec<u64>,
 }
 
-impl Crowd {
+impl ClassAtNode {
     fn add(&mut self, subject: u64, k: usize) {
         if self.subjects.len() < k && subject != NO_SUBJECT && !self.subjects.contains(&subject) {
             self.subjects.push(subject);
@@ -91,7 +91,7 @@ pub fn recode_strictly(
         }
         at_node.gather_with(columns, node, &left, ledger);
         let AtNode { crowds: table, keys, classes, .. } = &at_node;
-        let mut crowds: BTreeMap<u32, Crowd> = BTreeMap::new();
+        let mut crowds: BTreeMap<u32, ClassAtNode> = BTreeMap::new();
         // A class that could take one more record matters even where it takes none of these.
         let mut matters: Vec<bool> = Vec::with_capacity(table.classes());
         for ((&row, &key), &class) in left.iter().zip(keys).zip(classes) {
@@ -100,7 +100,7 @@ pub fn recode_strictly(
                 matters.push(enough && key != columns.suppressed_key());
             }
             if matters[class as usize] {
-                let crowd = crowds.entry(class).or_insert_with(|| Crowd { key, row, subjects: Vec::new() });
+                let crowd = crowds.entry(class).or_insert_with(|| ClassAtNode { key, row, subjects: Vec::new() });
                 if !excluded[row as usize] {
                     crowd.add(columns.subject(row), k);
                 }

@@ -267,7 +267,12 @@ impl Scene<'_> {
     }
 
     fn sensitive_cells(&self) -> SensitiveCells<'_> {
-        SensitiveCells { batch: self.batch, books: self.books, floor: self.policy.floor(), bases: &self.names.beside }
+        SensitiveCells {
+            batch: self.batch,
+            books: self.books,
+            floor: self.policy.floor(),
+            bases: &self.names.sensitive_bases,
+        }
     }
 
     /// The cells that the assignments stand for, and those that leave beside them.
@@ -378,7 +383,7 @@ impl Scene<'_> {
             books: self.books,
             floor: self.policy.floor(),
             strict: self.policy.strict,
-            bases: &self.names.beside,
+            bases: &self.names.sensitive_bases,
             order: &|row| order.digest(&self.batch.subjects[row as usize].to_be_bytes()),
             released: self.ledger,
             class,

@@ -169,10 +169,13 @@ impl AuditArgs {
     }
 
     pub(super) fn format(&self) -> Result<Format, TableError> {
-        let kind = self.format.unwrap_or_else(|| match config::Format::of_path(&self.input) {
-            config::Format::Csv => FormatArg::Csv,
-            config::Format::Json => FormatArg::Json,
-            config::Format::Parquet => FormatArg::Parquet,
+        let by_extension = config::Format::of_path(&self.input);
+        let kind = self.format.unwrap_or(if by_extension == config::Format::Csv {
+            FormatArg::Csv
+        } else if by_extension == config::Format::Parquet {
+            FormatArg::Parquet
+        } else {
+            FormatArg::Json
         });
         Ok(match kind {
             FormatArg::Csv => Format::Csv { separator: self.separator.map_or_else(|| separator_of(&self.input), Ok)? },

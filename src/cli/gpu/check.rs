@@ -3,7 +3,7 @@
 use super::tables::skewed;
 use crate::counting::cuda::{Budget, CudaCounter, Poisoned, ResidentWindow};
 use crate::counting::{
-    Arrival, AttributeSet, Columns, ComputeError, CpuCounter, Device, DeviceError, GroupCounter, KeptWindow,
+    Arrival, AttributeSet, ComputeError, CountedTable, CpuCounter, Device, DeviceError, GroupCounter, KeptWindow,
     PairInference, Snapshot, Wanted, all_pairs, count_pairs, cycle_inference,
 };
 use crate::risk::qid::{Question, Strategy, search, search_with};
@@ -170,7 +170,7 @@ fn counts(
 
 fn agree(
     counter: &CudaCounter<'_>,
-    table: &Columns,
+    table: &CountedTable,
     dice: &mut ChaCha8Rng,
     check: &mut Check,
 ) -> Result<(), SelftestError> {
@@ -203,7 +203,7 @@ fn window(device: &Arc<dyn Device>, tables: u64, scale: f64, dice: &mut ChaCha8R
                 held.extend(codes);
                 held.drain(..held.len().saturating_sub(capacity));
             }
-            let table = Columns::new(rows[..width].to_vec(), Some(rows[width].clone()));
+            let table = CountedTable::new(rows[..width].to_vec(), Some(rows[width].clone()));
             let table = table.expect("columns of one length");
             let counter = CudaCounter::resident(device, &resident, &table, 1, None)?;
             agree(&counter, &table, dice, &mut check)?;
@@ -236,7 +236,7 @@ fn kept(device: &Arc<dyn Device>, tables: u64, scale: f64, dice: &mut ChaCha8Rng
             let columns = rows.iter().map(Vec::as_slice).collect();
             let snapshot = Snapshot { numbering: 0, to, capacity, columns, subjects: Some(&people) };
             let numbers = people.iter().map(|person| (person >> 32) as u32).collect();
-            let table = Columns::new(vec![rows[2].clone(), rows[0].clone(), rows[1].clone()], Some(numbers));
+            let table = CountedTable::new(vec![rows[2].clone(), rows[0].clone(), rows[1].clone()], Some(numbers));
             let table = table.expect("columns of one length").masked(3);
             if table.rows() > 0 {
                 let chosen = counting.counter(&snapshot, &[2, 0, 1], &table, 3, 1);

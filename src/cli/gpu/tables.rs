@@ -1,12 +1,12 @@
 //! Random tables, sets of their columns, and their size on a device.
 
-use crate::counting::{AttributeSet, Columns};
+use crate::counting::{AttributeSet, CountedTable};
 use rand::Rng;
 use rand::seq::IndexedRandom;
 use rand_chacha::ChaCha8Rng;
 
 /// A table with skewed columns of the given cardinalities; every third is a function of the one before it.
-pub(super) fn skewed(rows: usize, cardinalities: &[u32], subjects: Option<u32>, dice: &mut ChaCha8Rng) -> Columns {
+pub(super) fn skewed(rows: usize, cardinalities: &[u32], subjects: Option<u32>, dice: &mut ChaCha8Rng) -> CountedTable {
     let mut columns: Vec<Vec<u32>> = Vec::new();
     for (at, cardinality) in cardinalities.iter().enumerate() {
         let column = match columns.last() {
@@ -19,17 +19,17 @@ pub(super) fn skewed(rows: usize, cardinalities: &[u32], subjects: Option<u32>, 
         columns.push(column);
     }
     let subjects = subjects.map(|count| (0..rows).map(|_| dice.random_range(0..count)).collect());
-    Columns::new(columns, subjects).expect("columns of one length, fewer than a table may have")
+    CountedTable::new(columns, subjects).expect("columns of one length, fewer than a table may have")
 }
 
 /// Independent columns of evenly spread values.
-pub(super) fn even(rows: usize, cardinalities: &[u32], subjects: Option<u32>, dice: &mut ChaCha8Rng) -> Columns {
+pub(super) fn even(rows: usize, cardinalities: &[u32], subjects: Option<u32>, dice: &mut ChaCha8Rng) -> CountedTable {
     let columns = cardinalities
         .iter()
         .map(|cardinality| (0..rows).map(|_| dice.random_range(0..*cardinality)).collect())
         .collect();
     let subjects = subjects.map(|count| (0..rows).map(|_| dice.random_range(0..count)).collect());
-    Columns::new(columns, subjects).expect("columns of one length, fewer than a table may have")
+    CountedTable::new(columns, subjects).expect("columns of one length, fewer than a table may have")
 }
 
 /// Of independent columns, from 2 to 100.
@@ -53,7 +53,7 @@ pub(super) fn code_bytes(values: usize) -> u64 {
 }
 
 /// Bytes of a row of these columns, with its subject where there is one.
-pub(super) fn bytes_a_row(table: &Columns, set: &AttributeSet) -> u64 {
+pub(super) fn bytes_a_row(table: &CountedTable, set: &AttributeSet) -> u64 {
     let width = |column| code_bytes(table.cardinality(column));
     set.iter().map(width).sum::<u64>() + if table.subjects().is_some() { 4 } else { 0 }
 }

@@ -9,7 +9,7 @@ const CELLS: u64 = 1 << 20;
 
 /// Scratch of one thread, reused from set to set.
 #[derive(Default)]
-pub(crate) struct Tally {
+pub(crate) struct ClassCounter {
     cells: Vec<u32>,
     last: Vec<u32>,
     sorted: Vec<u32>,
@@ -17,7 +17,7 @@ pub(crate) struct Tally {
     exposed: Vec<u32>,
 }
 
-impl Tally {
+impl ClassCounter {
     /// Counts the classes of `parent`, refined by one more column.
     pub(crate) fn count(
         &mut self,

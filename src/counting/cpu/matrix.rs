@@ -1,6 +1,6 @@
 //! The table row by row: the cells of a row share a line of the cache.
 
-use crate::counting::Columns;
+use crate::counting::CountedTable;
 use std::ops::Range;
 
 /// Rows of bytes. A column takes one, two or four of them, by its cardinality; a row may end with its subject.
@@ -72,7 +72,7 @@ impl Field {
 
 impl Matrix {
     /// The rows of a table in `order`.
-    pub(crate) fn new(table: &Columns, order: Option<&[u32]>) -> Self {
+    pub(crate) fn new(table: &CountedTable, order: Option<&[u32]>) -> Self {
         let rows = table.rows();
         // Wide fields first: all of them stay aligned without gaps.
         let mut columns: Vec<usize> = (0..table.width()).collect();

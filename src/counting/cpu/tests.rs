@@ -5,7 +5,7 @@ use proptest::prelude::*;
 use std::collections::{BTreeMap, BTreeSet};
 
 /// A table with skewed columns of the given cardinalities, some of them functions of the one before.
-fn table(rows: usize, cardinalities: &[u32], subjects: Option<u32>, mut seed: u64) -> Columns {
+fn table(rows: usize, cardinalities: &[u32], subjects: Option<u32>, mut seed: u64) -> CountedTable {
     let mut roll = || {
         seed = seed.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
         (seed >> 33) as u32
@@ -19,11 +19,11 @@ fn table(rows: usize, cardinalities: &[u32], subjects: Option<u32>, mut seed: u6
         columns.push(column);
     }
     let subjects = subjects.map(|count| (0..rows).map(|_| roll() % count).collect());
-    Columns::new(columns, subjects).expect("a table")
+    CountedTable::new(columns, subjects).expect("a table")
 }
 
 /// By the definition: every tuple's rows in a map.
-fn counted(table: &Columns, set: &AttributeSet, k: u32) -> (GroupCount, Vec<u32>) {
+fn counted(table: &CountedTable, set: &AttributeSet, k: u32) -> (GroupCount, Vec<u32>) {
     let mut classes: BTreeMap<Vec<u32>, Vec<u32>> = BTreeMap::new();
     for row in 0..table.rows() {
         classes.entry(set.iter().map(|c| table.column(c)[row]).collect()).or_default().push(row as u32);

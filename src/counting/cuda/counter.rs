@@ -8,7 +8,7 @@ use super::source::Source;
 use super::tables::{Outcome, Verdict, outcomes, words};
 use super::usage::{Metered, Used};
 use super::window::ResidentWindow;
-use crate::counting::{AttributeSet, Columns, ComputeError, CpuCounter, GroupCount, GroupCounter};
+use crate::counting::{AttributeSet, ComputeError, CountedTable, CpuCounter, GroupCount, GroupCounter};
 use std::sync::{Arc, Mutex, OnceLock};
 
 /// Candidates of one launch at most: their tables are built while the launch before runs.
@@ -35,12 +35,12 @@ impl Budget {
     }
 }
 
-/// Counts over [`Columns`] on a device. Where the device fails, the CPU answers the same batch, and that is counted.
+/// Counts over [`CountedTable`] on a device. Where the device fails, the CPU answers the same batch, and that is counted.
 ///
 /// Memory on the device: at most the [`Budget`]. A row takes `Σ width` bytes (1, 2 or 4 a column by its cardinality, 4 for
 /// the subject).
 pub struct CudaCounter<'a> {
-    pub(super) table: &'a Columns,
+    pub(super) table: &'a CountedTable,
     threads: usize,
     pub(super) device: Arc<dyn Device>,
     cpu: OnceLock<CpuCounter<'a>>,
@@ -63,7 +63,7 @@ impl<'a> CudaCounter<'a> {
     /// the CPU where it must step in.
     pub fn new(
         device: &Arc<dyn Device>,
-        table: &'a Columns,
+        table: &'a CountedTable,
         threads: usize,
         budget: Option<Budget>,
     ) -> Result<Self, DeviceError> {
@@ -78,7 +78,7 @@ impl<'a> CudaCounter<'a> {
     pub fn resident(
         device: &Arc<dyn Device>,
         window: &'a ResidentWindow,
-        table: &'a Columns,
+        table: &'a CountedTable,
         threads: usize,
         budget: Option<Budget>,
     ) -> Result<Self, DeviceError> {
@@ -88,7 +88,7 @@ impl<'a> CudaCounter<'a> {
 
     pub(super) fn over(
         usage: Arc<Metered>,
-        table: &'a Columns,
+        table: &'a CountedTable,
         source: Source<'a>,
         threads: usize,
         scratch: u64,

@@ -9,7 +9,7 @@ use super::source::Source;
 use super::usage::{Metered, Used};
 use super::window::{ResidentWindow, width};
 use crate::counting::backend::{Chosen, Wanted, is_worth_a_trial, trial};
-use crate::counting::{Columns, CpuCounter};
+use crate::counting::{CountedTable, CpuCounter};
 use hashbrown::HashMap;
 use std::sync::Arc;
 
@@ -147,7 +147,7 @@ impl KeptWindow {
         &mut self,
         snapshot: &Snapshot<'_>,
         places: &[usize],
-        table: &'t Columns,
+        table: &'t CountedTable,
         k: u32,
         threads: usize,
     ) -> Chosen<'t> {
@@ -182,7 +182,12 @@ impl KeptWindow {
 
     /// The counter for pairs of the columns of the snapshot, where its window is on the device; `table` holds the same rows
     /// in codes of its own, all columns, and nobody's subjects. To be given back with [`Self::counted`].
-    pub fn pairs<'t>(&mut self, snapshot: &Snapshot<'_>, table: &'t Columns, threads: usize) -> Option<Chosen<'t>> {
+    pub fn pairs<'t>(
+        &mut self,
+        snapshot: &Snapshot<'_>,
+        table: &'t CountedTable,
+        threads: usize,
+    ) -> Option<Chosen<'t>> {
         if self.held.is_none() || !self.may_ask(table.rows(), table.width()) {
             return None;
         }
@@ -210,7 +215,7 @@ impl KeptWindow {
         &mut self,
         snapshot: &Snapshot<'_>,
         places: &[usize],
-        table: &'t Columns,
+        table: &'t CountedTable,
         threads: usize,
     ) -> Result<CudaCounter<'t>, DeviceError> {
         let usage = match &self.device {
@@ -254,7 +259,7 @@ impl KeptWindow {
 }
 
 /// Do the window, the table beside it and which code stands for which fit into `bytes`?
-fn fits(snapshot: &Snapshot<'_>, places: &[usize], table: &Columns, bytes: u64) -> bool {
+fn fits(snapshot: &Snapshot<'_>, places: &[usize], table: &CountedTable, bytes: u64) -> bool {
     let (subject_bytes, people) =
         if snapshot.subjects.is_some() { (4, MOST_PEOPLE * snapshot.capacity as u64) } else { (0, 0) };
     let stream = snapshot.columns.iter().map(|codes| width(bound(codes))).sum::<u64>() + subject_bytes;
@@ -318,7 +323,7 @@ impl Held {
         &self,
         snapshot: &Snapshot<'_>,
         places: &[usize],
-        table: &Columns,
+        table: &CountedTable,
     ) -> Result<ResidentWindow, DeviceError> {
         let column = |(column, &place): (usize, &usize)| {
             let own = snapshot.columns[place].iter().copied().map(Some);

@@ -9,7 +9,8 @@ use super::source::Source;
 use super::tables::{Entry, bytes_of, longs, words};
 use crate::counting::AttributeSet;
 use crate::counting::pairs::{
-    CycleInference, Node, PairCounts, PairInference, PairNodes, all_pairs, count_pairs, cycle_inference, dense_cells,
+    CycleInference, PairCounts, PairInference, PairNodes, ValueCount, all_pairs, count_pairs, cycle_inference,
+    dense_cells,
 };
 
 /// `Pair` of `kernels/pairs.cu`.
@@ -156,7 +157,7 @@ impl CudaCounter<'_> {
         counts: u64,
         probabilities: u64,
         rows: u64,
-    ) -> Result<(Vec<f64>, Vec<Node>), DeviceError> {
+    ) -> Result<(Vec<f64>, Vec<ValueCount>), DeviceError> {
         let device = &self.device;
         let table = bytes_of(pairs);
         let entries = Memory::new(device, table.len() as u64)?;
@@ -173,12 +174,12 @@ impl CudaCounter<'_> {
         let asked_nodes = device.request(nodes.address, 16 * rows as usize)?;
         let (share_bytes, node_bytes) = (device.collect(asked)?, device.collect(asked_nodes)?);
         let found: Vec<u64> = longs(&node_bytes).collect();
-        let nodes = found.as_chunks::<2>().0.iter().map(|[records, met]| Node { records: *records, met: *met });
+        let nodes = found.as_chunks::<2>().0.iter().map(|[records, met]| ValueCount { records: *records, met: *met });
         Ok((longs(&share_bytes).map(f64::from_bits).collect(), nodes.collect()))
     }
 }
 
-fn inference(columns: (usize, usize), pair: &Pair, shares: &[f64], nodes: &[Node]) -> PairInference {
+fn inference(columns: (usize, usize), pair: &Pair, shares: &[f64], nodes: &[ValueCount]) -> PairInference {
     let cells = pair.first as usize * pair.second as usize;
     let at = pair.probabilities as usize;
     PairInference {
@@ -190,7 +191,7 @@ fn inference(columns: (usize, usize), pair: &Pair, shares: &[f64], nodes: &[Node
     }
 }
 
-fn nodes_of(pair: &Pair, nodes: &[Node]) -> PairNodes {
+fn nodes_of(pair: &Pair, nodes: &[ValueCount]) -> PairNodes {
     let (first, both) = (pair.rows as usize, (pair.first + pair.second) as usize);
     let (of_first, of_second) = nodes[first..first + both].split_at(pair.first as usize);
     (of_first.to_vec(), of_second.to_vec())

@@ -2,7 +2,7 @@
 
 use super::device::{Device, DeviceError};
 use super::window::{ResidentWindow, width};
-use crate::counting::Columns;
+use crate::counting::CountedTable;
 use std::sync::Arc;
 
 /// Rows to count, on the device as a whole or tile by tile.
@@ -12,7 +12,7 @@ pub(super) enum Source<'a> {
     Whole(ResidentWindow),
     Tiles {
         tile: ResidentWindow,
-        table: &'a Columns,
+        table: &'a CountedTable,
     },
 }
 
@@ -21,7 +21,7 @@ type Each<'e> = dyn FnMut(u64, [u64; 5], u64) -> Result<(), DeviceError> + 'e;
 
 impl<'a> Source<'a> {
     /// A table, as a whole where it takes at most `bytes`, else in tiles that do.
-    pub(super) fn of(device: &Arc<dyn Device>, table: &'a Columns, bytes: u64) -> Result<Self, DeviceError> {
+    pub(super) fn of(device: &Arc<dyn Device>, table: &'a CountedTable, bytes: u64) -> Result<Self, DeviceError> {
         let bounds: Vec<u64> = (0..table.width()).map(|column| table.cardinality(column) as u64).collect();
         let subjects = if table.subjects().is_some() { 4 } else { 0 };
         let row_bytes = bounds.iter().map(|bound| width(*bound)).sum::<u64>() + subjects;
@@ -92,7 +92,7 @@ impl<'a> Source<'a> {
     }
 }
 
-fn push(window: &mut ResidentWindow, table: &Columns, rows: std::ops::Range<usize>) -> Result<(), DeviceError> {
+fn push(window: &mut ResidentWindow, table: &CountedTable, rows: std::ops::Range<usize>) -> Result<(), DeviceError> {
     let columns: Vec<&[u32]> = (0..table.width()).map(|column| &table.column(column)[rows.clone()]).collect();
     window.push(&columns, table.subject_numbers().map(|subjects| &subjects[rows]))
 }

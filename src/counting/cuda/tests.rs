@@ -2,7 +2,7 @@
 
 use super::emulator::Emulator;
 use super::{Budget, CudaCounter, Device, DeviceError, KeptWindow, ResidentWindow, Snapshot};
-use crate::counting::{AttributeSet, Chosen, Columns, ComputeError, CpuCounter, GroupCounter, Wanted};
+use crate::counting::{AttributeSet, Chosen, ComputeError, CountedTable, CpuCounter, GroupCounter, Wanted};
 use crate::counting::{PairInference, all_pairs, count_pairs};
 use proptest::prelude::*;
 use std::sync::Arc;
@@ -22,7 +22,7 @@ fn device(seed: u64) -> Arc<dyn Device> {
 }
 
 /// A table with skewed columns, some of them functions of the one before.
-fn table(rows: usize, cardinalities: &[u32], subjects: Option<u32>, mut seed: u64) -> Columns {
+fn table(rows: usize, cardinalities: &[u32], subjects: Option<u32>, mut seed: u64) -> CountedTable {
     let mut roll = || {
         seed = seed.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
         (seed >> 33) as u32
@@ -36,7 +36,7 @@ fn table(rows: usize, cardinalities: &[u32], subjects: Option<u32>, mut seed: u6
         columns.push(column);
     }
     let subjects = subjects.map(|count| (0..rows).map(|_| roll() % count).collect());
-    Columns::new(columns, subjects).expect("a table")
+    CountedTable::new(columns, subjects).expect("a table")
 }
 
 fn all_sets(width: usize) -> Vec<AttributeSet> {
@@ -44,7 +44,7 @@ fn all_sets(width: usize) -> Vec<AttributeSet> {
 }
 
 /// Everything that a counter answers, from both.
-fn agree(found: &dyn GroupCounter, table: &Columns, k: u32) -> Result<(), TestCaseError> {
+fn agree(found: &dyn GroupCounter, table: &CountedTable, k: u32) -> Result<(), TestCaseError> {
     let sets = all_sets(table.width());
     let cpu = CpuCounter::new(table, 1);
     let (counts, expected) = (found.count(&sets, k).expect("counted"), cpu.count(&sets, k).expect("counted"));
@@ -140,7 +140,7 @@ proptest! {
                 held.extend(codes);
                 held.drain(..held.len().saturating_sub(capacity));
             }
-            let table = Columns::new(held[..3].to_vec(), people.then(|| held[3].clone())).expect("a table");
+            let table = CountedTable::new(held[..3].to_vec(), people.then(|| held[3].clone())).expect("a table");
             let counter = CudaCounter::resident(&device, &resident, &table, 1, None).expect("there is room");
             agree(&counter, &table, k)?;
             prop_assert_eq!(counter.used().failures, 0);
@@ -237,7 +237,7 @@ fn classes_of_exactly_k_are_told_from_those_of_one_less() {
             let second: Vec<u32> =
                 rows.iter().map(|class| if diagonal { classes - 1 - class } else { class % values }).collect();
             for people in [None, Some((0..rows.len() as u32).collect())] {
-                let table = Columns::new(vec![first.clone(), second.clone()], people).expect("a table");
+                let table = CountedTable::new(vec![first.clone(), second.clone()], people).expect("a table");
                 let both = [AttributeSet::from_iter([0, 1])];
                 for seed in 0..6 {
                     let counter = CudaCounter::new(&device(seed), &table, 1, None).expect("there is room");
@@ -294,7 +294,7 @@ fn auto_tries_both_on_a_large_table() {
     assert_eq!(chosen.name() == "cuda", trial.prefers_the_device(), "{trial:?}");
 }
 
-fn snapshot(table: &Columns) -> Snapshot<'_> {
+fn snapshot(table: &CountedTable) -> Snapshot<'_> {
     let columns = (0..table.width()).map(|column| table.column(column)).collect();
     Snapshot { numbering: 0, to: table.rows() as u64, capacity: table.rows(), columns, subjects: None }
 }

@@ -104,13 +104,6 @@ impl ResidentWindow {
         self.subjects.as_ref().map(|subjects| subjects.bound)
     }
 
-    /// Bytes on the device.
-    #[must_use]
-    pub fn bytes(&self) -> u64 {
-        let held: u64 = self.columns.iter().chain(&self.subjects).map(|held| held.memory.bytes).sum();
-        held + self.descriptors.bytes + self.block.bytes
-    }
-
     /// Forgets all rows.
     pub fn clear(&mut self) {
         (self.start, self.rows) = (0, 0);

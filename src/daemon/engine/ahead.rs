@@ -63,7 +63,7 @@ impl Upcoming for Unseen {
 }
 
 /// How often whoever waits for the next batch looks whether the one before it has left.
-pub const GLANCE: Duration = Duration::from_millis(1);
+pub const POLL_INTERVAL: Duration = Duration::from_millis(1);
 
 /// What encoding changes of an engine.
 pub(super) struct Encoder<'a> {
@@ -110,9 +110,9 @@ impl<'a> Encoder<'a> {
 }
 
 /// Sets a flag at the end, whatever the end is: whoever waits for it must not wait for ever.
-pub(super) struct Finally<'a>(pub &'a AtomicBool);
+pub(super) struct SetOnDrop<'a>(pub &'a AtomicBool);
 
-impl Drop for Finally<'_> {
+impl Drop for SetOnDrop<'_> {
     fn drop(&mut self) {
         self.0.store(true, Ordering::Release);
     }

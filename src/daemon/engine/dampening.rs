@@ -3,7 +3,7 @@
 use super::fields::Engine;
 use crate::anonymity::treatment::dampen::{RiskyInference, Value, dampen};
 use crate::records::table::Batch;
-use crate::risk::adjacency::Node;
+use crate::risk::adjacency::ValueNode;
 
 /// Inferences that one batch is relieved of, at most: the strongest.
 const MOST_RISKY: usize = 256;
@@ -35,9 +35,9 @@ impl Engine {
     fn risky(&self, above: f64) -> Vec<RiskyInference> {
         let model = self.learning.model.counted();
         let support = self.settings.policy.k as u64 * model.unit();
-        let value = |node: Node| Value { attribute: node.attribute, code: node.code };
+        let value = |node: ValueNode| Value { attribute: node.attribute, code: node.code };
         // Codes tell nothing here: after a restart they are others, and a batch that is repeated is dampened alike.
-        let name = |node: Node| {
+        let name = |node: ValueNode| {
             let book = &self.coding.books[node.attribute];
             (node.attribute, book.digest(book.cell(node.code, 0)))
         };

@@ -4,14 +4,14 @@ use super::fields::Engine;
 use crate::records::raw::Coordinate;
 use crate::release::sink::Rejected;
 use crate::start::doubts;
-use crate::telemetry::{Doubt, Reason, WrongType};
+use crate::telemetry::{Doubt, RejectionReason, WrongType};
 use std::collections::BTreeMap;
 
 impl Engine {
     /// Tells of which attributes cells had the wrong type, and where the first of each is.
     pub(super) fn tell_of_misfits(&self, rejected: &[Rejected]) {
         let mut misfits: BTreeMap<usize, (u64, Coordinate)> = BTreeMap::new();
-        for letter in rejected.iter().filter(|letter| letter.reason == Reason::WrongType) {
+        for letter in rejected.iter().filter(|letter| letter.reason == RejectionReason::WrongType) {
             let Some(attribute) = letter.attribute else { continue };
             let (records, first) = misfits.entry(attribute).or_insert((0, letter.coordinate));
             *records += 1;

@@ -10,7 +10,7 @@ use crate::anonymity::planner::{make_plan, pace, reference};
 use crate::anonymity::privacy::protection::Protection;
 use crate::anonymity::treatment::treat::group_names;
 use crate::daemon::engine::prime::Primed;
-use crate::daemon::state::records::{Asked, Occasion};
+use crate::daemon::state::records::{Occasion, SearchRequest};
 use crate::start::doubts;
 use crate::telemetry::{Doubt, PlanAdopted, PlannerFailed};
 use std::time::Instant;
@@ -36,7 +36,7 @@ impl Engine {
         let Some(why) = self.occasion(age_ms).filter(|_| self.planning.search.is_none()) else {
             return Planned::default();
         };
-        let asked = Asked { sequence, rows: self.durable.progress.rows, why };
+        let asked = SearchRequest { sequence, rows: self.durable.progress.rows, why };
         if handover == 0 || matches!(why, Occasion::Start | Occasion::Growth) {
             let start = Instant::now();
             if let Some(Primed { plan, baseline }) = self.planning.primed.take_if(|_| why == Occasion::Start) {
@@ -99,7 +99,7 @@ impl Engine {
     }
 
     /// Begins to seek a plan beside the release, from `sample` where it is not that of this moment.
-    pub(super) fn seek(&mut self, asked: Asked, sample: Option<Sample>) {
+    pub(super) fn seek(&mut self, asked: SearchRequest, sample: Option<Sample>) {
         let sample = sample.unwrap_or_else(|| self.learning.sample.clone());
         let version = self.next_version();
         let settings = self.settings.planner.for_batches(asked.rows, asked.sequence - 1);

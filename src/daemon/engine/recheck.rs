@@ -6,7 +6,7 @@
 
 use crate::anonymity::plan::evidence::Evidence;
 use crate::anonymity::planner::PlannerSettings;
-use crate::anonymity::planner::evidence::{EvidenceError, Witnessed, gather};
+use crate::anonymity::planner::evidence::{EvidenceError, EvidenceInput, gather};
 use crate::counting::{Arrival, KeptWindow, Used};
 use crate::telemetry::{DeviceUsed, Telemetry};
 use crossbeam_channel::{Receiver, Sender, TryRecvError, bounded};
@@ -41,7 +41,7 @@ struct Shared {
 }
 
 enum Work {
-    Gather(Box<Witnessed>, PlannerSettings, Duration),
+    Gather(Box<EvidenceInput>, PlannerSettings, Duration),
     Arrived(Arrival),
 }
 
@@ -59,8 +59,8 @@ impl Recheck {
     }
 
     /// Asks for evidence; false where the thread has ended.
-    pub fn ask(&mut self, witnessed: Witnessed, settings: PlannerSettings, budget: Duration) -> bool {
-        self.pending = self.work.try_send(Work::Gather(Box::new(witnessed), settings, budget)).is_ok();
+    pub fn ask(&mut self, evidence_input: EvidenceInput, settings: PlannerSettings, budget: Duration) -> bool {
+        self.pending = self.work.try_send(Work::Gather(Box::new(evidence_input), settings, budget)).is_ok();
         self.pending
     }
 
@@ -115,9 +115,9 @@ fn run(
                 counting.arrive(&arrival);
                 None
             }
-            Work::Gather(witnessed, settings, budget) => {
+            Work::Gather(evidence_input, settings, budget) => {
                 crate::faults::crash_point("rechecking");
-                Some(gather(*witnessed, &settings, &mut counting, budget))
+                Some(gather(*evidence_input, &settings, &mut counting, budget))
             }
         };
         shared.follows.store(counting.follows(), Ordering::Relaxed);

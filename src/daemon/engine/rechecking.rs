@@ -3,7 +3,7 @@
 use super::fields::Engine;
 use super::recheck::Recheck;
 use crate::anonymity::plan::evidence::Evidence;
-use crate::anonymity::planner::evidence::{WindowModel, Witnessed};
+use crate::anonymity::planner::evidence::{EvidenceInput, WindowModel};
 use crate::counting::{Arrival, KeptWindow, shared_device};
 use crate::records::codebook::{Code, Codebook};
 use crate::records::subject::NO_SUBJECT;
@@ -28,7 +28,7 @@ impl Engine {
         }
         let Some(mut recheck) = self.planning.recheck.take() else { return };
         let (settings, budget) = (self.settings.planner, self.settings.search.budget);
-        if recheck.ask(self.witnessed(&recheck), settings, budget) {
+        if recheck.ask(self.evidence_input(&recheck), settings, budget) {
             self.planning.recheck = Some(recheck);
         } else {
             tracing::warn!("the exact re-check has ended; the next plan has another");
@@ -88,7 +88,7 @@ impl Engine {
     }
 
     /// Copies of what evidence is gathered from. A record without a subject supports nobody and is left out.
-    fn witnessed(&self, recheck: &Recheck) -> Witnessed {
+    fn evidence_input(&self, recheck: &Recheck) -> EvidenceInput {
         let window = self.learning.model.window();
         let (older, newer) = window.subjects();
         let subjects = || older.iter().chain(newer);
@@ -109,7 +109,7 @@ impl Engine {
         } else {
             WindowModel::Counted(self.learning.model.adjacency().clone())
         };
-        Witnessed {
+        EvidenceInput {
             plan: self.in_force.plan.clone(),
             sample: self.learning.sample.clone(),
             books: self.coding.books.iter().map(Codebook::without_spellings).collect(),

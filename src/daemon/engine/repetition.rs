@@ -89,7 +89,7 @@ impl Engine {
     ) -> BTreeMap<u32, Remaining> {
         let &Before { batch, waits, waited } = before;
         let held: BTreeSet<u32> = proposal.held.iter().copied().collect();
-        self.call_again(turnout, before, &held, proposal, verified, age_ms);
+        self.defer_calls(turnout, before, &held, proposal, verified, age_ms);
         let monitor = self.settings.monitor;
         let released = |row: usize| {
             let leaves = !monitor && proposal.unreleased[row].is_none() && !held.contains(&(row as u32));
@@ -126,7 +126,7 @@ impl Engine {
 
     /// Lines that say something once a window and found no class are called again, unless their time is over.
     #[allow(clippy::cast_precision_loss, reason = "counts are far below 2^52")]
-    fn call_again(
+    fn defer_calls(
         &self,
         turnout: &mut Turnout,
         before: &Before<'_>,

@@ -3,7 +3,7 @@
 use crate::anonymity::plan::Plan;
 use crate::anonymity::planner::sample::Sample;
 use crate::anonymity::planner::{GroupShape, PlannerSettings, make_plan};
-use crate::daemon::state::records::Asked;
+use crate::daemon::state::records::SearchRequest;
 use crate::faults::crash_point;
 use crate::records::codebook::Codebook;
 use crossbeam_channel::{Receiver, bounded};
@@ -11,7 +11,7 @@ use std::time::{Duration, Instant};
 
 /// A search under way.
 pub(super) struct Search {
-    pub asked: Asked,
+    pub asked: SearchRequest,
     pub started: Instant,
     /// The oldest row that it learns from.
     pub first_row: Option<u64>,
@@ -21,7 +21,7 @@ pub(super) struct Search {
 impl Search {
     /// Begins on copies of what it learns from. A search that cannot begin or that panics gives no answer.
     pub fn begin(
-        asked: Asked,
+        asked: SearchRequest,
         version: u64,
         shapes: &[GroupShape],
         sample: Sample,

@@ -3,7 +3,7 @@
 //! Each step takes what the one before it gives, by value: what has not been verified cannot be intended, what has not been
 //! intended cannot be delivered, and what has not been delivered is not remembered.
 
-use super::ahead::{Encoder, Finally, Turn, Upcoming};
+use super::ahead::{Encoder, SetOnDrop, Turn, Upcoming};
 use super::batch_error::BatchError;
 use super::clock::Moment;
 use super::fields::{Durable, Engine, InForce};
@@ -267,7 +267,7 @@ impl Engine {
         let (store, ledger, over) = (&mut self.durable.store, &self.ledger, AtomicBool::new(false));
         let delivered = std::thread::scope(|scope| {
             scope.spawn(|| encoder.look_ahead(upcoming, &over));
-            let _over = Finally(&over);
+            let _over = SetOnDrop(&over);
             let intended = prepared.intend(store, ledger)?;
             crash_point("intent-flushed");
             Ok::<_, StateError>(intended.deliver(sink, nothing.as_ref()))

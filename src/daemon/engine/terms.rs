@@ -37,7 +37,7 @@ pub fn group_terms(
             attributes,
             layout: layout.clone(),
             base,
-            beside: names.beside.clone(),
+            sensitive_bases: names.sensitive_bases.clone(),
             lines: LineLimit::None,
         }
     });

@@ -13,7 +13,7 @@ use tokio::sync::oneshot;
 use super::{HttpError, Site, bind, serve};
 use crate::config;
 use crate::telemetry::{
-    BatchCommitted, BatchReport, PlanAdopted, Reason, Rebalanced, RiskPicture, SourceConnected, StageSeconds,
+    BatchCommitted, BatchReport, PlanAdopted, Rebalanced, RejectionReason, RiskPicture, SourceConnected, StageSeconds,
     SuppressionReason, Telemetry,
 };
 
@@ -82,7 +82,7 @@ fn commit(telemetry: &Telemetry, sequence: u32) {
         suppressed: [(SuppressionReason::NoSupport, suppressed - 20), (SuppressionReason::Guard, 20)]
             .into_iter()
             .collect(),
-        dead_lettered: [(Reason::MalformedJson, dead)].into_iter().collect(),
+        dead_lettered: [(RejectionReason::MalformedJson, dead)].into_iter().collect(),
         dropped: 2,
         held: 0,
         bytes_in: consumed * 446,

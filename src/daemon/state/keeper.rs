@@ -24,7 +24,7 @@ const READING: Duration = Duration::from_secs(1800);
 const COMPLAINING: Duration = Duration::from_secs(5);
 const STOPPING: Duration = Duration::from_secs(10);
 /// Between two looks at a disk that does not answer.
-const GLANCE: Duration = Duration::from_secs(1);
+const POLL_INTERVAL: Duration = Duration::from_secs(1);
 
 /// The open database. Only its thread has it.
 pub(super) struct Database {
@@ -167,7 +167,7 @@ impl Keeper {
             let _ending: Sender<()> = ending;
             Ok(work(database))
         });
-        answered.ok()?.recv_timeout(GLANCE).ok()?.ok()?.ok()
+        answered.ok()?.recv_timeout(POLL_INTERVAL).ok()?.ok()?.ok()
     }
 
     fn ask<T: Send + 'static>(
@@ -211,7 +211,7 @@ impl Keeper {
         let since = Instant::now();
         let mut stalled = false;
         loop {
-            match answer.recv_timeout(GLANCE) {
+            match answer.recv_timeout(POLL_INTERVAL) {
                 Ok(answer) => {
                     if stalled && let Some((telemetry, _)) = &self.watch {
                         StateAnswers.emit(telemetry);

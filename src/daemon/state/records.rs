@@ -46,7 +46,7 @@ pub struct Progress {
     /// Stride of the planner's sample.
     pub stride: u64,
     /// A plan that is being sought.
-    pub asked: Option<Asked>,
+    pub asked: Option<SearchRequest>,
     /// Pairs of attributes that the model no longer counts.
     pub left_out: Vec<(usize, usize)>,
     /// Attributes that it does not count, each with the one that determines it.
@@ -55,7 +55,7 @@ pub struct Progress {
 
 /// A plan that was asked for and is not in force: enough to seek it again, from the same records, after a restart.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Asked {
+pub struct SearchRequest {
     /// The batch before which it was asked for.
     pub sequence: u64,
     /// Rows that had entered the sample's count by then.

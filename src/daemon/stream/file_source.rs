@@ -1,7 +1,7 @@
 //! A file as the source of a stream: read ahead on a thread of its own, ended at the end of the file.
 
 use super::source::{Next, Source, SourceFailure};
-use crate::daemon::engine::{GLANCE, Settling, Turn, Upcoming};
+use crate::daemon::engine::{POLL_INTERVAL, Settling, Turn, Upcoming};
 use crate::io::file::{FileSource, SourceError, SourcePosition};
 use crate::io::input::{Closed, InputBatch, Ranges};
 use crate::records::raw::Coordinate;
@@ -74,7 +74,7 @@ fn ahead((input, end): (InputBatch, bool)) -> Ahead {
 impl Upcoming for FileReadAhead<'_> {
     fn look(&mut self, over: &AtomicBool) -> Option<&mut Turn> {
         while self.next.is_empty() {
-            match self.receiver.recv_timeout(GLANCE) {
+            match self.receiver.recv_timeout(POLL_INTERVAL) {
                 Ok(read) => self.next.push_back(read.map(ahead)),
                 Err(RecvTimeoutError::Timeout) if !over.load(Ordering::Acquire) => {}
                 Err(_) => return None,
@@ -122,7 +122,7 @@ fn read_batch(
     stop: &AtomicBool,
 ) -> Result<(InputBatch, bool), SourceError> {
     let mut batch = InputBatch::new(width, 0);
-    let mut rejected: Vec<(Coordinate, crate::telemetry::Reason)> = Vec::new();
+    let mut rejected: Vec<(Coordinate, crate::telemetry::RejectionReason)> = Vec::new();
     let (max_records, max_bytes) = match exactly {
         Some(records) => (records, u64::MAX),
         None => (closing.max_records, closing.max_bytes),

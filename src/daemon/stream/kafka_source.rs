@@ -1,7 +1,7 @@
 //! A topic as the source of a stream.
 
 use super::source::{Acknowledge, Next, Notice, Source, SourceFailure};
-use crate::daemon::engine::{GLANCE, Settling, Turn, Upcoming};
+use crate::daemon::engine::{POLL_INTERVAL, Settling, Turn, Upcoming};
 use crate::io::input::Ranges;
 use crate::io::kafka::feed::{self, Command, Feed};
 use crate::io::kafka::health::Health;
@@ -87,7 +87,7 @@ impl<'a> KafkaSource<'a> {
 impl Upcoming for KafkaSource<'_> {
     fn look(&mut self, over: &AtomicBool) -> Option<&mut Turn> {
         while self.next.is_none() {
-            match self.feed.recv_timeout(GLANCE) {
+            match self.feed.recv_timeout(POLL_INTERVAL) {
                 Ok(event) => self.next = Some(event.into()),
                 Err(RecvTimeoutError::Timeout) if !over.load(Ordering::Acquire) => {}
                 Err(_) => return None,

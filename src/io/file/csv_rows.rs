@@ -13,13 +13,13 @@ use super::undescribed::ColumnChoice;
 use super::{SourceError, SourcePosition};
 use crate::codec::{CsvCodec, Field, Limits, Row, Unknown};
 use crate::records::raw::{Coordinate, RawBatch};
-use crate::telemetry::Reason;
+use crate::telemetry::RejectionReason;
 
 /// What the next stretch of the file is.
 enum Parsed {
     /// A row, now in `text` and `ends`.
     Row,
-    Rejected(Reason),
+    Rejected(RejectionReason),
     End,
 }
 
@@ -209,12 +209,16 @@ impl CsvRows {
                 ReadRecordResult::Record => {
                     let content = if ended { size } else { size - 1 };
                     let fits = content <= self.max_record_bytes;
-                    return Ok(if fits { Parsed::Row } else { Parsed::Rejected(Reason::Oversized) });
+                    return Ok(if fits { Parsed::Row } else { Parsed::Rejected(RejectionReason::Oversized) });
                 }
                 ReadRecordResult::InputEmpty if ended => {
                     self.automaton.reset();
                     let fits = size <= self.max_record_bytes;
-                    return Ok(Parsed::Rejected(if fits { Reason::MalformedRow } else { Reason::Oversized }));
+                    return Ok(Parsed::Rejected(if fits {
+                        RejectionReason::MalformedRow
+                    } else {
+                        RejectionReason::Oversized
+                    }));
                 }
                 // `End` answers empty input alone, which is never given.
                 ReadRecordResult::InputEmpty | ReadRecordResult::End => {}

@@ -3,6 +3,18 @@
 //! A source reads NDJSON, CSV or Parquet and resumes exactly where it stopped; a sink appends, and the *durable
 //! length* that it reports after a sync is what the next start truncates to, so that bytes written after the last
 //! commit never stay.
+//!
+//! | files | what they hold |
+//! |---|---|
+//! | `source`, `position`, `stream` | a file as a source, and how far it has been read |
+//! | `ndjson_lines`, `csv_rows`, `parquet_rows` | the records of each format |
+//! | `undescribed`, `foreign` | files that no schema describes, or that are something else |
+//! | `sink`, `append`, `segments` | the outputs of the groups: lines of one file, segments of a directory |
+//! | [`delivery`] | verified batches, dead letters and lineage in one flushed write |
+//! | `dead_letters`, `lineage`, `marker` | what is written beside the outputs |
+//! | `places`, `fingerprint` | whether the files that are there are our own |
+//! | `replacement`, [`whole`] | files that are there whole or not at all |
+//! | `source_error`, `sink_error` | what can go wrong |
 
 mod append;
 mod csv_rows;

@@ -10,7 +10,7 @@ use super::undescribed::ColumnChoice;
 use super::{SourceError, SourcePosition};
 use crate::codec::{Decoder, Encoding, Field, JsonKeys, Limits, Refusal, Unknown, decoder};
 use crate::records::raw::{Coordinate, RawBatch};
-use crate::telemetry::Reason;
+use crate::telemetry::RejectionReason;
 
 /// Longest line break.
 const BREAK_BYTES: usize = 2;
@@ -86,7 +86,7 @@ impl NdjsonLines {
             &self.line
         };
         if content.len() > self.max_record_bytes {
-            return Ok(Next::Rejected(Reason::Oversized));
+            return Ok(Next::Rejected(RejectionReason::Oversized));
         }
         let trimmed = content.trim_ascii();
         if trimmed.is_empty() && self.stream.fill()?.is_empty() {

@@ -1,6 +1,6 @@
 //! How far a file has been read, and what comes next in it.
 
-use crate::telemetry::Reason;
+use crate::telemetry::RejectionReason;
 use serde::{Deserialize, Serialize};
 
 /// How far a file has been read. The position after a batch, kept with that batch, makes a restart continue there.
@@ -17,7 +17,7 @@ pub struct SourcePosition {
 pub(super) enum Next {
     /// Added to the batch.
     Record,
-    Rejected(Reason),
+    Rejected(RejectionReason),
     Tombstone,
     /// The input is something else: what, and the remedy.
     Foreign(&'static str),

@@ -18,12 +18,12 @@ pub struct Replacement {
     path: PathBuf,
     format: Format,
     /// None for standard output.
-    places: Option<Places>,
+    paths: Option<Paths>,
     _claimed: Option<File>,
 }
 
 #[derive(Clone, Debug)]
-struct Places {
+struct Paths {
     /// What gets the name: the file, or the group's directory of segments.
     to: PathBuf,
     /// What is filled: the file, or the directory of the group's directory.
@@ -34,7 +34,7 @@ struct Places {
     aside: Option<PathBuf>,
 }
 
-impl Places {
+impl Paths {
     fn of(path: &Path, group: &str, format: Format) -> Result<Self, SinkError> {
         let fault = |source| SinkError::Open { path: path.to_owned(), source };
         let (place, unfinished) = whole::place_and_unfinished(path).map_err(fault)?;
@@ -54,15 +54,15 @@ impl Replacement {
     /// The files that a release at `path` would write or remove, for a comparison with those that are read.
     #[must_use]
     pub fn files(path: &Path, group: &str, format: Format) -> Vec<Used> {
-        let Ok(places) = Places::of(path, group, format) else { return Vec::new() };
+        let Ok(paths) = Paths::of(path, group, format) else { return Vec::new() };
         if path == Path::new("-") {
             return Vec::new();
         }
-        match &places.aside {
-            None => vec![Used::file("--output", path), Used::file("the unfinished file of --output", &places.from)],
+        match &paths.aside {
+            None => vec![Used::file("--output", path), Used::file("the unfinished file of --output", &paths.from)],
             Some(aside) => vec![
-                Used::directory("--output", &places.to),
-                Used::directory("the unfinished directory of --output", &places.unfinished),
+                Used::directory("--output", &paths.to),
+                Used::directory("the unfinished directory of --output", &paths.unfinished),
                 Used::directory("the replaced directory of --output", aside),
             ],
         }
@@ -77,25 +77,25 @@ impl Replacement {
         let columns = GroupColumns { name: group.to_owned(), columns: Vec::new() };
         output_paths(path, &[columns], format)?;
         if path == Path::new("-") {
-            return Ok(Self { path: path.to_owned(), format, places: None, _claimed: None });
+            return Ok(Self { path: path.to_owned(), format, paths: None, _claimed: None });
         }
-        let places = Places::of(path, group, format)?;
+        let paths = Paths::of(path, group, format)?;
         let found = fs::metadata(path).ok();
-        if let Some(aside) = &places.aside {
+        if let Some(aside) = &paths.aside {
             if found.is_some_and(|found| !found.is_dir()) {
                 return Err(SinkError::NotDirectory { path: path.to_owned() });
             }
-            for directory in [&places.to, aside, &places.from] {
+            for directory in [&paths.to, aside, &paths.from] {
                 only_segments(directory)?;
             }
         } else {
             if found.is_some_and(|found| !found.is_file()) {
                 return Err(SinkError::NotRegular { path: path.to_owned() });
             }
-            whole::has_parent(&places.to).map_err(|source| SinkError::Open { path: path.to_owned(), source })?;
+            whole::has_parent(&paths.to).map_err(|source| SinkError::Open { path: path.to_owned(), source })?;
         }
-        let claimed = whole::claim(&places.to).map_err(|error| error.at(path))?;
-        Ok(Self { path: path.to_owned(), format, places: Some(places), _claimed: claimed })
+        let claimed = whole::claim(&paths.to).map_err(|error| error.at(path))?;
+        Ok(Self { path: path.to_owned(), format, paths: Some(paths), _claimed: claimed })
     }
 
     /// Writes the lines (each with its line break) whole or not at all, but on standard output: a disk that is full leaves
@@ -104,39 +104,38 @@ impl Replacement {
     /// # Errors
     /// When writing fails, or another process has begun a release there.
     pub fn fill(self, columns: GroupColumns, lines: &[u8]) -> Result<(), SinkError> {
-        let Some(places) = &self.places else {
+        let Some(paths) = &self.paths else {
             return append(&mut FileSink::open(&self.path, &[columns], self.format, &[])?, lines);
         };
         // It is locked until it has its name: without the lock it is somebody else's, and stays.
-        let mut sink =
-            FileSink::open(&places.unfinished, &[columns], self.format, &[]).map_err(|e| e.at(&self.path))?;
-        let written = append(&mut sink, lines).map_err(|e| e.at(&self.path)).and_then(|()| self.name(places));
-        match &places.aside {
-            None if written.is_err() => whole::forget(&places.unfinished),
+        let mut sink = FileSink::open(&paths.unfinished, &[columns], self.format, &[]).map_err(|e| e.at(&self.path))?;
+        let written = append(&mut sink, lines).map_err(|e| e.at(&self.path)).and_then(|()| self.name(paths));
+        match &paths.aside {
+            None if written.is_err() => whole::forget(&paths.unfinished),
             None => {}
             Some(_) => {
                 // What is left is of a release that has failed; the error that led here is the one to tell.
-                let (Ok(()) | Err(_)) = remove_segments(&places.from).and(fs::remove_dir(&places.unfinished));
+                let (Ok(()) | Err(_)) = remove_segments(&paths.from).and(fs::remove_dir(&paths.unfinished));
             }
         }
         written
     }
 
-    fn name(&self, places: &Places) -> Result<(), SinkError> {
+    fn name(&self, paths: &Paths) -> Result<(), SinkError> {
         let fault = |source| SinkError::Write { path: self.path.clone(), byte: 0, source };
-        let Some(aside) = &places.aside else { return whole::name(&places.from, &places.to).map_err(fault) };
-        if let Some(parent) = places.to.parent() {
+        let Some(aside) = &paths.aside else { return whole::name(&paths.from, &paths.to).map_err(fault) };
+        if let Some(parent) = paths.to.parent() {
             fs::create_dir_all(parent).map_err(fault)?;
         }
         // It may have changed while the release was made.
-        only_segments(&places.to)?;
-        let replaces = places.to.is_dir();
+        only_segments(&paths.to)?;
+        let replaces = paths.to.is_dir();
         if replaces {
-            remove_segments(aside).and_then(|()| fs::rename(&places.to, aside)).map_err(fault)?;
+            remove_segments(aside).and_then(|()| fs::rename(&paths.to, aside)).map_err(fault)?;
         }
-        if let Err(error) = whole::name(&places.from, &places.to) {
+        if let Err(error) = whole::name(&paths.from, &paths.to) {
             if replaces {
-                fs::rename(aside, &places.to).map_err(fault)?;
+                fs::rename(aside, &paths.to).map_err(fault)?;
             }
             return Err(fault(error));
         }

@@ -12,7 +12,7 @@ use super::undescribed::{ColumnChoice, missing};
 use super::{Format, SourceError};
 use crate::codec::{Field, Limits, Unknown};
 use crate::records::raw::{Coordinate, RawBatch};
-use crate::telemetry::Reason;
+use crate::telemetry::RejectionReason;
 
 /// How long a silent pipe is waited for before the reader looks up: for a timer, for a signal.
 const MOMENT: Duration = Duration::from_millis(50);
@@ -141,7 +141,7 @@ impl FileSource {
         batch: &mut RawBatch,
         max_records: usize,
         max_bytes: u64,
-        rejected: &mut Vec<(Coordinate, Reason)>,
+        rejected: &mut Vec<(Coordinate, RejectionReason)>,
     ) -> Result<ReadOutcome, SourceError> {
         let mut outcome = ReadOutcome::default();
         while outcome.records < max_records as u64 && (outcome.records == 0 || outcome.bytes < max_bytes) {

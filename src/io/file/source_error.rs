@@ -4,7 +4,7 @@ use std::io;
 use std::path::PathBuf;
 
 use crate::codec::{ColumnError, HeaderError};
-use crate::telemetry::Reason;
+use crate::telemetry::RejectionReason;
 
 /// An error that ends the reading of a file, as opposed to a rejected record.
 #[derive(Debug, thiserror::Error)]
@@ -25,7 +25,7 @@ pub enum SourceError {
     #[error("{path} is {what}")]
     Foreign { path: PathBuf, what: &'static str },
     #[error("the header row of {path} cannot be read ({rejection}): correct line 1")]
-    UnreadableHeader { path: PathBuf, rejection: Reason },
+    UnreadableHeader { path: PathBuf, rejection: RejectionReason },
     #[error("the header row of {path} does not fit: {source}")]
     Header { path: PathBuf, source: HeaderError },
     #[error(
@@ -49,7 +49,7 @@ pub enum SourceError {
     )]
     Replaced { path: PathBuf, length: u64, before: u64 },
     #[error("the columns of {path} do not fit: {source}")]
-    Columns { path: PathBuf, source: ColumnError },
+    CountedTable { path: PathBuf, source: ColumnError },
     #[error("{path} cannot be read as Parquet after record {record} ({fault}): write it anew or convert it to ndjson")]
     Parquet { path: PathBuf, record: u64, fault: &'static str },
     #[error("{path} has more than {limit} columns: choose some of them (throng audit --columns A,B,…)")]

@@ -24,7 +24,7 @@ struct Seen {
 }
 
 impl Seen {
-    fn take(&mut self, batch: &RawBatch, rejected: &[(Coordinate, Reason)], outcome: ReadOutcome) {
+    fn take(&mut self, batch: &RawBatch, rejected: &[(Coordinate, RejectionReason)], outcome: ReadOutcome) {
         let mut records: Vec<(i64, String)> = rejected.iter().map(|(at, why)| (at.offset, why.to_string())).collect();
         for (row, at) in batch.coordinates().iter().enumerate() {
             records.push((at.offset, format!("{:?} {:?}", batch.token(row, 0), batch.token(row, 1))));
@@ -111,8 +111,8 @@ fn an_oversized_record_is_never_held() {
     let mut lines = NdjsonLines::open(&path, &fields(), LIMITS, Unknown::Drop, SourcePosition::default()).unwrap();
     let mut batch = RawBatch::new(2);
     let at = Coordinate { topic: 0, partition: 0, offset: 0 };
-    assert_eq!(lines.next(at, &mut batch).unwrap(), Next::Rejected(Reason::MalformedJson));
-    assert_eq!(lines.next(at, &mut batch).unwrap(), Next::Rejected(Reason::Oversized));
+    assert_eq!(lines.next(at, &mut batch).unwrap(), Next::Rejected(RejectionReason::MalformedJson));
+    assert_eq!(lines.next(at, &mut batch).unwrap(), Next::Rejected(RejectionReason::Oversized));
     assert_eq!(lines.next(at, &mut batch).unwrap(), Next::Record);
     assert!(lines.held_bytes() < 1024, "{}", lines.held_bytes());
 
@@ -122,13 +122,13 @@ fn an_oversized_record_is_never_held() {
         let (_directory, path) = file(text.as_bytes());
         let mut rows = CsvRows::open(&path, b',', &fields(), LIMITS, Unknown::Drop, SourcePosition::default()).unwrap();
         assert_eq!(rows.next(at, &mut batch).unwrap(), Next::Record);
-        assert_eq!(rows.next(at, &mut batch).unwrap(), Next::Rejected(Reason::Oversized));
+        assert_eq!(rows.next(at, &mut batch).unwrap(), Next::Rejected(RejectionReason::Oversized));
         assert_eq!(rows.next(at, &mut batch).unwrap(), Next::End);
         assert!(rows.held_bytes() < 1 << 20, "{}", rows.held_bytes());
     }
     let (_directory, path) = file(format!("a,b\n{}\n3,4\n", ",".repeat(4 << 20)).as_bytes());
     let mut rows = CsvRows::open(&path, b',', &fields(), LIMITS, Unknown::Drop, SourcePosition::default()).unwrap();
-    assert_eq!(rows.next(at, &mut batch).unwrap(), Next::Rejected(Reason::Oversized));
+    assert_eq!(rows.next(at, &mut batch).unwrap(), Next::Rejected(RejectionReason::Oversized));
     assert_eq!(rows.next(at, &mut batch).unwrap(), Next::Record);
     assert!(rows.held_bytes() < 8 << 20, "{}", rows.held_bytes());
 }
@@ -166,7 +166,7 @@ fn empty_files_and_bad_headers() {
     fs::write(&path, b"a,\"b").unwrap();
     assert!(matches!(
         open(&path, CSV, begin),
-        Err(SourceError::UnreadableHeader { rejection: Reason::MalformedRow, .. })
+        Err(SourceError::UnreadableHeader { rejection: RejectionReason::MalformedRow, .. })
     ));
     fs::write(&path, b"x,y\n1,2\n").unwrap();
     let error = open(&path, CSV, begin).unwrap_err();

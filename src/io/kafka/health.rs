@@ -11,8 +11,6 @@ pub struct Health {
     assigned: AtomicU64,
     /// Records behind the end of the assigned partitions; -1 while unknown.
     lag: AtomicI64,
-    /// Errors of the client since the start (their texts go nowhere: they may quote a configuration).
-    errors: AtomicU64,
     /// Partitions were let go before the daemon said so.
     abandoned: AtomicBool,
 }
@@ -54,14 +52,9 @@ impl Health {
     pub fn abandon(&self) {
         self.abandoned.store(true, Ordering::Release);
     }
-    /// Errors that the client retries by itself, since the start.
-    #[must_use]
-    pub fn errors(&self) -> u64 {
-        self.errors.load(Ordering::Relaxed)
-    }
-    /// Notes one of them.
+    /// Notes an error that the client recovers from by itself. Its text goes nowhere: it may quote a configuration.
     pub fn note_error(&self) {
-        self.errors.fetch_add(1, Ordering::Relaxed);
+        tracing::debug!("the Kafka client has met an error and tries again");
     }
 }
 

@@ -112,7 +112,7 @@ impl Reader {
             self.forget_gone(&mut filling);
             match polled {
                 Some(Ok(message)) => self.take(&message, replay.as_ref(), &mut filling),
-                Some(Err(error)) => self.judge(error)?,
+                Some(Err(error)) => self.weigh(error)?,
                 None => {}
             }
             if let Some(ranges) = &replay {
@@ -185,7 +185,8 @@ impl Reader {
         }
     }
 
-    fn judge(&self, error: KafkaError) -> Result<(), KafkaFailure> {
+    /// An error that the client cannot recover from ends the reader; the others are noted.
+    fn weigh(&self, error: KafkaError) -> Result<(), KafkaFailure> {
         match error.rdkafka_error_code() {
             Some(
                 RDKafkaErrorCode::Fatal

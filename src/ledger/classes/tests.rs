@@ -83,7 +83,9 @@ proptest! {
         cut in any::<u16>(),
     ) {
         let showing = |&(attribute, class, value, subject): &_| Showing { attribute, class, value, subject };
-        let showings: Vec<Showing> = showings.iter().map(showing).collect();
+        let mut showings: Vec<Showing> = showings.iter().map(showing).collect();
+        showings.sort_unstable();
+        showings.dedup();
         let support = SupportDelta { sequence: 4, time_ms: 7_000, people: vec![2, 5], pairs: vec![(1, 2, 3)] };
         let delta = LedgerDelta {
             support,

@@ -171,3 +171,18 @@ fn a_batch_that_stands_alone_keeps_nothing() {
     let showing = Showing { attribute: A as u32, class: 1, value: 1, subject: 1 };
     assert!(tally.is_open(A, 1000, 0) && tally.delta(&[showing], 1, 5).showings.is_empty());
 }
+
+/// Found by fuzzing: such a delta made a shard that could not be read back.
+#[test]
+fn a_delta_out_of_order_is_refused() {
+    let showing = |value| Showing { attribute: 0, class: 9, value, subject: 1 };
+    for (showings, sound) in [
+        (vec![showing(1), showing(2)], true),
+        (vec![showing(2), showing(1)], false),
+        (vec![showing(1), showing(1)], false),
+    ] {
+        let mut bytes = Vec::new();
+        TallyDelta { time_ms: 5, sequence: 1, showings }.append_to(&mut bytes);
+        assert_eq!(TallyDelta::read(&mut Reader(&bytes)).is_some(), sound);
+    }
+}

@@ -129,23 +129,6 @@ fn columns_report_their_failures() {
     assert_eq!(b.uncovered(), 0);
 }
 
-#[test]
-fn arrow_columns_hold_the_canonical_texts() {
-    use crate::records::table::Batch;
-    use arrow::array::{Array, AsArray};
-    let mut b = book("integer", "", 100);
-    let codes: Vec<Code> = ["7", "8.0", "7"].into_iter().map(|t| b.encode(Token::Number(t)).unwrap()).collect();
-    let mut column = codes;
-    column.push(NULL);
-    let batch = Batch { columns: vec![column], subjects: vec![1; 4], coordinates: Vec::new() };
-    let arrow = batch.to_arrow(&[b], &["a"]).unwrap();
-    let dictionary = arrow.column(0).as_dictionary::<arrow::datatypes::UInt32Type>();
-    let typed = dictionary.downcast_dict::<arrow::array::StringArray>().unwrap();
-    let texts: Vec<Option<&str>> = typed.into_iter().collect();
-    assert_eq!(texts, [Some("7"), Some("8"), Some("7"), None]);
-    assert_eq!(dictionary.values().len(), 2);
-}
-
 /// A random attribute with a hierarchy of its kind, and tokens that it mostly covers.
 fn attribute() -> impl Strategy<Value = (String, String, Vec<String>)> {
     let numbers = |range: std::ops::Range<i32>| proptest::collection::vec(range.prop_map(|n| n.to_string()), 1..40);

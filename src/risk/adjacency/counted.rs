@@ -2,7 +2,7 @@
 
 use super::block::Block;
 use super::{Adjacency, AdjacencyError, both};
-use crate::counting::{Columns, PairCounts};
+use crate::counting::{CountedTable, PairCounts};
 use crate::records::codebook::Code;
 use rayon::prelude::*;
 
@@ -30,7 +30,7 @@ impl Adjacency {
     pub fn add_counted<C: AsRef<[Code]>>(
         &mut self,
         columns: &[C],
-        table: &Columns,
+        table: &CountedTable,
         count: &mut CountPairs<'_>,
     ) -> Result<(), AdjacencyError> {
         let (lanes, rows) = self.lanes(columns)?;
@@ -80,9 +80,9 @@ impl Adjacency {
     /// The columns of the attributes that take part as a table, a column each. `None` where they are no batch of this
     /// schema, or too long for a table.
     #[must_use]
-    pub fn table<C: AsRef<[Code]>>(&self, columns: &[C]) -> Option<Columns> {
+    pub fn table<C: AsRef<[Code]>>(&self, columns: &[C]) -> Option<CountedTable> {
         let (lanes, _) = self.lanes(columns).ok()?;
-        Columns::new(lanes.into_iter().map(<[Code]>::to_vec).collect(), None).ok()
+        CountedTable::new(lanes.into_iter().map(<[Code]>::to_vec).collect(), None).ok()
     }
 
     /// Pairs of the attributes' places that are counted.
@@ -93,7 +93,7 @@ impl Adjacency {
 }
 
 /// The code behind each number of the table, column by column.
-fn values(lanes: &[&[Code]], table: &Columns) -> Vec<Vec<Code>> {
+fn values(lanes: &[&[Code]], table: &CountedTable) -> Vec<Vec<Code>> {
     let of = |(column, lane): (usize, &&[Code])| {
         let mut codes = vec![0; table.cardinality(column)];
         table.column(column).iter().zip(*lane).for_each(|(number, code)| codes[*number as usize] = *code);

@@ -53,7 +53,7 @@ pub const MAX_HALF_LIVES: u32 = 20;
 
 /// A value of an attribute.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub struct Node {
+pub struct ValueNode {
     /// The schema's number of the attribute.
     pub attribute: usize,
     /// The code of the value.
@@ -210,14 +210,14 @@ impl Adjacency {
 
     /// `n(u)` in units; 0 for an attribute that takes no part.
     #[must_use]
-    pub fn n(&self, node: Node) -> u64 {
+    pub fn n(&self, node: ValueNode) -> u64 {
         let nodes = self.place(node.attribute).map(|at| &self.nodes[at]);
         nodes.and_then(|nodes| nodes.get(node.code as usize)).map_or(0, |n| u64::from(*n))
     }
 
     /// `n(u,v)` in units; `None` where the pair is left out, is of one attribute, or an attribute takes no part.
     #[must_use]
-    pub fn n_both(&self, u: Node, v: Node) -> Option<u64> {
+    pub fn n_both(&self, u: ValueNode, v: ValueNode) -> Option<u64> {
         let (a, b) = (self.place(u.attribute)?, self.place(v.attribute)?);
         if a == b {
             return None;
@@ -228,26 +228,26 @@ impl Adjacency {
 
     /// `P(v|u) = n(u,v)/n(u)` in [0, 1]; `None` where [`n_both`](Self::n_both) is, or where nothing holds u.
     #[must_use]
-    pub fn p(&self, v: Node, u: Node) -> Option<f64> {
+    pub fn p(&self, v: ValueNode, u: ValueNode) -> Option<f64> {
         let both = self.n_both(u, v)?;
         let n = self.n(u);
         (n > 0).then(|| both as f64 / n as f64)
     }
 
     /// The values that some record holds, ascending.
-    pub fn nodes(&self) -> impl Iterator<Item = (Node, u64)> + '_ {
+    pub fn nodes(&self) -> impl Iterator<Item = (ValueNode, u64)> + '_ {
         self.attributes.iter().zip(&self.nodes).flat_map(|(&attribute, nodes)| {
             let held = (0..).zip(nodes).filter(|(_, n)| **n > 0);
-            held.map(move |(code, n)| (Node { attribute, code }, u64::from(*n)))
+            held.map(move |(code, n)| (ValueNode { attribute, code }, u64::from(*n)))
         })
     }
 
     /// Every edge once, u of the lower attribute, with `n(u,v)` in units; ascending by attributes, then by codes.
-    pub fn edges(&self) -> impl Iterator<Item = (Node, Node, u64)> + '_ {
+    pub fn edges(&self) -> impl Iterator<Item = (ValueNode, ValueNode, u64)> + '_ {
         let kept = self.numbered().filter_map(|(a, b, pair)| pair.kept().map(|block| (a, b, block)));
         kept.flat_map(move |(a, b, block)| {
             block.sorted().into_iter().map(move |(x, y, n)| {
-                let node = |at: usize, code| Node { attribute: self.attributes[at], code };
+                let node = |at: usize, code| ValueNode { attribute: self.attributes[at], code };
                 (node(a, x), node(b, y), u64::from(n))
             })
         })
@@ -255,13 +255,13 @@ impl Adjacency {
 
     /// The edges of one node, with `n(u,v)` in units, ascending. Time: the codes of all other attributes.
     #[must_use]
-    pub fn row(&self, u: Node) -> Vec<(Node, u64)> {
+    pub fn row(&self, u: ValueNode) -> Vec<(ValueNode, u64)> {
         let Some(at) = self.place(u.attribute) else { return Vec::new() };
         let mut row = Vec::new();
         for (b, &attribute) in self.attributes.iter().enumerate().filter(|(b, _)| *b != at) {
             if let Some(block) = self.pair(at.min(b), at.max(b)).kept() {
                 let edges = block.edges_of(u.code, at < b);
-                row.extend(edges.into_iter().map(|(code, n)| (Node { attribute, code }, u64::from(n))));
+                row.extend(edges.into_iter().map(|(code, n)| (ValueNode { attribute, code }, u64::from(n))));
             }
         }
         row
@@ -306,21 +306,21 @@ impl Adjacency {
     /// other attributes whose pair is kept. (In a model that has faded it falls short of that by less than one unit a
     /// neighbour, since a count rounds down.)
     #[must_use]
-    pub fn scf(&self, u: Node) -> f64 {
+    pub fn scf(&self, u: ValueNode) -> f64 {
         let n = self.n(u);
         if n == 0 { 0.0 } else { self.row(u).iter().map(|(_, both)| *both as f64).sum::<f64>() / n as f64 }
     }
 
     /// Mean cycle inference `mcf(u) = scf(u)/t(u)` ([POD] eq. 5.3), `t(u)` the neighbours of u; 0 where it has none.
     #[must_use]
-    pub fn mcf(&self, u: Node) -> f64 {
+    pub fn mcf(&self, u: ValueNode) -> f64 {
         let neighbours = self.neighbours(u);
         if neighbours == 0 { 0.0 } else { self.scf(u) / neighbours as f64 }
     }
 
     /// `t(u)`: the values seen beside u. Kept as counts, so it costs one look a pair.
     #[must_use]
-    pub fn neighbours(&self, u: Node) -> u64 {
+    pub fn neighbours(&self, u: ValueNode) -> u64 {
         let Some(at) = self.place(u.attribute) else { return 0 };
         let others = (0..self.attributes.len()).filter(|b| *b != at);
         others

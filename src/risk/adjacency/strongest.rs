@@ -1,6 +1,6 @@
 //! The strongest inferences: what a value gives away about another.
 
-use super::{Adjacency, Node};
+use super::{Adjacency, ValueNode};
 use std::cmp::{Ordering, Reverse};
 use std::collections::BinaryHeap;
 
@@ -8,9 +8,9 @@ use std::collections::BinaryHeap;
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct StrongInference {
     /// The value that gives the other one away.
-    pub from: Node,
+    pub from: ValueNode,
     /// The value that is given away.
-    pub to: Node,
+    pub to: ValueNode,
     /// `n(from, to)` in units.
     pub both: u64,
     /// `n(from)` in units.
@@ -56,7 +56,12 @@ impl Adjacency {
     ///
     /// Codes, not texts: whether a value may be shown is the caller's to decide.
     #[must_use]
-    pub fn strongest<K: Ord>(&self, most: usize, min_support: u64, key: impl Fn(Node) -> K) -> Vec<StrongInference> {
+    pub fn strongest<K: Ord>(
+        &self,
+        most: usize,
+        min_support: u64,
+        key: impl Fn(ValueNode) -> K,
+    ) -> Vec<StrongInference> {
         let mut found: BinaryHeap<Reverse<Ranked<K>>> = BinaryHeap::new();
         for (u, v, both) in self.edges().filter(|(_, _, both)| *both >= min_support) {
             for (from, to) in [(u, v), (v, u)] {

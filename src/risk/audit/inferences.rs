@@ -4,7 +4,7 @@ use std::time::Instant;
 
 use super::prepare::AuditTable;
 use super::report::InferenceReport;
-use crate::risk::inferences::{Asked, ValueInference, affordable, strongest};
+use crate::risk::inferences::{InferenceQuestion, ValueInference, affordable, strongest};
 
 /// Inferences that are reported at most.
 const LISTED: usize = 100;
@@ -44,7 +44,7 @@ impl Inferences {
             if until.is_some_and(|until| Instant::now() >= until) {
                 break;
             }
-            found.extend(strongest(&table.columns, &Asked { k, missing: &table.missing, pairs, threads }));
+            found.extend(strongest(&table.columns, &InferenceQuestion { k, missing: &table.missing, pairs, threads }));
             done += pairs.len() as u64;
         }
         found.sort_by(|a, b| a.stronger(b).then_with(|| (name(a.from), name(a.to)).cmp(&(name(b.from), name(b.to)))));

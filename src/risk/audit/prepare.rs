@@ -5,7 +5,7 @@ use rayon::prelude::*;
 use super::column::AuditColumn;
 use super::error::AuditError;
 use super::examples::Values;
-use crate::counting::{AttributeSet, Columns};
+use crate::counting::{AttributeSet, CountedTable};
 use crate::records::dictionary::FIRST_VALUE;
 use crate::records::numbers::RecordNumbers;
 use crate::records::schema::Role;
@@ -23,10 +23,10 @@ pub(super) struct Judged {
     pub judgement: Judgement,
 }
 
-/// A table with its judged columns; column numbers are those of [`Columns`].
+/// A table with its judged columns; column numbers are those of [`CountedTable`].
 #[derive(Clone, Debug)]
 pub struct AuditTable {
-    pub(super) columns: Columns,
+    pub(super) columns: CountedTable,
     pub(super) judged: Vec<Judged>,
     /// The column that counts people; not among the others.
     pub(super) subject: Option<String>,
@@ -43,23 +43,11 @@ pub struct AuditTable {
 }
 
 impl AuditTable {
-    /// Records that are judged.
-    #[must_use]
-    pub fn rows(&self) -> usize {
-        self.columns.rows()
-    }
-
     /// The names of some columns, sorted: independent of the order of the columns.
     pub(super) fn names(&self, set: &AttributeSet) -> Vec<String> {
         let mut names: Vec<String> = set.iter().map(|column| self.judged[column].name.clone()).collect();
         names.sort_unstable();
         names
-    }
-
-    /// Columns that are searched for quasi-identifiers.
-    #[must_use]
-    pub fn searched(&self) -> usize {
-        self.searched.len()
     }
 }
 
@@ -109,7 +97,7 @@ pub fn prepare(
     let missing = columns.iter().map(|column| missing_codes(&column.codes)).collect();
     let values = keep_values.then(|| Values::of(&mut columns));
     let codes = columns.into_iter().map(|column| column.codes).collect();
-    let columns = Columns::new(codes, people)?;
+    let columns = CountedTable::new(codes, people)?;
     let subject = subject.map(|s| s.name);
     Ok(AuditTable { columns, judged, subject, numbers, without_subject, searched, missing, values })
 }

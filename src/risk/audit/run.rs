@@ -9,7 +9,7 @@ use super::prepare::{AuditTable, Judged};
 use super::report::{AttributeReport, QidReport, Report, RiskReport, Singletons, Timings};
 use super::riskiest::riskiest_report;
 use crate::counting::{
-    AttributeSet, Chosen, Columns, ComputeError, CpuCounter, GroupCount, GroupCounter, Used, Wanted, shared_device,
+    AttributeSet, Chosen, ComputeError, CountedTable, CpuCounter, GroupCount, GroupCounter, Used, Wanted, shared_device,
 };
 use crate::risk::exposure::{
     AttributeWeight, Crowds, Reached, Risk, Riskiest, SetRisk, involvement, measure, reach, riskiest,
@@ -118,7 +118,7 @@ pub fn audit(table: &AuditTable, question: &AuditQuestion, progress: &dyn Fn(Ste
 
 fn search_all(
     table: &AuditTable,
-    columns: &Columns,
+    columns: &CountedTable,
     chosen: &Chosen<'_>,
     question: &AuditQuestion,
     progress: &dyn Fn(Step),
@@ -153,7 +153,7 @@ fn from_one_column_on(mut borders: Borders, searched: &AttributeSet) -> Borders 
 struct Parts<'a> {
     table: &'a AuditTable,
     /// The table as it was searched.
-    columns: &'a Columns,
+    columns: &'a CountedTable,
     question: &'a AuditQuestion,
     /// The backend, and what a device was used for.
     counted_by: (&'static str, Option<Used>),

@@ -122,6 +122,19 @@ fn people_are_counted_and_records_without_one_left_out() {
 }
 
 #[test]
+fn the_riskiest_records_are_named_by_number_and_columns() {
+    let table = prepare(people(), RecordNumbers::default(), None, Rule::of_a_file(0.8), false).expect("a table");
+    let asked = AuditQuestion { rows: 2, ..question(2, Singletons::Include) };
+    let found = audit(&table, &asked, &|_| {}).expect("a report").riskiest.expect("it was asked for");
+    assert_eq!((found.largest, found.complete, found.at_risk), (3, true, 2));
+    // Among three columns: (3 − 1)·(3 − 2) for the age of the eighth, 3 − 2 for the woman in Bern.
+    let records: Vec<(u64, f64, Vec<String>)> =
+        found.records.iter().map(|record| (record.record, record.score, names(&record.combinations))).collect();
+    assert_eq!(records, [(8, 2.0, vec!["age".into()]), (7, 1.0, vec!["city+sex".into()])]);
+    assert!(report(people(), None, 2, Singletons::Include, false).riskiest.is_none());
+}
+
+#[test]
 fn the_ends_of_the_definition() {
     let one_row = report(vec![column("a", &["1"]), column("b", &["2"])], None, 2, Singletons::Include, false);
     assert_eq!((names(&one_row.minimal_qids), one_row.maximal_non_qids.len()), (vec!["a".into(), "b".into()], 0));

@@ -2,7 +2,7 @@
 
 use hashbrown::HashMap;
 
-use crate::counting::{AttributeSet, Columns};
+use crate::counting::{AttributeSet, CountedTable};
 
 /// Rows that share their values over a set, and the support of each such class.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -25,7 +25,7 @@ impl Crowds {
     /// # Panics
     /// When the set names a column that the table does not have.
     #[must_use]
-    pub fn of(table: &Columns, set: &AttributeSet) -> Self {
+    pub fn of(table: &CountedTable, set: &AttributeSet) -> Self {
         let mut class_of = vec![0_u32; table.rows()];
         let mut classes = usize::from(table.rows() > 0);
         for attribute in set.iter() {

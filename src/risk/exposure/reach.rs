@@ -4,7 +4,7 @@ use std::time::Instant;
 
 use super::rows::Rows;
 use super::walk::{Scope, Walk};
-use crate::counting::{AttributeSet, Columns};
+use crate::counting::{AttributeSet, CountedTable};
 
 /// Records that some set of so many attributes leaves below k.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, serde::Serialize)]
@@ -36,7 +36,7 @@ pub struct Reached {
 /// `qids` are minimal QIDs: sets that are above none of them leave nobody below k and are not looked at. Where that list
 /// is not complete, give none. Time and memory are those of a walk through the sets.
 pub fn reach(
-    table: &Columns,
+    table: &CountedTable,
     searched: &AttributeSet,
     qids: Option<&[AttributeSet]>,
     k: u32,

@@ -2,7 +2,7 @@
 
 use super::rows::Rows;
 use super::walk::{Scope, Walk};
-use crate::counting::{AttributeSet, Columns};
+use crate::counting::{AttributeSet, CountedTable};
 use std::time::Instant;
 
 /// Attributes of a combination at most: whoever knows more of a person needs no list.
@@ -36,7 +36,7 @@ impl Riskiest {
 /// Time: a walk through the sets. Memory: that of the walk, an eighth of a byte more for each of its visits at most, and
 /// eight bytes a record.
 pub fn riskiest(
-    table: &Columns,
+    table: &CountedTable,
     searched: &AttributeSet,
     qids: Option<&[AttributeSet]>,
     k: u32,

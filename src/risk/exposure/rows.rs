@@ -1,6 +1,6 @@
 //! Sets of rows, a bit each.
 
-use crate::counting::Columns;
+use crate::counting::CountedTable;
 
 /// Rows of one table.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -53,7 +53,7 @@ impl Rows {
     }
 
     /// Distinct subjects of the rows, or the rows where the table has none.
-    pub fn people(&self, table: &Columns) -> u64 {
+    pub fn people(&self, table: &CountedTable) -> u64 {
         let Some(subjects) = table.subject_numbers() else { return self.len() };
         let mut seen = Self::none(table.support());
         for (row, &subject) in subjects.iter().enumerate() {

@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use proptest::prelude::*;
 
 use super::*;
-use crate::counting::{AttributeSet, Columns, CpuCounter};
+use crate::counting::{AttributeSet, CountedTable, CpuCounter};
 
 /// Rows by value tuple, and the support of each.
 fn twin(rows: &[Vec<u32>], subjects: Option<&[u32]>, set: &AttributeSet) -> Vec<u64> {
@@ -17,10 +17,10 @@ fn twin(rows: &[Vec<u32>], subjects: Option<&[u32]>, set: &AttributeSet) -> Vec<
     rows.iter().map(|row| classes[&tuple(row)].len() as u64).collect()
 }
 
-fn table(rows: &[Vec<u32>], subjects: Option<&[u32]>) -> Columns {
+fn table(rows: &[Vec<u32>], subjects: Option<&[u32]>) -> CountedTable {
     let width = rows.first().map_or(0, Vec::len);
     let columns = (0..width).map(|c| rows.iter().map(|row| row[c]).collect()).collect();
-    Columns::new(columns, subjects.map(<[u32]>::to_vec)).expect("a table")
+    CountedTable::new(columns, subjects.map(<[u32]>::to_vec)).expect("a table")
 }
 
 fn people(rows: &[bool], subjects: Option<&[u32]>) -> u64 {
@@ -60,7 +60,7 @@ fn people_count_and_not_their_records() {
 
 #[test]
 fn bins_meet_at_k() {
-    let columns = Columns::new(vec![(0..2000_u32).map(u32::isqrt).collect()], None).expect("a table");
+    let columns = CountedTable::new(vec![(0..2000_u32).map(u32::isqrt).collect()], None).expect("a table");
     for k in [1, 2, 3, 5, 20, 1000] {
         let risk = Risk::of(&Crowds::of(&columns, &AttributeSet::first(1)), None, k);
         let bins = &risk.distribution;

@@ -2,7 +2,7 @@
 
 use super::crowds::{Crowds, split, supports_of};
 use super::rows::Rows;
-use crate::counting::{AttributeSet, Columns};
+use crate::counting::{AttributeSet, CountedTable};
 use hashbrown::HashMap;
 use rayon::prelude::*;
 use std::time::Instant;
@@ -21,7 +21,7 @@ const BATCH: usize = 256;
 #[derive(Clone, Copy)]
 pub(super) struct Scope<'a> {
     /// The table.
-    pub table: &'a Columns,
+    pub table: &'a CountedTable,
     /// Minimal QIDs: sets that are above none of them leave nobody below k and are not looked at. Where that list is not
     /// complete, none.
     pub qids: Option<&'a [AttributeSet]>,
@@ -125,7 +125,7 @@ fn but_last(set: &AttributeSet) -> AttributeSet {
 }
 
 /// For each set of a family, the rows that are below k over it and were not over the set without its last attribute.
-fn rows_that_fall(table: &Columns, family: &[AttributeSet], k: u32) -> Vec<Vec<u32>> {
+fn rows_that_fall(table: &CountedTable, family: &[AttributeSet], k: u32) -> Vec<Vec<u32>> {
     let Some(first) = family.first() else { return Vec::new() };
     let prefix = but_last(first);
     // Combinations have at least one attribute: nobody falls to none, however small the table.

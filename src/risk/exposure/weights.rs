@@ -4,7 +4,7 @@ use std::time::Instant;
 
 use rayon::prelude::*;
 
-use crate::counting::{AttributeSet, Columns, ComputeError, GroupCounter};
+use crate::counting::{AttributeSet, ComputeError, CountedTable, GroupCounter};
 
 /// Row visits that measuring may cost: sets × rows. A bound on work and not on time, so that the same table gives the
 /// same report on every machine.
@@ -73,7 +73,7 @@ pub fn involvement(searched: &AttributeSet, minimal: &[AttributeSet]) -> Vec<Att
 /// # Errors
 /// When the counter fails.
 pub fn measure(
-    table: &Columns,
+    table: &CountedTable,
     counter: &dyn GroupCounter,
     qids: &[AttributeSet],
     k: u32,

@@ -10,7 +10,7 @@
 //! - what a missing value says, or what is said of one: that a cell is empty is no value of a person;
 //! - what is no inference: P(v|u) ≤ P(v), so that u tells nothing of v. So a constant is not told by everything.
 
-use crate::counting::Columns;
+use crate::counting::CountedTable;
 use hashbrown::HashMap;
 use rayon::prelude::*;
 use std::cmp::Ordering;
@@ -76,7 +76,7 @@ impl ValueInference {
 
 /// What is asked.
 #[derive(Clone, Copy, Debug)]
-pub struct Asked<'a> {
+pub struct InferenceQuestion<'a> {
     /// People, or records where nobody is named, that an inference is supported by at least.
     pub k: u32,
     /// Of each column, how many of its first codes are no values.
@@ -99,7 +99,7 @@ pub fn affordable(pairs: &[(usize, usize)], rows: usize, visits: u64) -> &[(usiz
 ///
 /// Time: the records for each pair. Memory: 4 bytes a record, and for each thread at most 48 bytes a record.
 #[must_use]
-pub fn strongest(table: &Columns, asked: &Asked<'_>) -> Vec<ValueInference> {
+pub fn strongest(table: &CountedTable, asked: &InferenceQuestion<'_>) -> Vec<ValueInference> {
     let order = table.subject_numbers().map(|subjects| {
         let mut order: Vec<u32> = (0..table.rows() as u32).collect();
         order.sort_by_key(|row| subjects[*row as usize]);
@@ -118,14 +118,14 @@ pub fn strongest(table: &Columns, asked: &Asked<'_>) -> Vec<ValueInference> {
 
 /// Counts of one value, or of a pair of values.
 #[derive(Clone, Copy, Debug, Default)]
-struct Tally {
+struct Support {
     records: u32,
     people: u32,
     /// The person counted last, one more than their number. People come one after the other.
     last: u32,
 }
 
-impl Tally {
+impl Support {
     fn add(&mut self, person: u32) {
         self.records += 1;
         if self.last != person + 1 {
@@ -144,7 +144,7 @@ struct Common {
 }
 
 struct Rows<'a> {
-    table: &'a Columns,
+    table: &'a CountedTable,
     /// Rows by subject.
     order: Option<&'a [u32]>,
     common: Vec<Common>,
@@ -159,9 +159,9 @@ impl Rows<'_> {
         }
     }
 
-    fn common(&self, column: usize, asked: &Asked<'_>) -> Common {
+    fn common(&self, column: usize, asked: &InferenceQuestion<'_>) -> Common {
         let codes = self.table.column(column);
-        let mut tallies = vec![Tally::default(); self.table.cardinality(column)];
+        let mut tallies = vec![Support::default(); self.table.cardinality(column)];
         self.each(|row, person| tallies[codes[row] as usize].add(person));
         let missing = asked.missing.get(column).copied().unwrap_or(0);
         let mut common = Common { number: Vec::with_capacity(tallies.len()), values: Vec::new() };
@@ -206,7 +206,7 @@ impl Rows<'_> {
         of_b: &Common,
         codes_a: &[u32],
         codes_b: &[u32],
-        mut found: impl FnMut(u32, u32, &Tally),
+        mut found: impl FnMut(u32, u32, &Support),
     ) {
         let width = of_b.values.len();
         let both = |row: usize| {
@@ -214,7 +214,7 @@ impl Rows<'_> {
             Some((x, of_b.number[codes_b[row] as usize]?))
         };
         if of_a.values.len().saturating_mul(width) <= CELLS_PER_RECORD * self.table.rows() {
-            let mut cells = vec![Tally::default(); of_a.values.len() * width];
+            let mut cells = vec![Support::default(); of_a.values.len() * width];
             self.each(|row, person| {
                 if let Some((x, y)) = both(row) {
                     cells[x as usize * width + y as usize].add(person);
@@ -223,7 +223,7 @@ impl Rows<'_> {
             let held = cells.iter().enumerate().filter(|(_, tally)| tally.records > 0);
             held.for_each(|(cell, tally)| found((cell / width) as u32, (cell % width) as u32, tally));
         } else {
-            let mut cells: HashMap<(u32, u32), Tally> = HashMap::new();
+            let mut cells: HashMap<(u32, u32), Support> = HashMap::new();
             self.each(|row, person| {
                 if let Some(pair) = both(row) {
                     cells.entry(pair).or_default().add(person);

@@ -53,10 +53,10 @@ fn by_definition(case: &Case, a: usize, b: usize) -> Option<(f64, usize, usize)>
     best
 }
 
-fn table(case: &Case) -> Columns {
+fn table(case: &Case) -> CountedTable {
     let width = case.missing.len();
     let columns = (0..width).map(|c| case.rows.iter().map(|row| row[c]).collect()).collect();
-    Columns::new(columns, case.people.clone()).expect("a table")
+    CountedTable::new(columns, case.people.clone()).expect("a table")
 }
 
 proptest! {
@@ -67,7 +67,7 @@ proptest! {
         let table = table(&case);
         let width = table.width();
         let pairs: Vec<(usize, usize)> = (0..width).flat_map(|a| (a + 1..width).map(move |b| (a, b))).collect();
-        let asked = Asked { k: case.k, missing: &case.missing, pairs: &pairs, threads };
+        let asked = InferenceQuestion { k: case.k, missing: &case.missing, pairs: &pairs, threads };
         let found = strongest(&table, &asked);
         for a in 0..width {
             for b in (0..width).filter(|b| *b != a) {
@@ -95,9 +95,9 @@ fn a_zip_tells_its_city_and_a_constant_is_told_by_nothing() {
     // zip, city, country: three people in 8001 and three in 8002, all of Zürich; three in 3011, Bern; two of 1200, Genf.
     let zips = [1, 1, 1, 2, 2, 2, 3, 3, 3, 4, 4];
     let cities = [1, 1, 1, 1, 1, 1, 2, 2, 2, 3, 3];
-    let table = Columns::new(vec![zips.to_vec(), cities.to_vec(), vec![7; 11]], None).expect("a table");
+    let table = CountedTable::new(vec![zips.to_vec(), cities.to_vec(), vec![7; 11]], None).expect("a table");
     let pairs = [(0, 1), (0, 2), (1, 2)];
-    let asked = Asked { k: 3, missing: &[0; 3], pairs: &pairs, threads: 1 };
+    let asked = InferenceQuestion { k: 3, missing: &[0; 3], pairs: &pairs, threads: 1 };
     let found = strongest(&table, &asked);
     let forth = ValueInference {
         from: 0,
@@ -113,7 +113,7 @@ fn a_zip_tells_its_city_and_a_constant_is_told_by_nothing() {
     // Bern has one ZIP. Genf has one as well, and only two people.
     let back = ValueInference { from: 1, to: 0, given: 1, told: 2, of_told: 3, ..forth };
     assert_eq!(found, [forth, back]);
-    assert_eq!(strongest(&table, &Asked { k: 4, ..asked }), []);
+    assert_eq!(strongest(&table, &InferenceQuestion { k: 4, ..asked }), []);
     assert_eq!(affordable(&pairs, 11, 25), &pairs[..2]);
     assert_eq!((affordable(&pairs, 11, 0), affordable(&pairs, 0, 2)), (&pairs[..1], &pairs[..2]));
 }

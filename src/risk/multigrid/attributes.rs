@@ -4,7 +4,7 @@
 //! - A column *implied* by another (A → B: one value of b for each of a) splits nothing beside it. So no minimal QID
 //!   holds both, and a maximal non-QID that holds A holds B. A *constant* column is implied by every other.
 
-use crate::counting::{AttributeSet, Columns, ColumnsError};
+use crate::counting::{AttributeSet, ColumnsError, CountedTable};
 
 /// The columns of a table that have to be looked at, and how an answer about them becomes one about all.
 ///
@@ -23,7 +23,7 @@ impl Attributes {
     ///
     /// Time: rows · width for what holds, and for each other pair of columns the rows up to the first that disproves it.
     #[must_use]
-    pub fn of(table: &Columns, wanted: &AttributeSet) -> Self {
+    pub fn of(table: &CountedTable, wanted: &AttributeSet) -> Self {
         let mut found = Self { kept: Vec::new(), twins: Vec::new(), implied: Vec::new() };
         let mut scratch = Vec::new();
         for column in by_cardinality(table, wanted) {
@@ -43,7 +43,7 @@ impl Attributes {
 
     /// Nothing aggregated: every wanted column is kept and stands for itself. What the aggregation is measured against.
     #[must_use]
-    pub fn apart(table: &Columns, wanted: &AttributeSet) -> Self {
+    pub fn apart(table: &CountedTable, wanted: &AttributeSet) -> Self {
         let mut found = Self { kept: Vec::new(), twins: Vec::new(), implied: Vec::new() };
         by_cardinality(table, wanted).into_iter().for_each(|column| found.keep(column));
         found
@@ -85,10 +85,10 @@ impl Attributes {
     /// The coarse table: the kept columns in their order, with the same rows and subjects.
     ///
     /// # Errors
-    /// None for a table that [`Columns`] has admitted.
-    pub fn coarse(&self, table: &Columns) -> Result<Columns, ColumnsError> {
+    /// None for a table that [`CountedTable`] has admitted.
+    pub fn coarse(&self, table: &CountedTable) -> Result<CountedTable, ColumnsError> {
         let columns = self.kept.iter().map(|column| table.column(*column).to_vec()).collect();
-        Columns::new(columns, table.subject_numbers().map(<[u32]>::to_vec))
+        CountedTable::new(columns, table.subject_numbers().map(<[u32]>::to_vec))
     }
 
     /// A set of kept columns in the table's own, one for each.
@@ -116,14 +116,14 @@ impl Attributes {
     }
 }
 
-fn by_cardinality(table: &Columns, wanted: &AttributeSet) -> Vec<usize> {
+fn by_cardinality(table: &CountedTable, wanted: &AttributeSet) -> Vec<usize> {
     let mut columns: Vec<usize> = wanted.iter().collect();
     columns.sort_by_key(|c| (std::cmp::Reverse(table.cardinality(*c)), *c));
     columns
 }
 
 /// Does every value of `a` go with one value of `b`?
-fn implies(table: &Columns, a: usize, b: usize, with: &mut Vec<u32>) -> bool {
+fn implies(table: &CountedTable, a: usize, b: usize, with: &mut Vec<u32>) -> bool {
     if table.cardinality(b) <= 1 {
         return true;
     }

@@ -1,6 +1,6 @@
 //! Nodes as sets of records, written out. Shares no code with the room.
 
-use super::{Counts, Node};
+use super::{Counts, NodeNumber};
 use proptest::prelude::*;
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -25,7 +25,7 @@ pub fn counts(cells: &[Vec<u32>]) -> (Counts, Vec<u32>) {
     let mut pairs = Vec::new();
     for (u, of_u) in sets.iter().enumerate() {
         for (v, of_v) in sets.iter().enumerate().skip(u + 1) {
-            pairs.push((u as Node, v as Node, of_u.intersection(of_v).count() as u32));
+            pairs.push((u as NodeNumber, v as NodeNumber, of_u.intersection(of_v).count() as u32));
         }
     }
     let nodes = sets.iter().map(|set| set.len() as u32).collect();

@@ -5,9 +5,9 @@
 //! the counts that it would have had, before the record is counted.
 
 use super::attributes::Attributes;
-use crate::counting::{AttributeSet, Columns, ColumnsError};
+use crate::counting::{AttributeSet, ColumnsError, CountedTable};
 use crate::records::codebook::Code;
-use crate::risk::adjacency::{Adjacency, AdjacencyError, Limits, MAX_CODES, Node};
+use crate::risk::adjacency::{Adjacency, AdjacencyError, Limits, MAX_CODES, ValueNode};
 use std::collections::{BTreeMap, BTreeSet};
 
 /// No value has been seen.
@@ -20,7 +20,7 @@ pub enum CoarseError {
     #[error(transparent)]
     Adjacency(#[from] AdjacencyError),
     #[error(transparent)]
-    Columns(#[from] ColumnsError),
+    CountedTable(#[from] ColumnsError),
     #[error(
         "a model that fades over {half_lives} half-lives rounds its counts, and a sum of rounded counts is not exact: count without fading"
     )]
@@ -107,7 +107,7 @@ impl CoarseAdjacency {
         }
         let attributes = self.counted.attributes().to_vec();
         let columns = attributes.iter().map(|a| window.get(*a).map(|c| c.as_ref().to_vec()).unwrap_or_default());
-        let table = Columns::new(columns.collect(), None)?;
+        let table = CountedTable::new(columns.collect(), None)?;
         let (rows, counted) = (table.rows(), self.counted.units());
         if counted != 0 && counted != rows as u64 {
             return Err(CoarseError::Window { rows, counted });
@@ -164,7 +164,7 @@ impl CoarseAdjacency {
         let mut broken = Vec::new();
         for (attribute, derived) in &mut self.derived {
             let host = derived.host;
-            let is_held = |code| self.counted.n(Node { attribute: host, code }) > 0;
+            let is_held = |code| self.counted.n(ValueNode { attribute: host, code }) > 0;
             if !derived.admits(columns[host].as_ref(), columns[*attribute].as_ref(), is_held) {
                 broken.push(*attribute);
             }
@@ -278,7 +278,7 @@ impl CoarseAdjacency {
 
     /// `n(u)`.
     #[must_use]
-    pub fn n(&self, node: Node) -> u64 {
+    pub fn n(&self, node: ValueNode) -> u64 {
         match self.derived.get(&node.attribute) {
             Some(derived) => derived.n.get(node.code as usize).map_or(0, |n| u64::from(*n)),
             None => self.counted.n(node),
@@ -312,7 +312,7 @@ impl CoarseAdjacency {
     /// `n(u,v)`; `None` where both are of one attribute, or the pair is left out of the counted model. Time: the codes of
     /// both hosts, and each pair of those that go with u and v.
     #[must_use]
-    pub fn n_both(&self, u: Node, v: Node) -> Option<u64> {
+    pub fn n_both(&self, u: ValueNode, v: ValueNode) -> Option<u64> {
         if u.attribute == v.attribute {
             return None;
         }
@@ -331,10 +331,10 @@ impl CoarseAdjacency {
     }
 
     /// The counted values whose records, all disjoint, are those of a value.
-    fn parts(&self, node: Node) -> Vec<Node> {
+    fn parts(&self, node: ValueNode) -> Vec<ValueNode> {
         let Some(derived) = self.derived.get(&node.attribute) else { return vec![node] };
         let beside = (0..).zip(&derived.of).filter(|(_, value)| **value == node.code);
-        let parts = beside.map(|(code, _)| Node { attribute: derived.host, code });
+        let parts = beside.map(|(code, _)| ValueNode { attribute: derived.host, code });
         parts.filter(|part| self.counted.n(*part) > 0).collect()
     }
 

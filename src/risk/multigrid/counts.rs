@@ -4,7 +4,7 @@ use crate::risk::adjacency::{self, Adjacency};
 use std::ops::Range;
 
 /// A value of an attribute, or what stands for several, by number.
-pub type Node = u32;
+pub type NodeNumber = u32;
 
 /// How many records have a node, and how many have two together.
 ///
@@ -16,7 +16,7 @@ pub type Node = u32;
 pub struct Counts {
     nodes: Vec<u32>,
     /// Neighbours of each node with their counts above zero, ascending; every edge stands at both its ends.
-    edges: Vec<Vec<(Node, u32)>>,
+    edges: Vec<Vec<(NodeNumber, u32)>>,
 }
 
 /// Why the counts of a model allow no exact aggregation.
@@ -32,7 +32,7 @@ pub enum InexactError {
 }
 
 /// A row of a sparse integer matrix: columns with what stands there.
-pub(super) type Row = Vec<(Node, i64)>;
+pub(super) type Row = Vec<(NodeNumber, i64)>;
 
 impl Counts {
     /// From n(u) of every node and n(u, v) of every pair that occurs together, each pair once and in either order.
@@ -40,7 +40,7 @@ impl Counts {
     /// # Panics
     /// When an edge names a node that is not there, or a node twice.
     #[must_use]
-    pub fn new(nodes: Vec<u32>, pairs: impl IntoIterator<Item = (Node, Node, u32)>) -> Self {
+    pub fn new(nodes: Vec<u32>, pairs: impl IntoIterator<Item = (NodeNumber, NodeNumber, u32)>) -> Self {
         let mut edges = vec![Vec::new(); nodes.len()];
         for (u, v, count) in pairs {
             assert_ne!(u, v, "no edge leads from a node to itself");
@@ -49,7 +49,7 @@ impl Counts {
                 edges[v as usize].push((u, count));
             }
         }
-        edges.iter_mut().for_each(|row: &mut Vec<(Node, u32)>| row.sort_unstable());
+        edges.iter_mut().for_each(|row: &mut Vec<(NodeNumber, u32)>| row.sort_unstable());
         Self { nodes, edges }
     }
 
@@ -57,7 +57,7 @@ impl Counts {
     ///
     /// # Errors
     /// When the model's counts are not those of all its records and pairs.
-    pub fn of_model(model: &Adjacency) -> Result<(Self, Vec<adjacency::Node>), InexactError> {
+    pub fn of_model(model: &Adjacency) -> Result<(Self, Vec<adjacency::ValueNode>), InexactError> {
         let pairs = model.left_out_pairs().len();
         if pairs > 0 {
             return Err(InexactError::LeftOut { pairs });
@@ -65,17 +65,18 @@ impl Counts {
         if model.limits().half_lives > 0 {
             return Err(InexactError::Fades);
         }
-        let (values, nodes): (Vec<adjacency::Node>, Vec<u32>) = model.nodes().map(|(node, n)| (node, n as u32)).unzip();
-        let mut numbers: Vec<Vec<Node>> = Vec::new();
+        let (values, nodes): (Vec<adjacency::ValueNode>, Vec<u32>) =
+            model.nodes().map(|(node, n)| (node, n as u32)).unzip();
+        let mut numbers: Vec<Vec<NodeNumber>> = Vec::new();
         for (number, value) in (0..).zip(&values) {
             if numbers.len() <= value.attribute {
                 numbers.resize(value.attribute + 1, Vec::new());
             }
             let of_attribute = &mut numbers[value.attribute];
-            of_attribute.resize(value.code as usize + 1, Node::MAX);
+            of_attribute.resize(value.code as usize + 1, NodeNumber::MAX);
             of_attribute[value.code as usize] = number;
         }
-        let number = |value: adjacency::Node| numbers[value.attribute][value.code as usize];
+        let number = |value: adjacency::ValueNode| numbers[value.attribute][value.code as usize];
         let edges = model.edges().map(|(u, v, n)| (number(u), number(v), n as u32));
         Ok((Self::new(nodes, edges), values))
     }
@@ -94,19 +95,19 @@ impl Counts {
 
     /// All numbers, those of nodes that no record has among them.
     #[must_use]
-    pub fn numbers(&self) -> Range<Node> {
-        0..self.nodes.len() as Node
+    pub fn numbers(&self) -> Range<NodeNumber> {
+        0..self.nodes.len() as NodeNumber
     }
 
     /// n(u).
     #[must_use]
-    pub fn of(&self, u: Node) -> u32 {
+    pub fn of(&self, u: NodeNumber) -> u32 {
         self.nodes[u as usize]
     }
 
     /// n(u, v); n(u) where they are one.
     #[must_use]
-    pub fn between(&self, u: Node, v: Node) -> u32 {
+    pub fn between(&self, u: NodeNumber, v: NodeNumber) -> u32 {
         if u == v {
             return self.of(u);
         }
@@ -116,7 +117,7 @@ impl Counts {
 
     /// Every v with n(u, v) > 0, ascending.
     #[must_use]
-    pub fn neighbours(&self, u: Node) -> &[(Node, u32)] {
+    pub fn neighbours(&self, u: NodeNumber) -> &[(NodeNumber, u32)] {
         &self.edges[u as usize]
     }
 
@@ -134,12 +135,12 @@ impl Counts {
         let (mut half, mut whole) = (Sum::new(self.nodes.len()), Sum::new(q.len()));
         let mut product = Self { nodes: vec![0; q.len()], edges: vec![Vec::new(); q.len()] };
         // Most nodes of a level only get another number: (old, new).
-        let renamed = |node: Node| match q[node as usize][..] {
+        let renamed = |node: NodeNumber| match q[node as usize][..] {
             [(from, 1)] => (holders[from as usize][..] == [(node, 1)]).then_some(from),
             _ => None,
         };
-        let mut new: Vec<Option<Node>> = vec![None; self.nodes.len()];
-        for (node, from) in (0..q.len() as Node).filter_map(|node| renamed(node).map(|from| (node, from))) {
+        let mut new: Vec<Option<NodeNumber>> = vec![None; self.nodes.len()];
+        for (node, from) in (0..q.len() as NodeNumber).filter_map(|node| renamed(node).map(|from| (node, from))) {
             new[from as usize] = Some(node);
         }
         for (node, row) in (0..).zip(q) {
@@ -179,7 +180,7 @@ impl Counts {
 /// A sparse sum over nodes.
 pub(super) struct Sum {
     sums: Vec<i64>,
-    touched: Vec<Node>,
+    touched: Vec<NodeNumber>,
     is_touched: Vec<bool>,
 }
 
@@ -188,7 +189,7 @@ impl Sum {
         Self { sums: vec![0; nodes], touched: Vec::new(), is_touched: vec![false; nodes] }
     }
 
-    pub(super) fn add(&mut self, node: Node, count: i64) {
+    pub(super) fn add(&mut self, node: NodeNumber, count: i64) {
         if !std::mem::replace(&mut self.is_touched[node as usize], true) {
             self.touched.push(node);
         }
@@ -196,7 +197,7 @@ impl Sum {
     }
 
     /// Every node whose sum is not zero, in the order of first mention; empties the sum.
-    pub(super) fn drain(&mut self, mut each: impl FnMut(Node, i64)) {
+    pub(super) fn drain(&mut self, mut each: impl FnMut(NodeNumber, i64)) {
         for node in self.touched.drain(..) {
             self.is_touched[node as usize] = false;
             let sum = std::mem::take(&mut self.sums[node as usize]);

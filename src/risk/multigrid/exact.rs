@@ -1,6 +1,6 @@
 //! Exact aggregation over several levels: nothing is lost, every count comes back.
 
-use super::counts::{Counts, Node, Row};
+use super::counts::{Counts, NodeNumber, Row};
 use super::level::{Level, coarsened};
 
 /// The hierarchy of exactly aggregated nodes, finest level first.
@@ -48,7 +48,7 @@ impl Exact {
 
     /// The coarsest nodes whose records, all disjoint, are the fine node's; ascending.
     #[must_use]
-    pub fn parts(&self, fine: Node) -> Vec<Node> {
+    pub fn parts(&self, fine: NodeNumber) -> Vec<NodeNumber> {
         let mut parts = vec![fine];
         for level in &self.levels {
             parts = parts.iter().flat_map(|node| level.parts(*node)).collect();
@@ -59,7 +59,7 @@ impl Exact {
 
     /// For each coarsest node the fine nodes that all of its records have, ascending: the conjunction that it stands for.
     #[must_use]
-    pub fn conjunctions(&self) -> Vec<Vec<Node>> {
+    pub fn conjunctions(&self) -> Vec<Vec<NodeNumber>> {
         let mut conjunctions = vec![Vec::new(); self.coarse.numbers().len()];
         for fine in 0..self.fine() {
             self.parts(fine).into_iter().for_each(|part| conjunctions[part as usize].push(fine));
@@ -67,13 +67,13 @@ impl Exact {
         conjunctions
     }
 
-    fn fine(&self) -> Node {
-        self.levels.first().map_or(self.coarse.numbers().len(), Level::finer) as Node
+    fn fine(&self) -> NodeNumber {
+        self.levels.first().map_or(self.coarse.numbers().len(), Level::finer) as NodeNumber
     }
 
     /// n(u, v) of two fine nodes, or n(u) where they are one, from the coarse counts alone.
     #[must_use]
-    pub fn between(&self, u: Node, v: Node) -> u32 {
+    pub fn between(&self, u: NodeNumber, v: NodeNumber) -> u32 {
         let (of_u, of_v) = (self.parts(u), self.parts(v));
         of_u.iter().flat_map(|i| of_v.iter().map(|j| self.coarse.between(*i, *j))).sum()
     }

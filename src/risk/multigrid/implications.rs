@@ -1,6 +1,6 @@
 //! The graph of certain implications: u ⇒ v where every record with u has v.
 
-use super::counts::{Counts, Node};
+use super::counts::{Counts, NodeNumber};
 use petgraph::algo::tarjan_scc;
 use petgraph::graph::DiGraph;
 
@@ -8,7 +8,7 @@ use petgraph::graph::DiGraph;
 ///
 /// The relation is transitive as it stands, and a chain in it passes through each attribute at most once: two values of
 /// one attribute share no record. So no walk in it is longer than the attributes are many.
-pub(super) fn certain(counts: &Counts) -> DiGraph<(), (), Node> {
+pub(super) fn certain(counts: &Counts) -> DiGraph<(), (), NodeNumber> {
     let mut graph = DiGraph::with_capacity(counts.numbers().len(), 0);
     counts.numbers().for_each(|_| {
         graph.add_node(());
@@ -25,13 +25,13 @@ pub(super) fn certain(counts: &Counts) -> DiGraph<(), (), Node> {
 
 /// The nodes that imply each other: the strongly connected components, each ascending, in the order of their smallest
 /// nodes.
-pub(super) fn equivalent(graph: &DiGraph<(), (), Node>) -> Vec<Vec<Node>> {
+pub(super) fn equivalent(graph: &DiGraph<(), (), NodeNumber>) -> Vec<Vec<NodeNumber>> {
     let ascending = |component: Vec<petgraph::graph::NodeIndex>| {
-        let mut nodes: Vec<Node> = component.into_iter().map(|index| index.index() as Node).collect();
+        let mut nodes: Vec<NodeNumber> = component.into_iter().map(|index| index.index() as NodeNumber).collect();
         nodes.sort_unstable();
         nodes
     };
-    let mut classes: Vec<Vec<Node>> = tarjan_scc(graph).into_iter().map(ascending).collect();
+    let mut classes: Vec<Vec<NodeNumber>> = tarjan_scc(graph).into_iter().map(ascending).collect();
     classes.sort_unstable();
     classes
 }

@@ -1,7 +1,7 @@
 //! One level of exact aggregation: what goes together becomes one node, what is implied keeps only the rest of its
 //! records.
 
-use super::counts::{Counts, Node, Row, Sum};
+use super::counts::{Counts, NodeNumber, Row, Sum};
 use super::implications::{certain, equivalent};
 use std::borrow::Cow;
 use std::collections::BTreeMap;
@@ -13,11 +13,11 @@ use std::collections::BTreeMap;
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Level {
     /// The class of each finer node: the nodes with the same records.
-    class: Vec<Node>,
+    class: Vec<NodeNumber>,
     /// For each class, the classes that imply it and that stand for their records in it.
-    hosts: Vec<Vec<Node>>,
+    hosts: Vec<Vec<NodeNumber>>,
     /// For each class, the coarse node of the records that are left.
-    coarse: Vec<Option<Node>>,
+    coarse: Vec<Option<NodeNumber>>,
 }
 
 /// A level with the counts and the attributes of its coarse nodes.
@@ -36,7 +36,7 @@ pub(super) fn coarsened(counts: &Counts, attributes: &[u32]) -> Option<Coarsened
         members.iter().for_each(|node| class[*node as usize] = number);
     }
     // Any member has the counts of all. Merged rows of PᵀNP are these, as often as there are pairs of members.
-    let representatives: Vec<Node> = members.iter().map(|members| members[0]).collect();
+    let representatives: Vec<NodeNumber> = members.iter().map(|members| members[0]).collect();
     let merges = members.len() < counts.numbers().len();
     let merged = if merges {
         Cow::Owned(counts.product(&representatives.iter().map(|node| vec![(*node, 1)]).collect::<Vec<_>>()))
@@ -46,11 +46,11 @@ pub(super) fn coarsened(counts: &Counts, attributes: &[u32]) -> Option<Coarsened
     let attribute_of: Vec<u32> = representatives.iter().map(|node| attributes[*node as usize]).collect();
 
     let mut rest = Sum::new(members.len());
-    let hosts: Vec<Vec<Node>> = merged.numbers().map(|v| hosts(&merged, &attribute_of, v, &mut rest)).collect();
+    let hosts: Vec<Vec<NodeNumber>> = merged.numbers().map(|v| hosts(&merged, &attribute_of, v, &mut rest)).collect();
     let (mut coarse, mut rows, mut kept) = (Vec::new(), Vec::new(), Vec::new());
     for (v, hosts) in (0..).zip(&hosts) {
         let left = merged.of(v) - hosts.iter().map(|u| merged.of(*u)).sum::<u32>();
-        coarse.push((left > 0).then_some(rows.len() as Node));
+        coarse.push((left > 0).then_some(rows.len() as NodeNumber));
         if left > 0 {
             rows.push([(v, 1)].into_iter().chain(hosts.iter().map(|u| (*u, -1))).collect::<Row>());
             kept.push(attribute_of[v as usize]);
@@ -66,8 +66,8 @@ pub(super) fn coarsened(counts: &Counts, attributes: &[u32]) -> Option<Coarsened
 
 /// The nodes that imply v and are to stand for their records in it: those of the attribute that covers most of v.
 /// None where no node and no edge would be saved but the implications themselves, which become entries of the map.
-fn hosts(counts: &Counts, attributes: &[u32], v: Node, rest: &mut Sum) -> Vec<Node> {
-    let mut by_attribute: BTreeMap<u32, (u32, Vec<Node>)> = BTreeMap::new();
+fn hosts(counts: &Counts, attributes: &[u32], v: NodeNumber, rest: &mut Sum) -> Vec<NodeNumber> {
+    let mut by_attribute: BTreeMap<u32, (u32, Vec<NodeNumber>)> = BTreeMap::new();
     for &(u, together) in counts.neighbours(v) {
         if together == counts.of(u) {
             let (covered, hosts) = by_attribute.entry(attributes[u as usize]).or_default();
@@ -97,7 +97,7 @@ fn hosts(counts: &Counts, attributes: &[u32], v: Node, rest: &mut Sum) -> Vec<No
 impl Level {
     /// The coarse nodes whose records, all disjoint, are the finer node's; ascending.
     #[must_use]
-    pub fn parts(&self, finer: Node) -> Vec<Node> {
+    pub fn parts(&self, finer: NodeNumber) -> Vec<NodeNumber> {
         let (mut parts, mut open) = (Vec::new(), vec![self.class[finer as usize]]);
         while let Some(class) = open.pop() {
             parts.extend(self.coarse[class as usize]);

@@ -27,7 +27,7 @@ mod level;
 
 pub use attributes::Attributes;
 pub use coarse_adjacency::{CoarseAdjacency, CoarseError, Merging};
-pub use counts::{Counts, InexactError, Node};
+pub use counts::{Counts, InexactError, NodeNumber};
 pub use exact::Exact;
 pub use level::Level;
 

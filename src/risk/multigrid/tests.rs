@@ -2,14 +2,14 @@
 
 use super::brute_force::{Cells, counts, records, tables};
 use super::{Attributes, Exact};
-use crate::counting::{AttributeSet, Columns};
+use crate::counting::{AttributeSet, CountedTable};
 use proptest::prelude::*;
 use std::collections::{BTreeMap, BTreeSet};
 
-fn columns_of(cells: &Cells) -> Columns {
+fn columns_of(cells: &Cells) -> CountedTable {
     let width = cells.first().map_or(0, Vec::len);
     let columns = (0..width).map(|c| cells.iter().map(|row| row[c]).collect()).collect();
-    Columns::new(columns, None).expect("a table")
+    CountedTable::new(columns, None).expect("a table")
 }
 
 /// Rows that a column does not tell apart, as a set of sets.

@@ -2,7 +2,7 @@
 
 use super::brute_force::Rows;
 use super::tests::{STRATEGIES, columns_of, larger_table, masks, numbers, question, tables};
-use super::{AttributeSet, Borders, Clock, Columns, Question, Strategy, search, search_by};
+use super::{AttributeSet, Borders, Clock, CountedTable, Question, Strategy, search, search_by};
 use crate::counting::{ComputeError, CpuCounter, GroupCount, GroupCounter};
 use proptest::prelude::*;
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
@@ -49,7 +49,7 @@ impl GroupCounter for Paced<'_> {
 }
 
 /// What is found in so many ticks, and how many calls began after them.
-fn in_ticks(table: &Columns, asked: &Question, ticks: u32, pretends: bool) -> (Borders, u32) {
+fn in_ticks(table: &CountedTable, asked: &Question, ticks: u32, pretends: bool) -> (Borders, u32) {
     let looks = AtomicU64::new(0);
     let elapsed = || TICK * u32::try_from(looks.fetch_add(1, Ordering::Relaxed)).expect("few looks");
     let clock = Clock { budget: Some(TICK * ticks), elapsed: &elapsed };
@@ -128,7 +128,7 @@ fn verification_does_not_wait_for_the_end_of_the_descent() {
 fn no_call_begins_after_the_time() {
     // 3,432 sets of seven columns: several calls for one size.
     let columns = (0..14_u32).map(|c| (0..8_u32).map(|row| row >> (c % 3) & 1).collect()).collect();
-    let table = Columns::new(columns, None).expect("a table");
+    let table = CountedTable::new(columns, None).expect("a table");
     for ticks in (1..=40).map(|n| n * 1000) {
         let (found, late) = in_ticks(&table, &question(2, Strategy::Greedy, 1, 14), ticks, true);
         assert!(late <= 1, "{late} calls after {ticks} ticks, complete: {}", found.complete);

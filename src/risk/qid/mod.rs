@@ -23,7 +23,7 @@ mod limits;
 mod tests;
 
 use crate::counting::cpu::Matrix;
-use crate::counting::{AttributeSet, Columns, ComputeError, CpuCounter, GroupCounter};
+use crate::counting::{AttributeSet, ComputeError, CountedTable, CpuCounter, GroupCounter};
 use std::time::Instant;
 
 pub use question::{Borders, Progress, Question, Strategy};
@@ -32,7 +32,7 @@ use question::{Clock, Run};
 /// Searches the border of a table on this machine's cores. Columns that the table does not have are left out.
 ///
 /// `progress` is called from this thread, now and then.
-pub fn search(table: &Columns, question: &Question, progress: &dyn Fn(Progress)) -> Borders {
+pub fn search(table: &CountedTable, question: &Question, progress: &dyn Fn(Progress)) -> Borders {
     let counter = CpuCounter::new(table, question.threads);
     let found = search_on(table, &counter, &|| counter.matrix(), question, true, progress);
     found.expect("the columns are the table's, and that is all that may fail here")
@@ -40,7 +40,7 @@ pub fn search(table: &Columns, question: &Question, progress: &dyn Fn(Progress))
 
 /// The same, without the coarse table: every column is searched for itself. The same answer, later; what the
 /// aggregation is measured and tested against.
-pub fn search_apart(table: &Columns, question: &Question, progress: &dyn Fn(Progress)) -> Borders {
+pub fn search_apart(table: &CountedTable, question: &Question, progress: &dyn Fn(Progress)) -> Borders {
     let counter = CpuCounter::new(table, question.threads);
     let found = search_on(table, &counter, &|| counter.matrix(), question, false, progress);
     found.expect("the columns are the table's, and that is all that may fail here")
@@ -48,7 +48,7 @@ pub fn search_apart(table: &Columns, question: &Question, progress: &dyn Fn(Prog
 
 /// The same, with sets counted and judged by another backend that holds the same table.
 pub fn search_with(
-    table: &Columns,
+    table: &CountedTable,
     counter: &dyn GroupCounter,
     question: &Question,
     progress: &dyn Fn(Progress),
@@ -58,7 +58,7 @@ pub fn search_with(
 }
 
 fn search_on<'a>(
-    table: &'a Columns,
+    table: &'a CountedTable,
     counter: &'a dyn GroupCounter,
     matrix: &dyn Fn() -> &'a Matrix,
     question: &Question,
@@ -73,7 +73,7 @@ fn search_on<'a>(
 /// The same, by a clock of the caller's.
 fn search_by<'a>(
     clock: &Clock<'_>,
-    table: &'a Columns,
+    table: &'a CountedTable,
     counter: &'a dyn GroupCounter,
     matrix: &dyn Fn() -> &'a Matrix,
     question: &Question,

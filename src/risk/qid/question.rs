@@ -1,6 +1,6 @@
 //! What Find-QID is asked, and what it answers.
 
-use crate::counting::{AttributeSet, Columns, GroupCounter};
+use crate::counting::{AttributeSet, CountedTable, GroupCounter};
 use std::time::Duration;
 
 /// How the border is found. All give the same answer; the border strategy searches the coarse table of the
@@ -69,7 +69,7 @@ pub struct Borders {
 
 /// What every strategy is given.
 pub(super) struct Run<'a> {
-    pub table: &'a Columns,
+    pub table: &'a CountedTable,
     pub counter: &'a dyn GroupCounter,
     pub question: &'a Question,
     pub clock: &'a Clock<'a>,

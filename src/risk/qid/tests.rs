@@ -1,7 +1,7 @@
 //! Every strategy against the brute force.
 
 use super::brute_force::Rows;
-use super::{AttributeSet, Borders, Columns, Question, search, search_apart, search_with};
+use super::{AttributeSet, Borders, CountedTable, Question, search, search_apart, search_with};
 use crate::counting::{ComputeError, CpuCounter, GroupCount, GroupCounter};
 use crate::risk::multigrid::Attributes;
 use crate::risk::multigrid::brute_force::tables as related;
@@ -21,10 +21,10 @@ pub(super) fn tables() -> impl Strategy<Value = Rows> {
     })
 }
 
-pub(super) fn columns_of(rows: &Rows) -> Columns {
+pub(super) fn columns_of(rows: &Rows) -> CountedTable {
     let width = rows.cells.first().map_or(0, Vec::len);
     let columns = (0..width).map(|c| rows.cells.iter().map(|row| row[c]).collect()).collect();
-    Columns::new(columns, rows.subjects.clone()).expect("a table")
+    CountedTable::new(columns, rows.subjects.clone()).expect("a table")
 }
 
 pub(super) fn question(k: u32, strategy: super::Strategy, threads: usize, width: usize) -> Question {
@@ -92,7 +92,7 @@ proptest! {
 }
 
 /// Independent skewed columns and functions of them: large enough for early ends and shared histograms.
-pub(super) fn larger_table(rows: usize, cardinalities: &[u32], subjects: Option<u32>, mut seed: u64) -> Columns {
+pub(super) fn larger_table(rows: usize, cardinalities: &[u32], subjects: Option<u32>, mut seed: u64) -> CountedTable {
     let mut roll = || {
         seed = seed.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
         (seed >> 33) as u32
@@ -106,7 +106,7 @@ pub(super) fn larger_table(rows: usize, cardinalities: &[u32], subjects: Option<
         columns.push(column);
     }
     let subjects = subjects.map(|count| (0..rows).map(|_| roll() % count).collect());
-    Columns::new(columns, subjects).expect("a table")
+    CountedTable::new(columns, subjects).expect("a table")
 }
 
 proptest! {
@@ -244,7 +244,7 @@ proptest! {
 }
 
 fn golden(columns: &[&[u32]], k: u32) -> Borders {
-    let table = Columns::new(columns.iter().map(|c| c.to_vec()).collect(), None).expect("a table");
+    let table = CountedTable::new(columns.iter().map(|c| c.to_vec()).collect(), None).expect("a table");
     search(&table, &question(k, super::Strategy::Border, 1, table.width()), &|_| ())
 }
 
@@ -258,7 +258,7 @@ fn table_3_1_names_the_second_row_by_gender_or_zip() {
     assert_eq!(numbers(&found.minimal_qids), [[0], [1]]);
     assert_eq!(numbers(&found.maximal_non_qids), [[2, 3]]);
     // Cortisol and female identify the second row, as the text says; female alone does already.
-    let table = Columns::new(TABLE_3_1.iter().map(|c| c.to_vec()).collect(), None).expect("a table");
+    let table = CountedTable::new(TABLE_3_1.iter().map(|c| c.to_vec()).collect(), None).expect("a table");
     let drug_and_gender = AttributeSet::from_iter([0, 2]);
     let counter = CpuCounter::new(&table, 1);
     assert_eq!(counter.records_below(&drug_and_gender, 2), Ok(vec![1, 2]));
@@ -290,7 +290,7 @@ fn wide_tables_of_twins_are_expanded() {
     // 150 columns: 75 twins of each of two columns that are a QID together.
     let halves: [Vec<u32>; 2] = [vec![0, 0, 0, 1, 1, 1, 1], vec![0, 0, 1, 1, 1, 1, 0]];
     let columns = (0..150).map(|c| halves[c % 2].clone()).collect();
-    let table = Columns::new(columns, None).expect("a table");
+    let table = CountedTable::new(columns, None).expect("a table");
     let found = search(&table, &question(2, super::Strategy::Border, 1, 150), &|_| ());
     assert_eq!((found.minimal_qids.len(), found.maximal_non_qids.len()), (75 * 75, 2));
     assert!(found.maximal_non_qids.iter().all(|set| set.len() == 75));

@@ -16,7 +16,7 @@ use std::sync::Arc;
 const WIDTH: usize = 4;
 const K: usize = 3;
 
-fn witnessed(rows: &[[u8; WIDTH]], with_subjects: bool) -> (Witnessed, PlannerSettings) {
+fn witnessed(rows: &[[u8; WIDTH]], with_subjects: bool) -> (EvidenceInput, PlannerSettings) {
     let attribute = |name: &str| format!("[[attribute]]\nname = \"{name}\"\ntype = \"string\"\n");
     let text = format!("name = \"t\"\n{}", ["a", "b", "c", "d"].map(attribute).concat());
     let schema = Schema::parse(&text, "t.toml", Path::new("")).expect("a schema");
@@ -46,7 +46,7 @@ fn witnessed(rows: &[[u8; WIDTH]], with_subjects: bool) -> (Witnessed, PlannerSe
     let subjects = with_subjects.then(|| (0..rows.len() as u64).map(|row| row / 2 + 1).collect());
     let (capacity, to) = (rows.len(), rows.len() as u64);
     (
-        Witnessed {
+        EvidenceInput {
             plan,
             sample,
             books,
@@ -258,7 +258,7 @@ impl Stream {
         Arrival { numbering: self.numbering, from, to: self.to, columns, subjects }
     }
 
-    fn witnessed(&self, without: Option<usize>) -> (Witnessed, PlannerSettings) {
+    fn witnessed(&self, without: Option<usize>) -> (EvidenceInput, PlannerSettings) {
         let counted = self.counted(self.window.iter());
         let values: Vec<[u8; WIDTH]> = counted.iter().map(|(values, _)| *values).collect();
         let (mut from, settings) = witnessed(&values, false);

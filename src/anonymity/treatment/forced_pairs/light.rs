@@ -75,7 +75,7 @@ impl Question<'_> {
             depth,
             budget,
             steps: 0,
-            tally: vec![Tally::default(); classes.labels],
+            tally: vec![ThinRows::default(); classes.labels],
             spent: vec![false; classes.labels],
             doomed: BTreeSet::new(),
         };
@@ -119,7 +119,7 @@ struct Item {
 
 /// Thin rows below a label. Zero between uses.
 #[derive(Clone, Copy, Default)]
-struct Tally {
+struct ThinRows {
     rows: usize,
     outside: usize,
 }
@@ -132,7 +132,7 @@ struct Search<'a> {
     budget: usize,
     /// Taken so far.
     steps: usize,
-    tally: Vec<Tally>,
+    tally: Vec<ThinRows>,
     /// Labels that Y has, or with which it has been tried.
     spent: Vec<bool>,
     doomed: BTreeSet<u32>,
@@ -228,7 +228,7 @@ impl Search<'_> {
         }
         let mut labels: Vec<(usize, u32)> = Vec::new();
         for label in met {
-            let Tally { rows, outside } = std::mem::take(&mut tally[label as usize]);
+            let ThinRows { rows, outside } = std::mem::take(&mut tally[label as usize]);
             if rows >= question.least && outside + question.people.few >= question.least {
                 labels.push((rows, label));
             }

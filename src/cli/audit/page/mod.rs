@@ -365,7 +365,10 @@ fn riskiest(report: &Report) -> String {
     let row = |record: &RiskyRecord| {
         let shown = record.combinations.iter().take(COMBINATIONS);
         let combinations: String = shown.map(|names| format!("<div>{}</div>", set(names))).collect();
-        let cell = format!("{combinations}{}", more(record.combinations_of as usize, COMBINATIONS));
+        let rest = record.combinations_of.saturating_sub(COMBINATIONS as u64);
+        let rest =
+            if rest > 0 { format!("<p class=\"more\">… and {} more</p>", number(rest)) } else { String::new() };
+        let cell = format!("{combinations}{rest}");
         vec![cell, number(record.record), number(record.score as u64)]
     };
     let heads = ["singled out by", "record", "score"];

@@ -2,7 +2,7 @@
 //! answers there (`benches/gpu/peer.py`). No time of it is told before its answers were found equal.
 
 use crate::cli::gpu::tables::code_bytes;
-use crate::counting::{Columns, GroupCount, PairCounts};
+use crate::counting::{CountedTable, GroupCount, PairCounts};
 use crate::risk::qid::Borders;
 use serde::Deserialize;
 use serde_json::{Value, json};
@@ -115,7 +115,7 @@ impl Peer {
     pub(super) fn ask(
         &mut self,
         work: &str,
-        table: &Columns,
+        table: &CountedTable,
         asked: &PeerQuestion<'_>,
         uploads: bool,
     ) -> Result<(), PeerError> {
@@ -206,7 +206,7 @@ impl Peer {
     }
 
     /// The place of a table among those written; a new one is written, a code in the bytes that the device gives it.
-    fn table(&mut self, table: &Columns) -> Result<usize, PeerError> {
+    fn table(&mut self, table: &CountedTable) -> Result<usize, PeerError> {
         let digest = digest(table);
         if let Some(at) = self.tables.iter().position(|(written, _)| *written == digest) {
             return Ok(at);
@@ -248,7 +248,7 @@ impl Drop for Peer {
     }
 }
 
-fn digest(table: &Columns) -> [u8; 32] {
+fn digest(table: &CountedTable) -> [u8; 32] {
     let mut digest = Sha256::new();
     let columns = (0..table.width()).map(|at| table.column(at));
     for codes in columns.chain(table.subject_numbers()) {
@@ -259,7 +259,7 @@ fn digest(table: &Columns) -> [u8; 32] {
 }
 
 /// Column after column, then the subjects: where each begins, and its bytes a code.
-fn written(table: &Columns, path: &Path) -> io::Result<(Vec<Value>, Value)> {
+fn written(table: &CountedTable, path: &Path) -> io::Result<(Vec<Value>, Value)> {
     let mut file = BufWriter::new(File::create(path)?);
     let mut offset = 0;
     let mut write = |codes: &[u32], values: usize| -> io::Result<Value> {

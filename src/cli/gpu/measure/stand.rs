@@ -3,7 +3,7 @@
 use super::case::Case;
 use super::error::BenchError;
 use super::peer::{OnPeer, Peer, PeerQuestion};
-use crate::counting::{Columns, Device};
+use crate::counting::{CountedTable, Device};
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
@@ -110,7 +110,7 @@ impl Stand<'_> {
     pub(super) fn ask_peer(
         &self,
         work: &str,
-        table: &Columns,
+        table: &CountedTable,
         asked: &PeerQuestion<'_>,
         uploads: bool,
     ) -> Result<(), BenchError> {

@@ -6,7 +6,7 @@ use super::stand::{Measured, Size, Stand, fastest};
 use super::works::joint;
 use crate::cli::gpu::tables::{bytes_a_row, cardinalities, even, some_sets};
 use crate::counting::cuda::{CudaCounter, ResidentWindow};
-use crate::counting::{AttributeSet, Columns, CpuCounter, GroupCounter, all_pairs};
+use crate::counting::{AttributeSet, CountedTable, CpuCounter, GroupCounter, all_pairs};
 use crate::risk::adjacency::{Adjacency, AdjacencyError, Limits};
 use crate::risk::qid::{Borders, Question, Strategy, search, search_with};
 use rand::SeedableRng;
@@ -15,7 +15,7 @@ use rand_chacha::ChaCha8Rng;
 /// Columns whose sets a peer can all look at.
 const MOST_BY_LEVELS: usize = 12;
 
-fn table(stand: &Stand<'_>, rows: usize, width: u32) -> Columns {
+fn table(stand: &Stand<'_>, rows: usize, width: u32) -> CountedTable {
     even(rows, &cardinalities(width), None, &mut ChaCha8Rng::seed_from_u64(stand.question.seed))
 }
 

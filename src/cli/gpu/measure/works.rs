@@ -5,7 +5,7 @@ use super::peer::PeerQuestion;
 use super::stand::{Measured, OnCpu, ROUNDS, Size, Stand, fastest};
 use crate::cli::gpu::tables::{bytes_a_row, cardinalities, even, some_sets};
 use crate::counting::cuda::{CudaCounter, ResidentWindow};
-use crate::counting::{AttributeSet, Columns, CpuCounter, GroupCounter, all_pairs, count_pairs};
+use crate::counting::{AttributeSet, CountedTable, CpuCounter, GroupCounter, all_pairs, count_pairs};
 use rand::{Rng, SeedableRng};
 use rand_chacha::ChaCha8Rng;
 
@@ -46,7 +46,7 @@ pub(super) fn counting(stand: &Stand<'_>, progress: &dyn Fn(&str)) -> Result<Vec
 /// What a work is made of.
 struct Work<'a> {
     name: &'static str,
-    table: &'a Columns,
+    table: &'a CountedTable,
     sets: Vec<AttributeSet>,
     judging: bool,
 }
@@ -82,7 +82,12 @@ impl Work<'_> {
 }
 
 /// Joint counts of all pairs of a table that is on the device already.
-pub(super) fn joint(stand: &Stand<'_>, name: &str, table: &Columns, slicing: bool) -> Result<Measured, BenchError> {
+pub(super) fn joint(
+    stand: &Stand<'_>,
+    name: &str,
+    table: &CountedTable,
+    slicing: bool,
+) -> Result<Measured, BenchError> {
     let pairs = all_pairs(table.width());
     let counter = CudaCounter::new(stand.device, table, 1, None)?;
     let counter = if slicing { counter } else { counter.without_slices() };
@@ -96,7 +101,7 @@ pub(super) fn joint(stand: &Stand<'_>, name: &str, table: &Columns, slicing: boo
 }
 
 /// A batch of 10,000 rows into a resident window, against a copy of its codes on the host.
-fn append(stand: &Stand<'_>, table: &Columns) -> Result<Measured, BenchError> {
+fn append(stand: &Stand<'_>, table: &CountedTable) -> Result<Measured, BenchError> {
     let device = stand.device;
     let rows = table.rows().min(10_000);
     let bounds: Vec<u64> = (0..table.width()).map(|column| table.cardinality(column) as u64).collect();

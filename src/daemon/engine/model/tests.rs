@@ -3,7 +3,7 @@ use crate::daemon::state::rows::RowPacker;
 use crate::records::digest::DigestKey;
 use crate::records::raw::Token;
 use crate::records::schema::Schema;
-use crate::risk::adjacency::Node;
+use crate::risk::adjacency::ValueNode;
 use proptest::prelude::*;
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -67,7 +67,7 @@ fn seen(model: &mut Model, books: &[Codebook]) -> (Weights, u64) {
         assert_eq!(model.marginals.n(node.attribute, node.code), n);
     }
     assert_eq!(model.marginals.units(), model.counted().units());
-    let text = |node: Node| (node.attribute, books[node.attribute].canonical(node.code).to_owned());
+    let text = |node: ValueNode| (node.attribute, books[node.attribute].canonical(node.code).to_owned());
     let weights = prolonged(model).nodes().map(|(node, n)| (text(node), n)).collect();
     (weights, model.counted().units())
 }
@@ -75,7 +75,7 @@ fn seen(model: &mut Model, books: &[Codebook]) -> (Weights, u64) {
 /// Every edge by the texts of its ends.
 fn edges(model: &mut Model, books: &[Codebook]) -> BTreeMap<(usize, String, usize, String), u64> {
     model.settle().expect("room");
-    let text = |node: Node| books[node.attribute].canonical(node.code).to_owned();
+    let text = |node: ValueNode| books[node.attribute].canonical(node.code).to_owned();
     prolonged(model).edges().map(|(u, v, n)| ((u.attribute, text(u), v.attribute, text(v)), n)).collect()
 }
 

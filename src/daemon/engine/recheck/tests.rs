@@ -36,11 +36,11 @@ fn subjects(from: u64, to: u64) -> Vec<u64> {
     (from..to).map(|row| row % 40 + 1).collect()
 }
 
-fn witnessed(to: u64, numbering: u64) -> Witnessed {
+fn witnessed(to: u64, numbering: u64) -> EvidenceInput {
     let from = to.saturating_sub(SETTINGS.window_records as u64);
     let mut model = CoarseAdjacency::new(&ATTRIBUTES, Limits::default()).expect("in order");
     model.add(&columns(from, to)).expect("room");
-    Witnessed {
+    EvidenceInput {
         plan: Plan { version: to, rows: to, ..Plan::blank(vec![]) },
         sample: Sample::new(ATTRIBUTES.len(), 10, 10),
         books: vec![],

@@ -4,7 +4,7 @@ use super::twin::{Record, columns, empty};
 use crate::counting::cuda::emulator::Emulator;
 use crate::counting::cuda::{Budget, CudaCounter, Device};
 use crate::counting::{CycleInference, PairInference, all_pairs, count_pairs, cycle_inference};
-use crate::risk::adjacency::{Adjacency, AdjacencyError, MAX_CODES, Node};
+use crate::risk::adjacency::{Adjacency, AdjacencyError, MAX_CODES, ValueNode};
 use proptest::prelude::*;
 use std::sync::Arc;
 
@@ -106,5 +106,5 @@ fn what_is_no_batch_leaves_the_model_as_it_was() {
     assert!(matches!(model.add_counted(&beyond, &table, &mut never), Err(AdjacencyError::Code { attribute: 4, .. })));
     assert_eq!(model.table(&beyond), None);
     assert_eq!(model, before);
-    assert_eq!(model.n(Node { attribute: 4, code: 6 }), 1);
+    assert_eq!(model.n(ValueNode { attribute: 4, code: 6 }), 1);
 }

@@ -1,7 +1,7 @@
 //! The examples of [POD] §5.1, to the last digit that it prints.
 
 use crate::counting::AttributeSet;
-use crate::risk::adjacency::{Adjacency, Limits, Node, Triage};
+use crate::risk::adjacency::{Adjacency, Limits, Triage, ValueNode};
 
 const GENDER: usize = 0;
 const ZIP: usize = 1;
@@ -9,17 +9,17 @@ const DRUG: usize = 2;
 const DISEASE: usize = 3;
 
 /// Codes in the order of [POD] Table 5.1.
-const M: Node = Node { attribute: GENDER, code: 0 };
-const F: Node = Node { attribute: GENDER, code: 1 };
-const Z10001: Node = Node { attribute: ZIP, code: 0 };
-const Z64123: Node = Node { attribute: ZIP, code: 1 };
-const Z60617: Node = Node { attribute: ZIP, code: 2 };
-const CORTISOL: Node = Node { attribute: DRUG, code: 0 };
-const REMDESIVIR: Node = Node { attribute: DRUG, code: 1 };
-const COVID: Node = Node { attribute: DISEASE, code: 0 };
-const NODES: [Node; 8] = [M, F, Z10001, Z64123, Z60617, CORTISOL, REMDESIVIR, COVID];
-const Z10002: Node = Node { attribute: ZIP, code: 3 };
-const HYDROXYCHLOROQUINE: Node = Node { attribute: DRUG, code: 2 };
+const M: ValueNode = ValueNode { attribute: GENDER, code: 0 };
+const F: ValueNode = ValueNode { attribute: GENDER, code: 1 };
+const Z10001: ValueNode = ValueNode { attribute: ZIP, code: 0 };
+const Z64123: ValueNode = ValueNode { attribute: ZIP, code: 1 };
+const Z60617: ValueNode = ValueNode { attribute: ZIP, code: 2 };
+const CORTISOL: ValueNode = ValueNode { attribute: DRUG, code: 0 };
+const REMDESIVIR: ValueNode = ValueNode { attribute: DRUG, code: 1 };
+const COVID: ValueNode = ValueNode { attribute: DISEASE, code: 0 };
+const NODES: [ValueNode; 8] = [M, F, Z10001, Z64123, Z60617, CORTISOL, REMDESIVIR, COVID];
+const Z10002: ValueNode = ValueNode { attribute: ZIP, code: 3 };
+const HYDROXYCHLOROQUINE: ValueNode = ValueNode { attribute: DRUG, code: 2 };
 
 /// [POD] Table 3.1: M 10001 remdesivir, F 64123 cortisol, M 60617 cortisol, M 60617 remdesivir; all COVID.
 fn table_3_1() -> Vec<Vec<u32>> {
@@ -88,9 +88,9 @@ fn the_stream_of_table_5_2() {
     model.add(&batch).expect("two more records");
     let blends = [F, Z10001, REMDESIVIR, COVID];
     let stands_out = [F, Z10002, HYDROXYCHLOROQUINE, COVID];
-    let lonely = |record: [Node; 4]| record.into_iter().filter(|node| model.n(*node) == 1).count();
+    let lonely = |record: [ValueNode; 4]| record.into_iter().filter(|node| model.n(*node) == 1).count();
     assert_eq!((lonely(blends), lonely(stands_out)), (0, 2));
-    let mean = |record: [Node; 4]| record.into_iter().map(|node| model.mcf(node)).sum::<f64>() / 4.0;
+    let mean = |record: [ValueNode; 4]| record.into_iter().map(|node| model.mcf(node)).sum::<f64>() / 4.0;
     assert!(mean(blends) < mean(stands_out), "{} {}", mean(blends), mean(stands_out));
     // Of itself the batch could not tell: each of its records is alone.
     let mut alone = Adjacency::new(&[GENDER, ZIP, DRUG, DISEASE], Limits::default()).expect("four attributes");

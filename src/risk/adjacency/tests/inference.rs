@@ -1,8 +1,8 @@
 //! Cycle inference, suspects and the comparison, against the definitions written out.
 
 use super::twin::{Record, Twin, columns, empty};
-use crate::counting::{AttributeSet, Columns};
-use crate::risk::adjacency::{Adjacency, Inference, Node, Order, Triage};
+use crate::counting::{AttributeSet, CountedTable};
+use crate::risk::adjacency::{Adjacency, Inference, Order, Triage, ValueNode};
 use crate::risk::qid::{Question, Strategy as Search, search};
 use proptest::prelude::*;
 
@@ -61,7 +61,7 @@ fn deviation(rounds: &[(Vec<usize>, u64)], set: &[usize], own: u64) -> f64 {
 }
 
 fn exact(records: &[Record], k: u32) -> Vec<AttributeSet> {
-    let table = Columns::new(columns(records, WIDTH), None).expect("a table");
+    let table = CountedTable::new(columns(records, WIDTH), None).expect("a table");
     let columns = ATTRIBUTES.into_iter().collect();
     search(
         &table,
@@ -87,7 +87,7 @@ proptest! {
             let row: Vec<u64> = twin.edges.iter()
                 .filter(|((u, v), _)| *u == (attribute, code) || *v == (attribute, code)).map(|(_, n)| *n).collect();
             let scf: f64 = row.iter().map(|both| *both as f64 / n as f64).sum();
-            let node = Node { attribute, code };
+            let node = ValueNode { attribute, code };
             prop_assert_eq!(model.neighbours(node), row.len() as u64);
             prop_assert!((model.scf(node) - scf).abs() < 1e-12);
             // One for each other attribute, since every record has a value of each.

@@ -2,7 +2,7 @@
 
 use super::twin::{Record, Twin, columns, empty};
 use crate::records::codebook::FORGOTTEN;
-use crate::risk::adjacency::{Adjacency, AdjacencyError, Limits, MAX_HALF_LIVES, Node};
+use crate::risk::adjacency::{Adjacency, AdjacencyError, Limits, MAX_HALF_LIVES, ValueNode};
 use proptest::prelude::*;
 
 /// Columns of the schema; 1 and 4 take no part.
@@ -194,7 +194,7 @@ proptest! {
             falling.then(other.3.cmp(&one.3)).then((one.0, one.1).cmp(&(other.0, other.1)))
         });
         let found = model.strongest(most, min_support, |node| node);
-        let pair = |node: Node| (node.attribute, node.code);
+        let pair = |node: ValueNode| (node.attribute, node.code);
         let found: Vec<_> = found.iter().map(|s| (pair(s.from), pair(s.to), s.both, s.support)).collect();
         prop_assert_eq!(&found[..], &all[..all.len().min(most)]);
     }

@@ -1,6 +1,6 @@
 //! The model once more, as plainly as it can be said: counts in ordered maps, sets listed one by one.
 
-use crate::risk::adjacency::{Adjacency, Limits, Node};
+use crate::risk::adjacency::{Adjacency, Limits, ValueNode};
 use std::collections::{BTreeMap, BTreeSet};
 
 /// A record: a code for each column of the schema.
@@ -32,7 +32,7 @@ impl Twin {
 
     /// What a model says of itself, in the same form.
     pub(super) fn read(model: &Adjacency) -> Self {
-        let pair = |node: Node| (node.attribute, node.code);
+        let pair = |node: ValueNode| (node.attribute, node.code);
         Self {
             nodes: model.nodes().map(|(node, n)| (pair(node), n)).collect(),
             edges: model.edges().map(|(u, v, n)| ((pair(u), pair(v)), n)).collect(),

@@ -2,7 +2,7 @@
 
 use super::{CoarseAdjacency, CoarseError, Merging};
 use crate::records::codebook::Code;
-use crate::risk::adjacency::{Adjacency, Limits, Node};
+use crate::risk::adjacency::{Adjacency, Limits, ValueNode};
 use crate::risk::multigrid::brute_force::{Cells, tables};
 use proptest::prelude::*;
 use std::collections::{BTreeMap, BTreeSet};
@@ -94,8 +94,8 @@ proptest! {
             }
             prop_assert_eq!(&coarse.prolonged().expect("whole"), &fine);
             prop_assert!(coarse.counted().edge_count() <= fine.edge_count());
-            let values: Vec<Node> =
-                attributes.iter().flat_map(|a| (0..16).map(|code| Node { attribute: *a, code })).collect();
+            let values: Vec<ValueNode> =
+                attributes.iter().flat_map(|a| (0..16).map(|code| ValueNode { attribute: *a, code })).collect();
             for u in &values {
                 prop_assert_eq!(coarse.n(*u), fine.n(*u));
                 for v in values.iter().filter(|_| fine.n(*u) > 0) {
@@ -139,13 +139,13 @@ fn a_zip_in_a_second_city_brings_the_city_back() {
     coarse.add(&window).expect("a batch");
     assert_eq!(coarse.coarsen(&window, Merging::Determined), Ok(1));
     assert_eq!((coarse.counted().attributes(), coarse.derived().collect::<Vec<_>>()), (&[0, 2][..], vec![(1, 0)]));
-    let [city, sign] = [Node { attribute: 1, code: 7 }, Node { attribute: 2, code: 4 }];
+    let [city, sign] = [ValueNode { attribute: 1, code: 7 }, ValueNode { attribute: 2, code: 4 }];
     assert_eq!((coarse.n(city), coarse.n_both(city, sign)), (3, Some(2)));
     // A new ZIP may be anywhere, a known one may not.
     assert_eq!(coarse.add(&[vec![6], vec![9], vec![3]]), Ok(vec![]));
     assert_eq!(coarse.add(&[vec![5, 4], vec![8, 8], vec![3, 3]]), Ok(vec![1]));
     assert_eq!(coarse.counted().attributes(), [0, 1, 2]);
-    assert_eq!(coarse.n_both(Node { attribute: 0, code: 4 }, Node { attribute: 1, code: 8 }), Some(1));
+    assert_eq!(coarse.n_both(ValueNode { attribute: 0, code: 4 }, ValueNode { attribute: 1, code: 8 }), Some(1));
     assert_eq!((coarse.n(city), coarse.n_both(city, sign)), (3, Some(2)));
 }
 
