@@ -6,6 +6,7 @@
 //! |---|---|---|
 //! | 10 | [`cli`] | one file a subcommand |
 //! | 9 | [`daemon`] | the stream, the engine, the durable state, the HTTP pages |
+//! | 8 | [`evaluation`] | what a release is worth, and what it gives away |
 //! | 8 | [`dataset`] | one data set at once: `throng anonymize` |
 //! | 7 | [`start`] | from a configuration to checked parts, for every command |
 //! | 6 | [`io`], [`generate`] | sources, sinks, dead letters; synthetic records |
@@ -23,6 +24,7 @@ pub mod config;
 pub mod counting;
 pub mod daemon;
 pub mod dataset;
+pub mod evaluation;
 pub mod faults;
 pub mod generate;
 pub mod io;

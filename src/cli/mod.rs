@@ -1,13 +1,17 @@
 //! The command line.
 
 pub mod anonymize;
+pub mod attack;
 pub mod audit;
 pub mod check;
 pub mod demo;
+pub mod evaluate;
 pub mod generate;
 pub mod gpu;
+mod measured;
 pub mod outcome;
 pub mod run;
+mod text;
 mod written;
 
 use clap::{Parser, Subcommand};
@@ -21,7 +25,7 @@ use std::process::ExitCode;
 #[derive(Parser)]
 #[command(version, propagate_version = true, max_term_width = 110)]
 #[command(
-    after_help = "Exit codes: 0 done · 1 failed while running · 2 bad usage or configuration · 3 the named hardware is not there"
+    after_help = "Exit codes: 0 done · 1 failed while running · 2 bad usage or configuration · 3 the named hardware is not there · 4 a finding above the limit that was given"
 )]
 struct Cli {
     #[command(subcommand)]
@@ -45,6 +49,10 @@ enum Command {
     /// people), the largest sets of columns that are none, and how many records that puts at risk. Nothing of the data
     /// is printed but the names of its columns, unless --show-values is given.
     Audit(audit::AuditArgs),
+    /// Measure a release from outside: what it is worth, and how far its lines stand out
+    Evaluate(evaluate::EvaluateArgs),
+    /// Try on a release what outsiders try, and say how often they would be right
+    Attack(attack::AttackArgs),
     /// Generate synthetic records
     Generate(generate::GenerateArgs),
     /// Check what this machine has, on fresh random inputs
@@ -78,6 +86,8 @@ pub fn main() -> ExitCode {
         Command::Check(args) => check::run(&args),
         Command::Anonymize(args) => anonymize::run(&args),
         Command::Audit(args) => audit::run(&args),
+        Command::Evaluate(args) => evaluate::run(&args),
+        Command::Attack(args) => attack::run(&args),
         Command::Generate(args) => generate::run(args).map_err(Failure::from),
         Command::Selftest(Selftest::Gpu(args)) => gpu::selftest(&args),
         Command::Bench(Bench::Gpu(args)) => gpu::bench(&args),

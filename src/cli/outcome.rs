@@ -14,6 +14,8 @@ pub enum Failure {
     Problems(Vec<Problem>),
     /// The named hardware is not there: exit code 3.
     Hardware(anyhow::Error),
+    /// A finding lies above the limit that was given: exit code 4.
+    Found(anyhow::Error),
     /// It failed while running: exit code 1.
     Running(anyhow::Error),
 }
@@ -71,6 +73,10 @@ pub fn report(failure: &Failure) -> ExitCode {
         Failure::Hardware(error) => {
             eprintln!("error: {}", message(error));
             ExitCode::from(3)
+        }
+        Failure::Found(error) => {
+            eprintln!("found: {}", message(error));
+            ExitCode::from(4)
         }
         Failure::Running(error) => {
             eprintln!("error: {}", message(error));

@@ -28,8 +28,7 @@ pub struct Pair {
 /// Every pair of the attributes `of`.
 #[must_use]
 pub fn pairs(original: &Original, facts: &[AttributeFacts], groups: &[ReleasedGroup], of: &[usize]) -> Vec<Pair> {
-    let binned: BTreeMap<usize, Vec<u8>> =
-        of.par_iter().map(|&a| (a, bins(original, a, &facts[a]))).collect();
+    let binned: BTreeMap<usize, Vec<u8>> = of.par_iter().map(|&a| (a, bins(original, a, &facts[a]))).collect();
     let every: Vec<[usize; 2]> =
         of.iter().enumerate().flat_map(|(at, &a)| of[at + 1..].iter().map(move |&b| [a.min(b), a.max(b)])).collect();
     let rows = original.rows().max(1) as f64;
@@ -40,7 +39,8 @@ pub fn pairs(original: &Original, facts: &[AttributeFacts], groups: &[ReleasedGr
             let (mut kept, mut lines) = (0.0, 0_usize);
             for group in groups {
                 let (Some(left), Some(right)) = (group.column(a), group.column(b)) else { continue };
-                let both = left.iter().zip(right).map(|(l, r)| (1.0 - facts[a].get(*l).loss) * (1.0 - facts[b].get(*r).loss));
+                let both =
+                    left.iter().zip(right).map(|(l, r)| (1.0 - facts[a].get(*l).loss) * (1.0 - facts[b].get(*r).loss));
                 kept += both.sum::<f64>();
                 lines += group.lines;
             }
@@ -63,18 +63,14 @@ pub fn weighted(pairs: &[Pair], kept: impl Fn(&Pair) -> f64) -> f64 {
 /// The bin of every record. Few values have one each; many are put in order, numbers as numbers and texts as texts, and share
 /// bins of about equal numbers of records.
 fn bins(original: &Original, attribute: usize, facts: &AttributeFacts) -> Vec<u8> {
-    let book = &original.books[attribute];
-    let mut codes: Vec<usize> = (0..facts.counts.len()).filter(|&code| facts.counts[code] > 0).collect();
-    let text = |code: usize| book.canonical(code as u32);
-    let number = |code: usize| text(code).parse::<f64>().unwrap_or(f64::INFINITY);
-    codes.sort_by(|&a, &b| number(a).total_cmp(&number(b)).then_with(|| text(a).cmp(text(b))));
+    let codes = original.in_order(attribute, facts);
     let many = codes.len() > BINS;
     let (rows, mut before) = (original.rows().max(1) as u64, 0);
     let mut bin = vec![0_u8; facts.counts.len()];
     for (rank, &code) in codes.iter().enumerate() {
         let share = if many { (before * BINS as u64 / rows) as usize } else { rank };
-        bin[code] = share.min(BINS - 1) as u8;
-        before += facts.counts[code];
+        bin[code as usize] = share.min(BINS - 1) as u8;
+        before += facts.counts[code as usize];
     }
     original.batch.columns[attribute].iter().map(|&code| bin[code as usize]).collect()
 }

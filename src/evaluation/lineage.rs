@@ -27,7 +27,8 @@ pub fn read(path: &Path, original: &Original, groups: &mut [ReleasedGroup]) -> R
     let mut origins: Vec<Vec<Option<Origin>>> = groups.iter().map(|group| vec![None; group.lines]).collect();
     let mut entries = vec![0_u64; groups.len()];
     for (number, line) in (1..).zip(BufReader::new(File::open(path).map_err(lineage)?).lines()) {
-        let refused = |why: &str| EvaluationError::LineageEntry { path: path.to_owned(), line: number, why: why.into() };
+        let refused =
+            |why: &str| EvaluationError::LineageEntry { path: path.to_owned(), line: number, why: why.into() };
         let line = line.map_err(lineage)?;
         let entry: Entry = serde_json::from_str(&line).map_err(|_| refused("it is not spelled like one"))?;
         let group = *numbers.get(&entry.group).ok_or_else(|| refused("a group that the configuration has not"))?;

@@ -5,7 +5,7 @@
 //! |---|---|
 //! | [`original`], [`released`], [`lineage`] | what is read |
 //! | [`facts`] | what a cell stands for |
-//! | [`quality`], [`information`] | what it is worth |
+//! | [`quality`], [`information`], [`queries`] | what it is worth |
 //! | [`risk`] | how far lines stand out |
 //! | [`attack`] | what outsiders try |
 //! | [`error`] | why nothing can be said |
@@ -17,5 +17,6 @@ pub mod information;
 pub mod lineage;
 pub mod original;
 pub mod quality;
+pub mod queries;
 pub mod released;
 pub mod risk;

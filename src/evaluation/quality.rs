@@ -185,8 +185,7 @@ impl CellSums {
     ) -> Self {
         let column = &original.batch.columns[attribute];
         let present = column.iter().filter(|code| is_present(**code)).count() as u64;
-        let mut sums =
-            Self { present, left: 0, loss: 0.0, exact: 0, precision: 0.0, bits: 0.0, falsified: 0 };
+        let mut sums = Self { present, left: 0, loss: 0.0, exact: 0, precision: 0.0, bits: 0.0, falsified: 0 };
         for (line, &cell) in cells.iter().enumerate() {
             let own = group.origin.as_ref().map(|origins| column[origins[line].row as usize]);
             if cell == FOREIGN || own.is_some_and(|code| !facts.holds(cell, code)) {

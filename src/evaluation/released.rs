@@ -89,7 +89,8 @@ fn read_group(
             FileSource::open(&file, format, &columns, limits, Unknown::default(), SourcePosition::default())?;
         let absent = source.absent_attributes();
         if !absent.is_empty() {
-            let attributes = absent.into_iter().map(|a| format!("attribute {:?}", name(&group.attributes[a]))).collect();
+            let attributes =
+                absent.into_iter().map(|a| format!("attribute {:?}", name(&group.attributes[a]))).collect();
             return Err(EvaluationError::NoColumn { path: file, attributes });
         }
         loop {

@@ -74,11 +74,7 @@ fn risk(original: &Original, shape: &GroupShape, group: &ReleasedGroup, k: u64) 
     }
 }
 
-fn smallest_in_batch(
-    origins: &[Origin],
-    key: &dyn Fn(usize) -> Vec<CellId>,
-    whose: &dyn Fn(usize) -> u64,
-) -> u64 {
+fn smallest_in_batch(origins: &[Origin], key: &dyn Fn(usize) -> Vec<CellId>, whose: &dyn Fn(usize) -> u64) -> u64 {
     let mut classes: BTreeMap<(u64, Vec<CellId>), BTreeSet<u64>> = BTreeMap::new();
     for (line, origin) in origins.iter().enumerate() {
         classes.entry((origin.batch, key(line))).or_default().insert(whose(line));

@@ -5,7 +5,6 @@ mod next;
 mod page;
 mod progress;
 mod terminal;
-mod text;
 
 use std::io::Write;
 use std::path::{Path, PathBuf};
@@ -22,6 +21,7 @@ use args::{BackendArg, SingletonsArg, StrategyArg};
 use progress::bar;
 
 use super::outcome::Failure;
+use super::text;
 use super::written::{refuse_overwriting, unwritable};
 use crate::codec::Limits;
 use crate::config::{Problem, Used};

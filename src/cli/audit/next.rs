@@ -1,6 +1,6 @@
 //! What to do next, from what was found.
 
-use super::text::{clean, number};
+use crate::cli::text::{clean, number};
 use crate::risk::audit::Report;
 
 /// Names that a sentence holds.

@@ -1,6 +1,6 @@
 //! How far an audit is.
 
-use super::text;
+use crate::cli::text;
 use crate::risk::audit::Step;
 use indicatif::{ProgressBar, ProgressStyle};
 use std::cell::Cell;

@@ -6,7 +6,7 @@ use std::io::IsTerminal;
 use std::path::Path;
 
 use super::next;
-use super::text::{clean, counted, number, percent, reason, seconds, short};
+use crate::cli::text::{clean, counted, number, percent, reason, seconds, short};
 use crate::risk::audit::{QidReport, Report, RiskyRecord, Singletons};
 
 /// How many of each list are shown; `--json` has them all.

@@ -1,7 +1,7 @@
 //! Charts as inline SVG: no script, sized by the page, coloured by its style sheet.
 
 use super::escape::escape;
-use crate::cli::audit::text::{number, percent};
+use crate::cli::text::{number, percent};
 use crate::risk::audit::Report;
 
 /// One row of a chart of horizontal bars.

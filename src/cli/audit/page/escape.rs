@@ -1,6 +1,6 @@
 //! Text inside HTML.
 
-use super::super::text::clean;
+use crate::cli::text::clean;
 
 /// Text for HTML, cleaned of what steers: names of columns come from the file.
 pub(super) fn escape(text: &str) -> String {

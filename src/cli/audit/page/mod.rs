@@ -10,7 +10,7 @@ use chrono::{DateTime, Utc};
 
 use self::escape::escape;
 use super::next;
-use super::text::{counted, number, percent, ratio, reason, seconds};
+use crate::cli::text::{counted, number, percent, ratio, reason, seconds};
 use crate::risk::audit::{AttributeReport, InferenceReport, QidReport, Report, RiskyRecord, Singletons};
 
 const STYLE: &str = include_str!("page.css");

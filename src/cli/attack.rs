@@ -1,0 +1,130 @@
+//! `throng attack`.
+
+use super::measured::{Measured, Named, table};
+use super::outcome::Failure;
+use super::run::share;
+use super::text::{number, percent};
+use crate::evaluation::attack::{self, Effort, Release, Yield};
+use crate::telemetry::silence_panic_payloads;
+use anyhow::{Context, anyhow};
+use std::path::PathBuf;
+
+/// Try on a release what outsiders try, and say how often they would be right
+///
+/// Runs record linkage with known values, joins fragments by order and by counts, and guesses sensitive values of whole classes;
+/// the lineage says afterwards how often that was right. Each yield comes with its 95 % interval, what guessing without the
+/// release gives, and what the guarantee promises. No value of the data is printed.
+#[derive(Debug, clap::Args)]
+#[command(
+    after_help = "Exit codes: 0 done · 1 a file cannot be read · 2 bad usage or configuration · 4 a yield is above --fail-above, or with\n`--fail-above promise` above what is promised (where nothing is: 1.5 × chance)"
+)]
+pub struct AttackArgs {
+    /// What left: the `sink.path` of the run. Of several groups the files are RELEASED.<group>
+    #[arg(value_name = "RELEASED")]
+    released: PathBuf,
+    /// The records before: CSV, NDJSON or Parquet, by its extension or `source.format`
+    #[arg(long, value_name = "FILE")]
+    original: PathBuf,
+    /// Which line came from which record (the file of `throng run --lineage`)
+    #[arg(long, value_name = "FILE")]
+    lineage: PathBuf,
+    /// The configuration that made it
+    #[arg(short, long, value_name = "FILE")]
+    config: PathBuf,
+    /// Attributes of a person that an outsider knows at most; all of them are tried as well
+    #[arg(long, value_name = "N", default_value_t = 4)]
+    known: usize,
+    /// Targets of each attack
+    #[arg(long, value_name = "N", default_value_t = 1000)]
+    targets: usize,
+    /// Fixes every draw
+    #[arg(long, value_name = "S", default_value_t = 0)]
+    seed: u64,
+    /// Print everything as JSON
+    #[arg(long)]
+    json: bool,
+    /// End with exit code 4 when the interval of a yield lies above this share, 0 to 1, or (`promise`) above what is promised
+    #[arg(long, value_name = "SHARE|promise", value_parser = limit)]
+    fail_above: Option<Limit>,
+}
+
+/// What no yield may lie above.
+#[derive(Clone, Copy, Debug)]
+enum Limit {
+    Share(f64),
+    Promise,
+}
+
+fn limit(text: &str) -> Result<Limit, String> {
+    if text == "promise" { Ok(Limit::Promise) } else { share(text).map(Limit::Share) }
+}
+
+/// Runs `throng attack`.
+///
+/// # Errors
+/// See [`Failure`].
+pub fn run(args: &AttackArgs) -> Result<(), Failure> {
+    silence_panic_payloads();
+    let named = Named {
+        original: &args.original,
+        released: &args.released,
+        config: &args.config,
+        lineage: Some(&args.lineage),
+    };
+    let Measured { config, original, facts, shapes, groups } = named.read()?;
+    let crowds = [config.privacy.crowd(), config.privacy.crowd_in_batch()];
+    let release = Release { original: &original, facts: &facts, shapes: &shapes, groups: &groups, crowds };
+    let effort = Effort { targets: args.targets.max(1), known: args.known.max(1), seed: args.seed };
+    let yields = attack::run(&release, effort);
+    if args.json {
+        println!("{}", serde_json::to_string_pretty(&yields).context("the yields have no JSON")?);
+    } else {
+        print!("{}", words(&yields));
+    }
+    let above = |found: &&Yield| match args.fail_above {
+        None => false,
+        Some(Limit::Promise) => found.is_above(),
+        Some(Limit::Share(most)) => found.interval[0] > most,
+    };
+    match yields.iter().find(above) {
+        Some(found) => Err(Failure::Found(anyhow!(
+            "{} given {}: right in {} of {} trials",
+            found.attack,
+            found.given,
+            percent(found.rate),
+            number(found.trials)
+        ))),
+        None => Ok(()),
+    }
+}
+
+/// The yields as people read them.
+fn words(yields: &[Yield]) -> String {
+    let row = |found: &Yield| {
+        if found.trials == 0 {
+            let nothing = "nothing to try".to_owned();
+            return vec![
+                found.attack.to_owned(),
+                found.given.clone(),
+                "0".to_owned(),
+                nothing,
+                String::new(),
+                String::new(),
+                String::new(),
+            ];
+        }
+        vec![
+            found.attack.to_owned(),
+            found.given.clone(),
+            number(found.trials),
+            percent(found.rate),
+            format!("{}–{}", percent(found.interval[0]), percent(found.interval[1])),
+            percent(found.chance),
+            found.bound.map_or_else(|| "nothing".to_owned(), |bound| format!("≤ {}", percent(bound))),
+        ]
+    };
+    table(
+        &["attack", "given", "trials", "right", "95 %", "by chance", "promised"],
+        &yields.iter().map(row).collect::<Vec<_>>(),
+    )
+}

@@ -1,0 +1,121 @@
+//! What `throng evaluate` and `throng attack` read: a configuration, the records before, the lines after, and their lineage.
+
+use super::outcome::Failure;
+use crate::anonymity::planner::GroupShape;
+use crate::config::{self, Config, Used};
+use crate::evaluation::error::EvaluationError;
+use crate::evaluation::facts::AttributeFacts;
+use crate::evaluation::lineage;
+use crate::evaluation::original::Original;
+use crate::evaluation::released::{self, ReleasedGroup};
+use crate::start::schema::load_schema;
+use crate::start::shapes::group_shapes;
+use anyhow::anyhow;
+use rayon::prelude::*;
+use std::path::{Path, PathBuf};
+
+impl From<EvaluationError> for Failure {
+    fn from(error: EvaluationError) -> Self {
+        match error {
+            EvaluationError::Configuration(problems) => Self::Problems(problems),
+            error => Self::Running(error.into()),
+        }
+    }
+}
+
+/// The files that are named.
+pub struct Named<'a> {
+    /// The records before.
+    pub original: &'a Path,
+    /// The lines after.
+    pub released: &'a Path,
+    /// The configuration that made them.
+    pub config: &'a Path,
+    /// Which line came from which record.
+    pub lineage: Option<&'a Path>,
+}
+
+/// What has been read of them.
+pub struct Measured {
+    /// The configuration, with the named files as source and sink.
+    pub config: Config,
+    /// The records before.
+    pub original: Original,
+    /// What cells stand for, by attribute.
+    pub facts: Vec<AttributeFacts>,
+    /// The groups of the configuration.
+    pub shapes: Vec<GroupShape>,
+    /// The lines of each group.
+    pub groups: Vec<ReleasedGroup>,
+}
+
+impl Named<'_> {
+    /// The files, as what may not be written over.
+    #[must_use]
+    pub fn read_files(&self) -> Vec<Used> {
+        let mut files = vec![
+            Used::file("the original", self.original),
+            Used::file("the release", self.released),
+            Used::file("the configuration", self.config),
+        ];
+        files.extend(self.lineage.map(|path| Used::file("the lineage", path)));
+        files
+    }
+
+    /// Reads them all. Memory: 4 bytes a cell, before and after.
+    ///
+    /// # Errors
+    /// See [`EvaluationError`].
+    pub fn read(&self) -> Result<Measured, Failure> {
+        let path = |path: &Path| {
+            let utf8 = path.to_str().map(str::to_owned);
+            utf8.ok_or_else(|| Failure::Usage(anyhow!("{} is no UTF-8 path", path.display())))
+        };
+        let named = [
+            ("SOURCE__KIND", "file".to_owned()),
+            ("SOURCE__PATH", path(self.original)?),
+            ("SINK__KIND", "file".to_owned()),
+            ("SINK__PATH", path(self.released)?),
+        ];
+        let named = named.into_iter().map(|(key, value)| (format!("THRONG__{key}"), value));
+        let config = config::load(self.config, std::env::vars().chain(named))?;
+        let schema = load_schema(&config)?;
+        let shapes = group_shapes(&config, &schema, &self.config.display().to_string())?;
+        let original = Original::read(&config, &schema, self.original)?;
+        let mut groups = released::read(&config, &shapes, &original, self.released)?;
+        if let Some(path) = self.lineage {
+            lineage::read(path, &original, &mut groups)?;
+        }
+        let attributes: Vec<usize> = (0..schema.attributes.len()).collect();
+        let facts = attributes.into_par_iter().map(|attribute| AttributeFacts::of(&original, attribute)).collect();
+        Ok(Measured { config, original, facts, shapes, groups })
+    }
+}
+
+/// A table with its columns aligned: the first to the left, the others to the right.
+#[must_use]
+pub fn table(head: &[&str], rows: &[Vec<String>]) -> String {
+    let width = |column: usize| {
+        let cells = rows.iter().map(|row| row[column].chars().count());
+        cells.chain([head[column].chars().count()]).max().unwrap_or(0)
+    };
+    let widths: Vec<usize> = (0..head.len()).map(width).collect();
+    let line = |cells: Vec<&str>| {
+        let mut line = String::new();
+        for (at, (cell, width)) in cells.iter().zip(&widths).enumerate() {
+            line += &if at == 0 { format!("{cell:<width$}") } else { format!("  {cell:>width$}") };
+        }
+        line.trim_end().to_owned() + "\n"
+    };
+    let mut text = line(head.to_vec());
+    for row in rows {
+        text += &line(row.iter().map(String::as_str).collect());
+    }
+    text
+}
+
+/// A path as an option.
+#[must_use]
+pub fn option(path: Option<&PathBuf>) -> Option<&Path> {
+    path.map(PathBuf::as_path)
+}

@@ -1,0 +1,104 @@
+//! How far counts by a release are off: random range queries, answered from the lines and from the records ([HCE] §Evaluation).
+//!
+//! A query asks which share of the records has its values in a range of each of one to three attributes of a group. Who has only
+//! the lines takes a cell as spread evenly over the values that it stands for.
+
+use super::facts::AttributeFacts;
+use super::original::Original;
+use super::released::ReleasedGroup;
+use crate::records::codebook::CellId;
+use rand::Rng;
+use rand::seq::SliceRandom;
+use rand_chacha::ChaCha8Rng;
+use serde::Serialize;
+use std::collections::BTreeMap;
+
+/// Attributes of a query at most.
+const MOST_ATTRIBUTES: usize = 3;
+/// Shares below this count as this much where an error is divided by them.
+const SANITY: f64 = 0.01;
+
+/// Errors of queries by the number of their attributes.
+#[derive(Clone, Debug, Serialize)]
+pub struct QueryErrors {
+    /// Attributes of a query.
+    pub attributes: usize,
+    /// Queries asked.
+    pub queries: usize,
+    /// Mean of |answer − truth| / max(truth, 0.01). [0, ∞).
+    pub mean: f64,
+    /// Their median.
+    pub median: f64,
+}
+
+/// Asks `queries` random queries of each width, over all groups. A width that no group has is left out.
+#[must_use]
+pub fn errors(
+    original: &Original,
+    facts: &[AttributeFacts],
+    groups: &[ReleasedGroup],
+    queries: usize,
+    dice: &mut ChaCha8Rng,
+) -> Vec<QueryErrors> {
+    let mut found = Vec::new();
+    for width in 1..=MOST_ATTRIBUTES {
+        let wide: Vec<&ReleasedGroup> =
+            groups.iter().filter(|group| group.lines > 0 && group.attributes.len() >= width).collect();
+        if wide.is_empty() {
+            continue;
+        }
+        let mut errors: Vec<f64> = (0..queries)
+            .map(|_| {
+                let group = wide[dice.random_range(0..wide.len())];
+                let mut places: Vec<usize> = (0..group.attributes.len()).collect();
+                places.shuffle(dice);
+                places.truncate(width);
+                error(original, facts, group, &places, dice)
+            })
+            .collect();
+        errors.sort_by(f64::total_cmp);
+        let mean = errors.iter().sum::<f64>() / errors.len().max(1) as f64;
+        let median = errors.get(errors.len() / 2).copied().unwrap_or(0.0);
+        found.push(QueryErrors { attributes: width, queries: errors.len(), mean, median });
+    }
+    found
+}
+
+/// The error of a random query over the attributes at `places` of a group.
+fn error(
+    original: &Original,
+    facts: &[AttributeFacts],
+    group: &ReleasedGroup,
+    places: &[usize],
+    dice: &mut ChaCha8Rng,
+) -> f64 {
+    let mut inside = vec![true; original.rows()];
+    let mut weights = vec![1.0; group.lines];
+    for &place in places {
+        let attribute = group.attributes[place];
+        let range = range(original, attribute, &facts[attribute], dice);
+        for (inside, &code) in inside.iter_mut().zip(&original.batch.columns[attribute]) {
+            *inside &= range[code as usize];
+        }
+        let mut share_of: BTreeMap<CellId, f64> = BTreeMap::new();
+        for (weight, &cell) in weights.iter_mut().zip(&group.cells[place]) {
+            *weight *= *share_of.entry(cell).or_insert_with(|| {
+                let codes = &facts[attribute].get(cell).codes;
+                let within = codes.iter().filter(|code| range[**code as usize]).count();
+                within as f64 / codes.len().max(1) as f64
+            });
+        }
+    }
+    let truth = inside.iter().filter(|inside| **inside).count() as f64 / original.rows().max(1) as f64;
+    let answer = weights.iter().sum::<f64>() / group.lines.max(1) as f64;
+    (answer - truth).abs() / truth.max(SANITY)
+}
+
+/// A random range of the values of an attribute, by code: from one to all of them, in their order.
+fn range(original: &Original, attribute: usize, facts: &AttributeFacts, dice: &mut ChaCha8Rng) -> Vec<bool> {
+    let codes = original.in_order(attribute, facts);
+    let (from, to) = (dice.random_range(0..codes.len()), dice.random_range(0..codes.len()));
+    let mut range = vec![false; facts.counts.len()];
+    codes[from.min(to)..=from.max(to)].iter().for_each(|&code| range[code as usize] = true);
+    range
+}
