@@ -1,4 +1,4 @@
-//! How much of what attributes say of each other is still said (docs/methods.md §14.2).
+//! How much of what attributes say of each other is still said (docs/methods.md §14.1).
 //!
 //! The loss of single cells can be zero where every relation between attributes is gone: fragments that hold one attribute each.
 //! Pairwise information looks at pairs.

@@ -1,7 +1,7 @@
-//! The re-identification risk of what has left, against three kinds of observers [ELE].
+//! The re-identification risk of what has left, against two kinds of observers [ELE] (docs/methods.md §14.2).
 //!
-//! The prosecutor knows that a person is in the release and looks for one person: 1 / people of the class. The journalist
-//! looks for anybody, and knows a population: 1 / people of the original who fit the class. The marketer takes everybody: the mean.
+//! The prosecutor knows that a person is in the release and looks for that person: 1 / people of the class. The marketer takes
+//! everybody: the mean.
 
 use super::original::Original;
 use super::released::{Origin, ReleasedGroup};
@@ -83,7 +83,7 @@ fn smallest_in_batch(origins: &[Origin], key: &dyn Fn(usize) -> Vec<CellId>, who
 }
 
 /// Share of the records that are alone by their raw values, and the share of all records that would be alone in a population
-/// of ten times the size, by Zayatz's estimate: a sample unique of a sampling fraction π is a population unique with the
+/// of ten times the size, by the estimate of [ZAY]: a sample unique of a sampling fraction π is a population unique with the
 /// probability that Bayes' rule gives it from the sizes of the sample's classes.
 fn uniqueness(original: &Original, quasi: &[usize]) -> (f64, f64) {
     const FRACTION: f64 = 0.1;

@@ -1,6 +1,6 @@
 //! Homogeneity: who is known to be in a class learns its sensitive value where all of the class share it [MAC].
 
-use super::Release;
+use super::release::Release;
 use super::trials::{Trials, Yield};
 use crate::records::codebook::{CellId, SUPPRESSED};
 use std::collections::BTreeMap;

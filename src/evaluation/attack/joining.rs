@@ -3,8 +3,8 @@
 //! By order: the lines of a batch are paired in the order in which they lie in their files. By counts: where n of N records
 //! show x and m show y, n + m − N of them must show both; if that is at least one, a fragment of x and one of y are joined.
 
+use super::release::{Effort, Release};
 use super::trials::{Trials, Yield};
-use super::{Effort, Release};
 use crate::evaluation::released::{Origin, ReleasedGroup};
 use crate::records::codebook::CellId;
 use rand::seq::SliceRandom;

@@ -4,8 +4,8 @@
 //! The outsider takes, in the group that leaves the fewest lines, one of the lines that fit all that is known, each as likely as
 //! another.
 
+use super::release::{Effort, Release};
 use super::trials::{Trials, Yield};
-use super::{Effort, Release};
 use crate::evaluation::facts::is_present;
 use crate::evaluation::released::{Origin, ReleasedGroup};
 use crate::records::codebook::CellId;

@@ -9,46 +9,20 @@
 //! | `linkage` | to find a person's line by 1 … n known values |
 //! | `joining` | to join fragments of a record by their order and by their counts |
 //! | `homogeneity` | to learn a sensitive value of a whole class |
+//! | `release` | what they are run on, and how hard is tried |
 //! | `trials` | hits, rates and their intervals |
 
 mod homogeneity;
 mod joining;
 mod linkage;
+mod release;
 mod trials;
 
+pub use release::{Effort, Release};
 pub use trials::Yield;
 
-use super::facts::AttributeFacts;
-use super::original::Original;
-use super::released::ReleasedGroup;
-use crate::anonymity::planner::GroupShape;
 use rand::SeedableRng;
 use rand_chacha::ChaCha8Rng;
-
-/// What attacks are run on.
-pub struct Release<'a> {
-    /// The records before.
-    pub original: &'a Original,
-    /// What cells stand for, by attribute.
-    pub facts: &'a [AttributeFacts],
-    /// The groups of the configuration.
-    pub shapes: &'a [GroupShape],
-    /// The lines, each with its origin.
-    pub groups: &'a [ReleasedGroup],
-    /// Crowd in the support window, and in a batch; 0: none asked for.
-    pub crowds: [usize; 2],
-}
-
-/// How hard is tried.
-#[derive(Clone, Copy, Debug)]
-pub struct Effort {
-    /// Targets of each attack.
-    pub targets: usize,
-    /// The most attributes that an outsider knows of a person.
-    pub known: usize,
-    /// Fixes every draw.
-    pub seed: u64,
-}
 
 /// Runs every attack. Groups without a lineage are passed over: nobody could say whether an attack was right.
 #[must_use]

@@ -55,7 +55,7 @@ impl Trials {
     }
 }
 
-/// Wilson's score interval of a rate over `n` trials, at 95 %. Trials that are right with a probability vary less than ones
+/// The score interval [WIL] of a rate over `n` trials, at 95 %. Trials that are right with a probability vary less than ones
 /// that are right or wrong, so that it is wide rather than narrow.
 fn wilson(rate: f64, n: f64) -> [f64; 2] {
     const Z: f64 = 1.96;
