@@ -272,9 +272,9 @@ fn every_alert_has_a_test_that_raises_it_one_that_does_not_and_a_runbook() {
 
 #[test]
 fn every_reason_and_every_event_has_a_place_that_gives_it() {
-    let labels = read("src/telemetry/labels.rs");
+    let labels = read("src/telemetry/labels.rs") + &read("src/telemetry/reason.rs");
     let product = product_source();
-    for name in ["Reason", "SuppressionReason", "AbortReason", "Limit"] {
+    for name in ["RejectionReason", "SuppressionReason", "AbortReason", "Limit"] {
         let body = labels.split(&format!("    {name} {{\n")).nth(1).expect("a list of labels");
         let body = body.split("    }\n").next().expect("it ends");
         let variants =
