@@ -46,7 +46,7 @@ fn by_hand() -> Place {
          {\"person\":\"c\",\"age\":58,\"city\":\"Zug\",\"illness\":\"cold\"}\n\
          {\"person\":\"d\",\"age\":90,\"city\":\"Zug\",\"illness\":\"flu\"}\n",
     );
-    let label = "[30,40)";
+    let label = "30-39";
     place.write(
         "out.ndjson",
         format!(
