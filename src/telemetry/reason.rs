@@ -27,12 +27,8 @@ pub enum RejectionReason {
     MalformedRow,
     /// The record schema does not know it, and `schema.unknown` is `refuse`.
     UnknownAttribute,
-    /// A value that the type of its attribute cannot take.
+    /// A value that the type of its attribute cannot take: NaN, an infinity and text beyond the limit among them.
     WrongType,
-    /// NaN, an infinity, or a number beyond its type.
-    NotFinite,
-    /// Text beyond the limit of one value.
-    TooLong,
     /// JSON that stops before its end (inside a number it may be called malformed). Counted as [`Self::MalformedJson`].
     Truncated,
     /// More text after the record's closing brace. Counted as [`Self::MalformedJson`].
@@ -55,8 +51,6 @@ impl RejectionReason {
             Self::MalformedRow => "malformed_row",
             Self::UnknownAttribute => "unknown_attribute",
             Self::WrongType => "wrong_type",
-            Self::NotFinite => "not_finite",
-            Self::TooLong => "too_long",
             Self::Truncated => "truncated",
             Self::TrailingText => "trailing_text",
         }
@@ -97,13 +91,13 @@ impl RejectionReason {
     #[must_use]
     pub const fn stage(self) -> Stage {
         match self {
-            Self::WrongType | Self::NotFinite | Self::TooLong => Stage::Encode,
+            Self::WrongType => Stage::Encode,
             _ => Stage::Decode,
         }
     }
 }
 
-/// As a label, every reason stands for the one that it is [counted as](Reason::counted_as).
+/// As a label, every reason stands for the one that it is [counted as](RejectionReason::counted_as).
 impl Label for RejectionReason {
     const ALL: &'static [Self] = &[
         Self::MalformedJson,
@@ -117,8 +111,6 @@ impl Label for RejectionReason {
         Self::MalformedRow,
         Self::UnknownAttribute,
         Self::WrongType,
-        Self::NotFinite,
-        Self::TooLong,
     ];
 
     fn as_str(self) -> &'static str {
