@@ -72,19 +72,6 @@ impl AttributeFacts {
     }
 }
 
-impl Original {
-    /// The codes of an attribute's occurring values: numbers in their order, then texts in theirs, which is that of time for times.
-    #[must_use]
-    pub fn in_order(&self, attribute: usize, facts: &AttributeFacts) -> Vec<Code> {
-        let book = &self.books[attribute];
-        let number = |code: Code| book.canonical(code).parse::<f64>().unwrap_or(f64::INFINITY);
-        let mut codes: Vec<Code> =
-            (0..facts.counts.len() as Code).filter(|&code| facts.counts[code as usize] > 0).collect();
-        codes.sort_by(|&a, &b| number(a).total_cmp(&number(b)).then_with(|| book.canonical(a).cmp(book.canonical(b))));
-        codes
-    }
-}
-
 /// Whether a record says anything by a value with this code.
 #[must_use]
 pub fn is_present(code: Code) -> bool {

@@ -6,14 +6,9 @@
 use super::facts::AttributeFacts;
 use super::original::Original;
 use super::released::ReleasedGroup;
-use rand::SeedableRng;
-use rand::seq::SliceRandom;
-use rand_chacha::ChaCha8Rng;
+use crate::anonymity::planner::dependence::{beyond_chance, bins, strangers};
 use rayon::prelude::*;
 use std::collections::BTreeMap;
-
-/// Values of one attribute that are told apart at most; more are put into as many bins of equal numbers of records.
-const BINS: usize = 16;
 
 /// Two attributes, what they say of each other, and how much of it a release says.
 #[derive(Clone, Copy, Debug)]
@@ -31,7 +26,7 @@ pub struct Pair {
 /// Every pair of the attributes `of`.
 #[must_use]
 pub fn pairs(original: &Original, facts: &[AttributeFacts], groups: &[ReleasedGroup], of: &[usize]) -> Vec<Pair> {
-    let binned: BTreeMap<usize, Vec<u8>> = of.par_iter().map(|&a| (a, bins(original, a, &facts[a]))).collect();
+    let binned: BTreeMap<usize, Vec<u8>> = of.par_iter().map(|&a| (a, bins(&original.books[a], &original.batch.columns[a]))).collect();
     let every: Vec<[usize; 2]> =
         of.iter().enumerate().flat_map(|(at, &a)| of[at + 1..].iter().map(move |&b| [a.min(b), a.max(b)])).collect();
     let strangers = strangers(&original.batch.subjects);
@@ -62,101 +57,4 @@ pub fn weighted(pairs: &[Pair], kept: impl Fn(&Pair) -> f64) -> f64 {
         return 1.0;
     }
     pairs.iter().map(|pair| pair.bits * kept(pair)).sum::<f64>() / bits
-}
-
-/// The bin of every record. Few values have one each; many are put in order, numbers as numbers and texts as texts, and share
-/// bins of about equal numbers of records.
-fn bins(original: &Original, attribute: usize, facts: &AttributeFacts) -> Vec<u8> {
-    let codes = original.in_order(attribute, facts);
-    let many = codes.len() > BINS;
-    let (rows, mut before) = (original.rows().max(1) as u64, 0);
-    let mut bin = vec![0_u8; facts.counts.len()];
-    for (rank, &code) in codes.iter().enumerate() {
-        let share = if many { (before * BINS as u64 / rows) as usize } else { rank };
-        bin[code as usize] = share.min(BINS - 1) as u8;
-        before += facts.counts[code as usize];
-    }
-    original.batch.columns[attribute].iter().map(|&code| bin[code as usize]).collect()
-}
-
-/// Mutual information in bits, less what the same columns seem to say of each other where each record is paired with one of a
-/// stranger; not below 0.
-///
-/// Few people with many records have much in common by chance: what does not change within a person names that person, whatever it
-/// is. Pairing whole people, rather than records, keeps that part of the bias.
-fn beyond_chance(a: &[u8], b: &[u8], strangers: &[Vec<u32>]) -> f64 {
-    let paired = |rows: &Vec<u32>| mutual_information(a.iter().copied().zip(rows.iter().map(|&row| b[row as usize])));
-    let chance = strangers.iter().map(paired).sum::<f64>() / strangers.len().max(1) as f64;
-    (mutual_information(a.iter().copied().zip(b.iter().copied())) - chance).max(0.0)
-}
-
-/// Times that people are paired at random.
-const PAIRINGS: usize = 3;
-
-/// By pairing and row: a row of a person drawn for the row's own person.
-fn strangers(subjects: &[u64]) -> Vec<Vec<u32>> {
-    let mut rows_of: BTreeMap<u64, Vec<u32>> = BTreeMap::new();
-    (0_u32..).zip(subjects).for_each(|(row, subject)| rows_of.entry(*subject).or_default().push(row));
-    let people: Vec<Vec<u32>> = rows_of.into_values().collect();
-    let mut dice = ChaCha8Rng::seed_from_u64(0);
-    let pairing = |_| {
-        let mut others: Vec<usize> = (0..people.len()).collect();
-        others.shuffle(&mut dice);
-        let mut drawn = vec![0; subjects.len()];
-        for (own, other) in people.iter().zip(others) {
-            let theirs = people[other].iter().cycle();
-            own.iter().zip(theirs).for_each(|(row, stranger)| drawn[*row as usize] = *stranger);
-        }
-        drawn
-    };
-    (0..PAIRINGS).map(pairing).collect()
-}
-
-/// Mutual information in bits of pairs of bins.
-fn mutual_information(pairs: impl Iterator<Item = (u8, u8)>) -> f64 {
-    let (mut joint, mut left, mut right, mut n) = ([[0_u64; BINS]; BINS], [0_u64; BINS], [0_u64; BINS], 0_u64);
-    for (x, y) in pairs {
-        joint[x as usize][y as usize] += 1;
-        left[x as usize] += 1;
-        right[y as usize] += 1;
-        n += 1;
-    }
-    let n = n as f64;
-    let mut bits = 0.0;
-    for (x, row) in joint.iter().enumerate() {
-        for (y, &count) in row.iter().enumerate().filter(|(_, count)| **count > 0) {
-            let count = count as f64;
-            bits += count / n * (count * n / (left[x] as f64 * right[y] as f64)).log2();
-        }
-    }
-    bits
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn what_is_independent_says_nothing_and_what_is_equal_says_its_entropy() {
-        let subjects: Vec<u64> = (0..4000).collect();
-        let a: Vec<u8> = subjects.iter().map(|n| (n % 4) as u8).collect();
-        let b: Vec<u8> = subjects.iter().map(|n| (n / 4 % 4) as u8).collect();
-        let strangers = strangers(&subjects);
-        assert!(beyond_chance(&a, &b, &strangers) < 1e-9);
-        // Four equally frequent values: two bits, less what chance gives 4,000 records.
-        assert!((beyond_chance(&a, &a, &strangers) - 2.0).abs() < 0.01);
-    }
-
-    #[test]
-    fn what_few_people_have_in_common_by_chance_does_not_count() {
-        // 20 people, 200 records each: two unrelated attributes that never change.
-        let subjects: Vec<u64> = (0..4000).map(|n| n / 200).collect();
-        let of = |salt: u64| -> Vec<u8> {
-            subjects.iter().map(|person| ((person + salt).wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 61) as u8).collect()
-        };
-        let (a, b) = (of(1), of(1_000_003));
-        let raw = mutual_information(a.iter().copied().zip(b.iter().copied()));
-        let found = beyond_chance(&a, &b, &strangers(&subjects));
-        assert!(raw > 1.0 && found < raw / 3.0, "{raw} raw, {found} beyond chance");
-    }
 }

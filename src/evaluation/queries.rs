@@ -6,6 +6,7 @@
 use super::facts::AttributeFacts;
 use super::original::Original;
 use super::released::ReleasedGroup;
+use crate::anonymity::planner::dependence::in_order;
 use crate::records::codebook::CellId;
 use rand::Rng;
 use rand::seq::SliceRandom;
@@ -96,7 +97,7 @@ fn error(
 
 /// A random range of the values of an attribute, by code: from one to all of them, in their order.
 fn range(original: &Original, attribute: usize, facts: &AttributeFacts, dice: &mut ChaCha8Rng) -> Vec<bool> {
-    let codes = original.in_order(attribute, facts);
+    let codes = in_order(&original.books[attribute], &original.batch.columns[attribute]);
     let (from, to) = (dice.random_range(0..codes.len()), dice.random_range(0..codes.len()));
     let mut range = vec![false; facts.counts.len()];
     codes[from.min(to)..=from.max(to)].iter().for_each(|&code| range[code as usize] = true);

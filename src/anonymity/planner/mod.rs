@@ -7,14 +7,17 @@
 //! |---|---|
 //! | [`sample`] | the rows that plans are made from |
 //! | [`identifiers`], [`pace`] | attributes that never leave, and how often the others change within a person |
+//! | [`dependence`], [`grouping`] | what attributes say of each other, and which of them leave together |
 //! | [`ladder`], `scorer` | the nodes of a group, and what each is worth to the sample |
 //! | [`reference`] | the distributions that t-closeness compares with |
 //! | [`drift`] | when the values have changed enough for a new plan |
 //! | [`evidence`] | what speaks for a plan; it decides nothing |
 //! | `settings` | what the planner is told |
 
+pub mod dependence;
 pub mod drift;
 pub mod evidence;
+pub mod grouping;
 pub mod identifiers;
 pub mod ladder;
 pub mod pace;
