@@ -6,6 +6,7 @@ use crate::daemon::http::Site;
 use crate::records::schema::{Role, Schema};
 use crate::start::checked::Checked;
 use crate::start::doubts;
+use crate::start::grown::Grown;
 use crate::start::population::People;
 use humantime::format_duration;
 use std::path::PathBuf;
@@ -33,6 +34,9 @@ pub fn run(args: &CheckArgs) -> Result<(), Failure> {
     let file = args.config.display().to_string();
     let checked = Checked::new(config, &file)?;
     let Checked { config, schema, shapes, protections, people, .. } = &checked;
+    if let Some(grown) = &checked.grown {
+        print!("{}", groups(grown, schema, &file));
+    }
     Site::new(checked.telemetry(), &config.telemetry).map_err(|error| Failure::Usage(error.into()))?;
     for warning in config.telemetry.warnings() {
         eprintln!("warning: {file}: {warning}");
@@ -82,6 +86,23 @@ pub fn run(args: &CheckArgs) -> Result<(), Failure> {
         config.schema.file.display()
     );
     Ok(())
+}
+
+/// The groups that the planner chose, ready to be put into the configuration, and what speaks for each.
+fn groups(grown: &Grown, schema: &Schema, file: &str) -> String {
+    let mut text = format!("{file}: groups grown from {} records (plan.groups = \"price\"):\n", grown.records);
+    for (shape, why) in grown.shapes.iter().zip(&grown.why) {
+        let attributes = [&shape.quasi[..], &shape.sensitive, &shape.insensitive].concat();
+        let names: Vec<String> = attributes.iter().map(|&a| format!("{:?}", schema.attributes[a].name)).collect();
+        text += &format!("  [[group]]\n  name = {:?}\n  attributes = [{}]", shape.name, names.join(", "));
+        text += &match why {
+            Some(why) => {
+                format!("   # expected loss {:.3} a cell, {:.2} bits between its attributes\n", why.loss, why.bits)
+            }
+            None => "   # nothing of its kind to leave with\n".to_owned(),
+        };
+    }
+    text
 }
 
 /// What is kept back of a subject that sends again and again, or what it means that nothing is.

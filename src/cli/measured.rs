@@ -8,6 +8,7 @@ use crate::evaluation::facts::AttributeFacts;
 use crate::evaluation::lineage;
 use crate::evaluation::original::Original;
 use crate::evaluation::released::{self, ReleasedGroup};
+use crate::start::grown::settle;
 use crate::start::schema::load_schema;
 use crate::start::shapes::group_shapes;
 use anyhow::anyhow;
@@ -80,7 +81,9 @@ impl Named<'_> {
         let named = named.into_iter().map(|(key, value)| (format!("THRONG__{key}"), value));
         let config = config::load(self.config, std::env::vars().chain(named))?;
         let schema = load_schema(&config)?;
-        let shapes = group_shapes(&config, &schema, &self.config.display().to_string())?;
+        let file = self.config.display().to_string();
+        let (config, _) = settle(config, &schema, &file)?;
+        let shapes = group_shapes(&config, &schema, &file)?;
         let original = Original::read(&config, &schema, self.original)?;
         let mut groups = released::read(&config, &shapes, &original, self.released)?;
         if let Some(path) = self.lineage {

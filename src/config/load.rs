@@ -3,7 +3,7 @@
 use std::{collections::BTreeMap, path::Path};
 
 use super::{
-    Config, Problem, Secret, access,
+    Config, Group, Problem, Secret, access,
     environment::{self, Overrides},
     properties::is_secret,
     reference,
@@ -79,6 +79,18 @@ pub fn parse(text: &str, file: &str, env: impl Iterator<Item = (String, String)>
         Err(problem) => problems.push(problem),
     }
     Err(sorted(problems))
+}
+
+impl Config {
+    /// The configuration with these groups in place of its own, checked once more.
+    ///
+    /// # Errors
+    /// Every problem that they make, in the configuration `file`.
+    pub fn with_groups(self, group: Vec<Group>, file: &str) -> Result<Self, Vec<Problem>> {
+        let grouped = Self { group, ..self };
+        let problems = judge(&grouped, file, &Overrides::default(), &[]);
+        if problems.is_empty() { Ok(grouped) } else { Err(sorted(problems)) }
+    }
 }
 
 fn sorted(mut problems: Vec<Problem>) -> Vec<Problem> {

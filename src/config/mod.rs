@@ -33,7 +33,7 @@ pub use batch::Batch;
 pub use load::{load, parse};
 pub use model::{Diversity, GroundDistance, ModelKind, PrivacyModel};
 pub use paths::{Used, is_same_file, overwritten, place};
-pub use plan::{Group, Plan, Treatment};
+pub use plan::{Group, Grouping, Plan, Treatment};
 pub use privacy::{Privacy, Recoding};
 pub use problem::Problem;
 pub use properties::Properties;

@@ -7,10 +7,30 @@ use serde::{Deserialize, Serialize};
 
 use super::quantity;
 
+/// Who says which attributes leave together.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum Grouping {
+    /// The configuration, by `[[group]]`; without any, all attributes leave together.
+    #[default]
+    Given,
+    /// The planner, at the start of a run, from `plan.prime` or from the first records of the source file: groups grow while
+    /// a merger costs less than `plan.price`.
+    Price,
+}
+
 /// How the planner looks for generalizations.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
 pub struct Plan {
+    /// Who says which attributes leave together: `given` by `[[group]]`, or `price`, grown at the start from the records of
+    /// `plan.prime` or of the source file. The same records give the same groups; a state goes on only with the groups it has.
+    #[schemars(example = &"price")]
+    pub groups: Grouping,
+    /// The most loss that a bit of what attributes say of each other may cost where `groups = "price"`: lost cells of a record a bit,
+    /// above 0. A higher price makes wider groups, which keep more relations and lose more of each cell.
+    #[schemars(example = 0.1)]
+    pub price: f64,
     /// Recent records that the planner learns from.
     #[schemars(example = 200_000)]
     pub window_records: usize,
@@ -62,6 +82,8 @@ pub struct Plan {
 impl Default for Plan {
     fn default() -> Self {
         Self {
+            groups: Grouping::Given,
+            price: 0.1,
             window_records: 200_000,
             max_edges: 2_000_000,
             half_life_records: None,

@@ -9,7 +9,8 @@ use std::{
 use super::complaint::{Complaint, Complaints};
 use super::paths::clashes;
 use super::{
-    Config, Format, ModelKind, PrivacyModel, Recoding, SinkKind, SourceKind, Transformation, properties::OWNED,
+    Config, Format, Grouping, ModelKind, PrivacyModel, Recoding, SinkKind, SourceKind, Transformation,
+    properties::OWNED,
 };
 
 /// Text of a batch is addressed by 32 bits; this leaves room for its last record.
@@ -234,6 +235,17 @@ fn privacy_and_plan(config: &Config, found: &mut Complaints) {
     let delay = privacy.longest_delay() <= privacy.repetition_window();
     let remedy = "give at most privacy.support_window (24h where that is 0s), which hides all that a delay can hide";
     found.unless(delay, "privacy.max_delay", "a line would wait for longer than it stands for", remedy);
+    let price = plan.price > 0.0 && plan.price.is_finite();
+    found.unless(price, "plan.price", "the price is out of range", "give above 0, such as 0.1");
+    let grown = plan.groups == Grouping::Price;
+    let remedy = "remove the [[group]]s, or set plan.groups = \"given\"";
+    // Groups that were grown are put in the place of the configured ones, and checked as those are.
+    found.unless(
+        !grown || config.group.is_empty(),
+        "plan.groups",
+        "the planner chooses the groups, and the configuration gives some",
+        remedy,
+    );
     found.unless(plan.window_records > 0, "plan.window_records", "nothing would be learned", "give at least 1");
     let sample = (1..=plan.window_records.max(1)).contains(&plan.sample_records);
     found.unless(sample, "plan.sample_records", "the sample is out of range", "give 1 to plan.window_records");

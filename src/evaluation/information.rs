@@ -26,7 +26,8 @@ pub struct Pair {
 /// Every pair of the attributes `of`.
 #[must_use]
 pub fn pairs(original: &Original, facts: &[AttributeFacts], groups: &[ReleasedGroup], of: &[usize]) -> Vec<Pair> {
-    let binned: BTreeMap<usize, Vec<u8>> = of.par_iter().map(|&a| (a, bins(&original.books[a], &original.batch.columns[a]))).collect();
+    let binned: BTreeMap<usize, Vec<u8>> =
+        of.par_iter().map(|&a| (a, bins(&original.books[a], &original.batch.columns[a]))).collect();
     let every: Vec<[usize; 2]> =
         of.iter().enumerate().flat_map(|(at, &a)| of[at + 1..].iter().map(move |&b| [a.min(b), a.max(b)])).collect();
     let strangers = strangers(&original.batch.subjects);

@@ -1,5 +1,6 @@
 //! A configuration and everything that it names, read and checked once.
 
+use super::grown::{self, Grown};
 use super::population::{People, read_populations};
 use super::protections::protections;
 use super::schema::load_schema;
@@ -22,6 +23,8 @@ pub struct Checked {
     pub schema: Arc<Schema>,
     /// The groups, in the order of the configuration; one of all attributes where it names none.
     pub shapes: Vec<GroupShape>,
+    /// Why these groups, where the planner chose them.
+    pub grown: Option<Grown>,
     /// The attributes that privacy models beside k protect, in the order of the schema.
     pub protections: Vec<Protection>,
     /// The populations that classes are compared with, in the order of the configuration.
@@ -35,12 +38,14 @@ impl Checked {
     /// Every problem of the schema; where it is sound, every problem of groups, privacy models and populations.
     pub fn new(config: Config, file: &str) -> Result<Self, Vec<Problem>> {
         let schema = load_schema(&config)?;
+        let (config, grown) = grown::settle(config, &schema, file)?;
         let mut problems = Vec::new();
         let shapes = group_shapes(&config, &schema, file).unwrap_or_else(|found| noted(found, &mut problems));
         let protections = protections(&config, &schema, file).unwrap_or_else(|found| noted(found, &mut problems));
         let people = read_populations(&config, &schema, file).unwrap_or_else(|found| noted(found, &mut problems));
         if problems.is_empty() {
-            Ok(Self { config: Arc::new(config), file: file.to_owned(), schema, shapes, protections, people })
+            let config = Arc::new(config);
+            Ok(Self { config, file: file.to_owned(), schema, shapes, grown, protections, people })
         } else {
             Err(problems)
         }

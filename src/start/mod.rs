@@ -4,21 +4,23 @@
 //! |---|---|
 //! | [`checked`] | all of it, as one value |
 //! | [`schema`] | the record schema, loaded |
-//! | [`shapes`] | the groups of attributes |
+//! | [`shapes`], [`grown`] | the groups of attributes, as configured or as the planner chooses them |
 //! | [`protections`] | the privacy models beside k |
 //! | [`population`] | the people of a k-map |
 //! | [`reading`] | how records are read: attributes, limits, file formats |
 //! | [`encode`] | raw records to codes |
-//! | [`whole_file`] | a file read as a whole |
+//! | [`whole_file`], [`sampling`] | a file read as a whole; records read ahead of a run |
 //! | [`doubts`], [`findings`] | what looks wrong before a run, and what a run has met |
 
 pub mod checked;
 pub mod doubts;
 pub mod encode;
 pub mod findings;
+pub mod grown;
 pub mod population;
 pub mod protections;
 pub mod reading;
+pub mod sampling;
 pub mod schema;
 pub mod shapes;
 pub mod whole_file;

@@ -5,7 +5,7 @@ use crate::config::{Config, Format, Problem, SinkKind};
 use crate::records::schema::{Role, Schema};
 
 /// Attributes of one group that the counting guard can look through: 2^12 combinations.
-const MAX_GUARDED: usize = 12;
+pub(super) const MAX_GUARDED: usize = 12;
 
 /// The groups that a configuration asks for, in terms of a schema. Without any, all releasable attributes leave in one
 /// fragment.

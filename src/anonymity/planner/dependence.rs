@@ -1,9 +1,11 @@
 //! What two attributes say of each other: mutual information beyond chance (docs/methods.md §14.1).
 
+use super::sample::Sample;
 use crate::records::codebook::{Code, Codebook};
 use rand::SeedableRng;
 use rand::seq::SliceRandom;
 use rand_chacha::ChaCha8Rng;
+use rayon::prelude::*;
 use std::collections::BTreeMap;
 
 /// Values of one attribute that are told apart at most; more are put into as many bins of about equal numbers of rows.
@@ -90,6 +92,44 @@ fn mutual_information(pairs: impl Iterator<Item = (u8, u8)>) -> f64 {
         }
     }
     bits
+}
+
+/// What attributes say of each other, in bits, by pair.
+pub struct Dependence(BTreeMap<(usize, usize), f64>);
+
+impl Dependence {
+    /// The dependence of `attributes` in a sample: every pair once, O(attributes² · rows).
+    #[must_use]
+    pub fn of(attributes: &[usize], sample: &Sample, books: &[Codebook]) -> Self {
+        let strangers = strangers(sample.subjects());
+        let binned: Vec<(usize, Vec<u8>)> =
+            attributes.par_iter().map(|&a| (a, bins(&books[a], sample.column(a)))).collect();
+        let pairs: Vec<(usize, usize)> =
+            (0..binned.len()).flat_map(|a| (a + 1..binned.len()).map(move |b| (a, b))).collect();
+        let bits = |&(a, b): &(usize, usize)| {
+            let ((a, of_a), (b, of_b)) = (&binned[a], &binned[b]);
+            ((*a.min(b), *a.max(b)), beyond_chance(of_a, of_b, &strangers))
+        };
+        Self(pairs.par_iter().map(bits).collect())
+    }
+
+    /// What two attributes say of each other, in bits.
+    #[must_use]
+    pub fn bits(&self, a: usize, b: usize) -> f64 {
+        self.0.get(&(a.min(b), a.max(b))).copied().unwrap_or(0.0)
+    }
+
+    /// What the attributes of a group say of each other, over all its pairs, in bits.
+    #[must_use]
+    pub fn inside(&self, group: &[usize]) -> f64 {
+        group.iter().enumerate().flat_map(|(at, &a)| group[at + 1..].iter().map(move |&b| self.bits(a, b))).sum()
+    }
+
+    /// What the attributes of a group say of `attribute`, in bits.
+    #[must_use]
+    pub fn said_of(&self, attribute: usize, group: &[usize]) -> f64 {
+        group.iter().map(|&a| self.bits(a, attribute)).sum()
+    }
 }
 
 #[cfg(test)]
