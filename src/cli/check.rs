@@ -7,7 +7,7 @@ use crate::records::schema::{Role, Schema};
 use crate::start::checked::Checked;
 use crate::start::doubts;
 use crate::start::grown::Grown;
-use crate::start::population::People;
+use crate::start::population::{People, read_populations};
 use humantime::format_duration;
 use std::path::PathBuf;
 
@@ -33,10 +33,11 @@ pub fn run(args: &CheckArgs) -> Result<(), Failure> {
     let config = config::load(&args.config, std::env::vars())?;
     let file = args.config.display().to_string();
     let checked = Checked::new(config, &file)?;
-    let Checked { config, schema, shapes, protections, people, .. } = &checked;
+    let Checked { config, schema, shapes, protections, .. } = &checked;
     if let Some(grown) = &checked.grown {
         print!("{}", groups(grown, schema, &file));
     }
+    let people = read_populations(config, schema, &file)?;
     Site::new(checked.telemetry(), &config.telemetry).map_err(|error| Failure::Usage(error.into()))?;
     for warning in config.telemetry.warnings() {
         eprintln!("warning: {file}: {warning}");
@@ -75,7 +76,7 @@ pub fn run(args: &CheckArgs) -> Result<(), Failure> {
     for doubt in told {
         eprintln!("warning: {}: {doubt}", config.schema.file.display());
     }
-    for people in people {
+    for people in &people {
         println!("{}", described(people, schema));
     }
     println!(

@@ -18,7 +18,7 @@ pub enum RunError {
     #[error("{} problem(s) in the configuration", .0.len())]
     Configuration(Vec<Problem>),
     #[error(transparent)]
-    Assembly(#[from] AssemblyError),
+    Assembly(AssemblyError),
     #[error(transparent)]
     State(#[from] StateError),
     #[error(transparent)]
@@ -42,6 +42,15 @@ pub enum RunError {
     Thread(std::io::Error),
     #[error("a part of the daemon panicked; nothing that it worked on was released")]
     Panicked,
+}
+
+impl From<AssemblyError> for RunError {
+    fn from(error: AssemblyError) -> Self {
+        match error {
+            AssemblyError::Populations(problems) => Self::Configuration(problems),
+            error => Self::Assembly(error),
+        }
+    }
 }
 
 impl RunError {

@@ -105,11 +105,11 @@ fn proposal(
     layout: &LineLayout,
 ) -> ProposedGroup {
     let mut lines: BTreeMap<Vec<u8>, Vec<u32>> = BTreeMap::new();
-    let mut line = Vec::new();
+    let (mut line, mut texts) = (Vec::new(), Vec::with_capacity(attributes.len()));
     for (at, &row) in rows.iter().enumerate() {
         line.clear();
-        let texts: Vec<&str> =
-            attributes.iter().zip(cells).map(|(&a, column)| input.books[a].text(column[at])).collect();
+        texts.clear();
+        texts.extend(attributes.iter().zip(cells).map(|(&a, column)| input.books[a].text(column[at])));
         layout.write(&texts, &mut line);
         match lines.get_mut(&line) {
             Some(rows) => rows.push(row as u32),

@@ -7,7 +7,7 @@
 //! subjects. Where the batch alone must have the crowd nothing released before completes a class, and none is open.
 //!
 //! It finds the node of a line by itself: the first at which the row's own cells are those printed; a line that is at no node of
-//! its row refuses the batch. A class leaves at a node where that is the node of all of its lines. Written apart from the treatment, which follows tuples from node to node (`exits`):
+//! its row refuses the batch. A class leaves at a node where that is the node of all of its lines. Written apart from the treatment, which follows tuples from node to node (`treatment/exclusion.rs`):
 //! here classes are judged one after another, each once, on a stack of their own.
 
 use super::given::{Basis, Given, NarrowingTerms};

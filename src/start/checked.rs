@@ -1,7 +1,6 @@
-//! A configuration and everything that it names, read and checked once.
+//! A configuration with its schema, groups and privacy models, read and checked once.
 
 use super::grown::{self, Grown};
-use super::population::{People, read_populations};
 use super::protections::protections;
 use super::schema::load_schema;
 use super::shapes::group_shapes;
@@ -12,7 +11,7 @@ use crate::records::schema::Schema;
 use crate::telemetry::Telemetry;
 use std::sync::Arc;
 
-/// A stream's configuration with its schema, groups, privacy models and populations. `throng check` makes the same one as
+/// A stream's configuration with its schema, groups and privacy models. `throng check` makes the same one as
 /// `throng run`: what the one finds nothing wrong with, the other starts with.
 pub struct Checked {
     /// As loaded; all below was read from what it names.
@@ -27,25 +26,23 @@ pub struct Checked {
     pub grown: Option<Grown>,
     /// The attributes that privacy models beside k protect, in the order of the schema.
     pub protections: Vec<Protection>,
-    /// The populations that classes are compared with, in the order of the configuration.
-    pub people: Vec<People>,
 }
 
 impl Checked {
     /// Reads and checks what `config`, the file `file` in messages, names.
     ///
     /// # Errors
-    /// Every problem of the schema; where it is sound, every problem of groups, privacy models and populations.
+    /// Every problem of the schema; where it is sound, every problem of groups and privacy models. Populations are files of any
+    /// size: who needs them reads them, once (`start::population`).
     pub fn new(config: Config, file: &str) -> Result<Self, Vec<Problem>> {
         let schema = load_schema(&config)?;
         let (config, grown) = grown::settle(config, &schema, file)?;
         let mut problems = Vec::new();
         let shapes = group_shapes(&config, &schema, file).unwrap_or_else(|found| noted(found, &mut problems));
         let protections = protections(&config, &schema, file).unwrap_or_else(|found| noted(found, &mut problems));
-        let people = read_populations(&config, &schema, file).unwrap_or_else(|found| noted(found, &mut problems));
         if problems.is_empty() {
             let config = Arc::new(config);
-            Ok(Self { config, file: file.to_owned(), schema, shapes, grown, protections, people })
+            Ok(Self { config, file: file.to_owned(), schema, shapes, grown, protections })
         } else {
             Err(problems)
         }

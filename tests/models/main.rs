@@ -12,7 +12,7 @@ use proptest::prelude::*;
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
 use support::invariants::{Line, check_once};
-use support::models::{Distribution, Ground, Models, SearchRequest};
+use support::models::{Distribution, Ground, Models, Question};
 use support::schemas::PERSON;
 use support::stand::{Fault, Stand};
 use throng::daemon::engine::Settling;
@@ -95,7 +95,7 @@ fn scenario() -> impl Strategy<Value = Scenario> {
 }
 
 /// A model by number: its TOML beside the attribute, and what the observer asks.
-fn model(number: u8, attribute: &str) -> (String, SearchRequest) {
+fn model(number: u8, attribute: &str) -> (String, Question) {
     let tree = |above: &[(&str, &str)]| {
         let root = |node: &str| vec![node.to_owned(), "*".to_owned()];
         Ground::Tree(above.iter().map(|(text, node)| ((*text).to_owned(), root(node))).collect())
@@ -105,21 +105,21 @@ fn model(number: u8, attribute: &str) -> (String, SearchRequest) {
     // Without a hierarchy only the root is above.
     let flat = || Ground::Tree(PULSES.iter().map(|text| ((*text).to_owned(), vec!["*".to_owned()])).collect());
     let (toml, asked) = match number {
-        0 => ("kind = \"l_diversity\"\nl = 2\n", SearchRequest::Distinct(2)),
-        1 => ("kind = \"l_diversity\"\nl = 3\n", SearchRequest::Distinct(3)),
-        2 => ("kind = \"l_diversity\"\ndiversity = \"entropy\"\nl = 1.8\n", SearchRequest::Entropy(1.8)),
+        0 => ("kind = \"l_diversity\"\nl = 2\n", Question::Distinct(2)),
+        1 => ("kind = \"l_diversity\"\nl = 3\n", Question::Distinct(3)),
+        2 => ("kind = \"l_diversity\"\ndiversity = \"entropy\"\nl = 1.8\n", Question::Entropy(1.8)),
         3 => (
             "kind = \"l_diversity\"\ndiversity = \"recursive\"\nc = 1.5\nl = 2\n",
-            SearchRequest::Recursive { c: 1.5, l: 2 },
+            Question::Recursive { c: 1.5, l: 2 },
         ),
-        4 => ("kind = \"t_closeness\"\nt = 0.35\n", SearchRequest::Closeness { t: 0.35, ground: Ground::Equal }),
+        4 => ("kind = \"t_closeness\"\nt = 0.35\n", Question::Closeness { t: 0.35, ground: Ground::Equal }),
         5 => (
             "kind = \"t_closeness\"\nt = 0.25\nground = \"ordered\"\n",
-            SearchRequest::Closeness { t: 0.25, ground: Ground::Ordered },
+            Question::Closeness { t: 0.25, ground: Ground::Ordered },
         ),
         _ => (
             "kind = \"t_closeness\"\nt = 0.3\nground = \"hierarchical\"\n",
-            SearchRequest::Closeness { t: 0.3, ground: if attribute == "illness" { tree(&illnesses) } else { flat() } },
+            Question::Closeness { t: 0.3, ground: if attribute == "illness" { tree(&illnesses) } else { flat() } },
         ),
     };
     (format!("[[privacy.model]]\nattribute = \"{attribute}\"\n{toml}"), asked)

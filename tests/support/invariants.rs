@@ -6,7 +6,6 @@
 
 use serde_json::value::RawValue;
 use std::collections::{BTreeMap, BTreeSet};
-use throng::release::invariants::smallest_class;
 
 /// One line that left.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -132,12 +131,12 @@ impl Promise {
     /// Checks that every class, and every sensitive value that is not suppressed, has `crowd` subjects among the lines of its
     /// own batch.
     pub fn check_batch_crowds(&self, lines: &[Line], crowd: usize) -> Result<(), String> {
-        match smallest_class(self.shown(lines)?) {
-            Some((class, subjects)) if subjects < crowd => {
-                Err(format!("{subjects} subjects in their own batch: {class:?}"))
+        for (class, subjects) in self.batch_crowds(lines)? {
+            if subjects < crowd {
+                return Err(format!("{subjects} subjects in their own batch: {class:?}"));
             }
-            _ => Ok(()),
         }
+        Ok(())
     }
 
     /// Distinct subjects by batch, group and what is shown.

@@ -9,7 +9,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 /// What is asked of the values of an attribute in every class.
 #[derive(Clone, Debug)]
-pub enum SearchRequest {
+pub enum Question {
     Distinct(usize),
     Entropy(f64),
     Recursive {
@@ -39,7 +39,7 @@ pub struct Models {
     pub quasi: Vec<String>,
     pub attribute: String,
     pub window_ms: i64,
-    pub asked: Vec<SearchRequest>,
+    pub asked: Vec<Question>,
 }
 
 /// People by text.
@@ -89,7 +89,7 @@ impl Models {
     }
 }
 
-impl SearchRequest {
+impl Question {
     pub fn holds(&self, values: &Values, over: &Distribution) -> bool {
         let mut counts: Vec<f64> = values.values().map(|people| people.len() as f64).collect();
         counts.sort_by(|a, b| b.total_cmp(a));

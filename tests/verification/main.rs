@@ -9,7 +9,7 @@ use proptest::prelude::*;
 use std::path::Path;
 use std::sync::Arc;
 use support::invariants::{GroupNames, Line, Promise};
-use support::models::{Distribution, Ground, Models, SearchRequest};
+use support::models::{Distribution, Ground, Models, Question};
 use support::schemas::schema;
 use throng::anonymity::planner::LadderLimits;
 use throng::anonymity::planner::sample::Sample;

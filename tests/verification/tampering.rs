@@ -107,12 +107,12 @@ proptest! {
 }
 
 /// What is asked of the illnesses of a mood, for the product and for the recount.
-fn claims() -> impl Strategy<Value = (Claim, usize, SearchRequest)> {
-    let close = |t, ground, told| (Claim::Closeness { t, ground }, 0, SearchRequest::Closeness { t, ground: told });
+fn claims() -> impl Strategy<Value = (Claim, usize, Question)> {
+    let close = |t, ground, told| (Claim::Closeness { t, ground }, 0, Question::Closeness { t, ground: told });
     prop_oneof![
-        (2usize..4).prop_map(|l| (Claim::Distinct { l }, l, SearchRequest::Distinct(l))),
-        Just((Claim::Entropy { l: 1.9 }, 2, SearchRequest::Entropy(1.9))),
-        Just((Claim::Recursive { c: 1.5, l: 2 }, 2, SearchRequest::Recursive { c: 1.5, l: 2 })),
+        (2usize..4).prop_map(|l| (Claim::Distinct { l }, l, Question::Distinct(l))),
+        Just((Claim::Entropy { l: 1.9 }, 2, Question::Entropy(1.9))),
+        Just((Claim::Recursive { c: 1.5, l: 2 }, 2, Question::Recursive { c: 1.5, l: 2 })),
         Just(close(0.4, Distance::Equal, Ground::Equal)),
         Just(close(0.3, Distance::Ordered, Ground::Ordered)),
     ]

@@ -122,7 +122,8 @@ impl Dependence {
     /// What the attributes of a group say of each other, over all its pairs, in bits.
     #[must_use]
     pub fn inside(&self, group: &[usize]) -> f64 {
-        group.iter().enumerate().flat_map(|(at, &a)| group[at + 1..].iter().map(move |&b| self.bits(a, b))).sum()
+        let pairs = group.iter().enumerate().flat_map(|(at, &a)| group[at + 1..].iter().map(move |&b| (a, b)));
+        pairs.fold(0.0, |sum, (a, b)| sum + self.bits(a, b))
     }
 
     /// What the attributes of a group say of `attribute`, in bits.

@@ -80,7 +80,7 @@ impl EvidenceInput {
 #[allow(missing_docs, reason = "the message of a variant says what it is and names its fields")]
 pub enum EvidenceError {
     #[error(transparent)]
-    CountedTable(#[from] ColumnsError),
+    Columns(#[from] ColumnsError),
     #[error(transparent)]
     Compute(#[from] ComputeError),
     #[error(transparent)]

@@ -113,3 +113,74 @@ fn merged(one: &[usize], other: &[usize]) -> Vec<usize> {
     both.sort_unstable();
     both
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::records::digest::DigestKey;
+    use crate::records::raw::Coordinate;
+    use crate::records::schema::Schema;
+    use crate::records::table::Batch;
+    use std::sync::Arc;
+
+    const SCHEMA: &str = "name = \"t\"\n[[attribute]]\nname = \"person\"\ntype = \"string\"\nrole = \"subject\"\n\
+        [[attribute]]\nname = \"a\"\ntype = \"integer\"\n[[attribute]]\nname = \"b\"\ntype = \"integer\"\n\
+        [[attribute]]\nname = \"c\"\ntype = \"integer\"\n[[attribute]]\nname = \"d\"\ntype = \"integer\"\n";
+
+    const SETTINGS: PlannerSettings = PlannerSettings {
+        k: 3,
+        ladder: LadderLimits { complete: 5000, chosen: 100 },
+        identifier_cardinality: 0.8,
+        window_records: 1000,
+        batch: None,
+    };
+
+    /// `a` and `b` are equal, `c` and `d` are unrelated to everything.
+    fn sample() -> (Vec<Codebook>, Sample) {
+        let folder = tempfile::tempdir().expect("a folder");
+        let path = folder.path().join("schema.toml");
+        std::fs::write(&path, SCHEMA).expect("a file");
+        let schema = Schema::load(&path).expect("a schema");
+        let book = |a: &Arc<_>| Codebook::new(Arc::clone(a), &DigestKey([7; 32]), 1000).expect("a book");
+        let mut books: Vec<Codebook> = schema.attributes.iter().map(book).collect();
+        let mut batch = Batch::new(5);
+        for row in 0..1000_u64 {
+            let mixed = row.wrapping_mul(0x9e37_79b9_7f4a_7c15);
+            let cells = [mixed >> 61, mixed >> 61, mixed >> 40 & 7, mixed >> 20 & 7];
+            batch.columns[0].push(0);
+            for (at, cell) in cells.iter().enumerate() {
+                batch.columns[at + 1].push(books[at + 1].encode_canonical(&cell.to_string()));
+            }
+            batch.subjects.push(row + 1);
+            batch.coordinates.push(Coordinate { topic: 0, partition: 0, offset: row as i64 });
+        }
+        let mut sample = Sample::new(5, 1000, 1000);
+        sample.add(&batch, 0);
+        (books, sample)
+    }
+
+    fn groups(is_static: &dyn Fn(usize) -> bool, price: f64) -> Vec<Vec<usize>> {
+        let (books, sample) = sample();
+        let all = [1, 2, 3, 4];
+        let dependence = Dependence::of(&all, &sample, &books);
+        let grown = by_price(&all, is_static, &dependence, &sample, &books, &SETTINGS, price);
+        grown.into_iter().map(|group| group.attributes).collect()
+    }
+
+    #[test]
+    fn what_depends_on_each_other_leaves_together() {
+        // Eight values each, a thousand people: two equal attributes cost nothing, unrelated ones little loss but no bits either.
+        assert_eq!(groups(&|_| false, 1e-6), [vec![1, 2], vec![3], vec![4]]);
+    }
+
+    #[test]
+    fn any_price_is_paid_up_to_the_widest_group_and_none_below_it() {
+        assert_eq!(groups(&|_| false, 1e9), [vec![1, 2, 3, 4]]);
+        assert_eq!(groups(&|_| false, f64::MIN_POSITIVE).concat().len(), 4, "every attribute is in one group");
+    }
+
+    #[test]
+    fn what_never_changes_stays_apart_from_what_does() {
+        assert_eq!(groups(&|attribute| attribute == 2, 1e9), [vec![1, 3, 4], vec![2]]);
+    }
+}

@@ -6,7 +6,7 @@
 //! there have at least k − 1 distinct subjects. The first such node is the tuple's *exit*. A class that a population
 //! refuses takes nobody, and is the exit of nothing.
 //!
-//! Exclusion are computed only for the tuples and only as far as somebody asks. The exit of a tuple asks for the openness of
+//! Exits are computed only for the tuples and only as far as somebody asks. The exit of a tuple asks for the openness of
 //! classes at earlier nodes, which asks for exits before those nodes: it always ends, without recursion.
 
 use super::recode::QuasiColumns;

@@ -7,7 +7,7 @@ use super::fields::Engine;
 use super::parts::{Parts, Past};
 use super::prime::{PrimeError, prime};
 use crate::anonymity::planner::sample::Sample;
-use crate::config::{Config, SinkKind};
+use crate::config::{Config, Problem, SinkKind};
 use crate::daemon::state::directory::StateError;
 use crate::daemon::state::records::Intent;
 use crate::daemon::state::seal::Keys;
@@ -21,7 +21,7 @@ use crate::records::digest::{DigestKey, NameDigest};
 use crate::records::schema::Schema;
 use crate::records::subject::Subjects;
 use crate::start::checked::Checked;
-use crate::start::population::Populations;
+use crate::start::population::{People, Populations, read_populations};
 use crate::start::protections::kept;
 use crate::telemetry::{PastUnknown, PopulationsRead, StateRecovered, Telemetry};
 use std::path::PathBuf;
@@ -66,6 +66,9 @@ pub struct Assembled {
 /// Why there is no engine.
 #[derive(Debug, thiserror::Error)]
 pub enum AssemblyError {
+    /// Every problem of the populations.
+    #[error("{} problem(s) in the populations", .0.len())]
+    Populations(Vec<Problem>),
     /// The state directory cannot be opened, is damaged, or belongs to another stream or sink.
     #[error(transparent)]
     State(#[from] StateError),
@@ -143,7 +146,8 @@ pub fn assemble(
 ) -> Result<Assembled, AssemblyError> {
     let start = Instant::now();
     let mut ledger = ledger(&checked);
-    let Checked { config, schema, people, .. } = &checked;
+    let Checked { config, schema, .. } = &checked;
+    let people = read_populations(config, schema, &checked.file).map_err(AssemblyError::Populations)?;
     let secret = config.secret.as_ref().map(crate::config::Secret::expose);
     let (mut store, keys, mut recovered) = Store::open(&config.state.path, secret, &mut ledger)?;
     ledger.key_said(&DigestKey(keys.repetition));
@@ -195,7 +199,7 @@ pub fn assemble(
         PastUnknown { attributes: attributes as u64 }.emit(telemetry);
     }
     let opened = Opened { ledger, store, keys };
-    let engine = build(checked, telemetry, accept_rewind, opened, past(recovered))?;
+    let engine = build(checked, &people, telemetry, accept_rewind, opened, past(recovered))?;
     Ok(Assembled { engine, intent: pending, id, made_with })
 }
 
@@ -225,12 +229,13 @@ struct Opened {
 
 fn build(
     checked: Checked,
+    people: &[People],
     telemetry: &Telemetry,
     accept_rewind: bool,
     opened: Opened,
     mut past: Past,
 ) -> Result<Engine, AssemblyError> {
-    let Checked { config, schema, shapes, protections, people, .. } = checked;
+    let Checked { config, schema, shapes, protections, .. } = checked;
     let Opened { ledger, store, keys } = opened;
     let class_key = DigestKey(keys.classes);
     let new_books = || {
@@ -246,7 +251,7 @@ fn build(
         past.primed =
             prime(&config, &schema, &shapes, new_books()?, new_subjects(), absent_as_null, &settings.planner)?;
     }
-    let populations = Populations::new(&people, &schema, &class_key, settings.absent_as_null)?;
+    let populations = Populations::new(people, &schema, &class_key, settings.absent_as_null)?;
     let names = NameDigest::new(&class_key);
     let sample = Sample::new(schema.attributes.len(), config.plan.sample_records, config.plan.window_records);
     let parts = Parts {

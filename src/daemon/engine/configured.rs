@@ -62,7 +62,13 @@ pub(super) fn settings(config: &Config, schema: &Schema, accept_rewind: bool) ->
 fn lines(config: &Config) -> (LineFormat, bool) {
     let format = config.sink.format();
     match config.sink.kind {
-        SinkKind::File => (line_format(format, config.sink.separator), format != Format::Json),
+        SinkKind::File => {
+            let absent_as_null = match format {
+                Format::Json => false,
+                Format::Csv | Format::Parquet => true,
+            };
+            (line_format(format, config.sink.separator), absent_as_null)
+        }
         SinkKind::Kafka => (line_format(format, config.sink.separator), false),
         SinkKind::None => (LineFormat::Json, false),
     }

@@ -1,14 +1,14 @@
 //! What verification is told of a plan: the attributes of each group, what each of them is, and which models protect it.
 
 use crate::anonymity::plan::{Group, Plan};
-use crate::anonymity::privacy::protection::{Protection, Reference};
+use crate::anonymity::privacy::protection::{GroundDistance, Protection, Reference, Requirement};
 use crate::anonymity::treatment::treat::GroupNames;
 use crate::release::given::GroupTerms;
 use crate::release::given::NarrowingTerms;
 use crate::release::listed::{Listed, ListedTerms};
+use crate::release::models::{Claim, Distance};
 use crate::release::protected::{ProtectedTerms, Shares};
 use crate::release::repetition::LineLimit;
-use crate::start::protections::claim;
 use std::sync::Arc;
 
 /// The terms of every group of `plan`, in its order. `protections` each come with the distribution that they compare
@@ -67,10 +67,28 @@ fn protected_terms(
         Some(ProtectedTerms {
             attribute: protection.attribute,
             column,
-            claims: protection.requirements.iter().filter_map(|r| claim(&r.model(0, &reference.tree))).collect(),
+            claims: protection.requirements.iter().map(|r| claim(*r, reference)).collect(),
             representatives: protection.representatives(),
             reference: shares,
         })
     });
     terms.collect()
+}
+
+/// What is recounted of a requirement. Written apart from what the treatment judges by, and of every requirement: what is asked
+/// for and not recounted does not compile.
+fn claim(requirement: Requirement, reference: &Reference) -> Claim {
+    match requirement {
+        Requirement::Distinct { l } => Claim::Distinct { l },
+        Requirement::Entropy { l } => Claim::Entropy { l },
+        Requirement::Recursive { c, l } => Claim::Recursive { c, l },
+        Requirement::Closeness { t, ground } => Claim::Closeness {
+            t,
+            ground: match ground {
+                GroundDistance::Equal => Distance::Equal,
+                GroundDistance::Ordered => Distance::Ordered,
+                GroundDistance::Hierarchical => Distance::Hierarchical(reference.tree.clone()),
+            },
+        },
+    }
 }

@@ -58,7 +58,7 @@ impl ParquetRows {
             return Err(SourceError::TooFewRecords { path: path.into(), found, position: start.records });
         }
         let codec = ArrowCodec::new(builder.schema(), fields, limits, unknown)
-            .map_err(|source| SourceError::CountedTable { path: path.into(), source })?;
+            .map_err(|source| SourceError::Columns { path: path.into(), source })?;
         let projection = ProjectionMask::roots(builder.parquet_schema(), codec.roots().iter().copied());
         // Bounded by the number of rows, which fits.
         let offset = usize::try_from(start.records).unwrap_or(usize::MAX);
@@ -117,7 +117,7 @@ impl ParquetRows {
                 fault: "a page is damaged",
             })?;
             let rows = self.codec.rows(&batch);
-            self.rows = Some(rows.map_err(|source| SourceError::CountedTable { path: path.into(), source })?);
+            self.rows = Some(rows.map_err(|source| SourceError::Columns { path: path.into(), source })?);
             self.rows_at_hand = batch.num_rows();
             self.next_row = 0;
         }

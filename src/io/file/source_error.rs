@@ -49,7 +49,7 @@ pub enum SourceError {
     )]
     Replaced { path: PathBuf, length: u64, before: u64 },
     #[error("the columns of {path} do not fit: {source}")]
-    CountedTable { path: PathBuf, source: ColumnError },
+    Columns { path: PathBuf, source: ColumnError },
     #[error("{path} cannot be read as Parquet after record {record} ({fault}): write it anew or convert it to ndjson")]
     Parquet { path: PathBuf, record: u64, fault: &'static str },
     #[error("{path} has more than {limit} columns: choose some of them (throng audit --columns A,B,…)")]

@@ -7,7 +7,7 @@ use crate::counting::{ColumnsError, ComputeError, DeviceError};
 #[allow(missing_docs, reason = "the message of each case says it")]
 pub enum AuditError {
     #[error(transparent)]
-    CountedTable(#[from] ColumnsError),
+    Columns(#[from] ColumnsError),
     #[error(transparent)]
     Compute(#[from] ComputeError),
     /// A device was asked for by name.

@@ -10,10 +10,11 @@ const COMBINATIONS: usize = 100;
 /// The records by number, their combinations by the names of the columns.
 pub(super) fn riskiest_report(table: &AuditTable, found: &Riskiest) -> RiskiestReport {
     let record = |(row, score): &(u32, f64)| {
-        let mut combinations: Vec<Vec<String>> = found.combinations(*row).map(|set| table.names(set)).collect();
+        let of = found.combinations(*row).count() as u64;
+        // They come by size already: only those that are listed get names.
+        let mut combinations: Vec<Vec<String>> =
+            found.combinations(*row).take(COMBINATIONS).map(|set| table.names(set)).collect();
         combinations.sort_unstable_by(|a, b| a.len().cmp(&b.len()).then_with(|| a.cmp(b)));
-        let of = combinations.len() as u64;
-        combinations.truncate(COMBINATIONS);
         RiskyRecord { record: table.numbers.of(*row as usize), score: *score, combinations, combinations_of: of }
     };
     RiskiestReport {

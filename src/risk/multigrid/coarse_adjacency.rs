@@ -20,7 +20,7 @@ pub enum CoarseError {
     #[error(transparent)]
     Adjacency(#[from] AdjacencyError),
     #[error(transparent)]
-    CountedTable(#[from] ColumnsError),
+    Columns(#[from] ColumnsError),
     #[error(
         "a model that fades over {half_lives} half-lives rounds its counts, and a sum of rounded counts is not exact: count without fading"
     )]

@@ -1,0 +1,116 @@
+//! Groups that the planner chooses (`plan.groups = "price"`): they hold what the guarantee promises, they are the same on every
+//! start, and where they cannot be chosen the message says what to do.
+
+mod support;
+
+use std::fmt::Write as _;
+use std::process::Command;
+use support::binary::{Outcome, Place, Process};
+use support::schemas::schema;
+
+const SCHEMA: &str =
+    schema!("grown"; person, hundred "age", hundred "pulse", hundred "steps", text "city", sensitive "illness");
+
+/// Pulse and steps depend on each other and change; age and city belong to the person.
+fn records(people: u64, each: u64) -> String {
+    let mut text = String::new();
+    for record in 0..people * each {
+        let (person, turn) = (record % people, record / people);
+        let mixed = (person + 1).wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 40;
+        let moving = (record + 7).wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 40;
+        let (age, city) = (20 + mixed % 8 * 10, ["Bern", "Zug", "Chur"][(mixed / 64 % 3) as usize]);
+        let (pulse, steps) = (50 + moving % 5 * 10, moving % 5 * 20);
+        let illness = ["flu", "cold", "none"][((moving / 512 + turn) % 3) as usize];
+        let record = format!(
+            r#"{{"person":"p{person}","age":{age},"pulse":{pulse},"steps":{steps},"city":"{city}","illness":"{illness}"}}"#
+        );
+        writeln!(text, "{record}").expect("a string");
+    }
+    text
+}
+
+const PRICE: &str = "[plan]\ngroups = \"price\"\nprice = 0.5\n";
+
+const MOVING: [(&str, &str); 4] = [
+    ("PRIVACY__BATCH_CROWD", "3"),
+    ("PRIVACY__RECODING", "strict"),
+    ("PRIVACY__MAX_DELAY", "1m"),
+    ("PRIVACY__MAX_LINES_PER_SUBJECT", "1"),
+];
+
+fn throng(place: &Place, overrides: &[(&str, &str)], arguments: &str) -> Outcome {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_throng"));
+    command.args(arguments.split_whitespace());
+    place.surround(&mut command, overrides);
+    Process::spawn(command, place.port).wait()
+}
+
+fn printed(outcome: &Outcome) -> String {
+    assert_eq!(outcome.code, Some(0), "{}", outcome.stderr);
+    String::from_utf8(outcome.stdout.clone()).expect("text")
+}
+
+fn place() -> Place {
+    let place = Place::new(SCHEMA, PRICE);
+    place.write("in.ndjson", records(150, 4));
+    place
+}
+
+#[test]
+fn groups_keep_what_depends_together_and_what_moves_apart() {
+    let place = place();
+    let said = printed(&throng(&place, &MOVING, "check -c throng.toml"));
+    assert!(said.contains("groups grown from 600 records"), "{said}");
+    let group = |attribute: &str| {
+        let named =
+            |line: &&str| line.trim_start().starts_with("attributes") && line.contains(&format!("{attribute:?}"));
+        said.lines().find(named).unwrap_or_else(|| panic!("{attribute} is in no group: {said}")).to_owned()
+    };
+    assert_eq!(group("pulse"), group("steps"), "{said}");
+    for still in ["age", "city"] {
+        assert_ne!(group(still), group("pulse"), "{said}");
+    }
+    assert_eq!(said, printed(&throng(&place, &MOVING, "check -c throng.toml")), "the same records, the same groups");
+    assert!(!said.contains("Bern") && !said.contains("flu"), "no value: {said}");
+}
+
+#[test]
+fn what_leaves_in_them_keeps_the_promise_and_goes_on_after_a_restart() {
+    let place = place();
+    for run in 0..2 {
+        let outcome = Process::spawn(place.command(&MOVING, &["--lineage", "lineage.ndjson"]), place.port).wait();
+        assert_eq!(outcome.code, Some(0), "run {run}: {}", outcome.stderr);
+    }
+    let report = printed(&throng(
+        &place,
+        &MOVING,
+        "evaluate in.ndjson out.ndjson -c throng.toml --lineage lineage.ndjson --json --queries 5",
+    ));
+    let report: serde_json::Value = serde_json::from_str(&report).expect("JSON");
+    assert!(report["quality"]["lines"].as_u64().is_some_and(|lines| lines > 300), "{report:#}");
+    for risk in report["risk"].as_array().expect("groups") {
+        assert!(risk["smallest_class_in_batch"].as_u64().is_some_and(|smallest| smallest >= 3), "{risk}");
+    }
+}
+
+#[test]
+fn where_groups_cannot_be_chosen_the_message_says_what_to_do() {
+    let refused = |place: &Place, overrides: &[(&str, &str)], says: &[&str]| {
+        let outcome = throng(place, overrides, "check -c throng.toml");
+        assert_eq!(outcome.code, Some(2), "{}", outcome.stderr);
+        for what in says {
+            assert!(outcome.stderr.contains(what), "{what:?} is not in {}", outcome.stderr);
+        }
+    };
+    let place = place();
+    refused(&place, &[("SOURCE__PATH", "-"), ("SOURCE__FORMAT", "json")], &["plan.groups", "plan.prime"]);
+    place.write("empty.ndjson", "");
+    refused(&place, &[("PLAN__PRIME", "empty.ndjson")], &["empty.ndjson", "plan.prime"]);
+    refused(&place, &[("PLAN__PRIME", "missing.ndjson")], &["missing.ndjson"]);
+    refused(&place, &[("PLAN__PRICE", "0")], &["plan.price"]);
+    // Groups of one attribute cannot leave as CSV.
+    refused(&place, &[("PLAN__PRICE", "0.0000001"), ("SINK__FORMAT", "csv")], &["one attribute", "CSV"]);
+    let both = Place::new(SCHEMA, &format!("{PRICE}[[group]]\nname = \"a\"\nattributes = [\"age\"]\n"));
+    both.write("in.ndjson", records(50, 1));
+    refused(&both, &[], &["plan.groups", "remove the [[group]]s"]);
+}
