@@ -77,8 +77,8 @@ fn measures_by_hand() {
         "evaluate in.ndjson out.ndjson -c throng.toml --lineage lineage.ndjson --json --queries 20",
     ));
     let quality = &report["quality"];
-    // Integers 0 to 99 in tens: (39 − 30) / 99 for two ages, 0 for one; cities 0, 0, 1.
-    let age = 2.0 * 9.0 / 99.0;
+    // Integers 0 to 100 in tens: (39 − 30) / 100 for two ages, 0 for one; cities 0, 0, 1.
+    let age = 2.0 * 9.0 / 100.0;
     close(&quality["loss"], (age + 1.0) / 6.0);
     // The fourth record lost both.
     close(&quality["loss_of_all"], (age + 1.0 + 2.0) / 8.0);
