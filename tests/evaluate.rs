@@ -30,10 +30,11 @@ fn json(outcome: &Outcome) -> Value {
     serde_json::from_str(printed(outcome)).unwrap_or_else(|error| panic!("{error}: {}", printed(outcome)))
 }
 
+/// Losses of cells are kept in single precision.
 #[track_caller]
 fn close(found: &Value, expected: f64) {
     let number = found.as_f64().unwrap_or_else(|| panic!("{found} is no number"));
-    assert!((number - expected).abs() < 1e-9, "{number}, expected {expected}");
+    assert!((number - expected).abs() < 1e-6, "{number}, expected {expected}");
 }
 
 /// Four people of two cities and a release of them by hand: one age exact, two in a decade, one gone.

@@ -57,9 +57,16 @@ const PAIRINGS: usize = 3;
 /// By pairing and row: a row of a person drawn for the row's own person.
 #[must_use]
 pub fn strangers(subjects: &[u64]) -> Vec<Vec<u32>> {
-    let mut rows_of: BTreeMap<u64, Vec<u32>> = BTreeMap::new();
-    (0_u32..).zip(subjects).for_each(|(row, subject)| rows_of.entry(*subject).or_default().push(row));
-    let people: Vec<Vec<u32>> = rows_of.into_values().collect();
+    // People by first sight, not by number: subjects are keyed digests, and what is found must not depend on the key.
+    let mut number_of: BTreeMap<u64, usize> = BTreeMap::new();
+    let mut people: Vec<Vec<u32>> = Vec::new();
+    for (row, subject) in (0_u32..).zip(subjects) {
+        let number = *number_of.entry(*subject).or_insert(people.len());
+        if number == people.len() {
+            people.push(Vec::new());
+        }
+        people[number].push(row);
+    }
     let mut dice = ChaCha8Rng::seed_from_u64(0);
     let pairing = |_| {
         let mut others: Vec<usize> = (0..people.len()).collect();
@@ -146,6 +153,13 @@ mod tests {
         assert!(beyond_chance(&a, &b, &strangers) < 1e-9);
         // Four equally frequent values: two bits, less what chance gives 4,000 records.
         assert!((beyond_chance(&a, &a, &strangers) - 2.0).abs() < 0.01);
+    }
+
+    #[test]
+    fn the_names_of_people_change_nothing() {
+        let subjects: Vec<u64> = (0..400).map(|n| n * n % 37).collect();
+        let renamed: Vec<u64> = subjects.iter().map(|subject| subject.wrapping_mul(0x9e37_79b9_7f4a_7c15)).collect();
+        assert_eq!(strangers(&subjects), strangers(&renamed));
     }
 
     #[test]
