@@ -33,6 +33,18 @@ impl Sample {
         }
     }
 
+    /// An empty sample as this one was when the stream had `rows` records: with the stride of that moment, which follows from
+    /// their number alone.
+    #[must_use]
+    pub fn at(&self, rows: u64) -> Self {
+        let mut then = Self::new(self.columns.len(), self.limit, self.limit);
+        then.max_stride = self.max_stride;
+        while rows.div_ceil(then.stride) > self.limit as u64 && then.stride * 2 <= self.max_stride {
+            then.stride *= 2;
+        }
+        then
+    }
+
     /// Number of rows.
     #[must_use]
     pub fn rows(&self) -> usize {

@@ -42,13 +42,14 @@ impl Engine {
         waiting.sort_by_key(|row| row.ordinal);
         waiting.into_iter().for_each(|row| held.push(row, &mut books));
         sample.set_stride(past.progress.stride);
-        let mut asked_of = None;
+        // The sample as it was when the plan that is still missing was asked for: more of its rows may have left it since.
+        let asked = past.progress.asked;
+        let mut asked_of = asked.map(|asked| sample.at(asked.rows));
         for row in &past.sample {
-            if past.progress.asked.is_some_and(|asked| row.ordinal >= asked.rows) {
-                // The sample as it was when the plan that is still missing was asked for.
-                asked_of.get_or_insert_with(|| sample.clone());
-            }
             let codes: Vec<u32> = row.cells.iter().zip(&mut books).map(|(c, book)| book.encode_canonical(c)).collect();
+            if let Some(then) = asked_of.as_mut().filter(|_| asked.is_some_and(|asked| row.ordinal < asked.rows)) {
+                then.restore_row(row.ordinal, row.subject, codes.iter().copied());
+            }
             sample.restore_row(row.ordinal, row.subject, codes.into_iter());
         }
         let mut model = new_model(&schema, &shapes, &settings, &past)
