@@ -137,7 +137,7 @@ fn a_batch_aborted_with_messages_still_queued_leaves_the_sink_usable() {
     let left = Arc::new(AtomicBool::new(true));
     let gone = Arc::clone(&left);
     let outputs = Outputs {
-        sink: None,
+        sinks: Vec::new(),
         dead_letters: None,
         commits: commits.clone(),
         sources: vec![source],

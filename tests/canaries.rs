@@ -172,8 +172,8 @@ fn threat_06_no_canary_anywhere_file_to_file() {
         assert!(account.released >= 12 && account.dead_lettered >= 20, "{account:?}");
         canaries.absent_from("standard output", &outcome.stdout);
         canaries.absent_from("standard error", &outcome.stderr);
-        everything_below(&place, &canaries, &["out.ndjson.body", "out.ndjson.place", "dead.ndjson", "state"]);
-        assert!(place.lines("out.ndjson.place").iter().any(|l| l.contains("\"city\":\"Zug\"")));
+        everything_below(&place, &canaries, &["out.body.ndjson", "out.place.ndjson", "dead.ndjson", "state"]);
+        assert!(place.lines("out.place.ndjson").iter().any(|l| l.contains("\"city\":\"Zug\"")));
         assert_eq!(place.lines("dead.ndjson").len() as u64, account.dead_lettered);
         for line in place.lines("dead.ndjson") {
             let letter: serde_json::Value = serde_json::from_str(&line).expect("a letter");

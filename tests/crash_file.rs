@@ -157,7 +157,7 @@ fn killed_at_every_point(hold: usize) {
 
 /// Wards that are shown by age; those beside `*` are not.
 fn shown(outputs: &BTreeMap<String, String>) -> usize {
-    let lines = outputs["out.ndjson.visit"].lines();
+    let lines = outputs["out.visit.ndjson"].lines();
     lines.filter(|line| line.contains("\"ward\":") && !line.contains("\"ward\":\"*\"")).count()
 }
 
@@ -202,7 +202,7 @@ fn a_restart_after_every_batch_changes_no_byte_of_who_has_been_here_for_long() {
         run
     };
     let undisturbed = run().finish_after(BATCHES * BATCH);
-    let lines = undisturbed["out.ndjson.visit"].lines().count();
+    let lines = undisturbed["out.visit.ndjson"].lines().count();
     assert!(lines > BATCHES * BATCH / 3, "{lines} lines leave once people have been here for long");
     let killed = run();
     for _ in 1..BATCHES {
@@ -217,7 +217,7 @@ fn a_restart_after_every_batch_changes_no_byte_of_who_has_been_here_for_long() {
 #[test]
 fn a_kill_at_any_point_changes_no_byte_while_lines_wait() {
     let undisturbed = Run::waiting(0).finish();
-    let traces = undisturbed["out.ndjson.trace"].lines().count();
+    let traces = undisturbed["out.trace.ndjson"].lines().count();
     assert!(traces > LINES / 4, "{traces} lines have waited for the end");
     let run = Run::waiting(0);
     let mut dice = Dice::new(24);

@@ -24,7 +24,7 @@ fn run(dampening: &str) -> (tempfile::TempDir, Vec<String>, PathBuf) {
     let (dir, file) = place(dampening, line);
     let mut daemon = Daemon::start(&file, &[], None);
     assert!(daemon.wait().success(), "{}", daemon.said());
-    let released = fs::read_to_string(dir.path().join("out.ndjson.visit")).expect("the fragments");
+    let released = fs::read_to_string(dir.path().join("out.visit.ndjson")).expect("the fragments");
     let mark = dir.path().join("out.ndjson.untruthful");
     (dir, released.lines().map(str::to_owned).collect(), mark)
 }
@@ -76,10 +76,10 @@ fn a_batch_that_is_repeated_is_dampened_alike() {
         let small = text.replace("[plan]\n", "[plan]\nwindow_records = 300\nsample_records = 50\n");
         fs::write(&file, small).expect("the configuration");
         Daemon::start(&file, &[], Some(&format!("file-synced={passages}*off->return"))).crashes("file-synced");
-        let seen = fs::read_to_string(dir.path().join("out.ndjson.visit")).expect("the fragments");
+        let seen = fs::read_to_string(dir.path().join("out.visit.ndjson")).expect("the fragments");
         let mut daemon = Daemon::start(&file, &[], None);
         assert!(daemon.wait().success(), "{}", daemon.said());
-        let all = fs::read_to_string(dir.path().join("out.ndjson.visit")).expect("the fragments");
+        let all = fs::read_to_string(dir.path().join("out.visit.ndjson")).expect("the fragments");
         let parts = seen.lines().zip(all.lines()).position(|(before, after)| before != after);
         assert_eq!(parts, None, "a line that had been seen came again as another one");
         assert!(seen.lines().count() > passages * BATCH / 2, "too little had been seen");

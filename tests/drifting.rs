@@ -97,7 +97,7 @@ impl Stream {
     }
 
     fn outputs(&self) -> BTreeMap<String, Vec<u8>> {
-        let names = self.groups.iter().map(|(name, _)| format!("out.ndjson.{name}"));
+        let names = self.groups.iter().map(|(name, _)| format!("out.{name}.ndjson"));
         names.chain(["lineage.ndjson".to_owned()]).map(|name| (name.clone(), self.place.read(&name))).collect()
     }
 
@@ -106,7 +106,7 @@ impl Stream {
         let Account { consumed, released, held, .. } = outcome.account();
         assert_eq!((consumed, held), (self.people.len() as u64, 0), "{}", outcome.stderr);
         let texts: Vec<Vec<String>> =
-            self.groups.iter().map(|(name, _)| self.place.lines(&format!("out.ndjson.{name}"))).collect();
+            self.groups.iter().map(|(name, _)| self.place.lines(&format!("out.{name}.ndjson"))).collect();
         let line = |entry: &String| {
             let entry: serde_json::Value = serde_json::from_str(entry).expect("an entry");
             let group = self.groups.iter().position(|(name, _)| entry["group"] == *name).expect("a group");

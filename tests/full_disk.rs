@@ -91,7 +91,7 @@ fn a_state_disk_without_room_is_refused_before_anything_leaves() {
     let run = Run::new("small/state", "");
     let Some(disk) = SmallDisk::mount(&run.at("small"), "1m") else { return };
     run.fails(None, &["small/state", "its disk is full", "make room"]);
-    assert!(!run.at("out.ndjson.trace").exists() || fs::read(run.at("out.ndjson.trace")).expect("a file").is_empty());
+    assert!(!run.at("out.trace.ndjson").exists() || fs::read(run.at("out.trace.ndjson")).expect("a file").is_empty());
     disk.remount("size=64m");
     assert_eq!(run.finish("small/state", ""), undisturbed());
 }

@@ -114,3 +114,65 @@ fn where_groups_cannot_be_chosen_the_message_says_what_to_do() {
     both.write("in.ndjson", records(50, 1));
     refused(&both, &[], &["plan.groups", "remove the [[group]]s"]);
 }
+
+/// The attributes of each group that `check` prints.
+fn groups(said: &str) -> Vec<Vec<String>> {
+    let line = |line: &str| {
+        let list = line.trim().strip_prefix("attributes = [")?.split_once(']')?.0;
+        Some(list.split(", ").map(|name| name.trim_matches('"').to_owned()).collect())
+    };
+    said.lines().filter_map(line).collect()
+}
+
+/// What is promised of the lines does not depend on who chose the groups.
+#[test]
+fn every_way_of_choosing_groups_keeps_the_promise() {
+    let wish = "[[keep]]\nattributes = [\"age\", \"city\", \"illness\"]\nweight = 5\n";
+    for how in ["price", "cliques", "border"] {
+        let place = Place::new(SCHEMA, &format!("[plan]\ngroups = \"{how}\"\nprice = 0.5\n{wish}"));
+        place.write("in.ndjson", records(150, 4));
+        let said = printed(&throng(&place, &MOVING, "check -c throng.toml"));
+        let mut covered = groups(&said).concat();
+        covered.sort_unstable();
+        assert_eq!(covered, ["age", "city", "illness", "pulse", "steps"], "{how}: {said}");
+        let outcome = Process::spawn(place.command(&MOVING, &["--lineage", "lineage.ndjson"]), place.port).wait();
+        assert_eq!(outcome.code, Some(0), "{how}: {}", outcome.stderr);
+        let evaluate = "evaluate in.ndjson out.ndjson -c throng.toml --lineage lineage.ndjson --json --queries 5";
+        let report: serde_json::Value =
+            serde_json::from_str(&printed(&throng(&place, &MOVING, evaluate))).expect("JSON");
+        assert!(report["quality"]["lines"].as_u64().is_some_and(|lines| lines > 200), "{how}: {report:#}");
+        for risk in report["risk"].as_array().expect("groups") {
+            assert!(risk["smallest_class_in_batch"].as_u64().is_some_and(|smallest| smallest >= 3), "{how}: {risk}");
+        }
+    }
+}
+
+#[test]
+fn a_wish_is_kept_and_its_price_is_named() {
+    let wishes = "[[keep]]\nattributes = [\"age\", \"city\"]\nweight = 50\n\
+        [[keep]]\nattributes = [\"pulse\", \"city\"]\nweight = 0.5\n";
+    let place = Place::new(SCHEMA, &format!("[plan]\ngroups = \"border\"\nprice = 0.5\n{wishes}"));
+    place.write("in.ndjson", records(150, 4));
+    let said = printed(&throng(&place, &MOVING, "check -c throng.toml"));
+    let together =
+        |a: &str, b: &str| groups(&said).iter().any(|g| g.iter().any(|n| n == a) && g.iter().any(|n| n == b));
+    assert!(together("age", "city") && !together("pulse", "city"), "{said}");
+    assert!(said.contains("\"age\", \"city\" (weight 50): leave together, for 0."), "{said}");
+    assert!(said.contains("the one changes within a person and the other does not"), "{said}");
+
+    let refused = |more: &str, says: &str| {
+        let place = Place::new(SCHEMA, more);
+        place.write("in.ndjson", records(50, 1));
+        let outcome = throng(&place, &[], "check -c throng.toml");
+        assert_eq!(outcome.code, Some(2), "{}", outcome.stderr);
+        assert!(outcome.stderr.contains(says), "{says:?} is not in {}", outcome.stderr);
+    };
+    refused("[[keep]]\nattributes = [\"age\", \"city\"]\n", "keep: a wish is for a planner");
+    refused("[plan]\ngroups = \"price\"\n[[keep]]\nattributes = [\"age\"]\n", "keep[0].attributes");
+    refused("[plan]\ngroups = \"price\"\n[[keep]]\nattributes = [\"age\", \"person\"]\n", "which never leaves");
+    refused("[plan]\ngroups = \"price\"\n[[keep]]\nattributes = [\"age\", \"zip\"]\n", "no attribute \"zip\"");
+    refused(
+        "[plan]\ngroups = \"price\"\n[[keep]]\nattributes = [\"age\", \"city\"]\nweight = -1.0\n",
+        "keep[0].weight",
+    );
+}

@@ -452,7 +452,7 @@ fn a_run_over_a_file_keeps_the_invariant_by_its_lineage() {
     let told = String::from_utf8_lossy(&outcome.stderr).into_owned();
     assert!(outcome.status.success(), "{told}");
     let names = ["a", "b", "c"];
-    let texts = names.map(|group| place.lines(&format!("out.ndjson.{group}")));
+    let texts = names.map(|group| place.lines(&format!("out.{group}.ndjson")));
     let lines: Vec<Line> = place
         .lines("lineage.ndjson")
         .iter()

@@ -111,11 +111,11 @@ fn another_format_is_refused() {
 fn output_files_without_their_state_are_refused() {
     let run = Finished::new();
     fs::remove_dir_all(run.state()).expect("removed");
-    let before = fs::read(run.dir.path().join("out.ndjson.trace")).expect("the output");
+    let before = fs::read(run.dir.path().join("out.trace.ndjson")).expect("the output");
     let (code, said) = run.run();
     assert_eq!(code, Some(2), "{said}");
     assert!(said.contains("this state has never written to it"), "{said}");
-    assert_eq!(fs::read(run.dir.path().join("out.ndjson.trace")).expect("the output"), before);
+    assert_eq!(fs::read(run.dir.path().join("out.trace.ndjson")).expect("the output"), before);
 }
 
 #[test]
@@ -127,7 +127,7 @@ fn another_sink_is_refused() {
     let (code, said) = run.run();
     assert_eq!(code, Some(2), "{said}");
     assert!(said.contains("has released to another topic or file"), "{said}");
-    assert!(!run.dir.path().join("other.ndjson.trace").exists());
+    assert!(!run.dir.path().join("other.trace.ndjson").exists());
     fs::write(&file, text).expect("the configuration");
     let (code, said) = run.run();
     assert_eq!(code, Some(0), "{said}");
@@ -137,26 +137,26 @@ fn another_sink_is_refused() {
 #[test]
 fn what_a_killed_start_has_left_half_written_is_no_damage() {
     let run = Finished::new();
-    let output = fs::read(run.dir.path().join("out.ndjson.trace")).expect("the output");
+    let output = fs::read(run.dir.path().join("out.trace.ndjson")).expect("the output");
     let db = run.state().join("db");
     for bytes in [&b""[..], b"half a snapshot"] {
         fs::write(db.join("snap.00000000000FFFFF.generating"), bytes).expect("a file");
         let (code, said) = run.run();
         assert_eq!(code, Some(0), "{said}");
     }
-    assert_eq!(fs::read(run.dir.path().join("out.ndjson.trace")).expect("the output"), output);
+    assert_eq!(fs::read(run.dir.path().join("out.trace.ndjson")).expect("the output"), output);
     // A state that has lost its format is none that was being made: nothing of it is given up.
     fs::remove_file(run.state().join("format")).expect("removed");
     let (code, said) = run.run();
     assert_eq!(code, Some(0), "{said}");
     assert!(said.contains("state recovered sequence=11"), "{said}");
-    assert_eq!(fs::read(run.dir.path().join("out.ndjson.trace")).expect("the output"), output);
+    assert_eq!(fs::read(run.dir.path().join("out.trace.ndjson")).expect("the output"), output);
 }
 
 #[test]
 fn a_state_that_was_being_made_is_made() {
     let run = Finished::new();
-    let output = fs::read(run.dir.path().join("out.ndjson.trace")).expect("the output");
+    let output = fs::read(run.dir.path().join("out.trace.ndjson")).expect("the output");
     let secret = fs::read(run.state().join("secret")).ok();
     let half: [(&str, &[(&str, &str)]); 6] = [
         ("nothing", &[]),
@@ -167,7 +167,7 @@ fn a_state_that_was_being_made_is_made() {
         ("a database that is cut short", &[("making", ""), ("db/conf", "half"), ("db/db", "x"), ("format.new", "thr")]),
     ];
     for (what, files) in half {
-        for folder in ["only", "out.ndjson.trace", "out.ndjson.visit", "out.ndjson"] {
+        for folder in ["only", "out.trace.ndjson", "out.visit.ndjson", "out.ndjson"] {
             let path = run.dir.path().join(folder);
             let (Ok(()) | Err(_)) = if path.is_dir() { fs::remove_dir_all(path) } else { fs::remove_file(path) };
         }
@@ -180,7 +180,7 @@ fn a_state_that_was_being_made_is_made() {
         assert_eq!(code, Some(0), "{what}: {said}");
         assert!(["making", "probe.new"].iter().all(|left| !run.state().join(left).exists()), "{what}");
         if secret.is_none() {
-            assert!(output == fs::read(run.dir.path().join("out.ndjson.trace")).expect("the output"), "{what}");
+            assert!(output == fs::read(run.dir.path().join("out.trace.ndjson")).expect("the output"), "{what}");
         }
     }
 }
@@ -301,8 +301,9 @@ fn the_source_is_never_written_whatever_it_is_called() {
         let place = Place::new(VISITS, more);
         place.write("in.ndjson", crowd("Zug"));
         fs::create_dir(place.path("folder")).expect("a directory");
-        let suffix = if more.is_empty() { "" } else { ".b" };
-        let links = ["soft.ndjson", "hard.ndjson"].map(|name| place.path(&format!("{name}{suffix}")));
+        let extension = if more.is_empty() { "ndjson" } else { "b.ndjson" };
+        let of_group = |path: &str| path.replace("ndjson", extension);
+        let links = ["soft.ndjson", "hard.ndjson"].map(|name| place.path(&of_group(name)));
         symlink("in.ndjson", &links[0]).expect("a link");
         fs::hard_link(place.path("in.ndjson"), &links[1]).expect("a link");
         let mut spellings = vec!["soft.ndjson", "hard.ndjson"];
@@ -322,7 +323,7 @@ fn the_source_is_never_written_whatever_it_is_called() {
                     2,
                     "THRONG__SINK__PATH: the sink would overwrite the source",
                 );
-                let beside = format!("{spelling}{suffix}");
+                let beside = of_group(spelling);
                 let message = format!("THRONG__SINK__DEAD_LETTER_PATH: {beside} is a file of source.path too");
                 refused(&place, &[("SINK__DEAD_LETTER_PATH", &beside)], &[], 2, &message);
                 let message = format!("--lineage: {beside} is a file of source.path too");
@@ -338,19 +339,19 @@ fn two_names_of_one_output_are_refused() {
     let place = Place::new(VISITS, GROUPS);
     place.write("in.ndjson", crowd("Zug"));
     fs::create_dir(place.path("folder")).expect("a directory");
-    place.write("out.ndjson.a", "");
-    symlink("out.ndjson.a", place.path("link")).expect("a link");
+    place.write("out.a.ndjson", "");
+    symlink("out.a.ndjson", place.path("link")).expect("a link");
     for (lineage, other) in [
-        ("out.ndjson.a", "sink.path"),
-        ("folder/../out.ndjson.b", "sink.path"),
+        ("out.a.ndjson", "sink.path"),
+        ("folder/../out.b.ndjson", "sink.path"),
         ("link", "sink.path"),
         ("./dead.ndjson", "sink.dead_letter_path"),
     ] {
         let message = format!("error: command line: --lineage: {lineage} is a file of {other} too");
         refused(&place, &[], &["--lineage", lineage], 2, &message);
     }
-    let message = "THRONG__SINK__DEAD_LETTER_PATH: out.ndjson.b is a file of sink.path too";
-    refused(&place, &[("SINK__DEAD_LETTER_PATH", "out.ndjson.b")], &[], 2, message);
+    let message = "THRONG__SINK__DEAD_LETTER_PATH: out.b.ndjson is a file of sink.path too";
+    refused(&place, &[("SINK__DEAD_LETTER_PATH", "out.b.ndjson")], &[], 2, message);
     assert!(!place.path("state").exists(), "nothing was opened");
     run(&place, &["--lineage", "lineage.ndjson"]).expect(0);
 }

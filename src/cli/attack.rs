@@ -19,7 +19,7 @@ use std::path::PathBuf;
     after_help = "Exit codes: 0 done · 1 a file cannot be read · 2 bad usage or configuration · 4 a yield is above --fail-above, or with\n`--fail-above promise` above what is promised (where nothing is: 1.5 × chance)"
 )]
 pub struct AttackArgs {
-    /// What left: the `sink.path` of the run. Of several groups the files are RELEASED.<group>
+    /// What left: the `sink.path` of the run. Of several groups the files beside it with the name of the group before the extension
     #[arg(value_name = "RELEASED")]
     released: PathBuf,
     /// The records before: CSV, NDJSON or Parquet, by its extension or `source.format`

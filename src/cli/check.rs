@@ -1,12 +1,15 @@
 //! `throng check`.
 
+mod explain;
+mod groups;
+
 use super::outcome::Failure;
 use crate::config::{self, Config};
 use crate::daemon::http::Site;
 use crate::records::schema::{Role, Schema};
 use crate::start::checked::Checked;
 use crate::start::doubts;
-use crate::start::grown::Grown;
+use crate::start::output_schema::output_schemas;
 use crate::start::population::{People, read_populations};
 use humantime::format_duration;
 use std::path::PathBuf;
@@ -20,6 +23,12 @@ pub struct CheckArgs {
     /// The configuration
     #[arg(short, long, value_name = "FILE")]
     config: PathBuf,
+    /// Say in sentences what each attribute gets, what is guaranteed, against whom, and what is not
+    #[arg(long, conflicts_with = "output_schema")]
+    explain: bool,
+    /// Print what leaves as JSON Schema, one a group, and nothing else
+    #[arg(long)]
+    output_schema: bool,
 }
 
 /// Attributes in one fragment from which crowds become hopeless (docs/methods.md §11.6).
@@ -34,8 +43,12 @@ pub fn run(args: &CheckArgs) -> Result<(), Failure> {
     let file = args.config.display().to_string();
     let checked = Checked::new(config, &file)?;
     let Checked { config, schema, shapes, protections, .. } = &checked;
+    if args.output_schema {
+        println!("{:#}", output_schemas(&checked));
+        return Ok(());
+    }
     if let Some(grown) = &checked.grown {
-        print!("{}", groups(grown, schema, &file));
+        print!("{}", groups::described(grown, schema, &file));
     }
     let people = read_populations(config, schema, &file)?;
     Site::new(checked.telemetry(), &config.telemetry).map_err(|error| Failure::Usage(error.into()))?;
@@ -79,6 +92,10 @@ pub fn run(args: &CheckArgs) -> Result<(), Failure> {
     for people in &people {
         println!("{}", described(people, schema));
     }
+    if args.explain {
+        print!("{}", explain::explained(&checked));
+        println!();
+    }
     println!(
         "{file}: {} attributes in {} group(s), k = {}, schema {}: no problems",
         schema.attributes.len(),
@@ -87,23 +104,6 @@ pub fn run(args: &CheckArgs) -> Result<(), Failure> {
         config.schema.file.display()
     );
     Ok(())
-}
-
-/// The groups that the planner chose, ready to be put into the configuration, and what speaks for each.
-fn groups(grown: &Grown, schema: &Schema, file: &str) -> String {
-    let mut text = format!("{file}: groups grown from {} records (plan.groups = \"price\"):\n", grown.records);
-    for (shape, why) in grown.shapes.iter().zip(&grown.why) {
-        let attributes = [&shape.quasi[..], &shape.sensitive, &shape.insensitive].concat();
-        let names: Vec<String> = attributes.iter().map(|&a| format!("{:?}", schema.attributes[a].name)).collect();
-        text += &format!("  [[group]]\n  name = {:?}\n  attributes = [{}]", shape.name, names.join(", "));
-        text += &match why {
-            Some(why) => {
-                format!("   # expected loss {:.3} a cell, {:.2} bits between its attributes\n", why.loss, why.bits)
-            }
-            None => "   # nothing of its kind to leave with\n".to_owned(),
-        };
-    }
-    text
 }
 
 /// What is kept back of a subject that sends again and again, or what it means that nothing is.

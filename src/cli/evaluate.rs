@@ -29,7 +29,7 @@ pub struct EvaluateArgs {
     /// The records before: CSV, NDJSON or Parquet, by its extension or `source.format`
     #[arg(value_name = "ORIGINAL")]
     original: PathBuf,
-    /// What left: the `sink.path` of the run. Of several groups the files are RELEASED.<group>
+    /// What left: the `sink.path` of the run. Of several groups the files beside it with the name of the group before the extension
     #[arg(value_name = "RELEASED")]
     released: PathBuf,
     /// The configuration that made it

@@ -51,6 +51,27 @@ pub fn clean(name: &str) -> String {
     if clean.trim().is_empty() { "(no name)".to_owned() } else { clean }
 }
 
+/// Lines of at most 100 characters where words allow it: the first after `bullet`, the others below its text.
+pub fn wrapped(bullet: &str, text: &str) -> String {
+    let indent = bullet.chars().count();
+    let (mut out, mut width) = (bullet.to_owned(), indent);
+    for word in text.split(' ') {
+        let wide = word.chars().count();
+        if width > indent && width + 1 + wide > 100 {
+            out.push('\n');
+            out.extend(std::iter::repeat_n(' ', indent));
+            width = indent;
+        } else if width > indent {
+            out.push(' ');
+            width += 1;
+        }
+        out.push_str(word);
+        width += wide;
+    }
+    out.push('\n');
+    out
+}
+
 /// At most `width` characters, the last one `…` where some are cut off.
 pub fn short(text: &str, width: usize) -> String {
     if text.chars().count() <= width {

@@ -33,7 +33,7 @@ pub use batch::Batch;
 pub use load::{load, parse};
 pub use model::{Diversity, GroundDistance, ModelKind, PrivacyModel};
 pub use paths::{Used, is_same_file, overwritten, place};
-pub use plan::{Group, Grouping, Plan, Treatment};
+pub use plan::{Group, Grouping, Keep, Plan, Treatment};
 pub use privacy::{Privacy, Recoding};
 pub use problem::Problem;
 pub use properties::Properties;
@@ -68,6 +68,10 @@ pub struct Config {
     /// attributes that may leave are one group. Attributes are those of the record schema.
     #[schemars(example = [Group { name: "person".into(), attributes: vec!["age".into(), "zip".into()] }])]
     pub group: Vec<Group>,
+    /// Wishes: attributes that the planner keeps together as far as `plan.price` allows, the weightiest first. `throng check`
+    /// says what each has come to and what it costs.
+    #[schemars(example = [Keep { attributes: vec!["timestamp".into(), "heart_rate".into()], weight: 3.0 }])]
+    pub keep: Vec<Keep>,
     /// How records are treated that stand out.
     pub treatment: Treatment,
     /// How `throng anonymize` looks for the policy of a data set.
@@ -106,6 +110,12 @@ impl Config {
     pub fn max_waiting_lines(&self) -> usize {
         let room = self.state.max_dictionary_values.saturating_sub(self.rows_remembered());
         self.state.max_waiting_lines.unwrap_or(room.clamp(1, WAITING_UNLESS_GIVEN))
+    }
+
+    /// The names of the groups: those of `[[group]]`, or `all`, the one of everything.
+    pub fn group_names(&self) -> impl Iterator<Item = &str> {
+        let of_everything = self.group.is_empty().then_some("all");
+        self.group.iter().map(|group| group.name.as_str()).chain(of_everything)
     }
 
     /// Brokers of the sink: `sink.brokers`, or the source's.

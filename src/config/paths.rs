@@ -4,7 +4,8 @@ use std::os::unix::fs::MetadataExt;
 use std::path::{Component, Path, PathBuf};
 
 use super::complaint::Complaint;
-use super::{Config, Format, Problem, SinkKind, SourceKind};
+use super::sink::PLACE;
+use super::{Config, Format, Problem, Sink, SinkKind, SourceKind};
 
 /// Symbolic links that are followed one after the other, as many as the kernel follows.
 const MOST_LINKS: usize = 40;
@@ -100,13 +101,14 @@ fn used(config: &Config) -> Vec<Used> {
     if source.kind == SourceKind::File {
         file("source.path", &source.path, false);
     }
-    if sink.format() == Format::Parquet {
-        file("sink.path", &sink.path, true);
-    } else if config.group.len() < 2 {
-        file("sink.path", &sink.path, false);
+    let in_directories = sink.format() == Format::Parquet;
+    let has_place = sink.path.to_string_lossy().contains(PLACE);
+    if in_directories && !has_place || sink.path == Path::new("-") {
+        file("sink.path", &sink.path, in_directories);
     } else {
-        for group in &config.group {
-            file("sink.path", &sink.beside(&group.name), false);
+        for group in config.group_names() {
+            let path = Sink::file_of(&sink.path, sink.format(), group, config.group.len() < 2);
+            file("sink.path", &path, in_directories);
         }
     }
     if config.treatment.dampening && sink.path != Path::new("-") {

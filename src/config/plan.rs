@@ -17,18 +17,38 @@ pub enum Grouping {
     /// The planner, at the start of a run, from `plan.prime` or from the first records of the source file: groups grow while
     /// a merger costs less than `plan.price`.
     Price,
+    /// The same, from the quasi-identifiers of these records: attributes that meet in none of them, pair by pair.
+    Cliques,
+    /// The same, from the largest sets of attributes that are no quasi-identifiers.
+    Border,
+}
+
+impl Grouping {
+    /// As the configuration spells it.
+    #[must_use]
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Given => "given",
+            Self::Price => "price",
+            Self::Cliques => "cliques",
+            Self::Border => "border",
+        }
+    }
 }
 
 /// How the planner looks for generalizations.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
 pub struct Plan {
-    /// Who says which attributes leave together: `given` by `[[group]]`, or `price`, grown at the start from the records of
-    /// `plan.prime` or of the source file. The same records give the same groups; a state goes on only with the groups it has.
+    /// Who says which attributes leave together: `given` by `[[group]]`, or the planner at the start, from the records of
+    /// `plan.prime` or of the source file: `price` grows groups while a merger is worth its loss, `cliques` never joins two
+    /// attributes that meet in a quasi-identifier, `border` joins what is no quasi-identifier together. The same records give the
+    /// same groups; a state goes on only with the groups it has.
     #[schemars(example = &"price")]
     pub groups: Grouping,
-    /// The most loss that a bit of what attributes say of each other may cost where `groups = "price"`: lost cells of a record a bit,
-    /// above 0. A higher price makes wider groups, which keep more relations and lose more of each cell.
+    /// The most loss that a bit of what attributes say of each other may cost where the planner chooses the groups: lost cells of a
+    /// record a bit, above 0. A higher price makes wider groups, which keep more relations and lose more of each cell. Of
+    /// `cliques` and `border` it says only what a `[[keep]]` may cost.
     #[schemars(example = 0.1)]
     pub price: f64,
     /// Recent records that the planner learns from.
@@ -110,6 +130,25 @@ pub struct Group {
     /// Attributes of the record schema; no attribute is in two groups. Required.
     #[schemars(example = ["age", "zip"])]
     pub attributes: Vec<String>,
+}
+
+/// Attributes that a consumer of the release needs together, where the planner chooses the groups.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(default, deny_unknown_fields)]
+pub struct Keep {
+    /// Attributes of the record schema, two or more. Required.
+    #[schemars(example = ["timestamp", "heart_rate", "activity"])]
+    pub attributes: Vec<String>,
+    /// Bits that each pair of them is worth more, above 0: with `plan.price = 0.1` a wish of weight 3 may cost 0.3 cells of a record
+    /// for each pair.
+    #[schemars(example = 3.0)]
+    pub weight: f64,
+}
+
+impl Default for Keep {
+    fn default() -> Self {
+        Self { attributes: Vec::new(), weight: 1.0 }
+    }
 }
 
 /// How records are treated that stand out.

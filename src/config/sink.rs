@@ -1,6 +1,7 @@
 //! `[sink]`: where released records go.
 
-use std::path::PathBuf;
+use std::ffi::OsStr;
+use std::path::{Path, PathBuf};
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -31,7 +32,7 @@ pub struct Sink {
     /// cluster (a start asks both for their names): one transaction carries outputs and consumed offsets.
     #[schemars(example = &"kafka-1:9092")]
     pub brokers: Option<String>,
-    /// The Kafka topic of released records. Required with `kind = "kafka"`.
+    /// The Kafka topic of released records. Required with `kind = "kafka"`. With `{group}` in it each group has a topic of its own.
     #[schemars(example = &"wearable.sanitized")]
     pub topic: String,
     /// The Kafka topic of dead letters: coordinates and reason of a record that could not be read, never its payload.
@@ -40,8 +41,8 @@ pub struct Sink {
     /// The compacted Kafka topic of commit markers.
     #[schemars(example = &"throng.commits")]
     pub commits_topic: String,
-    /// The file to write, `-` for standard output (NDJSON, at least once). With several groups each writes
-    /// `PATH.GROUP`. Required with `kind = "file"`.
+    /// The file to write, `-` for standard output (NDJSON, at least once). Several groups write a file each, with the group's
+    /// name before the extension (`out.motion.ndjson`), or where the path has `{group}`. Required with `kind = "file"`.
     #[schemars(example = &"out/sanitized.ndjson")]
     pub path: PathBuf,
     /// How records are written down. Default: by the extension of `path` for files, else `json`.
@@ -84,28 +85,65 @@ impl Sink {
             SinkKind::Kafka | SinkKind::None => Format::Json,
         })
     }
-    /// `PATH.SUFFIX`.
-    #[must_use]
-    pub fn beside(&self, suffix: &str) -> PathBuf {
-        let mut path = self.path.clone().into_os_string();
-        path.push(".");
-        path.push(suffix);
-        path.into()
-    }
 
     /// The file that says of a file sink's output that values are exchanged between its records.
     #[must_use]
     pub fn mark_path(&self) -> PathBuf {
-        self.beside("untruthful")
+        self.path.with_file_name(beside(&self.path, "untruthful"))
     }
 
     /// The file beside a file sink's output that names the last batch written there; none for standard output. Its name begins
     /// with a dot, so that no pattern for the output takes it along.
     #[must_use]
     pub fn marker_path(&self) -> Option<PathBuf> {
-        let mut name = std::ffi::OsString::from(".");
-        name.push(self.path.file_name().filter(|_| self.kind == SinkKind::File && self.path.as_os_str() != "-")?);
-        name.push(".marker");
-        Some(self.path.with_file_name(name))
+        let is_file = self.kind == SinkKind::File && self.path.as_os_str() != "-" && self.path.file_name().is_some();
+        is_file.then(|| self.path.with_file_name(format!(".{}", beside(&self.path, "marker"))))
     }
+
+    /// The Kafka topic of each of these groups.
+    #[must_use]
+    pub fn topic_of(&self, group: &str) -> String {
+        self.topic.replace(PLACE, group)
+    }
+
+    /// The file of a group, or for formats of several files its directory; `alone` where there is no other group.
+    ///
+    /// The group's name stands where the path has `{group}`; else of several groups before the extension of a file, and below a
+    /// directory.
+    #[must_use]
+    pub fn file_of(path: &Path, format: Format, group: &str, alone: bool) -> PathBuf {
+        if let Some(text) = path.to_str().filter(|text| text.contains(PLACE)) {
+            return PathBuf::from(text.replace(PLACE, group));
+        }
+        if format == Format::Parquet {
+            return path.join(group);
+        }
+        if alone {
+            return path.to_owned();
+        }
+        match (path.file_stem(), path.extension()) {
+            (Some(stem), Some(extension)) => {
+                let mut name = stem.to_owned();
+                for part in [OsStr::new("."), OsStr::new(group), OsStr::new("."), extension] {
+                    name.push(part);
+                }
+                path.with_file_name(name)
+            }
+            _ => {
+                let mut name = path.as_os_str().to_owned();
+                name.push(".");
+                name.push(group);
+                name.into()
+            }
+        }
+    }
+}
+
+/// Where the name of a group stands in a path or a topic.
+pub(super) const PLACE: &str = "{group}";
+
+/// The file name of a path with a further extension, and without the place of the group.
+fn beside(path: &Path, extension: &str) -> String {
+    let name = path.file_name().unwrap_or_default().to_string_lossy();
+    format!("{}.{extension}", name.replace(&format!(".{PLACE}"), "").replace(PLACE, ""))
 }

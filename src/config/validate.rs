@@ -29,6 +29,7 @@ pub(super) fn complaints(config: &Config) -> Vec<Complaint> {
     batch(config, &mut found);
     privacy_and_plan(config, &mut found);
     groups(config, &mut found);
+    wishes(config, &mut found);
     surroundings(config, &mut found);
     anonymize(config, &mut found);
     found.0
@@ -144,7 +145,7 @@ fn sink(config: &Config, found: &mut Complaints) {
             let streamed = !dash || sink.format() == Format::Json;
             let remedy = "set \"json\", or name a file";
             found.unless(streamed, "sink.format", "only json is written to standard output", remedy);
-            let remedy = "name a file: each group then writes PATH.GROUP";
+            let remedy = "name a file: each group then writes one of its own";
             found.unless(!dash || config.group.len() < 2, "sink.path", "several groups need several files", remedy);
             found.unless(
                 config.source.kind == SourceKind::File,
@@ -164,13 +165,14 @@ fn sink(config: &Config, found: &mut Complaints) {
 }
 
 fn topics(config: &Config, found: &mut Complaints) {
+    let of_groups: BTreeSet<String> = config.group_names().map(|group| config.sink.topic_of(group)).collect();
     let mut named: Vec<(&str, &str)> = Vec::new();
     if config.source.kind == SourceKind::Kafka {
         named.extend(config.source.topics.iter().map(|topic| ("source.topics", topic.as_str())));
     }
     if config.sink.kind == SinkKind::Kafka {
         let sink = &config.sink;
-        named.push(("sink.topic", &sink.topic));
+        named.extend(of_groups.iter().map(|topic| ("sink.topic", topic.as_str())));
         named.push(("sink.dead_letter_topic", &sink.dead_letter_topic));
         named.push(("sink.commits_topic", &sink.commits_topic));
     }
@@ -237,7 +239,7 @@ fn privacy_and_plan(config: &Config, found: &mut Complaints) {
     found.unless(delay, "privacy.max_delay", "a line would wait for longer than it stands for", remedy);
     let price = plan.price > 0.0 && plan.price.is_finite();
     found.unless(price, "plan.price", "the price is out of range", "give above 0, such as 0.1");
-    let grown = plan.groups == Grouping::Price;
+    let grown = plan.groups != Grouping::Given;
     let remedy = "remove the [[group]]s, or set plan.groups = \"given\"";
     // Groups that were grown are put in the place of the configured ones, and checked as those are.
     found.unless(
@@ -281,6 +283,21 @@ fn privacy_and_plan(config: &Config, found: &mut Complaints) {
     found.unless(prime, "plan.prime", "no file is named", "name one, or remove the key");
     let dash = plan.prime.as_deref().is_some_and(is_dash);
     found.unless(!dash, "plan.prime", "standard input is read by the source alone", "name a file, or remove the key");
+}
+
+fn wishes(config: &Config, found: &mut Complaints) {
+    let chosen = config.plan.groups != Grouping::Given;
+    let remedy = "set plan.groups = \"price\", or put the attributes into one [[group]]";
+    let message = "a wish is for a planner that chooses the groups, and they are given";
+    found.unless(chosen || config.keep.is_empty(), "keep", message, remedy);
+    for (index, keep) in config.keep.iter().enumerate() {
+        let weight = keep.weight > 0.0 && keep.weight.is_finite();
+        found.unless(weight, &format!("keep[{index}].weight"), "the weight is out of range", "give above 0, such as 1");
+        let distinct: BTreeSet<&String> = keep.attributes.iter().collect();
+        let several = distinct.len() > 1 && distinct.len() == keep.attributes.len();
+        let message = "a wish names two attributes or more, each once";
+        found.unless(several, &format!("keep[{index}].attributes"), message, "name what is needed together");
+    }
 }
 
 fn groups(config: &Config, found: &mut Complaints) {

@@ -4,12 +4,11 @@ use super::error::EvaluationError;
 use super::original::Original;
 use crate::anonymity::planner::GroupShape;
 use crate::codec::{Field, Limits, Unknown};
-use crate::config::{Config, Format};
+use crate::config::{Config, Format, Sink};
 use crate::io::file::{self, FileSource, SourcePosition};
 use crate::records::codebook::{CellId, Codebook};
 use crate::records::raw::{RawBatch, Token};
 use crate::start::reading::file_format;
-use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 
 /// Lines read at a time.
@@ -115,18 +114,15 @@ fn read_group(
 
 /// Where the lines of a group are. Segments of Parquet come in their order.
 fn files(format: Format, path: &Path, group: &str, alone: bool) -> Vec<PathBuf> {
+    let of_group = Sink::file_of(path, format, group, false);
     if format == Format::Parquet {
-        let place = if path.join(group).is_dir() { path.join(group) } else { path.to_owned() };
+        let place = if of_group.is_dir() { of_group } else { path.to_owned() };
         let Ok(entries) = std::fs::read_dir(&place) else { return vec![place] };
         let mut segments: Vec<PathBuf> = entries.flatten().map(|entry| entry.path()).collect();
         segments.retain(|segment| segment.extension().is_some_and(|extension| extension == "parquet"));
         segments.sort();
         return segments;
     }
-    let mut of_group: OsString = path.as_os_str().to_owned();
-    of_group.push(".");
-    of_group.push(group);
-    let of_group = PathBuf::from(of_group);
     if alone && !of_group.is_file() { vec![path.to_owned()] } else { vec![of_group] }
 }
 

@@ -1,6 +1,7 @@
 //! A configuration with its schema, groups and privacy models, read and checked once.
 
-use super::grown::{self, Grown};
+use super::chosen::Grown;
+use super::grown;
 use super::protections::protections;
 use super::schema::load_schema;
 use super::shapes::group_shapes;

@@ -4,19 +4,22 @@
 //! |---|---|
 //! | [`checked`] | all of it, as one value |
 //! | [`schema`] | the record schema, loaded |
-//! | [`shapes`], [`grown`] | the groups of attributes, as configured or as the planner chooses them |
+//! | [`shapes`], [`grown`], [`chosen`] | the groups of attributes, as configured or as the planner chooses them |
 //! | [`protections`] | the privacy models beside k |
 //! | [`population`] | the people of a k-map |
+//! | [`output_schema`] | what leaves, as JSON Schema |
 //! | [`reading`] | how records are read: attributes, limits, file formats |
 //! | [`encode`] | raw records to codes |
 //! | [`whole_file`], [`sampling`] | a file read as a whole; records read ahead of a run |
 //! | [`doubts`], [`findings`] | what looks wrong before a run, and what a run has met |
 
 pub mod checked;
+pub mod chosen;
 pub mod doubts;
 pub mod encode;
 pub mod findings;
 pub mod grown;
+pub mod output_schema;
 pub mod population;
 pub mod protections;
 pub mod reading;

@@ -102,6 +102,7 @@ fn mutual_information(pairs: impl Iterator<Item = (u8, u8)>) -> f64 {
 }
 
 /// What attributes say of each other, in bits, by pair.
+#[derive(Clone, Debug, Default)]
 pub struct Dependence(BTreeMap<(usize, usize), f64>);
 
 impl Dependence {

@@ -2,7 +2,7 @@
 //!
 //! Loss alone would leave every attribute to itself, and with it every relation between attributes. So two groups become one where
 //! the loss that this adds, for each bit that the attributes of the one say of those of the other, is below a price. The cheapest
-//! merger comes first.
+//! merger comes first; a wish makes its attributes worth more to each other, and is served before the rest.
 //!
 //! What does not change within a person never leaves beside what does: it would be said again with every record
 //! (docs/methods.md §12.4).
@@ -12,6 +12,7 @@ use super::identifiers;
 use super::ladder::{build_ladder, expected_loss};
 use super::sample::Sample;
 use super::settings::{LadderLimits, PlannerSettings};
+use super::wishes::{Apart, Wish, WishAnswer, wished};
 use crate::records::codebook::Codebook;
 use rayon::prelude::*;
 use std::collections::BTreeMap;
@@ -26,7 +27,7 @@ const EVERY_PAIR: f64 = 0.02;
 /// Ladders of groups that are only tried are short: thousands of them are made.
 const TRIED: LadderLimits = LadderLimits { complete: 300, chosen: 40 };
 
-/// A group that was grown, and what speaks for it.
+/// A group that the planner chose, and what speaks for it.
 #[derive(Clone, Debug, PartialEq)]
 pub struct GrownGroup {
     /// Its attributes, ascending.
@@ -37,75 +38,182 @@ pub struct GrownGroup {
     pub bits: f64,
 }
 
-/// Groups of `attributes`, the first attributes first. `is_static` says of an attribute that it does not change within a
-/// person; `price` is the most loss (cells of a record) that a bit may cost.
-///
-/// Time: some thousand short ladders over the sample. The same sample gives the same groups.
-#[must_use]
-pub fn by_price(
-    attributes: &[usize],
-    is_static: &dyn Fn(usize) -> bool,
-    dependence: &Dependence,
-    sample: &Sample,
-    books: &[Codebook],
-    settings: &PlannerSettings,
-    price: f64,
-) -> Vec<GrownGroup> {
-    let identifiers = identifiers::found_in(sample, attributes, books, settings.identifier_cardinality);
-    let tried = PlannerSettings { ladder: TRIED, ..*settings };
-    // The loss of a record's cells in a group.
-    let loss = |group: &[usize]| {
-        let ladder = build_ladder(group, &identifiers, sample, books, &tried);
-        expected_loss(group, &ladder, sample, books, &tried) * group.len() as f64
-    };
-    let mut groups: Vec<(Vec<usize>, f64)> = attributes.par_iter().map(|&a| (vec![a], loss(&[a]))).collect();
-    groups.sort_by(|a, b| a.0.cmp(&b.0));
-    // By the first attributes of two groups: the loss of both as one, and what its bits cost.
-    let mut mergers: BTreeMap<(usize, usize), (f64, f64)> = BTreeMap::new();
-    loop {
-        let mut open = Vec::new();
-        for (at, one) in groups.iter().enumerate() {
-            for other in &groups[at + 1..] {
-                let narrow = one.0.len() + other.0.len() <= WIDEST;
-                // An identifier leaves as `*`: it says nothing of anything.
-                let says = |group: &[usize]| group.iter().all(|a| !identifiers.contains(a));
-                let alike = is_static(one.0[0]) == is_static(other.0[0]);
-                if narrow && alike && says(&one.0) && says(&other.0) && !mergers.contains_key(&(one.0[0], other.0[0])) {
-                    open.push((one, other));
-                }
-            }
-        }
-        let found: Vec<((usize, usize), (f64, f64))> = open
-            .par_iter()
-            .map(|(one, other)| {
-                let both = loss(&merged(&one.0, &other.0));
-                let cost = (both - one.1 - other.1).max(0.0) / worth(dependence, &one.0, &other.0);
-                ((one.0[0], other.0[0]), (both, cost))
-            })
-            .collect();
-        mergers.extend(found);
-        let cheapest = mergers.iter().filter(|(_, (_, cost))| *cost < price).min_by(|a, b| a.1.1.total_cmp(&b.1.1));
-        let Some((&(one, other), &(both, _))) = cheapest else { break };
-        let part = |first: usize, groups: &mut Vec<(Vec<usize>, f64)>| {
-            let at = groups.iter().position(|group| group.0[0] == first);
-            at.map(|at| groups.remove(at).0).unwrap_or_default()
-        };
-        let (left, right) = (part(one, &mut groups), part(other, &mut groups));
-        mergers.retain(|(a, b), _| ![*a, *b].iter().any(|first| *first == one || *first == other));
-        groups.push((merged(&left, &right), both));
-        groups.sort_by(|a, b| a.0.cmp(&b.0));
-    }
-    let grown = |(attributes, loss): (Vec<usize>, f64)| GrownGroup {
-        loss: loss / attributes.len() as f64,
-        bits: dependence.inside(&attributes),
-        attributes,
-    };
-    groups.into_iter().map(grown).collect()
+/// What groups are chosen from.
+pub struct Ground<'a> {
+    /// The quasi attributes to be divided.
+    pub attributes: &'a [usize],
+    /// Which attributes do not change within a person.
+    pub is_static: &'a (dyn Fn(usize) -> bool + Sync),
+    /// What the attributes say of each other.
+    pub dependence: &'a Dependence,
+    /// Records to try groups on.
+    pub sample: &'a Sample,
+    /// From codes to values, by attribute.
+    pub books: &'a [Codebook],
+    /// As for the plans to come.
+    pub settings: &'a PlannerSettings,
+    /// The most loss (cells of a record) that a bit may cost.
+    pub price: f64,
 }
 
-/// What a merger of two groups is worth, in bits.
-fn worth(dependence: &Dependence, one: &[usize], other: &[usize]) -> f64 {
-    one.iter().flat_map(|&a| other.iter().map(move |&b| dependence.bits(a, b) + EVERY_PAIR)).sum()
+/// Groups that grow by merging.
+pub struct Growth<'a> {
+    ground: &'a Ground<'a>,
+    wishes: &'a [Wish],
+    /// Attributes that leave as `*`: they say nothing of anything.
+    identifiers: Vec<usize>,
+    /// Ascending attributes, and the loss of a record's cells in the group.
+    groups: Vec<(Vec<usize>, f64)>,
+    /// By the first attributes of two groups: the loss of both as one, and what a bit of it costs.
+    mergers: BTreeMap<(usize, usize), Merger>,
+}
+
+#[derive(Clone, Copy, Debug)]
+struct Merger {
+    loss: f64,
+    cost: f64,
+}
+
+impl<'a> Growth<'a> {
+    /// Every attribute by itself.
+    #[must_use]
+    pub fn new(ground: &'a Ground<'a>, wishes: &'a [Wish]) -> Self {
+        let Ground { attributes, sample, books, settings, .. } = ground;
+        let identifiers = identifiers::found_in(sample, attributes, books, settings.identifier_cardinality);
+        let mut growth = Self { ground, wishes, identifiers, groups: Vec::new(), mergers: BTreeMap::new() };
+        growth.groups = attributes.par_iter().map(|&a| (vec![a], growth.loss(&[a]))).collect();
+        growth.groups.sort_by(|a, b| a.0.cmp(&b.0));
+        growth
+    }
+
+    /// The loss of a record's cells in a group, in cells.
+    fn loss(&self, group: &[usize]) -> f64 {
+        let Ground { sample, books, settings, .. } = self.ground;
+        let tried = PlannerSettings { ladder: TRIED, ..**settings };
+        let ladder = build_ladder(group, &self.identifiers, sample, books, &tried);
+        expected_loss(group, &ladder, sample, books, &tried) * group.len() as f64
+    }
+
+    /// Why two groups can never be one.
+    fn bar(&self, one: &[usize], other: &[usize]) -> Option<Apart> {
+        let is_static = self.ground.is_static;
+        if [one, other].concat().iter().any(|a| self.identifiers.contains(a)) {
+            Some(Apart::Identifier)
+        } else if is_static(one[0]) != is_static(other[0]) {
+            Some(Apart::Pace)
+        } else {
+            (one.len() + other.len() > WIDEST).then_some(Apart::Width)
+        }
+    }
+
+    /// What a merger of two groups is worth, in bits.
+    fn worth(&self, one: &[usize], other: &[usize]) -> f64 {
+        let pair = |a, b| self.ground.dependence.bits(a, b) + EVERY_PAIR + wished(self.wishes, a, b);
+        one.iter().flat_map(|&a| other.iter().map(move |&b| pair(a, b))).sum()
+    }
+
+    fn merger(&self, one: &(Vec<usize>, f64), other: &(Vec<usize>, f64)) -> Merger {
+        let loss = self.loss(&merged(&one.0, &other.0));
+        Merger { loss, cost: (loss - one.1 - other.1).max(0.0) / self.worth(&one.0, &other.0) }
+    }
+
+    /// Makes the cheapest merger that `admits` as long as there is one below the price; gives the loss that was added, in cells of
+    /// a record.
+    fn grow(&mut self, admits: &(dyn Fn(&[usize]) -> bool + Sync)) -> f64 {
+        let mut added = 0.0;
+        loop {
+            let mut open = Vec::new();
+            for (at, one) in self.groups.iter().enumerate().filter(|(_, one)| admits(&one.0)) {
+                for other in self.groups[at + 1..].iter().filter(|other| admits(&other.0)) {
+                    let known = self.mergers.contains_key(&(one.0[0], other.0[0]));
+                    if !known && self.bar(&one.0, &other.0).is_none() {
+                        open.push((one, other));
+                    }
+                }
+            }
+            let tried = |(one, other): &(&(Vec<usize>, f64), &(Vec<usize>, f64))| {
+                ((one.0[0], other.0[0]), self.merger(one, other))
+            };
+            let found: Vec<((usize, usize), Merger)> = open.par_iter().map(tried).collect();
+            self.mergers.extend(found);
+            let of = |first: usize| self.groups.iter().find(|group| group.0[0] == first).map(|group| &group.0[..]);
+            let admitted = |pair: &(usize, usize)| [pair.0, pair.1].iter().all(|&first| of(first).is_some_and(admits));
+            let below = self.mergers.iter().filter(|(pair, merger)| merger.cost < self.ground.price && admitted(pair));
+            let Some((&pair, &merger)) = below.min_by(|a, b| a.1.cost.total_cmp(&b.1.cost)) else { break added };
+            added += self.merge(pair, merger.loss);
+        }
+    }
+
+    /// Makes one of two groups, by their first attributes; gives the loss that this adds.
+    fn merge(&mut self, (one, other): (usize, usize), loss: f64) -> f64 {
+        let is_part = |group: &(Vec<usize>, f64)| group.0[0] == one || group.0[0] == other;
+        let parts: Vec<(Vec<usize>, f64)> = self.groups.extract_if(.., |group| is_part(group)).collect();
+        let mut both: Vec<usize> = parts.iter().flat_map(|part| part.0.iter().copied()).collect();
+        both.sort_unstable();
+        self.mergers.retain(|(a, b), _| ![*a, *b].iter().any(|first| *first == one || *first == other));
+        self.groups.push((both, loss));
+        self.groups.sort_by(|a, b| a.0.cmp(&b.0));
+        loss - parts.iter().map(|part| part.1).sum::<f64>()
+    }
+
+    /// Serves the wishes, the weightiest first, as far as the price allows; one answer a wish, in their order.
+    pub fn serve_wishes(&mut self) -> Vec<WishAnswer> {
+        let mut order: Vec<usize> = (0..self.wishes.len()).collect();
+        order.sort_by(|&a, &b| self.wishes[b].weight.total_cmp(&self.wishes[a].weight).then(a.cmp(&b)));
+        let mut answers = vec![WishAnswer::default(); order.len()];
+        for at in order {
+            let wish = &self.wishes[at];
+            let added = self.grow(&|group| group.iter().any(|a| wish.attributes.contains(a)));
+            answers[at] = self.answer(wish, added);
+        }
+        answers
+    }
+
+    /// What a wish has come to: its largest part, and why the others are not in it.
+    fn answer(&self, wish: &Wish, loss: f64) -> WishAnswer {
+        let part = |group: &(Vec<usize>, f64)| group.0.iter().filter(|a| wish.attributes.contains(a)).count();
+        // Of equals the first.
+        let largest = self.groups.iter().reduce(|best, next| if part(next) > part(best) { next } else { best });
+        let Some(largest) = largest else { return WishAnswer::default() };
+        let (together, mut apart) =
+            (largest.0.iter().copied().filter(|a| wish.attributes.contains(a)).collect(), vec![]);
+        for group in self.groups.iter().filter(|group| group.0[0] != largest.0[0]) {
+            let why = self.bar(&largest.0, &group.0).unwrap_or_else(|| {
+                let both = self.loss(&merged(&largest.0, &group.0));
+                Apart::Price { loss: (both - largest.1 - group.1).max(0.0) }
+            });
+            apart.extend(group.0.iter().filter(|a| wish.attributes.contains(a)).map(|&a| (a, why)));
+        }
+        WishAnswer { together, loss: loss.max(0.0), apart }
+    }
+
+    /// Merges whatever is below the price.
+    pub fn grow_all(&mut self) {
+        self.grow(&|_| true);
+    }
+
+    /// The groups of more than one attribute, as wishes have made them, taken out; what is left is to be divided otherwise.
+    pub fn take_wished(&mut self) -> Vec<Vec<usize>> {
+        self.groups.extract_if(.., |group| group.0.len() > 1).map(|group| group.0).collect()
+    }
+
+    /// The groups, the first attributes first.
+    #[must_use]
+    pub fn groups(self) -> Vec<GrownGroup> {
+        let grown = |(attributes, loss): (Vec<usize>, f64)| GrownGroup {
+            loss: loss / attributes.len() as f64,
+            bits: self.ground.dependence.inside(&attributes),
+            attributes,
+        };
+        self.groups.into_iter().map(grown).collect()
+    }
+
+    /// These groups instead of those that have grown: they are measured and not judged.
+    pub fn put(&mut self, groups: Vec<Vec<usize>>) {
+        self.groups = groups.into_par_iter().map(|group| (group.clone(), self.loss(&group))).collect();
+        self.groups.sort_by(|a, b| a.0.cmp(&b.0));
+        self.mergers.clear();
+    }
 }
 
 fn merged(one: &[usize], other: &[usize]) -> Vec<usize> {
@@ -159,12 +267,47 @@ mod tests {
         (books, sample)
     }
 
-    fn groups(is_static: &dyn Fn(usize) -> bool, price: f64) -> Vec<Vec<usize>> {
+    fn grown(
+        is_static: &(dyn Fn(usize) -> bool + Sync),
+        price: f64,
+        wishes: &[Wish],
+    ) -> (Vec<Vec<usize>>, Vec<WishAnswer>) {
         let (books, sample) = sample();
-        let all = [1, 2, 3, 4];
-        let dependence = Dependence::of(&all, &sample, &books);
-        let grown = by_price(&all, is_static, &dependence, &sample, &books, &SETTINGS, price);
-        grown.into_iter().map(|group| group.attributes).collect()
+        let attributes = &[1, 2, 3, 4];
+        let dependence = &Dependence::of(attributes, &sample, &books);
+        let ground =
+            Ground { attributes, is_static, dependence, sample: &sample, books: &books, settings: &SETTINGS, price };
+        let mut growth = Growth::new(&ground, wishes);
+        let answers = growth.serve_wishes();
+        growth.grow_all();
+        (growth.groups().into_iter().map(|group| group.attributes).collect(), answers)
+    }
+
+    fn groups(is_static: &(dyn Fn(usize) -> bool + Sync), price: f64) -> Vec<Vec<usize>> {
+        grown(is_static, price, &[]).0
+    }
+
+    fn wish(attributes: &[usize], weight: f64) -> Wish {
+        Wish { attributes: attributes.to_vec(), weight }
+    }
+
+    #[test]
+    fn a_wish_is_granted_as_far_as_the_price_allows_and_says_what_it_costs() {
+        let (groups, answers) = grown(&|_| false, 0.01, &[wish(&[1, 3], 1000.0)]);
+        assert_eq!(groups, [vec![1, 2, 3], vec![4]]);
+        assert_eq!((&answers[0].together[..], &answers[0].apart[..]), (&[1, 3][..], &[][..]));
+        assert!(answers[0].loss > 0.1, "{answers:?}");
+        let (groups, answers) = grown(&|_| false, 1e-6, &[wish(&[1, 3], 0.001)]);
+        assert_eq!(groups, [vec![1, 2], vec![3], vec![4]]);
+        assert!(matches!(answers[0].apart[..], [(3, Apart::Price { loss })] if loss > 0.1), "{answers:?}");
+        assert!(answers[0].loss.abs() < 1e-9, "{answers:?}");
+    }
+
+    #[test]
+    fn no_wish_joins_what_never_changes_with_what_does() {
+        let (groups, answers) = grown(&|attribute| attribute == 2, 1e9, &[wish(&[1, 2], 1e9)]);
+        assert_eq!(groups, [vec![1, 3, 4], vec![2]]);
+        assert_eq!(answers[0].apart, [(2, Apart::Pace)]);
     }
 
     #[test]

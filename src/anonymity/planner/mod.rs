@@ -7,13 +7,15 @@
 //! |---|---|
 //! | [`sample`] | the rows that plans are made from |
 //! | [`identifiers`], [`pace`] | attributes that never leave, and how often the others change within a person |
-//! | [`dependence`], [`grouping`] | what attributes say of each other, and which of them leave together |
+//! | [`dependence`] | what attributes say of each other |
+//! | [`grouping`], [`compartments`], [`wishes`] | which of them leave together |
 //! | [`ladder`], `scorer` | the nodes of a group, and what each is worth to the sample |
 //! | [`reference`] | the distributions that t-closeness compares with |
 //! | [`drift`] | when the values have changed enough for a new plan |
 //! | [`evidence`] | what speaks for a plan; it decides nothing |
 //! | `settings` | what the planner is told |
 
+pub mod compartments;
 pub mod dependence;
 pub mod drift;
 pub mod evidence;
@@ -25,6 +27,7 @@ pub mod reference;
 pub mod sample;
 mod scorer;
 mod settings;
+pub mod wishes;
 
 use crate::anonymity::plan::{Group, Plan};
 use crate::records::codebook::Codebook;

@@ -1,5 +1,7 @@
 //! What the planner is told.
 
+use crate::config::Config;
+
 /// Sizes of ladders.
 #[derive(Clone, Copy, Debug)]
 pub struct LadderLimits {
@@ -34,6 +36,19 @@ pub struct InBatch {
 }
 
 impl PlannerSettings {
+    /// The settings of a configuration.
+    #[must_use]
+    pub fn of(config: &Config) -> Self {
+        let batch = InBatch { crowd: config.privacy.crowd_in_batch(), records: config.batch.max_records };
+        Self {
+            k: config.privacy.crowd(),
+            ladder: LadderLimits { complete: config.plan.complete_lattice, chosen: config.plan.ladder_nodes },
+            identifier_cardinality: config.plan.identifier_cardinality,
+            window_records: config.plan.window_records,
+            batch: Some(batch).filter(|batch| batch.crowd > 0),
+        }
+    }
+
     /// The same for a stream of which `rows` have come in `batches`: a batch is as large as they were on average.
     #[must_use]
     pub fn for_batches(self, rows: u64, batches: u64) -> Self {

@@ -8,6 +8,7 @@ use super::parts::{Parts, Past};
 use super::prime::{PrimeError, prime};
 use crate::anonymity::planner::sample::Sample;
 use crate::config::{Config, Problem, SinkKind};
+use crate::daemon::http::chosen_page;
 use crate::daemon::state::directory::StateError;
 use crate::daemon::state::records::Intent;
 use crate::daemon::state::seal::Keys;
@@ -235,7 +236,7 @@ fn build(
     opened: Opened,
     mut past: Past,
 ) -> Result<Engine, AssemblyError> {
-    let Checked { config, schema, shapes, protections, .. } = checked;
+    let Checked { config, schema, shapes, protections, grown, .. } = checked;
     let Opened { ledger, store, keys } = opened;
     let class_key = DigestKey(keys.classes);
     let new_books = || {
@@ -254,7 +255,10 @@ fn build(
     let populations = Populations::new(people, &schema, &class_key, settings.absent_as_null)?;
     let names = NameDigest::new(&class_key);
     let sample = Sample::new(schema.attributes.len(), config.plan.sample_records, config.plan.window_records);
+    let attribute_names: Vec<&str> = schema.attributes.iter().map(|a| a.name.as_str()).collect();
+    let chosen = grown.map(|grown| chosen_page::summary(&grown, &attribute_names, telemetry.draws()));
     let parts = Parts {
+        chosen: chosen.unwrap_or_default(),
         schema,
         settings,
         shapes,

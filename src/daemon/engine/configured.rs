@@ -2,7 +2,7 @@
 
 use super::model::ModelSettings;
 use super::settings::{DampeningSettings, EngineSettings, RepetitionSettings, SearchSettings};
-use crate::anonymity::planner::{InBatch, LadderLimits, PlannerSettings};
+use crate::anonymity::planner::PlannerSettings;
 use crate::anonymity::treatment::treat::Policy;
 use crate::codec::LineFormat;
 use crate::config::{Backend, Config, Format, Recoding, SinkKind};
@@ -32,7 +32,7 @@ pub(super) fn settings(config: &Config, schema: &Schema, accept_rewind: bool) ->
     EngineSettings {
         policy: Policy::of(config),
         needs: Needs::of(&config.privacy),
-        planner: planner(config),
+        planner: PlannerSettings::of(config),
         search: search(config),
         model: ModelSettings {
             window_records: config.plan.window_records,
@@ -71,17 +71,6 @@ fn lines(config: &Config) -> (LineFormat, bool) {
         }
         SinkKind::Kafka => (line_format(format, config.sink.separator), false),
         SinkKind::None => (LineFormat::Json, false),
-    }
-}
-
-fn planner(config: &Config) -> PlannerSettings {
-    PlannerSettings {
-        k: config.privacy.crowd(),
-        ladder: LadderLimits { complete: config.plan.complete_lattice, chosen: config.plan.ladder_nodes },
-        identifier_cardinality: config.plan.identifier_cardinality,
-        window_records: config.plan.window_records,
-        batch: Some(InBatch { crowd: config.privacy.crowd_in_batch(), records: config.batch.max_records })
-            .filter(|batch| batch.crowd > 0),
     }
 }
 

@@ -67,6 +67,8 @@ pub(super) struct Planning {
     pub(super) recheck: Option<Recheck>,
     /// What was found out last.
     pub(super) evidence: Option<Evidence>,
+    /// Who chose the groups and why, for the pages; null where the configuration gives them.
+    pub(super) chosen: serde_json::Value,
 }
 
 /// What survives the process.

@@ -33,6 +33,8 @@ pub struct Parts {
     pub settings: EngineSettings,
     /// The groups, in the order in which their fragments leave.
     pub shapes: Vec<GroupShape>,
+    /// Who chose them and why, for the pages; null where the configuration gives them.
+    pub chosen: serde_json::Value,
     /// The attributes that privacy models beside k protect, in the order of the schema.
     pub protections: Vec<Protection>,
     /// The populations of k-map models; empty where none is configured.

@@ -158,11 +158,9 @@ impl Engine {
     /// Shows the plan in force, with the evidence that was gathered last.
     pub(super) fn show_plan(&self) {
         let names: Vec<&str> = self.schema.attributes.iter().map(|a| a.name.as_str()).collect();
-        self.telemetry.set_plan(crate::daemon::http::plan_page::summary(
-            &self.in_force.plan,
-            self.planning.evidence.as_ref(),
-            &names,
-            self.telemetry.draws(),
-        ));
+        let (plan, evidence) = (&self.in_force.plan, self.planning.evidence.as_ref());
+        let mut page = crate::daemon::http::plan_page::summary(plan, evidence, &names, self.telemetry.draws());
+        page["chosen"] = self.planning.chosen.clone();
+        self.telemetry.set_plan(page);
     }
 }

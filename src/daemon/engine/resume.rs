@@ -11,8 +11,18 @@ use crate::daemon::state::directory::StateError;
 use crate::daemon::state::records::KeptRow;
 use crate::daemon::state::rows::RowPacker;
 use crate::io::input::FileOrigin;
+use crate::records::codebook::Codebook;
 use crate::start::findings::Met;
 use std::sync::Arc;
+
+/// The rows that wait, oldest first.
+fn held(width: usize, rows: &[KeptRow], books: &mut [Codebook]) -> Held {
+    let mut held = Held::new(width);
+    let mut waiting: Vec<&KeptRow> = rows.iter().collect();
+    waiting.sort_by_key(|row| row.ordinal);
+    waiting.into_iter().for_each(|row| held.push(row, books));
+    held
+}
 
 impl Engine {
     /// An engine that goes on where `past` ended.
@@ -21,6 +31,7 @@ impl Engine {
     /// [`StateError::Damaged`] when the rows of the window are not those of these attributes.
     pub fn new(parts: Parts, past: Past) -> Result<Self, StateError> {
         let Parts {
+            chosen,
             schema,
             settings,
             shapes,
@@ -37,10 +48,7 @@ impl Engine {
         } = parts;
         let mut quasi: Vec<usize> = shapes.iter().flat_map(|s| s.quasi.clone()).collect();
         quasi.sort_unstable();
-        let mut held = Held::new(schema.attributes.len());
-        let mut waiting: Vec<&KeptRow> = past.held.iter().collect();
-        waiting.sort_by_key(|row| row.ordinal);
-        waiting.into_iter().for_each(|row| held.push(row, &mut books));
+        let held = held(schema.attributes.len(), &past.held, &mut books);
         sample.set_stride(past.progress.stride);
         // The sample as it was when the plan that is still missing was asked for: more of its rows may have left it since.
         let asked = past.progress.asked;
@@ -102,7 +110,7 @@ impl Engine {
                 met,
                 doubt_at: 0,
             },
-            planning: Planning { primed: past.primed, search: None, recheck: None, evidence: past.evidence },
+            planning: Planning { primed: past.primed, search: None, recheck: None, evidence: past.evidence, chosen },
             durable: Durable { store, packer: RowPacker::default(), marked: progress.marked, progress },
             coding: Coding { books, subjects, numbering: 0 },
             quasi,

@@ -115,6 +115,7 @@ async fn guard(request: axum::extract::Request, next: Next) -> Response {
     response
 }
 
+pub mod chosen_page;
 pub mod plan_page;
 pub mod serve;
 #[cfg(test)]

@@ -2,7 +2,7 @@
 
 use super::file_source::{FileClosing, FileReadAhead, read_all};
 use super::run::{Run, Watcher};
-use super::to_kafka::{PATIENCE, UNTRUTHFUL, check_marker, has_left, outputs, sink_cluster};
+use super::to_kafka::{PATIENCE, UNTRUTHFUL, check_marker, check_retention, has_left, outputs, sink_cluster};
 use crate::anonymity::planner::GroupShape;
 use crate::config::{Config, Format, SinkKind};
 use crate::daemon::engine::Engine;
@@ -203,7 +203,7 @@ impl Start<'_> {
     fn open_topic(&self, id: &str) -> Result<(TransactionalSink, Marker), KafkaFailure> {
         let config = self.config;
         let cluster = sink_cluster(config);
-        cluster.check_retention(&config.sink.topic, config.privacy.support_window, PATIENCE)?;
+        check_retention(config, &cluster)?;
         let outputs = outputs(config, &cluster, Vec::new(), self.attributes.clone())?;
         let transactional_id = format!("{}-{id}", config.source.group);
         let no_group: GroupMetadata = Arc::new(|| None);

@@ -2,7 +2,7 @@
 
 use super::kafka_source::KafkaSource;
 use super::run::{Run, StreamError, Watcher};
-use super::to_kafka::{PATIENCE, check_marker, has_left, outputs, sink_cluster};
+use super::to_kafka::{PATIENCE, check_marker, check_retention, has_left, outputs, sink_cluster};
 use crate::config::{Config, SinkKind};
 use crate::daemon::engine::assemble::{Assembled, Options, assemble, state_clock};
 use crate::daemon::engine::clock::StateClock;
@@ -102,7 +102,7 @@ pub fn run_kafka(
     let mut opened: Option<TransactionalSink> = None;
     let mut open = |id: &str| -> Result<Marker, KafkaFailure> {
         if config.sink.kind == SinkKind::Kafka && !options.stand_in_broker {
-            sink_cluster.check_retention(&config.sink.topic, config.privacy.support_window, PATIENCE)?;
+            check_retention(&config, &sink_cluster)?;
         }
         let (sink, last) = start.open_sink(&sink_cluster, id, commit_partitions)?;
         opened = Some(sink);

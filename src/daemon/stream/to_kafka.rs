@@ -6,6 +6,7 @@ use crate::daemon::state::records::Intent;
 use crate::io::kafka::connection::{Cluster, KafkaFailure};
 use crate::io::kafka::marker::Marker;
 use crate::io::kafka::transaction::{OutputTopic, Outputs};
+use std::collections::BTreeSet;
 use std::time::Duration;
 
 /// How long a start waits for a cluster before it says so and tries again.
@@ -31,9 +32,11 @@ pub(super) fn outputs(
     let topic = |name: &str| -> Result<OutputTopic, KafkaFailure> {
         Ok(OutputTopic { name: name.to_owned(), partitions: cluster.partitions(&[name], PATIENCE)?[0] })
     };
-    let sink = match config.sink.kind {
-        SinkKind::Kafka => Some(topic(&config.sink.topic)?),
-        SinkKind::File | SinkKind::None => None,
+    let sinks = match config.sink.kind {
+        SinkKind::Kafka => {
+            config.group_names().map(|group| topic(&config.sink.topic_of(group))).collect::<Result<_, _>>()?
+        }
+        SinkKind::File | SinkKind::None => Vec::new(),
     };
     let dead_letters = match config.sink.dead_letter_topic.as_str() {
         "" => None,
@@ -41,7 +44,13 @@ pub(super) fn outputs(
     };
     let group = config.source.group.clone();
     let mark = config.treatment.dampening.then_some(UNTRUTHFUL);
-    Ok(Outputs { sink, dead_letters, commits: config.sink.commits_topic.clone(), sources, group, attributes, mark })
+    Ok(Outputs { sinks, dead_letters, commits: config.sink.commits_topic.clone(), sources, group, attributes, mark })
+}
+
+/// Refuses a topic that keeps fragments for less long than they support others.
+pub(super) fn check_retention(config: &Config, cluster: &Cluster) -> Result<(), KafkaFailure> {
+    let topics: BTreeSet<String> = config.group_names().map(|group| config.sink.topic_of(group)).collect();
+    topics.iter().try_for_each(|topic| cluster.check_retention(topic, config.privacy.support_window, PATIENCE))
 }
 
 /// State and marker must agree once the pending intent has been decided. A marker ahead of the state means that the state

@@ -6,6 +6,7 @@ use std::path::{Path, PathBuf};
 use super::append::{Access, AppendFile};
 use super::segments::Segments;
 use super::{Format, SinkError};
+use crate::config::{self, Sink};
 
 /// A group of attributes that leave together, and the order of its columns.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -42,7 +43,7 @@ impl FileSink {
     ///
     /// [`Places::check`]: super::Places::check
     ///
-    /// One group writes `PATH`, several write `PATH.GROUP`; Parquet writes `PATH/GROUP/segment-00000000.parquet` and
+    /// One group writes `PATH`, several write a file each ([`Sink::file_of`]); Parquet writes `PATH/GROUP/segment-00000000.parquet` and
     /// counts segments instead of bytes. `-` is standard output for NDJSON of one group, at least once.
     /// A CSV file starts with its header, which is part of its length.
     ///
@@ -195,16 +196,12 @@ pub(super) fn output_paths(
         let simple = groups.len() == 1 && format == Format::Ndjson;
         return if simple { Ok(vec![None]) } else { Err(SinkError::StandardOutput) };
     }
-    let of_group = |group: &GroupColumns| match format {
-        Format::Parquet => path.join(&group.name),
-        _ if groups.len() == 1 => path.to_owned(),
-        _ => {
-            let mut name = path.as_os_str().to_owned();
-            name.push(".");
-            name.push(&group.name);
-            name.into()
-        }
+    let spelled = match format {
+        Format::Ndjson => config::Format::Json,
+        Format::Csv { .. } => config::Format::Csv,
+        Format::Parquet => config::Format::Parquet,
     };
+    let of_group = |group: &GroupColumns| Sink::file_of(path, spelled, &group.name, groups.len() == 1);
     Ok(groups.iter().map(|group| Some(of_group(group))).collect())
 }
 

@@ -39,8 +39,8 @@ fn one_group_has_the_path_and_several_have_their_names() {
     assert_eq!(lengths, [("who".to_owned(), header.len() as u64), ("how".to_owned(), header.len() as u64 + 6)]);
     let read = |name: &str| fs::read_to_string(directory.path().join(name)).unwrap();
     assert_eq!(read("out.ndjson"), "{}\n");
-    assert_eq!(read("out.ndjson.who"), header);
-    assert_eq!(read("out.ndjson.how"), format!("{header}1;2;3\n"));
+    assert_eq!(read("out.who.ndjson"), header);
+    assert_eq!(read("out.how.ndjson"), format!("{header}1;2;3\n"));
     drop(two);
     // A start with the lengths of a commit writes no second header.
     let mut again = FileSink::open(&path, &groups(&["who", "how"]), CSV, &lengths).unwrap();

@@ -26,8 +26,8 @@ pub struct OutputTopic {
 
 /// Where a batch leaves to.
 pub struct Outputs {
-    /// Fragments.
-    pub sink: Option<OutputTopic>,
+    /// Fragments: a topic for each group, of which several may be the same; none where nothing leaves.
+    pub sinks: Vec<OutputTopic>,
     /// Where dead letters go; none where they are only counted.
     pub dead_letters: Option<OutputTopic>,
     /// The topic of the markers.
@@ -80,7 +80,10 @@ impl TransactionalSink {
         stop: Arc<AtomicBool>,
         patience: Duration,
     ) -> Result<Self, KafkaFailure> {
-        let written = outputs.sink.iter().chain(&outputs.dead_letters).map(|topic| topic.name.clone()).collect();
+        let mut written: Vec<String> =
+            outputs.sinks.iter().chain(&outputs.dead_letters).map(|topic| topic.name.clone()).collect();
+        written.sort();
+        written.dedup();
         let standing = match outputs.sources.as_slice() {
             [] => None,
             _ => Some(Standing::open(cluster, &outputs.group, Arc::clone(&group))?),
@@ -102,10 +105,18 @@ impl Attempt<'_> {
         producer.begin_transaction().map_err(|e| classify(&e))?;
         crash_point("begun");
         let mut bytes = 0u64;
-        let mut rank = 0i64;
-        // Without a topic for them there are no fragments either: the daemon only watches.
-        let sink = outputs.sink.clone().unwrap_or(OutputTopic { name: String::new(), partitions: 1 });
+        let (mut rank, mut before) = (0i64, "");
         for group in 0..batch.groups() {
+            let Some(sink) = outputs.sinks.get(group) else {
+                // Where the daemon only watches, there are no fragments.
+                match batch.lines(group).next() {
+                    None => continue,
+                    Some(_) => return Err(DeliveryError::Fatal(format!("group {group} has no topic"))),
+                }
+            };
+            // Places are counted in each topic by itself.
+            rank = if sink.name == before { rank } else { 0 };
+            before = &sink.name;
             for line in batch.lines(group) {
                 // The place of a fragment says nothing but its rank among the sorted bytes of the batch.
                 let partition = i32::try_from(rank % i64::from(sink.partitions)).expect("below the partition count");

@@ -1,0 +1,213 @@
+//! `throng check --explain`: a configuration in sentences, for those who answer for the data and not for the program.
+
+use crate::anonymity::privacy::protection::Requirement;
+use crate::cli::text::wrapped;
+use crate::config::{Config, Recoding, SinkKind, SourceKind};
+use crate::records::schema::{Attribute, Role};
+use crate::start::checked::Checked;
+use humantime::format_duration;
+
+/// What becomes of every attribute, what is guaranteed, against whom, and what is not.
+pub(super) fn explained(checked: &Checked) -> String {
+    let sections = [
+        ("What is read, and where it goes", way(checked)),
+        ("What becomes of each attribute", attributes(checked)),
+        ("What is guaranteed at every moment", guarantees(checked)),
+        ("Against whom", adversaries(&checked.config)),
+        ("What is not guaranteed", limits(checked)),
+    ];
+    let mut text = format!("{}, explained\n", checked.file);
+    for (title, sentences) in sections {
+        text += &format!("\n{title}\n");
+        for sentence in sentences {
+            text += &wrapped("  - ", &sentence);
+        }
+    }
+    text
+}
+
+fn way(checked: &Checked) -> Vec<String> {
+    let Checked { config, schema, .. } = checked;
+    let from = match config.source.kind {
+        SourceKind::Kafka => format!("the Kafka topic(s) {}", config.source.topics.join(", ")),
+        SourceKind::File => format!("the file {}", config.source.path.display()),
+    };
+    let to = match config.sink.kind {
+        SinkKind::Kafka => format!("leave to the Kafka topic {}", config.sink.topic),
+        SinkKind::File => format!("leave to files at {}", config.sink.path.display()),
+        SinkKind::None => "are only measured: nothing leaves".to_owned(),
+    };
+    vec![
+        format!(
+            "Records of the schema {:?} are read from {from}, in batches of at most {}, and {to}.",
+            schema.name, config.batch.max_records
+        ),
+        match schema.subject {
+            Some(subject) => format!(
+                "A person is whoever has the same {:?}: every crowd below is one of people, however many records each sends.",
+                schema.attributes[subject].name
+            ),
+            None => "The schema names no subject: every record counts as a person of its own. Whoever sends five records is a crowd of five.".to_owned(),
+        },
+        match checked.shapes.len() {
+            1 => "All attributes that leave do so together, as one fragment a record.".to_owned(),
+            groups => format!(
+                "A record leaves as {groups} fragments, one a group of attributes. Nothing says which fragments belong together: no key, no order, no shared attribute."
+            ),
+        },
+    ]
+}
+
+fn attributes(checked: &Checked) -> Vec<String> {
+    checked.schema.attributes.iter().enumerate().map(|(at, attribute)| sentence(checked, at, attribute)).collect()
+}
+
+fn sentence(checked: &Checked, at: usize, attribute: &Attribute) -> String {
+    let Checked { config, schema, shapes, protections, .. } = checked;
+    let (name, k) = (&attribute.name, config.privacy.crowd());
+    let shape = shapes.iter().find(|s| [&s.quasi[..], &s.sensitive, &s.insensitive].iter().any(|of| of.contains(&at)));
+    let mates = shape.map_or_else(String::new, |shape| {
+        let beside = shape.without_ladder().attributes().into_iter().filter(|other| *other != at);
+        let beside: Vec<&str> = beside.map(|other| schema.attributes[other].name.as_str()).collect();
+        if beside.is_empty() {
+            format!("by itself (group {})", shape.name)
+        } else {
+            format!("with {} (group {})", beside.join(", "), shape.name)
+        }
+    });
+    match attribute.role {
+        Role::Identifier => format!("{name} never leaves: the schema calls it an identifier."),
+        Role::Subject => format!("{name} never leaves: it tells people apart, and is kept as a keyed digest only."),
+        Role::Insensitive => format!(
+            "{name} leaves as it is, {mates}, because the schema calls it insensitive. Nobody checks that: it must say nothing of anybody."
+        ),
+        Role::Quasi | Role::Time => format!(
+            "{name} leaves {mates}: {}, as fine as {k} people share the whole group of values.",
+            levels(attribute)
+        ),
+        Role::Sensitive => {
+            let models: Vec<String> = protections
+                .iter()
+                .filter(|protection| protection.attribute == at)
+                .flat_map(|protection| &protection.requirements)
+                .map(asked)
+                .collect();
+            let class = match &models[..] {
+                [] => "No diversity is asked for: a crowd may share one value, and then it is known of each of them"
+                    .to_owned(),
+                some => format!("In every crowd that shows it holds: {}", some.join(", ")),
+            };
+            format!(
+                "{name} is sensitive and leaves {mates}: exact only where {k} people have its value, otherwise coarser or as `*`, among {k} people of the crowd who show the same. {class}."
+            )
+        }
+    }
+}
+
+/// What a model asks of a crowd.
+fn asked(requirement: &Requirement) -> String {
+    match requirement {
+        Requirement::Distinct { l } => format!("at least {l} values, of {l} people"),
+        Requirement::Entropy { l } => format!("its values are as mixed as {l} equally frequent ones (entropy)"),
+        Requirement::Recursive { c, l } => {
+            format!("the most frequent value is rarer than {c} times the {l}-th and all rarer ones together")
+        }
+        Requirement::Closeness { t, .. } => {
+            format!("its values are distributed as in the whole stream, but for a distance of {t}")
+        }
+    }
+}
+
+/// What an attribute may become, finest first.
+fn levels(attribute: &Attribute) -> String {
+    let last = attribute.hierarchy.levels() - 1;
+    let mut labels: Vec<String> = (0..last).map(|level| attribute.hierarchy.label(level)).collect();
+    labels.dedup();
+    format!("{}, or `*`", labels.join(", then "))
+}
+
+fn guarantees(checked: &Checked) -> Vec<String> {
+    let Config { privacy, .. } = &*checked.config;
+    let (k, crowd) = (privacy.crowd(), privacy.crowd_in_batch());
+    let mut said = vec![format!(
+        "Every fragment that leaves looks like those of at least {k} different people: those of its own batch and of the {} before. A separate check recounts this from the finished bytes; if it disagrees, nothing leaves and the daemon stops.",
+        format_duration(privacy.support_window)
+    )];
+    said.push(if crowd >= k {
+        format!("The same holds inside each batch by itself, so that the time of arrival tells nothing: {crowd} people.")
+    } else {
+        format!(
+            "Inside a batch by itself only {crowd} people are asked for (privacy.batch_crowd): the time of arrival may single people out."
+        )
+    });
+    if privacy.recoding == Recoding::Strict {
+        said.push("Nobody can be struck out of a crowd because his record would have left finer (privacy.recoding = \"strict\").".to_owned());
+    }
+    if checked.shapes.len() > 1 {
+        said.push(format!(
+            "Counting does not join fragments: two cells that must belong to one person, by the numbers of a batch, do so for at least {k}."
+        ));
+    }
+    if checked.schema.subject.is_some() && privacy.max_lines_per_subject > 0 {
+        said.push(format!(
+            "Of one person at most {} fragment(s) of a group leave in a batch (privacy.max_lines_per_subject).",
+            privacy.max_lines_per_subject
+        ));
+    }
+    if checked.schema.subject.is_some() && !privacy.longest_delay().is_zero() {
+        said.push(format!(
+            "What does not change within a person is said once in {}, after a random delay of up to {} (privacy.max_delay).",
+            format_duration(privacy.repetition_window()),
+            format_duration(privacy.longest_delay())
+        ));
+    }
+    said.push(
+        "Every record is accounted for: released, suppressed, held, a dead letter, or dropped as empty; none twice."
+            .to_owned(),
+    );
+    said
+}
+
+fn adversaries(config: &Config) -> Vec<String> {
+    let mut said = vec![
+        "Whoever reads everything that leaves, and when, and knows this program, its configuration, the hierarchies and any number of facts about a person, but not the secret, the state directory or the lineage file.".to_owned(),
+    ];
+    said.push(match config.privacy.colluders {
+        0 => {
+            "Not against somebody who sends records of invented people to make crowds of them (privacy.colluders = 0)."
+                .to_owned()
+        }
+        some => format!(
+            "Also where up to {some} of the people in a crowd are invented by one who attacks (privacy.colluders)."
+        ),
+    });
+    said
+}
+
+fn limits(checked: &Checked) -> Vec<String> {
+    let Checked { config, schema, protections, .. } = checked;
+    let mut said = vec![
+        "That somebody is among the people of the stream is not hidden.".to_owned(),
+        "A crowd is a crowd in the values that leave. What is true of all of its members is said of each, and what most people with such values have in common can be guessed without any release.".to_owned(),
+        "What other data sets say of the same people is not known here; a release of the same records under another configuration is another release, and both together are not judged.".to_owned(),
+        "It is no differential privacy. Whether the release is anonymous in the sense of the law is a judgement that rests on this, and on who receives it.".to_owned(),
+    ];
+    for (at, attribute) in schema.attributes.iter().enumerate() {
+        if attribute.role == Role::Sensitive && protections.iter().all(|p| p.attribute != at) {
+            said.push(format!(
+                "A crowd may share one value of {}: set a [[privacy.model]] for it if that must not be.",
+                attribute.name
+            ));
+        }
+    }
+    if schema.subject.is_some() && config.privacy.longest_delay().is_zero() {
+        said.push("What does not change within a person leaves with every record (privacy.max_delay = \"0s\"): over many batches the fragments of one person can be joined.".to_owned());
+    }
+    if schema.subject.is_some() && config.privacy.max_lines_per_subject == 0 {
+        said.push("Equal numbers of fragments in two groups may tell that they are of one person (privacy.max_lines_per_subject = 0).".to_owned());
+    }
+    if config.treatment.dampening {
+        said.push("Values are exchanged between people (treatment.dampening): what leaves is not true of everybody it is said of, and is marked so.".to_owned());
+    }
+    said
+}

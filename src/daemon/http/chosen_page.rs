@@ -1,0 +1,84 @@
+//! Groups that the planner chose, as `GET /plan` shows them: names, and figures so coarse that one record of the sample changes them
+//! but by a draw that nobody foresees (docs/threats.md, 28).
+
+use crate::anonymity::planner::wishes::Apart;
+use crate::start::chosen::Grown;
+use crate::telemetry::{Draws, in_steps};
+use serde_json::{Value, json};
+
+/// Losses, of a cell and of a record in cells, are in steps of this.
+const LOSS: f64 = 0.05;
+/// Bits are in steps of this.
+const BITS: f64 = 0.5;
+
+/// How the groups were chosen, what speaks for each, and what the wishes have come to.
+#[must_use]
+pub fn summary(grown: &Grown, attribute_names: &[&str], draws: Draws) -> Value {
+    let names = |attributes: &[usize]| attributes.iter().map(|&a| attribute_names[a]).collect::<Vec<_>>();
+    let step = |figure: &str, value: f64, step: f64| in_steps(value, step, draws.draw(figure, 0));
+    let groups = grown.shapes.iter().zip(&grown.why).map(|(shape, why)| {
+        let name = &shape.name;
+        json!({
+            "name": name,
+            "expected_loss": why.as_ref().map(|why| step(&format!("group loss {name}"), why.loss, LOSS)),
+            "bits": why.as_ref().map(|why| step(&format!("group bits {name}"), why.bits, BITS)),
+        })
+    });
+    let wishes = grown.wishes.iter().enumerate().map(|(number, (wish, answer))| {
+        let apart = answer.apart.iter().map(|(attribute, why)| {
+            json!({
+                "attribute": attribute_names[*attribute],
+                "why": why.name(),
+                "loss": match why {
+                    Apart::Price { loss } => Some(step(&format!("wish {number} {attribute}"), *loss, LOSS)),
+                    Apart::Identifier | Apart::Pace | Apart::Width => None,
+                },
+            })
+        });
+        json!({
+            "attributes": names(&wish.attributes),
+            "weight": wish.weight,
+            "together": names(&answer.together),
+            "loss": step(&format!("wish {number}"), answer.loss, LOSS),
+            "apart": apart.collect::<Vec<_>>(),
+        })
+    });
+    json!({"how": grown.how.name(), "groups": groups.collect::<Vec<_>>(), "wishes": wishes.collect::<Vec<_>>()})
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::anonymity::planner::GroupShape;
+    use crate::anonymity::planner::grouping::GrownGroup;
+    use crate::anonymity::planner::wishes::{Wish, WishAnswer};
+    use crate::config::Grouping;
+
+    fn grown(loss: f64) -> Grown {
+        let shape = GroupShape { name: "a".into(), quasi: vec![0, 1], sensitive: vec![], insensitive: vec![] };
+        let why = GrownGroup { attributes: vec![0, 1], loss, bits: loss };
+        let answer = WishAnswer { together: vec![0, 1], loss, apart: vec![(2, Apart::Price { loss })] };
+        let wish = Wish { attributes: vec![0, 1, 2], weight: 2.0 };
+        Grown {
+            how: Grouping::Price,
+            shapes: vec![shape],
+            why: vec![Some(why)],
+            wishes: vec![(wish, answer)],
+            records: 1234,
+        }
+    }
+
+    #[test]
+    fn the_page_has_names_and_no_figure_of_one_record() {
+        let shown = |loss| summary(&grown(loss), &["age", "zip", "job"], Draws::new(&[3; 32]));
+        let page = shown(0.4);
+        assert_eq!(page["wishes"][0]["together"], json!(["age", "zip"]));
+        assert_eq!(page["wishes"][0]["apart"][0]["attribute"], "job");
+        assert_eq!(page["wishes"][0]["apart"][0]["why"], "price");
+        // A sample of 3,000 records: one of them moves a mean by a three-thousandth, and next to no page by that.
+        let moved =
+            (0..100).map(|n| 0.002 + f64::from(n) / 100.0).filter(|loss| shown(*loss) != shown(loss + 1.0 / 3000.0));
+        assert!(moved.count() < 10);
+        assert!(!page.to_string().contains("1234"));
+    }
+}

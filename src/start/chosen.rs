@@ -1,0 +1,222 @@
+//! Groups from records: what the planner is asked, and its answer as a configuration would give it.
+
+use super::sampling::Read;
+use super::shapes::MAX_GUARDED;
+use crate::anonymity::planner::compartments::{MOST_ATTRIBUTES, cliques, cover};
+use crate::anonymity::planner::dependence::Dependence;
+use crate::anonymity::planner::grouping::{Ground, GrownGroup, Growth};
+use crate::anonymity::planner::pace::paces;
+use crate::anonymity::planner::sample::Sample;
+use crate::anonymity::planner::wishes::{Apart, Wish, WishAnswer, wished};
+use crate::anonymity::planner::{GroupShape, PlannerSettings};
+use crate::config::{Config, Grouping};
+use crate::counting::{AttributeSet, ColumnsError, CountedTable};
+use crate::records::schema::{Changes, Role, Schema};
+use crate::records::subject::NO_SUBJECT;
+use crate::records::window::Window;
+use crate::risk::qid::{self, Borders, Question, Strategy};
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+/// Records, of those that were read, on which groups are tried.
+const SAMPLED: usize = 3_000;
+
+/// Groups, and what speaks for each.
+pub struct Grown {
+    /// How they were chosen.
+    pub how: Grouping,
+    /// The groups, as a configuration would name them.
+    pub shapes: Vec<GroupShape>,
+    /// By group, its quasi attributes with their expected loss and the bits that they say of each other; nothing for a group
+    /// without quasi attributes.
+    pub why: Vec<Option<GrownGroup>>,
+    /// The wishes, the weightiest first, and what each has come to.
+    pub wishes: Vec<(Wish, WishAnswer)>,
+    /// Records that they were chosen from.
+    pub records: usize,
+}
+
+/// Why no groups can be chosen.
+#[derive(Debug, thiserror::Error)]
+#[allow(missing_docs, reason = "the message of a variant says what it is and names its fields")]
+pub(super) enum Unchosen {
+    #[error("the quasi-identifiers of the records were not all found within {}", humantime::format_duration(*.0))]
+    Late(Duration),
+    #[error("{attributes} quasi attributes; at most {MOST_ATTRIBUTES} can be divided into cliques")]
+    TooMany { attributes: usize },
+    #[error("the records cannot be searched for quasi-identifiers: {0}")]
+    Table(#[from] ColumnsError),
+}
+
+/// Chooses groups from records, as the configuration wants them chosen; `wishes` the weightiest first.
+///
+/// # Errors
+/// Where the quasi-identifiers that they are chosen by cannot be found.
+pub(super) fn from_records(
+    config: &Config,
+    schema: &Schema,
+    read: &Read,
+    wishes: Vec<Wish>,
+) -> Result<Grown, Unchosen> {
+    let mut sample = Sample::new(schema.attributes.len(), SAMPLED, read.batch.rows());
+    sample.add(&read.batch, 0);
+    let settings = PlannerSettings::of(config);
+    let of = |wanted: &dyn Fn(Role) -> bool| -> Vec<usize> {
+        schema.releasable().filter(|&a| wanted(schema.attributes[a].role)).collect()
+    };
+    let quasi = of(&Role::is_quasi);
+    let beside = of(&|role| !role.is_quasi());
+    let all = [&quasi[..], &beside].concat();
+    let still = still(config, schema, read, &all);
+    let is_static = |attribute: usize| still.contains(&attribute);
+    let dependence = Dependence::of(&all, &sample, &read.books);
+    let ground = Ground {
+        attributes: &quasi,
+        is_static: &is_static,
+        dependence: &dependence,
+        sample: &sample,
+        books: &read.books,
+        settings: &settings,
+        price: config.plan.price,
+    };
+    let mut growth = Growth::new(&ground, &wishes);
+    let answers = growth.serve_wishes();
+    match config.plan.groups {
+        Grouping::Given | Grouping::Price => growth.grow_all(),
+        Grouping::Cliques | Grouping::Border => {
+            let sets = sets(config, read, &quasi)?;
+            let mut groups = growth.take_wished();
+            let left: Vec<usize> = quasi.iter().copied().filter(|a| !groups.concat().contains(a)).collect();
+            groups.extend(cover(&left, &sets, &dependence, &|a, b| is_static(a) == is_static(b), MAX_GUARDED));
+            growth.put(groups);
+        }
+    }
+    let groups = growth.groups();
+    let mut shapes: Vec<GroupShape> = groups.iter().map(|group| shape(group.attributes.clone())).collect();
+    let mut why: Vec<Option<GrownGroup>> = groups.into_iter().map(Some).collect();
+    for attribute in beside {
+        let sensitive = schema.attributes[attribute].role == Role::Sensitive;
+        let fits = |shape: &&mut GroupShape| {
+            let alike = shape.quasi.first().is_some_and(|&first| is_static(first) == is_static(attribute));
+            alike && shape.quasi.len() + shape.sensitive.len() < MAX_GUARDED
+        };
+        let says = |shape: &GroupShape| {
+            let wished: f64 = shape.quasi.iter().map(|&a| wished(&wishes, a, attribute)).sum();
+            wished + dependence.said_of(attribute, &shape.quasi)
+        };
+        // Of equals the first.
+        let nearest =
+            shapes.iter_mut().filter(fits).reduce(|best, next| if says(next) > says(best) { next } else { best });
+        match nearest {
+            Some(shape) if sensitive => shape.sensitive.push(attribute),
+            Some(shape) => shape.insensitive.push(attribute),
+            None => {
+                let own = vec![attribute];
+                shapes.push(if sensitive {
+                    GroupShape { sensitive: own, ..shape(Vec::new()) }
+                } else {
+                    GroupShape { insensitive: own, ..shape(Vec::new()) }
+                });
+                why.push(None);
+            }
+        }
+    }
+    for (number, shape) in shapes.iter_mut().enumerate() {
+        shape.sensitive.sort_unstable();
+        shape.insensitive.sort_unstable();
+        shape.name = name(schema, shape, number);
+    }
+    let wishes = wishes.into_iter().zip(answers).map(|(wish, answer)| settled(wish, &answer, &shapes, &is_static));
+    Ok(Grown { how: config.plan.groups, wishes: wishes.collect(), shapes, why, records: read.batch.rows() })
+}
+
+/// The sets that groups are made of: cliques of what meets in no quasi-identifier, or the largest sets that are none.
+fn sets(config: &Config, read: &Read, quasi: &[usize]) -> Result<Vec<Vec<usize>>, Unchosen> {
+    if config.plan.groups == Grouping::Cliques && quasi.len() > MOST_ATTRIBUTES {
+        return Err(Unchosen::TooMany { attributes: quasi.len() });
+    }
+    let found = borders(config, read, quasi)?;
+    if !found.complete {
+        return Err(Unchosen::Late(config.plan.search_budget));
+    }
+    let own = |set: &AttributeSet| -> Vec<usize> { set.iter().map(|place| quasi[place]).collect() };
+    Ok(match config.plan.groups {
+        Grouping::Cliques => {
+            let qids: Vec<AttributeSet> = found.minimal_qids.iter().map(|set| own(set).into_iter().collect()).collect();
+            cliques(quasi, &qids)
+        }
+        _ => found.maximal_non_qids.iter().map(own).collect(),
+    })
+}
+
+/// The quasi-identifiers of the records, by places in `quasi`. Rare values are masked, as they leave as `*` anyway.
+fn borders(config: &Config, read: &Read, quasi: &[usize]) -> Result<Borders, ColumnsError> {
+    let mut batch = read.batch.clone();
+    let somebodys: Vec<bool> = batch.subjects.iter().map(|subject| *subject != NO_SUBJECT).collect();
+    batch.retain_rows(&somebodys);
+    let mut numbers = BTreeMap::new();
+    let mut number = |subject: u64| {
+        let next = u32::try_from(numbers.len()).unwrap_or(u32::MAX);
+        *numbers.entry(subject).or_insert(next)
+    };
+    let subjects = batch.subjects.iter().map(|subject| number(*subject)).collect();
+    let columns = quasi.iter().map(|&a| std::mem::take(&mut batch.columns[a])).collect();
+    let k = u32::try_from(config.privacy.crowd()).unwrap_or(u32::MAX);
+    let table = CountedTable::new(columns, Some(subjects))?.masked(k);
+    let question = Question {
+        k,
+        strategy: Strategy::default(),
+        threads: std::thread::available_parallelism().map_or(1, usize::from),
+        budget: Some(config.plan.search_budget),
+        memory: None,
+        columns: (0..table.width()).collect(),
+    };
+    Ok(qid::search(&table, &question, &|_| {}))
+}
+
+fn shape(quasi: Vec<usize>) -> GroupShape {
+    GroupShape { name: String::new(), quasi, sensitive: Vec::new(), insensitive: Vec::new() }
+}
+
+/// What a wish has come to in the groups as they are, what stands beside their classes included.
+fn settled(
+    wish: Wish,
+    answer: &WishAnswer,
+    shapes: &[GroupShape],
+    is_static: &dyn Fn(usize) -> bool,
+) -> (Wish, WishAnswer) {
+    let part = |shape: &GroupShape| -> Vec<usize> {
+        let all = [&shape.quasi[..], &shape.sensitive, &shape.insensitive].concat();
+        wish.attributes.iter().copied().filter(|a| all.contains(a)).collect()
+    };
+    // Of equals the first.
+    let largest = shapes.iter().map(part).reduce(|best, next| if next.len() > best.len() { next } else { best });
+    let together = largest.unwrap_or_default();
+    let pace = together.first().map(|&a| is_static(a));
+    let why = |a: usize| {
+        let known = answer.apart.iter().find(|(apart, _)| *apart == a);
+        let otherwise = if pace == Some(is_static(a)) { Apart::Width } else { Apart::Pace };
+        (a, known.map_or(otherwise, |(_, why)| *why))
+    };
+    let apart = wish.attributes.iter().filter(|a| !together.contains(a)).map(|&a| why(a)).collect();
+    (wish, WishAnswer { together, apart, loss: answer.loss })
+}
+
+/// The attributes that do not change within a person, where that matters: none where nothing waits for a delay.
+fn still(config: &Config, schema: &Schema, read: &Read, attributes: &[usize]) -> Vec<usize> {
+    if schema.subject.is_none() || config.privacy.longest_delay().is_zero() {
+        return Vec::new();
+    }
+    let mut window = Window::new(schema.attributes.len(), read.batch.rows().max(1));
+    window.push(&read.batch);
+    let paces = paces(schema, attributes, &window, config.privacy.crowd(), config.privacy.colluders);
+    paces.into_iter().filter(|pace| pace.changes != Changes::Always).map(|pace| pace.attribute).collect()
+}
+
+/// A name for files and labels: that of the group's first attribute, where it is plain.
+fn name(schema: &Schema, shape: &GroupShape, number: usize) -> String {
+    let first = shape.quasi.iter().chain(&shape.sensitive).chain(&shape.insensitive).next();
+    let name = first.map_or("", |&a| schema.attributes[a].name.as_str());
+    let plain = |byte: u8| byte.is_ascii_lowercase() || byte.is_ascii_digit() || byte == b'_' || byte == b'-';
+    if !name.is_empty() && name.bytes().all(plain) { name.to_owned() } else { format!("group-{}", number + 1) }
+}

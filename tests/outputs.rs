@@ -1,0 +1,178 @@
+//! Where the groups leave to, and what `throng check` says of it before anything does.
+
+mod support;
+
+use serde_json::Value;
+use std::fmt::Write as _;
+use std::process::Command;
+use support::binary::{Outcome, Place, Process};
+use support::kafka::Broker;
+use support::schemas::schema;
+
+const SCHEMA: &str = schema!("visits"; person, hundred "age", text "city", sensitive "illness");
+
+const GROUPS: &str = "[[group]]\nname = \"body\"\nattributes = [\"age\", \"illness\"]\n\
+    [[group]]\nname = \"place\"\nattributes = [\"city\"]\n";
+
+/// Some ages are common and some rare, some cells are missing and one is absent.
+fn records() -> String {
+    let mut text = String::new();
+    for n in 0..100 {
+        let age = if n % 10 == 0 { (n % 97).to_string() } else { "30".to_owned() };
+        let city = ["\"Bern\"", "\"Zug\"", "null"][n % 3];
+        let illness = if n == 7 { "scurvy" } else { "flu" };
+        let absent = if n == 9 { String::new() } else { format!(",\"city\":{city}") };
+        writeln!(text, r#"{{"person":"p{n}","age":{age},"illness":"{illness}"{absent}}}"#).expect("a string");
+    }
+    text
+}
+
+fn place() -> Place {
+    let place = Place::new(SCHEMA, GROUPS);
+    place.write("in.ndjson", records());
+    place
+}
+
+fn check(place: &Place, overrides: &[(&str, &str)], flag: &str) -> Outcome {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_throng"));
+    command.args(["check", "-c", "throng.toml", flag]);
+    place.surround(&mut command, overrides);
+    Process::spawn(command, place.port).wait()
+}
+
+fn schemas(place: &Place, overrides: &[(&str, &str)]) -> Value {
+    let outcome = check(place, overrides, "--output-schema");
+    assert_eq!(outcome.code, Some(0), "{}", outcome.stderr);
+    serde_json::from_slice(&outcome.stdout).expect("nothing but JSON")
+}
+
+/// The part of JSON Schema that the derived ones use.
+fn fits(line: &Value, schema: &Value) -> bool {
+    line.as_object().expect("an object").iter().all(|(name, cell)| {
+        let types = schema["properties"][name]["type"].as_array();
+        types.is_some_and(|types| {
+            types.iter().any(|kind| match kind.as_str() {
+                Some("integer") => cell.is_i64(),
+                Some("string") => cell.is_string(),
+                Some("null") => cell.is_null(),
+                other => panic!("{other:?}"),
+            })
+        })
+    })
+}
+
+#[test]
+fn a_file_a_group_stands_where_the_path_says() {
+    for (path, body, city) in [
+        ("out.ndjson", "out.body.ndjson", "out.place.ndjson"),
+        ("out/{group}.ndjson", "out/body.ndjson", "out/place.ndjson"),
+        ("{group}-x.ndjson", "body-x.ndjson", "place-x.ndjson"),
+    ] {
+        let place = place();
+        std::fs::create_dir(place.path("out")).expect("a directory");
+        let outcome = place.run(&[("SINK__PATH", path)]).expect(0);
+        assert_eq!(outcome.account().consumed, 100);
+        let derived = schemas(&place, &[("SINK__PATH", path)]);
+        for (group, file) in [("body", body), ("place", city)] {
+            let lines = place.lines(file);
+            assert!(lines.len() > 50, "{path}: {} lines in {file}", lines.len());
+            assert_eq!(derived[group]["x-throng-destination"]["file"], file);
+            for line in lines {
+                let line: Value = serde_json::from_str(&line).expect("JSON");
+                assert!(fits(&line, &derived[group]), "{line} against {:#}", derived[group]);
+            }
+        }
+        // A restart finds its files again.
+        place.run(&[("SINK__PATH", path)]).expect(0);
+    }
+    let clash = place().run(&[("SINK__PATH", "{group}.ndjson"), ("SINK__DEAD_LETTER_PATH", "body.ndjson")]).expect(2);
+    assert!(clash.stderr.contains("body.ndjson"), "{}", clash.stderr);
+}
+
+#[test]
+fn what_leaves_exchanged_is_called_untruthful() {
+    let place = place();
+    assert_eq!(schemas(&place, &[])["body"]["x-throng-truthful"], true);
+    assert_eq!(schemas(&place, &[("TREATMENT__DAMPENING", "true")])["body"]["x-throng-truthful"], false);
+}
+
+#[test]
+fn an_explanation_names_every_attribute_and_what_is_not_promised() {
+    let place = place();
+    let said = |overrides: &[(&str, &str)]| {
+        let outcome = check(&place, overrides, "--explain").expect(0);
+        // Words that are wrapped onto the next line are found as well.
+        String::from_utf8(outcome.stdout).expect("text").split_whitespace().collect::<Vec<_>>().join(" ")
+    };
+    let weak = said(&[]);
+    for part in [
+        "person never leaves",
+        "age leaves with illness (group body): exact, then 10-wide intervals, then 50-wide intervals, or `*`",
+        "city leaves by itself (group place)",
+        "illness is sensitive and leaves with age",
+        "Inside a batch by itself only 0 people are asked for",
+        "A crowd may share one value of illness",
+        "What does not change within a person leaves with every record",
+        "It is no differential privacy",
+    ] {
+        assert!(weak.contains(part), "{part:?} is not in {weak}");
+    }
+    let strong = said(&[
+        ("PRIVACY__BATCH_CROWD", "3"),
+        ("PRIVACY__RECODING", "strict"),
+        ("PRIVACY__MAX_LINES_PER_SUBJECT", "1"),
+    ]);
+    assert!(strong.contains("the time of arrival tells nothing: 3 people"), "{strong}");
+    assert!(
+        strong.contains("Nobody can be struck out") && !strong.contains("Inside a batch by itself only"),
+        "{strong}"
+    );
+    for value in ["Bern", "Zug", "flu", "scurvy"] {
+        assert!(!weak.contains(value), "an explanation has no value of the data");
+    }
+}
+
+#[test]
+fn a_topic_a_group_takes_its_lines_and_no_others() {
+    let Some(broker) = Broker::shared() else { return };
+    let base = format!("outputs-{}", std::process::id());
+    let named = |part: &str| format!("{base}.{part}");
+    for (part, partitions) in [("body", 2), ("place", 1), ("dead", 1)] {
+        broker.create_topic(&named(part), partitions, false);
+    }
+    broker.create_topic(&named("commits"), 1, true);
+    let place = place();
+    let (servers, topic) = (broker.bootstrap(), named("{group}"));
+    let (dead, commits) = (named("dead"), named("commits"));
+    let sink = [
+        ("SINK__KIND", "kafka"),
+        ("SINK__BROKERS", servers.as_str()),
+        ("SINK__TOPIC", topic.as_str()),
+        ("SINK__DEAD_LETTER_TOPIC", dead.as_str()),
+        ("SINK__COMMITS_TOPIC", commits.as_str()),
+    ];
+    let outcome = place.run(&sink).expect(0);
+    assert_eq!(outcome.account().consumed, 100);
+    let derived = schemas(&place, &sink);
+    for group in ["body", "place"] {
+        let stored = broker.read_committed(&named(group));
+        assert!(stored.len() > 50, "{group}: {}", stored.len());
+        assert_eq!(derived[group]["x-throng-destination"]["topic"], named(group));
+        for record in stored {
+            let line: Value = serde_json::from_slice(record.payload.as_deref().expect("a fragment")).expect("JSON");
+            assert!(fits(&line, &derived[group]), "{line}");
+            let own = derived[group]["properties"].as_object().expect("properties");
+            assert!(line.as_object().expect("an object").keys().all(|name| own.contains_key(name)), "{line}");
+        }
+    }
+    let places: std::collections::BTreeSet<i32> =
+        broker.read_committed(&named("body")).iter().map(|record| record.partition).collect();
+    assert_eq!(places.len(), 2, "each topic's places are counted by themselves");
+    let taken = place.run(&[
+        ("SINK__KIND", "kafka"),
+        ("SINK__BROKERS", &servers),
+        ("SINK__TOPIC", "{group}"),
+        ("SINK__DEAD_LETTER_TOPIC", "body"),
+    ]);
+    assert!(taken.expect(2).stderr.contains("this topic is named by sink.topic too"));
+}
