@@ -1,0 +1,140 @@
+//! Plans, what speaks for them, and who counted.
+
+use crate::telemetry::labels::{
+    AbortReason, BatchOutcome, Copied, CrowdSize, Direction, Label, Limit, Outcome, Picture, Scope, Stage, Statistic,
+};
+use crate::telemetry::metrics::{Metrics, clamped};
+use crate::telemetry::reason::RejectionReason;
+use crate::telemetry::report::BatchReport;
+use crate::telemetry::status::Telemetry;
+
+/// A new plan is in force from the next batch on.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct PlanAdopted {
+    /// Number of the plan.
+    pub version: u64,
+    /// What made a plan due.
+    pub why: &'static str,
+    /// Groups of the plan.
+    pub groups: u64,
+    /// Those that do not change within a subject, and so say things once a window.
+    pub static_groups: u64,
+    /// Generalization nodes in all its ladders.
+    pub ladder_nodes: u64,
+    /// What the search took.
+    pub seconds: f64,
+}
+
+impl PlanAdopted {
+    /// Tells the log and the metrics.
+    pub fn emit(&self, telemetry: &Telemetry) {
+        telemetry.board().coarse.plan = self.version;
+        let metrics = telemetry.metrics();
+        metrics.planning.plan_version.set(clamped(self.version));
+        metrics.planning.plan_static_groups.set(clamped(self.static_groups));
+        metrics.planning.plan_nodes.set(clamped(self.ladder_nodes));
+        metrics.planning.plan_seconds.set(self.seconds);
+        metrics.planning.plans.inc();
+        if telemetry.may_log("plan_adopted", "") {
+            let (version, groups, static_groups, nodes) =
+                (self.version, self.groups, self.static_groups, self.ladder_nodes);
+            tracing::info!(
+                version,
+                why = self.why,
+                groups,
+                static_groups,
+                nodes,
+                seconds = self.seconds,
+                "plan adopted"
+            );
+        }
+    }
+}
+
+/// The window was searched for quasi-identifiers, for the plan in force or one before it.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct EvidenceGathered {
+    /// Version of the plan that the search was begun for.
+    pub plan: u64,
+    /// Every quasi-identifier of the window was found in time.
+    pub complete: bool,
+    /// Minimal ones that single out many people.
+    pub qids: u64,
+    /// Mean loss of a cell that the plan is expected to cost.
+    pub expected_loss: f64,
+    /// What the search took.
+    pub seconds: f64,
+}
+
+impl EvidenceGathered {
+    /// Tells the log and the metrics.
+    pub fn emit(&self, telemetry: &Telemetry) {
+        let metrics = telemetry.metrics();
+        metrics.planning.minimal_qids.set(clamped(self.qids));
+        metrics.planning.recheck_complete.set(i64::from(self.complete));
+        metrics.planning.recheck_seconds.set(self.seconds);
+        metrics.planning.expected_loss.set(self.expected_loss);
+        if telemetry.may_log("evidence_gathered", "") {
+            let Self { plan, complete, qids, expected_loss, seconds } = self;
+            tracing::info!(plan, complete, qids, expected_loss, seconds, "window searched for quasi-identifiers");
+        }
+    }
+}
+
+/// A GPU was used to count the window. Numbers are those since the last of these events, but for what is held.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct DeviceUsed {
+    /// Memory held on the device, in bytes.
+    pub held_bytes: u64,
+    /// Kernels started.
+    pub launches: u64,
+    /// Bytes copied to the device.
+    pub uploaded_bytes: u64,
+    /// Bytes copied from it.
+    pub downloaded_bytes: u64,
+    /// Times that the whole window was uploaded instead of what was new.
+    pub fills: u64,
+    /// Times that the device failed and the CPU answered in its place.
+    pub fallbacks: u64,
+    /// Attribute sets that the CPU counted in a search on the device.
+    pub sets_left: u64,
+    /// It has failed for good.
+    pub lost: bool,
+}
+
+impl DeviceUsed {
+    /// Tells the log and the metrics.
+    pub fn emit(&self, telemetry: &Telemetry) {
+        let metrics = telemetry.metrics();
+        // How much a search asks of the device depends on the values: to two digits.
+        let board = telemetry.board();
+        let (count, bytes) = (|figure, n| board.coarse.count(figure, n), |figure, n| board.coarse.bytes(figure, n));
+        metrics.gpu.bytes.set(clamped(bytes("gpu memory", self.held_bytes)));
+        metrics.gpu.launches.inc_by(count("gpu launches", self.launches));
+        metrics.gpu.copied.of(Copied::Up).inc_by(bytes("gpu up", self.uploaded_bytes));
+        metrics.gpu.copied.of(Copied::Down).inc_by(bytes("gpu down", self.downloaded_bytes));
+        metrics.gpu.fills.inc_by(self.fills);
+        metrics.gpu.fallbacks.inc_by(self.fallbacks);
+        metrics.gpu.sets_left.inc_by(count("gpu sets left", self.sets_left));
+        drop(board);
+        metrics.gpu.lost.set(i64::from(self.lost));
+        if self.fallbacks > 0 && telemetry.may_log("device_fell_back", "") {
+            let Self { fallbacks, lost, .. } = self;
+            tracing::warn!(fallbacks, lost, "the GPU failed; the CPU counted in its place, with the same answers");
+        }
+    }
+}
+
+/// A search failed or was late; the old plan stays in force.
+#[derive(Clone, Copy, Debug)]
+pub struct PlannerFailed;
+
+impl PlannerFailed {
+    /// Tells the log and the metrics.
+    pub fn emit(&self, telemetry: &Telemetry) {
+        telemetry.metrics().planning.planner_failures.inc();
+        if telemetry.may_log("planner_failed", "") {
+            tracing::warn!("the search for a plan failed or was late; the old one stays in force");
+        }
+    }
+}

@@ -1,0 +1,120 @@
+//! Verification, the state, and limits that were reached.
+
+use crate::telemetry::labels::{
+    AbortReason, BatchOutcome, Copied, CrowdSize, Direction, Label, Limit, Outcome, Picture, Scope, Stage, Statistic,
+};
+use crate::telemetry::metrics::{Metrics, clamped};
+use crate::telemetry::reason::RejectionReason;
+use crate::telemetry::report::BatchReport;
+use crate::telemetry::status::Telemetry;
+
+/// Verification refused a batch. A defect of the treatment or the plan: it must not happen, and nothing was released.
+#[derive(Clone, Copy, Debug)]
+pub struct VerificationRefused {
+    /// Fragments that did not satisfy the release invariant.
+    pub violations: u64,
+}
+
+impl VerificationRefused {
+    /// Tells the log and the metrics.
+    pub fn emit(&self, telemetry: &Telemetry) {
+        telemetry.board().refusals += 1;
+        telemetry.metrics().health.refusals.inc();
+        telemetry.metrics().health.violations.inc_by(self.violations);
+        if telemetry.may_log("verification_refused", "") {
+            tracing::error!(violations = self.violations, "verification refused a batch; nothing of it was released");
+        }
+    }
+}
+
+/// The durable state was read at the start.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct StateRecovered {
+    /// The last committed batch.
+    pub sequence: u64,
+    /// Batch deltas replayed upon the snapshot.
+    pub deltas: u64,
+    /// What reading took.
+    pub seconds: f64,
+    /// State on disk.
+    pub bytes: u64,
+}
+
+impl StateRecovered {
+    /// Tells the log and the metrics.
+    pub fn emit(&self, telemetry: &Telemetry) {
+        let metrics = telemetry.metrics();
+        metrics.flow.batch_sequence.set(clamped(self.sequence));
+        metrics.memory.state_recovered_deltas.set(clamped(self.deltas));
+        metrics.memory.state_recovery_seconds.set(self.seconds);
+        let bytes = telemetry.board().coarse.bytes("state bytes", self.bytes);
+        metrics.memory.state_bytes.set(clamped(bytes));
+        if telemetry.may_log("state_recovered", "") {
+            let (sequence, deltas) = (self.sequence, self.deltas);
+            tracing::info!(sequence, deltas, seconds = self.seconds, bytes, "state recovered");
+        }
+    }
+}
+
+/// The populations of k-map models were read at the start.
+#[derive(Clone, Debug)]
+pub struct PopulationsRead {
+    /// People of each.
+    pub people: Vec<u64>,
+    /// They are others than those that the last start read.
+    pub changed: bool,
+}
+
+impl PopulationsRead {
+    /// Tells the log and the metrics.
+    pub fn emit(&self, telemetry: &Telemetry) {
+        if telemetry.may_log("populations_read", "") {
+            let people = &self.people;
+            if self.changed {
+                tracing::warn!(?people, "the populations are others than before: what has left was judged by those");
+            } else {
+                tracing::info!(?people, "populations read");
+            }
+        }
+    }
+}
+
+/// The state has released without the models that are configured now: what must be known for them is not.
+#[derive(Clone, Copy, Debug)]
+pub struct PastUnknown {
+    /// Sensitive attributes that are withheld until then.
+    pub attributes: u64,
+}
+
+impl PastUnknown {
+    /// Tells the log and the metrics.
+    pub fn emit(self, telemetry: &Telemetry) {
+        if telemetry.may_log("past_unknown", "") {
+            tracing::warn!(
+                attributes = self.attributes,
+                "sensitive values are withheld until what left without their privacy models has left the support window"
+            );
+        }
+    }
+}
+
+/// A stated limit was reached: reading slows down, or records are suppressed.
+#[derive(Clone, Copy, Debug)]
+pub struct LimitReached {
+    /// Which.
+    pub limit: Limit,
+}
+
+impl LimitReached {
+    /// Tells the log and the metrics.
+    pub fn emit(&self, telemetry: &Telemetry) {
+        let second = telemetry.second();
+        if !telemetry.board().coarse.may_count(second, self.limit) {
+            return;
+        }
+        telemetry.metrics().health.limits.of(self.limit).inc();
+        if telemetry.may_log("limit_reached", self.limit.as_str()) {
+            tracing::warn!(limit = self.limit.as_str(), "a limit is reached");
+        }
+    }
+}
