@@ -20,8 +20,9 @@ pub struct Ceiling {
     /// reconstruction error is least.
     #[schemars(example = 0.3)]
     pub h: Option<f64>,
-    /// Counterfeits at most, as a share of the records to be released, 0 to 1.
-    #[schemars(example = 0.01)]
+    /// Counterfeits at most, as a share of the records to be released, 0 to 1. Where that is too few, the smallest classes are
+    /// suppressed as far as `suppression_limit` allows.
+    #[schemars(example = 0.02)]
     pub share: f64,
     /// Where the catalog goes. Needed, here or as `--catalog`.
     #[schemars(example = &"adult.catalog.ndjson")]
@@ -30,7 +31,7 @@ pub struct Ceiling {
 
 impl Default for Ceiling {
     fn default() -> Self {
-        Self { lines: None, h: None, share: 0.01, catalog: None }
+        Self { lines: None, h: None, share: 0.02, catalog: None }
     }
 }
 

@@ -388,7 +388,7 @@ fn ceiling(config: &Config, found: &mut Complaints) {
     let h = ceiling.h.is_none_or(|h| (0.0..=1.0).contains(&h));
     found.unless(h, "anonymize.ceiling.h", "a degree is between 0 and 1", "give 0 to 1, or remove the key");
     let share = (0.0..=1.0).contains(&ceiling.share);
-    found.unless(share, "anonymize.ceiling.share", "a share is between 0 and 1", "give 0 to 1; 0.01 is usual");
+    found.unless(share, "anonymize.ceiling.share", "a share is between 0 and 1", "give 0 to 1; 0.02 is usual");
     let Some(lines) = ceiling.lines else {
         let remedy = "set anonymize.ceiling.lines, which asks for the ceiling, or remove the key";
         found.unless(ceiling.h.is_none(), "anonymize.ceiling.h", "no ceiling is asked for", remedy);

@@ -90,7 +90,7 @@ pub(super) fn wanted(config: &Config, file: &str, input: &Input) -> Result<Optio
     }
     let share = Ratio::of(ceiling.share).filter(|share| share.value() <= 1.0);
     let Some(share) = share else {
-        return refuse("share", "a share is between 0 and 1".to_owned(), "give 0 to 1; 0.01 is usual");
+        return refuse("share", "a share is between 0 and 1".to_owned(), "give 0 to 1; 0.02 is usual");
     };
     Ok(Some(Wanted { h: ceiling.h, lines, share, catalog }))
 }
@@ -225,7 +225,7 @@ impl Making<'_> {
             }
             let shown: Vec<u32> = settled.cells[at].clone();
             let (hides, mark) = (|cell: u32| !book.is_exact(cell), |cell: u32| self.texts.mark(cell));
-            let Some(filled) = self.work.fill(policy, &leaving, &shown, &hides, &mark) else { return Ok(None) };
+            let filled = self.work.fill(policy, &leaving, &shown, &hides, &mark);
             if filled.removed.is_empty() {
                 let beside = 1.0 / records.sensitive[0].1.max(1) as f64;
                 let rce = self.work.rce(policy, &leaving, &shown, &filled, (&hides, beside));

@@ -89,19 +89,14 @@ impl Filled {
     }
 }
 
-/// Fills the classes of `lines`; none where it takes too many counterfeits.
+/// Fills the classes of `lines`. Where that takes too many counterfeits, the smallest classes are removed until it does not: each
+/// of their lines saves most. That is decided by sizes alone, so that who is removed says nothing of values.
 #[must_use]
-pub fn fill(lines: Lines<'_>, asked: Asked, drawing: Drawing<'_>) -> Option<Filled> {
+pub fn fill(lines: Lines<'_>, asked: Asked, drawing: Drawing<'_>) -> Filled {
     let mut sizes = vec![0u32; lines.classes];
     lines.class_of.iter().for_each(|&class| sizes[class as usize] += 1);
-    let small = |class: u32| (1..asked.lines).contains(&sizes[class as usize]);
-    let need: u64 =
-        sizes.iter().filter(|&&size| size > 0).map(|&size| u64::from(asked.lines.saturating_sub(size))).sum();
-    if need > asked.most {
-        return None;
-    }
-    if need == 0 {
-        return Some(Filled::default());
+    if !sizes.iter().any(|size| (1..asked.lines).contains(size)) {
+        return Filled::default();
     }
     let mut taking: BTreeMap<u32, (usize, Counts)> = BTreeMap::new();
     for (line, (&class, &value)) in lines.class_of.iter().zip(lines.shown).enumerate() {
@@ -109,13 +104,15 @@ pub fn fill(lines: Lines<'_>, asked: Asked, drawing: Drawing<'_>) -> Option<Fill
             *taking.entry(class).or_insert((line, Counts::new())).1.entry(value).or_default() += 1;
         }
     }
+    let mut removed = too_dear(&taking, &sizes, asked, drawing.identity);
+    removed.iter().for_each(|class| drop(taking.remove(class)));
+    let small = |class: u32| sizes[class as usize] < asked.lines;
     let mut hosted = Counts::new();
     for (value, count) in taking.values().flat_map(|(_, shown)| shown) {
         *hosted.entry(*value).or_default() += count;
     }
     let mut near = nearby(lines, &taking, &small, drawing);
     let mut classes: Vec<(u32, Class)> = Vec::with_capacity(taking.len());
-    let mut removed = Vec::new();
     for (&class, (line, shown)) in &taking {
         let identity = (drawing.identity)(*line);
         let mut filled = Class { identity, shown: shown.clone(), counterfeits: Counts::new() };
@@ -135,7 +132,30 @@ pub fn fill(lines: Lines<'_>, asked: Asked, drawing: Drawing<'_>) -> Option<Fill
         classes.push((class, filled));
     }
     classes.sort_by_key(|(_, class)| class.identity);
-    Some(concealed(classes, asked, removed))
+    concealed(classes, asked, removed)
+}
+
+/// The smallest classes, as many as leave counterfeits enough for the others.
+fn too_dear(
+    taking: &BTreeMap<u32, (usize, Counts)>,
+    sizes: &[u32],
+    asked: Asked,
+    identity: &dyn Fn(usize) -> u128,
+) -> Vec<u32> {
+    let need = |class: u32| u64::from(asked.lines - sizes[class as usize]);
+    let mut left: u64 = taking.keys().map(|&class| need(class)).sum();
+    if left <= asked.most {
+        return Vec::new();
+    }
+    let mut order: Vec<(u32, u128, u32)> =
+        taking.iter().map(|(&class, (line, _))| (sizes[class as usize], identity(*line), class)).collect();
+    order.sort_unstable();
+    let dear = order.into_iter().map(|(_, _, class)| class).take_while(|&class| {
+        let goes = left > asked.most;
+        left -= need(class) * u64::from(goes);
+        goes
+    });
+    dear.collect()
 }
 
 /// Groups the classes; those that nobody conceals are removed, and the others are grouped once more.

@@ -229,7 +229,7 @@ impl<'a> Work<'a> {
         shown: &[u32],
         hides: &dyn Fn(u32) -> bool,
         mark: &dyn Fn(u32) -> u64,
-    ) -> Option<Filled> {
+    ) -> Filled {
         let domains = self.question.checker.table().domains();
         let coarser = |step: u8| {
             let coarse: Policy =
@@ -302,7 +302,7 @@ impl<'a> Work<'a> {
         let shown: Vec<u32> = shown.into_iter().map(|value| if rare(value) { HIDDEN } else { value }).collect();
         let hides = |value: u32| value == HIDDEN;
         let mark = |value: u32| if value == HIDDEN { 0 } else { (question.mark)(value) };
-        let Some(filled) = self.fill(policy, &leaving, &shown, &hides, &mark) else { return Verdict::Unfit };
+        let filled = self.fill(policy, &leaving, &shown, &hides, &mark);
         let gone = leaving.class_of.iter().filter(|class| filled.removed.binary_search(class).is_ok()).count();
         let suppressed = suppressed + gone as u64;
         if suppressed > limit || gone == leaving.rows.len() {
