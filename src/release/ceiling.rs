@@ -12,7 +12,7 @@
 
 use super::verified::Verified;
 use crate::codec::{CatalogGroup, LineLayout};
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 /// What the verifier knows.
 pub struct CeilingTerms<'a> {
@@ -157,7 +157,7 @@ fn judge(
             return refuse("a counterfeit hides its value where no record of its class does");
         }
     }
-    let mut in_groups: BTreeMap<&Vec<String>, ()> = BTreeMap::new();
+    let mut in_groups: BTreeSet<&Vec<String>> = BTreeSet::new();
     let groups: Option<Vec<CatalogGroup>> = catalog.lines().map(CatalogGroup::read).collect();
     let groups = groups.ok_or(CeilingRefusal { flaw: "a line of the catalog does not read back" })?;
     for group in &groups {
@@ -166,7 +166,7 @@ fn judge(
             let Some((class, counted)) = classes.get_key_value(cells) else {
                 return refuse("the catalog names a class that does not leave");
             };
-            if in_groups.insert(class, ()).is_some() {
+            if !in_groups.insert(class) {
                 return refuse("the catalog names a class twice");
             }
             if counted.lines() != terms.lines as u64 {
@@ -176,7 +176,7 @@ fn judge(
         }
         of_group(group, &members, terms)?;
     }
-    let outside = |(class, counted): (&Vec<String>, &Counted)| counted.invented() > 0 && !in_groups.contains_key(class);
+    let outside = |(class, counted): (&Vec<String>, &Counted)| counted.invented() > 0 && !in_groups.contains(class);
     if classes.iter().any(outside) {
         return refuse("a counterfeit is in no group of the catalog");
     }

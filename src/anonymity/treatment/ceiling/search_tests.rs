@@ -122,7 +122,7 @@ proptest! {
         let found = search(&question, Until::proved(), &|_| {}).unwrap();
         prop_assert!(found.complete);
         let twin = twin(&records, &question);
-        prop_assert_eq!(found.candidates.first().is_some(), twin.first().is_some(), "{:?}", twin.first());
+        prop_assert_eq!(found.candidates.is_empty(), twin.is_empty(), "{:?}", twin.first());
         let Some((best, twin_best)) = found.candidates.first().zip(twin.first()) else { return Ok(()) };
         prop_assert!((best.rce.marginal - twin_best.rce.marginal).abs() < 1e-6, "{best:?} {twin_best:?}");
         let same = twin.iter().find(|other| other.policy == best.policy).unwrap();
