@@ -8,7 +8,9 @@ use crate::anonymity::lattice::search::Progress;
 use crate::anonymity::quality::{Direction, Measure, Worth};
 use crate::config;
 use crate::config::{Transformation, Used};
-use crate::dataset::{Aggregated, AnonymizeError, Anonymized, Attended, Point, anonymize, files_written, frontier};
+use crate::dataset::{
+    Aggregated, AnonymizeError, Anonymized, Attended, Ceiled, Point, anonymize, files_written, frontier,
+};
 use crate::io::file::whole;
 use crate::records::schema::Schema;
 use crate::start::findings::Finding;
@@ -17,7 +19,7 @@ use anyhow::anyhow;
 use indicatif::ProgressBar;
 use serde_json::{Map, Value, json};
 use std::io::IsTerminal;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 /// Anonymize one data set at once: the best generalization of all, proved, verified and written
@@ -41,6 +43,9 @@ pub struct AnonymizeArgs {
     /// Required, but with --frontier
     #[arg(short, long, value_name = "OUTPUT", required_unless_present = "frontier")]
     output: Option<PathBuf>,
+    /// Where the catalog of counterfeits goes, one JSON line a group; in the place of anonymize.ceiling.catalog
+    #[arg(long, value_name = "FILE", conflicts_with = "frontier")]
+    catalog: Option<PathBuf>,
     /// Write what was found: policy, measures before and after, risks, policies checked
     #[arg(long, value_name = "REPORT.json")]
     report: Option<PathBuf>,
@@ -59,9 +64,6 @@ pub struct AnonymizeArgs {
 /// See [`Failure`].
 pub fn run(args: &AnonymizeArgs) -> Result<(), Failure> {
     silence_panic_payloads();
-    let path = |path: &PathBuf| {
-        path.to_str().map(str::to_owned).ok_or_else(|| Failure::Usage(anyhow!("{} is no UTF-8 path", path.display())))
-    };
     let sink = args.output.clone().unwrap_or_else(|| PathBuf::from("-"));
     // The input and the output take the place of the configuration's: that they are two is told in words of their own.
     let given = [Used::file("the input", &args.input), Used::file("the configuration", &args.config)];
@@ -73,7 +75,9 @@ pub fn run(args: &AnonymizeArgs) -> Result<(), Failure> {
         ("SINK__KIND", "file".to_owned()),
         ("SINK__PATH", path(&sink)?),
     ];
-    let named = named.into_iter().map(|(key, value)| (format!("THRONG__{key}"), value));
+    let catalog = args.catalog.as_deref().map(path).transpose()?;
+    let catalog = catalog.map(|path| ("ANONYMIZE__CEILING__CATALOG", path));
+    let named = named.into_iter().chain(catalog).map(|(key, value)| (format!("THRONG__{key}"), value));
     let mut config = config::load(&args.config, std::env::vars().chain(named))?;
     if args.frontier.is_some() {
         config.sink.format = Some(config::Format::Json);
@@ -124,12 +128,17 @@ pub fn run(args: &AnonymizeArgs) -> Result<(), Failure> {
     refuse_loss(share, done.swallowed, args.fail_above, false)
 }
 
+fn path(path: &Path) -> Result<String, Failure> {
+    path.to_str().map(str::to_owned).ok_or_else(|| Failure::Usage(anyhow!("{} is no UTF-8 path", path.display())))
+}
+
 impl AnonymizeArgs {
     /// What is written: the release, by the paths that it takes (at first, its name alone), and the report.
     fn written(&self, release: Vec<Used>) -> Vec<Used> {
         let named = self.output.iter().filter(|_| release.is_empty()).map(|path| Used::file("--output", path));
         let report = self.report.iter().map(|path| Used::file("--report", path));
-        named.collect::<Vec<_>>().into_iter().chain(release).chain(report).collect()
+        let catalog = self.catalog.iter().filter(|_| release.is_empty()).map(|path| Used::file("--catalog", path));
+        named.chain(catalog).collect::<Vec<_>>().into_iter().chain(release).chain(report).collect()
     }
 }
 
@@ -205,10 +214,29 @@ fn report(done: &Anonymized) -> Value {
         report["measures_first_pass"] =
             recoded.after_first.as_ref().map_or(Value::Null, |account| measures(&account.worth));
     }
+    if let Some(ceiled) = &done.ceiled {
+        report["ceiling"] = self::ceiled(ceiled);
+    }
     if !done.aggregated.is_empty() {
         report["microaggregation"] = done.aggregated.iter().map(aggregated).collect();
     }
     report
+}
+
+/// For the custodian: nothing of it says which lines are invented.
+fn ceiled(ceiled: &Ceiled) -> Value {
+    json!({
+        "h": ceiled.h,
+        "found": ceiled.is_found,
+        "highest_degree": ceiled.degree,
+        "lines": ceiled.lines,
+        "counterfeits": ceiled.counterfeits,
+        "filled_classes": ceiled.filled,
+        "groups": ceiled.groups.0,
+        "grouped_classes": ceiled.groups.1,
+        "rce": ceiled.rce.marginal,
+        "rce_joint": ceiled.rce.joint,
+    })
 }
 
 fn levels(quasi: &[String], policy: &[u8]) -> Value {
@@ -307,6 +335,12 @@ fn summarize(done: &Anonymized) {
         Some(Cut::Stopped) => eprintln!("stopped: this is the best found until then"),
         Some(Cut::Time) => eprintln!("anonymize.time_limit was over: this is the best found until then"),
         None => {}
+    }
+    if let Some(ceiled) = &done.ceiled {
+        eprintln!(
+            "untruthful without its catalog: {} counterfeits fill {} classes to {} lines (generalized by {:.4} at most, reconstruction error {:.1}); k counts people and none of them",
+            ceiled.counterfeits, ceiled.filled, ceiled.lines, ceiled.degree, ceiled.rce.marginal
+        );
     }
     for aggregated in &done.aggregated {
         eprintln!(

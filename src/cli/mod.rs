@@ -3,6 +3,7 @@
 pub mod anonymize;
 pub mod attack;
 pub mod audit;
+pub mod catalog;
 pub mod check;
 pub mod demo;
 pub mod evaluate;
@@ -42,6 +43,9 @@ enum Command {
     Check(check::CheckArgs),
     /// Anonymize one data set at once, with the best generalization of all
     Anonymize(anonymize::AnonymizeArgs),
+    /// Read a release with counterfeits by its catalog
+    #[command(subcommand)]
+    Catalog(catalog::CatalogArgs),
     /// Find what identifies people in a file, alone and in combination, and the risk of its records
     ///
     /// Reads a CSV, NDJSON or Parquet file as a whole and reports its standalone identifiers, its minimal
@@ -85,6 +89,7 @@ pub fn main() -> ExitCode {
         Command::Demo(args) => demo::run(&args),
         Command::Check(args) => check::run(&args),
         Command::Anonymize(args) => anonymize::run(&args),
+        Command::Catalog(args) => catalog::run(&args),
         Command::Audit(args) => audit::run(&args),
         Command::Evaluate(args) => evaluate::run(&args),
         Command::Attack(args) => attack::run(&args),

@@ -60,6 +60,11 @@ pub fn run(args: &RunArgs) -> Result<(), Failure> {
     if args.lineage.is_some() && config.sink.kind != SinkKind::File {
         return Err(Failure::Usage(anyhow!("--lineage needs a file sink: {file} has another `sink.kind`")));
     }
+    if config.anonymize.ceiling.is_on() {
+        return Err(Failure::Usage(anyhow!(
+            "{file}: anonymize.ceiling.lines: no counterfeits are put into streams; remove the key, or use throng anonymize"
+        )));
+    }
     if config.compute.backend == Backend::Cuda
         && let Err(error) = shared_device()
     {

@@ -14,9 +14,11 @@
 //! | `record` | [`Decoder`], and what it is told: fields, limits, what becomes of unknown cells |
 //! | `line` | [`Encoder`] |
 //! | `json_lines`, `csv_lines` | the two formats of lines |
+//! | `catalog` | the lines of a catalog of counterfeits |
 
 mod arrow_cells;
 mod arrow_text;
+mod catalog;
 mod csv;
 mod csv_lines;
 mod json;
@@ -27,6 +29,7 @@ mod path_tree;
 mod record;
 
 pub use arrow_cells::{ArrowCodec, ArrowRows, ColumnError};
+pub use catalog::CatalogGroup;
 pub use csv::{CsvCodec, HeaderError, Row};
 pub use json::JsonCodec;
 pub use json_keys::{JsonKeys, Refusal};

@@ -5,7 +5,7 @@ use std::time::Duration;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::quantity;
+use super::{Ceiling, quantity};
 
 /// What the best policy has the best of.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, JsonSchema)]
@@ -179,6 +179,8 @@ pub struct Anonymize {
     /// Attributes whose classes show an aggregate of their numbers.
     #[schemars(example = Vec::<Microaggregation>::new())]
     pub microaggregation: Vec<Microaggregation>,
+    /// h-ceiling with counterfeits.
+    pub ceiling: Ceiling,
 }
 
 impl Default for Anonymize {
@@ -193,6 +195,7 @@ impl Default for Anonymize {
             passes: 10,
             pass_limit: 1.0,
             microaggregation: Vec::new(),
+            ceiling: Ceiling::default(),
         }
     }
 }

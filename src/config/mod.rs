@@ -8,6 +8,7 @@
 mod access;
 mod anonymize;
 mod batch;
+mod ceiling;
 mod complaint;
 mod environment;
 mod load;
@@ -30,6 +31,7 @@ mod validate;
 pub use access::AccessError;
 pub use anonymize::{Aggregate, Anonymize, Measure, Microaggregation, Strategy, Transformation};
 pub use batch::Batch;
+pub use ceiling::Ceiling;
 pub use load::{load, parse};
 pub use model::{Diversity, GroundDistance, ModelKind, PrivacyModel};
 pub use paths::{Used, is_same_file, overwritten, place};

@@ -9,7 +9,7 @@ use std::{
 use super::complaint::{Complaint, Complaints};
 use super::paths::clashes;
 use super::{
-    Config, Format, Grouping, ModelKind, PrivacyModel, Recoding, SinkKind, SourceKind, Transformation,
+    Config, Diversity, Format, Grouping, ModelKind, PrivacyModel, Recoding, SinkKind, SourceKind, Transformation,
     properties::OWNED,
 };
 
@@ -220,7 +220,9 @@ const MOST_FADING_RECORDS: usize = 1 << 23;
 
 fn privacy_and_plan(config: &Config, found: &mut Complaints) {
     let (privacy, plan) = (&config.privacy, &config.plan);
-    found.unless(privacy.k >= 2, "privacy.k", "a crowd has at least two members", "give 2 or more; 5 is usual");
+    // With a ceiling that promises lines and no people, k may say so.
+    let least = if config.anonymize.ceiling.is_on() { 1 } else { 2 };
+    found.unless(privacy.k >= least, "privacy.k", "a crowd has at least two members", "give 2 or more; 5 is usual");
     let within = privacy.batch_crowd.is_none_or(|crowd| crowd <= privacy.k);
     let remedy = "give at most privacy.k, or raise privacy.k: a class has its crowd in the batch then, and everywhere";
     found.unless(within, "privacy.batch_crowd", "a crowd in the batch above k is a k above k", remedy);
@@ -355,6 +357,7 @@ fn anonymize(config: &Config, found: &mut Complaints) {
     let share = (0.0..=1.0).contains(&config.anonymize.pass_limit);
     found.unless(share, "anonymize.pass_limit", "a share is between 0 and 1", "give 0 to 1");
     presence(config, found);
+    ceiling(config, found);
     for (index, model) in config.privacy.model.iter().enumerate() {
         for key in model.missing_keys() {
             let key = format!("privacy.model[{index}].{key}");
@@ -391,4 +394,47 @@ fn presence(config: &Config, found: &mut Complaints) {
         "delta_presence counts those whom the cells of a class cover, and an aggregate covers nobody",
         "remove it, or the model",
     );
+}
+
+/// A class of more lines than a ceiling can fill would be a mistake in the unit.
+const MOST_LINES: usize = 1000;
+
+/// What an h-ceiling goes with.
+fn ceiling(config: &Config, found: &mut Complaints) {
+    let (settings, ceiling) = (&config.anonymize, &config.anonymize.ceiling);
+    let h = ceiling.h.is_none_or(|h| (0.0..=1.0).contains(&h));
+    found.unless(h, "anonymize.ceiling.h", "a degree is between 0 and 1", "give 0 to 1, or remove the key");
+    let share = (0.0..=1.0).contains(&ceiling.share);
+    found.unless(share, "anonymize.ceiling.share", "a share is between 0 and 1", "give 0 to 1; 0.02 is usual");
+    let Some(lines) = ceiling.lines else {
+        let remedy = "set anonymize.ceiling.lines, which asks for the ceiling, or remove the key";
+        found.unless(ceiling.h.is_none(), "anonymize.ceiling.h", "no ceiling is asked for", remedy);
+        let none = ceiling.catalog.is_none();
+        found.unless(none, "anonymize.ceiling.catalog", "there is no catalog without a ceiling", remedy);
+        return;
+    };
+    found.unless(
+        (config.privacy.crowd() + 1..=MOST_LINES).contains(&lines),
+        "anonymize.ceiling.lines",
+        "counterfeits count for no crowd, so a class has more lines than people it needs",
+        "give more than privacy.k and privacy.colluders together, and at most 1000",
+    );
+    let full = settings.transformation == Transformation::FullDomain;
+    let message = "a ceiling is kept by one policy for all records";
+    found.unless(full, "anonymize.transformation", message, "set \"full_domain\", or remove anonymize.ceiling.lines");
+    let message = "an aggregate is a number of members, and counterfeits have none";
+    let remedy = "remove it, or anonymize.ceiling.lines";
+    found.unless(settings.microaggregation.is_empty(), "anonymize.microaggregation", message, remedy);
+    for (index, model) in config.privacy.model.iter().enumerate() {
+        let holds = match model.kind {
+            ModelKind::KAnonymity | ModelKind::KMap => true,
+            ModelKind::LDiversity => model.diversity == Diversity::Distinct,
+            ModelKind::TCloseness | ModelKind::DeltaPresence => false,
+        };
+        let key = format!("privacy.model[{index}].kind");
+        let message = "counterfeits would change what a reader sees of this model in a class";
+        let remedy =
+            "remove it or anonymize.ceiling.lines; k_anonymity, k_map and distinct l_diversity go with a ceiling";
+        found.unless(holds, &key, message, remedy);
+    }
 }

@@ -1,6 +1,7 @@
 //! `throng anonymize`: a data set becomes a release.
 
 use super::aggregate::{self, Aggregated};
+use super::ceiling::{self, Ceiled};
 use super::coded::coded;
 use super::error::AnonymizeError;
 use super::search::{Attended, Searched, possible, searched, terms};
@@ -50,6 +51,8 @@ pub struct Anonymized {
     pub rare_sensitive_cells: u64,
     /// Attributes whose cells are aggregates, not truths.
     pub aggregated: Vec<Aggregated>,
+    /// What a ceiling came to, where one was asked for. Everything else here is of true records alone.
+    pub ceiled: Option<Ceiled>,
     /// What the schema says twice.
     pub warnings: Vec<String>,
     /// Wall time of all of it, reading and writing included.
@@ -72,13 +75,19 @@ pub fn anonymize(config: &Config, file: &str, attended: Attended<'_>) -> Result<
     let searching = Instant::now();
     let clock = || searching.elapsed();
     let until = Until::new(&clock, config.anonymize.time_limit, attended.stop);
-    let Searched { recoded, settled, table } =
-        searched(config, &mut coded, &aggregates, &terms, until, attended.watch)?;
-    possible(&coded, &recoded, &table, &terms, until)?;
+    let wanted = ceiling::wanted(config, file, &coded.input)?;
+    let (Searched { recoded, settled, table }, insertion, ceiled) = if let Some(wanted) = wanted {
+        let (searched, insertion, ceiled) = ceiling::ceiled(config, &mut coded, &terms, &wanted, until, attended)?;
+        (searched, Some(insertion), Some(ceiled))
+    } else {
+        let searched = searched(config, &mut coded, &aggregates, &terms, until, attended.watch)?;
+        possible(&coded, &searched.recoded, &searched.table, &terms, until)?;
+        (searched, None, None)
+    };
     let input = &coded.input;
     let quasi: Vec<String> = input.quasi.iter().map(|&a| input.schema.attributes[a].name.clone()).collect();
     let settled = settled.ok_or(AnonymizeError::SaysNothing)?;
-    let written = write::release(place, config, input, settled, &aggregates, &terms.models)?;
+    let written = write::release(place, config, input, settled, &aggregates, &terms.models, insertion.as_ref())?;
     Ok(Anonymized {
         rows: input.batch.rows() as u64,
         to_release: table.records(),
@@ -96,6 +105,7 @@ pub fn anonymize(config: &Config, file: &str, attended: Attended<'_>) -> Result<
         risk: written.risk,
         rare_sensitive_cells: written.hidden,
         aggregated: written.aggregated,
+        ceiled,
         warnings: input.schema.warnings(),
         seconds: begun.elapsed().as_secs_f64(),
     })

@@ -4,10 +4,12 @@ use crate::anonymity::domain::DomainError;
 use crate::anonymity::lattice::check::TermsError;
 use crate::anonymity::lattice::passes::PassesError;
 use crate::anonymity::lattice::table::TableError;
+use crate::anonymity::treatment::ceiling::search::TooLarge;
 use crate::config::Problem;
 use crate::io::file::{SinkError, SourceError};
 use crate::records::codebook::CodebookError;
 use crate::release::aggregates::AggregateRefusal;
+use crate::release::ceiling::CeilingRefusal;
 use crate::release::models::ModelRefusal;
 use crate::release::population::PopulationRefusal;
 use crate::release::verify::Refusal;
@@ -64,7 +66,15 @@ pub enum AnonymizeError {
     )]
     SaysNothing,
     #[error(transparent)]
+    Lattice(#[from] TooLarge),
+    #[error(
+        "no policy generalizes by at most {h:.4} and has counterfeits that nobody can tell ({checked} were looked at); raise anonymize.ceiling.h, anonymize.ceiling.share or anonymize.suppression_limit, or lower anonymize.ceiling.lines"
+    )]
+    NoCeiling { h: f64, checked: u64 },
+    #[error(transparent)]
     Refused(#[from] Refusal),
+    #[error(transparent)]
+    CeilingRefused(#[from] CeilingRefusal),
     #[error(transparent)]
     ModelRefused(#[from] ModelRefusal),
     #[error(transparent)]
@@ -86,6 +96,7 @@ impl AnonymizeError {
             | Self::Table(_)
             | Self::Terms(_)
             | Self::Recode(_)
+            | Self::Lattice(_)
             | Self::Rejected { .. } => true,
             _ => false,
         }

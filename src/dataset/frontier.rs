@@ -2,7 +2,7 @@
 
 use super::aggregate;
 use super::coded::coded;
-use super::error::AnonymizeError;
+use super::error::{AnonymizeError, problem};
 use super::search::{Attended, Searched, searched, terms};
 use crate::anonymity::domain::Domain;
 use crate::anonymity::lattice::until::Until;
@@ -32,6 +32,10 @@ pub struct Point {
 /// # Errors
 /// As [`anonymize`](super::anonymize()); an impossible k is a point without quality.
 pub fn frontier(config: &Config, file: &str, ks: &[u64], attended: Attended<'_>) -> Result<Vec<Point>, AnonymizeError> {
+    if config.anonymize.ceiling.is_on() {
+        let message = "a frontier is of generalization alone, and counterfeits would count in it".to_owned();
+        return Err(problem(file, "anonymize.ceiling.lines", message, "remove the key for --frontier"));
+    }
     let mut coded = coded(config, file, attended.note)?;
     let aggregates = aggregate::asked(config, file, &coded.input.schema)?;
     let measure = config.anonymize.measure;

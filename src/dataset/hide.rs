@@ -59,7 +59,38 @@ pub fn settle(
     let rows: Vec<usize> = (0..input.batch.rows()).filter(|&row| recoded.by[row].is_some()).collect();
     let mut cells = cells(input, recoded, &rows);
     let aggregated = aggregate(input, aggregates, &rows, &mut cells, k)?;
-    let input = &*input;
+    settle_beside(input, Quasi { rows, cells, aggregated }, (records, table), models, k)
+}
+
+/// As [`settle`], where nothing is aggregated.
+pub fn settle_exactly(
+    input: &Input,
+    recoded: &Recoded,
+    of: (&Records, &Table),
+    models: &[Model],
+    k: usize,
+) -> Result<Settled, AnonymizeError> {
+    let rows: Vec<usize> = (0..input.batch.rows()).filter(|&row| recoded.by[row].is_some()).collect();
+    let cells = cells(input, recoded, &rows);
+    settle_beside(input, Quasi { rows, cells, aggregated: Vec::new() }, of, models, k)
+}
+
+/// Records whose quasi cells are settled; by attribute that leaves, and row of `rows`.
+struct Quasi {
+    rows: Vec<usize>,
+    cells: Vec<Vec<CellId>>,
+    aggregated: Vec<Aggregated>,
+}
+
+/// Settles the sensitive cells beside quasi cells.
+fn settle_beside(
+    input: &Input,
+    quasi: Quasi,
+    (records, table): (&Records, &Table),
+    models: &[Model],
+    k: usize,
+) -> Result<Settled, AnonymizeError> {
+    let Quasi { rows, mut cells, aggregated } = quasi;
     let mut class = vec![0u128; input.batch.rows()];
     for (&attribute, column) in input.leaving.iter().zip(&cells).filter(|(a, _)| input.quasi.contains(a)) {
         for (&row, &cell) in rows.iter().zip(column) {
@@ -114,7 +145,7 @@ pub fn settle(
 
 /// The order in which people cover is that of the data under a secret: with the same secret a second release of the same data
 /// hides the same cells, and comparing the two tells nothing.
-fn content_key(input: &Input) -> DigestKey {
+pub(super) fn content_key(input: &Input) -> DigestKey {
     let texts = input.books.iter().zip(&input.batch.columns).flat_map(|(book, column)| {
         let name = std::iter::once(book.attribute().name.as_bytes());
         name.chain(column.iter().map(|&code| book.canonical(code).as_bytes()))

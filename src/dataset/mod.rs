@@ -7,12 +7,15 @@
 //! | `anonymize`, `frontier` | the two ways through this wing |
 //! | `read`, `coded` | from a file to the records that a search sees |
 //! | `models`, `search` | what is asked of every class, and the search for a policy |
+//! | `ceiling` | the search and the settling under an h-ceiling with counterfeits |
 //! | `hide`, `aggregate` | what becomes of sensitive values and of aggregated attributes |
 //! | `claims`, `write` | what verification is told, and the files that leave |
+//! | `truthful` | a release with counterfeits read by its catalog |
 //! | `summary`, `error` | figures and words |
 
 mod aggregate;
 mod anonymize;
+mod ceiling;
 mod claims;
 mod coded;
 mod error;
@@ -22,12 +25,15 @@ mod models;
 mod read;
 mod search;
 mod summary;
+mod truthful;
 mod write;
 
 pub use aggregate::Aggregated;
 pub use anonymize::{Anonymized, anonymize};
+pub use ceiling::Ceiled;
 pub use error::AnonymizeError;
 pub use frontier::{Point, frontier};
 pub use search::{Attended, Watch};
 pub use summary::{People, RawRisk};
+pub use truthful::{Applied, ApplyError, apply_catalog};
 pub use write::files as files_written;

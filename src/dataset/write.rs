@@ -7,21 +7,23 @@ use super::hide::Settled;
 use super::read::Input;
 use crate::anonymity::privacy::Model;
 use crate::anonymity::treatment::proposal::{ProposedGroup, Run};
-use crate::codec::LineLayout;
+use crate::codec::{CatalogGroup, LineLayout};
 use crate::config::{Config, Used};
-use crate::io::file::{GroupColumns, Replacement};
+use crate::io::file::{GroupColumns, Replacement, whole};
 use crate::ledger::classes::Ledger;
 use crate::records::codebook::CellId;
 use crate::records::digest::NameDigest;
 use crate::release::aggregates::verify_aggregates;
+use crate::release::ceiling::{CeilingTerms, Mixed, verify_ceiling};
 use crate::release::given::{Given, GroupTerms, Needs};
 use crate::release::models::verify_models;
 use crate::release::population::verify_population;
 use crate::release::repetition::LineLimit;
-use crate::release::verified::Risk;
+use crate::release::verified::{Risk, Verified};
 use crate::release::verify::verify;
 use crate::start::reading::{file_format, line_format};
 use std::collections::BTreeMap;
+use std::path::PathBuf;
 
 /// What was written.
 pub struct Written {
@@ -31,17 +33,38 @@ pub struct Written {
     pub aggregated: Vec<Aggregated>,
 }
 
+/// What a ceiling adds to what was settled.
+#[derive(Clone, Debug, Default)]
+pub struct Insertion {
+    /// Like which of the settled records, showing which sensitive cell, how many.
+    pub counterfeits: Vec<(usize, CellId, u32)>,
+    /// The groups of the catalog: one settled record of each class, and how many counterfeits show which cell.
+    pub groups: Vec<(Vec<usize>, Vec<(CellId, u64)>)>,
+    /// Lines of a class at least.
+    pub lines: usize,
+    /// How far a record is generalized at most.
+    pub h: f64,
+    /// Where the catalog goes.
+    pub catalog: PathBuf,
+}
+
 /// The group that leaves.
 const GROUP: &str = "all";
 
 /// The files that [`anonymize`](super::anonymize()) would write or remove for its release.
 #[must_use]
 pub fn files(config: &Config) -> Vec<Used> {
-    Replacement::files(&config.sink.path, GROUP, file_format(config.sink.format(), config.sink.separator))
+    let mut files =
+        Replacement::files(&config.sink.path, GROUP, file_format(config.sink.format(), config.sink.separator));
+    files.extend(config.anonymize.ceiling.catalog.iter().map(|path| Used::file("the catalog of counterfeits", path)));
+    files
 }
 
 /// The place of the release, looked at and locked before the work.
 pub fn ready(config: &Config) -> Result<Replacement, AnonymizeError> {
+    if let Some(path) = &config.anonymize.ceiling.catalog {
+        whole::check(path)?;
+    }
     let format = file_format(config.sink.format(), config.sink.separator);
     Replacement::ready(&config.sink.path, GROUP, format).map_err(AnonymizeError::from)
 }
@@ -54,6 +77,7 @@ pub fn release(
     settled: Settled,
     aggregates: &[AggregateQuestion],
     models: &[Model],
+    insertion: Option<&Insertion>,
 ) -> Result<Written, AnonymizeError> {
     let k = config.privacy.crowd();
     let Settled { rows, cells, aggregated, hidden, .. } = settled;
@@ -88,12 +112,71 @@ pub fn release(
     verify_aggregates(&verified, 0, &layout, quasi, &aggregate_terms, subjects, k)?;
     let columns = GroupColumns { name: GROUP.into(), columns: names.iter().map(|&n| n.to_owned()).collect() };
     let mut lines = Vec::new();
-    for line in verified.lines(0) {
-        lines.extend_from_slice(line.bytes);
-        lines.push(b'\n');
+    if let Some(insertion) = insertion {
+        let mixed = mixed(insertion, input, (&attributes, &cells), (&verified, &layout), quasi, k)?;
+        for line in mixed.lines() {
+            lines.extend_from_slice(line);
+            lines.push(b'\n');
+        }
+        // Without its catalog the release would be untruthful: it is there first.
+        whole::write(&insertion.catalog, mixed.catalog())?;
+    } else {
+        for line in verified.lines(0) {
+            lines.extend_from_slice(line.bytes);
+            lines.push(b'\n');
+        }
     }
     place.fill(columns, &lines)?;
     Ok(Written { risk: verified.risk(), hidden, aggregated })
+}
+
+/// The verified lines with the counterfeits among them, and the catalog, verified in turn.
+fn mixed(
+    insertion: &Insertion,
+    input: &Input,
+    (attributes, cells): (&[usize], &[Vec<CellId>]),
+    (verified, layout): (&Verified, &LineLayout),
+    quasi: &[bool],
+    people: usize,
+) -> Result<Mixed, AnonymizeError> {
+    let text = |at: usize, cell: CellId| input.books[attributes[at]].text(cell);
+    let sensitive = quasi.iter().position(|quasi| !quasi).unwrap_or_default();
+    let mut counterfeits = Vec::new();
+    for &(like, value, count) in &insertion.counterfeits {
+        let cell = |(at, column): (usize, &Vec<CellId>)| text(at, if at == sensitive { value } else { column[like] });
+        let texts: Vec<&str> = cells.iter().enumerate().map(cell).collect();
+        let mut line = Vec::new();
+        layout.write(&texts, &mut line);
+        counterfeits.extend(std::iter::repeat_n(line, count as usize));
+    }
+    let names: Vec<String> = attributes.iter().map(|&a| input.schema.attributes[a].name.clone()).collect();
+    let class = |&like: &usize| {
+        let quasi = cells.iter().enumerate().filter(|(at, _)| *at != sensitive);
+        quasi.map(|(at, column)| text(at, column[like]).to_owned()).collect::<Vec<String>>()
+    };
+    let group = |(classes, counts): &(Vec<usize>, Vec<(CellId, u64)>)| {
+        let mut group = CatalogGroup {
+            attributes: names.clone(),
+            sensitive: names[sensitive].clone(),
+            classes: classes.iter().map(class).collect(),
+            counterfeits: counts.iter().map(|&(value, count)| (text(sensitive, value).to_owned(), count)).collect(),
+        };
+        // Their order would tell which class was filled, and which conceals.
+        group.classes.sort_unstable();
+        group.counterfeits.sort_unstable();
+        group.line() + "\n"
+    };
+    let mut catalog: Vec<String> = insertion.groups.iter().map(group).collect();
+    catalog.sort_unstable();
+    let loss = |at: usize, text: &str| {
+        let book = &input.books[attributes[at]];
+        book.cell_of(text).map(|cell| f64::from(book.loss(cell)))
+    };
+    let book = &input.books[attributes[sensitive]];
+    let is_exact = |text: &str| book.exact_coverage_of(text).is_some();
+    let (lines, h) = (insertion.lines, insertion.h);
+    let terms = CeilingTerms { quasi, sensitive, lines, people, h, loss: &loss, is_exact: &is_exact };
+    Ok(verify_ceiling(verified, 0, layout, &counterfeits, catalog.concat().into_bytes(), &terms)?)
 }
 
 /// One line a distinct tuple, sorted by their bytes, with the rows that it stands for.

@@ -5,6 +5,7 @@
 
 pub mod aggregates;
 mod budget;
+pub mod ceiling;
 pub mod forced_pairs;
 pub mod given;
 mod hidden;

@@ -7,6 +7,8 @@
 
 mod measure;
 mod meter;
+mod rce;
 
 pub use measure::{Direction, Measure};
 pub use meter::{ClassSums, Meter, Part, Suppressed, Worth};
+pub use rce::{Densities, Rce};

@@ -11,9 +11,11 @@
 //! | [`hold`], [`mask`] | which records wait, and which take part in a group |
 //! | [`forced_pairs`] | the counting guard between groups |
 //! | [`dampen`] | exchanging values between records; off by default |
+//! | [`ceiling`] | h-ceiling with counterfeits, for data sets; off by default
 //! | `names` | line layouts and digests of the groups of a plan |
 
 pub mod budget;
+pub mod ceiling;
 pub mod crowd;
 pub mod dampen;
 mod diverse;

@@ -1,0 +1,71 @@
+use super::*;
+use proptest::prelude::*;
+
+fn mix(x: u64) -> u64 {
+    (x ^ (x >> 31)).wrapping_mul(0x9e37_79b9_7f4a_7c15).rotate_left(29)
+}
+
+fn filled(class_of: &[u32], shown: &[u32], asked: Asked) -> Filled {
+    let classes = class_of.iter().max().map_or(0, |&most| most as usize + 1);
+    let drawing = Drawing {
+        identity: &|line| u128::from(class_of[line]) + 1,
+        seed: &|identity, number| u128::from(mix(identity as u64 * 1000 + u64::from(number))) << 64,
+        mark: &|value| mix(u64::from(value) + 3),
+        hides: &|value| value == 9,
+        coarser: &|step| (step == 1).then(|| vec![0; class_of.len()]),
+    };
+    fill(Lines { class_of, classes, shown }, asked, drawing)
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(3000))]
+    #[test]
+    fn classes_that_leave_have_their_lines_and_the_rest_is_removed(
+        lines in prop::collection::vec((0..8u32, prop::sample::select(vec![1, 2, 3, 9])), 1..40),
+        least in 2..5u32,
+        most in 0..12u64,
+    ) {
+        let (class_of, shown): (Vec<u32>, Vec<u32>) = lines.iter().copied().unzip();
+        let size = |class: u32| class_of.iter().filter(|&&of| of == class).count() as u32;
+        let present: std::collections::BTreeSet<u32> = class_of.iter().copied().collect();
+        let need: u64 = present.iter().map(|&class| u64::from(least.saturating_sub(size(class)))).sum();
+        let asked = Asked { lines: least, people: 1, most };
+        let filled = filled(&class_of, &shown, asked);
+        prop_assert!(filled.counterfeits() <= most);
+        prop_assert!(need > most || filled.removed.iter().all(|&class| size(class) < least));
+        for &class in &present {
+            let at = filled.number.iter().position(|&of| of == class);
+            let lines = at.map_or(size(class), |at| filled.classes[at].lines());
+            prop_assert!(lines >= least || filled.removed.contains(&class));
+            prop_assert!(!(at.is_some() && filled.removed.contains(&class)));
+            if let Some(at) = at {
+                prop_assert_eq!(filled.classes[at].lines(), least, "its size says nothing");
+                let class = &filled.classes[at];
+                prop_assert!(!class.counterfeits.contains_key(&9) || class.shown.contains_key(&9));
+            }
+        }
+        let genuine = filled.genuine();
+        prop_assert!(genuine.values().all(|p| (0.0..1.0).contains(p)));
+        prop_assert_eq!(genuine.is_empty(), filled.counterfeits() == 0);
+    }
+}
+
+#[test]
+fn nobody_conceals_for_a_class_alone() {
+    let asked = Asked { lines: 3, people: 1, most: 10 };
+    assert_eq!(filled(&[0, 0], &[1, 2], asked).removed, [0]);
+    // A larger class is no host: a reader knows that nothing was put into it.
+    assert_eq!(filled(&[0, 0, 1, 1, 1, 1], &[1, 2, 1, 1, 2, 2], asked).removed, [0]);
+    let two = filled(&[0, 0, 1, 1, 1], &[1, 2, 1, 1, 1], asked);
+    assert_eq!(
+        (two.removed, two.groups.len(), two.classes[0].counterfeits.clone()),
+        (vec![], 1, Counts::from([(1, 1)]))
+    );
+    assert_eq!(two.number, [0, 1]);
+    // Too many are needed: the class of one line goes, not the class of two.
+    let dear = Asked { lines: 3, people: 1, most: 2 };
+    let some = filled(&[0, 1, 1, 2, 2, 2], &[1, 1, 1, 1, 1, 1], dear);
+    assert_eq!((some.removed.clone(), some.counterfeits()), (vec![0], 1));
+    let none = filled(&[], &[], asked);
+    assert_eq!(none, Filled::default());
+}
