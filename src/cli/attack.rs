@@ -2,9 +2,11 @@
 
 use super::measured::{Measured, Named, table};
 use super::outcome::Failure;
+use super::progress::spinner;
 use super::run::share;
 use super::text::{number, percent};
-use crate::evaluation::attack::{self, Effort, Release, Yield};
+use crate::config::{Config, Recoding};
+use crate::evaluation::attack::{self, Effort, Promises, Release, Yield};
 use crate::telemetry::silence_panic_payloads;
 use anyhow::{Context, anyhow};
 use std::path::PathBuf;
@@ -72,10 +74,11 @@ pub fn run(args: &AttackArgs) -> Result<(), Failure> {
         lineage: Some(&args.lineage),
     };
     let Measured { config, original, facts, shapes, groups } = named.read()?;
-    let crowds = [config.privacy.crowd(), config.privacy.crowd_in_batch()];
-    let release = Release { original: &original, facts: &facts, shapes: &shapes, groups: &groups, crowds };
+    let release = Release::new(&original, &facts, &shapes, &groups, promises(&config));
     let effort = Effort { targets: args.targets.max(1), known: args.known.max(1), seed: args.seed };
-    let yields = attack::run(&release, effort);
+    let bar = spinner("{spinner} trying {msg}");
+    let yields = attack::run(&release, effort, &|attack| bar.set_message(attack));
+    bar.finish_and_clear();
     if args.json {
         println!("{}", serde_json::to_string_pretty(&yields).context("the yields have no JSON")?);
     } else {
@@ -95,6 +98,18 @@ pub fn run(args: &AttackArgs) -> Result<(), Failure> {
             number(found.trials)
         ))),
         None => Ok(()),
+    }
+}
+
+/// What a configuration promises.
+fn promises(config: &Config) -> Promises {
+    let privacy = &config.privacy;
+    Promises {
+        crowd: privacy.crowd(),
+        crowd_in_batch: privacy.crowd_in_batch(),
+        colluders: privacy.colluders,
+        strict: privacy.recoding == Recoding::Strict,
+        repetition: privacy.max_lines_per_subject > 0 && !privacy.longest_delay().is_zero(),
     }
 }
 
@@ -120,7 +135,11 @@ fn words(yields: &[Yield]) -> String {
             percent(found.rate),
             format!("{}–{}", percent(found.interval[0]), percent(found.interval[1])),
             percent(found.chance),
-            found.bound.map_or_else(|| "nothing".to_owned(), |bound| format!("≤ {}", percent(bound))),
+            match found.bound {
+                Some(bound) => format!("≤ {}", percent(bound)),
+                None if found.open => "nothing: measured only".to_owned(),
+                None => "nothing".to_owned(),
+            },
         ]
     };
     table(
