@@ -25,6 +25,8 @@ pub enum EvaluationError {
     #[error("{}: a line is not as the configuration says that lines leave (line {line}: {why}); name the configuration that made it", .path.display())]
     Line { path: PathBuf, line: u64, why: String },
     #[error("{}: {source}", .path.display())]
+    Release { path: PathBuf, source: std::io::Error },
+    #[error("{}: {source}", .path.display())]
     Lineage { path: PathBuf, source: std::io::Error },
     #[error("{}: line {line} is no entry of a lineage ({why}); give the file that `throng run --lineage` wrote beside this release", .path.display())]
     LineageEntry { path: PathBuf, line: u64, why: String },

@@ -8,6 +8,7 @@
 //! | [`quality`], [`information`], [`queries`] | what it is worth |
 //! | [`risk`] | how far lines stand out |
 //! | [`attack`] | what outsiders try |
+//! | [`verification`] | whether a release keeps its promises, by its bytes |
 //! | [`error`] | why nothing can be said |
 
 pub mod attack;
@@ -20,3 +21,4 @@ pub mod quality;
 pub mod queries;
 pub mod released;
 pub mod risk;
+pub mod verification;

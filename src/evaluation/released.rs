@@ -113,8 +113,9 @@ fn read_group(
     Ok(group)
 }
 
-/// Where the lines of a group are. Segments of Parquet come in their order.
-fn files(format: Format, path: &Path, group: &str, alone: bool) -> Vec<PathBuf> {
+/// Where the lines of a group are, which is `alone` or one of several. Segments of Parquet come in their order.
+#[must_use]
+pub fn files(format: Format, path: &Path, group: &str, alone: bool) -> Vec<PathBuf> {
     if format == Format::Parquet {
         let place = if path.join(group).is_dir() { path.join(group) } else { path.to_owned() };
         let Ok(entries) = std::fs::read_dir(&place) else { return vec![place] };

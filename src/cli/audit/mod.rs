@@ -1,6 +1,7 @@
 //! `throng audit`: which columns of a file identify people, alone and together, and whom that puts at risk.
 
 mod args;
+mod link;
 mod next;
 mod page;
 mod progress;
@@ -53,6 +54,7 @@ pub fn run(args: &AuditArgs) -> Result<(), Failure> {
     if let Some(path) = &args.html {
         let hierarchies = args.schema.as_deref().map(Schema::hierarchy_files).unwrap_or_default();
         let mut read = vec![Used::file("the input", &args.input)];
+        read.extend(args.link.iter().map(|path| Used::file("--link", path)));
         read.extend(args.schema.iter().map(|path| Used::file("the schema", path)));
         read.extend(hierarchies.iter().map(|path| Used::file("a hierarchy of the schema", path)));
         refuse_overwriting(&[Used::file("--html", path)], &read)?;
@@ -94,7 +96,10 @@ fn report(args: &AuditArgs) -> Result<Report, Failure> {
         None => pool.install(|| args.read(schema.as_ref(), columns.as_deref(), &AtomicU64::new(0)))?,
         Some(time) => read_within(args, time.saturating_sub(started.elapsed()), &pool, schema.as_ref(), columns)?,
     };
-    pool.install(|| judge(args, threads, started, schema.as_ref(), read))
+    let link = args.link.as_deref().map(|file| pool.install(|| link::tie(args, file, schema.as_ref(), &read)));
+    let link = link.transpose()?;
+    let report = pool.install(|| judge(args, threads, started, schema.as_ref(), read))?;
+    Ok(Report { link, ..report })
 }
 
 /// Reads the table. Where it is not read whole in time, whatever it waits for (a pipe that is silent, a disk that does not
@@ -238,6 +243,7 @@ impl AuditArgs {
             ("--separator", self.separator.map(|byte| char::from(byte).escape_default().to_string())),
             ("--skip-unreadable", flag(self.skip_unreadable)),
             ("--show-values", flag(self.show_values)),
+            ("--link", self.link.as_ref().map(name)),
             ("--rows", self.rows.map(|rows| rows.to_string())),
         ];
         let given = options.into_iter().filter_map(|(name, value)| Some((name, value?)));

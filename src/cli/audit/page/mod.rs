@@ -12,6 +12,7 @@ use self::escape::escape;
 use super::next;
 use crate::cli::text::{counted, number, percent, ratio, reason, seconds};
 use crate::risk::audit::{AttributeReport, InferenceReport, QidReport, Report, RiskyRecord, Singletons};
+use crate::risk::linking::Tied;
 
 const STYLE: &str = include_str!("page.css");
 
@@ -42,6 +43,7 @@ pub fn render(report: &Report, made: &MadeFrom, now: DateTime<Utc>) -> String {
     body += &attributes(report);
     body += &qids(report);
     body += &riskiest(report);
+    body += &link(report);
     body += &inferences(report);
     body += &columns(report);
     body += &method(report);
@@ -383,6 +385,25 @@ fn riskiest(report: &Report) -> String {
         counted(found.at_risk, "record"),
     );
     card(title, &sub, &table)
+}
+
+fn link(report: &Report) -> String {
+    let Some(link) = &report.link else { return String::new() };
+    let row = |tied: &Tied| {
+        let counts = [tied.records, tied.below_k, tied.uniquely, tied.one_to_one];
+        let mut cells = vec![set(&tied.attributes)];
+        cells.extend(counts.map(number));
+        cells
+    };
+    let below = format!("below {}", report.k);
+    let heads = ["columns together", "records tied", below.as_str(), "to one person", "one to one"];
+    let rows = std::iter::once(&link.all).chain(&link.combinations).map(row);
+    let sub = format!(
+        "Records whose values are those of one of the {} known rows: by all shared columns, then by the few that tie most. One to \
+         one: nobody else is known with these values, and nobody else has them",
+        number(link.known)
+    );
+    card("Records that what is known ties", &sub, &table("Tied records", &heads, rows))
 }
 
 /// Largest safe sets shown beside the chart of sizes.
