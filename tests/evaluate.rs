@@ -94,6 +94,12 @@ fn measures_by_hand() {
     // Of the decade one of two ages is right: one bit; of `*` one of two cities: one bit.
     close(&attribute("age")["bits_hidden"], 2.0 / 3.0);
     close(&attribute("city")["bits_hidden"], 1.0 / 3.0);
+    // Of the decade two values occur, of the city two: 1 − 1/2 each.
+    close(&attribute("age")["reconstruction_error"], 1.0 / 3.0);
+    close(&attribute("city")["reconstruction_error"], 0.5 / 3.0);
+    // Four ages of a quarter each; 1.5, 1.5, 1.5 and 0.5 of 5 after.
+    let divergence = 0.75 * (0.25_f64 / 0.3).log2() + 0.25 * (0.25_f64 / 0.1).log2();
+    close(&attribute("age")["kl_divergence"], divergence);
     // Level 1 of 3 for two ages.
     close(&attribute("age")["precision"], (2.0 * 2.0 / 3.0 + 1.0) / 3.0);
     let group = &quality["groups"][0];
@@ -378,4 +384,43 @@ fn a_published_file_is_tied_to_what_is_known() {
     place.write("other.csv", "colour\nred\n");
     let refused = throng(&place, "audit published.csv --k 2 --link other.csv");
     assert_eq!(refused.code, Some(2), "{}", refused.stderr);
+}
+
+#[test]
+fn a_target_is_learned_before_and_after_and_a_page_says_so() {
+    let place = Place::new(SCHEMA, TWO_GROUPS);
+    // An illness that the age tells, and a city that tells nothing.
+    let raw: String = (0..600_u64)
+        .map(|person| {
+            let age = person * 7 % 60 + 20;
+            let (city, illness) = (["Bern", "Zug"][(person % 2) as usize], if age < 50 { "flu" } else { "cold" });
+            format!("{{\"person\":\"p{person}\",\"age\":{age},\"city\":\"{city}\",\"illness\":\"{illness}\"}}\n")
+        })
+        .collect();
+    place.write("in.ndjson", raw);
+    let settings = [("PRIVACY__K", "3"), ("BATCH__MAX_RECORDS", "200"), ("PRIVACY__MAX_DELAY", "0s")];
+    let outcome = Process::spawn(place.command(&settings, &["--lineage", "lineage.ndjson"]), place.port).wait();
+    assert_eq!(outcome.code, Some(0), "{}", outcome.stderr);
+    let evaluate = "evaluate in.ndjson out.ndjson -c throng.toml --queries 10 --lineage lineage.ndjson --target illness --target city";
+    let report = json(&throng(&place, &format!("{evaluate} --json --html page.html")));
+    let (illness, city) = (&report["learning"][0], &report["learning"][1]);
+    assert_eq!(
+        (&illness["group"], &illness["features"][0], &illness["leaks"]),
+        (&"who".into(), &"age".into(), &false.into())
+    );
+    let accuracy = |of: &Value| of["accuracy"].as_f64().unwrap_or_else(|| panic!("{of}"));
+    assert!(accuracy(&illness["before"]) > 0.95 && accuracy(&illness["after"]) > 0.85, "{illness}");
+    assert!(city["after"].is_null() && city["before"].is_null() && !city["whole"].is_null(), "it leaves alone: {city}");
+    let page = std::fs::read_to_string(place.path("page.html")).expect("a page");
+    for part in ["Learning illness", "Pairwise information", "Content-Security-Policy", "</html>"] {
+        assert!(page.contains(part), "{part:?} is not in the page");
+    }
+    for value in ["Bern", "Zug", "flu", "cold", "<script", "http:", "https:"] {
+        assert!(!page.contains(value), "{value} is on the page");
+    }
+    let words = throng(&place, evaluate);
+    assert!(printed(&words).contains("after / before"), "{}", printed(&words));
+    let refused = throng(&place, "evaluate in.ndjson out.ndjson -c throng.toml --target person");
+    assert_eq!(refused.code, Some(2), "{}", refused.stderr);
+    assert!(refused.stderr.contains("no attribute of this name leaves"), "{}", refused.stderr);
 }

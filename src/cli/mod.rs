@@ -10,6 +10,7 @@ pub mod generate;
 pub mod gpu;
 mod measured;
 pub mod outcome;
+mod page;
 mod progress;
 pub mod run;
 mod text;

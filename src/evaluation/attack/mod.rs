@@ -32,7 +32,7 @@ mod presence;
 mod release;
 mod sequences;
 #[cfg(test)]
-mod stage;
+pub(in crate::evaluation) mod stage;
 mod trials;
 mod values;
 

@@ -54,6 +54,11 @@ impl Stage {
         self
     }
 
+    /// The records, what cells stand for, and the lines.
+    pub fn parts(&self) -> (&Original, &[AttributeFacts], &[ReleasedGroup]) {
+        (&self.original, &self.facts, &self.groups)
+    }
+
     /// What attacks are run on.
     pub fn release(&self, promises: Promises) -> Release<'_> {
         Release::new(&self.original, &self.facts, &self.shapes, &self.groups, promises)
