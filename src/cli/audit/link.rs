@@ -1,7 +1,7 @@
 //! `throng audit --link`: which records can be tied to people of whom something is known.
 
 use super::args::{AuditArgs, format_of};
-use super::{MAX_COLUMNS, of_table};
+use super::refused::{MAX_COLUMNS, of_table};
 use crate::cli::outcome::Failure;
 use crate::codec::Limits;
 use crate::io::table::{self, Request, TableColumn, WholeTable};

@@ -5,6 +5,7 @@ mod link;
 mod next;
 mod page;
 mod progress;
+mod refused;
 mod terminal;
 
 use std::io::Write;
@@ -20,6 +21,7 @@ use sha2::{Digest, Sha256};
 pub use args::AuditArgs;
 use args::{BackendArg, SingletonsArg, StrategyArg};
 use progress::bar;
+use refused::{MAX_COLUMNS, of_table};
 
 use super::outcome::Failure;
 use super::text;
@@ -27,16 +29,13 @@ use super::written::{refuse_overwriting, unwritable};
 use crate::codec::Limits;
 use crate::config::{Problem, Used};
 use crate::counting::{Wanted, shared_device};
-use crate::io::file::{Format, SourceError, whole};
-use crate::io::table::{self, ReadProgress, Request, TableColumn, TableError, WholeTable};
+use crate::io::file::{Format, whole};
+use crate::io::table::{self, ReadProgress, Request, TableColumn, WholeTable};
 use crate::records::schema::{Role, Schema};
 use crate::risk::audit::{AuditColumn, AuditQuestion, AuditTable, Report, Singletons, audit, prepare};
 use crate::risk::identifiers::Rule;
 use crate::risk::qid::Strategy;
 use crate::start::findings::Finding;
-
-/// Columns of one audit.
-const MAX_COLUMNS: usize = 1024;
 
 /// Runs `throng audit`.
 ///
@@ -307,19 +306,5 @@ impl AuditArgs {
         let columns = read.columns.into_iter().map(column).collect();
         let rule = Rule::of_a_file(self.identifier_cardinality);
         Ok(prepare(columns, read.numbers, number, rule, self.show_values).context("the table cannot be judged")?)
-    }
-}
-
-/// What was asked of the file in vain is bad usage, what the file is failed while running.
-fn of_table(error: TableError) -> Failure {
-    match error {
-        TableError::NotInSchema { .. }
-        | TableError::Source(
-            SourceError::NoSuchColumn { .. }
-            | SourceError::TooManyColumns { .. }
-            | SourceError::ParquetOnStandardInput
-            | SourceError::Separator,
-        ) => Failure::Usage(error.into()),
-        error => Failure::Running(error.into()),
     }
 }

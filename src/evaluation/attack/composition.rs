@@ -67,7 +67,7 @@ fn targets(release: &Release<'_>, known: &[Known<'_>]) -> Vec<(usize, usize, Vec
         lines.retain(|_, lines| lines.len() > 1);
         for &attribute in group.shape.quasi.iter().chain(&group.shape.sensitive) {
             let values = release.facts[attribute].counts.iter().filter(|count| **count > 0).count();
-            if values < 2 || values > MOST_VALUES {
+            if !(2..=MOST_VALUES).contains(&values) {
                 continue;
             }
             let column = &release.original.batch.columns[attribute];

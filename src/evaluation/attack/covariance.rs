@@ -87,7 +87,7 @@ pub fn run(release: &Release<'_>, dice: &mut ChaCha8Rng) -> Vec<Yield> {
 
 fn labels(release: &Release<'_>, known: &Known<'_>, batches: &[u64], dice: &mut ChaCha8Rng) -> Labels {
     let at = |line: usize| batches.partition_point(|batch| *batch < known.origins[line].batch);
-    let (number, of_line) = known.labels();
+    let (number, of_line) = known.labels(&release.original.schema);
     let mut lines: Vec<Vec<usize>> = vec![Vec::new(); number];
     for (line, label) in of_line.iter().enumerate() {
         if let Some(label) = label {

@@ -7,6 +7,7 @@
 use super::doubles::doubles;
 use super::release::{Known, Release};
 use super::trials::{Trials, Yield};
+use crate::records::schema::Role;
 use rand::seq::SliceRandom;
 use rand_chacha::ChaCha8Rng;
 use rayon::prelude::*;
@@ -40,6 +41,10 @@ pub fn run(release: &Release<'_>, targets: usize, dice: &mut ChaCha8Rng) -> Vec<
     }
     let mut yields = Vec::new();
     for group in &known {
+        let timeless = |a: &usize| release.original.schema.attributes[*a].role != Role::Time;
+        if !group.shape.quasi.iter().any(timeless) {
+            continue;
+        }
         let seen = Seen::of(release, group, &bin, bins, dice);
         let mut people: Vec<u32> = (0..release.population as u32)
             .filter(|person| {
@@ -87,7 +92,7 @@ impl Seen {
         bins: usize,
         dice: &mut ChaCha8Rng,
     ) -> Self {
-        let (number, of_line) = known.labels();
+        let (number, of_line) = known.labels(&release.original.schema);
         // The labels that are looked at, by their number among all.
         let mut drawn: Vec<usize> = (0..number).collect();
         drawn.shuffle(dice);

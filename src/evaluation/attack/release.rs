@@ -5,6 +5,7 @@ use crate::evaluation::facts::AttributeFacts;
 use crate::evaluation::original::Original;
 use crate::evaluation::released::{Origin, ReleasedGroup};
 use crate::records::codebook::{CellId, SUPPRESSED};
+use crate::records::schema::{Role, Schema};
 use crate::records::subject::NO_SUBJECT;
 use std::collections::BTreeMap;
 
@@ -145,12 +146,16 @@ impl Known<'_> {
         people[self.origins[line].row as usize]
     }
 
-    /// Labels: the classes that say anything, numbered, and by line the number of its own.
+    /// Labels: the classes that say anything but the time, numbered, and by line the number of its own. Whoever knows moments knows
+    /// what an attribute of the role `time` says of them.
     #[must_use]
-    pub fn labels(&self) -> (usize, Vec<Option<u32>>) {
+    pub fn labels(&self, schema: &Schema) -> (usize, Vec<Option<u32>>) {
+        let timeless = |a: &&usize| schema.attributes[**a].role != Role::Time;
+        let columns: Vec<&[CellId]> =
+            self.shape.quasi.iter().filter(timeless).filter_map(|&a| self.group.column(a)).collect();
         let mut numbers: BTreeMap<Vec<CellId>, u32> = BTreeMap::new();
         let mut label = |line: usize| {
-            let class = self.class(line);
+            let class: Vec<CellId> = columns.iter().map(|column| column[line]).collect();
             if class.iter().all(|cell| *cell == SUPPRESSED) {
                 return None;
             }

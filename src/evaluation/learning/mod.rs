@@ -172,7 +172,7 @@ pub fn learn(
         let features = Features::new(original, facts, attributes);
         let x: Vec<Vec<f64>> = trained.iter().map(|row| features.of_row(original, *row)).collect();
         let y: Vec<u32> = trained.iter().filter_map(|row| class_of_row(*row)).collect();
-        scored(&features, Model::fit(x, y), trained.len())
+        scored(&features, Model::fit(&x, &y), trained.len())
     };
     let lines = learnable(group, &split, &mut dice);
     let features = Features::new(original, facts, &own);
@@ -201,7 +201,7 @@ pub fn learn(
         majority: most.unwrap_or(0) as f64 / truth.len().max(1) as f64,
         whole: before(&every),
         before: before(&own),
-        after: scored(&features, Model::fit(x, y), rows),
+        after: scored(&features, Model::fit(&x, &y), rows),
     })
 }
 

@@ -17,17 +17,17 @@ pub(super) struct Model {
 
 impl Model {
     /// Fits rows `x` of classes `y`; none where there is nothing to learn: no column, or fewer than two classes.
-    pub(super) fn fit(x: Vec<Vec<f64>>, y: Vec<u32>) -> Option<Self> {
-        let mut classes = y.clone();
+    pub(super) fn fit(x: &[Vec<f64>], y: &[u32]) -> Option<Self> {
+        let mut classes = y.to_vec();
         classes.sort_unstable();
         classes.dedup();
         let width = x.first().map_or(0, Vec::len);
         if width == 0 || classes.len() < 2 {
             return None;
         }
-        let x = DenseMatrix::from_2d_vec(&x).ok()?;
+        let x = DenseMatrix::new(x.len(), width, x.concat(), false).ok()?;
         let asked = LogisticRegressionParameters::default().with_alpha(RIDGE);
-        let fitted = LogisticRegression::fit(&x, &y, asked).ok()?;
+        let fitted = LogisticRegression::fit(&x, &y.to_vec(), asked).ok()?;
         let (coefficients, intercept) = (fitted.coefficients(), fitted.intercept());
         let of = |class: usize| {
             ((0..width).map(|at| *coefficients.get((class, at))).collect::<Vec<f64>>(), *intercept.get((class, 0)))

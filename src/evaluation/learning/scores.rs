@@ -55,7 +55,7 @@ fn auc(scores: &[f64], positive: &[bool]) -> f64 {
     order.sort_by(|a, b| scores[*a].total_cmp(&scores[*b]));
     let (mut ranks, mut before) = (0.0, 0);
     for equal in order.chunk_by(|a, b| scores[*a].total_cmp(&scores[*b]).is_eq()) {
-        let rank = before as f64 + (equal.len() as f64 + 1.0) / 2.0;
+        let rank = before as f64 + f64::midpoint(equal.len() as f64, 1.0);
         ranks += rank * equal.iter().filter(|at| positive[**at]).count() as f64;
         before += equal.len();
     }
@@ -78,7 +78,11 @@ mod tests {
             for a in cases.iter().filter(|case| case.1) {
                 for b in cases.iter().filter(|case| !case.1) {
                     pairs += 1.0;
-                    right += if a.0 > b.0 { 1.0 } else if a.0 == b.0 { 0.5 } else { 0.0 };
+                    right += match a.0.cmp(&b.0) {
+                        std::cmp::Ordering::Greater => 1.0,
+                        std::cmp::Ordering::Equal => 0.5,
+                        std::cmp::Ordering::Less => 0.0,
+                    };
                 }
             }
             let twin = if pairs == 0.0 { 0.5 } else { right / pairs };
