@@ -2,17 +2,21 @@
 
 use super::measured::{Measured, Named, table};
 use super::outcome::Failure;
+use super::progress::spinner;
 use super::run::share;
 use super::text::{number, percent};
-use crate::evaluation::attack::{self, Effort, Release, Yield};
+use crate::config::{Config, Recoding};
+use crate::evaluation::attack::{self, Effort, Promises, Release, Yield};
+use crate::evaluation::original::Original;
 use crate::telemetry::silence_panic_payloads;
 use anyhow::{Context, anyhow};
 use std::path::PathBuf;
 
 /// Try on a release what outsiders try, and say how often they would be right
 ///
-/// Runs record linkage with known values, joins fragments by order and by counts, and guesses sensitive values of whole classes;
-/// the lineage says afterwards how often that was right. Each yield comes with its 95 % interval, what guessing without the
+/// Runs record linkage with known values, joins fragments by order, time, counts, values and covariance over the batches, looks for people by
+/// the moments at which they sent and by what they measured, undoes generalization, joins several releases of a person, and guesses
+/// sensitive values; the lineage says afterwards how often that was right. Each yield comes with its 95 % interval, what guessing without the
 /// release gives, and what the guarantee promises. No value of the data is printed.
 #[derive(Debug, clap::Args)]
 #[command(
@@ -72,10 +76,11 @@ pub fn run(args: &AttackArgs) -> Result<(), Failure> {
         lineage: Some(&args.lineage),
     };
     let Measured { config, original, facts, shapes, groups } = named.read()?;
-    let crowds = [config.privacy.crowd(), config.privacy.crowd_in_batch()];
-    let release = Release { original: &original, facts: &facts, shapes: &shapes, groups: &groups, crowds };
+    let release = Release::new(&original, &facts, &shapes, &groups, promises(&config, &original));
     let effort = Effort { targets: args.targets.max(1), known: args.known.max(1), seed: args.seed };
-    let yields = attack::run(&release, effort);
+    let bar = spinner("{spinner} trying {msg}");
+    let yields = attack::run(&release, effort, &|attack| bar.set_message(attack));
+    bar.finish_and_clear();
     if args.json {
         println!("{}", serde_json::to_string_pretty(&yields).context("the yields have no JSON")?);
     } else {
@@ -84,7 +89,7 @@ pub fn run(args: &AttackArgs) -> Result<(), Failure> {
     let above = |found: &&Yield| match args.fail_above {
         None => false,
         Some(Limit::Promise) => found.is_above(),
-        Some(Limit::Share(most)) => found.interval[0] > most,
+        Some(Limit::Share(most)) => !found.open && found.interval[0] > most,
     };
     match yields.iter().find(above) {
         Some(found) => Err(Failure::Found(anyhow!(
@@ -95,6 +100,19 @@ pub fn run(args: &AttackArgs) -> Result<(), Failure> {
             number(found.trials)
         ))),
         None => Ok(()),
+    }
+}
+
+/// What a configuration promises of these records.
+fn promises(config: &Config, original: &Original) -> Promises {
+    let people = original.schema.subject.is_some();
+    let privacy = &config.privacy;
+    Promises {
+        crowd: privacy.crowd(),
+        crowd_in_batch: privacy.crowd_in_batch(),
+        colluders: privacy.colluders,
+        strict: privacy.recoding == Recoding::Strict,
+        repetition: people && privacy.max_lines_per_subject > 0 && !privacy.longest_delay().is_zero(),
     }
 }
 
@@ -120,7 +138,11 @@ fn words(yields: &[Yield]) -> String {
             percent(found.rate),
             format!("{}–{}", percent(found.interval[0]), percent(found.interval[1])),
             percent(found.chance),
-            found.bound.map_or_else(|| "nothing".to_owned(), |bound| format!("≤ {}", percent(bound))),
+            match found.bound {
+                Some(bound) => format!("≤ {}", percent(bound)),
+                None if found.open => "nothing: measured only".to_owned(),
+                None => "nothing".to_owned(),
+            },
         ]
     };
     table(

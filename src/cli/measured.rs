@@ -68,18 +68,7 @@ impl Named<'_> {
     /// # Errors
     /// See [`EvaluationError`].
     pub fn read(&self) -> Result<Measured, Failure> {
-        let path = |path: &Path| {
-            let utf8 = path.to_str().map(str::to_owned);
-            utf8.ok_or_else(|| Failure::Usage(anyhow!("{} is no UTF-8 path", path.display())))
-        };
-        let named = [
-            ("SOURCE__KIND", "file".to_owned()),
-            ("SOURCE__PATH", path(self.original)?),
-            ("SINK__KIND", "file".to_owned()),
-            ("SINK__PATH", path(self.released)?),
-        ];
-        let named = named.into_iter().map(|(key, value)| (format!("THRONG__{key}"), value));
-        let config = config::load(self.config, std::env::vars().chain(named))?;
+        let config = named_config(self.config, &[("SOURCE", self.original), ("SINK", self.released)])?;
         let schema = load_schema(&config)?;
         let file = self.config.display().to_string();
         let (config, _) = settle(config, &schema, &file)?;
@@ -93,6 +82,20 @@ impl Named<'_> {
         let facts = attributes.into_par_iter().map(|attribute| AttributeFacts::of(&original, attribute)).collect();
         Ok(Measured { config, original, facts, shapes, groups })
     }
+}
+
+/// A configuration whose source or sink is the named file.
+///
+/// # Errors
+/// See [`Failure`].
+pub fn named_config(path: &Path, named: &[(&str, &Path)]) -> Result<Config, Failure> {
+    let mut given = Vec::new();
+    for (section, file) in named {
+        let utf8 = file.to_str().ok_or_else(|| Failure::Usage(anyhow!("{} is no UTF-8 path", file.display())))?;
+        given.push((format!("THRONG__{section}__KIND"), "file".to_owned()));
+        given.push((format!("THRONG__{section}__PATH"), utf8.to_owned()));
+    }
+    Ok(config::load(path, std::env::vars().chain(given))?)
 }
 
 /// A table with its columns aligned: the first to the left, the others to the right.

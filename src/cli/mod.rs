@@ -11,8 +11,11 @@ pub mod generate;
 pub mod gpu;
 mod measured;
 pub mod outcome;
+mod page;
+mod progress;
 pub mod run;
 mod text;
+pub mod verify_release;
 mod written;
 
 use clap::{Parser, Subcommand};
@@ -57,6 +60,8 @@ enum Command {
     Evaluate(evaluate::EvaluateArgs),
     /// Try on a release what outsiders try, and say how often they would be right
     Attack(attack::AttackArgs),
+    /// Recount a release without the daemon: its form, and its crowds
+    VerifyRelease(verify_release::VerifyReleaseArgs),
     /// Generate synthetic records
     Generate(generate::GenerateArgs),
     /// Check what this machine has, on fresh random inputs
@@ -93,6 +98,7 @@ pub fn main() -> ExitCode {
         Command::Audit(args) => audit::run(&args),
         Command::Evaluate(args) => evaluate::run(&args),
         Command::Attack(args) => attack::run(&args),
+        Command::VerifyRelease(args) => verify_release::run(&args),
         Command::Generate(args) => generate::run(args).map_err(Failure::from),
         Command::Selftest(Selftest::Gpu(args)) => gpu::selftest(&args),
         Command::Bench(Bench::Gpu(args)) => gpu::bench(&args),

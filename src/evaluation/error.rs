@@ -2,7 +2,7 @@
 
 use crate::config::Problem;
 use crate::io::file::SourceError;
-use crate::records::codebook::CodebookError;
+use crate::start::sampling::SamplingError;
 use std::path::PathBuf;
 
 /// Why a release cannot be evaluated. No message repeats a value of the data.
@@ -11,10 +11,8 @@ use std::path::PathBuf;
 pub enum EvaluationError {
     #[error("{} problem(s) in the configuration", .0.len())]
     Configuration(Vec<Problem>),
-    #[error("no randomness: {0}")]
-    Randomness(std::io::Error),
     #[error(transparent)]
-    Codebook(#[from] CodebookError),
+    Sampling(#[from] SamplingError),
     #[error(transparent)]
     Source(#[from] SourceError),
     #[error(
@@ -26,6 +24,8 @@ pub enum EvaluationError {
     Empty(PathBuf),
     #[error("{}: a line is not as the configuration says that lines leave (line {line}: {why}); name the configuration that made it", .path.display())]
     Line { path: PathBuf, line: u64, why: String },
+    #[error("{}: {source}", .path.display())]
+    Release { path: PathBuf, source: std::io::Error },
     #[error("{}: {source}", .path.display())]
     Lineage { path: PathBuf, source: std::io::Error },
     #[error("{}: line {line} is no entry of a lineage ({why}); give the file that `throng run --lineage` wrote beside this release", .path.display())]

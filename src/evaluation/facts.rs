@@ -1,7 +1,7 @@
 //! What a cell of an attribute stands for: values, loss, level, and the bits that it hides.
 
 use super::original::Original;
-use super::released::FOREIGN;
+use super::released::is_foreign;
 use crate::records::codebook::{ABSENT, CellId, Code, NULL, SUPPRESSED};
 use std::collections::BTreeMap;
 
@@ -68,7 +68,7 @@ impl AttributeFacts {
     /// Whether `cell` is true of a record whose value has `code`.
     #[must_use]
     pub fn holds(&self, cell: CellId, code: Code) -> bool {
-        cell == SUPPRESSED || cell != FOREIGN && self.get(cell).codes.binary_search(&code).is_ok()
+        cell == SUPPRESSED || !is_foreign(cell) && self.get(cell).codes.binary_search(&code).is_ok()
     }
 }
 

@@ -6,17 +6,21 @@
 //! | [`original`], [`released`], [`lineage`] | what is read |
 //! | [`facts`] | what a cell stands for |
 //! | [`quality`], [`information`], [`queries`] | what it is worth |
+//! | [`learning`] | what a model learns from it |
 //! | [`risk`] | how far lines stand out |
 //! | [`attack`] | what outsiders try |
+//! | [`verification`] | whether a release keeps its promises, by its bytes |
 //! | [`error`] | why nothing can be said |
 
 pub mod attack;
 pub mod error;
 pub mod facts;
 pub mod information;
+pub mod learning;
 pub mod lineage;
 pub mod original;
 pub mod quality;
 pub mod queries;
 pub mod released;
 pub mod risk;
+pub mod verification;

@@ -6,9 +6,9 @@
 use super::facts::{AttributeFacts, is_present};
 use super::information::{Pair, pairs, weighted};
 use super::original::Original;
-use super::released::{FOREIGN, ReleasedGroup};
+use super::released::{ReleasedGroup, is_foreign};
 use crate::anonymity::planner::GroupShape;
-use crate::records::codebook::{CellId, MISSING, OMITTED, SUPPRESSED};
+use crate::records::codebook::{CellId, Code, MISSING, OMITTED, SUPPRESSED};
 use serde::Serialize;
 use std::collections::BTreeMap;
 
@@ -29,6 +29,11 @@ pub struct AttributeQuality {
     pub precision: f64,
     /// Mean bits that a cell hides, given the distribution of the original: non-uniform entropy a cell. [0, ∞).
     pub bits_hidden: f64,
+    /// Mean reconstruction error of a cell that left: 1 − 1 / values that it stands for ([HCE], without counterfeits). [0, 1), lower
+    /// is better.
+    pub reconstruction_error: f64,
+    /// Kullback–Leibler divergence, in bits, of the original's values from those that the cells are spread over evenly. [0, ∞).
+    pub kl_divergence: f64,
     /// Cells that no generalization of the original prints, or (with a lineage) not of their own record: falsified values.
     pub falsified: u64,
 }
@@ -172,6 +177,9 @@ struct CellSums {
     exact: u64,
     precision: f64,
     bits: f64,
+    reconstruction: f64,
+    /// In bits.
+    divergence: f64,
     falsified: u64,
 }
 
@@ -185,10 +193,21 @@ impl CellSums {
     ) -> Self {
         let column = &original.batch.columns[attribute];
         let present = column.iter().filter(|code| is_present(**code)).count() as u64;
-        let mut sums = Self { present, left: 0, loss: 0.0, exact: 0, precision: 0.0, bits: 0.0, falsified: 0 };
+        let mut sums = Self {
+            present,
+            left: 0,
+            loss: 0.0,
+            exact: 0,
+            precision: 0.0,
+            bits: 0.0,
+            reconstruction: 0.0,
+            divergence: 0.0,
+            falsified: 0,
+        };
+        let mut times: BTreeMap<CellId, u64> = BTreeMap::new();
         for (line, &cell) in cells.iter().enumerate() {
             let own = group.origin.as_ref().map(|origins| column[origins[line].row as usize]);
-            if cell == FOREIGN || own.is_some_and(|code| !facts.holds(cell, code)) {
+            if is_foreign(cell) || own.is_some_and(|code| !facts.holds(cell, code)) {
                 sums.falsified += 1;
             }
             // A missing value that is suppressed has lost nothing that was there; nobody can tell without a lineage.
@@ -201,7 +220,10 @@ impl CellSums {
             sums.exact += u64::from(fact.exact);
             sums.precision += 1.0 - fact.height;
             sums.bits += fact.bits;
+            sums.reconstruction += 1.0 - 1.0 / fact.codes.len().max(1) as f64;
+            *times.entry(cell).or_default() += 1;
         }
+        sums.divergence = divergence(facts, &times);
         sums
     }
 
@@ -216,16 +238,41 @@ impl CellSums {
             exact: self.exact as f64 / left,
             precision: self.precision / left,
             bits_hidden: self.bits / left,
+            reconstruction_error: self.reconstruction / left,
+            kl_divergence: self.divergence,
             falsified: self.falsified,
         }
     }
+}
+
+/// Added to the count of every value that left, so that one that nothing stands for is unlikely and not impossible.
+const REST: f64 = 0.5;
+
+/// Σ p log₂(p/q): p the shares of the present values in the original, q those that the cells, each as often as `times` says, have where
+/// each is spread evenly over its present values. 0 where the attribute has no value.
+fn divergence(facts: &AttributeFacts, times: &BTreeMap<CellId, u64>) -> f64 {
+    let counts = &facts.counts;
+    let codes: Vec<usize> = (0..counts.len()).filter(|code| is_present(*code as Code) && counts[*code] > 0).collect();
+    let mut shown = vec![REST; counts.len()];
+    for (cell, times) in times {
+        let of: Vec<usize> =
+            facts.get(*cell).codes.iter().map(|code| *code as usize).filter(|code| is_present(*code as Code)).collect();
+        of.iter().for_each(|&code| shown[code] += *times as f64 / of.len() as f64);
+    }
+    let all: f64 = codes.iter().map(|&code| counts[code] as f64).sum();
+    let all_shown: f64 = codes.iter().map(|&code| shown[code]).sum();
+    let of = |&code: &usize| {
+        let (p, q) = (counts[code] as f64 / all, shown[code] / all_shown);
+        p * (p / q).log2()
+    };
+    codes.iter().map(of).sum::<f64>().max(0.0)
 }
 
 /// Cells of a group that are generalized or suppressed.
 fn altered(facts: &[AttributeFacts], group: &ReleasedGroup) -> u64 {
     let of = |(&attribute, cells): (&usize, &Vec<CellId>)| {
         let facts = &facts[attribute];
-        let coarse = |cell: &&CellId| **cell == SUPPRESSED || **cell != FOREIGN && !facts.get(**cell).exact;
+        let coarse = |cell: &&CellId| **cell == SUPPRESSED || !is_foreign(**cell) && !facts.get(**cell).exact;
         cells.iter().filter(coarse).count() as u64
     };
     group.attributes.iter().zip(&group.cells).map(of).sum()
@@ -264,7 +311,7 @@ fn scores(original: &Original, facts: &[AttributeFacts], groups: &[ReleasedGroup
     for group in groups {
         for (&attribute, cells) in group.attributes.iter().zip(&group.cells) {
             let mut times: BTreeMap<CellId, u64> = BTreeMap::new();
-            let says = |cell: &&CellId| !matches!(**cell, SUPPRESSED | MISSING | OMITTED | FOREIGN);
+            let says = |cell: &&CellId| !matches!(**cell, SUPPRESSED | MISSING | OMITTED) && !is_foreign(**cell);
             cells.iter().filter(says).for_each(|cell| *times.entry(*cell).or_default() += 1);
             released += times.into_values().map(score).sum::<f64>();
             let counts = &facts[attribute].counts;

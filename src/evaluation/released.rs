@@ -9,13 +9,21 @@ use crate::io::file::{self, FileSource, SourcePosition};
 use crate::records::codebook::{CellId, Codebook};
 use crate::records::raw::{RawBatch, Token};
 use crate::start::reading::file_format;
+use std::collections::HashMap;
 use std::path::{Path, PathBuf};
 
 /// Lines read at a time.
 const AT_A_TIME: usize = 10_000;
 
-/// A cell whose text no generalization of an occurring value prints: a falsified value, or another file.
-pub const FOREIGN: CellId = CellId::MAX;
+/// Cells from this one on have a text that no generalization of an occurring value prints: a falsified value, or another file. Each
+/// such text is a cell of its own: what differs is no crowd.
+pub const FOREIGN: CellId = CellId::MAX / 2;
+
+/// Whether nothing prints the text of a cell.
+#[must_use]
+pub fn is_foreign(cell: CellId) -> bool {
+    cell >= FOREIGN
+}
 
 /// The lines of one group.
 pub struct ReleasedGroup {
@@ -23,7 +31,7 @@ pub struct ReleasedGroup {
     pub name: String,
     /// Its attributes, in the order of the schema.
     pub attributes: Vec<usize>,
-    /// By attribute of the group, a cell a line; [`FOREIGN`] where nothing prints the text.
+    /// By attribute of the group, a cell a line; [from](FOREIGN) a number on where nothing prints the text.
     pub cells: Vec<Vec<CellId>>,
     /// Lines.
     pub lines: usize,
@@ -81,11 +89,13 @@ fn read_group(
         origin: None,
     };
     let columns: Vec<Field> = group.attributes.iter().map(|a| Field::flat(name(a))).collect();
+    // Texts that nothing prints, by attribute of the group, in the order in which they are met.
+    let mut foreign: Vec<HashMap<String, CellId>> = vec![HashMap::new(); columns.len()];
     for file in files(format, path, &shape.name, alone) {
         let limits = Limits { max_record_bytes: usize::MAX, ..Limits::default() };
         let format = file_format(format, config.sink.separator);
         let mut source =
-            FileSource::open(&file, format, &columns, limits, Unknown::default(), SourcePosition::default())?;
+            FileSource::open(&file, format, &columns, limits, Unknown::Refuse, SourcePosition::default())?;
         let absent = source.absent_attributes();
         if !absent.is_empty() {
             let attributes =
@@ -101,7 +111,11 @@ fn read_group(
             }
             for (at, attribute) in group.attributes.iter().enumerate() {
                 let (book, cells) = (&original.books[*attribute], &mut group.cells[at]);
-                cells.extend((0..raw.rows()).map(|row| cell(book, raw.token(row, at), format == file::Format::Ndjson)));
+                let typed = format == file::Format::Ndjson;
+                for row in 0..raw.rows() {
+                    let token = raw.token(row, at);
+                    cells.push(cell(book, token, typed).unwrap_or_else(|| foreign_cell(&mut foreign[at], token)));
+                }
             }
             group.lines += raw.rows();
             if outcome.end {
@@ -112,8 +126,13 @@ fn read_group(
     Ok(group)
 }
 
-/// Where the lines of a group are. Segments of Parquet come in their order.
-fn files(format: Format, path: &Path, group: &str, alone: bool) -> Vec<PathBuf> {
+/// Where the lines of a group are, which is `alone` or one of several. Segments of Parquet come in their order.
+#[must_use]
+pub fn files(format: Format, path: &Path, group: &str, alone: bool) -> Vec<PathBuf> {
+    if alone && path.is_file() {
+        // What was named is what is measured.
+        return vec![path.to_owned()];
+    }
     let of_group = Sink::file_of(path, format, group, false);
     if format == Format::Parquet {
         let place = if of_group.is_dir() { of_group } else { path.to_owned() };
@@ -127,10 +146,10 @@ fn files(format: Format, path: &Path, group: &str, alone: bool) -> Vec<PathBuf> 
 }
 
 /// The cell that prints a text. JSON tells texts from numbers; where the format does not, either may be meant.
-fn cell(book: &Codebook, token: Token<'_>, typed: bool) -> CellId {
+fn cell(book: &Codebook, token: Token<'_>, typed: bool) -> Option<CellId> {
     let text = |text: &str| book.cell_of(&serde_json::Value::from(text).to_string());
     let bare = |number: &str| book.cell_of(number);
-    let found = match token {
+    match token {
         Token::Absent => book.cell_of(""),
         Token::Null => book.cell_of("null"),
         Token::Bool(value) => bare(if value { "true" } else { "false" }),
@@ -138,6 +157,11 @@ fn cell(book: &Codebook, token: Token<'_>, typed: bool) -> CellId {
         Token::Text(value) if typed => text(value),
         Token::Untyped("") => book.cell_of("null"),
         Token::Text(value) | Token::Untyped(value) => bare(value).or_else(|| text(value)),
-    };
-    found.unwrap_or(FOREIGN)
+    }
+}
+
+/// The cell of a text that nothing prints.
+fn foreign_cell(known: &mut HashMap<String, CellId>, token: Token<'_>) -> CellId {
+    let next = FOREIGN + CellId::try_from(known.len()).unwrap_or(CellId::MAX - FOREIGN);
+    *known.entry(format!("{token:?}")).or_insert(next)
 }

@@ -7,6 +7,7 @@
 //! | [`exposure`] | how exposed records and people are: crowds, risk, which attributes weigh most |
 //! | [`identifiers`] | columns that identify by themselves |
 //! | [`inferences`] | which value gives which other one away, and to how many |
+//! | [`linking`] | which records can be tied to people of whom something is known |
 //! | [`multigrid`] | aggregation of attributes and values that go together: fewer columns, nodes and edges, the same answers |
 //! | [`qid`] | Find-QID: the minimal quasi-identifiers and the maximal sets that are none |
 
@@ -15,5 +16,6 @@ pub mod audit;
 pub mod exposure;
 pub mod identifiers;
 pub mod inferences;
+pub mod linking;
 pub mod multigrid;
 pub mod qid;

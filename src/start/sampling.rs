@@ -1,4 +1,4 @@
-//! Records read ahead of a run, to learn from: they are never released and support nobody.
+//! Records read beside a run: ahead of it, to learn from (they are never released and support nobody), or after it, to measure.
 
 use super::encode::encode;
 use super::reading::{codec_limits, fields, file_format};

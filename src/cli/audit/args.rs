@@ -21,6 +21,8 @@ use std::time::Duration;
       values typed and rounded as the daemon would; rare single values masked first
   throng audit patients.csv --k 2 --rows 20
       the twenty records that are most at risk, and by which columns
+  throng audit published.csv --k 5 --link known.csv
+      which of the records can be tied to people of whom known.csv says something
   zcat big.csv.gz | throng audit - --format csv --k 5 --columns age,zip,sex --max-seconds 60
       some columns of a stream, and whatever is proved within a minute
 
@@ -82,6 +84,10 @@ pub struct AuditArgs {
     /// that single them out
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..=10_000))]
     pub(super) rows: Option<u16>,
+    /// Say which records can be tied to the people of FILE (CSV, NDJSON or Parquet, a row each), of whom it holds what is known: by all
+    /// columns that both files have, and by which few of them
+    #[arg(long, value_name = "FILE")]
+    pub(super) link: Option<PathBuf>,
     /// Print the report as one JSON object
     #[arg(long)]
     pub(super) json: bool,
@@ -183,6 +189,15 @@ impl AuditArgs {
             FormatArg::Parquet => Format::Parquet,
         })
     }
+}
+
+/// The format of another file, by its extension; the separator of CSV by its first line.
+pub(super) fn format_of(path: &Path) -> Result<Format, TableError> {
+    Ok(match config::Format::of_path(path) {
+        config::Format::Csv => Format::Csv { separator: separator_of(path)? },
+        config::Format::Json => Format::Ndjson,
+        config::Format::Parquet => Format::Parquet,
+    })
 }
 
 /// The names in a list written as a row of CSV is.

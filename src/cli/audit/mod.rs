@@ -1,9 +1,11 @@
 //! `throng audit`: which columns of a file identify people, alone and together, and whom that puts at risk.
 
 mod args;
+mod link;
 mod next;
 mod page;
 mod progress;
+mod refused;
 mod terminal;
 
 use std::io::Write;
@@ -19,6 +21,7 @@ use sha2::{Digest, Sha256};
 pub use args::AuditArgs;
 use args::{BackendArg, SingletonsArg, StrategyArg};
 use progress::bar;
+use refused::{MAX_COLUMNS, of_table};
 
 use super::outcome::Failure;
 use super::text;
@@ -26,16 +29,13 @@ use super::written::{refuse_overwriting, unwritable};
 use crate::codec::Limits;
 use crate::config::{Problem, Used};
 use crate::counting::{Wanted, shared_device};
-use crate::io::file::{Format, SourceError, whole};
-use crate::io::table::{self, ReadProgress, Request, TableColumn, TableError, WholeTable};
+use crate::io::file::{Format, whole};
+use crate::io::table::{self, ReadProgress, Request, TableColumn, WholeTable};
 use crate::records::schema::{Role, Schema};
 use crate::risk::audit::{AuditColumn, AuditQuestion, AuditTable, Report, Singletons, audit, prepare};
 use crate::risk::identifiers::Rule;
 use crate::risk::qid::Strategy;
 use crate::start::findings::Finding;
-
-/// Columns of one audit.
-const MAX_COLUMNS: usize = 1024;
 
 /// Runs `throng audit`.
 ///
@@ -53,6 +53,7 @@ pub fn run(args: &AuditArgs) -> Result<(), Failure> {
     if let Some(path) = &args.html {
         let hierarchies = args.schema.as_deref().map(Schema::hierarchy_files).unwrap_or_default();
         let mut read = vec![Used::file("the input", &args.input)];
+        read.extend(args.link.iter().map(|path| Used::file("--link", path)));
         read.extend(args.schema.iter().map(|path| Used::file("the schema", path)));
         read.extend(hierarchies.iter().map(|path| Used::file("a hierarchy of the schema", path)));
         refuse_overwriting(&[Used::file("--html", path)], &read)?;
@@ -94,7 +95,10 @@ fn report(args: &AuditArgs) -> Result<Report, Failure> {
         None => pool.install(|| args.read(schema.as_ref(), columns.as_deref(), &AtomicU64::new(0)))?,
         Some(time) => read_within(args, time.saturating_sub(started.elapsed()), &pool, schema.as_ref(), columns)?,
     };
-    pool.install(|| judge(args, threads, started, schema.as_ref(), read))
+    let link = args.link.as_deref().map(|file| pool.install(|| link::tie(args, file, schema.as_ref(), &read)));
+    let link = link.transpose()?;
+    let report = pool.install(|| judge(args, threads, started, schema.as_ref(), read))?;
+    Ok(Report { link, ..report })
 }
 
 /// Reads the table. Where it is not read whole in time, whatever it waits for (a pipe that is silent, a disk that does not
@@ -238,6 +242,7 @@ impl AuditArgs {
             ("--separator", self.separator.map(|byte| char::from(byte).escape_default().to_string())),
             ("--skip-unreadable", flag(self.skip_unreadable)),
             ("--show-values", flag(self.show_values)),
+            ("--link", self.link.as_ref().map(name)),
             ("--rows", self.rows.map(|rows| rows.to_string())),
         ];
         let given = options.into_iter().filter_map(|(name, value)| Some((name, value?)));
@@ -301,19 +306,5 @@ impl AuditArgs {
         let columns = read.columns.into_iter().map(column).collect();
         let rule = Rule::of_a_file(self.identifier_cardinality);
         Ok(prepare(columns, read.numbers, number, rule, self.show_values).context("the table cannot be judged")?)
-    }
-}
-
-/// What was asked of the file in vain is bad usage, what the file is failed while running.
-fn of_table(error: TableError) -> Failure {
-    match error {
-        TableError::NotInSchema { .. }
-        | TableError::Source(
-            SourceError::NoSuchColumn { .. }
-            | SourceError::TooManyColumns { .. }
-            | SourceError::ParquetOnStandardInput
-            | SourceError::Separator,
-        ) => Failure::Usage(error.into()),
-        error => Failure::Running(error.into()),
     }
 }

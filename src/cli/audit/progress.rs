@@ -1,23 +1,17 @@
 //! How far an audit is.
 
+use crate::cli::progress::{bar_of, spinner};
 use crate::cli::text;
 use crate::risk::audit::Step;
 use indicatif::{ProgressBar, ProgressStyle};
 use std::cell::Cell;
-use std::io::IsTerminal;
-use std::time::Duration;
 
 /// A line on standard error where that is a terminal.
 pub(super) struct Bar(pub(super) ProgressBar, Cell<bool>);
 
 /// A bar of so many bytes, or a spinner; hidden where standard error is no terminal.
 pub(super) fn bar(template: &str, length: Option<u64>) -> Bar {
-    if !std::io::stderr().is_terminal() {
-        return Bar(ProgressBar::hidden(), Cell::new(false));
-    }
-    let bar = length.map_or_else(ProgressBar::new_spinner, ProgressBar::new);
-    bar.enable_steady_tick(Duration::from_millis(120));
-    Bar(ProgressStyle::with_template(template).map_or(bar.clone(), |style| bar.with_style(style)), Cell::new(false))
+    Bar(length.map_or_else(|| spinner(template), |length| bar_of(template, length)), Cell::new(false))
 }
 
 impl Bar {

@@ -8,6 +8,7 @@ use std::path::Path;
 use super::next;
 use crate::cli::text::{clean, counted, number, percent, reason, seconds, short};
 use crate::risk::audit::{QidReport, Report, RiskyRecord, Singletons};
+use crate::risk::linking::Tied;
 
 /// How many of each list are shown; `--json` has them all.
 const SHOWN: usize = 12;
@@ -46,7 +47,8 @@ impl Style {
 /// The report; `page` is where it was also written as a page.
 pub fn render(report: &Report, page: Option<&Path>, style: Style) -> String {
     let mut out = String::new();
-    let parts = [head, arrays, risk, reach, identifiers, qids, attributes, riskiest, inferences, safe, what_next, foot];
+    let parts =
+        [head, arrays, risk, reach, identifiers, qids, attributes, riskiest, link, inferences, safe, what_next, foot];
     for part in parts {
         let text = part(report, style);
         if !text.is_empty() {
@@ -56,6 +58,30 @@ pub fn render(report: &Report, page: Option<&Path>, style: Style) -> String {
     }
     if let Some(page) = page {
         writeln!(out, "{}", style.soft(&format!("page: {}", page.display()))).unwrap_or_default();
+    }
+    out
+}
+
+/// What ties records to known people.
+fn link(report: &Report, style: Style) -> String {
+    let Some(link) = &report.link else { return String::new() };
+    let line = |tied: &Tied| {
+        format!(
+            "  {} tied, {} below {}, {} to one person, {} one to one  by {}\n",
+            number(tied.records),
+            number(tied.below_k),
+            report.k,
+            number(tied.uniquely),
+            number(tied.one_to_one),
+            tied.attributes.iter().map(|name| clean(name)).collect::<Vec<_>>().join(", ")
+        )
+    };
+    let of = format!("{} of {}", counted(link.known, "row"), clean(&link.file));
+    let mut out = format!("{}  {of}\n{}", style.bold("Records that what is known ties"), line(&link.all));
+    link.combinations.iter().for_each(|tied| out.push_str(&line(tied)));
+    if link.looked_at < link.of {
+        writeln!(out, "  {} of {} combinations were looked at", number(link.looked_at), number(link.of))
+            .unwrap_or_default();
     }
     out
 }

@@ -4,79 +4,54 @@
 //! The outsider takes, in the group that leaves the fewest lines, one of the lines that fit all that is known, each as likely as
 //! another.
 
-use super::release::{Effort, Release};
+use super::release::{Effort, Known, Release};
 use super::trials::{Trials, Yield};
 use crate::evaluation::facts::is_present;
-use crate::evaluation::released::{Origin, ReleasedGroup};
+use crate::evaluation::released::Origin;
 use crate::records::codebook::CellId;
 use rand::Rng;
 use rand::seq::SliceRandom;
 use rand_chacha::ChaCha8Rng;
-use std::collections::{BTreeMap, BTreeSet};
-
-/// The lines of a group by batch.
-type Batches = BTreeMap<u64, Vec<usize>>;
 
 /// Tries with 1 … `effort.known` known attributes.
 pub fn run(release: &Release<'_>, effort: Effort, dice: &mut ChaCha8Rng) -> Vec<Yield> {
-    let groups: Vec<(&ReleasedGroup, &[Origin], Batches)> = release
-        .groups
-        .iter()
-        .filter_map(|group| group.origin.as_deref().map(|origins| (group, origins, batches(origins))))
-        .collect();
-    let mut places: Vec<(usize, usize)> =
-        groups.iter().enumerate().flat_map(|(g, (group, ..))| (0..group.lines).map(move |line| (g, line))).collect();
+    let groups = release.known();
+    let of_group = |(g, known): (usize, &Known<'_>)| (0..known.group.lines).map(move |line| (g, line));
+    let mut places: Vec<(usize, usize)> = groups.iter().enumerate().flat_map(of_group).collect();
     if places.is_empty() {
         return Vec::new();
     }
     places.shuffle(dice);
     let quasi: Vec<usize> = release.shapes.iter().flat_map(|shape| shape.quasi.iter().copied()).collect();
-    let people = release.original.batch.subjects.iter().collect::<BTreeSet<_>>().len().max(1) as f64;
-    let [_, in_batch] = release.crowds;
-    let bound = (in_batch > 0).then(|| 1.0 / in_batch as f64);
     let widths = (1..=effort.known.min(quasi.len())).chain((effort.known < quasi.len()).then_some(quasi.len()));
     let mut yields = Vec::new();
     for known in widths {
         let mut trials = Trials::default();
         for &(group, line) in places.iter().take(effort.targets) {
-            let target = groups[group].1[line];
+            let target = groups[group].origins[line];
             let mut attributes = quasi.clone();
             attributes.shuffle(dice);
             attributes.truncate(known);
-            trials.add(right(release, &groups, target, &attributes, dice), 1.0 / people);
+            trials.add(right(release, &groups, target, &attributes, dice), 1.0 / release.population.max(1) as f64);
         }
         let given = format!("{known} known attribute(s) and the batch");
-        yields.push(trials.sum_up("linkage", given, bound));
+        yields.push(trials.sum_up("linkage", given, release.in_batch()));
     }
     yields
 }
 
-fn batches(origins: &[Origin]) -> Batches {
-    let mut batches = Batches::new();
-    for (line, origin) in origins.iter().enumerate() {
-        batches.entry(origin.batch).or_default().push(line);
-    }
-    batches
-}
-
 /// How probably the outsider takes a line of the target's person.
-fn right(
-    release: &Release<'_>,
-    groups: &[(&ReleasedGroup, &[Origin], Batches)],
-    target: Origin,
-    known: &[usize],
-    dice: &mut ChaCha8Rng,
-) -> f64 {
+fn right(release: &Release<'_>, groups: &[Known<'_>], target: Origin, known: &[usize], dice: &mut ChaCha8Rng) -> f64 {
     let batch = &release.original.batch;
-    let whose = batch.subjects[target.row as usize];
+    let whose = release.people[target.row as usize];
     let mut best: Option<(usize, f64)> = None;
-    for (group, origins, batches) in groups {
+    for known_group in groups {
         let columns: Vec<(usize, &[CellId])> = known
             .iter()
             .filter(|&&attribute| is_present(batch.columns[attribute][target.row as usize]))
-            .filter_map(|&attribute| group.column(attribute).map(|column| (attribute, column)))
+            .filter_map(|&attribute| known_group.group.column(attribute).map(|column| (attribute, column)))
             .collect();
-        let Some(lines) = batches.get(&target.batch).filter(|_| !columns.is_empty()) else { continue };
+        let Some(lines) = known_group.batches.get(&target.batch).filter(|_| !columns.is_empty()) else { continue };
         let fits = |line: &&usize| {
             columns.iter().all(|(attribute, column)| {
                 release.facts[*attribute].holds(column[**line], batch.columns[*attribute][target.row as usize])
@@ -86,7 +61,7 @@ fn right(
         if candidates.is_empty() {
             continue;
         }
-        let own = candidates.iter().filter(|&&line| batch.subjects[origins[line].row as usize] == whose).count();
+        let own = candidates.iter().filter(|&&line| known_group.person(&release.people, line) == whose).count();
         let found = (candidates.len(), own as f64 / candidates.len() as f64);
         // Of groups that narrow it equally any is taken.
         if best.is_none_or(|best| found.0 < best.0 || found.0 == best.0 && dice.random_bool(0.5)) {

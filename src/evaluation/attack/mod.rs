@@ -7,29 +7,68 @@
 //! | file | what is tried |
 //! |---|---|
 //! | `linkage` | to find a person's line by 1 … n known values |
-//! | `joining` | to join fragments of a record by their order and by their counts |
-//! | `homogeneity` | to learn a sensitive value of a whole class |
+//! | `joining`, `values`, `covariance` | to join fragments of a record by order, time and counts, by values, over the batches |
+//! | `presence` | to find a person's class by the moments at which it sent |
+//! | `sequences` | to follow a person by what its device measured |
+//! | `crowds` | to see smaller crowds: arrival times, invented people |
+//! | `exclusion`, `downcoding` | to undo generalization |
+//! | `composition` | to join several releases of a person |
+//! | `homogeneity`, `minimality` | to learn a sensitive value: of a whole class, or that hides |
+//! | `doubles` | other people, for what chance gives |
 //! | `release` | what they are run on, and how hard is tried |
 //! | `trials` | hits, rates and their intervals |
 
+mod composition;
+mod covariance;
+mod crowds;
+mod doubles;
+mod downcoding;
+mod exclusion;
 mod homogeneity;
 mod joining;
 mod linkage;
+mod minimality;
+mod presence;
 mod release;
+mod sequences;
+#[cfg(test)]
+pub(in crate::evaluation) mod stage;
 mod trials;
+mod values;
 
-pub use release::{Effort, Release};
+pub use release::{Effort, Promises, Release};
 pub use trials::Yield;
 
 use rand::SeedableRng;
 use rand_chacha::ChaCha8Rng;
 
-/// Runs every attack. Groups without a lineage are passed over: nobody could say whether an attack was right.
+/// Runs every attack; `tell` is told which, before it runs. Groups without a lineage are passed over: nobody could say whether
+/// an attack was right.
 #[must_use]
-pub fn run(release: &Release<'_>, effort: Effort) -> Vec<Yield> {
+pub fn run(release: &Release<'_>, effort: Effort, tell: &dyn Fn(&'static str)) -> Vec<Yield> {
     let mut dice = ChaCha8Rng::seed_from_u64(effort.seed);
+    tell("linkage");
     let mut yields = linkage::run(release, effort, &mut dice);
-    yields.extend(joining::run(release, effort, &mut dice));
+    tell("arrival and invented people");
+    yields.extend(crowds::run(release, effort, &mut dice));
+    tell("joining");
+    let known = release.known();
+    let meetings = joining::meetings(&known, effort, &mut dice);
+    yields.extend(joining::run(release, &meetings));
+    yields.extend(values::run(release, &meetings, effort));
+    tell("covariance");
+    yields.extend(covariance::run(release, &mut dice));
+    tell("presence");
+    yields.extend(presence::run(release, effort.targets, &mut dice));
+    tell("sequences");
+    yields.extend(sequences::run(release, effort, &mut dice));
+    tell("composition");
+    yields.extend(composition::run(release, effort, &mut dice));
+    tell("exclusion and downcoding");
+    yields.extend(exclusion::run(release, effort, &mut dice));
+    yields.extend(downcoding::run(release));
+    tell("sensitive values");
     yields.extend(homogeneity::run(release));
+    yields.extend(minimality::run(release, effort, &mut dice));
     yields
 }

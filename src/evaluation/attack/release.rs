@@ -3,7 +3,26 @@
 use crate::anonymity::planner::GroupShape;
 use crate::evaluation::facts::AttributeFacts;
 use crate::evaluation::original::Original;
-use crate::evaluation::released::ReleasedGroup;
+use crate::evaluation::released::{Origin, ReleasedGroup};
+use crate::records::codebook::{CellId, SUPPRESSED};
+use crate::records::schema::{Role, Schema};
+use crate::records::subject::NO_SUBJECT;
+use std::collections::BTreeMap;
+
+/// What is promised of a release.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Promises {
+    /// People of a class in the support window: k and the colluders.
+    pub crowd: usize,
+    /// People of a class in its own batch; 0: none asked for.
+    pub crowd_in_batch: usize,
+    /// Invented people that every count survives.
+    pub colluders: usize,
+    /// No class can be narrowed by exclusion (`recoding = "strict"`).
+    pub strict: bool,
+    /// What a person says is limited and delayed: `max_lines_per_subject` and `max_delay` are set, and people are known.
+    pub repetition: bool,
+}
 
 /// What attacks are run on.
 pub struct Release<'a> {
@@ -15,8 +34,137 @@ pub struct Release<'a> {
     pub shapes: &'a [GroupShape],
     /// The lines, each with its origin.
     pub groups: &'a [ReleasedGroup],
-    /// Crowd in the support window, and in a batch; 0: none asked for.
-    pub crowds: [usize; 2],
+    /// What is promised.
+    pub promises: Promises,
+    /// By row: the number of its person, by first sight. A record of nobody is a person of its own.
+    pub people: Vec<u32>,
+    /// People.
+    pub population: usize,
+}
+
+/// A group whose lines are known to be of which record.
+pub struct Known<'a> {
+    /// Its number.
+    pub number: usize,
+    /// Its attributes by role.
+    pub shape: &'a GroupShape,
+    /// Its lines.
+    pub group: &'a ReleasedGroup,
+    /// Where each came from.
+    pub origins: &'a [Origin],
+    /// Lines by batch.
+    pub batches: BTreeMap<u64, Vec<usize>>,
+}
+
+impl<'a> Release<'a> {
+    /// A release, with its people numbered: subjects are keyed digests, and nothing found may depend on the key.
+    #[must_use]
+    pub fn new(
+        original: &'a Original,
+        facts: &'a [AttributeFacts],
+        shapes: &'a [GroupShape],
+        groups: &'a [ReleasedGroup],
+        promises: Promises,
+    ) -> Self {
+        let mut number_of: BTreeMap<u64, u32> = BTreeMap::new();
+        let mut next = 0;
+        let mut number = |subject: &u64| {
+            let mut new = || {
+                next += 1;
+                next - 1
+            };
+            if *subject == NO_SUBJECT { new() } else { *number_of.entry(*subject).or_insert_with(new) }
+        };
+        let people = original.batch.subjects.iter().map(&mut number).collect();
+        Self { original, facts, shapes, groups, promises, people, population: next as usize }
+    }
+
+    /// The groups with a lineage.
+    #[must_use]
+    pub fn known(&self) -> Vec<Known<'a>> {
+        let all = self.groups.iter().zip(self.shapes).enumerate();
+        all.filter_map(|(number, (group, shape))| {
+            let origins = group.origin.as_deref()?;
+            let mut batches: BTreeMap<u64, Vec<usize>> = BTreeMap::new();
+            origins.iter().enumerate().for_each(|(line, origin)| batches.entry(origin.batch).or_default().push(line));
+            Some(Known { number, shape, group, origins, batches })
+        })
+        .collect()
+    }
+
+    /// What the guarantee says of a crowd inside one batch: 1 / crowd; none where it says nothing.
+    #[must_use]
+    pub fn in_batch(&self) -> Option<f64> {
+        let crowd = self.promises.crowd_in_batch;
+        (crowd > 0).then(|| 1.0 / crowd as f64)
+    }
+
+    /// What is promised of joining fragments: 1 / k, or the crowd of a batch where that is smaller.
+    #[must_use]
+    pub fn joined(&self) -> f64 {
+        let Promises { crowd, crowd_in_batch, .. } = self.promises;
+        1.0 / if crowd_in_batch > 0 { crowd_in_batch.min(crowd) } else { crowd }.max(1) as f64
+    }
+
+    /// What is promised of what repeats; none where nothing is limited.
+    #[must_use]
+    pub fn repeated(&self) -> Option<f64> {
+        self.promises.repetition.then(|| 1.0 / self.promises.crowd.max(1) as f64)
+    }
+
+    /// By row of the original, the batch with which it came: records arrive in their order, so that a batch holds what lies
+    /// between the last record that it shows and the last one that an earlier batch shows. None after the last line.
+    #[must_use]
+    pub fn arrivals(&self) -> Vec<Option<u64>> {
+        let mut last: BTreeMap<u64, u32> = BTreeMap::new();
+        for origin in self.groups.iter().filter_map(|group| group.origin.as_deref()).flatten() {
+            let row = last.entry(origin.batch).or_default();
+            *row = (*row).max(origin.row);
+        }
+        let mut arrivals = Vec::with_capacity(self.original.rows());
+        for (batch, last) in last {
+            let up_to = last as usize + 1;
+            if up_to > arrivals.len() {
+                arrivals.resize(up_to, Some(batch));
+            }
+        }
+        arrivals.resize(self.original.rows(), None);
+        arrivals
+    }
+}
+
+impl Known<'_> {
+    /// The quasi cells of a line; empty for a group without quasi attributes.
+    #[must_use]
+    pub fn class(&self, line: usize) -> Vec<CellId> {
+        self.shape.quasi.iter().filter_map(|&a| self.group.column(a)).map(|column| column[line]).collect()
+    }
+
+    /// The person of a line.
+    #[must_use]
+    pub fn person(&self, people: &[u32], line: usize) -> u32 {
+        people[self.origins[line].row as usize]
+    }
+
+    /// Labels: the classes that say anything but the time, numbered, and by line the number of its own. Whoever knows moments knows
+    /// what an attribute of the role `time` says of them.
+    #[must_use]
+    pub fn labels(&self, schema: &Schema) -> (usize, Vec<Option<u32>>) {
+        let timeless = |a: &&usize| schema.attributes[**a].role != Role::Time;
+        let columns: Vec<&[CellId]> =
+            self.shape.quasi.iter().filter(timeless).filter_map(|&a| self.group.column(a)).collect();
+        let mut numbers: BTreeMap<Vec<CellId>, u32> = BTreeMap::new();
+        let mut label = |line: usize| {
+            let class: Vec<CellId> = columns.iter().map(|column| column[line]).collect();
+            if class.iter().all(|cell| *cell == SUPPRESSED) {
+                return None;
+            }
+            let next = numbers.len() as u32;
+            Some(*numbers.entry(class).or_insert(next))
+        };
+        let labels = (0..self.group.lines).map(&mut label).collect();
+        (numbers.len(), labels)
+    }
 }
 
 /// How hard is tried.

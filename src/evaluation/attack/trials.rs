@@ -19,13 +19,21 @@ pub struct Yield {
     pub chance: f64,
     /// What the guarantee promises the rate to stay below; none where it promises nothing.
     pub bound: Option<f64>,
+    /// Nothing is promised, and nothing is judged: measured and published (docs/methods.md §14.3).
+    pub open: bool,
 }
 
 impl Yield {
+    /// The same, where nothing is promised or judged.
+    #[must_use]
+    pub fn measured_only(self) -> Self {
+        Self { open: true, ..self }
+    }
+
     /// Whether the whole interval lies above what is promised, or where nothing is, above 1.5 × chance.
     #[must_use]
     pub fn is_above(&self) -> bool {
-        self.trials > 0 && self.interval[0] > self.bound.unwrap_or(0.0).max(1.5 * self.chance)
+        !self.open && self.trials > 0 && self.interval[0] > self.bound.unwrap_or(0.0).max(1.5 * self.chance)
     }
 }
 
@@ -51,7 +59,7 @@ impl Trials {
         let number = self.number.max(1) as f64;
         let rate = self.sum / number;
         let interval = if self.number == 0 { [0.0, 1.0] } else { wilson(rate, number) };
-        Yield { attack, given, trials: self.number, rate, interval, chance: self.chance / number, bound }
+        Yield { attack, given, trials: self.number, rate, interval, chance: self.chance / number, bound, open: false }
     }
 }
 

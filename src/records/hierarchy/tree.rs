@@ -147,6 +147,15 @@ impl Tree {
         self.leaves.len()
     }
 
+    /// The listed values by their canonical texts, ascending.
+    #[must_use]
+    #[expect(clippy::disallowed_methods, reason = "the texts are sorted before anyone sees them")]
+    pub fn listed(&self) -> Vec<&str> {
+        let mut listed: Vec<&str> = self.leaves.keys().map(String::as_str).collect();
+        listed.sort_unstable();
+        listed
+    }
+
     pub(super) fn between(&self) -> usize {
         self.levels.len()
     }

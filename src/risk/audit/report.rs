@@ -1,5 +1,6 @@
 //! What an audit found, as it is written to JSON: `docs/audit.md` names every key.
 
+use crate::risk::linking::Linked;
 use std::collections::BTreeMap;
 
 use crate::counting::Used;
@@ -46,6 +47,9 @@ pub struct Report {
     pub complete: bool,
     /// Columns that identify by themselves, sorted; not searched.
     pub standalone_identifiers: Vec<String>,
+    /// Records that can be tied to people of whom something is known, where it was asked.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub link: Option<Linked>,
     /// Smallest sets of columns in which some value combination has support in [1, k − 1].
     pub minimal_qids: Vec<Vec<String>>,
     /// Largest sets of columns in which none has.

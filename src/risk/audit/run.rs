@@ -195,6 +195,7 @@ impl Parts<'_> {
             threads: self.question.threads,
             complete: self.borders.complete,
             standalone_identifiers: identifiers,
+            link: None,
             minimal_qids: self.names(&self.borders.minimal_qids),
             maximal_non_qids: self.names(&self.borders.maximal_non_qids),
             evaluated: self.borders.evaluated,

@@ -1,19 +1,17 @@
 //! The report as one page: no script, nothing fetched, light and dark, made to be printed and handed on.
 
 mod charts;
-mod escape;
 
 use std::cmp::Reverse;
 use std::path::Path;
 
 use chrono::{DateTime, Utc};
 
-use self::escape::escape;
 use super::next;
+use crate::cli::page::{card, document, escape, more, set, table};
 use crate::cli::text::{counted, number, percent, ratio, reason, seconds};
 use crate::risk::audit::{AttributeReport, InferenceReport, QidReport, Report, RiskyRecord, Singletons};
-
-const STYLE: &str = include_str!("page.css");
+use crate::risk::linking::Tied;
 
 /// Rows of a table and bars of a chart at most; the JSON report has all.
 const SHOWN: usize = 25;
@@ -29,7 +27,6 @@ pub struct MadeFrom {
 
 /// The page; `now` is written on it.
 pub fn render(report: &Report, made: &MadeFrom, now: DateTime<Utc>) -> String {
-    let title = escape(&name(report));
     let mut body = String::new();
     body += &verdict(report);
     body += &tiles(report);
@@ -42,20 +39,12 @@ pub fn render(report: &Report, made: &MadeFrom, now: DateTime<Utc>) -> String {
     body += &attributes(report);
     body += &qids(report);
     body += &riskiest(report);
+    body += &link(report);
     body += &inferences(report);
     body += &columns(report);
     body += &method(report);
     body += &made_from(made);
-    let head = head(report, now);
-    let foot = format!("<footer>throng {}</footer>", env!("CARGO_PKG_VERSION"));
-    format!(
-        "<!doctype html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\">\n\
-         <meta name=\"viewport\" content=\"width=device-width, initial-scale=1\">\n\
-         <meta name=\"color-scheme\" content=\"light dark\">\n\
-         <meta http-equiv=\"Content-Security-Policy\" content=\"default-src 'none'; style-src 'unsafe-inline'; img-src data:\">\n\
-         <title>Re-identification audit: {title}</title>\n<link rel=\"icon\" href=\"data:,\">\n\
-         <style>{STYLE}</style>\n</head>\n<body>\n{head}\n<main>\n{body}\n</main>\n{foot}\n</body>\n</html>\n"
-    )
+    document(&format!("Re-identification audit: {}", escape(&name(report))), &head(report, now), &body)
 }
 
 /// The input without the folders of somebody's machine.
@@ -200,36 +189,6 @@ fn made_from(made: &MadeFrom) -> String {
     card("What this page was made from", "The same input and options give the same numbers", &content)
 }
 
-/// A table that scrolls where it must and is a list of cards where it is narrow. The first cell of a row names it.
-fn table(label: &str, heads: &[&str], rows: impl Iterator<Item = Vec<String>>) -> String {
-    let (mut head, mut body) = (String::new(), String::new());
-    for (at, name) in heads.iter().enumerate() {
-        let class = if at == 0 { "" } else { " class=\"n\"" };
-        head += &format!("<th scope=\"col\" role=\"columnheader\"{class}>{name}</th>");
-    }
-    for row in rows {
-        body += "<tr role=\"row\">";
-        for (at, cell) in row.iter().enumerate() {
-            body += &match (at, heads.get(at)) {
-                (0, _) => format!("<th scope=\"row\" role=\"rowheader\" class=\"set\">{cell}</th>"),
-                (_, name) => {
-                    let name = name.copied().unwrap_or_default();
-                    format!("<td role=\"cell\" class=\"n\" data-name=\"{name}\">{cell}</td>")
-                }
-            };
-        }
-        body += "</tr>";
-    }
-    format!(
-        "<div class=\"scroll\" tabindex=\"0\" role=\"region\" aria-label=\"{label}\"><table class=\"long\" role=\"table\">\
-         <thead role=\"rowgroup\"><tr role=\"row\">{head}</tr></thead><tbody role=\"rowgroup\">{body}</tbody></table></div>"
-    )
-}
-
-fn card(title: &str, sub: &str, content: &str) -> String {
-    format!("<section class=\"card\"><h2>{title}</h2><p class=\"sub\">{sub}</p>{content}</section>")
-}
-
 fn reach(report: &Report) -> String {
     if report.risk.risk.records_below_k == 0 {
         return card("Who is at risk", "Nobody: no set of the searched columns is a quasi-identifier.", "");
@@ -302,18 +261,6 @@ fn attributes(report: &Report) -> String {
     card("Columns that matter most", sub, &(charts::attributes(report, SHOWN) + &more(involved, SHOWN)))
 }
 
-fn more(all: usize, shown: usize) -> String {
-    match all.checked_sub(shown).filter(|rest| *rest > 0) {
-        None => String::new(),
-        Some(rest) => format!("<p class=\"more\">… and {} more; the JSON report has them all</p>", number(rest as u64)),
-    }
-}
-
-/// Names of a set, each in a box of its own.
-fn set(names: &[String]) -> String {
-    names.iter().map(|name| format!("<span>{}</span>", escape(name))).collect()
-}
-
 fn qids(report: &Report) -> String {
     if report.qids.is_empty() {
         return String::new();
@@ -383,6 +330,25 @@ fn riskiest(report: &Report) -> String {
         counted(found.at_risk, "record"),
     );
     card(title, &sub, &table)
+}
+
+fn link(report: &Report) -> String {
+    let Some(link) = &report.link else { return String::new() };
+    let row = |tied: &Tied| {
+        let counts = [tied.records, tied.below_k, tied.uniquely, tied.one_to_one];
+        let mut cells = vec![set(&tied.attributes)];
+        cells.extend(counts.map(number));
+        cells
+    };
+    let below = format!("below {}", report.k);
+    let heads = ["columns together", "records tied", below.as_str(), "to one person", "one to one"];
+    let rows = std::iter::once(&link.all).chain(&link.combinations).map(row);
+    let sub = format!(
+        "Records whose values are those of one of the {} known rows: by all shared columns, then by the few that tie most. One to \
+         one: nobody else is known with these values, and nobody else has them",
+        number(link.known)
+    );
+    card("Records that what is known ties", &sub, &table("Tied records", &heads, rows))
 }
 
 /// Largest safe sets shown beside the chart of sizes.
@@ -505,15 +471,4 @@ fn method(report: &Report) -> String {
         backend = report.backend,
     );
     card("How to read this", values, &(definitions + &notes))
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn names_cannot_become_markup() {
-        assert_eq!(escape("<b a='1' c=\"2\">&"), "&lt;b a=&#39;1&#39; c=&quot;2&quot;&gt;&amp;");
-        assert_eq!(escape("a\u{0}b\u{202e}"), "a\u{fffd}b\u{fffd}");
-    }
 }

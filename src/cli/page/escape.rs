@@ -3,7 +3,8 @@
 use crate::cli::text::clean;
 
 /// Text for HTML, cleaned of what steers: names of columns come from the file.
-pub(super) fn escape(text: &str) -> String {
+#[must_use]
+pub fn escape(text: &str) -> String {
     let mut out = String::with_capacity(text.len());
     for c in clean(text).chars() {
         match c {

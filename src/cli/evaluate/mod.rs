@@ -1,19 +1,26 @@
 //! `throng evaluate`.
 
-use super::measured::{Measured, Named, option, table};
-use super::outcome::Failure;
-use super::text::{counted, number, percent};
-use super::written::{refuse_overwriting, unwritable};
+mod page;
+mod report;
+
+use crate::anonymity::planner::GroupShape;
+use crate::cli::measured::{Measured, Named, option, table};
+use crate::cli::outcome::Failure;
+use crate::cli::progress::spinner;
+use crate::cli::text::{counted, number, percent};
+use crate::cli::written::{refuse_overwriting, unwritable};
 use crate::config::Used;
+use crate::evaluation::learning::{Learning, Scores, learn};
+use crate::evaluation::original::Original;
 use crate::evaluation::quality::{Quality, quality};
-use crate::evaluation::queries::{QueryErrors, errors};
+use crate::evaluation::queries::errors;
 use crate::evaluation::risk::{GroupRisk, risks};
 use crate::io::file::whole;
 use crate::telemetry::silence_panic_payloads;
-use anyhow::Context;
+use anyhow::{Context, anyhow};
 use rand::SeedableRng;
 use rand_chacha::ChaCha8Rng;
-use serde::Serialize;
+use report::Evaluation;
 use std::path::PathBuf;
 
 /// Measure a release from outside: what it is worth, and how far its lines stand out
@@ -44,24 +51,19 @@ pub struct EvaluateArgs {
     /// Write everything as JSON to a file
     #[arg(long, value_name = "REPORT.json")]
     report: Option<PathBuf>,
+    /// Write everything as a self-contained page
+    #[arg(long, value_name = "FILE")]
+    html: Option<PathBuf>,
     /// Range queries of each width
     #[arg(long, value_name = "N", default_value_t = 200)]
     queries: usize,
-    /// Fixes the queries
+    /// Learn this column (logistic regression) from the records before and from the lines after, and test both on records that
+    /// are held out; may be given more than once
+    #[arg(long, value_name = "COLUMN")]
+    target: Vec<String>,
+    /// Fixes the queries, and who is held out
     #[arg(long, value_name = "S", default_value_t = 0)]
     seed: u64,
-}
-
-/// Everything that is measured.
-#[derive(Serialize)]
-struct Evaluation {
-    /// k of the configuration.
-    k: usize,
-    /// Records that could not be read.
-    rejected: u64,
-    quality: Quality,
-    risk: Vec<GroupRisk>,
-    queries: Vec<QueryErrors>,
 }
 
 /// Runs `throng evaluate`.
@@ -76,24 +78,42 @@ pub fn run(args: &EvaluateArgs) -> Result<(), Failure> {
         config: &args.config,
         lineage: option(args.lineage.as_ref()),
     };
-    let written: Vec<Used> = args.report.iter().map(|path| Used::file("the report", path)).collect();
+    let mut written: Vec<Used> = args.report.iter().map(|path| Used::file("the report", path)).collect();
+    written.extend(args.html.iter().map(|path| Used::file("--html", path)));
     refuse_overwriting(&written, &named.read_files())?;
     if let Some(path) = &args.report {
         whole::check(path).map_err(|error| unwritable("the report", path, error))?;
     }
+    if let Some(path) = &args.html {
+        whole::check(path).map_err(|error| unwritable("the page", path, error))?;
+    }
     let Measured { config, original, facts, shapes, groups } = named.read()?;
     let k = config.privacy.crowd();
     let mut dice = ChaCha8Rng::seed_from_u64(args.seed);
+    let learning = args.targets(&original, &shapes)?.into_iter().filter_map(|target| {
+        let bar = spinner("{spinner} learning {msg}");
+        bar.set_message(original.schema.attributes[target].name.clone());
+        let learned = learn(&original, &facts, &groups, target, args.seed);
+        bar.finish_and_clear();
+        learned
+    });
+    let learning = learning.collect();
     let evaluation = Evaluation {
         k,
         rejected: original.rejected,
         quality: quality(&original, &facts, &shapes, &groups),
         risk: risks(&original, &shapes, &groups, k),
         queries: errors(&original, &facts, &groups, args.queries, &mut dice),
+        learning,
     };
     let json = serde_json::to_string_pretty(&evaluation).context("the report has no JSON")?;
     if let Some(path) = &args.report {
         whole::write(path, json.as_bytes()).map_err(|error| unwritable("the report", path, error))?;
+    }
+    if let Some(path) = &args.html {
+        let name = args.released.file_name().map_or_else(String::new, |name| name.to_string_lossy().into_owned());
+        let page = page::render(&evaluation, &name, chrono::Utc::now());
+        whole::write(path, page.as_bytes()).map_err(|error| unwritable("the page", path, error))?;
     }
     if args.json {
         println!("{json}");
@@ -101,6 +121,66 @@ pub fn run(args: &EvaluateArgs) -> Result<(), Failure> {
         print!("{}", words(&evaluation));
     }
     Ok(())
+}
+
+impl EvaluateArgs {
+    /// The attributes that are to be learned: those that leave in some group.
+    fn targets(&self, original: &Original, shapes: &[GroupShape]) -> Result<Vec<usize>, Failure> {
+        let of = |name: &String| {
+            let leaves = |shape: &GroupShape, a: usize| {
+                [&shape.quasi, &shape.sensitive, &shape.insensitive].into_iter().any(|role| role.contains(&a))
+            };
+            let found = original.schema.position(name).filter(|a| shapes.iter().any(|shape| leaves(shape, *a)));
+            found.ok_or_else(|| {
+                Failure::Usage(anyhow!("--target {name}: no attribute of this name leaves; name one of a group"))
+            })
+        };
+        self.target.iter().map(of).collect()
+    }
+}
+
+/// What was learned, as people read it.
+fn learned(learning: &[Learning]) -> String {
+    let mut text = String::new();
+    for of in learning {
+        let row = |name: &str, scores: Option<&Scores>| match scores {
+            None => {
+                vec![name.to_owned(), "nothing to learn from".to_owned(), String::new(), String::new(), String::new()]
+            }
+            Some(scores) => vec![
+                name.to_owned(),
+                number(scores.rows),
+                percent(scores.accuracy),
+                percent(scores.balanced_accuracy),
+                format!("{:.3}", scores.auc),
+            ],
+        };
+        let mut rows = vec![
+            row("before, all attributes", of.whole.as_ref()),
+            row("before, those of the group", of.before.as_ref()),
+            row("after", of.after.as_ref()),
+        ];
+        if let (Some(before), Some(after)) = (&of.before, &of.after) {
+            let ratio = |after: f64, before: f64| format!("{:.3}", after / before.max(1e-9));
+            rows.push(vec![
+                "after / before".to_owned(),
+                String::new(),
+                ratio(after.accuracy, before.accuracy),
+                ratio(after.balanced_accuracy, before.balanced_accuracy),
+                ratio(after.auc, before.auc),
+            ]);
+        }
+        let by = if of.features.is_empty() { "nothing: it leaves alone".to_owned() } else { of.features.join(", ") };
+        text += &format!("\n{} ({} classes: {}) by {by}\n", of.target, of.classes, of.classes_are);
+        text += &table(&["learned", "from", "accuracy", "balanced", "AUC"], &rows);
+        let tested = counted(of.tested, "record");
+        text +=
+            &format!("tested on {tested}, held out by {}; always the same: {}\n", of.split_by, percent(of.majority));
+        if of.leaks {
+            text += "no lineage: lines of who is held out are learned from as well, so that after looks better than it is\n";
+        }
+    }
+    text
 }
 
 /// The measures as people read them.
@@ -177,7 +257,7 @@ fn words(evaluation: &Evaluation) -> String {
         .collect();
     text += "\n";
     text += &table(&["attribute", "group", "loss", "of all", "exact", "bits hidden", "falsified"], &rows);
-    text
+    text + &learned(&evaluation.learning)
 }
 
 fn risk_row(risk: &GroupRisk, lines: u64, classes: u64) -> Vec<String> {

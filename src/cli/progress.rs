@@ -1,0 +1,25 @@
+//! How far a command is.
+
+use indicatif::{ProgressBar, ProgressStyle};
+use std::io::IsTerminal;
+use std::time::Duration;
+
+/// A line on standard error where that is a terminal; hidden elsewhere.
+#[must_use]
+pub fn spinner(template: &str) -> ProgressBar {
+    styled(ProgressBar::new_spinner(), template)
+}
+
+/// The same with a known length.
+#[must_use]
+pub fn bar_of(template: &str, length: u64) -> ProgressBar {
+    styled(ProgressBar::new(length), template)
+}
+
+fn styled(bar: ProgressBar, template: &str) -> ProgressBar {
+    if !std::io::stderr().is_terminal() {
+        return ProgressBar::hidden();
+    }
+    bar.enable_steady_tick(Duration::from_millis(120));
+    ProgressStyle::with_template(template).map_or(bar.clone(), |style| bar.with_style(style))
+}

@@ -1,0 +1,128 @@
+//! Composition: what each release of a person leaves open, several together may not [GAN].
+//!
+//! The outsider knows all quasi values of a person's records in a group but one, and their batches; of the one attribute that
+//! does not change for this person it wants the value. The lines that fit a record make some values likelier, and over the
+//! releases the likelihoods multiply, which leaves the intersection. Chance is the same at as many batches in which the person
+//! has no line: what the people in general say, with or without this one.
+
+use super::release::{Effort, Known, Release};
+use super::trials::{Trials, Yield};
+use crate::evaluation::facts::is_present;
+use crate::records::codebook::{CellId, Code};
+use rand::seq::SliceRandom;
+use rand_chacha::ChaCha8Rng;
+use std::collections::BTreeMap;
+
+/// Releases of a person at most.
+const RELEASES: usize = 8;
+/// Values of the wanted attribute at most: beyond it every value is rare, and linkage is the better attack.
+const MOST_VALUES: usize = 200;
+/// A value that a release excludes keeps so much, so that one falsified line does not decide.
+const REST: f64 = 1e-6;
+
+/// Tries `effort.targets` people and attributes.
+pub fn run(release: &Release<'_>, effort: Effort, dice: &mut ChaCha8Rng) -> Vec<Yield> {
+    let known = release.known();
+    let mut targets = targets(release, &known);
+    targets.shuffle(dice);
+    targets.truncate(effort.targets.min(300));
+    let (mut single, mut all) = (Trials::default(), Trials::default());
+    for (at, attribute, mut lines) in targets {
+        lines.shuffle(dice);
+        lines.truncate(RELEASES);
+        let group = &known[at];
+        let there: Vec<u64> = lines.iter().map(|line| group.origins[*line].batch).collect();
+        let own = group.person(&release.people, lines[0]);
+        let is_there = |lines: &[usize]| lines.iter().any(|line| group.person(&release.people, *line) == own);
+        let mut others: Vec<u64> =
+            group.batches.iter().filter(|(_, lines)| !is_there(lines)).map(|(batch, _)| *batch).collect();
+        others.shuffle(dice);
+        if others.is_empty() {
+            continue;
+        }
+        let elsewhere: Vec<u64> = others.iter().cycle().take(lines.len()).copied().collect();
+        for (trials, releases) in [(&mut single, 1), (&mut all, lines.len())] {
+            let right = |batches: &[u64]| {
+                f64::from(u8::from(told(release, group, attribute, &lines[..releases], &batches[..releases])))
+            };
+            trials.add(right(&there), right(&elsewhere));
+        }
+    }
+    let several = format!("2 to {RELEASES} releases of a person: what does not change");
+    vec![
+        single.sum_up("composition", "one release of a person: what does not change".to_owned(), None).measured_only(),
+        all.sum_up("composition", several, None).measured_only(),
+    ]
+}
+
+/// Group, attribute and lines (of different batches) of everybody for whom the attribute is always the same.
+fn targets(release: &Release<'_>, known: &[Known<'_>]) -> Vec<(usize, usize, Vec<usize>)> {
+    let mut targets = Vec::new();
+    for (at, group) in known.iter().enumerate() {
+        let mut lines: BTreeMap<u32, BTreeMap<u64, usize>> = BTreeMap::new();
+        for line in 0..group.group.lines {
+            let of_person = lines.entry(group.person(&release.people, line)).or_default();
+            of_person.entry(group.origins[line].batch).or_insert(line);
+        }
+        lines.retain(|_, lines| lines.len() > 1);
+        for &attribute in group.shape.quasi.iter().chain(&group.shape.sensitive) {
+            let values = release.facts[attribute].counts.iter().filter(|count| **count > 0).count();
+            if !(2..=MOST_VALUES).contains(&values) {
+                continue;
+            }
+            let column = &release.original.batch.columns[attribute];
+            let code = |line: &usize| column[group.origins[*line].row as usize];
+            for lines in lines.values() {
+                let lines: Vec<usize> = lines.values().copied().collect();
+                if is_present(code(&lines[0])) && lines.iter().all(|line| code(line) == code(&lines[0])) {
+                    targets.push((at, attribute, lines));
+                }
+            }
+        }
+    }
+    targets
+}
+
+/// Whether the likeliest value of `attribute` is the person's own, by the lines of `batches` that fit the other values behind
+/// `lines`.
+fn told(release: &Release<'_>, known: &Known<'_>, attribute: usize, lines: &[usize], batches: &[u64]) -> bool {
+    let (facts, columns) = (&release.facts[attribute], &release.original.batch.columns);
+    let rows = release.original.rows().max(1) as f64;
+    let prior = |code: usize| facts.counts[code] as f64 / rows;
+    let mut score: Vec<f64> = (0..facts.counts.len()).map(|code| prior(code).ln()).collect();
+    let Some(wanted) = known.group.column(attribute) else { return false };
+    let given: Vec<(usize, &[CellId])> = known
+        .shape
+        .quasi
+        .iter()
+        .filter(|&&a| a != attribute)
+        .filter_map(|&a| known.group.column(a).map(|column| (a, column)))
+        .collect();
+    for (&line, batch) in lines.iter().zip(batches) {
+        let row = known.origins[line].row as usize;
+        let fits =
+            |at: &&usize| given.iter().all(|(a, column)| release.facts[*a].holds(column[**at], columns[*a][row]));
+        let mut cells: BTreeMap<CellId, f64> = BTreeMap::new();
+        known.batches[batch].iter().filter(fits).for_each(|at| *cells.entry(wanted[*at]).or_default() += 1.0);
+        let all: f64 = cells.values().sum();
+        if all == 0.0 {
+            continue;
+        }
+        let mut shown = vec![0.0; score.len()];
+        for (cell, count) in cells {
+            let facts = facts.get(cell);
+            for &code in &facts.codes {
+                shown[code as usize] +=
+                    count / all * release.facts[attribute].counts[code as usize] as f64 / facts.records.max(1) as f64;
+            }
+        }
+        for (code, score) in score.iter_mut().enumerate() {
+            *score += ((shown[code] + REST) / (prior(code) + REST)).ln();
+        }
+    }
+    let best = (0..score.len()).filter(|code| is_present(*code as Code)).max_by(|a, b| score[*a].total_cmp(&score[*b]));
+    best == Some(columns[attribute][known.origins[lines[0]].row as usize] as usize)
+}
+
+#[cfg(test)]
+mod tests;

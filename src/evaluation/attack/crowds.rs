@@ -1,0 +1,56 @@
+//! Arrival and invented people: whoever saw the batch arrive sees a smaller crowd (docs/methods.md §12.1), and whoever invented
+//! some of it knows who they are (§12.5).
+
+use super::release::{Effort, Known, Release};
+use super::trials::{Trials, Yield};
+use crate::records::codebook::CellId;
+use rand::seq::SliceRandom;
+use rand_chacha::ChaCha8Rng;
+use std::collections::{BTreeMap, BTreeSet};
+
+/// The people of every class: of the batch, and of all lines up to it.
+type Classes = BTreeMap<Vec<CellId>, BTreeMap<u64, BTreeSet<u32>>>;
+
+/// Tries `effort.targets` lines.
+pub fn run(release: &Release<'_>, effort: Effort, dice: &mut ChaCha8Rng) -> Vec<Yield> {
+    let known = release.known();
+    let classes: Vec<Classes> = known.iter().map(|group| classes(release, group)).collect();
+    let of_group = |(at, group): (usize, &Known<'_>)| (0..group.group.lines).map(move |line| (at, line));
+    let mut places: Vec<(usize, usize)> = known.iter().enumerate().flat_map(of_group).collect();
+    if places.is_empty() {
+        return Vec::new();
+    }
+    places.shuffle(dice);
+    places.truncate(effort.targets);
+    let colluders = release.promises.colluders;
+    let chance = 1.0 / release.population.max(1) as f64;
+    let (mut arrival, mut invented) = (Trials::default(), Trials::default());
+    for (at, line) in places {
+        let batch = known[at].origins[line].batch;
+        let by_batch = &classes[at][&known[at].class(line)];
+        let now = by_batch.get(&batch).map_or(1, BTreeSet::len);
+        let by_then: BTreeSet<u32> = by_batch.range(..=batch).flat_map(|(_, people)| people).copied().collect();
+        arrival.add(1.0 / now.max(1) as f64, chance);
+        invented.add(1.0 / by_then.len().saturating_sub(colluders).max(1) as f64, chance);
+    }
+    let k = release.promises.crowd.saturating_sub(colluders).max(1) as f64;
+    let mut yields = vec![arrival.sum_up("arrival", "the class, and the batch".to_owned(), release.in_batch())];
+    if colluders > 0 {
+        let given = format!("the class, {colluders} of whose people are invented");
+        yields.push(invented.sum_up("invented people", given, Some(1.0 / k)));
+    }
+    yields
+}
+
+fn classes(release: &Release<'_>, known: &Known<'_>) -> Classes {
+    let mut classes = Classes::new();
+    for line in 0..known.group.lines {
+        let batches = classes.entry(known.class(line)).or_default();
+        let people = batches.entry(known.origins[line].batch).or_default();
+        people.insert(known.person(&release.people, line));
+    }
+    classes
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,42 @@
+//! Other people, to tell what an attack finds by chance.
+
+use rand::seq::SliceRandom;
+use rand_chacha::ChaCha8Rng;
+
+/// People who said about as much are exchanged for each other, so many at a time.
+const BLOCK: usize = 20;
+
+/// By person, somebody else who has about as many lines (`lines`, by person). Who says much meets more of everything; an
+/// exchange with anybody would call that a finding. A single person is its own double.
+#[must_use]
+pub fn doubles(lines: &[usize], dice: &mut ChaCha8Rng) -> Vec<u32> {
+    let mut order: Vec<u32> = (0..lines.len() as u32).collect();
+    order.sort_by_key(|&person| (lines[person as usize], person));
+    let (people, blocks) = (lines.len(), (lines.len() / BLOCK).max(1));
+    let mut double = vec![0; people];
+    for at in 0..blocks {
+        let block = &mut order[people * at / blocks..people * (at + 1) / blocks];
+        block.shuffle(dice);
+        for (at, &person) in block.iter().enumerate() {
+            double[person as usize] = block[(at + 1) % block.len()];
+        }
+    }
+    double
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+    use rand::SeedableRng;
+
+    proptest! {
+        #[test]
+        fn everybody_has_another_one_and_everybody_is_one(lines in prop::collection::vec(0_usize..9, 0..200), seed: u64) {
+            let mut double = doubles(&lines, &mut ChaCha8Rng::seed_from_u64(seed));
+            prop_assert!(lines.len() < 2 || (0_u32..).zip(&double).all(|(person, other)| person != *other));
+            double.sort_unstable();
+            prop_assert_eq!(double, (0..lines.len() as u32).collect::<Vec<_>>());
+        }
+    }
+}

@@ -1,0 +1,63 @@
+use super::*;
+use crate::evaluation::attack::stage::{SCHEMA, Stage, promised, record};
+use rand::SeedableRng;
+
+/// Five people of 30 and 31 leave as a decade, ten more leave exactly, then one of 32 joins the decade.
+fn stage(last: usize) -> Stage {
+    let mut records = String::new();
+    let mut lines: Vec<(u32, u64, &[usize])> = Vec::new();
+    let ages = [30, 30, 30, 31, 31, 30, 30, 30, 30, 30, 31, 31, 31, 31, 31, last];
+    for (row, age) in ages.into_iter().enumerate() {
+        records += &record(row, 0, 0, age, "flu");
+        let (batch, level): (u64, &[usize]) = match row {
+            0..5 => (0, &[1]),
+            5..15 => (1, &[0]),
+            _ => (2, &[1]),
+        };
+        lines.push((row as u32, batch, level));
+    }
+    Stage::new(SCHEMA, &records).group(&[3], &[], &lines)
+}
+
+#[test]
+fn who_would_have_left_exactly_is_struck_out() {
+    let (stage, mut dice) = (stage(32), ChaCha8Rng::seed_from_u64(0));
+    let release = stage.release(promised(5));
+    let known = release.known();
+    let view = View::of(&release, &known[0]);
+    assert_eq!(view.narrowed(0, false), (0.2, 0.2), "nothing had left exactly");
+    assert_eq!(view.narrowed(15, false), (1.0, 1.0 / 6.0), "five are struck out");
+    let in_batch = run(&release, Effort { targets: 100, known: 1, seed: 0 }, &mut dice).remove(0);
+    assert_eq!(in_batch.trials, 6);
+    let mut promises = promised(5);
+    promises.crowd_in_batch = 0;
+    let yielded = run(&stage.release(promises), Effort { targets: 100, known: 1, seed: 0 }, &mut dice).remove(0);
+    assert!((yielded.rate - (5.0 * 0.2 + 1.0) / 6.0).abs() < 1e-12, "{yielded:?}");
+}
+
+/// The same by looking at every class that is shown, and every value.
+#[test]
+fn a_finer_class_is_found_as_by_looking_at_all_of_them() {
+    for last in [29, 32, 30, 55] {
+        let stage = stage(last);
+        let release = stage.release(promised(5));
+        let known = release.known();
+        let view = View::of(&release, &known[0]);
+        for line in 0..16 {
+            let class = known[0].class(line);
+            for member in 0..16 {
+                let codes = view.codes(member);
+                let facts = &release.facts[3];
+                if !facts.holds(class[0], codes[0]) {
+                    continue;
+                }
+                let finer = |shown: &Vec<CellId>| {
+                    let (fine, coarse) = (&facts.get(shown[0]).codes, &facts.get(class[0]).codes);
+                    *shown != class && facts.holds(shown[0], codes[0]) && fine.iter().all(|code| coarse.contains(code))
+                };
+                let twin = view.shown.iter().any(|(shown, batches)| finer(shown) && batches.iter().any(|b| *b <= 2));
+                assert_eq!(view.leaves_finer(&codes, &class, 2, false), twin, "{line} {member}");
+            }
+        }
+    }
+}

@@ -1,0 +1,73 @@
+//! Minimality: a sensitive cell that hides tells by hiding [WON], [XIA] (docs/methods.md §12.2).
+//!
+//! Whoever knows that values leave as they are wherever they may takes a hidden cell for the most frequent value that has not been
+//! printed by then. And whoever knows that a person hides asks how many of the class do, in the batch.
+
+use super::release::{Effort, Release};
+use super::trials::{Trials, Yield};
+use crate::evaluation::facts::is_present;
+use crate::records::codebook::{CellId, Code, UNCOVERED};
+use rand::seq::SliceRandom;
+use rand_chacha::ChaCha8Rng;
+use std::collections::{BTreeMap, BTreeSet};
+
+/// No value that could not be printed is behind more than half of the people who hide (docs/methods.md §12.2).
+const HALF: f64 = 0.5;
+
+/// Tries `effort.targets` cells that are not exact; nothing where no group has a sensitive attribute.
+pub fn run(release: &Release<'_>, effort: Effort, dice: &mut ChaCha8Rng) -> Vec<Yield> {
+    let known = release.known();
+    if known.iter().all(|group| group.shape.sensitive.is_empty()) {
+        return Vec::new();
+    }
+    let mut printed: BTreeMap<(usize, CellId), u64> = BTreeMap::new();
+    let mut hidden: Vec<(usize, usize, usize)> = Vec::new();
+    let mut hiding: BTreeMap<(usize, usize, u64, Vec<CellId>, CellId), BTreeSet<u32>> = BTreeMap::new();
+    for (at, group) in known.iter().enumerate() {
+        for &attribute in &group.shape.sensitive {
+            let Some(cells) = group.group.column(attribute) else { continue };
+            for (line, &cell) in cells.iter().enumerate() {
+                let batch = group.origins[line].batch;
+                if release.facts[attribute].get(cell).exact {
+                    let first = printed.entry((attribute, cell)).or_insert(batch);
+                    *first = batch.min(*first);
+                } else {
+                    hidden.push((at, attribute, line));
+                    let people = hiding.entry((at, attribute, batch, group.class(line), cell)).or_default();
+                    people.insert(group.person(&release.people, line));
+                }
+            }
+        }
+    }
+    hidden.shuffle(dice);
+    hidden.truncate(effort.targets);
+    let (mut what, mut who) = (Trials::default(), Trials::default());
+    for (at, attribute, line) in hidden {
+        let (group, origin) = (&known[at], known[at].origins[line]);
+        let cell = group.group.column(attribute).map_or(0, |column| column[line]);
+        let (book, counts) = (&release.original.books[attribute], &release.facts[attribute].counts);
+        let is_unprinted =
+            |code: &Code| printed.get(&(attribute, book.cell(*code, 0))).is_none_or(|first| *first > origin.batch);
+        let covered = |code: &Code| {
+            is_present(*code)
+                && *code != UNCOVERED
+                && release.facts[attribute].holds(cell, *code)
+                && counts[*code as usize] > 0
+        };
+        let candidates = (0..counts.len() as Code).filter(covered).filter(is_unprinted);
+        let guess = candidates.max_by_key(|code| (counts[*code as usize], std::cmp::Reverse(*code)));
+        let own = release.original.batch.columns[attribute][origin.row as usize];
+        let share = |code: Code| counts[code as usize] as f64 / release.original.rows().max(1) as f64;
+        what.add(f64::from(u8::from(guess == Some(own))), guess.map_or(0.0, share));
+        let people = hiding.get(&(at, attribute, origin.batch, group.class(line), cell)).map_or(1, BTreeSet::len);
+        who.add(1.0 / people.max(1) as f64, 1.0 / release.population.max(1) as f64);
+    }
+    let crowd = release.promises.crowd.max(1) as f64;
+    vec![
+        what.sum_up("minimality", "that a cell hides: its value".to_owned(), Some(HALF)),
+        who.sum_up("minimality", "that a person hides: the cell's people".to_owned(), Some(1.0 / crowd)),
+    ]
+}
+
+#[cfg(test)]
+mod tests;

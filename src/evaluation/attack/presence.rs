@@ -1,0 +1,146 @@
+//! Presence: whoever knows at which moments a person sent looks for the label that leaves more often than it should just then
+//! (docs/methods.md §12.4).
+//!
+//! How many batches after each moment are looked at is the outsider's choice, and the best choice for all targets counts. Chance is
+//! the same guess judged for somebody else who says about as much.
+
+use super::doubles::doubles;
+use super::release::{Known, Release};
+use super::trials::{Trials, Yield};
+use crate::records::schema::Role;
+use rand::seq::SliceRandom;
+use rand_chacha::ChaCha8Rng;
+use rayon::prelude::*;
+use std::collections::BTreeSet;
+
+/// Moments of a person that are known.
+const MOMENTS: usize = 20;
+/// A person with fewer is no target.
+const LEAST_MOMENTS: usize = 3;
+/// Batches after a moment that are looked at.
+const REACHES: [usize; 4] = [1, 5, 20, 60];
+/// Bins of batches at most, and targets of a group.
+const MOST_BINS: usize = 500;
+const MOST_TARGETS: usize = 300;
+/// Labels at most, drawn.
+const MOST_LABELS: usize = 5_000;
+
+/// Tries each group.
+pub fn run(release: &Release<'_>, targets: usize, dice: &mut ChaCha8Rng) -> Vec<Yield> {
+    let known = release.known();
+    let batches: BTreeSet<u64> = known.iter().flat_map(|group| group.batches.keys().copied()).collect();
+    let batches: Vec<u64> = batches.into_iter().collect();
+    let width = batches.len().div_ceil(MOST_BINS).max(1);
+    let bin = |batch: u64| batches.partition_point(|at| *at < batch) / width;
+    let bins = batches.len() / width + 1;
+    let mut moments: Vec<BTreeSet<usize>> = vec![BTreeSet::new(); release.population];
+    for (arrival, person) in release.arrivals().into_iter().zip(&release.people) {
+        if let Some(batch) = arrival {
+            moments[*person as usize].insert(bin(batch));
+        }
+    }
+    let mut yields = Vec::new();
+    for group in &known {
+        let timeless = |a: &usize| release.original.schema.attributes[*a].role != Role::Time;
+        if !group.shape.quasi.iter().any(timeless) {
+            continue;
+        }
+        let seen = Seen::of(release, group, &bin, bins, dice);
+        let mut people: Vec<u32> = (0..release.population as u32)
+            .filter(|person| {
+                moments[*person as usize].len() >= LEAST_MOMENTS && !seen.of_person[*person as usize].is_empty()
+            })
+            .collect();
+        people.shuffle(dice);
+        people.truncate(targets.min(MOST_TARGETS));
+        let told: Vec<(u32, Vec<usize>)> = people
+            .into_iter()
+            .map(|person| {
+                let mut known: Vec<usize> = moments[person as usize].iter().copied().collect();
+                known.shuffle(dice);
+                known.truncate(MOMENTS);
+                (person, known)
+            })
+            .collect();
+        let doubles = doubles(&seen.lines, dice);
+        let tried = REACHES.map(|reach| seen.tried(&told, reach, &doubles));
+        let best = |of: fn(&(f64, f64)) -> f64| tried.iter().map(of).fold(0.0, f64::max);
+        let mut trials = Trials::default();
+        told.iter().for_each(|_| trials.add(best(|(right, _)| *right), best(|(_, chance)| *chance)));
+        let given = format!("up to {MOMENTS} moments, for a class of {}", group.group.name);
+        yields.push(trials.sum_up("presence", given, release.repeated()));
+    }
+    yields
+}
+
+/// What is seen of a group.
+struct Seen {
+    /// By label: lines before each bin.
+    before: Vec<Vec<u32>>,
+    /// By person: the labels that it has.
+    of_person: Vec<BTreeSet<u32>>,
+    /// By person: its lines.
+    lines: Vec<usize>,
+    bins: usize,
+}
+
+impl Seen {
+    fn of(
+        release: &Release<'_>,
+        known: &Known<'_>,
+        bin: &dyn Fn(u64) -> usize,
+        bins: usize,
+        dice: &mut ChaCha8Rng,
+    ) -> Self {
+        let (number, of_line) = known.labels(&release.original.schema);
+        // The labels that are looked at, by their number among all.
+        let mut drawn: Vec<usize> = (0..number).collect();
+        drawn.shuffle(dice);
+        drawn.truncate(MOST_LABELS);
+        let mut place = vec![None; number];
+        drawn.iter().enumerate().for_each(|(at, label)| place[*label] = Some(at as u32));
+        let mut before = vec![vec![0_u32; bins + 1]; drawn.len()];
+        let mut of_person = vec![BTreeSet::new(); release.population];
+        let mut lines = vec![0; release.population];
+        for (line, label) in of_line.into_iter().enumerate() {
+            let person = known.person(&release.people, line) as usize;
+            lines[person] += 1;
+            if let Some(label) = label.and_then(|label| place[label as usize]) {
+                before[label as usize][bin(known.origins[line].batch) + 1] += 1;
+                of_person[person].insert(label);
+            }
+        }
+        for counts in &mut before {
+            (1..=bins).for_each(|at| counts[at] += counts[at - 1]);
+        }
+        Self { before, of_person, lines, bins }
+    }
+
+    /// Shares of the targets whose label is found, and of the doubles that have it by chance.
+    fn tried(&self, told: &[(u32, Vec<usize>)], reach: usize, doubles: &[u32]) -> (f64, f64) {
+        let found: Vec<[bool; 2]> = told
+            .par_iter()
+            .map(|(person, moments)| {
+                let best = (0..self.before.len()).max_by(|a, b| {
+                    self.score(*a, moments, reach).total_cmp(&self.score(*b, moments, reach)).then(b.cmp(a))
+                });
+                let has =
+                    |person: u32| best.is_some_and(|best| self.of_person[person as usize].contains(&(best as u32)));
+                [has(*person), has(doubles[*person as usize])]
+            })
+            .collect();
+        let share = |of: usize| found.iter().filter(|found| found[of]).count() as f64 / found.len().max(1) as f64;
+        (share(0), share(1))
+    }
+
+    /// By how many standard deviations a label is seen too often after the moments.
+    fn score(&self, label: usize, moments: &[usize], reach: usize) -> f64 {
+        let before = &self.before[label];
+        let mean = f64::from(before[self.bins]) / self.bins as f64;
+        let met: u32 = moments.iter().map(|&at| before[(at + reach).min(self.bins)] - before[at]).sum();
+        (f64::from(met) - mean * (moments.len() * reach) as f64) / mean.max(1e-3).sqrt()
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,101 @@
+//! How good predictions are.
+
+use serde::Serialize;
+
+/// One model, tested on records that it has not seen.
+#[derive(Clone, Debug, Serialize)]
+pub struct Scores {
+    /// Records or lines that it was learned from.
+    pub rows: u64,
+    /// Share of the records that are told rightly. [0, 1].
+    pub accuracy: f64,
+    /// Mean over the classes of the share of theirs that is told rightly; 1 / classes by guessing. [0, 1].
+    pub balanced_accuracy: f64,
+    /// How probably a record of a class has more for the class than one of another, mean over the classes; 0.5 by guessing. [0, 1].
+    pub auc: f64,
+}
+
+impl Scores {
+    /// Of the true classes and, by record and class, the scores; none where nothing is tested or all are of one class.
+    pub(super) fn of(truth: &[u32], scores: &[Vec<f64>], rows: u64) -> Option<Self> {
+        let number = scores.first()?.len();
+        let best = |scores: &Vec<f64>| {
+            (0..number).max_by(|a, b| scores[*a].total_cmp(&scores[*b]).then(b.cmp(a))).unwrap_or(0) as u32
+        };
+        let told: Vec<u32> = scores.iter().map(best).collect();
+        let right = |class: Option<u32>| {
+            let of = truth.iter().zip(&told).filter(|(truth, _)| class.is_none_or(|class| **truth == class));
+            let (mut all, mut right) = (0.0_f64, 0.0);
+            for (truth, told) in of {
+                all += 1.0;
+                right += f64::from(u8::from(truth == told));
+            }
+            right / all.max(1.0)
+        };
+        let classes: Vec<u32> = (0..number as u32).filter(|class| truth.contains(class)).collect();
+        if classes.len() < 2 {
+            return None;
+        }
+        let mean = |of: &dyn Fn(u32) -> f64| classes.iter().map(|class| of(*class)).sum::<f64>() / classes.len() as f64;
+        Some(Self {
+            rows,
+            accuracy: right(None),
+            balanced_accuracy: mean(&|class| right(Some(class))),
+            auc: mean(&|class| {
+                let of_class: Vec<f64> = scores.iter().map(|scores| scores[class as usize]).collect();
+                auc(&of_class, &truth.iter().map(|truth| *truth == class).collect::<Vec<bool>>())
+            }),
+        })
+    }
+}
+
+/// The area under the curve by ranks (Mann and Whitney); equal scores count half.
+fn auc(scores: &[f64], positive: &[bool]) -> f64 {
+    let mut order: Vec<usize> = (0..scores.len()).collect();
+    order.sort_by(|a, b| scores[*a].total_cmp(&scores[*b]));
+    let (mut ranks, mut before) = (0.0, 0);
+    for equal in order.chunk_by(|a, b| scores[*a].total_cmp(&scores[*b]).is_eq()) {
+        let rank = before as f64 + f64::midpoint(equal.len() as f64, 1.0);
+        ranks += rank * equal.iter().filter(|at| positive[**at]).count() as f64;
+        before += equal.len();
+    }
+    let of = positive.iter().filter(|positive| **positive).count() as f64;
+    let others = positive.len() as f64 - of;
+    if of * others == 0.0 { 0.5 } else { (ranks - of * (of + 1.0) / 2.0) / (of * others) }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    proptest! {
+        #[test]
+        fn the_area_is_the_share_of_pairs_in_order(cases in prop::collection::vec((0_u8..6, any::<bool>()), 2..40)) {
+            let scores: Vec<f64> = cases.iter().map(|case| f64::from(case.0)).collect();
+            let positive: Vec<bool> = cases.iter().map(|case| case.1).collect();
+            let (mut pairs, mut right) = (0.0, 0.0);
+            for a in cases.iter().filter(|case| case.1) {
+                for b in cases.iter().filter(|case| !case.1) {
+                    pairs += 1.0;
+                    right += match a.0.cmp(&b.0) {
+                        std::cmp::Ordering::Greater => 1.0,
+                        std::cmp::Ordering::Equal => 0.5,
+                        std::cmp::Ordering::Less => 0.0,
+                    };
+                }
+            }
+            let twin = if pairs == 0.0 { 0.5 } else { right / pairs };
+            prop_assert!((auc(&scores, &positive) - twin).abs() < 1e-9);
+        }
+    }
+
+    #[test]
+    fn scores_by_hand() {
+        // Three of class 0, one of class 1, all told to be 0.
+        let scores = vec![vec![1.0, 0.0], vec![2.0, 0.0], vec![3.0, 0.0], vec![0.5, 0.1]];
+        let found = Scores::of(&[0, 0, 0, 1], &scores, 7).unwrap();
+        assert_eq!((found.rows, found.accuracy, found.balanced_accuracy, found.auc), (7, 0.75, 0.5, 1.0));
+        assert!(Scores::of(&[0, 0], &scores[..2], 7).is_none());
+    }
+}

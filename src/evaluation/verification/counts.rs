@@ -1,0 +1,164 @@
+//! Crowds, counted again from texts: classes over the release and in each batch, sensitive values, lines of one person, pairs
+//! that counting forces.
+
+use super::finding::{Findings, GroupCount};
+use super::lines::Group;
+use super::spelled::Spelled;
+use super::told::Told;
+use crate::anonymity::planner::GroupShape;
+use std::collections::{BTreeMap, BTreeSet};
+
+/// What the configuration asks for.
+pub(super) struct Asked {
+    /// People of a class.
+    pub crowd: usize,
+    /// People of a class in a batch; 0: none.
+    pub in_batch: usize,
+    /// Lines of a person in a batch; 0: any number.
+    pub lines: usize,
+    /// The schema names people.
+    pub people: bool,
+}
+
+/// A crowd and where it is seen first.
+#[derive(Default)]
+struct Crowd {
+    who: BTreeSet<u32>,
+    first: Option<usize>,
+}
+
+impl Crowd {
+    fn add(&mut self, line: usize, who: Option<u32>) {
+        self.first.get_or_insert(line);
+        self.who.extend(who);
+    }
+}
+
+/// Counts a group; `told` is by line.
+pub(super) fn count(
+    group: &Group,
+    shape: &GroupShape,
+    told: Option<&[Told]>,
+    asked: &Asked,
+    findings: &mut Findings,
+) -> GroupCount {
+    let place = |of: &[usize]| -> Vec<usize> {
+        (0..group.attributes.len()).filter(|at| of.contains(&group.attributes[*at])).collect()
+    };
+    let (quasi, sensitive) = (place(&shape.quasi), place(&shape.sensitive));
+    let who = |line: usize| match told {
+        // Without people every line is somebody.
+        Some(told) if asked.people => told[line].person,
+        _ => Some(line as u32),
+    };
+    let (mut classes, mut in_batch) = (BTreeMap::<Vec<&str>, Crowd>::new(), BTreeMap::<_, Crowd>::new());
+    let mut values = BTreeMap::<(usize, &str), Crowd>::new();
+    let mut of_person = BTreeMap::<(u64, Option<u32>), Vec<usize>>::new();
+    for (line, cells) in group.lines.iter().enumerate() {
+        let class: Vec<&str> = quasi.iter().map(|&at| cells[at].as_str()).collect();
+        if let Some(told) = told {
+            in_batch.entry((told[line].batch, class.clone())).or_default().add(line, who(line));
+            if asked.people {
+                of_person.entry((told[line].batch, told[line].person)).or_default().push(line);
+            }
+        }
+        classes.entry(class).or_default().add(line, who(line));
+        for &at in sensitive.iter().filter(|&&at| group.spelled[line][at] != Spelled::Suppressed) {
+            values.entry((at, cells[at].as_str())).or_default().add(line, who(line));
+        }
+    }
+    let mut judge = |crowd: &Crowd, least: usize, promise: &'static str, attribute: Option<&str>| {
+        if crowd.who.len() < least {
+            findings.note(promise, &group.file, crowd.first.unwrap_or(0), attribute, Some([crowd.who.len(), least]));
+        }
+    };
+    if !quasi.is_empty() {
+        for crowd in classes.values() {
+            judge(crowd, asked.crowd, "a class has its crowd in the release", None);
+        }
+        for crowd in in_batch.values() {
+            judge(crowd, asked.in_batch, "a class has its crowd in its batch", None);
+        }
+    }
+    for ((at, _), crowd) in &values {
+        judge(crowd, asked.crowd, "a sensitive value has its own crowd", Some(&group.names[*at]));
+    }
+    for lines in of_person.values().filter(|lines| asked.lines > 0 && lines.len() > asked.lines) {
+        let promise = "a person has no more lines in a batch than `max_lines_per_subject`";
+        findings.note(promise, &group.file, lines[0], None, Some([lines.len(), asked.lines]));
+    }
+    sorted(group, told, findings);
+    let smallest = |crowd: Option<usize>| crowd.unwrap_or(0) as u64;
+    GroupCount {
+        group: group.name.clone(),
+        lines: group.lines.len() as u64,
+        classes: classes.len() as u64,
+        smallest_class: smallest(classes.values().map(|crowd| crowd.who.len()).min()),
+        smallest_class_in_batch: told.map(|_| smallest(in_batch.values().map(|crowd| crowd.who.len()).min())),
+    }
+}
+
+/// Lines of a batch are sorted by their bytes: their order says nothing.
+fn sorted(group: &Group, told: Option<&[Told]>, findings: &mut Findings) {
+    let Some(told) = told else { return };
+    for (line, pair) in group.bytes.windows(2).enumerate() {
+        if told[line].batch == told[line + 1].batch && pair[0] > pair[1] {
+            findings.note("lines of a batch are sorted by their bytes", &group.file, line + 1, None, None);
+        }
+    }
+}
+
+/// Two cells of two groups that counting joins: of the N records of a batch n show the one and m the other; where n + m > N some show
+/// both, and as many people as a crowd must.
+pub(super) fn forced(groups: &[Group], told: &[Vec<Told>], asked: &Asked, findings: &mut Findings) {
+    let mut batches: Vec<BTreeMap<u64, Vec<usize>>> = vec![BTreeMap::new(); groups.len()];
+    for (batches, told) in batches.iter_mut().zip(told) {
+        told.iter().enumerate().for_each(|(line, told)| batches.entry(told.batch).or_default().push(line));
+    }
+    for one in 0..groups.len() {
+        for other in one + 1..groups.len() {
+            for (batch, left) in &batches[one] {
+                let Some(right) = batches[other].get(batch) else { continue };
+                let records = |group: usize, lines: &[usize]| -> BTreeSet<u32> {
+                    lines.iter().map(|line| told[group][*line].record).collect()
+                };
+                let all = records(one, left);
+                if all != records(other, right) {
+                    continue;
+                }
+                let (x, y) = (cells(&groups[one], left, all.len()), cells(&groups[other], right, all.len()));
+                for lines in &x {
+                    for there in y.iter().filter(|there| lines.len() + there.len() > all.len()) {
+                        let both = &records(one, lines) & &records(other, there);
+                        let shown = lines.iter().filter(|line| both.contains(&told[one][**line].record));
+                        let people: BTreeSet<u32> = shown
+                            .filter_map(|line| {
+                                let told = &told[one][*line];
+                                if asked.people { told.person } else { Some(told.record) }
+                            })
+                            .collect();
+                        if people.len() < asked.crowd {
+                            let counts = Some([people.len(), asked.crowd]);
+                            let promise = "no pair of cells of two groups is forced by counting below the crowd";
+                            findings.note(promise, &groups[one].file, lines[0], None, counts);
+                        }
+                    }
+                }
+            }
+        }
+    }
+}
+
+/// The lines of every cell that is shown, by attribute; only those that can force anything.
+fn cells(group: &Group, lines: &[usize], all: usize) -> Vec<Vec<usize>> {
+    let mut shown = Vec::new();
+    for at in 0..group.attributes.len() {
+        let mut of_cell: BTreeMap<&str, Vec<usize>> = BTreeMap::new();
+        for &line in lines.iter().filter(|line| group.spelled[**line][at] != Spelled::Suppressed) {
+            of_cell.entry(group.lines[line][at].as_str()).or_default().push(line);
+        }
+        // A cell that all show says nothing of who shows another.
+        shown.extend(of_cell.into_values().filter(|lines| lines.len() < all));
+    }
+    shown
+}

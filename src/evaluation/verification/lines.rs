@@ -1,0 +1,207 @@
+//! The lines of a release and their form.
+
+use super::finding::Findings;
+use super::spelled::{Spelled, Spelling};
+use crate::anonymity::planner::GroupShape;
+use crate::codec::{Field, Limits, Unknown};
+use crate::config::{Config, Format};
+use crate::evaluation::error::EvaluationError;
+use crate::evaluation::released::files;
+use crate::io::file::{FileSource, SourcePosition};
+use crate::records::raw::{RawBatch, Token};
+use crate::records::schema::Schema;
+use crate::start::reading::file_format;
+use serde::de::{Deserialize, Deserializer, MapAccess, Visitor};
+use serde_json::value::RawValue;
+use std::fs::File;
+use std::io::{BufRead, BufReader};
+use std::path::{Path, PathBuf};
+
+/// Lines read at a time.
+const AT_A_TIME: usize = 10_000;
+
+/// One group.
+pub(super) struct Group {
+    /// Its name.
+    pub name: String,
+    /// Its file, or the first of its segments.
+    pub file: PathBuf,
+    /// Its attributes, in the order of the schema, and their names.
+    pub attributes: Vec<usize>,
+    /// Their names.
+    pub names: Vec<String>,
+    /// By line the cells, as JSON texts with an empty one for what is absent.
+    pub lines: Vec<Vec<String>>,
+    /// By line, what each cell is; suppressed where it is nothing that may leave.
+    pub spelled: Vec<Vec<Spelled>>,
+    /// By line its bytes, where the format has lines.
+    pub bytes: Vec<String>,
+}
+
+/// Reads a group and notes what is wrong with its lines.
+pub(super) fn read(
+    config: &Config,
+    schema: &Schema,
+    shape: &GroupShape,
+    alone: bool,
+    path: &Path,
+    spelling: &mut Spelling,
+    findings: &mut Findings,
+) -> Result<Group, EvaluationError> {
+    let mut attributes = [&shape.quasi[..], &shape.sensitive, &shape.insensitive].concat();
+    attributes.sort_unstable();
+    let names: Vec<String> = attributes.iter().map(|&a| schema.attributes[a].name.clone()).collect();
+    let format = config.sink.format();
+    let files = files(format, path, &shape.name, alone);
+    let file = files.first().cloned().unwrap_or_else(|| path.to_owned());
+    let (lines, spelled, bytes) = (Vec::new(), Vec::new(), Vec::new());
+    let mut group = Group { name: shape.name.clone(), file, attributes, names, lines, spelled, bytes };
+    for file in files {
+        if format == Format::Json {
+            group.read_json(schema, &file, findings)?;
+        } else {
+            group.read_table(config, &file)?;
+        }
+    }
+    group.judge(shape, spelling, findings);
+    Ok(group)
+}
+
+/// An object as it is written: keys in their order, values as they are spelled.
+struct Object(Vec<(String, Box<RawValue>)>);
+
+impl<'de> Deserialize<'de> for Object {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        struct Keys;
+        impl<'de> Visitor<'de> for Keys {
+            type Value = Object;
+            fn expecting(&self, out: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+                out.write_str("an object")
+            }
+            fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Object, A::Error> {
+                let mut pairs = Vec::new();
+                while let Some(pair) = map.next_entry()? {
+                    pairs.push(pair);
+                }
+                Ok(Object(pairs))
+            }
+        }
+        deserializer.deserialize_map(Keys)
+    }
+}
+
+impl Group {
+    fn read_json(&mut self, schema: &Schema, path: &Path, findings: &mut Findings) -> Result<(), EvaluationError> {
+        let unreadable = |source| EvaluationError::Release { path: path.to_owned(), source };
+        let lines = BufReader::new(File::open(path).map_err(unreadable)?).lines();
+        for (number, line) in lines.enumerate() {
+            let line = line.map_err(unreadable)?;
+            let mut cells = vec![String::new(); self.attributes.len()];
+            match serde_json::from_str::<Object>(&line) {
+                Err(_) => findings.note("a line is a JSON object", path, number, None, None),
+                Ok(object) => self.take(schema, &object, &mut cells, (path, number), findings),
+            }
+            self.lines.push(cells);
+            self.bytes.push(line);
+        }
+        Ok(())
+    }
+
+    /// Sorts the cells of an object by attribute.
+    fn take(
+        &self,
+        schema: &Schema,
+        object: &Object,
+        cells: &mut [String],
+        (path, number): (&Path, usize),
+        findings: &mut Findings,
+    ) {
+        let mut next = 0;
+        for (key, value) in &object.0 {
+            let Some(at) = self.names.iter().position(|name| name == key) else {
+                // A name that the schema does not know may be anything.
+                let known = schema.position(key).map(|_| key.as_str());
+                let promise = match schema.position(key).map(|a| schema.attributes[a].role.is_releasable()) {
+                    Some(true) => "a line has attributes of its group alone",
+                    Some(false) => "identifiers and subjects do not leave",
+                    None => "a line has attributes of the schema alone",
+                };
+                findings.note(promise, path, number, known, None);
+                continue;
+            };
+            if at < next {
+                findings.note("attributes stand in the order of the schema, each once", path, number, Some(key), None);
+            }
+            next = at + 1;
+            value.get().clone_into(&mut cells[at]);
+        }
+    }
+
+    fn read_table(&mut self, config: &Config, path: &Path) -> Result<(), EvaluationError> {
+        let columns: Vec<Field> = self.names.iter().map(|name| Field::flat(name)).collect();
+        let limits = Limits { max_record_bytes: usize::MAX, ..Limits::default() };
+        let format = file_format(config.sink.format(), config.sink.separator);
+        // A column that is not the group's refuses the file, by its name.
+        let mut source = FileSource::open(path, format, &columns, limits, Unknown::Refuse, SourcePosition::default())?;
+        loop {
+            let (mut raw, mut refused) = (RawBatch::new(columns.len()), Vec::new());
+            let outcome = source.read(&mut raw, AT_A_TIME, u64::MAX, &mut refused)?;
+            if let Some((place, why)) = refused.first() {
+                let line = place.offset.unsigned_abs() + 1;
+                return Err(EvaluationError::Line { path: path.to_owned(), line, why: why.to_string() });
+            }
+            for row in 0..raw.rows() {
+                self.lines.push((0..columns.len()).map(|at| printed(raw.token(row, at))).collect());
+            }
+            if outcome.end {
+                return Ok(());
+            }
+        }
+    }
+
+    /// What each cell is.
+    fn judge(&mut self, shape: &GroupShape, spelling: &mut Spelling, findings: &mut Findings) {
+        for (number, cells) in self.lines.iter_mut().enumerate() {
+            let mut spelled = Vec::with_capacity(cells.len());
+            for (at, cell) in cells.iter_mut().enumerate() {
+                let attribute = self.attributes[at];
+                // A table does not tell a number from a text: it may be either.
+                let as_text = || cell.strip_prefix('\u{0}').map(|text| serde_json::Value::from(text).to_string());
+                let judged = match as_text() {
+                    None => spelling.judge(attribute, cell),
+                    Some(text) => {
+                        let bare = cell.trim_start_matches('\u{0}').to_owned();
+                        let (found, kept) = match spelling.judge(attribute, &text) {
+                            Some(found) => (Some(found), text),
+                            None => (spelling.judge(attribute, &bare), bare),
+                        };
+                        *cell = kept;
+                        found
+                    }
+                };
+                if judged.is_none() {
+                    let promise = "a cell is a value of its attribute, a label of its hierarchy, or `*`";
+                    findings.note(promise, &self.file, number, Some(&self.names[at]), None);
+                }
+                spelled.push(judged.unwrap_or(Spelled::Suppressed));
+            }
+            let says = |a: &usize| shape.quasi.contains(a) || shape.sensitive.contains(a);
+            let mut guarded = self.attributes.iter().zip(&spelled).filter(|(a, _)| says(a)).peekable();
+            if guarded.peek().is_some() && guarded.all(|(_, cell)| *cell == Spelled::Suppressed) {
+                findings.note("a line says something: not all of its cells are `*`", &self.file, number, None, None);
+            }
+            self.spelled.push(spelled);
+        }
+    }
+}
+
+/// A cell as JSON; an untyped one is marked, since it may be a number or a text.
+fn printed(token: Token<'_>) -> String {
+    match token {
+        Token::Absent => String::new(),
+        Token::Null | Token::Untyped("") => "null".to_owned(),
+        Token::Bool(value) => value.to_string(),
+        Token::Number(number) | Token::Structure(number) => number.to_owned(),
+        Token::Text(text) | Token::Untyped(text) => format!("\u{0}{text}"),
+    }
+}

@@ -1,0 +1,77 @@
+use super::spelled::{Spelled, Spelling};
+use crate::config::Config;
+use crate::records::codebook::{Codebook, FIRST_VALUE};
+use crate::records::digest::DigestKey;
+use crate::records::raw::Token;
+use crate::records::schema::Schema;
+use std::path::Path;
+use std::sync::Arc;
+
+const SCHEMA: &str = r#"
+name = "kinds"
+[[attribute]]
+name = "age"
+type = "integer"
+hierarchy = { kind = "intervals", min = 0, max = 100, widths = [10, 50] }
+[[attribute]]
+name = "temperature"
+type = "float"
+decimals = 1
+hierarchy = { kind = "intervals", min = 30, max = 45, widths = [0.5, 5] }
+[[attribute]]
+name = "zip"
+type = "string"
+hierarchy = { kind = "prefix", keep = [3, 1] }
+[[attribute]]
+name = "mood"
+type = "string"
+"#;
+
+/// Every text that the codebook prints of some values is recognized by somebody who has never seen the values.
+#[test]
+fn what_the_codebook_prints_is_known_to_who_knows_the_hierarchies() {
+    let schema = Schema::parse(SCHEMA, "s.toml", Path::new(".")).unwrap();
+    let values =
+        [["0", "37", "100"], ["30.0", "36.6", "45.0"], ["60617", "12345", "00001"], ["good", "\\\\x", "30-39"]];
+    for (attribute, values) in values.iter().enumerate() {
+        let key = DigestKey([7; 32]);
+        let mut book = Codebook::new(Arc::clone(&schema.attributes[attribute]), &key, 100).unwrap();
+        for value in values {
+            let code = book.encode(Token::Untyped(value)).unwrap();
+            assert!(code >= FIRST_VALUE, "{value}");
+            for level in 0..book.levels() {
+                let text = book.text(book.cell(code, level)).to_owned();
+                let mut spelling = Spelling::new(&Config::default(), &schema).unwrap();
+                let found = spelling.judge(attribute, &text);
+                let expected = match level {
+                    0 => Spelled::Exact,
+                    _ if text == "\"*\"" => Spelled::Suppressed,
+                    _ => Spelled::Label,
+                };
+                assert_eq!(found, Some(expected), "{text}");
+            }
+        }
+    }
+}
+
+#[test]
+fn what_no_level_prints_is_known_too() {
+    let schema = Schema::parse(SCHEMA, "s.toml", Path::new(".")).unwrap();
+    let mut spelling = Spelling::new(&Config::default(), &schema).unwrap();
+    for (attribute, text) in [
+        (0, "\"30-40\""),
+        (0, "\"31-39\""),
+        (0, "101"),
+        (0, "\"37\""),
+        (0, "*"),
+        (0, "37.0"),
+        (0, "\"60-59\""),
+        (1, "\"[36.6,37)\""),
+        (1, "36.61"),
+        (2, "\"6061*\""),
+        (2, "60617"),
+    ] {
+        assert_eq!(spelling.judge(attribute, text), None, "{text}");
+    }
+    assert_eq!(spelling.judge(0, "null"), Some(Spelled::Exact));
+}
