@@ -4,7 +4,7 @@ use std::os::unix::fs::MetadataExt;
 use std::path::{Component, Path, PathBuf};
 
 use super::complaint::Complaint;
-use super::sink::PLACE;
+use super::sink::has_place;
 use super::{Config, Format, Problem, Sink, SinkKind, SourceKind};
 
 /// Symbolic links that are followed one after the other, as many as the kernel follows.
@@ -102,8 +102,8 @@ fn used(config: &Config) -> Vec<Used> {
         file("source.path", &source.path, false);
     }
     let in_directories = sink.format() == Format::Parquet;
-    let has_place = sink.path.to_string_lossy().contains(PLACE);
-    if in_directories && !has_place || sink.path == Path::new("-") {
+    let first = config.group_names().next().unwrap_or_default();
+    if in_directories && !has_place(&sink.path) || sink.path == Path::new("-") {
         file("sink.path", &sink.path, in_directories);
     } else {
         for group in config.group_names() {
@@ -112,9 +112,9 @@ fn used(config: &Config) -> Vec<Used> {
         }
     }
     if config.treatment.dampening && sink.path != Path::new("-") {
-        file("treatment.dampening", &sink.mark_path(), false);
+        file("treatment.dampening", &sink.mark_path(first), false);
     }
-    if let Some(path) = sink.marker_path() {
+    if let Some(path) = sink.marker_path(first) {
         file("the marker of sink.path", &path, false);
     }
     if let Some(path) = &sink.dead_letter_path {

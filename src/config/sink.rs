@@ -1,6 +1,6 @@
 //! `[sink]`: where released records go.
 
-use std::ffi::OsStr;
+use std::ffi::{OsStr, OsString};
 use std::path::{Path, PathBuf};
 
 use schemars::JsonSchema;
@@ -86,18 +86,21 @@ impl Sink {
         })
     }
 
-    /// The file that says of a file sink's output that values are exchanged between its records.
+    /// The file that says of a file sink's output that values are exchanged between its records; `first` is the name of the first
+    /// group, which stands for all where the path has `{group}`.
     #[must_use]
-    pub fn mark_path(&self) -> PathBuf {
-        self.path.with_file_name(beside(&self.path, "untruthful"))
+    pub fn mark_path(&self, first: &str) -> PathBuf {
+        let path = placed(&self.path, first);
+        path.with_file_name(spelled(&path, "", ".untruthful"))
     }
 
     /// The file beside a file sink's output that names the last batch written there; none for standard output. Its name begins
-    /// with a dot, so that no pattern for the output takes it along.
+    /// with a dot, so that no pattern for the output takes it along. `first` as for [`mark_path`](Self::mark_path).
     #[must_use]
-    pub fn marker_path(&self) -> Option<PathBuf> {
-        let is_file = self.kind == SinkKind::File && self.path.as_os_str() != "-" && self.path.file_name().is_some();
-        is_file.then(|| self.path.with_file_name(format!(".{}", beside(&self.path, "marker"))))
+    pub fn marker_path(&self, first: &str) -> Option<PathBuf> {
+        let path = placed(&self.path, first);
+        let is_file = self.kind == SinkKind::File && self.path.as_os_str() != "-" && path.file_name().is_some();
+        is_file.then(|| path.with_file_name(spelled(&path, ".", ".marker")))
     }
 
     /// The Kafka topic of each of these groups.
@@ -112,8 +115,8 @@ impl Sink {
     /// directory.
     #[must_use]
     pub fn file_of(path: &Path, format: Format, group: &str, alone: bool) -> PathBuf {
-        if let Some(text) = path.to_str().filter(|text| text.contains(PLACE)) {
-            return PathBuf::from(text.replace(PLACE, group));
+        if has_place(path) {
+            return placed(path, group);
         }
         if format == Format::Parquet {
             return path.join(group);
@@ -140,10 +143,23 @@ impl Sink {
 }
 
 /// Where the name of a group stands in a path or a topic.
-pub(super) const PLACE: &str = "{group}";
+const PLACE: &str = "{group}";
 
-/// The file name of a path with a further extension, and without the place of the group.
-fn beside(path: &Path, extension: &str) -> String {
-    let name = path.file_name().unwrap_or_default().to_string_lossy();
-    format!("{}.{extension}", name.replace(&format!(".{PLACE}"), "").replace(PLACE, ""))
+/// Whether the name of a group stands somewhere in `path`.
+pub(super) fn has_place(path: &Path) -> bool {
+    path.to_str().is_some_and(|text| text.contains(PLACE))
+}
+
+/// `path` with the name of a group in its place, where it has one.
+#[must_use]
+pub fn placed(path: &Path, group: &str) -> PathBuf {
+    if has_place(path) { path.to_string_lossy().replace(PLACE, group).into() } else { path.to_owned() }
+}
+
+/// The file name of a path between two parts.
+fn spelled(path: &Path, before: &str, after: &str) -> OsString {
+    let mut name = OsString::from(before);
+    name.push(path.file_name().unwrap_or_default());
+    name.push(after);
+    name
 }

@@ -74,6 +74,7 @@ impl RunError {
                                 | StateError::WrongSecret(_)
                                 | StateError::OtherStream(_)
                                 | StateError::OtherSink(_)
+                                | StateError::OtherGroups { .. }
                                 | StateError::Version { .. }
                         )
                 )

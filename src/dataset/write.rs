@@ -8,7 +8,7 @@ use super::read::Input;
 use crate::anonymity::privacy::Model;
 use crate::anonymity::treatment::proposal::{ProposedGroup, Run};
 use crate::codec::{CatalogGroup, LineLayout};
-use crate::config::{Config, Used};
+use crate::config::{Config, Used, placed};
 use crate::io::file::{GroupColumns, Replacement, whole};
 use crate::ledger::classes::Ledger;
 use crate::records::codebook::CellId;
@@ -54,8 +54,11 @@ const GROUP: &str = "all";
 /// The files that [`anonymize`](super::anonymize()) would write or remove for its release.
 #[must_use]
 pub fn files(config: &Config) -> Vec<Used> {
-    let mut files =
-        Replacement::files(&config.sink.path, GROUP, file_format(config.sink.format(), config.sink.separator));
+    let mut files = Replacement::files(
+        &placed(&config.sink.path, GROUP),
+        GROUP,
+        file_format(config.sink.format(), config.sink.separator),
+    );
     files.extend(config.anonymize.ceiling.catalog.iter().map(|path| Used::file("the catalog of counterfeits", path)));
     files
 }
@@ -66,7 +69,7 @@ pub fn ready(config: &Config) -> Result<Replacement, AnonymizeError> {
         whole::check(path)?;
     }
     let format = file_format(config.sink.format(), config.sink.separator);
-    Replacement::ready(&config.sink.path, GROUP, format).map_err(AnonymizeError::from)
+    Replacement::ready(&placed(&config.sink.path, GROUP), GROUP, format).map_err(AnonymizeError::from)
 }
 
 /// Writes what was settled.

@@ -94,8 +94,7 @@ fn read_group(
     for file in files(format, path, &shape.name, alone) {
         let limits = Limits { max_record_bytes: usize::MAX, ..Limits::default() };
         let format = file_format(format, config.sink.separator);
-        let mut source =
-            FileSource::open(&file, format, &columns, limits, Unknown::Refuse, SourcePosition::default())?;
+        let mut source = FileSource::open(&file, format, &columns, limits, Unknown::Refuse, SourcePosition::default())?;
         let absent = source.absent_attributes();
         if !absent.is_empty() {
             let attributes =

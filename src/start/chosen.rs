@@ -11,11 +11,12 @@ use crate::anonymity::planner::wishes::{Apart, Wish, WishAnswer, wished};
 use crate::anonymity::planner::{GroupShape, PlannerSettings};
 use crate::config::{Config, Grouping};
 use crate::counting::{AttributeSet, ColumnsError, CountedTable};
+use crate::records::codebook::Code;
 use crate::records::schema::{Changes, Role, Schema};
 use crate::records::subject::NO_SUBJECT;
 use crate::records::window::Window;
 use crate::risk::qid::{self, Borders, Question, Strategy};
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
 /// Records, of those that were read, on which groups are tried.
@@ -35,6 +36,9 @@ pub struct Grown {
     /// Records that they were chosen from.
     pub records: usize,
 }
+
+/// Time for the quasi-identifiers of the records: much, since a start that comes too late on a busy machine is none.
+const SEARCHING: Duration = Duration::from_mins(2);
 
 /// Why no groups can be chosen.
 #[derive(Debug, thiserror::Error)]
@@ -98,7 +102,8 @@ pub(super) fn from_records(
         let sensitive = schema.attributes[attribute].role == Role::Sensitive;
         let fits = |shape: &&mut GroupShape| {
             let alike = shape.quasi.first().is_some_and(|&first| is_static(first) == is_static(attribute));
-            alike && shape.quasi.len() + shape.sensitive.len() < MAX_GUARDED
+            // What is insensitive says nothing of anybody, however often.
+            !sensitive || alike && shape.quasi.len() + shape.sensitive.len() < MAX_GUARDED
         };
         let says = |shape: &GroupShape| {
             let wished: f64 = shape.quasi.iter().map(|&a| wished(&wishes, a, attribute)).sum();
@@ -121,10 +126,15 @@ pub(super) fn from_records(
             }
         }
     }
+    let mut taken = BTreeSet::new();
     for (number, shape) in shapes.iter_mut().enumerate() {
         shape.sensitive.sort_unstable();
         shape.insensitive.sort_unstable();
         shape.name = name(schema, shape, number);
+        while taken.contains(&shape.name) {
+            shape.name.insert_str(0, "group-");
+        }
+        taken.insert(shape.name.clone());
     }
     let wishes = wishes.into_iter().zip(answers).map(|(wish, answer)| settled(wish, &answer, &shapes, &is_static));
     Ok(Grown { how: config.plan.groups, wishes: wishes.collect(), shapes, why, records: read.batch.rows() })
@@ -137,7 +147,7 @@ fn sets(config: &Config, read: &Read, quasi: &[usize]) -> Result<Vec<Vec<usize>>
     }
     let found = borders(config, read, quasi)?;
     if !found.complete {
-        return Err(Unchosen::Late(config.plan.search_budget));
+        return Err(Unchosen::Late(SEARCHING));
     }
     let own = |set: &AttributeSet| -> Vec<usize> { set.iter().map(|place| quasi[place]).collect() };
     Ok(match config.plan.groups {
@@ -149,7 +159,7 @@ fn sets(config: &Config, read: &Read, quasi: &[usize]) -> Result<Vec<Vec<usize>>
     })
 }
 
-/// The quasi-identifiers of the records, by places in `quasi`. Rare values are masked, as they leave as `*` anyway.
+/// The quasi-identifiers of the records, by places in `quasi`. Rare values that can only leave as `*` are one; others are told apart.
 fn borders(config: &Config, read: &Read, quasi: &[usize]) -> Result<Borders, ColumnsError> {
     let mut batch = read.batch.clone();
     let somebodys: Vec<bool> = batch.subjects.iter().map(|subject| *subject != NO_SUBJECT).collect();
@@ -160,14 +170,21 @@ fn borders(config: &Config, read: &Read, quasi: &[usize]) -> Result<Borders, Col
         *numbers.entry(subject).or_insert(next)
     };
     let subjects = batch.subjects.iter().map(|subject| number(*subject)).collect();
-    let columns = quasi.iter().map(|&a| std::mem::take(&mut batch.columns[a])).collect();
     let k = u32::try_from(config.privacy.crowd()).unwrap_or(u32::MAX);
-    let table = CountedTable::new(columns, Some(subjects))?.masked(k);
+    let columns: Vec<Vec<Code>> = quasi.iter().map(|&a| std::mem::take(&mut batch.columns[a])).collect();
+    let table = CountedTable::new(columns, Some(subjects))?;
+    let masked = table.masked(k);
+    let column = |(place, &a): (usize, &usize)| {
+        let is_flat = read.books[a].levels() == 2;
+        (if is_flat { masked.column(place) } else { table.column(place) }).to_vec()
+    };
+    let columns = quasi.iter().enumerate().map(column).collect();
+    let table = CountedTable::new(columns, table.subject_numbers().map(<[u32]>::to_vec))?;
     let question = Question {
         k,
         strategy: Strategy::default(),
         threads: std::thread::available_parallelism().map_or(1, usize::from),
-        budget: Some(config.plan.search_budget),
+        budget: Some(SEARCHING),
         memory: None,
         columns: (0..table.width()).collect(),
     };
@@ -195,7 +212,7 @@ fn settled(
     let pace = together.first().map(|&a| is_static(a));
     let why = |a: usize| {
         let known = answer.apart.iter().find(|(apart, _)| *apart == a);
-        let otherwise = if pace == Some(is_static(a)) { Apart::Width } else { Apart::Pace };
+        let otherwise = if pace == Some(is_static(a)) { Apart::Elsewhere } else { Apart::Pace };
         (a, known.map_or(otherwise, |(_, why)| *why))
     };
     let apart = wish.attributes.iter().filter(|a| !together.contains(a)).map(|&a| why(a)).collect();
@@ -218,5 +235,9 @@ fn name(schema: &Schema, shape: &GroupShape, number: usize) -> String {
     let first = shape.quasi.iter().chain(&shape.sensitive).chain(&shape.insensitive).next();
     let name = first.map_or("", |&a| schema.attributes[a].name.as_str());
     let plain = |byte: u8| byte.is_ascii_lowercase() || byte.is_ascii_digit() || byte == b'_' || byte == b'-';
-    if !name.is_empty() && name.bytes().all(plain) { name.to_owned() } else { format!("group-{}", number + 1) }
+    if (1..=50).contains(&name.len()) && name.bytes().all(plain) {
+        name.to_owned()
+    } else {
+        format!("group-{}", number + 1)
+    }
 }

@@ -75,6 +75,9 @@ fn grow(config: &Config, schema: &Schema, file: &str, wishes: Vec<Wish>) -> Resu
         let remedy = "correct the file, or name another in plan.prime";
         problem("plan.groups", format!("{}: {why}", path.display()), remedy)
     };
+    if path.exists() && !path.is_file() {
+        return Err(unreadable("it is no regular file".to_owned()));
+    }
     let read = read(config, schema, path, READ, false).map_err(|error| unreadable(error.to_string()))?;
     if let Some(&absent) = read.absent.first() {
         return Err(unreadable(format!("no column for attribute {:?}", schema.attributes[absent].name)));
@@ -84,8 +87,7 @@ fn grow(config: &Config, schema: &Schema, file: &str, wishes: Vec<Wish>) -> Resu
     }
     chosen::from_records(config, schema, &read, wishes).map_err(|unchosen| {
         let remedy = match unchosen {
-            Unchosen::Late(_) => "raise plan.search_budget, or set plan.groups = \"price\"",
-            Unchosen::TooMany { .. } | Unchosen::Table(_) => "set plan.groups = \"price\"",
+            Unchosen::Late(_) | Unchosen::TooMany { .. } | Unchosen::Table(_) => "set plan.groups = \"price\"",
         };
         problem("plan.groups", unchosen.to_string(), remedy)
     })

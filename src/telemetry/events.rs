@@ -12,5 +12,5 @@ pub use batches::{BatchAborted, BatchCommitted};
 pub use plans::{DeviceUsed, EvidenceGathered, PlanAdopted, PlannerFailed};
 pub use promises::{LimitReached, PastUnknown, PopulationsRead, StateRecovered, VerificationRefused};
 pub use records::{
-    AttributesNeverMet, ColumnsDropped, Doubt, RecordDeadLettered, UncoveredCells, UnknownAttribute, WrongType,
+    AttributesNeverMet, ColumnsDropped, Doubt, WrongType,
 };

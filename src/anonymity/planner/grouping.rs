@@ -171,7 +171,11 @@ impl<'a> Growth<'a> {
 
     /// What a wish has come to: its largest part, and why the others are not in it.
     fn answer(&self, wish: &Wish, loss: f64) -> WishAnswer {
-        let part = |group: &(Vec<usize>, f64)| group.0.iter().filter(|a| wish.attributes.contains(a)).count();
+        let part = |group: &(Vec<usize>, f64)| {
+            let wished = group.0.iter().filter(|a| wish.attributes.contains(a)).count();
+            // An identifier is no part that anything could have joined.
+            (if group.0.iter().any(|a| self.identifiers.contains(a)) { 0 } else { wished }, wished)
+        };
         // Of equals the first.
         let largest = self.groups.iter().reduce(|best, next| if part(next) > part(best) { next } else { best });
         let Some(largest) = largest else { return WishAnswer::default() };

@@ -29,6 +29,8 @@ pub enum Apart {
     Pace,
     /// Their group would be too wide.
     Width,
+    /// It stands beside attributes that say more of it.
+    Elsewhere,
     /// It would cost more than the price.
     Price {
         /// Loss that it would add to a record, in cells.
@@ -44,6 +46,7 @@ impl Apart {
             Self::Identifier => "identifier",
             Self::Pace => "pace",
             Self::Width => "width",
+            Self::Elsewhere => "elsewhere",
             Self::Price { .. } => "price",
         }
     }

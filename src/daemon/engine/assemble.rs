@@ -6,6 +6,7 @@ use super::draws::Draws;
 use super::fields::Engine;
 use super::parts::{Parts, Past};
 use super::prime::{PrimeError, prime};
+use crate::anonymity::planner::GroupShape;
 use crate::anonymity::planner::sample::Sample;
 use crate::config::{Config, Problem, SinkKind};
 use crate::daemon::http::chosen_page;
@@ -105,6 +106,18 @@ fn sink_of(config: &Config) -> Option<String> {
     }
 }
 
+/// The groups as a configuration spells them, in the order of their names.
+fn groups_of(shapes: &[GroupShape], schema: &Schema) -> String {
+    let group = |shape: &GroupShape| {
+        let attributes = shape.without_ladder().attributes();
+        let names: Vec<&str> = attributes.iter().map(|&a| schema.attributes[a].name.as_str()).collect();
+        format!("[[group]]\nname = {:?}\nattributes = {names:?}\n", shape.name)
+    };
+    let mut groups: Vec<String> = shapes.iter().map(group).collect();
+    groups.sort();
+    groups.concat()
+}
+
 /// What an intent found at start means, by the marker or by the file sink's commit point: `Some(lengths)` if its batch
 /// left, `None` if it did not.
 pub type Verdict<'a> = dyn FnMut(&Intent, &str) -> Result<bool, StateError> + 'a;
@@ -156,6 +169,8 @@ pub fn assemble(
     store.bind(&stream_of(config, schema))?;
     if let Some(sink) = sink_of(config) {
         store.bind_sink(&sink)?;
+        let fresh = recovered.progress.sequence == 0 && recovered.intent.is_none();
+        store.bind_groups(&groups_of(&checked.shapes, schema), fresh)?;
     }
     let made_with = store.make_with(config.privacy.k)?;
     let id = store.id().to_owned();

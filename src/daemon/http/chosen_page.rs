@@ -10,18 +10,23 @@ use serde_json::{Value, json};
 const LOSS: f64 = 0.05;
 /// Bits are in steps of this.
 const BITS: f64 = 0.5;
+/// Records that groups must be chosen from for their figures to be shown.
+const FEWEST_RECORDS: usize = 1_000;
 
 /// How the groups were chosen, what speaks for each, and what the wishes have come to.
 #[must_use]
 pub fn summary(grown: &Grown, attribute_names: &[&str], draws: Draws) -> Value {
     let names = |attributes: &[usize]| attributes.iter().map(|&a| attribute_names[a]).collect::<Vec<_>>();
-    let step = |figure: &str, value: f64, step: f64| in_steps(value, step, draws.draw(figure, 0));
+    // Of few records no figure is shown: one of them would move it.
+    let step = |figure: &str, value: f64, step: f64| {
+        (grown.records >= FEWEST_RECORDS).then(|| in_steps(value, step, draws.draw(figure, 0)))
+    };
     let groups = grown.shapes.iter().zip(&grown.why).map(|(shape, why)| {
         let name = &shape.name;
         json!({
             "name": name,
-            "expected_loss": why.as_ref().map(|why| step(&format!("group loss {name}"), why.loss, LOSS)),
-            "bits": why.as_ref().map(|why| step(&format!("group bits {name}"), why.bits, BITS)),
+            "expected_loss": why.as_ref().and_then(|why| step(&format!("group loss {name}"), why.loss, LOSS)),
+            "bits": why.as_ref().and_then(|why| step(&format!("group bits {name}"), why.bits, BITS)),
         })
     });
     let wishes = grown.wishes.iter().enumerate().map(|(number, (wish, answer))| {
@@ -30,8 +35,8 @@ pub fn summary(grown: &Grown, attribute_names: &[&str], draws: Draws) -> Value {
                 "attribute": attribute_names[*attribute],
                 "why": why.name(),
                 "loss": match why {
-                    Apart::Price { loss } => Some(step(&format!("wish {number} {attribute}"), *loss, LOSS)),
-                    Apart::Identifier | Apart::Pace | Apart::Width => None,
+                    Apart::Price { loss } => step(&format!("wish {number} {attribute}"), *loss, LOSS),
+                    Apart::Identifier | Apart::Pace | Apart::Width | Apart::Elsewhere => None,
                 },
             })
         });

@@ -278,10 +278,10 @@
         make("td", { role: "cell", class: "number", "data-name": "ways to generalize" }, count(nodes)),
         make("td", { role: "cell", class: "number", "data-name": "records released" }, count(fragments)))));
     const chosen = known.chosen;
-    const apart = { identifier: "one of them identifies people", pace: "it changes otherwise within a person", width: "the group would be too wide", price: "it would cost too much" };
+    const apart = { identifier: "one of them identifies people", pace: "it changes otherwise within a person", width: "the group would be too wide", elsewhere: "it leaves beside attributes that say more of it", price: "it would cost too much" };
     byId("chosen-line").textContent = chosen ? `The planner chose the groups (plan.groups = "${chosen.how}").` : "";
     byId("wishes").replaceChildren(...(chosen?.wishes ?? []).map((w) => make("li", {},
-      `Wish for ${w.attributes.join(", ")}: ${w.together.length > 1 ? `${w.together.join(", ")} leave together, for ${w.loss} lost cells of a record` : "each leaves apart"}` +
+      `Wish for ${w.attributes.join(", ")}: ${w.together.length > 1 ? `${w.together.join(", ")} leave together, for ${w.loss ?? "some"} lost cells of a record` : "each leaves apart"}` +
       w.apart.map((a) => `; ${a.attribute} does not: ${apart[a.why]}`).join(""))));
   };
 

@@ -38,6 +38,10 @@ pub enum StateError {
     )]
     OtherSink(PathBuf),
     #[error(
+        "state directory {path} has released in other groups than these, and what was said in those is known under their attributes. Put its groups into the configuration, with plan.groups = \"given\", or start with a new directory and another sink:\n{groups}"
+    )]
+    OtherGroups { path: PathBuf, groups: String },
+    #[error(
         "state directory {path} is damaged: {what} (restore it from a backup; starting with a new directory forgets what has been released)"
     )]
     Damaged { path: PathBuf, what: String },

@@ -28,6 +28,7 @@ pub use recover::Recovered;
 const CHECK: &[u8] = b"check";
 const STREAM: &[u8] = b"stream";
 const SINK: &[u8] = b"sink";
+const GROUPS: &[u8] = b"groups";
 const PROGRESS: &[u8] = b"progress";
 const INTENT: &[u8] = b"intent";
 const BASELINE: &[u8] = b"baseline";
@@ -210,6 +211,23 @@ impl Store {
             None => {
                 let mut batch = sled::Batch::default();
                 batch.insert(SINK, self.seal(SINK, &sink));
+                self.commit(batch)
+            }
+        }
+    }
+
+    /// Binds the state to the groups in which its batches leave, spelled as a configuration does; a `fresh` one, which has released
+    /// nothing yet, to whatever they are now.
+    ///
+    /// # Errors
+    /// [`StateError::OtherGroups`] when the state has released in others.
+    pub fn bind_groups(&mut self, groups: &str, fresh: bool) -> Result<(), StateError> {
+        match self.read::<String>(GROUPS)? {
+            Some(known) if known == groups => Ok(()),
+            Some(known) if !fresh => Err(StateError::OtherGroups { path: self.path.clone(), groups: known }),
+            _ => {
+                let mut batch = sled::Batch::default();
+                batch.insert(GROUPS, self.seal(GROUPS, &groups));
                 self.commit(batch)
             }
         }

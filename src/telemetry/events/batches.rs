@@ -1,10 +1,12 @@
 //! Batches that are durable, and batches that were rolled back.
 
-use crate::telemetry::labels::{
-    AbortReason, BatchOutcome, Copied, CrowdSize, Direction, Label, Limit, Outcome, Picture, Scope, Stage, Statistic,
+use super::records::RecordDeadLettered;
+use super::records::UncoveredCells;
+use super::records::UnknownAttribute;
+use crate::telemetry::labels::{Label, 
+    AbortReason, BatchOutcome, CrowdSize, Direction, Outcome, Picture, Scope, Stage, Statistic,
 };
 use crate::telemetry::metrics::{Metrics, clamped};
-use crate::telemetry::reason::RejectionReason;
 use crate::telemetry::report::BatchReport;
 use crate::telemetry::status::Telemetry;
 

@@ -1,11 +1,7 @@
 //! Plans, what speaks for them, and who counted.
 
-use crate::telemetry::labels::{
-    AbortReason, BatchOutcome, Copied, CrowdSize, Direction, Label, Limit, Outcome, Picture, Scope, Stage, Statistic,
-};
-use crate::telemetry::metrics::{Metrics, clamped};
-use crate::telemetry::reason::RejectionReason;
-use crate::telemetry::report::BatchReport;
+use crate::telemetry::labels::Copied;
+use crate::telemetry::metrics::clamped;
 use crate::telemetry::status::Telemetry;
 
 /// A new plan is in force from the next batch on.

@@ -1,11 +1,7 @@
 //! Verification, the state, and limits that were reached.
 
-use crate::telemetry::labels::{
-    AbortReason, BatchOutcome, Copied, CrowdSize, Direction, Label, Limit, Outcome, Picture, Scope, Stage, Statistic,
-};
-use crate::telemetry::metrics::{Metrics, clamped};
-use crate::telemetry::reason::RejectionReason;
-use crate::telemetry::report::BatchReport;
+use crate::telemetry::labels::{Label, Limit};
+use crate::telemetry::metrics::clamped;
 use crate::telemetry::status::Telemetry;
 
 /// Verification refused a batch. A defect of the treatment or the plan: it must not happen, and nothing was released.

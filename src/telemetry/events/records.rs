@@ -1,11 +1,7 @@
 //! Records and attributes that were not as expected.
 
-use crate::telemetry::labels::{
-    AbortReason, BatchOutcome, Copied, CrowdSize, Direction, Label, Limit, Outcome, Picture, Scope, Stage, Statistic,
-};
-use crate::telemetry::metrics::{Metrics, clamped};
+use crate::telemetry::labels::{Label, Stage};
 use crate::telemetry::reason::RejectionReason;
-use crate::telemetry::report::BatchReport;
 use crate::telemetry::status::Telemetry;
 
 /// Records became dead letters. Emitted by [`BatchCommitted`] from its report.
