@@ -22,11 +22,11 @@ pub struct Stage {
 impl Stage {
     /// Records of a schema whose attribute 0 is the person, as NDJSON.
     pub fn new(schema: &str, records: &str) -> Self {
-        let folder = tempfile::tempdir().unwrap();
+        let folder = tempfile::tempdir().expect("a folder");
         let path = folder.path().join("in.ndjson");
-        std::fs::write(&path, records).unwrap();
-        let schema = Arc::new(Schema::parse(schema, "s.toml", Path::new(".")).unwrap());
-        let original = Original::read(&Config::default(), &schema, &path).unwrap();
+        std::fs::write(&path, records).expect("a file");
+        let schema = Arc::new(Schema::parse(schema, "s.toml", Path::new(".")).expect("a schema"));
+        let original = Original::read(&Config::default(), &schema, &path).expect("records");
         let facts = (0..schema.attributes.len()).map(|a| AttributeFacts::of(&original, a)).collect();
         Self { original, facts, shapes: Vec::new(), groups: Vec::new() }
     }
