@@ -138,6 +138,37 @@ fn a_value_of_somebody_else_is_falsified() {
     assert_eq!(falsified, 5, "{report:#}");
 }
 
+/// What names people beside the cells, or in the place of one, is found: it is no crowd of "something else".
+#[test]
+fn a_release_that_names_people_is_not_called_fine() {
+    let place = by_hand();
+    let lines = place.lines("out.ndjson");
+    let with = |more: &dyn Fn(usize) -> String| {
+        let doctored =
+            lines.iter().enumerate().map(|(n, line)| line.replacen('{', &format!("{{{}", more(n)), 1) + "\n");
+        place.write("leak.ndjson", doctored.collect::<String>());
+    };
+    with(&|n| format!("\"id\":\"p{n}\","));
+    for command in ["evaluate in.ndjson leak.ndjson", "attack leak.ndjson --original in.ndjson"] {
+        let outcome = throng(&place, &format!("{command} -c throng.toml --lineage lineage.ndjson"));
+        assert_eq!(outcome.code, Some(1), "{command}: {}", outcome.stderr);
+        assert!(outcome.stderr.contains("leak.ndjson") && !outcome.stderr.contains("p0"), "{}", outcome.stderr);
+    }
+    let named: String = lines
+        .iter()
+        .enumerate()
+        .map(|(n, line)| line.replace("\"Bern\"", &format!("\"Bern p{n}\"")).replace("\"*\"", "\"nowhere\"") + "\n")
+        .collect();
+    place.write("named.ndjson", named);
+    let report =
+        json(&throng(&place, "evaluate in.ndjson named.ndjson -c throng.toml --lineage lineage.ndjson --json"));
+    assert_eq!(report["risk"][0]["smallest_class"], 1, "{report:#}");
+    // A file of another name beside it is not measured in its place.
+    place.write("named.all.ndjson", place.read("out.ndjson"));
+    let again = json(&throng(&place, "evaluate in.ndjson named.ndjson -c throng.toml --lineage lineage.ndjson --json"));
+    assert_eq!(again["risk"], report["risk"]);
+}
+
 #[test]
 fn files_that_do_not_belong_together_are_refused() {
     let place = by_hand();

@@ -176,3 +176,39 @@ fn a_wish_is_kept_and_its_price_is_named() {
         "keep[0].weight",
     );
 }
+
+/// A file that grew may be divided otherwise: what was said in the old groups is known under their attributes.
+#[test]
+fn a_state_goes_on_only_with_its_groups_and_says_which_they_are() {
+    let place = Place::new(SCHEMA, "[plan]\ngroups = \"price\"\nprice = 0.5\n");
+    place.write("in.ndjson", records(150, 4));
+    assert_eq!(Process::spawn(place.command(&MOVING, &[]), place.port).wait().code, Some(0));
+    // The dearest price leaves nothing together.
+    let other = [&MOVING[..], &[("PLAN__PRICE", "0.000000001")]].concat();
+    let refused = Process::spawn(place.command(&other, &[]), place.port).wait();
+    assert_eq!(refused.code, Some(2), "{}", refused.stderr);
+    assert!(refused.stderr.contains("has released in other groups"), "{}", refused.stderr);
+    // What it prints can be put into the configuration, and goes on.
+    let groups = refused.stderr.split_once("[[group]]").expect("groups").1;
+    let groups: String = format!("[[group]]{groups}").lines().take_while(|line| !line.is_empty()).fold(
+        String::new(),
+        |mut text, line| {
+            writeln!(text, "{line}").expect("a string");
+            text
+        },
+    );
+    let given = Place::new(SCHEMA, &groups);
+    place.write("throng.toml", given.read("throng.toml"));
+    let outcome = Process::spawn(place.command(&MOVING, &[]), place.port).wait();
+    assert_eq!(outcome.code, Some(0), "{groups}\n{}", outcome.stderr);
+}
+
+#[test]
+fn what_is_insensitive_finds_a_group_whatever_its_pace() {
+    let schema = format!("{SCHEMA}[[attribute]]\nname = \"firmware\"\ntype = \"string\"\nrole = \"insensitive\"\n");
+    let place = Place::new(&schema, PRICE);
+    place.write("in.ndjson", records(150, 4).replace("}\n", ",\"firmware\":\"1\"}\n"));
+    assert!(
+        groups(&printed(&throng(&place, &MOVING, "check -c throng.toml"))).concat().contains(&"firmware".to_owned())
+    );
+}

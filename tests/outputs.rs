@@ -67,9 +67,10 @@ fn a_file_a_group_stands_where_the_path_says() {
         ("out.ndjson", "out.body.ndjson", "out.place.ndjson"),
         ("out/{group}.ndjson", "out/body.ndjson", "out/place.ndjson"),
         ("{group}-x.ndjson", "body-x.ndjson", "place-x.ndjson"),
+        ("{group}/x.ndjson", "body/x.ndjson", "place/x.ndjson"),
     ] {
         let place = place();
-        std::fs::create_dir(place.path("out")).expect("a directory");
+        ["out", "body", "place"].iter().for_each(|name| std::fs::create_dir(place.path(name)).expect("a directory"));
         let outcome = place.run(&[("SINK__PATH", path)]).expect(0);
         assert_eq!(outcome.account().consumed, 100);
         let derived = schemas(&place, &[("SINK__PATH", path)]);
@@ -122,7 +123,7 @@ fn an_explanation_names_every_attribute_and_what_is_not_promised() {
         ("PRIVACY__RECODING", "strict"),
         ("PRIVACY__MAX_LINES_PER_SUBJECT", "1"),
     ]);
-    assert!(strong.contains("the time of arrival tells nothing: 3 people"), "{strong}");
+    assert!(strong.contains("who sees it arrive finds 3 people in every crowd"), "{strong}");
     assert!(
         strong.contains("Nobody can be struck out") && !strong.contains("Inside a batch by itself only"),
         "{strong}"

@@ -43,7 +43,7 @@ pub struct Plan {
     /// Who says which attributes leave together: `given` by `[[group]]`, or the planner at the start, from the records of
     /// `plan.prime` or of the source file: `price` grows groups while a merger is worth its loss, `cliques` never joins two
     /// attributes that meet in a quasi-identifier, `border` joins what is no quasi-identifier together. The same records give the
-    /// same groups; a state goes on only with the groups it has.
+    /// same groups; a state goes on only with the groups it has, and a start with others prints them.
     #[schemars(example = &"price")]
     pub groups: Grouping,
     /// The most loss that a bit of what attributes say of each other may cost where the planner chooses the groups: lost cells of a
@@ -90,7 +90,8 @@ pub struct Plan {
     pub search_budget: Duration,
     /// A file of records, in the source's format, from which the first plan is made before the stream begins. Its records
     /// are never released and support nobody; the plan is in force until the stream has shown as many records as were
-    /// sampled of the file, or drifts from it. A state that has a plan already does not read it.
+    /// sampled of the file, or drifts from it. A state that has a plan already does not read it, but where the planner chooses
+    /// the groups it is read at every start.
     #[schemars(example = &"data/prime.ndjson")]
     pub prime: Option<PathBuf>,
     /// An attribute whose distinct values are at least this share of the window's records is a standalone identifier

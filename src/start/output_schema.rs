@@ -2,7 +2,7 @@
 
 use super::checked::Checked;
 use crate::anonymity::planner::GroupShape;
-use crate::config::{Config, Sink, SinkKind};
+use crate::config::{Config, Format, Sink, SinkKind};
 use crate::records::canonical::Type;
 use crate::records::schema::{Attribute, Role};
 use serde_json::{Map, Value, json};
@@ -23,7 +23,7 @@ fn of_group(checked: &Checked, shape: &GroupShape) -> Value {
     let mut properties = Map::new();
     for attribute in shape.without_ladder().attributes() {
         let attribute = &schema.attributes[attribute];
-        properties.insert(attribute.name.clone(), of_attribute(attribute));
+        properties.insert(attribute.name.clone(), of_attribute(attribute, config.sink.format()));
     }
     json!({
         "$schema": "https://json-schema.org/draft/2020-12/schema",
@@ -37,8 +37,10 @@ fn of_group(checked: &Checked, shape: &GroupShape) -> Value {
     })
 }
 
-fn of_attribute(attribute: &Attribute) -> Value {
+fn of_attribute(attribute: &Attribute, format: Format) -> Value {
     let raw = match attribute.kind() {
+        // Their columns are texts: a cell may be a label.
+        _ if format != Format::Json => "string",
         Type::Integer => "integer",
         Type::Float => "number",
         Type::Boolean => "boolean",

@@ -34,6 +34,7 @@ fn way(checked: &Checked) -> Vec<String> {
     };
     let to = match config.sink.kind {
         SinkKind::Kafka => format!("leave to the Kafka topic {}", config.sink.topic),
+        SinkKind::File if is_printed(config) => "leave to standard output".to_owned(),
         SinkKind::File => format!("leave to files at {}", config.sink.path.display()),
         SinkKind::None => "are only measured: nothing leaves".to_owned(),
     };
@@ -56,6 +57,16 @@ fn way(checked: &Checked) -> Vec<String> {
             ),
         },
     ]
+}
+
+/// Standard output: nobody can tell what of it has arrived.
+fn is_printed(config: &Config) -> bool {
+    config.sink.kind == SinkKind::File && config.sink.path.as_os_str() == "-"
+}
+
+/// Whether the crowd of a batch is the whole crowd: who sees it arrive is told no more than who does not.
+fn is_whole_in_batch(config: &Config) -> bool {
+    config.privacy.support_window.is_zero() || config.privacy.crowd_in_batch() >= config.privacy.crowd()
 }
 
 fn attributes(checked: &Checked) -> Vec<String> {
@@ -82,7 +93,7 @@ fn sentence(checked: &Checked, at: usize, attribute: &Attribute) -> String {
             "{name} leaves as it is, {mates}, because the schema calls it insensitive. Nobody checks that: it must say nothing of anybody."
         ),
         Role::Quasi | Role::Time => format!(
-            "{name} leaves {mates}: {}, as fine as {k} people share the whole group of values.",
+            "{name} leaves {mates}: {}, as fine as {k} people share the quasi-identifying values of the group.",
             levels(attribute)
         ),
         Role::Sensitive => {
@@ -92,13 +103,14 @@ fn sentence(checked: &Checked, at: usize, attribute: &Attribute) -> String {
                 .flat_map(|protection| &protection.requirements)
                 .map(asked)
                 .collect();
+            let otherwise = if models.is_empty() { "coarser or as `*`" } else { "as `*`" };
             let class = match &models[..] {
                 [] => "No diversity is asked for: a crowd may share one value, and then it is known of each of them"
                     .to_owned(),
                 some => format!("In every crowd that shows it holds: {}", some.join(", ")),
             };
             format!(
-                "{name} is sensitive and leaves {mates}: exact only where {k} people have its value, otherwise coarser or as `*`, among {k} people of the crowd who show the same. {class}."
+                "{name} is sensitive and leaves {mates}: exact only where {k} people have its value, otherwise {otherwise}, among {k} people of the crowd who show the same. {class}."
             )
         }
     }
@@ -113,7 +125,9 @@ fn asked(requirement: &Requirement) -> String {
             format!("the most frequent value is rarer than {c} times the {l}-th and all rarer ones together")
         }
         Requirement::Closeness { t, .. } => {
-            format!("its values are distributed as in the whole stream, but for a distance of {t}")
+            format!(
+                "its values are distributed as in the sample that the plan in force was made from, but for a distance of {t}"
+            )
         }
     }
 }
@@ -129,56 +143,84 @@ fn levels(attribute: &Attribute) -> String {
 fn guarantees(checked: &Checked) -> Vec<String> {
     let Config { privacy, .. } = &*checked.config;
     let (k, crowd) = (privacy.crowd(), privacy.crowd_in_batch());
+    let whose = if privacy.support_window.is_zero() {
+        "those of its own batch".to_owned()
+    } else {
+        format!("those of its own batch and of the {} before", format_duration(privacy.support_window))
+    };
     let mut said = vec![format!(
-        "Every fragment that leaves looks like those of at least {k} different people: those of its own batch and of the {} before. A separate check recounts this from the finished bytes; if it disagrees, nothing leaves and the daemon stops.",
-        format_duration(privacy.support_window)
+        "The quasi-identifying values of every fragment that leaves, taken together, are those of at least {k} different people: {whose}. A separate check recounts this from the finished bytes; if it disagrees, nothing leaves and the daemon stops."
     )];
-    said.push(if crowd >= k {
-        format!("The same holds inside each batch by itself, so that the time of arrival tells nothing: {crowd} people.")
+    said.push(if is_whole_in_batch(&checked.config) {
+        format!(
+            "The same holds inside each batch by itself: who sees it arrive finds {k} people in every crowd that it shows."
+        )
     } else {
         format!(
             "Inside a batch by itself only {crowd} people are asked for (privacy.batch_crowd): the time of arrival may single people out."
         )
     });
+    for model in &privacy.model {
+        if let (Some(file), Some(people)) = (&model.population, model.k) {
+            said.push(format!("Every crowd is also one of at least {people} people of {}.", file.display()));
+        }
+    }
+    said.extend(unjoined(checked));
+    let once =
+        if is_printed(&checked.config) { "standard output may get a batch twice" } else { "nothing leaves twice" };
+    said.push(format!(
+        "Every record is accounted for: released, suppressed, held, a dead letter, or dropped as empty; {once}."
+    ));
+    said
+}
+
+/// What keeps fragments and repetitions apart.
+fn unjoined(checked: &Checked) -> Vec<String> {
+    let Config { privacy, .. } = &*checked.config;
+    let (k, has_subject, mut said) = (privacy.crowd(), checked.schema.subject.is_some(), Vec::new());
     if privacy.recoding == Recoding::Strict {
-        said.push("Nobody can be struck out of a crowd because his record would have left finer (privacy.recoding = \"strict\").".to_owned());
+        let but = if is_whole_in_batch(&checked.config) {
+            ""
+        } else {
+            ", but for batches in which fragments were taken back so that counting joins none"
+        };
+        said.push(format!(
+            "Nobody can be struck out of a crowd because the own record would have left finer (privacy.recoding = \"strict\"){but}."
+        ));
     }
     if checked.shapes.len() > 1 {
         said.push(format!(
-            "Counting does not join fragments: two cells that must belong to one person, by the numbers of a batch, do so for at least {k}."
+            "Counting joins no two fragments: two cells of two groups, or labels above them, that must belong together by the numbers of a batch do so for at least {k} people. Three and more groups at once are not judged."
         ));
     }
-    if checked.schema.subject.is_some() && privacy.max_lines_per_subject > 0 {
+    if has_subject && privacy.max_lines_per_subject > 0 {
         said.push(format!(
             "Of one person at most {} fragment(s) of a group leave in a batch (privacy.max_lines_per_subject).",
             privacy.max_lines_per_subject
         ));
     }
-    if checked.schema.subject.is_some() && !privacy.longest_delay().is_zero() {
+    if has_subject && !privacy.longest_delay().is_zero() {
         said.push(format!(
-            "What does not change within a person is said once in {}, after a random delay of up to {} (privacy.max_delay).",
+            "A group in which nothing changes within a person is said once in {}, after a random delay of up to {} (privacy.max_delay). What does not change but leaves beside what does is said with every record.",
             format_duration(privacy.repetition_window()),
             format_duration(privacy.longest_delay())
         ));
     }
-    said.push(
-        "Every record is accounted for: released, suppressed, held, a dead letter, or dropped as empty; none twice."
-            .to_owned(),
-    );
     said
 }
 
 fn adversaries(config: &Config) -> Vec<String> {
-    let mut said = vec![
-        "Whoever reads everything that leaves, and when, and knows this program, its configuration, the hierarchies and any number of facts about a person, but not the secret, the state directory or the lineage file.".to_owned(),
-    ];
+    let when = if is_whole_in_batch(config) { ", and when," } else { ", but not when," };
+    let mut said = vec![format!(
+        "Whoever reads everything that leaves{when} and knows this program, its configuration, the hierarchies and any number of facts about a person, but not the secret, the state directory or the lineage file."
+    )];
     said.push(match config.privacy.colluders {
         0 => {
             "Not against somebody who sends records of invented people to make crowds of them (privacy.colluders = 0)."
                 .to_owned()
         }
         some => format!(
-            "Also where up to {some} of the people in a crowd are invented by one who attacks (privacy.colluders)."
+            "Also where up to {some} of the people in a crowd are invented by one who attacks (privacy.colluders); entropy, recursive diversity and t-closeness can be shifted by a few whatever is asked."
         ),
     });
     said
@@ -192,6 +234,16 @@ fn limits(checked: &Checked) -> Vec<String> {
         "What other data sets say of the same people is not known here; a release of the same records under another configuration is another release, and both together are not judged.".to_owned(),
         "It is no differential privacy. Whether the release is anonymous in the sense of the law is a judgement that rests on this, and on who receives it.".to_owned(),
     ];
+    if schema.attributes.iter().any(|attribute| attribute.role == Role::Sensitive) {
+        said.push("That somebody hides a rare sensitive value is seen: `*` of it appears in the batches in which a person with it sends, so that who knows who sent when may find one such person (docs/guarantees.md).".to_owned());
+    }
+    if schema.attributes.iter().any(|attribute| attribute.role == Role::Insensitive) {
+        said.push(
+            "Insensitive attributes leave with every line as they are, however rare they are: they are in no crowd."
+                .to_owned(),
+        );
+    }
+    said.push("Who knows that many equal records would have left finer knows how many lines of a crowd are what, though not whose (downcoding).".to_owned());
     for (at, attribute) in schema.attributes.iter().enumerate() {
         if attribute.role == Role::Sensitive && protections.iter().all(|p| p.attribute != at) {
             said.push(format!(
@@ -207,7 +259,7 @@ fn limits(checked: &Checked) -> Vec<String> {
         said.push("Equal numbers of fragments in two groups may tell that they are of one person (privacy.max_lines_per_subject = 0).".to_owned());
     }
     if config.treatment.dampening {
-        said.push("Values are exchanged between people (treatment.dampening): what leaves is not true of everybody it is said of, and is marked so.".to_owned());
+        said.push("Values are exchanged between people (treatment.dampening): what leaves is not true of everybody it is said of, and is marked so, but on standard output.".to_owned());
     }
     said
 }

@@ -3,8 +3,8 @@
 use super::records::RecordDeadLettered;
 use super::records::UncoveredCells;
 use super::records::UnknownAttribute;
-use crate::telemetry::labels::{Label, 
-    AbortReason, BatchOutcome, CrowdSize, Direction, Outcome, Picture, Scope, Stage, Statistic,
+use crate::telemetry::labels::{
+    AbortReason, BatchOutcome, CrowdSize, Direction, Label, Outcome, Picture, Scope, Stage, Statistic,
 };
 use crate::telemetry::metrics::{Metrics, clamped};
 use crate::telemetry::report::BatchReport;
