@@ -139,7 +139,7 @@ fn killed_at_every_point(hold: usize) {
     let undisturbed = Run::new(hold).finish();
     let fragments: Vec<String> = undisturbed
         .iter()
-        .filter(|(name, _)| name.starts_with("out.ndjson"))
+        .filter(|(name, _)| name.ends_with(".ndjson"))
         .flat_map(|(_, text)| text.lines().map(str::to_owned))
         .collect();
     let lines = sound(fragments.iter());

@@ -22,18 +22,14 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 
+mod binding;
 mod recover;
 pub use recover::Recovered;
 
 const CHECK: &[u8] = b"check";
-const STREAM: &[u8] = b"stream";
-const SINK: &[u8] = b"sink";
-const GROUPS: &[u8] = b"groups";
 const PROGRESS: &[u8] = b"progress";
 const INTENT: &[u8] = b"intent";
 const BASELINE: &[u8] = b"baseline";
-/// Fingerprints of the populations that the last start read.
-const POPULATIONS: &[u8] = b"populations";
 const EVIDENCE: &[u8] = b"evidence";
 /// `privacy.k` of the last batch that has left.
 const MADE_WITH: &[u8] = b"made-with";
@@ -149,88 +145,10 @@ impl Store {
         Ok((store, keys, recovered))
     }
 
-    /// Binds the state to one stream: the schema that gives positions and texts their meaning, and the source that offsets
-    /// belong to. `stream` describes both.
-    ///
-    /// # Errors
-    /// [`StateError::OtherStream`] when the state belongs to another.
-    pub fn bind(&mut self, stream: &str) -> Result<(), StateError> {
-        match self.read::<String>(STREAM)? {
-            Some(known) if known == stream => Ok(()),
-            Some(_) => Err(StateError::OtherStream(self.path.clone())),
-            None => {
-                let mut batch = sled::Batch::default();
-                batch.insert(STREAM, self.seal(STREAM, &stream));
-                self.commit(batch)
-            }
-        }
-    }
-
-    /// Fingerprints of the populations that the start before has read.
-    ///
-    /// # Errors
-    /// When they cannot be read.
-    pub fn populations(&self) -> Result<Vec<[u8; 32]>, StateError> {
-        Ok(self.read(POPULATIONS)?.unwrap_or_default())
-    }
-
-    /// Notes the populations that this start has read, in place of those of the start before.
-    ///
-    /// # Errors
-    /// When the database fails.
-    pub fn note_populations(&mut self, fingerprints: &[[u8; 32]]) -> Result<(), StateError> {
-        let mut batch = sled::Batch::default();
-        batch.insert(POPULATIONS, self.seal(POPULATIONS, &fingerprints));
-        self.commit(batch)
-    }
-
-    /// Notes that the batches of this process are made with `k`; answers with the k of what has left before, where it is
-    /// known.
-    ///
-    /// # Errors
-    /// When it cannot be read.
-    pub fn make_with(&mut self, k: usize) -> Result<Option<u64>, StateError> {
-        self.k = k as u64;
-        self.read(MADE_WITH)
-    }
-
     /// Identity of this state, made once.
     #[must_use]
     pub fn id(&self) -> &str {
         &self.id
-    }
-
-    /// Binds the state to where its batches leave to: what one audience has seen is no crowd for another. `sink` describes it.
-    ///
-    /// # Errors
-    /// [`StateError::OtherSink`] when the state has released to another.
-    pub fn bind_sink(&mut self, sink: &str) -> Result<(), StateError> {
-        match self.read::<String>(SINK)? {
-            Some(known) if known == sink => Ok(()),
-            Some(_) => Err(StateError::OtherSink(self.path.clone())),
-            None => {
-                let mut batch = sled::Batch::default();
-                batch.insert(SINK, self.seal(SINK, &sink));
-                self.commit(batch)
-            }
-        }
-    }
-
-    /// Binds the state to the groups in which its batches leave, spelled as a configuration does; a `fresh` one, which has released
-    /// nothing yet, to whatever they are now.
-    ///
-    /// # Errors
-    /// [`StateError::OtherGroups`] when the state has released in others.
-    pub fn bind_groups(&mut self, groups: &str, fresh: bool) -> Result<(), StateError> {
-        match self.read::<String>(GROUPS)? {
-            Some(known) if known == groups => Ok(()),
-            Some(known) if !fresh => Err(StateError::OtherGroups { path: self.path.clone(), groups: known }),
-            _ => {
-                let mut batch = sled::Batch::default();
-                batch.insert(GROUPS, self.seal(GROUPS, &groups));
-                self.commit(batch)
-            }
-        }
     }
 
     /// What the marker beside the output files may say. Where a batch was about to leave to files when a process ended, that is

@@ -16,7 +16,7 @@ hierarchy = { kind = "intervals", min = 0, max = 100, widths = [10, 50] }
 [[attribute]]
 name = "temperature"
 type = "float"
-decimals = 1
+round = 0.1
 hierarchy = { kind = "intervals", min = 30, max = 45, widths = [0.5, 5] }
 [[attribute]]
 name = "zip"
