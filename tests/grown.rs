@@ -180,11 +180,11 @@ fn a_wish_is_kept_and_its_price_is_named() {
 /// A file that grew may be divided otherwise: what was said in the old groups is known under their attributes.
 #[test]
 fn a_state_goes_on_only_with_its_groups_and_says_which_they_are() {
-    let place = Place::new(SCHEMA, "[plan]\ngroups = \"price\"\nprice = 0.5\n");
+    let place = Place::new(SCHEMA, "[plan]\ngroups = \"price\"\nprice = 0.000000001\n");
     place.write("in.ndjson", records(150, 4));
     assert_eq!(Process::spawn(place.command(&MOVING, &[]), place.port).wait().code, Some(0));
-    // The dearest price leaves nothing together.
-    let other = [&MOVING[..], &[("PLAN__PRICE", "0.000000001")]].concat();
+    // A high price brings more together.
+    let other = [&MOVING[..], &[("PLAN__PRICE", "1000")]].concat();
     let refused = Process::spawn(place.command(&other, &[]), place.port).wait();
     assert_eq!(refused.code, Some(2), "{}", refused.stderr);
     assert!(refused.stderr.contains("has released in other groups"), "{}", refused.stderr);

@@ -1,7 +1,7 @@
 //! Whether a printed cell is one that its attribute may have: a canonical value, or a label of its hierarchy.
 //!
 //! A label is known by a value below it: the listed values of a tree, and for the other hierarchies a value that its own text
-//! spells (the lower end of an interval, the first day of a month, the kept characters).
+//! spells (the lower end of an interval or its middle, the first day of a month, the kept characters).
 
 use crate::config::Config;
 use crate::evaluation::error::EvaluationError;
@@ -104,11 +104,11 @@ fn examples(label: &str) -> Vec<String> {
     let mut examples = Vec::new();
     // Intervals: `30-39`, `-5--1`, `[36.5,37)`.
     let inner = label.strip_prefix('[').map(|rest| rest.trim_end_matches([')', ']']));
-    if let Some((low, _)) = inner.and_then(|inner| inner.split_once(',')) {
+    let dash = label.char_indices().skip(1).find(|(_, c)| *c == '-').map(|(at, _)| at);
+    let sides = inner.and_then(|inner| inner.split_once(',')).or(dash.map(|at| (&label[..at], &label[at + 1..])));
+    if let Some((low, high)) = sides {
         examples.push(low.to_owned());
-    }
-    if let Some(at) = label.char_indices().skip(1).find(|(_, c)| *c == '-').map(|(at, _)| at) {
-        examples.push(label[..at].to_owned());
+        examples.extend(middle(low, high));
     }
     // Masked characters.
     if label.contains('*') {
@@ -121,6 +121,14 @@ fn examples(label: &str) -> Vec<String> {
     }
     examples.extend(moments(label));
     examples
+}
+
+/// A value between the ends of an interval: where values are rounded, its ends may be none.
+fn middle(low: &str, high: &str) -> Option<String> {
+    let (from, to): (f64, f64) = (low.parse().ok()?, high.parse().ok()?);
+    let middle = from.midpoint(to);
+    let is_whole = !low.contains('.') && !high.contains('.') && !high.is_empty();
+    Some(if is_whole && to - from > 1.0 { middle.floor() } else { middle }.to_string())
 }
 
 /// The first moment of a calendar unit.
