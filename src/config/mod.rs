@@ -120,6 +120,12 @@ impl Config {
         self.group.iter().map(|group| group.name.as_str()).chain(of_everything)
     }
 
+    /// The first of these names, which stands for all where one file goes with all groups.
+    #[must_use]
+    pub fn first_group(&self) -> &str {
+        self.group_names().next().unwrap_or("all")
+    }
+
     /// Brokers of the sink: `sink.brokers`, or the source's.
     #[must_use]
     pub fn sink_brokers(&self) -> &str {

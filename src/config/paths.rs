@@ -102,7 +102,7 @@ fn used(config: &Config) -> Vec<Used> {
         file("source.path", &source.path, false);
     }
     let in_directories = sink.format() == Format::Parquet;
-    let first = config.group_names().next().unwrap_or_default();
+    let first = config.first_group();
     if in_directories && !has_place(&sink.path) || sink.path == Path::new("-") {
         file("sink.path", &sink.path, in_directories);
     } else {

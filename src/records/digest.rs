@@ -136,6 +136,14 @@ impl Keyed {
     }
 }
 
+/// The finalizer of SplitMix64 [SPL]: a bijection that spreads every bit.
+#[must_use]
+pub fn mix(mut x: u64) -> u64 {
+    x = (x ^ (x >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+    x = (x ^ (x >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+    x ^ (x >> 31)
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

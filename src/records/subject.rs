@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use crate::records::cache::TokenCache;
 use crate::records::canonical::{Canonical, CellError};
-use crate::records::digest::{DigestKey, Keyed};
+use crate::records::digest::{DigestKey, Keyed, mix};
 use crate::records::raw::{Coordinate, RawBatch, Token};
 use crate::records::schema::Attribute;
 
@@ -87,13 +87,6 @@ pub fn coordinate_subject(coordinate: Coordinate) -> u64 {
     let mixed = mix(mix(place.wrapping_add(0x9e37_79b9_7f4a_7c15)) ^ coordinate.offset.cast_unsigned());
     // One offset of 2⁶⁴ is mapped to 0.
     if mixed == NO_SUBJECT { 1 } else { mixed }
-}
-
-/// The finalizer of SplitMix64 [SPL]: a bijection that spreads every bit.
-fn mix(mut x: u64) -> u64 {
-    x = (x ^ (x >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-    x = (x ^ (x >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-    x ^ (x >> 31)
 }
 
 #[cfg(test)]

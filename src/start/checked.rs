@@ -39,7 +39,13 @@ impl Checked {
         let schema = load_schema(&config)?;
         let (config, grown) = grown::settle(config, &schema, file)?;
         let mut problems = Vec::new();
-        let shapes = group_shapes(&config, &schema, file).unwrap_or_else(|found| noted(found, &mut problems));
+        let shapes = group_shapes(&config, &schema, file).unwrap_or_else(|mut found| {
+            if grown.is_some() {
+                // The configuration has no such group to correct.
+                found.iter_mut().for_each(|problem| "plan.groups".clone_into(&mut problem.key));
+            }
+            noted(found, &mut problems)
+        });
         let protections = protections(&config, &schema, file).unwrap_or_else(|found| noted(found, &mut problems));
         if problems.is_empty() {
             let config = Arc::new(config);

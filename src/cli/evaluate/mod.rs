@@ -14,7 +14,7 @@ use crate::evaluation::learning::{Learning, Scores, learn};
 use crate::evaluation::original::Original;
 use crate::evaluation::quality::{Quality, quality};
 use crate::evaluation::queries::errors;
-use crate::evaluation::risk::{GroupRisk, risks};
+use crate::evaluation::risk::risks;
 use crate::io::file::whole;
 use crate::telemetry::silence_panic_payloads;
 use anyhow::{Context, anyhow};
@@ -227,17 +227,11 @@ fn words(evaluation: &Evaluation) -> String {
         .collect();
     text += "\n";
     text += &table(&["error of counts", "median", "mean"], &rows);
-    let rows: Vec<Vec<String>> = evaluation
-        .risk
-        .iter()
-        .zip(&quality.groups)
-        .map(|(risk, group)| risk_row(risk, group.lines, group.classes))
-        .collect();
     let counted = evaluation.risk.first().map_or("lines", |risk| risk.counted);
     text += &format!("\nrisk, classes counted in {counted}, k = {}\n", evaluation.k);
     text += &table(
         &["group", "lines", "classes", "smallest", "in a batch", "highest", "mean", "below k", "alone before"],
-        &rows,
+        &evaluation.risk_rows(str::to_owned),
     );
     let rows: Vec<Vec<String>> = quality
         .attributes
@@ -258,18 +252,4 @@ fn words(evaluation: &Evaluation) -> String {
     text += "\n";
     text += &table(&["attribute", "group", "loss", "of all", "exact", "bits hidden", "falsified"], &rows);
     text + &learned(&evaluation.learning)
-}
-
-fn risk_row(risk: &GroupRisk, lines: u64, classes: u64) -> Vec<String> {
-    vec![
-        risk.group.clone(),
-        number(lines),
-        number(classes),
-        number(risk.smallest_class),
-        risk.smallest_class_in_batch.map_or_else(|| "?".to_owned(), number),
-        percent(risk.prosecutor_highest),
-        percent(risk.prosecutor_average),
-        percent(risk.below_k),
-        percent(risk.unique_before),
-    ]
 }

@@ -92,27 +92,13 @@ fn worth(evaluation: &Evaluation) -> String {
 }
 
 fn risk(evaluation: &Evaluation) -> String {
-    let row = |(risk, group): (&crate::evaluation::risk::GroupRisk, &crate::evaluation::quality::GroupQuality)| {
-        vec![
-            escape(&risk.group),
-            number(group.lines),
-            number(group.classes),
-            number(risk.smallest_class),
-            risk.smallest_class_in_batch.map_or_else(|| "?".to_owned(), number),
-            percent(risk.prosecutor_highest),
-            percent(risk.prosecutor_average),
-            percent(risk.below_k),
-            percent(risk.unique_before),
-        ]
-    };
     let heads =
         ["group", "lines", "classes", "smallest", "in a batch", "highest risk", "mean risk", "below k", "alone before"];
-    let rows = evaluation.risk.iter().zip(&evaluation.quality.groups).map(row);
     let counted = evaluation.risk.first().map_or("lines", |risk| risk.counted);
     card(
         "Risk",
         &format!("Classes are counted in {counted}; the risk of a line is 1 / its class"),
-        &table("Risk", &heads, rows),
+        &table("Risk", &heads, evaluation.risk_rows(escape).into_iter()),
     )
 }
 

@@ -173,7 +173,7 @@ impl Start<'_> {
         let format = file_format(config.sink.format(), config.sink.separator);
         let (dead_letters, lineage) = (config.sink.dead_letter_path.as_deref(), options.lineage.as_deref());
         Places { path: &config.sink.path, groups: &self.columns, format, dead_letters, lineage }.check(lengths)?;
-        let marker = config.sink.marker_path(config.group_names().next().unwrap_or_default());
+        let marker = config.sink.marker_path(config.first_group());
         let marker =
             marker.map(|path| FileMarker::open(&path, &engine.state_id(), engine.marks(), options.accept_rewind));
         let marker = marker.transpose().map_err(|error| match error {
@@ -221,7 +221,7 @@ fn mark_as_untruthful(config: &Config) -> Result<(), RunError> {
     if !config.treatment.dampening || config.sink.path.as_os_str() == "-" {
         return Ok(());
     }
-    let path = config.sink.mark_path(config.group_names().next().unwrap_or_default());
+    let path = config.sink.mark_path(config.first_group());
     let (what, how) = UNTRUTHFUL;
     let text = format!("{what}: {how}\n");
     file::whole::write(&path, text.as_bytes()).map_err(|source| RunError::Mark { path, source })

@@ -6,6 +6,7 @@
 //! class gets the same counterfeits again, whatever else of a file has changed, as long as the records nearby are the same.
 
 use super::class::Counts;
+use crate::records::digest::mix;
 
 /// Draws `need` values with the probabilities of `weights`. `seed` gives the number of each draw, uniform in 128 bits;
 /// `mark` a number of each value that depends on the value alone.
@@ -32,13 +33,6 @@ pub fn draw(need: u32, weights: &Counts, seed: &dyn Fn(u32) -> u128, mark: &dyn 
 fn unit(seed: u128, mark: u64) -> f64 {
     let mixed = mix(mix((seed >> 64) as u64 ^ mark).wrapping_add(seed as u64));
     ((mixed >> 11) + 1) as f64 / (1u64 << 53) as f64
-}
-
-/// The finalizer of SplitMix64 [SPL].
-fn mix(mut x: u64) -> u64 {
-    x = (x ^ (x >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-    x = (x ^ (x >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-    x ^ (x >> 31)
 }
 
 #[cfg(test)]
