@@ -73,9 +73,10 @@ pub fn apply_catalog(released: &Path, catalog: &Path, output: &Path) -> Result<A
     if let Some(other) = parsed.iter().position(|group| !one(group)) {
         return Err(ApplyError::Catalog { path: catalog.to_owned(), line: other + 1 });
     }
-    let mut rows = rows(&text);
+    let is_json = text.starts_with('{');
+    let mut rows = rows(&text, is_json);
     let line = |line| ApplyError::Line { path: released.to_owned(), line };
-    let (layout, header) = if text.starts_with('{') {
+    let (layout, header) = if is_json {
         (LineLayout::new(LineFormat::Json, &names), None)
     } else {
         let header = rows.next().ok_or_else(|| line(1))?;
@@ -109,11 +110,11 @@ pub fn apply_catalog(released: &Path, catalog: &Path, output: &Path) -> Result<A
     Ok(applied)
 }
 
-/// The lines of a text; a line break between quotes of CSV is none. (In NDJSON no quote stays open at the end of a line.)
-fn rows(text: &str) -> impl Iterator<Item = &str> {
+/// The lines of a text; a line break between quotes of CSV is none. (NDJSON escapes both, and has an odd quote where it does.)
+fn rows(text: &str, is_json: bool) -> impl Iterator<Item = &str> {
     let mut open = false;
     text.split(move |c: char| {
-        open ^= c == '"';
+        open ^= c == '"' && !is_json;
         c == '\n' && !open
     })
 }

@@ -55,9 +55,23 @@ fn the_papers_table_9() {
     assert_eq!(apply_catalog(&at("release"), &at("catalog"), &at("out")).unwrap().dropped, 0);
 }
 
+/// An escaped quote is one quote: of two such lines each is a line.
+#[test]
+fn a_quote_inside_a_value_of_json_joins_no_lines() {
+    let folder = tempfile::tempdir().unwrap();
+    let at = |name: &str| folder.path().join(name);
+    std::fs::write(at("catalog"), group(&["a\\\"b", "2"], &[("flu", 1)]).line() + "\n").unwrap();
+    let line = |class: &str| format!("{{\"c\":\"{class}\",\"s\":\"flu\"}}\n");
+    std::fs::write(at("release"), line("2") + &line("2") + &line("a\\\"b") + &line("a\\\"b")).unwrap();
+    let applied = apply_catalog(&at("release"), &at("catalog"), &at("out")).unwrap();
+    assert_eq!(applied, Applied { lines: 4, dropped: 1, coarsened: 1 });
+    let truthful = line("*") + &line("2") + &line("a\\\"b");
+    assert_eq!(std::fs::read_to_string(at("out")).unwrap(), truthful);
+}
+
 #[test]
 fn a_line_break_inside_a_cell_ends_no_row() {
-    assert_eq!(rows("a,b\n\"x\ny\",1\n").collect::<Vec<_>>(), ["a,b", "\"x\ny\",1", ""]);
+    assert_eq!(rows("a,b\n\"x\ny\",1\n", false).collect::<Vec<_>>(), ["a,b", "\"x\ny\",1", ""]);
 }
 
 proptest! {
