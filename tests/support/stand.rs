@@ -26,6 +26,9 @@ use throng::telemetry::Telemetry;
 /// The secret of a stand unless another is given.
 pub const SECRET: &str = "a secret that is long enough for anybody";
 
+/// How much later an aborted batch is tried again.
+pub const RETRIED_AFTER_MS: i64 = 777;
+
 /// What goes wrong around a batch.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Fault {
@@ -233,7 +236,7 @@ impl Stand {
                 assert!(retry.is_some(), "an intent that did not leave is given back");
             }
             // The wall clock has gone on: the attempt keeps its own.
-            outcome = self.process(records, first, settling, retry.as_ref(), now_ms + 777);
+            outcome = self.process(records, first, settling, retry.as_ref(), now_ms + RETRIED_AFTER_MS);
         }
         self.offered = first + i64::try_from(records.len()).expect("a small batch");
         match outcome {

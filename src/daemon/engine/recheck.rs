@@ -15,7 +15,7 @@ use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::time::Duration;
 
 /// The least that a thread may claim of a busy processor (its "nice" value).
-const LEAST_PRIORITY: i32 = 19;
+pub(super) const LEAST_PRIORITY: i32 = 19;
 
 /// Batches on their way to the thread at most; their rows are at most those of the window.
 const QUEUE: usize = 256;
@@ -125,7 +125,8 @@ fn run(
         if let Some(answer) = answer
             && found.send(answer).is_err()
         {
-            tracing::debug!("the daemon has ended before its evidence");
+            // The daemon has ended, and its last word is said.
+            return;
         }
     }
 }

@@ -1,5 +1,6 @@
 use std::collections::BTreeMap;
 use std::fs;
+use std::time::{Duration, Instant};
 
 use proptest::prelude::*;
 
@@ -93,7 +94,14 @@ proptest! {
         let (calm, killed) = (directory.path().join("calm"), directory.path().join("killed"));
         for root in [&calm, &killed] {
             fs::create_dir(root).unwrap();
-            let open = |lengths: &[(String, u64)]| FileSink::open(&root.join("out"), &groups, format, lengths).unwrap();
+            // A process that another test is just starting has the lock of a file that was open here, until it is itself.
+            let deadline = Instant::now() + Duration::from_secs(10);
+            let open = |lengths: &[(String, u64)]| loop {
+                match FileSink::open(&root.join("out"), &groups, format, lengths) {
+                    Err(SinkError::Locked { .. }) if Instant::now() < deadline => std::thread::sleep(Duration::from_millis(2)),
+                    opened => break opened.unwrap(),
+                }
+            };
             let mut sink = open(&[]);
             let mut committed = sink.sync().unwrap();
             for (x, y, fate) in &batches {
