@@ -133,6 +133,8 @@ struct Scenario {
     /// Classes that a subject supports, and batches before it supports any.
     budget: usize,
     tenure: u32,
+    /// By attribute: how it is treated, mostly as without any rule.
+    treats: Vec<u8>,
     /// Records of other people for `plan.prime`, in words of the same schema; none for a stream that is not primed.
     prime: Vec<Vec<u8>>,
     batches: Vec<(Vec<Draft>, Fault, i64)>,
@@ -175,6 +177,7 @@ fn scenario() -> impl Strategy<Value = Scenario> {
             any::<bool>(),
             0usize..=6,
             (prop::bool::weighted(0.2), prop_oneof![4 => Just(0usize), 1 => 1usize..4], prop::bool::weighted(0.1)),
+            prop_oneof![Just(vec![0; ATTRIBUTES.len()]), prop::collection::vec(0u8..7, ATTRIBUTES.len())],
             prop_oneof![
                 Just(Vec::new()),
                 prop::collection::vec(prop::collection::vec(any::<u8>(), ATTRIBUTES.len()), 1..60),
@@ -191,7 +194,7 @@ fn scenario() -> impl Strategy<Value = Scenario> {
                 k,
                 hold,
                 window_seconds,
-                (few_classes, strict, crowd, (colluders, budget, tenure), prime),
+                (few_classes, strict, crowd, (colluders, budget, tenure), treats, prime),
                 batches,
             )| {
                 // Of the whole k in a third of the cases.
@@ -211,6 +214,7 @@ fn scenario() -> impl Strategy<Value = Scenario> {
                     colluders: usize::from(colluders),
                     budget: if bounded { budget } else { 0 },
                     tenure: u32::from(tenure && bounded && window_seconds > 0),
+                    treats,
                     prime,
                     batches,
                 }
@@ -258,6 +262,20 @@ impl Scenario {
             "[privacy]\nk = {k}\nbatch_crowd = {batch_crowd}\ncolluders = {colluders}\nmax_classes_per_subject = {budget}\nmin_tenure = {tenure}\nrecoding = \"{recoding}\"\nmax_hold_batches = {hold}\nhold_above_loss = 0.1\nsupport_window = \"{window_seconds}s\"\n\
              [plan]\ninterval = \"2s\"\nwindow_records = 100\nsample_records = 40\n{prime}[state]\nmax_ledger_classes = {classes}\n"
         );
+        for &a in &self.attributes {
+            let is_number = matches!(ATTRIBUTES[a].name, "age" | "steps");
+            let treat = match self.treats[a] {
+                3 => "suppress_cell",
+                4 => "suppress_record",
+                5 if is_number => "perturb",
+                6 if is_number => "aggregate",
+                _ => continue,
+            };
+            if !matches!(ATTRIBUTES[a].name, "illness" | "device") {
+                let name = ATTRIBUTES[a].name;
+                write!(text, "[[treatment.rule]]\nattributes = [\"{name}\"]\ntreat = \"{treat}\"\n").expect("a string");
+            }
+        }
         // An attribute that can form no crowd by itself joins the first group that can.
         let forms = |a: usize| ATTRIBUTES[a].name != "device";
         let group_of = |a: usize| self.groups[a] % self.group_count;

@@ -5,9 +5,7 @@ use super::outcome::Failure;
 use super::progress::spinner;
 use super::run::share;
 use super::text::{number, percent};
-use crate::config::{Config, Recoding};
 use crate::evaluation::attack::{self, Effort, Promises, Release, Yield};
-use crate::evaluation::original::Original;
 use crate::telemetry::silence_panic_payloads;
 use anyhow::{Context, anyhow};
 use std::path::PathBuf;
@@ -76,7 +74,8 @@ pub fn run(args: &AttackArgs) -> Result<(), Failure> {
         lineage: Some(&args.lineage),
     };
     let Measured { config, original, facts, shapes, groups } = named.read()?;
-    let release = Release::new(&original, &facts, &shapes, &groups, promises(&config, &original));
+    let release =
+        Release::new(&original, &facts, &shapes, &groups, Promises::of(&config, original.schema.subject.is_some()));
     let effort = Effort { targets: args.targets.max(1), known: args.known.max(1), seed: args.seed };
     let bar = spinner("{spinner} trying {msg}");
     let yields = attack::run(&release, effort, &|attack| bar.set_message(attack));
@@ -100,19 +99,6 @@ pub fn run(args: &AttackArgs) -> Result<(), Failure> {
             number(found.trials)
         ))),
         None => Ok(()),
-    }
-}
-
-/// What a configuration promises of these records.
-fn promises(config: &Config, original: &Original) -> Promises {
-    let people = original.schema.subject.is_some();
-    let privacy = &config.privacy;
-    Promises {
-        crowd: privacy.crowd(),
-        crowd_in_batch: privacy.crowd_in_batch(),
-        colluders: privacy.colluders,
-        strict: privacy.recoding == Recoding::Strict,
-        repetition: people && privacy.max_lines_per_subject > 0 && !privacy.longest_delay().is_zero(),
     }
 }
 

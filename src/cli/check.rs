@@ -2,6 +2,7 @@
 
 mod explain;
 mod groups;
+mod treatments;
 
 use super::outcome::Failure;
 use crate::config::{self, Config};
@@ -47,6 +48,7 @@ pub fn run(args: &CheckArgs) -> Result<(), Failure> {
         println!("{:#}", output_schemas(&checked));
         return Ok(());
     }
+    print!("{}", treatments::described(&checked.treated, schema, &file));
     if let Some(grown) = &checked.grown {
         print!("{}", groups::described(grown, schema, &file));
     }

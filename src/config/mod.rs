@@ -26,6 +26,7 @@ mod service;
 mod shape;
 mod sink;
 mod source;
+mod treatment;
 mod validate;
 
 pub use access::AccessError;
@@ -35,7 +36,7 @@ pub use ceiling::Ceiling;
 pub use load::{load, parse};
 pub use model::{Diversity, GroundDistance, ModelKind, PrivacyModel};
 pub use paths::{Used, is_same_file, overwritten, place};
-pub use plan::{Group, Grouping, Keep, Plan, Treatment};
+pub use plan::{Group, Grouping, Keep, Plan};
 pub use privacy::{Privacy, Recoding};
 pub use problem::Problem;
 pub use properties::Properties;
@@ -45,6 +46,7 @@ pub use secret::{Secret, SecretError};
 pub use service::{Backend, Compute, LogFormat, LogLevel, PagesTls, State, Telemetry};
 pub use sink::{Sink, SinkKind, placed};
 pub use source::{Format, Schema, Source, SourceKind, Unknown};
+pub use treatment::{Preset, Treat, Treatment, TreatmentRule, ValueKind};
 
 /// `state.max_waiting_lines` of a configuration that does not name it, where the dictionaries have room for so many.
 const WAITING_UNLESS_GIVEN: usize = 500_000;

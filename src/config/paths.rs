@@ -111,8 +111,12 @@ fn used(config: &Config) -> Vec<Used> {
             file("sink.path", &path, in_directories);
         }
     }
-    if config.treatment.dampening && sink.path != Path::new("-") {
-        file("treatment.dampening", &sink.mark_path(first), false);
+    if config.treatment.may_be_untruthful() && sink.path != Path::new("-") {
+        file(
+            if config.treatment.dampening { "treatment.dampening" } else { "treatment.preset" },
+            &sink.mark_path(first),
+            false,
+        );
     }
     if let Some(path) = sink.marker_path(first) {
         file("the marker of sink.path", &path, false);

@@ -1,4 +1,4 @@
-//! `[plan]`, `[[group]]` and `[treatment]`: how generalizations are looked for and applied.
+//! `[plan]`, `[[group]]` and `[[keep]]`: how generalizations are looked for, and what leaves together.
 
 use std::{path::PathBuf, time::Duration};
 
@@ -149,28 +149,5 @@ pub struct Keep {
 impl Default for Keep {
     fn default() -> Self {
         Self { attributes: Vec::new(), weight: 1.0 }
-    }
-}
-
-/// How records are treated that stand out.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
-#[serde(default, deny_unknown_fields)]
-pub struct Treatment {
-    /// Exchange values between records of different people in one batch, so that no value of one attribute tells a value
-    /// of another almost surely. What leaves is then not true of everybody it is said of, the output is marked as such,
-    /// and an observer who knows everybody else's values may tell altered members of a crowd from true ones.
-    #[schemars(example = true)]
-    pub dampening: bool,
-    /// Inferences P(v|u) at or above this are dampened, above 0 and at most 1.
-    #[schemars(example = 0.95)]
-    pub dampening_above: f64,
-    /// Share of a batch's cells of one attribute that dampening may alter, above 0 and at most 1.
-    #[schemars(example = 0.01)]
-    pub dampening_most_altered: f64,
-}
-
-impl Default for Treatment {
-    fn default() -> Self {
-        Self { dampening: false, dampening_above: 0.95, dampening_most_altered: 0.01 }
     }
 }

@@ -1,7 +1,9 @@
 //! `[state]`, `[compute]` and `[telemetry]`: the surroundings of the pipeline.
 
 use std::path::PathBuf;
+use std::time::Duration;
 
+use super::quantity;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
@@ -148,6 +150,11 @@ pub struct Telemetry {
     pub token_file: Option<PathBuf>,
     /// The pages over TLS 1.3, where both files are named.
     pub tls: PagesTls,
+    /// How often the daemon tries attacks on a batch that it has just released, at the lowest priority, for
+    /// `throng_attack_yield`; `0s`: never. The first time is after half a minute, or this where it is shorter.
+    #[serde(with = "quantity::duration")]
+    #[schemars(with = "quantity::DurationText", example = &"10m")]
+    pub attack_interval: Duration,
 }
 
 /// Certificate and key of the pages.
@@ -171,6 +178,7 @@ impl Default for Telemetry {
             allowed_hosts: Vec::new(),
             token_file: None,
             tls: PagesTls::default(),
+            attack_interval: Duration::from_mins(10),
         }
     }
 }

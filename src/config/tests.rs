@@ -82,9 +82,9 @@ fn dampening_is_off_unless_asked_for_and_its_shares_have_ranges() {
 
 #[test]
 fn a_key_that_would_do_nothing_is_refused() {
-    let problems = read(&format!("{LEAST}[treatment]\npreset = \"default\"")).expect_err("an unknown key");
+    let problems = read(&format!("{LEAST}[treatment]\nswapping = \"always\"")).expect_err("an unknown key");
     let [problem] = &problems[..] else { panic!("one problem: {problems:?}") };
-    assert_eq!((problem.key.as_str(), problem.message.as_str()), ("treatment.preset", "unknown key"));
+    assert_eq!((problem.key.as_str(), problem.message.as_str()), ("treatment.swapping", "unknown key"));
     assert!(problem.remedy.starts_with("remove it"), "{problem:?}");
 }
 

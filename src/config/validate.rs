@@ -10,7 +10,7 @@ use super::complaint::{Complaint, Complaints};
 use super::paths::clashes;
 use super::{
     Config, Diversity, Format, Grouping, ModelKind, PrivacyModel, Recoding, SinkKind, SourceKind, Transformation,
-    properties::OWNED,
+    Treat, ValueKind, properties::OWNED,
 };
 
 /// Text of a batch is addressed by 32 bits; this leaves room for its last record.
@@ -24,6 +24,7 @@ pub(super) fn complaints(config: &Config) -> Vec<Complaint> {
     source(config, &mut found);
     sink(config, &mut found);
     dampening(config, &mut found);
+    rules(config, &mut found);
     dictionaries(config, &mut found);
     topics(config, &mut found);
     batch(config, &mut found);
@@ -105,6 +106,37 @@ fn dampening(config: &Config, found: &mut Complaints) {
         let within = share > 0.0 && share <= 1.0;
         found.unless(within, key, "the share is out of range", "give above 0 and at most 1");
     }
+}
+
+fn rules(config: &Config, found: &mut Complaints) {
+    for (index, rule) in config.treatment.rule.iter().enumerate() {
+        for (key, share) in rule.shares() {
+            let within = share.is_none_or(|share| (0.0..=1.0).contains(&share));
+            found.unless(within, &format!("treatment.rule[{index}].{key}"), "the share is out of range", "give 0 to 1");
+        }
+        for (key, from, below) in [
+            ("coverage_below", rule.coverage_from, rule.coverage_below),
+            ("cardinality_below", rule.cardinality_from, rule.cardinality_below),
+        ] {
+            let some = from.zip(below).is_none_or(|(from, below)| from < below);
+            let key = format!("treatment.rule[{index}].{key}");
+            found.unless(some, &key, "no share is in this range", "give more than the share that it begins with");
+        }
+        let fits = !(rule.treat.is_of_numbers() && rule.kind == Some(ValueKind::Categorical));
+        let remedy = "set type = \"numeric\", or another treatment";
+        found.unless(fits, &format!("treatment.rule[{index}].treat"), "only numbers are treated so", remedy);
+    }
+    let parts = config.treatment.rules().iter().any(|rule| rule.treat == Treat::Compartment);
+    found.unless(
+        !parts || config.group.is_empty(),
+        if config.treatment.rule.iter().any(|rule| rule.treat == Treat::Compartment) {
+            "treatment.rule"
+        } else {
+            "treatment.preset"
+        },
+        "attributes are to leave in compartments, and the configuration gives [[group]]s",
+        "remove the [[group]]s: what leaves together is chosen then",
+    );
 }
 
 /// Dictionaries must hold every row that is remembered, or values would be suppressed for want of room.

@@ -8,12 +8,12 @@
 //! | `fields` | all that an engine knows and remembers |
 //! | `configured`, `parts`, `assemble`, `prime`, `resume` | from a configuration and a state directory to an engine |
 //! | `process`, `steps`, `gathered` | the steps of a batch |
-//! | `ahead`, `input`, `turnout`, `repetition`, `draws`, `dampening` | what comes before its treatment |
+//! | `ahead`, `input`, `turnout`, `repetition`, `draws`, `dampening`, `altering` | what comes before its treatment |
 //! | `terms`, `protection`, `unjudged` | what its verification is told |
 //! | `held`, `holding`, `settling` | what waits |
 //! | `model`, `memory`, `misfits` | what is learned and forgotten |
 //! | `planning`, `search`, `recheck`, `rechecking` | the next plan, sought beside the release |
-//! | `account`, `picture` | what is told of a batch |
+//! | `account`, `picture`, `attack`, `attacking` | what is told of a batch, and what outsiders could try on it |
 //! | `clock` | the time of a state |
 //! | `settings`, `batch_error`, `doors` | what the rest of the daemon sees |
 
@@ -27,7 +27,10 @@ pub use settling::Settling;
 
 mod account;
 mod ahead;
+mod altering;
 pub mod assemble;
+mod attack;
+mod attacking;
 mod batch_error;
 pub mod clock;
 mod configured;

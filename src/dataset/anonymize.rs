@@ -3,7 +3,7 @@
 use super::aggregate::{self, Aggregated};
 use super::ceiling::{self, Ceiled};
 use super::coded::coded;
-use super::error::AnonymizeError;
+use super::error::{AnonymizeError, problem};
 use super::search::{Attended, Searched, possible, searched, terms};
 use super::summary::{self, People, RawRisk};
 use super::write;
@@ -67,6 +67,12 @@ pub struct Anonymized {
 /// See [`AnonymizeError`]; no line has been written then, but where writing itself failed.
 pub fn anonymize(config: &Config, file: &str, attended: Attended<'_>) -> Result<Anonymized, AnonymizeError> {
     let begun = Instant::now();
+    if !config.treatment.rules().is_empty() {
+        let key = if config.treatment.rule.is_empty() { "treatment.preset" } else { "treatment.rule" };
+        let message = "one policy is looked for that fits all records; attributes are treated by rules in streams only";
+        let remedy = "remove the key, or run the file through the daemon (throng run); [[anonymize.microaggregation]] aggregates numbers here";
+        return Err(problem(file, key, message.to_owned(), remedy));
+    }
     let place = write::ready(config)?;
     let mut coded = coded(config, file, attended.note)?;
     let aggregates = aggregate::asked(config, file, &coded.input.schema)?;

@@ -17,6 +17,6 @@ mod tests;
 
 pub use crate::records::canonical::{CellError, Missing, Rounding, Type, Typing};
 pub use crate::records::keys::Problem;
-pub use attribute::{Attribute, Changes, Place, Role};
+pub use attribute::{Attribute, Changes, Place, Role, Treatment};
 pub use checked::Schema;
 pub use problems::SchemaError;

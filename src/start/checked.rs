@@ -1,7 +1,8 @@
 //! A configuration with its schema, groups and privacy models, read and checked once.
 
 use super::chosen::Grown;
-use super::grown;
+use super::composition::{Treated, treatments};
+use super::grown::{self, Settled};
 use super::protections::protections;
 use super::schema::load_schema;
 use super::shapes::group_shapes;
@@ -25,6 +26,8 @@ pub struct Checked {
     pub shapes: Vec<GroupShape>,
     /// Why these groups, where the planner chose them.
     pub grown: Option<Grown>,
+    /// What the rules of `[treatment]` have come to; nothing where there are none.
+    pub treated: Vec<Treated>,
     /// The attributes that privacy models beside k protect, in the order of the schema.
     pub protections: Vec<Protection>,
 }
@@ -37,7 +40,8 @@ impl Checked {
     /// size: who needs them reads them, once (`start::population`).
     pub fn new(config: Config, file: &str) -> Result<Self, Vec<Problem>> {
         let schema = load_schema(&config)?;
-        let (config, grown) = grown::settle(config, &schema, file)?;
+        let (config, Settled { treated, grown }) = grown::settle(config, &schema, file)?;
+        let schema = Arc::new(schema.with_treatments(&treatments(&treated)));
         let mut problems = Vec::new();
         let shapes = group_shapes(&config, &schema, file).unwrap_or_else(|mut found| {
             if grown.is_some() {
@@ -49,7 +53,7 @@ impl Checked {
         let protections = protections(&config, &schema, file).unwrap_or_else(|found| noted(found, &mut problems));
         if problems.is_empty() {
             let config = Arc::new(config);
-            Ok(Self { config, file: file.to_owned(), schema, shapes, grown, protections })
+            Ok(Self { config, file: file.to_owned(), schema, shapes, grown, treated, protections })
         } else {
             Err(problems)
         }

@@ -52,7 +52,8 @@ pub(super) enum Unchosen {
     Table(#[from] ColumnsError),
 }
 
-/// Chooses groups from records, as the configuration wants them chosen; `wishes` the weightiest first.
+/// Chooses groups from records, as the configuration wants them chosen; `wishes` the weightiest first. The attributes `apart` are divided
+/// into cliques where the others grow by price.
 ///
 /// # Errors
 /// Where the quasi-identifiers that they are chosen by cannot be found.
@@ -61,6 +62,7 @@ pub(super) fn from_records(
     schema: &Schema,
     read: &Read,
     wishes: Vec<Wish>,
+    apart: &[usize],
 ) -> Result<Grown, Unchosen> {
     let mut sample = Sample::new(schema.attributes.len(), SAMPLED, read.batch.rows());
     sample.add(&read.batch, 0);
@@ -74,8 +76,10 @@ pub(super) fn from_records(
     let still = still(config, schema, read, &all);
     let is_static = |attribute: usize| still.contains(&attribute);
     let dependence = Dependence::of(&all, &sample, &read.books);
+    let grows = matches!(config.plan.groups, Grouping::Given | Grouping::Price);
+    let growing: Vec<usize> = quasi.iter().copied().filter(|a| !grows || !apart.contains(a)).collect();
     let ground = Ground {
-        attributes: &quasi,
+        attributes: &growing,
         is_static: &is_static,
         dependence: &dependence,
         sample: &sample,
@@ -86,9 +90,18 @@ pub(super) fn from_records(
     let mut growth = Growth::new(&ground, &wishes);
     let answers = growth.serve_wishes();
     match config.plan.groups {
-        Grouping::Given | Grouping::Price => growth.grow_all(),
+        Grouping::Given | Grouping::Price => {
+            growth.grow_all();
+            let mut groups = growth.take();
+            // What is too wide for cliques to be found leaves one by one.
+            let many = apart.len() > MOST_ATTRIBUTES;
+            let sets =
+                if apart.is_empty() || many { Vec::new() } else { sets(Grouping::Cliques, config, read, apart)? };
+            groups.extend(cover(apart, &sets, &dependence, &|a, b| is_static(a) == is_static(b), MAX_GUARDED));
+            growth.put(groups);
+        }
         Grouping::Cliques | Grouping::Border => {
-            let sets = sets(config, read, &quasi)?;
+            let sets = sets(config.plan.groups, config, read, &quasi)?;
             let mut groups = growth.take_wished();
             let left: Vec<usize> = quasi.iter().copied().filter(|a| !groups.concat().contains(a)).collect();
             groups.extend(cover(&left, &sets, &dependence, &|a, b| is_static(a) == is_static(b), MAX_GUARDED));
@@ -141,8 +154,8 @@ pub(super) fn from_records(
 }
 
 /// The sets that groups are made of: cliques of what meets in no quasi-identifier, or the largest sets that are none.
-fn sets(config: &Config, read: &Read, quasi: &[usize]) -> Result<Vec<Vec<usize>>, Unchosen> {
-    if config.plan.groups == Grouping::Cliques && quasi.len() > MOST_ATTRIBUTES {
+fn sets(how: Grouping, config: &Config, read: &Read, quasi: &[usize]) -> Result<Vec<Vec<usize>>, Unchosen> {
+    if how == Grouping::Cliques && quasi.len() > MOST_ATTRIBUTES {
         return Err(Unchosen::TooMany { attributes: quasi.len() });
     }
     let found = borders(config, read, quasi)?;
@@ -150,7 +163,7 @@ fn sets(config: &Config, read: &Read, quasi: &[usize]) -> Result<Vec<Vec<usize>>
         return Err(Unchosen::Late(SEARCHING));
     }
     let own = |set: &AttributeSet| -> Vec<usize> { set.iter().map(|place| quasi[place]).collect() };
-    Ok(match config.plan.groups {
+    Ok(match how {
         Grouping::Cliques => {
             let qids: Vec<AttributeSet> = found.minimal_qids.iter().map(|set| own(set).into_iter().collect()).collect();
             cliques(quasi, &qids)

@@ -1,27 +1,41 @@
-//! Groups that the planner chooses: every `plan.groups` but `given`.
+//! What a start settles before anything is built: treatments by rules, and groups that the planner chooses.
 
 use super::chosen::{self, Grown, Unchosen};
-use super::sampling::read;
+use super::composition::{Treated, compartmented, compose, composed, treatments};
+use super::sampling::typical;
 use crate::anonymity::planner::GroupShape;
 use crate::anonymity::planner::wishes::Wish;
-use crate::config::{Config, Group, Grouping, Plan, Problem, SourceKind};
+use crate::config::{Config, Group, Grouping, Plan, Problem};
 use crate::records::schema::Schema;
-use std::path::Path;
 
 /// Records that groups are chosen from at most: the first of the file.
 const READ: usize = 50_000;
 
-/// A configuration whose groups are settled: chosen, where it leaves them to the planner, and why; else as they are given.
+/// What a start has settled that a configuration leaves open.
+#[derive(Default)]
+pub struct Settled {
+    /// What the rules of `[treatment]` have come to; nothing where there are none.
+    pub treated: Vec<Treated>,
+    /// Why these groups, where the planner chose them.
+    pub grown: Option<Grown>,
+}
+
+/// A configuration whose treatments and groups are settled: by its rules, and chosen where it leaves them to the planner; else as they are
+/// given.
 ///
 /// # Errors
-/// Where there is no file to choose them from, or nothing can be learned of it; where a wish cannot be understood; and where the chosen
-/// groups cannot leave as the configuration says.
-pub fn settle(config: Config, schema: &Schema, file: &str) -> Result<(Config, Option<Grown>), Vec<Problem>> {
-    if config.plan.groups == Grouping::Given {
-        return Ok((config, None));
+/// Where there is no file to choose them from, or nothing can be learned of it; where a rule or a wish cannot be understood; and where the
+/// chosen groups cannot leave as the configuration says.
+pub fn settle(config: Config, schema: &Schema, file: &str) -> Result<(Config, Settled), Vec<Problem>> {
+    let treated = compose(&config, schema, file)?;
+    let apart = compartmented(&treated);
+    let schema = &schema.with_treatments(&treatments(&treated));
+    let config = composed(config, schema, &treated);
+    if config.plan.groups == Grouping::Given && apart.is_empty() {
+        return Ok((config, Settled { treated, grown: None }));
     }
     let wishes = wishes(&config, schema, file)?;
-    let grown = grow(&config, schema, file, wishes)?;
+    let grown = grow(&config, schema, file, wishes, &apart)?;
     let group = |shape: &GroupShape| {
         let attributes = [&shape.quasi[..], &shape.sensitive, &shape.insensitive].concat();
         let attributes = attributes.into_iter().map(|a| schema.attributes[a].name.clone()).collect();
@@ -30,7 +44,8 @@ pub fn settle(config: Config, schema: &Schema, file: &str) -> Result<(Config, Op
     let groups = grown.shapes.iter().map(group).collect();
     // They are given from here on: what is asked for has been done.
     let plan = Plan { groups: Grouping::Given, ..config.plan.clone() };
-    Ok((Config { plan, keep: Vec::new(), ..config }.with_groups(groups, file)?, Some(grown)))
+    let config = Config { plan, keep: Vec::new(), ..config }.with_groups(groups, file)?;
+    Ok((config, Settled { treated, grown: Some(grown) }))
 }
 
 /// The wishes of a configuration in terms of a schema, the weightiest first.
@@ -62,38 +77,26 @@ fn wishes(config: &Config, schema: &Schema, file: &str) -> Result<Vec<Wish>, Vec
 
 /// Chooses the groups of a configuration from `plan.prime`, or without it from the source file. The same records give the same
 /// groups.
-fn grow(config: &Config, schema: &Schema, file: &str, wishes: Vec<Wish>) -> Result<Grown, Vec<Problem>> {
-    let problem = |key: &str, message: String, remedy: &str| {
-        vec![Problem { file: file.to_owned(), key: key.to_owned(), message, remedy: remedy.to_owned() }]
-    };
-    let path = sample_file(config).ok_or_else(|| {
-        let message = "groups are chosen from records, and there is no file of them before the stream begins";
-        let remedy = "name a file of typical records in plan.prime, or give [[group]]s and plan.groups = \"given\"";
-        problem("plan.groups", message.to_owned(), remedy)
-    })?;
-    let unreadable = |why: String| {
-        let remedy = "correct the file, or name another in plan.prime";
-        problem("plan.groups", format!("{}: {why}", path.display()), remedy)
-    };
-    if path.exists() && !path.is_file() {
-        return Err(unreadable("it is no regular file".to_owned()));
-    }
-    let read = read(config, schema, path, READ, false).map_err(|error| unreadable(error.to_string()))?;
-    if let Some(&absent) = read.absent.first() {
-        return Err(unreadable(format!("no column for attribute {:?}", schema.attributes[absent].name)));
-    }
-    if read.batch.rows() == 0 {
-        return Err(unreadable("no record of it can be read".to_owned()));
-    }
-    chosen::from_records(config, schema, &read, wishes).map_err(|unchosen| {
+fn grow(
+    config: &Config,
+    schema: &Schema,
+    file: &str,
+    wishes: Vec<Wish>,
+    apart: &[usize],
+) -> Result<Grown, Vec<Problem>> {
+    let key = (file, if apart.is_empty() { "plan.groups" } else { "treatment" });
+    let wanted = ("groups are chosen", "give [[group]]s and plan.groups = \"given\"");
+    let read = typical(config, schema, READ, key, wanted)?;
+    chosen::from_records(config, schema, &read, wishes, apart).map_err(|unchosen| {
         let remedy = match unchosen {
-            Unchosen::Late(_) | Unchosen::TooMany { .. } | Unchosen::Table(_) => "set plan.groups = \"price\"",
+            Unchosen::Late(_) | Unchosen::TooMany { .. } | Unchosen::Table(_) if apart.is_empty() => {
+                "set plan.groups = \"price\""
+            }
+            Unchosen::Late(_) | Unchosen::TooMany { .. } | Unchosen::Table(_) => {
+                "name other treatments than \"compartment\" in treatment.rule, and fewer attributes"
+            }
         };
-        problem("plan.groups", unchosen.to_string(), remedy)
+        let (file, key) = (key.0.to_owned(), key.1.to_owned());
+        vec![Problem { file, key, message: unchosen.to_string(), remedy: remedy.to_owned() }]
     })
-}
-
-fn sample_file(config: &Config) -> Option<&Path> {
-    let source = (config.source.kind == SourceKind::File).then_some(config.source.path.as_path());
-    config.plan.prime.as_deref().or(source.filter(|path| path.is_file()))
 }

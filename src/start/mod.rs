@@ -5,6 +5,7 @@
 //! | [`checked`] | all of it, as one value |
 //! | [`schema`] | the record schema, loaded |
 //! | [`shapes`], [`grown`], [`chosen`] | the groups of attributes, as configured or as the planner chooses them |
+//! | [`composition`] | which treatment each attribute gets |
 //! | [`protections`] | the privacy models beside k |
 //! | [`population`] | the people of a k-map |
 //! | [`output_schema`] | what leaves, as JSON Schema |
@@ -15,6 +16,7 @@
 
 pub mod checked;
 pub mod chosen;
+pub mod composition;
 pub mod doubts;
 pub mod encode;
 pub mod findings;

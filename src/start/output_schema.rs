@@ -32,7 +32,7 @@ fn of_group(checked: &Checked, shape: &GroupShape) -> Value {
         "type": "object",
         "properties": properties,
         "additionalProperties": false,
-        "x-throng-truthful": !config.treatment.dampening,
+        "x-throng-truthful": !config.treatment.may_be_untruthful(),
         "x-throng-destination": destination(config, &shape.name, checked.shapes.len() == 1),
     })
 }
@@ -48,12 +48,16 @@ fn of_attribute(attribute: &Attribute, format: Format) -> Value {
     };
     let mut types = vec![raw, "string", "null"];
     types.dedup();
-    let levels = attribute.hierarchy.levels();
-    let last = if attribute.role == Role::Insensitive { 1 } else { levels };
+    let top = attribute.hierarchy.levels() - 1;
+    let may_leave_at = |level: usize| match attribute.role {
+        Role::Insensitive => level == 0,
+        Role::Quasi | Role::Time => attribute.treatment.allows(level, top),
+        Role::Sensitive | Role::Identifier | Role::Subject => true,
+    };
     let mut of = json!({
         "type": types,
         "x-throng-role": attribute.role.name(),
-        "x-throng-levels": (0..last).map(|level| attribute.hierarchy.label(level)).collect::<Vec<_>>(),
+        "x-throng-levels": (0..=top).filter(|level| may_leave_at(*level)).map(|level| attribute.hierarchy.label(level)).collect::<Vec<_>>(),
     });
     if attribute.role == Role::Insensitive {
         // It leaves as it came.

@@ -2,7 +2,7 @@
 
 use super::encode::encode;
 use super::reading::{codec_limits, fields, file_format};
-use crate::config::{Config, Format};
+use crate::config::{Config, Format, Problem, SourceKind};
 use crate::io::file::{FileSource, SourceError, SourcePosition};
 use crate::io::input::InputBatch;
 use crate::records::codebook::{Codebook, CodebookError};
@@ -38,6 +38,46 @@ pub enum SamplingError {
     Codebook(#[from] CodebookError),
     #[error(transparent)]
     Source(#[from] SourceError),
+}
+
+/// A file of typical records, named before a run: `plan.prime`, or without it the source file.
+fn typical_file(config: &Config) -> Option<&Path> {
+    let source = (config.source.kind == SourceKind::File).then_some(config.source.path.as_path());
+    config.plan.prime.as_deref().or(source.filter(|path| path.is_file()))
+}
+
+/// Reads up to `most` typical records: those of `plan.prime`, or without it of the source file. `what` is wanted of them, by the `key` of
+/// the configuration `file`; `otherwise` is what to do without.
+///
+/// # Errors
+/// Where there is no such file, and where nothing of it can be read.
+pub fn typical(
+    config: &Config,
+    schema: &Schema,
+    most: usize,
+    (file, key): (&str, &str),
+    (what, otherwise): (&str, &str),
+) -> Result<Read, Vec<Problem>> {
+    let problem =
+        |message: String, remedy: String| vec![Problem { file: file.to_owned(), key: key.to_owned(), message, remedy }];
+    let path = typical_file(config).ok_or_else(|| {
+        let message = format!("{what} from records, and there is no file of them before the stream begins");
+        problem(message, format!("name a file of typical records in plan.prime, or {otherwise}"))
+    })?;
+    let unreadable = |why: String| {
+        problem(format!("{}: {why}", path.display()), "correct the file, or name another in plan.prime".to_owned())
+    };
+    if path.exists() && !path.is_file() {
+        return Err(unreadable("it is no regular file".to_owned()));
+    }
+    let read = read(config, schema, path, most, false).map_err(|error| unreadable(error.to_string()))?;
+    if let Some(&absent) = read.absent.first() {
+        return Err(unreadable(format!("no column for attribute {:?}", schema.attributes[absent].name)));
+    }
+    if read.batch.rows() == 0 {
+        return Err(unreadable("no record of it can be read".to_owned()));
+    }
+    Ok(read)
 }
 
 /// Reads up to `most` records of `path` in the format of the source. With `absent_as_null` an absent cell is a missing one.

@@ -129,6 +129,7 @@ pub(super) struct Coarse {
     /// A picture is to be renewed, as soon as it is of enough records.
     due: (bool, bool),
     dampened: u64,
+    altered: u64,
     bytes_in: Growing,
     thinned: Growing,
     delays: Delays,
@@ -143,6 +144,7 @@ impl Coarse {
         self.before.add(came, report.risk_before);
         self.after.add(report.fragments, report.risk_after);
         self.dampened += report.dampened_cells;
+        self.altered += report.altered_cells;
         let due = self
             .shown
             .as_ref()
@@ -151,12 +153,14 @@ impl Coarse {
         self.thinned.grown += report.thinned_fragments;
         self.delays.lines += report.delayed_lines;
         self.delays.seconds += report.delay_seconds * report.delayed_lines as f64;
-        let (mut dampened, mut bytes_in, mut thinned, mut delays) = (0, 0, 0, Delays::default());
+        let (mut dampened, mut altered, mut bytes_in, mut thinned, mut delays) = (0, 0, 0, 0, Delays::default());
         if due {
             let same_plan = self.shown.as_ref().is_some_and(|(_, plan, _)| *plan == self.plan);
             self.renewed = if same_plan { self.renewed + 1 } else { 0 };
             dampened = self.dampened / LEAST_COUNT * LEAST_COUNT;
             self.dampened -= dampened;
+            altered = self.altered / LEAST_COUNT * LEAST_COUNT;
+            self.altered -= altered;
             bytes_in = self.bytes_in.part(LEAST_BYTES, self.draw("bytes in"));
             thinned = self.thinned.part(LEAST_COUNT, self.draw("thinned fragments"));
             delays = self.delays();
@@ -181,6 +185,7 @@ impl Coarse {
                 share_below_k: report.risk_after.share_below_k,
             },
             dampened_cells: dampened,
+            altered_cells: altered,
             bytes_in,
             thinned_fragments: thinned,
             delayed_lines: delays.lines,

@@ -10,5 +10,5 @@ mod records;
 
 pub use batches::{BatchAborted, BatchCommitted};
 pub use plans::{DeviceUsed, EvidenceGathered, PlanAdopted, PlannerFailed};
-pub use promises::{LimitReached, PastUnknown, PopulationsRead, StateRecovered, VerificationRefused};
+pub use promises::{AttacksTried, LimitReached, PastUnknown, PopulationsRead, StateRecovered, VerificationRefused};
 pub use records::{AttributesNeverMet, ColumnsDropped, Doubt, WrongType};

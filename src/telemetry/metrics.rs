@@ -8,8 +8,8 @@ use prometheus::{
 };
 
 use super::labels::{
-    AbortReason, BatchOutcome, Copied, CrowdSize, Direction, Label, Limit, Outcome, PartitionChange, Picture, Scope,
-    Stage, Statistic, SuppressionReason,
+    AbortReason, Attack, BatchOutcome, Copied, CrowdSize, Direction, Label, Limit, Outcome, PartitionChange, Picture,
+    Scope, Stage, Statistic, SuppressionReason,
 };
 use super::reason::RejectionReason;
 
@@ -75,6 +75,7 @@ pub(super) struct Quality {
     pub unknown_cells: IntCounter,
     pub uncovered_cells: IntCounter,
     pub dampened_cells: IntCounter,
+    pub altered_cells: IntCounter,
     pub withheld_cells: IntCounter,
 }
 
@@ -137,6 +138,8 @@ pub(super) struct Health {
     pub refusals: IntCounter,
     pub violations: IntCounter,
     pub limits: PerLabel<Limit, IntCounter>,
+    pub attack_yield: PerLabel<Attack, Gauge>,
+    pub attack_above: PerLabel<Attack, Gauge>,
     pub ready: IntGauge,
 }
 
@@ -337,6 +340,7 @@ impl Quality {
                 "Cells whose value its hierarchy misses; they count as the root.",
             ),
             dampened_cells: shelf.counter("throng_dampened_cells_total", "Cells whose value was exchanged with another record's, in thousands."),
+            altered_cells: shelf.counter("throng_altered_cells_total", "Numbers that another one of their batch has taken the place of (treatment perturb or aggregate), in thousands."),
             withheld_cells: shelf.counter(
                 "throng_withheld_cells_total",
                 "Cells of sensitive attributes under a privacy model that left as *, in fragments that were released.",
@@ -442,6 +446,16 @@ impl Health {
                 "throng_limit_reached_total",
                 "Times that a stated limit was reached; one that values reach, at most every ten minutes.",
                 "limit",
+            ),
+            attack_yield: shelf.gauges(
+                "throng_attack_yield",
+                "How often an attack on a recent batch is right, of its own release, in steps of a twentieth; every telemetry.attack_interval.",
+                "attack",
+            ),
+            attack_above: shelf.gauges(
+                "throng_attack_above_promise",
+                "1 where the whole 95 % interval of that lies above what the configuration promises.",
+                "attack",
             ),
             ready: shelf.count("throng_ready", "1 while the daemon is ready."),
         }

@@ -20,12 +20,12 @@ mod status;
 pub use coarse::{Draws, about, in_steps};
 pub use disk::{StateAnswers, StateStalled};
 pub use events::{
-    AttributesNeverMet, BatchAborted, BatchCommitted, ColumnsDropped, DeviceUsed, Doubt, EvidenceGathered,
-    LimitReached, PastUnknown, PlanAdopted, PlannerFailed, PopulationsRead, StateRecovered, VerificationRefused,
-    WrongType,
+    AttacksTried, AttributesNeverMet, BatchAborted, BatchCommitted, ColumnsDropped, DeviceUsed, Doubt,
+    EvidenceGathered, LimitReached, PastUnknown, PlanAdopted, PlannerFailed, PopulationsRead, StateRecovered,
+    VerificationRefused, WrongType,
 };
 pub use history::Point;
-pub use labels::{AbortReason, Counts, Label, Limit, Stage, SuppressionReason};
+pub use labels::{AbortReason, Attack, Counts, Label, Limit, Stage, SuppressionReason};
 pub use logging::{LoggingError, init_logging, silence_panic_payloads};
 pub use reason::RejectionReason;
 pub use report::{BatchReport, CrowdPicture, RiskPicture, StageSeconds, Totals};

@@ -172,6 +172,8 @@ pub struct BatchReport {
     pub uncovered_cells: u64,
     /// Cells whose value was exchanged with another record's before the treatment.
     pub dampened_cells: u64,
+    /// Numbers that another one of the batch has taken the place of.
+    pub altered_cells: u64,
 
     /// Classes that the ledger remembers.
     pub ledger_classes: u64,

@@ -201,6 +201,11 @@ impl<'a> Growth<'a> {
         self.groups.extract_if(.., |group| group.0.len() > 1).map(|group| group.0).collect()
     }
 
+    /// All groups, taken out, to be [put](Self::put) back with others.
+    pub fn take(&mut self) -> Vec<Vec<usize>> {
+        std::mem::take(&mut self.groups).into_iter().map(|group| group.0).collect()
+    }
+
     /// The groups, the first attributes first.
     #[must_use]
     pub fn groups(self) -> Vec<GrownGroup> {

@@ -12,23 +12,28 @@ use std::collections::{BinaryHeap, HashSet};
 const SCORING_ROWS: usize = 1500;
 const EVALUATIONS: usize = 3000;
 
-/// The lattice of one group as the sample sees it: mean loss by attribute and level.
+/// The lattice of one group as the sample sees it: the levels of each attribute, and mean loss by attribute and level.
 struct Lattice {
-    /// Attributes that are identifiers stay at their top level.
-    lowest: Vec<u8>,
-    top: Vec<u8>,
+    /// By attribute the levels at which it may leave, ascending: all, unless it is an identifier or its treatment knows fewer.
+    levels: Vec<Vec<u8>>,
+    /// Everything suppressed: no node of a ladder.
+    nothing: Vec<u8>,
     mean: Vec<Vec<f32>>,
 }
 
 impl Lattice {
     #[allow(clippy::cast_precision_loss, reason = "means over a sample")]
     fn new(attributes: &[usize], identifiers: &[usize], sample: &Sample, books: &[Codebook]) -> Self {
-        let top: Vec<u8> =
+        let nothing: Vec<u8> =
             attributes.iter().map(|&a| u8::try_from(books[a].levels() - 1).expect("hierarchies are low")).collect();
-        let lowest = attributes.iter().zip(&top).map(|(a, &t)| if identifiers.contains(a) { t } else { 0 }).collect();
+        let levels = attributes.iter().zip(&nothing).map(|(a, &top)| {
+            let treatment = books[*a].attribute().treatment;
+            let may_be = |level: &u8| treatment.allows(usize::from(*level), usize::from(top));
+            if identifiers.contains(a) { vec![top] } else { (0..=top).filter(may_be).collect() }
+        });
         let mean = attributes
             .iter()
-            .zip(&top)
+            .zip(&nothing)
             .map(|(&a, &top)| {
                 let expected = books[a].attribute().hierarchy.expected_losses();
                 (0..=top)
@@ -42,15 +47,13 @@ impl Lattice {
                     .collect()
             })
             .collect();
-        Self { lowest, top, mean }
+        Self { levels: levels.collect(), nothing, mean }
     }
 
     /// Number of nodes, or `None` beyond `limit`.
     fn size(&self, limit: usize) -> Option<usize> {
-        self.lowest
-            .iter()
-            .zip(&self.top)
-            .try_fold(1usize, |size, (low, top)| size.checked_mul(usize::from(top - low) + 1).filter(|s| *s <= limit))
+        let mut levels = self.levels.iter();
+        levels.try_fold(1usize, |size, levels| size.checked_mul(levels.len()).filter(|s| *s <= limit))
     }
 
     #[allow(clippy::cast_precision_loss, reason = "a group is narrow")]
@@ -59,27 +62,38 @@ impl Lattice {
         Node { loss: sum / levels.len() as f32, levels }
     }
 
+    /// The finest node.
+    fn lowest(&self) -> Vec<u8> {
+        self.levels.iter().map(|levels| levels[0]).collect()
+    }
+
+    /// The coarsest node.
+    fn highest(&self) -> Vec<u8> {
+        self.levels.iter().map(|levels| levels[levels.len() - 1]).collect()
+    }
+
     fn all_nodes(&self) -> Vec<Node> {
         let mut nodes = Vec::new();
-        let mut levels = self.lowest.clone();
+        let mut at = vec![0; self.levels.len()];
         loop {
-            if levels != self.top {
-                nodes.push(self.node(levels.clone()));
+            let levels: Vec<u8> = self.levels.iter().zip(&at).map(|(levels, &at)| levels[at]).collect();
+            if levels != self.nothing {
+                nodes.push(self.node(levels));
             }
-            let Some(next) = (0..levels.len()).rev().find(|&i| levels[i] < self.top[i]) else {
+            let Some(next) = (0..at.len()).rev().find(|&i| at[i] + 1 < self.levels[i].len()) else {
                 return nodes;
             };
-            levels[next] += 1;
-            levels[next + 1..].copy_from_slice(&self.lowest[next + 1..]);
+            at[next] += 1;
+            at[next + 1..].fill(0);
         }
     }
 
-    /// One attribute at one level, all others suppressed: the last resort before suppression.
+    /// One attribute at one level, all others as coarse as they may be: the last resort before nothing leaves.
     fn single_attribute_nodes(&self) -> Vec<Vec<u8>> {
         let mut out = Vec::new();
-        for i in 0..self.top.len() {
-            for level in self.lowest[i]..self.top[i] {
-                let mut levels = self.top.clone();
+        for (i, own) in self.levels.iter().enumerate() {
+            for &level in &own[..own.len() - 1] {
+                let mut levels = self.highest();
                 levels[i] = level;
                 out.push(levels);
             }
@@ -87,15 +101,16 @@ impl Lattice {
         out
     }
 
-    /// Nodes that differ by one level of one attribute.
+    /// Nodes that differ by one step of one attribute.
     fn neighbours(&self, levels: &[u8]) -> Vec<Vec<u8>> {
         let mut out = Vec::new();
-        for i in 0..levels.len() {
-            for level in [levels[i].checked_sub(1), levels[i].checked_add(1)].into_iter().flatten() {
-                if (self.lowest[i]..=self.top[i]).contains(&level) {
+        for (i, own) in self.levels.iter().enumerate() {
+            let Some(at) = own.iter().position(|&level| level == levels[i]) else { continue };
+            for at in [at.checked_sub(1), at.checked_add(1)].into_iter().flatten() {
+                if let Some(&level) = own.get(at) {
                     let mut next = levels.to_vec();
                     next[i] = level;
-                    if next != self.top {
+                    if next != self.nothing {
                         out.push(next);
                     }
                 }
@@ -170,24 +185,19 @@ fn choose(
     let mut chosen: Vec<Vec<u8>> = Vec::new();
     let mut evaluations = 0;
     let mut starts = lattice.single_attribute_nodes();
-    starts.push(lattice.lowest.clone());
+    starts.push(lattice.lowest());
     // A diagonal through the lattice: the only shape there is when no data has been seen.
-    for step in 1..8u16 {
-        let diagonal = lattice.lowest.iter().zip(&lattice.top);
-        starts.push(
-            diagonal
-                .map(|(low, top)| low + u8::try_from(u16::from(top - low) * step / 8).expect("at most the top level"))
-                .collect(),
-        );
+    for step in 1..8 {
+        starts.push(lattice.levels.iter().map(|levels| levels[(levels.len() - 1) * step / 8]).collect());
     }
     if sample.rows() == 0 {
         starts.sort();
         starts.dedup();
-        return starts.into_iter().filter(|l| *l != lattice.top).map(|l| lattice.node(l)).collect();
+        return starts.into_iter().filter(|l| *l != lattice.nothing).map(|l| lattice.node(l)).collect();
     }
     let last_resort = lattice.single_attribute_nodes();
     for levels in starts {
-        if levels != lattice.top && seen.insert(levels.clone()) {
+        if levels != lattice.nothing && seen.insert(levels.clone()) {
             evaluations += 1;
             heap.push(Candidate { gain: scorer.gain(&levels), levels, at: 0 });
         }
@@ -219,10 +229,10 @@ fn choose(
         }
     }
     chosen.extend(last_resort);
-    chosen.push(lattice.lowest.clone());
+    chosen.push(lattice.lowest());
     chosen.sort();
     chosen.dedup();
-    chosen.into_iter().filter(|l| *l != lattice.top).map(|l| lattice.node(l)).collect()
+    chosen.into_iter().filter(|l| *l != lattice.nothing).map(|l| lattice.node(l)).collect()
 }
 
 /// The mean loss of a cell that the sample expects: each row takes the first node of the ladder at which its class has

@@ -7,7 +7,7 @@
 //! |---|---|
 //! | [`sample`] | the rows that plans are made from |
 //! | [`identifiers`], [`pace`] | attributes that never leave, and how often the others change within a person |
-//! | [`dependence`] | what attributes say of each other |
+//! | [`dependence`], [`coverage`] | what attributes say of each other; how much of one must change |
 //! | [`grouping`], [`compartments`], [`wishes`] | which of them leave together |
 //! | [`ladder`], `scorer` | the nodes of a group, and what each is worth to the sample |
 //! | [`reference`] | the distributions that t-closeness compares with |
@@ -16,6 +16,7 @@
 //! | `settings` | what the planner is told |
 
 pub mod compartments;
+pub mod coverage;
 pub mod dependence;
 pub mod drift;
 pub mod evidence;

@@ -10,10 +10,11 @@
 //! | `sensitive`, `diverse`, `divert`, [`hide`] | sensitive cells: support, models, classes that go on to coarser nodes, cells that hide |
 //! | [`hold`], [`mask`] | which records wait, and which take part in a group |
 //! | [`forced_pairs`] | the counting guard between groups |
-//! | [`dampen`] | exchanging values between records; off by default |
-//! | [`ceiling`] | h-ceiling with counterfeits, for data sets; off by default
+//! | [`dampen`], [`alter`] | exchanging values between records; perturbation and micro-aggregation; off by default |
+//! | [`ceiling`] | h-ceiling with counterfeits, for data sets; off by default |
 //! | `names` | line layouts and digests of the groups of a plan |
 
+pub mod alter;
 pub mod budget;
 pub mod ceiling;
 pub mod crowd;

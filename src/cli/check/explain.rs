@@ -1,9 +1,10 @@
 //! `throng check --explain`: a configuration in sentences, for those who answer for the data and not for the program.
 
+use super::treatments;
 use crate::anonymity::privacy::protection::Requirement;
 use crate::cli::text::wrapped;
 use crate::config::{Config, Recoding, SinkKind, SourceKind};
-use crate::records::schema::{Attribute, Role};
+use crate::records::schema::{Attribute, Role, Treatment};
 use crate::start::checked::Checked;
 use humantime::format_duration;
 
@@ -93,8 +94,9 @@ fn sentence(checked: &Checked, at: usize, attribute: &Attribute) -> String {
             "{name} leaves as it is, {mates}, because the schema calls it insensitive. Nobody checks that: it must say nothing of anybody."
         ),
         Role::Quasi | Role::Time => format!(
-            "{name} leaves {mates}: {}, as fine as {k} people share the quasi-identifying values of the group.",
-            levels(attribute)
+            "{name} leaves {mates}: {}, as fine as {k} people share the quasi-identifying values of the group.{}",
+            levels(attribute),
+            reason(checked, at)
         ),
         Role::Sensitive => {
             let models: Vec<String> = protections
@@ -116,6 +118,13 @@ fn sentence(checked: &Checked, at: usize, attribute: &Attribute) -> String {
     }
 }
 
+/// Why a rule treats an attribute as it does; nothing where no rule does.
+fn reason(checked: &Checked, attribute: usize) -> String {
+    let Some(one) = checked.treated.iter().find(|one| one.attribute == attribute) else { return String::new() };
+    treatments::reason(one)
+        .map_or_else(String::new, |why| format!(" It is treated so ({}) because {why}.", one.treat.name()))
+}
+
 /// What a model asks of a crowd.
 fn asked(requirement: &Requirement) -> String {
     match requirement {
@@ -135,9 +144,20 @@ fn asked(requirement: &Requirement) -> String {
 /// What an attribute may become, finest first.
 fn levels(attribute: &Attribute) -> String {
     let last = attribute.hierarchy.levels() - 1;
-    let mut labels: Vec<String> = (0..last).map(|level| attribute.hierarchy.label(level)).collect();
+    let fine = (0..last).filter(|level| attribute.treatment.allows(*level, last));
+    let mut labels: Vec<String> = fine.map(|level| attribute.hierarchy.label(level)).collect();
     labels.dedup();
-    format!("{}, or `*`", labels.join(", then "))
+    let levels = labels.join(", then ");
+    match attribute.treatment {
+        Treatment::Generalize | Treatment::SuppressCell => format!("{levels}, or `*`"),
+        Treatment::SuppressRecord => format!("{levels}, or the line does not leave"),
+        Treatment::Perturb => {
+            format!("the closest number of its batch that enough people have; where there is none {levels}, or `*`")
+        }
+        Treatment::Aggregate => format!(
+            "the median of neighbouring numbers of its batch that enough people have; where there are too few {levels}, or `*`"
+        ),
+    }
 }
 
 fn guarantees(checked: &Checked) -> Vec<String> {
@@ -257,6 +277,9 @@ fn limits(checked: &Checked) -> Vec<String> {
     }
     if schema.subject.is_some() && config.privacy.max_lines_per_subject == 0 {
         said.push("Equal numbers of fragments in two groups may tell that they are of one person (privacy.max_lines_per_subject = 0).".to_owned());
+    }
+    if config.treatment.rules().iter().any(|rule| rule.treat.is_untruthful()) {
+        said.push("Numbers may be those of other people of the batch (treatment perturb or aggregate): what leaves is not true of everybody it is said of, and is marked so, but on standard output. Of a crowd that shows one number, as few as one person may truly have it.".to_owned());
     }
     if config.treatment.dampening {
         said.push("Values are exchanged between people (treatment.dampening): what leaves is not true of everybody it is said of, and is marked so, but on standard output.".to_owned());

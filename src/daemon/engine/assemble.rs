@@ -251,7 +251,7 @@ fn build(
     opened: Opened,
     mut past: Past,
 ) -> Result<Engine, AssemblyError> {
-    let Checked { config, schema, shapes, protections, grown, .. } = checked;
+    let Checked { config, schema, shapes, protections, grown, treated, .. } = checked;
     let Opened { ledger, store, keys } = opened;
     let class_key = DigestKey(keys.classes);
     let new_books = || {
@@ -274,6 +274,7 @@ fn build(
     let chosen = grown.map(|grown| chosen_page::summary(&grown, &attribute_names, telemetry.draws()));
     let parts = Parts {
         chosen: chosen.unwrap_or_default(),
+        treatments: chosen_page::treatments(&treated, &attribute_names),
         schema,
         settings,
         shapes,

@@ -7,6 +7,7 @@ use crate::anonymity::treatment::treat::Policy;
 use crate::codec::LineFormat;
 use crate::config::{Backend, Config, Format, Recoding, SinkKind};
 use crate::counting::Wanted;
+use crate::evaluation::attack::Promises;
 use crate::records::schema::Schema;
 use crate::release::given::Needs;
 use crate::start::reading::line_format;
@@ -49,6 +50,8 @@ pub(super) fn settings(config: &Config, schema: &Schema, accept_rewind: bool) ->
         format,
         absent_as_null,
         monitor: config.sink.kind == SinkKind::None,
+        attack_interval_ms: i64::try_from(config.telemetry.attack_interval.as_millis()).unwrap_or(i64::MAX),
+        promises: Promises::of(config, schema.subject.is_some()),
         accept_rewind,
         max_dictionary_values: config.state.max_dictionary_values,
         repetition: repetition(config, schema),

@@ -1,5 +1,6 @@
 //! All that an engine knows and remembers.
 
+use super::attack::Attacks;
 use super::draws::Draws;
 use super::held::Held;
 use super::model::{Model, ModelSize};
@@ -69,6 +70,8 @@ pub(super) struct Planning {
     pub(super) evidence: Option<Evidence>,
     /// Who chose the groups and why, for the pages; null where the configuration gives them.
     pub(super) chosen: serde_json::Value,
+    /// Which treatments the rules have come to, as pages show it.
+    pub(super) treatments: serde_json::Value,
 }
 
 /// What survives the process.
@@ -104,6 +107,7 @@ pub struct Engine {
     pub(super) telemetry: Telemetry,
     pub(super) digest: Box<dyn Fn(&str) -> u128 + Send + Sync>,
     pub(super) draws: Draws,
+    pub(super) attacks: Attacks,
     /// Where the records come from.
     pub(super) origin: Arc<dyn Origin>,
 }

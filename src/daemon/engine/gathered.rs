@@ -43,6 +43,7 @@ pub(super) struct Gathered<'a> {
     /// Who takes part in which group.
     pub turnout: Turnout,
     pub dampened_cells: u64,
+    pub altered_cells: u64,
     pub planned: Planned,
     /// Held records settle with this batch.
     pub last: bool,

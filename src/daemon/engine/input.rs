@@ -71,6 +71,7 @@ impl Engine {
             uncovered_cells,
             turnout: Turnout::default(),
             dampened_cells: 0,
+            altered_cells: 0,
             planned: Planned::default(),
             last: false,
             clock_ms: 0,

@@ -35,6 +35,8 @@ pub struct Parts {
     pub shapes: Vec<GroupShape>,
     /// Who chose them and why, for the pages; null where the configuration gives them.
     pub chosen: serde_json::Value,
+    /// Which treatments the rules have come to, as pages show it.
+    pub treatments: serde_json::Value,
     /// The attributes that privacy models beside k protect, in the order of the schema.
     pub protections: Vec<Protection>,
     /// The populations of k-map models; empty where none is configured.

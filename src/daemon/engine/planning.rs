@@ -161,6 +161,7 @@ impl Engine {
         let (plan, evidence) = (&self.in_force.plan, self.planning.evidence.as_ref());
         let mut page = crate::daemon::http::plan_page::summary(plan, evidence, &names, self.telemetry.draws());
         page["chosen"] = self.planning.chosen.clone();
+        page["treatments"] = self.planning.treatments.clone();
         self.telemetry.set_plan(page);
     }
 }

@@ -1,10 +1,11 @@
 //! An engine that goes on where its state ended.
 
+use super::attack::Attacks;
 use super::fields::{Coding, Durable, Engine, InForce, Learning, Planning};
 use super::held::Held;
 use super::model::ModelSize;
 use super::parts::{Parts, Past, new_model};
-use crate::anonymity::plan::{Pace, Plan};
+use crate::anonymity::plan::{Group, Pace, Plan};
 use crate::anonymity::privacy::protection::Protection;
 use crate::anonymity::treatment::treat::GroupNames;
 use crate::daemon::state::directory::StateError;
@@ -32,6 +33,7 @@ impl Engine {
     pub fn new(parts: Parts, past: Past) -> Result<Self, StateError> {
         let Parts {
             chosen,
+            treatments,
             schema,
             settings,
             shapes,
@@ -79,6 +81,14 @@ impl Engine {
                 None => !pace.declared,
             })
         };
+        // Or one that shows an attribute at a level that its treatment does not know.
+        let is_treated = |plan: &Plan, group: &Group| {
+            let allows = |(&a, &level): (&usize, &u8)| {
+                let allows = schema.attributes[a].treatment.allows(usize::from(level), books[a].levels() - 1);
+                plan.identifiers.contains(&a) || allows
+            };
+            group.ladder.iter().all(|node| group.quasi.iter().zip(&node.levels).all(allows))
+        };
         let fits = |plan: &Plan| {
             all_known
                 && plan.paces.is_empty() == (settings.repetition.max_delay_ms == 0)
@@ -88,6 +98,7 @@ impl Engine {
                     (&g.name, &g.quasi, &g.sensitive, &g.insensitive)
                         == (&s.name, &s.quasi, &s.sensitive, &s.insensitive)
                 })
+                && plan.groups.iter().all(|group| is_treated(plan, group))
         };
         let plan = past.plan.filter(fits).unwrap_or(Plan::blank(Vec::new()));
         let progress = past.progress;
@@ -110,7 +121,14 @@ impl Engine {
                 met,
                 doubt_at: 0,
             },
-            planning: Planning { primed: past.primed, search: None, recheck: None, evidence: past.evidence, chosen },
+            planning: Planning {
+                primed: past.primed,
+                search: None,
+                recheck: None,
+                evidence: past.evidence,
+                chosen,
+                treatments,
+            },
             durable: Durable { store, packer: RowPacker::default(), marked: progress.marked, progress },
             coding: Coding { books, subjects, numbering: 0 },
             quasi,
@@ -122,6 +140,7 @@ impl Engine {
             telemetry,
             digest,
             draws,
+            attacks: Attacks::default(),
             origin: Arc::new(FileOrigin),
         };
         engine.settle_model();

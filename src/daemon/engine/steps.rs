@@ -4,6 +4,7 @@
 //! intended cannot be delivered, and what has not been delivered is not remembered.
 
 use super::ahead::{Encoder, SetOnDrop, Turn, Upcoming};
+use super::attack::Target;
 use super::batch_error::BatchError;
 use super::clock::Moment;
 use super::fields::{Durable, Engine, InForce};
@@ -72,6 +73,8 @@ struct Effects {
     remaining: BTreeMap<u32, Remaining>,
     witnessed: WitnessDelta,
     report: BatchReport,
+    /// A copy to try attacks on, where it is time.
+    target: Option<Target>,
 }
 
 /// A batch with all that will be remembered of it, in memory.
@@ -154,6 +157,7 @@ impl Engine {
             self.settle_model();
         }
         gathered.dampened_cells = self.dampen(&mut gathered.batch, waiting);
+        gathered.altered_cells = self.alter(&mut gathered.batch, waiting);
         gathered.turnout = self.turn_out(&gathered.batch, &gathered.waits, age_ms, order.is_all());
         gathered.seconds.treat = start.elapsed().as_secs_f64();
         Ok(gathered)
@@ -206,19 +210,20 @@ impl Engine {
         let remaining = self.remaining(&mut turnout, &before, &mut proposal, &verified, age_ms);
         let mut report = self.account(&gathered, &proposal, &turnout, &remaining, &verified, order.settling);
         gathered.turnout = turnout;
+        let target = self.target(&gathered, &mut proposal, &verified);
         // The last moment: the pairs of the batch before have had all this time.
         let start = Instant::now();
         self.settle_model();
         self.measure_model(&mut report);
         gathered.seconds.learn = start.elapsed().as_secs_f64();
-        let effects = Effects { verified, remaining, witnessed, report };
+        let effects = Effects { verified, remaining, witnessed, report, target };
         let intent = self.intent(&gathered, order, &effects, marks);
         Prepared { gathered, effects, intent }
     }
 
     /// What must be on the disk before anything leaves.
     fn intent(&mut self, gathered: &Gathered<'_>, order: &Order<'_>, effects: &Effects, marks: bool) -> Intent {
-        let Effects { verified, remaining, witnessed, report } = effects;
+        let Effects { verified, remaining, witnessed, report, .. } = effects;
         let Gathered { input, batch, fresh, ordinals, planned, rejected, .. } = gathered;
         let keep = |(&row, wait): (&u32, &Remaining)| {
             kept_waiting(batch, row as usize, ordinals[row as usize], wait, &self.needs(wait), &self.coding.books)
@@ -288,7 +293,7 @@ impl Engine {
         let start = Instant::now();
         let Delivered { prepared, lengths, bytes_out } = delivered;
         let Prepared { gathered, effects, intent } = prepared;
-        let Effects { verified, remaining, witnessed, mut report } = effects;
+        let Effects { verified, remaining, witnessed, mut report, target } = effects;
         let Gathered { input, fresh, batch, ordinals, taken, rejected, uncovered_cells, turnout, mut seconds, .. } =
             gathered;
         let adopted = gathered.planned.plan.is_some();
@@ -318,8 +323,12 @@ impl Engine {
             self.begin_recheck();
         }
         self.forget_rows();
+        if let Some(target) = target {
+            self.attack(target, gathered.age_ms);
+        }
         crash_point("applied");
         report.dampened_cells = gathered.dampened_cells;
+        report.altered_cells = gathered.altered_cells;
         Applied { input, rejected, uncovered_cells, report, seconds, bytes_out }
     }
 

@@ -2,7 +2,9 @@
 //! but by a draw that nobody foresees (docs/threats.md, 28).
 
 use crate::anonymity::planner::wishes::Apart;
+use crate::config::Treat;
 use crate::start::chosen::Grown;
+use crate::start::composition::Treated;
 use crate::telemetry::{Draws, in_steps};
 use serde_json::{Value, json};
 
@@ -51,13 +53,29 @@ pub fn summary(grown: &Grown, attribute_names: &[&str], draws: Draws) -> Value {
     json!({"how": grown.how.name(), "groups": groups.collect::<Vec<_>>(), "wishes": wishes.collect::<Vec<_>>()})
 }
 
+/// Which treatments the rules have come to: names and rules, and none of the shares that they go by. Attributes that are
+/// generalized, as without any rule, are left out.
+#[must_use]
+pub fn treatments(treated: &[Treated], attribute_names: &[&str]) -> Value {
+    let of = |one: &Treated| {
+        json!({
+            "attribute": attribute_names[one.attribute],
+            "treatment": one.treat.name(),
+            "by": one.by.key(),
+        })
+    };
+    treated.iter().filter(|one| one.treat != Treat::Generalize).map(of).collect()
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
     use crate::anonymity::planner::GroupShape;
+    use crate::anonymity::planner::coverage::Standing;
     use crate::anonymity::planner::grouping::GrownGroup;
     use crate::anonymity::planner::wishes::{Wish, WishAnswer};
-    use crate::config::Grouping;
+    use crate::config::{Grouping, Preset};
+    use crate::start::composition::By;
 
     fn grown(loss: f64) -> Grown {
         let shape = GroupShape { name: "a".into(), quasi: vec![0, 1], sensitive: vec![], insensitive: vec![] };
@@ -71,6 +89,20 @@ mod tests {
             wishes: vec![(wish, answer)],
             records: 1234,
         }
+    }
+
+    #[test]
+    fn treatments_are_named_without_the_shares_that_they_go_by() {
+        let standing = Some(Standing { coverage: 0.4321, cardinality: 0.1234 });
+        let of = |attribute, treat, by| Treated { attribute, treat, by, standing };
+        let preset = By::Preset(Preset::Default);
+        let treated =
+            [of(0, Treat::Perturb, By::Rule(2)), of(1, Treat::Generalize, preset), of(2, Treat::Compartment, preset)];
+        let expected = json!([
+            {"attribute": "age", "treatment": "perturb", "by": "treatment.rule[2]"},
+            {"attribute": "job", "treatment": "compartment", "by": "treatment.preset"},
+        ]);
+        assert_eq!(treatments(&treated, &["age", "zip", "job"]), expected);
     }
 
     #[test]

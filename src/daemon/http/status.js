@@ -283,6 +283,13 @@
     byId("wishes").replaceChildren(...(chosen?.wishes ?? []).map((w) => make("li", {},
       `Wish for ${w.attributes.join(", ")}: ${w.together.length > 1 ? `${w.together.join(", ")} leave together, for ${w.loss ?? "some"} lost cells of a record` : "each leaves apart"}` +
       w.apart.map((a) => `; ${a.attribute} does not: ${apart[a.why]}`).join(""))));
+    treatments(known);
+  };
+
+  const treatments = (known) => {
+    const treated = { suppress_cell: "exact or not shown", suppress_record: "exact, or the line does not leave", perturb: "the closest number with a crowd", aggregate: "the median of a crowd", compartment: "apart from all that it tells people apart with" };
+    const words = (known.treatments ?? []).map((t) => `${t.attribute} (${treated[t.treatment]})`);
+    byId("treatments").textContent = words.length > 0 ? `Treated by rules: ${words.join(", ")}.` : "";
   };
 
   // The attributes on a circle: a curve where one tells another on the mean, dashed where single values of it do.

@@ -2,7 +2,7 @@
 
 use super::file_source::{FileClosing, FileReadAhead, read_all};
 use super::run::{Run, Watcher};
-use super::to_kafka::{PATIENCE, UNTRUTHFUL, check_marker, check_retention, has_left, outputs, sink_cluster};
+use super::to_kafka::{PATIENCE, check_marker, check_retention, has_left, outputs, sink_cluster, untruthful};
 use crate::anonymity::planner::GroupShape;
 use crate::config::{Config, Format, SinkKind};
 use crate::daemon::engine::Engine;
@@ -216,13 +216,10 @@ impl Start<'_> {
     }
 }
 
-/// Says beside the output files that values are exchanged between the records in them, before the first is written.
+/// Says beside the output files that what is in them may be untrue, and why, before the first is written.
 fn mark_as_untruthful(config: &Config) -> Result<(), RunError> {
-    if !config.treatment.dampening || config.sink.path.as_os_str() == "-" {
-        return Ok(());
-    }
+    let Some((what, how)) = untruthful(config).filter(|_| config.sink.path.as_os_str() != "-") else { return Ok(()) };
     let path = config.sink.mark_path(config.first_group());
-    let (what, how) = UNTRUTHFUL;
     let text = format!("{what}: {how}\n");
     file::whole::write(&path, text.as_bytes()).map_err(|source| RunError::Mark { path, source })
 }

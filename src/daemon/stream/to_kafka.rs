@@ -12,8 +12,17 @@ use std::time::Duration;
 /// How long a start waits for a cluster before it says so and tries again.
 pub(super) const PATIENCE: Duration = Duration::from_secs(30);
 
-/// The header of every fragment of a stream in which values are exchanged between records.
-pub(super) const UNTRUTHFUL: (&str, &str) = ("throng-untruthful", "values exchanged between records");
+/// The header of every fragment of a stream that may say what is not true, and why; none where all is true.
+pub(super) fn untruthful(config: &Config) -> Option<(&'static str, &'static str)> {
+    let altered = config.treatment.rules().iter().any(|rule| rule.treat.is_untruthful());
+    let how = match (config.treatment.dampening, altered) {
+        (false, false) => return None,
+        (true, false) => "values exchanged between records",
+        (false, true) => "numbers replaced by others of their batch",
+        (true, true) => "values exchanged between records, numbers replaced by others of their batch",
+    };
+    Some(("throng-untruthful", how))
+}
 
 pub(super) fn sink_cluster(config: &Config) -> Cluster {
     Cluster {
@@ -43,7 +52,7 @@ pub(super) fn outputs(
         name => Some(topic(name)?),
     };
     let group = config.source.group.clone();
-    let mark = config.treatment.dampening.then_some(UNTRUTHFUL);
+    let mark = untruthful(config);
     Ok(Outputs { sinks, dead_letters, commits: config.sink.commits_topic.clone(), sources, group, attributes, mark })
 }
 

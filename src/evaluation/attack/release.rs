@@ -1,6 +1,7 @@
 //! What attacks are run on, and how hard is tried.
 
 use crate::anonymity::planner::GroupShape;
+use crate::config::{Config, Recoding};
 use crate::evaluation::facts::AttributeFacts;
 use crate::evaluation::original::Original;
 use crate::evaluation::released::{Origin, ReleasedGroup};
@@ -22,6 +23,21 @@ pub struct Promises {
     pub strict: bool,
     /// What a person says is limited and delayed: `max_lines_per_subject` and `max_delay` are set, and people are known.
     pub repetition: bool,
+}
+
+impl Promises {
+    /// What a configuration promises of records that name `people`.
+    #[must_use]
+    pub fn of(config: &Config, people: bool) -> Self {
+        let privacy = &config.privacy;
+        Self {
+            crowd: privacy.crowd(),
+            crowd_in_batch: privacy.crowd_in_batch(),
+            colluders: privacy.colluders,
+            strict: privacy.recoding == Recoding::Strict,
+            repetition: people && privacy.max_lines_per_subject > 0 && !privacy.longest_delay().is_zero(),
+        }
+    }
 }
 
 /// What attacks are run on.

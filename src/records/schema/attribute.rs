@@ -72,6 +72,34 @@ impl Changes {
     }
 }
 
+/// What is done to a quasi attribute where its value has no crowd ([POD] §6.2). The configuration says so, not the schema.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+pub enum Treatment {
+    /// It becomes coarser along its hierarchy, at last `*`.
+    #[default]
+    Generalize,
+    /// It leaves exact or as `*`.
+    SuppressCell,
+    /// It leaves exact, or the line does not leave.
+    SuppressRecord,
+    /// A number gives way to the closest with a crowd, where there is one.
+    Perturb,
+    /// A number gives way to the median of a crowd, where there is one.
+    Aggregate,
+}
+
+impl Treatment {
+    /// Whether the attribute may leave at `level`, where `top` is that of `*`.
+    #[must_use]
+    pub fn allows(self, level: usize, top: usize) -> bool {
+        match self {
+            Self::Generalize | Self::Perturb | Self::Aggregate => level <= top,
+            Self::SuppressCell => level == 0 || level == top,
+            Self::SuppressRecord => level == 0,
+        }
+    }
+}
+
 /// Where an attribute is in a record.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Place {
@@ -98,6 +126,8 @@ pub struct Attribute {
     pub hierarchy: Hierarchy,
     /// How often it changes within a subject; measured where it is not given.
     pub changes: Option<Changes>,
+    /// What is done to it where its value has no crowd.
+    pub treatment: Treatment,
 }
 
 impl Attribute {

@@ -1,6 +1,6 @@
 //! A schema that has been checked.
 
-use super::attribute::Attribute;
+use super::attribute::{Attribute, Treatment};
 use crate::records::hierarchy::Hierarchy;
 use sha2::{Digest, Sha256};
 use std::sync::Arc;
@@ -35,6 +35,16 @@ impl Schema {
         self.attributes.iter().enumerate().filter(|(_, a)| a.role.is_releasable()).map(|(i, _)| i)
     }
 
+    /// The same schema with attributes treated as `treated` says.
+    #[must_use]
+    pub fn with_treatments(&self, treated: &[(usize, Treatment)]) -> Self {
+        let mut schema = self.clone();
+        for &(attribute, treatment) in treated {
+            Arc::make_mut(&mut schema.attributes[attribute]).treatment = treatment;
+        }
+        schema
+    }
+
     /// The index of the attribute called `name`.
     #[must_use]
     pub fn position(&self, name: &str) -> Option<usize> {
@@ -42,7 +52,7 @@ impl Schema {
     }
 
     /// SHA-256, in lower-case hex, of everything that decides how records are read and generalized (hierarchy files
-    /// by their content; units and `changes` left out): a state written under one schema is refused under another.
+    /// by their content; units, `changes` and treatments left out): a state written under one schema is refused under another.
     #[must_use]
     pub fn fingerprint(&self) -> String {
         let mut hash = Sha256::new();

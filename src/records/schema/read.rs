@@ -3,7 +3,7 @@
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use super::attribute::{Attribute, Changes, Place, Role};
+use super::attribute::{Attribute, Changes, Place, Role, Treatment};
 use super::checked::Schema;
 use super::problems::SchemaError;
 use super::spelled;
@@ -179,7 +179,17 @@ fn entry_attribute(
     if problems.len() > before {
         return None;
     }
-    Some(Attribute { name: name?, place: place?, role, unit, typing: typing?, hierarchy: hierarchy?, changes })
+    let treatment = Treatment::default();
+    Some(Attribute {
+        name: name?,
+        place: place?,
+        role,
+        unit,
+        typing: typing?,
+        hierarchy: hierarchy?,
+        changes,
+        treatment,
+    })
 }
 
 fn place(keys: &mut Keys<'_>, name: Option<&str>) -> Option<Place> {

@@ -79,6 +79,7 @@ fn count(metrics: &Metrics, report: &BatchReport) {
         metrics.flow.fragments[group.min(metrics.flow.fragments.len() - 1)].inc_by(*fragments);
     }
     metrics.quality.dampened_cells.inc_by(report.dampened_cells);
+    metrics.quality.altered_cells.inc_by(report.altered_cells);
     metrics.quality.withheld_cells.inc_by(report.withheld_cells);
     metrics.flow.thinned_fragments.inc_by(report.thinned_fragments);
     metrics.flow.delayed_lines.inc_by(report.delayed_lines);

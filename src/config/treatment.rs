@@ -1,0 +1,223 @@
+//! `[treatment]`: what is done to values that stand out.
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+/// What is done to an attribute where its value has no crowd.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum Treat {
+    /// It becomes coarser along its hierarchy, at last `*`.
+    #[default]
+    Generalize,
+    /// The cell leaves as it is, or as `*`.
+    SuppressCell,
+    /// The cell leaves as it is, or the line of its group does not leave.
+    SuppressRecord,
+    /// A number gives way to the closest one that has a crowd in the batch, in records that are alike in the rest of the group; where there
+    /// is none it is generalized. **Untruthful.**
+    Perturb,
+    /// Micro-aggregation: the numbers of a batch, in records that are alike in the rest of the group, are divided by size into crowds,
+    /// and each gives way to the lower median of its crowd; where there are too few people they are generalized. **Untruthful.**
+    Aggregate,
+    /// It leaves apart from all attributes with which it tells people apart. Needs `plan.groups` other than given by `[[group]]`.
+    Compartment,
+}
+
+impl Treat {
+    /// As the configuration spells it.
+    #[must_use]
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Generalize => "generalize",
+            Self::SuppressCell => "suppress_cell",
+            Self::SuppressRecord => "suppress_record",
+            Self::Perturb => "perturb",
+            Self::Aggregate => "aggregate",
+            Self::Compartment => "compartment",
+        }
+    }
+
+    /// Whether what leaves may be another value than the record's.
+    #[must_use]
+    pub fn is_untruthful(self) -> bool {
+        matches!(self, Self::Perturb | Self::Aggregate)
+    }
+
+    /// Whether it is for numbers only.
+    #[must_use]
+    pub fn is_of_numbers(self) -> bool {
+        self.is_untruthful()
+    }
+}
+
+/// Which kind of values an attribute has.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum ValueKind {
+    /// The types integer and float.
+    Numeric,
+    /// All other types.
+    Categorical,
+}
+
+/// A ready composition of treatments ([POD] §6.3).
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+pub enum Preset {
+    /// Every attribute is generalized: what leaves is true.
+    #[default]
+    KAnonymous,
+    /// By coverage ([POD] Table 6.3): compartments from 50 %; below, texts are suppressed, and numbers generalized above 15 % and
+    /// perturbed up to there. **Untruthful.**
+    Default,
+    /// By cardinality ([POD] Table 6.2, composition A): numbers are perturbed below 50 % and generalized from there; texts leave in
+    /// compartments below 90 % and are suppressed from there. **Untruthful.**
+    A,
+    /// The same with 75 % and 80 % (composition B).
+    B,
+    /// The same with 90 % and 95 % (composition C).
+    C,
+}
+
+impl Preset {
+    /// As the configuration spells it.
+    #[must_use]
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::KAnonymous => "k-anonymous",
+            Self::Default => "default",
+            Self::A => "a",
+            Self::B => "b",
+            Self::C => "c",
+        }
+    }
+
+    /// The rules that it stands for, in their order.
+    #[must_use]
+    pub fn rules(self) -> Vec<TreatmentRule> {
+        let rule = |kind, treat| TreatmentRule { kind, treat, ..TreatmentRule::default() };
+        let (numeric, categorical) = (Some(ValueKind::Numeric), Some(ValueKind::Categorical));
+        let by_cardinality = |numbers: f64, texts: f64| {
+            vec![
+                TreatmentRule { cardinality_below: Some(numbers), ..rule(numeric, Treat::Perturb) },
+                rule(numeric, Treat::Generalize),
+                TreatmentRule { cardinality_below: Some(texts), ..rule(categorical, Treat::Compartment) },
+                rule(categorical, Treat::SuppressCell),
+            ]
+        };
+        match self {
+            Self::KAnonymous => Vec::new(),
+            Self::Default => vec![
+                TreatmentRule { coverage_from: Some(0.5), ..rule(None, Treat::Compartment) },
+                rule(categorical, Treat::SuppressCell),
+                TreatmentRule { coverage_from: Some(0.15), ..rule(numeric, Treat::Generalize) },
+                rule(numeric, Treat::Perturb),
+            ],
+            Self::A => by_cardinality(0.5, 0.9),
+            Self::B => by_cardinality(0.75, 0.8),
+            Self::C => by_cardinality(0.9, 0.95),
+        }
+    }
+}
+
+/// A rule: attributes that fit everything it names are treated as it says.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(default, deny_unknown_fields)]
+pub struct TreatmentRule {
+    /// Quasi attributes of the record schema; without it any of them may fit.
+    #[schemars(example = ["steps", "heart_rate"])]
+    pub attributes: Vec<String>,
+    /// Which kind of values an attribute must have.
+    #[serde(rename = "type")]
+    #[schemars(example = ValueKind::Numeric)]
+    pub kind: Option<ValueKind>,
+    /// The least coverage, 0 to 1: the share of the records whose value of the attribute, or of it and one other attribute that are common each by
+    /// themselves, fewer than `privacy.k` people share; the largest over all others. Measured, as `cardinality` is, at the start on
+    /// records of `plan.prime` or of the source file.
+    #[schemars(example = 0.15)]
+    pub coverage_from: Option<f64>,
+    /// Coverage is below this.
+    #[schemars(example = 0.5)]
+    pub coverage_below: Option<f64>,
+    /// The least cardinality, 0 to 1: distinct values over records.
+    #[schemars(example = 0.1)]
+    pub cardinality_from: Option<f64>,
+    /// Cardinality is below this.
+    #[schemars(example = 0.9)]
+    pub cardinality_below: Option<f64>,
+    /// What is done.
+    #[schemars(example = Treat::Perturb)]
+    pub treat: Treat,
+}
+
+impl TreatmentRule {
+    /// Its shares by key.
+    #[must_use]
+    pub fn shares(&self) -> [(&'static str, Option<f64>); 4] {
+        [
+            ("coverage_from", self.coverage_from),
+            ("coverage_below", self.coverage_below),
+            ("cardinality_from", self.cardinality_from),
+            ("cardinality_below", self.cardinality_below),
+        ]
+    }
+
+    /// Whether it asks for what must be measured.
+    #[must_use]
+    pub fn is_measured(&self) -> bool {
+        self.shares().iter().any(|(_, share)| share.is_some())
+    }
+}
+
+/// How records are treated that stand out.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(default, deny_unknown_fields)]
+pub struct Treatment {
+    /// A ready composition: which treatment an attribute gets that no `[[treatment.rule]]` fits. All but `k-anonymous` measure the
+    /// attributes on records of `plan.prime` or of the source file; `throng check --explain` says what each has come to and why.
+    #[schemars(example = Preset::Default)]
+    pub preset: Preset,
+    /// Own rules, before those of the preset; of several that fit an attribute the first counts. Attributes that fit none are
+    /// generalized. What is sensitive or insensitive is not treated by rules.
+    #[schemars(example = [TreatmentRule { attributes: vec!["steps".into()], treat: Treat::Perturb, ..TreatmentRule::default() }])]
+    pub rule: Vec<TreatmentRule>,
+    /// Exchange values between records of different people in one batch, so that no value of one attribute tells a value
+    /// of another almost surely. What leaves is then not true of everybody it is said of, the output is marked as such,
+    /// and an observer who knows everybody else's values may tell altered members of a crowd from true ones.
+    #[schemars(example = true)]
+    pub dampening: bool,
+    /// Inferences P(v|u) at or above this are dampened, above 0 and at most 1.
+    #[schemars(example = 0.95)]
+    pub dampening_above: f64,
+    /// Share of a batch's cells of one attribute that dampening may alter, above 0 and at most 1.
+    #[schemars(example = 0.01)]
+    pub dampening_most_altered: f64,
+}
+
+impl Default for Treatment {
+    fn default() -> Self {
+        Self {
+            preset: Preset::default(),
+            rule: Vec::new(),
+            dampening: false,
+            dampening_above: 0.95,
+            dampening_most_altered: 0.01,
+        }
+    }
+}
+
+impl Treatment {
+    /// All rules in the order in which they are tried: own ones, then the preset's.
+    #[must_use]
+    pub fn rules(&self) -> Vec<TreatmentRule> {
+        self.rule.iter().cloned().chain(self.preset.rules()).collect()
+    }
+
+    /// Whether what leaves may be untrue of those it is said of; of a preset whose rules are still to be measured, whether it can come
+    /// to that.
+    #[must_use]
+    pub fn may_be_untruthful(&self) -> bool {
+        self.dampening || self.rules().iter().any(|rule| rule.treat.is_untruthful())
+    }
+}

@@ -1,0 +1,221 @@
+//! What attributes become that rules treat, through the binary: cells and records suppressed, numbers perturbed and aggregated, compartments.
+
+mod support;
+
+use serde_json::Value;
+use std::collections::{BTreeMap, BTreeSet};
+use std::fmt::Write as _;
+use std::process::Command;
+use support::binary::{Outcome, Place, Process};
+use support::schemas::schema;
+
+const SCHEMA: &str = schema!("visits"; person, hundred "age", text "city");
+
+const K: usize = 3;
+
+/// In every batch of fifty people most are 30 or 40, some are alone with their age, and two have none.
+fn records() -> String {
+    let mut text = String::new();
+    for n in 0..200 {
+        let age = match n % 50 {
+            0 => "33".to_owned(),
+            1 => "36".to_owned(),
+            2 => "47".to_owned(),
+            3 | 4 => "null".to_owned(),
+            n if n % 2 == 0 => "30".to_owned(),
+            _ => "40".to_owned(),
+        };
+        let city = ["Bern", "Zug"][usize::from(n % 50 >= 25)];
+        writeln!(text, r#"{{"person":"p{n}","age":{age},"city":"{city}"}}"#).expect("a string");
+    }
+    text
+}
+
+/// One group of age and one of city, with ages treated so.
+fn treated(treat: &str) -> Place {
+    let groups =
+        "[[group]]\nname = \"age\"\nattributes = [\"age\"]\n[[group]]\nname = \"city\"\nattributes = [\"city\"]\n";
+    let rule = if treat.is_empty() {
+        String::new()
+    } else {
+        format!("[[treatment.rule]]\nattributes = [\"age\"]\ntreat = \"{treat}\"\n")
+    };
+    let place = Place::new(SCHEMA, &format!("{groups}{rule}"));
+    place.write("in.ndjson", records());
+    place
+}
+
+/// What leaves as age, in all batches.
+fn ages(place: &Place) -> BTreeMap<String, usize> {
+    let mut ages = BTreeMap::new();
+    for line in place.lines("out.age.ndjson") {
+        let line: Value = serde_json::from_str(&line).expect("a line");
+        *ages.entry(line["age"].to_string()).or_default() += 1;
+    }
+    ages
+}
+
+const WINDOWLESS: (&str, &str) = ("PRIVACY__SUPPORT_WINDOW", "0s");
+
+fn released(treat: &str) -> (Place, BTreeMap<String, usize>) {
+    let place = treated(treat);
+    place.run(&[WINDOWLESS]).expect(0);
+    let ages = ages(&place);
+    (place, ages)
+}
+
+fn counts(of: &[(&str, usize)]) -> BTreeMap<String, usize> {
+    of.iter().map(|(age, count)| ((*age).to_owned(), *count)).collect()
+}
+
+fn throng(place: &Place, arguments: &[&str]) -> Outcome {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_throng"));
+    command.args(arguments);
+    place.surround(&mut command, &[]);
+    Process::spawn(command, place.port).wait()
+}
+
+#[test]
+fn without_rules_ages_become_coarser_and_all_is_true() {
+    let (place, ages) = released("");
+    assert!(ages.keys().any(|age| age.contains('-')), "{ages:?}");
+    assert!(!place.path("out.ndjson.untruthful").exists());
+}
+
+#[test]
+fn a_suppressed_cell_is_exact_or_an_asterisk() {
+    // Two of fifty have no age: fewer than three are no crowd either, and a fragment of which nothing is left does not leave.
+    let (_place, ages) = released("suppress_cell");
+    assert_eq!(ages, counts(&[("30", 4 * 22), ("40", 4 * 23)]));
+}
+
+#[test]
+fn a_suppressed_record_is_exact_or_is_not_there() {
+    let (place, alone) = released("suppress_record");
+    assert_eq!(alone, counts(&[("30", 4 * 22), ("40", 4 * 23)]));
+    // Beside another attribute: there the cell would have become `*`, and the line does not leave instead.
+    let both = |treat: &str| {
+        let text = format!("[[treatment.rule]]\nattributes = [\"age\"]\ntreat = \"{treat}\"\n");
+        let place = Place::new(SCHEMA, &text);
+        place.write("in.ndjson", records());
+        place.run(&[WINDOWLESS]).expect(0);
+        place.lines("out.ndjson")
+    };
+    let (cells, lines) = (both("suppress_cell"), both("suppress_record"));
+    assert!(cells.iter().any(|line| line.contains("\"age\":\"*\"")));
+    assert!(!lines.is_empty() && lines.iter().all(|line| line.contains("\"age\":30") || line.contains("\"age\":40")));
+    drop(place);
+}
+
+#[test]
+fn a_perturbed_number_is_the_closest_with_a_crowd() {
+    let (place, ages) = released("perturb");
+    // 33 becomes 30, and 36 and 47 become 40.
+    assert_eq!(ages, counts(&[("30", 4 * 23), ("40", 4 * 25)]));
+    let mark = String::from_utf8(place.read("out.ndjson.untruthful")).expect("text");
+    assert!(mark.contains("numbers replaced by others of their batch"), "{mark}");
+}
+
+#[test]
+fn aggregates_are_medians_of_crowds() {
+    let (place, ages) = released("aggregate");
+    assert!(ages.values().all(|count| *count >= 4 * K), "{ages:?}");
+    assert_eq!(ages.values().sum::<usize>(), 4 * 48, "all who have an age");
+    assert!(place.path("out.ndjson.untruthful").exists());
+}
+
+/// The same state under another treatment: what leaves from then on is treated so, and what had left supports it.
+#[test]
+fn a_state_goes_on_under_another_treatment() {
+    let place = treated("");
+    place.run(&[]).expect(0);
+    let before = place.lines("out.age.ndjson").len();
+    let more: String = records().replace(":\"p", ":\"q");
+    place.write("in.ndjson", [records(), more].concat());
+    let text = String::from_utf8(place.read("throng.toml")).expect("text");
+    place.write("throng.toml", text + "[[treatment.rule]]\nattributes = [\"age\"]\ntreat = \"suppress_cell\"\n");
+    place.run(&[]).expect(0);
+    let after: Vec<String> = place.lines("out.age.ndjson").split_off(before);
+    assert!(after.len() > 150, "{}", after.len());
+    assert!(!after.iter().any(|line| line.contains('-')), "no interval: {after:?}");
+}
+
+#[test]
+fn check_says_what_becomes_of_every_attribute_and_why() {
+    let place = treated("perturb");
+    let told = throng(&place, &["check", "-c", "throng.toml", "--explain"]).expect(0);
+    let text = String::from_utf8(told.stdout).expect("text");
+    assert!(text.contains("perturb          treatment.rule[0] fits it"), "{text}");
+    assert!(text.contains("the closest number of its batch"), "{text}");
+    let schemas = throng(&place, &["check", "-c", "throng.toml", "--output-schema"]).expect(0);
+    let schemas: Value = serde_json::from_slice(&schemas.stdout).expect("JSON");
+    assert_eq!(schemas["age"]["x-throng-truthful"], false);
+    let cells = treated("suppress_cell");
+    let schemas = throng(&cells, &["check", "-c", "throng.toml", "--output-schema"]).expect(0);
+    let schemas: Value = serde_json::from_slice(&schemas.stdout).expect("JSON");
+    assert_eq!(schemas["age"]["x-throng-truthful"], true);
+    assert_eq!(schemas["age"]["properties"]["age"]["x-throng-levels"], serde_json::json!(["exact", "not shown"]));
+}
+
+#[test]
+fn what_cannot_be_is_refused_by_name() {
+    let refused = |more: &str, key: &str| {
+        let place = Place::new(SCHEMA, more);
+        place.write("in.ndjson", records());
+        let told = throng(&place, &["check", "-c", "throng.toml"]).expect(2);
+        assert!(told.stderr.contains(key), "{key}: {}", told.stderr);
+    };
+    let rule = |text: &str| format!("[[treatment.rule]]\n{text}\n");
+    let groups = "[[group]]\nname = \"all\"\nattributes = [\"age\", \"city\"]\n";
+    refused(&rule("attributes = [\"city\"]\ntreat = \"perturb\""), "treatment.rule[0].attributes");
+    refused(&rule("attributes = [\"person\"]\ntreat = \"suppress_cell\""), "treatment.rule[0].attributes");
+    refused(&rule("coverage_from = 1.5"), "treatment.rule[0].coverage_from");
+    refused(&rule("coverage_from = 0.5\ncoverage_below = 0.5"), "treatment.rule[0].coverage_below");
+    refused(&rule("type = \"categorical\"\ntreat = \"aggregate\""), "treatment.rule[0].treat");
+    refused(&rule("treat = \"guess\""), "treatment.rule[0].treat");
+    refused(&(groups.to_owned() + &rule("treat = \"compartment\"")), "treatment.rule");
+    refused(&("[treatment]\npreset = \"a\"\n".to_owned() + groups), "treatment.preset");
+    refused("[treatment]\npreset = \"d\"\n", "treatment.preset");
+    let place = treated("suppress_cell");
+    let told = throng(&place, &["anonymize", "in.ndjson", "-c", "throng.toml", "-o", "released.ndjson"]).expect(2);
+    assert!(told.stderr.contains("treatment.rule"), "{}", told.stderr);
+    assert!(!place.path("released.ndjson").exists());
+}
+
+/// Every preset over records of which it can be measured: what leaves is recounted by `verify-release`, attributes that tell people
+/// apart leave apart, and the output says whether it is true.
+#[test]
+fn presets_release_and_are_recounted() {
+    const WIDE: &str = schema!("visits"; person, hundred "age", text "city", text "street", text "job", number "steps");
+    let mut text = String::new();
+    for n in 0..600_u64 {
+        // Streets and jobs are common by themselves, and few people share both.
+        let (street, job) = (n * 7 % 20, n * n % 19 % 15);
+        let (age, steps) = (20 + n % 9, 100 * (n % 37));
+        writeln!(
+            text,
+            r#"{{"person":"p{n}","age":{age},"city":"c{}","street":"s{street}","job":"j{job}","steps":{steps}}}"#,
+            n % 2
+        )
+        .expect("a string");
+    }
+    for (preset, true_of_all) in [("k-anonymous", true), ("default", false), ("a", false), ("b", false), ("c", false)] {
+        let place = Place::new(WIDE, &format!("[treatment]\npreset = \"{preset}\"\n"));
+        place.write("in.ndjson", &text);
+        place.run(&[("BATCH__MAX_RECORDS", "200")]).expect(0);
+        let told = throng(&place, &["check", "-c", "throng.toml"]).expect(0);
+        let told = String::from_utf8(told.stdout).expect("text");
+        let marks: Vec<_> =
+            place.files(".").into_iter().filter(|(path, _)| path.to_string_lossy().contains("untruthful")).collect();
+        assert_eq!(marks.is_empty(), true_of_all || !told.contains("perturb"), "{preset}: {told}");
+        let released = place.path("out.ndjson");
+        let recounted = throng(&place, &["verify-release", &released.to_string_lossy(), "-c", "throng.toml"]);
+        assert_eq!(recounted.code, Some(0), "{preset}: {}", recounted.stderr);
+        if preset == "default" {
+            assert!(told.contains("street") && told.contains("compartment"), "{told}");
+            let groups: BTreeSet<String> =
+                told.lines().filter(|line| line.contains("attributes = [")).map(str::to_owned).collect();
+            assert!(groups.iter().all(|group| !(group.contains("\"street\"") && group.contains("\"job\""))), "{told}");
+        }
+    }
+}
