@@ -116,6 +116,9 @@ fn a_file_that_cannot_be_used_is_refused_at_the_start() {
         assert!(place.lines("out.ndjson").is_empty() && !run.stderr.contains("p77"), "{how}: {}", run.stderr);
     };
     refused("missing", &["plan.prime", "prime.ndjson", "cannot open"]);
+    std::fs::create_dir(place.path("prime.ndjson")).expect("a directory");
+    refused("a directory", &["plan.prime", "prime.ndjson", "is no regular file"]);
+    std::fs::remove_dir(place.path("prime.ndjson")).expect("an empty directory");
     place.write("prime.ndjson", "");
     refused("empty", &["plan.prime", "prime.ndjson", "has no records"]);
     place.write("prime.ndjson", records(70, 20, false).replace("\"age\":2", "\"age\":\"x\",\"y\":2"));

@@ -30,6 +30,8 @@ pub struct Primed {
 pub enum PrimeError {
     #[error("plan.prime: {}: {source}", .path.display())]
     File { path: PathBuf, source: WholeFileError },
+    #[error("plan.prime: {} is no regular file: it is read at every start that has no plan yet; name a file", .0.display())]
+    NoFile(PathBuf),
     #[error("plan.prime: {} has no records: name a file with some, or remove the key", .0.display())]
     Empty(PathBuf),
     #[error(
@@ -55,6 +57,9 @@ pub(super) fn prime(
     planner: &PlannerSettings,
 ) -> Result<Option<Primed>, PrimeError> {
     let Some(path) = &config.plan.prime else { return Ok(None) };
+    if path.exists() && !path.is_file() {
+        return Err(PrimeError::NoFile(path.clone()));
+    }
     let mut sample = Sample::new(schema.attributes.len(), config.plan.sample_records, config.plan.window_records);
     let mut rows = 0;
     read_whole(config, path, schema, &mut books, subjects.as_mut(), absent_as_null, &mut |batch, _| {
