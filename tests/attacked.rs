@@ -13,9 +13,14 @@ const SCHEMA: &str = schema!("visits"; person, hundred "age", text "city", sensi
 const GROUPS: &str = "[[group]]\nname = \"body\"\nattributes = [\"age\", \"illness\"]\n\
     [[group]]\nname = \"place\"\nattributes = [\"city\"]\n";
 
-fn records(from: usize, to: usize) -> String {
+/// With `alike`, everybody says the same.
+fn records(from: usize, to: usize, alike: bool) -> String {
     let mut text = String::new();
     for n in from..to {
+        if alike {
+            writeln!(text, r#"{{"person":"p{n}","age":30,"city":"c","illness":"flu"}}"#).expect("a string");
+            continue;
+        }
         let (age, illness) = (20 + n * n % 50, ["flu", "cold"][n / 3 % 2]);
         writeln!(text, r#"{{"person":"p{n}","age":{age},"city":"c{}","illness":"{illness}"}}"#, n % 7)
             .expect("a string");
@@ -24,7 +29,7 @@ fn records(from: usize, to: usize) -> String {
 }
 
 /// What the pages say of attacks once they say anything; nothing where they do not in time.
-fn told(interval: &str, patience: Duration) -> BTreeMap<String, f64> {
+fn told(interval: &str, patience: Duration, alike: bool) -> BTreeMap<String, f64> {
     let place = Place::new(SCHEMA, GROUPS);
     let overrides = [
         ("SOURCE__PATH", "-"),
@@ -36,7 +41,7 @@ fn told(interval: &str, patience: Duration) -> BTreeMap<String, f64> {
     let begun = Instant::now();
     let (mut fed, mut told) = (0, BTreeMap::new());
     while begun.elapsed() < patience && told.is_empty() {
-        daemon.feed(records(fed, fed + 1000));
+        daemon.feed(records(fed, fed + 1000, alike));
         fed += 1000;
         std::thread::sleep(Duration::from_millis(300));
         let pages = daemon
@@ -58,7 +63,7 @@ fn told(interval: &str, patience: Duration) -> BTreeMap<String, f64> {
 
 #[test]
 fn attacks_are_tried_beside_the_stream_and_keep_their_promise() {
-    let told = told("200ms", Duration::from_secs(60));
+    let told = told("200ms", Duration::from_secs(60), false);
     let of = |name: &str| told.get(name).copied().unwrap_or_else(|| panic!("{name} in {told:?}"));
     // Two illnesses: the more frequent one of a class is right half of the time.
     assert!((0.45..0.75).contains(&of("throng_attack_yield{attack=\"homogeneity\"}")), "{told:?}");
@@ -72,7 +77,16 @@ fn attacks_are_tried_beside_the_stream_and_keep_their_promise() {
     }
 }
 
+/// Lines that say the same lie in an order that nobody sees: whoever joins them by their places learns nothing.
+#[test]
+fn a_stream_in_which_all_say_the_same_raises_no_alarm() {
+    let told = told("200ms", Duration::from_secs(60), true);
+    let joining = told.get("throng_attack_yield{attack=\"joining\"}").copied().expect("it was tried");
+    assert!(joining <= 0.05, "{told:?}");
+    assert!(told.get("throng_attack_above_promise{attack=\"joining\"}") == Some(&0.0), "{told:?}");
+}
+
 #[test]
 fn attacks_that_are_not_asked_for_are_not_tried() {
-    assert!(told("0s", Duration::from_secs(4)).is_empty());
+    assert!(told("0s", Duration::from_secs(4), false).is_empty());
 }

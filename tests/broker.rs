@@ -143,7 +143,6 @@ fn a_batch_aborted_with_messages_still_queued_leaves_the_sink_usable() {
         sources: vec![source],
         group: group.clone(),
         attributes: vec![],
-        mark: None,
     };
     let mut sink = TransactionalSink::open(
         &cluster,
@@ -164,6 +163,7 @@ fn a_batch_aborted_with_messages_still_queued_leaves_the_sink_usable() {
             rejected: &[],
             subjects: &[],
             coordinates: &[],
+            untruthful: None,
         };
         sink.deliver(&Verified::nothing(1), &envelope)
     };

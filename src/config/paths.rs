@@ -112,11 +112,7 @@ fn used(config: &Config) -> Vec<Used> {
         }
     }
     if config.treatment.may_be_untruthful() && sink.path != Path::new("-") {
-        file(
-            if config.treatment.dampening { "treatment.dampening" } else { "treatment.preset" },
-            &sink.mark_path(first),
-            false,
-        );
+        file(config.treatment.untruthful_key(), &sink.mark_path(first), false);
     }
     if let Some(path) = sink.marker_path(first) {
         file("the marker of sink.path", &path, false);

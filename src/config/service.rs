@@ -151,7 +151,7 @@ pub struct Telemetry {
     /// The pages over TLS 1.3, where both files are named.
     pub tls: PagesTls,
     /// How often the daemon tries attacks on a batch that it has just released, at the lowest priority, for
-    /// `throng_attack_yield`; `0s`: never. The first time is after half a minute, or this where it is shorter.
+    /// `throng_attack_yield`, at least `1ms`; `0s`: never. The first time is after half a minute, or this where it is shorter.
     #[serde(with = "quantity::duration")]
     #[schemars(with = "quantity::DurationText", example = &"10m")]
     pub attack_interval: Duration,

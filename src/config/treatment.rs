@@ -12,15 +12,18 @@ pub enum Treat {
     Generalize,
     /// The cell leaves as it is, or as `*`.
     SuppressCell,
-    /// The cell leaves as it is, or the line of its group does not leave.
+    /// The cell leaves as it is, or the line of its group does not leave. What identifies by itself, and what the hierarchy does not cover, is
+    /// `*` whatever the treatment.
     SuppressRecord,
     /// A number gives way to the closest one that has a crowd in the batch, in records that are alike in the rest of the group; where there
-    /// is none it is generalized. **Untruthful.**
+    /// is none it is generalized. For integers, and floats with a rounding step. **Untruthful.**
     Perturb,
     /// Micro-aggregation: the numbers of a batch, in records that are alike in the rest of the group, are divided by size into crowds,
-    /// and each gives way to the lower median of its crowd; where there are too few people they are generalized. **Untruthful.**
+    /// and each gives way to the mean of its crowd, rounded as the attribute is; where there are too few people they are generalized. Who knows all
+    /// but one of a crowd's numbers learns the last. For integers, and floats with a rounding step. **Untruthful.**
     Aggregate,
-    /// It leaves apart from all attributes with which it tells people apart. Needs `plan.groups` other than given by `[[group]]`.
+    /// It leaves apart from all attributes so treated with which it tells people apart, and from all others. Not with `[[group]]`s, nor with
+    /// `plan.groups` of `cliques` or `border`, which divide every attribute already.
     Compartment,
 }
 
@@ -133,7 +136,7 @@ pub struct TreatmentRule {
     #[schemars(example = ValueKind::Numeric)]
     pub kind: Option<ValueKind>,
     /// The least coverage, 0 to 1: the share of the records whose value of the attribute, or of it and one other attribute that are common each by
-    /// themselves, fewer than `privacy.k` people share; the largest over all others. Measured, as `cardinality` is, at the start on
+    /// themselves, fewer than `privacy.k` people and the colluders share; the largest over all others. Measured, as `cardinality` is, at the start on
     /// records of `plan.prime` or of the source file.
     #[schemars(example = 0.15)]
     pub coverage_from: Option<f64>,
@@ -214,10 +217,28 @@ impl Treatment {
         self.rule.iter().cloned().chain(self.preset.rules()).collect()
     }
 
+    /// The first key by which what leaves may be untrue.
+    #[must_use]
+    pub fn untruthful_key(&self) -> &'static str {
+        match (self.dampening, self.rule.iter().any(|rule| rule.treat.is_untruthful())) {
+            (true, _) => "treatment.dampening",
+            (false, true) => "treatment.rule",
+            (false, false) => "treatment.preset",
+        }
+    }
+
+    /// The ways in which what leaves may be untrue, in words; none where all is true.
+    #[must_use]
+    pub fn untruths(&self) -> Vec<&'static str> {
+        let altered = self.rules().iter().any(|rule| rule.treat.is_untruthful());
+        let exchanged = self.dampening.then_some("values exchanged between records");
+        exchanged.into_iter().chain(altered.then_some("numbers replaced by others or by means")).collect()
+    }
+
     /// Whether what leaves may be untrue of those it is said of; of a preset whose rules are still to be measured, whether it can come
     /// to that.
     #[must_use]
     pub fn may_be_untruthful(&self) -> bool {
-        self.dampening || self.rules().iter().any(|rule| rule.treat.is_untruthful())
+        !self.untruths().is_empty()
     }
 }

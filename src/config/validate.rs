@@ -137,6 +137,13 @@ fn rules(config: &Config, found: &mut Complaints) {
         "attributes are to leave in compartments, and the configuration gives [[group]]s",
         "remove the [[group]]s: what leaves together is chosen then",
     );
+    let divided = matches!(config.plan.groups, Grouping::Cliques | Grouping::Border);
+    found.unless(
+        !(parts && divided),
+        "plan.groups",
+        "some attributes are to leave in compartments, and these groups divide all of them another way",
+        "set plan.groups = \"price\", or other treatments",
+    );
 }
 
 /// Dictionaries must hold every row that is remembered, or values would be suppressed for want of room.
@@ -355,6 +362,14 @@ fn groups(config: &Config, found: &mut Complaints) {
 }
 
 fn surroundings(config: &Config, found: &mut Complaints) {
+    let interval = config.telemetry.attack_interval;
+    let measured = interval.is_zero() || interval >= Duration::from_millis(1);
+    found.unless(
+        measured,
+        "telemetry.attack_interval",
+        "the interval is too short",
+        "give at least 1ms, or 0s for never",
+    );
     let state = &config.state;
     found.unless(!empty(&state.path), "state.path", "no state directory is named", "set it, for example \"state/\"");
     let classes = state.max_ledger_classes > 0;

@@ -37,6 +37,8 @@ pub struct Envelope<'a> {
     pub subjects: &'a [u64],
     /// Where each row comes from.
     pub coordinates: &'a [Coordinate],
+    /// How what leaves may be untrue; none where it is all true. The same for all lines, so it tells none from another.
+    pub untruthful: Option<&'a str>,
 }
 
 /// The last batch that has begun to leave to files.

@@ -149,7 +149,8 @@ pub(super) fn from_records(
         }
         taken.insert(shape.name.clone());
     }
-    let wishes = wishes.into_iter().zip(answers).map(|(wish, answer)| settled(wish, &answer, &shapes, &is_static));
+    let wishes =
+        wishes.into_iter().zip(answers).map(|(wish, answer)| settled(wish, &answer, &shapes, &is_static, apart));
     Ok(Grown { how: config.plan.groups, wishes: wishes.collect(), shapes, why, records: read.batch.rows() })
 }
 
@@ -214,6 +215,7 @@ fn settled(
     answer: &WishAnswer,
     shapes: &[GroupShape],
     is_static: &dyn Fn(usize) -> bool,
+    compartmented: &[usize],
 ) -> (Wish, WishAnswer) {
     let part = |shape: &GroupShape| -> Vec<usize> {
         let all = [&shape.quasi[..], &shape.sensitive, &shape.insensitive].concat();
@@ -225,7 +227,14 @@ fn settled(
     let pace = together.first().map(|&a| is_static(a));
     let why = |a: usize| {
         let known = answer.apart.iter().find(|(apart, _)| *apart == a);
-        let otherwise = if pace == Some(is_static(a)) { Apart::Elsewhere } else { Apart::Pace };
+        let is_divided = |a: &usize| compartmented.contains(a);
+        let otherwise = if is_divided(&a) || together.first().is_some_and(is_divided) {
+            Apart::Compartment
+        } else if pace == Some(is_static(a)) {
+            Apart::Elsewhere
+        } else {
+            Apart::Pace
+        };
         (a, known.map_or(otherwise, |(_, why)| *why))
     };
     let apart = wish.attributes.iter().filter(|a| !together.contains(a)).map(|&a| why(a)).collect();

@@ -2,6 +2,7 @@
 //! docs/methods.md §10.5).
 
 use super::sampling::{Read, typical};
+use crate::anonymity::microaggregation::Resolution;
 use crate::anonymity::planner::coverage::{Standing, standings};
 use crate::config::{Config, Preset, Problem, Treat, TreatmentRule, ValueKind};
 use crate::records::canonical::Type;
@@ -122,6 +123,11 @@ fn is_numeric(attribute: &Attribute) -> bool {
     matches!(attribute.kind(), Type::Integer | Type::Float)
 }
 
+/// Whether its numbers can give way to others: they lie on a grid.
+fn is_alterable(attribute: &Attribute) -> bool {
+    Resolution::of(&attribute.typing).is_some()
+}
+
 fn fits(rule: &TreatmentRule, attribute: &Attribute, standing: Option<Standing>) -> bool {
     let is_named = rule.attributes.is_empty() || rule.attributes.contains(&attribute.name);
     let numeric = is_numeric(attribute);
@@ -132,7 +138,7 @@ fn fits(rule: &TreatmentRule, attribute: &Attribute, standing: Option<Standing>)
     };
     is_named
         && is_kind
-        && (numeric || !rule.treat.is_of_numbers())
+        && (is_alterable(attribute) || !rule.treat.is_of_numbers())
         && within(standing.coverage, rule.coverage_from, rule.coverage_below)
         && within(standing.cardinality, rule.cardinality_from, rule.cardinality_below)
 }
@@ -151,9 +157,12 @@ fn misnamed(config: &Config, schema: &Schema, file: &str) -> Vec<Problem> {
                     ),
                     "take it out of the rule",
                 ),
-                Some(attribute) if rule.treat.is_of_numbers() && !is_numeric(attribute) => (
-                    format!("{name:?} has the type {}: only numbers are treated so", attribute.kind().name()),
-                    "take it out of the rule, or name another treatment",
+                Some(attribute) if rule.treat.is_of_numbers() && !is_alterable(attribute) => (
+                    format!(
+                        "{name:?} has the type {} and no rounding step: only numbers of a known resolution are treated so",
+                        attribute.kind().name()
+                    ),
+                    "take it out of the rule, name another treatment, or round it in the schema",
                 ),
                 Some(_) => continue,
             };
@@ -171,14 +180,12 @@ fn misnamed(config: &Config, schema: &Schema, file: &str) -> Vec<Problem> {
 /// The records that attributes are measured on.
 fn records(config: &Config, schema: &Schema, file: &str) -> Result<Read, Vec<Problem>> {
     let own = config.treatment.rule.iter().any(TreatmentRule::is_measured);
-    let key = if own { "treatment.rule" } else { "treatment.preset" };
-    typical(
-        config,
-        schema,
-        MEASURED,
-        (file, key),
-        ("treatments go by shares that are measured", "give rules without shares"),
-    )
+    let (key, remedy) = if own {
+        ("treatment.rule", "give rules without shares and treatment.preset = \"k-anonymous\"")
+    } else {
+        ("treatment.preset", "set treatment.preset = \"k-anonymous\"")
+    };
+    typical(config, schema, MEASURED, (file, key), ("treatments go by shares that are measured", remedy))
 }
 
 #[cfg(test)]
@@ -216,7 +223,7 @@ mod tests {
 
     #[test]
     fn what_cannot_be_treated_so_is_named() {
-        for (attribute, word) in [("town", "only numbers"), ("illness", "sensitive"), ("nothing", "no attribute")] {
+        for (attribute, word) in [("town", "only numbers of"), ("illness", "sensitive"), ("nothing", "no attribute")] {
             let rules = format!("[[treatment.rule]]\nattributes = [\"{attribute}\"]\ntreat = \"perturb\"\n");
             let problems = compose(&config(&rules), &schema(), "c.toml").expect_err("a problem");
             assert_eq!(problems[0].key, "treatment.rule[0].attributes");

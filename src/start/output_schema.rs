@@ -51,7 +51,8 @@ fn of_attribute(attribute: &Attribute, format: Format) -> Value {
     let top = attribute.hierarchy.levels() - 1;
     let may_leave_at = |level: usize| match attribute.role {
         Role::Insensitive => level == 0,
-        Role::Quasi | Role::Time => attribute.treatment.allows(level, top),
+        // What identifies by itself is `*` whatever the treatment.
+        Role::Quasi | Role::Time => level == top || attribute.treatment.allows(level, top),
         Role::Sensitive | Role::Identifier | Role::Subject => true,
     };
     let mut of = json!({

@@ -447,19 +447,25 @@ impl Health {
                 "Times that a stated limit was reached; one that values reach, at most every ten minutes.",
                 "limit",
             ),
-            attack_yield: shelf.gauges(
+            attack_yield: untold(shelf.gauges(
                 "throng_attack_yield",
-                "How often an attack on a recent batch is right, of its own release, in steps of a twentieth; every telemetry.attack_interval.",
+                "How often an attack on a recent batch is right, in steps of a twentieth; NaN until it was tried, every telemetry.attack_interval.",
                 "attack",
-            ),
-            attack_above: shelf.gauges(
+            )),
+            attack_above: untold(shelf.gauges(
                 "throng_attack_above_promise",
-                "1 where the whole 95 % interval of that lies above what the configuration promises.",
+                "1 where that is more than what the configuration promises, beyond rounding; NaN until it was tried.",
                 "attack",
-            ),
+            )),
             ready: shelf.count("throng_ready", "1 while the daemon is ready."),
         }
     }
+}
+
+/// Gauges of which nothing is known yet.
+fn untold<L: Label>(gauges: PerLabel<L, Gauge>) -> PerLabel<L, Gauge> {
+    L::ALL.iter().for_each(|value| gauges.of(*value).set(f64::NAN));
+    gauges
 }
 
 /// A gauge's value; what exceeds it is shown as the largest.

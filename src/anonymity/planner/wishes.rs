@@ -31,6 +31,8 @@ pub enum Apart {
     Width,
     /// It stands beside attributes that say more of it.
     Elsewhere,
+    /// A rule keeps it in a compartment.
+    Compartment,
     /// It would cost more than the price.
     Price {
         /// Loss that it would add to a record, in cells.
@@ -47,6 +49,7 @@ impl Apart {
             Self::Pace => "pace",
             Self::Width => "width",
             Self::Elsewhere => "elsewhere",
+            Self::Compartment => "compartment",
             Self::Price { .. } => "price",
         }
     }

@@ -150,12 +150,14 @@ fn levels(attribute: &Attribute) -> String {
     let levels = labels.join(", then ");
     match attribute.treatment {
         Treatment::Generalize | Treatment::SuppressCell => format!("{levels}, or `*`"),
-        Treatment::SuppressRecord => format!("{levels}, or the line does not leave"),
+        Treatment::SuppressRecord => format!(
+            "{levels}, or the line does not leave (but what identifies by itself, or no hierarchy covers, is `*` there)"
+        ),
         Treatment::Perturb => {
             format!("the closest number of its batch that enough people have; where there is none {levels}, or `*`")
         }
         Treatment::Aggregate => format!(
-            "the median of neighbouring numbers of its batch that enough people have; where there are too few {levels}, or `*`"
+            "the mean of neighbouring numbers of its batch, of enough people; where there are too few {levels}, or `*`"
         ),
     }
 }
@@ -168,8 +170,9 @@ fn guarantees(checked: &Checked) -> Vec<String> {
     } else {
         format!("those of its own batch and of the {} before", format_duration(privacy.support_window))
     };
+    let shared = if checked.config.treatment.may_be_untruthful() { "are shown for" } else { "are those of" };
     let mut said = vec![format!(
-        "The quasi-identifying values of every fragment that leaves, taken together, are those of at least {k} different people: {whose}. A separate check recounts this from the finished bytes; if it disagrees, nothing leaves and the daemon stops."
+        "The quasi-identifying values of every fragment that leaves, taken together, {shared} at least {k} different people: {whose}. A separate check recounts this from the finished bytes; if it disagrees, nothing leaves and the daemon stops."
     )];
     said.push(if is_whole_in_batch(&checked.config) {
         format!(
@@ -279,7 +282,7 @@ fn limits(checked: &Checked) -> Vec<String> {
         said.push("Equal numbers of fragments in two groups may tell that they are of one person (privacy.max_lines_per_subject = 0).".to_owned());
     }
     if config.treatment.rules().iter().any(|rule| rule.treat.is_untruthful()) {
-        said.push("Numbers may be those of other people of the batch (treatment perturb or aggregate): what leaves is not true of everybody it is said of, and is marked so, but on standard output. Of a crowd that shows one number, as few as one person may truly have it.".to_owned());
+        said.push("Numbers may be those of other people of the batch (treatment perturb or aggregate): what leaves is not true of everybody it is said of, and is marked so, but on standard output. A crowd of people shows the same values, and as few as none of them may truly have all of these. Who knows all but one of the numbers behind a mean learns the last.".to_owned());
     }
     if config.treatment.dampening {
         said.push("Values are exchanged between people (treatment.dampening): what leaves is not true of everybody it is said of, and is marked so, but on standard output.".to_owned());

@@ -48,6 +48,7 @@ fn granted(wish: &Wish, answer: &WishAnswer, schema: &Schema) -> String {
             Apart::Identifier => "one of them identifies people and never leaves".to_owned(),
             Apart::Pace => "the one changes within a person and the other does not (privacy.max_delay)".to_owned(),
             Apart::Width => "the group would be too wide".to_owned(),
+            Apart::Compartment => "a rule keeps it in a compartment (treatment)".to_owned(),
             Apart::Elsewhere => "it leaves beside attributes that say more of it".to_owned(),
             Apart::Price { loss } => {
                 format!("it would lose {loss:.2} more cells of a record (a higher weight or plan.price allows that)")

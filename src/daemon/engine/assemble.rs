@@ -173,6 +173,8 @@ pub fn assemble(
         store.bind_groups(&groups_of(&checked.shapes, schema), fresh)?;
     }
     let made_with = store.make_with(config.privacy.k)?;
+    let untruths = store.note_untruthful(&config.treatment.untruths())?;
+    let untruthful = (!untruths.is_empty()).then(|| untruths.join(", "));
     let id = store.id().to_owned();
     let fresh = recovered.progress.sequence == 0 && recovered.intent.is_none() && recovered.progress.lengths.is_empty();
     let fingerprints: Vec<[u8; 32]> = people.iter().map(|p| p.fingerprint(schema)).collect();
@@ -214,7 +216,7 @@ pub fn assemble(
     if let Some(attributes @ 1..) = ledger.tally().map(|tally| tally.unknown(recovered.progress.age_ms)) {
         PastUnknown { attributes: attributes as u64 }.emit(telemetry);
     }
-    let opened = Opened { ledger, store, keys };
+    let opened = Opened { ledger, store, keys, untruthful };
     let engine = build(checked, &people, telemetry, accept_rewind, opened, past(recovered))?;
     Ok(Assembled { engine, intent: pending, id, made_with })
 }
@@ -241,6 +243,8 @@ struct Opened {
     ledger: Ledger,
     store: Store,
     keys: Keys,
+    /// How what leaves from it may be untrue.
+    untruthful: Option<String>,
 }
 
 fn build(
@@ -252,7 +256,7 @@ fn build(
     mut past: Past,
 ) -> Result<Engine, AssemblyError> {
     let Checked { config, schema, shapes, protections, grown, treated, .. } = checked;
-    let Opened { ledger, store, keys } = opened;
+    let Opened { ledger, store, keys, untruthful } = opened;
     let class_key = DigestKey(keys.classes);
     let new_books = || {
         let book = |a: &Arc<_>| Codebook::new(Arc::clone(a), &class_key, config.state.max_dictionary_values);
@@ -275,6 +279,7 @@ fn build(
     let parts = Parts {
         chosen: chosen.unwrap_or_default(),
         treatments: chosen_page::treatments(&treated, &attribute_names),
+        untruthful,
         schema,
         settings,
         shapes,

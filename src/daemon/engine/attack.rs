@@ -16,6 +16,8 @@ const FIRST_AFTER_MS: i64 = 30_000;
 const EFFORT: Effort = Effort { targets: 500, known: 2, seed: 0 };
 /// Yields are in steps of this.
 const STEP: f64 = 0.05;
+/// Trials below which a yield is not told: one person would move it.
+const FEWEST_TRIALS: u64 = 500;
 
 /// When attacks are tried.
 #[derive(Debug, Default)]
@@ -78,14 +80,19 @@ fn tried(target: &Target) -> Vec<Yield> {
     on_a_batch(&Release::new(original, &facts, shapes, groups, *promises), EFFORT)
 }
 
-/// Of each attack what gave an outsider most, rounded; above a promise where there is one.
+/// Of each attack what gave an outsider most, rounded; above a promise where there is one, by more than rounding can do.
 fn tell(yields: &[Yield], turn: u64, telemetry: &Telemetry) {
     let draws = telemetry.draws();
     let of = |&attack: &Attack| {
-        let own = yields.iter().filter(|found| found.attack.starts_with(attack.as_str()) && found.trials > 0);
-        let most = own.clone().map(|found| found.rate).reduce(f64::max)?;
-        let above = own.clone().any(|found| found.bound.is_some() && found.is_above());
-        Some((attack, in_steps(most, STEP, draws.draw(&format!("attack {attack}"), turn)), above))
+        let is_told = |found: &&Yield| found.attack.starts_with(attack.as_str()) && found.trials >= FEWEST_TRIALS;
+        let rounded = |(at, found): (usize, &Yield)| {
+            let shown = in_steps(found.rate, STEP, draws.draw(&format!("attack {attack} {at}"), turn));
+            let above = |bound: f64| !found.open && shown > bound.max(1.5 * found.chance) + STEP;
+            (shown, found.bound.is_some_and(above))
+        };
+        let told: Vec<(f64, bool)> = yields.iter().filter(is_told).enumerate().map(rounded).collect();
+        let most = told.iter().map(|(shown, _)| *shown).reduce(f64::max)?;
+        Some((attack, most, told.iter().any(|(_, above)| *above)))
     };
     AttacksTried { tried: Attack::ALL.iter().filter_map(of).collect() }.emit(telemetry);
 }

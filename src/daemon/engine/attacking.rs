@@ -48,7 +48,7 @@ impl Engine {
             }
         };
         let groups = self.shapes.iter().enumerate().map(group).collect();
-        // As they came: what was altered before the treatment is known to nobody outside.
+        // Fresh records as they came: what was altered before the treatment is known to nobody outside. Of held ones nothing else is left.
         let (mut batch, fresh) = (gathered.batch.clone(), &gathered.fresh);
         let waiting = batch.rows() - fresh.rows();
         for (column, raw) in batch.columns.iter_mut().zip(&fresh.columns) {

@@ -22,6 +22,12 @@ impl Engine {
         self.learning.met.findings(&self.schema)
     }
 
+    /// How what leaves, or has left from this state before, may be untrue; none where all is true.
+    #[must_use]
+    pub fn untruthful(&self) -> Option<&str> {
+        self.untruthful.as_deref()
+    }
+
     /// Identity of the state.
     #[must_use]
     pub fn state_id(&self) -> String {

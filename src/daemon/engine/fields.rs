@@ -108,6 +108,8 @@ pub struct Engine {
     pub(super) digest: Box<dyn Fn(&str) -> u128 + Send + Sync>,
     pub(super) draws: Draws,
     pub(super) attacks: Attacks,
+    /// How what leaves may be untrue.
+    pub(super) untruthful: Option<String>,
     /// Where the records come from.
     pub(super) origin: Arc<dyn Origin>,
 }

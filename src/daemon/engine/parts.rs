@@ -37,6 +37,8 @@ pub struct Parts {
     pub chosen: serde_json::Value,
     /// Which treatments the rules have come to, as pages show it.
     pub treatments: serde_json::Value,
+    /// How what leaves, or has left before, may be untrue.
+    pub untruthful: Option<String>,
     /// The attributes that privacy models beside k protect, in the order of the schema.
     pub protections: Vec<Protection>,
     /// The populations of k-map models; empty where none is configured.

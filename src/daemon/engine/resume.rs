@@ -34,6 +34,7 @@ impl Engine {
         let Parts {
             chosen,
             treatments,
+            untruthful,
             schema,
             settings,
             shapes,
@@ -141,6 +142,7 @@ impl Engine {
             digest,
             draws,
             attacks: Attacks::default(),
+            untruthful,
             origin: Arc::new(FileOrigin),
         };
         engine.settle_model();

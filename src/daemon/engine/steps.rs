@@ -269,13 +269,14 @@ impl Engine {
         let bytes_before = sink.bytes_out();
         let (schema, settings) = (&self.schema, &self.settings);
         let mut encoder = Encoder::new(schema, settings, &mut self.coding);
+        let untruthful = self.untruthful.as_deref();
         let (store, ledger, over) = (&mut self.durable.store, &self.ledger, AtomicBool::new(false));
         let delivered = std::thread::scope(|scope| {
             scope.spawn(|| encoder.look_ahead(upcoming, &over));
             let _over = SetOnDrop(&over);
             let intended = prepared.intend(store, ledger)?;
             crash_point("intent-flushed");
-            Ok::<_, StateError>(intended.deliver(sink, nothing.as_ref()))
+            Ok::<_, StateError>(intended.deliver(sink, nothing.as_ref(), untruthful))
         })?;
         match delivered {
             Ok(lengths) => {
@@ -439,7 +440,12 @@ impl<'a> Prepared<'a> {
 
 impl Intended<'_, '_> {
     /// Lets the batch leave; where the risk is only watched, `nothing` of it.
-    fn deliver(&self, sink: &mut dyn Sink, nothing: Option<&Verified>) -> Result<Lengths, DeliveryError> {
+    fn deliver(
+        &self,
+        sink: &mut dyn Sink,
+        nothing: Option<&Verified>,
+        untruthful: Option<&str>,
+    ) -> Result<Lengths, DeliveryError> {
         let Prepared { gathered, effects: Effects { verified, .. }, intent } = self.0;
         let positions: Positions = gathered.input.ranges.iter().map(|(place, range)| (*place, range.1)).collect();
         let envelope = Envelope {
@@ -450,6 +456,7 @@ impl Intended<'_, '_> {
             rejected: &gathered.rejected,
             subjects: &gathered.batch.subjects,
             coordinates: &gathered.batch.coordinates,
+            untruthful,
         };
         sink.deliver(nothing.unwrap_or(verified), &envelope)
     }

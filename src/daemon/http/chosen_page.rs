@@ -38,7 +38,7 @@ pub fn summary(grown: &Grown, attribute_names: &[&str], draws: Draws) -> Value {
                 "why": why.name(),
                 "loss": match why {
                     Apart::Price { loss } => step(&format!("wish {number} {attribute}"), *loss, LOSS),
-                    Apart::Identifier | Apart::Pace | Apart::Width | Apart::Elsewhere => None,
+                    Apart::Identifier | Apart::Pace | Apart::Width | Apart::Elsewhere | Apart::Compartment => None,
                 },
             })
         });

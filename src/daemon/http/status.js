@@ -278,7 +278,7 @@
         make("td", { role: "cell", class: "number", "data-name": "ways to generalize" }, count(nodes)),
         make("td", { role: "cell", class: "number", "data-name": "records released" }, count(fragments)))));
     const chosen = known.chosen;
-    const apart = { identifier: "one of them identifies people", pace: "it changes otherwise within a person", width: "the group would be too wide", elsewhere: "it leaves beside attributes that say more of it", price: "it would cost too much" };
+    const apart = { identifier: "one of them identifies people", pace: "it changes otherwise within a person", width: "the group would be too wide", elsewhere: "it leaves beside attributes that say more of it", compartment: "a rule keeps it in a compartment", price: "it would cost too much" };
     byId("chosen-line").textContent = chosen ? `The planner chose the groups (plan.groups = "${chosen.how}").` : "";
     byId("wishes").replaceChildren(...(chosen?.wishes ?? []).map((w) => make("li", {},
       `Wish for ${w.attributes.join(", ")}: ${w.together.length > 1 ? `${w.together.join(", ")} leave together, for ${w.loss ?? "some"} lost cells of a record` : "each leaves apart"}` +
@@ -287,7 +287,7 @@
   };
 
   const treatments = (known) => {
-    const treated = { suppress_cell: "exact or not shown", suppress_record: "exact, or the line does not leave", perturb: "the closest number with a crowd", aggregate: "the median of a crowd", compartment: "apart from all that it tells people apart with" };
+    const treated = { suppress_cell: "exact or not shown", suppress_record: "exact, or the line does not leave", perturb: "the closest number with a crowd", aggregate: "the mean of a crowd", compartment: "in a compartment" };
     const words = (known.treatments ?? []).map((t) => `${t.attribute} (${treated[t.treatment]})`);
     byId("treatments").textContent = words.length > 0 ? `Treated by rules: ${words.join(", ")}.` : "";
   };

@@ -2,7 +2,7 @@
 
 use super::file_source::{FileClosing, FileReadAhead, read_all};
 use super::run::{Run, Watcher};
-use super::to_kafka::{PATIENCE, check_marker, check_retention, has_left, outputs, sink_cluster, untruthful};
+use super::to_kafka::{PATIENCE, check_marker, check_retention, has_left, outputs, sink_cluster};
 use crate::anonymity::planner::GroupShape;
 use crate::config::{Config, Format, SinkKind};
 use crate::daemon::engine::Engine;
@@ -18,7 +18,7 @@ use crate::io::file::{
 use crate::io::kafka::GroupMetadata;
 use crate::io::kafka::connection::KafkaFailure;
 use crate::io::kafka::marker::{self, Marker};
-use crate::io::kafka::transaction::TransactionalSink;
+use crate::io::kafka::transaction::{TransactionalSink, UNTRUTHFUL};
 use crate::records::schema::Schema;
 use crate::release::sink::{Lengths, Sink};
 use crate::start::checked::Checked;
@@ -181,7 +181,7 @@ impl Start<'_> {
             SinkError::Locked { .. } => SinkError::Locked { path: config.sink.path.clone() },
             error => error,
         })?;
-        mark_as_untruthful(config)?;
+        mark_as_untruthful(config, engine.untruthful())?;
         let mut delivery = FileDelivery::new(
             FileSink::open(&config.sink.path, &self.columns, format, &group_lengths(lengths))?,
             dead_letters.map(|path| DeadLetterFile::open(path, dead_letter_length(lengths))).transpose()?,
@@ -217,9 +217,9 @@ impl Start<'_> {
 }
 
 /// Says beside the output files that what is in them may be untrue, and why, before the first is written.
-fn mark_as_untruthful(config: &Config) -> Result<(), RunError> {
-    let Some((what, how)) = untruthful(config).filter(|_| config.sink.path.as_os_str() != "-") else { return Ok(()) };
+fn mark_as_untruthful(config: &Config, how: Option<&str>) -> Result<(), RunError> {
+    let Some(how) = how.filter(|_| config.sink.path.as_os_str() != "-") else { return Ok(()) };
     let path = config.sink.mark_path(config.first_group());
-    let text = format!("{what}: {how}\n");
+    let text = format!("{UNTRUTHFUL}: {how}\n");
     file::whole::write(&path, text.as_bytes()).map_err(|source| RunError::Mark { path, source })
 }

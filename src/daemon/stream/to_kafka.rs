@@ -12,18 +12,6 @@ use std::time::Duration;
 /// How long a start waits for a cluster before it says so and tries again.
 pub(super) const PATIENCE: Duration = Duration::from_secs(30);
 
-/// The header of every fragment of a stream that may say what is not true, and why; none where all is true.
-pub(super) fn untruthful(config: &Config) -> Option<(&'static str, &'static str)> {
-    let altered = config.treatment.rules().iter().any(|rule| rule.treat.is_untruthful());
-    let how = match (config.treatment.dampening, altered) {
-        (false, false) => return None,
-        (true, false) => "values exchanged between records",
-        (false, true) => "numbers replaced by others of their batch",
-        (true, true) => "values exchanged between records, numbers replaced by others of their batch",
-    };
-    Some(("throng-untruthful", how))
-}
-
 pub(super) fn sink_cluster(config: &Config) -> Cluster {
     Cluster {
         brokers: config.sink_brokers().to_owned(),
@@ -52,8 +40,7 @@ pub(super) fn outputs(
         name => Some(topic(name)?),
     };
     let group = config.source.group.clone();
-    let mark = untruthful(config);
-    Ok(Outputs { sinks, dead_letters, commits: config.sink.commits_topic.clone(), sources, group, attributes, mark })
+    Ok(Outputs { sinks, dead_letters, commits: config.sink.commits_topic.clone(), sources, group, attributes })
 }
 
 /// Refuses a topic that keeps fragments for less long than they support others.

@@ -42,17 +42,28 @@ pub fn run(release: &Release<'_>, meetings: &[Meeting<'_>]) -> Vec<Yield> {
     if meetings.is_empty() {
         return Vec::new();
     }
+    let mut yields = by_place(release, meetings);
+    let mut counts = Trials::default();
+    meetings.iter().for_each(|meeting| by_counts(release, meeting, &mut counts));
+    let given = "two classes that must overlap".to_owned();
+    yields.push(counts.sum_up("joining by counts", given, Some(release.joined())));
+    yields
+}
+
+/// Tries every meeting by order and by time.
+pub fn by_place(release: &Release<'_>, meetings: &[Meeting<'_>]) -> Vec<Yield> {
+    if meetings.is_empty() {
+        return Vec::new();
+    }
     let bound = Some(release.joined());
-    let (mut order, mut counts, mut time) = (Trials::default(), Trials::default(), Trials::default());
+    let (mut order, mut time) = (Trials::default(), Trials::default());
     for meeting in meetings {
         by_order(meeting, &release.people, &mut order);
         by_time(meeting, &release.people, &mut time);
-        by_counts(release, meeting, &mut counts);
     }
     vec![
         order.sum_up("joining by order", "two groups of a batch".to_owned(), bound),
         time.sum_up("joining by time", "two groups of a batch, any line of it".to_owned(), bound),
-        counts.sum_up("joining by counts", "two classes that must overlap".to_owned(), bound),
     ]
 }
 
@@ -68,18 +79,46 @@ fn by_time(meeting: &Meeting<'_>, people: &[u32], trials: &mut Trials) {
     }
 }
 
-/// The line at the same share of the one file's batch and of the other's.
+/// The line at the same share of the one file's batch and of the other's. Lines that say the same lie in an order that nobody sees: a
+/// place among them is that of any of their people.
 fn by_order(meeting: &Meeting<'_>, people: &[u32], trials: &mut Trials) {
     let [left, right] = meeting.lines;
     let whose = |side: usize, line: usize| meeting.groups[side].person(people, line);
     let mut there: BTreeMap<u32, usize> = BTreeMap::new();
     right.iter().for_each(|&line| *there.entry(whose(1, line)).or_default() += 1);
-    for (at, &line) in left.iter().enumerate() {
-        let guess = right[at * right.len() / left.len()];
-        let person = whose(0, line);
-        let chance = there.get(&person).copied().unwrap_or(0) as f64 / right.len() as f64;
-        trials.add(f64::from(u8::from(whose(1, guess) == person)), chance);
+    let (of_left, of_right) = (runs(meeting, 0), runs(meeting, 1));
+    let counted = |side: usize, run: &(usize, usize)| {
+        let mut counted: BTreeMap<u32, usize> = BTreeMap::new();
+        let lines = &meeting.lines[side][run.0..run.1];
+        lines.iter().for_each(|&line| *counted.entry(whose(side, line)).or_default() += 1);
+        counted
+    };
+    let guessed: Vec<BTreeMap<u32, usize>> = of_right.iter().map(|run| counted(1, run)).collect();
+    for run in &of_left {
+        let own = counted(0, run);
+        let size = run.1 - run.0;
+        for at in run.0..run.1 {
+            let place = at * right.len() / left.len();
+            let guess = of_right.partition_point(|run| run.1 <= place);
+            let behind = of_right[guess].1 - of_right[guess].0;
+            let hits: usize =
+                own.iter().map(|(person, lines)| lines * guessed[guess].get(person).copied().unwrap_or(0)).sum();
+            let chance: usize = own.iter().map(|(person, lines)| lines * there.get(person).copied().unwrap_or(0)).sum();
+            trials.add(hits as f64 / (size * behind) as f64, chance as f64 / (size * right.len()) as f64);
+        }
     }
+}
+
+/// The runs of neighbouring lines of one side that say the same, from and to.
+fn runs(meeting: &Meeting<'_>, side: usize) -> Vec<(usize, usize)> {
+    let (group, lines) = (meeting.groups[side].group, meeting.lines[side]);
+    let mut runs = Vec::new();
+    let mut from = 0;
+    for same in lines.chunk_by(|&a, &b| group.cells.iter().all(|column| column[a] == column[b])) {
+        runs.push((from, from + same.len()));
+        from += same.len();
+    }
+    runs
 }
 
 /// Classes that must overlap by their sizes, where the records of both groups are the same ones.

@@ -21,6 +21,8 @@ pub struct Promises {
     pub colluders: usize,
     /// No class can be narrowed by exclusion (`recoding = "strict"`).
     pub strict: bool,
+    /// A person has one line of a group in a batch at most: a line stands for a person.
+    pub one_line: bool,
     /// What a person says is limited and delayed: `max_lines_per_subject` and `max_delay` are set, and people are known.
     pub repetition: bool,
 }
@@ -35,6 +37,7 @@ impl Promises {
             crowd_in_batch: privacy.crowd_in_batch(),
             colluders: privacy.colluders,
             strict: privacy.recoding == Recoding::Strict,
+            one_line: !people || privacy.max_lines_per_subject == 1,
             repetition: people && privacy.max_lines_per_subject > 0 && !privacy.longest_delay().is_zero(),
         }
     }
@@ -108,11 +111,12 @@ impl<'a> Release<'a> {
         .collect()
     }
 
-    /// What the guarantee says of a crowd inside one batch: 1 / crowd; none where it says nothing.
+    /// What the guarantee says of one line of a crowd inside one batch: 1 / crowd; none where it says nothing, since somebody may have most of
+    /// the lines.
     #[must_use]
     pub fn in_batch(&self) -> Option<f64> {
         let crowd = self.promises.crowd_in_batch;
-        (crowd > 0).then(|| 1.0 / crowd as f64)
+        (crowd > 0 && self.promises.one_line).then(|| 1.0 / crowd as f64)
     }
 
     /// What is promised of joining fragments: 1 / k, or the crowd of a batch where that is smaller.

@@ -38,9 +38,10 @@ pub struct Outputs {
     pub group: String,
     /// Names of the attributes, for dead letters.
     pub attributes: Vec<String>,
-    /// What every fragment says of itself, name and value, where it says anything; the same for all, so it tells none from another.
-    pub mark: Option<(&'static str, &'static str)>,
 }
+
+/// The header of every fragment of a stream that may say what is not true.
+pub const UNTRUTHFUL: &str = "throng-untruthful";
 
 /// The transactional sink.
 pub struct TransactionalSink {
@@ -126,8 +127,8 @@ impl Attempt<'_> {
                     .payload(line.bytes)
                     .partition(partition)
                     .timestamp(envelope.clock_ms);
-                if let Some((key, value)) = outputs.mark {
-                    let header = rdkafka::message::Header { key, value: Some(value) };
+                if let Some(how) = envelope.untruthful {
+                    let header = rdkafka::message::Header { key: UNTRUTHFUL, value: Some(how) };
                     record = record.headers(rdkafka::message::OwnedHeaders::new_with_capacity(1).insert(header));
                 }
                 self.send(record)?;

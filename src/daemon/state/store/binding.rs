@@ -8,6 +8,8 @@ const SINK: &[u8] = b"sink";
 const GROUPS: &[u8] = b"groups";
 /// Fingerprints of the populations that the last start read.
 const POPULATIONS: &[u8] = b"populations";
+/// Ways in which what has left, or still waits, may be untrue.
+const UNTRUTHFUL: &[u8] = b"untruthful";
 
 impl Store {
     /// Binds the state to one stream: the schema that gives positions and texts their meaning, and the source that offsets
@@ -43,6 +45,23 @@ impl Store {
         let mut batch = sled::Batch::default();
         batch.insert(POPULATIONS, self.seal(POPULATIONS, &fingerprints));
         self.commit(batch)
+    }
+
+    /// Notes the ways in which what this process lets out may be untrue; answers with all that were ever noted. What was altered
+    /// once may wait long, and the outputs keep it.
+    ///
+    /// # Errors
+    /// When it cannot be read or written.
+    pub fn note_untruthful(&mut self, ways: &[&str]) -> Result<Vec<String>, StateError> {
+        let mut noted: Vec<String> = self.read(UNTRUTHFUL)?.unwrap_or_default();
+        let new: Vec<String> = ways.iter().map(|way| (*way).to_owned()).filter(|way| !noted.contains(way)).collect();
+        if !new.is_empty() {
+            noted.extend(new);
+            let mut batch = sled::Batch::default();
+            batch.insert(UNTRUTHFUL, self.seal(UNTRUTHFUL, &noted));
+            self.commit(batch)?;
+        }
+        Ok(noted)
     }
 
     /// Notes that the batches of this process are made with `k`; answers with the k of what has left before, where it is
