@@ -1,7 +1,7 @@
 //! A configuration with its schema, groups and privacy models, read and checked once.
 
 use super::chosen::Grown;
-use super::composition::{Treated, treatments};
+use super::composition::{Treated, compartmented, treatments};
 use super::grown::{self, Settled};
 use super::protections::protections;
 use super::schema::load_schema;
@@ -46,7 +46,13 @@ impl Checked {
         let shapes = group_shapes(&config, &schema, file).unwrap_or_else(|mut found| {
             if grown.is_some() {
                 // The configuration has no such group to correct.
-                found.iter_mut().for_each(|problem| "plan.groups".clone_into(&mut problem.key));
+                let key = if compartmented(&treated).is_empty() { "plan.groups" } else { "treatment" };
+                for problem in &mut found {
+                    key.clone_into(&mut problem.key);
+                    problem.remedy = problem
+                        .remedy
+                        .replace(", or merge it with another group", ", or choose other groups or treatments");
+                }
             }
             noted(found, &mut problems)
         });
