@@ -5,7 +5,7 @@ use super::trials::{Trials, Yield};
 use crate::records::codebook::{CellId, SUPPRESSED};
 use std::collections::BTreeMap;
 
-/// By sensitive attribute: how probably the most frequent value of a line's class is the line's own.
+/// By sensitive attribute, where k promises nothing: how probably the most frequent value of a line's class is the line's own.
 pub fn run(release: &Release<'_>) -> Vec<Yield> {
     let mut yields = Vec::new();
     for (group, shape) in release.groups.iter().zip(release.shapes) {
@@ -27,7 +27,7 @@ pub fn run(release: &Release<'_>) -> Vec<Yield> {
                 (0..lines).for_each(|_| trials.add(right, most));
             }
             let name = &release.original.schema.attributes[attribute].name;
-            yields.push(trials.sum_up("homogeneity", format!("the class, for {name}"), None));
+            yields.push(trials.sum_up("homogeneity", format!("the class, for {name}"), None).measured_only());
         }
     }
     yields

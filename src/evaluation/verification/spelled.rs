@@ -8,8 +8,9 @@ use crate::evaluation::error::EvaluationError;
 use crate::records::codebook::{ABSENT, Codebook, FIRST_VALUE, NULL};
 use crate::records::digest::DigestKey;
 use crate::records::hierarchy::Hierarchy;
+use crate::records::moment::DAY;
 use crate::records::raw::Token;
-use crate::records::schema::Schema;
+use crate::records::schema::{Attribute, Schema};
 use crate::start::sampling::SamplingError;
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -84,7 +85,9 @@ fn judge(book: &mut Codebook, text: &str) -> Option<Spelled> {
     {
         return Some(Spelled::Exact);
     }
-    for example in string.iter().flat_map(|string| examples(string)) {
+    let early = string.iter().flat_map(|_| earliest(book.attribute()));
+    let examples: Vec<String> = string.iter().flat_map(|string| examples(string)).chain(early).collect();
+    for example in examples {
         // Numbers are read from texts too.
         for token in [Token::Untyped(&example), Token::Text(&example)] {
             if let Ok(code) = book.encode(token)
@@ -97,6 +100,18 @@ fn judge(book: &mut Codebook, text: &str) -> Option<Spelled> {
     }
     // Labels of trees, and of values met before.
     book.cell_of(text).map(|cell| if book.is_exact(cell) { Spelled::Exact } else { Spelled::Label })
+}
+
+/// The first moments of a domain: the first unit of a calendar may begin before it.
+fn earliest(attribute: &Attribute) -> Vec<String> {
+    let Hierarchy::Calendar(calendar) = &attribute.hierarchy else { return Vec::new() };
+    let Some((first, _)) = calendar.domain() else { return Vec::new() };
+    // Where values are rounded, the very first may be rounded out of the domain.
+    let moments =
+        [0, DAY / 24, DAY].into_iter().filter_map(|later| chrono::DateTime::from_timestamp_millis(first + later));
+    moments
+        .flat_map(|at| [at.format("%F").to_string(), at.to_rfc3339_opts(chrono::SecondsFormat::Millis, true)])
+        .collect()
 }
 
 /// Values that a label may cover, by its own text.

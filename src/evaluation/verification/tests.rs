@@ -30,6 +30,15 @@ hierarchy = { kind = "prefix", keep = [3, 1] }
 [[attribute]]
 name = "mood"
 type = "string"
+[[attribute]]
+name = "day"
+type = "date"
+hierarchy = { kind = "truncate", levels = ["week", "month", "quarter"], min = "2021-04-07", max = "2021-12-31" }
+[[attribute]]
+name = "at"
+type = "timestamp"
+round = "minute"
+hierarchy = { kind = "truncate", levels = ["hour", "day", "month", "year"], min = "2021-04-07T10:30:20Z", max = "2022-12-31T00:00:00Z" }
 "#;
 
 /// Every text that the codebook prints of some values is recognized by somebody who has never seen the values.
@@ -42,6 +51,9 @@ fn what_the_codebook_prints_is_known_to_who_knows_the_hierarchies() {
         ["0", "5", "40"],
         ["60617", "12345", "00001"],
         ["good", "\\\\x", "30-39"],
+        // The first week, month and quarter, and the first hour, day and year, begin before the domain.
+        ["2021-04-07", "2021-06-09", "2021-12-31"],
+        ["2021-04-07T10:31:00Z", "2021-05-01T00:00:00Z", "2022-02-03T04:05:06Z"],
     ];
     for (attribute, values) in values.iter().enumerate() {
         let key = DigestKey([7; 32]);

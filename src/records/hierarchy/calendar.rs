@@ -52,6 +52,12 @@ impl Calendar {
         if flaws.is_empty() { Ok(Self { grain, levels, domain }) } else { Err(flaws) }
     }
 
+    /// First and last moment of the domain, in milliseconds since 1970; none where it is open.
+    #[must_use]
+    pub fn domain(&self) -> Option<(i64, i64)> {
+        self.domain
+    }
+
     pub(super) fn between(&self) -> usize {
         self.levels.len()
     }
