@@ -68,11 +68,13 @@ fn attacks_are_tried_beside_the_stream_and_keep_their_promise() {
     // Two illnesses: the more frequent one of a class is right half of the time.
     assert!((0.45..0.75).contains(&of("throng_attack_yield{attack=\"homogeneity\"}")), "{told:?}");
     assert!(of("throng_attack_yield{attack=\"linkage\"}") <= 0.35, "{told:?}");
-    for attack in ["linkage", "joining", "exclusion", "homogeneity"] {
+    for attack in ["linkage", "joining", "homogeneity"] {
         assert!(of(&format!("throng_attack_above_promise{{attack=\"{attack}\"}}")) == 0.0, "{told:?}");
     }
+    // Few lines are coarse: of so few nothing is told.
+    assert!(of("throng_attack_yield{attack=\"exclusion\"}").is_nan(), "{told:?}");
     // In steps of a twentieth.
-    for (name, value) in told.iter().filter(|(name, _)| name.contains("yield")) {
+    for (name, value) in told.iter().filter(|(name, value)| name.contains("yield") && !value.is_nan()) {
         assert!((value * 20.0 - (value * 20.0).round()).abs() < 1e-9, "{name} {value}");
     }
 }

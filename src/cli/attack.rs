@@ -125,7 +125,8 @@ fn words(yields: &[Yield]) -> String {
             format!("{}–{}", percent(found.interval[0]), percent(found.interval[1])),
             percent(found.chance),
             match found.bound {
-                Some(bound) => format!("≤ {}", percent(bound)),
+                Some(bound) if bound < 1.0 => format!("≤ {}", percent(bound)),
+                Some(_) => "nothing".to_owned(),
                 None if found.open => "nothing: measured only".to_owned(),
                 None => "nothing".to_owned(),
             },

@@ -161,3 +161,6 @@ fn by_counts(release: &Release<'_>, meeting: &Meeting<'_>, trials: &mut Trials) 
         }
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -35,9 +35,7 @@ pub fn run(release: &Release<'_>, effort: Effort, dice: &mut ChaCha8Rng) -> Vec<
             trials.add(right(release, &groups, target, &attributes, dice), 1.0 / release.population.max(1) as f64);
         }
         let given = format!("{known} known attribute(s) and the batch");
-        let found = trials.sum_up("linkage", given, release.in_batch());
-        // Somebody with most lines of a crowd is found as often: of lines nothing is promised then.
-        yields.push(if release.promises.one_line { found } else { found.measured_only() });
+        yields.push(release.of_lines(trials.sum_up("linkage", given, release.in_batch())));
     }
     yields
 }

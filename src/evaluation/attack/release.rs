@@ -1,5 +1,6 @@
 //! What attacks are run on, and how hard is tried.
 
+use super::trials::Yield;
 use crate::anonymity::planner::GroupShape;
 use crate::config::{Config, Recoding};
 use crate::evaluation::facts::AttributeFacts;
@@ -111,12 +112,18 @@ impl<'a> Release<'a> {
         .collect()
     }
 
-    /// What the guarantee says of one line of a crowd inside one batch: 1 / crowd; none where it says nothing, since somebody may have most of
-    /// the lines.
+    /// What the guarantee says of a crowd inside one batch: 1 / crowd; none where it says nothing.
     #[must_use]
     pub fn in_batch(&self) -> Option<f64> {
         let crowd = self.promises.crowd_in_batch;
-        (crowd > 0 && self.promises.one_line).then(|| 1.0 / crowd as f64)
+        (crowd > 0).then(|| 1.0 / crowd as f64)
+    }
+
+    /// What is found of single lines. Where a person may have several in a batch, most lines of a crowd may be of one, and no more is
+    /// promised than that a rate is at most 1.
+    #[must_use]
+    pub fn of_lines(&self, found: Yield) -> Yield {
+        if self.promises.one_line { found } else { Yield { bound: Some(1.0), ..found } }
     }
 
     /// What is promised of joining fragments: 1 / k, or the crowd of a batch where that is smaller.

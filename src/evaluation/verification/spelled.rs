@@ -107,8 +107,9 @@ fn earliest(attribute: &Attribute) -> Vec<String> {
     let Hierarchy::Calendar(calendar) = &attribute.hierarchy else { return Vec::new() };
     let Some((first, _)) = calendar.domain() else { return Vec::new() };
     // Where values are rounded, the very first may be rounded out of the domain.
-    let moments =
-        [0, DAY / 24, DAY].into_iter().filter_map(|later| chrono::DateTime::from_timestamp_millis(first + later));
+    let moments = [0, DAY / 86_400, DAY / 1_440, DAY / 24, DAY]
+        .into_iter()
+        .filter_map(|later| chrono::DateTime::from_timestamp_millis(first + later));
     moments
         .flat_map(|at| [at.format("%F").to_string(), at.to_rfc3339_opts(chrono::SecondsFormat::Millis, true)])
         .collect()
