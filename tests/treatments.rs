@@ -133,14 +133,14 @@ fn an_aggregate_is_no_persons_own_number() {
         "[plan]\nidentifier_cardinality = 1.0\n[[treatment.rule]]\nattributes = [\"salary\"]\ntreat = \"aggregate\"\n";
     let place = Place::new(SALARIES, rule);
     // Ten of forty have a salary that others have: no identifier.
-    let salary = |n: u64| if n % 4 == 0 { 50_000 } else { 1_000 + n * n * 7 };
+    let salary = |n: u64| if n.is_multiple_of(4) { 50_000 } else { 1_000 + n * n * 7 };
     let mut text = String::new();
     for n in 0..400 {
         writeln!(text, r#"{{"person":"p{n}","salary":{},"city":"Bern"}}"#, salary(n)).expect("a string");
     }
     place.write("in.ndjson", text);
     place.run(&[WINDOWLESS]).expect(0);
-    let own: BTreeSet<u64> = (0..400).filter(|n| n % 4 != 0).map(salary).collect();
+    let own: BTreeSet<u64> = (0..400).filter(|n| !n.is_multiple_of(4)).map(salary).collect();
     let shown: Vec<Value> =
         place.lines("out.ndjson").iter().map(|line| serde_json::from_str(line).expect("a line")).collect();
     let numbers: Vec<u64> = shown.iter().filter_map(|line| line["salary"].as_u64()).collect();

@@ -6,6 +6,8 @@ use super::held::Held;
 use super::model::ModelSize;
 use super::parts::{Parts, Past, new_model};
 use crate::anonymity::plan::{Group, Pace, Plan};
+use crate::anonymity::planner::GroupShape;
+use crate::anonymity::planner::reference::ReferenceCounts;
 use crate::anonymity::privacy::protection::Protection;
 use crate::anonymity::treatment::treat::GroupNames;
 use crate::daemon::state::directory::StateError;
@@ -13,6 +15,7 @@ use crate::daemon::state::records::KeptRow;
 use crate::daemon::state::rows::RowPacker;
 use crate::io::input::FileOrigin;
 use crate::records::codebook::Codebook;
+use crate::records::schema::Schema;
 use crate::start::findings::Met;
 use std::sync::Arc;
 
@@ -23,6 +26,50 @@ fn held(width: usize, rows: &[KeptRow], books: &mut [Codebook]) -> Held {
     waiting.sort_by_key(|row| row.ordinal);
     waiting.into_iter().for_each(|row| held.push(row, books));
     held
+}
+
+/// What a plan of an earlier start must fit.
+struct Fitting<'a> {
+    schema: &'a Schema,
+    shapes: &'a [GroupShape],
+    books: &'a [Codebook],
+    protections: &'a [Protection],
+    /// What classes are compared with.
+    known: &'a [ReferenceCounts],
+    /// What does not change waits.
+    delays: bool,
+}
+
+impl Fitting<'_> {
+    /// A plan for other groups than the configured ones is of no use, nor is one that has nothing to compare classes with, that does not
+    /// know, as it is configured now, what changes, or that shows an attribute at a level that its treatment does not know: the next batch
+    /// makes a new one.
+    fn is_of_use(&self, plan: &Plan) -> bool {
+        let known = |p: &Protection| self.known.iter().any(|r| r.attribute == p.attribute);
+        self.protections.iter().filter(|p| p.needs_reference()).all(known)
+            && plan.paces.is_empty() != self.delays
+            && plan.paces.iter().all(|pace| self.declares(pace))
+            && plan.groups.len() == self.shapes.len()
+            && plan.groups.iter().zip(self.shapes).all(|(g, s)| {
+                (&g.name, &g.quasi, &g.sensitive, &g.insensitive) == (&s.name, &s.quasi, &s.sensitive, &s.insensitive)
+            })
+            && plan.groups.iter().all(|group| self.is_treated(plan, group))
+    }
+
+    fn declares(&self, pace: &Pace) -> bool {
+        self.schema.attributes.get(pace.attribute).is_some_and(|a| match a.changes {
+            Some(changes) => pace.declared && pace.changes == changes,
+            None => !pace.declared,
+        })
+    }
+
+    fn is_treated(&self, plan: &Plan, group: &Group) -> bool {
+        let allows = |(&a, &level): (&usize, &u8)| {
+            let allows = self.schema.attributes[a].treatment.allows(usize::from(level), self.books[a].levels() - 1);
+            plan.identifiers.contains(&a) || allows
+        };
+        group.ladder.iter().all(|node| group.quasi.iter().zip(&node.levels).all(allows))
+    }
 }
 
 impl Engine {
@@ -71,37 +118,15 @@ impl Engine {
         let totals = past.progress.totals;
         let met = Met::new(schema.attributes.len(), settings.policy.k).resume(past.met, totals.consumed);
         telemetry.restore(totals, met.monitored());
-        // A plan for other groups than the configured ones is of no use, nor is one that has nothing to compare classes
-        // with: the next batch makes a new one.
-        let known = |p: &Protection| past.references.iter().any(|r| r.attribute == p.attribute);
-        let all_known = protections.iter().filter(|p| p.needs_reference()).all(known);
-        // Neither is one that does not know, as it is configured now, what changes.
-        let declares = |pace: &Pace| {
-            schema.attributes.get(pace.attribute).is_some_and(|a| match a.changes {
-                Some(changes) => pace.declared && pace.changes == changes,
-                None => !pace.declared,
-            })
+        let fitting = Fitting {
+            schema: &schema,
+            shapes: &shapes,
+            books: &books,
+            protections: &protections,
+            known: &past.references,
+            delays: settings.repetition.max_delay_ms > 0,
         };
-        // Or one that shows an attribute at a level that its treatment does not know.
-        let is_treated = |plan: &Plan, group: &Group| {
-            let allows = |(&a, &level): (&usize, &u8)| {
-                let allows = schema.attributes[a].treatment.allows(usize::from(level), books[a].levels() - 1);
-                plan.identifiers.contains(&a) || allows
-            };
-            group.ladder.iter().all(|node| group.quasi.iter().zip(&node.levels).all(allows))
-        };
-        let fits = |plan: &Plan| {
-            all_known
-                && plan.paces.is_empty() == (settings.repetition.max_delay_ms == 0)
-                && plan.paces.iter().all(declares)
-                && plan.groups.len() == shapes.len()
-                && plan.groups.iter().zip(&shapes).all(|(g, s)| {
-                    (&g.name, &g.quasi, &g.sensitive, &g.insensitive)
-                        == (&s.name, &s.quasi, &s.sensitive, &s.insensitive)
-                })
-                && plan.groups.iter().all(|group| is_treated(plan, group))
-        };
-        let plan = past.plan.filter(fits).unwrap_or(Plan::blank(Vec::new()));
+        let plan = past.plan.filter(|plan| fitting.is_of_use(plan)).unwrap_or(Plan::blank(Vec::new()));
         let progress = past.progress;
         let mut engine = Self {
             in_force: InForce {
