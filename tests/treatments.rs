@@ -140,7 +140,7 @@ fn an_aggregate_is_no_persons_own_number() {
     }
     place.write("in.ndjson", text);
     place.run(&[WINDOWLESS]).expect(0);
-    let own: BTreeSet<u64> = (0..400).filter(|n| !n.is_multiple_of(4)).map(salary).collect();
+    let own: BTreeSet<u64> = (0..400_u64).filter(|n| !n.is_multiple_of(4)).map(salary).collect();
     let shown: Vec<Value> =
         place.lines("out.ndjson").iter().map(|line| serde_json::from_str(line).expect("a line")).collect();
     let numbers: Vec<u64> = shown.iter().filter_map(|line| line["salary"].as_u64()).collect();
