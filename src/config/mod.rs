@@ -105,7 +105,8 @@ impl Config {
     /// Records of which a dictionary must hold every value: those of the window, the planner's sample, and the batches.
     #[must_use]
     pub fn rows_remembered(&self) -> usize {
-        let held = self.batch.max_records * (self.privacy.max_hold_batches as usize + 2);
+        let made = usize::from(self.treatment.makes_values());
+        let held = self.batch.max_records * (self.privacy.max_hold_batches as usize + 2 + made);
         self.plan.window_records + self.plan.sample_records + held
     }
 

@@ -60,6 +60,10 @@ fn what_waits_by_default_fits_the_window_and_the_dictionaries() {
     };
     assert_eq!(small("").expect("560 rows and 40 lines").max_waiting_lines(), 40);
     assert_eq!(keys(small("max_waiting_lines = 41")), ["state.max_dictionary_values"]);
+    // Means are values that no record has: as many as a batch has records may come with it.
+    let made = "[[treatment.rule]]\nattributes = [\"steps\"]\ntreat = \"aggregate\"";
+    assert_eq!(keys(small(made)), ["state.max_dictionary_values"]);
+    assert!(small(&made.replace("aggregate", "perturb")).is_ok());
 }
 
 #[test]

@@ -217,6 +217,12 @@ impl Treatment {
         self.rule.iter().cloned().chain(self.preset.rules()).collect()
     }
 
+    /// Whether what leaves may have values that no record has: means.
+    #[must_use]
+    pub fn makes_values(&self) -> bool {
+        self.rules().iter().any(|rule| rule.treat == Treat::Aggregate)
+    }
+
     /// The first key by which what leaves may be untrue.
     #[must_use]
     pub fn untruthful_key(&self) -> &'static str {

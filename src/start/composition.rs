@@ -8,8 +8,10 @@ use crate::config::{Config, Preset, Problem, Treat, TreatmentRule, ValueKind};
 use crate::records::canonical::Type;
 use crate::records::schema::{Attribute, Schema, Treatment};
 
-/// Records that attributes are measured on at most: the first of the file.
-const MEASURED: usize = 10_000;
+/// Records that attributes are measured on: the first of the file, fewer the more pairs of attributes there are.
+const MEASURED: std::ops::RangeInclusive<usize> = 1_000..=10_000;
+/// Records times pairs of attributes: some seconds.
+const LOOKED_AT: usize = 100_000_000;
 
 /// An attribute with its treatment, and why it gets that.
 #[derive(Clone, Debug, PartialEq)]
@@ -62,7 +64,7 @@ pub fn compose(config: &Config, schema: &Schema, file: &str) -> Result<Vec<Treat
     }
     let quasi: Vec<usize> = schema.releasable().filter(|&a| schema.attributes[a].role.is_quasi()).collect();
     let measured = if rules.iter().any(TreatmentRule::is_measured) {
-        let read = records(config, schema, file)?;
+        let read = records(config, schema, file, most_records(quasi.len()))?;
         standings(&read.batch.columns, &read.batch.subjects, &quasi, config.privacy.crowd())
             .into_iter()
             .map(Some)
@@ -177,15 +179,21 @@ fn misnamed(config: &Config, schema: &Schema, file: &str) -> Vec<Problem> {
     problems
 }
 
-/// The records that attributes are measured on.
-fn records(config: &Config, schema: &Schema, file: &str) -> Result<Read, Vec<Problem>> {
+/// Records that so many attributes are measured on.
+fn most_records(attributes: usize) -> usize {
+    let pairs = (attributes * attributes.saturating_sub(1) / 2).max(1);
+    (LOOKED_AT / pairs).clamp(*MEASURED.start(), *MEASURED.end())
+}
+
+/// The first `most` records, that attributes are measured on.
+fn records(config: &Config, schema: &Schema, file: &str, most: usize) -> Result<Read, Vec<Problem>> {
     let own = config.treatment.rule.iter().any(TreatmentRule::is_measured);
     let (key, remedy) = if own {
         ("treatment.rule", "give rules without shares and treatment.preset = \"k-anonymous\"")
     } else {
         ("treatment.preset", "set treatment.preset = \"k-anonymous\"")
     };
-    typical(config, schema, MEASURED, (file, key), ("treatments go by shares that are measured", remedy))
+    typical(config, schema, most, (file, key), ("treatments go by shares that are measured", remedy))
 }
 
 #[cfg(test)]
@@ -230,6 +238,11 @@ mod tests {
             assert!(problems[0].message.contains(word), "{}", problems[0].message);
         }
         assert!(schema().attributes.iter().any(|a| a.role == Role::Sensitive));
+    }
+
+    #[test]
+    fn many_attributes_are_measured_on_fewer_records() {
+        assert_eq!([0, 1, 25, 107, 142, 1_024].map(most_records), [10_000, 10_000, 10_000, 10_000, 9_989, 1_000]);
     }
 
     /// The tables of the dissertation, as it prints them ([POD] Tables 6.2 and 6.3).

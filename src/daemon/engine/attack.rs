@@ -96,3 +96,51 @@ fn tell(yields: &[Yield], turn: u64, telemetry: &Telemetry) {
     };
     AttacksTried { tried: Attack::ALL.iter().filter_map(of).collect() }.emit(telemetry);
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// What the pages say of linkage: the yield, and whether it is above its promise.
+    fn told(trials: u64, rate: f64, bound: f64) -> [String; 2] {
+        let found = Yield {
+            attack: "linkage",
+            given: String::new(),
+            trials,
+            rate,
+            interval: [rate, rate],
+            chance: 0.0,
+            bound: Some(bound),
+            open: false,
+        };
+        let telemetry = Telemetry::new(5, &[]);
+        telemetry.key_draws(&[3; 32]);
+        tell(&[found], 1, &telemetry);
+        let page = telemetry.render();
+        ["throng_attack_yield", "throng_attack_above_promise"].map(|name| {
+            let series = format!("{name}{{attack=\"linkage\"}} ");
+            let line = page.lines().find_map(|line| line.strip_prefix(&series));
+            line.expect("a series").to_owned()
+        })
+    }
+
+    #[test]
+    fn a_yield_of_few_trials_is_not_told() {
+        assert_eq!(told(FEWEST_TRIALS - 1, 1.0, 0.2), ["NaN", "NaN"]);
+        assert_eq!(told(FEWEST_TRIALS, 1.0, 0.2), ["1", "1"]);
+    }
+
+    /// Rounding raises no alarm, and one trial more or less changes next to no page.
+    #[test]
+    fn a_yield_is_told_in_steps_and_judged_by_them() {
+        for rate in [0.2, 0.21, 0.24, 0.249] {
+            assert_eq!(told(1_000, rate, 0.2)[1], "0", "{rate}");
+        }
+        assert_eq!(told(1_000, 0.4, 0.2)[1], "1");
+        let moved = (0..100).filter(|n| {
+            let rate = f64::from(*n) / 100.0 + 0.003;
+            told(1_000, rate, 0.2)[0] != told(1_000, rate + 0.001, 0.2)[0]
+        });
+        assert!(moved.count() < 10);
+    }
+}

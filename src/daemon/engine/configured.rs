@@ -54,6 +54,7 @@ pub(super) fn settings(config: &Config, schema: &Schema, accept_rewind: bool) ->
         promises: Promises::of(config, schema.subject.is_some()),
         accept_rewind,
         max_dictionary_values: config.state.max_dictionary_values,
+        values_a_record: if config.treatment.makes_values() { 2 } else { 1 },
         repetition: repetition(config, schema),
         // A crowd in the batch keeps the promise of strict recoding by itself: nothing has to be remembered for it.
         max_witnesses: (config.privacy.recoding == Recoding::Strict && config.privacy.crowd_in_batch() < k)

@@ -40,10 +40,19 @@ pub struct EngineSettings {
     pub accept_rewind: bool,
     /// At most so many values of one attribute have a code; a value that finds no room shows `*`.
     pub max_dictionary_values: usize,
+    /// Values of one attribute that a record brings at most: its own, and the mean that may take its place.
+    pub values_a_record: usize,
     /// Witnesses that strict recoding keeps at most; none where recoding is not strict.
     pub max_witnesses: Option<usize>,
     /// Limits on what is said of one subject.
     pub repetition: RepetitionSettings,
+}
+
+impl EngineSettings {
+    /// Values of one attribute that a batch of `rows` records brings at most.
+    pub(super) fn values_of(&self, rows: usize) -> usize {
+        self.values_a_record * rows
+    }
 }
 
 /// When plans are sought beside the release, and how long that may take.

@@ -139,7 +139,7 @@ impl Engine {
         let clock_ms = order.retry.map_or(order.now.clock_ms, |r| r.after.clock_ms).max(progress.clock_ms);
         let age_ms = order.retry.map_or(order.now.age_ms, |r| r.after.age_ms).max(progress.age_ms);
         // Whoever encoded ahead saw that there was room.
-        self.compact_dictionaries(if encoded.is_some() { 0 } else { input.raw.rows() });
+        self.compact_dictionaries(if encoded.is_some() { 0 } else { self.settings.values_of(input.raw.rows()) });
         let planned = self.plan_if_due(age_ms);
         let encoded = match encoded {
             Some(encoded) => encoded,
