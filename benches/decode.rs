@@ -1,13 +1,18 @@
-//! Decoding speed: one JSON record of 25 fields, beside a plain tree of values and a parse that keeps nothing.
+//! Decoding speed: one JSON record of 25 fields, beside a plain tree of values and a parse that keeps nothing; the same record
+//! in Avro, beside the values of `apache-avro`.
 #![allow(missing_docs, reason = "what the macros of criterion make")]
 
 use std::fmt::Write as _;
 use std::hint::black_box;
 
+use apache_avro::Schema;
+use apache_avro::reader::datum::GenericDatumReader;
+use apache_avro::types::Value as AvroValue;
+use apache_avro::writer::datum::GenericDatumWriter;
 use criterion::{BatchSize, Criterion, Throughput, criterion_group, criterion_main};
 use serde::de::IgnoredAny;
 use serde_json::Value;
-use throng::codec::{Field, JsonCodec, Limits};
+use throng::codec::{AvroCodec, Decoder, Field, JsonCodec, Limits, Unknown};
 use throng::records::raw::{Coordinate, RawBatch};
 
 const FIELDS: usize = 25;
@@ -80,5 +85,70 @@ fn decode(criterion: &mut Criterion) {
     }
 }
 
-criterion_group!(benches, decode);
+/// The Avro schema of a flat record.
+fn avro_schema() -> String {
+    let field = |index: usize| {
+        let kind = match index % 5 {
+            0 => "\"long\"",
+            1 => "\"double\"",
+            2 => "\"string\"",
+            3 => "\"boolean\"",
+            _ => "[\"null\", \"long\"]",
+        };
+        format!("{{\"name\": \"signal_{index}\", \"type\": {kind}}}")
+    };
+    let fields: Vec<String> = (0..FIELDS).map(field).collect();
+    format!("{{\"type\": \"record\", \"name\": \"Sample\", \"fields\": [{}]}}", fields.join(","))
+}
+
+fn avro_record(seed: usize) -> AvroValue {
+    let field = |index: usize| {
+        let value = seed * 7919 + index * 104_729;
+        let cell = match index % 5 {
+            0 => AvroValue::Long((value % 200) as i64),
+            1 => AvroValue::Double((value % 1000) as f64 / 10.0),
+            2 => AvroValue::String(format!("text{}", value % 10_000)),
+            3 => AvroValue::Boolean(value.is_multiple_of(2)),
+            _ => AvroValue::Union(0, Box::new(AvroValue::Null)),
+        };
+        (format!("signal_{index}"), cell)
+    };
+    AvroValue::Record((0..FIELDS).map(field).collect())
+}
+
+fn decode_avro(criterion: &mut Criterion) {
+    let text = avro_schema();
+    let schema = Schema::parse_str(&text).expect("a schema");
+    let writer = GenericDatumWriter::builder(&schema).build().expect("a writer");
+    let reader = GenericDatumReader::builder(&schema).build().expect("a reader");
+    let data: Vec<Vec<u8>> =
+        (0..RECORDS).map(|seed| writer.write_value_to_vec(avro_record(seed)).expect("a record of it")).collect();
+    let numbered: Vec<(usize, Field)> = fields(false).into_iter().enumerate().collect();
+    let codec = AvroCodec::new(&text, &numbered, Limits::default(), Unknown::Drop).expect("a schema");
+    let mut group = criterion.benchmark_group(format!("decode/avro/{}B", data[0].len()));
+    group.throughput(Throughput::Elements(RECORDS as u64));
+    group.bench_function("codec", |bencher| {
+        let at = Coordinate { topic: 0, partition: 0, offset: 0 };
+        bencher.iter_batched(
+            || RawBatch::new(FIELDS),
+            |mut batch| {
+                for datum in &data {
+                    codec.decode(datum, at, &mut batch).expect("the record is sound");
+                }
+                batch
+            },
+            BatchSize::LargeInput,
+        );
+    });
+    group.bench_function("apache_avro", |bencher| {
+        bencher.iter(|| {
+            for datum in &data {
+                black_box(reader.read_value(&mut datum.as_slice()).expect("the record is sound"));
+            }
+        });
+    });
+    group.finish();
+}
+
+criterion_group!(benches, decode, decode_avro);
 criterion_main!(benches);

@@ -162,7 +162,7 @@ fn threat_29_verification_refuses_what_names_somebody() {
     let verdict = |value: &str, quasi: bool| {
         let mut book = Codebook::new(Arc::clone(&schema.attributes[0]), &DigestKey([7; 32]), 10).expect("a book");
         book.encode(Token::Text(value)).expect("a text");
-        let layout = LineLayout::new(LineFormat::Json, &["contact"]);
+        let layout = LineLayout::new(&LineFormat::Json, &["contact"]);
         let mut proposed = ProposedGroup::default();
         layout.write(&[format!("\"{value}\"").as_str()], &mut proposed.arena);
         proposed.rows = (0..6).collect();

@@ -222,7 +222,7 @@ impl Stand {
     /// What the daemon does when it adopts a plan.
     fn name_groups(&mut self) {
         let names: Vec<&str> = self.schema.attributes.iter().map(|a| a.name.as_str()).collect();
-        self.names = group_names(&self.plan, &names, LineFormat::Json, |name| self.digests.digest(name));
+        self.names = group_names(&self.plan, &names, &LineFormat::Json, |name| self.digests.digest(name));
         let with_reference = |protection: &Protection| (protection.clone(), Reference::default());
         let protections: Vec<(Protection, Reference)> = self.protections.iter().map(with_reference).collect();
         self.terms = group_terms(&self.plan, &self.names, &protections, &[], false);

@@ -12,7 +12,7 @@ fuzz_target!(|data: &[u8]| {
         1 => LineFormat::Csv { separator: b',' },
         _ => LineFormat::Csv { separator: b';' },
     };
-    let layout = LineLayout::new(format, &["age", "zip", "a\"b"]);
+    let layout = LineLayout::new(&format, &["age", "zip", "a\"b"]);
     let mut cells = vec!["what was there before".to_owned(); 5];
     if layout.read(line, &mut cells).is_none() {
         return;

@@ -106,7 +106,7 @@ mod tests {
     fn typing(kind: Type, rounding: Rounding) -> Typing {
         let missing = Missing::new(None, true);
         let (spelling, dates) = Default::default();
-        Typing { attribute: "a".into(), kind, rounding, missing, spelling, dates }
+        Typing { attribute: "a".into(), kind, rounding, missing, spelling, dates, conversion: None }
     }
 
     #[test]

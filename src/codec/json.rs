@@ -10,6 +10,7 @@ use serde::de::{self, DeserializeSeed, IgnoredAny, MapAccess, SeqAccess, Visitor
 use serde_json::value::RawValue;
 
 use super::path_tree::PathNode;
+use super::record::Fields;
 use super::{Decoder, Field, Limits, Unknown};
 use crate::records::raw::{Coordinate, RawBatch, Token};
 use crate::telemetry::RejectionReason;
@@ -24,11 +25,20 @@ pub struct JsonCodec {
     root: PathNode,
     limits: Limits,
     unknown: Unknown,
+    /// A value that is no object is a record by itself.
+    bare: bool,
 }
 
 impl Decoder for JsonCodec {
-    fn decode(&self, payload: &[u8], coordinate: Coordinate, into: &mut RawBatch) -> Result<(), RejectionReason> {
-        Self::decode(self, payload, coordinate, into)
+    /// See [`Decoder::fill`]. A key that no field leads to adds one to `into.unknown_cells`, and so does a scalar where the
+    /// fields expect an object (`null` there leaves the fields below it absent). Keys inside an unknown object are not
+    /// counted. Duplicate keys are looked for in every object that a field leads into, the record itself included.
+    fn fill(&self, payload: &[u8], into: &mut RawBatch) -> Result<(), RejectionReason> {
+        match admit(payload, self.limits) {
+            Ok(text) => self.fill_object(text, into),
+            Err(RejectionReason::NotAnObject) if self.bare => self.fill_bare(payload, into),
+            Err(reason) => Err(reason),
+        }
     }
 }
 
@@ -36,7 +46,15 @@ impl JsonCodec {
     /// A codec for batches of width `fields.len()`, which drops and counts unknown keys.
     #[must_use]
     pub fn new(fields: &[Field], limits: Limits) -> Self {
-        Self { root: PathNode::root(fields), limits, unknown: Unknown::Drop }
+        Self { root: PathNode::root(fields), limits, unknown: Unknown::Drop, bare: false }
+    }
+
+    /// A codec for one part of a message. Where a field is the whole part, a part that is no object is read too.
+    #[must_use]
+    pub fn of_part(fields: &Fields, limits: Limits) -> Self {
+        let root = PathNode::of(fields.iter().map(|(attribute, field)| (*attribute, field)));
+        let bare = !root.attributes.is_empty();
+        Self { root, limits, unknown: Unknown::Drop, bare }
     }
 
     /// The same codec with another rule for unknown keys.
@@ -46,25 +64,22 @@ impl JsonCodec {
         self
     }
 
-    /// See [`Decoder::decode`]. A key that no field leads to adds one to `into.unknown_cells`, and so does a scalar where the fields expect an
-    /// object (`null` there leaves the fields below it absent). Keys inside an unknown object are not counted.
-    /// Duplicate keys are looked for in every object that a field leads into, the record itself included.
+    /// See [`Decoder::decode`].
     ///
     /// # Errors
     /// The rejection; `into` then has the rows and the count of unknown cells that it had before.
     pub fn decode(&self, payload: &[u8], coordinate: Coordinate, into: &mut RawBatch) -> Result<(), RejectionReason> {
-        let text = admit(payload, self.limits)?;
-        let unknown_before = into.unknown_cells;
-        into.push_row(coordinate);
-        let outcome = self.fill(text, into);
-        if outcome.is_err() {
-            into.pop_row();
-            into.unknown_cells = unknown_before;
-        }
-        outcome
+        Decoder::decode(self, payload, coordinate, into)
     }
 
-    fn fill(&self, text: &str, into: &mut RawBatch) -> Result<(), RejectionReason> {
+    /// A value that is known to be JSON and no object.
+    fn fill_bare(&self, payload: &[u8], into: &mut RawBatch) -> Result<(), RejectionReason> {
+        let text = std::str::from_utf8(payload).map_err(|_| RejectionReason::NotUtf8)?;
+        let mut walk = Walk { batch: into, limits: self.limits, unknown: self.unknown, refusal: None };
+        walk.put(&self.root, text.trim_ascii(), 0)
+    }
+
+    fn fill_object(&self, text: &str, into: &mut RawBatch) -> Result<(), RejectionReason> {
         let mut walk = Walk { batch: into, limits: self.limits, unknown: self.unknown, refusal: None };
         let step = Step { node: &self.root, depth: 1, covered: !self.root.attributes.is_empty(), walk: &mut walk };
         let mut deserializer = serde_json::Deserializer::from_str(text);

@@ -19,14 +19,14 @@ fn texts(cells: &[String]) -> Vec<&str> {
 /// Found by fuzzing: what is no text by its first character, and would be written as one, or as nothing.
 #[test]
 fn a_line_is_read_only_as_it_is_written() {
-    let layout = LineLayout::new(LineFormat::Csv { separator: b',' }, &["a", "b"]);
+    let layout = LineLayout::new(&LineFormat::Csv { separator: b',' }, &["a", "b"]);
     let mut cells = Vec::new();
     for row in ["7, \"\"", "7,x\"", "null,7", "7,null"] {
         assert_eq!(layout.read(row.as_bytes(), &mut cells), None, "{row}");
     }
     assert_eq!(layout.read(b"7,\"null\"", &mut cells), Some(()));
     assert_eq!(cells, ["7", "\"null\""]);
-    let layout = LineLayout::new(LineFormat::Json, &["a", "b"]);
+    let layout = LineLayout::new(&LineFormat::Json, &["a", "b"]);
     assert_eq!(layout.read(br#"{"a":,"b":7}"#, &mut cells), None);
     assert_eq!(layout.read(br#"{"b":7}"#, &mut cells), Some(()));
 }
@@ -40,7 +40,7 @@ proptest! {
         let mut names: Vec<String> = names;
         for (i, name) in names.iter_mut().enumerate() { name.push_str(&i.to_string()); }
         let names: Vec<&str> = names.iter().take(cells.len()).map(String::as_str).collect();
-        let layout = LineLayout::new(LineFormat::Json, &names);
+        let layout = LineLayout::new(&LineFormat::Json, &names);
         let mut out = Vec::new();
         layout.write(&texts(&cells), &mut out);
         let parsed: serde_json::Value = serde_json::from_slice(&out).unwrap();
@@ -54,7 +54,7 @@ proptest! {
     fn a_row_gives_its_cells_back(cells in prop::collection::vec(cell(), 1..6)) {
         let names: Vec<String> = (0..cells.len()).map(|i| i.to_string()).collect();
         let names: Vec<&str> = names.iter().map(String::as_str).collect();
-        let layout = LineLayout::new(LineFormat::Csv { separator: b';' }, &names);
+        let layout = LineLayout::new(&LineFormat::Csv { separator: b';' }, &names);
         let mut out = Vec::new();
         layout.write(&texts(&cells), &mut out);
         let mut back = Vec::new();
@@ -64,7 +64,7 @@ proptest! {
 
     #[test]
     fn nothing_else_is_read_as_a_line(noise in ".{0,40}") {
-        let layout = LineLayout::new(LineFormat::Json, &["a", "b"]);
+        let layout = LineLayout::new(&LineFormat::Json, &["a", "b"]);
         let mut back = Vec::new();
         if layout.read(noise.as_bytes(), &mut back).is_some() {
             let mut again = Vec::new();

@@ -9,15 +9,19 @@
 //! |---|---|
 //! | `json` | JSON objects with the fields of a schema; `path_tree` leads to them |
 //! | `json_keys` | JSON objects that nobody has described: a column for each key |
+//! | `avro` | Avro data of a writer schema |
+//! | `text` | a part of a message that is one text |
 //! | `csv` | rows under a header |
 //! | `arrow_cells`, `arrow_text` | Arrow columns, as Parquet files are read, and the text of their cells |
 //! | `record` | [`Decoder`], and what it is told: fields, limits, what becomes of unknown cells |
 //! | `line` | [`Encoder`] |
-//! | `json_lines`, `csv_lines` | the two formats of lines |
+//! | `json_lines`, `csv_lines`, `avro_lines` | the formats of lines |
 //! | `catalog` | the lines of a catalog of counterfeits |
 
 mod arrow_cells;
 mod arrow_text;
+mod avro;
+mod avro_lines;
 mod catalog;
 mod csv;
 mod csv_lines;
@@ -27,15 +31,20 @@ mod json_lines;
 mod line;
 mod path_tree;
 mod record;
+mod text;
 
 pub use arrow_cells::{ArrowCodec, ArrowRows, ColumnError};
+pub use avro::{AvroCodec, BadSchema};
+pub use avro_lines::{AvroGroup, AvroKind};
 pub use catalog::CatalogGroup;
 pub use csv::{CsvCodec, HeaderError, Row};
 pub use json::JsonCodec;
 pub use json_keys::{JsonKeys, Refusal};
 pub use line::Encoder;
-pub use record::{Decoder, Field, Limits, Unknown};
+pub use record::{Decoder, Field, Fields, Limits, Unknown, added};
+pub use text::TextCodec;
 
+use avro_lines::AvroLines;
 use csv_lines::CsvLines;
 use json_lines::JsonLines;
 use std::sync::Arc;
@@ -56,7 +65,7 @@ pub fn decoder(encoding: Encoding, fields: &[Field], limits: Limits, unknown: Un
 }
 
 /// The format of the lines that leave.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub enum LineFormat {
     /// One JSON object; an omitted cell has no key.
     Json,
@@ -65,14 +74,17 @@ pub enum LineFormat {
         /// One ASCII byte, neither a quote nor a line break.
         separator: u8,
     },
+    /// One Avro datum; a cell cannot be omitted. These are the groups whose lines may be written.
+    Avro(Arc<[AvroGroup]>),
 }
 
 /// The encoder of lines in `format` for attributes called `names`, in this order.
 #[must_use]
-pub fn encoder(format: LineFormat, names: &[&str]) -> Arc<dyn Encoder> {
+pub fn encoder(format: &LineFormat, names: &[&str]) -> Arc<dyn Encoder> {
     match format {
         LineFormat::Json => Arc::new(JsonLines::new(names)),
-        LineFormat::Csv { separator } => Arc::new(CsvLines::new(names.len(), separator)),
+        LineFormat::Csv { separator } => Arc::new(CsvLines::new(names.len(), *separator)),
+        LineFormat::Avro(groups) => Arc::new(AvroLines::new(groups, names)),
     }
 }
 
@@ -83,7 +95,7 @@ pub struct LineLayout(Arc<dyn Encoder>);
 impl LineLayout {
     /// The layout of lines in `format` with one cell for each of `names`.
     #[must_use]
-    pub fn new(format: LineFormat, names: &[&str]) -> Self {
+    pub fn new(format: &LineFormat, names: &[&str]) -> Self {
         Self(encoder(format, names))
     }
 

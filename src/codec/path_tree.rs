@@ -17,8 +17,13 @@ pub(super) struct PathNode {
 impl PathNode {
     /// The tree of all `fields`; an attribute is known by its position in the list.
     pub fn root(fields: &[Field]) -> Self {
+        Self::of(fields.iter().enumerate())
+    }
+
+    /// The tree of fields with the numbers of their attributes.
+    pub fn of<'f>(fields: impl Iterator<Item = (usize, &'f Field)>) -> Self {
         let mut root = Self::default();
-        for (attribute, field) in fields.iter().enumerate() {
+        for (attribute, field) in fields {
             let mut node = &mut root;
             for segment in &field.pointer {
                 let ordinal = node.children.len();
@@ -33,6 +38,11 @@ impl PathNode {
     #[inline]
     pub fn child(&self, key: &str) -> Option<&Self> {
         self.children.get(key)
+    }
+
+    /// The next steps, in no order.
+    pub fn children(&self) -> impl Iterator<Item = (&str, &Self)> {
+        self.children.iter().map(|(segment, child)| (segment.as_ref(), child))
     }
 
     pub fn is_leaf(&self) -> bool {

@@ -7,10 +7,10 @@ use crate::telemetry::RejectionReason;
 ///
 /// JSON and Parquet follow the segments downward (`["heart", "rate"]` is the JSON pointer `/heart/rate`; a segment
 /// such as `0` picks an element of an array). In CSV the segments joined by `.` are the name of a column.
-/// The position of a field in the list given to a codec is the attribute's column in the batch.
+/// The position of a field in the list given to a codec is the attribute's column in the batch, unless the codec is told.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct Field {
-    /// The segments from the top of the record downward; at least one.
+    /// The segments from the top of the record downward; none where the field is the whole.
     pub pointer: Vec<String>,
 }
 
@@ -53,11 +53,41 @@ pub enum Unknown {
     Refuse,
 }
 
+/// Fields of some of a batch's attributes, each with the number of its attribute.
+pub type Fields = [(usize, Field)];
+
 /// Decodes one record at a time, as a topic holds them.
 pub trait Decoder: std::fmt::Debug + Send + Sync {
+    /// Sets the cells of the row of `into` that was opened last to those of the record in `payload`.
+    ///
+    /// # Errors
+    /// The rejection; the row and the count of unknown cells are then in between.
+    fn fill(&self, payload: &[u8], into: &mut RawBatch) -> Result<(), RejectionReason>;
+
     /// Adds the record in `payload` as one row of `into`.
     ///
     /// # Errors
     /// The rejection; `into` then has the rows and the count of unknown cells that it had before.
-    fn decode(&self, payload: &[u8], coordinate: Coordinate, into: &mut RawBatch) -> Result<(), RejectionReason>;
+    fn decode(&self, payload: &[u8], coordinate: Coordinate, into: &mut RawBatch) -> Result<(), RejectionReason> {
+        added(coordinate, into, |into| self.fill(payload, into))
+    }
+}
+
+/// Adds a row to `into` and has it filled; takes it back where that fails.
+///
+/// # Errors
+/// What `fill` says; `into` then has the rows and the count of unknown cells that it had before.
+pub fn added<E>(
+    coordinate: Coordinate,
+    into: &mut RawBatch,
+    fill: impl FnOnce(&mut RawBatch) -> Result<(), E>,
+) -> Result<(), E> {
+    let unknown_before = into.unknown_cells;
+    into.push_row(coordinate);
+    let outcome = fill(into);
+    if outcome.is_err() {
+        into.pop_row();
+        into.unknown_cells = unknown_before;
+    }
+    outcome
 }

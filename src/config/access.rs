@@ -20,7 +20,7 @@ pub enum AccessError {
 }
 
 /// Nobody but owner and group may read, change or execute the file.
-fn guarded(path: &Path) -> Result<(), AccessError> {
+pub(super) fn guarded(path: &Path) -> Result<(), AccessError> {
     let mode = std::fs::metadata(path).map_err(|e| AccessError::Unreadable(e.kind()))?.permissions().mode() & 0o7777;
     let others = mode & 0o007;
     if others == 0 { Ok(()) } else { Err(AccessError::Exposed { mode }) }

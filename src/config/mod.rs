@@ -21,6 +21,7 @@ mod problem;
 mod properties;
 mod quantity;
 mod reference;
+mod registry;
 mod secret;
 mod service;
 mod shape;
@@ -42,10 +43,11 @@ pub use problem::Problem;
 pub use properties::Properties;
 pub use quantity::{format_size, parse_size};
 pub use reference::{json_schema, reference_markdown};
+pub use registry::Registry;
 pub use secret::{Secret, SecretError};
 pub use service::{Backend, Compute, LogFormat, LogLevel, PagesTls, State, Telemetry};
 pub use sink::{Sink, SinkKind, placed};
-pub use source::{Format, Schema, Source, SourceKind, Unknown};
+pub use source::{Format, KeyFormat, Schema, Source, SourceKind, Unknown};
 pub use treatment::{Preset, Treat, Treatment, TreatmentRule, ValueKind};
 
 /// `state.max_waiting_lines` of a configuration that does not name it, where the dictionaries have room for so many.
@@ -60,6 +62,8 @@ const WAITING_UNLESS_GIVEN: usize = 500_000;
 pub struct Config {
     /// Where the raw records come from.
     pub source: Source,
+    /// Where the schemas of Avro records are kept.
+    pub registry: Registry,
     /// When a micro-batch is closed.
     pub batch: Batch,
     /// What the records are.

@@ -15,7 +15,7 @@ pub struct Problem {
 }
 
 impl Problem {
-    pub(super) fn new(
+    pub(crate) fn new(
         file: impl Into<String>,
         key: impl Into<String>,
         message: impl Into<String>,

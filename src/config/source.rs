@@ -28,6 +28,21 @@ pub enum Format {
     Csv,
     /// Apache Parquet. Files only; as a sink a directory of segments.
     Parquet,
+    /// One Avro datum a message, framed by a schema registry or plain. Topics only.
+    Avro,
+}
+
+/// How the keys of messages are written down.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "lowercase")]
+pub enum KeyFormat {
+    /// The key is one text.
+    #[default]
+    Text,
+    /// JSON: an object, or one value.
+    Json,
+    /// One Avro datum, framed by a schema registry or plain.
+    Avro,
 }
 
 impl Format {
@@ -36,9 +51,21 @@ impl Format {
     #[must_use]
     pub fn is_of_records(self) -> bool {
         match self {
-            Self::Json => true,
+            Self::Json | Self::Avro => true,
             Self::Csv | Self::Parquet => false,
         }
+    }
+
+    /// Whether a cell may be a value of its attribute's type beside texts.
+    #[must_use]
+    pub fn has_types(self) -> bool {
+        matches!(self, Self::Json | Self::Avro)
+    }
+
+    /// Whether files are written down like this.
+    #[must_use]
+    pub fn is_of_files(self) -> bool {
+        self != Self::Avro
     }
 
     /// The format that a file's extension names: `csv`/`tsv` and `parquet`; anything else is JSON.
@@ -83,6 +110,22 @@ pub struct Source {
     /// How records are written down. Default: by the extension of `path` for files, else `json`.
     #[schemars(example = Format::Json)]
     pub format: Option<Format>,
+    /// How the keys of messages are written down, where an attribute is `from = "key"`.
+    #[schemars(example = KeyFormat::Text)]
+    pub key_format: KeyFormat,
+    /// Whether a registry's clients have written the values: a zero byte and the number of a schema come first. Default: with
+    /// `registry.url` for Avro, and never for JSON.
+    #[schemars(example = Some(true))]
+    pub framed: Option<bool>,
+    /// The same of keys. Default: with `registry.url` for Avro, and never for JSON and text.
+    #[schemars(example = Some(true))]
+    pub key_framed: Option<bool>,
+    /// The Avro schema (a file, in JSON) under which plain Avro values were written. Required where they are not framed.
+    #[schemars(example = &"schemas/heart-rate.avsc")]
+    pub writer_schema: Option<PathBuf>,
+    /// The same of plain Avro keys.
+    #[schemars(example = &"schemas/key.avsc")]
+    pub key_writer_schema: Option<PathBuf>,
     /// The file to read, `-` for standard input (NDJSON). Required with `kind = "file"`.
     #[schemars(example = &"data/daily.csv")]
     pub path: PathBuf,
@@ -111,6 +154,11 @@ impl Default for Source {
             topics: Vec::new(),
             group: "throng".into(),
             format: None,
+            key_format: KeyFormat::Text,
+            framed: None,
+            key_framed: None,
+            writer_schema: None,
+            key_writer_schema: None,
             path: PathBuf::new(),
             separator: ',',
             max_record_bytes: 1 << 20,
@@ -137,6 +185,13 @@ impl Source {
             SourceKind::Kafka => Format::Json,
             SourceKind::File => Format::of_path(&self.path),
         })
+    }
+
+    /// The format of a file of such records: that in force, or the extension's where that is one of messages alone.
+    #[must_use]
+    pub fn format_of_file(&self, path: &Path) -> Format {
+        let format = self.format();
+        if format.is_of_files() { format } else { Format::of_path(path) }
     }
 }
 

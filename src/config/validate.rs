@@ -57,13 +57,20 @@ fn source(config: &Config, found: &mut Complaints) {
                 of_records,
                 "source.format",
                 "messages of a topic are not read in this format",
-                "set \"json\" or remove the key",
+                "set \"json\" or \"avro\", or remove the key",
             );
         }
         SourceKind::File => {
             let remedy = "set it, or source.kind = \"kafka\"";
             found.unless(!empty(&source.path), "source.path", "no file is named", remedy);
-            let streamed = !is_dash(&source.path) || source.format() == Format::Json;
+            let of_files = source.format().is_of_files();
+            found.unless(
+                of_files,
+                "source.format",
+                "a file is not read in this format",
+                "read a topic, or set another",
+            );
+            let streamed = !is_dash(&source.path) || source.format() == Format::Json || !of_files;
             let remedy = "set \"json\", or name a file";
             found.unless(streamed, "source.format", "only json is read from standard input", remedy);
         }
@@ -174,14 +181,21 @@ fn sink(config: &Config, found: &mut Complaints) {
                 of_records,
                 "sink.format",
                 "messages of a topic are not written in this format",
-                "set \"json\" or remove the key",
+                "set \"json\" or \"avro\", or remove the key",
             );
         }
         SinkKind::File => {
             let remedy = "set it, or sink.kind = \"none\" to measure only";
             found.unless(!empty(&sink.path), "sink.path", "no file is named", remedy);
             let dash = is_dash(&sink.path);
-            let streamed = !dash || sink.format() == Format::Json;
+            let of_files = sink.format().is_of_files();
+            found.unless(
+                of_files,
+                "sink.format",
+                "a file is not written in this format",
+                "set another, or write a topic",
+            );
+            let streamed = !dash || sink.format() == Format::Json || !of_files;
             let remedy = "set \"json\", or name a file";
             found.unless(streamed, "sink.format", "only json is written to standard output", remedy);
             let remedy = "name a file: each group then writes one of its own";

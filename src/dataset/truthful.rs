@@ -77,7 +77,7 @@ pub fn apply_catalog(released: &Path, catalog: &Path, output: &Path) -> Result<A
     let mut rows = rows(&text, is_json);
     let line = |line| ApplyError::Line { path: released.to_owned(), line };
     let (layout, header) = if is_json {
-        (LineLayout::new(LineFormat::Json, &names), None)
+        (LineLayout::new(&LineFormat::Json, &names), None)
     } else {
         let header = rows.next().ok_or_else(|| line(1))?;
         (layout_of(header, &names).ok_or_else(|| line(1))?, Some(header))
@@ -124,7 +124,7 @@ fn layout_of(header: &str, names: &[&str]) -> Option<LineLayout> {
     let spelled = |name: &str| name.trim_matches('"').replace("\"\"", "\"");
     let fits = |separator: &u8| header.split(char::from(*separator)).map(spelled).eq(names.iter().copied());
     let separator = SEPARATORS.into_iter().find(fits)?;
-    Some(LineLayout::new(LineFormat::Csv { separator }, names))
+    Some(LineLayout::new(&LineFormat::Csv { separator }, names))
 }
 
 /// How many lines each class has of each value.

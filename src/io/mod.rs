@@ -4,6 +4,8 @@
 //! |---|---|
 //! | [`file`] | files that are read and resumed, files that are appended to and truncated |
 //! | [`kafka`] | topics that are read by a group, and transactions into topics |
+//! | [`message`] | a message, and how the cells of a record are found in its parts |
+//! | [`registry`] | the schemas under which records were written |
 //! | [`input`] | a batch as a source hands it over |
 //! | [`table`] | a whole file as columns of codes, for `throng audit` |
 //! | [`dead_letter`] | the report on a record that was refused |
@@ -14,4 +16,6 @@ pub mod dead_letter;
 pub mod file;
 pub mod input;
 pub mod kafka;
+pub mod message;
+pub mod registry;
 pub mod table;

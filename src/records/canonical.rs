@@ -3,6 +3,7 @@
 //! Rounding happens here, before anything is counted, so that float digits, units of a firmware and time zones
 //! cannot single anybody out. Two tokens are one value exactly when their canonical texts are the same bytes.
 
+use std::borrow::Cow;
 use std::sync::Arc;
 
 use crate::records::dates::Dates;
@@ -11,6 +12,7 @@ use crate::records::json::{push_quoted, push_shortest, push_sorted};
 use crate::records::moment::{self, Unit};
 use crate::records::raw::Token;
 use crate::records::spelling::{Spelling, spells_a_number};
+use crate::records::units::Conversion;
 
 /// The longest string value, in bytes of UTF-8.
 pub const MAX_STRING_BYTES: usize = 1024;
@@ -154,6 +156,8 @@ pub struct Typing {
     pub spelling: Spelling,
     /// How dates and times are spelled.
     pub dates: Dates,
+    /// What numbers are converted by, before they are rounded.
+    pub conversion: Option<Conversion>,
 }
 
 impl Typing {
@@ -179,6 +183,15 @@ impl Typing {
             Token::Untyped(text) => self.text(text, true, out),
         };
         written.map_err(|found| self.refuses(found))
+    }
+
+    /// The typing of values that have been converted already: those of hierarchies, and what leaves.
+    #[must_use]
+    pub fn converted_already(&self) -> Cow<'_, Self> {
+        match self.conversion {
+            None => Cow::Borrowed(self),
+            Some(_) => Cow::Owned(Self { conversion: None, ..self.clone() }),
+        }
     }
 
     /// That a cell is something else than the attribute's type.
@@ -250,16 +263,28 @@ impl Typing {
         match self.kind {
             Type::String => return self.string(text, untyped, out),
             Type::Integer => {
-                let (value, number) = integer(bare)?;
-                if self.missing.matches_number(number) {
+                let (value, number) = match self.conversion {
+                    None => integer(bare)?,
+                    Some(conversion) => match self.converted(conversion, bare)? {
+                        None => return Ok(Canonical::Null),
+                        Some(value) => integer_of(value.round())?,
+                    },
+                };
+                if self.conversion.is_none() && self.missing.matches_number(number) {
                     return Ok(Canonical::Null);
                 }
                 let rounded = self.round_integer(value).ok_or("a number that is too large")?;
                 push_ticks(out, i128::from(rounded), 0);
             }
             Type::Float => {
-                let value = finite(bare)?;
-                if self.missing.matches_number(value) {
+                let value = match self.conversion {
+                    None => finite(bare)?,
+                    Some(conversion) => match self.converted(conversion, bare)? {
+                        None => return Ok(Canonical::Null),
+                        Some(value) => value,
+                    },
+                };
+                if self.conversion.is_none() && self.missing.matches_number(value) {
                     return Ok(Canonical::Null);
                 }
                 self.push_float(out, value);
@@ -274,6 +299,15 @@ impl Typing {
             }
         }
         Ok(Canonical::Value)
+    }
+
+    /// The converted number; none where the raw one says that there is none.
+    fn converted(&self, conversion: Conversion, text: &str) -> Result<Option<f64>, &'static str> {
+        let raw = finite(text)?;
+        if self.missing.matches_number(raw) {
+            return Ok(None);
+        }
+        conversion.convert(raw).map(Some).ok_or("a number that is too large")
     }
 
     fn round_integer(&self, value: i64) -> Option<i64> {
@@ -344,6 +378,11 @@ fn integer(text: &str) -> Result<(i64, f64), &'static str> {
     if value.fract() != 0.0 {
         return Err("a number with a fraction");
     }
+    integer_of(value)
+}
+
+/// A whole number of a double.
+fn integer_of(value: f64) -> Result<(i64, f64), &'static str> {
     // Beyond 2⁵³ a double may stand for a neighbour of what was written.
     if value.abs() > 9_007_199_254_740_992.0 {
         return Err("a number that is too large");

@@ -196,6 +196,7 @@ mod tests {
             missing: Missing::new(Some(vec!["-1".into()]), true),
             spelling: crate::records::spelling::Spelling::default(),
             dates: crate::records::dates::Dates::default(),
+            conversion: None,
         };
         let mut dictionary = Dictionary::new(Some(typing));
         let code = dictionary.encode(Token::Untyped("71.6")).unwrap();

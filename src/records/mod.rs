@@ -19,4 +19,5 @@ pub mod shapes;
 pub mod spelling;
 pub mod subject;
 pub mod table;
+pub mod units;
 pub mod window;

@@ -207,6 +207,14 @@ pub(crate) fn push_clock(out: &mut String, millis: i64, unit: Unit) {
     }
 }
 
+/// `2021-05-24T10:05:07Z`, with three decimals where they are not zero; none outside the years 1 to 9999.
+#[must_use]
+pub fn rfc3339(millis: i64) -> Option<String> {
+    let mut out = String::new();
+    push_rfc3339(&mut out, in_range(millis)?);
+    Some(out)
+}
+
 /// Appends `2021-05-24T10:05:07Z`, with three decimals where they are not zero.
 pub(crate) fn push_rfc3339(out: &mut String, millis: i64) {
     push_clock(out, millis, Unit::Second);

@@ -4,11 +4,15 @@
 //! |---|---|
 //! | `attribute` | one attribute: its place, role and pace of change |
 //! | `checked` | a schema that has been checked |
+//! | `measured` | in what an attribute is measured |
+//! | `place` | where an attribute is found |
 //! | `problems` | everything that is wrong with one |
 //! | `read`, `spelled` | from TOML to a checked schema |
 
 mod attribute;
 mod checked;
+mod measured;
+mod place;
 mod problems;
 mod read;
 mod spelled;
@@ -17,6 +21,6 @@ mod tests;
 
 pub use crate::records::canonical::{CellError, Missing, Rounding, Type, Typing};
 pub use crate::records::keys::Problem;
-pub use attribute::{Attribute, Changes, Place, Role, Treatment};
+pub use attribute::{Attribute, Changes, Origin, Place, Role, Treatment};
 pub use checked::Schema;
 pub use problems::SchemaError;

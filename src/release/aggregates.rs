@@ -78,7 +78,7 @@ impl AggregateTerms<'_> {
             return if present.is_empty() { Ok(()) } else { Err("a cell is empty where members have numbers") };
         }
         let mut canonical = String::new();
-        let read = self.typing.canonical(Token::Number(shown), &mut canonical);
+        let read = self.typing.converted_already().canonical(Token::Number(shown), &mut canonical);
         if read != Ok(Canonical::Value) || canonical != shown {
             return Err("an aggregate is not spelled as its attribute spells numbers");
         }
@@ -132,6 +132,7 @@ mod tests {
             missing: Missing::new(None, true),
             spelling: crate::records::spelling::Spelling::default(),
             dates: crate::records::dates::Dates::default(),
+            conversion: None,
         };
         let term = AggregateTerms { column: 0, by, typing: &typing, text: Box::new(|row| texts[row as usize]) };
         let rows: Vec<u32> = (0..texts.len() as u32).collect();

@@ -6,8 +6,10 @@ use super::grown::{self, Settled};
 use super::protections::protections;
 use super::schema::load_schema;
 use super::shapes::group_shapes;
+use super::{avro_output, messages};
 use crate::anonymity::planner::GroupShape;
 use crate::anonymity::privacy::protection::Protection;
+use crate::codec::AvroGroup;
 use crate::config::{Config, Problem};
 use crate::records::schema::Schema;
 use crate::telemetry::Telemetry;
@@ -30,6 +32,8 @@ pub struct Checked {
     pub treated: Vec<Treated>,
     /// The attributes that privacy models beside k protect, in the order of the schema.
     pub protections: Vec<Protection>,
+    /// What leaves as Avro; empty until it is registered, and where nothing does.
+    pub avro: Arc<[AvroGroup]>,
 }
 
 impl Checked {
@@ -40,6 +44,11 @@ impl Checked {
     /// size: who needs them reads them, once (`start::population`).
     pub fn new(config: Config, file: &str) -> Result<Self, Vec<Problem>> {
         let schema = load_schema(&config)?;
+        let mut parts = messages::problems(&config, &schema, file);
+        parts.extend(avro_output::problems(&config, &schema, file));
+        if !parts.is_empty() {
+            return Err(parts);
+        }
         let (config, Settled { treated, grown }) = grown::settle(config, &schema, file)?;
         let schema = Arc::new(schema.with_treatments(&treatments(&treated)));
         let mut problems = Vec::new();
@@ -59,7 +68,8 @@ impl Checked {
         let protections = protections(&config, &schema, file).unwrap_or_else(|found| noted(found, &mut problems));
         if problems.is_empty() {
             let config = Arc::new(config);
-            Ok(Self { config, file: file.to_owned(), schema, shapes, grown, treated, protections })
+            let avro = Arc::from([]);
+            Ok(Self { config, file: file.to_owned(), schema, shapes, grown, treated, protections, avro })
         } else {
             Err(problems)
         }

@@ -8,12 +8,14 @@
 //! | [`composition`] | which treatment each attribute gets |
 //! | [`protections`] | the privacy models beside k |
 //! | [`population`] | the people of a k-map |
-//! | [`output_schema`] | what leaves, as JSON Schema |
+//! | [`output_schema`], [`avro_output`] | what leaves, as JSON Schema and as Avro |
 //! | [`reading`] | how records are read: attributes, limits, file formats |
+//! | [`messages`] | where the cells of records are in the messages of topics |
 //! | [`encode`] | raw records to codes |
 //! | [`whole_file`], [`sampling`] | a file read as a whole; records read ahead of a run |
 //! | [`doubts`], [`findings`] | what looks wrong before a run, and what a run has met |
 
+pub mod avro_output;
 pub mod checked;
 pub mod chosen;
 pub mod composition;
@@ -21,6 +23,7 @@ pub mod doubts;
 pub mod encode;
 pub mod findings;
 pub mod grown;
+pub mod messages;
 pub mod output_schema;
 pub mod population;
 pub mod protections;

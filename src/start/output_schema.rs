@@ -40,7 +40,7 @@ fn of_group(checked: &Checked, shape: &GroupShape) -> Value {
 fn of_attribute(attribute: &Attribute, format: Format) -> Value {
     let raw = match attribute.kind() {
         // Their columns are texts: a cell may be a label.
-        _ if format != Format::Json => "string",
+        _ if !format.has_types() => "string",
         Type::Integer => "integer",
         Type::Float => "number",
         Type::Boolean => "boolean",

@@ -101,7 +101,7 @@ fn format_of(path: &Path, config: &Config) -> Format {
     match extension.as_deref() {
         Some("json" | "jsonl" | "ndjson") => Format::Json,
         Some("csv" | "tsv" | "parquet") => Format::of_path(path),
-        _ => config.source.format(),
+        _ => config.source.format_of_file(path),
     }
 }
 

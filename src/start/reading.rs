@@ -1,17 +1,22 @@
 //! How the records of a configuration are read and written: their attributes, their limits, the formats.
 
-use crate::codec::{self, Decoder, Encoding, Field, Limits, LineFormat};
+use crate::codec::{self, Field, Limits, LineFormat};
 use crate::config::{Config, Format, Unknown};
 use crate::io::file;
-use crate::records::schema::Schema;
+use crate::records::schema::{Origin, Schema};
 
-/// The attributes as the codecs see them.
+/// The attributes as the codecs see them in a file. What a topic's messages have around their values stands there under the
+/// attribute's name.
 #[must_use]
 pub fn fields(schema: &Schema, flat: bool) -> Vec<Field> {
     schema
         .attributes
         .iter()
-        .map(|a| if flat { Field::flat(&a.column()) } else { Field { pointer: a.segments() } })
+        .map(|a| match a.from {
+            Origin::Value if flat => Field::flat(&a.column()),
+            Origin::Value => Field { pointer: a.segments() },
+            _ => Field::flat(&a.name),
+        })
         .collect()
 }
 
@@ -29,23 +34,13 @@ pub fn codec_limits(config: &Config) -> (Limits, codec::Unknown) {
     (limits, unknown)
 }
 
-/// The decoder of records that come one by one, as the messages of a topic.
-#[must_use]
-pub fn decoder(config: &Config, schema: &Schema) -> Box<dyn Decoder> {
-    let (limits, unknown) = codec_limits(config);
-    let encoding = match config.source.format() {
-        // Formats of whole files: refused where a topic is configured.
-        Format::Json | Format::Csv | Format::Parquet => Encoding::Json,
-    };
-    codec::decoder(encoding, &fields(schema, false), limits, unknown)
-}
-
 /// The lines in which fragments leave. Segments of Parquet are made of JSON lines.
 #[must_use]
 pub fn line_format(format: Format, separator: char) -> LineFormat {
     match format {
         Format::Csv => LineFormat::Csv { separator: u8::try_from(separator).unwrap_or(b',') },
-        Format::Json | Format::Parquet => LineFormat::Json,
+        // Avro is a format of messages: refused where a file is configured.
+        Format::Json | Format::Parquet | Format::Avro => LineFormat::Json,
     }
 }
 
@@ -53,7 +48,8 @@ pub fn line_format(format: Format, separator: char) -> LineFormat {
 #[must_use]
 pub fn file_format(format: Format, separator: char) -> file::Format {
     match format {
-        Format::Json => file::Format::Ndjson,
+        // Avro is a format of messages: refused where a file is configured.
+        Format::Json | Format::Avro => file::Format::Ndjson,
         Format::Csv => file::Format::Csv { separator: u8::try_from(separator).unwrap_or(b',') },
         Format::Parquet => file::Format::Parquet,
     }

@@ -96,7 +96,7 @@ pub fn read(
     let mut books: Vec<Codebook> = schema.attributes.iter().map(book).collect::<Result<_, _>>()?;
     let mut subjects = schema.subject.map(|a| Subjects::new(Arc::clone(&schema.attributes[a]), &key));
     let (limits, unknown) = codec_limits(config);
-    let format = config.source.format();
+    let format = config.source.format_of_file(path);
     let (file, columns) = (file_format(format, config.source.separator), fields(schema, format == Format::Csv));
     let mut source = FileSource::open(path, file, &columns, limits, unknown, SourcePosition::default())?;
     let (mut batch, mut rejected) = (Batch::new(schema.attributes.len()), 0);

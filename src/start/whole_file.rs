@@ -51,7 +51,7 @@ pub fn read_whole(
     take: &mut dyn FnMut(&Batch, Option<LongRows>),
 ) -> Result<(), WholeFileError> {
     let (limits, unknown) = codec_limits(config);
-    let format = config.source.format();
+    let format = config.source.format_of_file(path);
     let mut source = FileSource::open(
         path,
         file_format(format, config.source.separator),

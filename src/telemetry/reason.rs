@@ -33,6 +33,14 @@ pub enum RejectionReason {
     Truncated,
     /// More text after the record's closing brace. Counted as [`Self::MalformedJson`].
     TrailingText,
+    /// Bytes that are not what their Avro schema says.
+    MalformedAvro,
+    /// A message without the magic byte and the schema's number that a registry's clients put before a record.
+    BrokenFrame,
+    /// A message whose schema the registry does not know, or which cannot be used.
+    UnknownSchema,
+    /// The schema under which a message was written has no field of an attribute.
+    MissingField,
 }
 
 impl RejectionReason {
@@ -53,6 +61,10 @@ impl RejectionReason {
             Self::WrongType => "wrong_type",
             Self::Truncated => "truncated",
             Self::TrailingText => "trailing_text",
+            Self::MalformedAvro => "malformed_avro",
+            Self::BrokenFrame => "broken_frame",
+            Self::UnknownSchema => "unknown_schema",
+            Self::MissingField => "missing_field",
         }
     }
 
@@ -82,6 +94,16 @@ impl RejectionReason {
             Self::RaggedRow => "as many fields as the header has: quote fields that hold the separator",
             Self::MalformedRow => "close the quotes, and double those inside a field",
             Self::UnknownAttribute => "add it to the schema, or set schema.unknown = \"drop\"",
+            Self::MalformedAvro => {
+                "send records of their schema; plain Avro (without a registry) needs the very schema of its writer"
+            }
+            Self::BrokenFrame => {
+                "send what a registry's serializer writes (a zero byte and the schema's number come first), or remove the registry from the configuration"
+            }
+            Self::UnknownSchema => "register the schema under which it was written, in the format that is configured",
+            Self::MissingField => {
+                "set `optional = true` on the attribute if older records lack it, or give its new place in the schema"
+            }
             Self::WrongType => "correct the records, or the types of the schema (of dates, `format` or `epoch`)",
             _ => "",
         }

@@ -91,7 +91,7 @@ impl Bench {
         };
         let plan = make_plan(1, &shapes, &Sample::new(3, 100, 1000), &books, &settings);
         let digests = NameDigest::new(&key);
-        let names = group_names(&plan, &["age", "illness", "income"], LineFormat::Json, |name| digests.digest(name));
+        let names = group_names(&plan, &["age", "illness", "income"], &LineFormat::Json, |name| digests.digest(name));
         let terms = |(group, (layout, &base)): (&Group, (_, &u128))| GroupTerms {
             quasi: group.attributes().iter().map(|a| group.quasi.contains(a)).collect(),
             sensitive: group.attributes().iter().map(|a| group.sensitive.contains(a)).collect(),

@@ -144,7 +144,7 @@ impl Table {
         };
         let groups: Vec<_> = shapes.iter().map(GroupShape::without_ladder).collect();
         let blank = Plan::blank(groups);
-        let group_names = group_names(&blank, &attribute_names, LineFormat::Json, |name| names.digest(name));
+        let group_names = group_names(&blank, &attribute_names, &LineFormat::Json, |name| names.digest(name));
         let spaces = spaces(&blank, &group_names);
         let (treated, listed) = self.populations();
         let mut ledger = Ledger::new(k, window, 100_000);

@@ -8,6 +8,7 @@ pub mod invariants;
 pub mod kafka;
 pub mod models;
 pub mod proxy;
+pub mod registry;
 pub mod schemas;
 pub mod small_disk;
 pub mod stand;

@@ -103,7 +103,7 @@ impl Bench {
         let plan = make_plan(1, &shapes, &Sample::new(5, 100, 1000), &books, &settings);
         let names: Vec<&str> = schema.attributes.iter().map(|a| a.name.as_str()).collect();
         let digests = NameDigest::new(&key);
-        let group_names = group_names(&plan, &names, LineFormat::Json, |name| digests.digest(name));
+        let group_names = group_names(&plan, &names, &LineFormat::Json, |name| digests.digest(name));
         let policy =
             Policy { k: K, batch_crowd: 0, strict: false, min_subjects: K, max_hold_batches: 0, hold_above_loss: 0.0 };
         let ledger = Ledger::new(K, 3600, 1000);

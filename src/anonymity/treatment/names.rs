@@ -23,7 +23,7 @@ pub struct GroupNames {
 pub fn group_names(
     plan: &Plan,
     attribute_names: &[&str],
-    format: LineFormat,
+    format: &LineFormat,
     digest: impl Fn(&str) -> u128,
 ) -> GroupNames {
     let name_set = |attributes: &[usize]| {

@@ -197,6 +197,8 @@ pub(super) fn format_of(path: &Path) -> Result<Format, TableError> {
         config::Format::Csv => Format::Csv { separator: separator_of(path)? },
         config::Format::Json => Format::Ndjson,
         config::Format::Parquet => Format::Parquet,
+        // No extension names it: it is a format of messages.
+        config::Format::Avro => Format::Ndjson,
     })
 }
 

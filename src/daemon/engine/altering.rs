@@ -70,7 +70,8 @@ impl Engine {
     fn code_of(&mut self, attribute: usize, resolution: Resolution, steps: i64) -> Option<Code> {
         let text = resolution.number(steps);
         let mut canonical = String::new();
-        let read = self.schema.attributes[attribute].typing.canonical(Token::Number(&text), &mut canonical);
+        let typing = self.schema.attributes[attribute].typing.converted_already();
+        let read = typing.canonical(Token::Number(&text), &mut canonical);
         let is_itself = read == Ok(Canonical::Value) && canonical == text;
         is_itself.then(|| self.coding.books[attribute].encode_canonical(&text))
     }

@@ -4,13 +4,14 @@ use super::model::ModelSettings;
 use super::settings::{DampeningSettings, EngineSettings, RepetitionSettings, SearchSettings};
 use crate::anonymity::planner::PlannerSettings;
 use crate::anonymity::treatment::treat::Policy;
-use crate::codec::LineFormat;
+use crate::codec::{AvroGroup, LineFormat};
 use crate::config::{Backend, Config, Format, Recoding, SinkKind};
 use crate::counting::Wanted;
 use crate::evaluation::attack::Promises;
 use crate::records::schema::Schema;
 use crate::release::given::Needs;
 use crate::start::reading::line_format;
+use std::sync::Arc;
 
 /// Limits on what is said of one subject; none where the schema names no subject.
 pub(super) fn repetition(config: &Config, schema: &Schema) -> RepetitionSettings {
@@ -27,9 +28,14 @@ pub(super) fn repetition(config: &Config, schema: &Schema) -> RepetitionSettings
 }
 
 /// All settings of an engine. With `accept_rewind`, records that the state has settled may come again.
-pub(super) fn settings(config: &Config, schema: &Schema, accept_rewind: bool) -> EngineSettings {
+pub(super) fn settings(
+    config: &Config,
+    schema: &Schema,
+    avro: &Arc<[AvroGroup]>,
+    accept_rewind: bool,
+) -> EngineSettings {
     let k = config.privacy.crowd();
-    let (format, absent_as_null) = lines(config);
+    let (format, absent_as_null) = lines(config, avro);
     EngineSettings {
         policy: Policy::of(config),
         needs: Needs::of(&config.privacy),
@@ -63,16 +69,17 @@ pub(super) fn settings(config: &Config, schema: &Schema, accept_rewind: bool) ->
 }
 
 /// How lines are written, and whether they cannot tell an absent cell from a missing one.
-fn lines(config: &Config) -> (LineFormat, bool) {
+fn lines(config: &Config, avro: &Arc<[AvroGroup]>) -> (LineFormat, bool) {
     let format = config.sink.format();
     match config.sink.kind {
         SinkKind::File => {
             let absent_as_null = match format {
                 Format::Json => false,
-                Format::Csv | Format::Parquet => true,
+                Format::Csv | Format::Parquet | Format::Avro => true,
             };
             (line_format(format, config.sink.separator), absent_as_null)
         }
+        SinkKind::Kafka if format == Format::Avro => (LineFormat::Avro(Arc::clone(avro)), true),
         SinkKind::Kafka => (line_format(format, config.sink.separator), false),
         SinkKind::None => (LineFormat::Json, false),
     }

@@ -17,7 +17,7 @@ impl Engine {
         let groups = self.shapes.iter().map(GroupShape::without_ladder).collect();
         let plan = Plan::blank(groups);
         let attribute_names: Vec<&str> = self.schema.attributes.iter().map(|a| a.name.as_str()).collect();
-        let names = group_names(&plan, &attribute_names, self.settings.format, &self.digest);
+        let names = group_names(&plan, &attribute_names, &self.settings.format, &self.digest);
         let mut witnesses = Witnesses::new(self.settings.policy.k, limit, spaces(&plan, &names));
         if !witnesses.apply(past, &mut self.coding.books) {
             LimitReached { limit: Limit::Witnesses }.emit(&self.telemetry);

@@ -148,7 +148,7 @@ impl Engine {
 
     pub(super) fn adopt(&mut self, plan: Plan) {
         let attribute_names: Vec<&str> = self.schema.attributes.iter().map(|a| a.name.as_str()).collect();
-        self.in_force.names = group_names(&plan, &attribute_names, self.settings.format, &self.digest);
+        self.in_force.names = group_names(&plan, &attribute_names, &self.settings.format, &self.digest);
         self.name_turns(&plan);
         self.protect(&plan);
         self.in_force.plan = plan;

@@ -21,6 +21,7 @@ use crate::io::kafka::marker::{self, Marker};
 use crate::io::kafka::transaction::{TransactionalSink, UNTRUTHFUL};
 use crate::records::schema::Schema;
 use crate::release::sink::{Lengths, Sink};
+use crate::start::avro_output::register;
 use crate::start::checked::Checked;
 use crate::start::findings::Finding;
 use crate::start::reading::{codec_limits, fields, file_format};
@@ -54,7 +55,7 @@ struct Start<'a> {
 
 /// Runs over a file to its end, or until `stop`.
 pub fn run_file(
-    checked: Checked,
+    mut checked: Checked,
     options: &Options,
     telemetry: &Telemetry,
     stop: &Arc<AtomicBool>,
@@ -63,6 +64,9 @@ pub fn run_file(
     let (config, schema) = (Arc::clone(&checked.config), Arc::clone(&checked.schema));
     if let Some(problem) = options.lineage.as_deref().and_then(|path| config.lineage_problem(path)) {
         return Err(RunError::Configuration(vec![problem]));
+    }
+    if !register(&mut checked, stop).map_err(RunError::Configuration)? {
+        return Ok(Vec::new());
     }
     telemetry.set_readiness(|r| r.broker = true);
     let start = Start {

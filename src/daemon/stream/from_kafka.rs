@@ -20,9 +20,10 @@ use crate::io::kafka::offsets;
 use crate::io::kafka::reader::{Closing, Reader};
 use crate::io::kafka::transaction::TransactionalSink;
 use crate::records::schema::Schema;
+use crate::start::avro_output::register;
 use crate::start::checked::Checked;
 use crate::start::findings::Finding;
-use crate::start::reading::decoder;
+use crate::start::messages::messages;
 use crate::telemetry::{SourceLost, Telemetry};
 use rdkafka::consumer::Consumer;
 use std::collections::BTreeMap;
@@ -60,6 +61,8 @@ fn reach(
 /// What the reader of the topics and the sink of a daemon share.
 struct Start<'a> {
     config: &'a Config,
+    /// Its name in messages.
+    file: &'a str,
     schema: &'a Schema,
     telemetry: &'a Telemetry,
     stop: &'a Arc<AtomicBool>,
@@ -72,13 +75,17 @@ struct Start<'a> {
 
 /// Runs until `stop`, or until something breaks that only a new start can mend.
 pub fn run_kafka(
-    checked: Checked,
+    mut checked: Checked,
     options: &Options,
     telemetry: &Telemetry,
     stop: &Arc<AtomicBool>,
 ) -> Result<Vec<Finding>, RunError> {
-    let (config, schema) = (Arc::clone(&checked.config), Arc::clone(&checked.schema));
+    if !register(&mut checked, stop).map_err(RunError::Configuration)? {
+        return Ok(Vec::new());
+    }
+    let (config, schema, file) = (Arc::clone(&checked.config), Arc::clone(&checked.schema), checked.file.clone());
     let start = Start {
+        file: &file,
         config: &config,
         schema: &schema,
         telemetry,
@@ -232,7 +239,7 @@ impl Start<'_> {
         sink: &mut TransactionalSink,
         clock: StateClock,
     ) -> Result<(), RunError> {
-        let Self { config, schema, telemetry, stop, cluster, health, .. } = self;
+        let Self { config, file, schema, telemetry, stop, cluster, health, .. } = self;
         let (feed_in, feed) = crossbeam_channel::bounded(1);
         let (commands, commands_out) = crossbeam_channel::unbounded();
         engine.come_from(Arc::clone(health) as Arc<dyn Origin>);
@@ -250,7 +257,7 @@ impl Start<'_> {
         let reader = Reader {
             consumer,
             cluster: cluster.clone(),
-            decoder: decoder(config, schema),
+            messages: messages(config, schema, file).map_err(RunError::Configuration)?,
             width: schema.attributes.len(),
             closing: Closing {
                 max_records: config.batch.max_records as u64,

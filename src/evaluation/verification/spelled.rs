@@ -37,7 +37,7 @@ impl Spelling {
         let key = DigestKey::of_this_run().map_err(SamplingError::Randomness)?;
         let mut books = Vec::with_capacity(schema.attributes.len());
         for attribute in &schema.attributes {
-            let book = Codebook::new(Arc::clone(attribute), &key, config.state.max_dictionary_values);
+            let book = Codebook::new(Arc::new(attribute.released()), &key, config.state.max_dictionary_values);
             let mut book = book.map_err(SamplingError::Codebook)?;
             if let Hierarchy::Tree(tree) = &attribute.hierarchy {
                 tree.listed().into_iter().for_each(|value| {

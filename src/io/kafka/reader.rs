@@ -5,15 +5,15 @@
 
 use super::connection::{Cluster, KafkaFailure};
 use super::feed::{Command, Feed, FeedConsumer, Notice};
-use crate::codec::Decoder;
 use crate::io::input::{Closed, Ranges};
+use crate::io::message::{self, Messages, Undecoded};
 use crate::records::raw::Coordinate;
 use crate::release::sink::Rejected;
 use crossbeam_channel::{Receiver, Sender, TrySendError};
 use filling::Filling;
 use rdkafka::consumer::Consumer;
 use rdkafka::error::{KafkaError, RDKafkaErrorCode};
-use rdkafka::message::{BorrowedMessage, Message};
+use rdkafka::message::{BorrowedMessage, Headers, Message};
 use rewind::{Replayed, Seeker};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -24,6 +24,18 @@ mod rewind;
 
 /// How long a closed batch waits before the partitions are paused.
 const PATIENT: Duration = Duration::from_secs(2);
+
+/// How long a message waits that cannot be read now. Others wait with it: what is behind it in its partition must.
+const LATER: Duration = Duration::from_millis(200);
+
+/// What became of a message.
+#[derive(Clone, Copy, PartialEq)]
+enum Taken {
+    /// It is part of the batch, or none of its business.
+    Now,
+    /// It is to be read again.
+    Later,
+}
 
 /// When a batch is closed.
 #[derive(Clone, Debug)]
@@ -48,8 +60,8 @@ pub struct Reader {
     pub consumer: Arc<FeedConsumer>,
     /// Where it consumes from, for messages.
     pub cluster: Cluster,
-    /// From the payload of a message to a record.
-    pub decoder: Box<dyn Decoder>,
+    /// From a message to a record.
+    pub messages: Messages,
     /// Attributes of a record.
     pub width: usize,
     /// When a batch is closed.
@@ -111,7 +123,12 @@ impl Reader {
             filling.batch.read_seconds += (now - before).as_secs_f64();
             self.forget_gone(&mut filling);
             match polled {
-                Some(Ok(message)) => self.take(&message, replay.as_ref(), &mut filling),
+                Some(Ok(message)) => {
+                    if self.take(&message, replay.as_ref(), &mut filling) == Taken::Later {
+                        self.seeker().step_back(&message)?;
+                        std::thread::sleep(LATER);
+                    }
+                }
                 Some(Err(error)) => self.weigh(error)?,
                 None => {}
             }
@@ -147,20 +164,26 @@ impl Reader {
     }
 
     /// Takes one message into the batch.
-    fn take(&self, message: &BorrowedMessage<'_>, replay: Option<&Ranges>, filling: &mut Filling) {
+    fn take(&self, message: &BorrowedMessage<'_>, replay: Option<&Ranges>, filling: &mut Filling) -> Taken {
         let topics = &self.consumer.context().topics;
-        let Some(topic) = topics.iter().position(|t| t == message.topic()) else { return };
+        let Some(topic) = topics.iter().position(|t| t == message.topic()) else { return Taken::Now };
         let topic = u16::try_from(topic).expect("few topics");
         let coordinate = Coordinate { topic, partition: message.partition(), offset: message.offset() };
         let place = (topic, message.partition());
         if let Some(ranges) = replay {
-            let Some(range) = ranges.get(&place) else { return };
+            let Some(range) = ranges.get(&place) else { return Taken::Now };
             if coordinate.offset >= range.1 {
                 filling.passed.insert(place);
             }
             if !(range.0..range.1).contains(&coordinate.offset) {
-                return;
+                return Taken::Now;
             }
+        }
+        // Timing every record would cost more than it tells: one in 64 stands for the others.
+        let timed = (coordinate.offset % 64 == 0).then(Instant::now);
+        let decoded = message.payload().map(|value| self.decode(message, value, coordinate, filling));
+        if decoded == Some(Err(Undecoded::Wait)) {
+            return Taken::Later;
         }
         if filling.is_empty() {
             filling.batch.opened = Instant::now();
@@ -169,20 +192,40 @@ impl Reader {
         batch.consume(coordinate);
         let appended = message.timestamp().to_millis();
         batch.oldest_ms = batch.oldest_ms.into_iter().chain(appended).min();
-        let Some(payload) = message.payload() else {
+        let Some(decoded) = decoded else {
             batch.tombstones += 1;
             *filling.tombstones.entry(place).or_default() += 1;
-            return;
+            return Taken::Now;
         };
-        batch.bytes += payload.len() as u64;
-        // Timing every record would cost more than it tells: one in 64 stands for the others.
-        let timed = (coordinate.offset % 64 == 0).then(Instant::now);
-        if let Err(reason) = self.decoder.decode(payload, coordinate, &mut batch.raw) {
-            batch.rejected.push(Rejected { coordinate, reason, attribute: None });
+        batch.bytes += (message.key_len() + message.payload_len()) as u64;
+        if let Err(Undecoded::Rejected { reason, attribute }) = decoded {
+            batch.rejected.push(Rejected { coordinate, reason, attribute });
         }
         if let Some(start) = timed {
             batch.decode_seconds += start.elapsed().as_secs_f64() * 64.0;
         }
+        Taken::Now
+    }
+
+    fn decode(
+        &self,
+        message: &BorrowedMessage<'_>,
+        value: &[u8],
+        coordinate: Coordinate,
+        filling: &mut Filling,
+    ) -> Result<(), Undecoded> {
+        let headers: Vec<(&str, Option<&[u8]>)> = match message.headers() {
+            Some(headers) if self.messages.wants_headers() => headers.iter().map(|h| (h.key, h.value)).collect(),
+            _ => Vec::new(),
+        };
+        let read = message::Message {
+            topic: message.topic(),
+            key: message.key(),
+            value,
+            headers: &headers,
+            timestamp_ms: message.timestamp().to_millis(),
+        };
+        self.messages.decode(&read, coordinate, &mut filling.batch.raw)
     }
 
     /// An error that the client cannot recover from ends the reader; the others are noted.

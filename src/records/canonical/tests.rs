@@ -4,7 +4,15 @@ use proptest::prelude::*;
 
 fn typing(kind: Type, rounding: Rounding) -> Typing {
     let missing = Missing::new(None, matches!(kind, Type::Integer | Type::Float));
-    Typing { attribute: "a".into(), kind, rounding, missing, spelling: Spelling::default(), dates: Dates::Iso }
+    Typing {
+        attribute: "a".into(),
+        kind,
+        rounding,
+        missing,
+        spelling: Spelling::default(),
+        dates: Dates::Iso,
+        conversion: None,
+    }
 }
 
 fn canonical(typing: &Typing, token: Token<'_>) -> Result<String, CellError> {

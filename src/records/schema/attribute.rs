@@ -100,12 +100,60 @@ impl Treatment {
     }
 }
 
+/// The part of a message that has an attribute. Records of files are values alone.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub enum Origin {
+    /// The message's value: the record itself.
+    #[default]
+    Value,
+    /// The message's key.
+    Key,
+    /// The header of this name, as text.
+    Header(String),
+    /// The message's timestamp.
+    Timestamp,
+    /// The name of the topic.
+    Topic,
+}
+
+impl Origin {
+    /// What a schema writes for it.
+    #[must_use]
+    pub fn name(&self) -> String {
+        match self {
+            Self::Value => "value".to_owned(),
+            Self::Key => "key".to_owned(),
+            Self::Header(name) => format!("header:{name}"),
+            Self::Timestamp => "timestamp".to_owned(),
+            Self::Topic => "topic".to_owned(),
+        }
+    }
+
+    /// The origin that a schema calls `name`.
+    #[must_use]
+    pub fn of_name(name: &str) -> Option<Self> {
+        Some(match name {
+            "value" => Self::Value,
+            "key" => Self::Key,
+            "timestamp" => Self::Timestamp,
+            "topic" => Self::Topic,
+            _ => Self::Header(name.strip_prefix("header:").filter(|header| !header.is_empty())?.to_owned()),
+        })
+    }
+
+    /// Whether an attribute stands somewhere inside of it.
+    #[must_use]
+    pub fn has_fields(&self) -> bool {
+        matches!(self, Self::Value | Self::Key)
+    }
+}
+
 /// Where an attribute is in a record.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Place {
     /// A column, or a key of the top-level object.
     Column(String),
-    /// A JSON pointer (RFC 6901).
+    /// A JSON pointer (RFC 6901); `""` is all of a message's key.
     Pointer(String),
 }
 
@@ -114,7 +162,9 @@ pub enum Place {
 pub struct Attribute {
     /// The name under which it leaves.
     pub name: String,
-    /// Where a record has it.
+    /// The part of a message that has it.
+    pub from: Origin,
+    /// Where that part has it.
     pub place: Place,
     /// What it is for.
     pub role: Role,
@@ -128,6 +178,8 @@ pub struct Attribute {
     pub changes: Option<Changes>,
     /// What is done to it where its value has no crowd.
     pub treatment: Treatment,
+    /// Records may have been written under a schema of theirs that has no field of it.
+    pub optional: bool,
 }
 
 impl Attribute {
@@ -137,16 +189,22 @@ impl Attribute {
         self.typing.kind
     }
 
-    /// The column of flat formats: the column, or the last segment of the pointer, unescaped.
+    /// The same attribute in what has left: its values are converted already.
+    #[must_use]
+    pub fn released(&self) -> Self {
+        Self { typing: self.typing.converted_already().into_owned(), ..self.clone() }
+    }
+
+    /// The column of flat formats: the column, or the last segment of the pointer, unescaped, or the name where there is none.
     #[must_use]
     pub fn column(&self) -> String {
         match &self.place {
             Place::Column(column) => column.clone(),
-            Place::Pointer(_) => self.segments().pop().unwrap_or_default(),
+            Place::Pointer(_) => self.segments().pop().unwrap_or_else(|| self.name.clone()),
         }
     }
 
-    /// The keys from the top of a nested record down to the cell, unescaped; at least one.
+    /// The keys from the top of a nested record down to the cell, unescaped; none where the cell is the whole.
     #[must_use]
     pub fn segments(&self) -> Vec<String> {
         match &self.place {

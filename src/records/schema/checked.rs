@@ -1,6 +1,6 @@
 //! A schema that has been checked.
 
-use super::attribute::{Attribute, Treatment};
+use super::attribute::{Attribute, Origin, Treatment};
 use crate::records::hierarchy::Hierarchy;
 use sha2::{Digest, Sha256};
 use std::sync::Arc;
@@ -65,6 +65,9 @@ impl Schema {
         for attribute in &self.attributes {
             add(&attribute.name);
             add(&format!("{:?}", attribute.place));
+            if attribute.from != Origin::Value {
+                add(&attribute.from.name());
+            }
             add(attribute.role.name());
             add(attribute.kind().name());
             add(&format!("{:?}", attribute.typing.rounding));
@@ -72,6 +75,9 @@ impl Schema {
             add(&format!("{:?}", attribute.typing.spelling));
             add(&attribute.typing.dates.description());
             add(&attribute.hierarchy.description());
+            if let Some(conversion) = attribute.typing.conversion {
+                add(&format!("{conversion:?}"));
+            }
         }
         hash.finalize().iter().map(|byte| format!("{byte:02x}")).collect()
     }

@@ -3,8 +3,10 @@
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use super::attribute::{Attribute, Changes, Place, Role, Treatment};
+use super::attribute::{Attribute, Changes, Role, Treatment};
 use super::checked::Schema;
+use super::measured::measured;
+use super::place::{from, place};
 use super::problems::SchemaError;
 use super::spelled;
 use crate::records::canonical::{Canonical, Missing, Rounding, Type, Typing};
@@ -96,7 +98,7 @@ fn across(attributes: &[Arc<Attribute>], file: &str, problems: &mut Vec<Problem>
         if earlier.iter().any(|a| a.name == attribute.name) {
             report(&attribute.name, "this name is used twice: names must differ".into());
         }
-        if earlier.iter().any(|a| a.segments() == attribute.segments()) {
+        if earlier.iter().any(|a| a.from == attribute.from && a.segments() == attribute.segments()) {
             report(&attribute.name, "another attribute reads the same place: remove one".into());
         }
         if attribute.role == Role::Subject {
@@ -137,13 +139,14 @@ fn entry_attribute(
         }
         sound
     });
-    let place = place(&mut keys, name.as_deref());
+    let from = from(&mut keys);
+    let place = place(&mut keys, name.as_deref(), &from);
     let kind: Option<Type> = keys.required("type");
-    let unit: Option<String> = keys.optional("unit");
     let role: Role = keys.optional("role").unwrap_or(Role::Quasi);
+    let (unit, conversion) = measured(&mut keys, kind, role);
     let rounding = rounding(&mut keys, kind);
     let missing: Option<Vec<String>> = keys.optional("missing");
-    let (spelling, dates) = (spelled::spelling(&mut keys, kind, role), spelled::dates(&mut keys, kind));
+    let (spelling, dates) = (spelled::spelling(&mut keys, kind, role), spelled::dates(&mut keys, kind, &from));
     let typing = name.as_ref().zip(kind).map(|(name, kind)| Typing {
         attribute: name.as_str().into(),
         kind,
@@ -151,6 +154,7 @@ fn entry_attribute(
         missing: Missing::new(missing, matches!(kind, Type::Integer | Type::Float)),
         spelling,
         dates,
+        conversion,
     });
     if role == Role::Time && !matches!(kind, None | Some(Type::Date | Type::Timestamp)) {
         keys.problem("role", "a time attribute is of type date or timestamp: change one of them");
@@ -175,6 +179,10 @@ fn entry_attribute(
             format!("an attribute of role {} is released as it comes or not at all: remove the key", role.name());
         keys.problem("changes", message);
     }
+    let optional: bool = keys.optional("optional").unwrap_or(false);
+    if optional && role == Role::Subject {
+        keys.problem("optional", "records that name nobody count for nobody: remove the key");
+    }
     keys.finish();
     if problems.len() > before {
         return None;
@@ -182,6 +190,7 @@ fn entry_attribute(
     let treatment = Treatment::default();
     Some(Attribute {
         name: name?,
+        from,
         place: place?,
         role,
         unit,
@@ -189,28 +198,8 @@ fn entry_attribute(
         hierarchy: hierarchy?,
         changes,
         treatment,
+        optional,
     })
-}
-
-fn place(keys: &mut Keys<'_>, name: Option<&str>) -> Option<Place> {
-    let column: Option<String> = keys.optional("column");
-    let pointer: Option<String> = keys.optional("pointer");
-    match (column, pointer) {
-        (Some(_), Some(_)) => {
-            keys.problem("pointer", "column and pointer exclude each other: keep one");
-            None
-        }
-        (Some(column), None) => Some(Place::Column(column)),
-        (None, Some(pointer)) => {
-            let escaped = pointer.split('~').skip(1).all(|rest| rest.starts_with(['0', '1']));
-            if !pointer.starts_with('/') || !escaped {
-                keys.problem("pointer", "not a JSON pointer: it starts with / and writes ~ as ~0 and / as ~1");
-                return None;
-            }
-            Some(Place::Pointer(pointer))
-        }
-        (None, None) => name.map(|name| Place::Column(name.to_owned())),
-    }
 }
 
 fn rounding(keys: &mut Keys<'_>, kind: Option<Type>) -> Rounding {
@@ -344,6 +333,7 @@ fn moment_key(keys: &mut Keys<'_>, key: &'static str) -> Option<Option<i64>> {
 }
 
 fn tree_of(rows: &[Row], typing: &Typing) -> Result<Hierarchy, Vec<Flaw>> {
+    let typing = typing.converted_already();
     let canonical = |text: &str| {
         let mut out = String::new();
         match typing.canonical(Token::Untyped(text), &mut out) {

@@ -1,6 +1,6 @@
 //! The keys of an attribute that say how its values are spelled: `normalize`, `case`, `format`, `epoch`.
 
-use super::attribute::Role;
+use super::attribute::{Origin, Role};
 use crate::records::canonical::Type;
 use crate::records::dates::{Dates, Epoch, Format};
 use crate::records::keys::Keys;
@@ -36,10 +36,21 @@ pub(super) fn spelling(keys: &mut Keys<'_>, kind: Option<Type>, role: Role) -> S
 }
 
 /// How dates and times are read.
-pub(super) fn dates(keys: &mut Keys<'_>, kind: Option<Type>) -> Dates {
+pub(super) fn dates(keys: &mut Keys<'_>, kind: Option<Type>, from: &Origin) -> Dates {
     let formats = formats(keys);
     let epoch: Option<Epoch> = keys.optional("epoch");
     let temporal = matches!(kind, None | Some(Type::Date | Type::Timestamp));
+    if *from == Origin::Timestamp {
+        if !temporal {
+            keys.problem("type", "the timestamp of a message is of type timestamp or date");
+        }
+        for (key, given) in [("format", formats.is_some()), ("epoch", epoch.is_some())] {
+            if given {
+                keys.problem(key, "the timestamp of a message is a time by itself: remove the key");
+            }
+        }
+        return Dates::Iso;
+    }
     for (key, given) in [("format", formats.is_some()), ("epoch", epoch.is_some())] {
         if given && !temporal {
             keys.problem(key, "only dates and timestamps have one: remove it, or correct `type`");

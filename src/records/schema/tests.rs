@@ -1,4 +1,6 @@
 use super::*;
+use crate::records::canonical::Canonical;
+use crate::records::raw::Token;
 use std::fs;
 use std::path::Path;
 
@@ -240,4 +242,82 @@ fn the_hierarchy_files_of_a_schema_are_known_without_reading_them() {
     fs::write(&path, format!("name = \"t\"\n{}{}", attribute("a", ""), attribute("b", file))).unwrap();
     assert_eq!(Schema::hierarchy_files(&path), [folder.path().join("gone.csv")]);
     assert!(Schema::hierarchy_files(&folder.path().join("none")).is_empty());
+}
+
+/// A schema of one attribute with these keys beside its name.
+fn of_one(keys: &str) -> Result<Schema, SchemaError> {
+    parse(&format!("name = \"t\"\n[[attribute]]\nname = \"a\"\n{keys}\n"))
+}
+
+#[test]
+fn parts_of_a_message() {
+    let of = |keys: &str| of_one(keys).unwrap().attributes[0].clone();
+    assert_eq!(of("type = \"string\"").from, Origin::Value);
+    let key = of("type = \"string\"\nfrom = \"key\"\npointer = \"/userId\"");
+    assert_eq!((&key.from, key.segments()), (&Origin::Key, vec!["userId".to_owned()]));
+    assert_eq!(of("type = \"string\"\nfrom = \"key\"\npointer = \"\"").segments(), Vec::<String>::new());
+    assert_eq!(of("type = \"string\"\nfrom = \"header:trace id\"").from, Origin::Header("trace id".into()));
+    assert_eq!(of("type = \"date\"\nfrom = \"timestamp\"").from, Origin::Timestamp);
+    assert_eq!(of("type = \"string\"\nfrom = \"topic\"").from.name(), "topic");
+    for (keys, place) in [
+        ("type = \"string\"\nfrom = \"header:\"", "from"),
+        ("type = \"string\"\nfrom = \"Key\"", "from"),
+        ("type = \"string\"\nfrom = \"header:h\"\ncolumn = \"c\"", "column"),
+        ("type = \"string\"\nfrom = \"topic\"\npointer = \"/c\"", "pointer"),
+        ("type = \"string\"\nfrom = \"timestamp\"", "type"),
+        ("type = \"date\"\nfrom = \"timestamp\"\nepoch = \"ms\"", "epoch"),
+        ("type = \"string\"\npointer = \"\"", "pointer"),
+        ("type = \"string\"\nrole = \"subject\"\noptional = true", "optional"),
+    ] {
+        let problems = of_one(keys).unwrap_err().problems;
+        assert!(problems.len() == 1 && problems[0].place.ends_with(place), "{keys}: {problems:?}");
+    }
+    // The same name in two parts is two places.
+    let twice = |from: &str| {
+        parse(&format!(
+            "name = \"t\"\n[[attribute]]\nname = \"a\"\ntype = \"string\"\ncolumn = \"x\"\n\
+             [[attribute]]\nname = \"b\"\ntype = \"string\"\ncolumn = \"x\"\nfrom = \"{from}\"\n"
+        ))
+    };
+    assert!(twice("key").is_ok() && twice("value").is_err());
+    // A state goes on where nothing but the spelling has changed, and under no other place.
+    let plain = of_one("type = \"string\"").unwrap().fingerprint();
+    assert_eq!(of_one("type = \"string\"\nfrom = \"value\"").unwrap().fingerprint(), plain);
+    assert_ne!(of_one("type = \"string\"\nfrom = \"key\"").unwrap().fingerprint(), plain);
+}
+
+#[test]
+fn numbers_are_converted_before_they_are_rounded() {
+    let canonical = |keys: &str, text: &str| {
+        let schema = of_one(keys).unwrap();
+        let mut out = String::new();
+        match schema.attributes[0].typing.canonical(Token::Number(text), &mut out) {
+            Ok(Canonical::Value) => out,
+            Ok(other) => format!("{other:?}"),
+            Err(error) => error.to_string(),
+        }
+    };
+    let fahrenheit = "type = \"float\"\nunit = \"°F\"\nto = \"°C\"\nround = 0.1\nmissing = [\"-1\"]";
+    assert_eq!(canonical(fahrenheit, "98.6"), "37");
+    assert_eq!(canonical(fahrenheit, "-1"), "Null");
+    assert_eq!(canonical("type = \"integer\"\nunit = \"lb\"\nto = \"kg\"\nround = 5", "150.5"), "70");
+    assert_eq!(canonical("type = \"integer\"\nscale = 0.5\noffset = -40", "81"), "1");
+    assert!(canonical("type = \"float\"\nscale = 1e300", "1e300").contains("too large"));
+    assert_eq!(of_one(fahrenheit).unwrap().attributes[0].unit.as_deref(), Some("°C"));
+    for (keys, place) in [
+        ("type = \"string\"\nunit = \"lb\"\nto = \"kg\"", "to"),
+        ("type = \"float\"\nunit = \"lb\"\nto = \"km\"", "to"),
+        ("type = \"float\"\nto = \"km\"", "unit"),
+        ("type = \"float\"\nunit = \"mi\"\nto = \"km\"\nscale = 2.0", "to"),
+        ("type = \"float\"\nscale = 0.0", "scale"),
+        ("type = \"float\"\noffset = inf", "offset"),
+        ("type = \"integer\"\nrole = \"subject\"\nscale = 0.1", "to"),
+    ] {
+        let problems = of_one(keys).unwrap_err().problems;
+        assert!(problems.len() == 1 && problems[0].place.ends_with(place), "{keys}: {problems:?}");
+    }
+    assert_ne!(
+        of_one("type = \"float\"").unwrap().fingerprint(),
+        of_one("type = \"float\"\nscale = 2.0").unwrap().fingerprint()
+    );
 }

@@ -1,0 +1,42 @@
+//! One Avro record of some schema, as a topic holds it: read or refused, and a refused one leaves nothing behind. The first byte
+//! chooses the schema; bytes that are one themselves are compiled, too.
+#![no_main]
+
+use libfuzzer_sys::fuzz_target;
+use throng::codec::{AvroCodec, Decoder, Field, Limits, Unknown};
+use throng::records::raw::{Coordinate, RawBatch};
+
+const AT: Coordinate = Coordinate { topic: 0, partition: 0, offset: 0 };
+
+const SCHEMAS: [&str; 3] = [
+    r#"{"type": "record", "name": "R", "fields": [
+        {"name": "name", "type": "string"}, {"name": "age", "type": ["null", "int", "double"]},
+        {"name": "list", "type": {"type": "array", "items": "float"}}]}"#,
+    r#"{"type": "record", "name": "R", "fields": [
+        {"name": "name", "type": ["null", "R"]}, {"name": "age", "type": {"type": "map", "values": "bytes"}},
+        {"name": "list", "type": {"type": "long", "logicalType": "timestamp-micros"}}]}"#,
+    r#"{"type": "record", "name": "R", "fields": [
+        {"name": "name", "type": {"type": "enum", "name": "E", "symbols": ["A", "B"]}},
+        {"name": "age", "type": {"type": "bytes", "logicalType": "decimal", "precision": 12, "scale": 3}},
+        {"name": "list", "type": {"type": "array", "items": "null"}}]}"#,
+];
+
+fuzz_target!(|data: &[u8]| {
+    let Some((&choice, data)) = data.split_first() else { return };
+    let fields: Vec<(usize, Field)> = [vec!["name"], vec!["age"], vec!["list"], vec!["list", "1"], vec!["name", "age"]]
+        .into_iter()
+        .map(|pointer| Field { pointer: pointer.into_iter().map(str::to_owned).collect() })
+        .enumerate()
+        .collect();
+    let limits = Limits { max_record_bytes: 4096, max_depth: 8 };
+    let text = std::str::from_utf8(data).unwrap_or_default();
+    if AvroCodec::new(text, &fields, limits, Unknown::Drop).is_ok() {
+        // A schema out of nothing: that it ends is all that is asked.
+    }
+    let schema = SCHEMAS[usize::from(choice) % SCHEMAS.len()];
+    let codec = AvroCodec::new(schema, &fields, limits, Unknown::Drop).expect("a schema");
+    let mut batch = RawBatch::new(fields.len());
+    let read = codec.decode(data, AT, &mut batch).is_ok();
+    assert_eq!(batch.rows(), usize::from(read));
+    assert!(read || batch.unknown_cells == 0, "a refused record left something");
+});

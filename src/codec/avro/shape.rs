@@ -1,0 +1,188 @@
+//! What the bytes of a writer schema look like: a graph of types, in which named types are known by their number.
+
+use std::collections::HashMap;
+
+use apache_avro::Schema;
+use apache_avro::schema::{InnerDecimalSchema, UuidSchema};
+
+/// A text that is no Avro schema. It says what is wrong with it; a schema has no values of records.
+#[derive(Clone, Debug, thiserror::Error)]
+#[error("not an Avro schema: {0}")]
+pub struct BadSchema(String);
+
+/// The number of a type in its [`Shapes`].
+pub(super) type TypeId = usize;
+
+/// Parts of a second in which a time is counted.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Ticks {
+    Millis,
+    Micros,
+    Nanos,
+}
+
+impl Ticks {
+    /// Milliseconds, rounded down.
+    pub fn millis(self, ticks: i64) -> i64 {
+        match self {
+            Self::Millis => ticks,
+            Self::Micros => ticks.div_euclid(1_000),
+            Self::Nanos => ticks.div_euclid(1_000_000),
+        }
+    }
+}
+
+/// One type. The sizes are in bytes.
+#[derive(Clone, Debug)]
+pub(super) enum Shape {
+    Null,
+    Boolean,
+    Int,
+    Long,
+    Float,
+    Double,
+    Bytes,
+    String,
+    Fixed(usize),
+    Enum(Vec<String>),
+    /// A whole number divided by ten to the scale; of a size, or behind its length.
+    Decimal {
+        scale: u32,
+        size: Option<usize>,
+    },
+    /// Sixteen bytes, or behind their length.
+    Uuid {
+        fixed: bool,
+    },
+    /// Days since 1970.
+    Date,
+    /// Since midnight; milliseconds are an int, the others a long.
+    Time(Ticks),
+    /// Since 1970.
+    Moment(Ticks),
+    Record(Vec<(String, TypeId)>),
+    Array(TypeId),
+    Map(TypeId),
+    Union(Vec<TypeId>),
+}
+
+/// The types of one schema.
+#[derive(Clone, Debug)]
+pub(super) struct Shapes {
+    types: Vec<Shape>,
+    root: TypeId,
+}
+
+impl Shapes {
+    pub fn parse(schema: &str, parts: &[String]) -> Result<Self, BadSchema> {
+        let parsed = Schema::parse_str_with_list(schema, parts);
+        let (parsed, defined) = parsed.map_err(|error| BadSchema(error.to_string()))?;
+        let mut compiler = Compiler { types: Vec::new(), named: HashMap::new(), defined };
+        let root = compiler.compile(&parsed, None)?;
+        Ok(Self { types: compiler.types, root })
+    }
+
+    pub fn root(&self) -> TypeId {
+        self.root
+    }
+
+    #[inline]
+    pub fn get(&self, id: TypeId) -> &Shape {
+        &self.types[id]
+    }
+}
+
+struct Compiler {
+    types: Vec<Shape>,
+    /// By full name.
+    named: HashMap<String, TypeId>,
+    /// The parts of the schema, where a name may be defined that was not met yet.
+    defined: Vec<Schema>,
+}
+
+impl Compiler {
+    fn add(&mut self, shape: Shape) -> TypeId {
+        self.types.push(shape);
+        self.types.len() - 1
+    }
+
+    fn name(&mut self, name: String, id: TypeId) {
+        self.named.insert(name, id);
+    }
+
+    fn compile(&mut self, schema: &Schema, namespace: Option<&str>) -> Result<TypeId, BadSchema> {
+        let shape = match schema {
+            Schema::Null => Shape::Null,
+            Schema::Boolean => Shape::Boolean,
+            Schema::Int => Shape::Int,
+            Schema::Long => Shape::Long,
+            Schema::Float => Shape::Float,
+            Schema::Double => Shape::Double,
+            Schema::Bytes | Schema::BigDecimal => Shape::Bytes,
+            Schema::String | Schema::Uuid(UuidSchema::String) => Shape::String,
+            Schema::Date => Shape::Date,
+            Schema::TimeMillis => Shape::Time(Ticks::Millis),
+            Schema::TimeMicros => Shape::Time(Ticks::Micros),
+            Schema::TimestampMillis | Schema::LocalTimestampMillis => Shape::Moment(Ticks::Millis),
+            Schema::TimestampMicros | Schema::LocalTimestampMicros => Shape::Moment(Ticks::Micros),
+            Schema::TimestampNanos | Schema::LocalTimestampNanos => Shape::Moment(Ticks::Nanos),
+            Schema::Uuid(UuidSchema::Bytes) => Shape::Uuid { fixed: false },
+            Schema::Uuid(UuidSchema::Fixed(fixed)) => {
+                let id = self.add(Shape::Uuid { fixed: true });
+                self.name(fixed.name.fullname(namespace), id);
+                return Ok(id);
+            }
+            Schema::Duration(fixed) | Schema::Fixed(fixed) => {
+                let id = self.add(Shape::Fixed(fixed.size));
+                self.name(fixed.name.fullname(namespace), id);
+                return Ok(id);
+            }
+            Schema::Decimal(decimal) => {
+                let scale = u32::try_from(decimal.scale).map_err(|_| BadSchema("a scale of a decimal".into()))?;
+                let (size, named) = match &decimal.inner {
+                    InnerDecimalSchema::Bytes => (None, None),
+                    InnerDecimalSchema::Fixed(fixed) => (Some(fixed.size), Some(fixed.name.fullname(namespace))),
+                };
+                let id = self.add(Shape::Decimal { scale, size });
+                if let Some(name) = named {
+                    self.name(name, id);
+                }
+                return Ok(id);
+            }
+            Schema::Enum(symbols) => {
+                let id = self.add(Shape::Enum(symbols.symbols.clone()));
+                self.name(symbols.name.fullname(namespace), id);
+                return Ok(id);
+            }
+            Schema::Array(array) => Shape::Array(self.compile(&array.items, namespace)?),
+            Schema::Map(map) => Shape::Map(self.compile(&map.types, namespace)?),
+            Schema::Union(union) => {
+                let branches = union.variants().iter().map(|branch| self.compile(branch, namespace));
+                Shape::Union(branches.collect::<Result<_, _>>()?)
+            }
+            Schema::Record(record) => {
+                // The record is known before its fields are: it may hold itself.
+                let id = self.add(Shape::Null);
+                let full = record.name.fullname(namespace);
+                let inner = full.rsplit_once('.').map(|(namespace, _)| namespace.to_owned());
+                self.name(full, id);
+                let mut fields = Vec::with_capacity(record.fields.len());
+                for field in &record.fields {
+                    fields.push((field.name.clone(), self.compile(&field.schema, inner.as_deref())?));
+                }
+                self.types[id] = Shape::Record(fields);
+                return Ok(id);
+            }
+            Schema::Ref { name } => {
+                let full = name.fullname(namespace);
+                if let Some(known) = self.named.get(&full) {
+                    return Ok(*known);
+                }
+                let part = self.defined.iter().find(|part| part.name().is_some_and(|name| name.fullname(None) == full));
+                let part = part.cloned().ok_or_else(|| BadSchema(format!("no type {full:?}")))?;
+                return self.compile(&part, None);
+            }
+        };
+        Ok(self.add(shape))
+    }
+}

@@ -1,0 +1,230 @@
+//! Which parts of a writer schema lead to attributes, and the walk that takes them.
+
+use super::read::Bytes;
+use super::shape::{Shape, Shapes, TypeId};
+use super::spell::{Kind, cell, skip};
+use crate::codec::Unknown;
+use crate::codec::path_tree::PathNode;
+use crate::codec::record::Fields;
+use crate::records::raw::{RawBatch, Token};
+use crate::telemetry::RejectionReason;
+
+/// What is taken of a value.
+#[derive(Debug)]
+pub(super) struct Take {
+    id: TypeId,
+    /// Attributes that are the value as a whole.
+    whole: Vec<usize>,
+    inner: Inner,
+}
+
+/// What is taken of the parts of a value.
+#[derive(Debug)]
+enum Inner {
+    /// Nothing: it is one cell, or nobody wants it.
+    None,
+    /// By field, in their order; none where no attribute leads there.
+    Record(Vec<Result<Take, TypeId>>),
+    /// By branch.
+    Union(Vec<Take>),
+    /// By index, rising.
+    Array(Vec<(usize, Take)>, TypeId),
+    /// By key.
+    Map(Vec<(String, Take)>, TypeId),
+}
+
+impl Take {
+    pub fn of_fields(shapes: &Shapes, fields: &Fields) -> Self {
+        let root = PathNode::of(fields.iter().map(|(attribute, field)| (*attribute, field)));
+        Self::of(shapes, shapes.root(), &root)
+    }
+
+    fn of(shapes: &Shapes, id: TypeId, node: &PathNode) -> Self {
+        if let Shape::Union(branches) = shapes.get(id) {
+            // What is wanted of a union is wanted of what is in it.
+            let branches = branches.iter().map(|branch| Self::of(shapes, *branch, node)).collect();
+            return Self { id, whole: Vec::new(), inner: Inner::Union(branches) };
+        }
+        let inner = match shapes.get(id) {
+            _ if node.is_leaf() => Inner::None,
+            Shape::Record(fields) => Inner::Record(
+                fields
+                    .iter()
+                    .map(|(name, field)| node.child(name).map(|node| Self::of(shapes, *field, node)).ok_or(*field))
+                    .collect(),
+            ),
+            Shape::Array(items) => {
+                let parsed = node.children().filter_map(|(segment, node)| Some((index(segment)?, node)));
+                let mut taken: Vec<_> = parsed.map(|(at, node)| (at, Self::of(shapes, *items, node))).collect();
+                taken.sort_by_key(|(at, _)| *at);
+                Inner::Array(taken, *items)
+            }
+            Shape::Map(values) => {
+                let taken = node.children().map(|(key, node)| (key.to_owned(), Self::of(shapes, *values, node)));
+                let mut taken: Vec<_> = taken.collect();
+                taken.sort_by(|(a, _), (b, _)| a.cmp(b));
+                Inner::Map(taken, *values)
+            }
+            _ => Inner::None,
+        };
+        Self { id, whole: node.attributes.clone(), inner }
+    }
+
+    /// Adds the attributes that something leads to.
+    pub fn reached(&self, out: &mut Vec<usize>) {
+        out.extend(&self.whole);
+        match &self.inner {
+            Inner::None => {}
+            Inner::Record(fields) => fields.iter().flatten().for_each(|take| take.reached(out)),
+            Inner::Union(branches) => branches.iter().for_each(|take| take.reached(out)),
+            Inner::Array(items, _) => items.iter().for_each(|(_, take)| take.reached(out)),
+            Inner::Map(values, _) => values.iter().for_each(|(_, take)| take.reached(out)),
+        }
+    }
+}
+
+/// An index as JSON pointers write them: no sign, no leading zeros.
+fn index(segment: &str) -> Option<usize> {
+    segment.parse().ok().filter(|index: &usize| index.to_string() == segment)
+}
+
+/// A row being filled from a record.
+pub(super) struct Walk<'w, 'a> {
+    pub shapes: &'w Shapes,
+    pub bytes: Bytes<'a>,
+    pub batch: &'w mut RawBatch,
+    pub unknown: Unknown,
+    /// The text of a cell.
+    pub text: String,
+}
+
+impl Walk<'_, '_> {
+    /// Takes what is wanted of the next value. `covered` where an attribute has a value around it as a whole, so that nothing
+    /// in it is dropped.
+    pub fn take(&mut self, take: &Take, depth: usize, covered: bool) -> Result<(), RejectionReason> {
+        self.bytes.descend(depth)?;
+        if !take.whole.is_empty() {
+            let place = self.bytes.place();
+            self.put(take, depth)?;
+            if matches!(take.inner, Inner::None) {
+                return Ok(());
+            }
+            // An attribute that is a whole structure and attributes inside it: read it a second time.
+            self.bytes.return_to(place);
+        }
+        let covered = covered || !take.whole.is_empty();
+        match &take.inner {
+            Inner::None => {
+                if self.is_value(take.id) {
+                    self.stranger(covered)?;
+                }
+                skip(self.shapes, take.id, &mut self.bytes, depth)
+            }
+            Inner::Union(branches) => {
+                let branch = self.bytes.choice(branches.len())?;
+                self.take(&branches[branch], depth, covered)
+            }
+            Inner::Record(fields) => {
+                for field in fields {
+                    match field {
+                        Ok(take) => self.take(take, depth + 1, covered)?,
+                        Err(id) => {
+                            self.stranger(covered)?;
+                            skip(self.shapes, *id, &mut self.bytes, depth + 1)?;
+                        }
+                    }
+                }
+                Ok(())
+            }
+            Inner::Array(items, id) => self.items(items, *id, depth + 1, covered),
+            Inner::Map(values, id) => self.values(values, *id, depth + 1, covered),
+        }
+    }
+
+    /// A scalar where the fields lead further down: nothing (`null`) leaves them absent, anything else is dropped.
+    fn is_value(&self, id: TypeId) -> bool {
+        !matches!(self.shapes.get(id), Shape::Null)
+    }
+
+    fn items(
+        &mut self,
+        wanted: &[(usize, Take)],
+        id: TypeId,
+        depth: usize,
+        covered: bool,
+    ) -> Result<(), RejectionReason> {
+        let mut at = 0_usize;
+        loop {
+            let count = self.bytes.block()?;
+            if count == 0 {
+                return Ok(());
+            }
+            for _ in 0..count {
+                match wanted.binary_search_by_key(&at, |(index, _)| *index) {
+                    Ok(found) => self.take(&wanted[found].1, depth, covered)?,
+                    Err(_) => {
+                        self.stranger(covered)?;
+                        skip(self.shapes, id, &mut self.bytes, depth)?;
+                    }
+                }
+                at += 1;
+            }
+        }
+    }
+
+    fn values(
+        &mut self,
+        wanted: &[(String, Take)],
+        id: TypeId,
+        depth: usize,
+        covered: bool,
+    ) -> Result<(), RejectionReason> {
+        loop {
+            let count = self.bytes.block()?;
+            if count == 0 {
+                return Ok(());
+            }
+            for _ in 0..count {
+                let key = self.bytes.string()?;
+                match wanted.binary_search_by(|(known, _)| known.as_str().cmp(key)) {
+                    Ok(found) => self.take(&wanted[found].1, depth, covered)?,
+                    Err(_) => {
+                        self.stranger(covered)?;
+                        skip(self.shapes, id, &mut self.bytes, depth)?;
+                    }
+                }
+            }
+        }
+    }
+
+    /// Sets the cells of the attributes that are the next value.
+    fn put(&mut self, take: &Take, depth: usize) -> Result<(), RejectionReason> {
+        let kind = cell(self.shapes, take.id, &mut self.bytes, depth, &mut self.text)?;
+        let token = match kind {
+            Kind::Null => Token::Null,
+            Kind::Bool(value) => Token::Bool(value),
+            Kind::Number => Token::Number(&self.text),
+            Kind::Text => Token::Text(&self.text),
+            Kind::Structure => Token::Structure(&self.text),
+        };
+        for &attribute in &take.whole {
+            // A map may have a key twice.
+            if !self.batch.set(attribute, token) {
+                return Err(RejectionReason::DuplicateKey);
+            }
+        }
+        Ok(())
+    }
+
+    /// A value that no field wants.
+    fn stranger(&mut self, covered: bool) -> Result<(), RejectionReason> {
+        if covered {
+            return Ok(());
+        }
+        self.batch.unknown_cells += 1;
+        match self.unknown {
+            Unknown::Drop => Ok(()),
+            Unknown::Refuse => Err(RejectionReason::UnknownAttribute),
+        }
+    }
+}

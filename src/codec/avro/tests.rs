@@ -1,0 +1,234 @@
+//! Against `apache-avro`, which writes what is read here.
+
+use super::*;
+use crate::codec::Field;
+use crate::records::raw::{Coordinate, Token};
+use apache_avro::types::Value;
+use apache_avro::writer::datum::GenericDatumWriter;
+use apache_avro::{Days, Decimal, Duration, Millis, Months, Schema};
+use proptest::prelude::*;
+use std::collections::HashMap;
+
+const AT: Coordinate = Coordinate { topic: 0, partition: 1, offset: 2 };
+const LIMITS: Limits = Limits { max_record_bytes: 1 << 16, max_depth: 16 };
+
+const SCHEMA: &str = r#"{"type": "record", "name": "Sample", "namespace": "org.example", "fields": [
+    {"name": "time", "type": "double"},
+    {"name": "count", "type": ["null", "long"]},
+    {"name": "ok", "type": "boolean"},
+    {"name": "device", "type": {"type": "record", "name": "Device", "fields": [
+        {"name": "model", "type": "string"},
+        {"name": "kind", "type": {"type": "enum", "name": "Kind", "symbols": ["WRIST", "CHEST"]}}]}},
+    {"name": "spare", "type": ["null", "Device"]},
+    {"name": "beats", "type": {"type": "array", "items": "int"}},
+    {"name": "tags", "type": {"type": "map", "values": "float"}},
+    {"name": "day", "type": {"type": "int", "logicalType": "date"}},
+    {"name": "at", "type": {"type": "long", "logicalType": "timestamp-micros"}},
+    {"name": "price", "type": {"type": "bytes", "logicalType": "decimal", "precision": 9, "scale": 2}},
+    {"name": "raw", "type": "bytes"},
+    {"name": "clock", "type": {"type": "int", "logicalType": "time-millis"}},
+    {"name": "id", "type": {"type": "string", "logicalType": "uuid"}},
+    {"name": "span", "type": {"type": "fixed", "name": "Span", "size": 12, "logicalType": "duration"}}
+]}"#;
+
+fn fields(pointers: &[&str]) -> Vec<(usize, Field)> {
+    let field = |pointer: &&str| Field { pointer: pointer.split('/').skip(1).map(str::to_owned).collect() };
+    pointers.iter().map(field).enumerate().collect()
+}
+
+fn codec(schema: &str, pointers: &[&str]) -> AvroCodec {
+    AvroCodec::new(schema, &fields(pointers), LIMITS, Unknown::Drop).expect("an Avro schema")
+}
+
+fn datum(schema: &str, value: Value) -> Vec<u8> {
+    let schema = Schema::parse_str(schema).expect("an Avro schema");
+    let writer = GenericDatumWriter::builder(&schema).build().expect("a writer");
+    writer.write_value_to_vec(value).expect("a value of it")
+}
+
+fn record(fields: &[(&str, Value)]) -> Value {
+    Value::Record(fields.iter().map(|(name, value)| ((*name).to_owned(), value.clone())).collect())
+}
+
+fn device() -> Value {
+    record(&[("model", Value::String("M\"1".into())), ("kind", Value::Enum(1, "CHEST".into()))])
+}
+
+fn sample() -> Value {
+    record(&[
+        ("time", Value::Double(1.5)),
+        ("count", Value::Union(1, Box::new(Value::Long(-7)))),
+        ("ok", Value::Boolean(true)),
+        ("device", device()),
+        ("spare", Value::Union(0, Box::new(Value::Null))),
+        ("beats", Value::Array(vec![Value::Int(60), Value::Int(-61)])),
+        ("tags", Value::Map(HashMap::from([("x".to_owned(), Value::Float(0.1))]))),
+        ("day", Value::Date(18_771)),
+        ("at", Value::TimestampMicros(1_621_850_407_250_999)),
+        ("price", Value::Decimal(Decimal::from(vec![0xff, 0x00]))),
+        ("raw", Value::Bytes(vec![1, 2, 255])),
+        ("clock", Value::TimeMillis(36_307_250)),
+        ("id", Value::Uuid("3a1e0d2c-7b1f-4d8e-9a53-0c9b7a6d5e4f".parse().expect("a UUID"))),
+        ("span", Value::Duration(Duration::new(Months::new(1), Days::new(2), Millis::new(3)))),
+    ])
+}
+
+fn row(codec: &AvroCodec, width: usize, payload: &[u8]) -> Result<(RawBatch, u64), RejectionReason> {
+    let mut batch = RawBatch::new(width);
+    codec.decode(payload, AT, &mut batch)?;
+    let unknown = batch.unknown_cells;
+    Ok((batch, unknown))
+}
+
+#[test]
+fn every_type_has_its_text() {
+    let wanted = [
+        ("/time", Token::Number("1.5")),
+        ("/count", Token::Number("-7")),
+        ("/ok", Token::Bool(true)),
+        ("/device/model", Token::Text("M\"1")),
+        ("/device/kind", Token::Text("CHEST")),
+        ("/spare/model", Token::Absent),
+        ("/spare", Token::Null),
+        ("/beats", Token::Structure("[60,-61]")),
+        ("/beats/1", Token::Number("-61")),
+        ("/beats/2", Token::Absent),
+        ("/tags/x", Token::Number("0.1")),
+        ("/tags/y", Token::Absent),
+        ("/day", Token::Text("2021-05-24")),
+        ("/at", Token::Text("2021-05-24T10:00:07.250Z")),
+        ("/price", Token::Number("-2.56")),
+        ("/raw", Token::Text("AQL/")),
+        ("/clock", Token::Text("10:05:07.250")),
+        ("/id", Token::Text("3a1e0d2c-7b1f-4d8e-9a53-0c9b7a6d5e4f")),
+        ("/device", Token::Structure("{\"model\":\"M\\\"1\",\"kind\":\"CHEST\"}")),
+        ("/span", Token::Text("AQAAAAIAAAADAAAA")),
+    ];
+    let pointers: Vec<&str> = wanted.iter().map(|(pointer, _)| *pointer).collect();
+    let (batch, unknown) =
+        row(&codec(SCHEMA, &pointers), pointers.len(), &datum(SCHEMA, sample())).expect("it can be read");
+    for (attribute, (pointer, token)) in wanted.iter().enumerate() {
+        assert_eq!(batch.token(0, attribute), *token, "{pointer}");
+    }
+    assert_eq!(unknown, 0);
+}
+
+#[test]
+fn what_nobody_wants_is_dropped_and_counted_or_refused() {
+    let payload = datum(SCHEMA, sample());
+    let (_, unknown) = row(&codec(SCHEMA, &["/time", "/device/kind", "/beats/0"]), 3, &payload).expect("read");
+    // Eleven fields of the record, the model of the device, one beat.
+    assert_eq!(unknown, 13);
+    let strict = AvroCodec::new(SCHEMA, &fields(&["/time"]), LIMITS, Unknown::Refuse).expect("a schema");
+    assert_eq!(row(&strict, 1, &payload).expect_err("refused"), RejectionReason::UnknownAttribute);
+}
+
+#[test]
+fn fields_that_a_schema_lacks_are_named() {
+    let codec = codec(SCHEMA, &["/time", "/gone", "/device/gone", "/spare/kind", "/tags/any", "/beats/0"]);
+    let asked = fields(&["/time", "/gone", "/device/gone", "/spare/kind", "/tags/any", "/beats/0"]);
+    assert_eq!(codec.missing(&asked), [1, 2]);
+}
+
+#[test]
+fn numbers_that_are_none_are_no_numbers() {
+    let schema = r#"{"type": "record", "name": "R", "fields": [
+        {"name": "a", "type": "double"}, {"name": "b", "type": "float"}]}"#;
+    let payload = datum(schema, record(&[("a", Value::Double(f64::NAN)), ("b", Value::Float(f32::NEG_INFINITY))]));
+    let (batch, _) = row(&codec(schema, &["/a", "/b"]), 2, &payload).expect("read");
+    assert_eq!((batch.token(0, 0), batch.token(0, 1)), (Token::Text("NaN"), Token::Text("infinite")));
+}
+
+#[test]
+fn a_schema_of_parts_and_one_that_holds_itself() {
+    let part =
+        r#"{"type": "record", "name": "Key", "namespace": "k", "fields": [{"name": "userId", "type": "string"}]}"#;
+    let whole = r#"{"type": "record", "name": "V", "fields": [{"name": "key", "type": "k.Key"}]}"#;
+    let codec_of_parts =
+        AvroCodec::of_parts(whole, &[part.to_owned()], &fields(&["/key/userId"]), LIMITS, Unknown::Drop)
+            .expect("a schema in two parts");
+    let (batch, _) = row(&codec_of_parts, 1, b"\x04ab").expect("read");
+    assert_eq!(batch.token(0, 0), Token::Text("ab"));
+    assert!(AvroCodec::of_parts(whole, &[], &fields(&["/key"]), LIMITS, Unknown::Drop).is_err());
+
+    let list = r#"{"type": "record", "name": "L", "fields": [
+        {"name": "v", "type": "int"}, {"name": "next", "type": ["null", "L"]}]}"#;
+    let deep = |depth: usize| {
+        let mut payload = Vec::new();
+        for _ in 0..depth {
+            payload.extend([2, 2]);
+        }
+        payload.extend([2, 0]);
+        payload
+    };
+    let codec = codec(list, &["/next/next/v"]);
+    assert_eq!(row(&codec, 1, &deep(3)).expect("read").0.token(0, 0), Token::Number("1"));
+    assert_eq!(row(&codec, 1, &deep(300)).expect_err("refused"), RejectionReason::TooDeep);
+}
+
+#[test]
+fn items_that_take_no_bytes_are_bounded() {
+    let schema =
+        r#"{"type": "record", "name": "R", "fields": [{"name": "a", "type": {"type": "array", "items": "null"}}]}"#;
+    let mut payload = Vec::new();
+    // 2⁴⁰ nulls in one block, in eight bytes.
+    let mut rest = 1_u64 << 41;
+    while rest >= 0x80 {
+        payload.push((rest & 0x7f) as u8 | 0x80);
+        rest >>= 7;
+    }
+    payload.extend([rest as u8, 0]);
+    for pointer in ["/a", "/b", "/a/0"] {
+        assert_eq!(row(&codec(schema, &[pointer]), 1, &payload).expect_err("refused"), RejectionReason::Oversized);
+    }
+}
+
+#[test]
+fn what_is_no_schema_is_said_so() {
+    for text in ["", "{", "\"nothing\"", r#"{"type": "record", "name": "R"}"#] {
+        let error = AvroCodec::new(text, &[], LIMITS, Unknown::Drop).expect_err("no schema");
+        assert!(error.to_string().starts_with("not an Avro schema: "), "{error}");
+    }
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(2_000))]
+
+    /// Numbers and texts come out as `apache-avro` put them in.
+    #[test]
+    fn values_survive(long: i64, double: f64, float: f32, text in "\\PC{0,40}", beats in prop::collection::vec(any::<i32>(), 0..5)) {
+        let schema = r#"{"type": "record", "name": "R", "fields": [
+            {"name": "l", "type": "long"}, {"name": "d", "type": "double"}, {"name": "f", "type": "float"},
+            {"name": "t", "type": "string"}, {"name": "b", "type": {"type": "array", "items": "int"}}]}"#;
+        let payload = datum(schema, record(&[
+            ("l", Value::Long(long)), ("d", Value::Double(double)), ("f", Value::Float(float)),
+            ("t", Value::String(text.clone())), ("b", Value::Array(beats.iter().copied().map(Value::Int).collect())),
+        ]));
+        let (batch, unknown) = row(&codec(schema, &["/l", "/d", "/f", "/t", "/b"]), 5, &payload).expect("read");
+        prop_assert_eq!(unknown, 0);
+        prop_assert_eq!(batch.token(0, 0), Token::Number(&long.to_string()));
+        if let Token::Number(text) = batch.token(0, 1) { prop_assert_eq!(text.parse::<f64>().ok(), Some(double)); }
+        if let Token::Number(text) = batch.token(0, 2) { prop_assert_eq!(text.parse::<f32>().ok(), Some(float)); }
+        prop_assert_eq!(matches!(batch.token(0, 1), Token::Number(_)), double.is_finite());
+        prop_assert_eq!(matches!(batch.token(0, 2), Token::Number(_)), float.is_finite());
+        prop_assert_eq!(batch.token(0, 3), Token::Text(&text));
+        let listed = serde_json::to_string(&beats).expect("JSON");
+        prop_assert_eq!(batch.token(0, 4), Token::Structure(&listed));
+    }
+
+    /// Bytes that somebody has changed are read or refused, and leave nothing behind where they are refused.
+    #[test]
+    fn changed_bytes_do_no_harm(at: prop::sample::Index, byte: u8, cut: prop::sample::Index, noise in prop::collection::vec(any::<u8>(), 0..60)) {
+        let mut payload = datum(SCHEMA, sample());
+        let place = at.index(payload.len());
+        payload[place] = byte;
+        payload.truncate(cut.index(payload.len()) + 1);
+        let codec = codec(SCHEMA, &["/count", "/device", "/beats/1", "/tags/x", "/price", "/span"]);
+        for payload in [payload, noise] {
+            let mut batch = RawBatch::new(6);
+            let outcome = codec.decode(&payload, AT, &mut batch);
+            prop_assert_eq!(batch.rows(), usize::from(outcome.is_ok()));
+            prop_assert!(outcome.is_ok() || batch.unknown_cells == 0);
+        }
+    }
+}
