@@ -22,6 +22,7 @@ const MOST_DEPTH: u32 = 127;
 pub(super) fn complaints(config: &Config) -> Vec<Complaint> {
     let mut found = Complaints::default();
     source(config, &mut found);
+    registry(config, &mut found);
     sink(config, &mut found);
     dampening(config, &mut found);
     rules(config, &mut found);
@@ -82,6 +83,22 @@ fn source(config: &Config, found: &mut Complaints) {
     owned("source", config.source.librdkafka.iter(), found);
     let file = !empty(&config.schema.file);
     found.unless(file, "schema.file", "no record schema is named", "set it, for example \"schemas/wearable.toml\"");
+}
+
+fn registry(config: &Config, found: &mut Complaints) {
+    let registry = &config.registry;
+    if let Some(url) = &registry.url {
+        let scheme = ["http://", "https://"].iter().any(|scheme| url.len() > scheme.len() && url.starts_with(scheme));
+        let remedy = "give http://HOST:PORT or https://HOST:PORT, with the path of its interface";
+        found.unless(scheme, "registry.url", "this is no address of a registry", remedy);
+        // It is part of messages and logs.
+        let secret = url.contains('@');
+        let remedy = "set registry.user and registry.password_file";
+        found.unless(!secret, "registry.url", "user and password do not stand in an address", remedy);
+    }
+    let both = registry.user.is_some() == registry.password_file.is_some();
+    found.unless(both, "registry.user", "a user and a password belong together", "set registry.password_file too");
+    found.unless(!registry.timeout.is_zero(), "registry.timeout", "no answer could come", "give at least 1ms");
 }
 
 fn separator(separator: char, key: &str, found: &mut Complaints) {

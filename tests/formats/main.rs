@@ -12,50 +12,16 @@ use serde_json::{Value, json};
 use support::daemon::Daemon;
 use support::kafka::{Broker, Record, unique};
 use support::registry::{Registry, client};
+use throng::codec::{Field, JsonCodec, Limits};
+use throng::records::canonical::Canonical;
+use throng::records::raw::{Coordinate, RawBatch};
+use throng::records::schema::Schema;
 
 const K: usize = 5;
 const PEOPLE: usize = 40;
 
-/// Attributes of a heart rate in the shape of RADAR-base: the person in the key, times and a measurement in the value.
-const SCHEMA: &str = r#"
-name = "heart rate"
-[[attribute]]
-name = "user"
-from = "key"
-pointer = "/userId"
-type = "string"
-role = "subject"
-[[attribute]]
-name = "source"
-from = "key"
-pointer = "/sourceId"
-type = "string"
-role = "identifier"
-[[attribute]]
-name = "time"
-pointer = "/time"
-type = "timestamp"
-epoch = "s"
-role = "time"
-round = "hour"
-[attribute.hierarchy]
-kind = "truncate"
-levels = ["day", "month"]
-[[attribute]]
-name = "pulse"
-pointer = "/heartRate"
-type = "integer"
-round = 5
-[attribute.hierarchy]
-kind = "intervals"
-min = 30
-max = 220
-widths = [10, 20, 40, 80]
-[[attribute]]
-name = "activity"
-pointer = "/activity"
-type = "string"
-"#;
+/// Heart rates in the shape of RADAR-base: the person in the key, times and a measurement in the value.
+const SCHEMA: &str = include_str!("../../schemas/radar-heart-rate.toml");
 
 /// A folder, topics and a configuration of a daemon on the shared broker.
 struct Scene {
@@ -70,7 +36,7 @@ struct Scene {
 }
 
 fn file(name: &str) -> String {
-    Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/formats").join(name).display().to_string()
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("schemas").join(name).display().to_string()
 }
 
 impl Scene {
@@ -195,7 +161,7 @@ fn avro_in_the_frames_of_a_registry_comes_and_leaves() {
     let scene = Scene::new(broker, SCHEMA);
     let records = PEOPLE * 5;
     let url = registry.url();
-    let produce = ["produce", &broker.bootstrap(), &url, &scene.raw, &file("key.avsc"), &file("heart-rate.avsc")]
+    let produce = ["produce", &broker.bootstrap(), &url, &scene.raw, &file("avro/observation-key.avsc"), &file("avro/wrist-heart-rate.avsc")]
         .map(str::to_owned);
     client(&produce.each_ref().map(String::as_str), &heart_rates(5));
     let more = format!("[registry]\nurl = \"{url}\"");
@@ -230,7 +196,7 @@ fn a_registry_that_does_not_answer_holds_records_up_and_loses_none() {
     let scene = Scene::new(broker, SCHEMA);
     let records = PEOPLE * 5;
     let url = registry.url();
-    let produce = ["produce", &broker.bootstrap(), &url, &scene.raw, &file("key.avsc"), &file("heart-rate.avsc")]
+    let produce = ["produce", &broker.bootstrap(), &url, &scene.raw, &file("avro/observation-key.avsc"), &file("avro/wrist-heart-rate.avsc")]
         .map(str::to_owned);
     client(&produce.each_ref().map(String::as_str), &heart_rates(5));
     // A port at which nobody listens, until the proxy does.
@@ -284,8 +250,8 @@ fn broken_frames_and_unknown_schemas_are_dead_letters_with_their_reason() {
         std::fs::write(&path, schema).expect("a schema");
         client(&["register", &url, subject, &path.display().to_string()], "").trim().parse().expect("a number")
     };
-    let key = number(&unique("key"), &std::fs::read_to_string(file("key.avsc")).expect("the schema"));
-    let value_schema = std::fs::read_to_string(file("heart-rate.avsc")).expect("the schema");
+    let key = number(&unique("key"), &std::fs::read_to_string(file("avro/observation-key.avsc")).expect("the schema"));
+    let value_schema = std::fs::read_to_string(file("avro/wrist-heart-rate.avsc")).expect("the schema");
     let value = number(&unique("value"), &value_schema);
     let mut without: Value = serde_json::from_str(&value_schema).expect("JSON");
     without["fields"].as_array_mut().expect("fields").retain(|field| field["name"] != "heartRate");
@@ -394,4 +360,33 @@ type = "string"
         format!(r#"{{"clinic":"north","at":"2023-11-14T00:00:00Z","stream":"{}","ward":"{ward}"}}"#, scene.raw)
     };
     assert_eq!(lines, BTreeSet::from([line(0), line(1)]), "{}", daemon.said());
+}
+
+/// The cells of a shipped sample, by attribute, as they are counted.
+fn cells_of(schema: &str, sample: &str) -> Vec<(String, String)> {
+    let schema = Schema::load(Path::new(&file(schema))).expect("a sound schema");
+    let fields: Vec<Field> = schema.attributes.iter().map(|a| Field { pointer: a.segments() }).collect();
+    let mut batch = RawBatch::new(fields.len());
+    let text = std::fs::read_to_string(file(sample)).expect("the sample");
+    let at = Coordinate { topic: 0, partition: 0, offset: 0 };
+    JsonCodec::new(&fields, Limits::default()).decode(text.as_bytes(), at, &mut batch).expect("a record");
+    let cell = |(i, attribute): (usize, &std::sync::Arc<throng::records::schema::Attribute>)| {
+        let mut text = String::new();
+        let read = attribute.typing.canonical(batch.token(0, i), &mut text).expect("of its type");
+        assert_eq!(read, Canonical::Value, "{}", attribute.name);
+        (attribute.name.clone(), text)
+    };
+    schema.attributes.iter().enumerate().map(cell).collect()
+}
+
+#[test]
+fn shipped_samples_are_what_their_schemas_say() {
+    let of = |cells: &[(String, String)], name: &str| {
+        cells.iter().find(|(attribute, _)| attribute == name).map(|(_, text)| text.clone()).expect("an attribute")
+    };
+    let omh = cells_of("open-mhealth-heart-rate.toml", "samples/open-mhealth-heart-rate.json");
+    assert_eq!((of(&omh, "pulse").as_str(), of(&omh, "relation").as_str()), ("60", "\"at rest\""));
+    let fhir = cells_of("fhir-observation.toml", "samples/fhir-observation.json");
+    assert_eq!((of(&fhir, "temperature").as_str(), of(&fhir, "patient").as_str()), ("37", "\"Patient/4711\""));
+    assert_eq!(of(&fhir, "time"), "\"2026-03-02T06:00:00Z\"");
 }
