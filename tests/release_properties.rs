@@ -228,6 +228,20 @@ fn scenario() -> impl Strategy<Value = Scenario> {
         )
 }
 
+/// A scenario in which an attribute stands in two groups or three.
+fn sharing() -> impl Strategy<Value = Scenario> {
+    let attributes = prop::sample::subsequence((0..ATTRIBUTES.len()).collect::<Vec<_>>(), 3..=5);
+    let shares = |s: &Scenario| s.shared().is_some();
+    let of = |(scenario, attributes, shared, groups): (Scenario, Vec<usize>, u8, u8)| Scenario {
+        attributes,
+        shared: Some(shared),
+        group_count: groups,
+        batch_crowd: scenario.k,
+        ..scenario
+    };
+    (scenario(), attributes, any::<u8>(), 2u8..=3).prop_map(of).prop_filter("two groups", shares)
+}
+
 impl Scenario {
     fn schema(&self) -> String {
         let mut text = "name = \"random\"\n".to_owned();
@@ -237,7 +251,8 @@ impl Scenario {
         for &a in &self.attributes {
             let Attribute { name, table, .. } = ATTRIBUTES[a];
             let changes = match self.shared() {
-                Some(shared) if shared == a || self.treats[a] % 3 > 0 => "changes = \"always\"\n",
+                Some(_) if name == "device" => "",
+                Some(shared) if shared == a || self.groups[a] % 3 > 0 => "changes = \"always\"\n",
                 _ => "",
             };
             write!(text, "[[attribute]]\nname = \"{name}\"\n{changes}{table}").expect("a string");
@@ -430,6 +445,11 @@ proptest! {
     }
 
     #[test]
+    fn random_streams_with_shared_attributes_keep_it(scenario in sharing()) {
+        run(&scenario)?;
+    }
+
+    #[test]
     fn batches_encoded_ahead_leave_as_they_would_have(
         scenario in scenario().prop_filter("a crowd", |s| s.is_possible() && !s.few_classes),
         ahead in any::<u64>(),
@@ -437,6 +457,27 @@ proptest! {
         let with = run_with(&scenario, |number| ahead >> (number % 64) & 1 == 1)?;
         prop_assert_eq!(&with.sink.lines, &run(&scenario)?.sink.lines);
     }
+}
+
+/// What is shared does leave, in several groups, and not only as `*`.
+#[test]
+fn random_streams_do_share() {
+    use proptest::strategy::ValueTree;
+    let mut runner = proptest::test_runner::TestRunner::deterministic();
+    let mut shown = 0;
+    for _ in 0..60 {
+        let scenario = sharing().new_tree(&mut runner).expect("a tree").current();
+        let name = ATTRIBUTES[scenario.shared().expect("a shared attribute")].name;
+        let stand = run(&scenario).expect("the invariant");
+        let shows = |line: &&Line| {
+            let cells = support::invariants::cells(line).expect("a line");
+            cells.iter().any(|(of, text)| of == name && text != "\"*\"")
+        };
+        let sources: Vec<_> = stand.sink.lines.iter().filter(shows).map(|line| (line.batch, line.source)).collect();
+        let distinct: std::collections::BTreeSet<_> = sources.iter().collect();
+        shown += sources.len() - distinct.len();
+    }
+    assert!(shown > 100, "{shown} fragments show what another of their record shows");
 }
 
 /// The property above means little if little leaves: over fixed scenarios, all kinds of cells do.
