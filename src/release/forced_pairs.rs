@@ -84,6 +84,12 @@ pub fn judge(groups: &[Fragments], subjects: &[u64], k: usize, records: Records)
     judge_within(groups, subjects, k, records, PATIENCE_IN_ALL)
 }
 
+/// As [`judge`], of one of so many `parts` of a batch: each has its share of the steps.
+#[must_use]
+pub fn judge_part(groups: &[Fragments], subjects: &[u64], k: usize, records: Records, parts: usize) -> Counting {
+    judge_within(groups, subjects, k, records, PATIENCE_IN_ALL / parts.max(1))
+}
+
 fn judge_within(groups: &[Fragments], subjects: &[u64], k: usize, of: Records, steps: usize) -> Counting {
     let Some(taken) = groups.iter().map(|group| group.taken(subjects.len())).collect::<Option<Vec<Rows>>>() else {
         return Counting::Forced;

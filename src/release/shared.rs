@@ -8,7 +8,7 @@
 //! Written from the definition, apart from the treatment: which attributes are shared follows from the terms of the groups, and what a
 //! line shows of them from its text.
 
-use super::forced_pairs::{Counting, Fragments, Records, judge};
+use super::forced_pairs::{Counting, Fragments, Records, judge_part};
 use super::given::{Basis, GroupTerms};
 use super::repetition::Carriers;
 use super::violation::Violation;
@@ -165,10 +165,11 @@ impl Parts {
     /// Where counting joins two groups below k, or there was no time to tell.
     pub fn judge(self, carriers: &Carriers, k: usize) -> Result<(), Violation> {
         let records = if carriers.scattered { Records::OfBoth } else { Records::OfLargest };
+        let all = self.parts.len();
         for part in self.parts {
             let (numbers, fragments): (Vec<usize>, Vec<Fragments>) =
                 part.into_iter().map(|(number, of_group)| (number, of_group.fragments)).unzip();
-            match judge(&fragments, &carriers.subjects, k, records) {
+            match judge_part(&fragments, &carriers.subjects, k, records, all) {
                 Counting::Unjudged(groups) => return Err(Violation::Unjudged(groups.map(|group| numbers[group]))),
                 otherwise => free(otherwise)?,
             }

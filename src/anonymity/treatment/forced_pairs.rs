@@ -119,6 +119,12 @@ impl Steps {
     fn of_batch(of_batch: usize) -> Self {
         Self { left: of_batch, of_batch }
     }
+
+    /// Those of one of so many `parts` of a batch.
+    #[must_use]
+    pub fn of_part(parts: usize) -> Self {
+        Self::of_batch(STEPS_IN_ALL / parts.max(1))
+    }
 }
 
 impl Default for Steps {

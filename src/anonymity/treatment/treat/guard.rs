@@ -73,7 +73,8 @@ impl Scene<'_> {
         let records = parts.as_ref().map_or(Records::OfLargest, |parts| Records::Known(known_records(&groups, parts)));
         let mut withdrawn = self.withdraw_among(&mut groups, self.owners, &self.batch.subjects, records, steps);
         for part in parts.iter().flatten() {
-            withdrawn += self.withdraw_within(&mut groups, part, steps);
+            let mut steps = Steps::of_part(parts.as_ref().map_or(0, Vec::len));
+            withdrawn += self.withdraw_within(&mut groups, part, &mut steps);
         }
         for group in groups {
             for (a, column) in group.attributes.into_iter().zip(group.columns).filter(|(a, _)| !self.shared.has(*a)) {
