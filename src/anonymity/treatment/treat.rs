@@ -13,6 +13,7 @@ use super::proposal::{Proposal, Unreleased};
 use super::recode::{Assignment, QuasiColumns, UNRELEASED};
 pub use super::sensitive::Protected;
 use super::sensitive::{SensitiveCells, StreamModels};
+use super::shared::Shared;
 use super::strict::recode_as_kept;
 use crate::anonymity::plan::{Group, Plan};
 use crate::config::{Config, Recoding};
@@ -20,12 +21,11 @@ use crate::ledger::at::{LedgerAt, SupportersAt};
 use crate::records::codebook::{ABSENT, CellId, Codebook, NULL, SUPPRESSED};
 use crate::records::table::Batch;
 use rayon::prelude::*;
-use shared::Shared;
 use std::collections::HashSet;
 
+mod fragments;
 mod guard;
 mod propose;
-mod shared;
 
 /// The settings of the treatment that are not the plan's.
 #[derive(Clone, Copy, Debug)]

@@ -1,44 +1,11 @@
-//! Shared attributes: what a row shows of them is one cell, in every group that shows it at all (docs/methods.md §10.6).
+//! What of a batch leaves in which group, where attributes stand in several: a row shows one cell of each, in every group that shows it
+//! at all (docs/methods.md §10.6).
 
 use super::{Cells, Scene};
-use crate::anonymity::plan::{Group, Plan};
+use crate::anonymity::plan::Group;
 use crate::anonymity::treatment::recode::{Assignment, UNRELEASED};
 use crate::records::codebook::{CellId, SUPPRESSED};
 use std::borrow::Cow;
-
-/// The shared attributes of a plan.
-pub(super) struct Shared {
-    /// Positions in the schema, ascending, each with its level: the finest that any group shows.
-    levels: Vec<(usize, u8)>,
-    /// By group: those that it shows.
-    shown: Vec<Vec<usize>>,
-}
-
-impl Shared {
-    pub fn of(plan: &Plan) -> Self {
-        let levels = plan.shared_levels();
-        let shown = |group: usize| {
-            let has = |a: &usize| plan.groups[group].quasi.contains(a) && plan.shows(group, *a);
-            levels.iter().map(|(a, _)| *a).filter(has).collect()
-        };
-        Self { shown: (0..plan.groups.len()).map(shown).collect(), levels }
-    }
-
-    /// The shared attributes and their levels.
-    pub fn levels(&self) -> impl Iterator<Item = (usize, usize)> + '_ {
-        self.levels.iter().map(|&(a, level)| (a, usize::from(level)))
-    }
-
-    /// Whether an attribute is shared.
-    pub fn has(&self, attribute: usize) -> bool {
-        self.levels.iter().any(|(a, _)| *a == attribute)
-    }
-
-    /// Whether none is.
-    pub fn is_empty(&self) -> bool {
-        self.levels.is_empty()
-    }
-}
 
 impl Scene<'_> {
     /// What a fragment of the group has to say for itself: without it, it does not leave.
@@ -70,7 +37,7 @@ impl Scene<'_> {
         if !self.shared.has(attribute) {
             return Cow::Borrowed(&cells[attribute]);
         }
-        let shown = self.shared.shown[number].contains(&attribute);
+        let shown = self.shared.is_shown(number, attribute);
         let cell = |(&cell, &leaves): (&CellId, &bool)| if shown && leaves { cell } else { SUPPRESSED };
         Cow::Owned(cells[attribute].iter().zip(leave).map(cell).collect())
     }
@@ -97,8 +64,8 @@ impl Scene<'_> {
     pub(super) fn withdraw_unshown(&self, cells: &mut Cells) {
         for (attribute, _) in self.shared.levels() {
             let mut shows = vec![false; self.rows()];
-            for (group, _) in self.plan.groups.iter().zip(&self.shared.shown).filter(|(_, of)| of.contains(&attribute))
-            {
+            let groups = self.plan.groups.iter().enumerate();
+            for (_, group) in groups.filter(|(number, _)| self.shared.is_shown(*number, attribute)) {
                 shows.iter_mut().zip(self.fragments(group, cells)).for_each(|(shows, leaves)| *shows |= leaves);
             }
             let unshown = cells[attribute].iter_mut().zip(shows).filter(|(_, shows)| !shows);
