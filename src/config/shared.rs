@@ -4,6 +4,7 @@ use super::complaint::Complaints;
 use super::{Config, Grouping, Treat};
 use std::collections::BTreeSet;
 
+const KEY: &str = "plan.shared";
 /// Attributes that may be shared: each divides the batch once more.
 const MOST: usize = 2;
 
@@ -13,7 +14,6 @@ pub(super) fn shared(config: &Config, found: &mut Complaints) {
     if shared.is_empty() {
         return;
     }
-    const KEY: &str = "plan.shared";
     let distinct: BTreeSet<&String> = shared.iter().collect();
     found.unless(distinct.len() == shared.len(), KEY, "an attribute is named twice", "name each once");
     found.unless(shared.len() <= MOST, KEY, "these are too many", &format!("name at most {MOST} attributes"));

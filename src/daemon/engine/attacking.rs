@@ -45,9 +45,9 @@ impl Engine {
                 name: shape.name.clone(),
                 cells: attributes
                     .iter()
-                    .map(|&a| match shows(number, a) {
-                        true => rows.iter().map(|&row| cells[a][row as usize]).collect(),
-                        false => vec![SUPPRESSED; rows.len()],
+                    .map(|&a| {
+                        let cell = |&row: &u32| if shows(number, a) { cells[a][row as usize] } else { SUPPRESSED };
+                        rows.iter().map(cell).collect()
                     })
                     .collect(),
                 attributes,
