@@ -46,7 +46,8 @@ impl Engine {
                 cells: attributes
                     .iter()
                     .map(|&a| {
-                        let cell = |&row: &u32| if shows(number, a) { cells[a][row as usize] } else { SUPPRESSED };
+                        let shown = shows(number, a);
+                        let cell = |&row: &u32| if shown { cells[a][row as usize] } else { SUPPRESSED };
                         rows.iter().map(cell).collect()
                     })
                     .collect(),
