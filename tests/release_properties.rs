@@ -135,6 +135,8 @@ struct Scenario {
     tenure: u32,
     /// By attribute: how it is treated, mostly as without any rule.
     treats: Vec<u8>,
+    /// Which of the attributes stands in several groups, where that is possible.
+    shared: Option<u8>,
     /// Records of other people for `plan.prime`, in words of the same schema; none for a stream that is not primed.
     prime: Vec<Vec<u8>>,
     batches: Vec<(Vec<Draft>, Fault, i64)>,
@@ -177,7 +179,10 @@ fn scenario() -> impl Strategy<Value = Scenario> {
             any::<bool>(),
             0usize..=6,
             (prop::bool::weighted(0.2), prop_oneof![4 => Just(0usize), 1 => 1usize..4], prop::bool::weighted(0.1)),
-            prop_oneof![Just(vec![0; ATTRIBUTES.len()]), prop::collection::vec(0u8..7, ATTRIBUTES.len())],
+            (
+                prop_oneof![Just(vec![0; ATTRIBUTES.len()]), prop::collection::vec(0u8..7, ATTRIBUTES.len())],
+                prop::option::of(any::<u8>()),
+            ),
             prop_oneof![
                 Just(Vec::new()),
                 prop::collection::vec(prop::collection::vec(any::<u8>(), ATTRIBUTES.len()), 1..60),
@@ -194,7 +199,7 @@ fn scenario() -> impl Strategy<Value = Scenario> {
                 k,
                 hold,
                 window_seconds,
-                (few_classes, strict, crowd, (colluders, budget, tenure), treats, prime),
+                (few_classes, strict, crowd, (colluders, budget, tenure), (treats, shared), prime),
                 batches,
             )| {
                 // Of the whole k in a third of the cases.
@@ -215,11 +220,26 @@ fn scenario() -> impl Strategy<Value = Scenario> {
                     budget: if bounded { budget } else { 0 },
                     tenure: u32::from(tenure && bounded && window_seconds > 0),
                     treats,
+                    shared,
                     prime,
                     batches,
                 }
             },
         )
+}
+
+/// A scenario in which an attribute stands in two groups or three.
+fn sharing() -> impl Strategy<Value = Scenario> {
+    let attributes = prop::sample::subsequence((0..ATTRIBUTES.len()).collect::<Vec<_>>(), 3..=5);
+    let shares = |s: &Scenario| s.shared().is_some();
+    let of = |(scenario, attributes, shared, groups): (Scenario, Vec<usize>, u8, u8)| Scenario {
+        attributes,
+        shared: Some(shared),
+        group_count: groups,
+        batch_crowd: scenario.k,
+        ..scenario
+    };
+    (scenario(), attributes, any::<u8>(), 2u8..=3).prop_map(of).prop_filter("two groups", shares)
 }
 
 impl Scenario {
@@ -230,9 +250,24 @@ impl Scenario {
         }
         for &a in &self.attributes {
             let Attribute { name, table, .. } = ATTRIBUTES[a];
-            write!(text, "[[attribute]]\nname = \"{name}\"\n{table}").expect("a string");
+            let changes = match self.shared() {
+                Some(_) if name == "device" => "",
+                Some(shared) if shared == a || self.groups[a] % 3 > 0 => "changes = \"always\"\n",
+                _ => "",
+            };
+            write!(text, "[[attribute]]\nname = \"{name}\"\n{changes}{table}").expect("a string");
         }
         text
+    }
+
+    /// The attribute that stands in several groups: there must be two with something of their own beside it.
+    fn shared(&self) -> Option<usize> {
+        let quasi: Vec<usize> =
+            self.attributes.iter().copied().filter(|&a| !matches!(ATTRIBUTES[a].name, "illness" | "device")).collect();
+        let shared = *quasi.get(usize::from(self.shared?) % quasi.len().max(1))?;
+        let beside = quasi.iter().filter(|a| **a != shared).map(|&a| self.groups[a] % self.group_count);
+        let groups: std::collections::BTreeSet<u8> = beside.collect();
+        (groups.len() > 1 && self.batch_crowd == self.k).then_some(shared)
     }
 
     /// The records of the file of `plan.prime`: cells that its attributes can take.
@@ -257,18 +292,21 @@ impl Scenario {
         let Self { k, hold, window_seconds, batch_crowd, colluders, budget, tenure, .. } = self;
         let classes = if self.few_classes { 3 } else { 1000 };
         let recoding = if self.strict { "strict" } else { "ladder" };
+        let shared = self.shared();
+        let of_several = shared.map_or(String::new(), |a| format!("shared = [\"{}\"]\n", ATTRIBUTES[a].name));
         let prime = if self.prime.is_empty() { String::new() } else { format!("prime = \"{}\"\n", prime.display()) };
         let mut text = format!(
             "[privacy]\nk = {k}\nbatch_crowd = {batch_crowd}\ncolluders = {colluders}\nmax_classes_per_subject = {budget}\nmin_tenure = {tenure}\nrecoding = \"{recoding}\"\nmax_hold_batches = {hold}\nhold_above_loss = 0.1\nsupport_window = \"{window_seconds}s\"\n\
-             [plan]\ninterval = \"2s\"\nwindow_records = 100\nsample_records = 40\n{prime}[state]\nmax_ledger_classes = {classes}\n"
+             [plan]\ninterval = \"2s\"\nwindow_records = 100\nsample_records = 40\n{of_several}{prime}[state]\nmax_ledger_classes = {classes}\n"
         );
         for &a in &self.attributes {
             let is_number = matches!(ATTRIBUTES[a].name, "age" | "steps");
             let treat = match self.treats[a] {
+                _ if shared == Some(a) => continue,
                 3 => "suppress_cell",
                 4 => "suppress_record",
-                5 if is_number => "perturb",
-                6 if is_number => "aggregate",
+                5 if is_number && shared.is_none() => "perturb",
+                6 if is_number && shared.is_none() => "aggregate",
                 _ => continue,
             };
             if !matches!(ATTRIBUTES[a].name, "illness" | "device") {
@@ -279,12 +317,21 @@ impl Scenario {
         // An attribute that can form no crowd by itself joins the first group that can.
         let forms = |a: usize| ATTRIBUTES[a].name != "device";
         let group_of = |a: usize| self.groups[a] % self.group_count;
-        let crowd: Vec<u8> = self.attributes.iter().filter(|&&a| forms(a)).map(|&a| group_of(a)).collect();
+        let crowd: Vec<u8> =
+            self.attributes.iter().filter(|&&a| forms(a) && Some(a) != shared).map(|&a| group_of(a)).collect();
         for group in 0..self.group_count {
+            // What is shared stands where a quasi attribute is that it can stand beside.
+            let is_own = |a: usize| group_of(a) == group && Some(a) != shared;
+            let may_share =
+                self.attributes.iter().any(|&a| !matches!(ATTRIBUTES[a].name, "illness" | "device") && is_own(a));
             let members: Vec<String> = self
                 .attributes
                 .iter()
-                .filter(|&&a| if forms(a) { group_of(a) == group } else { crowd.iter().min() == Some(&group) })
+                .filter(|&&a| match a {
+                    _ if Some(a) == shared => may_share,
+                    _ if forms(a) => is_own(a),
+                    _ => crowd.iter().min() == Some(&group),
+                })
                 .map(|&a| format!("\"{}\"", ATTRIBUTES[a].name))
                 .collect();
             if !members.is_empty() {
@@ -398,6 +445,11 @@ proptest! {
     }
 
     #[test]
+    fn random_streams_with_shared_attributes_keep_it(scenario in sharing()) {
+        run(&scenario)?;
+    }
+
+    #[test]
     fn batches_encoded_ahead_leave_as_they_would_have(
         scenario in scenario().prop_filter("a crowd", |s| s.is_possible() && !s.few_classes),
         ahead in any::<u64>(),
@@ -405,6 +457,27 @@ proptest! {
         let with = run_with(&scenario, |number| ahead >> (number % 64) & 1 == 1)?;
         prop_assert_eq!(&with.sink.lines, &run(&scenario)?.sink.lines);
     }
+}
+
+/// What is shared does leave, in several groups, and not only as `*`.
+#[test]
+fn random_streams_do_share() {
+    use proptest::strategy::ValueTree;
+    let mut runner = proptest::test_runner::TestRunner::deterministic();
+    let mut shown = 0;
+    for _ in 0..60 {
+        let scenario = sharing().new_tree(&mut runner).expect("a tree").current();
+        let name = ATTRIBUTES[scenario.shared().expect("a shared attribute")].name;
+        let stand = run(&scenario).expect("the invariant");
+        let shows = |line: &&Line| {
+            let cells = support::invariants::cells(line).expect("a line");
+            cells.iter().any(|(of, text)| of == name && text != "\"*\"")
+        };
+        let sources: Vec<_> = stand.sink.lines.iter().filter(shows).map(|line| (line.batch, line.source)).collect();
+        let distinct: std::collections::BTreeSet<_> = sources.iter().collect();
+        shown += sources.len() - distinct.len();
+    }
+    assert!(shown > 100, "{shown} fragments show what another of their record shows");
 }
 
 /// The property above means little if little leaves: over fixed scenarios, all kinds of cells do.

@@ -3,6 +3,7 @@
 //! A batch is treated by exactly one plan. A plan holds no values of the data: attribute positions and levels only.
 
 pub mod evidence;
+pub mod shared;
 
 use crate::records::schema::Changes;
 use serde::{Deserialize, Serialize};
@@ -39,6 +40,11 @@ impl Group {
         all.sort_unstable();
         all
     }
+
+    /// The attributes that a fragment of the group has to say: those of the class and beside it that are not `shared`.
+    pub fn own<'a>(&'a self, shared: &'a [usize]) -> impl Iterator<Item = usize> + 'a {
+        self.quasi.iter().chain(&self.sensitive).copied().filter(|a| !shared.contains(a))
+    }
 }
 
 /// How often an attribute changes within a subject, and how that is known.
@@ -62,7 +68,7 @@ pub struct Plan {
     pub version: u64,
     /// Attributes found to be identifiers in the data: always suppressed.
     pub identifiers: Vec<usize>,
-    /// What leaves together; no attribute is in two groups.
+    /// What leaves together; an attribute that is in several groups is [shared](Plan::shared).
     pub groups: Vec<Group>,
     /// Rows that the plan was made from.
     pub rows: u64,
@@ -80,13 +86,14 @@ impl Plan {
     }
 
     /// Whether nothing that a group says of a person changes: then it is said once a window. An attribute of which
-    /// nothing is known does not change; identifiers are never said.
+    /// nothing is known does not change; identifiers are never said, and shared attributes are for the others to say.
     #[must_use]
     pub fn is_static(&self, group: &Group) -> bool {
+        let shared = self.shared();
         let changes = |attribute: usize| {
             let pace = self.paces.iter().find(|pace| pace.attribute == attribute);
             pace.is_some_and(|pace| pace.changes == Changes::Always) && !self.identifiers.contains(&attribute)
         };
-        !self.paces.is_empty() && !group.quasi.iter().chain(&group.sensitive).any(|&a| changes(a))
+        !self.paces.is_empty() && !group.own(&shared).any(changes)
     }
 }

@@ -25,6 +25,7 @@ mod registry;
 mod secret;
 mod service;
 mod shape;
+mod shared;
 mod sink;
 mod source;
 mod treatment;
@@ -72,7 +73,7 @@ pub struct Config {
     pub privacy: Privacy,
     /// How the planner looks for generalizations.
     pub plan: Plan,
-    /// Disjoint groups of attributes; each leaves as a fragment of its own, in the order given here. Without any, all
+    /// Groups of attributes, disjoint but for those of `plan.shared`; each leaves as a fragment of its own, in the order given here. Without any, all
     /// attributes that may leave are one group. Attributes are those of the record schema.
     #[schemars(example = [Group { name: "person".into(), attributes: vec!["age".into(), "zip".into()] }])]
     pub group: Vec<Group>,

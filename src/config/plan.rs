@@ -51,6 +51,13 @@ pub struct Plan {
     /// `cliques` and `border` it says only what a `[[keep]]` may cost.
     #[schemars(example = 0.1)]
     pub price: f64,
+    /// Attributes that stand in every group of changing attributes, each at one level of its hierarchy that the planner chooses: a
+    /// generalized hour beside each signal. At most 2, each of the role `time` or `quasi` with `changes = "always"` in the record schema;
+    /// with `plan.groups` of `given` or `price`. Where groups are given, name them in each `[[group]]` in which they shall stand. Within
+    /// each value that is shown the guarantees of a batch hold: k people, and no fragments that counting joins. Needs
+    /// `privacy.batch_crowd` of k; not with dampening, nor with treatments that alter numbers or make compartments.
+    #[schemars(example = ["timestamp"])]
+    pub shared: Vec<String>,
     /// Recent records that the planner learns from.
     #[schemars(example = 200_000)]
     pub window_records: usize,
@@ -105,6 +112,7 @@ impl Default for Plan {
         Self {
             groups: Grouping::Given,
             price: 0.1,
+            shared: Vec::new(),
             window_records: 200_000,
             max_edges: 2_000_000,
             half_life_records: None,
@@ -128,7 +136,7 @@ pub struct Group {
     /// Its name, in metrics and file names: lower-case letters, digits, `_` and `-`. Required.
     #[schemars(example = &"person")]
     pub name: String,
-    /// Attributes of the record schema; no attribute is in two groups. Required.
+    /// Attributes of the record schema; no attribute is in two groups, but for those of `plan.shared`. Required.
     #[schemars(example = ["age", "zip"])]
     pub attributes: Vec<String>,
 }

@@ -299,3 +299,27 @@ proptest! {
         prop_assert!(refused.is_err(), "nothing here names a schema");
     }
 }
+
+#[test]
+fn shared_attributes_go_with_few_things() {
+    let shared =
+        |names: &str, more: &str| read(&format!("{LEAST}{more}[plan]\ngroups = \"price\"\nshared = {names}\n"));
+    assert!(shared("[\"a\"]", "").is_ok());
+    assert!(shared("[\"a\", \"b\"]", "").is_ok());
+    assert_eq!(keys(shared("[\"a\", \"b\", \"c\"]", "")), ["plan.shared"]);
+    assert_eq!(keys(shared("[\"a\", \"a\"]", "")), ["plan.shared"]);
+    assert_eq!(keys(shared("[\"a\"]", "[privacy]\nbatch_crowd = 2\n")), ["plan.shared"]);
+    assert_eq!(keys(shared("[\"a\"]", "[treatment]\npreset = \"default\"\n")), ["plan.shared"]);
+    let rule = "[[treatment.rule]]\nattributes = [\"a\"]\ntreat = \"suppress_cell\"\n";
+    assert_eq!(keys(shared("[\"a\"]", rule)), ["treatment.rule[0].attributes"]);
+    let given = |groups: &[&[&str]]| {
+        let group = |(at, names): (usize, &&[&str])| format!("[[group]]\nname = \"g{at}\"\nattributes = {names:?}\n");
+        let groups: String = groups.iter().enumerate().map(group).collect();
+        read(&format!("{LEAST}[plan]\nshared = [\"a\", \"b\"]\n{groups}"))
+    };
+    assert!(given(&[&["a", "b", "x"], &["y", "b", "a"], &["z"]]).is_ok());
+    assert_eq!(keys(given(&[&["a", "b", "x"], &["y", "z"]])), ["plan.shared"]);
+    assert_eq!(keys(given(&[&["a", "b", "x"], &["a", "y"]])), ["group[1].attributes"]);
+    assert_eq!(keys(given(&[&["a", "b", "a", "x"], &["a", "b", "y"]])), ["group[0].attributes"]);
+    assert_eq!(keys(given(&[&["a", "b", "x"], &["a", "b", "x"]])), ["group[1].attributes"], "the others are in one");
+}

@@ -8,6 +8,7 @@ use std::{
 
 use super::complaint::{Complaint, Complaints};
 use super::paths::clashes;
+use super::shared::shared;
 use super::{
     Config, Diversity, Format, Grouping, ModelKind, PrivacyModel, Recoding, SinkKind, SourceKind, Transformation,
     Treat, ValueKind, properties::OWNED,
@@ -31,6 +32,7 @@ pub(super) fn complaints(config: &Config) -> Vec<Complaint> {
     batch(config, &mut found);
     privacy_and_plan(config, &mut found);
     groups(config, &mut found);
+    shared(config, &mut found);
     wishes(config, &mut found);
     surroundings(config, &mut found);
     anonymize(config, &mut found);
@@ -384,7 +386,8 @@ fn groups(config: &Config, found: &mut Complaints) {
         let key = format!("group[{index}].attributes");
         found.unless(!group.attributes.is_empty(), &key, "the group is empty", "name attributes, or remove the group");
         for attribute in &group.attributes {
-            if let Some(other) = owner.insert(attribute, index) {
+            let is_shared = config.plan.shared.contains(attribute);
+            if let Some(other) = owner.insert(attribute, index).filter(|other| *other == index || !is_shared) {
                 let message = format!("attribute `{attribute}` is in group[{other}] already");
                 found.unless(false, &key, &message, "groups are disjoint: keep it in one");
             }

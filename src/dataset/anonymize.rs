@@ -73,6 +73,15 @@ pub fn anonymize(config: &Config, file: &str, attended: Attended<'_>) -> Result<
         let remedy = "remove the key, or run the file through the daemon (throng run); [[anonymize.microaggregation]] aggregates numbers here";
         return Err(problem(file, key, message.to_owned(), remedy));
     }
+    if !config.plan.shared.is_empty() {
+        let message = "a data set at once leaves as one fragment a record: nothing stands in several groups".to_owned();
+        return Err(problem(
+            file,
+            "plan.shared",
+            message,
+            "remove the key, or run the file through the daemon (throng run)",
+        ));
+    }
     let place = write::ready(config)?;
     let mut coded = coded(config, file, attended.note)?;
     let aggregates = aggregate::asked(config, file, &coded.input.schema)?;

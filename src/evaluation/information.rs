@@ -23,7 +23,7 @@ pub struct Pair {
     pub kept_of_all: f64,
 }
 
-/// Every pair of the attributes `of`.
+/// Every pair of the attributes `of`, each of which is named once.
 #[must_use]
 pub fn pairs(original: &Original, facts: &[AttributeFacts], groups: &[ReleasedGroup], of: &[usize]) -> Vec<Pair> {
     let binned: BTreeMap<usize, Vec<u8>> =
@@ -36,13 +36,16 @@ pub fn pairs(original: &Original, facts: &[AttributeFacts], groups: &[ReleasedGr
         .into_par_iter()
         .map(|[a, b]| {
             let bits = beyond_chance(&binned[&a], &binned[&b], &strangers);
-            let (mut kept, mut lines) = (0.0, 0_usize);
+            // Where several groups have both, the pair counts in that which says most of it.
+            let (mut kept, mut lines) = (0.0_f64, 0_usize);
             for group in groups {
                 let (Some(left), Some(right)) = (group.column(a), group.column(b)) else { continue };
                 let both =
                     left.iter().zip(right).map(|(l, r)| (1.0 - facts[a].get(*l).loss) * (1.0 - facts[b].get(*r).loss));
-                kept += both.sum::<f64>();
-                lines += group.lines;
+                let said = both.sum::<f64>();
+                if lines == 0 || said > kept {
+                    (kept, lines) = (said, group.lines);
+                }
             }
             let mean = if lines == 0 { 0.0 } else { kept / lines as f64 };
             Pair { attributes: [a, b], bits, kept: mean, kept_of_all: kept / rows }

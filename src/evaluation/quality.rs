@@ -10,14 +10,14 @@ use super::released::{ReleasedGroup, is_foreign};
 use crate::anonymity::planner::GroupShape;
 use crate::records::codebook::{CellId, Code, MISSING, OMITTED, SUPPRESSED};
 use serde::Serialize;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 /// One attribute.
 #[derive(Clone, Debug, Serialize)]
 pub struct AttributeQuality {
     /// The attribute.
     pub attribute: String,
-    /// The group that it leaves in.
+    /// The group that it leaves in; all of them, where several.
     pub group: String,
     /// Mean Loss of the cells that left, missing ones aside. [0, 1], lower is better.
     pub loss: f64,
@@ -108,27 +108,32 @@ pub fn quality(
     shapes: &[GroupShape],
     groups: &[ReleasedGroup],
 ) -> Quality {
-    let quasi: Vec<usize> = shapes.iter().flat_map(|shape| shape.quasi.iter().copied()).collect();
+    let quasi: BTreeSet<usize> = shapes.iter().flat_map(|shape| shape.quasi.iter().copied()).collect();
+    let quasi: Vec<usize> = quasi.into_iter().collect();
     let name = |a: usize| original.schema.attributes[a].name.clone();
     let records = original.rows();
     let mut sums: Vec<CellSums> = Vec::new();
     let mut attributes = Vec::new();
-    for group in groups {
-        for (at, &attribute) in group.attributes.iter().enumerate() {
-            let cells = CellSums::of(original, &facts[attribute], attribute, group, &group.cells[at]);
-            attributes.push((attribute, cells.quality(name(attribute), &group.name)));
-            if quasi.contains(&attribute) {
-                sums.push(cells);
-            }
+    let mut told_in: BTreeMap<usize, usize> = BTreeMap::new();
+    for (attribute, said) in by_attribute(original, facts, groups) {
+        let falsified = said.iter().map(|(_, cells)| cells.falsified).sum();
+        let names: Vec<&str> = said.iter().map(|(number, _)| groups[*number].name.as_str()).collect();
+        // What stands in several groups is counted once: where most is told of it.
+        let told = |cells: &CellSums| cells.left as f64 - cells.loss;
+        let most = said.into_iter().reduce(|best, next| if told(&next.1) > told(&best.1) { next } else { best });
+        let Some((number, cells)) = most else { continue };
+        told_in.insert(attribute, number);
+        attributes.push(AttributeQuality { falsified, ..cells.quality(name(attribute), &names.join(", ")) });
+        if quasi.contains(&attribute) {
+            sums.push(cells);
         }
     }
-    attributes.sort_by_key(|(attribute, _)| *attribute);
     let of = |value: &dyn Fn(&CellSums) -> f64| sums.iter().map(value).sum::<f64>();
     let left = of(&|sum| sum.left as f64).max(1.0);
     let present = of(&|sum| sum.present as f64).max(1.0);
     let pairs = pairs(original, facts, groups, &quasi);
-    let (score, raw_score) = scores(original, facts, groups);
-    let altered: u64 = attributes.iter().map(|(_, quality)| quality.falsified).sum::<u64>()
+    let (score, raw_score) = scores(original, facts, groups, &told_in);
+    let altered: u64 = attributes.iter().map(|quality| quality.falsified).sum::<u64>()
         + groups.iter().map(|group| altered(facts, group)).sum::<u64>();
     let cells: usize = groups.iter().map(|group| group.lines * group.attributes.len()).sum();
     Quality {
@@ -142,10 +147,26 @@ pub fn quality(
         pairwise_information_of_all: weighted(&pairs, |pair| pair.kept_of_all.min(1.0)),
         data_score: if raw_score > 0.0 { score / raw_score } else { 1.0 },
         distortion: altered as f64 / cells.max(1) as f64,
-        attributes: attributes.into_iter().map(|(_, quality)| quality).collect(),
+        attributes,
         groups: groups.iter().zip(shapes).map(|(group, shape)| group_quality(original, group, shape)).collect(),
         pairs: listed(pairs, &name),
     }
+}
+
+/// Sums by attribute, ascending, and group that has it.
+fn by_attribute(
+    original: &Original,
+    facts: &[AttributeFacts],
+    groups: &[ReleasedGroup],
+) -> BTreeMap<usize, Vec<(usize, CellSums)>> {
+    let mut sums: BTreeMap<usize, Vec<(usize, CellSums)>> = BTreeMap::new();
+    for (number, group) in groups.iter().enumerate() {
+        for (at, &attribute) in group.attributes.iter().enumerate() {
+            let cells = CellSums::of(original, &facts[attribute], attribute, group, &group.cells[at]);
+            sums.entry(attribute).or_default().push((number, cells));
+        }
+    }
+    sums
 }
 
 fn listed(mut pairs: Vec<Pair>, name: &dyn Fn(usize) -> String) -> Vec<PairQuality> {
@@ -304,12 +325,19 @@ pub fn class_sizes(group: &ReleasedGroup, quasi: &[usize]) -> Vec<u64> {
 }
 
 /// The data score of the release and of the original ([POD] Table 6.1): 1 for a value that occurs once, tanh(1/x) for each
-/// cell of a value that occurs x times; what is suppressed, missing or falsified scores nothing.
-fn scores(original: &Original, facts: &[AttributeFacts], groups: &[ReleasedGroup]) -> (f64, f64) {
+/// cell of a value that occurs x times; what is suppressed, missing or falsified scores nothing, and what stands in several groups scores in
+/// that of `told_in`.
+fn scores(
+    original: &Original,
+    facts: &[AttributeFacts],
+    groups: &[ReleasedGroup],
+    told_in: &BTreeMap<usize, usize>,
+) -> (f64, f64) {
     let score = |times: u64| if times == 1 { 1.0 } else { times as f64 * (1.0 / times as f64).tanh() };
     let (mut released, mut raw) = (0.0, 0.0);
-    for group in groups {
-        for (&attribute, cells) in group.attributes.iter().zip(&group.cells) {
+    for (number, group) in groups.iter().enumerate() {
+        let told = |(attribute, _): &(&usize, _)| told_in.get(*attribute) == Some(&number);
+        for (&attribute, cells) in group.attributes.iter().zip(&group.cells).filter(told) {
             let mut times: BTreeMap<CellId, u64> = BTreeMap::new();
             let says = |cell: &&CellId| !matches!(**cell, SUPPRESSED | MISSING | OMITTED) && !is_foreign(**cell);
             cells.iter().filter(says).for_each(|cell| *times.entry(*cell).or_default() += 1);

@@ -64,24 +64,44 @@ pub enum Counting {
 /// fit the width of their group, since nothing can be proven of such a batch.
 #[must_use]
 pub fn forced_pair(groups: &[Fragments], subjects: &[u64], k: usize) -> bool {
-    judge(groups, subjects, k, false) != Counting::Free
+    judge(groups, subjects, k, Records::OfLargest) != Counting::Free
 }
 
-/// As [`forced_pair`]; `scattered` where the groups have different rows by design, so that N of two groups is the number of
-/// rows of both.
+/// How many records there are at least for everybody who counts, beside those of the two groups.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Records {
+    /// As many as the largest group has fragments.
+    OfLargest,
+    /// As many, and so many.
+    AtLeast(usize),
+    /// The groups have different rows by design: N of two groups is the number of rows of both.
+    OfBoth,
+}
+
+/// As [`forced_pair`], where so many `records` are known of.
 #[must_use]
-pub fn judge(groups: &[Fragments], subjects: &[u64], k: usize, scattered: bool) -> Counting {
-    judge_within(groups, subjects, k, scattered, PATIENCE_IN_ALL)
+pub fn judge(groups: &[Fragments], subjects: &[u64], k: usize, records: Records) -> Counting {
+    judge_within(groups, subjects, k, records, PATIENCE_IN_ALL)
 }
 
-fn judge_within(groups: &[Fragments], subjects: &[u64], k: usize, scattered: bool, steps: usize) -> Counting {
+/// As [`judge`], of one of so many `parts` of a batch: each has its share of the steps.
+#[must_use]
+pub fn judge_part(groups: &[Fragments], subjects: &[u64], k: usize, records: Records, parts: usize) -> Counting {
+    judge_within(groups, subjects, k, records, PATIENCE_IN_ALL / parts.max(1))
+}
+
+fn judge_within(groups: &[Fragments], subjects: &[u64], k: usize, of: Records, steps: usize) -> Counting {
     let Some(taken) = groups.iter().map(|group| group.taken(subjects.len())).collect::<Option<Vec<Rows>>>() else {
         return Counting::Forced;
     };
     let totals: Vec<Vec<u32>> = groups.iter().map(Fragments::totals).collect();
     let tops: Vec<usize> = totals.iter().map(|of| of.iter().copied().max().unwrap_or(0) as usize).collect();
     let most = taken.iter().map(Rows::count).max().unwrap_or(0);
-    let most = if scattered { usize::MAX } else { most };
+    let most = match of {
+        Records::OfLargest => most,
+        Records::AtLeast(known) => known.max(most),
+        Records::OfBoth => usize::MAX,
+    };
     let records = |a: usize, b: usize| most.min(taken[a].or(&taken[b]).count());
     let mut of_pairs = vec![vec![0; groups.len()]; groups.len()];
     // By group: how many rows a label has at least that can be part of anything forced.

@@ -75,6 +75,8 @@ pub(super) struct Basis<'a> {
     pub ledger: LedgerAt<'a>,
     /// What every class needs.
     pub needs: Needs,
+    /// Attributes that stand in several groups, ascending.
+    pub shared: &'a [usize],
 }
 
 /// What the verifier knows of the ladder of a group.

@@ -57,7 +57,7 @@ pub(super) fn judge(runs: &[Run<'_>], terms: &GroupTerms, basis: Basis<'_>) -> R
     }
     let sensitive = terms.attributes.iter().zip(&terms.sensitive).filter(|(_, sensitive)| **sensitive);
     let sensitive: Vec<(usize, u128)> = sensitive.map(|(&a, _)| (a, terms.sensitive_bases[a])).collect();
-    let Basis { given, books, ledger, needs } = basis;
+    let Basis { given, books, ledger, needs, .. } = basis;
     let lines = Lines { given, books, sensitive, runs, ledger, needs };
     let everybody: Vec<&Run<'_>> = runs.iter().collect();
     let crowded = lines.subjects(&everybody).len() >= needs.k;

@@ -31,7 +31,7 @@ pub(super) fn judge(
     mut printed: Vec<(u128, u32)>,
     basis: Basis<'_>,
 ) -> Result<(), Narrowed> {
-    let Basis { given, books, ledger, needs } = basis;
+    let Basis { given, books, ledger, needs, .. } = basis;
     let past = needs.batch_crowd < needs.k;
     let witnessed = if past { Some(ledger.witnesses().ok_or(Narrowed)?) } else { None };
     printed.sort_unstable();

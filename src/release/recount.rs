@@ -4,6 +4,7 @@ use super::forced_pairs::Fragments;
 use super::given::{Basis, Given, GroupTerms, Needs};
 use super::listed::Printed;
 use super::repetition::Carriers;
+use super::shared::GroupParts;
 use super::verified::{Crowd, Crowds, Risk};
 use super::violation::Violation;
 use super::{budget, hidden, identifying::names_somebody, invariants, narrowing, protected};
@@ -20,6 +21,8 @@ pub(super) struct GroupCount {
     /// Classes with the subjects that the ledger must learn.
     pub delta: Vec<(u128, Vec<u64>)>,
     pub fragments: Fragments,
+    /// The same by what is shown of shared attributes.
+    pub parts: GroupParts,
     pub risk: Risk,
     pub crowds: Crowds,
     pub showings: Vec<Showing>,
@@ -96,6 +99,7 @@ struct Recount<'a> {
     /// Classes of single sensitive values.
     sensitive_classes: Classes,
     fragments: Fragments,
+    parts: GroupParts,
     /// Rows that have a line.
     taken: Vec<bool>,
     /// Class and row of each line, where recoding is strict.
@@ -127,6 +131,7 @@ pub(super) fn recount(
         classes: HashMap::default(),
         sensitive_classes: HashMap::default(),
         fragments: Fragments::new(guarded),
+        parts: GroupParts::new(&terms.attributes, basis.shared, basis.books),
         taken: vec![false; basis.given.subjects.len()],
         class_of: Vec::new(),
         hidden: Vec::with_capacity(group.runs.len()),
@@ -176,7 +181,8 @@ impl Recount<'_> {
             books[terms.attributes[place]].coverages_above(&cells[place])
         };
         self.fragments.add(&said.guarded, &self.carriers.rows(rows), above);
-        Ok(())
+        let attribute = |column: usize| terms.attributes[said.places[column]];
+        self.parts.add(&said.guarded, attribute, rows, self.carriers, self.basis, above)
     }
 
     /// What each cell covers, by its text.
@@ -199,7 +205,8 @@ impl Recount<'_> {
             let suppressed = text == r#""*""#;
             if terms.quasi[i] {
                 said.key = said.key.wrapping_add(coverage);
-                says_something |= !suppressed;
+                // What is shared is said by other lines too.
+                says_something |= !suppressed && !self.basis.shared.contains(&attribute);
             } else if terms.sensitive[i] && !suppressed {
                 said.sensitive_classes.push(terms.sensitive_bases[attribute].wrapping_add(coverage));
             }
@@ -281,7 +288,8 @@ impl Recount<'_> {
         let counted = of_group.map(|(key, class)| (*key, class.subjects.as_slice()));
         let pairs = budget::judge(terms.base, counted, room, ledger).map_err(|_| Violation::Budget)?;
         let delta = delta(self.classes, self.sensitive_classes, ledger, needs.k);
-        Ok(GroupCount { delta, fragments: self.fragments, risk, crowds, showings, pairs, said: Vec::new() })
+        let (fragments, parts) = (self.fragments, self.parts);
+        Ok(GroupCount { delta, fragments, parts, risk, crowds, showings, pairs, said: Vec::new() })
     }
 
     /// Asks that every class has its crowd, in its batch and inside the support window.

@@ -10,17 +10,19 @@
 //! recoding is strict, no class can be narrowed below k by exclusion ([`super::narrowing`]); (10) every sensitive cell that
 //! is not exact hides among k people of its class in this batch, and names no rare value ([`super::hidden`]); (11) no
 //! subject has more lines in a group than [`GroupTerms::lines`] allows, in this batch or in this window of its; (12) no cell
-//! names somebody by its form ([`super::identifying`]). Nothing is taken from the treatment but the bytes and which row
+//! names somebody by its form ([`super::identifying`]); (13) all lines of a row show the same of the attributes that stand in several
+//! groups, at one level for the whole batch, and (5) and (6) hold within each shared value as in a batch ([`super::shared`]). Nothing is taken from the treatment but the bytes and which row
 //! each line stands for.
 //!
 //! Time: O(bytes + rows); it fails closed: any line that cannot be read back refuses the whole batch.
 
 use super::budget;
-use super::forced_pairs::{Counting, Fragments, judge};
+use super::forced_pairs::{Fragments, Records, judge};
 use super::given::{Basis, Given, GroupTerms, Needs};
 use super::invariants::most_of_one;
 use super::recount::{GroupCount, recount};
 use super::repetition::{Carriers, LineLimit};
+use super::shared::{self, Parts, free};
 use super::verified::{Crowds, Risk, Verified};
 pub use super::violation::{Refusal, Violation};
 use crate::anonymity::treatment::proposal::ProposedGroup;
@@ -53,8 +55,9 @@ pub fn verify(
     let limits: Vec<LineLimit> = terms.iter().map(|terms| terms.lines).collect();
     let carriers = Carriers::of(given.subjects, &limits).counting(subjects);
     let room = subjects.len() * terms.len();
-    let basis = Basis { given: &counting, books, ledger, needs };
-    let counts: Vec<GroupCount> = proposed
+    let shared = shared::attributes(terms);
+    let basis = Basis { given: &counting, books, ledger, needs, shared: &shared };
+    let mut counts: Vec<GroupCount> = proposed
         .par_iter()
         .zip(terms)
         .enumerate()
@@ -71,12 +74,12 @@ pub fn verify(
     if proposed.iter().any(|g| !g.rows.is_empty()) && !reach(leaving, needs.k) {
         return Err(batch_wide(Violation::FewSubjects));
     }
+    let parts = counts.iter_mut().map(|count| std::mem::take(&mut count.parts)).collect();
+    let parts = Parts::of(parts, subjects, needs.k).map_err(batch_wide)?;
     let release = Release::of(counts, given, ledger);
-    match judge(&release.fragments, &carriers.subjects, needs.k, carriers.scattered) {
-        Counting::Free => {}
-        Counting::Forced => return Err(batch_wide(Violation::ForcedPair)),
-        Counting::Unjudged(groups) => return Err(batch_wide(Violation::Unjudged(groups))),
-    }
+    let records = if carriers.scattered { Records::OfBoth } else { parts.records() };
+    free(judge(&release.fragments, &carriers.subjects, needs.k, records)).map_err(batch_wide)?;
+    parts.judge(&carriers, needs.k).map_err(batch_wide)?;
     debug_assert!(is_whole(&proposed, given, terms, &release), "what is verified is not what was counted");
     Ok(Verified::new(proposed, release.delta, release.risk, release.crowds))
 }

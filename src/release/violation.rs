@@ -36,6 +36,10 @@ pub enum Violation {
     WrongRow,
     #[error("the batch has fewer than k subjects")]
     FewSubjects,
+    #[error("two fragments of a row show different shared cells, or not of one level")]
+    SharedCells,
+    #[error("a shared value has fewer than k subjects in the batch")]
+    SharedBelowK,
     #[error("counting joins two groups below k")]
     ForcedPair,
     /// The one that a treatment without fault can meet: it leaves one of these two groups out then.

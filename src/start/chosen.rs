@@ -7,6 +7,7 @@ use crate::anonymity::planner::dependence::Dependence;
 use crate::anonymity::planner::grouping::{Ground, GrownGroup, Growth};
 use crate::anonymity::planner::pace::paces;
 use crate::anonymity::planner::sample::Sample;
+use crate::anonymity::planner::shared::choose;
 use crate::anonymity::planner::wishes::{Apart, Wish, WishAnswer, wished};
 use crate::anonymity::planner::{GroupShape, PlannerSettings};
 use crate::config::{Config, Grouping};
@@ -48,12 +49,22 @@ pub(super) enum Unchosen {
     Late(Duration),
     #[error("{attributes} quasi attributes; at most {MOST_ATTRIBUTES} can be divided into cliques")]
     TooMany { attributes: usize },
+    #[error("fewer than two groups change within a person, as far as the records show: nothing is shared")]
+    Unshared,
     #[error("the records cannot be searched for quasi-identifiers: {0}")]
     Table(#[from] ColumnsError),
 }
 
-/// Chooses groups from records, as the configuration wants them chosen; `wishes` the weightiest first. The attributes `apart` are divided
-/// into cliques where the others grow by price.
+/// Attributes that are not divided as the others are.
+#[derive(Clone, Copy)]
+pub(super) struct Aside<'a> {
+    /// Those that leave in compartments: divided into cliques where the others grow by price.
+    pub apart: &'a [usize],
+    /// Those that stand in every group that changes, ascending.
+    pub shared: &'a [usize],
+}
+
+/// Chooses groups from records, as the configuration wants them chosen; `wishes` the weightiest first.
 ///
 /// # Errors
 /// Where the quasi-identifiers that they are chosen by cannot be found.
@@ -62,19 +73,24 @@ pub(super) fn from_records(
     schema: &Schema,
     read: &Read,
     wishes: Vec<Wish>,
-    apart: &[usize],
+    aside: Aside<'_>,
 ) -> Result<Grown, Unchosen> {
+    let Aside { apart, shared } = aside;
     let mut sample = Sample::new(schema.attributes.len(), SAMPLED, read.batch.rows());
     sample.add(&read.batch, 0);
     let settings = PlannerSettings::of(config);
     let of = |wanted: &dyn Fn(Role) -> bool| -> Vec<usize> {
         schema.releasable().filter(|&a| wanted(schema.attributes[a].role)).collect()
     };
-    let quasi = of(&Role::is_quasi);
+    let mut quasi = of(&Role::is_quasi);
+    quasi.retain(|a| !shared.contains(a));
     let beside = of(&|role| !role.is_quasi());
     let all = [&quasi[..], &beside].concat();
     let still = still(config, schema, read, &all);
     let is_static = |attribute: usize| still.contains(&attribute);
+    // No groups are known yet: as if each attribute were one.
+    let alone: Vec<Vec<usize>> = quasi.iter().filter(|a| !is_static(**a)).map(|&a| vec![a]).collect();
+    let settings = choose(shared, &[], &alone, &sample, &read.books, &settings).within(settings);
     let dependence = Dependence::of(&all, &sample, &read.books);
     let grows = matches!(config.plan.groups, Grouping::Given | Grouping::Price);
     let growing: Vec<usize> = quasi.iter().copied().filter(|a| !grows || !apart.contains(a)).collect();
@@ -116,7 +132,7 @@ pub(super) fn from_records(
         let fits = |shape: &&mut GroupShape| {
             let alike = shape.quasi.first().is_some_and(|&first| is_static(first) == is_static(attribute));
             // What is insensitive says nothing of anybody, however often.
-            !sensitive || alike && shape.quasi.len() + shape.sensitive.len() < MAX_GUARDED
+            !sensitive || alike && shape.quasi.len() + shape.sensitive.len() + shared.len() < MAX_GUARDED
         };
         let says = |shape: &GroupShape| {
             let wished: f64 = shape.quasi.iter().map(|&a| wished(&wishes, a, attribute)).sum();
@@ -139,6 +155,7 @@ pub(super) fn from_records(
             }
         }
     }
+    share(&mut shapes, shared, &is_static)?;
     let mut taken = BTreeSet::new();
     for (number, shape) in shapes.iter_mut().enumerate() {
         shape.sensitive.sort_unstable();
@@ -152,6 +169,19 @@ pub(super) fn from_records(
     let wishes =
         wishes.into_iter().zip(answers).map(|(wish, answer)| settled(wish, &answer, &shapes, &is_static, apart));
     Ok(Grown { how: config.plan.groups, wishes: wishes.collect(), shapes, why, records: read.batch.rows() })
+}
+
+/// Puts what is shared into every group that changes.
+fn share(shapes: &mut [GroupShape], shared: &[usize], is_static: &dyn Fn(usize) -> bool) -> Result<(), Unchosen> {
+    let mut groups = 0;
+    for shape in shapes.iter_mut().filter(|shape| !shared.is_empty() && !shape.quasi.is_empty()) {
+        if shape.quasi.iter().chain(&shape.sensitive).any(|&a| !is_static(a)) {
+            // The name of a group is that of its own first attribute.
+            shape.quasi.extend_from_slice(shared);
+            groups += 1;
+        }
+    }
+    if shared.is_empty() || groups > 1 { Ok(()) } else { Err(Unchosen::Unshared) }
 }
 
 /// The sets that groups are made of: cliques of what meets in no quasi-identifier, or the largest sets that are none.

@@ -5,6 +5,7 @@
 
 use super::encode::encode;
 use super::shapes::group_shapes;
+use crate::anonymity::plan::shared::in_several;
 use crate::anonymity::plan::{Group, Plan};
 use crate::anonymity::planner::identifiers::profile_of;
 use crate::config::{Config, Format, SourceKind};
@@ -51,9 +52,12 @@ pub fn of_configuration(config: &Config, schema: &Schema) -> Vec<String> {
     }
     doubts.extend(config.state.secret_file.as_deref().and_then(of_secret_file));
     if schema.subject.is_some() && !config.privacy.longest_delay().is_zero() {
-        for group in group_shapes(config, schema, "").unwrap_or_default() {
+        let groups = group_shapes(config, schema, "").unwrap_or_default();
+        let shared = in_several(groups.iter().map(|group| group.quasi.as_slice()));
+        for group in groups {
             let attribute = |a: usize| &schema.attributes[a];
-            let said = || group.quasi.iter().chain(&group.sensitive).copied().map(attribute);
+            let own = || group.quasi.iter().chain(&group.sensitive).copied().filter(|a| !shared.contains(a));
+            let said = || own().map(attribute);
             let changing = said().filter(|a| a.changes == Some(Changes::Always));
             let still = said().filter(|a| match a.changes {
                 Some(changes) => changes != Changes::Always,
@@ -69,8 +73,9 @@ pub fn of_configuration(config: &Config, schema: &Schema) -> Vec<String> {
 #[must_use]
 pub fn of_paces(plan: &Plan, schema: &Schema) -> Vec<String> {
     let pace = |a: usize| plan.paces.iter().find(|pace| pace.attribute == a).map(|pace| pace.changes);
+    let shared = plan.shared();
     let of = |group: &Group| {
-        let said = || group.quasi.iter().chain(&group.sensitive).copied().filter(|a| !plan.identifiers.contains(a));
+        let said = || group.own(&shared).filter(|a| !plan.identifiers.contains(a));
         let named = |always: bool| {
             let those = said().filter(|&a| pace(a).is_some_and(|changes| (changes == Changes::Always) == always));
             names(those.map(|a| &schema.attributes[a]))

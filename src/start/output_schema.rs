@@ -10,7 +10,7 @@ use serde_json::{Map, Value, json};
 /// A JSON Schema for the lines of each group, by name, in the order in which groups leave.
 ///
 /// A cell is a raw value, a text that stands for several, `"*"` or null; a raw `"*"` is spelled `"\*"`. An absent cell is omitted, so
-/// that no property is required. `x-throng-*` say where the lines go, what the levels of an attribute are, and whether what leaves is
+/// that no property is required. `x-throng-*` say where the lines go, what the levels of an attribute are, whether it stands in other groups too, and whether what leaves is
 /// true of those it is said of.
 #[must_use]
 pub fn output_schemas(checked: &Checked) -> Value {
@@ -23,7 +23,12 @@ fn of_group(checked: &Checked, shape: &GroupShape) -> Value {
     let mut properties = Map::new();
     for attribute in shape.without_ladder().attributes() {
         let attribute = &schema.attributes[attribute];
-        properties.insert(attribute.name.clone(), of_attribute(attribute, config.sink.format()));
+        let mut of = of_attribute(attribute, config.sink.format());
+        if config.plan.shared.contains(&attribute.name) {
+            // The same in every line of a record that shows it.
+            of["x-throng-shared"] = json!(true);
+        }
+        properties.insert(attribute.name.clone(), of);
     }
     json!({
         "$schema": "https://json-schema.org/draft/2020-12/schema",

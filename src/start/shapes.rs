@@ -69,6 +69,14 @@ pub fn group_shapes(config: &Config, schema: &Schema, file: &str) -> Result<Vec<
         shapes.push(shape);
     }
     for (index, shape) in shapes.iter().enumerate() {
+        let shared: Vec<usize> = config.plan.shared.iter().filter_map(|name| schema.position(name)).collect();
+        if shape.quasi.iter().all(|a| shared.contains(a)) && shape.quasi.iter().any(|a| shared.contains(a)) {
+            problem(
+                format!("group[{index}].attributes"),
+                format!("group {:?} has no quasi attribute beside the shared ones", shape.name),
+                "add one, or take the attributes of plan.shared out of the group",
+            );
+        }
         let width = shape.quasi.len() + shape.sensitive.len();
         if shapes.len() > 1 && width > MAX_GUARDED {
             problem(

@@ -208,7 +208,6 @@ impl Promise {
     /// The counting guard (docs/methods.md §10.3), by trying all pairs of cell sets of all pairs of groups.
     fn check_counting(&self, now: &[&Line]) -> Result<(), String> {
         type Cells = Vec<(String, String)>;
-        type Carriers = BTreeMap<(u16, i32, i64), Option<String>>;
         let mut by_group: Vec<Vec<(Cells, &Line)>> = vec![Vec::new(); self.groups.len()];
         for line in now {
             let names = &self.groups[line.group];
@@ -222,7 +221,63 @@ impl Promise {
             }
             by_group[line.group].push((said, line));
         }
-        let most = by_group.iter().map(Vec::len).max().unwrap_or(0);
+        // What stands in several groups divides the batch: within each value the same must hold as in a batch, and everybody can count
+        // the records of each.
+        let shared = self.shared();
+        let mut parts: BTreeMap<Vec<Option<String>>, Vec<Vec<(Cells, &Line)>>> = BTreeMap::new();
+        for (group, lines) in by_group.iter().enumerate() {
+            if shared.is_empty() || !shared.iter().all(|name| self.groups[group].quasi.contains(name)) {
+                continue;
+            }
+            for (said, line) in lines {
+                let own = said.iter().filter(|(name, _)| !shared.contains(name)).cloned().collect();
+                let part =
+                    parts.entry(tuple(&cells(line)?, &shared)).or_insert_with(|| vec![Vec::new(); by_group.len()]);
+                part[group].push((own, line));
+            }
+        }
+        let most = |groups: &[Vec<(Cells, &Line)>]| groups.iter().map(Vec::len).max().unwrap_or(0);
+        for part in parts.values() {
+            let people: BTreeSet<&String> =
+                part.iter().flatten().filter_map(|(_, line)| line.subject.as_ref()).collect();
+            if people.len() < self.k {
+                return Err(format!("a shared value has {} subjects", people.len()));
+            }
+            self.check_pairs(part, most(part))?;
+        }
+        // What shows nothing may be of the same records.
+        let is_shown = |shown: &[Option<String>]| shown.iter().any(|cell| cell.as_deref() != Some(SUPPRESSED));
+        let known = parts.iter().filter(|(shown, _)| is_shown(shown)).map(|(_, part)| most(part)).sum::<usize>();
+        self.check_pairs(&by_group, most(&by_group).max(known))?;
+        self.check_shared_cells(now, &shared)
+    }
+
+    /// The attributes that stand in several groups.
+    fn shared(&self) -> Vec<String> {
+        let of = |name: &String| self.groups.iter().filter(|group| group.all.contains(name)).count() > 1;
+        let names: BTreeSet<&String> =
+            self.groups.iter().flat_map(|group| &group.all).filter(|name| of(name)).collect();
+        names.into_iter().cloned().collect()
+    }
+
+    /// The lines of a record show the same of what is shared, or nothing; and cells of one level: none is above another.
+    fn check_shared_cells(&self, now: &[&Line], shared: &[String]) -> Result<(), String> {
+        let mut of_record = BTreeMap::new();
+        for line in now.iter().filter(|line| shared.iter().all(|name| self.groups[line.group].all.contains(name))) {
+            let shown = tuple(&cells(line)?, shared);
+            if !shown.is_empty() && shown.iter().any(|cell| cell.as_deref() != Some(SUPPRESSED)) {
+                let known = of_record.entry(line.source).or_insert_with(|| shown.clone());
+                if *known != shown {
+                    return Err(format!("the fragments of a record show {known:?} and {shown:?}"));
+                }
+            }
+        }
+        Ok(())
+    }
+
+    fn check_pairs(&self, by_group: &[Vec<(Vec<(String, String)>, &Line)>], most: usize) -> Result<(), String> {
+        type Cells = Vec<(String, String)>;
+        type Carriers = BTreeMap<(u16, i32, i64), Option<String>>;
         // Every set of cells that occurs together, with the records that carry it.
         let carried = |lines: &[(Cells, &Line)]| {
             let mut carried: BTreeMap<Cells, Carriers> = BTreeMap::new();

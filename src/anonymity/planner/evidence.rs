@@ -159,10 +159,9 @@ pub fn gather(
     let minimal: Vec<AttributeSet> = found.minimal_qids.iter().map(|set| own(set).into_iter().collect()).collect();
     let report = found.complete.then(|| evidence_of(&triage.compare(&minimal, MOST_COMPARED)));
     let aggregation = aggregate(&model, &table, &all);
-    let losses =
-        plan.groups.iter().filter(|group| !group.quasi.is_empty()).map(|group| {
-            (group.quasi.len() as f64, expected_loss(&group.quasi, &group.ladder, sample, books, settings))
-        });
+    let shared = plan.shared();
+    let losses = plan.groups.iter().map(|group| group.without(&shared)).filter(|(own, _)| !own.is_empty());
+    let losses = losses.map(|(own, ladder)| (own.len() as f64, expected_loss(&own, &ladder, sample, books, settings)));
     let (weight, loss) = losses.fold((0.0, 0.0), |(weight, sum), (width, loss)| (weight + width, sum + width * loss));
     Ok(Evidence {
         plan: plan.version,

@@ -9,6 +9,7 @@
 //! | [`identifiers`], [`pace`] | attributes that never leave, and how often the others change within a person |
 //! | [`dependence`], [`coverage`] | what attributes say of each other; how much of one must change |
 //! | [`grouping`], [`compartments`], [`wishes`] | which of them leave together |
+//! | [`shared`] | the level of attributes that stand in several groups |
 //! | [`ladder`], `scorer` | the nodes of a group, and what each is worth to the sample |
 //! | [`reference`] | the distributions that t-closeness compares with |
 //! | [`drift`] | when the values have changed enough for a new plan |
@@ -28,14 +29,17 @@ pub mod reference;
 pub mod sample;
 mod scorer;
 mod settings;
+pub mod shared;
 pub mod wishes;
 
+use crate::anonymity::plan::shared::in_several;
 use crate::anonymity::plan::{Group, Plan};
 use crate::records::codebook::Codebook;
 use ladder::build_ladder;
 use rayon::prelude::*;
 use sample::Sample;
 pub use settings::{InBatch, LadderLimits, PlannerSettings};
+use std::collections::BTreeSet;
 
 /// The attributes of one group, before any ladder.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -64,6 +68,13 @@ impl GroupShape {
     }
 }
 
+/// The quasi and sensitive attributes of all groups, each once, ascending.
+#[must_use]
+pub fn guarded(shapes: &[GroupShape]) -> Vec<usize> {
+    let all: BTreeSet<usize> = shapes.iter().flat_map(|s| s.quasi.iter().chain(&s.sensitive)).copied().collect();
+    all.into_iter().collect()
+}
+
 /// Makes plan number `version` from what `sample` shows; an empty sample gives a plan from schema and hierarchies alone.
 #[must_use]
 pub fn make_plan(
@@ -73,13 +84,20 @@ pub fn make_plan(
     books: &[Codebook],
     settings: &PlannerSettings,
 ) -> Plan {
-    let attributes: Vec<usize> = shapes.iter().flat_map(|s| s.quasi.iter().chain(&s.sensitive)).copied().collect();
+    let attributes = guarded(shapes);
     let identifiers = identifiers::found_in(sample, &attributes, books, settings.identifier_cardinality);
+    let attributes = in_several(shapes.iter().map(|shape| shape.quasi.as_slice()));
+    let sharing = shapes.iter().filter(|shape| shape.quasi.iter().any(|a| attributes.contains(a)));
+    let own = |shape: &GroupShape| shape.quasi.iter().copied().filter(|a| !attributes.contains(a)).collect();
+    let beside: Vec<Vec<usize>> = sharing.map(own).collect();
+    let shared = shared::choose(&attributes, &identifiers, &beside, sample, books, settings);
     let groups = shapes
         .par_iter()
-        .map(|shape| Group {
-            ladder: build_ladder(&shape.quasi, &identifiers, sample, books, settings),
-            ..shape.without_ladder()
+        .map(|shape| {
+            let own: Vec<usize> = own(shape);
+            let settings = if own.len() < shape.quasi.len() { shared.within(*settings) } else { *settings };
+            let ladder = build_ladder(&own, &identifiers, sample, books, &settings);
+            Group { ladder: shared.beside(&shape.quasi, ladder), ..shape.without_ladder() }
         })
         .collect();
     Plan { version, identifiers, groups, rows: sample.rows() as u64, primed: false, paces: Vec::new() }

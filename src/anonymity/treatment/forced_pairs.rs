@@ -38,16 +38,26 @@ use view::{Rows, View};
 /// Time: one pass over the cells, and one over the classes of each other group for every heavy label that can force
 /// anything, in the usual case.
 pub fn withdraw_forced_pairs(groups: &mut [GroupCells], subjects: &[u64], k: usize) -> u64 {
-    withdraw_forced_pairs_among(groups, subjects, k, false, &mut Steps::default())
+    withdraw_forced_pairs_among(groups, subjects, k, Records::OfLargest, &mut Steps::default())
 }
 
-/// As [`withdraw_forced_pairs`]; `scattered` where the groups have different rows by design, so that of two groups no more is
-/// known than the rows of both.
+/// How many records a reader can count at least, beside those of two groups together.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Records {
+    /// As many as the largest group has fragments.
+    OfLargest,
+    /// So many, and as many as the largest group has.
+    Known(usize),
+    /// The groups have different rows by design: of two groups no more is known than the rows of both.
+    OfBoth,
+}
+
+/// As [`withdraw_forced_pairs`], where so many `records` are known of.
 pub fn withdraw_forced_pairs_among(
     groups: &mut [GroupCells],
     subjects: &[u64],
     k: usize,
-    scattered: bool,
+    of: Records,
     steps: &mut Steps,
 ) -> u64 {
     let people = People::new(subjects, k);
@@ -56,7 +66,7 @@ pub fn withdraw_forced_pairs_among(
     loop {
         let before = withdrawn;
         for a in 0..groups.len() {
-            withdrawn += withdraw_against(groups, &mut views, a, &people, scattered, steps);
+            withdrawn += withdraw_against(groups, &mut views, a, &people, of, steps);
         }
         if withdrawn == before {
             return withdrawn;
@@ -109,6 +119,12 @@ impl Steps {
     fn of_batch(of_batch: usize) -> Self {
         Self { left: of_batch, of_batch }
     }
+
+    /// Those of one of so many `parts` of a batch.
+    #[must_use]
+    pub fn of_part(parts: usize) -> Self {
+        Self::of_batch(STEPS_IN_ALL / parts.max(1))
+    }
 }
 
 impl Default for Steps {
@@ -135,11 +151,15 @@ fn withdraw_against(
     views: &mut [View],
     a: usize,
     people: &People,
-    scattered: bool,
+    of: Records,
     steps: &mut Steps,
 ) -> u64 {
     let largest = views.iter().map(|view| view.rows).max().unwrap_or(0);
-    let most = if scattered { usize::MAX } else { largest };
+    let most = match of {
+        Records::OfLargest => largest,
+        Records::Known(known) => known.max(largest),
+        Records::OfBoth => usize::MAX,
+    };
     let records: Vec<usize> = views.iter().map(|view| view.present.or_count(&views[a].present).min(most)).collect();
     // Whether so many records of this group can force anything in group `b`.
     let forces = |views: &[View], b: usize, count: usize| {

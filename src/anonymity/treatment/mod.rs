@@ -9,6 +9,7 @@
 //! | [`budget`], [`population`] | whom a class may count: settled subjects within their budgets, people of a file |
 //! | `sensitive`, `diverse`, `divert`, [`hide`] | sensitive cells: support, models, classes that go on to coarser nodes, cells that hide |
 //! | [`hold`], [`mask`] | which records wait, and which take part in a group |
+//! | `shared` | attributes that stand in several groups |
 //! | [`forced_pairs`] | the counting guard between groups |
 //! | [`dampen`], [`alter`] | exchanging values between records; perturbation and micro-aggregation; off by default |
 //! | [`ceiling`] | h-ceiling with counterfeits, for data sets; off by default |
@@ -31,6 +32,7 @@ pub mod population;
 pub mod proposal;
 pub mod recode;
 mod sensitive;
+mod shared;
 pub mod spaces;
 pub mod strict;
 pub mod treat;

@@ -13,6 +13,7 @@ use super::proposal::{Proposal, Unreleased};
 use super::recode::{Assignment, QuasiColumns, UNRELEASED};
 pub use super::sensitive::Protected;
 use super::sensitive::{SensitiveCells, StreamModels};
+use super::shared::Shared;
 use super::strict::recode_as_kept;
 use crate::anonymity::plan::{Group, Plan};
 use crate::config::{Config, Recoding};
@@ -22,6 +23,7 @@ use crate::records::table::Batch;
 use rayon::prelude::*;
 use std::collections::HashSet;
 
+mod fragments;
 mod guard;
 mod propose;
 
@@ -105,7 +107,8 @@ pub fn treat(records: &Records<'_>, rules: &Rules<'_>, ledger: &LedgerAt<'_>) ->
     let counting = settled(&batch.subjects, ledger).map(|subjects| Batch { subjects, ..batch.clone() });
     let owners = batch.subjects.as_slice();
     let batch = counting.as_ref().unwrap_or(batch);
-    let scene = Scene { batch, owners, mask, plan, names, books, policy, protected, populations, ledger };
+    let shared = Shared::of(plan);
+    let scene = Scene { batch, owners, mask, plan, shared, names, books, policy, protected, populations, ledger };
     if !has_subjects(batch, &mask.present(plan.groups.len(), &rows), policy.min_subjects) {
         return scene.nothing(Unreleased::Quiet);
     }
@@ -133,6 +136,8 @@ struct Scene<'a> {
     owners: &'a [u64],
     mask: &'a Mask,
     plan: &'a Plan,
+    /// Attributes that stand in several groups.
+    shared: Shared,
     names: &'a GroupNames,
     books: &'a [Codebook],
     policy: &'a Policy,
@@ -142,7 +147,8 @@ struct Scene<'a> {
     ledger: &'a LedgerAt<'a>,
 }
 
-/// Cells by attribute and row.
+/// Cells by attribute and row: what leaves. Of a shared attribute what a row shows in every group in which it has a fragment that
+/// shows it ([`Scene::column`]).
 type Cells = Vec<Vec<CellId>>;
 
 impl Scene<'_> {
@@ -195,9 +201,11 @@ impl Scene<'_> {
     /// The same in one group, within everybody's budget.
     fn assign_group(&self, group: &Group, base: u128, rows: &[u32]) -> Assignment {
         let room = self.rows() * self.plan.groups.len();
-        within_budget(base, &self.batch.subjects, self.budget(), room, |subjects| {
+        let mut assignment = within_budget(base, &self.batch.subjects, self.budget(), room, |subjects| {
             self.recode_group(group, base, rows, subjects)
-        })
+        });
+        self.leave_out_silent(group, &mut assignment);
+        assignment
     }
 
     /// The same, where the rows count for `subjects`.
@@ -246,6 +254,7 @@ impl Scene<'_> {
                 return;
             }
             divert(&columns, &group.ladder, assignment, &failing, &mut from, self.policy.k);
+            self.leave_out_silent(group, assignment);
         }
     }
 
@@ -295,6 +304,10 @@ impl Scene<'_> {
             .collect();
         for (attribute, column) in by_group.into_iter().flatten() {
             cells[attribute] = column;
+        }
+        for (attribute, level) in self.shared.levels() {
+            let (book, codes) = (&self.books[attribute], &self.batch.columns[attribute]);
+            cells[attribute] = codes.iter().map(|&code| book.cell(code, level)).collect();
         }
         cells
     }
@@ -401,7 +414,7 @@ impl Scene<'_> {
                 continue;
             }
             let node = group.ladder.get(assignment.node[row as usize] as usize);
-            for (i, &a) in group.quasi.iter().enumerate() {
+            for (i, &a) in group.quasi.iter().enumerate().filter(|(_, a)| !self.shared.has(**a)) {
                 let code = self.batch.columns[a][row as usize];
                 if !matches!(code, ABSENT | NULL) {
                     sum += node.map_or(1.0, |node| self.books[a].losses(node.levels[i] as usize)[code as usize]);

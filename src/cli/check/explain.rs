@@ -1,6 +1,7 @@
 //! `throng check --explain`: a configuration in sentences, for those who answer for the data and not for the program.
 
 use super::treatments;
+use crate::anonymity::plan::shared::in_several;
 use crate::anonymity::privacy::protection::Requirement;
 use crate::cli::text::wrapped;
 use crate::config::{Config, Recoding, SinkKind, SourceKind};
@@ -53,11 +54,25 @@ fn way(checked: &Checked) -> Vec<String> {
         },
         match checked.shapes.len() {
             1 => "All attributes that leave do so together, as one fragment a record.".to_owned(),
-            groups => format!(
+            groups if shared(checked).is_empty() => format!(
                 "A record leaves as {groups} fragments, one a group of attributes. Nothing says which fragments belong together: no key, no order, no shared attribute."
+            ),
+            groups => format!(
+                "A record leaves as {groups} fragments, one a group of attributes. {} stands in several of them, at one level of its hierarchy in a batch (plan.shared): fragments that show the same of it are as far apart as those of a batch. Nothing else says which belong together: no key, no order.",
+                names_of(checked, &shared(checked))
             ),
         },
     ]
+}
+
+/// The attributes that stand in several groups.
+fn shared(checked: &Checked) -> Vec<usize> {
+    in_several(checked.shapes.iter().map(|shape| shape.quasi.as_slice()))
+}
+
+fn names_of(checked: &Checked, attributes: &[usize]) -> String {
+    let names: Vec<&str> = attributes.iter().map(|&a| checked.schema.attributes[a].name.as_str()).collect();
+    names.join(", ")
 }
 
 /// Standard output: nobody can tell what of it has arrived.
@@ -77,6 +92,15 @@ fn attributes(checked: &Checked) -> Vec<String> {
 fn sentence(checked: &Checked, at: usize, attribute: &Attribute) -> String {
     let Checked { config, schema, shapes, protections, .. } = checked;
     let (name, k) = (&attribute.name, config.privacy.crowd());
+    if shared(checked).contains(&at) {
+        let groups: Vec<&str> =
+            shapes.iter().filter(|shape| shape.quasi.contains(&at)).map(|shape| shape.name.as_str()).collect();
+        return format!(
+            "{name} leaves in every fragment of the groups {}, because plan.shared asks for it: {}, at one level in all of them, which the plan in force chooses so that enough people of a batch show the same. Where a group does not change within a person, it is `*` there.",
+            groups.join(", "),
+            levels(attribute)
+        );
+    }
     let shape = shapes.iter().find(|s| [&s.quasi[..], &s.sensitive, &s.insensitive].iter().any(|of| of.contains(&at)));
     let mates = shape.map_or_else(String::new, |shape| {
         let beside = shape.without_ladder().attributes().into_iter().filter(|other| *other != at);
@@ -214,6 +238,12 @@ fn unjoined(checked: &Checked) -> Vec<String> {
     if checked.shapes.len() > 1 {
         said.push(format!(
             "Counting joins no two fragments: two cells of two groups, or labels above them, that must belong together by the numbers of a batch do so for at least {k} people. Three and more groups at once are not judged."
+        ));
+    }
+    if !shared(checked).is_empty() {
+        said.push(format!(
+            "The same holds among the fragments of a batch that show the same of {}: at least {k} people show it, and counting joins none of their fragments.",
+            names_of(checked, &shared(checked))
         ));
     }
     if has_subject && privacy.max_lines_per_subject > 0 {

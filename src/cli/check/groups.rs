@@ -1,5 +1,6 @@
 //! The groups that the planner chose, and what the wishes have come to.
 
+use crate::anonymity::plan::shared::in_several;
 use crate::anonymity::planner::GroupShape;
 use crate::anonymity::planner::wishes::{Apart, Wish, WishAnswer};
 use crate::records::schema::Schema;
@@ -18,6 +19,13 @@ pub(super) fn described(grown: &Grown, schema: &Schema, file: &str) -> String {
             }
             None => "   # nothing of its kind to leave with\n".to_owned(),
         };
+    }
+    let shared = in_several(grown.shapes.iter().map(|shape| shape.quasi.as_slice()));
+    if !shared.is_empty() {
+        text += &format!(
+            "  plan.shared: {} stands in every group that changes within a person, at one level that each plan chooses; the loss above is of the others\n",
+            names(&shared, schema)
+        );
     }
     for (wish, answer) in &grown.wishes {
         text += &format!("  [[keep]] {} (weight {}): ", names(&wish.attributes, schema), wish.weight);

@@ -10,7 +10,7 @@ use crate::anonymity::planner::GroupShape;
 use crate::anonymity::treatment::proposal::Proposal;
 use crate::evaluation::original::Original;
 use crate::evaluation::released::{Origin, ReleasedGroup};
-use crate::records::codebook::Codebook;
+use crate::records::codebook::{Codebook, SUPPRESSED};
 use crate::release::verified::Verified;
 use std::sync::Arc;
 
@@ -35,13 +35,22 @@ impl Engine {
             return None;
         }
         let cells = std::mem::take(&mut proposal.cells);
+        let plan = &self.in_force.plan;
+        let shows = |group: usize, attribute: usize| plan.shows(group, attribute);
         let batch_of = self.durable.progress.sequence + 1;
         let group = |(number, shape): (usize, &GroupShape)| {
             let attributes = shape.without_ladder().attributes();
             let rows: Vec<u32> = lines(number).collect();
             ReleasedGroup {
                 name: shape.name.clone(),
-                cells: attributes.iter().map(|&a| rows.iter().map(|&row| cells[a][row as usize]).collect()).collect(),
+                cells: attributes
+                    .iter()
+                    .map(|&a| {
+                        let shown = shows(number, a);
+                        let cell = |&row: &u32| if shown { cells[a][row as usize] } else { SUPPRESSED };
+                        rows.iter().map(cell).collect()
+                    })
+                    .collect(),
                 attributes,
                 lines: rows.len(),
                 origin: Some(rows.into_iter().map(|row| Origin { row, batch: batch_of }).collect()),

@@ -4,10 +4,10 @@ use super::draws::Draws;
 use super::settings::EngineSettings;
 use crate::anonymity::plan::Plan;
 use crate::anonymity::plan::evidence::Evidence;
-use crate::anonymity::planner::GroupShape;
 use crate::anonymity::planner::drift::Baseline;
 use crate::anonymity::planner::reference::ReferenceCounts;
 use crate::anonymity::planner::sample::Sample;
+use crate::anonymity::planner::{GroupShape, guarded};
 use crate::anonymity::privacy::protection::Protection;
 use crate::daemon::engine::model::{Model, Resumed};
 use crate::daemon::engine::prime::Primed;
@@ -95,8 +95,7 @@ pub(super) fn new_model(
     settings: &EngineSettings,
     past: &Past,
 ) -> Result<Model, AdjacencyError> {
-    let mut attributes: Vec<usize> = shapes.iter().flat_map(|s| s.quasi.iter().chain(&s.sensitive)).copied().collect();
-    attributes.sort_unstable();
+    let attributes = guarded(shapes);
     let Progress { rows, derived, left_out, .. } = &past.progress;
     Model::new(schema.attributes.len(), attributes, settings.model, &Resumed { rows: *rows, derived, left_out })
 }

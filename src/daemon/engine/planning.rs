@@ -123,6 +123,8 @@ impl Engine {
             let colluders = self.settings.repetition.colluders;
             plan.paces = pace::paces(&self.schema, self.learning.model.kept(), window, crowd, colluders);
         }
+        let books = &self.coding.books;
+        plan.withhold_shared(|a| u8::try_from(books[a].levels() - 1).expect("hierarchies are low"));
         for doubt in doubts::of_paces(&plan, &self.schema) {
             Doubt(doubt).emit(&self.telemetry);
         }

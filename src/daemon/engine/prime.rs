@@ -7,7 +7,7 @@
 use crate::anonymity::plan::Plan;
 use crate::anonymity::planner::drift::Baseline;
 use crate::anonymity::planner::sample::Sample;
-use crate::anonymity::planner::{GroupShape, PlannerSettings, make_plan};
+use crate::anonymity::planner::{GroupShape, PlannerSettings, guarded, make_plan};
 use crate::config::Config;
 use crate::records::codebook::{Code, Codebook};
 use crate::records::schema::Schema;
@@ -79,8 +79,7 @@ pub(super) fn prime(
 }
 
 fn baseline(shapes: &[GroupShape], sample: &Sample, books: &[Codebook], threshold: f64) -> Baseline {
-    let mut attributes: Vec<usize> = shapes.iter().flat_map(|s| s.quasi.iter().chain(&s.sensitive)).copied().collect();
-    attributes.sort_unstable();
+    let attributes = guarded(shapes);
     let mut baseline = Baseline::default();
     for attribute in attributes {
         let count = |codes: &[Code]| {

@@ -45,7 +45,9 @@ impl Engine {
         if settings.max_lines == 0 && !scattered && waits.iter().all(|wait| wait.parts.is_none()) {
             return Turnout::default();
         }
+        let shared = self.in_force.plan.shared();
         let mut caller = Caller {
+            shared: &shared,
             settings,
             draws: &self.draws,
             said: self.ledger.said(),
@@ -140,6 +142,7 @@ impl Engine {
             return;
         }
         let &Before { batch, waits, .. } = before;
+        let shared = self.in_force.plan.shared();
         for (number, (group, &name)) in self.in_force.plan.groups.iter().zip(&self.in_force.turn_names).enumerate() {
             if !self.in_force.plan.is_static(group) {
                 continue;
@@ -161,7 +164,7 @@ impl Engine {
                 let part = Part { group: name, since_ms, due_ms: settings.next_call(age_ms) };
                 turnout.later.entry(at).or_default().push(part);
                 let is_present = |a: &&usize| !matches!(batch.columns[**a][row], ABSENT | NULL);
-                let cells = group.quasi.iter().filter(is_present).count() as u64;
+                let cells = group.quasi.iter().filter(|a| !shared.contains(a)).filter(is_present).count() as u64;
                 proposal.loss = ((proposal.loss.0 - cells as f64).max(0.0), proposal.loss.1.saturating_sub(cells));
             }
         }

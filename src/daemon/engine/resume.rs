@@ -17,6 +17,7 @@ use crate::io::input::FileOrigin;
 use crate::records::codebook::Codebook;
 use crate::records::schema::Schema;
 use crate::start::findings::Met;
+use std::collections::BTreeSet;
 use std::sync::Arc;
 
 /// The rows that wait, oldest first.
@@ -96,8 +97,8 @@ impl Engine {
             digest,
             draws,
         } = parts;
-        let mut quasi: Vec<usize> = shapes.iter().flat_map(|s| s.quasi.clone()).collect();
-        quasi.sort_unstable();
+        let quasi: BTreeSet<usize> = shapes.iter().flat_map(|s| s.quasi.clone()).collect();
+        let quasi: Vec<usize> = quasi.into_iter().collect();
         let held = held(schema.attributes.len(), &past.held, &mut books);
         sample.set_stride(past.progress.stride);
         // The sample as it was when the plan that is still missing was asked for: more of its rows may have left it since.

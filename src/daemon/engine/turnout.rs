@@ -73,6 +73,8 @@ pub(super) struct Caller<'a> {
     pub waits: &'a [Remaining],
     pub age_ms: i64,
     pub all: bool,
+    /// Attributes that stand in several groups.
+    pub shared: &'a [usize],
     /// Lines claimed in this batch.
     pub claims: usize,
     /// By group and row.
@@ -164,8 +166,7 @@ impl Caller<'_> {
 
     /// Whether a row has any value in a group: one that has none does not use up its subject's line.
     fn says_something(&self, group: &Group, row: u32) -> bool {
-        let mut attributes = group.quasi.iter().chain(&group.sensitive);
-        attributes.any(|&a| !matches!(self.batch.columns[a][row as usize], ABSENT | NULL))
+        group.own(self.shared).any(|a| !matches!(self.batch.columns[a][row as usize], ABSENT | NULL))
     }
 
     /// What held rows still wait for.

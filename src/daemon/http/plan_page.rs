@@ -30,6 +30,14 @@ pub fn summary(plan: &Plan, evidence: Option<&Evidence>, attribute_names: &[&str
         "rows": plan.rows,
         "primed": plan.primed,
         "identifiers": names(&plan.identifiers),
+        "shared": plan.shared_levels().into_iter().map(|(attribute, level)| json!({
+            "attribute": attribute_names[attribute],
+            "level": level,
+            "groups": (0..plan.groups.len())
+                .filter(|&at| plan.groups[at].quasi.contains(&attribute) && plan.shows(at, attribute))
+                .map(|at| plan.groups[at].name.as_str())
+                .collect::<Vec<_>>(),
+        })).collect::<Vec<_>>(),
         "groups": plan.groups.iter().map(|group| json!({
             "name": group.name,
             "attributes": names(&group.attributes()),

@@ -263,11 +263,12 @@
     const known = s.plan && typeof s.plan === "object" ? s.plan : {};
     const groups = Array.isArray(known.groups) ? known.groups : [];
     const removed = known.identifiers?.length ? `; removed as identifiers: ${known.identifiers.join(", ")}` : "";
+    const shared = known.shared?.length ? `; in several groups: ${known.shared.map((s) => `${s.attribute} at level ${s.level} (${s.groups.join(", ")})`).join("; ")}` : "";
     const primed = known.primed ? `, from ${count(known.rows)} records of plan.prime` : "";
     const marked = (names, role) => (names ?? []).map((name) => (role ? `${name} (${role})` : name));
     const attributesOf = (g) =>
       [...marked(g.quasi), ...marked(g.sensitive, "sensitive"), ...marked(g.insensitive, "insensitive")].join(", ");
-    byId("plan-line").textContent = known.version == null ? "No plan yet." : `Plan ${known.version}${primed}${removed}. It says how values may be generalized; each group of attributes leaves as a record of its own, and the records of one person do not leave together.`;
+    byId("plan-line").textContent = known.version == null ? "No plan yet." : `Plan ${known.version}${primed}${removed}${shared}. It says how values may be generalized; each group of attributes leaves as a record of its own, and the records of one person do not leave together.`;
     const described = groups.map((g) => [g.name, attributesOf(g), g.nodes, s.fragments_by_group[s.groups.indexOf(g.name)]]);
     const names = groups.map((g) => g.name);
     s.groups.forEach((name, i) => {

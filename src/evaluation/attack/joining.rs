@@ -2,11 +2,12 @@
 //!
 //! By time: any line of the other group that came in the same batch. By order: the lines of a batch are paired in the order in
 //! which they lie in their files. By counts: where n of N records show x and m show y, n + m − N of them must show both; if that
-//! is at least one, a fragment of x and one of y are joined.
+//! is at least one, a fragment of x and one of y are joined. Where attributes stand in both groups, all of it is tried among the lines
+//! that show the same of them.
 
 use super::release::{Effort, Known, Release};
 use super::trials::{Trials, Yield};
-use crate::records::codebook::CellId;
+use crate::records::codebook::{CellId, SUPPRESSED};
 use rand::seq::SliceRandom;
 use rand_chacha::ChaCha8Rng;
 use std::collections::{BTreeMap, BTreeSet};
@@ -15,8 +16,8 @@ use std::collections::{BTreeMap, BTreeSet};
 pub struct Meeting<'a> {
     /// The groups.
     pub groups: [&'a Known<'a>; 2],
-    /// Their lines in the batch.
-    pub lines: [&'a [usize]; 2],
+    /// Their lines in the batch: those that show the same of what stands in both groups.
+    pub lines: [Vec<usize>; 2],
 }
 
 /// Every two groups in every batch that shows both, in an order that is drawn; at most `effort.targets`.
@@ -27,7 +28,8 @@ pub fn meetings<'a>(known: &'a [Known<'a>], effort: Effort, dice: &mut ChaCha8Rn
         for other in &known[at + 1..] {
             for (batch, left) in &one.batches {
                 if let Some(right) = other.batches.get(batch) {
-                    meetings.push(Meeting { groups: [one, other], lines: [left, right] });
+                    let parts = parts([one, other], [left, right]);
+                    meetings.extend(parts.into_iter().map(|lines| Meeting { groups: [one, other], lines }));
                 }
             }
         }
@@ -35,6 +37,28 @@ pub fn meetings<'a>(known: &'a [Known<'a>], effort: Effort, dice: &mut ChaCha8Rn
     meetings.shuffle(dice);
     meetings.truncate(effort.targets);
     meetings
+}
+
+/// The lines of two groups by what they show of the attributes that stand in both: shared values join them as far as they go.
+/// Undivided where there are none, or where one of the groups shows nothing of them.
+fn parts(groups: [&Known<'_>; 2], lines: [&[usize]; 2]) -> Vec<[Vec<usize>; 2]> {
+    let undivided = || vec![lines.map(<[usize]>::to_vec)];
+    let has = |a: &&usize| groups[1].group.column(**a).is_some();
+    let shared: Vec<usize> = groups[0].group.attributes.iter().filter(has).copied().collect();
+    let shown = |side: usize, line: usize| -> Vec<CellId> {
+        shared.iter().filter_map(|&a| groups[side].group.column(a)).map(|column| column[line]).collect()
+    };
+    let says = |side: usize| lines[side].iter().any(|&line| shown(side, line).iter().any(|cell| *cell != SUPPRESSED));
+    if shared.is_empty() || !says(0) || !says(1) {
+        return undivided();
+    }
+    let mut parts: BTreeMap<Vec<CellId>, [Vec<usize>; 2]> = BTreeMap::new();
+    for side in [0, 1] {
+        for &line in lines[side] {
+            parts.entry(shown(side, line)).or_default()[side].push(line);
+        }
+    }
+    parts.into_values().filter(|[left, right]| !left.is_empty() && !right.is_empty()).collect()
 }
 
 /// Tries every meeting.
@@ -69,7 +93,7 @@ pub fn by_place(release: &Release<'_>, meetings: &[Meeting<'_>]) -> Vec<Yield> {
 
 /// Any line of the other group in the batch; by chance, any line of the other group at all.
 fn by_time(meeting: &Meeting<'_>, people: &[u32], trials: &mut Trials) {
-    let [left, right] = meeting.lines;
+    let [left, right] = &meeting.lines;
     let mut there: BTreeMap<u32, usize> = BTreeMap::new();
     right.iter().for_each(|&line| *there.entry(meeting.groups[1].person(people, line)).or_default() += 1);
     let all = meeting.groups[1].group.lines as f64;
@@ -82,7 +106,7 @@ fn by_time(meeting: &Meeting<'_>, people: &[u32], trials: &mut Trials) {
 /// The line at the same share of the one file's batch and of the other's. Lines that say the same lie in an order that nobody sees: a
 /// place among them is that of any of their people.
 fn by_order(meeting: &Meeting<'_>, people: &[u32], trials: &mut Trials) {
-    let [left, right] = meeting.lines;
+    let [left, right] = &meeting.lines;
     let whose = |side: usize, line: usize| meeting.groups[side].person(people, line);
     let mut there: BTreeMap<u32, usize> = BTreeMap::new();
     right.iter().for_each(|&line| *there.entry(whose(1, line)).or_default() += 1);
@@ -111,7 +135,7 @@ fn by_order(meeting: &Meeting<'_>, people: &[u32], trials: &mut Trials) {
 
 /// The runs of neighbouring lines of one side that say the same, from and to.
 fn runs(meeting: &Meeting<'_>, side: usize) -> Vec<(usize, usize)> {
-    let (group, lines) = (meeting.groups[side].group, meeting.lines[side]);
+    let (group, lines) = (meeting.groups[side].group, &meeting.lines[side]);
     let mut runs = Vec::new();
     let mut from = 0;
     for same in lines.chunk_by(|&a, &b| group.cells.iter().all(|column| column[a] == column[b])) {
@@ -133,7 +157,7 @@ fn by_counts(release: &Release<'_>, meeting: &Meeting<'_>, trials: &mut Trials) 
         let known = meeting.groups[side];
         let group = known.group;
         let mut classes: BTreeMap<Vec<CellId>, BTreeSet<u32>> = BTreeMap::new();
-        for &line in meeting.lines[side] {
+        for &line in &meeting.lines[side] {
             let class = group.cells.iter().map(|column| column[line]).collect();
             let person = known.person(&release.people, line);
             classes.entry(class).or_default().insert(person);

@@ -12,6 +12,7 @@ use crate::records::codebook::CellId;
 use rand::Rng;
 use rand::seq::SliceRandom;
 use rand_chacha::ChaCha8Rng;
+use std::collections::BTreeSet;
 
 /// Tries with 1 … `effort.known` known attributes.
 pub fn run(release: &Release<'_>, effort: Effort, dice: &mut ChaCha8Rng) -> Vec<Yield> {
@@ -22,7 +23,8 @@ pub fn run(release: &Release<'_>, effort: Effort, dice: &mut ChaCha8Rng) -> Vec<
         return Vec::new();
     }
     places.shuffle(dice);
-    let quasi: Vec<usize> = release.shapes.iter().flat_map(|shape| shape.quasi.iter().copied()).collect();
+    let quasi: BTreeSet<usize> = release.shapes.iter().flat_map(|shape| shape.quasi.iter().copied()).collect();
+    let quasi: Vec<usize> = quasi.into_iter().collect();
     let widths = (1..=effort.known.min(quasi.len())).chain((effort.known < quasi.len()).then_some(quasi.len()));
     let mut yields = Vec::new();
     for known in widths {

@@ -1,6 +1,7 @@
 //! What attacks are run on, and how hard is tried.
 
 use super::trials::Yield;
+use crate::anonymity::plan::shared::in_several;
 use crate::anonymity::planner::GroupShape;
 use crate::config::{Config, Recoding};
 use crate::evaluation::facts::AttributeFacts;
@@ -74,6 +75,8 @@ pub struct Known<'a> {
     pub origins: &'a [Origin],
     /// Lines by batch.
     pub batches: BTreeMap<u64, Vec<usize>>,
+    /// Attributes that stand in other groups too.
+    pub shared: Vec<usize>,
 }
 
 impl<'a> Release<'a> {
@@ -102,12 +105,13 @@ impl<'a> Release<'a> {
     /// The groups with a lineage.
     #[must_use]
     pub fn known(&self) -> Vec<Known<'a>> {
+        let shared = in_several(self.shapes.iter().map(|shape| shape.quasi.as_slice()));
         let all = self.groups.iter().zip(self.shapes).enumerate();
         all.filter_map(|(number, (group, shape))| {
             let origins = group.origin.as_deref()?;
             let mut batches: BTreeMap<u64, Vec<usize>> = BTreeMap::new();
             origins.iter().enumerate().for_each(|(line, origin)| batches.entry(origin.batch).or_default().push(line));
-            Some(Known { number, shape, group, origins, batches })
+            Some(Known { number, shape, group, origins, batches, shared: shared.clone() })
         })
         .collect()
     }
@@ -174,10 +178,10 @@ impl Known<'_> {
     }
 
     /// Labels: the classes that say anything but the time, numbered, and by line the number of its own. Whoever knows moments knows
-    /// what an attribute of the role `time` says of them.
+    /// what an attribute of the role `time` says of them; and what stands in several groups is no news of any.
     #[must_use]
     pub fn labels(&self, schema: &Schema) -> (usize, Vec<Option<u32>>) {
-        let timeless = |a: &&usize| schema.attributes[**a].role != Role::Time;
+        let timeless = |a: &&usize| schema.attributes[**a].role != Role::Time && !self.shared.contains(*a);
         let columns: Vec<&[CellId]> =
             self.shape.quasi.iter().filter(timeless).filter_map(|&a| self.group.column(a)).collect();
         let mut numbers: BTreeMap<Vec<CellId>, u32> = BTreeMap::new();

@@ -64,6 +64,9 @@ fn strongest(
     strangers: &[Vec<u32>],
 ) -> Vec<Lift> {
     let [left, right] = meeting.groups.map(|group| &group.shape.quasi);
+    // What stands in both groups is the same in all lines that are tried.
+    let own = |of: &[usize], other: &[usize]| of.iter().copied().filter(|a| !other.contains(a)).collect::<Vec<_>>();
+    let (left, right) = (own(left, right), own(right, left));
     let pairs: Vec<[usize; 2]> = left.iter().flat_map(|&a| right.iter().map(move |&b| [a, b])).collect();
     let said = |[a, b]: [usize; 2]| (beyond_chance(&binned[&a], &binned[&b], strangers), [a, b]);
     let mut pairs: Vec<(f64, [usize; 2])> =
@@ -116,7 +119,7 @@ fn by_values(
     most: usize,
     trials: &mut Trials,
 ) {
-    let [left, right] = meeting.lines;
+    let [left, right] = &meeting.lines;
     let [one, other] = meeting.groups;
     let mut scores = vec![vec![0.0_f64; right.len()]; left.len().min(most)];
     // Lines from the whole of the batch, not its first ones.

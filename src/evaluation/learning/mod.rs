@@ -26,7 +26,7 @@ use rand::SeedableRng;
 use rand::seq::SliceRandom;
 use rand_chacha::ChaCha8Rng;
 use serde::Serialize;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 /// Share of the people who are held out.
 const HELD_OUT: f64 = 0.3;
@@ -148,8 +148,10 @@ pub fn learn(
     let classes = Classes::of(original, &facts[target], target);
     let name = |a: &usize| original.schema.attributes[*a].name.clone();
     let own: Vec<usize> = group.attributes.iter().copied().filter(|a| *a != target).collect();
+    // What stands in several groups predicts once.
+    let mut met = BTreeSet::from([target]);
     let every: Vec<usize> =
-        groups.iter().flat_map(|group| group.attributes.iter().copied()).filter(|a| *a != target).collect();
+        groups.iter().flat_map(|group| group.attributes.iter().copied()).filter(|a| met.insert(*a)).collect();
     let column = &original.batch.columns[target];
     let class_of_row = |row: usize| classes.of_code[column[row] as usize];
     let mut dice = ChaCha8Rng::seed_from_u64(seed);

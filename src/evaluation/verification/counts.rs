@@ -1,24 +1,14 @@
 //! Crowds, counted again from texts: classes over the release and in each batch, sensitive values, lines of one person, pairs
 //! that counting forces.
 
+use super::asked::Asked;
 use super::finding::{Findings, GroupCount};
 use super::lines::Group;
+use super::shared;
 use super::spelled::Spelled;
 use super::told::Told;
 use crate::anonymity::planner::GroupShape;
 use std::collections::{BTreeMap, BTreeSet};
-
-/// What the configuration asks for.
-pub(super) struct Asked {
-    /// People of a class.
-    pub crowd: usize,
-    /// People of a class in a batch; 0: none.
-    pub in_batch: usize,
-    /// Lines of a person in a batch; 0: any number.
-    pub lines: usize,
-    /// The schema names people.
-    pub people: bool,
-}
 
 /// A crowd and where it is seen first.
 #[derive(Default)]
@@ -109,7 +99,7 @@ fn sorted(group: &Group, told: Option<&[Told]>, findings: &mut Findings) {
 }
 
 /// Two cells of two groups that counting joins: of the N records of a batch n show the one and m the other; where n + m > N some show
-/// both, and as many people as a crowd must.
+/// both, and as many people as a crowd must. Where attributes stand in both groups, within each of their values too.
 pub(super) fn forced(groups: &[Group], told: &[Vec<Told>], asked: &Asked, findings: &mut Findings) {
     let mut batches: Vec<BTreeMap<u64, Vec<usize>>> = vec![BTreeMap::new(); groups.len()];
     for (batches, told) in batches.iter_mut().zip(told) {
@@ -119,31 +109,47 @@ pub(super) fn forced(groups: &[Group], told: &[Vec<Told>], asked: &Asked, findin
         for other in one + 1..groups.len() {
             for (batch, left) in &batches[one] {
                 let Some(right) = batches[other].get(batch) else { continue };
-                let records = |group: usize, lines: &[usize]| -> BTreeSet<u32> {
-                    lines.iter().map(|line| told[group][*line].record).collect()
-                };
-                let all = records(one, left);
-                if all != records(other, right) {
-                    continue;
+                let pair = [one, other];
+                forced_among(groups, told, pair, [left, right], asked, findings);
+                for [left, right] in shared::parts(pair.map(|group| &groups[group]), [left, right]) {
+                    forced_among(groups, told, pair, [&left, &right], asked, findings);
                 }
-                let (x, y) = (cells(&groups[one], left, all.len()), cells(&groups[other], right, all.len()));
-                for lines in &x {
-                    for there in y.iter().filter(|there| lines.len() + there.len() > all.len()) {
-                        let both = &records(one, lines) & &records(other, there);
-                        let shown = lines.iter().filter(|line| both.contains(&told[one][**line].record));
-                        let people: BTreeSet<u32> = shown
-                            .filter_map(|line| {
-                                let told = &told[one][*line];
-                                if asked.people { told.person } else { Some(told.record) }
-                            })
-                            .collect();
-                        if people.len() < asked.crowd {
-                            let counts = Some([people.len(), asked.crowd]);
-                            let promise = "no pair of cells of two groups is forced by counting below the crowd";
-                            findings.note(promise, &groups[one].file, lines[0], None, counts);
-                        }
-                    }
-                }
+            }
+        }
+    }
+}
+
+/// The same among some lines of two groups.
+fn forced_among(
+    groups: &[Group],
+    told: &[Vec<Told>],
+    [one, other]: [usize; 2],
+    [left, right]: [&[usize]; 2],
+    asked: &Asked,
+    findings: &mut Findings,
+) {
+    let records = |group: usize, lines: &[usize]| -> BTreeSet<u32> {
+        lines.iter().map(|line| told[group][*line].record).collect()
+    };
+    let all = records(one, left);
+    if all != records(other, right) {
+        return;
+    }
+    let (x, y) = (cells(&groups[one], left, all.len()), cells(&groups[other], right, all.len()));
+    for lines in &x {
+        for there in y.iter().filter(|there| lines.len() + there.len() > all.len()) {
+            let both = &records(one, lines) & &records(other, there);
+            let shown = lines.iter().filter(|line| both.contains(&told[one][**line].record));
+            let people: BTreeSet<u32> = shown
+                .filter_map(|line| {
+                    let told = &told[one][*line];
+                    if asked.people { told.person } else { Some(told.record) }
+                })
+                .collect();
+            if people.len() < asked.crowd {
+                let counts = Some([people.len(), asked.crowd]);
+                let promise = "no pair of cells of two groups is forced by counting below the crowd";
+                findings.note(promise, &groups[one].file, lines[0], None, counts);
             }
         }
     }

@@ -7,12 +7,16 @@
 //! | `lines` | the files of a release, line by line, and what is wrong with their form |
 //! | `spelled` | whether a cell is a value of its attribute, or a label of its hierarchy |
 //! | `told` | what a lineage says of the lines |
+//! | `asked` | what the configuration asks for |
 //! | `counts` | crowds, by class, batch and sensitive value |
+//! | `shared` | attributes that stand in several groups |
 //! | `finding` | what is broken, and where |
 
+mod asked;
 mod counts;
 mod finding;
 mod lines;
+mod shared;
 mod spelled;
 mod told;
 
@@ -44,7 +48,7 @@ pub fn recount(
     }
     let told = lineage.map(|lineage| told::read(lineage, &groups)).transpose()?;
     let privacy = &config.privacy;
-    let asked = counts::Asked {
+    let asked = asked::Asked {
         crowd: privacy.crowd(),
         in_batch: privacy.crowd_in_batch(),
         lines: privacy.max_lines_per_subject,
@@ -60,6 +64,7 @@ pub fn recount(
         .collect();
     if let Some(told) = &told {
         counts::forced(&groups, told, &asked, &mut findings);
+        shared::judge(&groups, told, &asked, &mut findings);
     }
     Ok(Recount {
         counted: if told.is_some() && asked.people { "people" } else { "lines" },

@@ -302,7 +302,7 @@ fn dear() -> (Table, Vec<u64>) {
 #[test]
 fn what_takes_too_long_is_not_judged() {
     let (table, subjects) = dear();
-    let told = judge_within(&fragments(&table, false), &subjects, 5, false, 1 << 26);
+    let told = judge_within(&fragments(&table, false), &subjects, 5, Records::OfLargest, 1 << 26);
     assert!(matches!(told, Counting::Unjudged([0, 1] | [1, 0])), "{told:?}");
 }
 
@@ -313,7 +313,7 @@ fn fewer_steps_never_change_a_verdict() {
     let groups = fragments(&free, false);
     let with = |k: usize| -> Vec<Counting> {
         let steps = (0..400).chain([1 << 20]);
-        steps.map(|steps| judge_within(&groups, &subjects, k, false, steps)).collect()
+        steps.map(|steps| judge_within(&groups, &subjects, k, Records::OfLargest, steps)).collect()
     };
     let told = with(2);
     assert!(told.iter().all(|told| *told != Counting::Forced) && told.last() == Some(&Counting::Free), "{told:?}");

@@ -130,7 +130,7 @@ impl Bench {
         }
         let given = Given { subjects: &subjects, columns: &columns, waiting: 0, sequence: 9, age_ms: 6000 };
         let needs = Needs { k, batch_crowd };
-        let basis = Basis { given: &given, books: &self.books, ledger: ledger.at(6000), needs };
+        let basis = Basis { given: &given, books: &self.books, ledger: ledger.at(6000), needs, shared: &[] };
         judge(&self.terms, BASE, &[], printed, basis).is_err()
     }
 }

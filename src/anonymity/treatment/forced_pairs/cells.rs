@@ -22,7 +22,8 @@ pub struct GroupCells {
 }
 
 impl GroupCells {
-    pub(super) fn withdraw(&mut self, row: u32) {
+    /// Suppresses a row.
+    pub fn withdraw(&mut self, row: u32) {
         for column in &mut self.columns {
             column[row as usize] = SUPPRESSED;
         }

@@ -178,7 +178,7 @@ fn dear() -> (Vec<GroupCells>, Vec<u64>) {
 fn what_takes_too_long_loses_the_lighter_group() {
     let (mut groups, subjects) = dear();
     let mut steps = Steps::of_batch(1 << 12);
-    let withdrawn = withdraw_forced_pairs_among(&mut groups, &subjects, 5, false, &mut steps);
+    let withdrawn = withdraw_forced_pairs_among(&mut groups, &subjects, 5, Records::OfLargest, &mut steps);
     let rows = |group: &GroupCells| (0..960).filter(|&row| group.columns.iter().any(|c| c[row] != SUPPRESSED)).count();
     assert_eq!((rows(&groups[0]), rows(&groups[1]), withdrawn), (960, 0, 960));
 }

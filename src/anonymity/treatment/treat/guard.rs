@@ -1,9 +1,31 @@
 //! The counting guard over the groups of one batch: what it would join is withdrawn, and what that changes is settled again.
 
 use super::{Cells, Scene};
-use crate::anonymity::treatment::forced_pairs::{Above, GroupCells, Steps, withdraw_forced_pairs_among};
+use crate::anonymity::plan::Group;
+use crate::anonymity::treatment::forced_pairs::{Above, GroupCells, Records, Steps, withdraw_forced_pairs_among};
 use crate::anonymity::treatment::recode::Assignment;
 use crate::records::codebook::{ABSENT, CellId, NULL, SUPPRESSED};
+use std::collections::BTreeSet;
+
+/// Rows that show the same of the shared attributes.
+struct Part {
+    /// By group, ascending.
+    rows: Vec<Vec<u32>>,
+    /// Not all of that is `*`.
+    is_shown: bool,
+}
+
+/// How many records everybody can count: of each shared value that is shown the most fragments that one group has, and never fewer than
+/// the largest group has. What shows `*` may be of the same records.
+fn known_records(groups: &[GroupCells], parts: &[Part]) -> usize {
+    let most = |part: &Part| part.rows.iter().map(Vec::len).max().unwrap_or(0);
+    let fragments = |group: &GroupCells| {
+        let says = |row: &usize| group.columns.iter().any(|column| column[*row] != SUPPRESSED);
+        (0..group.worth.len()).filter(says).count()
+    };
+    let largest = groups.iter().map(fragments).max().unwrap_or(0);
+    parts.iter().filter(|part| part.is_shown).map(most).sum::<usize>().max(largest)
+}
 
 impl Scene<'_> {
     /// Withdraws what counting would join. A withdrawn row no longer supports the sensitive values of its group, nor hides
@@ -17,24 +39,25 @@ impl Scene<'_> {
             if now == 0 {
                 return withdrawn;
             }
-            for ((group, &base), assignment) in self.plan.groups.iter().zip(&self.names.bases).zip(assignments) {
-                // Where there is no class to be in, a row leaves as long as anything of it does.
-                let telling = if group.quasi.is_empty() { &group.sensitive } else { &group.quasi };
-                let leaves = |row: &u32| telling.iter().any(|&a| cells[a][*row as usize] != SUPPRESSED);
-                let leaving: Vec<u32> = (0..u32::try_from(self.rows()).expect("bounded")).filter(leaves).collect();
-                let quasi: Vec<&[CellId]> = group.quasi.iter().map(|&a| cells[a].as_slice()).collect();
+            let groups = self.plan.groups.iter().zip(&self.names.bases).zip(assignments).enumerate();
+            for (number, ((group, &base), assignment)) in groups {
+                let leaves = self.fragments(group, cells);
+                let leaving: Vec<u32> = (0u32..).zip(&leaves).filter(|(_, leaves)| **leaves).map(|(r, _)| r).collect();
+                let quasi: Vec<_> = group.quasi.iter().map(|&a| self.column(number, a, cells, &leaves)).collect();
+                let quasi: Vec<&[CellId]> = quasi.iter().map(AsRef::as_ref).collect();
                 let class = self.classes(group, base, &quasi);
                 let hidden = self.hide(group, &class, leaving, &assignment.silent);
                 for (&a, column) in group.sensitive.iter().zip(hidden.columns) {
                     cells[a] = column;
                 }
-                for a in group.attributes() {
+                for a in group.attributes().into_iter().filter(|a| !self.shared.has(*a)) {
                     hidden.failing.iter().for_each(|&row| cells[a][row as usize] = SUPPRESSED);
                 }
             }
         }
     }
 
+    /// Over the whole batch, and within each shared value as in a batch of its own.
     fn withdraw_forced_pairs(&self, cells: &mut Cells, steps: &mut Steps) -> u64 {
         if self.plan.groups.len() < 2 {
             return 0;
@@ -43,23 +66,45 @@ impl Scene<'_> {
             .plan
             .groups
             .iter()
-            .map(|g| {
-                let guarded: Vec<usize> = g.quasi.iter().chain(&g.sensitive).copied().collect();
-                let columns: Vec<Vec<CellId>> = guarded.iter().map(|&a| std::mem::take(&mut cells[a])).collect();
-                let above = guarded.iter().zip(&columns).map(|(&a, column)| self.above(a, column)).collect();
-                let worth = self.worth(&guarded, &columns);
-                GroupCells { attributes: guarded, columns, above, quasi: g.quasi.len(), worth }
-            })
+            .enumerate()
+            .map(|(number, group)| self.group_cells_of(number, group, cells))
             .collect();
-        let Some(slots) = self.mask.slots(self.owners) else {
-            let (subjects, k) = (&self.batch.subjects, self.policy.k);
-            let withdrawn = withdraw_forced_pairs_among(&mut groups, subjects, k, false, steps);
-            for group in groups {
-                for (a, column) in group.attributes.into_iter().zip(group.columns) {
-                    cells[a] = column;
-                }
+        let parts = self.parts(&groups);
+        let records = parts.as_ref().map_or(Records::OfLargest, |parts| Records::Known(known_records(&groups, parts)));
+        let mut withdrawn = self.withdraw_among(&mut groups, self.owners, &self.batch.subjects, records, steps);
+        for part in parts.iter().flatten() {
+            let mut steps = Steps::of_part(parts.as_ref().map_or(0, Vec::len));
+            withdrawn += self.withdraw_within(&mut groups, part, &mut steps);
+        }
+        for group in groups {
+            for (a, column) in group.attributes.into_iter().zip(group.columns).filter(|(a, _)| !self.shared.has(*a)) {
+                cells[a] = column;
             }
-            return withdrawn;
+        }
+        withdrawn
+    }
+
+    fn group_cells_of(&self, number: usize, group: &Group, cells: &Cells) -> GroupCells {
+        let guarded: Vec<usize> = group.quasi.iter().chain(&group.sensitive).copied().collect();
+        let leaves = if self.shared.is_empty() { Vec::new() } else { self.fragments(group, cells) };
+        let columns: Vec<Vec<CellId>> =
+            guarded.iter().map(|&a| self.column(number, a, cells, &leaves).into_owned()).collect();
+        let above = guarded.iter().zip(&columns).map(|(&a, column)| self.above(a, column)).collect();
+        let worth = self.worth(&guarded, &columns);
+        GroupCells { attributes: guarded, columns, above, quasi: group.quasi.len(), worth }
+    }
+
+    /// Withdraws among `groups` of rows that are of `owners` and count for `subjects`.
+    fn withdraw_among(
+        &self,
+        groups: &mut [GroupCells],
+        owners: &[u64],
+        subjects: &[u64],
+        records: Records,
+        steps: &mut Steps,
+    ) -> u64 {
+        let Some(slots) = self.mask.slots(owners) else {
+            return withdraw_forced_pairs_among(groups, subjects, self.policy.k, records, steps);
         };
         // The lines of one subject are of different rows: they are joined by subject.
         let joined = |group: &GroupCells| GroupCells {
@@ -70,12 +115,80 @@ impl Scene<'_> {
             quasi: group.quasi,
         };
         let mut by_slot: Vec<GroupCells> = groups.iter().map(joined).collect();
-        let counting = slots.counting(&self.batch.subjects);
-        let withdrawn = withdraw_forced_pairs_among(&mut by_slot, &counting, self.policy.k, true, steps);
-        for (mut group, left) in groups.into_iter().zip(by_slot) {
-            for ((a, column), left) in group.attributes.into_iter().zip(&mut group.columns).zip(&left.columns) {
+        let counting = slots.counting(subjects);
+        let withdrawn = withdraw_forced_pairs_among(&mut by_slot, &counting, self.policy.k, Records::OfBoth, steps);
+        for (group, left) in groups.iter_mut().zip(by_slot) {
+            for (column, left) in group.columns.iter_mut().zip(&left.columns) {
                 slots.withdraw(column, left);
-                cells[a] = std::mem::take(column);
+            }
+        }
+        withdrawn
+    }
+
+    /// The parts of the batch: its rows by what they show of the shared attributes, of every group that has them. `None` where there are
+    /// none.
+    fn parts(&self, groups: &[GroupCells]) -> Option<Vec<Part>> {
+        if self.shared.is_empty() {
+            return None;
+        }
+        let (mut parts, mut number_of) = (Vec::<Part>::new(), hashbrown::HashMap::<Vec<CellId>, usize>::new());
+        for (number, group) in groups.iter().enumerate() {
+            let columns = group.attributes.iter().zip(&group.columns);
+            let (shared, own): (Vec<_>, Vec<_>) = columns.partition(|(a, _)| self.shared.has(**a));
+            if shared.is_empty() {
+                continue;
+            }
+            for row in 0..self.rows() {
+                if own.iter().all(|(_, column)| column[row] == SUPPRESSED) {
+                    continue;
+                }
+                let shows: Vec<CellId> = shared.iter().map(|(_, column)| column[row]).collect();
+                let is_shown = shows.iter().any(|cell| *cell != SUPPRESSED);
+                let at = *number_of.entry(shows).or_insert(parts.len());
+                if at == parts.len() {
+                    parts.push(Part { rows: vec![Vec::new(); groups.len()], is_shown });
+                }
+                parts[at].rows[number].push(u32::try_from(row).expect("a batch is bounded"));
+            }
+        }
+        Some(parts)
+    }
+
+    /// Withdraws within one part what counting would join there, as if it were a batch.
+    fn withdraw_within(&self, groups: &mut [GroupCells], part: &Part, steps: &mut Steps) -> u64 {
+        let all: BTreeSet<u32> = part.rows.iter().flatten().copied().collect();
+        let all: Vec<u32> = all.into_iter().collect();
+        let taking = |number: &usize| !part.rows[*number].is_empty();
+        let numbers: Vec<usize> = (0..groups.len()).filter(taking).collect();
+        let within = |number: usize| {
+            let group = &groups[number];
+            let places: Vec<usize> =
+                (0..group.attributes.len()).filter(|at| !self.shared.has(group.attributes[*at])).collect();
+            let mine: Vec<bool> = all.iter().map(|row| part.rows[number].binary_search(row).is_ok()).collect();
+            let cell = |column: &[CellId], row: u32, mine: bool| if mine { column[row as usize] } else { SUPPRESSED };
+            let column =
+                |&at: &usize| all.iter().zip(&mine).map(|(&row, &mine)| cell(&group.columns[at], row, mine)).collect();
+            GroupCells {
+                attributes: places.iter().map(|&at| group.attributes[at]).collect(),
+                columns: places.iter().map(column).collect(),
+                above: places.iter().map(|&at| group.above[at].clone()).collect(),
+                quasi: places.iter().filter(|at| **at < group.quasi).count(),
+                worth: all.iter().map(|&row| group.worth[row as usize]).collect(),
+            }
+        };
+        let mut inside: Vec<GroupCells> = numbers.iter().map(|&number| within(number)).collect();
+        let of = |subjects: &[u64]| all.iter().map(|&row| subjects[row as usize]).collect::<Vec<u64>>();
+        let (owners, subjects) = (of(self.owners), of(&self.batch.subjects));
+        let withdrawn = self.withdraw_among(&mut inside, &owners, &subjects, Records::OfLargest, steps);
+        if withdrawn == 0 {
+            return 0;
+        }
+        for (number, left) in numbers.into_iter().zip(inside) {
+            for (at, &row) in all.iter().enumerate() {
+                let gone = left.columns.iter().all(|column| column[at] == SUPPRESSED);
+                if gone && part.rows[number].binary_search(&row).is_ok() {
+                    groups[number].withdraw(row);
+                }
             }
         }
         withdrawn

@@ -12,7 +12,8 @@ impl Scene<'_> {
     /// Which rows have a fragment that says something.
     pub(super) fn leaving(&self, cells: &Cells) -> Vec<bool> {
         let mut leaves = vec![false; self.rows()];
-        for &a in self.plan.groups.iter().flat_map(|g| g.quasi.iter().chain(&g.sensitive)) {
+        let own = |a: &&usize| !self.shared.has(**a);
+        for &a in self.plan.groups.iter().flat_map(|g| g.quasi.iter().chain(&g.sensitive)).filter(own) {
             for (row, &cell) in cells[a].iter().enumerate() {
                 leaves[row] |= cell != SUPPRESSED;
             }
@@ -67,24 +68,28 @@ impl Scene<'_> {
             .groups
             .par_iter()
             .zip(&self.names.layouts)
-            .map(|(group, layout)| self.encode(group, layout, &cells))
+            .enumerate()
+            .map(|(number, (group, layout))| self.encode(number, group, layout, &cells))
             .collect();
+        self.withdraw_unshown(&mut cells);
         let (loss, exact_cells) = self.utility(&cells, &is_held);
         let withheld_cells = self.withheld(&cells);
         Proposal { groups, cells, unreleased, held, guarded_fragments, withheld_cells, loss, exact_cells }
     }
 
     /// Encodes the fragments of one group, one line a distinct tuple, sorted by their bytes.
-    fn encode(&self, group: &Group, layout: &LineLayout, cells: &Cells) -> ProposedGroup {
+    fn encode(&self, number: usize, group: &Group, layout: &LineLayout, cells: &Cells) -> ProposedGroup {
         let attributes = group.attributes();
-        let guarded: Vec<usize> = group.quasi.iter().chain(&group.sensitive).copied().collect();
+        let own = |a: &usize| !self.shared.has(*a);
+        let guarded: Vec<usize> = group.quasi.iter().chain(&group.sensitive).copied().filter(own).collect();
+        let leaves: Vec<bool> =
+            (0..self.rows()).map(|row| guarded.iter().any(|&a| cells[a][row] != SUPPRESSED)).collect();
+        let columns: Vec<_> = attributes.iter().map(|&a| (a, self.column(number, a, cells, &leaves))).collect();
         // Rows with equal cells become one run. The map's order does not matter: runs are sorted below.
         let mut runs: hashbrown::HashMap<u128, Vec<u32>, BuildClassKeyHash> = hashbrown::HashMap::default();
-        for row in 0..self.rows() {
-            if guarded.iter().all(|&a| cells[a][row] == SUPPRESSED) {
-                continue;
-            }
-            let key = attributes.iter().fold(0u128, |key, &a| key.wrapping_add(self.books[a].digest(cells[a][row])));
+        for row in (0..self.rows()).filter(|row| leaves[*row]) {
+            let key =
+                columns.iter().fold(0u128, |key, (a, column)| key.wrapping_add(self.books[*a].digest(column[row])));
             runs.entry(key).or_default().push(u32::try_from(row).expect("a batch is bounded"));
         }
         let (mut arena, mut texts) = (Vec::new(), Vec::new());
@@ -93,7 +98,7 @@ impl Scene<'_> {
             let start = arena.len();
             let row = rows[0] as usize;
             texts.clear();
-            texts.extend(attributes.iter().map(|&a| self.books[a].text(cells[a][row])));
+            texts.extend(columns.iter().map(|(a, column)| self.books[*a].text(column[row])));
             layout.write(&texts, &mut arena);
             lines.push((start..arena.len(), rows));
         }
@@ -111,7 +116,8 @@ impl Scene<'_> {
     fn withheld(&self, cells: &Cells) -> u64 {
         let mut withheld = 0;
         for group in &self.plan.groups {
-            let leaves = |row: usize| group.quasi.iter().chain(&group.sensitive).any(|&a| cells[a][row] != SUPPRESSED);
+            let own = || group.quasi.iter().chain(&group.sensitive).filter(|a| !self.shared.has(**a));
+            let leaves = |row: usize| own().any(|&a| cells[a][row] != SUPPRESSED);
             for protected in self.protected.iter().filter(|p| group.sensitive.contains(&p.attribute)) {
                 let column = cells[protected.attribute].iter().enumerate();
                 withheld += column.filter(|(row, cell)| **cell == SUPPRESSED && leaves(*row)).count() as u64;
@@ -123,11 +129,16 @@ impl Scene<'_> {
     /// Loss summed over the present quasi cells of rows that are not held, their number, and how many are exact.
     fn utility(&self, cells: &Cells, held: &[bool]) -> ((f64, u64), u64) {
         let (mut sum, mut present, mut exact) = (0.0, 0u64, 0u64);
-        let attributes = self.plan.groups.iter().enumerate().flat_map(|(n, g)| g.quasi.iter().map(move |&a| (n, a)));
-        for (group, a) in attributes {
+        let groups = || self.plan.groups.iter().enumerate();
+        let own = groups().flat_map(|(n, g)| g.quasi.iter().map(move |&a| (vec![n], a)));
+        let own = own.filter(|(_, a)| !self.shared.has(*a));
+        // What is shared is said once.
+        let of_several = |(a, _)| (groups().filter(|(_, g)| g.quasi.contains(&a)).map(|(n, _)| n).collect(), a);
+        for (groups, a) in own.chain(self.shared.levels().map(of_several)) {
+            let takes_part = |row: usize| groups.iter().any(|&group| self.mask.takes_part(group, row));
             let (book, codes) = (&self.books[a], &self.batch.columns[a]);
             for (row, &cell) in cells[a].iter().enumerate() {
-                if held[row] || matches!(codes[row], ABSENT | NULL) || !self.mask.takes_part(group, row) {
+                if held[row] || matches!(codes[row], ABSENT | NULL) || !takes_part(row) {
                     continue;
                 }
                 sum += f64::from(book.loss(cell));
