@@ -44,7 +44,7 @@ pub use quantity::{format_size, parse_size};
 pub use reference::{json_schema, reference_markdown};
 pub use secret::{Secret, SecretError};
 pub use service::{Backend, Compute, LogFormat, LogLevel, PagesTls, State, Telemetry};
-pub use sink::{Sink, SinkKind, placed};
+pub use sink::{JOINED, Rows, Sink, SinkKind, placed};
 pub use source::{Format, Schema, Source, SourceKind, Unknown};
 pub use treatment::{Preset, Treat, Treatment, TreatmentRule, ValueKind};
 
@@ -127,6 +127,15 @@ impl Config {
     #[must_use]
     pub fn first_group(&self) -> &str {
         self.group_names().next().unwrap_or("all")
+    }
+
+    /// The names of the outputs, a file or a topic each: those of the groups, or [`JOINED`] where their rows are joined.
+    #[must_use]
+    pub fn output_names(&self) -> Vec<&str> {
+        match self.sink.rows {
+            Rows::Fragments => self.group_names().collect(),
+            Rows::Joined => vec![JOINED],
+        }
     }
 
     /// Brokers of the sink: `sink.brokers`, or the source's.

@@ -78,7 +78,8 @@ pub fn verify(
         Counting::Unjudged(groups) => return Err(batch_wide(Violation::Unjudged(groups))),
     }
     debug_assert!(is_whole(&proposed, given, terms, &release), "what is verified is not what was counted");
-    Ok(Verified::new(proposed, release.delta, release.risk, release.crowds))
+    let joined = terms.iter().any(|terms| terms.layout.is_joined());
+    Ok(Verified::new(proposed, release.delta, release.risk, release.crowds).leaving_as_one(joined))
 }
 
 /// The counts of all groups together.

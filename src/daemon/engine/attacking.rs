@@ -44,6 +44,7 @@ impl Engine {
                 cells: attributes.iter().map(|&a| rows.iter().map(|&row| cells[a][row as usize]).collect()).collect(),
                 attributes,
                 lines: rows.len(),
+                places: None,
                 origin: Some(rows.into_iter().map(|row| Origin { row, batch: batch_of }).collect()),
             }
         };

@@ -5,7 +5,7 @@ use super::settings::{DampeningSettings, EngineSettings, RepetitionSettings, Sea
 use crate::anonymity::planner::PlannerSettings;
 use crate::anonymity::treatment::treat::Policy;
 use crate::codec::LineFormat;
-use crate::config::{Backend, Config, Format, Recoding, SinkKind};
+use crate::config::{Backend, Config, Recoding, SinkKind};
 use crate::counting::Wanted;
 use crate::evaluation::attack::Promises;
 use crate::records::schema::Schema;
@@ -48,6 +48,7 @@ pub(super) fn settings(config: &Config, schema: &Schema, accept_rewind: bool) ->
         }),
         plan_interval_ms: i64::try_from(config.plan.interval.as_millis()).unwrap_or(i64::MAX),
         format,
+        rows: config.sink.rows,
         absent_as_null,
         monitor: config.sink.kind == SinkKind::None,
         attack_interval_ms: i64::try_from(config.telemetry.attack_interval.as_millis()).unwrap_or(i64::MAX),
@@ -64,16 +65,9 @@ pub(super) fn settings(config: &Config, schema: &Schema, accept_rewind: bool) ->
 
 /// How lines are written, and whether they cannot tell an absent cell from a missing one.
 fn lines(config: &Config) -> (LineFormat, bool) {
-    let format = config.sink.format();
+    let format = line_format(config.sink.format(), config.sink.separator);
     match config.sink.kind {
-        SinkKind::File => {
-            let absent_as_null = match format {
-                Format::Json => false,
-                Format::Csv | Format::Parquet => true,
-            };
-            (line_format(format, config.sink.separator), absent_as_null)
-        }
-        SinkKind::Kafka => (line_format(format, config.sink.separator), false),
+        SinkKind::File | SinkKind::Kafka => (format, config.sink.cannot_omit()),
         SinkKind::None => (LineFormat::Json, false),
     }
 }
