@@ -97,6 +97,18 @@ struct Given {
     chance: f64,
 }
 
+impl std::ops::AddAssign for Given {
+    fn add_assign(&mut self, other: Self) {
+        self.records += other.records;
+        self.cut += other.cut;
+        self.rare += other.rare;
+        self.fragments += other.fragments;
+        self.better += other.better;
+        self.hits += other.hits;
+        self.chance += other.chance;
+    }
+}
+
 /// Joins fragments by the attributes that they have, as somebody can who sees only those: another fragment of the same record has
 /// none of them, and some fragments of the batch must have the rest. Of what is left he guesses the kind that is rarest.
 fn joined(cuts: &[Cut], width: usize, k: usize) -> Given {
@@ -137,6 +149,77 @@ fn joined(cuts: &[Cut], width: usize, k: usize) -> Given {
     given
 }
 
+/// What the lines of a batch give away to somebody who knows a person's values.
+#[derive(Clone, Copy, Debug, Default)]
+struct Linked {
+    lines: usize,
+    /// Lines whose attributes and values fewer than k lines have: the class of R(k), a cell that is not there being a value.
+    without_crowd: usize,
+    /// Lines of which fewer than k may be the person's, and the sum of the probabilities to find it.
+    few: usize,
+    hits: f64,
+}
+
+impl std::ops::AddAssign for Linked {
+    fn add_assign(&mut self, other: Self) {
+        self.lines += other.lines;
+        self.without_crowd += other.without_crowd;
+        self.few += other.few;
+        self.hits += other.hits;
+    }
+}
+
+/// The lines of a batch by what they print.
+struct Printed<'a> {
+    columns: &'a [&'a [u32]],
+    counts: HashMap<(Set, Vec<u32>), usize>,
+}
+
+impl<'a> Printed<'a> {
+    fn new(columns: &'a [&'a [u32]], cuts: &[Cut]) -> Self {
+        let mut printed = Self { columns, counts: HashMap::new() };
+        for (row, cut) in cuts.iter().enumerate() {
+            for &set in cut {
+                let line = printed.line(row, set);
+                *printed.counts.entry(line).or_default() += 1;
+            }
+        }
+        printed
+    }
+
+    fn line(&self, row: usize, set: Set) -> (Set, Vec<u32>) {
+        (set, members(set).map(|a| self.columns[a][row]).collect())
+    }
+
+    /// Lines that print the same as a record's fragment.
+    fn alike(&self, row: usize, set: Set) -> usize {
+        self.counts.get(&self.line(row, set)).copied().unwrap_or(0)
+    }
+}
+
+/// Whoever knows all values of a person looks for the line that shows one of its attributes: it is one that agrees with the person in all
+/// that it shows.
+fn linked(printed: &Printed<'_>, cuts: &[Cut], k: usize) -> Linked {
+    let sets: BTreeSet<Set> = cuts.iter().flatten().copied().collect();
+    let of_row = |(row, cut): (usize, &Cut)| {
+        let mut linked = Linked::default();
+        for &own in cut {
+            let sought = 1 << own.trailing_zeros();
+            let may_be: usize = sets.iter().filter(|set| **set & sought != 0).map(|set| printed.alike(row, *set)).sum();
+            linked += Linked {
+                lines: 1,
+                without_crowd: usize::from(printed.alike(row, own) < k),
+                few: usize::from(may_be < k),
+                hits: 1.0 / may_be as f64,
+            };
+        }
+        linked
+    };
+    let mut all = Linked::default();
+    cuts.par_iter().enumerate().map(of_row).collect::<Vec<_>>().into_iter().for_each(|linked| all += linked);
+    all
+}
+
 #[test]
 fn a_record_is_cut_where_it_is_alone() {
     // Two attributes, of which the pair is rare for the last record alone.
@@ -148,6 +231,10 @@ fn a_record_is_cut_where_it_is_alone() {
         // Its two fragments are the only ones of their kind.
         assert_eq!((given.cut, given.rare, given.fragments, given.better), (1, 1, 2, 2), "{way:?}");
         assert!((given.hits - 2.0).abs() < 1e-9 && (given.chance - 2.0).abs() < 1e-9, "{given:?}");
+        // Three records have a first value of 0, and the cut says of one line whose it is: the other two show more, and otherwise.
+        let linked = linked(&Printed::new(&columns, &cuts), &cuts, 2);
+        assert_eq!((linked.lines, linked.without_crowd, linked.few), (6, 2, 2), "{way:?}");
+        assert!((linked.hits - (3.0 + 2.0 / 3.0)).abs() < 1e-9, "{linked:?}");
     }
     // Three attributes, rare only together: two stay with each other where that is enough, and in the source none.
     let rows = [[0, 0, 0], [0, 0, 1], [0, 1, 0], [0, 1, 1], [1, 0, 0], [1, 0, 1], [1, 1, 0], [1, 1, 1]];
@@ -270,7 +357,7 @@ fn what_cuts_give_away() {
         "sleep_stage",
     ];
     println!(
-        "| data | batch | rare below | way | cut | rare cuts | fragments a cut | joined | chance | above 1/k | kept | price |"
+        "| data | batch | rare below | way | cut | rare cuts | fragments a cut | joined | chance | above 1/k | no crowd | below k found | found | kept | with a crowd | price |"
     );
     for (name, data) in [
         ("ADULT, 8", Data::new(&data.join("adult/adult.csv"), ';', "adult.toml", &[])),
@@ -280,33 +367,37 @@ fn what_cuts_give_away() {
         for batch in [1000, 10_000] {
             let price = data.by_price(batch);
             for (crowd, way) in [(2, Way::Cliques), (2, Way::Border), (K, Way::Cliques), (K, Way::Border)] {
-                let (mut all, mut given) = (Vec::new(), Given::default());
+                let (mut all, mut given, mut seen) = (Vec::new(), Given::default(), Linked::default());
+                // The cuts with the lines that have a crowd alone.
+                let mut repaired = Vec::new();
                 let rows = data.original.rows() / batch * batch;
                 for from in (0..rows).step_by(batch) {
                     let of = |a: &usize| &data.original.batch.columns[*a][from..from + batch];
                     let columns: Vec<&[u32]> = data.attributes.iter().map(of).collect();
                     let cuts = cuts(&columns, crowd, way);
-                    let one = joined(&cuts, width, K);
-                    given.records += one.records;
-                    given.cut += one.cut;
-                    given.rare += one.rare;
-                    given.fragments += one.fragments;
-                    given.better += one.better;
-                    given.hits += one.hits;
-                    given.chance += one.chance;
+                    given += joined(&cuts, width, K);
+                    let printed = Printed::new(&columns, &cuts);
+                    seen += linked(&printed, &cuts, K);
+                    let crowded = |(row, cut): (usize, &Cut)| -> Cut {
+                        cut.iter().copied().filter(|set| printed.alike(row, *set) >= K).collect()
+                    };
+                    repaired.extend(cuts.iter().enumerate().map(crowded));
                     all.extend(cuts);
                 }
-                let kept = data.kept(&all);
+                let (kept, crowded) = (data.kept(&all), data.kept(&repaired));
                 let share = |part: usize, whole: usize| part as f64 / whole.max(1) as f64 * 100.0;
                 let fragments = given.fragments.max(1) as f64;
                 println!(
-                    "| {name} | {batch} | {crowd} | {way:?} | {:.1} % | {:.1} % | {:.2} | {:.2} % | {:.2} % | {:.1} % | {kept:.3} | {price:.3} |",
+                    "| {name} | {batch} | {crowd} | {way:?} | {:.1} % | {:.1} % | {:.2} | {:.2} % | {:.2} % | {:.1} % | {:.1} % | {:.1} % | {:.1} % | {kept:.3} | {crowded:.3} | {price:.3} |",
                     share(given.cut, given.records),
                     share(given.rare, given.cut),
                     fragments / given.cut.max(1) as f64,
                     given.hits / fragments * 100.0,
                     given.chance / fragments * 100.0,
                     share(given.better, given.fragments),
+                    share(seen.without_crowd, seen.lines),
+                    share(seen.few, seen.lines),
+                    seen.hits / seen.lines.max(1) as f64 * 100.0,
                 );
             }
         }

@@ -21,6 +21,7 @@ mod problem;
 mod properties;
 mod quantity;
 mod reference;
+mod refused;
 mod secret;
 mod service;
 mod shape;
