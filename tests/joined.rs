@@ -252,13 +252,28 @@ fn an_auditor_finds_what_is_no_joined_row() {
     assert_eq!(outcome.code, Some(1), "{}", outcome.stderr);
     assert!(outcome.stderr.contains(complete), "{}", outcome.stderr);
     assert_eq!(changed("\"city\":null", "\"city\":null,\"person\":\"p1\"").0, "identifiers and subjects do not leave");
-    // Rows of different groups are sorted as one.
+    // The first two rows of the body that differ lie in the first batch.
     let mut lines = whole.clone();
-    let two = (1..lines.len()).find(|at| lines[at - 1] < lines[*at]).expect("two rows");
+    let is_body = |line: &str| line.contains("\"city\":null,\"mood\":null,\"illness\":\"");
+    let two = (1..lines.len())
+        .find(|at| is_body(&lines[at - 1]) && is_body(&lines[*at]) && lines[at - 1] != lines[*at])
+        .expect("two rows");
     lines.swap(two - 1, two);
     place.write("out.ndjson", lines.join("\n") + "\n");
     let sorted = throng(&place, &[JOINED], "verify-release out.ndjson -c throng.toml --lineage lineage.ndjson --json");
-    assert!(sorted.code == Some(4) || sorted.code == Some(1), "{}", sorted.stderr);
+    assert_eq!(sorted.code, Some(4), "{}", sorted.stderr);
+    let report: Value = serde_json::from_slice(&sorted.stdout).expect("JSON");
+    let unsorted = "lines of a batch are sorted by their bytes";
+    let found = report["broken"].as_array().expect("findings").iter().any(|one| one["promise"] == unsorted);
+    assert!(found, "{report:#}");
+    // A row that nobody has released shows nothing, and is found all the same.
+    let silent = r#"{"age":null,"city":null,"mood":null,"illness":null}"#;
+    place.write("out.ndjson", format!("{}\n{silent}\n", whole.join("\n")));
+    let more = throng(&place, &[JOINED], "verify-release out.ndjson -c throng.toml --lineage lineage.ndjson --json");
+    assert_eq!(more.code, Some(4), "{}", more.stderr);
+    let report: Value = serde_json::from_slice(&more.stdout).expect("JSON");
+    assert_eq!(report["broken"][0]["promise"], "a joined row is named by the lineage");
+    assert_eq!(report["broken"][0]["line"], whole.len() as u64 + 1);
     // A lineage that names another group than the row shows.
     place.write("out.ndjson", whole.join("\n") + "\n");
     let lineage = String::from_utf8(place.read("lineage.ndjson")).expect("text");

@@ -25,6 +25,8 @@ pub(super) enum Unjoined {
     OfTwo,
     /// The lineage says that it is of another group than it shows.
     Misnamed,
+    /// It shows nothing, and the lineage does not name it.
+    Untold,
 }
 
 impl Unjoined {
@@ -34,6 +36,7 @@ impl Unjoined {
             Self::Incomplete => "a joined row has every attribute, null where it says nothing",
             Self::OfTwo => "a joined row shows attributes of one group alone",
             Self::Misnamed => "a joined row shows attributes of the group that the lineage names",
+            Self::Untold => "a joined row is named by the lineage",
         }
     }
 }
@@ -52,7 +55,7 @@ impl Owners {
         Self { groups, told }
     }
 
-    /// The group of row number `row`, which has this at its attributes; none where nobody can tell.
+    /// The group of row number `row`, which has this at its attributes; none where it shows nothing and there is no lineage.
     ///
     /// # Errors
     /// When it is no row of one group.
@@ -69,6 +72,7 @@ impl Owners {
         let told = self.told.as_ref().and_then(|told| told.get(&row).copied());
         match (shown, told) {
             (Some(shown), Some(told)) if shown != told => Err(Unjoined::Misnamed),
+            (None, None) if self.told.is_some() => Err(Unjoined::Untold),
             (shown, told) => Ok(shown.or(told)),
         }
     }
@@ -86,7 +90,7 @@ mod tests {
         assert_eq!(of(&[], [Shown, Missing, Missing]), Ok(Some(0)));
         assert_eq!(of(&[], [Shown, Missing, Shown]), Ok(Some(0)));
         assert_eq!(of(&[(7, 1)], [Missing, Shown, Missing]), Ok(Some(1)));
-        assert_eq!(of(&[(6, 1)], [Missing; 3]), Ok(None), "nobody tells of this row");
+        assert_eq!(of(&[(6, 1)], [Missing; 3]), Err(Unjoined::Untold));
         assert_eq!(of(&[(7, 1)], [Missing; 3]), Ok(Some(1)));
         assert_eq!(of(&[], [Shown, Shown, Missing]), Err(Unjoined::OfTwo));
         assert_eq!(of(&[], [Missing, Left, Missing]), Err(Unjoined::Incomplete));
