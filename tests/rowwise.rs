@@ -272,9 +272,10 @@ impl Data {
         let text = [&[head], blocks.as_slice()].concat().join("[[attribute]]");
         std::fs::write(folder.path().join("schema.toml"), &text).expect("a file");
         let config = format!(
-            "[source]\nkind = \"file\"\npath = {records:?}\nseparator = \"{separator}\"\n\
+            "[source]\nkind = \"file\"\npath = \"{}\"\nseparator = \"{separator}\"\n\
              [sink]\nkind = \"file\"\npath = \"out.ndjson\"\n[schema]\nfile = \"schema.toml\"\n\
-             [privacy]\nk = 5\nmax_lines_per_subject = 0\nmax_delay = \"0s\"\n[plan]\ngroups = \"price\"\n"
+             [privacy]\nk = 5\nmax_lines_per_subject = 0\nmax_delay = \"0s\"\n[plan]\ngroups = \"price\"\n",
+            records.display()
         );
         std::fs::write(folder.path().join("price.toml"), config).expect("a file");
         let schema = Arc::new(Schema::load(&folder.path().join("schema.toml")).expect("a schema"));
