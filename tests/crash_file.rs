@@ -81,6 +81,16 @@ dead_letter_path = "@/out.letters"
         run
     }
 
+    /// The same stream into one file of joined rows.
+    fn joined() -> Self {
+        let run = Self::new(0);
+        let config = run.dir.path().join("only.toml");
+        let text = fs::read_to_string(&config).expect("the configuration");
+        assert!(text.contains("[sink]\n"));
+        fs::write(&config, text.replace("[sink]\n", "[sink]\nrows = \"joined\"\n")).expect("the configuration");
+        run
+    }
+
     /// The same stream, where what does not change waits for a delay that no run sees the end of.
     fn waiting(hold: usize) -> Self {
         let run = Self::new(hold);
@@ -227,6 +237,22 @@ fn a_kill_at_any_point_changes_no_byte_while_lines_wait() {
         run.start(Some(&crash)).crashes(&crash);
     }
     same(&run.finish(), &undisturbed, "killed at every point while lines wait");
+}
+
+#[test]
+fn a_kill_at_any_point_changes_no_byte_of_joined_rows() {
+    let undisturbed = Run::joined().finish();
+    assert_eq!(undisturbed.keys().filter(|name| name.ends_with(".ndjson")).count(), 1);
+    let lines = undisturbed["out.ndjson"].lines().count();
+    assert!(lines > LINES, "{lines} rows of two groups");
+    let run = Run::joined();
+    let mut dice = Dice::new(41);
+    for point in POINTS {
+        let passages = if matches!(point, "state-unmarked" | "settled") { 0 } else { dice.roll(3) };
+        let crash = format!("{point}={passages}*off->return");
+        run.start(Some(&crash)).crashes(&crash);
+    }
+    same(&run.finish(), &undisturbed, "killed at every point, joined");
 }
 
 #[test]

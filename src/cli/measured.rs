@@ -2,10 +2,10 @@
 
 use super::outcome::Failure;
 use crate::anonymity::planner::GroupShape;
-use crate::config::{self, Config, Used};
+use crate::config::{self, Config, Rows, Used};
 use crate::evaluation::error::EvaluationError;
 use crate::evaluation::facts::AttributeFacts;
-use crate::evaluation::lineage;
+use crate::evaluation::lineage::Lineage;
 use crate::evaluation::original::Original;
 use crate::evaluation::released::{self, ReleasedGroup};
 use crate::start::grown::settle;
@@ -74,9 +74,11 @@ impl Named<'_> {
         let (config, _) = settle(config, &schema, &file)?;
         let shapes = group_shapes(&config, &schema, &file)?;
         let original = Original::read(&config, &schema, self.original)?;
-        let mut groups = released::read(&config, &shapes, &original, self.released)?;
-        if let Some(path) = self.lineage {
-            lineage::read(path, &original, &mut groups)?;
+        let lineage = self.lineage.map(|path| Lineage::read(path, &shapes)).transpose()?;
+        let told = lineage.as_ref().filter(|_| config.sink.rows == Rows::Joined).map(Lineage::groups);
+        let mut groups = released::read(&config, &shapes, &original, self.released, told)?;
+        if let Some(lineage) = &lineage {
+            lineage.note(&original, &mut groups)?;
         }
         let attributes: Vec<usize> = (0..schema.attributes.len()).collect();
         let facts = attributes.into_par_iter().map(|attribute| AttributeFacts::of(&original, attribute)).collect();

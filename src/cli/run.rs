@@ -62,7 +62,7 @@ pub fn run(args: &RunArgs) -> Result<(), Failure> {
     }
     if config.anonymize.ceiling.is_on() {
         return Err(Failure::Usage(anyhow!(
-            "{file}: anonymize.ceiling.lines: no counterfeits are put into streams; remove the key, or use throng anonymize"
+            "{file}: anonymize.ceiling.lines: no counterfeits are put into streams, for who reads several batches tells them from records (docs/decisions/0043-no-counterfeits-in-streams.md); remove the key, or use throng anonymize"
         )));
     }
     if config.compute.backend == Backend::Cuda

@@ -14,4 +14,9 @@ pub trait Encoder: fmt::Debug + Send + Sync {
     /// The JSON texts of the cells of `line`, one for each attribute (empty = omitted); `cells` is written over.
     /// `None` when the line is not exactly what [`encode`](Self::encode) gives for some cells.
     fn read(&self, line: &[u8], cells: &mut Vec<String>) -> Option<()>;
+
+    /// Whether a line has room for the attributes of every group.
+    fn is_joined(&self) -> bool {
+        false
+    }
 }

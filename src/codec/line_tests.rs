@@ -31,7 +31,65 @@ fn a_line_is_read_only_as_it_is_written() {
     assert_eq!(layout.read(br#"{"b":7}"#, &mut cells), Some(()));
 }
 
+#[test]
+fn a_joined_row_shows_its_group_and_nothing_else() {
+    for format in [LineFormat::Json, LineFormat::Csv { separator: b',' }] {
+        let row = LineLayout::new(format, &["a", "b", "c"]);
+        let own = LineLayout::joined(format, &["a", "b", "c"], &[0, 2]);
+        assert!(own.is_joined() && !row.is_joined());
+        let (mut line, mut cells) = (Vec::new(), Vec::new());
+        let read = |cells: &[&str], into: &mut Vec<String>| {
+            let mut line = Vec::new();
+            row.write(cells, &mut line);
+            own.read(&line, into)
+        };
+        own.write(&["7", ""], &mut line);
+        assert_eq!(own.read(&line, &mut cells), Some(()));
+        assert_eq!(cells, ["7", "null"], "an absent cell is a missing one");
+        assert_eq!(read(&["1", "null", "\"x\""], &mut cells), Some(()));
+        assert_eq!(cells, ["1", "\"x\""]);
+        for foreign in ["0", "\"\"", "\"*\"", "\"null\"", "false"] {
+            assert_eq!(read(&["1", foreign, "2"], &mut cells), None, "{foreign} is another group's");
+        }
+        assert_eq!(own.read(b"", &mut cells), None);
+    }
+    let own = LineLayout::joined(LineFormat::Json, &["a", "b"], &[0]);
+    let mut cells = Vec::new();
+    for line in [&br#"{"a":1}"#[..], br#"{"b":null}"#, b"{}", br#"{"a":1,"b":null,"c":1}"#, br#"{"b":null,"a":1}"#] {
+        assert_eq!(own.read(line, &mut cells), None, "{}", String::from_utf8_lossy(line));
+    }
+}
+
 proptest! {
+    #[test]
+    fn a_joined_row_gives_its_cells_back(
+        drawn in prop::collection::vec((cell(), any::<bool>()), 1..6), csv in any::<bool>(),
+    ) {
+        let names: Vec<String> = (0..drawn.len()).map(|i| format!("n{i}")).collect();
+        let names: Vec<&str> = names.iter().map(String::as_str).collect();
+        let format = if csv { LineFormat::Csv { separator: b';' } } else { LineFormat::Json };
+        let places: Vec<usize> = (0..drawn.len()).filter(|at| drawn[*at].1).collect();
+        let own: Vec<String> = places.iter().map(|at| drawn[*at].0.clone()).collect();
+        let layout = LineLayout::joined(format, &names, &places);
+        let mut line = Vec::new();
+        layout.write(&texts(&own), &mut line);
+        let (mut back, mut row) = (Vec::new(), Vec::new());
+        layout.read(&line, &mut back).unwrap();
+        prop_assert_eq!(&back, &own);
+        LineLayout::new(format, &names).read(&line, &mut row).unwrap();
+        for (at, (cell, is_own)) in drawn.iter().enumerate() {
+            prop_assert_eq!(row[at].as_str(), if *is_own { cell.as_str() } else { "null" });
+        }
+        // Any other cell that is shown makes it another's.
+        for at in (0..drawn.len()).filter(|at| !drawn[*at].1 && drawn[*at].0 != "null") {
+            let mut shown = texts(&row);
+            shown[at] = &drawn[at].0;
+            let mut line = Vec::new();
+            LineLayout::new(format, &names).write(&shown, &mut line);
+            prop_assert_eq!(layout.read(&line, &mut back), None);
+        }
+    }
+
     #[test]
     fn a_line_gives_its_cells_back(
         cells in prop::collection::vec(prop_oneof![3 => cell(), 1 => Just(String::new())], 1..6),

@@ -16,6 +16,7 @@
 //! | `record` | [`Decoder`], and what it is told: fields, limits, what becomes of unknown cells |
 //! | `line` | [`Encoder`] |
 //! | `json_lines`, `csv_lines`, `avro_lines` | the formats of lines |
+//! | `joined_lines` | lines of one group with room for all others |
 //! | `catalog` | the lines of a catalog of counterfeits |
 
 mod arrow_cells;
@@ -25,6 +26,7 @@ mod avro_lines;
 mod catalog;
 mod csv;
 mod csv_lines;
+mod joined_lines;
 mod json;
 mod json_keys;
 mod json_lines;
@@ -46,6 +48,7 @@ pub use text::TextCodec;
 
 use avro_lines::AvroLines;
 use csv_lines::CsvLines;
+use joined_lines::JoinedLines;
 use json_lines::JsonLines;
 use std::sync::Arc;
 
@@ -97,6 +100,19 @@ impl LineLayout {
     #[must_use]
     pub fn new(format: &LineFormat, names: &[&str]) -> Self {
         Self(encoder(format, names))
+    }
+
+    /// The layout of rows in `format` with one cell for each of `names`, of which a line fills those at `places` (ascending) and
+    /// leaves the others null.
+    #[must_use]
+    pub fn joined(format: &LineFormat, names: &[&str], places: &[usize]) -> Self {
+        Self(Arc::new(JoinedLines::new(encoder(format, names), names.len(), places)))
+    }
+
+    /// Whether its lines are rows that lines of every other group may stand beside.
+    #[must_use]
+    pub fn is_joined(&self) -> bool {
+        self.0.is_joined()
     }
 
     /// Appends one line; see [`Encoder::encode`].

@@ -7,6 +7,7 @@ use toml::Value;
 use super::{
     nearest::nearest,
     problem::Problem,
+    refused::refused,
     shape::{Key, Shape},
 };
 
@@ -68,12 +69,14 @@ pub(super) fn apply(
                 }
                 // An empty variable unsets an optional key; compose files cannot leave one out.
                 None if text.is_empty() && key.optional => remove(table, &path),
-                None => problems.push(Problem::new(
-                    PLACE,
-                    name,
-                    format!("this does not fit `{}`", path.join(".")),
-                    format!("give {}", key.shape.words()),
-                )),
+                None => {
+                    let here = path.join(".");
+                    let (message, remedy) = match refused(&here, &text) {
+                        Some(refused) => (refused.message.to_owned(), refused.remedy.to_owned()),
+                        None => (format!("this does not fit `{here}`"), format!("give {}", key.shape.words())),
+                    };
+                    problems.push(Problem::new(PLACE, name, message, remedy));
+                }
             },
         }
     }

@@ -22,6 +22,7 @@ mod properties;
 mod quantity;
 mod reference;
 mod registry;
+mod refused;
 mod secret;
 mod service;
 mod shape;
@@ -47,7 +48,7 @@ pub use reference::{json_schema, reference_markdown};
 pub use registry::Registry;
 pub use secret::{Secret, SecretError};
 pub use service::{Backend, Compute, LogFormat, LogLevel, PagesTls, State, Telemetry};
-pub use sink::{Sink, SinkKind, placed};
+pub use sink::{JOINED, Rows, Sink, SinkKind, placed};
 pub use source::{Format, KeyFormat, Schema, Source, SourceKind, Unknown};
 pub use treatment::{Preset, Treat, Treatment, TreatmentRule, ValueKind};
 
@@ -132,6 +133,15 @@ impl Config {
     #[must_use]
     pub fn first_group(&self) -> &str {
         self.group_names().next().unwrap_or("all")
+    }
+
+    /// The names of the outputs, a file or a topic each: those of the groups, or [`JOINED`] where their rows are joined.
+    #[must_use]
+    pub fn output_names(&self) -> Vec<&str> {
+        match self.sink.rows {
+            Rows::Fragments => self.group_names().collect(),
+            Rows::Joined => vec![JOINED],
+        }
     }
 
     /// Brokers of the sink: `sink.brokers`, or the source's.

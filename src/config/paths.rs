@@ -106,8 +106,9 @@ fn used(config: &Config) -> Vec<Used> {
     if in_directories && !has_place(&sink.path) || sink.path == Path::new("-") {
         file("sink.path", &sink.path, in_directories);
     } else {
-        for group in config.group_names() {
-            let path = Sink::file_of(&sink.path, sink.format(), group, config.group.len() < 2);
+        let outputs = config.output_names();
+        for output in &outputs {
+            let path = Sink::file_of(&sink.path, sink.format(), output, outputs.len() < 2);
             file("sink.path", &path, in_directories);
         }
     }

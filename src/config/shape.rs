@@ -4,7 +4,7 @@
 use serde_json::Value as Json;
 use toml::Value;
 
-use super::{nearest::nearest, parse_size};
+use super::{nearest::nearest, parse_size, refused::refused};
 
 /// What may stand at a key.
 #[derive(Debug)]
@@ -196,7 +196,9 @@ fn fit_value(value: &mut Value, shape: &Shape, here: &str, misfits: &mut Vec<Mis
         }
         (shape, value) => shape.admits(value),
     };
-    if !fits {
+    if let Some(refused) = value.as_str().filter(|_| !fits).and_then(|text| refused(here, text)) {
+        misfits.push(Misfit { key: here.into(), message: refused.message.into(), remedy: refused.remedy.into() });
+    } else if !fits {
         // The value itself is not repeated: a password may have slipped into the wrong place.
         misfits.push(Misfit {
             key: here.into(),

@@ -21,6 +21,21 @@ pub enum SinkKind {
     None,
 }
 
+/// What a line of the output carries.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "lowercase")]
+pub enum Rows {
+    /// The attributes of its group.
+    #[default]
+    Fragments,
+    /// Every attribute that leaves, in the order of the schema, with null for those of other groups: the outer join of all
+    /// groups. Lines of all groups leave together, sorted as one.
+    Joined,
+}
+
+/// What the one output of joined rows is called where the outputs of fragments have the names of their groups.
+pub const JOINED: &str = "joined";
+
 /// Where released records go.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
@@ -48,6 +63,11 @@ pub struct Sink {
     /// How records are written down. Default: by the extension of `path` for files, else `json`.
     #[schemars(example = Format::Json)]
     pub format: Option<Format>,
+    /// What a line carries: `fragments`, the attributes of its group alone, or `joined`, every attribute that leaves, with null for
+    /// those of other groups. Joined rows of all groups are one file or topic, whose `path` or `topic` has no `{group}`; an absent
+    /// cell is null in them. A row is one fragment all the same: nothing says which rows were one record.
+    #[schemars(example = Rows::Joined)]
+    pub rows: Rows,
     /// The separator of CSV fields, one ASCII character.
     #[schemars(example = &";")]
     pub separator: char,
@@ -69,6 +89,7 @@ impl Default for Sink {
             commits_topic: "throng.commits".into(),
             path: PathBuf::new(),
             format: None,
+            rows: Rows::Fragments,
             separator: ',',
             dead_letter_path: None,
             librdkafka: Properties::default(),
@@ -84,6 +105,13 @@ impl Sink {
             SinkKind::File => Format::of_path(&self.path),
             SinkKind::Kafka | SinkKind::None => Format::Json,
         })
+    }
+
+    /// Whether lines spell an absent cell as a missing one: the format has no way to leave it out, or each row has every
+    /// attribute.
+    #[must_use]
+    pub fn cannot_omit(&self) -> bool {
+        self.rows == Rows::Joined || self.format() != Format::Json
     }
 
     /// The file that says of a file sink's output that values are exchanged between its records; `first` is the name of the first

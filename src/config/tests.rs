@@ -216,6 +216,20 @@ fn overrides_that_do_not_fit_are_refused_by_name() {
 }
 
 #[test]
+fn what_is_not_built_on_purpose_is_refused_by_name() {
+    let file = read(&format!("{LEAST}[plan]\ngroups = \"rowwise\"\n")).expect_err("not released");
+    let variable = read_with(LEAST, &[("THRONG__PLAN__GROUPS", "rowwise")]).expect_err("not released");
+    for (problems, key) in [(file, "plan.groups"), (variable, "THRONG__PLAN__GROUPS")] {
+        let [problem] = problems.as_slice() else { panic!("{problems:?}") };
+        assert_eq!(problem.key, key);
+        assert!(problem.message.contains("a value without a crowd"), "{}", problem.message);
+        assert!(problem.remedy.contains("\"price\"") && problem.remedy.contains("[[keep]]"), "{}", problem.remedy);
+    }
+    let slip = read(&format!("{LEAST}[plan]\ngroups = \"rows\"\n")).expect_err("unknown");
+    assert!(slip[0].remedy.contains("\"cliques\""), "{}", slip[0].remedy);
+}
+
+#[test]
 fn an_override_mends_the_file() {
     let text = LEAST.replace("wearable.sanitized", "wearable.raw");
     assert_eq!(keys(read(&text)), ["sink.topic"]);

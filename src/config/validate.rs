@@ -9,8 +9,9 @@ use std::{
 use super::complaint::{Complaint, Complaints};
 use super::paths::clashes;
 use super::shared::shared;
+use super::sink::has_place;
 use super::{
-    Config, Diversity, Format, Grouping, ModelKind, PrivacyModel, Recoding, SinkKind, SourceKind, Transformation,
+    Config, Diversity, Format, Grouping, ModelKind, PrivacyModel, Recoding, Rows, SinkKind, SourceKind, Transformation,
     Treat, ValueKind, properties::OWNED,
 };
 
@@ -218,7 +219,8 @@ fn sink(config: &Config, found: &mut Complaints) {
             let remedy = "set \"json\", or name a file";
             found.unless(streamed, "sink.format", "only json is written to standard output", remedy);
             let remedy = "name a file: each group then writes one of its own";
-            found.unless(!dash || config.group.len() < 2, "sink.path", "several groups need several files", remedy);
+            let alone = config.output_names().len() < 2;
+            found.unless(!dash || alone, "sink.path", "several groups need several files", remedy);
             found.unless(
                 config.source.kind == SourceKind::File,
                 "sink.kind",
@@ -232,12 +234,18 @@ fn sink(config: &Config, found: &mut Complaints) {
         }
         SinkKind::None => {}
     }
+    let joined = sink.rows == Rows::Joined;
+    let placed = [("sink.path", has_place(&sink.path)), ("sink.topic", sink.topic != sink.topic_of(""))];
+    for (key, _) in placed.into_iter().filter(|(_, placed)| joined && *placed) {
+        let message = "rows of all groups are joined, and {group} asks for an output a group";
+        found.unless(false, key, message, "take {group} out, or set sink.rows = \"fragments\"");
+    }
     separator(sink.separator, "sink.separator", found);
     owned("sink", sink.librdkafka.iter(), found);
 }
 
 fn topics(config: &Config, found: &mut Complaints) {
-    let of_groups: BTreeSet<String> = config.group_names().map(|group| config.sink.topic_of(group)).collect();
+    let of_groups: BTreeSet<String> = config.output_names().iter().map(|name| config.sink.topic_of(name)).collect();
     let mut named: Vec<(&str, &str)> = Vec::new();
     if config.source.kind == SourceKind::Kafka {
         named.extend(config.source.topics.iter().map(|topic| ("source.topics", topic.as_str())));

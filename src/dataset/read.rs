@@ -2,7 +2,7 @@
 
 use super::error::{AnonymizeError, named, problem};
 use crate::config::Config;
-use crate::config::{Format, Secret};
+use crate::config::Secret;
 use crate::records::codebook::Codebook;
 use crate::records::digest::DigestKey;
 use crate::records::schema::{Role, Schema};
@@ -117,7 +117,7 @@ fn encoded(
     note: &dyn Fn(&Finding),
 ) -> Result<(Vec<Codebook>, Batch, u64), AnonymizeError> {
     let mut subjects = schema.subject.map(|a| Subjects::new(Arc::clone(&schema.attributes[a]), key));
-    let as_null = config.sink.format() != Format::Json;
+    let as_null = config.sink.cannot_omit();
     let mut all = Batch::new(schema.attributes.len());
     let path = &config.source.path;
     let mut met = Met::new(schema.attributes.len(), config.privacy.crowd());

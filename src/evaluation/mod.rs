@@ -3,7 +3,7 @@
 //!
 //! | room | what it holds |
 //! |---|---|
-//! | [`original`], [`released`], [`lineage`] | what is read |
+//! | [`original`], [`released`], [`lineage`] | what is read; `joined` takes rows of all groups apart |
 //! | [`facts`] | what a cell stands for |
 //! | [`quality`], [`information`], [`queries`] | what it is worth |
 //! | [`learning`] | what a model learns from it |
@@ -16,6 +16,7 @@ pub mod attack;
 pub mod error;
 pub mod facts;
 pub mod information;
+mod joined;
 pub mod learning;
 pub mod lineage;
 pub mod original;

@@ -1,7 +1,7 @@
 //! The records before the release, as the schema of their configuration reads them.
 
 use super::error::EvaluationError;
-use crate::config::{Config, Format};
+use crate::config::Config;
 use crate::records::codebook::{CellId, Code, Codebook};
 use crate::records::schema::Schema;
 use crate::records::table::Batch;
@@ -28,7 +28,7 @@ impl Original {
     /// # Errors
     /// When the file cannot be read, lacks a column, or has no record.
     pub fn read(config: &Config, schema: &Arc<Schema>, path: &Path) -> Result<Self, EvaluationError> {
-        let absent_as_null = config.sink.format() != Format::Json;
+        let absent_as_null = config.sink.cannot_omit();
         let read = sampling::read(config, schema, path, usize::MAX, absent_as_null)?;
         if !read.absent.is_empty() {
             let named = |a: usize| format!("attribute {:?}", schema.attributes[a].name);

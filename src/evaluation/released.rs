@@ -1,15 +1,16 @@
 //! What has left: the lines of every group, as cells of the original's codebooks.
 
 use super::error::EvaluationError;
+use super::joined::{At, Owners, Unjoined};
 use super::original::Original;
 use crate::anonymity::planner::GroupShape;
 use crate::codec::{Field, Limits, Unknown};
-use crate::config::{Config, Format, Sink};
+use crate::config::{Config, Format, JOINED, Rows, Sink};
 use crate::io::file::{self, FileSource, SourcePosition};
 use crate::records::codebook::{CellId, Codebook};
 use crate::records::raw::{RawBatch, Token};
 use crate::start::reading::file_format;
-use std::collections::HashMap;
+use std::collections::{BTreeMap, HashMap};
 use std::path::{Path, PathBuf};
 
 /// Lines read at a time.
@@ -35,6 +36,8 @@ pub struct ReleasedGroup {
     pub cells: Vec<Vec<CellId>>,
     /// Lines.
     pub lines: usize,
+    /// By line its number in the output, ascending, where lines of other groups stand there too.
+    pub places: Option<Vec<u64>>,
     /// By line, the record that it came from and its batch; none where nobody has told.
     pub origin: Option<Vec<Origin>>,
 }
@@ -49,6 +52,14 @@ pub struct Origin {
 }
 
 impl ReleasedGroup {
+    /// The line of the group that is number `place` of its output; none where that is another group's.
+    pub(super) fn line_at(&self, place: u64) -> Option<usize> {
+        match &self.places {
+            None => usize::try_from(place).ok(),
+            Some(places) => places.binary_search(&place).ok(),
+        }
+    }
+
     /// The cells of an attribute; none where the group does not have it.
     #[must_use]
     pub fn column(&self, attribute: usize) -> Option<&[CellId]> {
@@ -57,72 +68,137 @@ impl ReleasedGroup {
 }
 
 /// Reads the release at `path`, written as the sink of `config` writes: a file, a file for each group, or directories of
-/// Parquet.
+/// Parquet. Joined rows are taken apart; of those that show nothing only `told`, which is the group by row, says which group they are of, and
+/// without it they are of none.
 ///
 /// # Errors
-/// When a file cannot be read or lacks an attribute.
+/// When a file cannot be read or lacks an attribute, or when something in it is no line of a group.
 pub fn read(
     config: &Config,
     shapes: &[GroupShape],
     original: &Original,
     path: &Path,
+    told: Option<BTreeMap<u64, usize>>,
 ) -> Result<Vec<ReleasedGroup>, EvaluationError> {
-    shapes.iter().map(|shape| read_group(config, shape, shapes.len() == 1, original, path)).collect()
+    if config.sink.rows == Rows::Joined {
+        let rows = Lines::read(config, &joined(shapes), JOINED, true, original, path)?;
+        return rows.taken_apart(shapes, original, path, told);
+    }
+    let alone = shapes.len() == 1;
+    let group = |shape: &GroupShape| {
+        let attributes = shape.without_ladder().attributes();
+        let Lines { attributes, cells, lines } = Lines::read(config, &attributes, &shape.name, alone, original, path)?;
+        Ok(ReleasedGroup { name: shape.name.clone(), attributes, cells, lines, places: None, origin: None })
+    };
+    shapes.iter().map(group).collect()
 }
 
-fn read_group(
-    config: &Config,
-    shape: &GroupShape,
-    alone: bool,
-    original: &Original,
-    path: &Path,
-) -> Result<ReleasedGroup, EvaluationError> {
-    let mut attributes: Vec<usize> = [&shape.quasi[..], &shape.sensitive, &shape.insensitive].concat();
+/// The attributes of a joined row.
+#[must_use]
+pub fn joined(shapes: &[GroupShape]) -> Vec<usize> {
+    let mut attributes: Vec<usize> = shapes.iter().flat_map(|shape| shape.without_ladder().attributes()).collect();
     attributes.sort_unstable();
-    let name = |a: &usize| original.schema.attributes[*a].name.as_str();
-    let format = config.sink.format();
-    let mut group = ReleasedGroup {
-        name: shape.name.clone(),
-        cells: vec![Vec::new(); attributes.len()],
-        lines: 0,
-        attributes,
-        origin: None,
-    };
-    let columns: Vec<Field> = group.attributes.iter().map(|a| Field::flat(name(a))).collect();
-    // Texts that nothing prints, by attribute of the group, in the order in which they are met.
-    let mut foreign: Vec<HashMap<String, CellId>> = vec![HashMap::new(); columns.len()];
-    for file in files(format, path, &shape.name, alone) {
-        let limits = Limits { max_record_bytes: usize::MAX, ..Limits::default() };
-        let format = file_format(format, config.sink.separator);
-        let mut source = FileSource::open(&file, format, &columns, limits, Unknown::Refuse, SourcePosition::default())?;
-        let absent = source.absent_attributes();
-        if !absent.is_empty() {
-            let attributes =
-                absent.into_iter().map(|a| format!("attribute {:?}", name(&group.attributes[a]))).collect();
-            return Err(EvaluationError::NoColumn { path: file, attributes });
-        }
-        loop {
-            let (mut raw, mut refused) = (RawBatch::new(columns.len()), Vec::new());
-            let outcome = source.read(&mut raw, AT_A_TIME, u64::MAX, &mut refused)?;
-            if let Some((place, why)) = refused.first() {
-                let line = place.offset.unsigned_abs() + 1;
-                return Err(EvaluationError::Line { path: file, line, why: why.to_string() });
+    attributes
+}
+
+/// The lines of one output.
+struct Lines {
+    attributes: Vec<usize>,
+    /// By attribute, a cell a line.
+    cells: Vec<Vec<CellId>>,
+    lines: usize,
+}
+
+impl Lines {
+    fn read(
+        config: &Config,
+        attributes: &[usize],
+        output: &str,
+        alone: bool,
+        original: &Original,
+        path: &Path,
+    ) -> Result<Self, EvaluationError> {
+        let name = |a: &usize| original.schema.attributes[*a].name.as_str();
+        let format = config.sink.format();
+        let mut read = Self { cells: vec![Vec::new(); attributes.len()], lines: 0, attributes: attributes.to_vec() };
+        let columns: Vec<Field> = attributes.iter().map(|a| Field::flat(name(a))).collect();
+        // Texts that nothing prints, by attribute of the output, in the order in which they are met.
+        let mut foreign: Vec<HashMap<String, CellId>> = vec![HashMap::new(); columns.len()];
+        for file in files(format, path, output, alone) {
+            let limits = Limits { max_record_bytes: usize::MAX, ..Limits::default() };
+            let format = file_format(format, config.sink.separator);
+            let (unknown, start) = (Unknown::Refuse, SourcePosition::default());
+            let mut source = FileSource::open(&file, format, &columns, limits, unknown, start)?;
+            let absent = source.absent_attributes();
+            if !absent.is_empty() {
+                let attributes = absent.into_iter().map(|a| format!("attribute {:?}", name(&attributes[a]))).collect();
+                return Err(EvaluationError::NoColumn { path: file, attributes });
             }
-            for (at, attribute) in group.attributes.iter().enumerate() {
-                let (book, cells) = (&original.books[*attribute], &mut group.cells[at]);
-                let typed = format == file::Format::Ndjson;
-                for row in 0..raw.rows() {
-                    let token = raw.token(row, at);
-                    cells.push(cell(book, token, typed).unwrap_or_else(|| foreign_cell(&mut foreign[at], token)));
+            loop {
+                let (mut raw, mut refused) = (RawBatch::new(columns.len()), Vec::new());
+                let outcome = source.read(&mut raw, AT_A_TIME, u64::MAX, &mut refused)?;
+                if let Some((place, why)) = refused.first() {
+                    let line = place.offset.unsigned_abs() + 1;
+                    return Err(EvaluationError::Line { path: file, line, why: why.to_string() });
+                }
+                for (at, attribute) in attributes.iter().enumerate() {
+                    let (book, cells) = (&original.books[*attribute], &mut read.cells[at]);
+                    let typed = format == file::Format::Ndjson;
+                    for row in 0..raw.rows() {
+                        let token = raw.token(row, at);
+                        cells.push(cell(book, token, typed).unwrap_or_else(|| foreign_cell(&mut foreign[at], token)));
+                    }
+                }
+                read.lines += raw.rows();
+                if outcome.end {
+                    break;
                 }
             }
-            group.lines += raw.rows();
-            if outcome.end {
-                break;
-            }
         }
+        Ok(read)
     }
-    Ok(group)
+
+    /// The groups of joined rows.
+    fn taken_apart(
+        self,
+        shapes: &[GroupShape],
+        original: &Original,
+        path: &Path,
+        told: Option<BTreeMap<u64, usize>>,
+    ) -> Result<Vec<ReleasedGroup>, EvaluationError> {
+        let empty = |shape: &GroupShape| {
+            let attributes = shape.without_ladder().attributes();
+            let cells = vec![Vec::new(); attributes.len()];
+            let name = shape.name.clone();
+            ReleasedGroup { name, attributes, cells, lines: 0, places: Some(Vec::new()), origin: None }
+        };
+        let mut groups: Vec<ReleasedGroup> = shapes.iter().map(empty).collect();
+        // By attribute of a row: its group, and the cells that say nothing.
+        let owner = |a: &usize| groups.iter().position(|group| group.attributes.contains(a)).unwrap_or(groups.len());
+        let owners = Owners::new(self.attributes.iter().map(owner).collect(), told);
+        let nothing = |a: &usize| [original.books[*a].cell_of("null"), original.books[*a].cell_of("")];
+        let nothing: Vec<[Option<CellId>; 2]> = self.attributes.iter().map(nothing).collect();
+        for row in 0..self.lines {
+            let at = self.cells.iter().zip(&nothing).map(|(cells, [null, absent])| match Some(cells[row]) {
+                cell if cell == *null => At::Missing,
+                cell if cell == *absent => At::Left,
+                _ => At::Shown,
+            });
+            let refused = |unjoined: Unjoined| {
+                let (line, why) = (row as u64 + 1, unjoined.promise().to_owned());
+                EvaluationError::Line { path: path.to_owned(), line, why }
+            };
+            let Some(group) = owners.of(row as u64, at).map_err(refused)? else { continue };
+            let group = &mut groups[group];
+            let own = self.attributes.iter().zip(&self.cells).filter(|(a, _)| group.attributes.contains(a));
+            for ((_, cells), column) in own.zip(&mut group.cells) {
+                column.push(cells[row]);
+            }
+            group.lines += 1;
+            group.places.get_or_insert_default().push(row as u64);
+        }
+        Ok(groups)
+    }
 }
 
 /// Where the lines of a group are, which is `alone` or one of several. Segments of Parquet come in their order.
@@ -153,7 +229,8 @@ fn cell(book: &Codebook, token: Token<'_>, typed: bool) -> Option<CellId> {
         Token::Null => book.cell_of("null"),
         Token::Bool(value) => bare(if value { "true" } else { "false" }),
         Token::Number(number) | Token::Structure(number) => bare(number),
-        Token::Text(value) if typed => text(value),
+        // An empty text is none that an absent cell would have.
+        Token::Text(value) if typed || value.is_empty() => text(value),
         Token::Untyped("") => book.cell_of("null"),
         Token::Text(value) | Token::Untyped(value) => bare(value).or_else(|| text(value)),
     }

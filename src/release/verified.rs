@@ -3,10 +3,12 @@
 use crate::anonymity::treatment::proposal::ProposedGroup;
 use crate::ledger::delta::LedgerDelta;
 
-/// Verified fragments, group after group, sorted by their encoded bytes inside a group.
+/// Verified fragments, sorted by their encoded bytes: group after group, or of all groups together where their rows are joined.
 #[derive(Debug)]
 pub struct Verified {
     groups: Vec<ProposedGroup>,
+    /// The lines of all groups leave as one.
+    joined: bool,
     delta: LedgerDelta,
     risk: Risk,
     crowds: Crowds,
@@ -104,12 +106,18 @@ pub struct Line<'a> {
 
 impl Verified {
     pub(super) fn new(groups: Vec<ProposedGroup>, delta: LedgerDelta, risk: Risk, crowds: Crowds) -> Self {
-        let verified = Self { groups, delta, risk, crowds };
+        let verified = Self { groups, joined: false, delta, risk, crowds };
         debug_assert!(
             (0..verified.groups()).all(|group| verified.lines(group).count() == verified.len(group)),
             "a sink is handed other lines than were counted"
         );
         verified
+    }
+
+    /// The same lines, which leave as one where they are `joined`.
+    pub(super) fn leaving_as_one(mut self, joined: bool) -> Self {
+        self.joined = joined;
+        self
     }
 
     /// A batch of which nothing leaves.
@@ -132,6 +140,27 @@ impl Verified {
             let bytes = &group.arena[run.line.clone()];
             group.rows[run.rows.clone()].iter().map(move |&row| Line { bytes, row })
         })
+    }
+
+    /// Number of outputs that the lines leave to: one a group, or one for all.
+    #[must_use]
+    pub fn outputs(&self) -> usize {
+        if self.joined { 1 } else { self.groups() }
+    }
+
+    /// The lines of an output in the order in which they leave, each with its group.
+    ///
+    /// Joined rows are sorted over all groups of the batch. Where they stand is then a function of what they say: rows that say
+    /// nothing, because every cell of them is missing, are not told apart by their place either.
+    #[must_use]
+    pub fn output(&self, output: usize) -> Vec<(usize, Line<'_>)> {
+        if !self.joined {
+            return self.lines(output).map(|line| (output, line)).collect();
+        }
+        let all = (0..self.groups()).flat_map(|group| self.lines(group).map(move |line| (group, line)));
+        let mut all: Vec<(usize, Line<'_>)> = all.collect();
+        all.sort_by_key(|(_, line)| line.bytes);
+        all
     }
 
     /// Number of lines of a group.

@@ -81,7 +81,8 @@ pub fn verify(
     free(judge(&release.fragments, &carriers.subjects, needs.k, records)).map_err(batch_wide)?;
     parts.judge(&carriers, needs.k).map_err(batch_wide)?;
     debug_assert!(is_whole(&proposed, given, terms, &release), "what is verified is not what was counted");
-    Ok(Verified::new(proposed, release.delta, release.risk, release.crowds))
+    let joined = terms.iter().any(|terms| terms.layout.is_joined());
+    Ok(Verified::new(proposed, release.delta, release.risk, release.crowds).leaving_as_one(joined))
 }
 
 /// The counts of all groups together.

@@ -2,14 +2,13 @@
 
 use super::checked::Checked;
 use super::messages::client;
-use crate::anonymity::planner::GroupShape;
 use crate::codec::{AvroGroup, AvroKind};
-use crate::config::{Config, Format, Problem, SinkKind};
+use crate::config::{Config, Format, JOINED, Problem, Rows, SinkKind};
 use crate::io::registry::RegistryError;
 use crate::records::canonical::Type;
 use crate::records::schema::{Attribute, Schema};
 use serde_json::{Value, json};
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
@@ -29,13 +28,19 @@ pub fn is_avro(config: &Config) -> bool {
     config.sink.kind == SinkKind::Kafka && config.sink.format() == Format::Avro
 }
 
-/// The derived schema of every group, in the order in which groups leave.
+/// The derived schema of every group, in the order in which groups leave; the one of all of them where rows are joined.
 ///
 /// Every column is a union with null (what is missing) and string (a text that stands for several values, or `"*"`). A topic of
 /// one group has the subject `TOPIC-value`; where several groups share a topic, each has `TOPIC-RECORD`.
 #[must_use]
 pub fn avro_outputs(checked: &Checked) -> Vec<AvroOutput> {
     let Checked { config, schema, shapes, .. } = checked;
+    if config.sink.rows == Rows::Joined {
+        let all: BTreeSet<usize> = shapes.iter().flat_map(|shape| shape.without_ladder().attributes()).collect();
+        let all: Vec<usize> = all.into_iter().collect();
+        let namespace = format!("throng.{}", avro_name(&schema.name));
+        return vec![output(config, schema, &all, JOINED, &namespace, format!("{}-value", config.sink.topic_of(JOINED)))];
+    }
     let topics: Vec<String> = shapes.iter().map(|shape| config.sink.topic_of(&shape.name)).collect();
     let alone = |topic: &String| topics.iter().filter(|other| *other == topic).count() == 1;
     let namespace = format!("throng.{}", avro_name(&schema.name));
@@ -45,7 +50,7 @@ pub fn avro_outputs(checked: &Checked) -> Vec<AvroOutput> {
         .map(|(shape, topic)| {
             let record = avro_name(&shape.name);
             let subject = if alone(topic) { format!("{topic}-value") } else { format!("{topic}-{namespace}.{record}") };
-            output(config, schema, shape, &record, &namespace, subject)
+            output(config, schema, &shape.without_ladder().attributes(), &record, &namespace, subject)
         })
         .collect()
 }
@@ -53,12 +58,11 @@ pub fn avro_outputs(checked: &Checked) -> Vec<AvroOutput> {
 fn output(
     config: &Config,
     schema: &Schema,
-    shape: &GroupShape,
+    attributes: &[usize],
     record: &str,
     namespace: &str,
     subject: String,
 ) -> AvroOutput {
-    let attributes = shape.without_ladder().attributes();
     let attributes: Vec<&Attribute> = attributes.iter().map(|&a| schema.attributes[a].as_ref()).collect();
     let field = |attribute: &&Attribute| {
         let mut field = json!({

@@ -2,23 +2,56 @@
 
 use super::checked::Checked;
 use crate::anonymity::planner::GroupShape;
-use crate::config::{Config, Format, Sink, SinkKind};
+use crate::config::{Config, Format, JOINED, Rows, Sink, SinkKind};
 use crate::records::canonical::Type;
 use crate::records::schema::{Attribute, Role};
 use serde_json::{Map, Value, json};
 
-/// A JSON Schema for the lines of each group, by name, in the order in which groups leave.
+/// A JSON Schema for the lines of each group, by name, in the order in which groups leave; or one for their joined rows.
 ///
 /// A cell is a raw value, a text that stands for several, `"*"` or null; a raw `"*"` is spelled `"\*"`. An absent cell is omitted, so
-/// that no property is required. `x-throng-*` say where the lines go, what the levels of an attribute are, whether it stands in other groups too, and whether what leaves is
+/// that no property is required, unless rows are joined. `x-throng-*` say where the lines go, what the levels of an attribute are, whether it stands in other groups too, and whether what leaves is
 /// true of those it is said of.
 #[must_use]
 pub fn output_schemas(checked: &Checked) -> Value {
+    if checked.config.sink.rows == Rows::Joined {
+        return json!({JOINED: of_joined(checked)});
+    }
     let group = |shape: &GroupShape| (shape.name.clone(), of_group(checked, shape));
     Value::Object(checked.shapes.iter().map(group).collect())
 }
 
+/// The schema of joined rows: every attribute is required, and those of `x-throng-groups` are shown together.
+fn of_joined(checked: &Checked) -> Value {
+    let names = |shape: &GroupShape| {
+        let attributes = shape.without_ladder().attributes();
+        attributes.into_iter().map(|a| checked.schema.attributes[a].name.clone()).collect::<Vec<_>>()
+    };
+    let together: Map<String, Value> =
+        checked.shapes.iter().map(|shape| (shape.name.clone(), json!(names(shape)))).collect();
+    let all = |of: fn(&GroupShape) -> &Vec<usize>| {
+        let mut all: Vec<usize> = checked.shapes.iter().flat_map(of).copied().collect();
+        all.sort_unstable();
+        all
+    };
+    let shape = GroupShape {
+        name: JOINED.to_owned(),
+        quasi: all(|shape| &shape.quasi),
+        sensitive: all(|shape| &shape.sensitive),
+        insensitive: all(|shape| &shape.insensitive),
+    };
+    let mut joined = of_output(checked, &shape, true);
+    joined["title"] = json!(format!("{}, rows of all groups", checked.schema.name));
+    joined["required"] = json!(names(&shape));
+    joined["x-throng-groups"] = Value::Object(together);
+    joined
+}
+
 fn of_group(checked: &Checked, shape: &GroupShape) -> Value {
+    of_output(checked, shape, checked.shapes.len() == 1)
+}
+
+fn of_output(checked: &Checked, shape: &GroupShape, alone: bool) -> Value {
     let Checked { config, schema, .. } = checked;
     let mut properties = Map::new();
     for attribute in shape.without_ladder().attributes() {
@@ -38,7 +71,7 @@ fn of_group(checked: &Checked, shape: &GroupShape) -> Value {
         "properties": properties,
         "additionalProperties": false,
         "x-throng-truthful": !config.treatment.may_be_untruthful(),
-        "x-throng-destination": destination(config, &shape.name, checked.shapes.len() == 1),
+        "x-throng-destination": destination(config, &shape.name, alone),
     })
 }
 

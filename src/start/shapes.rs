@@ -1,7 +1,7 @@
 //! The groups of attributes that a configuration asks for.
 
 use crate::anonymity::planner::GroupShape;
-use crate::config::{Config, Format, Problem, SinkKind};
+use crate::config::{Config, Format, Problem, Rows, SinkKind};
 use crate::records::schema::{Role, Schema};
 
 /// Attributes of one group that the counting guard can look through: 2^12 combinations.
@@ -88,7 +88,8 @@ pub fn group_shapes(config: &Config, schema: &Schema, file: &str) -> Result<Vec<
                 "split it",
             );
         }
-        let one = width + shape.insensitive.len() == 1;
+        let joined = config.sink.rows == Rows::Joined && releasable.len() > 1;
+        let one = width + shape.insensitive.len() == 1 && !joined;
         if one && config.sink.kind == SinkKind::File && config.sink.format() == Format::Csv {
             problem(
                 format!("group[{index}].attributes"),
@@ -96,7 +97,7 @@ pub fn group_shapes(config: &Config, schema: &Schema, file: &str) -> Result<Vec<
                     "group {:?} has one attribute, and CSV cannot spell a missing value alone on its line",
                     shape.name
                 ),
-                "set sink.format = \"json\", or merge it with another group",
+                "set sink.format = \"json\" or sink.rows = \"joined\", or merge it with another group",
             );
         }
     }

@@ -1,6 +1,7 @@
 //! Verification refuses what the treatment must never propose: proposals are tampered with in every way, and whatever
 //! breaks the invariant by the slow recount of `support::invariants` must be refused, while what is untouched passes.
 
+mod joined;
 #[path = "../support/mod.rs"]
 mod support;
 mod tampering;

@@ -1,6 +1,6 @@
 //! What names the groups and attributes of a plan: line layouts, and the digests that class keys begin with.
 
-use crate::anonymity::plan::Plan;
+use crate::anonymity::plan::{Group, Plan};
 use crate::codec::{LineFormat, LineLayout};
 use crate::records::digest::DigestKey;
 use std::collections::BTreeSet;
@@ -16,6 +16,20 @@ pub struct GroupNames {
     pub sensitive_bases: Vec<u128>,
     /// Key of the order in which subjects cover sensitive cells that hide.
     pub covers: DigestKey,
+}
+
+/// The layouts of `plan`'s groups as rows that have every attribute of all groups, in the order of the schema.
+#[must_use]
+pub fn joined_layouts(plan: &Plan, attribute_names: &[&str], format: &LineFormat) -> Vec<LineLayout> {
+    let columns: BTreeSet<usize> = plan.groups.iter().flat_map(Group::attributes).collect();
+    let names: Vec<&str> = columns.iter().map(|&a| attribute_names[a]).collect();
+    let place = |(place, attribute): (usize, &usize), own: &[usize]| own.contains(attribute).then_some(place);
+    let layout = |group: &Group| {
+        let own = group.attributes();
+        let places: Vec<usize> = columns.iter().enumerate().filter_map(|column| place(column, &own)).collect();
+        LineLayout::joined(format, &names, &places)
+    };
+    plan.groups.iter().map(layout).collect()
 }
 
 /// Names the groups of `plan` for the treatment: `digest` is a keyed digest of a text.

@@ -7,7 +7,7 @@ use super::divert::divert;
 use super::hide::{Hidden, Hiding, Side, UNSHOWN};
 use super::hold::let_stay_supported;
 use super::mask::Mask;
-pub use super::names::{GroupNames, group_names};
+pub use super::names::{GroupNames, group_names, joined_layouts};
 use super::population::Population;
 use super::proposal::{Proposal, Unreleased};
 use super::recode::{Assignment, QuasiColumns, UNRELEASED};

@@ -4,7 +4,7 @@ use super::treatments;
 use crate::anonymity::plan::shared::in_several;
 use crate::anonymity::privacy::protection::Requirement;
 use crate::cli::text::wrapped;
-use crate::config::{Config, Recoding, SinkKind, SourceKind};
+use crate::config::{Config, Recoding, Rows, SinkKind, SourceKind};
 use crate::records::schema::{Attribute, Role, Treatment};
 use crate::start::checked::Checked;
 use humantime::format_duration;
@@ -54,6 +54,9 @@ fn way(checked: &Checked) -> Vec<String> {
         },
         match checked.shapes.len() {
             1 => "All attributes that leave do so together, as one fragment a record.".to_owned(),
+            groups if config.sink.rows == Rows::Joined => format!(
+                "A record leaves as {groups} rows, one a group of attributes, in each of which the attributes of all other groups are null. Nothing says which rows belong together: no key, no order, no shared attribute."
+            ),
             groups if shared(checked).is_empty() => format!(
                 "A record leaves as {groups} fragments, one a group of attributes. Nothing says which fragments belong together: no key, no order, no shared attribute."
             ),

@@ -8,7 +8,7 @@ use super::parts::{Parts, Past};
 use super::prime::{PrimeError, prime};
 use crate::anonymity::planner::GroupShape;
 use crate::anonymity::planner::sample::Sample;
-use crate::config::{Config, Problem, SinkKind};
+use crate::config::{Config, Problem, Rows, SinkKind};
 use crate::daemon::http::chosen_page;
 use crate::daemon::state::directory::StateError;
 use crate::daemon::state::records::Intent;
@@ -98,12 +98,16 @@ fn stream_of(config: &Config, schema: &Schema) -> String {
 /// Where the batches of a state leave to; `None` where nothing leaves, which a state may begin with.
 fn sink_of(config: &Config) -> Option<String> {
     let path = &config.sink.path;
-    match config.sink.kind {
-        SinkKind::None => None,
-        SinkKind::Kafka => Some(format!("topic {}", config.sink.topic)),
-        SinkKind::File if path.as_os_str() == "-" => Some("standard output".to_owned()),
-        SinkKind::File => Some(format!("file {}", std::path::absolute(path).as_ref().unwrap_or(path).display())),
-    }
+    let place = match config.sink.kind {
+        SinkKind::None => return None,
+        SinkKind::Kafka => format!("topic {}", config.sink.topic),
+        SinkKind::File if path.as_os_str() == "-" => "standard output".to_owned(),
+        SinkKind::File => format!("file {}", std::path::absolute(path).as_ref().unwrap_or(path).display()),
+    };
+    Some(match config.sink.rows {
+        Rows::Fragments => place,
+        Rows::Joined => format!("{place}, joined"),
+    })
 }
 
 /// The groups as a configuration spells them, in the order of their names.

@@ -53,6 +53,7 @@ impl Engine {
                     .collect(),
                 attributes,
                 lines: rows.len(),
+                places: None,
                 origin: Some(rows.into_iter().map(|row| Origin { row, batch: batch_of }).collect()),
             }
         };

@@ -54,6 +54,7 @@ pub(super) fn settings(
         }),
         plan_interval_ms: i64::try_from(config.plan.interval.as_millis()).unwrap_or(i64::MAX),
         format,
+        rows: config.sink.rows,
         absent_as_null,
         monitor: config.sink.kind == SinkKind::None,
         attack_interval_ms: i64::try_from(config.telemetry.attack_interval.as_millis()).unwrap_or(i64::MAX),
@@ -70,17 +71,12 @@ pub(super) fn settings(
 
 /// How lines are written, and whether they cannot tell an absent cell from a missing one.
 fn lines(config: &Config, avro: &Arc<[AvroGroup]>) -> (LineFormat, bool) {
-    let format = config.sink.format();
+    let format = match config.sink.format() {
+        Format::Avro => LineFormat::Avro(Arc::clone(avro)),
+        format => line_format(format, config.sink.separator),
+    };
     match config.sink.kind {
-        SinkKind::File => {
-            let absent_as_null = match format {
-                Format::Json => false,
-                Format::Csv | Format::Parquet | Format::Avro => true,
-            };
-            (line_format(format, config.sink.separator), absent_as_null)
-        }
-        SinkKind::Kafka if format == Format::Avro => (LineFormat::Avro(Arc::clone(avro)), true),
-        SinkKind::Kafka => (line_format(format, config.sink.separator), false),
+        SinkKind::File | SinkKind::Kafka => (format, config.sink.cannot_omit()),
         SinkKind::None => (LineFormat::Json, false),
     }
 }

@@ -8,7 +8,8 @@ use crate::anonymity::planner::drift::Baseline;
 use crate::anonymity::planner::sample::Sample;
 use crate::anonymity::planner::{make_plan, pace, reference};
 use crate::anonymity::privacy::protection::Protection;
-use crate::anonymity::treatment::treat::group_names;
+use crate::anonymity::treatment::treat::{group_names, joined_layouts};
+use crate::config::Rows;
 use crate::daemon::engine::prime::Primed;
 use crate::daemon::state::records::{Occasion, SearchRequest};
 use crate::start::doubts;
@@ -150,7 +151,11 @@ impl Engine {
 
     pub(super) fn adopt(&mut self, plan: Plan) {
         let attribute_names: Vec<&str> = self.schema.attributes.iter().map(|a| a.name.as_str()).collect();
-        self.in_force.names = group_names(&plan, &attribute_names, &self.settings.format, &self.digest);
+        let format = &self.settings.format;
+        self.in_force.names = group_names(&plan, &attribute_names, format, &self.digest);
+        if self.settings.rows == Rows::Joined {
+            self.in_force.names.layouts = joined_layouts(&plan, &attribute_names, format);
+        }
         self.name_turns(&plan);
         self.protect(&plan);
         self.in_force.plan = plan;

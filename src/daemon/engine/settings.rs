@@ -4,6 +4,7 @@ use super::model::ModelSettings;
 use crate::anonymity::planner::PlannerSettings;
 use crate::anonymity::treatment::treat::Policy;
 use crate::codec::LineFormat;
+use crate::config::Rows;
 use crate::counting::Wanted;
 use crate::evaluation::attack::Promises;
 use crate::release::given::Needs;
@@ -28,6 +29,8 @@ pub struct EngineSettings {
     pub dampening: Option<DampeningSettings>,
     /// How lines are written; verification reads the same bytes back.
     pub format: LineFormat,
+    /// What a line carries.
+    pub rows: Rows,
     /// Absent and missing cells are one: the output cannot tell them apart.
     pub absent_as_null: bool,
     /// Nothing is released: the risk is measured.

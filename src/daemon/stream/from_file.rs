@@ -4,7 +4,7 @@ use super::file_source::{FileClosing, FileReadAhead, read_all};
 use super::run::{Run, Watcher};
 use super::to_kafka::{PATIENCE, check_marker, check_retention, has_left, outputs, sink_cluster};
 use crate::anonymity::planner::GroupShape;
-use crate::config::{Config, Format, SinkKind};
+use crate::config::{Config, Format, JOINED, Rows, SinkKind};
 use crate::daemon::engine::Engine;
 use crate::daemon::engine::assemble::{Assembled, Options, assemble, state_clock};
 use crate::daemon::run_error::RunError;
@@ -26,6 +26,7 @@ use crate::start::checked::Checked;
 use crate::start::findings::Finding;
 use crate::start::reading::{codec_limits, fields, file_format};
 use crate::telemetry::{ColumnsDropped, Telemetry};
+use std::collections::BTreeSet;
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 
@@ -49,7 +50,9 @@ struct Start<'a> {
     stop: &'a Arc<AtomicBool>,
     /// Names of the attributes, in the order of the schema.
     attributes: Vec<String>,
-    /// By group, what a line of it holds.
+    /// Names of the groups.
+    groups: Vec<String>,
+    /// By output, what a line of it holds.
     columns: Vec<GroupColumns>,
 }
 
@@ -76,7 +79,8 @@ pub fn run_file(
         telemetry,
         stop,
         attributes: schema.attributes.iter().map(|a| a.name.clone()).collect(),
-        columns: checked.shapes.iter().map(|shape| group_columns(shape, &schema)).collect(),
+        groups: checked.shapes.iter().map(|shape| shape.name.clone()).collect(),
+        columns: output_columns(&config, &checked.shapes, &schema),
     };
     let mut topic = None;
     let Assembled { mut engine, intent, made_with, .. } =
@@ -123,11 +127,17 @@ pub fn run_file(
     Ok(findings)
 }
 
-fn group_columns(shape: &GroupShape, schema: &Schema) -> GroupColumns {
-    let mut attributes: Vec<usize> = [&shape.quasi[..], &shape.sensitive, &shape.insensitive].concat();
-    attributes.sort_unstable();
-    let columns = attributes.into_iter().map(|a| schema.attributes[a].name.clone()).collect();
-    GroupColumns { name: shape.name.clone(), columns }
+/// The columns of each output.
+fn output_columns(config: &Config, shapes: &[GroupShape], schema: &Schema) -> Vec<GroupColumns> {
+    let columns = |name: &str, shapes: &[GroupShape]| {
+        let attributes: BTreeSet<usize> = shapes.iter().flat_map(|shape| shape.without_ladder().attributes()).collect();
+        let columns = attributes.into_iter().map(|a| schema.attributes[a].name.clone()).collect();
+        GroupColumns { name: name.to_owned(), columns }
+    };
+    match config.sink.rows {
+        Rows::Fragments => shapes.iter().map(|shape| columns(&shape.name, std::slice::from_ref(shape))).collect(),
+        Rows::Joined => vec![columns(JOINED, shapes)],
+    }
 }
 
 /// What a run that goes on from `before` may have to say of that.
@@ -190,7 +200,7 @@ impl Start<'_> {
             FileSink::open(&config.sink.path, &self.columns, format, &group_lengths(lengths))?,
             dead_letters.map(|path| DeadLetterFile::open(path, dead_letter_length(lengths))).transpose()?,
             lineage.map(|path| LineageFile::open(path, lineage_length(lengths))).transpose()?,
-            self.columns.iter().map(|group| group.name.clone()).collect(),
+            self.groups.clone(),
             self.attributes.clone(),
             config.source.path.display().to_string(),
             lengths.clone(),

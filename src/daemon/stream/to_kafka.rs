@@ -31,7 +31,7 @@ pub(super) fn outputs(
     };
     let sinks = match config.sink.kind {
         SinkKind::Kafka => {
-            config.group_names().map(|group| topic(&config.sink.topic_of(group))).collect::<Result<_, _>>()?
+            config.output_names().iter().map(|name| topic(&config.sink.topic_of(name))).collect::<Result<_, _>>()?
         }
         SinkKind::File | SinkKind::None => Vec::new(),
     };
@@ -45,7 +45,7 @@ pub(super) fn outputs(
 
 /// Refuses a topic that keeps fragments for less long than they support others.
 pub(super) fn check_retention(config: &Config, cluster: &Cluster) -> Result<(), KafkaFailure> {
-    let topics: BTreeSet<String> = config.group_names().map(|group| config.sink.topic_of(group)).collect();
+    let topics: BTreeSet<String> = config.output_names().iter().map(|name| config.sink.topic_of(name)).collect();
     topics.iter().try_for_each(|topic| cluster.check_retention(topic, config.privacy.support_window, PATIENCE))
 }
 

@@ -46,6 +46,7 @@ impl Stage {
             name: name.clone(),
             cells,
             lines: lines.len(),
+            places: None,
             attributes,
             origin: Some(origin),
         });

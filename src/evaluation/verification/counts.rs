@@ -9,6 +9,7 @@ use super::spelled::Spelled;
 use super::told::Told;
 use crate::anonymity::planner::GroupShape;
 use std::collections::{BTreeMap, BTreeSet};
+use std::path::Path;
 
 /// A crowd and where it is seen first.
 #[derive(Default)]
@@ -59,7 +60,8 @@ pub(super) fn count(
     }
     let mut judge = |crowd: &Crowd, least: usize, promise: &'static str, attribute: Option<&str>| {
         if crowd.who.len() < least {
-            findings.note(promise, &group.file, crowd.first.unwrap_or(0), attribute, Some([crowd.who.len(), least]));
+            let first = crowd.first.map_or(0, |line| group.place(line));
+            findings.note(promise, &group.file, first, attribute, Some([crowd.who.len(), least]));
         }
     };
     if !quasi.is_empty() {
@@ -75,9 +77,8 @@ pub(super) fn count(
     }
     for lines in of_person.values().filter(|lines| asked.lines > 0 && lines.len() > asked.lines) {
         let promise = "a person has no more lines in a batch than `max_lines_per_subject`";
-        findings.note(promise, &group.file, lines[0], None, Some([lines.len(), asked.lines]));
+        findings.note(promise, &group.file, group.place(lines[0]), None, Some([lines.len(), asked.lines]));
     }
-    sorted(group, told, findings);
     let smallest = |crowd: Option<usize>| crowd.unwrap_or(0) as u64;
     GroupCount {
         group: group.name.clone(),
@@ -88,12 +89,21 @@ pub(super) fn count(
     }
 }
 
-/// Lines of a batch are sorted by their bytes: their order says nothing.
-fn sorted(group: &Group, told: Option<&[Told]>, findings: &mut Findings) {
-    let Some(told) = told else { return };
-    for (line, pair) in group.bytes.windows(2).enumerate() {
-        if told[line].batch == told[line + 1].batch && pair[0] > pair[1] {
-            findings.note("lines of a batch are sorted by their bytes", &group.file, line + 1, None, None);
+/// Lines of a batch are sorted by their bytes, joined rows over all groups: their order says nothing.
+pub(super) fn sorted(groups: &[Group], told: &[Vec<Told>], findings: &mut Findings) {
+    let mut files: BTreeMap<&Path, Vec<(usize, u64, &str)>> = BTreeMap::new();
+    for (group, told) in groups.iter().zip(told) {
+        let lines = group.bytes.iter().zip(told).enumerate();
+        let placed = lines.map(|(line, (bytes, told))| (group.place(line), told.batch, bytes.as_str()));
+        files.entry(&group.file).or_default().extend(placed);
+    }
+    for (file, mut lines) in files {
+        lines.sort_unstable_by_key(|(place, ..)| *place);
+        for pair in lines.windows(2) {
+            let [(_, batch, before), (place, next, after)] = pair else { continue };
+            if batch == next && before > after {
+                findings.note("lines of a batch are sorted by their bytes", file, *place, None, None);
+            }
         }
     }
 }
@@ -149,7 +159,8 @@ fn forced_among(
             if people.len() < asked.crowd {
                 let counts = Some([people.len(), asked.crowd]);
                 let promise = "no pair of cells of two groups is forced by counting below the crowd";
-                findings.note(promise, &groups[one].file, lines[0], None, counts);
+                let (file, first) = (&groups[one].file, groups[one].place(lines[0]));
+                findings.note(promise, file, first, None, counts);
             }
         }
     }

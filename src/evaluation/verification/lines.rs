@@ -4,15 +4,17 @@ use super::finding::Findings;
 use super::spelled::{Spelled, Spelling};
 use crate::anonymity::planner::GroupShape;
 use crate::codec::{Field, Limits, Unknown};
-use crate::config::{Config, Format};
+use crate::config::{Config, Format, JOINED};
 use crate::evaluation::error::EvaluationError;
-use crate::evaluation::released::files;
+use crate::evaluation::joined::{At, Owners};
+use crate::evaluation::released::{files, joined};
 use crate::io::file::{FileSource, SourcePosition};
 use crate::records::raw::{RawBatch, Token};
 use crate::records::schema::Schema;
 use crate::start::reading::file_format;
 use serde::de::{Deserialize, Deserializer, MapAccess, Visitor};
 use serde_json::value::RawValue;
+use std::collections::BTreeMap;
 use std::fs::File;
 use std::io::{BufRead, BufReader};
 use std::path::{Path, PathBuf};
@@ -36,6 +38,21 @@ pub(super) struct Group {
     pub spelled: Vec<Vec<Spelled>>,
     /// By line its bytes, where the format has lines.
     pub bytes: Vec<String>,
+    /// By line its number in the file, ascending, where lines of other groups stand there too.
+    pub places: Option<Vec<usize>>,
+}
+
+impl Group {
+    /// The number in the file of a line of the group.
+    pub(super) fn place(&self, line: usize) -> usize {
+        self.places.as_ref().map_or(line, |places| places[line])
+    }
+
+    /// The line of the group that is number `place` of the file; none where that is another group's.
+    pub(super) fn line_at(&self, place: u64) -> Option<usize> {
+        let place = usize::try_from(place).ok()?;
+        self.places.as_ref().map_or(Some(place), |places| places.binary_search(&place).ok())
+    }
 }
 
 /// Reads a group and notes what is wrong with its lines.
@@ -48,23 +65,51 @@ pub(super) fn read(
     spelling: &mut Spelling,
     findings: &mut Findings,
 ) -> Result<Group, EvaluationError> {
-    let mut attributes = [&shape.quasi[..], &shape.sensitive, &shape.insensitive].concat();
-    attributes.sort_unstable();
-    let names: Vec<String> = attributes.iter().map(|&a| schema.attributes[a].name.clone()).collect();
-    let format = config.sink.format();
-    let files = files(format, path, &shape.name, alone);
-    let file = files.first().cloned().unwrap_or_else(|| path.to_owned());
-    let (lines, spelled, bytes) = (Vec::new(), Vec::new(), Vec::new());
-    let mut group = Group { name: shape.name.clone(), file, attributes, names, lines, spelled, bytes };
-    for file in files {
-        if format == Format::Json {
-            group.read_json(schema, &file, findings)?;
-        } else {
-            group.read_table(config, &file)?;
-        }
-    }
+    let attributes = shape.without_ladder().attributes();
+    let mut group = Group::read((config, schema), (&shape.name, attributes), alone, path, findings)?;
     group.judge(shape, spelling, findings);
     Ok(group)
+}
+
+/// Reads joined rows, notes what is wrong with them, and takes them apart. Of rows that show nothing only `told`, the group by row,
+/// says which group they are of; without it they are of none.
+pub(super) fn read_joined(
+    (config, schema): (&Config, &Schema),
+    shapes: &[GroupShape],
+    path: &Path,
+    told: Option<BTreeMap<u64, usize>>,
+    spelling: &mut Spelling,
+    findings: &mut Findings,
+) -> Result<Vec<Group>, EvaluationError> {
+    let rows = Group::read((config, schema), (JOINED, joined(shapes)), true, path, findings)?;
+    let mut groups: Vec<Group> = shapes.iter().map(|shape| rows.none_of(shape)).collect();
+    let owner = |a: &usize| groups.iter().position(|group| group.attributes.contains(a)).unwrap_or(groups.len());
+    let owners = Owners::new(rows.attributes.iter().map(owner).collect(), told);
+    let mut bytes = rows.bytes.into_iter();
+    for (number, cells) in rows.lines.into_iter().enumerate() {
+        let bytes = bytes.next();
+        let at = cells.iter().map(|cell| match cell.as_str() {
+            "" => At::Left,
+            "null" => At::Missing,
+            _ => At::Shown,
+        });
+        let group = match owners.of(number as u64, at) {
+            Ok(group) => group,
+            Err(unjoined) => {
+                findings.note(unjoined.promise(), &rows.file, number, None, None);
+                continue;
+            }
+        };
+        let Some(group) = group.map(|group| &mut groups[group]) else { continue };
+        let own = rows.attributes.iter().zip(cells).filter(|(a, _)| group.attributes.contains(a));
+        group.lines.push(own.map(|(_, cell)| cell).collect());
+        group.bytes.extend(bytes);
+        group.places.get_or_insert_default().push(number);
+    }
+    for (group, shape) in groups.iter_mut().zip(shapes) {
+        group.judge(shape, spelling, findings);
+    }
+    Ok(groups)
 }
 
 /// An object as it is written: keys in their order, values as they are spelled.
@@ -91,6 +136,39 @@ impl<'de> Deserialize<'de> for Object {
 }
 
 impl Group {
+    /// The lines of an output that has these attributes.
+    fn read(
+        (config, schema): (&Config, &Schema),
+        (name, attributes): (&str, Vec<usize>),
+        alone: bool,
+        path: &Path,
+        findings: &mut Findings,
+    ) -> Result<Self, EvaluationError> {
+        let names: Vec<String> = attributes.iter().map(|&a| schema.attributes[a].name.clone()).collect();
+        let format = config.sink.format();
+        let files = files(format, path, name, alone);
+        let file = files.first().cloned().unwrap_or_else(|| path.to_owned());
+        let (lines, spelled, bytes, name) = (Vec::new(), Vec::new(), Vec::new(), name.to_owned());
+        let mut group = Self { name, file, attributes, names, lines, spelled, bytes, places: None };
+        for file in files {
+            if format == Format::Json {
+                group.read_json(schema, &file, findings)?;
+            } else {
+                group.read_table(config, &file)?;
+            }
+        }
+        Ok(group)
+    }
+
+    /// A group whose rows are among these, without any.
+    fn none_of(&self, shape: &GroupShape) -> Self {
+        let attributes = shape.without_ladder().attributes();
+        let of_group = self.attributes.iter().zip(&self.names).filter(|(a, _)| attributes.contains(a));
+        let names = of_group.map(|(_, name)| name.clone()).collect();
+        let (name, file, places) = (shape.name.clone(), self.file.clone(), Some(Vec::new()));
+        Self { name, file, names, attributes, lines: Vec::new(), spelled: Vec::new(), bytes: Vec::new(), places }
+    }
+
     fn read_json(&mut self, schema: &Schema, path: &Path, findings: &mut Findings) -> Result<(), EvaluationError> {
         let unreadable = |source| EvaluationError::Release { path: path.to_owned(), source };
         let lines = BufReader::new(File::open(path).map_err(unreadable)?).lines();
@@ -161,7 +239,8 @@ impl Group {
 
     /// What each cell is.
     fn judge(&mut self, shape: &GroupShape, spelling: &mut Spelling, findings: &mut Findings) {
-        for (number, cells) in self.lines.iter_mut().enumerate() {
+        for (line, cells) in self.lines.iter_mut().enumerate() {
+            let number = self.places.as_ref().map_or(line, |places| places[line]);
             let mut spelled = Vec::with_capacity(cells.len());
             for (at, cell) in cells.iter_mut().enumerate() {
                 let attribute = self.attributes[at];

@@ -24,7 +24,7 @@ pub use finding::{Broken, GroupCount, Recount};
 
 use super::error::EvaluationError;
 use crate::anonymity::planner::GroupShape;
-use crate::config::Config;
+use crate::config::{Config, Rows};
 use crate::records::schema::Schema;
 use finding::Findings;
 use std::path::Path;
@@ -42,10 +42,14 @@ pub fn recount(
 ) -> Result<Recount, EvaluationError> {
     let mut findings = Findings::default();
     let mut spelling = spelled::Spelling::new(config, schema)?;
-    let mut groups = Vec::with_capacity(shapes.len());
-    for shape in shapes {
-        groups.push(lines::read(config, schema, shape, shapes.len() == 1, path, &mut spelling, &mut findings)?);
-    }
+    let groups = if config.sink.rows == Rows::Joined {
+        let told = lineage.map(|lineage| told::groups(lineage, shapes)).transpose()?;
+        lines::read_joined((config, schema), shapes, path, told, &mut spelling, &mut findings)?
+    } else {
+        let alone = shapes.len() == 1;
+        let mut read = |shape| lines::read(config, schema, shape, alone, path, &mut spelling, &mut findings);
+        shapes.iter().map(&mut read).collect::<Result<_, _>>()?
+    };
     let told = lineage.map(|lineage| told::read(lineage, &groups)).transpose()?;
     let privacy = &config.privacy;
     let asked = asked::Asked {
@@ -65,6 +69,7 @@ pub fn recount(
     if let Some(told) = &told {
         counts::forced(&groups, told, &asked, &mut findings);
         shared::judge(&groups, told, &asked, &mut findings);
+        counts::sorted(&groups, told, &mut findings);
     }
     Ok(Recount {
         counted: if told.is_some() && asked.people { "people" } else { "lines" },
@@ -88,6 +93,9 @@ fn not_checked(config: &Config, told: bool, people: bool) -> Vec<&'static str> {
     ];
     if !told {
         open.push("crowds inside batches, lines of one person, and forced pairs: they need --lineage");
+        if config.sink.rows == Rows::Joined {
+            open.push("rows in which every cell is missing: without --lineage they belong to no group");
+        }
         if people {
             open.push("people: lines are counted, of which one person may have several");
         }

@@ -1,6 +1,7 @@
 //! What a lineage tells of lines whose records are not at hand: the batch, the record, whom it names.
 
 use super::lines::Group;
+use crate::anonymity::planner::GroupShape;
 use crate::evaluation::error::EvaluationError;
 use serde::Deserialize;
 use std::collections::BTreeMap;
@@ -34,20 +35,45 @@ fn number<K: Ord>(known: &mut BTreeMap<K, u32>, key: K) -> u32 {
     *known.entry(key).or_insert(next)
 }
 
+/// Which group each row is of, where all groups leave as one output.
+pub(super) fn groups(path: &Path, shapes: &[GroupShape]) -> Result<BTreeMap<u64, usize>, EvaluationError> {
+    let mut groups = BTreeMap::new();
+    for entry in entries_of(path)? {
+        let (_, entry) = entry?;
+        // A group that the configuration has not is refused when all is read.
+        groups.extend(shapes.iter().position(|shape| shape.name == entry.group).map(|group| (entry.line, group)));
+    }
+    Ok(groups)
+}
+
+/// The entries of a lineage with their numbers, from 1.
+fn entries_of(path: &Path) -> Result<impl Iterator<Item = Result<(u64, Entry), EvaluationError>>, EvaluationError> {
+    let path = path.to_owned();
+    let lineage = |path: &Path, source| EvaluationError::Lineage { path: path.to_owned(), source };
+    let lines = BufReader::new(File::open(&path).map_err(|source| lineage(&path, source))?).lines();
+    Ok((1..).zip(lines).map(move |(at, line)| {
+        let line = line.map_err(|source| lineage(&path, source))?;
+        let entry = serde_json::from_str(&line).map_err(|_| refused(&path, at, "it is not spelled like one"))?;
+        Ok((at, entry))
+    }))
+}
+
+fn refused(path: &Path, line: u64, why: &str) -> EvaluationError {
+    EvaluationError::LineageEntry { path: path.to_owned(), line, why: why.into() }
+}
+
 /// By group and line.
 pub(super) fn read(path: &Path, groups: &[Group]) -> Result<Vec<Vec<Told>>, EvaluationError> {
-    let lineage = |source| EvaluationError::Lineage { path: path.to_owned(), source };
     let mut told: Vec<Vec<Option<Told>>> = groups.iter().map(|group| vec![None; group.lines.len()]).collect();
     let mut entries = vec![0_u64; groups.len()];
     let (mut records, mut people) = (BTreeMap::new(), BTreeMap::new());
-    for (at, line) in (1..).zip(BufReader::new(File::open(path).map_err(lineage)?).lines()) {
-        let refused = |why: &str| EvaluationError::LineageEntry { path: path.to_owned(), line: at, why: why.into() };
-        let entry: Entry =
-            serde_json::from_str(&line.map_err(lineage)?).map_err(|_| refused("it is not spelled like one"))?;
+    for entry in entries_of(path)? {
+        let (at, entry) = entry?;
+        let refused = |why: &str| refused(path, at, why);
         let group = groups.iter().position(|group| group.name == entry.group);
         let group = group.ok_or_else(|| refused("a group that the configuration has not"))?;
-        let place = usize::try_from(entry.line).ok().and_then(|line| told[group].get_mut(line));
-        let place = place.ok_or_else(|| refused("a line that the release has not"))?;
+        let place = groups[group].line_at(entry.line).and_then(|line| told[group].get_mut(line));
+        let place = place.ok_or_else(|| refused("a line that the release has not, or that is another group's"))?;
         let record = number(&mut records, entry.source);
         let person = entry.subject.map(|subject| number(&mut people, subject));
         *place = Some(Told { batch: entry.batch, record, person });

@@ -25,7 +25,7 @@ pub struct FileDelivery {
     groups: Vec<String>,
     attributes: Vec<String>,
     source: String,
-    /// Lines written by group, for the lineage.
+    /// Lines written by output, for the lineage.
     lines: Vec<u64>,
     /// Whether they were counted from the first one on.
     counted: bool,
@@ -76,7 +76,7 @@ pub fn lineage_length(lengths: &Lengths) -> u64 {
 }
 
 impl FileDelivery {
-    /// Files that were opened at committed `lengths`. `source` names the input in dead letters and lineage.
+    /// Files that were opened at committed `lengths`, and the `groups` whose lines they take. `source` names the input in dead letters and lineage.
     #[must_use]
     pub fn new(
         sink: FileSink,
@@ -87,7 +87,7 @@ impl FileDelivery {
         source: String,
         lengths: Lengths,
     ) -> Self {
-        let names: Vec<&str> = groups.iter().map(String::as_str).collect();
+        let names: Vec<&str> = sink.names().iter().map(String::as_str).collect();
         let counted = lines_written(&names, &lengths).is_some();
         let of = |group: &&str| committed(&lengths, &format!("{LINES}{group}")).unwrap_or(0);
         let lines = names.iter().map(of).collect();
@@ -117,9 +117,9 @@ impl FileDelivery {
             marker.write(Mark { sequence: envelope.sequence, attempt: envelope.attempt })?;
         }
         let mut buffer = Vec::new();
-        for group in 0..batch.groups() {
+        for output in 0..batch.outputs() {
             buffer.clear();
-            for line in batch.lines(group) {
+            for (group, line) in batch.output(output) {
                 buffer.extend_from_slice(line.bytes);
                 buffer.push(b'\n');
                 if let Some(lineage) = &mut self.lineage {
@@ -131,15 +131,15 @@ impl FileDelivery {
                         offset: coordinate.offset,
                         batch: envelope.sequence,
                         group: &self.groups[group],
-                        line: self.lines[group],
+                        line: self.lines[output],
                         subject: (subject != [0; 8]).then_some(&subject[..]),
                     })?;
                 }
-                self.lines[group] += 1;
+                self.lines[output] += 1;
             }
             self.bytes_out += buffer.len() as u64;
             if !buffer.is_empty() {
-                self.sink.append(group, &buffer)?;
+                self.sink.append(output, &buffer)?;
             }
         }
         if let Some(file) = &mut self.dead_letters {
@@ -174,7 +174,7 @@ impl FileDelivery {
             lengths.push((LINEAGE_LINES.to_owned(), self.lines.iter().sum()));
         }
         if self.counted {
-            let lines = self.groups.iter().zip(&self.lines);
+            let lines = self.sink.names().iter().zip(&self.lines);
             lengths.extend(lines.map(|(name, lines)| (format!("{LINES}{name}"), *lines)));
         }
         lengths

@@ -76,6 +76,12 @@ impl FileSink {
         Ok(Self { names, outputs })
     }
 
+    /// The names of the outputs, in their order.
+    #[must_use]
+    pub fn names(&self) -> &[String] {
+        &self.names
+    }
+
     /// Appends complete lines of group number `group` (each with its line break). For Parquet they are NDJSON.
     ///
     /// # Errors

@@ -26,7 +26,7 @@ pub struct OutputTopic {
 
 /// Where a batch leaves to.
 pub struct Outputs {
-    /// Fragments: a topic for each group, of which several may be the same; none where nothing leaves.
+    /// Fragments: a topic for each group, of which several may be the same, or one for joined rows; none where nothing leaves.
     pub sinks: Vec<OutputTopic>,
     /// Where dead letters go; none where they are only counted.
     pub dead_letters: Option<OutputTopic>,
@@ -107,18 +107,19 @@ impl Attempt<'_> {
         crash_point("begun");
         let mut bytes = 0u64;
         let (mut rank, mut before) = (0i64, "");
-        for group in 0..batch.groups() {
-            let Some(sink) = outputs.sinks.get(group) else {
+        for output in 0..batch.outputs() {
+            let lines = batch.output(output);
+            let Some(sink) = outputs.sinks.get(output) else {
                 // Where the daemon only watches, there are no fragments.
-                match batch.lines(group).next() {
-                    None => continue,
-                    Some(_) => return Err(DeliveryError::Fatal(format!("group {group} has no topic"))),
+                if lines.is_empty() {
+                    continue;
                 }
+                return Err(DeliveryError::Fatal(format!("output {output} has no topic")));
             };
             // Places are counted in each topic by itself.
             rank = if sink.name == before { rank } else { 0 };
             before = &sink.name;
-            for line in batch.lines(group) {
+            for (_, line) in lines {
                 // The place of a fragment says nothing but its rank among the sorted bytes of the batch.
                 let partition = i32::try_from(rank % i64::from(sink.partitions)).expect("below the partition count");
                 rank += 1;

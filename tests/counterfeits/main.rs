@@ -1,5 +1,7 @@
 //! An h-ceiling with counterfeits, as a person runs it and as an attacker meets it.
 
+mod over_batches;
+
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
