@@ -44,8 +44,8 @@ pub use quantity::{format_size, parse_size};
 pub use reference::{json_schema, reference_markdown};
 pub use secret::{Secret, SecretError};
 pub use service::{Backend, Compute, LogFormat, LogLevel, PagesTls, State, Telemetry};
-pub use sink::{Sink, SinkKind, placed};
-pub use source::{Format, Schema, Source, SourceKind, Unknown};
+pub use sink::{Rotate, Sink, SinkKind, numbered, placed, series_of};
+pub use source::{Format, Schema, Source, SourceKind, Unknown, is_named_compressed, is_pattern};
 pub use treatment::{Preset, Treat, Treatment, TreatmentRule, ValueKind};
 
 /// `state.max_waiting_lines` of a configuration that does not name it, where the dictionaries have room for so many.
