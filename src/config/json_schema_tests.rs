@@ -141,7 +141,7 @@ fn what_reading_takes_the_schema_takes() {
     let mut texts: Vec<String> = shipped.map(|path| std::fs::read_to_string(path).expect("text")).collect();
     assert!(texts.len() >= 4);
     for (table, lines) in [
-        ("batch", "max_wait = \"1h 30min 1.5s\""),
+        ("batch", "max_wait = \"1h 30min 1.5s\"\nmax_age = \"1 day\""),
         ("batch", "max_wait = \"250ms\"\nmax_age = \"2days\""),
         ("source", "separator = \"\\t\""),
         ("source", "separator = \"\\u0001\""),

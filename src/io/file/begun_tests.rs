@@ -185,7 +185,7 @@ fn files_with_other_columns_are_named() {
         source.read(&mut RawBatch::new(2), 9, u64::MAX, &mut Vec::new()).map(|outcome| outcome.records)
     };
     assert_eq!(undescribed().unwrap(), 2);
-    for header in ["a,c", "a", "a,b,c", "A,b"] {
+    for header in ["a,c", "a", "a,b,c"] {
         write("3.csv", &format!("{header}\n1\n"));
         for error in [all(folder.path(), CSV, &[9]).unwrap_err(), undescribed().unwrap_err()] {
             let said = error.to_string();

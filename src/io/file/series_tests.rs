@@ -117,8 +117,8 @@ fn what_is_not_of_the_series_stays_and_what_is_in_its_way_is_refused() {
         contents(directory.path()).into_keys().collect::<Vec<_>>(),
         [
             "out.00000000.ndjson",
-            "out.00000001.csv",
             "out.000000001.ndjson",
+            "out.00000001.csv",
             "out.1.ndjson",
             "out.ndjson",
             "out.x.00000001.ndjson"

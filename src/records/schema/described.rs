@@ -203,12 +203,7 @@ const HIERARCHIES: &[Kind] = &[
         types: TEMPORAL,
         text: "Calendar units, fine to coarse.",
         keys: &[
-            required(
-                "levels",
-                Shape::Units,
-                "The unit of each level, from second to year.",
-                "[\"month\", \"year\"]",
-            ),
+            required("levels", Shape::Units, "The unit of each level, from second to year.", "[\"month\", \"year\"]"),
             key("min", Shape::Moment, "The first moment that is covered; with `max`, or neither.", "\"1900-01-01\""),
             key("max", Shape::Moment, "The last one.", "\"2020-12-31\""),
         ],
@@ -266,7 +261,7 @@ impl Shape {
             Self::Round => "a number above 0, or a calendar unit".into(),
             Self::Formats => "text, or a list of texts".into(),
             Self::Letter => "one character".into(),
-            Self::Tree => "a table".into(),
+            Self::Tree => "a table of tables or lists, or a list".into(),
         }
     }
 
@@ -368,15 +363,15 @@ pub fn json_schema() -> String {
         "type": "object",
         "properties": {
             "name": {"type": "string", "description": NAME},
-            "attribute": {"type": "array", "items": attribute, "minItems": 1, "description": "The attributes, in the order of the release."},
+            "attribute": {"type": "array", "items": attribute, "description": "The attributes, in the order of the release."},
         },
         "required": ["name", "attribute"],
         "additionalProperties": false,
         "$defs": {
-            "tree": {"type": "object", "additionalProperties": {"anyOf": [
-                {"$ref": "#/$defs/tree"},
+            "tree": {"anyOf": [
+                {"type": "object", "additionalProperties": {"$ref": "#/$defs/tree"}},
                 {"type": "array", "items": {"type": ["string", "number", "boolean"]}},
-            ]}},
+            ]},
         },
     });
     format!("{schema:#}\n")

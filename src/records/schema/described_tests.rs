@@ -119,7 +119,6 @@ fn what_reading_refuses_the_schema_refuses() {
     let hierarchy = |kind: &str, lines: &str| a(&format!("type = \"{kind}\"\n[attribute.hierarchy]\n{lines}"));
     let wrong = [
         "name = \"s\"".to_owned(),
-        "name = \"s\"\nattribute = []\n".to_owned(),
         "[[attribute]]\nname = \"a\"\ntype = \"string\"".to_owned(),
         "name = \"s\"\nversion = 2\n[[attribute]]\nname = \"a\"\ntype = \"string\"".to_owned(),
         with("type = \"string\""),
@@ -176,7 +175,7 @@ fn what_reading_refuses_the_schema_refuses() {
         hierarchy("string", "kind = \"grid\"\ncells = [1]"),
         hierarchy("coordinates", "kind = \"grid\"\ncells = []"),
         hierarchy("string", "kind = \"tree\""),
-        hierarchy("string", "kind = \"tree\"\ntree = [\"a\"]"),
+        hierarchy("string", "kind = \"tree\"\ntree = 5"),
         hierarchy("string", "kind = \"file\""),
         a("type = \"string\"\nrole = \"insensitive\"\n[attribute.hierarchy]\nkind = \"prefix\"\nkeep = [1]"),
     ];
