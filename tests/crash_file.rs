@@ -5,6 +5,7 @@ mod support;
 
 use std::collections::BTreeMap;
 use std::fs;
+use std::io::Write;
 use std::path::Path;
 
 use support::daemon::{Daemon, Dice, configure, conserved, payload, scratch, sound};
@@ -104,6 +105,29 @@ dead_letter_path = "@/out.letters"
         run
     }
 
+    /// The same stream from a folder of files, most of them compressed, into files that are rotated.
+    fn in_many_files(hold: usize) -> Self {
+        let run = Self::new(hold);
+        let at = |name: &str| run.dir.path().join(name);
+        let text = fs::read_to_string(at("in.ndjson")).expect("the input");
+        fs::remove_file(at("in.ndjson")).expect("the input");
+        fs::create_dir(at("in")).expect("a folder");
+        for (number, lines) in text.split_inclusive('\n').collect::<Vec<_>>().chunks(53).enumerate() {
+            let lines = lines.concat();
+            let (name, content) = match number % 3 {
+                0 => ("gz", gzip(lines.as_bytes())),
+                1 => ("zst", zstd::encode_all(lines.as_bytes(), 3).expect("it is compressed")),
+                // The last line of a file may lack its line break.
+                _ => ("json", lines.trim_end().as_bytes().to_vec()),
+            };
+            fs::write(at(&format!("in/{number:02}.ndjson.{name}")), content).expect("a file");
+        }
+        let text = fs::read_to_string(at("only.toml")).expect("the configuration");
+        let text = text.replace("/in.ndjson\"", "/in\"") + "[sink.rotate]\nsize = \"2KiB\"\n";
+        fs::write(at("only.toml"), text).expect("the configuration");
+        run
+    }
+
     fn start(&self, crash: Option<&str>) -> Daemon {
         let lineage = self.dir.path().join("out.lineage");
         let lineage = lineage.to_string_lossy();
@@ -122,6 +146,12 @@ dead_letter_path = "@/out.letters"
         let place = self.dir.path().to_string_lossy().into_owned();
         outputs(self.dir.path()).into_iter().map(|(name, text)| (name, text.replace(&place, ""))).collect()
     }
+}
+
+fn gzip(text: &[u8]) -> Vec<u8> {
+    let mut encoder = flate2::write::GzEncoder::new(Vec::new(), flate2::Compression::default());
+    encoder.write_all(text).expect("it is compressed");
+    encoder.finish().expect("it is compressed")
 }
 
 /// The first lines of the stream.
@@ -237,6 +267,41 @@ fn a_kill_at_any_point_changes_no_byte_while_lines_wait() {
         run.start(Some(&crash)).crashes(&crash);
     }
     same(&run.finish(), &undisturbed, "killed at every point while lines wait");
+}
+
+/// Killed at any point, compressed files are resumed within, and rotated ones cut back and continued: the bytes are those of a run
+/// from one plain file into one.
+#[test]
+fn a_kill_at_any_point_changes_no_byte_of_many_files() {
+    for hold in [0, 2] {
+        let one = Run::new(hold).finish();
+        let undisturbed = Run::in_many_files(hold).finish();
+        let together = |group: &str| -> (usize, String) {
+            let of = |name: &str| name.starts_with(&format!("out.{group}.0")) && name.ends_with(".ndjson");
+            let files: Vec<&str> =
+                undisturbed.iter().filter(|(name, _)| of(name)).map(|(_, text)| text.as_str()).collect();
+            assert!(files[..files.len() - 1].iter().all(|text| text.len() >= 2048), "each but the last is full");
+            (files.len(), files.concat())
+        };
+        for group in ["visit", "trace"] {
+            let (files, lines) = together(group);
+            assert!(files > 3, "{files} files of {group}");
+            assert!(lines == one[&format!("out.{group}.ndjson")], "{group}: many files hold what one holds");
+        }
+        assert_eq!(
+            undisturbed["out.letters"].replace("/in\"", "/in.ndjson\""),
+            one["out.letters"],
+            "dead letters are numbered over all files"
+        );
+        let run = Run::in_many_files(hold);
+        let mut dice = Dice::new(40 + hold as u64);
+        for point in POINTS {
+            let passages = if matches!(point, "state-unmarked" | "settled") { 0 } else { dice.roll(3) };
+            let crash = format!("{point}={passages}*off->return");
+            run.start(Some(&crash)).crashes(&crash);
+        }
+        same(&run.finish(), &undisturbed, "killed at every point, in many files");
+    }
 }
 
 #[test]

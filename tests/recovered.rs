@@ -97,6 +97,7 @@ fn intent(sequence: u64, age_ms: i64, delta: &LedgerDelta) -> Intent {
         marked_before: None,
         references: Vec::new(),
         met: None,
+        begun: Vec::new(),
     }
 }
 

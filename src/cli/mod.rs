@@ -14,11 +14,12 @@ pub mod outcome;
 mod page;
 mod progress;
 pub mod run;
+pub mod shell;
 mod text;
 pub mod verify_release;
 mod written;
 
-use clap::{Parser, Subcommand};
+use clap::{CommandFactory, Parser, Subcommand};
 use outcome::{Failure, report};
 use std::process::ExitCode;
 
@@ -64,6 +65,10 @@ enum Command {
     VerifyRelease(verify_release::VerifyReleaseArgs),
     /// Generate synthetic records
     Generate(generate::GenerateArgs),
+    /// Print what a shell needs to complete the command line
+    Completions(shell::CompletionsArgs),
+    /// Write the pages of the manual, one a command
+    Man(shell::ManArgs),
     /// Check what this machine has, on fresh random inputs
     #[command(subcommand)]
     Selftest(Selftest),
@@ -100,6 +105,8 @@ pub fn main() -> ExitCode {
         Command::Attack(args) => attack::run(&args),
         Command::VerifyRelease(args) => verify_release::run(&args),
         Command::Generate(args) => generate::run(args).map_err(Failure::from),
+        Command::Completions(args) => shell::completions(&args, Cli::command()),
+        Command::Man(args) => shell::man(&args, Cli::command()),
         Command::Selftest(Selftest::Gpu(args)) => gpu::selftest(&args),
         Command::Bench(Bench::Gpu(args)) => gpu::bench(&args),
     };

@@ -6,6 +6,7 @@ use crate::counting::shared_device;
 use crate::daemon::engine::clock::MachineClocks;
 use crate::daemon::run::{Options, run as run_daemon};
 use crate::daemon::stream::run::Watcher;
+use crate::io::file::plain_length;
 use crate::start::checked::Checked;
 use crate::start::findings::Finding;
 use crate::telemetry::{Label, Settled, SuppressionReason, Telemetry, init_logging, silence_panic_payloads};
@@ -194,9 +195,7 @@ impl Bar {
         if !visible {
             return Self(ProgressBar::hidden());
         }
-        let length = (config.source.path != Path::new("-"))
-            .then(|| std::fs::metadata(&config.source.path).map(|m| m.len()).ok())
-            .flatten();
+        let length = (config.source.path != Path::new("-")).then(|| plain_length(&config.source.path)).flatten();
         let bar = match length {
             Some(length) => ProgressBar::new(length),
             None => ProgressBar::new_spinner(),

@@ -148,7 +148,7 @@ pub struct Microaggregation {
 #[serde(default, deny_unknown_fields)]
 pub struct Anonymize {
     /// Share of the records that may be suppressed, 0 to 1.
-    #[schemars(example = 0.05)]
+    #[schemars(example = 0.05, extend("minimum" = 0, "maximum" = 1))]
     pub suppression_limit: f64,
     /// What the best policy has the best of.
     #[schemars(example = Measure::Loss)]
@@ -170,11 +170,11 @@ pub struct Anonymize {
     #[schemars(example = Transformation::Local)]
     pub transformation: Transformation,
     /// Passes of local recoding at most, 2 to 100.
-    #[schemars(example = 10)]
+    #[schemars(example = 10, extend("minimum" = 2, "maximum" = 100))]
     pub passes: u8,
     /// Share of the records that the first pass of local recoding may leave, 0 to 1. Later passes take what they can, and
     /// what the last one leaves is suppressed: `suppression_limit` is the limit of that.
-    #[schemars(example = 1.0)]
+    #[schemars(example = 1.0, extend("minimum" = 0, "maximum" = 1))]
     pub pass_limit: f64,
     /// Attributes whose classes show an aggregate of their numbers.
     #[schemars(example = Vec::<Microaggregation>::new())]

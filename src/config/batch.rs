@@ -12,11 +12,11 @@ use super::quantity;
 #[serde(default, deny_unknown_fields)]
 pub struct Batch {
     /// A batch of this many records is closed. Larger batches lose less information and wait longer.
-    #[schemars(example = 10_000)]
+    #[schemars(example = 10_000, extend("minimum" = 1))]
     pub max_records: usize,
     /// A batch of this many payload bytes is closed. At least `source.max_record_bytes`, at most 2GiB.
     #[serde(with = "quantity::size")]
-    #[schemars(with = "quantity::Size", example = &"64MiB")]
+    #[schemars(with = "quantity::Size", example = &"64MiB", extend("maximum" = 2_147_483_648_u32))]
     pub max_bytes: u64,
     /// A batch this old is closed, if it has `min_subjects`.
     #[serde(with = "quantity::duration")]

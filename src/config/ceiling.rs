@@ -14,15 +14,15 @@ use serde::{Deserialize, Serialize};
 pub struct Ceiling {
     /// Lines that every class shows at least, true and invented ones together: more than `privacy.k` and
     /// `privacy.colluders`, which count people. At most 1000. None: no ceiling, and nothing is invented.
-    #[schemars(example = 10)]
+    #[schemars(example = 10, extend("minimum" = 2, "maximum" = 1000))]
     pub lines: Option<usize>,
     /// How far a record may be generalized at most: the mean Loss of its quasi cells, 0 to 1. None: the one at which the
     /// reconstruction error is least.
-    #[schemars(example = 0.3)]
+    #[schemars(example = 0.3, extend("minimum" = 0, "maximum" = 1))]
     pub h: Option<f64>,
     /// Counterfeits at most, as a share of the records to be released, 0 to 1. Where that is too few, the smallest classes are
     /// suppressed as far as `suppression_limit` allows.
-    #[schemars(example = 0.02)]
+    #[schemars(example = 0.02, extend("minimum" = 0, "maximum" = 1))]
     pub share: f64,
     /// Where the catalog goes. Needed, here or as `--catalog`.
     #[schemars(example = &"adult.catalog.ndjson")]

@@ -48,8 +48,8 @@ pub use reference::{json_schema, reference_markdown};
 pub use registry::Registry;
 pub use secret::{Secret, SecretError};
 pub use service::{Backend, Compute, LogFormat, LogLevel, PagesTls, State, Telemetry};
-pub use sink::{JOINED, Rows, Sink, SinkKind, placed};
-pub use source::{Format, KeyFormat, Schema, Source, SourceKind, Unknown};
+pub use sink::{JOINED, Rotate, Rows, Sink, SinkKind, numbered, placed, series_of};
+pub use source::{Format, KeyFormat, Schema, Source, SourceKind, Unknown, is_named_compressed, is_pattern};
 pub use treatment::{Preset, Treat, Treatment, TreatmentRule, ValueKind};
 
 /// `state.max_waiting_lines` of a configuration that does not name it, where the dictionaries have room for so many.

@@ -4,6 +4,7 @@ use std::path::PathBuf;
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
+use serde_json::json;
 
 /// A privacy model.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
@@ -48,9 +49,39 @@ pub enum GroundDistance {
     Hierarchical,
 }
 
+/// The keys that each kind of model needs, as a JSON Schema says it; as [`PrivacyModel::missing_keys`] does.
+fn needed_keys() -> serde_json::Value {
+    let kinds = [
+        ModelKind::KAnonymity,
+        ModelKind::KMap,
+        ModelKind::LDiversity,
+        ModelKind::TCloseness,
+        ModelKind::DeltaPresence,
+    ];
+    let rule = |kind: ModelKind| {
+        let needed = PrivacyModel { kind, ..PrivacyModel::default() }.missing_keys();
+        // The first kind is that of a model that says none.
+        let told = if kind == ModelKind::default() { json!([]) } else { json!(["kind"]) };
+        json!({"if": {"required": told, "properties": {"kind": {"const": kind}}}, "then": {"required": needed}})
+    };
+    let recursive = json!({
+        "if": {
+            "required": ["kind", "diversity"],
+            "properties": {"kind": {"const": ModelKind::LDiversity}, "diversity": {"const": Diversity::Recursive}},
+        },
+        "then": {"required": ["c"]},
+    });
+    let only_of_k_map = json!({
+        "if": {"required": ["population"]},
+        "then": {"required": ["kind"], "properties": {"kind": {"const": ModelKind::KMap}}},
+    });
+    kinds.into_iter().map(rule).chain([recursive, only_of_k_map]).collect()
+}
+
 /// A model that every class of a release must satisfy beside k.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
+#[schemars(extend("allOf" = needed_keys()))]
 pub struct PrivacyModel {
     /// `k_anonymity`, `k_map`, `l_diversity`, `t_closeness` or `delta_presence`.
     #[schemars(example = ModelKind::LDiversity)]
@@ -59,7 +90,7 @@ pub struct PrivacyModel {
     #[schemars(example = &"occupation")]
     pub attribute: Option<String>,
     /// Of `k_anonymity` and `k_map`; at least 1.
-    #[schemars(example = 5)]
+    #[schemars(example = 5, extend("minimum" = 1))]
     pub k: Option<u64>,
     /// Of `k_map` in a stream: a file of the people whom an observer could look up, a record a person (one a subject,
     /// where it has the schema's subject attribute). It has quasi attributes of the schema, at least one; others are
@@ -68,25 +99,25 @@ pub struct PrivacyModel {
     #[schemars(example = &"people.csv")]
     pub population: Option<PathBuf>,
     /// Of `l_diversity`; at least 1, whole but for entropy.
-    #[schemars(example = 3.0)]
+    #[schemars(example = 3.0, extend("minimum" = 1))]
     pub l: Option<f64>,
     /// What ℓ counts.
     #[schemars(example = Diversity::Recursive)]
     pub diversity: Diversity,
     /// Of recursive diversity; above 0, below 1000.
-    #[schemars(example = 4.0)]
+    #[schemars(example = 4.0, extend("exclusiveMinimum" = 0, "exclusiveMaximum" = 1000))]
     pub c: Option<f64>,
     /// Of `t_closeness`; 0 to 1.
-    #[schemars(example = 0.2)]
+    #[schemars(example = 0.2, extend("minimum" = 0, "maximum" = 1))]
     pub t: Option<f64>,
     /// The ground distance of `t_closeness`.
     #[schemars(example = GroundDistance::Hierarchical)]
     pub ground: GroundDistance,
     /// Of `delta_presence`; 0 to 1.
-    #[schemars(example = 0.05)]
+    #[schemars(example = 0.05, extend("minimum" = 0, "maximum" = 1))]
     pub min: Option<f64>,
     /// Of `delta_presence`; `min` to 1.
-    #[schemars(example = 0.15)]
+    #[schemars(example = 0.15, extend("minimum" = 0, "maximum" = 1))]
     pub max: Option<f64>,
 }
 

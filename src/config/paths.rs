@@ -5,6 +5,7 @@ use std::path::{Component, Path, PathBuf};
 
 use super::complaint::Complaint;
 use super::sink::has_place;
+use super::source::is_pattern;
 use super::{Config, Format, Problem, Sink, SinkKind, SourceKind};
 
 /// Symbolic links that are followed one after the other, as many as the kernel follows.
@@ -54,10 +55,10 @@ pub struct Used {
 }
 
 impl Used {
-    /// A file.
+    /// A file, or what is read as one: all files of a directory or of a pattern.
     #[must_use]
     pub fn file(key: &'static str, path: &Path) -> Self {
-        Self { key, path: path.to_owned(), whole: false }
+        Self { key, path: path.to_owned(), whole: path.is_dir() }
     }
 
     /// A directory, and everything in it.
@@ -66,8 +67,15 @@ impl Used {
         Self { key, path: path.to_owned(), whole: true }
     }
 
+    /// Whether the path is a pattern that would match `file`, were it there.
+    fn takes(&self, file: &Path) -> bool {
+        let spelled = || place(&self.path).to_str().and_then(|pattern| glob::Pattern::new(pattern).ok());
+        let is_pattern = is_pattern(&self.path) && !self.path.exists();
+        is_pattern && spelled().is_some_and(|pattern| pattern.matches_path(&place(file)))
+    }
+
     fn clashes(&self, other: &Self) -> bool {
-        let within = |a: &Self, b: &Self| b.whole && place(&a.path).starts_with(place(&b.path));
+        let within = |a: &Self, b: &Self| b.whole && place(&a.path).starts_with(place(&b.path)) || b.takes(&a.path);
         is_same_file(&self.path, &other.path) || within(self, other) || within(other, self)
     }
 }
@@ -99,7 +107,7 @@ fn used(config: &Config) -> Vec<Used> {
         }
     };
     if source.kind == SourceKind::File {
-        file("source.path", &source.path, false);
+        file("source.path", &source.path, source.path.is_dir());
     }
     let in_directories = sink.format() == Format::Parquet;
     let first = config.first_group();

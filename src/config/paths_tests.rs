@@ -60,6 +60,11 @@ fn every_pair_of_files_is_compared() {
     assert!(keys(&marked).is_empty());
     marked.treatment.dampening = true;
     assert_eq!(keys(&marked), ["treatment.dampening"], "the mark would overwrite a group");
+    let mut beside = of(None, &[]);
+    for (path, clash) in [("*.ndjson", false), ("o*", true), ("out.[a-z]", false), ("", true), ("x", false)] {
+        beside.source.path = root.path().join(path);
+        assert_eq!(!keys(&beside).is_empty(), clash, "{path:?} would be read again with what is written");
+    }
     let mut over = of(None, &[]);
     over.sink.path = root.path().join("x/../in.ndjson");
     assert_eq!(keys(&over), ["sink.path"]);

@@ -26,7 +26,7 @@ pub enum Recoding {
 pub struct Privacy {
     /// The smallest crowd: every released fragment shares its quasi values with at least k distinct subjects. At
     /// least 2.
-    #[schemars(example = 5)]
+    #[schemars(example = 5, extend("minimum" = 1))]
     pub k: usize,
     /// How long a released fragment supports later ones. `0s`: the batch alone counts, for readers who watch arrival
     /// times. May not exceed the retention of the sink topic, since support must still be visible to readers.
@@ -56,7 +56,7 @@ pub struct Privacy {
     #[schemars(example = 5)]
     pub max_hold_batches: u32,
     /// A record is held only if releasing it now would cost more than this mean cell loss, 0 to 1.
-    #[schemars(example = 0.05)]
+    #[schemars(example = 0.05, extend("minimum" = 0, "maximum" = 1))]
     pub hold_above_loss: f64,
     /// Which raw tuples count toward a class.
     #[schemars(example = Recoding::Strict)]

@@ -18,7 +18,7 @@ impl JsonSchema for DurationText {
         "Duration".into()
     }
     fn json_schema(_: &mut SchemaGenerator) -> Schema {
-        json_schema!({ "type": "string", "format": "humantime" })
+        json_schema!({ "type": "string", "format": "humantime", "pattern": DURATION })
     }
 }
 
@@ -30,9 +30,13 @@ impl JsonSchema for Size {
         "Size".into()
     }
     fn json_schema(_: &mut SchemaGenerator) -> Schema {
-        json_schema!({ "type": ["string", "integer"], "format": "size", "minimum": 0 })
+        json_schema!({ "type": ["string", "integer"], "format": "size", "minimum": 0, "pattern": SIZE })
     }
 }
+
+/// What [`parse_size`] reads, and what [`humantime`] does.
+const SIZE: &str = r"^\s*[0-9]+\s*(B|KiB|MiB|GiB)?\s*$";
+const DURATION: &str = r"^\s*(0|([0-9]+(\.[0-9]+)?\s*(nanos|nsec|ns|usec|us|µs|millis|msec|ms|seconds|second|secs|sec|s|minutes|minute|mins|min|m|hours|hour|hrs|hr|h|days|day|d|weeks|week|wks|wk|w|months|month|M|years|year|yrs|yr|y)\s*)+)\s*$";
 
 /// Durations by [`humantime`].
 pub(super) mod duration {

@@ -100,6 +100,11 @@ fn push_key(page: &mut String, section: &str, key: &Key, overridable: bool) {
     };
     let words = key.shape.words();
     _ = writeln!(page, "| {words} | {default} | {} | {by_environment} |\n", examples.join(", "));
+    if let Shape::Sections(inner) = &key.shape {
+        let section = format!("{section}.{}", key.name);
+        _ = writeln!(page, "Keys of each `[[{section}]]`:\n");
+        inner.iter().for_each(|key| push_key(page, &section, key, false));
+    }
 }
 
 /// A JSON value as TOML spells it.

@@ -20,7 +20,7 @@ pub struct State {
     #[schemars(example = &"secret/throng.key")]
     pub secret_file: Option<PathBuf>,
     /// Released classes remembered at most; at the limit new ones get no support and their records are suppressed.
-    #[schemars(example = 2_000_000)]
+    #[schemars(example = 2_000_000, extend("minimum" = 1))]
     pub max_ledger_classes: usize,
     /// Sensitive values remembered at most of those that were shown beside a class inside `privacy.support_window`, for
     /// attributes that a `[[privacy.model]]` protects: one for each class, value and subject. At the limit such values
@@ -36,7 +36,7 @@ pub struct State {
     #[schemars(example = 2_000_000)]
     pub max_said_lines: usize,
     /// Distinct values remembered at most, per attribute; at the limit a new one is treated as not covered.
-    #[schemars(example = 1_000_000)]
+    #[schemars(example = 1_000_000, extend("minimum" = 1, "maximum" = 67_108_864))]
     pub max_dictionary_values: usize,
 }
 

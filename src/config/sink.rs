@@ -1,12 +1,15 @@
 //! `[sink]`: where released records go.
 
-use std::ffi::{OsStr, OsString};
+use std::collections::BTreeMap;
+use std::ffi::OsString;
+use std::io;
 use std::path::{Path, PathBuf};
+use std::time::Duration;
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::{Format, Properties};
+use super::{Format, Properties, quantity};
 
 /// What kind of sink takes the released records.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
@@ -69,14 +72,39 @@ pub struct Sink {
     #[schemars(example = Rows::Joined)]
     pub rows: Rows,
     /// The separator of CSV fields, one ASCII character.
-    #[schemars(example = &";")]
+    #[schemars(example = &";", extend("pattern" = super::source::SEPARATOR))]
     pub separator: char,
     /// The file of dead letters (NDJSON) of a file sink. Without it they are counted only.
     #[schemars(example = &"out/dead-letters.ndjson")]
     pub dead_letter_path: Option<PathBuf>,
+    /// When a file of lines is followed by another one.
+    pub rotate: Rotate,
     /// Properties passed to librdkafka's producer as they are; the same rules as for `source.librdkafka`.
     #[schemars(example = Properties::example())]
     pub librdkafka: Properties,
+}
+
+/// When a file of released lines is followed by another one: `out.00000000.ndjson`, `out.00000001.ndjson`, … Either is enough. A file holds
+/// whole batches, and is complete once the next one is there. Segments of Parquet are files of their own without this.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(default, deny_unknown_fields)]
+pub struct Rotate {
+    /// From this length on; `0B`: whatever its length.
+    #[serde(with = "quantity::size")]
+    #[schemars(with = "quantity::Size", example = &"256MiB")]
+    pub size: u64,
+    /// This long after its first batch, by the clock of the batches; `0s`: however old. Looked at when a batch leaves.
+    #[serde(with = "quantity::duration")]
+    #[schemars(with = "quantity::DurationText", example = &"1h")]
+    pub age: Duration,
+}
+
+impl Rotate {
+    /// Whether files are rotated at all.
+    #[must_use]
+    pub fn is_on(&self) -> bool {
+        self.size > 0 || !self.age.is_zero()
+    }
 }
 
 impl Default for Sink {
@@ -92,6 +120,7 @@ impl Default for Sink {
             rows: Rows::Fragments,
             separator: ',',
             dead_letter_path: None,
+            rotate: Rotate::default(),
             librdkafka: Properties::default(),
         }
     }
@@ -152,22 +181,52 @@ impl Sink {
         if alone {
             return path.to_owned();
         }
-        match (path.file_stem(), path.extension()) {
-            (Some(stem), Some(extension)) => {
-                let mut name = stem.to_owned();
-                for part in [OsStr::new("."), OsStr::new(group), OsStr::new("."), extension] {
-                    name.push(part);
-                }
-                path.with_file_name(name)
-            }
-            _ => {
-                let mut name = path.as_os_str().to_owned();
-                name.push(".");
-                name.push(group);
-                name.into()
-            }
+        with_part(path, group)
+    }
+}
+
+/// `path` with `part` before its extension, or behind it where it has none.
+fn with_part(path: &Path, part: &str) -> PathBuf {
+    let (stem, extension) = match (path.file_stem(), path.extension()) {
+        (Some(stem), Some(extension)) => (stem, Some(extension)),
+        _ => (path.file_name().unwrap_or_default(), None),
+    };
+    let mut name = stem.to_owned();
+    name.push(".");
+    name.push(part);
+    if let Some(extension) = extension {
+        name.push(".");
+        name.push(extension);
+    }
+    path.with_file_name(name)
+}
+
+/// File number `number` of an output that is rotated.
+#[must_use]
+pub fn numbered(path: &Path, number: u64) -> PathBuf {
+    with_part(path, &format!("{number:08}"))
+}
+
+/// The files that are there of an output that is rotated, by their numbers.
+///
+/// # Errors
+/// When the directory cannot be read; one that is not there has none.
+pub fn series_of(path: &Path) -> io::Result<BTreeMap<u64, PathBuf>> {
+    let parent = path.parent().filter(|parent| !parent.as_os_str().is_empty()).unwrap_or(Path::new("."));
+    let entries = match std::fs::read_dir(parent) {
+        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(BTreeMap::new()),
+        entries => entries?,
+    };
+    let mut files = BTreeMap::new();
+    for entry in entries {
+        let name = entry?.file_name();
+        let numbers = name.to_str().into_iter().flat_map(|name| name.split('.')).filter_map(|part| part.parse().ok());
+        let of_it = |number: &u64| numbered(path, *number).file_name() == Some(name.as_os_str());
+        if let Some(number) = numbers.into_iter().find(of_it) {
+            files.insert(number, path.with_file_name(&name));
         }
     }
+    Ok(files)
 }
 
 /// Where the name of a group stands in a path or a topic.

@@ -14,7 +14,7 @@ pub enum SourceKind {
     /// Topics of a Kafka cluster, read as one member of a consumer group.
     #[default]
     Kafka,
-    /// One file (or standard input); the daemon ends at the end of it.
+    /// Files (or standard input); the daemon ends at the end of them.
     File,
 }
 
@@ -68,9 +68,10 @@ impl Format {
         self != Self::Avro
     }
 
-    /// The format that a file's extension names: `csv`/`tsv` and `parquet`; anything else is JSON.
+    /// The format that a file's extension names: `csv`/`tsv` and `parquet`, also before `gz` or `zst`; anything else is JSON.
     #[must_use]
     pub fn of_path(path: &Path) -> Self {
+        let path = if is_named_compressed(path) { &path.with_extension("") } else { path };
         match path.extension().and_then(|e| e.to_str()).map(str::to_ascii_lowercase).as_deref() {
             Some("csv" | "tsv") => Self::Csv,
             Some("parquet") => Self::Parquet,
@@ -78,6 +79,21 @@ impl Format {
         }
     }
 }
+
+/// Whether a path is spelled like a pattern of names.
+#[must_use]
+pub fn is_pattern(path: &Path) -> bool {
+    path.as_os_str().as_encoded_bytes().iter().any(|byte| b"*?[".contains(byte))
+}
+
+/// Whether the extension of a path says that the file is compressed.
+#[must_use]
+pub fn is_named_compressed(path: &Path) -> bool {
+    path.extension().is_some_and(|e| ["gz", "zst", "zstd"].iter().any(|known| e.eq_ignore_ascii_case(known)))
+}
+
+/// One ASCII character that may separate fields, for the JSON Schema.
+pub(super) const SEPARATOR: &str = "^[\u{1}-\t\u{b}\u{c}\u{e}-!#-\u{7f}]$";
 
 /// What happens to an attribute in the data that the record schema does not know.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
@@ -126,18 +142,19 @@ pub struct Source {
     /// The same of plain Avro keys.
     #[schemars(example = &"schemas/key.avsc")]
     pub key_writer_schema: Option<PathBuf>,
-    /// The file to read, `-` for standard input (NDJSON). Required with `kind = "file"`.
+    /// The file to read; a directory, or a pattern of names (`data/*.parquet`): all its files, in the order of their names; `-` for
+    /// standard input (NDJSON and CSV). What gzip or Zstandard has compressed is told by how it begins. Required with `kind = "file"`.
     #[schemars(example = &"data/daily.csv")]
     pub path: PathBuf,
     /// The separator of CSV fields, one ASCII character.
-    #[schemars(example = &";")]
+    #[schemars(example = &";", extend("pattern" = SEPARATOR))]
     pub separator: char,
     /// The largest record that is read; a larger one is a dead letter with reason `oversized`.
     #[serde(with = "quantity::size")]
     #[schemars(with = "quantity::Size", example = &"1MiB")]
     pub max_record_bytes: u64,
     /// How deep a JSON record may nest, 1 to 127; a deeper one is a dead letter with reason `too_deep`.
-    #[schemars(example = 32)]
+    #[schemars(example = 32, extend("minimum" = 1, "maximum" = 127))]
     pub max_depth: u32,
     /// Properties passed to librdkafka's consumer as they are, names quoted (`"security.protocol" = "ssl"`). The ones
     /// that the exactly-once protocol depends on are refused; passwords and key material are accepted from the

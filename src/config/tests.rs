@@ -12,6 +12,9 @@ use super::{
     shape::{Key, Shape},
 };
 
+#[path = "json_schema_tests.rs"]
+mod json_schema_tests;
+
 const LEAST: &str = r#"
 [source]
 topics = ["wearable.raw"]

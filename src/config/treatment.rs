@@ -138,16 +138,16 @@ pub struct TreatmentRule {
     /// The least coverage, 0 to 1: the share of the records whose value of the attribute, or of it and one other attribute that are common each by
     /// themselves, fewer than `privacy.k` people and the colluders share; the largest over all others. Measured, as `cardinality` is, at the start on
     /// records of `plan.prime` or of the source file.
-    #[schemars(example = 0.15)]
+    #[schemars(example = 0.15, extend("minimum" = 0, "maximum" = 1))]
     pub coverage_from: Option<f64>,
     /// Coverage is below this.
-    #[schemars(example = 0.5)]
+    #[schemars(example = 0.5, extend("minimum" = 0, "maximum" = 1))]
     pub coverage_below: Option<f64>,
     /// The least cardinality, 0 to 1: distinct values over records.
-    #[schemars(example = 0.1)]
+    #[schemars(example = 0.1, extend("minimum" = 0, "maximum" = 1))]
     pub cardinality_from: Option<f64>,
     /// Cardinality is below this.
-    #[schemars(example = 0.9)]
+    #[schemars(example = 0.9, extend("minimum" = 0, "maximum" = 1))]
     pub cardinality_below: Option<f64>,
     /// What is done.
     #[schemars(example = Treat::Perturb)]
@@ -191,10 +191,10 @@ pub struct Treatment {
     #[schemars(example = true)]
     pub dampening: bool,
     /// Inferences P(v|u) at or above this are dampened, above 0 and at most 1.
-    #[schemars(example = 0.95)]
+    #[schemars(example = 0.95, extend("exclusiveMinimum" = 0, "maximum" = 1))]
     pub dampening_above: f64,
     /// Share of a batch's cells of one attribute that dampening may alter, above 0 and at most 1.
-    #[schemars(example = 0.01)]
+    #[schemars(example = 0.01, extend("exclusiveMinimum" = 0, "maximum" = 1))]
     pub dampening_most_altered: f64,
 }
 

@@ -10,6 +10,7 @@ use super::complaint::{Complaint, Complaints};
 use super::paths::clashes;
 use super::shared::shared;
 use super::sink::has_place;
+use super::source::is_named_compressed;
 use super::{
     Config, Diversity, Format, Grouping, ModelKind, PrivacyModel, Recoding, Rows, SinkKind, SourceKind, Transformation,
     Treat, ValueKind, properties::OWNED,
@@ -74,9 +75,9 @@ fn source(config: &Config, found: &mut Complaints) {
                 "a file is not read in this format",
                 "read a topic, or set another",
             );
-            let streamed = !is_dash(&source.path) || source.format() == Format::Json || !of_files;
-            let remedy = "set \"json\", or name a file";
-            found.unless(streamed, "source.format", "only json is read from standard input", remedy);
+            let streamed = !is_dash(&source.path) || source.format() != Format::Parquet;
+            let remedy = "set \"json\" or \"csv\", or name a file";
+            found.unless(streamed, "source.format", "parquet is not read from standard input", remedy);
         }
     }
     separator(source.separator, "source.separator", found);
@@ -207,6 +208,9 @@ fn sink(config: &Config, found: &mut Complaints) {
         SinkKind::File => {
             let remedy = "set it, or sink.kind = \"none\" to measure only";
             found.unless(!empty(&sink.path), "sink.path", "no file is named", remedy);
+            let plain = !is_named_compressed(&sink.path);
+            let remedy = "name it without .gz or .zst, and compress what is complete";
+            found.unless(plain, "sink.path", "files are not written compressed", remedy);
             let dash = is_dash(&sink.path);
             let of_files = sink.format().is_of_files();
             found.unless(
@@ -227,6 +231,10 @@ fn sink(config: &Config, found: &mut Complaints) {
                 "a topic is not written into files: the two have no commit in common",
                 "set \"kafka\" and export from that topic, or read from a file",
             );
+            let lines = !sink.rotate.is_on() || !dash && sink.format() != Format::Parquet;
+            let remedy =
+                "remove the table: only files of lines are rotated, and segments of parquet are files of their own";
+            found.unless(lines, "sink.rotate", "this output is not rotated", remedy);
             found.0.extend(clashes(config));
             let dead = sink.dead_letter_path.as_deref();
             let named = dead.is_none_or(|path| !empty(path));

@@ -5,7 +5,7 @@ use super::joined::{At, Owners, Unjoined};
 use super::original::Original;
 use crate::anonymity::planner::GroupShape;
 use crate::codec::{Field, Limits, Unknown};
-use crate::config::{Config, Format, JOINED, Rows, Sink};
+use crate::config::{Config, Format, JOINED, Rows, Sink, series_of};
 use crate::io::file::{self, FileSource, SourcePosition};
 use crate::records::codebook::{CellId, Codebook};
 use crate::records::raw::{RawBatch, Token};
@@ -217,7 +217,17 @@ pub fn files(format: Format, path: &Path, group: &str, alone: bool) -> Vec<PathB
         segments.sort();
         return segments;
     }
-    if alone && !of_group.is_file() { vec![path.to_owned()] } else { vec![of_group] }
+    let rotated = |path: &Path| -> Vec<PathBuf> { series_of(path).unwrap_or_default().into_values().collect() };
+    if of_group.is_file() {
+        return vec![of_group];
+    }
+    // Files that were rotated come in their order.
+    let series = [rotated(&of_group), if alone { rotated(path) } else { Vec::new() }].concat();
+    match (series.is_empty(), alone) {
+        (false, _) => series,
+        (true, true) => vec![path.to_owned()],
+        (true, false) => vec![of_group],
+    }
 }
 
 /// The cell that prints a text. JSON tells texts from numbers; where the format does not, either may be meant.

@@ -1,6 +1,6 @@
 //! A batch as a source hands it over: decoded, not yet typed.
 
-use crate::io::file::LongRows;
+use crate::io::file::{FileBegun, LongRows};
 use crate::records::raw::{Coordinate, RawBatch, Token};
 use crate::release::sink::Rejected;
 use std::collections::{BTreeMap, HashSet};
@@ -72,6 +72,8 @@ pub struct InputBatch {
     pub oldest_ms: Option<i64>,
     /// Byte position after the batch, for files.
     pub source_bytes: u64,
+    /// Of a source of several files, those that were begun or read to their end with the batch.
+    pub begun: Vec<FileBegun>,
     /// Rows of a file that span suspiciously many lines.
     pub long_rows: Option<LongRows>,
 }
@@ -93,6 +95,7 @@ impl InputBatch {
             decode_seconds: 0.0,
             oldest_ms: None,
             source_bytes: 0,
+            begun: Vec::new(),
             long_rows: None,
         }
     }

@@ -4,6 +4,7 @@
 //! |---|---|
 //! | `attribute` | one attribute: its place, role and pace of change |
 //! | `checked` | a schema that has been checked |
+//! | `described` | the JSON Schema and the reference of what a schema may hold |
 //! | `measured` | in what an attribute is measured |
 //! | `place` | where an attribute is found |
 //! | `problems` | everything that is wrong with one |
@@ -11,6 +12,7 @@
 
 mod attribute;
 mod checked;
+mod described;
 mod measured;
 mod place;
 mod problems;
@@ -23,4 +25,5 @@ pub use crate::records::canonical::{CellError, Missing, Rounding, Type, Typing};
 pub use crate::records::keys::Problem;
 pub use attribute::{Attribute, Changes, Origin, Place, Role, Treatment};
 pub use checked::Schema;
+pub use described::{json_schema, reference_markdown};
 pub use problems::SchemaError;

@@ -9,7 +9,7 @@ use crate::anonymity::plan::shared::in_several;
 use crate::anonymity::plan::{Group, Plan};
 use crate::anonymity::planner::identifiers::profile_of;
 use crate::config::{Config, Format, SourceKind};
-use crate::io::file::{FileSource, SourcePosition};
+use crate::io::file::{FileSource, SourcePosition, is_at_rest};
 use crate::io::input::InputBatch;
 use crate::records::codebook::{Code, Codebook};
 use crate::records::digest::DigestKey;
@@ -123,8 +123,7 @@ fn of_secret_file(path: &Path) -> Option<String> {
 #[must_use]
 pub fn of_first_records(config: &Config, schema: &Schema) -> Vec<String> {
     let path = &config.source.path;
-    let regular = std::fs::metadata(path).is_ok_and(|metadata| metadata.is_file());
-    if config.source.kind != SourceKind::File || !regular {
+    if config.source.kind != SourceKind::File || !is_at_rest(path) {
         return Vec::new();
     }
     let unreadable = |why: String| vec![format!("source.path: {why}")];

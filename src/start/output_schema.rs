@@ -114,6 +114,8 @@ fn destination(config: &Config, group: &str, alone: bool) -> Value {
         SinkKind::Kafka => json!({"topic": config.sink.topic_of(group)}),
         SinkKind::File => {
             let file = Sink::file_of(&config.sink.path, config.sink.format(), group, alone);
+            let rotated = config.sink.rotate.is_on();
+            let file = if rotated { Sink::file_of(&file, config.sink.format(), "{number}", false) } else { file };
             json!({"file": file.display().to_string()})
         }
         SinkKind::None => Value::Null,

@@ -3,7 +3,7 @@
 use super::encode::encode;
 use super::reading::{codec_limits, fields, file_format};
 use crate::config::{Config, Format, Problem, SourceKind};
-use crate::io::file::{FileSource, SourceError, SourcePosition};
+use crate::io::file::{FileSource, SourceError, SourcePosition, is_at_rest};
 use crate::io::input::InputBatch;
 use crate::records::codebook::{Codebook, CodebookError};
 use crate::records::digest::DigestKey;
@@ -43,7 +43,7 @@ pub enum SamplingError {
 /// A file of typical records, named before a run: `plan.prime`, or without it the source file.
 fn typical_file(config: &Config) -> Option<&Path> {
     let source = (config.source.kind == SourceKind::File).then_some(config.source.path.as_path());
-    config.plan.prime.as_deref().or(source.filter(|path| path.is_file()))
+    config.plan.prime.as_deref().or(source.filter(|path| is_at_rest(path)))
 }
 
 /// Reads up to `most` typical records: those of `plan.prime`, or without it of the source file. `what` is wanted of them, by the `key` of
@@ -67,7 +67,7 @@ pub fn typical(
     let unreadable = |why: String| {
         problem(format!("{}: {why}", path.display()), "correct the file, or name another in plan.prime".to_owned())
     };
-    if path.exists() && !path.is_file() {
+    if path.exists() && !is_at_rest(path) {
         return Err(unreadable("it is no regular file".to_owned()));
     }
     let read = read(config, schema, path, most, false).map_err(|error| unreadable(error.to_string()))?;

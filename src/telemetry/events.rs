@@ -11,4 +11,4 @@ mod records;
 pub use batches::{BatchAborted, BatchCommitted};
 pub use plans::{DeviceUsed, EvidenceGathered, PlanAdopted, PlannerFailed};
 pub use promises::{AttacksTried, LimitReached, PastUnknown, PopulationsRead, StateRecovered, VerificationRefused};
-pub use records::{AttributesNeverMet, ColumnsDropped, Doubt, WrongType};
+pub use records::{AttributesNeverMet, ColumnsDropped, Doubt, FileOpened, PassedOver, WrongType};

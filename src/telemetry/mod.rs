@@ -21,8 +21,8 @@ pub use coarse::{Draws, about, in_steps};
 pub use disk::{StateAnswers, StateStalled};
 pub use events::{
     AttacksTried, AttributesNeverMet, BatchAborted, BatchCommitted, ColumnsDropped, DeviceUsed, Doubt,
-    EvidenceGathered, LimitReached, PastUnknown, PlanAdopted, PlannerFailed, PopulationsRead, StateRecovered,
-    VerificationRefused, WrongType,
+    EvidenceGathered, FileOpened, LimitReached, PassedOver, PastUnknown, PlanAdopted, PlannerFailed, PopulationsRead,
+    StateRecovered, VerificationRefused, WrongType,
 };
 pub use history::Point;
 pub use labels::{AbortReason, Attack, Counts, Label, Limit, Stage, SuppressionReason};

@@ -2,7 +2,7 @@
 
 use crate::cli::outcome::Failure;
 use crate::config;
-use crate::io::file::{Format, separator_of};
+use crate::io::file::{Format, separator_of, telling};
 use crate::io::table::TableError;
 use crate::records::schema::Schema;
 use crate::risk::identifiers::Rule;
@@ -23,14 +23,17 @@ use std::time::Duration;
       the twenty records that are most at risk, and by which columns
   throng audit published.csv --k 5 --link known.csv
       which of the records can be tied to people of whom known.csv says something
-  zcat big.csv.gz | throng audit - --format csv --k 5 --columns age,zip,sex --max-seconds 60
-      some columns of a stream, and whatever is proved within a minute
+  throng audit big.csv.gz --k 5 --columns age,zip,sex --max-seconds 60
+      some columns of a compressed file, and whatever is proved within a minute
+  throng audit 'days/*.parquet' --k 5 --subject user_id
+      several files as one
 
 Exit codes: 0 done (also when the time of the search was up: \"complete\" says so)
             1 failed while running (also when the time was up before the file was read whole)
             2 bad usage or schema · 3 the named hardware is not there")]
 pub struct AuditArgs {
-    /// The file; CSV and Parquet by its extension, else NDJSON; "-" is standard input
+    /// The file, or a directory or pattern of files; CSV and Parquet by its extension, else NDJSON; "-" is standard input. gzip and
+    /// Zstandard are told by how a file begins
     pub(super) input: PathBuf,
     /// Record schema: types, rounding, missing values, roles and the subject (default: every column is text)
     #[arg(long, value_name = "FILE")]
@@ -175,7 +178,7 @@ impl AuditArgs {
     }
 
     pub(super) fn format(&self) -> Result<Format, TableError> {
-        let by_extension = config::Format::of_path(&self.input);
+        let by_extension = config::Format::of_path(&telling(&self.input));
         let kind = self.format.unwrap_or(if by_extension == config::Format::Csv {
             FormatArg::Csv
         } else if by_extension == config::Format::Parquet {
@@ -193,7 +196,7 @@ impl AuditArgs {
 
 /// The format of another file, by its extension; the separator of CSV by its first line.
 pub(super) fn format_of(path: &Path) -> Result<Format, TableError> {
-    Ok(match config::Format::of_path(path) {
+    Ok(match config::Format::of_path(&telling(path)) {
         config::Format::Csv => Format::Csv { separator: separator_of(path)? },
         config::Format::Json => Format::Ndjson,
         config::Format::Parquet => Format::Parquet,

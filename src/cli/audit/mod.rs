@@ -29,7 +29,7 @@ use super::written::{refuse_overwriting, unwritable};
 use crate::codec::Limits;
 use crate::config::{Problem, Used};
 use crate::counting::{Wanted, shared_device};
-use crate::io::file::{Format, whole};
+use crate::io::file::{Format, plain_length, whole};
 use crate::io::table::{self, ReadProgress, Request, TableColumn, WholeTable};
 use crate::records::schema::{Role, Schema};
 use crate::risk::audit::{AuditColumn, AuditQuestion, AuditTable, Report, Singletons, audit, prepare};
@@ -259,7 +259,7 @@ impl AuditArgs {
         let format = self.format().map_err(of_table)?;
         let length = match format {
             Format::Parquet => None,
-            _ => std::fs::metadata(&self.input).ok().filter(std::fs::Metadata::is_file).map(|m| m.len()),
+            _ => plain_length(&self.input),
         };
         let request = Request {
             path: &self.input,

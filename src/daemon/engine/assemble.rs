@@ -14,6 +14,7 @@ use crate::daemon::state::directory::StateError;
 use crate::daemon::state::records::Intent;
 use crate::daemon::state::seal::Keys;
 use crate::daemon::state::store::{Recovered, Store};
+use crate::io::file::FileBegun;
 use crate::ledger::classes::Ledger;
 use crate::ledger::said::Said;
 use crate::ledger::supporters::{SupportLimits, Supporters};
@@ -59,6 +60,8 @@ pub struct Assembled {
     pub engine: Engine,
     /// A batch that was about to leave when the process before this one ended.
     pub intent: Option<Intent>,
+    /// Files of a source of several that the batches which have left had begun.
+    pub begun: Vec<FileBegun>,
     /// Identity of the state.
     pub id: String,
     /// `privacy.k` of what has left before this start, where it is known.
@@ -221,8 +224,9 @@ pub fn assemble(
         PastUnknown { attributes: attributes as u64 }.emit(telemetry);
     }
     let opened = Opened { ledger, store, keys, untruthful };
+    let begun = std::mem::take(&mut recovered.begun);
     let engine = build(checked, &people, telemetry, accept_rewind, opened, past(recovered))?;
-    Ok(Assembled { engine, intent: pending, id, made_with })
+    Ok(Assembled { engine, intent: pending, begun, id, made_with })
 }
 
 /// What an engine goes on from.

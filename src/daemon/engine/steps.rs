@@ -254,6 +254,7 @@ impl Engine {
             plan,
             evidence: self.take_evidence(),
             met: Some(met),
+            begun: input.begun.clone(),
         }
     }
 

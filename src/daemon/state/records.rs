@@ -5,6 +5,7 @@ use crate::anonymity::plan::evidence::Evidence;
 use crate::anonymity::planner::drift::Baseline;
 use crate::anonymity::planner::reference::ReferenceCounts;
 use crate::daemon::engine::clock::Anchor;
+use crate::io::file::FileBegun;
 use crate::ledger::witnesses::WitnessDelta;
 use crate::records::raw::Coordinate;
 use crate::release::sink::{Lengths, Mark, Positions};
@@ -174,4 +175,7 @@ pub struct Intent {
     /// What has been met with this batch; under a key of its own, too.
     #[serde(skip)]
     pub met: Option<Met>,
+    /// Of a source of several files, those that were begun or read to their end with this batch; under a key of its own, too.
+    #[serde(skip)]
+    pub begun: Vec<FileBegun>,
 }

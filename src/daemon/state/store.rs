@@ -43,6 +43,9 @@ const MARKS: &[u8] = b"marks";
 /// What has been met with the last batch whose effect was written, and with the attempt that was last intended.
 const MET: &[u8] = b"met";
 const INTENT_MET: &[u8] = b"intent-met";
+/// Files of the source that were begun or ended with the attempt that was last intended; those of batches that have left are kept by
+/// the batch.
+const INTENT_BEGUN: &[u8] = b"intent-begun";
 
 /// Bytes of a ledger delta that says nothing.
 const NO_DELTA: usize = 12;
@@ -285,6 +288,9 @@ impl Store {
         if let Some(met) = &intent.met {
             batch.insert(INTENT_MET, self.seal(INTENT_MET, &(intent.attempt, met)));
         }
+        if !intent.begun.is_empty() {
+            batch.insert(INTENT_BEGUN, self.seal(INTENT_BEGUN, &(intent.attempt, &intent.begun)));
+        }
         if intent.after.marked.is_some_and(|mark| mark.attempt == intent.attempt) {
             // The intent says it.
             self.marks = vec![intent.marked_before, intent.after.marked];
@@ -384,6 +390,10 @@ impl Store {
         }
         if let Some(met) = &intent.met {
             batch.insert(MET, self.seal(MET, met));
+        }
+        if !intent.begun.is_empty() {
+            let key = numbered("begun", sequence);
+            batch.insert(key.clone(), self.seal(&key, &intent.begun));
         }
         if let Some(evidence) = &intent.evidence {
             batch.insert(EVIDENCE, self.seal(EVIDENCE, evidence));

@@ -6,6 +6,7 @@ use crate::io::file::{FileSource, SourceError, SourcePosition};
 use crate::io::input::{Closed, InputBatch, Ranges};
 use crate::records::raw::Coordinate;
 use crate::release::sink::Rejected;
+use crate::telemetry::FileOpened;
 use crossbeam_channel::{Receiver, RecvTimeoutError, Sender};
 use std::collections::VecDeque;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -165,6 +166,10 @@ fn read_batch(
         rejected.into_iter().map(|(coordinate, reason)| Rejected { coordinate, reason, attribute: None }).collect();
     let SourcePosition { records: to, bytes } = source.position();
     batch.source_bytes = bytes;
+    batch.begun = source.take_begun();
+    for file in batch.begun.iter().filter(|file| file.ended.is_none()) {
+        FileOpened { path: &file.name, first_record: file.first }.emit();
+    }
     batch.long_rows = source.take_long_rows();
     if to > from {
         let range = (i64::try_from(from).unwrap_or(i64::MAX), i64::try_from(to).unwrap_or(i64::MAX));

@@ -5,15 +5,15 @@ use super::run::{Run, Watcher};
 use super::to_kafka::{PATIENCE, check_marker, check_retention, has_left, outputs, sink_cluster};
 use crate::anonymity::planner::GroupShape;
 use crate::config::{Config, Format, JOINED, Rows, SinkKind};
-use crate::daemon::engine::Engine;
 use crate::daemon::engine::assemble::{Assembled, Options, assemble, state_clock};
+use crate::daemon::engine::{Engine, POLL_INTERVAL};
 use crate::daemon::run_error::RunError;
 use crate::daemon::state::directory::StateError;
 use crate::daemon::state::records::Progress;
 use crate::io::file::delivery::{FileDelivery, NoDelivery, dead_letter_length, group_lengths, lineage_length};
 use crate::io::file::{
-    self, DeadLetterFile, FileMarker, FileSink, FileSource, GroupColumns, LineageFile, Places, SinkError,
-    SourcePosition,
+    self, DeadLetterFile, FileBegun, FileMarker, FileSink, FileSource, GroupColumns, LineageFile, Places, Reading,
+    Rotation, SinkError, SourceError, SourcePosition,
 };
 use crate::io::kafka::GroupMetadata;
 use crate::io::kafka::connection::KafkaFailure;
@@ -25,10 +25,11 @@ use crate::start::avro_output::register;
 use crate::start::checked::Checked;
 use crate::start::findings::Finding;
 use crate::start::reading::{codec_limits, fields, file_format};
-use crate::telemetry::{ColumnsDropped, Telemetry};
+use crate::telemetry::{ColumnsDropped, PassedOver, Telemetry};
 use std::collections::BTreeSet;
+use std::path::Path;
 use std::sync::Arc;
-use std::sync::atomic::AtomicBool;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 fn closing(config: &Config, schema: &Schema) -> FileClosing {
     FileClosing {
@@ -83,7 +84,7 @@ pub fn run_file(
         columns: output_columns(&config, &checked.shapes, &schema),
     };
     let mut topic = None;
-    let Assembled { mut engine, intent, made_with, .. } =
+    let Assembled { mut engine, intent, made_with, begun, .. } =
         assemble(checked, telemetry, options.accept_rewind, &mut |intent, id| {
             // The commit point of files is the state itself: an intent still pending did not leave. Into a topic the
             // marker decides.
@@ -99,7 +100,7 @@ pub fn run_file(
     engine.heed(stop);
     let clock = state_clock(&config, options, &engine, intent.as_ref());
     let before = engine.progress().clone();
-    let source = start.open_source(&before)?;
+    let Some(source) = start.open_source(&before, &begun)? else { return Ok(engine.findings()) };
     telemetry.set_readiness(|r| r.assignment = true);
     let mut sink: Box<dyn Sink> = match config.sink.kind {
         SinkKind::None => Box::new(NoDelivery { committed: before.lengths.clone() }),
@@ -155,30 +156,45 @@ fn of_restart(config: &Config, before: &Progress, after: &Progress, made_with: O
 }
 
 impl Start<'_> {
-    /// The source, from where the state has settled its records.
-    fn open_source(&self, settled: &Progress) -> Result<FileSource, RunError> {
+    /// The source, from where the state has settled its records; none where the daemon is to stop before it has begun.
+    fn open_source(&self, settled: &Progress, begun: &[FileBegun]) -> Result<Option<FileSource>, RunError> {
         let config = self.config;
+        let path = &config.source.path;
         let position = SourcePosition {
             records: settled.positions.get(&(0, 0)).map_or(0, |n| u64::try_from(*n).unwrap_or(0)),
             bytes: settled.source_bytes,
         };
         let format = config.source.format();
         let (limits, unknown) = codec_limits(config);
-        let source = FileSource::open(
-            &config.source.path,
-            file_format(format, config.source.separator),
-            &fields(self.schema, format == Format::Csv),
+        let reading = Reading {
+            format: file_format(format, config.source.separator),
+            fields: fields(self.schema, format == Format::Csv),
             limits,
             unknown,
-            position,
-        )?;
+        };
+        // The header of a pipe is waited for.
+        while path == Path::new("-") && format == Format::Csv && !self.has_input(path)? {
+            if self.stop.load(Ordering::Acquire) {
+                return Ok(None);
+            }
+        }
+        if position.records > 0 && !file::is_at_rest(path) {
+            PassedOver { path, records: position.records }.emit();
+        }
+        let source = FileSource::resume(path, reading, position, begun)?;
         let absent = source.absent_attributes();
         if !absent.is_empty() {
             let attributes = absent.into_iter().map(|a| self.attributes[a].clone()).collect();
             return Err(RunError::NoColumn { path: config.source.path.clone(), attributes });
         }
         ColumnsDropped { path: &config.source.path, columns: source.unknown_columns() }.emit(self.telemetry);
-        Ok(source)
+        Ok(Some(source))
+    }
+
+    /// Whether standard input has something to read: asked for a moment.
+    fn has_input(&self, path: &Path) -> Result<bool, RunError> {
+        let fault = |source| SourceError::Read { path: path.into(), byte: 0, source };
+        Ok(file::standard_input_comes(POLL_INTERVAL).map_err(fault)?)
     }
 
     /// The output files, cut back to the `lengths` that have been settled.
@@ -186,7 +202,12 @@ impl Start<'_> {
         let (config, options) = (self.config, self.options);
         let format = file_format(config.sink.format(), config.sink.separator);
         let (dead_letters, lineage) = (config.sink.dead_letter_path.as_deref(), options.lineage.as_deref());
-        Places { path: &config.sink.path, groups: &self.columns, format, dead_letters, lineage }.check(lengths)?;
+        let rotation = config.sink.rotate.is_on().then(|| Rotation {
+            bytes: config.sink.rotate.size,
+            age_ms: u64::try_from(config.sink.rotate.age.as_millis()).unwrap_or(u64::MAX),
+        });
+        let (path, groups, rotates) = (&config.sink.path, &self.columns, rotation.is_some());
+        Places { path, groups, format, rotates, dead_letters, lineage }.check(lengths)?;
         let marker = config.sink.marker_path(config.first_group());
         let marker =
             marker.map(|path| FileMarker::open(&path, &engine.state_id(), engine.marks(), options.accept_rewind));
@@ -197,7 +218,7 @@ impl Start<'_> {
         })?;
         mark_as_untruthful(config, engine.untruthful())?;
         let mut delivery = FileDelivery::new(
-            FileSink::open(&config.sink.path, &self.columns, format, &group_lengths(lengths))?,
+            FileSink::rotated(path, groups, format, rotation, &group_lengths(lengths))?,
             dead_letters.map(|path| DeadLetterFile::open(path, dead_letter_length(lengths))).transpose()?,
             lineage.map(|path| LineageFile::open(path, lineage_length(lengths))).transpose()?,
             self.groups.clone(),

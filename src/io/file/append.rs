@@ -64,6 +64,11 @@ impl AppendFile {
         &self.path
     }
 
+    /// Bytes of the file, those in memory among them.
+    pub fn length(&self) -> u64 {
+        self.written + self.pending.len() as u64
+    }
+
     /// Adds bytes; they may stay in memory until the next sync.
     pub fn append(&mut self, bytes: &[u8]) -> Result<(), SinkError> {
         self.check()?;

@@ -1,5 +1,6 @@
 //! Verified batches into files: append, sync, and the lengths that make the batch committed.
 
+use super::series::tells_of_series;
 use super::{DeadLetterFile, FileMarker, FileSink, LineageEntry, LineageFile, SinkError};
 use crate::faults::crash_point;
 use crate::io::dead_letter::DeadLetter;
@@ -60,7 +61,7 @@ pub(super) fn lineage_is_whole(groups: &[&str], lengths: &Lengths) -> bool {
 /// The lengths that belong to groups.
 #[must_use]
 pub fn group_lengths(lengths: &Lengths) -> Lengths {
-    lengths.iter().filter(|(name, _)| !name.starts_with('/')).cloned().collect()
+    lengths.iter().filter(|(name, _)| !name.starts_with('/') || tells_of_series(name)).cloned().collect()
 }
 
 /// Durable length of the dead letter file.
@@ -116,6 +117,7 @@ impl FileDelivery {
         if let Some(marker) = &mut self.marker {
             marker.write(Mark { sequence: envelope.sequence, attempt: envelope.attempt })?;
         }
+        self.sink.turn(envelope.clock_ms)?;
         let mut buffer = Vec::new();
         for output in 0..batch.outputs() {
             buffer.clear();

@@ -3,9 +3,9 @@
 /// Compressed and binary files: how they begin, and what to do with them. Letters alone are no evidence: they may be the
 /// name of a column.
 const BEGINNINGS: [(&[u8], &str); 7] = [
-    (b"\x1f\x8b", "compressed with gzip: decompress it first (gunzip), or pipe it in (gunzip -c … | throng …, path -)"),
+    (b"\x1f\x8b", "compressed with gzip within a compressed file: decompress it once (gunzip)"),
     (b"PK\x03\x04", "a zip archive: unpack it first (unzip)"),
-    (b"\x28\xb5\x2f\xfd", "compressed with Zstandard: decompress it first (zstd -d)"),
+    (b"\x28\xb5\x2f\xfd", "compressed with Zstandard within a compressed file: decompress it once (zstd -d)"),
     (b"\xfd7zXZ\x00", "compressed with xz: decompress it first (unxz)"),
     (b"\xff\xfe", "UTF-16 text: convert it to UTF-8 first (iconv -f UTF-16 -t UTF-8)"),
     (b"\xfe\xff", "UTF-16 text: convert it to UTF-8 first (iconv -f UTF-16 -t UTF-8)"),

@@ -6,10 +6,13 @@
 //!
 //! | files | what they hold |
 //! |---|---|
-//! | `source`, `position`, `stream` | a file as a source, and how far it has been read |
+//! | `source`, `reader`, `position` | files as a source, one after the other, and how far they have been read |
+//! | `listing`, `begun` | the files of a directory or a pattern, and which of them have been read |
+//! | `stream`, `inflate` | the text of a file, also where it is compressed |
 //! | `ndjson_lines`, `csv_rows`, `parquet_rows` | the records of each format |
 //! | `undescribed`, `foreign` | files that no schema describes, or that are something else |
 //! | `sink`, `append`, `segments` | the outputs of the groups: lines of one file, segments of a directory |
+//! | `series` | lines in files that are rotated |
 //! | [`delivery`] | verified batches, dead letters and lineage in one flushed write |
 //! | `dead_letters`, `lineage`, `marker` | what is written beside the outputs |
 //! | `places`, `fingerprint` | whether the files that are there are our own |
@@ -17,19 +20,24 @@
 //! | `source_error`, `sink_error` | what can go wrong |
 
 mod append;
+mod begun;
 mod csv_rows;
 mod dead_letters;
 pub mod delivery;
 mod fingerprint;
 mod foreign;
+mod inflate;
 mod lineage;
+mod listing;
 mod marker;
 mod ndjson_lines;
 mod parquet_rows;
 mod places;
 mod position;
+mod reader;
 mod replacement;
 mod segments;
+mod series;
 mod sink;
 mod sink_error;
 mod source;
@@ -38,17 +46,22 @@ mod stream;
 mod undescribed;
 pub mod whole;
 
+pub use begun::FileBegun;
 pub use csv_rows::LongRows;
 pub use dead_letters::DeadLetterFile;
 pub use lineage::{LineageEntry, LineageFile};
+pub use listing::{is_at_rest, is_of_several, telling};
 pub use marker::FileMarker;
 pub use places::Places;
 pub use position::SourcePosition;
+pub use reader::Reading;
 pub use replacement::Replacement;
+pub use series::Rotation;
 pub use sink::{FileSink, GroupColumns};
 pub use sink_error::SinkError;
 pub use source::{FileSource, ReadOutcome};
 pub use source_error::SourceError;
+pub use stream::{plain_length, standard_input_comes};
 pub use undescribed::{ColumnChoice, separator_of};
 
 /// How records are written in a file.

@@ -57,6 +57,12 @@ impl NdjsonLines {
         Ok(Self { stream: Stream::open(path)?, codec, max_record_bytes: limits.max_record_bytes, line: Vec::new() })
     }
 
+    /// Goes on with the lines of another file.
+    pub fn go_on(&mut self, path: &Path) -> Result<(), SourceError> {
+        self.stream = Stream::open(path)?;
+        Ok(())
+    }
+
     /// The columns that have come; none where they were given.
     pub fn names(&self) -> &[String] {
         match &self.codec {

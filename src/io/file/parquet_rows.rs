@@ -24,6 +24,8 @@ pub(super) struct ParquetRows {
     rows: Option<ArrowRows>,
     next_row: usize,
     rows_at_hand: usize,
+    /// Name and type of every column that is read.
+    types: Vec<(String, String)>,
     /// Length of the file: the sign by which a replaced file is known again.
     pub length: u64,
 }
@@ -60,6 +62,10 @@ impl ParquetRows {
         let codec = ArrowCodec::new(builder.schema(), fields, limits, unknown)
             .map_err(|source| SourceError::Columns { path: path.into(), source })?;
         let projection = ProjectionMask::roots(builder.parquet_schema(), codec.roots().iter().copied());
+        let read = codec.roots().iter().filter_map(|&root| builder.schema().fields().get(root));
+        let mut types: Vec<(String, String)> =
+            read.map(|field| (field.name().clone(), field.data_type().to_string())).collect();
+        types.sort_unstable();
         // Bounded by the number of rows, which fits.
         let offset = usize::try_from(start.records).unwrap_or(usize::MAX);
         let reader = builder
@@ -68,7 +74,7 @@ impl ParquetRows {
             .with_offset(offset)
             .build()
             .map_err(|error| damaged(start.records, &error))?;
-        Ok(Self { reader, codec, rows: None, next_row: 0, rows_at_hand: 0, length })
+        Ok(Self { reader, codec, rows: None, next_row: 0, rows_at_hand: 0, types, length })
     }
 
     /// Every row, with the columns that the file's own schema names; a member of a struct is a column.
@@ -76,7 +82,7 @@ impl ParquetRows {
         path: &Path,
         limits: Limits,
         columns: ColumnChoice<'_>,
-    ) -> Result<(Self, Vec<String>), SourceError> {
+    ) -> Result<(Self, Vec<(String, Field)>), SourceError> {
         if path == Path::new("-") {
             return Err(SourceError::ParquetOnStandardInput);
         }
@@ -89,7 +95,13 @@ impl ParquetRows {
         let names = columns.choose(path, &leaves.iter().map(|leaf| leaf.join(".")).collect::<Vec<_>>())?;
         let pointer = |name: &String| leaves.iter().find(|leaf| leaf.join(".") == *name).cloned().unwrap_or_default();
         let fields: Vec<Field> = names.iter().map(|name| Field { pointer: pointer(name) }).collect();
-        Ok((Self::open(path, &fields, limits, Unknown::Drop, SourcePosition::default())?, names))
+        let rows = Self::open(path, &fields, limits, Unknown::Drop, SourcePosition::default())?;
+        Ok((rows, names.into_iter().zip(fields).collect()))
+    }
+
+    /// Name and type of every column that is read, by name.
+    pub fn types(&self) -> &[(String, String)] {
+        &self.types
     }
 
     /// Attributes without a column.

@@ -7,8 +7,10 @@ use std::path::Path;
 use super::delivery::{DEAD_LETTERS, LINEAGE, committed, committed_fingerprint, lineage_is_whole};
 use super::fingerprint::fingerprint;
 use super::segments;
+use super::series::{Standing, file_at};
 use super::sink::output_paths;
 use super::{Format, GroupColumns, SinkError};
+use crate::config;
 use crate::release::sink::Lengths;
 
 /// Everything that a run from file to file writes.
@@ -20,6 +22,8 @@ pub struct Places<'a> {
     pub groups: &'a [GroupColumns],
     /// How they are written down.
     pub format: Format,
+    /// Whether the files of lines are rotated.
+    pub rotates: bool,
     /// The file of dead letters, if there is one.
     pub dead_letters: Option<&'a Path>,
     /// The lineage file, if there is one.
@@ -38,9 +42,15 @@ impl Places<'_> {
     pub fn check(&self, lengths: &Lengths) -> Result<(), SinkError> {
         let outputs = output_paths(self.path, self.groups, self.format)?;
         for (group, path) in self.groups.iter().zip(outputs) {
-            if let Some(path) = path {
-                check(&path, &group.name, lengths)?;
+            let Some(path) = path else { continue };
+            let Some(at) = Standing::of(&group.name, lengths) else {
+                self.check_new(&path, &group.name, lengths)?;
+                continue;
+            };
+            if self.rotates != Standing::was_rotated(&group.name, lengths) {
+                return Err(SinkError::Rotated { path, now: if self.rotates { "are" } else { "are not" } });
             }
+            check(&file_at(&path, self.rotates, at.number), &group.name, lengths)?;
         }
         if let Some(path) = self.dead_letters {
             check(path, DEAD_LETTERS, lengths)?;
@@ -53,6 +63,15 @@ impl Places<'_> {
             check(path, LINEAGE, lengths)?;
         }
         Ok(())
+    }
+
+    /// Of an output that nothing is committed of.
+    fn check_new(&self, path: &Path, name: &str, lengths: &Lengths) -> Result<(), SinkError> {
+        if !self.rotates {
+            return check(path, name, lengths);
+        }
+        let files = config::series_of(path).map_err(|source| SinkError::Open { path: path.into(), source })?;
+        files.values().try_for_each(|file| check(file, name, lengths))
     }
 }
 

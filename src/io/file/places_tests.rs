@@ -14,7 +14,7 @@ fn groups() -> Vec<GroupColumns> {
 }
 
 fn check(path: &Path, format: Format, lengths: &Lengths) -> Result<(), SinkError> {
-    Places { path, groups: &groups(), format, dead_letters: None, lineage: None }.check(lengths)
+    Places { path, groups: &groups(), format, rotates: false, dead_letters: None, lineage: None }.check(lengths)
 }
 
 fn occupied(result: Result<(), SinkError>) -> Option<PathBuf> {
@@ -46,8 +46,14 @@ fn somebody_elses_file_is_seen_before_it_is_emptied() {
     fs::write(path.join("x/file"), b"mine").unwrap();
     assert_eq!(found(Format::Parquet, &[]), Some(path.join("x")));
     let beside = |dead_letters, lineage| {
-        let places =
-            Places { path: Path::new("-"), groups: &groups()[..1], format: Format::Ndjson, dead_letters, lineage };
+        let places = Places {
+            path: Path::new("-"),
+            groups: &groups()[..1],
+            format: Format::Ndjson,
+            rotates: false,
+            dead_letters,
+            lineage,
+        };
         occupied(places.check(&Lengths::new()))
     };
     let (filled, missing) = (path.join("x/file"), path.join("none"));
@@ -63,8 +69,14 @@ fn a_lineage_begins_with_the_first_line_or_not_at_all() {
     let check = |lengths: &[(&str, u64)]| {
         let lengths = lengths.iter().map(|(name, length)| ((*name).to_owned(), *length)).collect();
         let path = &directory.path().join("out");
-        let places =
-            Places { path, groups: &groups(), format: CSV, dead_letters: None, lineage: Some(lineage.as_path()) };
+        let places = Places {
+            path,
+            groups: &groups(),
+            format: CSV,
+            rotates: false,
+            dead_letters: None,
+            lineage: Some(lineage.as_path()),
+        };
         places.check(&lengths)
     };
     let whole: [&[(&str, u64)]; 4] = [

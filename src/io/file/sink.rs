@@ -3,8 +3,8 @@
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 
-use super::append::{Access, AppendFile};
 use super::segments::Segments;
+use super::series::{Rotation, Series, Standing, group_of};
 use super::{Format, SinkError};
 use crate::config::{self, Sink};
 
@@ -19,7 +19,7 @@ pub struct GroupColumns {
 
 #[derive(Debug)]
 enum Output {
-    Lines(AppendFile),
+    Lines(Series),
     Segments(Segments),
     /// Bytes written so far: at least once, for what has been printed cannot be taken back.
     Printed(u64),
@@ -56,21 +56,34 @@ impl FileSink {
         format: Format,
         durable: &[(String, u64)],
     ) -> Result<Self, SinkError> {
+        Self::rotated(path, groups, format, None, durable)
+    }
+
+    /// The same where the files of lines are rotated: `PATH` with a number before its extension. A group is committed with the number
+    /// of its file beside the length, and a start removes the files behind it.
+    ///
+    /// # Errors
+    /// As [`open`](Self::open).
+    pub fn rotated(
+        path: &Path,
+        groups: &[GroupColumns],
+        format: Format,
+        rotation: Option<Rotation>,
+        durable: &[(String, u64)],
+    ) -> Result<Self, SinkError> {
         let paths = output_paths(path, groups, format)?;
         let names: Vec<String> = groups.iter().map(|group| group.name.clone()).collect();
-        let lengths = lengths_of(&names, durable)?;
+        let standings = standings_of(&names, durable)?;
         let mut outputs = Vec::with_capacity(groups.len());
-        for ((group, path), length) in groups.iter().zip(paths).zip(lengths) {
+        for ((group, path), at) in groups.iter().zip(paths).zip(standings) {
             outputs.push(match (path, format) {
                 (None, _) => Output::Printed(0),
-                (Some(path), Format::Ndjson) => {
-                    Output::Lines(AppendFile::open(&path, Access::Shared, Vec::new(), length)?)
-                }
+                (Some(path), Format::Ndjson) => Output::Lines(Series::open(&path, Vec::new(), rotation, at)?),
                 (Some(path), Format::Csv { separator }) => {
                     let header = header(&group.columns, separator);
-                    Output::Lines(AppendFile::open(&path, Access::Shared, header, length)?)
+                    Output::Lines(Series::open(&path, header, rotation, at)?)
                 }
-                (Some(path), Format::Parquet) => Output::Segments(Segments::open(&path, &group.columns, length)?),
+                (Some(path), Format::Parquet) => Output::Segments(Segments::open(&path, &group.columns, at.length)?),
             });
         }
         Ok(Self { names, outputs })
@@ -80,6 +93,19 @@ impl FileSink {
     #[must_use]
     pub fn names(&self) -> &[String] {
         &self.names
+    }
+
+    /// Goes on with the next file of each group whose file is long or old enough. To be called before the first line of a batch with
+    /// the stamp `clock_ms`, in milliseconds since 1970.
+    ///
+    /// # Errors
+    /// When the next file cannot be made, or is there already.
+    pub fn turn(&mut self, clock_ms: i64) -> Result<(), SinkError> {
+        let clock_ms = u64::try_from(clock_ms).unwrap_or(0);
+        self.outputs.iter_mut().try_for_each(|output| match output {
+            Output::Lines(series) => series.turn(clock_ms),
+            Output::Segments(_) | Output::Printed(_) => Ok(()),
+        })
     }
 
     /// Appends complete lines of group number `group` (each with its line break). For Parquet they are NDJSON.
@@ -110,7 +136,7 @@ impl FileSink {
     /// # Errors
     /// When writing or syncing fails; nothing of it may be committed then.
     pub fn sync(&mut self) -> Result<Vec<(String, u64)>, SinkError> {
-        let lengths: Vec<Result<u64, SinkError>> = if let [only] = &mut self.outputs[..] {
+        let standings: Vec<Result<Standing, SinkError>> = if let [only] = &mut self.outputs[..] {
             vec![only.sync()]
         } else {
             std::thread::scope(|scope| {
@@ -118,7 +144,12 @@ impl FileSink {
                 syncing.into_iter().map(|thread| thread.join().expect("syncing does not panic")).collect()
             })
         };
-        self.names.iter().zip(lengths).map(|(name, length)| Ok((name.clone(), length?))).collect()
+        let mut lengths = Vec::new();
+        for ((name, output), standing) in self.names.iter().zip(&self.outputs).zip(standings) {
+            let rotated = matches!(output, Output::Lines(series) if series.is_rotated());
+            standing?.told(name, rotated, &mut lengths);
+        }
+        Ok(lengths)
     }
 
     /// By what the file or directory of every group is known again, once it is synced. Standard output is by nothing.
@@ -140,10 +171,10 @@ impl FileSink {
     /// # Errors
     /// When a file is shorter than its length or cannot be truncated, or when a length is of no group here.
     pub fn truncate_to(&mut self, lengths: &[(String, u64)]) -> Result<(), SinkError> {
-        for (output, length) in self.outputs.iter_mut().zip(lengths_of(&self.names, lengths)?) {
+        for (output, at) in self.outputs.iter_mut().zip(standings_of(&self.names, lengths)?) {
             match output {
-                Output::Lines(file) => file.truncate_to(length)?,
-                Output::Segments(segments) => segments.truncate_to(length)?,
+                Output::Lines(file) => file.truncate_to(at)?,
+                Output::Segments(segments) => segments.truncate_to(at.length)?,
                 Output::Printed(_) => {}
             }
         }
@@ -154,16 +185,17 @@ impl FileSink {
 const STANDARD_OUTPUT: &str = "standard output";
 
 impl Output {
-    fn sync(&mut self) -> Result<u64, SinkError> {
-        match self {
-            Self::Lines(file) => file.sync(),
-            Self::Segments(segments) => segments.sync(),
+    fn sync(&mut self) -> Result<Standing, SinkError> {
+        let length = match self {
+            Self::Lines(file) => return file.sync(),
+            Self::Segments(segments) => segments.sync()?,
             Self::Printed(written) => {
                 let fault = |source| SinkError::Sync { path: STANDARD_OUTPUT.into(), source };
                 io::stdout().lock().flush().map_err(fault)?;
-                Ok(*written)
+                *written
             }
-        }
+        };
+        Ok(Standing { length, ..Standing::default() })
     }
 
     fn path(&self) -> &Path {
@@ -211,13 +243,13 @@ pub(super) fn output_paths(
     Ok(groups.iter().map(|group| Some(of_group(group))).collect())
 }
 
-/// The length of each named group, 0 where none is given.
-fn lengths_of(names: &[String], lengths: &[(String, u64)]) -> Result<Vec<u64>, SinkError> {
-    if let Some((name, _)) = lengths.iter().find(|(name, _)| !names.contains(name)) {
-        return Err(SinkError::ForeignGroup { name: name.clone() });
+/// How far each named group is committed: not at all where nothing is given.
+fn standings_of(names: &[String], lengths: &[(String, u64)]) -> Result<Vec<Standing>, SinkError> {
+    let known = |name: &str| names.iter().any(|of| of == name);
+    if let Some(name) = lengths.iter().map(|(name, _)| group_of(name)).find(|name| !known(name)) {
+        return Err(SinkError::ForeignGroup { name: name.to_owned() });
     }
-    let length = |name: &String| lengths.iter().find(|(known, _)| known == name).map_or(0, |(_, length)| *length);
-    Ok(names.iter().map(length).collect())
+    Ok(names.iter().map(|name| Standing::of(name, lengths).unwrap_or_default()).collect())
 }
 
 /// The header line of a CSV file.

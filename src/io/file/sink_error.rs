@@ -73,6 +73,11 @@ pub enum SinkError {
          --accept-rewind"
     )]
     NoMarker { path: PathBuf },
+    #[error(
+        "the files of {path} {now} rotated by the configuration, and were written otherwise before: restore sink.rotate, or start \
+         with a new state directory and new files"
+    )]
+    Rotated { path: PathBuf, now: &'static str },
     #[error("a sink needs at least one group of columns")]
     NoGroup,
     #[error("the group name \"{name}\" cannot be part of a file name: use letters, digits, '-', '_' and inner '.'")]
@@ -107,6 +112,7 @@ impl SinkError {
         matches!(
             self,
             Self::Occupied { .. }
+                | Self::Rotated { .. }
                 | Self::NotRegular { .. }
                 | Self::NotDirectory { .. }
                 | Self::NotOurs { .. }

@@ -1,13 +1,14 @@
 //! The file source: records of a file, a batch at a time, resumed exactly.
 
-use std::io;
+use std::collections::VecDeque;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use super::csv_rows::{CsvRows, LongRows};
-use super::ndjson_lines::NdjsonLines;
-use super::parquet_rows::ParquetRows;
+use super::begun::{FileBegun, Place, place};
+use super::csv_rows::LongRows;
+use super::listing::files_of;
 use super::position::{Next, SourcePosition};
+use super::reader::{Reader, Reading};
 use super::undescribed::{ColumnChoice, missing};
 use super::{Format, SourceError};
 use crate::codec::{Field, Limits, Unknown};
@@ -30,29 +31,35 @@ pub struct ReadOutcome {
     pub end: bool,
 }
 
-#[derive(Debug)]
-enum Reader {
-    Ndjson(NdjsonLines),
-    Csv(Box<CsvRows>),
-    Parquet(Box<ParquetRows>),
-}
-
-/// A file, or standard input, as a source of records with the coordinates (topic 0, partition 0, ordinal).
+/// A file, several files one after the other, or standard input, as a source of records with the coordinates (topic 0,
+/// partition 0, ordinal over all files).
 #[derive(Debug)]
 pub struct FileSource {
+    /// As it was given.
     path: PathBuf,
+    /// The file that is being read, as messages name it, and those behind it.
+    file: PathBuf,
+    behind: VecDeque<PathBuf>,
     reader: Reader,
+    reading: Reading,
     records: u64,
+    /// Of several files, the one that is being read; and those that were begun or ended since that was asked.
+    begun: Option<FileBegun>,
+    passed: Vec<FileBegun>,
+    /// Of files that have been read.
+    long: Option<LongRows>,
     /// Where nobody described the file: its columns, as far as they are known without reading it.
     names: Vec<String>,
     at_most: usize,
 }
 
 impl FileSource {
-    /// Opens `path` (`-`: standard input, NDJSON and CSV) after `start`.
+    /// Opens `path` (`-`: standard input, NDJSON and CSV; a directory or a pattern: all its files, in the order of their names) after
+    /// `start`.
     ///
     /// A regular file is sought to `start.bytes`; an input that cannot seek must be given from its beginning again,
-    /// and its first `start.records` records are read and passed over.
+    /// and its first `start.records` records are read and passed over. Files that gzip or Zstandard has compressed are told by how they
+    /// begin; their bytes are those of the text in them.
     ///
     /// # Errors
     /// When the input cannot be opened, when its header or columns do not fit the fields, and when it is not the one
@@ -65,24 +72,75 @@ impl FileSource {
         unknown: Unknown,
         start: SourcePosition,
     ) -> Result<Self, SourceError> {
-        let reader = match format {
-            Format::Ndjson => Reader::Ndjson(NdjsonLines::open(path, fields, limits, unknown, start)?),
-            Format::Csv { separator } => {
-                Reader::Csv(Box::new(CsvRows::open(path, separator, fields, limits, unknown, start)?))
-            }
-            Format::Parquet => Reader::Parquet(Box::new(ParquetRows::open(path, fields, limits, unknown, start)?)),
+        let reading = Reading { format, fields: fields.to_vec(), limits, unknown };
+        Self::resume(path, reading, start, &[])
+    }
+
+    /// Opens `path` after `start`, where of several files `begun` had been begun by then.
+    ///
+    /// # Errors
+    /// As [`open`](Self::open); and of several files, when a file has appeared, changed or gone before `start`.
+    pub fn resume(
+        path: &Path,
+        reading: Reading,
+        start: SourcePosition,
+        begun: &[FileBegun],
+    ) -> Result<Self, SourceError> {
+        let Some(files) = files_of(path, reading.format)? else {
+            let another = begun.iter().any(|file| file.first < start.records);
+            return if another {
+                Err(SourceError::OtherKind { path: path.into() })
+            } else {
+                Self::one(path, reading, start)
+            };
         };
-        let mut source =
-            Self { path: named(path), reader, records: start.records, names: Vec::new(), at_most: fields.len() };
-        if !source.sought(start) {
+        let Place { files, within, first } = place(path, files, begun, start)?;
+        let mut files = VecDeque::from(files);
+        let Some(file) = files.pop_front() else { return Self::nothing_more(path, reading, start) };
+        let mut source = Self::one(&file, reading, within)?;
+        source.path = path.into();
+        source.behind = files;
+        source.records = start.records;
+        let file = FileBegun::new(&file, first);
+        if within.records == 0 {
+            source.passed.push(file.clone());
+        }
+        source.begun = Some(file);
+        Ok(source)
+    }
+
+    fn one(path: &Path, reading: Reading, start: SourcePosition) -> Result<Self, SourceError> {
+        let reader = Reader::open(path, &reading, start)?;
+        let width = reading.fields.len();
+        let mut source = Self::of(path, reader, reading, Vec::new(), width);
+        source.records = start.records;
+        if !source.reader.sought(start) {
             source.records = 0;
-            source.pass_over(start.records, fields.len())?;
+            source.pass_over(start.records, width)?;
         }
         Ok(source)
     }
 
+    fn of(path: &Path, reader: Reader, reading: Reading, names: Vec<String>, at_most: usize) -> Self {
+        let (path, file) = (path.to_owned(), named(path));
+        let (behind, begun, passed, long) = (VecDeque::new(), None, Vec::new(), None);
+        Self { path, file, behind, reader, reading, records: 0, begun, passed, long, names, at_most }
+    }
+
+    /// All files have been read, and no further one has come.
+    fn nothing_more(path: &Path, reading: Reading, start: SourcePosition) -> Result<Self, SourceError> {
+        // Nothing is read of it: the columns that it announces were looked at when it was read.
+        let nowhere = Reading { format: Format::Ndjson, ..reading.clone() };
+        let reader = Reader::open(Path::new("/dev/null"), &nowhere, SourcePosition::default())?;
+        let width = reading.fields.len();
+        let mut source = Self::of(path, reader, reading, Vec::new(), width);
+        source.records = start.records;
+        Ok(source)
+    }
+
     /// Opens a file that no schema describes, at its start: CSV has the columns of its header, Parquet those of its own
-    /// schema (members of structs by `a.b`), NDJSON the keys that come (those of nested objects by `a.b`).
+    /// schema (members of structs by `a.b`), NDJSON the keys that come (those of nested objects by `a.b`). Of several files the first
+    /// one tells.
     ///
     /// A batch given to [`read`](Self::read) has one attribute a column of [`names`](Self::names); with NDJSON it gets
     /// wider when a new key comes.
@@ -96,18 +154,15 @@ impl FileSource {
         limits: Limits,
         columns: ColumnChoice<'_>,
     ) -> Result<Self, SourceError> {
-        let (reader, names) = match format {
-            Format::Ndjson => (Reader::Ndjson(NdjsonLines::open_undescribed(path, limits, columns)?), Vec::new()),
-            Format::Csv { separator } => {
-                let (rows, names) = CsvRows::open_undescribed(path, separator, limits, columns)?;
-                (Reader::Csv(Box::new(rows)), names)
-            }
-            Format::Parquet => {
-                let (rows, names) = ParquetRows::open_undescribed(path, limits, columns)?;
-                (Reader::Parquet(Box::new(rows)), names)
-            }
-        };
-        Ok(Self { path: named(path), reader, records: 0, names, at_most: columns.at_most })
+        let mut files = VecDeque::from(files_of(path, format)?.unwrap_or_else(|| vec![path.to_owned()]));
+        let first = files.pop_front().unwrap_or_else(|| path.to_owned());
+        let (reader, fields) = Reader::open_undescribed(&first, format, limits, columns)?;
+        let (names, fields) = fields.into_iter().unzip();
+        let reading = Reading { format, fields, limits, unknown: Unknown::Drop };
+        let mut source = Self::of(&first, reader, reading, names, columns.at_most);
+        source.path = path.into();
+        source.behind = files;
+        Ok(source)
     }
 
     /// The columns of a file opened by [`open_undescribed`](Self::open_undescribed), those known so far for NDJSON.
@@ -124,7 +179,7 @@ impl FileSource {
     /// # Errors
     /// Names the first of them.
     pub fn missing_columns(&self, wanted: &[String]) -> Result<(), SourceError> {
-        missing(&self.path, wanted, self.names())
+        missing(&named(&self.path), wanted, self.names())
     }
 
     /// Reads records into `batch` until `max_records` or `max_bytes` are consumed or the file ends; at least one
@@ -147,22 +202,23 @@ impl FileSource {
         while outcome.records < max_records as u64 && (outcome.records == 0 || outcome.bytes < max_bytes) {
             let patience = if outcome.records > 0 { Duration::ZERO } else { MOMENT };
             let byte = self.position().bytes;
-            let comes = self.comes_within(patience);
-            if !comes.map_err(|source| SourceError::Read { path: self.path.clone(), byte, source })? {
+            let comes = self.reader.comes_within(patience);
+            if !comes.map_err(|source| SourceError::Read { path: self.file.clone(), byte, source })? {
                 break;
             }
             let offset = i64::try_from(self.records).unwrap_or(i64::MAX);
             let coordinate = Coordinate { topic: 0, partition: 0, offset };
-            let (next, bytes) = self.next(coordinate, batch)?;
+            let (next, bytes) = self.reader.next(&self.file, coordinate, batch)?;
             outcome.bytes += bytes;
             match next {
                 Next::Record => {}
                 Next::Rejected(rejection) => rejected.push((coordinate, rejection)),
                 Next::Tombstone => outcome.tombstones += 1,
-                Next::Foreign(what) => return Err(SourceError::Foreign { path: self.path.clone(), what }),
+                Next::Foreign(what) => return Err(SourceError::Foreign { path: self.file.clone(), what }),
                 Next::TooManyColumns => {
-                    return Err(SourceError::TooManyColumns { path: self.path.clone(), limit: self.at_most });
+                    return Err(SourceError::TooManyColumns { path: self.file.clone(), limit: self.at_most });
                 }
+                Next::End if self.go_on()? => continue,
                 Next::End => {
                     outcome.end = true;
                     break;
@@ -174,35 +230,49 @@ impl FileSource {
         Ok(outcome)
     }
 
-    /// The place after the last record read.
+    /// Goes on with the next file; false where there is none.
+    fn go_on(&mut self) -> Result<bool, SourceError> {
+        if let Some(begun) = &mut self.begun
+            && begun.ended.is_none()
+        {
+            *begun = begun.clone().end(&self.file)?;
+            self.passed.push(begun.clone());
+        }
+        let Some(file) = self.behind.pop_front() else { return Ok(false) };
+        self.long = LongRows::and(self.long, self.reader.take_long());
+        self.reader.go_on(&file, &self.file, &self.reading)?;
+        if self.begun.is_some() {
+            let begun = FileBegun::new(&file, self.records);
+            self.passed.push(begun.clone());
+            self.begun = Some(begun);
+        }
+        self.file = file;
+        Ok(true)
+    }
+
+    /// The place after the last record read: the number of records of all files, and the bytes of the one that is being read.
     #[must_use]
     pub fn position(&self) -> SourcePosition {
-        let bytes = match &self.reader {
-            Reader::Ndjson(lines) => lines.stream.byte,
-            Reader::Csv(rows) => rows.stream.byte,
-            Reader::Parquet(rows) => rows.length,
-        };
-        SourcePosition { records: self.records, bytes }
+        SourcePosition { records: self.records, bytes: self.reader.bytes() }
+    }
+
+    /// Of several files, those that were begun or read to their end since the last call. What is read next goes with them.
+    #[must_use]
+    pub fn take_begun(&mut self) -> Vec<FileBegun> {
+        std::mem::take(&mut self.passed)
     }
 
     /// CSV rows since the last call that span so many lines that a quote is likely to be open by mistake.
     #[must_use]
     pub fn take_long_rows(&mut self) -> Option<LongRows> {
-        match &mut self.reader {
-            Reader::Csv(rows) => rows.take_long(),
-            Reader::Ndjson(_) | Reader::Parquet(_) => None,
-        }
+        LongRows::and(self.long.take(), self.reader.take_long())
     }
 
     /// Attributes that this file has no column for, ascending: absent in every record. Empty for NDJSON, where only
     /// the records can tell.
     #[must_use]
     pub fn absent_attributes(&self) -> Vec<usize> {
-        match &self.reader {
-            Reader::Ndjson(_) => Vec::new(),
-            Reader::Csv(rows) => rows.absent().to_vec(),
-            Reader::Parquet(rows) => rows.absent(),
-        }
+        self.reader.absent()
     }
 
     /// Columns of the file that the schema does not know, by name; none for NDJSON, whose keys may be data. Only where
@@ -216,42 +286,13 @@ impl FileSource {
         }
     }
 
-    fn next(&mut self, coordinate: Coordinate, batch: &mut RawBatch) -> Result<(Next, u64), SourceError> {
-        let before = self.position().bytes;
-        let next = match &mut self.reader {
-            Reader::Ndjson(lines) => lines.next(coordinate, batch),
-            Reader::Csv(rows) => rows.next(coordinate, batch),
-            Reader::Parquet(rows) => return rows.next(&self.path, coordinate, batch),
-        };
-        let byte = self.position().bytes;
-        let next = next.map_err(|source| SourceError::Read { path: self.path.clone(), byte, source })?;
-        Ok((next, byte - before))
-    }
-
-    fn comes_within(&self, patience: Duration) -> io::Result<bool> {
-        match &self.reader {
-            Reader::Ndjson(lines) => lines.stream.comes_within(patience),
-            Reader::Csv(rows) => rows.stream.comes_within(patience),
-            Reader::Parquet(_) => Ok(true),
-        }
-    }
-
-    /// Whether opening has already gone to `start`.
-    fn sought(&self, start: SourcePosition) -> bool {
-        match &self.reader {
-            Reader::Ndjson(lines) => start.records == 0 || lines.stream.regular && start.bytes > 0,
-            Reader::Csv(rows) => start.records == 0 || rows.stream.regular && start.bytes > 0,
-            Reader::Parquet(_) => true,
-        }
-    }
-
     fn pass_over(&mut self, records: u64, width: usize) -> Result<(), SourceError> {
         while self.records < records {
             let mut batch = RawBatch::new(width);
             let some = usize::try_from((records - self.records).min(1000)).unwrap_or(1000);
             let outcome = self.read(&mut batch, some, u64::MAX, &mut Vec::new())?;
             if outcome.end {
-                let (path, found) = (self.path.clone(), self.records);
+                let (path, found) = (self.file.clone(), self.records);
                 return Err(SourceError::TooFewRecords { path, found, position: records });
             }
         }

@@ -14,8 +14,34 @@ pub enum SourceError {
     Open { path: PathBuf, source: io::Error },
     #[error("cannot read {path} at byte {byte}: {source}; a restart continues after the last committed record")]
     Read { path: PathBuf, byte: u64, source: io::Error },
-    #[error("{path} is a directory; name a file")]
-    Directory { path: PathBuf },
+    #[error("{path} has no file that ends in .{extensions}: name another format (source.format), or a pattern")]
+    NoFileIn { path: PathBuf, extensions: String },
+    #[error("no file matches {path}: correct the pattern")]
+    NoMatch { path: PathBuf },
+    #[error("{path} cannot be read as a pattern of names: correct its * ? and [ ]")]
+    Pattern { path: PathBuf },
+    #[error("{path} names more than {limit} files: name some of them by a pattern")]
+    TooManyFiles { path: PathBuf, limit: usize },
+    #[error(
+        "{path} has other {columns} than {first}, which is read as one with it: make them alike, or read it by itself"
+    )]
+    OtherColumns { path: PathBuf, first: PathBuf, columns: &'static str },
+    #[error(
+        "{path} has appeared before {last}, up to which files have been read already: give it a name behind that, or \
+         start with a new state directory"
+    )]
+    Appeared { path: PathBuf, last: PathBuf },
+    #[error(
+        "{path} has changed since it was read to its end: restore it, or remove it, or start with a new state directory"
+    )]
+    ReadBefore { path: PathBuf },
+    #[error("{path}, which has been read in part, is gone: restore it, or start with a new state directory")]
+    Gone { path: PathBuf },
+    #[error(
+        "{path} named one file when it was read before, and names several now, or the other way round: restore it, or \
+         start with a new state directory"
+    )]
+    OtherKind { path: PathBuf },
     #[error("standard input can be read as NDJSON or CSV, not as Parquet, which needs its end first: name a file")]
     ParquetOnStandardInput,
     #[error("the separator of a CSV file must be one ASCII byte that is neither a quote nor a line break")]

@@ -5,6 +5,8 @@ use std::process::Command;
 use proptest::prelude::*;
 
 use super::*;
+use crate::io::file::csv_rows::CsvRows;
+use crate::io::file::ndjson_lines::NdjsonLines;
 use crate::io::file::{FileSink, GroupColumns};
 use crate::records::raw::Token;
 
@@ -159,7 +161,7 @@ fn empty_files_and_bad_headers() {
     assert!(matches!(open(&path, Format::Parquet, begin), Err(SourceError::Parquet { .. })));
     assert!(matches!(open(&path, Format::Csv { separator: b'"' }, begin), Err(SourceError::Separator)));
     assert!(matches!(open(Path::new("-"), Format::Parquet, begin), Err(SourceError::ParquetOnStandardInput)));
-    assert!(matches!(open(path.parent().unwrap(), CSV, begin), Err(SourceError::Directory { .. })));
+    assert!(matches!(open(path.parent().unwrap(), CSV, begin), Err(SourceError::NoFileIn { .. })));
     assert!(matches!(open(&path.join("none"), CSV, begin), Err(SourceError::Open { .. })));
     fs::write(&path, b"a,b").unwrap();
     assert_eq!(read_all(&path, CSV, &[5], true).0, Seen::default());

@@ -4,18 +4,17 @@ use std::fs::File;
 use std::io::{self, BufRead, BufReader, Read, Seek, SeekFrom};
 use std::os::fd::{AsFd, OwnedFd};
 use std::path::Path;
-use std::time::Duration;
-
-use rustix::event::{PollFd, PollFlags, poll};
+use std::time::{Duration, Instant};
 
 use super::SourceError;
+use super::inflate::{Compression, Inflated, comes, skip};
 
 const BUFFER_BYTES: usize = 256 << 10;
 
 /// A buffered input that knows its byte position and whether waiting for more may take long.
 pub(super) struct Stream {
-    input: BufReader<Box<dyn Read + Send>>,
-    /// Bytes consumed from the start of the input.
+    input: BufReader<Inflated>,
+    /// Bytes consumed from the start of the input, of the text that is in it where it is compressed.
     pub byte: u64,
     /// A regular file: it can be sought, and more of it is there at once or not at all.
     pub regular: bool,
@@ -37,15 +36,15 @@ impl Stream {
     /// The input at its start, after a byte order mark if there is one. `-` is standard input. A pipe is not waited for.
     pub fn open(path: &Path) -> Result<Self, SourceError> {
         let fault = |source| SourceError::Open { path: path.into(), source };
-        let (input, pipe): (Box<dyn Read + Send>, Option<OwnedFd>) = if path == Path::new("-") {
-            let pipe = io::stdin().as_fd().try_clone_to_owned().map_err(fault)?;
-            (Box::new(io::stdin()), Some(pipe))
+        let (file, length) = if path == Path::new("-") {
+            // Not the buffer of the process: what lies in it could not be asked for.
+            (File::from(io::stdin().as_fd().try_clone_to_owned().map_err(fault)?), None)
         } else {
-            let (file, length) = open_file(path)?;
-            let pipe = if length.is_some() { None } else { Some(file.try_clone().map_err(fault)?.into()) };
-            (Box::new(file), pipe)
+            open_file(path)?
         };
-        let input = BufReader::with_capacity(BUFFER_BYTES, input);
+        let pipe = |file: &File| file.try_clone().map(OwnedFd::from).map_err(fault);
+        let (pipe, asked) = if length.is_some() { (None, None) } else { (Some(pipe(&file)?), Some(pipe(&file)?)) };
+        let input = BufReader::with_capacity(BUFFER_BYTES, Inflated::new(Box::new(file), asked));
         let mut stream = Self { input, byte: 0, regular: pipe.is_none(), pipe, begun: false, marked: false };
         if stream.regular {
             stream.fill().map_err(|source| SourceError::Read { path: path.into(), byte: 0, source })?;
@@ -53,33 +52,55 @@ impl Stream {
         Ok(stream)
     }
 
-    /// A regular file after its first `position` bytes, which end a record; `breaks` are the bytes that may.
+    /// A regular file after its first `position` bytes, which end a record; `breaks` are the bytes that may. Of a compressed file these
+    /// are bytes of the text in it, and everything before them is decompressed again.
     ///
     /// A last record without a line break may have got its line break since; that is passed over.
     pub fn resume(path: &Path, position: u64, breaks: &[u8]) -> Result<Self, SourceError> {
         let (mut file, length) = open_file(path)?;
         let length = length.unwrap_or(0);
-        if position > length {
+        let fault = |source| SourceError::Read { path: path.into(), byte: position, source };
+        let mut start = Vec::new();
+        (&mut file).take(4).read_to_end(&mut start).map_err(fault)?;
+        let compressed = Compression::of(&start).is_some();
+        if !compressed && position > length {
             return Err(SourceError::Shrunk { path: path.into(), length, position });
         }
-        let fault = |source| SourceError::Read { path: path.into(), byte: position, source };
-        let mut around = [b'\n'; 3];
-        let before = usize::from(position > 0);
-        file.seek(SeekFrom::Start(position - before as u64)).map_err(fault)?;
-        let after = length.saturating_sub(position).min(2) as usize;
-        file.read_exact(&mut around[1 - before..=after]).map_err(fault)?;
-        let [last, next, second] = around;
-        let mut byte = position;
-        if !breaks.contains(&last) && after > 0 {
-            byte += match (next, second) {
-                (b'\n', _) => 1,
-                (b'\r', b'\n') if after == 2 => 2,
-                _ => return Err(SourceError::Changed { path: path.into(), byte: position }),
-            };
+        let before = position - u64::from(position > 0);
+        file.seek(SeekFrom::Start(if compressed { 0 } else { before })).map_err(fault)?;
+        let file: Box<dyn Read + Send> = Box::new(file);
+        let inflated = if compressed { Inflated::new(file, None) } else { Inflated::plain(file) };
+        let mut input = BufReader::with_capacity(BUFFER_BYTES, inflated);
+        if compressed {
+            let length = skip(&mut input, before).map_err(fault)?;
+            if length < before {
+                return Err(SourceError::Shrunk { path: path.into(), length, position });
+            }
         }
-        file.seek(SeekFrom::Start(byte)).map_err(fault)?;
-        let input = BufReader::with_capacity(BUFFER_BYTES, Box::new(file) as Box<dyn Read + Send>);
-        Ok(Self { input, byte, regular: true, pipe: None, begun: true, marked: false })
+        let mut stream = Self { input, byte: before, regular: true, pipe: None, begun: true, marked: false };
+        let last = if position > 0 { stream.take_byte().map_err(fault)? } else { Some(b'\n') };
+        let Some(last) = last else {
+            return Err(SourceError::Shrunk { path: path.into(), length: before, position });
+        };
+        if !breaks.contains(&last) {
+            stream.take_break().map_err(fault)?.ok_or(SourceError::Changed { path: path.into(), byte: position })?;
+        }
+        Ok(stream)
+    }
+
+    fn take_byte(&mut self) -> io::Result<Option<u8>> {
+        let byte = self.fill()?.first().copied();
+        self.consume(usize::from(byte.is_some()));
+        Ok(byte)
+    }
+
+    /// Passes over one line break; none where something else comes. The end is as good as one.
+    fn take_break(&mut self) -> io::Result<Option<()>> {
+        Ok(match self.take_byte()? {
+            None | Some(b'\n') => Some(()),
+            Some(b'\r') => (self.take_byte()? == Some(b'\n')).then_some(()),
+            Some(_) => None,
+        })
     }
 
     /// The bytes at hand, after reading some if there were none; empty at the end of the input.
@@ -110,20 +131,28 @@ impl Stream {
         self.byte += count as u64;
     }
 
-    /// Whether the next record may have to be waited for, as on a pipe whose writer is slow.
-    pub fn would_wait(&self) -> bool {
-        !self.regular && self.input.buffer().is_empty()
-    }
-
     /// Whether there is more, or an end, to read: asked of a pipe for at most `patience`.
-    pub fn comes_within(&self, patience: Duration) -> io::Result<bool> {
-        let Some(pipe) = self.pipe.as_ref().filter(|_| self.would_wait()) else { return Ok(true) };
-        let mut asked = [PollFd::new(pipe, PollFlags::IN)];
-        let patience = patience.try_into().map_err(|_| io::ErrorKind::InvalidInput)?;
-        match poll(&mut asked, Some(&patience)) {
-            Ok(answers) => Ok(answers > 0),
-            Err(rustix::io::Errno::INTR) => Ok(false),
-            Err(error) => Err(error.into()),
+    pub fn comes_within(&mut self, patience: Duration) -> io::Result<bool> {
+        let Some(pipe) = self.pipe.as_ref().filter(|_| self.input.buffer().is_empty()) else { return Ok(true) };
+        if self.input.get_ref().compression().is_none() {
+            return comes(pipe, Some(patience));
+        }
+        let begun = Instant::now();
+        loop {
+            // What has come may give no text yet.
+            self.input.get_mut().set_waiting(false);
+            let filled = self.input.fill_buf().map(drop);
+            self.input.get_mut().set_waiting(true);
+            match filled {
+                Ok(()) => return Ok(true),
+                Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+                Err(error) if error.kind() == io::ErrorKind::WouldBlock => {
+                    if !comes(pipe, Some(patience.saturating_sub(begun.elapsed())))? {
+                        return Ok(false);
+                    }
+                }
+                Err(error) => return Err(error),
+            }
         }
     }
 
@@ -143,13 +172,28 @@ impl Stream {
     }
 }
 
+/// Whether standard input has something to read, or its end: asked for at most `patience`.
+///
+/// # Errors
+/// When it cannot be asked.
+pub fn standard_input_comes(patience: Duration) -> io::Result<bool> {
+    comes(&io::stdin(), Some(patience))
+}
+
+/// The bytes of text in a file, where they are known without reading it: of one regular file that is not compressed.
+#[must_use]
+pub fn plain_length(path: &Path) -> Option<u64> {
+    let (file, length) = open_file(path).ok()?;
+    let mut start = Vec::new();
+    length?;
+    file.take(4).read_to_end(&mut start).ok()?;
+    length.filter(|_| Compression::of(&start).is_none())
+}
+
 /// The file, and its length if it is a regular one.
 pub(super) fn open_file(path: &Path) -> Result<(File, Option<u64>), SourceError> {
     let fault = |source| SourceError::Open { path: path.into(), source };
     let file = File::open(path).map_err(fault)?;
     let metadata = file.metadata().map_err(fault)?;
-    if metadata.is_dir() {
-        return Err(SourceError::Directory { path: path.into() });
-    }
     Ok((file, metadata.is_file().then_some(metadata.len())))
 }

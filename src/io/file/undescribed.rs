@@ -1,11 +1,11 @@
 //! Files that no schema describes: which of their columns are read, and how their fields are separated.
 
 use std::collections::BTreeSet;
-use std::io::{BufRead, BufReader, Read};
 use std::path::Path;
 
-use super::SourceError;
-use super::stream::open_file;
+use super::listing::files_of;
+use super::stream::Stream;
+use super::{Format, SourceError};
 
 /// Which columns of a file are read.
 #[derive(Clone, Copy, Debug)]
@@ -60,12 +60,14 @@ pub fn separator_of(path: &Path) -> Result<u8, SourceError> {
     if path == Path::new("-") {
         return Ok(b',');
     }
-    let (file, length) = open_file(path)?;
-    if length.is_none() {
+    let comma = Format::Csv { separator: b',' };
+    let first = files_of(path, comma)?.and_then(|files| files.into_iter().next()).unwrap_or_else(|| path.to_owned());
+    let mut stream = Stream::open(&first)?;
+    if !stream.regular {
         return Ok(b',');
     }
     let mut line = Vec::new();
-    let read = BufReader::new(file).take(1 << 20).read_until(b'\n', &mut line);
+    let read = stream.take_line(1 << 20, &mut line);
     read.map_err(|source| SourceError::Read { path: path.into(), byte: 0, source })?;
     Ok(most_frequent(&line))
 }

@@ -102,6 +102,44 @@ impl Doubt {
     }
 }
 
+/// An input that cannot be sought is read again from its beginning.
+#[derive(Clone, Copy, Debug)]
+pub struct PassedOver<'a> {
+    /// The input.
+    pub path: &'a std::path::Path,
+    /// Records that have left already.
+    pub records: u64,
+}
+
+impl PassedOver<'_> {
+    /// Tells the log.
+    pub fn emit(&self) {
+        let (path, records) = (self.path.display(), self.records);
+        tracing::warn!(
+            %path,
+            records,
+            "the input cannot be sought: its first records are passed over by their number alone, so it must be the same input, \
+             given again from its beginning"
+        );
+    }
+}
+
+/// A file of several that is begun.
+#[derive(Clone, Copy, Debug)]
+pub struct FileOpened<'a> {
+    /// The file.
+    pub path: &'a str,
+    /// Number of its first record among those of all files, from 0.
+    pub first_record: u64,
+}
+
+impl FileOpened<'_> {
+    /// Tells the log.
+    pub fn emit(&self) {
+        tracing::info!(path = self.path, first_record = self.first_record, "a file of the source begins");
+    }
+}
+
 /// Columns of a file that the schema does not know.
 #[derive(Clone, Debug)]
 pub struct ColumnsDropped<'a> {

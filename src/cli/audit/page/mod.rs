@@ -180,7 +180,7 @@ fn what_next(report: &Report) -> String {
 
 fn made_from(made: &MadeFrom) -> String {
     let digest = made.sha256.as_ref().map_or_else(
-        || "standard input, of which there is no digest".to_owned(),
+        || "standard input or several files, of which there is no digest".to_owned(),
         |digest| format!("SHA-256 <code>{digest}</code>"),
     );
     let option = |(name, value): &(&str, String)| format!("<code>{}</code>", escape(format!("{name} {value}").trim()));

@@ -1,6 +1,8 @@
 //! What a start finds in the tree, and how much of the past it may rely on.
 
-use super::{BASELINE, EVIDENCE, INTENT, INTENT_MET, INTENT_TALLIED, MARKS, MET, PROGRESS, Store, TALLIED};
+use super::{
+    BASELINE, EVIDENCE, INTENT, INTENT_BEGUN, INTENT_MET, INTENT_TALLIED, MARKS, MET, PROGRESS, Store, TALLIED,
+};
 use crate::anonymity::plan::Plan;
 use crate::anonymity::plan::evidence::Evidence;
 use crate::anonymity::planner::drift::Baseline;
@@ -9,6 +11,7 @@ use crate::daemon::state::directory::StateError;
 use crate::daemon::state::numbered::{number_of, numbered};
 use crate::daemon::state::records::{Intent, KeptRow, Progress};
 use crate::daemon::state::rows::RowBlock;
+use crate::io::file::FileBegun;
 use crate::ledger::SHARDS;
 use crate::ledger::classes::Ledger;
 use crate::ledger::delta::LedgerDelta;
@@ -41,6 +44,8 @@ pub struct Recovered {
     pub witnessed: WitnessDelta,
     /// What the records had; none where nobody has noted it.
     pub met: Option<Met>,
+    /// Files of the source that have been begun or read to their end, in their order; where a file comes twice, the later word holds.
+    pub begun: Vec<FileBegun>,
     /// Ledger deltas that were applied on top of the shards.
     pub deltas: u64,
     /// Sealed bytes read of the ledger, its deltas and the window, for the event of the start.
@@ -61,6 +66,7 @@ impl Recovered {
             self.references.clone_from(&intent.references);
         }
         self.met.clone_from(&intent.met);
+        self.begun.extend(intent.begun.iter().cloned());
         self.witnessed.seen.extend(&intent.witnessed.seen);
         self.witnessed.raws.extend(intent.witnessed.raws.iter().cloned());
         self.held.retain(|row| !intent.settled.contains(&row.ordinal));
@@ -149,12 +155,17 @@ impl Store {
             found.evidence = self.read(EVIDENCE)?;
         }
         found.met = self.read(MET)?;
+        for (key, sealed) in self.scan("begun")? {
+            found.begun.extend(self.open_value::<Vec<FileBegun>>(&key, &sealed)?);
+        }
         if let Some(intent) = &mut found.intent {
             if let Some(plan) = &intent.plan {
                 intent.references = self.references(plan.version)?;
             }
             let met: Option<(u64, Met)> = self.read(INTENT_MET)?;
             intent.met = met.filter(|(of, _)| *of == intent.attempt).map(|(_, met)| met);
+            let begun: Option<(u64, Vec<FileBegun>)> = self.read(INTENT_BEGUN)?;
+            intent.begun = begun.filter(|(of, _)| *of == intent.attempt).map(|(_, begun)| begun).unwrap_or_default();
         }
         self.marks = match (self.read(MARKS)?, &found.intent) {
             (Some(marks), _) => marks,

@@ -1,0 +1,265 @@
+use std::fs;
+use std::io::Write;
+use std::path::{Path, PathBuf};
+
+use flate2::write::GzEncoder;
+use proptest::prelude::*;
+
+use super::*;
+use crate::codec::{Field, Limits, Unknown};
+use crate::io::file::stream::Stream;
+use crate::io::file::{FileSource, Format, SourceError, SourcePosition};
+use crate::records::raw::RawBatch;
+
+const CSV: Format = Format::Csv { separator: b',' };
+const LIMITS: Limits = Limits { max_record_bytes: 64, max_depth: 8 };
+
+fn gzip(text: &[u8]) -> Vec<u8> {
+    let mut encoder = GzEncoder::new(Vec::new(), flate2::Compression::default());
+    encoder.write_all(text).unwrap();
+    encoder.finish().unwrap()
+}
+
+fn zstandard(text: &[u8]) -> Vec<u8> {
+    let mut encoder = zstd::stream::Encoder::new(Vec::new(), 3).unwrap();
+    encoder.include_checksum(true).unwrap();
+    encoder.write_all(text).unwrap();
+    encoder.finish().unwrap()
+}
+
+fn compressed(by: Compression, text: &[u8]) -> Vec<u8> {
+    match by {
+        Compression::Gzip => gzip(text),
+        Compression::Zstandard => zstandard(text),
+    }
+}
+
+const BOTH: [Compression; 2] = [Compression::Gzip, Compression::Zstandard];
+
+fn file(content: &[u8]) -> (tempfile::TempDir, PathBuf) {
+    let directory = tempfile::tempdir().unwrap();
+    let path = directory.path().join("in");
+    fs::write(&path, content).unwrap();
+    (directory, path)
+}
+
+fn open(path: &Path, format: Format, start: SourcePosition) -> Result<FileSource, SourceError> {
+    FileSource::open(path, format, &[Field::flat("a"), Field::flat("b")], LIMITS, Unknown::Drop, start)
+}
+
+/// What comes out of a file that is read `size` records at a time and opened again after each time: the records and the
+/// rejections of every call, and the position behind it.
+fn all(path: &Path, format: Format, size: usize) -> Result<Vec<(String, SourcePosition)>, SourceError> {
+    let (mut calls, mut at) = (Vec::new(), SourcePosition::default());
+    loop {
+        let mut source = open(path, format, at)?;
+        let (mut batch, mut rejected) = (RawBatch::new(2), Vec::new());
+        let outcome = source.read(&mut batch, size, u64::MAX, &mut rejected)?;
+        let rows: Vec<String> =
+            (0..batch.rows()).map(|row| format!("{:?} {:?}", batch.token(row, 0), batch.token(row, 1))).collect();
+        at = source.position();
+        calls.push((format!("{rows:?} {rejected:?} {}", outcome.tombstones), at));
+        if outcome.end {
+            return Ok(calls);
+        }
+    }
+}
+
+fn line() -> impl Strategy<Value = String> {
+    prop_oneof![
+        any::<u8>().prop_map(|n| format!("{{\"a\":{n}}}")),
+        "[a-z]{0,6}".prop_map(|b| format!("{{\"b\":\"{b}\"}}")),
+        Just("null".to_owned()),
+        Just(String::new()),
+        Just("x".repeat(200)),
+        Just("1,\"two\nlines\"".to_owned()),
+    ]
+}
+
+proptest! {
+    /// A compressed file is the file: record by record, position by position, also when it is opened anew after every few records,
+    /// and wherever a member or a frame ends.
+    #[test]
+    fn what_is_compressed_reads_as_the_text_in_it(
+        lines in prop::collection::vec(line(), 0..30),
+        ending in prop::sample::select(vec!["", "\n", "\r\n"]),
+        cuts in prop::collection::vec(any::<prop::sample::Index>(), 0..3),
+        size in 1_usize..9,
+        csv in any::<bool>(),
+    ) {
+        let text = format!("{}{}{ending}", if csv { "a,b\n" } else { "" }, lines.join("\n"));
+        let format = if csv { CSV } else { Format::Ndjson };
+        let mut cuts: Vec<usize> = cuts.iter().map(|cut| cut.index(text.len() + 1)).collect();
+        cuts.sort_unstable();
+        let (_plain, plain) = file(text.as_bytes());
+        let expected = all(&plain, format, size).unwrap();
+        for by in BOTH {
+            let mut from = 0;
+            let mut content = Vec::new();
+            for &cut in cuts.iter().chain([&text.len()]) {
+                content.extend(compressed(by, &text.as_bytes()[from..cut]));
+                from = cut;
+            }
+            let (_other, other) = file(&content);
+            prop_assert_eq!(&all(&other, format, size).unwrap(), &expected, "{:?}", by);
+        }
+    }
+}
+
+fn text() -> Vec<u8> {
+    (0..400).flat_map(|n| format!("{{\"a\":{},\"b\":\"{}\"}}\n", n * n, n % 7).into_bytes()).collect()
+}
+
+#[test]
+fn a_file_that_is_cut_short_is_an_error_wherever_it_is_cut() {
+    for by in BOTH {
+        let content = compressed(by, &text());
+        // What begins no stream yet is text, and no record.
+        for cut in 4..content.len() {
+            let (_directory, path) = file(&content[..cut]);
+            let Err(error) = all(&path, Format::Ndjson, 1000) else { panic!("{by:?} cut after {cut} bytes") };
+            let said = error.to_string();
+            assert!(said.contains("cut short") || said.contains("damaged"), "{by:?} at {cut}: {said}");
+            assert!(said.contains(path.to_str().unwrap()), "{said}");
+        }
+        let (_directory, path) = file(&[content.clone(), b"rubbish".to_vec()].concat());
+        assert!(all(&path, Format::Ndjson, 1000).is_err(), "{by:?} with something behind it");
+        let (_directory, path) = file(&content);
+        all(&path, Format::Ndjson, 1000).unwrap();
+    }
+}
+
+#[test]
+fn a_changed_byte_changes_no_record_in_silence() {
+    for by in BOTH {
+        let content = compressed(by, &text());
+        let (_directory, path) = file(&content);
+        let expected = all(&path, Format::Ndjson, 1000).unwrap();
+        let mut refused = 0;
+        for at in (4..content.len()).step_by(3) {
+            let mut changed = content.clone();
+            changed[at] ^= 0x10;
+            fs::write(&path, changed).unwrap();
+            match all(&path, Format::Ndjson, 1000) {
+                Ok(found) => assert_eq!(found, expected, "{by:?}: byte {at}"),
+                Err(_) => refused += 1,
+            }
+        }
+        assert!(refused > content.len() / 4, "{by:?}: {refused} of {} refused", content.len() / 3);
+    }
+}
+
+#[test]
+fn a_file_that_shrank_or_was_replaced_is_refused() {
+    for by in BOTH {
+        let (_directory, path) = file(&compressed(by, &text()));
+        let mut source = open(&path, Format::Ndjson, SourcePosition::default()).unwrap();
+        source.read(&mut RawBatch::new(2), 100, u64::MAX, &mut Vec::new()).unwrap();
+        let at = source.position();
+        fs::write(&path, compressed(by, &text()[..at.bytes as usize - 20])).unwrap();
+        assert!(matches!(open(&path, Format::Ndjson, at), Err(SourceError::Shrunk { .. })), "{by:?}");
+        fs::write(&path, compressed(by, &text()[3..])).unwrap();
+        assert!(matches!(open(&path, Format::Ndjson, at), Err(SourceError::Changed { .. })), "{by:?}");
+    }
+}
+
+/// 256 MiB without a line break, in a few kilobytes.
+#[test]
+fn a_bomb_is_one_record_that_is_too_long() {
+    for by in BOTH {
+        let many = vec![b'x'; 4 << 20];
+        let mut content = Vec::new();
+        (0..64).for_each(|_| content.extend(compressed(by, &many)));
+        content.extend(compressed(by, b"\n{\"a\":1}\n"));
+        assert!(content.len() < 1 << 20, "{} bytes", content.len());
+        let (_directory, path) = file(&content);
+        let before = resident();
+        let found = all(&path, Format::Ndjson, 10).unwrap();
+        assert!(resident() < before + (64 << 20), "{} bytes more", resident() - before);
+        assert_eq!(found[0].1, SourcePosition { records: 2, bytes: (256 << 20) + 9 });
+        assert!(found[0].0.contains("Oversized"), "{}", found[0].0);
+    }
+}
+
+/// Bytes of memory that this process has ever had at once.
+fn resident() -> u64 {
+    let status = fs::read_to_string("/proc/self/status").unwrap();
+    let line = status.lines().find_map(|line| line.strip_prefix("VmHWM:")).unwrap();
+    line.trim().trim_end_matches(" kB").parse::<u64>().unwrap() << 10
+}
+
+#[test]
+fn a_window_beyond_the_limit_is_refused() {
+    let mut encoder = zstd::stream::Encoder::new(Vec::new(), 1).unwrap();
+    encoder.window_log(28).unwrap();
+    encoder.long_distance_matching(true).unwrap();
+    encoder.write_all(b"{\"a\":1}\n").unwrap();
+    let (_directory, path) = file(&encoder.finish().unwrap());
+    let Err(error) = all(&path, Format::Ndjson, 10) else { panic!("a window of 256 MiB") };
+    assert!(error.to_string().contains("128 MiB"), "{error}");
+}
+
+#[test]
+fn compression_is_told_by_the_first_bytes_alone() {
+    for (start, by) in [
+        (b"\x1f\x8b\x08\0".as_slice(), Some(Compression::Gzip)),
+        (b"\x28\xb5\x2f\xfd", Some(Compression::Zstandard)),
+        (b"\x50\x2a\x4d\x18", Some(Compression::Zstandard)),
+        (b"PK\x03\x04", None),
+        (b"(a),b\n", None),
+        (b"P*M,a\n", None),
+        (b"\x1f", None),
+        (b"", None),
+    ] {
+        assert_eq!(Compression::of(start), by, "{start:?}");
+        let mut inflated = Inflated::new(Box::new(Cursor::new(start.to_vec())), None);
+        let mut found = Vec::new();
+        let read = inflated.read_to_end(&mut found);
+        match by {
+            None => assert_eq!((read.unwrap(), found.as_slice()), (start.len(), start)),
+            Some(_) => assert!(read.is_err(), "{start:?} is no whole file"),
+        }
+        assert_eq!(inflated.compression(), by);
+    }
+}
+
+/// A pipe that stops for a while in the middle: what has come is given, and the wait for more can be given up.
+#[test]
+fn a_compressed_pipe_gives_what_has_come() {
+    let directory = tempfile::tempdir().unwrap();
+    let path = directory.path().join("pipe");
+    assert!(std::process::Command::new("mkfifo").arg(&path).status().unwrap().success());
+    let (go_on, begun) = crossbeam_channel::bounded(0);
+    let writer = std::thread::spawn({
+        let path = path.clone();
+        move || {
+            let mut pipe = fs::OpenOptions::new().write(true).open(path).unwrap();
+            pipe.write_all(&gzip(b"{\"a\":1}\n{\"a\":2}\n")).unwrap();
+            let () = begun.recv().unwrap();
+            pipe.write_all(&gzip(b"{\"a\":3}\n")).unwrap();
+        }
+    });
+    let mut source = open(&path, Format::Ndjson, SourcePosition::default()).unwrap();
+    let mut read = |wanted: u64| {
+        let mut records = 0;
+        while records < wanted {
+            records += source.read(&mut RawBatch::new(2), 10, u64::MAX, &mut Vec::new()).unwrap().records;
+        }
+        records
+    };
+    assert_eq!(read(2), 2);
+    let none = source.read(&mut RawBatch::new(2), 10, u64::MAX, &mut Vec::new()).unwrap();
+    assert!(none.records == 0 && !none.end, "{none:?}");
+    go_on.send(()).unwrap();
+    let mut more = 0;
+    loop {
+        let outcome = source.read(&mut RawBatch::new(2), 10, u64::MAX, &mut Vec::new()).unwrap();
+        more += outcome.records;
+        if outcome.end {
+            break;
+        }
+    }
+    assert_eq!(more, 1);
+    writer.join().unwrap();
+    assert!(Stream::open(Path::new("/dev/null")).is_ok());
+}

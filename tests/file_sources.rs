@@ -1,0 +1,88 @@
+//! Where records come from that is not one plain file: standard input, compressed files, several files, and what is told of each.
+
+mod support;
+
+use std::fmt::Write as _;
+use std::fs;
+use std::io::Write as _;
+
+use support::binary::Place;
+use support::schemas::schema;
+
+const SCHEMA: &str = schema!("visits"; person, hundred "age");
+
+fn rows(from: usize, to: usize) -> String {
+    let mut text = String::new();
+    for n in from..to {
+        writeln!(text, "p{n},{}", [30, 30, 30, 40, 40][n % 5]).expect("a string");
+    }
+    text
+}
+
+fn gzip(text: &str) -> Vec<u8> {
+    let mut encoder = flate2::write::GzEncoder::new(Vec::new(), flate2::Compression::default());
+    encoder.write_all(text.as_bytes()).expect("it is compressed");
+    encoder.finish().expect("it is compressed")
+}
+
+const STDIN: [(&str, &str); 2] = [("SOURCE__PATH", "-"), ("SOURCE__FORMAT", "csv")];
+
+/// A pipe is read as CSV, compressed or not. Given again from its beginning, it goes on behind what has left, and that is said.
+#[test]
+fn csv_comes_through_a_pipe() {
+    let place = Place::new(SCHEMA, "");
+    let one = rows(0, 120);
+    let mut process = place.start(&STDIN);
+    process.feed(format!("person,age\n{one}"));
+    let first = process.wait().expect(0);
+    assert_eq!(first.account().consumed, 120);
+    assert!(!first.stderr.contains("cannot be sought"));
+    let mut process = place.start(&STDIN);
+    process.feed(gzip(&format!("person,age\n{one}{}", rows(120, 200))));
+    let second = process.wait().expect(0);
+    assert_eq!(second.account().consumed, 200);
+    assert!(second.stderr.contains("cannot be sought") && second.stderr.contains("120"), "{}", second.stderr);
+    let mut process = place.start(&STDIN);
+    process.feed(format!("person,age\n{}", rows(0, 50)));
+    let third = process.wait().expect(1);
+    assert!(third.stderr.contains("ends after 50 records, but 200 had been read before"), "{}", third.stderr);
+}
+
+#[test]
+fn a_pipe_that_says_nothing_lets_the_daemon_stop() {
+    let place = Place::new(SCHEMA, "");
+    let mut process = place.start(&STDIN);
+    std::thread::sleep(std::time::Duration::from_secs(2));
+    process.terminate();
+    assert!(process.ends_within(std::time::Duration::from_secs(20)), "no header has come");
+    let parquet = place.run(&[("SOURCE__PATH", "-"), ("SOURCE__FORMAT", "parquet")]).expect(2);
+    assert!(parquet.stderr.contains("parquet is not read from standard input"), "{}", parquet.stderr);
+}
+
+#[test]
+fn several_files_are_one_source_and_changes_are_told() {
+    let place = Place::new(SCHEMA, "");
+    fs::create_dir(place.path("days")).expect("a folder");
+    place.write("days/1.csv", format!("person,age\n{}", rows(0, 60)));
+    place.write("days/2.csv.gz", gzip(&format!("person,age\n{}", rows(60, 130))));
+    let days = [("SOURCE__PATH", "days"), ("SOURCE__FORMAT", "csv")];
+    let first = place.run(&days).expect(0);
+    assert_eq!(first.account().consumed, 130);
+    assert!(first.stderr.contains("days/2.csv.gz"), "the log says which records are whose");
+    place.write("days/3.csv", "age,person\n30,p1\n");
+    assert_eq!(place.run(&days).expect(0).account().consumed, 131);
+    place.write("days/15.csv", format!("person,age\n{}", rows(0, 9)));
+    let appeared = place.run(&days).expect(1);
+    assert!(appeared.stderr.contains("days/15.csv has appeared before days/3.csv"), "{}", appeared.stderr);
+    fs::remove_file(place.path("days/15.csv")).expect("a file");
+    place.write("days/1.csv", "person,age\n");
+    let changed = place.run(&days).expect(1);
+    assert!(changed.stderr.contains("days/1.csv has changed"), "{}", changed.stderr);
+    fs::remove_file(place.path("days/1.csv")).expect("a file");
+    assert_eq!(place.run(&days).expect(0).account().consumed, 131, "what was read to its end may be removed");
+    place.write("days/4.csv", format!("person,years\n{}", rows(0, 9)));
+    let other = place.run(&days).expect(1);
+    assert!(other.stderr.contains("days/4.csv"), "a file with other columns is named: {}", other.stderr);
+    let clash = place.run(&[("SOURCE__PATH", "*.ndjson"), ("STATE__PATH", "other")]).expect(2);
+    assert!(clash.stderr.contains("the sink would overwrite the source"), "{}", clash.stderr);
+}

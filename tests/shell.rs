@@ -1,0 +1,84 @@
+//! What shells and manuals are told of the command line: all of it, and nothing that is not there.
+
+use std::collections::BTreeSet;
+use std::fs;
+use std::path::Path;
+use std::process::{Command, Output};
+
+fn throng(arguments: &[&str]) -> Output {
+    Command::new(env!("CARGO_BIN_EXE_throng")).args(arguments).output().expect("the binary starts")
+}
+
+fn text(output: &Output) -> String {
+    String::from_utf8(output.stdout.clone()).expect("text")
+}
+
+/// The commands that `throng help` lists.
+fn commands() -> BTreeSet<String> {
+    let help = text(&throng(&["--help"]));
+    let listed = help.lines().skip_while(|line| *line != "Commands:").skip(1).take_while(|line| !line.is_empty());
+    let first = |line: &str| {
+        let name = line.strip_prefix("  ")?.split(' ').next()?;
+        (!name.is_empty()).then(|| name.to_owned())
+    };
+    listed.filter_map(first).collect()
+}
+
+#[test]
+fn every_shell_completes_every_command() {
+    let commands = commands();
+    assert!(commands.contains("run") && commands.contains("verify-release") && commands.len() > 10, "{commands:?}");
+    for shell in ["bash", "zsh", "fish", "elvish", "powershell"] {
+        let done = throng(&["completions", shell]);
+        assert!(done.status.success(), "{shell}");
+        let script = text(&done);
+        for name in &commands {
+            assert!(script.contains(name.as_str()), "{shell} does not know {name}");
+        }
+        assert!(script.contains("accept-rewind"), "{shell} knows the options of run");
+    }
+    let refused = throng(&["completions", "tcsh"]);
+    assert_eq!(refused.status.code(), Some(2));
+    assert!(String::from_utf8_lossy(&refused.stderr).contains("bash"));
+}
+
+/// Bash reads the script, and completes a command by it.
+#[test]
+fn bash_completes_by_the_script() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let script = folder.path().join("throng.bash");
+    fs::write(&script, throng(&["completions", "bash"]).stdout).expect("a file");
+    let completes = |words: &str, wanted: &str| {
+        let ask = format!(
+            "source '{}'; COMP_WORDS=({words}); COMP_CWORD=$((${{#COMP_WORDS[@]}} - 1)); \
+             _throng throng \"${{COMP_WORDS[COMP_CWORD]}}\" \"${{COMP_WORDS[COMP_CWORD-1]}}\"; echo \"${{COMPREPLY[@]}}\"",
+            script.display()
+        );
+        let said = Command::new("bash").args(["--norc", "-c", &ask]).output().expect("bash");
+        let found = text(&said);
+        assert!(found.split_whitespace().any(|word| word == wanted), "{words}: {found} {said:?}");
+    };
+    completes("throng anon", "anonymize");
+    completes("throng run --acc", "--accept-rewind");
+}
+
+#[test]
+fn every_command_has_a_page_of_the_manual() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let place = folder.path().join("man/man1");
+    let at = place.to_str().expect("text");
+    for _ in 0..2 {
+        assert!(throng(&["man", at]).status.success(), "also where the pages are there already");
+    }
+    let page = |name: &str| fs::read_to_string(Path::new(at).join(format!("{name}.1"))).expect(name);
+    let main = page("throng");
+    for name in commands().iter().filter(|name| *name != "help") {
+        assert!(page(&format!("throng-{name}")).contains(".TH"), "{name}");
+        assert!(main.contains(&format!("throng\\-{}(1)", name.replace('-', "\\-"))), "throng(1) leads to {name}");
+    }
+    assert!(page("throng-run").contains("accept\\-rewind"));
+    fs::write(folder.path().join("file"), "").expect("a file");
+    let refused = throng(&["man", folder.path().join("file").to_str().expect("text")]);
+    assert_eq!(refused.status.code(), Some(1));
+    assert!(String::from_utf8_lossy(&refused.stderr).contains("cannot write the pages"));
+}
