@@ -12,6 +12,9 @@ enum Shape {
     Text,
     Texts,
     Pointer,
+    Origin,
+    Boolean,
+    Factor,
     OneOf(&'static [Choice]),
     Digits,
     Number,
@@ -121,10 +124,39 @@ const ATTRIBUTE: &[Key] = &[
     key(
         "pointer",
         Shape::Pointer,
-        "Where it is in a nested record: a JSON pointer (RFC 6901). Not beside `column`.",
+        "Where it is in a nested record: a JSON pointer (RFC 6901); `\"\"` is all of a key. Not beside `column`.",
         "\"/user/age\"",
     ),
-    key("unit", Shape::Text, "Its unit, for readers of the release.", "\"bpm\""),
+    key(
+        "from",
+        Shape::Origin,
+        "The part of a message that has it: `value` where nothing is said, `key`, `header:NAME`, `timestamp`, `topic`. Files have values alone. What is no value \
+         and no key is taken as a whole, without `column` and `pointer`; a timestamp is a time by itself, without `format` and `epoch`.",
+        "\"key\"",
+    ),
+    key(
+        "optional",
+        Shape::Boolean,
+        "The schema under which a record was written (Avro) may have no field of it; without this such a record is refused.",
+        "true",
+    ),
+    key("unit", Shape::Text, "Its unit, for readers of the release; beside `to` the one in which it comes.", "\"bpm\""),
+    of(
+        NUMERIC,
+        "to",
+        Shape::Text,
+        "The unit in which it is rounded, generalized and leaves, converted from `unit`. Known are K °C °F, m km cm mm mi yd ft in, kg g lb oz st, s ms min h d, \
+         m/s km/h mph, J kJ cal kcal, Pa hPa kPa mmHg, % and 1, and what UCUM calls them.",
+        "\"°C\"",
+    ),
+    of(
+        NUMERIC,
+        "scale",
+        Shape::Factor,
+        "What a raw number is multiplied by before it is rounded; not 0. Not beside `to`.",
+        "0.1",
+    ),
+    of(NUMERIC, "offset", Shape::Number, "What is then added. Not beside `to`.", "-40.0"),
     of(
         &["integer", "float", "coordinates", "date", "timestamp"],
         "round",
@@ -247,6 +279,9 @@ impl Shape {
             Self::Text => "text".into(),
             Self::Texts => "a list of texts".into(),
             Self::Pointer => "a JSON pointer".into(),
+            Self::Origin => "a part of a message".into(),
+            Self::Boolean => "true or false".into(),
+            Self::Factor => "a number, not 0".into(),
             Self::OneOf(choices) => {
                 choices.iter().map(|(name, _)| format!("`\"{name}\"`")).collect::<Vec<_>>().join(", ")
             }
@@ -270,7 +305,10 @@ impl Shape {
         match self {
             Self::Text => json!({"type": "string", "minLength": 1}),
             Self::Texts => json!({"type": "array", "items": {"type": "string"}}),
-            Self::Pointer => json!({"type": "string", "pattern": "^/([^~]|~[01])*$"}),
+            Self::Pointer => json!({"type": "string", "pattern": "^(/([^~]|~[01])*)?$"}),
+            Self::Origin => json!({"type": "string", "pattern": "^(value|key|timestamp|topic|header:.+)$"}),
+            Self::Boolean => json!({"type": "boolean"}),
+            Self::Factor => json!({"type": "number", "not": {"const": 0}}),
             Self::OneOf(choices) => {
                 json!({"oneOf": choices.iter().map(|(name, text)| json!({"const": name, "description": text})).collect::<Vec<_>>()})
             }
@@ -319,10 +357,26 @@ fn hierarchy(kind: &Kind) -> Json {
 fn together() -> Vec<Json> {
     let has = |keys: &[&str]| json!({"required": keys});
     let of_types = |types: &[&str]| json!({"properties": {"type": {"enum": types}}});
-    let mut rules: Vec<Json> = [["column", "pointer"], ["round", "digits"], ["format", "epoch"]]
+    let mut rules: Vec<Json> = [["column", "pointer"], ["round", "digits"], ["format", "epoch"], ["to", "scale"], ["to", "offset"]]
         .iter()
         .map(|pair| json!({"not": has(pair)}))
         .collect();
+    let where_from = |pattern: &str| json!({"required": ["from"], "properties": {"from": {"pattern": pattern}}});
+    let neither = |keys: &[&str]| json!({"not": {"anyOf": keys.iter().map(|key| has(&[*key])).collect::<Vec<_>>()}});
+    rules.push(json!({"if": has(&["to"]), "then": has(&["unit"])}));
+    rules.push(json!({
+        "if": {"required": ["pointer"], "properties": {"pointer": {"const": ""}}},
+        "then": where_from("^key$"),
+    }));
+    rules.push(json!({"if": where_from("^(timestamp|topic|header:)"), "then": neither(&["column", "pointer"])}));
+    rules.push(json!({
+        "if": where_from("^timestamp$"),
+        "then": {"allOf": [of_types(TEMPORAL), neither(&["format", "epoch"])]},
+    }));
+    rules.push(json!({
+        "if": {"required": ["role"], "properties": {"role": {"const": "subject"}}},
+        "then": {"allOf": [neither(&["to", "scale", "offset"]), {"properties": {"optional": {"const": false}}}]},
+    }));
     for key in ATTRIBUTE.iter().filter(|key| !key.types.is_empty()) {
         rules.push(json!({"if": has(&[key.name]), "then": of_types(key.types)}));
     }
