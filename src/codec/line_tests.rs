@@ -34,8 +34,8 @@ fn a_line_is_read_only_as_it_is_written() {
 #[test]
 fn a_joined_row_shows_its_group_and_nothing_else() {
     for format in [LineFormat::Json, LineFormat::Csv { separator: b',' }] {
-        let row = LineLayout::new(format, &["a", "b", "c"]);
-        let own = LineLayout::joined(format, &["a", "b", "c"], &[0, 2]);
+        let row = LineLayout::new(&format, &["a", "b", "c"]);
+        let own = LineLayout::joined(&format, &["a", "b", "c"], &[0, 2]);
         assert!(own.is_joined() && !row.is_joined());
         let (mut line, mut cells) = (Vec::new(), Vec::new());
         let read = |cells: &[&str], into: &mut Vec<String>| {
@@ -53,7 +53,7 @@ fn a_joined_row_shows_its_group_and_nothing_else() {
         }
         assert_eq!(own.read(b"", &mut cells), None);
     }
-    let own = LineLayout::joined(LineFormat::Json, &["a", "b"], &[0]);
+    let own = LineLayout::joined(&LineFormat::Json, &["a", "b"], &[0]);
     let mut cells = Vec::new();
     for line in [&br#"{"a":1}"#[..], br#"{"b":null}"#, b"{}", br#"{"a":1,"b":null,"c":1}"#, br#"{"b":null,"a":1}"#] {
         assert_eq!(own.read(line, &mut cells), None, "{}", String::from_utf8_lossy(line));
@@ -70,13 +70,13 @@ proptest! {
         let format = if csv { LineFormat::Csv { separator: b';' } } else { LineFormat::Json };
         let places: Vec<usize> = (0..drawn.len()).filter(|at| drawn[*at].1).collect();
         let own: Vec<String> = places.iter().map(|at| drawn[*at].0.clone()).collect();
-        let layout = LineLayout::joined(format, &names, &places);
+        let layout = LineLayout::joined(&format, &names, &places);
         let mut line = Vec::new();
         layout.write(&texts(&own), &mut line);
         let (mut back, mut row) = (Vec::new(), Vec::new());
         layout.read(&line, &mut back).unwrap();
         prop_assert_eq!(&back, &own);
-        LineLayout::new(format, &names).read(&line, &mut row).unwrap();
+        LineLayout::new(&format, &names).read(&line, &mut row).unwrap();
         for (at, (cell, is_own)) in drawn.iter().enumerate() {
             prop_assert_eq!(row[at].as_str(), if *is_own { cell.as_str() } else { "null" });
         }
@@ -85,7 +85,7 @@ proptest! {
             let mut shown = texts(&row);
             shown[at] = &drawn[at].0;
             let mut line = Vec::new();
-            LineLayout::new(format, &names).write(&shown, &mut line);
+            LineLayout::new(&format, &names).write(&shown, &mut line);
             prop_assert_eq!(layout.read(&line, &mut back), None);
         }
     }

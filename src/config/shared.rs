@@ -1,4 +1,4 @@
-//! What `plan.shared` goes with: few things, so that what holds of it is proved (docs/decisions/0041).
+//! What `plan.shared` goes with: few things, so that what holds of it is proved (docs/decisions/0044).
 
 use super::complaint::Complaints;
 use super::{Config, Grouping, Treat};

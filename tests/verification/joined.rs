@@ -17,7 +17,7 @@ impl Bench {
             ladder: Vec::new(),
         };
         let plan = Plan::blank(self.terms.iter().map(group).collect());
-        let layouts = joined_layouts(&plan, &NAMES, LineFormat::Json);
+        let layouts = joined_layouts(&plan, &NAMES, &LineFormat::Json);
         for ((terms, layout), group) in self.terms.iter_mut().zip(layouts).zip(&mut self.proposed) {
             let narrow = std::mem::replace(&mut terms.layout, layout);
             let row = |(line, rows): (Vec<u8>, Vec<u32>)| {
@@ -115,7 +115,7 @@ proptest! {
         let mut runs = taken_apart(&proposed[change.group]);
         prop_assume!(!runs.is_empty());
         let at = change.run % runs.len();
-        let rows = LineLayout::new(LineFormat::Json, &NAMES[1..]);
+        let rows = LineLayout::new(&LineFormat::Json, &NAMES[1..]);
         let (mut cells, mut row) = (Vec::new(), Vec::new());
         rows.read(&runs[at].0, &mut cells).expect("a row");
         let before = std::mem::replace(&mut cells[change.cell], change.text.to_owned());
