@@ -365,27 +365,6 @@ proptest! {
     }
 }
 
-/// What is shared does leave, in several groups, and not only as `*`.
-#[test]
-fn random_streams_do_share() {
-    use proptest::strategy::ValueTree;
-    let mut runner = proptest::test_runner::TestRunner::deterministic();
-    let mut shown = 0;
-    for _ in 0..60 {
-        let scenario = sharing().new_tree(&mut runner).expect("a tree").current();
-        let name = ATTRIBUTES[scenario.shared().expect("a shared attribute")].name;
-        let stand = run(&scenario).expect("the invariant");
-        let shows = |line: &&Line| {
-            let cells = support::invariants::cells(line).expect("a line");
-            cells.iter().any(|(of, text)| of == name && text != "\"*\"")
-        };
-        let sources: Vec<_> = stand.sink.lines.iter().filter(shows).map(|line| (line.batch, line.source)).collect();
-        let distinct: std::collections::BTreeSet<_> = sources.iter().collect();
-        shown += sources.len() - distinct.len();
-    }
-    assert!(shown > 100, "{shown} fragments show what another of their record shows");
-}
-
 /// The property above means little if little leaves: over fixed scenarios, all kinds of cells do.
 #[test]
 fn random_streams_do_release() {
