@@ -158,7 +158,7 @@ impl Scenario {
             let Attribute { name, table, .. } = ATTRIBUTES[a];
             let changes = match self.shared() {
                 Some(_) if name == "device" => "",
-                Some(shared) if shared == a || self.groups[a] % 3 > 0 => "changes = \"always\"\n",
+                Some(shared) if shared == a || !self.groups[a].is_multiple_of(3) => "changes = \"always\"\n",
                 _ => "",
             };
             write!(text, "[[attribute]]\nname = \"{name}\"\n{changes}{table}").expect("a string");
