@@ -1,112 +1,18 @@
 //! Random small streams through the engine, with restarts, crashes and aborts between and inside batches: R(k) at every
 //! commit and conservation at every restart, recounted by `support::invariants`, which shares no code with the product.
 
+#[path = "support/random_attributes.rs"]
+mod random_attributes;
 mod support;
 
 use proptest::prelude::*;
+use random_attributes::{ATTRIBUTES, Attribute};
 use std::fmt::Write as _;
 use support::binary::Place;
 use support::invariants::{GroupNames, Line, Promise, check_once};
 use support::schemas::{PERSON, schema};
 use support::stand::{Fault, Stand};
 use throng::daemon::engine::Settling;
-
-/// An attribute that a random schema may have: its name, its table, and spellings of its cells as JSON. Frequent ones
-/// stand more than once; `""` is an absent cell.
-struct Attribute {
-    name: &'static str,
-    table: &'static str,
-    cells: &'static [&'static str],
-}
-
-const ATTRIBUTES: &[Attribute] = &[
-    Attribute {
-        name: "age",
-        table: "type = \"integer\"\n[attribute.hierarchy]\nkind = \"intervals\"\nmin = 0\nmax = 100\nwidths = [5, 20]\n",
-        cells: &["31", "32", "\"31\"", "31.0", "33", "34", "71", "99", "150", "null", "", "\"old\""],
-    },
-    Attribute {
-        name: "city",
-        table: "type = \"string\"\n[attribute.hierarchy]\nkind = \"tree\"\n[attribute.hierarchy.tree]\n\
-                \"CH\" = [\"Zug\", \"Bern\"]\n\"FR\" = [\"Paris\", \"Lyon\"]\n",
-        cells: &[
-            "\"Zug\"",
-            "\"Zug\"",
-            "\"Bern\"",
-            "\"Bern\"",
-            "\"Paris\"",
-            "\"Lyon\"",
-            "\"CH\"",
-            "\"\"",
-            "\"*\"",
-            "null",
-            "",
-        ],
-    },
-    Attribute {
-        name: "zip",
-        table: "type = \"string\"\n[attribute.hierarchy]\nkind = \"prefix\"\nkeep = [3, 1]\n",
-        cells: &[
-            "\"60617\"",
-            "\"60617\"",
-            "\"60618\"",
-            "\"60699\"",
-            "\"10001\"",
-            "\"606**\"",
-            "\"6\"",
-            "\"*\"",
-            "\"\"",
-            "null",
-            "",
-        ],
-    },
-    Attribute {
-        name: "mood",
-        table: "type = \"string\"\n",
-        cells: &[
-            "\"calm\"",
-            "\"calm\"",
-            "\"calm\"",
-            "\"tired\"",
-            "\"*\"",
-            "\"\\\\*\"",
-            "\"\"",
-            "\"null\"",
-            "{\"a\":1}",
-            "null",
-            "",
-        ],
-    },
-    Attribute {
-        name: "day",
-        table: "type = \"date\"\nrole = \"time\"\n[attribute.hierarchy]\nkind = \"truncate\"\nlevels = [\"month\", \"year\"]\n",
-        cells: &[
-            "\"2021-05-24\"",
-            "\"2021-05-24T10:00:00Z\"",
-            "\"2021-05-25\"",
-            "\"2021-06-01\"",
-            "\"2022-01-01\"",
-            "null",
-            "",
-        ],
-    },
-    Attribute {
-        name: "steps",
-        table: "type = \"float\"\nround = 0.5\n",
-        cells: &["1.2", "1.3", "0.9", "0", "-0.0", "0.1", "2", "1e400", "null", ""],
-    },
-    Attribute {
-        name: "illness",
-        table: "type = \"string\"\nrole = \"sensitive\"\n[attribute.hierarchy]\nkind = \"tree\"\n[attribute.hierarchy.tree]\n\
-                \"mild\" = [\"flu\", \"cold\"]\n\"grave\" = [\"hiv\"]\n",
-        cells: &["\"flu\"", "\"flu\"", "\"cold\"", "\"cold\"", "\"hiv\"", "\"*\"", "\"\"", "null", ""],
-    },
-    Attribute {
-        name: "device",
-        table: "type = \"string\"\nrole = \"insensitive\"\n",
-        cells: &["\"watch\"", "\"ring\"", "null", ""],
-    },
-];
 
 /// One record: whom it names, a choice of cell by attribute, and what else is wrong with it.
 #[derive(Clone, Debug)]
@@ -252,7 +158,7 @@ impl Scenario {
             let Attribute { name, table, .. } = ATTRIBUTES[a];
             let changes = match self.shared() {
                 Some(_) if name == "device" => "",
-                Some(shared) if shared == a || self.groups[a] % 3 > 0 => "changes = \"always\"\n",
+                Some(shared) if shared == a || !self.groups[a].is_multiple_of(3) => "changes = \"always\"\n",
                 _ => "",
             };
             write!(text, "[[attribute]]\nname = \"{name}\"\n{changes}{table}").expect("a string");
@@ -457,27 +363,6 @@ proptest! {
         let with = run_with(&scenario, |number| ahead >> (number % 64) & 1 == 1)?;
         prop_assert_eq!(&with.sink.lines, &run(&scenario)?.sink.lines);
     }
-}
-
-/// What is shared does leave, in several groups, and not only as `*`.
-#[test]
-fn random_streams_do_share() {
-    use proptest::strategy::ValueTree;
-    let mut runner = proptest::test_runner::TestRunner::deterministic();
-    let mut shown = 0;
-    for _ in 0..60 {
-        let scenario = sharing().new_tree(&mut runner).expect("a tree").current();
-        let name = ATTRIBUTES[scenario.shared().expect("a shared attribute")].name;
-        let stand = run(&scenario).expect("the invariant");
-        let shows = |line: &&Line| {
-            let cells = support::invariants::cells(line).expect("a line");
-            cells.iter().any(|(of, text)| of == name && text != "\"*\"")
-        };
-        let sources: Vec<_> = stand.sink.lines.iter().filter(shows).map(|line| (line.batch, line.source)).collect();
-        let distinct: std::collections::BTreeSet<_> = sources.iter().collect();
-        shown += sources.len() - distinct.len();
-    }
-    assert!(shown > 100, "{shown} fragments show what another of their record shows");
 }
 
 /// The property above means little if little leaves: over fixed scenarios, all kinds of cells do.
