@@ -16,7 +16,10 @@ mod progress;
 pub mod run;
 mod text;
 pub mod verify_release;
+pub mod sample;
+pub mod schema;
 mod written;
+mod written_down;
 
 use clap::{Parser, Subcommand};
 use outcome::{Failure, report};
@@ -56,6 +59,9 @@ enum Command {
     /// people), the largest sets of columns that are none, and how many records that puts at risk. Nothing of the data
     /// is printed but the names of its columns, unless --show-values is given.
     Audit(audit::AuditArgs),
+    /// Propose a record schema
+    #[command(subcommand)]
+    Schema(schema::SchemaArgs),
     /// Measure a release from outside: what it is worth, and how far its lines stand out
     Evaluate(evaluate::EvaluateArgs),
     /// Try on a release what outsiders try, and say how often they would be right
@@ -96,6 +102,7 @@ pub fn main() -> ExitCode {
         Command::Anonymize(args) => anonymize::run(&args),
         Command::Catalog(args) => catalog::run(&args),
         Command::Audit(args) => audit::run(&args),
+        Command::Schema(args) => schema::run(&args),
         Command::Evaluate(args) => evaluate::run(&args),
         Command::Attack(args) => attack::run(&args),
         Command::VerifyRelease(args) => verify_release::run(&args),

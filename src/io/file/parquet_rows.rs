@@ -76,7 +76,7 @@ impl ParquetRows {
         path: &Path,
         limits: Limits,
         columns: ColumnChoice<'_>,
-    ) -> Result<(Self, Vec<String>), SourceError> {
+    ) -> Result<(Self, Vec<String>, Vec<Vec<String>>), SourceError> {
         if path == Path::new("-") {
             return Err(SourceError::ParquetOnStandardInput);
         }
@@ -88,8 +88,9 @@ impl ParquetRows {
         }
         let names = columns.choose(path, &leaves.iter().map(|leaf| leaf.join(".")).collect::<Vec<_>>())?;
         let pointer = |name: &String| leaves.iter().find(|leaf| leaf.join(".") == *name).cloned().unwrap_or_default();
-        let fields: Vec<Field> = names.iter().map(|name| Field { pointer: pointer(name) }).collect();
-        Ok((Self::open(path, &fields, limits, Unknown::Drop, SourcePosition::default())?, names))
+        let ways: Vec<Vec<String>> = names.iter().map(pointer).collect();
+        let fields: Vec<Field> = ways.iter().map(|way| Field { pointer: way.clone() }).collect();
+        Ok((Self::open(path, &fields, limits, Unknown::Drop, SourcePosition::default())?, names, ways))
     }
 
     /// Attributes without a column.

@@ -45,6 +45,8 @@ pub struct FileSource {
     records: u64,
     /// Where nobody described the file: its columns, as far as they are known without reading it.
     names: Vec<String>,
+    /// By column of a Parquet file that nobody described, the way down to it.
+    ways: Vec<Vec<String>>,
     at_most: usize,
 }
 
@@ -73,7 +75,7 @@ impl FileSource {
             Format::Parquet => Reader::Parquet(Box::new(ParquetRows::open(path, fields, limits, unknown, start)?)),
         };
         let mut source =
-            Self { path: named(path), reader, records: start.records, names: Vec::new(), at_most: fields.len() };
+            Self { path: named(path), reader, records: start.records, names: vec![], ways: vec![], at_most: fields.len() };
         if !source.sought(start) {
             source.records = 0;
             source.pass_over(start.records, fields.len())?;
@@ -96,18 +98,18 @@ impl FileSource {
         limits: Limits,
         columns: ColumnChoice<'_>,
     ) -> Result<Self, SourceError> {
-        let (reader, names) = match format {
-            Format::Ndjson => (Reader::Ndjson(NdjsonLines::open_undescribed(path, limits, columns)?), Vec::new()),
+        let (reader, names, ways) = match format {
+            Format::Ndjson => (Reader::Ndjson(NdjsonLines::open_undescribed(path, limits, columns)?), vec![], vec![]),
             Format::Csv { separator } => {
                 let (rows, names) = CsvRows::open_undescribed(path, separator, limits, columns)?;
-                (Reader::Csv(Box::new(rows)), names)
+                (Reader::Csv(Box::new(rows)), names, Vec::new())
             }
             Format::Parquet => {
-                let (rows, names) = ParquetRows::open_undescribed(path, limits, columns)?;
-                (Reader::Parquet(Box::new(rows)), names)
+                let (rows, names, ways) = ParquetRows::open_undescribed(path, limits, columns)?;
+                (Reader::Parquet(Box::new(rows)), names, ways)
             }
         };
-        Ok(Self { path: named(path), reader, records: 0, names, at_most: columns.at_most })
+        Ok(Self { path: named(path), reader, records: 0, names, ways, at_most: columns.at_most })
     }
 
     /// The columns of a file opened by [`open_undescribed`](Self::open_undescribed), those known so far for NDJSON.
@@ -117,6 +119,17 @@ impl FileSource {
             Reader::Ndjson(lines) => lines.names(),
             _ => &self.names,
         }
+    }
+
+    /// The keys from the top of a record down to column number `column` of [`names`](Self::names); its name alone in a file
+    /// without nested records.
+    #[must_use]
+    pub fn way(&self, column: usize) -> Vec<String> {
+        let ways = match &self.reader {
+            Reader::Ndjson(lines) => lines.ways(),
+            _ => &self.ways,
+        };
+        ways.get(column).cloned().unwrap_or_else(|| self.names().get(column).cloned().into_iter().collect())
     }
 
     /// Refuses `wanted` columns that have not been seen; asked at the end of a file.

@@ -1,0 +1,158 @@
+//! What the values of an attribute may become on their way to `*`.
+
+use super::labels;
+use super::names::Name;
+use super::numbers::{self, Extent};
+use super::people::People;
+use super::reading::{Reading, Spelled, is_nothing, number};
+use super::values::{Text, Values};
+use crate::records::canonical::MAX_STRING_BYTES;
+use crate::records::dates::{Dates, Epoch, Format};
+use crate::records::dictionary::FIRST_VALUE;
+use crate::records::moment::{self, Unit};
+use crate::records::schema::Type;
+use crate::records::shapes;
+
+/// A hierarchy, as a schema spells it.
+#[derive(Clone, Debug, PartialEq)]
+pub(super) enum Ladder {
+    /// The value, then `*`.
+    Flat,
+    /// A row a label: from the label to its coarsest group.
+    Tree(Vec<Vec<String>>),
+    Widths { min: f64, max: f64, origin: f64, widths: Vec<f64> },
+    Bounds { min: f64, max: f64, levels: Vec<Vec<f64>> },
+    Prefix(Vec<usize>),
+    /// Units; the first day of the first year and the last one of the last.
+    Calendar { levels: Vec<Unit>, domain: Option<(String, String)> },
+    Grid(Vec<f64>),
+}
+
+/// How values are rounded before they are counted.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(super) enum Round {
+    Step(f64),
+    Unit(Unit),
+}
+
+/// A hierarchy, the rounding before it, and what to tell of both.
+pub(super) struct Generalized {
+    pub ladder: Ladder,
+    pub round: Option<Round>,
+    pub remark: Option<String>,
+}
+
+impl Generalized {
+    fn of(ladder: Ladder) -> Self {
+        Self { ladder, round: None, remark: None }
+    }
+}
+
+/// What was asked of a proposal that decides about hierarchies.
+#[derive(Clone, Copy)]
+pub(super) struct Wanted {
+    pub k: u64,
+    /// More records will come: what is known of times is no bound.
+    pub endless: bool,
+}
+
+/// The hierarchy of a column that may leave.
+pub(super) fn of(values: &Values<'_>, reading: &Reading, name: &Name, people: &People, wanted: Wanted) -> Generalized {
+    match reading.kind {
+        Type::Boolean => Generalized::of(Ladder::Flat),
+        Type::Integer | Type::Float => {
+            let told: Vec<Option<f64>> = values.texts.iter().map(|text| told(text, reading)).collect();
+            numbers::ladder(&Extent::of(values, &told, people, wanted.k), reading.kind == Type::Integer, name)
+        }
+        Type::Date | Type::Timestamp => calendar(values, reading, name, wanted),
+        Type::Coordinates => Generalized {
+            ladder: Ladder::Grid(vec![0.01, 0.1, 1.0]),
+            round: Some(Round::Step(0.001)),
+            remark: None,
+        },
+        Type::String if name.is_postal() => postal(values),
+        Type::String => tree(values, wanted.k),
+    }
+}
+
+/// The number that a text is, where it says one.
+fn told(text: &Text<'_>, reading: &Reading) -> Option<f64> {
+    number(text.text).filter(|_| !reading.missing.iter().any(|missing| missing == text.text.trim_ascii()))
+}
+
+/// The labels that a schema may name: shared by at least `k` people, and without the shape of an identifier.
+fn tree(values: &Values<'_>, k: u64) -> Generalized {
+    let may_stand = |text: &&Text<'_>| {
+        let sound = !is_nothing(text.text, false) && text.text.len() < MAX_STRING_BYTES && !text.text.contains('\0');
+        text.people >= k && sound && shapes::shape_of(text.text).is_none()
+    };
+    let labels: Vec<Text<'_>> = values.texts.iter().filter(may_stand).copied().collect();
+    let rare = values.texts.iter().filter(|text| !is_nothing(text.text, false)).count() - labels.len();
+    let cells: u64 = values.texts.iter().filter(|text| !is_nothing(text.text, false)).map(|text| text.cells).sum();
+    let named: u64 = labels.iter().map(|text| text.cells).sum();
+    let remark = (rare > 0).then(|| {
+        format!(
+            "{rare} value(s) in {} cell(s) that fewer than {k} people share are not listed, and are suppressed",
+            cells - named
+        )
+    });
+    Generalized { ladder: Ladder::Tree(labels::groups(&labels)), round: None, remark }
+}
+
+fn postal(values: &Values<'_>) -> Generalized {
+    let longest = values.texts.iter().map(|text| text.text.chars().count()).max().unwrap_or(0);
+    let keep: Vec<usize> = (1..longest.min(6)).rev().collect();
+    Generalized::of(if keep.is_empty() { Ladder::Flat } else { Ladder::Prefix(keep) })
+}
+
+fn calendar(values: &Values<'_>, reading: &Reading, name: &Name, wanted: Wanted) -> Generalized {
+    let dates = match &reading.dates {
+        Spelled::Iso => Dates::Iso,
+        Spelled::Formats(formats) => Dates::Formats(formats.iter().filter_map(|text| Format::new(text).ok()).collect()),
+        Spelled::Epoch("s") => Dates::Epoch(Epoch::Seconds),
+        Spelled::Epoch("ms") => Dates::Epoch(Epoch::Milliseconds),
+        Spelled::Epoch(_) => Dates::Epoch(Epoch::Microseconds),
+    };
+    let told = |text: &Text<'_>| dates.read(text.text.trim_ascii()).map(|millis| (millis, text.people, text.cells));
+    let mut moments: Vec<(i64, u64, u64)> = values.texts.iter().filter_map(told).collect();
+    moments.sort_unstable();
+    if name.is_birth() {
+        let round = (reading.kind == Type::Timestamp).then_some(Round::Unit(Unit::Day));
+        let ladder = Ladder::Calendar { levels: vec![Unit::Month, Unit::Quarter, Unit::Year], domain: None };
+        return Generalized { ladder, round, remark: None };
+    }
+    let (levels, round) = if reading.kind == Type::Date {
+        (vec![Unit::Week, Unit::Month, Unit::Quarter], None)
+    } else {
+        let on = |unit: i64| moments.iter().all(|(millis, ..)| millis.rem_euclid(unit) == 0);
+        let round = if on(3_600_000) { Unit::Hour } else { Unit::Minute };
+        let all = [Unit::Hour, Unit::Day, Unit::Week, Unit::Month];
+        (all.into_iter().filter(|unit| *unit > round).collect(), Some(Round::Unit(round)))
+    };
+    let years = (!wanted.endless).then(|| years(&moments, wanted.k)).flatten();
+    let day = |year: i32, day: &str| format!("{year:04}-{day}");
+    let domain = years.map(|(first, last)| (day(first, "01-01"), day(last, "12-31")));
+    let remark = domain.as_ref().map(|_| "days outside min and max are suppressed; for records to come leave both out".to_owned());
+    Generalized { ladder: Ladder::Calendar { levels, domain }, round, remark }
+}
+
+/// The first and the last year beyond which fewer than `k` values lie.
+fn years(moments: &[(i64, u64, u64)], k: u64) -> Option<(i32, i32)> {
+    let reach = |moments: &mut dyn Iterator<Item = &(i64, u64, u64)>| {
+        let mut cells = 0;
+        for (millis, _, of_it) in moments {
+            cells += of_it;
+            if cells >= k {
+                return Some(moment::civil(*millis).0);
+            }
+        }
+        None
+    };
+    let (first, last) = (reach(&mut moments.iter())?, reach(&mut moments.iter().rev())?);
+    (first <= last && first > 0 && last < 9999).then_some((first, last))
+}
+
+/// The number of every row, by its code; none where the cell has none.
+pub(super) fn number_of(told: &[Option<f64>], code: u32) -> Option<f64> {
+    if code < FIRST_VALUE { None } else { told[(code - FIRST_VALUE) as usize] }
+}
