@@ -9,15 +9,18 @@ pub mod demo;
 pub mod evaluate;
 pub mod generate;
 pub mod gpu;
+pub mod init;
 mod measured;
 pub mod outcome;
 mod page;
 mod progress;
+mod rehearsal;
 pub mod run;
 mod text;
 pub mod verify_release;
 pub mod sample;
 pub mod schema;
+mod temporary;
 mod written;
 mod written_down;
 
@@ -59,6 +62,8 @@ enum Command {
     /// people), the largest sets of columns that are none, and how many records that puts at risk. Nothing of the data
     /// is printed but the names of its columns, unless --show-values is given.
     Audit(audit::AuditArgs),
+    /// Write a schema, a configuration and a secret for records of one's own
+    Init(init::InitArgs),
     /// Propose a record schema
     #[command(subcommand)]
     Schema(schema::SchemaArgs),
@@ -102,6 +107,7 @@ pub fn main() -> ExitCode {
         Command::Anonymize(args) => anonymize::run(&args),
         Command::Catalog(args) => catalog::run(&args),
         Command::Audit(args) => audit::run(&args),
+        Command::Init(args) => init::run(&args),
         Command::Schema(args) => schema::run(&args),
         Command::Evaluate(args) => evaluate::run(&args),
         Command::Attack(args) => attack::run(&args),

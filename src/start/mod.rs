@@ -12,6 +12,7 @@
 //! | [`reading`] | how records are read: attributes, limits, file formats |
 //! | [`encode`] | raw records to codes |
 //! | [`whole_file`], [`sampling`] | a file read as a whole; records read ahead of a run |
+//! | [`probe`] | a file held against a schema, in counts |
 //! | [`doubts`], [`findings`] | what looks wrong before a run, and what a run has met |
 
 pub mod checked;
@@ -23,6 +24,7 @@ pub mod findings;
 pub mod grown;
 pub mod output_schema;
 pub mod population;
+pub mod probe;
 pub mod protections;
 pub mod reading;
 pub mod sampling;

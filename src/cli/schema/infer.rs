@@ -56,7 +56,7 @@ pub fn run(args: &InferArgs) -> Result<(), Failure> {
     }
     let sample = sample::read(&args.sample)?;
     let name = args.name.clone().unwrap_or_else(|| name_of(&sample.named));
-    let inferred = propose(&sample, args.subject.as_deref(), args.k, &name)?;
+    let inferred = propose(&sample, args.subject.as_deref(), args.k, &name, false)?;
     match &args.output {
         Some(output) => {
             whole::write(output, inferred.text.as_bytes()).map_err(|error| unwritable("the schema", output, error))?;
@@ -95,7 +95,13 @@ const EFFORT: Duration = Duration::from_secs(10);
 ///
 /// # Errors
 /// Where nothing may be said of the records.
-pub fn propose(sample: &Sample, subject: Option<&str>, k: u32, name: &str) -> Result<Inferred, Failure> {
+pub fn propose(
+    sample: &Sample,
+    subject: Option<&str>,
+    k: u32,
+    name: &str,
+    endless: bool,
+) -> Result<Inferred, Failure> {
     let asked = Asked {
         k: u64::from(k),
         subject,
@@ -103,7 +109,7 @@ pub fn propose(sample: &Sample, subject: Option<&str>, k: u32, name: &str) -> Re
         source: &sample.named,
         header: matches!(sample.format, Format::Csv { .. }),
         keys: sample.format == Format::Ndjson,
-        endless: false,
+        endless,
         effort: EFFORT,
     };
     infer(&sample.table, &asked).map_err(|error| match error {

@@ -1,6 +1,6 @@
 //! `throng schema`.
 
-mod infer;
+pub mod infer;
 
 use super::outcome::Failure;
 use clap::Subcommand;

@@ -2,6 +2,7 @@
 //! attributes single people out.
 
 use super::people::{NOBODY, People};
+use crate::anonymity::planner::pace::pace_of;
 use crate::counting::Wanted;
 use crate::io::table::TableColumn;
 use crate::records::canonical::Canonical;
@@ -14,8 +15,6 @@ use crate::risk::identifiers::Rule;
 use crate::risk::qid::Strategy;
 use std::time::Duration;
 
-/// Pairs of records below which nothing is said of changes.
-const FEW: u64 = 20;
 /// Attributes whose combinations are searched, at most.
 const SEARCHED: usize = 128;
 
@@ -39,36 +38,15 @@ impl Typed {
         Self { codes: column.codes.iter().map(typed).collect(), dictionary }
     }
 
-    /// How often the value changes from one record of a person to the next one with a value: changes and pairs.
-    fn turns(&self, people: &People) -> (u64, u64) {
-        let mut last: Vec<Option<u32>> = vec![None; people.count as usize];
-        let (mut changes, mut pairs) = (0, 0);
-        for (&code, &person) in self.codes.iter().zip(&people.of_row) {
-            if code < FIRST_VALUE || person == NOBODY {
-                continue;
-            }
-            if let Some(before) = last[person as usize].replace(code) {
-                pairs += 1;
-                changes += u64::from(before != code);
-            }
-        }
-        (changes, pairs)
-    }
-
-    /// The pace, with what speaks for it; none where too few records follow each other.
-    pub fn pace(&self, people: &People) -> Option<(Changes, String)> {
+    /// The pace as the daemon would measure it, with what speaks for it; none where too few records follow each other.
+    pub fn pace(&self, people: &People, k: u64) -> Option<(Changes, String)> {
         people.column?;
-        let (changes, pairs) = self.turns(people);
-        if pairs < FEW {
-            return None;
-        }
-        let share = changes as f64 / pairs as f64;
-        let pace = match share {
-            share if share <= 0.001 => Changes::Never,
-            share if share <= 0.05 => Changes::Slowly,
-            _ => Changes::Always,
-        };
-        Some((pace, format!("changes in {changes} of {pairs} steps from a person's record to the next")))
+        let of_row: Vec<Option<u32>> =
+            people.of_row.iter().map(|&person| Some(person).filter(|person| *person != NOBODY)).collect();
+        let codes = self.codes.iter().map(|&code| code.checked_sub(FIRST_VALUE));
+        let (pace, share) = pace_of(&of_row, people.count as usize, codes, usize::try_from(k).ok()?)?;
+        let share = f64::from(share) * 100.0;
+        Some((pace, format!("changes in {share:.1} % of the steps from a person's record to the next, in the mean of people")))
     }
 }
 

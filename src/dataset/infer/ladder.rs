@@ -28,6 +28,17 @@ pub(super) enum Ladder {
     Grid(Vec<f64>),
 }
 
+impl Ladder {
+    /// Whether there may be values that it does not cover.
+    pub fn is_closed(&self) -> bool {
+        match self {
+            Self::Tree(_) | Self::Widths { .. } | Self::Bounds { .. } => true,
+            Self::Calendar { domain, .. } => domain.is_some(),
+            Self::Flat | Self::Prefix(_) | Self::Grid(_) => false,
+        }
+    }
+}
+
 /// How values are rounded before they are counted.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(super) enum Round {
@@ -73,6 +84,18 @@ pub(super) fn of(values: &Values<'_>, reading: &Reading, name: &Name, people: &P
         Type::String if name.is_postal() => postal(values),
         Type::String => tree(values, wanted.k),
     }
+}
+
+/// What a sensitive column may become: its values are hidden where too few in a class have them, so that none is listed,
+/// and numbers are rounded to what several can share.
+pub(super) fn beside(generalized: Generalized) -> Generalized {
+    let round = match &generalized.ladder {
+        Ladder::Widths { widths, .. } => widths.first().copied().map(Round::Step),
+        Ladder::Bounds { min, max, .. } => Some(Round::Step(numbers::nice((max - min) / 50.0))),
+        _ => generalized.round,
+    };
+    let remark = generalized.remark.filter(|_| !matches!(generalized.ladder, Ladder::Tree(_)));
+    Generalized { ladder: Ladder::Flat, round, remark }
 }
 
 /// The number that a text is, where it says one.

@@ -176,7 +176,7 @@ fn look(number: usize, column: &TableColumn, people: &People, asked: &Asked<'_>)
             let why = format!("no value of it is shared by {} people", asked.k);
             role = Chosen { role: Role::Identifier, why };
         } else {
-            generalized = Some(found);
+            generalized = Some(if role.role == Role::Sensitive { ladder::beside(found) } else { found });
         }
     }
     let reading = if role.role == Role::Identifier { string(Vec::new()) } else { reading };
@@ -191,11 +191,12 @@ fn facts(values: &Values<'_>, people: &People, k: u64) -> String {
     }
     let rare = (1.0 - values.crowded(k)) * 100.0;
     let of = if people.column.is_some() { "people" } else { "records" };
+    let rare = if rare > 0.0 && rare < 0.5 { "some".to_owned() } else { format!("{rare:.0} %") };
     let missing = match values.missing {
         0 => String::new(),
         missing => format!(", {:.0} % missing", 100.0 * missing as f64 / (missing + cells) as f64),
     };
-    format!("{} different value(s){missing}; {rare:.0} % of the cells hold one that fewer than {k} {of} have", values.texts.len())
+    format!("{} different value(s){missing}; {rare} of the cells hold one that fewer than {k} {of} have", values.texts.len())
 }
 
 impl Looked {
@@ -305,7 +306,7 @@ fn gather(proposal: &mut Proposal, schema: &Schema, columns: &[&TableColumn], pe
     let mut searched = Vec::new();
     for ((attribute, proposed), typed) in schema.attributes.iter().zip(&mut proposal.attributes).zip(typed) {
         let Some(typed) = typed else { continue };
-        if let Some((changes, why)) = typed.pace(people) {
+        if let Some((changes, why)) = typed.pace(people, asked.k) {
             proposed.changes = Some(changes);
             proposed.evidence.push(why);
         }

@@ -73,6 +73,9 @@ fn write_ladder(out: &mut String, ladder: &Ladder) {
         let _written = writeln!(text, "{name} = {value}");
     };
     let numbers = |numbers: &[f64]| list(numbers.iter().map(|number| plain(*number)));
+    if ladder.is_closed() {
+        key("uncovered", "\"suppress\"");
+    }
     match ladder {
         Ladder::Flat => return,
         Ladder::Tree(rows) => {
