@@ -56,7 +56,8 @@ fn over_files(mut config: Config, input: &Path, written: Written, directory: &Pa
     config.source.separator = written.separator;
     config.sink = Sink { kind: SinkKind::File, path: directory.join("out.ndjson"), ..Sink::default() };
     config.state.path = directory.join("state");
-    config.telemetry.listen = String::new();
+    // No port of the daemon's own; no page is served at all.
+    config.telemetry.listen = "127.0.0.1:0".to_owned();
     config
 }
 
@@ -73,7 +74,8 @@ pub fn rehearse(
 ) -> Result<Rehearsal, Failure> {
     let directory = TemporaryDirectory::make("rehearsal").map_err(Failure::Running)?;
     let config = over_files(config, input, written, directory.path());
-    let checked = Checked::new(config, file)?;
+    let mut checked = Checked::new(config, file)?;
+    Arc::make_mut(&mut checked.config).telemetry.listen.clear();
     let (config, schema, telemetry) = (Arc::clone(&checked.config), Arc::clone(&checked.schema), checked.telemetry());
     let alone = checked.shapes.len() == 1;
     let path = |name: &str| Sink::file_of(&config.sink.path, Format::Json, name, alone);

@@ -23,7 +23,7 @@ pub(super) enum Ladder {
     Widths { min: f64, max: f64, origin: f64, widths: Vec<f64> },
     Bounds { min: f64, max: f64, levels: Vec<Vec<f64>> },
     Prefix(Vec<usize>),
-    /// Units; the first day of the first year and the last one of the last.
+    /// Units; the first day of the first year and the end of the last one.
     Calendar { levels: Vec<Unit>, domain: Option<(String, String)> },
     Grid(Vec<f64>),
 }
@@ -153,8 +153,11 @@ fn calendar(values: &Values<'_>, reading: &Reading, name: &Name, wanted: Wanted)
         (all.into_iter().filter(|unit| *unit > round).collect(), Some(Round::Unit(round)))
     };
     let years = (!wanted.endless).then(|| years(&moments, wanted.k)).flatten();
-    let day = |year: i32, day: &str| format!("{year:04}-{day}");
-    let domain = years.map(|(first, last)| (day(first, "01-01"), day(last, "12-31")));
+    // A moment of the last day comes after its midnight.
+    let end = |year: i32| {
+        if reading.kind == Type::Date { format!("{year:04}-12-31") } else { format!("{:04}-01-01", year + 1) }
+    };
+    let domain = years.map(|(first, last)| (format!("{first:04}-01-01"), end(last)));
     let remark = domain.as_ref().map(|_| "days outside min and max are suppressed; for records to come leave both out".to_owned());
     Generalized { ladder: Ladder::Calendar { levels, domain }, round, remark }
 }

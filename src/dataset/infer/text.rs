@@ -73,9 +73,6 @@ fn write_ladder(out: &mut String, ladder: &Ladder) {
         let _written = writeln!(text, "{name} = {value}");
     };
     let numbers = |numbers: &[f64]| list(numbers.iter().map(|number| plain(*number)));
-    if ladder.is_closed() {
-        key("uncovered", "\"suppress\"");
-    }
     match ladder {
         Ladder::Flat => return,
         Ladder::Tree(rows) => {
@@ -113,6 +110,10 @@ fn write_ladder(out: &mut String, ladder: &Ladder) {
             key("kind", "\"grid\"");
             key("cells", &numbers(cells));
         }
+    }
+    if ladder.is_closed() {
+        // Behind the kind: a tree goes on with tables of its own.
+        text = text.replacen('\n', "\nuncovered = \"suppress\"\n", 1);
     }
     out.push_str("[attribute.hierarchy]\n");
     out.push_str(&text);
