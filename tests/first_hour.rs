@@ -141,7 +141,10 @@ fn what_is_there_stays() {
     desk.write("visits.csv", visits());
     desk.write("visits.toml", "mine");
     assert!(desk.refused(&["init", "visits.csv"]).contains("visits.toml is there already"));
-    assert!(!desk.path("visits.schema.toml").exists() && !desk.path("visits.secret").exists(), "nothing is half written");
+    assert!(
+        !desk.path("visits.schema.toml").exists() && !desk.path("visits.secret").exists(),
+        "nothing is half written"
+    );
     assert!(desk.refused(&["schema", "infer", "visits.csv", "-o", "visits.toml"]).contains("--force"));
     assert!(desk.refused(&["schema", "infer", "visits.csv", "-o", "visits.csv", "--force"]).contains("the input"));
     assert_eq!(desk.read("visits.toml"), "mine");
@@ -155,12 +158,19 @@ fn what_is_there_stays() {
 fn a_topic_is_described_by_a_sample() {
     let desk = Desk::new();
     let line = |n: usize| {
-        format!("{{\"user\":{{\"id\":\"u-0{:02}\"}},\"m\":{{\"pulse\":{},\"steps\":{}}}}}\n", n % 30, 60 + n % 37, n * 13 % 900)
+        format!(
+            "{{\"user\":{{\"id\":\"u-0{:02}\"}},\"m\":{{\"pulse\":{},\"steps\":{}}}}}\n",
+            n % 30,
+            60 + n % 37,
+            n * 13 % 900
+        )
     };
     desk.write("sample.ndjson", (0..600).map(line).collect::<String>());
     desk.done(&["init", "sample.ndjson", "--topic", "wearable.raw", "--k", "4"]);
     let config = desk.read("wearable.toml");
-    for says in ["topics = [\"wearable.raw\"]", "topic = \"wearable.raw.sanitized\"", "k = 4", "prime = \"sample.ndjson\""] {
+    for says in
+        ["topics = [\"wearable.raw\"]", "topic = \"wearable.raw.sanitized\"", "k = 4", "prime = \"sample.ndjson\""]
+    {
         assert!(config.contains(says), "{says} in\n{config}");
     }
     assert!(desk.read("wearable.schema.toml").contains("pointer = \"/m/pulse\""));
@@ -173,11 +183,11 @@ fn a_sample_tells_what_does_not_fit_by_name_and_never_by_value() {
     let desk = Desk::new();
     desk.write("visits.csv", visits());
     desk.done(&["init", "visits.csv"]);
-    let mut other = String::from("user_id,day,ward,steps,pulse,diagnosis,extra_column\n");
+    let mut other = String::from("user_id,full_name,email,phone,remarks,day,ward,steps,pulse,diagnosis,extra_column\n");
     for n in 0..400 {
         let steps = if n % 100 == 3 { "Zugerberg".to_owned() } else { (n * 30).to_string() };
         let ward = if n % 50 == 7 { "Xaver" } else { ["north", "south"][n % 2] };
-        other += &format!("u-0{},3/{}/2024,{ward},{steps},,flu,1\n", n % 40, 1 + n % 28);
+        other += &format!("u-0{},,,,,3/{}/2024,{ward},{steps},,flu,1\n", n % 40, 1 + n % 28);
     }
     desk.write("other.csv", &other);
     let said = desk.done(&["check", "-c", "visits.toml", "--sample", "other.csv", "--json"]);
@@ -203,7 +213,10 @@ fn a_sample_of_too_few_people_is_refused() {
     desk.done(&["init", "visits.csv"]);
     let few: Vec<String> = visits().lines().take(4).map(str::to_owned).collect();
     desk.write("few.csv", few.join("\n"));
-    assert!(desk.refused(&["check", "-c", "visits.toml", "--sample", "few.csv"]).contains("nothing of few.csv could be released"));
+    assert!(
+        desk.refused(&["check", "-c", "visits.toml", "--sample", "few.csv"])
+            .contains("nothing of few.csv could be released")
+    );
     assert!(desk.refused(&["check", "-c", "visits.toml", "--sample", "absent.csv"]).contains("absent.csv"));
     assert!(desk.refused(&["check", "-c", "visits.toml", "--sample", "-"]).contains("name a file"));
 }
@@ -228,7 +241,7 @@ fn rare_values_of_a_file_released_at_once_are_suppressed() {
 #[test]
 fn hostile_files_are_refused_in_words() {
     let desk = Desk::new();
-    let mut refused = |name: &str, content: &[u8], says: &str| {
+    let refused = |name: &str, content: &[u8], says: &str| {
         desk.write(name, content);
         let said = desk.refused(&["schema", "infer", name]);
         assert!(said.contains(says) && !said.contains("Quirin"), "{says:?} in {said}");
@@ -255,11 +268,23 @@ fn odd_files_give_schemas_that_run() {
         ("gaps.csv", format!("a,b\n{}", rows(&|n| format!(",{}", n % 9)))),
         ("nan.csv", format!("a,b\n{}", rows(&|n| format!("{},{}", ["NaN", "1.5", "2.25"][n % 3], n % 9)))),
         ("huge.csv", format!("a,b\n{}", rows(&|n| format!("{}e{},{}", 1 + n % 9, 200 + n % 90, n % 9)))),
-        ("dates.csv", format!("day,b\n{}", rows(&|n| {
-            let day = 1 + n % 28;
-            if n % 2 == 0 { format!("2024-02-{day:02},x") } else { format!("{day}.3.2024,y") }
-        }))),
-        ("names.csv", format!("\" a \",\"\",\"q\"\"\\\"\n{}", rows(&|n| format!("{},{},\"*\"", n % 5, ["\"\\\"", "é", "[]"][n % 3])))),
+        (
+            "dates.csv",
+            format!(
+                "day,b\n{}",
+                rows(&|n| {
+                    let day = 1 + n % 28;
+                    if n % 2 == 0 { format!("2024-02-{day:02},x") } else { format!("{day}.3.2024,y") }
+                })
+            ),
+        ),
+        (
+            "names.csv",
+            format!(
+                "\" a \",\"\",\"q\"\"\\\"\n{}",
+                rows(&|n| format!("{},{},\"*\"", n % 5, ["\"\\\"", "é", "[]"][n % 3]))
+            ),
+        ),
     ];
     for (name, content) in files {
         desk.write(name, content);

@@ -1,5 +1,6 @@
 //! `throng demo`: the whole product on one machine, with nothing installed.
 
+mod shipped;
 mod show;
 
 use super::outcome::Failure;
@@ -14,13 +15,10 @@ use crate::generate::{Layout, RecordStream, Wearable, WearableSettings};
 use crate::start::checked::Checked;
 use anyhow::{Context, anyhow};
 use rdkafka::mocking::MockCluster;
+use shipped::{CONFIG, SCHEMA};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
-
-/// The configuration and schema of the demo are the shipped ones, so that it runs from anywhere.
-const CONFIG: &str = include_str!("../../config/wearable.toml");
-const SCHEMA: &str = include_str!("../../schemas/wearable.toml");
 
 /// `privacy.max_delay` here: nobody watches a demo for an hour.
 const DEMO_DELAY_SECONDS: u32 = 10;

@@ -105,7 +105,10 @@ pub fn run(args: &InitArgs) -> Result<(), Failure> {
     println!("{}: {}", schema.display(), summary(&inferred));
     println!("{named}: k = {}, the release goes to {}", answers.k, destination(args, &answers));
     println!("{}: the secret that keys every digest of a person; keep it, and keep it to yourself", secret.display());
-    println!("\nRead the schema, then:\n  throng check -c {named} --sample {}\n  throng run -c {named}", answers.input.display());
+    println!(
+        "\nRead the schema, then:\n  throng check -c {named} --sample {}\n  throng run -c {named}",
+        answers.input.display()
+    );
     Ok(())
 }
 
@@ -203,7 +206,11 @@ fn configuration(
         Format::Parquet => "parquet",
     };
     if let Some(topic) = &args.topic {
-        out += &format!("\n[source]\nkind = \"kafka\"\nbrokers = {}\ntopics = [{}]\n", quoted(&args.brokers), quoted(topic));
+        out += &format!(
+            "\n[source]\nkind = \"kafka\"\nbrokers = {}\ntopics = [{}]\n",
+            quoted(&args.brokers),
+            quoted(topic)
+        );
         out += &format!("\n[sink]\nkind = \"kafka\"\ntopic = {}\n", quoted(&to_topic(args, topic)));
     } else {
         out += &format!("\n[source]\nkind = \"file\"\npath = {}\nformat = \"{format}\"\n", path(&answers.input));

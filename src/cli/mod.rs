@@ -16,11 +16,11 @@ mod page;
 mod progress;
 mod rehearsal;
 pub mod run;
-mod text;
-pub mod verify_release;
 pub mod sample;
 pub mod schema;
 mod temporary;
+mod text;
+pub mod verify_release;
 mod written;
 mod written_down;
 

@@ -57,7 +57,12 @@ pub fn read(config: &Config, file: &str, note: &dyn Fn(&Finding)) -> Result<Inpu
             note(&Finding::Uncovered { attribute: attribute.name.clone(), cells: book.uncovered() });
         } else if book.uncovered() > 0 {
             let message = format!("the hierarchy misses the values of {} cell(s)", book.uncovered());
-            return Err(problem(schema, key, message, "add them to the hierarchy, list their spellings as missing, or write uncovered = \"suppress\" there"));
+            return Err(problem(
+                schema,
+                key,
+                message,
+                "add them to the hierarchy, list their spellings as missing, or write uncovered = \"suppress\" there",
+            ));
         }
         if book.overflowed() > 0 {
             let limit = config.state.max_dictionary_values;

@@ -194,7 +194,8 @@ impl Reading {
         };
         let (unreadable, unknown_cells, long_rows) = (BTreeMap::new(), 0, None);
         let numbers = RecordNumbers::default();
-        let mut reading = Self { source, columns, rows: 0, numbers, unreadable, unknown_cells, long_rows, described, cut: false };
+        let mut reading =
+            Self { source, columns, rows: 0, numbers, unreadable, unknown_cells, long_rows, described, cut: false };
         reading.widen();
         Ok(reading)
     }
@@ -231,7 +232,8 @@ impl Reading {
             return;
         }
         for place in self.columns.len()..self.source.names().len() {
-            let (name, way, dictionary) = (self.source.names()[place].clone(), self.source.way(place), Dictionary::new(None));
+            let (name, way, dictionary) =
+                (self.source.names()[place].clone(), self.source.way(place), Dictionary::new(None));
             let codes = vec![ABSENT; self.rows];
             self.columns.push(TableColumn { name, way, attribute: None, codes, dictionary, arrays: 0 });
         }

@@ -2,8 +2,8 @@
 
 use super::args::AuditArgs;
 use super::refused::{MAX_COLUMNS, of_table};
-use crate::cli::written_down::format_of;
 use crate::cli::outcome::Failure;
+use crate::cli::written_down::format_of;
 use crate::codec::Limits;
 use crate::io::table::{self, Request, TableColumn, WholeTable};
 use crate::records::dictionary::FIRST_VALUE;

@@ -61,7 +61,9 @@ fn groups(rehearsal: &Rehearsal) -> anyhow::Result<Vec<Left>> {
 
 /// Counts by attribute, in words.
 fn by_name(schema: &Schema, counts: &[(usize, u64)]) -> String {
-    let said = counts.iter().map(|(a, count)| format!("{} ({})", text::clean(&schema.attributes[*a].name), text::number(*count)));
+    let said = counts
+        .iter()
+        .map(|(a, count)| format!("{} ({})", text::clean(&schema.attributes[*a].name), text::number(*count)));
     said.collect::<Vec<_>>().join(", ")
 }
 
@@ -80,13 +82,21 @@ fn described(rehearsal: &Rehearsal, probed: &Probe, groups: &[Left], input: &Pat
     }
     if totals.dead_lettered > 0 {
         let dead = totals.dead_lettered;
-        line(format!("dead letters {} ({}), {} of them no records", text::number(dead), share(dead), probed.unreadable));
+        line(format!(
+            "dead letters {} ({}), {} of them no records",
+            text::number(dead),
+            share(dead),
+            probed.unreadable
+        ));
     }
     if let Some(loss) = status.mean_loss {
         line(format!("mean loss {loss:.3} of the quasi cells that are there (0: all exact, 1: all suppressed)"));
     }
     if status.thinned_fragments > 0 {
-        line("thinned: other lines of their person stand for them (privacy.max_lines_per_subject, privacy.max_delay)".into());
+        line(
+            "thinned: other lines of their person stand for them (privacy.max_lines_per_subject, privacy.max_delay)"
+                .into(),
+        );
     }
     let names = |attributes: &[usize]| {
         let names = attributes.iter().map(|a| text::clean(&schema.attributes[*a].name));
@@ -106,7 +116,10 @@ fn described(rehearsal: &Rehearsal, probed: &Probe, groups: &[Left], input: &Pat
         line(format!("dropped, since the schema does not know them: {}", names.join(", ")));
     }
     if probed.unnamed > 0 {
-        line(format!("and {} more, not named since fewer than k people have them", text::counted(probed.unnamed as u64, "key")));
+        line(format!(
+            "and {} more, not named since fewer than k people have them",
+            text::counted(probed.unnamed as u64, "key")
+        ));
     }
     for group in groups {
         out += &format!("group {}: {}\n", group.name, text::counted(group.lines, "line"));

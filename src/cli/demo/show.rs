@@ -1,6 +1,6 @@
 //! `throng demo --show`: records before and after, side by side.
 
-use super::{CONFIG, SCHEMA};
+use super::shipped::{CONFIG, SCHEMA};
 use crate::cli::outcome::Failure;
 use crate::cli::rehearsal::{Rehearsal, Written, rehearse};
 use crate::cli::temporary::TemporaryDirectory;

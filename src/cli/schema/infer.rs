@@ -95,13 +95,7 @@ const EFFORT: Duration = Duration::from_secs(10);
 ///
 /// # Errors
 /// Where nothing may be said of the records.
-pub fn propose(
-    sample: &Sample,
-    subject: Option<&str>,
-    k: u32,
-    name: &str,
-    endless: bool,
-) -> Result<Inferred, Failure> {
+pub fn propose(sample: &Sample, subject: Option<&str>, k: u32, name: &str, endless: bool) -> Result<Inferred, Failure> {
     let asked = Asked {
         k: u64::from(k),
         subject,
@@ -121,7 +115,8 @@ pub fn propose(
 /// A name for a schema, by that of its input.
 pub fn name_of(named: &str) -> String {
     let stem = named.split('.').next().unwrap_or_default();
-    let plain: String = stem.chars().map(|c| if c.is_ascii_alphanumeric() { c.to_ascii_lowercase() } else { '-' }).collect();
+    let plain: String =
+        stem.chars().map(|c| if c.is_ascii_alphanumeric() { c.to_ascii_lowercase() } else { '-' }).collect();
     let plain = plain.trim_matches('-').to_owned();
     if plain.is_empty() { "records".to_owned() } else { plain }
 }

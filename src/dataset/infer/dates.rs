@@ -1,6 +1,7 @@
 //! In which formats dates and times are spelled.
 
-use super::reading::{Spelled, number};
+use super::proposal::Spelled;
+use super::tokens::number;
 use super::values::Text;
 use crate::records::dates::{Dates, Epoch, Format};
 use crate::records::moment::DAY;
@@ -20,13 +21,22 @@ type Fits<'a> = dyn Fn(&dyn Fn(&str) -> bool) -> Option<(Vec<String>, u64)> + 'a
 
 /// Days, as exports write them; before a time of day.
 const DAYS: [&str; 12] = [
-    "%Y-%m-%d", "%m/%d/%Y", "%d/%m/%Y", "%d.%m.%Y", "%Y/%m/%d", "%m-%d-%Y", "%d-%m-%Y", "%d %b %Y", "%d-%b-%Y", "%b %d, %Y",
-    "%B %d, %Y", "%d %B %Y",
+    "%Y-%m-%d",
+    "%m/%d/%Y",
+    "%d/%m/%Y",
+    "%d.%m.%Y",
+    "%Y/%m/%d",
+    "%m-%d-%Y",
+    "%d-%m-%Y",
+    "%d %b %Y",
+    "%d-%b-%Y",
+    "%b %d, %Y",
+    "%B %d, %Y",
+    "%d %B %Y",
 ];
 /// Times of day behind a day.
-const CLOCKS: [&str; 8] = [
-    "", " %H:%M:%S%.f", " %H:%M", "T%H:%M:%S%.f", "T%H:%M:%S%.f%:z", " %H:%M:%S%.f%:z", " %I:%M:%S %p", " %I:%M %p",
-];
+const CLOCKS: [&str; 8] =
+    ["", " %H:%M:%S%.f", " %H:%M", "T%H:%M:%S%.f", "T%H:%M:%S%.f%:z", " %H:%M:%S%.f%:z", " %I:%M:%S %p", " %I:%M %p"];
 /// Formats of one column at most.
 const MOST: usize = 4;
 /// Texts that all formats are tried on.
@@ -103,22 +113,22 @@ pub(super) fn of_texts(texts: &[Text<'_>], fits: &Fits<'_>) -> Option<Dated> {
     let spelled: Vec<&'static str> = chosen.iter().map(|&at| reads[at].0).collect();
     let all = Dates::Formats(spelled.iter().filter_map(|text| Format::new(text).ok()).collect());
     let (missing, misfits) = fits(&|text| all.read(text.trim_ascii()).is_some())?;
-    let doubt = other.map(|at| format!("every one of them reads as {} too, another day: be sure of the right one", reads[at].0));
+    let doubt = other
+        .map(|at| format!("every one of them reads as {} too, another day: be sure of the right one", reads[at].0));
     Some(Dated { kind: kind_of(texts, &all), spelled: Spelled::Formats(spelled), missing, misfits, doubt })
 }
 
 fn contradict(one: &Dates, other: &Dates) -> bool {
     match (one, other) {
-        (Dates::Formats(one), Dates::Formats(other)) => {
-            one.iter().any(|a| other.iter().any(|b| a.contradicts(b)))
-        }
+        (Dates::Formats(one), Dates::Formats(other)) => one.iter().any(|a| other.iter().any(|b| a.contradicts(b))),
         _ => false,
     }
 }
 
 /// A date where every moment is midnight.
 fn kind_of(texts: &[Text<'_>], dates: &Dates) -> Type {
-    let midnight = |text: &Text<'_>| dates.read(text.text.trim_ascii()).is_none_or(|millis| millis.rem_euclid(DAY) == 0);
+    let midnight =
+        |text: &Text<'_>| dates.read(text.text.trim_ascii()).is_none_or(|millis| millis.rem_euclid(DAY) == 0);
     if texts.iter().all(midnight) { Type::Date } else { Type::Timestamp }
 }
 
@@ -139,7 +149,11 @@ mod tests {
             (&["5/24/2016", "4/1/2016"], Type::Date, Spelled::Formats(vec!["%m/%d/%Y"])),
             (&["24/5/2016", "1/4/2016"], Type::Date, Spelled::Formats(vec!["%d/%m/%Y"])),
             (&["24.12.2016"], Type::Date, Spelled::Formats(vec!["%d.%m.%Y"])),
-            (&["5/12/2016 4:35:00 PM", "5/13/2016 1:00:00 AM"], Type::Timestamp, Spelled::Formats(vec!["%m/%d/%Y %I:%M:%S %p"])),
+            (
+                &["5/12/2016 4:35:00 PM", "5/13/2016 1:00:00 AM"],
+                Type::Timestamp,
+                Spelled::Formats(vec!["%m/%d/%Y %I:%M:%S %p"]),
+            ),
             (&["2021-05-24", "5/24/2021"], Type::Date, Spelled::Formats(vec!["%Y-%m-%d", "%m/%d/%Y"])),
         ] {
             let dated = found(texts).expect("dates");

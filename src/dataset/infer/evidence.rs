@@ -46,7 +46,10 @@ impl Typed {
         let codes = self.codes.iter().map(|&code| code.checked_sub(FIRST_VALUE));
         let (pace, share) = pace_of(&of_row, people.count as usize, codes, usize::try_from(k).ok()?)?;
         let share = f64::from(share) * 100.0;
-        Some((pace, format!("changes in {share:.1} % of the steps from a person's record to the next, in the mean of people")))
+        Some((
+            pace,
+            format!("changes in {share:.1} % of the steps from a person's record to the next, in the mean of people"),
+        ))
     }
 }
 

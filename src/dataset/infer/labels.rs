@@ -88,7 +88,16 @@ fn distinct(rows: Vec<Vec<String>>) -> Vec<Vec<String>> {
     let own: BTreeSet<&str> = rows.iter().map(|row| row[0].as_str()).collect();
     let clash = rows.iter().any(|row| row[1..].iter().any(|group| group != &row[0] && own.contains(group.as_str())));
     let root = rows.iter().any(|row| row[1..].iter().any(|group| group == "*" || group.is_empty()));
-    if clash || root { rows.into_iter().map(|mut row| { row.truncate(1); row }).collect() } else { rows }
+    if clash || root {
+        rows.into_iter()
+            .map(|mut row| {
+                row.truncate(1);
+                row
+            })
+            .collect()
+    } else {
+        rows
+    }
 }
 
 #[cfg(test)]

@@ -4,60 +4,14 @@ use super::labels;
 use super::names::Name;
 use super::numbers::{self, Extent};
 use super::people::People;
-use super::reading::{Reading, Spelled, is_nothing, number};
+use super::proposal::{Generalized, Ladder, Reading, Round, Spelled};
+use super::tokens::{is_nothing, number};
 use super::values::{Text, Values};
 use crate::records::canonical::MAX_STRING_BYTES;
 use crate::records::dates::{Dates, Epoch, Format};
-use crate::records::dictionary::FIRST_VALUE;
 use crate::records::moment::{self, Unit};
 use crate::records::schema::Type;
 use crate::records::shapes;
-
-/// A hierarchy, as a schema spells it.
-#[derive(Clone, Debug, PartialEq)]
-pub(super) enum Ladder {
-    /// The value, then `*`.
-    Flat,
-    /// A row a label: from the label to its coarsest group.
-    Tree(Vec<Vec<String>>),
-    Widths { min: f64, max: f64, origin: f64, widths: Vec<f64> },
-    Bounds { min: f64, max: f64, levels: Vec<Vec<f64>> },
-    Prefix(Vec<usize>),
-    /// Units; the first day of the first year and the end of the last one.
-    Calendar { levels: Vec<Unit>, domain: Option<(String, String)> },
-    Grid(Vec<f64>),
-}
-
-impl Ladder {
-    /// Whether there may be values that it does not cover.
-    pub fn is_closed(&self) -> bool {
-        match self {
-            Self::Tree(_) | Self::Widths { .. } | Self::Bounds { .. } => true,
-            Self::Calendar { domain, .. } => domain.is_some(),
-            Self::Flat | Self::Prefix(_) | Self::Grid(_) => false,
-        }
-    }
-}
-
-/// How values are rounded before they are counted.
-#[derive(Clone, Copy, Debug, PartialEq)]
-pub(super) enum Round {
-    Step(f64),
-    Unit(Unit),
-}
-
-/// A hierarchy, the rounding before it, and what to tell of both.
-pub(super) struct Generalized {
-    pub ladder: Ladder,
-    pub round: Option<Round>,
-    pub remark: Option<String>,
-}
-
-impl Generalized {
-    fn of(ladder: Ladder) -> Self {
-        Self { ladder, round: None, remark: None }
-    }
-}
 
 /// What was asked of a proposal that decides about hierarchies.
 #[derive(Clone, Copy)]
@@ -76,11 +30,9 @@ pub(super) fn of(values: &Values<'_>, reading: &Reading, name: &Name, people: &P
             numbers::ladder(&Extent::of(values, &told, people, wanted.k), reading.kind == Type::Integer, name)
         }
         Type::Date | Type::Timestamp => calendar(values, reading, name, wanted),
-        Type::Coordinates => Generalized {
-            ladder: Ladder::Grid(vec![0.01, 0.1, 1.0]),
-            round: Some(Round::Step(0.001)),
-            remark: None,
-        },
+        Type::Coordinates => {
+            Generalized { ladder: Ladder::Grid(vec![0.01, 0.1, 1.0]), round: Some(Round::Step(0.001)), remark: None }
+        }
         Type::String if name.is_postal() => postal(values),
         Type::String => tree(values, wanted.k),
     }
@@ -158,7 +110,9 @@ fn calendar(values: &Values<'_>, reading: &Reading, name: &Name, wanted: Wanted)
         if reading.kind == Type::Date { format!("{year:04}-12-31") } else { format!("{:04}-01-01", year + 1) }
     };
     let domain = years.map(|(first, last)| (format!("{first:04}-01-01"), end(last)));
-    let remark = domain.as_ref().map(|_| "days outside min and max are suppressed; for records to come leave both out".to_owned());
+    let remark = domain
+        .as_ref()
+        .map(|_| "days outside min and max are suppressed; for records to come leave both out".to_owned());
     Generalized { ladder: Ladder::Calendar { levels, domain }, round, remark }
 }
 
@@ -176,9 +130,4 @@ fn years(moments: &[(i64, u64, u64)], k: u64) -> Option<(i32, i32)> {
     };
     let (first, last) = (reach(&mut moments.iter())?, reach(&mut moments.iter().rev())?);
     (first <= last && first > 0 && last < 9999).then_some((first, last))
-}
-
-/// The number of every row, by its code; none where the cell has none.
-pub(super) fn number_of(told: &[Option<f64>], code: u32) -> Option<f64> {
-    if code < FIRST_VALUE { None } else { told[(code - FIRST_VALUE) as usize] }
 }

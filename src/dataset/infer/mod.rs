@@ -6,8 +6,9 @@
 //!
 //! | file | what it holds |
 //! |---|---|
-//! | `propose` | from a table to a proposal |
+//! | `propose` | from a table to a proposal; `proposal`: what that is |
 //! | `people` | who counts as a person: the column asked for, or the likeliest one |
+//! | `tokens` | what a single text says |
 //! | `values` | the different values of a column, and how many people hold each |
 //! | `reading` | types and missing spellings; `dates`: formats of dates and times |
 //! | `role` | what identifies, what is sensitive, and why; `names`: what a column's name says |
@@ -22,12 +23,14 @@ mod ladder;
 mod names;
 mod numbers;
 mod people;
+mod proposal;
 mod propose;
 mod reading;
 mod role;
 #[cfg(test)]
 mod tests;
 mod text;
+mod tokens;
 mod values;
 
 pub use propose::{Asked, InferError, Inferred, infer};

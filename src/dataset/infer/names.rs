@@ -4,36 +4,141 @@ use crate::risk::identifiers::{Category, words};
 
 /// Words that name a person where an identifier follows, or alone.
 const PERSON: [&str; 20] = [
-    "subject", "participant", "patient", "user", "person", "member", "client", "customer", "respondent", "individual",
-    "pid", "uid", "userid", "patientid", "subjectid", "personid", "employee", "student", "athlete", "wearer",
+    "subject",
+    "participant",
+    "patient",
+    "user",
+    "person",
+    "member",
+    "client",
+    "customer",
+    "respondent",
+    "individual",
+    "pid",
+    "uid",
+    "userid",
+    "patientid",
+    "subjectid",
+    "personid",
+    "employee",
+    "student",
+    "athlete",
+    "wearer",
 ];
 /// Last words of the names of identifiers.
 const IDENTIFIER: [&str; 17] = [
-    "id", "ids", "uid", "uuid", "guid", "key", "token", "hash", "serial", "barcode", "nr", "no", "number", "userid",
-    "patientid", "index", "rownum",
+    "id",
+    "ids",
+    "uid",
+    "uuid",
+    "guid",
+    "key",
+    "token",
+    "hash",
+    "serial",
+    "barcode",
+    "nr",
+    "no",
+    "number",
+    "userid",
+    "patientid",
+    "index",
+    "rownum",
 ];
 /// Words of columns that hold names of people and accounts.
 const PEOPLE_NAMES: [&str; 12] = [
-    "username", "nickname", "login", "surname", "lastname", "firstname", "fullname", "forename", "mail", "address",
-    "contact", "twitter",
+    "username",
+    "nickname",
+    "login",
+    "surname",
+    "lastname",
+    "firstname",
+    "fullname",
+    "forename",
+    "mail",
+    "address",
+    "contact",
+    "twitter",
 ];
 /// Words of columns that hold what people have written.
 const WRITTEN: [&str; 13] = [
-    "name", "comment", "comments", "note", "notes", "text", "message", "remark", "remarks", "description", "title",
-    "feedback", "transcript",
+    "name",
+    "comment",
+    "comments",
+    "note",
+    "notes",
+    "text",
+    "message",
+    "remark",
+    "remarks",
+    "description",
+    "title",
+    "feedback",
+    "transcript",
 ];
 /// Words of what people are judged by: GDPR article 9, and money.
 const SENSITIVE: [&str; 42] = [
-    "diagnosis", "diagnoses", "disease", "illness", "condition", "symptom", "symptoms", "icd", "icd10", "disorder",
-    "medication", "drug", "drugs", "therapy", "hiv", "pregnant", "pregnancy", "disability", "religion", "faith",
-    "ethnicity", "sexuality", "orientation", "party", "union", "political", "politics", "conviction", "criminal",
-    "income", "salary", "wage", "debt", "mental", "depression", "suicide", "addiction", "smoking", "alcohol", "genotype",
-    "allergy", "allergies",
+    "diagnosis",
+    "diagnoses",
+    "disease",
+    "illness",
+    "condition",
+    "symptom",
+    "symptoms",
+    "icd",
+    "icd10",
+    "disorder",
+    "medication",
+    "drug",
+    "drugs",
+    "therapy",
+    "hiv",
+    "pregnant",
+    "pregnancy",
+    "disability",
+    "religion",
+    "faith",
+    "ethnicity",
+    "sexuality",
+    "orientation",
+    "party",
+    "union",
+    "political",
+    "politics",
+    "conviction",
+    "criminal",
+    "income",
+    "salary",
+    "wage",
+    "debt",
+    "mental",
+    "depression",
+    "suicide",
+    "addiction",
+    "smoking",
+    "alcohol",
+    "genotype",
+    "allergy",
+    "allergies",
 ];
 /// Words of times.
 const TEMPORAL: [&str; 16] = [
-    "time", "timestamp", "date", "datetime", "ts", "at", "epoch", "day", "when", "start", "end", "created", "updated",
-    "recorded", "birth", "dob",
+    "time",
+    "timestamp",
+    "date",
+    "datetime",
+    "ts",
+    "at",
+    "epoch",
+    "day",
+    "when",
+    "start",
+    "end",
+    "created",
+    "updated",
+    "recorded",
+    "birth",
+    "dob",
 ];
 const BIRTH: [&str; 4] = ["birth", "dob", "birthday", "birthdate"];
 const POSTAL: [&str; 7] = ["zip", "zipcode", "postcode", "postal", "postalcode", "plz", "zip3"];
@@ -76,7 +181,9 @@ impl Name {
     }
 
     pub fn names_people(&self) -> bool {
-        self.has(&PEOPLE_NAMES) || matches!(self.words.as_slice(), [only] if only == "name") || self.has(&["street"])
+        self.has(&PEOPLE_NAMES)
+            || matches!(self.words.as_slice(), [only] if only == "name")
+            || self.has(&["street"])
             || (self.has(&["name"]) && self.has(&PERSON))
     }
 
@@ -119,7 +226,9 @@ mod tests {
 
     #[test]
     fn names_hint() {
-        for (name, rank) in [("user_id", 2), ("userId", 2), ("participant", 2), ("Id", 1), ("id", 1), ("device_id", 0), ("steps", 0)] {
+        for (name, rank) in
+            [("user_id", 2), ("userId", 2), ("participant", 2), ("Id", 1), ("id", 1), ("device_id", 0), ("steps", 0)]
+        {
             assert_eq!(Name::new(name).counts_people(), rank, "{name}");
         }
         assert!(Name::new("e-mail").of_people().is_some() && Name::new("zip").of_people().is_none());

@@ -1,10 +1,10 @@
 //! Rounding and intervals of numbers. No figure here is a value of anybody: each is rounded to one or two digits, and the
 //! ends of the domain are set by the k-th person from either side.
 
-use super::ladder::{Generalized, Ladder, Round, number_of};
 use super::names::Name;
 use super::people::{NOBODY, People};
-use super::values::Values;
+use super::proposal::{Generalized, Ladder, Round};
+use super::values::{Values, number_of};
 
 /// What is known of a column of numbers.
 pub(super) struct Extent {
@@ -66,7 +66,13 @@ fn crowd(values: &Values<'_>, told: &[Option<f64>], people: &People, k: u64) -> 
 
 /// The largest 1, 2 or 5 times a power of ten that every number is a multiple of.
 fn resolution(sorted: &[(f64, u64)]) -> Option<f64> {
-    let divides = |step: f64| sorted.iter().all(|(n, _)| ((n / step).round() * step - n).abs() <= 1e-9 * n.abs().max(step));
+    let divides = |step: f64| {
+        sorted.iter().all(|(n, _)| {
+            let steps = n / step;
+            let dust = (steps.abs() * 4e-15).max(1e-6);
+            *n == 0.0 || steps.abs() > 0.5 && (steps - steps.round()).abs() <= dust
+        })
+    };
     let steps = (-9..=9).flat_map(|power| [1.0, 2.0, 5.0].map(|digit| power_of_ten(digit, power)));
     steps.filter(|step| divides(*step)).last()
 }
@@ -207,5 +213,6 @@ mod tests {
         assert_eq!(of(&[60_000.0, 120_000.0]), Some(20_000.0));
         assert_eq!(of(&[0.123_456_789_123]), None);
         assert_eq!(of(&[72.3, 71.1]), Some(0.1));
+        assert_eq!(of(&[0.0, 1.0, 5.0]), Some(1.0), "small numbers are no part of a large step");
     }
 }

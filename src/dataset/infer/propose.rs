@@ -1,15 +1,17 @@
 //! From a table of texts to a schema.
 
 use super::evidence::{Typed, audited};
-use super::ladder::{self, Generalized, Ladder, Round, Wanted};
+use super::ladder::{self, Wanted};
 use super::names::Name;
 use super::people::{self, People};
-use super::reading::{self, Reading, Spelled, is_nothing, number};
+use super::proposal::{Generalized, Ladder, Proposal, Proposed, Reading, Spelled};
+use super::reading;
 use super::role::{self, Chosen};
 use super::text;
+use super::tokens::{is_nothing, number};
 use super::values::Values;
 use crate::io::table::{TableColumn, WholeTable};
-use crate::records::schema::{Attribute, Changes, Place, Role, Schema, SchemaError, Type};
+use crate::records::schema::{Attribute, Place, Role, Schema, SchemaError, Type};
 use crate::risk::audit::AuditColumn;
 use rayon::prelude::*;
 use std::collections::BTreeSet;
@@ -62,33 +64,14 @@ pub enum InferError {
          --k{}", .subject.as_ref().map_or(String::new(), |name| format!("; people are counted by \"{name}\" (--subject names another column)"))
     )]
     TooFew { people: u64, k: u64, subject: Option<String> },
-    #[error("the first row seems to be a record and no header, since it has numbers or dates where the rows below have: add a header row")]
+    #[error(
+        "the first row seems to be a record and no header, since it has numbers or dates where the rows below have: add a header row"
+    )]
     NoHeader,
     #[error("no attribute is left: of none do {0} people have a value")]
     Nothing(u64),
     #[error("the proposal is no schema (this is a bug): {0}")]
     Unsound(SchemaError),
-}
-
-/// An attribute as it is proposed.
-#[derive(Clone, Debug)]
-pub(super) struct Proposed {
-    pub name: String,
-    pub place: Place,
-    pub role: Role,
-    pub reading: Reading,
-    pub missing: Option<Vec<String>>,
-    pub round: Option<Round>,
-    pub ladder: Option<Ladder>,
-    pub changes: Option<Changes>,
-    pub evidence: Vec<String>,
-}
-
-/// A schema as it is proposed.
-pub(super) struct Proposal {
-    pub name: String,
-    pub head: Vec<String>,
-    pub attributes: Vec<Proposed>,
 }
 
 /// Proposes a schema for the records of a table.
@@ -153,13 +136,8 @@ fn look(number: usize, column: &TableColumn, people: &People, asked: &Asked<'_>)
     let values = Values::of(column, people);
     let name = Name::new(&column.name);
     let reading = reading::read(&values, &name, asked.k);
-    let string = |missing: Vec<String>| Reading {
-        kind: Type::String,
-        missing,
-        dates: Spelled::Iso,
-        misfits: 0,
-        doubt: None,
-    };
+    let string =
+        |missing: Vec<String>| Reading { kind: Type::String, missing, dates: Spelled::Iso, misfits: 0, doubt: None };
     let facts = facts(&values, people, asked.k);
     if people.column == Some(number) {
         let missing = values.texts.iter().filter(|text| is_nothing(text.text, false));
@@ -196,7 +174,10 @@ fn facts(values: &Values<'_>, people: &People, k: u64) -> String {
         0 => String::new(),
         missing => format!(", {:.0} % missing", 100.0 * missing as f64 / (missing + cells) as f64),
     };
-    format!("{} different value(s){missing}; {rare} of the cells hold one that fewer than {k} {of} have", values.texts.len())
+    format!(
+        "{} different value(s){missing}; {rare} of the cells hold one that fewer than {k} {of} have",
+        values.texts.len()
+    )
 }
 
 impl Looked {
@@ -212,7 +193,8 @@ impl Looked {
         evidence.push(facts);
         if reading.misfits > 0 {
             let kind = reading.kind.name();
-            evidence.push(format!("CHECK: {} cell(s) are no {kind}: their records become dead letters", reading.misfits));
+            evidence
+                .push(format!("CHECK: {} cell(s) are no {kind}: their records become dead letters", reading.misfits));
         }
         evidence.extend(reading.doubt.as_ref().map(|doubt| format!("CHECK: {doubt}")));
         let (ladder, round, remark) = match generalized {
@@ -279,13 +261,17 @@ fn head(table: &WholeTable, asked: &Asked<'_>, people: &People, left_out: usize)
     ];
     head.push(match people.column {
         Some(number) => format!("{} people, by {:?}: {}.", people.count, table.columns[number].name, people.why),
-        None => "No column names people: every record counts as a person of its own, and somebody with many records is a \
+        None => {
+            "No column names people: every record counts as a person of its own, and somebody with many records is a \
                  crowd. Where a column names them, give it with --subject."
-            .to_owned(),
+                .to_owned()
+        }
     });
     if left_out > 0 {
         let k = asked.k;
-        head.push(format!("{left_out} key(s) that the records of fewer than {k} people have are left out: they are dropped."));
+        head.push(format!(
+            "{left_out} key(s) that the records of fewer than {k} people have are left out: they are dropped."
+        ));
     }
     let unreadable: u64 = table.unreadable.values().sum();
     if unreadable > 0 {
@@ -312,7 +298,13 @@ fn gather(proposal: &mut Proposal, schema: &Schema, columns: &[&TableColumn], pe
         }
         if attribute.role.is_quasi() {
             let (role, name) = (Some(attribute.role), attribute.name.clone());
-            searched.push(AuditColumn { name, role, recodable: true, codes: typed.codes, dictionary: typed.dictionary });
+            searched.push(AuditColumn {
+                name,
+                role,
+                recodable: true,
+                codes: typed.codes,
+                dictionary: typed.dictionary,
+            });
         }
     }
     let Some(report) = audited(searched, people, asked.k, asked.effort) else { return };
@@ -323,7 +315,9 @@ fn gather(proposal: &mut Proposal, schema: &Schema, columns: &[&TableColumn], pe
             continue;
         };
         proposed.evidence.push(match judged.smallest_qid {
-            Some(1) => format!("rounded, {} record(s) have a value that fewer than {} share", judged.records_below_k, asked.k),
+            Some(1) => {
+                format!("rounded, {} record(s) have a value that fewer than {} share", judged.records_below_k, asked.k)
+            }
             Some(smallest) => format!(
                 "part of {} of {all} quasi-identifiers{found}, the smallest of {smallest} attributes",
                 judged.minimal_qids

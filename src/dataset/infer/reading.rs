@@ -2,49 +2,16 @@
 
 use super::dates;
 use super::names::Name;
+use super::proposal::{Reading, Spelled};
+use super::tokens::{is_nothing, number};
 use super::values::{Text, Values};
 use crate::records::schema::Type;
 use crate::records::shapes::shape_of;
 
-/// How a column's cells are read.
-#[derive(Clone, Debug)]
-pub(super) struct Reading {
-    pub kind: Type,
-    /// Texts that say that there is no value; the key is written where it is not empty.
-    pub missing: Vec<String>,
-    pub dates: Spelled,
-    /// Cells that are neither missing nor of the type.
-    pub misfits: u64,
-    /// What a reader must decide.
-    pub doubt: Option<String>,
-}
-
-/// How dates and times are spelled.
-#[derive(Clone, Debug, PartialEq)]
-pub(super) enum Spelled {
-    Iso,
-    Formats(Vec<&'static str>),
-    Epoch(&'static str),
-}
-
-/// Spellings of nothing among numbers and dates.
-const NOTHING: [&str; 20] = [
-    "", "NA", "N/A", "n/a", "na", "NaN", "nan", "NAN", "null", "NULL", "Null", "None", "none", "NONE", "-", "--", "?", ".",
-    "<NA>", "#N/A",
-];
-/// Those that are no words of anybody's vocabulary.
-const NOTHING_OF_WORDS: [&str; 11] = ["", "NA", "N/A", "n/a", "NaN", "nan", "null", "NULL", "?", "<NA>", "#N/A"];
 /// Numbers that devices and questionnaires write where there is nothing.
 const SENTINELS: [f64; 5] = [-1.0, -9.0, -99.0, -999.0, -9999.0];
 /// Spellings that a schema lists at most, beside the usual ones.
 const FEW: usize = 8;
-
-/// Whether a text says that there is no value; `numeric`: among numbers and dates; among words `none`
-/// may be an answer.
-pub(super) fn is_nothing(text: &str, numeric: bool) -> bool {
-    let listed = if numeric { &NOTHING[..] } else { &NOTHING_OF_WORDS[..] };
-    listed.contains(&text) || text.len() <= 8 && text.trim_ascii().is_empty()
-}
 
 /// What does not fit a type.
 struct Fit {
@@ -68,10 +35,6 @@ fn fit(texts: &[Text<'_>], k: u64, is: impl Fn(&str) -> bool) -> Option<Fit> {
     }
     let sound = missing.len() <= FEW && labelled * 5 <= total && misfits * 100 <= total;
     (sound && total > labelled + misfits).then_some(Fit { missing, misfits })
-}
-
-pub(super) fn number(text: &str) -> Option<f64> {
-    text.trim_ascii().parse::<f64>().ok().filter(|value| value.is_finite())
 }
 
 fn is_whole(value: f64) -> bool {
@@ -134,7 +97,9 @@ pub(super) fn read(values: &Values<'_>, name: &Name, k: u64) -> Reading {
         let fitted = Fit { missing: dated.missing, misfits: dated.misfits };
         return Reading { dates: dated.spelled, doubt: dated.doubt, ..typed(dated.kind, fitted) };
     }
-    if name.is_place() && let Some(fitted) = fit(&told, k, is_pair) {
+    if name.is_place()
+        && let Some(fitted) = fit(&told, k, is_pair)
+    {
         return typed(Type::Coordinates, fitted);
     }
     Reading { missing: nothing(false), ..plain }

@@ -2,7 +2,8 @@
 
 use super::names::Name;
 use super::people::People;
-use super::reading::{Reading, number};
+use super::proposal::Reading;
+use super::tokens::number;
 use super::values::Values;
 use crate::records::schema::{Role, Type};
 use crate::risk::identifiers::{Judgement, Profile, Reason, Rule};

@@ -63,7 +63,14 @@ fn what_identifies_is_an_identifier() {
         let p = n % 40;
         format!(
             "p{p},{} {p},a{p}@example.org,+41 44 632 {:02} {:02},seen by the doctor on the {n}th day of it,{n},{},19{:02}-03-0{},{}.{}",
-            names[p % 4], p, p, ["north", "south"][p % 2], 30 + p, 1 + p % 9, 50 + p, n % 10
+            names[p % 4],
+            p,
+            p,
+            ["north", "south"][p % 2],
+            30 + p,
+            1 + p % 9,
+            50 + p,
+            n % 10
         )
     });
     let inferred = of(&text, CSV).expect("a proposal");
@@ -97,7 +104,14 @@ fn types_dates_and_missing_spellings_are_found() {
         let steps = if n % 7 == 0 { "NA".to_owned() } else { (n * 37 % 9000).to_string() };
         format!(
             "{p},{}/{}/2024,2024-03-{:02}T{:02}:15:00Z,{},{},{steps},{}.{},{},{}",
-            1 + n % 12, 1 + n % 28, 1 + n % 28, n % 24, 1_700_000_000 + n * 61, n % 2, 36 + n % 2, n % 10,
+            1 + n % 12,
+            1 + n % 28,
+            1 + n % 28,
+            n % 24,
+            1_700_000_000 + n * 61,
+            n % 2,
+            36 + n % 2,
+            n % 10,
             ["good", "bad", "NA"][n % 3],
             if n % 2 == 0 { format!("2024-01-{:02}", 1 + n % 28) } else { format!("{}.12.2024", 1 + n % 28) }
         )
@@ -116,7 +130,9 @@ fn types_dates_and_missing_spellings_are_found() {
     ] {
         assert_eq!(kinds[name], kind, "{name}\n{}", inferred.text);
     }
-    for line in ["format = \"%m/%d/%Y\"", "epoch = \"s\"", "missing = [\"\", \"NA\"]", "format = [\"%Y-%m-%d\", \"%d.%m.%Y\"]"] {
+    for line in
+        ["format = \"%m/%d/%Y\"", "epoch = \"s\"", "missing = [\"\", \"NA\"]", "format = [\"%Y-%m-%d\", \"%d.%m.%Y\"]"]
+    {
         assert!(inferred.text.contains(line), "{line}\n{}", inferred.text);
     }
 }
@@ -124,7 +140,12 @@ fn types_dates_and_missing_spellings_are_found() {
 #[test]
 fn nested_keys_are_pointers_and_keys_that_are_values_are_left_out() {
     let line = |n: usize| {
-        format!("{{\"user\":{{\"id\":\"u{}\"}},\"m\":{{\"a.b/c\":{}}},\"by\":{{\"u{}\":1}},\"tags\":[1,2]}}", n % 9, n % 50, n % 9)
+        format!(
+            "{{\"user\":{{\"id\":\"u{}\"}},\"m\":{{\"a.b/c\":{}}},\"by\":{{\"u{}\":1}},\"tags\":[1,2]}}",
+            n % 9,
+            n % 50,
+            n % 9
+        )
     };
     let text: Vec<String> = (0..90).map(line).collect();
     let inferred = of(&text.join("\n"), Format::Ndjson).expect("a proposal");

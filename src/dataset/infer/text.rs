@@ -1,9 +1,7 @@
 //! A proposal as commented TOML, in the form of a record schema.
 
-use super::ladder::{Ladder, Round};
 use super::numbers::plain;
-use super::propose::{Proposal, Proposed};
-use super::reading::Spelled;
+use super::proposal::{Ladder, Proposal, Proposed, Round, Spelled};
 use crate::records::schema::Place;
 use std::fmt::Write as _;
 

@@ -28,8 +28,7 @@ pub(super) struct Values<'a> {
 
 impl<'a> Values<'a> {
     pub fn of(column: &'a TableColumn, people: &People) -> Self {
-        let mut texts: Vec<Text> =
-            column.dictionary.texts().map(|text| Text { text, cells: 0, people: 0 }).collect();
+        let mut texts: Vec<Text> = column.dictionary.texts().map(|text| Text { text, cells: 0, people: 0 }).collect();
         let mut missing = 0;
         let mut pairs = Vec::new();
         for (&code, &person) in column.codes.iter().zip(&people.of_row) {
@@ -63,4 +62,9 @@ impl<'a> Values<'a> {
         let crowded: u64 = self.texts.iter().filter(|text| text.people >= k).map(|text| text.cells).sum();
         crowded as f64 / self.cells().max(1) as f64
     }
+}
+
+/// The number that a cell says, by its code: none where the cell has none.
+pub(super) fn number_of(told: &[Option<f64>], code: u32) -> Option<f64> {
+    if code < FIRST_VALUE { None } else { told[(code - FIRST_VALUE) as usize] }
 }

@@ -74,8 +74,14 @@ impl FileSource {
             }
             Format::Parquet => Reader::Parquet(Box::new(ParquetRows::open(path, fields, limits, unknown, start)?)),
         };
-        let mut source =
-            Self { path: named(path), reader, records: start.records, names: vec![], ways: vec![], at_most: fields.len() };
+        let mut source = Self {
+            path: named(path),
+            reader,
+            records: start.records,
+            names: vec![],
+            ways: vec![],
+            at_most: fields.len(),
+        };
         if !source.sought(start) {
             source.records = 0;
             source.pass_over(start.records, fields.len())?;
