@@ -74,7 +74,7 @@ fn resolution(sorted: &[(f64, u64)]) -> Option<f64> {
         })
     };
     let steps = (-9..=9).flat_map(|power| [1.0, 2.0, 5.0].map(|digit| power_of_ten(digit, power)));
-    steps.filter(|step| divides(*step)).last()
+    steps.rev().find(|step| divides(*step))
 }
 
 fn power_of_ten(digit: f64, power: i32) -> f64 {
