@@ -2,6 +2,7 @@
 
 mod explain;
 mod groups;
+mod sample;
 mod treatments;
 
 use super::outcome::Failure;
@@ -12,6 +13,7 @@ use crate::start::checked::Checked;
 use crate::start::doubts;
 use crate::start::output_schema::output_schemas;
 use crate::start::population::{People, read_populations};
+use crate::telemetry::silence_panic_payloads;
 use humantime::format_duration;
 use std::path::PathBuf;
 
@@ -30,6 +32,12 @@ pub struct CheckArgs {
     /// Print what leaves as JSON Schema, one a group, and nothing else
     #[arg(long)]
     output_schema: bool,
+    /// Try it on the records of INPUT (CSV, NDJSON or Parquet) with nothing kept: what does not fit, what is lost, what would leave
+    #[arg(long, value_name = "INPUT", conflicts_with_all = ["explain", "output_schema"])]
+    sample: Option<PathBuf>,
+    /// Print what was found on the sample as JSON, and nothing else
+    #[arg(long, requires = "sample")]
+    json: bool,
 }
 
 /// Attributes in one fragment from which crowds become hopeless (docs/methods.md §11.6).
@@ -42,6 +50,10 @@ const WIDE: usize = 8;
 pub fn run(args: &CheckArgs) -> Result<(), Failure> {
     let config = config::load(&args.config, std::env::vars())?;
     let file = args.config.display().to_string();
+    if let Some(input) = &args.sample {
+        silence_panic_payloads();
+        return sample::run(config, &file, input, args.json);
+    }
     let checked = Checked::new(config, &file)?;
     let Checked { config, schema, shapes, protections, .. } = &checked;
     if args.output_schema {

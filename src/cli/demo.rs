@@ -1,7 +1,11 @@
 //! `throng demo`: the whole product on one machine, with nothing installed.
 
+mod shipped;
+mod show;
+
 use super::outcome::Failure;
 use super::run::{begin_logging, summarize};
+use super::temporary::TemporaryDirectory;
 use crate::config;
 use crate::daemon::engine::clock::MachineClocks;
 use crate::daemon::run::{Options, run as run_daemon};
@@ -11,13 +15,10 @@ use crate::generate::{Layout, RecordStream, Wearable, WearableSettings};
 use crate::start::checked::Checked;
 use anyhow::{Context, anyhow};
 use rdkafka::mocking::MockCluster;
+use shipped::{CONFIG, SCHEMA};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
-
-/// The configuration and schema of the demo are the shipped ones, so that it runs from anywhere.
-const CONFIG: &str = include_str!("../../config/wearable.toml");
-const SCHEMA: &str = include_str!("../../schemas/wearable.toml");
 
 /// `privacy.max_delay` here: nobody watches a demo for an hour.
 const DEMO_DELAY_SECONDS: u32 = 10;
@@ -29,6 +30,9 @@ const DEMO_DELAY_SECONDS: u32 = 10;
 /// isolate them: exactly-once needs a real broker, and is tested on one.
 #[derive(Debug, clap::Args)]
 pub struct DemoArgs {
+    /// Show records before and after, side by side, and end: no broker, no page
+    #[arg(long, conflicts_with_all = ["seconds", "rate", "listen"])]
+    show: bool,
     /// End after so many seconds with a summary (default: at Ctrl-C)
     #[arg(long, value_name = "N")]
     seconds: Option<u64>,
@@ -51,8 +55,11 @@ impl Watcher for Silent {
 /// # Errors
 /// When the page's address is taken, or the daemon fails.
 pub fn run(args: &DemoArgs) -> Result<(), Failure> {
-    let directory = TemporaryDirectory::make().map_err(Failure::Running)?;
-    let schema_file = directory.0.join("wearable.toml");
+    if args.show {
+        return show::run();
+    }
+    let directory = TemporaryDirectory::make("demo").map_err(Failure::Running)?;
+    let schema_file = directory.path().join("wearable.toml");
     std::fs::write(&schema_file, SCHEMA).context("the schema cannot be written to the temporary directory")?;
     let cluster = MockCluster::new(1).context("the in-process broker did not start")?;
     for (topic, partitions) in
@@ -64,7 +71,7 @@ pub fn run(args: &DemoArgs) -> Result<(), Failure> {
     let overrides = [
         ("THRONG__SOURCE__BROKERS", brokers.clone()),
         ("THRONG__SCHEMA__FILE", schema_file.display().to_string()),
-        ("THRONG__STATE__PATH", directory.0.join("state").display().to_string()),
+        ("THRONG__STATE__PATH", directory.path().join("state").display().to_string()),
         ("THRONG__TELEMETRY__LISTEN", args.listen.clone()),
         ("THRONG__TELEMETRY__LOG_LEVEL", "warn".to_owned()),
         ("THRONG__PRIVACY__MAX_DELAY", format!("{DEMO_DELAY_SECONDS}s")),
@@ -145,23 +152,4 @@ fn feed(brokers: &str, rate: u64, stop: &AtomicBool) -> anyhow::Result<()> {
     }
     publisher.finish(Duration::from_secs(10))?;
     Ok(())
-}
-
-/// A directory that goes with the demo.
-struct TemporaryDirectory(std::path::PathBuf);
-
-impl TemporaryDirectory {
-    fn make() -> anyhow::Result<Self> {
-        let path = std::env::temp_dir().join(format!("throng-demo-{}", uuid::Uuid::new_v4()));
-        std::fs::create_dir(&path).context("no temporary directory can be made")?;
-        Ok(Self(path))
-    }
-}
-
-impl Drop for TemporaryDirectory {
-    fn drop(&mut self) {
-        if let Err(error) = std::fs::remove_dir_all(&self.0) {
-            eprintln!("warning: {} stays behind: {error}", self.0.display());
-        }
-    }
 }

@@ -9,15 +9,21 @@ pub mod demo;
 pub mod evaluate;
 pub mod generate;
 pub mod gpu;
+pub mod init;
 mod measured;
 pub mod outcome;
 mod page;
 mod progress;
+mod rehearsal;
 pub mod run;
+pub mod sample;
+pub mod schema;
 pub mod shell;
+mod temporary;
 mod text;
 pub mod verify_release;
 mod written;
+mod written_down;
 
 use clap::{CommandFactory, Parser, Subcommand};
 use outcome::{Failure, report};
@@ -57,6 +63,11 @@ enum Command {
     /// people), the largest sets of columns that are none, and how many records that puts at risk. Nothing of the data
     /// is printed but the names of its columns, unless --show-values is given.
     Audit(audit::AuditArgs),
+    /// Write a schema, a configuration and a secret for records of one's own
+    Init(init::InitArgs),
+    /// Propose a record schema
+    #[command(subcommand)]
+    Schema(schema::SchemaArgs),
     /// Measure a release from outside: what it is worth, and how far its lines stand out
     Evaluate(evaluate::EvaluateArgs),
     /// Try on a release what outsiders try, and say how often they would be right
@@ -101,6 +112,8 @@ pub fn main() -> ExitCode {
         Command::Anonymize(args) => anonymize::run(&args),
         Command::Catalog(args) => catalog::run(&args),
         Command::Audit(args) => audit::run(&args),
+        Command::Init(args) => init::run(&args),
+        Command::Schema(args) => schema::run(&args),
         Command::Evaluate(args) => evaluate::run(&args),
         Command::Attack(args) => attack::run(&args),
         Command::VerifyRelease(args) => verify_release::run(&args),

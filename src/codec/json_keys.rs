@@ -32,6 +32,8 @@ impl From<RejectionReason> for Refusal {
 #[derive(Clone, Debug)]
 pub struct JsonKeys {
     names: Vec<String>,
+    /// By column, the keys from the top of the record down to it.
+    ways: Vec<Vec<String>>,
     by_name: BTreeMap<String, usize>,
     wanted: Option<BTreeSet<String>>,
     at_most: usize,
@@ -43,13 +45,20 @@ impl JsonKeys {
     #[must_use]
     pub fn new(limits: Limits, wanted: Option<&[String]>, at_most: usize) -> Self {
         let wanted = wanted.map(|names| names.iter().cloned().collect());
-        Self { names: Vec::new(), by_name: BTreeMap::new(), wanted, at_most, limits }
+        Self { names: Vec::new(), ways: Vec::new(), by_name: BTreeMap::new(), wanted, at_most, limits }
     }
 
     /// The columns so far.
     #[must_use]
     pub fn names(&self) -> &[String] {
         &self.names
+    }
+
+    /// By column, the keys from the top of a record down to it, as the first record has them that has it: `a.b` may be one
+    /// key, or two.
+    #[must_use]
+    pub fn ways(&self) -> &[Vec<String>] {
+        &self.ways
     }
 
     /// Adds the record in `payload` as one row of `into`, which gets wider when the record has new keys.
@@ -60,7 +69,7 @@ impl JsonKeys {
         let text = admit(payload, self.limits)?;
         let mut cells: Vec<(usize, &str)> = Vec::new();
         let mut refusal = None;
-        let walk = Level { keys: self, prefix: "", depth: 1, cells: &mut cells, refusal: &mut refusal };
+        let walk = Level { keys: self, prefix: "", way: None, depth: 1, cells: &mut cells, refusal: &mut refusal };
         let mut deserializer = serde_json::Deserializer::from_str(text);
         if let Err(error) = walk.deserialize(&mut deserializer) {
             return Err(refusal.unwrap_or_else(|| of_syntax(&error).into()));
@@ -88,7 +97,7 @@ impl JsonKeys {
     }
 
     /// The column of a key; none when it is not wanted.
-    fn column(&mut self, name: &str) -> Result<Option<usize>, Refusal> {
+    fn column(&mut self, name: &str, way: &Way<'_>) -> Result<Option<usize>, Refusal> {
         if let Some(&column) = self.by_name.get(name) {
             return Ok(Some(column));
         }
@@ -100,8 +109,24 @@ impl JsonKeys {
         }
         let column = self.names.len();
         self.names.push(name.to_owned());
+        self.ways.push(way.keys());
         self.by_name.insert(name.to_owned(), column);
         Ok(Some(column))
+    }
+}
+
+/// A key below others.
+#[derive(Clone, Copy)]
+struct Way<'a> {
+    key: &'a str,
+    above: Option<&'a Way<'a>>,
+}
+
+impl Way<'_> {
+    fn keys(&self) -> Vec<String> {
+        let mut keys = self.above.map_or_else(Vec::new, Way::keys);
+        keys.push(self.key.to_owned());
+        keys
     }
 }
 
@@ -109,6 +134,7 @@ impl JsonKeys {
 struct Level<'k, 'p, 'c, 'de> {
     keys: &'k mut JsonKeys,
     prefix: &'p str,
+    way: Option<&'p Way<'p>>,
     /// Depth of this object; the record is 1.
     depth: usize,
     cells: &'c mut Vec<(usize, &'de str)>,
@@ -129,11 +155,13 @@ impl<'de> Level<'_, '_, '_, 'de> {
             joined = format!("{}.{key}", self.prefix);
             &joined
         };
+        let way = Way { key, above: self.way };
         if json.starts_with('{') && json[1..].trim_ascii_start() != "}" {
             check_depth(json, self.depth, self.limits()).map_err(|rejection| self.refuse(rejection.into()))?;
             let below = Level {
                 keys: self.keys,
                 prefix: name,
+                way: Some(&way),
                 depth: self.depth + 1,
                 cells: self.cells,
                 refusal: self.refusal,
@@ -141,7 +169,7 @@ impl<'de> Level<'_, '_, '_, 'de> {
             return below.deserialize(&mut serde_json::Deserializer::from_str(json)).map_err(E::custom);
         }
         check_depth(json, self.depth, self.limits()).map_err(|rejection| self.refuse(rejection.into()))?;
-        match self.keys.column(name) {
+        match self.keys.column(name, &way) {
             Ok(Some(column)) => self.cells.push((column, json)),
             Ok(None) => {}
             Err(refusal) => return Err(self.refuse(refusal)),

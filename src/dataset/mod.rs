@@ -11,6 +11,7 @@
 //! | `hide`, `aggregate` | what becomes of sensitive values and of aggregated attributes |
 //! | `claims`, `write` | what verification is told, and the files that leave |
 //! | `truthful` | a release with counterfeits read by its catalog |
+//! | [`infer`] | a record schema proposed from records |
 //! | `summary`, `error` | figures and words |
 
 mod aggregate;
@@ -21,6 +22,7 @@ mod coded;
 mod error;
 mod frontier;
 mod hide;
+pub mod infer;
 mod models;
 mod read;
 mod search;

@@ -52,9 +52,17 @@ pub fn read(config: &Config, file: &str, note: &dyn Fn(&Finding)) -> Result<Inpu
             let remedy = "give it the role identifier, or insensitive to let them leave as they are";
             return Err(problem(schema, key, message, remedy));
         }
-        if book.uncovered() > 0 {
+        let is_meant = attribute.suppresses_uncovered && attribute.role.is_quasi();
+        if book.uncovered() > 0 && is_meant {
+            note(&Finding::Uncovered { attribute: attribute.name.clone(), cells: book.uncovered() });
+        } else if book.uncovered() > 0 {
             let message = format!("the hierarchy misses the values of {} cell(s)", book.uncovered());
-            return Err(problem(schema, key, message, "add them to the hierarchy, or list their spellings as missing"));
+            return Err(problem(
+                schema,
+                key,
+                message,
+                "add them to the hierarchy, list their spellings as missing, or write uncovered = \"suppress\" there",
+            ));
         }
         if book.overflowed() > 0 {
             let limit = config.state.max_dictionary_values;

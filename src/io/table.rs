@@ -48,6 +48,8 @@ pub struct Request<'a> {
     pub max_columns: usize,
     /// More memory, in bytes, is refused.
     pub max_bytes: u64,
+    /// Only so many records, the first ones.
+    pub max_records: Option<u64>,
     /// Leave unreadable records out and count them, instead of failing at the first.
     pub skip_unreadable: bool,
 }
@@ -57,6 +59,8 @@ pub struct Request<'a> {
 pub struct TableColumn {
     /// Its name in the file or in the schema.
     pub name: String,
+    /// The keys from the top of a record down to it; its name alone where nothing is nested, or a schema says where it is.
+    pub way: Vec<String>,
     /// What the schema says about it.
     pub attribute: Option<Arc<Attribute>>,
     /// A code of the dictionary a row.
@@ -84,6 +88,8 @@ pub struct WholeTable {
     pub unknown_cells: u64,
     /// Rows in which a quote is likely to be open by mistake.
     pub long_rows: Option<LongRows>,
+    /// Only the first records were asked for, and there may be more.
+    pub cut: bool,
 }
 
 /// How far a file has been read.
@@ -138,8 +144,9 @@ pub fn read(request: &Request<'_>, progress: &mut dyn FnMut(ReadProgress)) -> Re
     let mut rejected: Vec<(Coordinate, RejectionReason)> = Vec::new();
     loop {
         let mut batch = RawBatch::new(reading.columns.len());
-        let outcome =
-            reading.source.read(&mut batch, batch_records(reading.columns.len()), BATCH_BYTES, &mut rejected)?;
+        let left = request.max_records.map_or(u64::MAX, |most| most - reading.source.position().records);
+        let records = batch_records(reading.columns.len()).min(usize::try_from(left).unwrap_or(usize::MAX));
+        let outcome = reading.source.read(&mut batch, records, BATCH_BYTES, &mut rejected)?;
         reading.long_rows = LongRows::and(reading.long_rows, reading.source.take_long_rows());
         for (at, reason) in rejected.drain(..) {
             reading.unreadable(at, reason.name(), reason.remedy(), request)?;
@@ -149,6 +156,10 @@ pub fn read(request: &Request<'_>, progress: &mut dyn FnMut(ReadProgress)) -> Re
         let position = reading.source.position();
         progress(ReadProgress { records: position.records, bytes: position.bytes });
         if outcome.end {
+            break;
+        }
+        if request.max_records.is_some_and(|most| position.records >= most) {
+            reading.cut = true;
             break;
         }
     }
@@ -164,6 +175,7 @@ struct Reading {
     unknown_cells: u64,
     long_rows: Option<LongRows>,
     described: bool,
+    cut: bool,
 }
 
 impl Reading {
@@ -182,7 +194,8 @@ impl Reading {
         };
         let (unreadable, unknown_cells, long_rows) = (BTreeMap::new(), 0, None);
         let numbers = RecordNumbers::default();
-        let mut reading = Self { source, columns, rows: 0, numbers, unreadable, unknown_cells, long_rows, described };
+        let mut reading =
+            Self { source, columns, rows: 0, numbers, unreadable, unknown_cells, long_rows, described, cut: false };
         reading.widen();
         Ok(reading)
     }
@@ -204,6 +217,7 @@ impl Reading {
         let source = FileSource::open(request.path, request.format, &fields, request.limits, Unknown::Drop, start)?;
         let column = |attribute: &Arc<Attribute>| TableColumn {
             name: attribute.name.clone(),
+            way: vec![attribute.name.clone()],
             dictionary: Dictionary::new(Some(attribute.typing.clone())),
             attribute: Some(Arc::clone(attribute)),
             codes: Vec::new(),
@@ -217,10 +231,11 @@ impl Reading {
         if self.described {
             return;
         }
-        for name in &self.source.names()[self.columns.len()..] {
-            let (name, dictionary) = (name.clone(), Dictionary::new(None));
+        for place in self.columns.len()..self.source.names().len() {
+            let (name, way, dictionary) =
+                (self.source.names()[place].clone(), self.source.way(place), Dictionary::new(None));
             let codes = vec![ABSENT; self.rows];
-            self.columns.push(TableColumn { name, attribute: None, codes, dictionary, arrays: 0 });
+            self.columns.push(TableColumn { name, way, attribute: None, codes, dictionary, arrays: 0 });
         }
     }
 
@@ -336,6 +351,7 @@ impl Reading {
             absent: absent.into_iter().map(|column| column.name).collect(),
             unknown_cells: self.unknown_cells,
             long_rows: self.long_rows,
+            cut: self.cut,
         })
     }
 }

@@ -31,6 +31,7 @@ impl Given {
             limits: Limits::default(),
             max_columns: 8,
             max_bytes: self.max_bytes,
+            max_records: None,
             skip_unreadable: self.skip,
         };
         read(&request, &mut |_| {})

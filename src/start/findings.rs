@@ -212,6 +212,10 @@ pub enum Finding {
     )]
     WrongType { attribute: Named, kind: &'static str, unreadable: u64, records: u64 },
     #[error(
+        "attribute {attribute:?}: {cells} cell(s) have values that its hierarchy does not cover, and leave as \"*\""
+    )]
+    Uncovered { attribute: String, cells: u64 },
+    #[error(
         "{} record(s) span {} lines, the first is record {}: a quote is likely to be open there, and the lines up to the next quote are one cell (close it, or double the quotes inside a cell)",
         long.rows, long.lines, long.first + 1
     )]

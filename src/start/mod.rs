@@ -13,6 +13,7 @@
 //! | [`messages`] | where the cells of records are in the messages of topics |
 //! | [`encode`] | raw records to codes |
 //! | [`whole_file`], [`sampling`] | a file read as a whole; records read ahead of a run |
+//! | [`probe`] | a file held against a schema, in counts |
 //! | [`doubts`], [`findings`] | what looks wrong before a run, and what a run has met |
 
 pub mod avro_output;
@@ -26,6 +27,7 @@ pub mod grown;
 pub mod messages;
 pub mod output_schema;
 pub mod population;
+pub mod probe;
 pub mod protections;
 pub mod reading;
 pub mod sampling;

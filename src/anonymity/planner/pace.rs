@@ -44,6 +44,20 @@ pub fn paces(schema: &Schema, attributes: &[usize], window: &Window, crowd: usiz
     attributes.par_iter().map(of).collect()
 }
 
+/// The pace of one column of `codes`, none where a row has no value, beside the people of its rows, by number below
+/// `count`; none where too little was seen. With it the share of changes.
+#[must_use]
+pub fn pace_of(
+    people: &[Option<u32>],
+    count: usize,
+    codes: impl Iterator<Item = Option<Code>>,
+    crowd: usize,
+) -> Option<(Changes, f32)> {
+    // Two codes say that nothing is there; values come after them.
+    let seen = Seen::of(people, count, codes.map(|code| code.map_or(ABSENT, |code| code + NULL + 1)), 0);
+    seen.share().map(|share| (seen.changes(crowd), share))
+}
+
 /// What was seen of one attribute.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 struct Seen {

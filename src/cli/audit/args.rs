@@ -1,8 +1,9 @@
 //! What `throng audit` is asked.
 
 use crate::cli::outcome::Failure;
+use crate::cli::written_down::{FormatArg, format_of, separator};
 use crate::config;
-use crate::io::file::{Format, separator_of, telling};
+use crate::io::file::Format;
 use crate::io::table::TableError;
 use crate::records::schema::Schema;
 use crate::risk::identifiers::Rule;
@@ -119,14 +120,6 @@ pub(super) enum BackendArg {
     Cuda,
 }
 
-#[derive(Clone, Copy, Debug, clap::ValueEnum)]
-pub(super) enum FormatArg {
-    Csv,
-    #[value(alias = "ndjson")]
-    Json,
-    Parquet,
-}
-
 fn seconds(text: &str) -> Result<Duration, String> {
     let seconds: f64 = text.parse().map_err(|_| "not a number of seconds".to_owned())?;
     match Duration::try_from_secs_f64(seconds) {
@@ -137,16 +130,6 @@ fn seconds(text: &str) -> Result<Duration, String> {
 
 fn share(text: &str) -> Result<f64, String> {
     text.parse().ok().filter(|share| *share > 0.0 && *share <= 1.0).ok_or("give above 0 and at most 1".to_owned())
-}
-
-fn separator(text: &str) -> Result<u8, String> {
-    match text {
-        "tab" | "\\t" => Ok(b'\t'),
-        _ => match text.as_bytes() {
-            [one] if one.is_ascii() && !matches!(one, b'"' | b'\n' | b'\r' | 0) => Ok(*one),
-            _ => Err("give one ASCII character that is no quote, or tab".to_owned()),
-        },
-    }
 }
 
 fn size(text: &str) -> Result<u64, String> {
@@ -178,31 +161,8 @@ impl AuditArgs {
     }
 
     pub(super) fn format(&self) -> Result<Format, TableError> {
-        let by_extension = config::Format::of_path(&telling(&self.input));
-        let kind = self.format.unwrap_or(if by_extension == config::Format::Csv {
-            FormatArg::Csv
-        } else if by_extension == config::Format::Parquet {
-            FormatArg::Parquet
-        } else {
-            FormatArg::Json
-        });
-        Ok(match kind {
-            FormatArg::Csv => Format::Csv { separator: self.separator.map_or_else(|| separator_of(&self.input), Ok)? },
-            FormatArg::Json => Format::Ndjson,
-            FormatArg::Parquet => Format::Parquet,
-        })
+        format_of(&self.input, self.format, self.separator)
     }
-}
-
-/// The format of another file, by its extension; the separator of CSV by its first line.
-pub(super) fn format_of(path: &Path) -> Result<Format, TableError> {
-    Ok(match config::Format::of_path(&telling(path)) {
-        config::Format::Csv => Format::Csv { separator: separator_of(path)? },
-        config::Format::Json => Format::Ndjson,
-        config::Format::Parquet => Format::Parquet,
-        // No extension names it: it is a format of messages.
-        config::Format::Avro => Format::Ndjson,
-    })
 }
 
 /// The names in a list written as a row of CSV is.

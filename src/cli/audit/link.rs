@@ -1,8 +1,9 @@
 //! `throng audit --link`: which records can be tied to people of whom something is known.
 
-use super::args::{AuditArgs, format_of};
+use super::args::AuditArgs;
 use super::refused::{MAX_COLUMNS, of_table};
 use crate::cli::outcome::Failure;
+use crate::cli::written_down::format_of;
 use crate::codec::Limits;
 use crate::io::table::{self, Request, TableColumn, WholeTable};
 use crate::records::dictionary::FIRST_VALUE;
@@ -23,12 +24,13 @@ pub(super) fn tie(
     let wanted = |schema: Option<&Schema>, columns: Option<&[String]>| {
         let request = Request {
             path: file,
-            format: format_of(file).map_err(of_table)?,
+            format: format_of(file, None, None).map_err(of_table)?,
             schema,
             columns,
             limits: Limits::default(),
             max_columns: MAX_COLUMNS,
             max_bytes: args.memory,
+            max_records: None,
             skip_unreadable: args.skip_unreadable,
         };
         table::read(&request, &mut |_| ()).map_err(of_table)

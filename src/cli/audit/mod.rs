@@ -269,6 +269,7 @@ impl AuditArgs {
             limits: Limits::default(),
             max_columns: MAX_COLUMNS,
             max_bytes: self.memory,
+            max_records: None,
             skip_unreadable: self.skip_unreadable,
         };
         let template = if length.is_some() { "reading {bar:30} {msg}" } else { "{spinner} reading {msg}" };

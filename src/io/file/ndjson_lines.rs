@@ -71,6 +71,14 @@ impl NdjsonLines {
         }
     }
 
+    /// By column, the keys that lead to it.
+    pub fn ways(&self) -> &[Vec<String>] {
+        match &self.codec {
+            Codec::Fields(_) => &[],
+            Codec::Keys(keys) => keys.ways(),
+        }
+    }
+
     pub fn next(&mut self, coordinate: Coordinate, into: &mut RawBatch) -> io::Result<Next> {
         self.line.clear();
         if self.stream.is_at_start()

@@ -174,6 +174,17 @@ impl FileSource {
         }
     }
 
+    /// The keys from the top of a record down to column number `column` of [`names`](Self::names); its name alone in a file
+    /// without nested records.
+    #[must_use]
+    pub fn way(&self, column: usize) -> Vec<String> {
+        let way = match &self.reader {
+            Reader::Ndjson(lines) => lines.ways().get(column).cloned(),
+            _ => self.reading.fields.get(column).map(|field| field.pointer.clone()),
+        };
+        way.unwrap_or_else(|| self.names().get(column).cloned().into_iter().collect())
+    }
+
     /// Refuses `wanted` columns that have not been seen; asked at the end of a file.
     ///
     /// # Errors

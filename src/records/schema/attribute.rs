@@ -174,6 +174,8 @@ pub struct Attribute {
     pub typing: Typing,
     /// What its values may become.
     pub hierarchy: Hierarchy,
+    /// Values that its hierarchy does not cover are meant to leave as `*`: a data set that has some is not refused.
+    pub suppresses_uncovered: bool,
     /// How often it changes within a subject; measured where it is not given.
     pub changes: Option<Changes>,
     /// What is done to it where its value has no crowd.

@@ -159,7 +159,7 @@ fn entry_attribute(
     if role == Role::Time && !matches!(kind, None | Some(Type::Date | Type::Timestamp)) {
         keys.problem("role", "a time attribute is of type date or timestamp: change one of them");
     }
-    let mut hierarchy = Some(Hierarchy::Flat);
+    let (mut hierarchy, mut suppresses_uncovered) = (Some(Hierarchy::Flat), false);
     if let Some(mut inner) = keys.table("hierarchy") {
         if !role.is_releasable() || role == Role::Insensitive {
             inner.problem(
@@ -167,6 +167,7 @@ fn entry_attribute(
                 format!("an attribute of role {} is never generalized: remove the hierarchy", role.name()),
             );
         }
+        suppresses_uncovered = inner.optional::<Uncovered>("uncovered") == Some(Uncovered::Suppress);
         if let Some(typing) = &typing {
             hierarchy = read_hierarchy(&mut inner, typing, folder);
             inner.finish();
@@ -196,10 +197,21 @@ fn entry_attribute(
         unit,
         typing: typing?,
         hierarchy: hierarchy?,
+        suppresses_uncovered,
         changes,
         treatment,
         optional,
     })
+}
+
+/// What becomes of values that a hierarchy does not cover where a data set is released at once; a stream suppresses them.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, serde::Deserialize)]
+#[serde(rename_all = "lowercase")]
+enum Uncovered {
+    /// The data set is refused: the hierarchy may be wrong.
+    Refuse,
+    /// They leave as `*`.
+    Suppress,
 }
 
 fn rounding(keys: &mut Keys<'_>, kind: Option<Type>) -> Rounding {

@@ -10,4 +10,4 @@ mod safe_harbor;
 
 pub use judge::{Judgement, Reason, Rule};
 pub use profile::Profile;
-pub use safe_harbor::Category;
+pub use safe_harbor::{Category, words};

@@ -192,7 +192,8 @@ const WORDS: [(&[&str], Category); 71] = [
 ];
 
 /// `patientID`, `patient_id` and `Patient Id` are two words each, in lower case.
-fn words(header: &str) -> Vec<String> {
+#[must_use]
+pub fn words(header: &str) -> Vec<String> {
     let mut words: Vec<String> = Vec::new();
     let (mut open, mut lower) = (false, false);
     for c in header.chars() {

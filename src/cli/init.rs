@@ -1,0 +1,249 @@
+//! `throng init`: schema, configuration and secret for records of one's own.
+
+use super::outcome::Failure;
+use super::sample::{self, Sample, SampleArgs};
+use super::schema::infer::{name_of, propose, refuse_existing, summary};
+use super::written::unwritable;
+use crate::config::{self, Config};
+use crate::io::file::{Format, whole};
+use crate::start::checked::Checked;
+use anyhow::{Context, anyhow};
+use rand::TryRngCore;
+use rand::rngs::OsRng;
+use std::fs::OpenOptions;
+use std::io::{BufRead, IsTerminal, Write};
+use std::os::unix::fs::OpenOptionsExt;
+use std::path::{Path, PathBuf};
+
+/// Write a schema, a configuration and a secret for records of one's own
+///
+/// The records named are looked at, as `throng schema infer` does, and three files are written: NAME.schema.toml to be
+/// read and corrected, NAME.toml to run, NAME.secret (mode 0600) to keep. On a terminal it asks for what is not given.
+#[derive(Debug, clap::Args)]
+#[command(after_help = "Examples:
+  throng init steps.csv
+      asks the rest
+  throng init steps.csv --subject user_id --k 10 --output steps.released.ndjson --directory privacy
+  throng init sample.ndjson --topic wearable.raw --to-topic wearable.sanitized --brokers kafka-1:9092
+      the records of a topic; the sample is what the groups are chosen from, too")]
+pub struct InitArgs {
+    #[command(flatten)]
+    sample: SampleArgs,
+    /// The column that counts people (default: the likeliest, or a person each record)
+    #[arg(long, value_name = "COLUMN")]
+    subject: Option<String>,
+    /// The crowd: people who share all that is said of each of them [default: 5]
+    #[arg(long, value_name = "K", value_parser = clap::value_parser!(u32).range(2..))]
+    k: Option<u32>,
+    /// The file that the release is written to [default: NAME.released.ndjson in --directory]
+    #[arg(long, value_name = "FILE", conflicts_with = "to_topic")]
+    output: Option<PathBuf>,
+    /// The Kafka topic whose records are released, and of which INPUT is a sample
+    #[arg(long, value_name = "TOPIC")]
+    topic: Option<String>,
+    /// The Kafka topic that the release is written to [default with --topic: TOPIC.sanitized]
+    #[arg(long, value_name = "TOPIC", requires = "topic")]
+    to_topic: Option<String>,
+    /// Kafka bootstrap servers, comma-separated
+    #[arg(long, value_name = "HOSTS", default_value = "localhost:9092", requires = "topic")]
+    brokers: String,
+    /// Where the three files are written [default: here]
+    #[arg(long, value_name = "DIR")]
+    directory: Option<PathBuf>,
+    /// What the files are called [default: by the name of the input or topic]
+    #[arg(long, value_name = "NAME")]
+    name: Option<String>,
+    /// Write over files that are there; a secret that is there is kept, since a state may depend on it
+    #[arg(long)]
+    force: bool,
+}
+
+/// What the questions have come to.
+struct Answers {
+    sample: SampleArgs,
+    input: PathBuf,
+    subject: Option<String>,
+    k: u32,
+    output: PathBuf,
+    directory: PathBuf,
+    name: String,
+}
+
+/// Runs `throng init`.
+///
+/// # Errors
+/// Bad usage; records of which nothing may be said; files that are there; what `throng check` would not accept.
+pub fn run(args: &InitArgs) -> Result<(), Failure> {
+    let asks = std::io::stdin().is_terminal() && std::io::stderr().is_terminal();
+    let answers = answers(args, &mut |question, default| if asks { ask(question, default) } else { Ok(None) })?;
+    let at = |ending: &str| answers.directory.join(format!("{}.{ending}", answers.name));
+    let (schema, config, secret) = (at("schema.toml"), at("toml"), at("secret"));
+    for file in [&schema, &config, &secret] {
+        // A state may depend on a secret that is there: it is kept.
+        if file == &secret && args.force {
+            continue;
+        }
+        if same(file, &answers.input) {
+            return Err(Failure::Usage(anyhow!("{} is the input: choose another --name", file.display())));
+        }
+        refuse_existing(file, args.force)?;
+    }
+    let sample = sample::read(&answers.sample)?;
+    let inferred = propose(&sample, answers.subject.as_deref(), answers.k, &answers.name, args.topic.is_some())?;
+    let text = configuration(args, &answers, &sample, &schema, &secret, inferred.schema.subject.is_some());
+    std::fs::create_dir_all(&answers.directory)
+        .with_context(|| format!("{} cannot be made: name another --directory", answers.directory.display()))?;
+    keep_secret(&secret)?;
+    let put = |path: &Path, what: &str, text: &str| {
+        whole::write(path, text.as_bytes()).map_err(|error| unwritable(what, path, error))
+    };
+    put(&schema, "the schema", &inferred.text)?;
+    put(&config, "the configuration", &text)?;
+    let named = config.display().to_string();
+    let read: Config = config::load(&config, std::env::vars())?;
+    Checked::new(read, &named)?;
+    println!("{}: {}", schema.display(), summary(&inferred));
+    println!("{named}: k = {}, the release goes to {}", answers.k, destination(args, &answers));
+    println!("{}: the secret that keys every digest of a person; keep it, and keep it to yourself", secret.display());
+    println!(
+        "\nRead the schema, then:\n  throng check -c {named} --sample {}\n  throng run -c {named}",
+        answers.input.display()
+    );
+    Ok(())
+}
+
+/// Asks on the terminal; nothing where the answer is the default.
+fn ask(question: &str, default: &str) -> Result<Option<String>, Failure> {
+    let shown = if default.is_empty() { String::new() } else { format!(" [{default}]") };
+    eprint!("{question}{shown}: ");
+    let mut line = String::new();
+    std::io::stderr().flush().context("cannot ask")?;
+    std::io::stdin().lock().read_line(&mut line).context("no answer can be read")?;
+    let answer = line.trim().to_owned();
+    Ok(Some(answer).filter(|answer| !answer.is_empty()))
+}
+
+/// What was given, what is answered, or the defaults.
+fn answers(
+    args: &InitArgs,
+    ask: &mut dyn FnMut(&str, &str) -> Result<Option<String>, Failure>,
+) -> Result<Answers, Failure> {
+    let input = match &args.sample.input {
+        Some(input) => input.clone(),
+        None => ask("Records to look at (a CSV, NDJSON or Parquet file)", "")?
+            .map(PathBuf::from)
+            .ok_or_else(|| Failure::Usage(anyhow!("no records are named: give a file")))?,
+    };
+    if input == Path::new("-") {
+        return Err(Failure::Usage(anyhow!("the records are read more than once: name a file")));
+    }
+    let subject = match &args.subject {
+        Some(subject) => Some(subject.clone()),
+        None => ask("Column that counts people (empty: the likeliest)", "")?,
+    };
+    let k = match args.k {
+        Some(k) => k,
+        None => {
+            let answer = ask("People in every crowd, k", "5")?;
+            let k = answer.map_or(Ok(5), |answer| answer.parse::<u32>());
+            k.ok().filter(|k| *k >= 2).ok_or_else(|| Failure::Usage(anyhow!("k is a number of people, 2 or more")))?
+        }
+    };
+    let directory = match &args.directory {
+        Some(directory) => directory.clone(),
+        None => ask("Directory for schema, configuration and secret", ".")?.map_or(PathBuf::new(), PathBuf::from),
+    };
+    let of_input = input.file_name().map_or(String::new(), |name| name.to_string_lossy().into_owned());
+    let name = args.name.clone().unwrap_or_else(|| name_of(args.topic.as_deref().unwrap_or(&of_input)));
+    if name.is_empty() || name.contains(['/', '\0']) || name.starts_with('.') {
+        return Err(Failure::Usage(anyhow!("--name: give a name of a file, without a directory")));
+    }
+    let released = directory.join(format!("{name}.released.ndjson"));
+    let output = match (&args.output, &args.topic) {
+        (Some(output), _) => output.clone(),
+        (None, Some(_)) => released,
+        (None, None) => ask("File for the release", &released.display().to_string())?.map_or(released, PathBuf::from),
+    };
+    let sample = SampleArgs { input: Some(input.clone()), ..args.sample.clone() };
+    Ok(Answers { sample, input, subject, k, output, directory, name })
+}
+
+fn same(one: &Path, other: &Path) -> bool {
+    let place = |path: &Path| std::fs::canonicalize(path).ok();
+    place(one).is_some_and(|one| place(other) == Some(one))
+}
+
+fn destination(args: &InitArgs, answers: &Answers) -> String {
+    match &args.topic {
+        Some(topic) => format!("the topic {}", to_topic(args, topic)),
+        None => answers.output.display().to_string(),
+    }
+}
+
+fn to_topic(args: &InitArgs, topic: &str) -> String {
+    args.to_topic.clone().unwrap_or_else(|| format!("{topic}.sanitized"))
+}
+
+/// The configuration as text.
+fn configuration(
+    args: &InitArgs,
+    answers: &Answers,
+    sample: &Sample,
+    schema: &Path,
+    secret: &Path,
+    has_subject: bool,
+) -> String {
+    let quoted = |text: &str| toml::Value::String(text.to_owned()).to_string();
+    let path = |path: &Path| quoted(&path.display().to_string());
+    let mut out = format!(
+        "# Written by `throng init`. Every key: docs/configuration.md.\n#   throng check -c {0} --explain   says what it does, in sentences\n#   throng check -c {0} --sample {1}   tries it on records\n",
+        answers.directory.join(format!("{}.toml", answers.name)).display(),
+        answers.input.display()
+    );
+    let format = match sample.format {
+        Format::Csv { .. } => "csv",
+        Format::Ndjson => "json",
+        Format::Parquet => "parquet",
+    };
+    if let Some(topic) = &args.topic {
+        out += &format!(
+            "\n[source]\nkind = \"kafka\"\nbrokers = {}\ntopics = [{}]\n",
+            quoted(&args.brokers),
+            quoted(topic)
+        );
+        out += &format!("\n[sink]\nkind = \"kafka\"\ntopic = {}\n", quoted(&to_topic(args, topic)));
+    } else {
+        out += &format!("\n[source]\nkind = \"file\"\npath = {}\nformat = \"{format}\"\n", path(&answers.input));
+        if let Format::Csv { separator } = sample.format {
+            out += &format!("separator = {}\n", quoted(&char::from(separator).to_string()));
+        }
+        out += &format!("\n[sink]\nkind = \"file\"\npath = {}\n", path(&answers.output));
+    }
+    out += &format!("\n[schema]\nfile = {}\n", path(schema));
+    out += &format!("\n[privacy]\nk = {}\n", answers.k);
+    if has_subject {
+        out += "# Of each batch and group one line a person leaves, and what does not change leaves once a day. More tells who is who:\n# docs/guarantees.md.\n# max_lines_per_subject = 1\n# max_delay = \"1h\"\n";
+    }
+    out += "\n# Attributes leave in groups, which nothing ties together. The planner chooses them from records; fixed ones are [[group]]s,\n# and `throng check` prints those it has chosen.\n[plan]\ngroups = \"price\"\n";
+    if args.topic.is_some() {
+        out += &format!("prime = {} # records in the format of the topic, never released\n", path(&answers.input));
+    }
+    let state = answers.directory.join(format!("{}.state", answers.name));
+    out += &format!("\n[state]\npath = {}\nsecret_file = {}\n", path(&state), path(secret));
+    out
+}
+
+/// A fresh secret that its owner alone may read. One that is there stays: digests of a state depend on it.
+fn keep_secret(path: &Path) -> Result<(), Failure> {
+    let mut bytes = [0_u8; 32];
+    OsRng.try_fill_bytes(&mut bytes).map_err(|error| Failure::Running(anyhow!("no randomness: {error}")))?;
+    let text: String = bytes.iter().map(|byte| format!("{byte:02x}")).collect();
+    let said = || format!("the secret {} cannot be written: name a writable --directory", path.display());
+    let mut file = match OpenOptions::new().write(true).create_new(true).mode(0o600).open(path) {
+        Ok(file) => file,
+        Err(error) if error.kind() == std::io::ErrorKind::AlreadyExists => return Ok(()),
+        Err(error) => return Err(Failure::Running(anyhow::Error::from(error).context(said()))),
+    };
+    let written = file.write_all(format!("{text}\n").as_bytes()).and_then(|()| file.sync_all());
+    Ok(written.with_context(said)?)
+}

@@ -1,0 +1,124 @@
+//! A run that nobody keeps: the real pipeline over a file, into a directory that goes with the command.
+
+use super::outcome::Failure;
+use super::run::stop_on_signals;
+use super::temporary::TemporaryDirectory;
+use crate::config::{Config, Format, Sink, SinkKind, SourceKind};
+use crate::daemon::engine::clock::MachineClocks;
+use crate::daemon::run::{Options, run as run_daemon};
+use crate::daemon::stream::run::Watcher;
+use crate::records::schema::Schema;
+use crate::start::checked::Checked;
+use crate::telemetry::Telemetry;
+use anyhow::anyhow;
+use std::io::{BufRead, BufReader};
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+
+struct Silent;
+
+impl Watcher for Silent {
+    fn consumed(&self, _: u64, _: u64) {}
+}
+
+/// A run that has ended; what it wrote goes with it.
+pub struct Rehearsal {
+    directory: TemporaryDirectory,
+    /// As it was run.
+    pub config: Arc<Config>,
+    /// The schema of the records.
+    pub schema: Arc<Schema>,
+    /// What was counted.
+    pub telemetry: Telemetry,
+    /// The groups, in their order, and the file of each.
+    pub outputs: Vec<(String, PathBuf)>,
+}
+
+/// How the records of a rehearsal are written down.
+#[derive(Clone, Copy)]
+pub struct Written {
+    /// Their format.
+    pub format: Format,
+    /// Of CSV.
+    pub separator: char,
+}
+
+/// The configuration with its source and sink exchanged for files: nothing is read or written elsewhere, and no page is served.
+fn over_files(mut config: Config, input: &Path, written: Written, directory: &Path) -> Config {
+    if written.format != config.source.format() {
+        // Its records are in the format of the source: here groups and plan come of the input.
+        config.plan.prime = None;
+    }
+    config.source.kind = SourceKind::File;
+    config.source.path = input.to_owned();
+    config.source.format = Some(written.format);
+    config.source.separator = written.separator;
+    config.sink = Sink { kind: SinkKind::File, path: directory.join("out.ndjson"), ..Sink::default() };
+    config.state.path = directory.join("state");
+    // No port of the daemon's own; no page is served at all.
+    config.telemetry.listen = "127.0.0.1:0".to_owned();
+    config
+}
+
+/// Runs `config`, the file `file` in messages, over `input` to its end.
+///
+/// # Errors
+/// Where the configuration or the input does not fit, and where the run fails or is stopped.
+pub fn rehearse(
+    config: Config,
+    file: &str,
+    input: &Path,
+    written: Written,
+    lineage: bool,
+) -> Result<Rehearsal, Failure> {
+    let directory = TemporaryDirectory::make("rehearsal").map_err(Failure::Running)?;
+    let config = over_files(config, input, written, directory.path());
+    let mut checked = Checked::new(config, file)?;
+    Arc::make_mut(&mut checked.config).telemetry.listen.clear();
+    let (config, schema, telemetry) = (Arc::clone(&checked.config), Arc::clone(&checked.schema), checked.telemetry());
+    let alone = checked.shapes.len() == 1;
+    let path = |name: &str| Sink::file_of(&config.sink.path, Format::Json, name, alone);
+    let outputs = checked.shapes.iter().map(|shape| (shape.name.clone(), path(&shape.name))).collect();
+    let stop = stop_on_signals()?;
+    let options = Options {
+        lineage: lineage.then(|| directory.path().join("lineage.ndjson")),
+        accept_rewind: false,
+        stand_in_broker: false,
+        clocks: Arc::new(MachineClocks::new()),
+    };
+    run_daemon(checked, &options, &telemetry, &stop, &Silent)?;
+    if stop.load(Ordering::Acquire) {
+        return Err(Failure::Running(anyhow!("stopped before the end of {}", input.display())));
+    }
+    Ok(Rehearsal { directory, config, schema, telemetry, outputs })
+}
+
+impl Rehearsal {
+    /// The lines of one output: how many, and the first `most` of them.
+    ///
+    /// # Errors
+    /// When the file cannot be read.
+    pub fn lines(path: &Path, most: usize) -> anyhow::Result<(u64, Vec<String>)> {
+        let file = match std::fs::File::open(path) {
+            Ok(file) => file,
+            Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok((0, Vec::new())),
+            Err(error) => return Err(error.into()),
+        };
+        let (mut count, mut first) = (0, Vec::new());
+        for line in BufReader::new(file).lines() {
+            let line = line?;
+            count += 1;
+            if first.len() < most {
+                first.push(line);
+            }
+        }
+        Ok((count, first))
+    }
+
+    /// Where the lineage is, if there is one.
+    #[must_use]
+    pub fn lineage(&self) -> PathBuf {
+        self.directory.path().join("lineage.ndjson")
+    }
+}

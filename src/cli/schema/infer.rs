@@ -1,0 +1,137 @@
+//! `throng schema infer`.
+
+use crate::cli::outcome::Failure;
+use crate::cli::sample::{self, Sample, SampleArgs};
+use crate::cli::text;
+use crate::cli::written::{refuse_overwriting, unwritable};
+use crate::config::Used;
+use crate::dataset::infer::{Asked, InferError, Inferred, infer};
+use crate::io::file::{Format, whole};
+use crate::records::schema::{Role, Schema};
+use anyhow::anyhow;
+use std::io::Write;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+/// Propose a record schema for records that nobody has described
+///
+/// Types, formats of dates, missing spellings, rounding, hierarchies and roles, each with what speaks for it as a comment.
+/// It is a proposal: read it before you use it. What may identify becomes an identifier, which never leaves. Of the data
+/// only names of columns, figures, and labels that at least k people share stand in it.
+#[derive(Debug, clap::Args)]
+#[command(after_help = "Examples:
+  throng schema infer steps.csv -o schemas/steps.toml
+  throng schema infer records.ndjson --subject user_id --records 50000
+  kcat -C -b localhost:9092 -t wearable.raw -c 20000 -e | throng schema infer -")]
+pub struct InferArgs {
+    #[command(flatten)]
+    sample: SampleArgs,
+    /// The column that counts people (default: the likeliest, or a person each record)
+    #[arg(long, value_name = "COLUMN")]
+    subject: Option<String>,
+    /// The crowd: fewer people than this are told nothing of
+    #[arg(long, value_name = "K", default_value_t = 5, value_parser = clap::value_parser!(u32).range(2..))]
+    k: u32,
+    /// What the schema is called (default: by the name of the input)
+    #[arg(long, value_name = "NAME")]
+    name: Option<String>,
+    /// Write it to a file, and not to standard output
+    #[arg(short, long, value_name = "FILE")]
+    output: Option<PathBuf>,
+    /// Write over a file that is there
+    #[arg(long)]
+    force: bool,
+}
+
+/// Runs `throng schema infer`.
+///
+/// # Errors
+/// Bad usage; records that cannot be read, or of which nothing may be said; a file that is there.
+pub fn run(args: &InferArgs) -> Result<(), Failure> {
+    if let Some(output) = &args.output {
+        if let Some(input) = &args.sample.input {
+            refuse_overwriting(&[Used::file("--output", output)], &[Used::file("the input", input)])?;
+        }
+        refuse_existing(output, args.force)?;
+    }
+    let sample = sample::read(&args.sample)?;
+    let name = args.name.clone().unwrap_or_else(|| name_of(&sample.named));
+    let inferred = propose(&sample, args.subject.as_deref(), args.k, &name, false)?;
+    match &args.output {
+        Some(output) => {
+            whole::write(output, inferred.text.as_bytes()).map_err(|error| unwritable("the schema", output, error))?;
+            eprintln!("{}: {}", output.display(), summary(&inferred));
+        }
+        None => match std::io::stdout().write_all(inferred.text.as_bytes()) {
+            Err(error) if error.kind() == std::io::ErrorKind::BrokenPipe => {}
+            written => {
+                written.map_err(|error| Failure::Running(error.into()))?;
+                eprintln!("{}", summary(&inferred));
+            }
+        },
+    }
+    Ok(())
+}
+
+/// Refuses to write over what is there.
+///
+/// # Errors
+/// [`Failure::Usage`] names it.
+pub fn refuse_existing(path: &Path, force: bool) -> Result<(), Failure> {
+    if !force && std::fs::symlink_metadata(path).is_ok_and(|found| !is_device(&found)) {
+        return Err(Failure::Usage(anyhow!("{} is there already: name another file, or --force", path.display())));
+    }
+    Ok(())
+}
+
+fn is_device(found: &std::fs::Metadata) -> bool {
+    !(found.is_file() || found.is_dir() || found.is_symlink())
+}
+
+/// Time for the search of quasi-identifiers.
+const EFFORT: Duration = Duration::from_secs(10);
+
+/// The schema of a sample.
+///
+/// # Errors
+/// Where nothing may be said of the records.
+pub fn propose(sample: &Sample, subject: Option<&str>, k: u32, name: &str, endless: bool) -> Result<Inferred, Failure> {
+    let asked = Asked {
+        k: u64::from(k),
+        subject,
+        name,
+        source: &sample.named,
+        header: matches!(sample.format, Format::Csv { .. }),
+        keys: sample.format == Format::Ndjson,
+        endless,
+        effort: EFFORT,
+    };
+    infer(&sample.table, &asked).map_err(|error| match error {
+        InferError::Unsound(_) => Failure::Running(error.into()),
+        error => Failure::Usage(anyhow::Error::from(error).context(sample.named.clone())),
+    })
+}
+
+/// A name for a schema, by that of its input.
+pub fn name_of(named: &str) -> String {
+    let stem = named.split('.').next().unwrap_or_default();
+    let plain: String =
+        stem.chars().map(|c| if c.is_ascii_alphanumeric() { c.to_ascii_lowercase() } else { '-' }).collect();
+    let plain = plain.trim_matches('-').to_owned();
+    if plain.is_empty() { "records".to_owned() } else { plain }
+}
+
+/// What was proposed, in a line.
+pub fn summary(inferred: &Inferred) -> String {
+    let of = |schema: &Schema, role: Role| schema.attributes.iter().filter(|a| a.role == role).count();
+    let roles = [Role::Subject, Role::Identifier, Role::Quasi, Role::Time, Role::Sensitive];
+    let counts = roles.map(|role| (role.name(), of(&inferred.schema, role)));
+    let counts: Vec<String> =
+        counts.iter().filter(|(_, count)| *count > 0).map(|(role, count)| format!("{count} {role}")).collect();
+    format!(
+        "a proposal from {} of {} people: {}; read it before you use it",
+        text::counted(inferred.records, "record"),
+        text::number(inferred.people),
+        counts.join(", ")
+    )
+}

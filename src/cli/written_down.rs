@@ -1,0 +1,47 @@
+//! How the records of a named file are written down: as asked, or by its name and first line.
+
+use crate::config;
+use crate::io::file::{Format, separator_of, telling};
+use crate::io::table::TableError;
+use std::path::Path;
+
+#[derive(Clone, Copy, Debug, clap::ValueEnum)]
+#[allow(missing_docs, reason = "the formats by their names")]
+pub enum FormatArg {
+    Csv,
+    #[value(alias = "ndjson")]
+    Json,
+    Parquet,
+}
+
+/// A separator as the command line gives it.
+///
+/// # Errors
+/// When it is not one ASCII character that can be one.
+pub fn separator(text: &str) -> Result<u8, String> {
+    match text {
+        "tab" | "\\t" => Ok(b'\t'),
+        _ => match text.as_bytes() {
+            [one] if one.is_ascii() && !matches!(one, b'"' | b'\n' | b'\r' | 0) => Ok(*one),
+            _ => Err("give one ASCII character that is no quote, or tab".to_owned()),
+        },
+    }
+}
+
+/// The format of a file: `asked`, or by its extension; the separator of CSV likewise, or by its first line.
+///
+/// # Errors
+/// When the first line cannot be read.
+pub fn format_of(path: &Path, asked: Option<FormatArg>, separator: Option<u8>) -> Result<Format, TableError> {
+    let kind = asked.unwrap_or_else(|| match config::Format::of_path(&telling(path)) {
+        config::Format::Csv => FormatArg::Csv,
+        config::Format::Parquet => FormatArg::Parquet,
+        // No extension names Avro: it is a format of messages.
+        config::Format::Json | config::Format::Avro => FormatArg::Json,
+    });
+    Ok(match kind {
+        FormatArg::Csv => Format::Csv { separator: separator.map_or_else(|| separator_of(path), Ok)? },
+        FormatArg::Json => Format::Ndjson,
+        FormatArg::Parquet => Format::Parquet,
+    })
+}

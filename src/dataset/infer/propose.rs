@@ -1,0 +1,328 @@
+//! From a table of texts to a schema.
+
+use super::evidence::{Typed, audited};
+use super::ladder::{self, Wanted};
+use super::names::Name;
+use super::people::{self, People};
+use super::proposal::{Generalized, Ladder, Proposal, Proposed, Reading, Spelled};
+use super::reading;
+use super::role::{self, Chosen};
+use super::text;
+use super::tokens::{is_nothing, number};
+use super::values::Values;
+use crate::io::table::{TableColumn, WholeTable};
+use crate::records::schema::{Attribute, Place, Role, Schema, SchemaError, Type};
+use crate::risk::audit::AuditColumn;
+use rayon::prelude::*;
+use std::collections::BTreeSet;
+use std::path::Path;
+use std::sync::Arc;
+use std::time::Duration;
+
+/// What is asked of records.
+#[derive(Clone, Debug)]
+pub struct Asked<'a> {
+    /// The crowd without which nothing is said, at least 2.
+    pub k: u64,
+    /// The column that counts people; without one the likeliest is looked for.
+    pub subject: Option<&'a str>,
+    /// What the schema is called.
+    pub name: &'a str,
+    /// Where the records come from, for its first line.
+    pub source: &'a str,
+    /// The columns have the names of a header row, which may be a record.
+    pub header: bool,
+    /// The columns have the names of keys, which may be values.
+    pub keys: bool,
+    /// More records will come.
+    pub endless: bool,
+    /// Time for the search of quasi-identifiers.
+    pub effort: Duration,
+}
+
+/// A schema as it was proposed.
+#[derive(Clone, Debug)]
+pub struct Inferred {
+    /// As commented TOML.
+    pub text: String,
+    /// As it is read.
+    pub schema: Schema,
+    /// People in the records.
+    pub people: u64,
+    /// Records looked at.
+    pub records: u64,
+}
+
+/// Why nothing can be proposed.
+#[derive(Debug, thiserror::Error)]
+#[allow(missing_docs, reason = "the messages document the cases")]
+pub enum InferError {
+    #[error("there is no column \"{0}\" to count people by: check the name (--subject)")]
+    NoSubject(String),
+    #[error(
+        "the records are of {people} people, and of fewer than {k} nothing may be said: give more records, or a smaller \
+         --k{}", .subject.as_ref().map_or(String::new(), |name| format!("; people are counted by \"{name}\" (--subject names another column)"))
+    )]
+    TooFew { people: u64, k: u64, subject: Option<String> },
+    #[error(
+        "the first row seems to be a record and no header, since it has numbers or dates where the rows below have: add a header row"
+    )]
+    NoHeader,
+    #[error("no attribute is left: of none do {0} people have a value")]
+    Nothing(u64),
+    #[error("the proposal is no schema (this is a bug): {0}")]
+    Unsound(SchemaError),
+}
+
+/// Proposes a schema for the records of a table.
+///
+/// # Errors
+/// See [`InferError`].
+pub fn infer(table: &WholeTable, asked: &Asked<'_>) -> Result<Inferred, InferError> {
+    let columns = &table.columns;
+    let position = |name: &str| columns.iter().position(|column| column.name == name);
+    let subject = match asked.subject {
+        None => None,
+        Some(name) => Some(position(name).ok_or_else(|| InferError::NoSubject(name.to_owned()))?),
+    };
+    let people = people::find(columns, table.rows as usize, subject);
+    if people.count < asked.k {
+        let subject = people.column.map(|number| columns[number].name.clone());
+        return Err(InferError::TooFew { people: people.count, k: asked.k, subject });
+    }
+    let mut looked: Vec<(usize, Looked)> =
+        columns.par_iter().enumerate().map(|(number, column)| (number, look(number, column, &people, asked))).collect();
+    if asked.header {
+        header_is_one(columns, &looked)?;
+    }
+    let before = looked.len();
+    if asked.keys {
+        looked.retain(|(number, looked)| people.column == Some(*number) || looked.people >= asked.k);
+    }
+    if looked.is_empty() {
+        return Err(InferError::Nothing(asked.k));
+    }
+    let names = names(looked.iter().map(|(number, _)| columns[*number].name.as_str()));
+    let mut proposal = Proposal {
+        name: asked.name.to_owned(),
+        head: head(table, asked, &people, before - looked.len()),
+        attributes: Vec::new(),
+    };
+    let kept: Vec<&TableColumn> = looked.iter().map(|(number, _)| &columns[*number]).collect();
+    for ((_, looked), (name, column)) in looked.into_iter().zip(names.into_iter().zip(&kept)) {
+        proposal.attributes.push(looked.proposed(name, column));
+    }
+    let schema = parse(&proposal)?;
+    gather(&mut proposal, &schema, &kept, &people, asked);
+    let schema = parse(&proposal)?;
+    Ok(Inferred { text: text::write(&proposal), schema, people: people.count, records: table.rows })
+}
+
+fn parse(proposal: &Proposal) -> Result<Schema, InferError> {
+    Schema::parse(&text::write(proposal), "the proposal", Path::new("")).map_err(InferError::Unsound)
+}
+
+/// A column, looked at by itself.
+struct Looked {
+    role: Chosen,
+    reading: Reading,
+    generalized: Option<Generalized>,
+    /// People with a value.
+    people: u64,
+    facts: String,
+}
+
+fn look(number: usize, column: &TableColumn, people: &People, asked: &Asked<'_>) -> Looked {
+    let values = Values::of(column, people);
+    let name = Name::new(&column.name);
+    let reading = reading::read(&values, &name, asked.k);
+    let string =
+        |missing: Vec<String>| Reading { kind: Type::String, missing, dates: Spelled::Iso, misfits: 0, doubt: None };
+    let facts = facts(&values, people, asked.k);
+    if people.column == Some(number) {
+        let missing = values.texts.iter().filter(|text| is_nothing(text.text, false));
+        let reading = string(missing.map(|text| text.text.to_owned()).collect());
+        let role = Chosen { role: Role::Subject, why: format!("it counts people: {}", people.why) };
+        return Looked { role, reading, generalized: None, people: values.people, facts };
+    }
+    let mut role = role::choose(&values, &reading, &name, people, asked.k);
+    let mut generalized = None;
+    if role.role != Role::Identifier {
+        let wanted = Wanted { k: asked.k, endless: asked.endless };
+        let found = ladder::of(&values, &reading, &name, people, wanted);
+        if found.ladder == Ladder::Tree(Vec::new()) {
+            let why = format!("no value of it is shared by {} people", asked.k);
+            role = Chosen { role: Role::Identifier, why };
+        } else {
+            generalized = Some(if role.role == Role::Sensitive { ladder::beside(found) } else { found });
+        }
+    }
+    let reading = if role.role == Role::Identifier { string(Vec::new()) } else { reading };
+    Looked { role, reading, generalized, people: values.people, facts }
+}
+
+/// What was counted in a column, in words.
+fn facts(values: &Values<'_>, people: &People, k: u64) -> String {
+    let cells = values.cells();
+    if cells == 0 {
+        return "empty".to_owned();
+    }
+    let rare = (1.0 - values.crowded(k)) * 100.0;
+    let of = if people.column.is_some() { "people" } else { "records" };
+    let rare = if rare > 0.0 && rare < 0.5 { "some".to_owned() } else { format!("{rare:.0} %") };
+    let missing = match values.missing {
+        0 => String::new(),
+        missing => format!(", {:.0} % missing", 100.0 * missing as f64 / (missing + cells) as f64),
+    };
+    format!(
+        "{} different value(s){missing}; {rare} of the cells hold one that fewer than {k} {of} have",
+        values.texts.len()
+    )
+}
+
+impl Looked {
+    fn proposed(self, name: String, column: &TableColumn) -> Proposed {
+        let Self { role: Chosen { role, why }, reading, generalized, facts, .. } = self;
+        let mut evidence = Vec::new();
+        let verdict = match role {
+            Role::Identifier => format!("identifier, never leaves: {why}"),
+            Role::Quasi => String::new(),
+            _ => why,
+        };
+        evidence.extend(Some(verdict).filter(|verdict| !verdict.is_empty()));
+        evidence.push(facts);
+        if reading.misfits > 0 {
+            let kind = reading.kind.name();
+            evidence
+                .push(format!("CHECK: {} cell(s) are no {kind}: their records become dead letters", reading.misfits));
+        }
+        evidence.extend(reading.doubt.as_ref().map(|doubt| format!("CHECK: {doubt}")));
+        let (ladder, round, remark) = match generalized {
+            Some(Generalized { ladder, round, remark }) => (Some(ladder), round, remark),
+            None => (None, None, None),
+        };
+        evidence.extend(remark);
+        let mut missing = reading.missing.clone();
+        if !missing.is_empty() && !missing.iter().any(String::is_empty) {
+            missing.insert(0, String::new());
+        }
+        let missing = Some(missing).filter(|missing| !missing.is_empty());
+        let place = match column.way.as_slice() {
+            [_] | [] => Place::Column(column.name.clone()),
+            way => {
+                let escaped = way.iter().map(|key| format!("/{}", key.replace('~', "~0").replace('/', "~1")));
+                Place::Pointer(escaped.collect())
+            }
+        };
+        Proposed { name, place, role, reading, missing, round, ladder, changes: None, evidence }
+    }
+}
+
+/// Names that a schema takes, each once.
+fn names<'a>(columns: impl Iterator<Item = &'a str>) -> Vec<String> {
+    let mut taken = BTreeSet::new();
+    let mut names = Vec::new();
+    for (number, column) in (1..).zip(columns) {
+        let plain: String = column.chars().filter(|c| !c.is_control()).collect();
+        let plain = plain.trim();
+        let wanted = if plain.is_empty() { format!("column-{number}") } else { plain.to_owned() };
+        let other = (2..).map(|count: u32| format!("{wanted}-{count}"));
+        let name = std::iter::once(wanted.clone()).chain(other).find(|name| !taken.contains(name)).unwrap_or(wanted);
+        taken.insert(name.clone());
+        names.push(name);
+    }
+    names
+}
+
+/// Refuses a first row that is a record: its cells have the types of those below.
+fn header_is_one(columns: &[TableColumn], looked: &[(usize, Looked)]) -> Result<(), InferError> {
+    let of_type = |column: &TableColumn, kind: Type| match kind {
+        Type::Integer | Type::Float => Some(number(&column.name).is_some()),
+        Type::Date | Type::Timestamp => Some(crate::records::moment::parse(column.name.trim()).is_some()),
+        _ => None,
+    };
+    let typed: Vec<bool> =
+        looked.iter().filter_map(|(number, looked)| of_type(&columns[*number], looked.reading.kind)).collect();
+    let own = |column: &TableColumn| column.dictionary.texts().any(|text| text == column.name);
+    let repeated = columns.iter().filter(|column| own(column)).count();
+    let all_typed = typed.len() >= 2 && typed.iter().all(|is| *is);
+    if all_typed || repeated * 2 > columns.len() { Err(InferError::NoHeader) } else { Ok(()) }
+}
+
+/// The lines above the schema.
+fn head(table: &WholeTable, asked: &Asked<'_>, people: &People, left_out: usize) -> Vec<String> {
+    let cut = if table.cut { "the first " } else { "" };
+    let mut head = vec![
+        format!("Proposed by `throng schema infer` from {cut}{} records of {}.", table.rows, asked.source),
+        "A PROPOSAL, to be read line by line: figures tell what may identify, people decide. Look above all at the roles \
+         (identifier: never leaves; quasi: leaves in a crowd; sensitive: leaves beside one), and at groups of labels, \
+         which know only what is rare and what is not."
+            .to_owned(),
+    ];
+    head.push(match people.column {
+        Some(number) => format!("{} people, by {:?}: {}.", people.count, table.columns[number].name, people.why),
+        None => {
+            "No column names people: every record counts as a person of its own, and somebody with many records is a \
+                 crowd. Where a column names them, give it with --subject."
+                .to_owned()
+        }
+    });
+    if left_out > 0 {
+        let k = asked.k;
+        head.push(format!(
+            "{left_out} key(s) that the records of fewer than {k} people have are left out: they are dropped."
+        ));
+    }
+    let unreadable: u64 = table.unreadable.values().sum();
+    if unreadable > 0 {
+        head.push(format!("CHECK: {unreadable} record(s) could not be read; they become dead letters."));
+    }
+    head
+}
+
+/// Adds what can be measured now that every attribute has a type.
+fn gather(proposal: &mut Proposal, schema: &Schema, columns: &[&TableColumn], people: &People, asked: &Asked<'_>) {
+    let is_said = |attribute: &Arc<Attribute>| attribute.role.is_releasable();
+    let typed: Vec<Option<Typed>> = schema
+        .attributes
+        .par_iter()
+        .zip(columns)
+        .map(|(attribute, column)| is_said(attribute).then(|| Typed::of(column, attribute)))
+        .collect();
+    let mut searched = Vec::new();
+    for ((attribute, proposed), typed) in schema.attributes.iter().zip(&mut proposal.attributes).zip(typed) {
+        let Some(typed) = typed else { continue };
+        if let Some((changes, why)) = typed.pace(people, asked.k) {
+            proposed.changes = Some(changes);
+            proposed.evidence.push(why);
+        }
+        if attribute.role.is_quasi() {
+            let (role, name) = (Some(attribute.role), attribute.name.clone());
+            searched.push(AuditColumn {
+                name,
+                role,
+                recodable: true,
+                codes: typed.codes,
+                dictionary: typed.dictionary,
+            });
+        }
+    }
+    let Some(report) = audited(searched, people, asked.k, asked.effort) else { return };
+    let all = report.minimal_qids.len();
+    let found = if report.complete { String::new() } else { " found in time".to_owned() };
+    for judged in &report.attributes {
+        let Some(proposed) = proposal.attributes.iter_mut().find(|proposed| proposed.name == judged.name) else {
+            continue;
+        };
+        proposed.evidence.push(match judged.smallest_qid {
+            Some(1) => {
+                format!("rounded, {} record(s) have a value that fewer than {} share", judged.records_below_k, asked.k)
+            }
+            Some(smallest) => format!(
+                "part of {} of {all} quasi-identifiers{found}, the smallest of {smallest} attributes",
+                judged.minimal_qids
+            ),
+            None => format!("part of no quasi-identifier{found}"),
+        });
+    }
+}

@@ -1,0 +1,228 @@
+//! Whole proposals: what may stand in one, and that every one is a schema.
+
+use super::{Asked, InferError, Inferred, infer};
+use crate::codec::Limits;
+use crate::io::file::Format;
+use crate::io::table::{Request, WholeTable, read};
+use crate::records::schema::{Changes, Role, Type};
+use proptest::prelude::*;
+use std::collections::{BTreeMap, BTreeSet};
+use std::time::Duration;
+
+const CSV: Format = Format::Csv { separator: b',' };
+
+fn table(content: impl AsRef<[u8]>, format: Format) -> WholeTable {
+    let folder = tempfile::tempdir().expect("a folder");
+    let path = folder.path().join("input");
+    std::fs::write(&path, content).expect("a file");
+    let request = Request {
+        path: &path,
+        format,
+        schema: None,
+        columns: None,
+        limits: Limits::default(),
+        max_columns: 4096,
+        max_bytes: 1 << 30,
+        max_records: None,
+        skip_unreadable: true,
+    };
+    read(&request, &mut |_| {}).expect("a table")
+}
+
+fn asked(k: u64, format: Format) -> Asked<'static> {
+    Asked {
+        k,
+        subject: None,
+        name: "t",
+        source: "t",
+        header: format == CSV,
+        keys: format == Format::Ndjson,
+        endless: false,
+        effort: Duration::from_secs(2),
+    }
+}
+
+fn of(content: &str, format: Format) -> Result<Inferred, InferError> {
+    infer(&table(content, format), &asked(3, format))
+}
+
+fn roles(inferred: &Inferred) -> Vec<(&str, Role)> {
+    inferred.schema.attributes.iter().map(|a| (a.name.as_str(), a.role)).collect()
+}
+
+/// `rows` lines below a header.
+fn csv(header: &str, rows: usize, row: impl Fn(usize) -> String) -> String {
+    let lines: Vec<String> = (0..rows).map(row).collect();
+    format!("{header}\n{}\n", lines.join("\n"))
+}
+
+#[test]
+fn what_identifies_is_an_identifier() {
+    let names = ["Ada", "Bo", "Cy", "Di"];
+    let text = csv("patient_id,name,mail,phone,note,record,ward,born,weight", 240, |n| {
+        let p = n % 40;
+        format!(
+            "p{p},{} {p},a{p}@example.org,+41 44 632 {:02} {:02},seen by the doctor on the {n}th day of it,{n},{},19{:02}-03-0{},{}.{}",
+            names[p % 4],
+            p,
+            p,
+            ["north", "south"][p % 2],
+            30 + p,
+            1 + p % 9,
+            50 + p,
+            n % 10
+        )
+    });
+    let inferred = of(&text, CSV).expect("a proposal");
+    let identifier = Role::Identifier;
+    assert_eq!(
+        roles(&inferred),
+        [
+            ("patient_id", Role::Subject),
+            ("name", identifier),
+            ("mail", identifier),
+            ("phone", identifier),
+            ("note", identifier),
+            ("record", identifier),
+            ("ward", Role::Quasi),
+            ("born", Role::Time),
+            ("weight", Role::Quasi)
+        ]
+    );
+    for value in ["Ada", "example.org", "632", "doctor", "p7"] {
+        assert!(!inferred.text.contains(value), "{value} stands in\n{}", inferred.text);
+    }
+    assert_eq!(inferred.people, 40);
+    let ward = inferred.schema.attributes.iter().find(|a| a.name == "ward").expect("a ward");
+    assert_eq!(ward.changes, Some(Changes::Never));
+}
+
+#[test]
+fn types_dates_and_missing_spellings_are_found() {
+    let text = csv("user_id,day,at,epoch_time,flag,steps,temp,mood,when", 300, |n| {
+        let p = n % 30;
+        let steps = if n % 7 == 0 { "NA".to_owned() } else { (n * 37 % 9000).to_string() };
+        format!(
+            "{p},{}/{}/2024,2024-03-{:02}T{:02}:15:00Z,{},{},{steps},{}.{},{},{}",
+            1 + n % 12,
+            1 + n % 28,
+            1 + n % 28,
+            n % 24,
+            1_700_000_000 + n * 61,
+            n % 2,
+            36 + n % 2,
+            n % 10,
+            ["good", "bad", "NA"][n % 3],
+            if n % 2 == 0 { format!("2024-01-{:02}", 1 + n % 28) } else { format!("{}.12.2024", 1 + n % 28) }
+        )
+    });
+    let inferred = of(&text, CSV).expect("a proposal");
+    let kinds: BTreeMap<&str, Type> = inferred.schema.attributes.iter().map(|a| (a.name.as_str(), a.kind())).collect();
+    for (name, kind) in [
+        ("day", Type::Date),
+        ("at", Type::Timestamp),
+        ("epoch_time", Type::Timestamp),
+        ("flag", Type::Boolean),
+        ("steps", Type::Integer),
+        ("temp", Type::Float),
+        ("mood", Type::String),
+        ("when", Type::Date),
+    ] {
+        assert_eq!(kinds[name], kind, "{name}\n{}", inferred.text);
+    }
+    for line in
+        ["format = \"%m/%d/%Y\"", "epoch = \"s\"", "missing = [\"\", \"NA\"]", "format = [\"%Y-%m-%d\", \"%d.%m.%Y\"]"]
+    {
+        assert!(inferred.text.contains(line), "{line}\n{}", inferred.text);
+    }
+}
+
+#[test]
+fn nested_keys_are_pointers_and_keys_that_are_values_are_left_out() {
+    let line = |n: usize| {
+        format!(
+            "{{\"user\":{{\"id\":\"u{}\"}},\"m\":{{\"a.b/c\":{}}},\"by\":{{\"u{}\":1}},\"tags\":[1,2]}}",
+            n % 9,
+            n % 50,
+            n % 9
+        )
+    };
+    let text: Vec<String> = (0..90).map(line).collect();
+    let inferred = of(&text.join("\n"), Format::Ndjson).expect("a proposal");
+    assert_eq!(roles(&inferred), [("user.id", Role::Subject), ("m.a.b/c", Role::Quasi), ("tags", Role::Identifier)]);
+    assert!(inferred.text.contains("pointer = \"/m/a.b~1c\""), "{}", inferred.text);
+    assert!(inferred.text.contains("9 key(s)") && !inferred.text.contains("u7"), "{}", inferred.text);
+}
+
+#[test]
+fn hostile_tables_are_proposed_or_refused_in_words() {
+    let refused = |content: &str| of(content, CSV).expect_err("a refusal").to_string();
+    assert!(refused("a\n1\n2\n").contains("2 people"));
+    assert!(refused("1,2,3\n4,5,6\n7,8,9\n1,5,6\n4,8,6\n").contains("header"));
+    let nan = csv("a,b", 40, |n| format!("{},{}", if n % 2 == 0 { "NaN" } else { "1.5" }, "9".repeat(1 + n % 300)));
+    let empty = csv("a,b", 40, |_| ",".to_owned());
+    let one = csv("a", 40, |n| (n % 4).to_string());
+    let odd = csv("\" a \",\"\",\"x\"\"y\",\"z\u{7}\"", 40, |n| format!("{0},{0},\"q\"\"{1}\\\",*", n % 4, n % 2));
+    for text in [nan, empty, one, odd] {
+        of(&text, CSV).expect("a proposal");
+    }
+    let wide = csv(&(0..2000).map(|n| format!("c{n}")).collect::<Vec<_>>().join(","), 12, |n| {
+        (0..2000).map(|c| ((n + c) % 3).to_string()).collect::<Vec<_>>().join(",")
+    });
+    assert_eq!(of(&wide, CSV).expect("a proposal").schema.attributes.len(), 2000);
+}
+
+#[test]
+fn an_unknown_subject_is_refused() {
+    let given = table("a,b\n1,2\n2,3\n3,4\n", CSV);
+    let error = infer(&given, &Asked { subject: Some("c"), ..asked(2, CSV) }).expect_err("no such column");
+    assert!(error.to_string().contains("\"c\""));
+}
+
+/// Words that no schema has by itself: letters in capitals, with a digit between them.
+fn word() -> impl Strategy<Value = String> {
+    "[A-Z]{2}[0-9][A-Z]{2}( [A-Z]{3})?|\"\"[A-Z]{3}|[A-Z]{3}\\\\[A-Z]{2}|[A-Z]{4}\\*|é[A-Z]{3}"
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(64))]
+
+    /// Any table of words, numbers and gaps: the proposal is a schema, and names no word and no long number that fewer than k
+    /// people hold.
+    #[test]
+    fn every_proposal_is_a_schema_and_keeps_what_is_rare(
+        words in prop::collection::vec(word(), 1..8),
+        numbers in prop::collection::vec(100_003_i64..999_983, 1..8),
+        cells in prop::collection::vec((0_usize..12, 0_usize..16, 0_usize..16, 0_u8..8), 12..120),
+        with_subject in any::<bool>(),
+        k in 2_u64..6,
+    ) {
+        let first = if with_subject { "user_id" } else { "shift" };
+        let mut held: BTreeMap<String, BTreeSet<usize>> = BTreeMap::new();
+        let text = csv(&format!("{first},group,measure"), cells.len(), |row| {
+            let (person, word, number, gap) = cells[row];
+            let word = if gap == 0 { String::new() } else { words[word % words.len()].replace("\"\"", "\"") };
+            let number = if gap == 1 { String::new() } else { numbers[number % numbers.len()].to_string() };
+            format!("s{person},\"{}\",{number}", word.replace('"', "\"\""))
+        });
+        for (row, &(person, word, number, gap)) in cells.iter().enumerate() {
+            let who = if with_subject { person } else { row };
+            if gap != 0 {
+                held.entry(words[word % words.len()].replace("\"\"", "\"")).or_default().insert(who);
+            }
+            if gap != 1 {
+                held.entry(numbers[number % numbers.len()].to_string()).or_default().insert(who);
+            }
+        }
+        match infer(&table(&text, CSV), &asked(k, CSV)) {
+            Err(error) => prop_assert!(matches!(error, InferError::TooFew { .. }), "{}", error),
+            Ok(inferred) => {
+                let rare = held.iter().filter(|(_, people)| (people.len() as u64) < k);
+                for (value, _) in rare {
+                    let spelled = super::text::quoted(value);
+                    prop_assert!(!inferred.text.contains(spelled.trim_matches('"')), "{} in\n{}", value, inferred.text);
+                }
+            }
+        }
+    }
+}

@@ -1,0 +1,306 @@
+//! The first hour with one's own records: a schema is proposed, a configuration written, tried and run; and nothing that names
+//! somebody leaves, whatever the file is like.
+
+use std::fs;
+use std::os::unix::fs::PermissionsExt;
+use std::path::PathBuf;
+use std::process::{Command, Stdio};
+use tempfile::TempDir;
+
+/// A directory in which the binary runs, with a directory for temporary files of its own.
+struct Desk(TempDir);
+
+struct Said {
+    code: Option<i32>,
+    out: String,
+    err: String,
+}
+
+impl Desk {
+    fn new() -> Self {
+        let desk = Self(tempfile::tempdir().expect("a directory"));
+        fs::create_dir(desk.path("temporary")).expect("a directory");
+        desk
+    }
+
+    fn path(&self, name: &str) -> PathBuf {
+        self.0.path().join(name)
+    }
+
+    fn write(&self, name: &str, content: impl AsRef<[u8]>) {
+        fs::write(self.path(name), content).expect("a file");
+    }
+
+    fn read(&self, name: &str) -> String {
+        fs::read_to_string(self.path(name)).unwrap_or_default()
+    }
+
+    fn throng(&self, arguments: &[&str]) -> Said {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_throng"));
+        for (name, _) in std::env::vars().filter(|(name, _)| name.starts_with("THRONG_")) {
+            command.env_remove(name);
+        }
+        command.env("TMPDIR", self.path("temporary")).env("THRONG__TELEMETRY__LISTEN", "127.0.0.1:0");
+        let output = command.args(arguments).current_dir(self.0.path()).stdin(Stdio::null()).output().expect("it runs");
+        let text = |bytes: Vec<u8>| String::from_utf8(bytes).expect("text");
+        Said { code: output.status.code(), out: text(output.stdout), err: text(output.stderr) }
+    }
+
+    /// The same where it must succeed.
+    #[track_caller]
+    fn done(&self, arguments: &[&str]) -> Said {
+        let said = self.throng(arguments);
+        assert_eq!(said.code, Some(0), "{arguments:?}: {}{}", said.out, said.err);
+        self.is_tidy();
+        said
+    }
+
+    /// The same where it must be refused; what is said.
+    #[track_caller]
+    fn refused(&self, arguments: &[&str]) -> String {
+        let said = self.throng(arguments);
+        assert_eq!(said.code, Some(2), "{arguments:?}: {}{}", said.out, said.err);
+        self.is_tidy();
+        said.err
+    }
+
+    /// No temporary file has stayed.
+    #[track_caller]
+    fn is_tidy(&self) {
+        let left = fs::read_dir(self.path("temporary")).expect("a directory").count();
+        assert_eq!(left, 0, "temporary files stay behind");
+    }
+
+    /// All that the outputs called like `start` hold.
+    fn released(&self, start: &str) -> String {
+        let entries = fs::read_dir(self.0.path()).expect("a directory").map(|entry| entry.expect("an entry").path());
+        let is_output = |path: &PathBuf| {
+            let name = path.file_name().map(|name| name.to_string_lossy().into_owned()).unwrap_or_default();
+            name.starts_with(start) && !name.ends_with(".csv")
+        };
+        entries.filter(is_output).map(|path| fs::read_to_string(path).expect("text")).collect()
+    }
+}
+
+/// Words that name somebody: each is in the records, and none may be in a release or a proposal.
+const NAMES: [&str; 6] = ["Quirin", "Xaver", "example.org", "+41 79", "Zugerberg", "u-0"];
+
+/// Days of forty people: who they are, in five spellings, and what was measured.
+fn visits() -> String {
+    let mut text = String::from("user_id,full_name,email,phone,remarks,day,ward,steps,pulse,diagnosis\n");
+    for n in 0..1200 {
+        let p = n % 40;
+        text += &format!(
+            "u-0{p:02},{} {p},p{p}@example.org,+41 79 555 {p:02} {p:02},went up the Zugerberg on day {n} and came back,{}/{}/2024,{},{},{}.{},{}\n",
+            ["Quirin", "Xaver"][p % 2],
+            1 + n % 12,
+            1 + n / 40 % 28,
+            ["north", "south", "east"][p % 3],
+            (n * 7919) % 12000,
+            55 + (n * 31) % 60,
+            n % 10,
+            ["flu", "flu", "cold", "asthma"][n % 4],
+        );
+    }
+    text
+}
+
+#[track_caller]
+fn names_nobody(text: &str) {
+    for name in NAMES {
+        assert!(!text.contains(name), "{name} stands in\n{}", text.chars().take(4000).collect::<String>());
+    }
+}
+
+#[test]
+fn from_a_file_to_a_release() {
+    let desk = Desk::new();
+    desk.write("visits.csv", visits());
+    let inferred = desk.done(&["schema", "infer", "visits.csv"]);
+    names_nobody(&inferred.out);
+    assert!(inferred.out.contains("A PROPOSAL") && inferred.err.contains("40 people"), "{}", inferred.err);
+    let written = desk.done(&["init", "visits.csv", "--directory", "own", "--output", "safe.ndjson"]);
+    assert!(written.out.contains("throng check -c own/visits.toml --sample visits.csv"), "{}", written.out);
+    let mode = |name: &str| fs::metadata(desk.path(name)).expect("a file").permissions().mode() & 0o777;
+    assert_eq!(mode("own/visits.secret"), 0o600);
+    assert_eq!(desk.read("own/visits.secret").trim().len(), 64);
+    desk.done(&["check", "-c", "own/visits.toml"]);
+    let tried = desk.done(&["check", "-c", "own/visits.toml", "--sample", "visits.csv"]);
+    assert!(tried.out.contains("1,200 records tried, nothing kept") && tried.out.contains("group "), "{}", tried.out);
+    names_nobody(&tried.out);
+    assert!(!desk.path("own/visits.state").exists() && !desk.path("safe.ndjson").exists(), "nothing is kept");
+    desk.done(&["run", "-c", "own/visits.toml"]);
+    let released = desk.released("safe");
+    assert!(released.lines().count() > 40 && released.contains("\"ward\""), "{released}");
+    names_nobody(&released);
+}
+
+#[test]
+fn what_is_there_stays() {
+    let desk = Desk::new();
+    desk.write("visits.csv", visits());
+    desk.write("visits.toml", "mine");
+    assert!(desk.refused(&["init", "visits.csv"]).contains("visits.toml is there already"));
+    assert!(
+        !desk.path("visits.schema.toml").exists() && !desk.path("visits.secret").exists(),
+        "nothing is half written"
+    );
+    assert!(desk.refused(&["schema", "infer", "visits.csv", "-o", "visits.toml"]).contains("--force"));
+    assert!(desk.refused(&["schema", "infer", "visits.csv", "-o", "visits.csv", "--force"]).contains("the input"));
+    assert_eq!(desk.read("visits.toml"), "mine");
+    desk.done(&["init", "visits.csv", "--force"]);
+    let secret = desk.read("visits.secret");
+    desk.done(&["init", "visits.csv", "--force"]);
+    assert_eq!(desk.read("visits.secret"), secret, "a state may depend on it");
+}
+
+#[test]
+fn a_topic_is_described_by_a_sample() {
+    let desk = Desk::new();
+    let line = |n: usize| {
+        format!(
+            "{{\"user\":{{\"id\":\"u-0{:02}\"}},\"m\":{{\"pulse\":{},\"steps\":{}}}}}\n",
+            n % 30,
+            60 + n % 37,
+            n * 13 % 900
+        )
+    };
+    desk.write("sample.ndjson", (0..600).map(line).collect::<String>());
+    desk.done(&["init", "sample.ndjson", "--topic", "wearable.raw", "--k", "4"]);
+    let config = desk.read("wearable.toml");
+    for says in
+        ["topics = [\"wearable.raw\"]", "topic = \"wearable.raw.sanitized\"", "k = 4", "prime = \"sample.ndjson\""]
+    {
+        assert!(config.contains(says), "{says} in\n{config}");
+    }
+    assert!(desk.read("wearable.schema.toml").contains("pointer = \"/m/pulse\""));
+    desk.done(&["check", "-c", "wearable.toml"]);
+    desk.done(&["check", "-c", "wearable.toml", "--sample", "sample.ndjson"]);
+}
+
+#[test]
+fn a_sample_tells_what_does_not_fit_by_name_and_never_by_value() {
+    let desk = Desk::new();
+    desk.write("visits.csv", visits());
+    desk.done(&["init", "visits.csv"]);
+    let mut other = String::from("user_id,full_name,email,phone,remarks,day,ward,steps,pulse,diagnosis,extra_column\n");
+    for n in 0..400 {
+        let steps = if n % 100 == 3 { "Zugerberg".to_owned() } else { (n * 30).to_string() };
+        let ward = if n % 50 == 7 { "Xaver" } else { ["north", "south"][n % 2] };
+        other += &format!("u-0{},,,,,3/{}/2024,{ward},{steps},,flu,1\n", n % 40, 1 + n % 28);
+    }
+    desk.write("other.csv", &other);
+    let said = desk.done(&["check", "-c", "visits.toml", "--sample", "other.csv", "--json"]);
+    names_nobody(&said.out);
+    let told: serde_json::Value = serde_json::from_str(&said.out).expect("JSON");
+    assert_eq!(told["records"], 400);
+    assert_eq!(told["never_met"], serde_json::json!(["pulse"]));
+    assert_eq!(told["wrong_type"], serde_json::json!({ "steps": 4 }));
+    assert_eq!(told["uncovered"], serde_json::json!({ "ward": 8 }));
+    assert_eq!(told["unknown"], serde_json::json!(["extra_column"]));
+    assert_eq!(told["dead_lettered"], 4);
+    let text = desk.done(&["check", "-c", "visits.toml", "--sample", "other.csv"]).out;
+    for says in ["pulse", "steps (4)", "ward (8)", "extra_column", "mean loss"] {
+        assert!(text.contains(says), "{says} in\n{text}");
+    }
+    names_nobody(&text);
+}
+
+#[test]
+fn a_sample_of_too_few_people_is_refused() {
+    let desk = Desk::new();
+    desk.write("visits.csv", visits());
+    desk.done(&["init", "visits.csv"]);
+    let few: Vec<String> = visits().lines().take(4).map(str::to_owned).collect();
+    desk.write("few.csv", few.join("\n"));
+    assert!(
+        desk.refused(&["check", "-c", "visits.toml", "--sample", "few.csv"])
+            .contains("nothing of few.csv could be released")
+    );
+    assert!(desk.refused(&["check", "-c", "visits.toml", "--sample", "absent.csv"]).contains("absent.csv"));
+    assert!(desk.refused(&["check", "-c", "visits.toml", "--sample", "-"]).contains("name a file"));
+}
+
+#[test]
+fn rare_values_of_a_file_released_at_once_are_suppressed() {
+    let desk = Desk::new();
+    let mut text = String::from("city,age\n");
+    for n in 0..300 {
+        text += &format!("{},{}\n", if n == 7 { "Zugerberg" } else { ["Bern", "Basel"][n % 2] }, 20 + n % 50);
+    }
+    desk.write("people.csv", text);
+    desk.done(&["init", "people.csv"]);
+    let schema = desk.read("people.schema.toml");
+    assert!(schema.contains("uncovered = \"suppress\"") && !schema.contains("Zugerberg"), "{schema}");
+    let said = desk.done(&["anonymize", "people.csv", "-c", "people.toml", "-o", "safe.ndjson"]);
+    assert!(said.err.contains("\"city\": 1 cell(s)") && !said.err.contains("Zugerberg"), "{}", said.err);
+    let released = desk.released("safe");
+    assert!(released.contains("Bern") && !released.contains("Zugerberg"), "{released}");
+}
+
+#[test]
+fn hostile_files_are_refused_in_words() {
+    let desk = Desk::new();
+    let refused = |name: &str, content: &[u8], says: &str| {
+        desk.write(name, content);
+        let said = desk.refused(&["schema", "infer", name]);
+        assert!(said.contains(says) && !said.contains("Quirin"), "{says:?} in {said}");
+    };
+    refused("empty.csv", b"", "empty");
+    refused("header.csv", b"a,b\n", "no records");
+    refused("few.csv", b"a,b\nQuirin,2\nQuirin,3\n", "2 people");
+    refused("twice.csv", b"a,b,a\n1,2,3\n", "same name");
+    refused("latin.csv", b"a,b\xe9\n1,2\n", "header");
+    refused("rows.csv", b"a,b\n\xe9,2\n\xe9,3\n", "none of the 2 records");
+    refused("numbers.csv", b"17,3.5\n18,4.5\n19,5.5\n20,6.5\n21,7.5\n22,8.5\n", "header");
+    refused("list.ndjson", b"[1,2,3]\n", "list.ndjson");
+    refused("packed.csv", b"\x1f\x8b\x08\0\0\0\0\0\0\x03Quirin", "gzip");
+    assert!(desk.refused(&["schema", "infer", "absent.csv"]).contains("absent.csv"));
+    assert!(desk.refused(&["schema", "infer"]).contains("give a file"));
+}
+
+#[test]
+fn odd_files_give_schemas_that_run() {
+    let desk = Desk::new();
+    let rows = |row: &dyn Fn(usize) -> String| (0..200).map(|n| row(n) + "\n").collect::<String>();
+    let files = [
+        ("one.csv", format!("a\n{}", rows(&|n| (n % 9).to_string()))),
+        ("gaps.csv", format!("a,b\n{}", rows(&|n| format!(",{}", n % 9)))),
+        ("nan.csv", format!("a,b\n{}", rows(&|n| format!("{},{}", ["NaN", "1.5", "2.25"][n % 3], n % 9)))),
+        ("huge.csv", format!("a,b\n{}", rows(&|n| format!("{}e{},{}", 1 + n % 9, 200 + n % 90, n % 9)))),
+        (
+            "dates.csv",
+            format!(
+                "day,b\n{}",
+                rows(&|n| {
+                    let day = 1 + n % 28;
+                    if n % 2 == 0 { format!("2024-02-{day:02},x") } else { format!("{day}.3.2024,y") }
+                })
+            ),
+        ),
+        (
+            "names.csv",
+            format!(
+                "\" a \",\"\",\"q\"\"\\\"\n{}",
+                rows(&|n| format!("{},{},\"*\"", n % 5, ["\"\\\"", "é", "[]"][n % 3]))
+            ),
+        ),
+    ];
+    for (name, content) in files {
+        desk.write(name, content);
+        desk.done(&["init", name, "--force"]);
+        let config = format!("{}.toml", name.trim_end_matches(".csv"));
+        desk.done(&["check", "-c", &config]);
+        let said = desk.throng(&["run", "-c", &config]);
+        assert!(said.code == Some(0) || said.err.contains("every record was lost"), "{name}: {}", said.err);
+    }
+}
+
+#[test]
+fn the_demo_shows_records_before_and_after() {
+    let desk = Desk::new();
+    let shown = desk.done(&["demo", "--show"]).out;
+    assert!(shown.contains("before") && shown.contains("after") && shown.contains("(never: subject)"), "{shown}");
+    assert!(shown.lines().any(|line| line.contains("heart_rate")) && !shown.contains('\u{1b}'), "{shown}");
+    assert_eq!(shown.lines().filter(|line| line.starts_with("record ")).count(), 3, "{shown}");
+}
