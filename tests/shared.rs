@@ -101,7 +101,7 @@ impl Bench {
         let plan = Plan { version: 1, ..Plan::blank(GROUPS[..groups].iter().map(group).collect()) };
         let attributes: Vec<&str> = schema.attributes.iter().map(|a| a.name.as_str()).collect();
         let digests = NameDigest::new(&key);
-        let names = group_names(&plan, &attributes, LineFormat::Json, |name| digests.digest(name));
+        let names = group_names(&plan, &attributes, &LineFormat::Json, |name| digests.digest(name));
         let terms = plan.groups.iter().zip(names.layouts.iter().zip(&names.bases)).map(|(group, (layout, &base))| {
             let attributes = group.attributes();
             GroupTerms {

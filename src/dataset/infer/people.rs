@@ -45,6 +45,7 @@ impl People {
             missing: Missing::new(None, false),
             spelling: Spelling::OF_SUBJECTS,
             dates: Dates::Iso,
+            conversion: None,
         };
         let mut canonical = String::new();
         let of_code: Vec<u32> = column

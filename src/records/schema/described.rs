@@ -198,6 +198,19 @@ const ATTRIBUTE: &[Key] = &[
     ),
 ];
 
+const UNCOVERED: &[Choice] = &[
+    ("refuse", "the data set is refused: the hierarchy may be wrong"),
+    ("suppress", "they leave as `*`"),
+];
+
+/// Keys of every kind of hierarchy.
+const OF_ALL_KINDS: &[Key] = &[key(
+    "uncovered",
+    Shape::OneOf(UNCOVERED),
+    "What becomes of values that it does not cover where `throng anonymize` releases a data set at once; `\"refuse\"` where nothing is said. In a stream they leave as `*`.",
+    "\"suppress\"",
+)];
+
 /// The kinds of `[attribute.hierarchy]`. Its first level is the value, its last `*`.
 const HIERARCHIES: &[Kind] = &[
     Kind {
@@ -345,6 +358,9 @@ fn table(keys: &[Key]) -> Json {
 
 fn hierarchy(kind: &Kind) -> Json {
     let mut schema = table(kind.keys);
+    if let (Some(keys), Json::Object(common)) = (schema["properties"].as_object_mut(), &table(OF_ALL_KINDS)["properties"]) {
+        keys.extend(common.clone());
+    }
     schema["description"] = kind.text.into();
     schema["properties"]["kind"] = json!({"const": kind.name});
     if let Some(required) = schema["required"].as_array_mut() {
@@ -465,7 +481,7 @@ pub fn reference_markdown() -> String {
     for kind in HIERARCHIES {
         _ = writeln!(page, "### `kind = \"{}\"`\n\n{} For {}.\n", kind.name, kind.text, kind.types.join(", "));
         page.push_str("| key | value | example | what it says |\n|---|---|---|---|\n");
-        for key in kind.keys {
+        for key in kind.keys.iter().chain(OF_ALL_KINDS) {
             let need = if key.required { " Required." } else { "" };
             _ = writeln!(page, "| `{}` | {} | `{}` | {}{need} |", key.name, key.shape.words(), key.example, key.text);
         }

@@ -53,7 +53,8 @@ fn what_is_described_is_what_is_read() {
     attribute.insert("hierarchy".into());
     assert_eq!(asked(&a("type = \"string\"\nzzz = 1")), attribute);
     for kind in HIERARCHIES {
-        let mut keys: BTreeSet<String> = kind.keys.iter().map(|key| key.name.to_owned()).collect();
+        let mut keys: BTreeSet<String> =
+            kind.keys.iter().chain(OF_ALL_KINDS).map(|key| key.name.to_owned()).collect();
         keys.insert("kind".into());
         let lines: String = kind.keys.iter().map(|key| format!("{} = {}\n", key.name, key.example)).collect();
         let text = a(&format!(
@@ -74,8 +75,9 @@ fn every_choice_and_example_is_taken_by_both() {
     };
     for key in ATTRIBUTE.iter().filter(|key| !key.required) {
         let kind = key.types.first().copied().unwrap_or("integer");
+        let beside = if key.name == "to" { "unit = \"°F\"\n" } else { "" };
         takes(&a(&format!(
-            "type = \"{kind}\"\n{} = {}",
+            "type = \"{kind}\"\n{beside}{} = {}",
             key.name,
             if key.name == "round" { "2" } else { key.example }
         )));
@@ -94,7 +96,8 @@ fn every_choice_and_example_is_taken_by_both() {
             if kind.name == "tree" && *of != "string" {
                 continue;
             }
-            let lines: String = kind.keys.iter().map(|key| format!("{} = {}\n", key.name, key.example)).collect();
+            let keys = kind.keys.iter().chain(OF_ALL_KINDS);
+            let lines: String = keys.map(|key| format!("{} = {}\n", key.name, key.example)).collect();
             let lines = if kind.name == "bounds" { lines.replace("18.5", "18") } else { lines };
             takes(&a(&format!("type = \"{of}\"\n[attribute.hierarchy]\nkind = \"{}\"\n{lines}", kind.name)));
         }
