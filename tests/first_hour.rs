@@ -76,7 +76,7 @@ impl Desk {
         let entries = fs::read_dir(self.0.path()).expect("a directory").map(|entry| entry.expect("an entry").path());
         let is_output = |path: &PathBuf| {
             let name = path.file_name().map(|name| name.to_string_lossy().into_owned()).unwrap_or_default();
-            name.starts_with(start) && !name.ends_with(".csv")
+            name.starts_with(start) && path.extension().is_none_or(|extension| extension != "csv")
         };
         entries.filter(is_output).map(|path| fs::read_to_string(path).expect("text")).collect()
     }

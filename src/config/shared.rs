@@ -48,7 +48,7 @@ pub(super) fn shared(config: &Config, found: &mut Complaints) {
 
 fn groups(config: &Config, found: &mut Complaints) {
     let shared = &config.plan.shared;
-    let of = |at: usize| config.group[at].attributes.iter().filter(|name| shared.contains(name)).count();
+    let of = |at: usize| shared.iter().filter(|name| config.group[at].attributes.contains(name)).count();
     let remedy = "name all of plan.shared in each [[group]] in which they shall stand, two or more, or set plan.groups = \"price\"";
     let sharing: Vec<usize> = (0..config.group.len()).filter(|&at| of(at) > 0).collect();
     found.unless(sharing.len() >= 2, "plan.shared", "what is shared stands in two groups or more", remedy);

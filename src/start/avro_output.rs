@@ -39,7 +39,14 @@ pub fn avro_outputs(checked: &Checked) -> Vec<AvroOutput> {
         let all: BTreeSet<usize> = shapes.iter().flat_map(|shape| shape.without_ladder().attributes()).collect();
         let all: Vec<usize> = all.into_iter().collect();
         let namespace = format!("throng.{}", avro_name(&schema.name));
-        return vec![output(config, schema, &all, JOINED, &namespace, format!("{}-value", config.sink.topic_of(JOINED)))];
+        return vec![output(
+            config,
+            schema,
+            &all,
+            JOINED,
+            &namespace,
+            format!("{}-value", config.sink.topic_of(JOINED)),
+        )];
     }
     let topics: Vec<String> = shapes.iter().map(|shape| config.sink.topic_of(&shape.name)).collect();
     let alone = |topic: &String| topics.iter().filter(|other| *other == topic).count() == 1;

@@ -161,8 +161,15 @@ fn avro_in_the_frames_of_a_registry_comes_and_leaves() {
     let scene = Scene::new(broker, SCHEMA);
     let records = PEOPLE * 5;
     let url = registry.url();
-    let produce = ["produce", &broker.bootstrap(), &url, &scene.raw, &file("avro/observation-key.avsc"), &file("avro/wrist-heart-rate.avsc")]
-        .map(str::to_owned);
+    let produce = [
+        "produce",
+        &broker.bootstrap(),
+        &url,
+        &scene.raw,
+        &file("avro/observation-key.avsc"),
+        &file("avro/wrist-heart-rate.avsc"),
+    ]
+    .map(str::to_owned);
     client(&produce.each_ref().map(String::as_str), &heart_rates(5));
     let more = format!("[registry]\nurl = \"{url}\"");
     let avro = "format = \"avro\"";
@@ -196,8 +203,15 @@ fn a_registry_that_does_not_answer_holds_records_up_and_loses_none() {
     let scene = Scene::new(broker, SCHEMA);
     let records = PEOPLE * 5;
     let url = registry.url();
-    let produce = ["produce", &broker.bootstrap(), &url, &scene.raw, &file("avro/observation-key.avsc"), &file("avro/wrist-heart-rate.avsc")]
-        .map(str::to_owned);
+    let produce = [
+        "produce",
+        &broker.bootstrap(),
+        &url,
+        &scene.raw,
+        &file("avro/observation-key.avsc"),
+        &file("avro/wrist-heart-rate.avsc"),
+    ]
+    .map(str::to_owned);
     client(&produce.each_ref().map(String::as_str), &heart_rates(5));
     // A port at which nobody listens, until the proxy does.
     let listener = std::net::TcpListener::bind("127.0.0.1:0").expect("a free port");

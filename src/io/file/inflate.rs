@@ -164,7 +164,7 @@ impl Inflated {
 /// Whether more bytes might still make a compressed file of these.
 fn may_be_compressed(start: &[u8]) -> bool {
     match start {
-        [] | [0x1f] | [0x28 | 0x50..=0x5f] | [0x28, 0xb5] | [0x28, 0xb5, 0x2f] => true,
+        [] | [0x1f | 0x28 | 0x50..=0x5f] | [0x28, 0xb5] | [0x28, 0xb5, 0x2f] => true,
         [0x50..=0x5f, rest @ ..] => rest.len() < 3 && [0x2a, 0x4d].starts_with(rest),
         _ => false,
     }

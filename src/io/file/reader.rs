@@ -29,7 +29,7 @@ pub struct Reading {
 /// A file that is being read.
 #[derive(Debug)]
 pub(super) enum Reader {
-    Ndjson(NdjsonLines),
+    Ndjson(Box<NdjsonLines>),
     Csv(Box<CsvRows>),
     Parquet(Box<ParquetRows>),
 }
@@ -49,7 +49,7 @@ impl Reader {
         let Reading { format, fields, limits, unknown } = reading;
         let (limits, unknown) = (*limits, *unknown);
         Ok(match *format {
-            Format::Ndjson => Self::Ndjson(NdjsonLines::open(path, fields, limits, unknown, start)?),
+            Format::Ndjson => Self::Ndjson(Box::new(NdjsonLines::open(path, fields, limits, unknown, start)?)),
             Format::Csv { separator } => {
                 Self::Csv(Box::new(CsvRows::open(path, separator, fields, limits, unknown, start)?))
             }
@@ -65,7 +65,9 @@ impl Reader {
         columns: ColumnChoice<'_>,
     ) -> Result<(Self, Vec<(String, Field)>), SourceError> {
         Ok(match format {
-            Format::Ndjson => (Self::Ndjson(NdjsonLines::open_undescribed(path, limits, columns)?), Vec::new()),
+            Format::Ndjson => {
+                (Self::Ndjson(Box::new(NdjsonLines::open_undescribed(path, limits, columns)?)), Vec::new())
+            }
             Format::Csv { separator } => {
                 let (rows, names) = CsvRows::open_undescribed(path, separator, limits, columns)?;
                 let flat = |name: String| (name.clone(), Field::flat(&name));

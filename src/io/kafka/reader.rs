@@ -123,12 +123,13 @@ impl Reader {
             filling.batch.read_seconds += (now - before).as_secs_f64();
             self.forget_gone(&mut filling);
             match polled {
-                Some(Ok(message)) => {
-                    if self.take(&message, replay.as_ref(), &mut filling) == Taken::Later {
+                Some(Ok(message)) => match self.take(&message, replay.as_ref(), &mut filling) {
+                    Taken::Now => {}
+                    Taken::Later => {
                         self.seeker().step_back(&message)?;
                         std::thread::sleep(LATER);
                     }
-                }
+                },
                 Some(Err(error)) => self.weigh(error)?,
                 None => {}
             }

@@ -198,10 +198,8 @@ const ATTRIBUTE: &[Key] = &[
     ),
 ];
 
-const UNCOVERED: &[Choice] = &[
-    ("refuse", "the data set is refused: the hierarchy may be wrong"),
-    ("suppress", "they leave as `*`"),
-];
+const UNCOVERED: &[Choice] =
+    &[("refuse", "the data set is refused: the hierarchy may be wrong"), ("suppress", "they leave as `*`")];
 
 /// Keys of every kind of hierarchy.
 const OF_ALL_KINDS: &[Key] = &[key(
@@ -358,7 +356,9 @@ fn table(keys: &[Key]) -> Json {
 
 fn hierarchy(kind: &Kind) -> Json {
     let mut schema = table(kind.keys);
-    if let (Some(keys), Json::Object(common)) = (schema["properties"].as_object_mut(), &table(OF_ALL_KINDS)["properties"]) {
+    if let (Some(keys), Json::Object(common)) =
+        (schema["properties"].as_object_mut(), &table(OF_ALL_KINDS)["properties"])
+    {
         keys.extend(common.clone());
     }
     schema["description"] = kind.text.into();
@@ -373,10 +373,11 @@ fn hierarchy(kind: &Kind) -> Json {
 fn together() -> Vec<Json> {
     let has = |keys: &[&str]| json!({"required": keys});
     let of_types = |types: &[&str]| json!({"properties": {"type": {"enum": types}}});
-    let mut rules: Vec<Json> = [["column", "pointer"], ["round", "digits"], ["format", "epoch"], ["to", "scale"], ["to", "offset"]]
-        .iter()
-        .map(|pair| json!({"not": has(pair)}))
-        .collect();
+    let mut rules: Vec<Json> =
+        [["column", "pointer"], ["round", "digits"], ["format", "epoch"], ["to", "scale"], ["to", "offset"]]
+            .iter()
+            .map(|pair| json!({"not": has(pair)}))
+            .collect();
     let where_from = |pattern: &str| json!({"required": ["from"], "properties": {"from": {"pattern": pattern}}});
     let neither = |keys: &[&str]| json!({"not": {"anyOf": keys.iter().map(|key| has(&[*key])).collect::<Vec<_>>()}});
     rules.push(json!({"if": has(&["to"]), "then": has(&["unit"])}));

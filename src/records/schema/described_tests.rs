@@ -53,8 +53,7 @@ fn what_is_described_is_what_is_read() {
     attribute.insert("hierarchy".into());
     assert_eq!(asked(&a("type = \"string\"\nzzz = 1")), attribute);
     for kind in HIERARCHIES {
-        let mut keys: BTreeSet<String> =
-            kind.keys.iter().chain(OF_ALL_KINDS).map(|key| key.name.to_owned()).collect();
+        let mut keys: BTreeSet<String> = kind.keys.iter().chain(OF_ALL_KINDS).map(|key| key.name.to_owned()).collect();
         keys.insert("kind".into());
         let lines: String = kind.keys.iter().map(|key| format!("{} = {}\n", key.name, key.example)).collect();
         let text = a(&format!(
@@ -158,6 +157,19 @@ fn what_reading_refuses_the_schema_refuses() {
         a("type = \"string\"\ncolumn = \"x\"\npointer = \"/x\""),
         a("type = \"string\"\npointer = \"x\""),
         a("type = \"string\"\npointer = \"/x~2\""),
+        a("type = \"string\"\npointer = \"\""),
+        a("type = \"string\"\nfrom = \"Key\""),
+        a("type = \"string\"\nfrom = \"header:\""),
+        a("type = \"string\"\nfrom = \"topic\"\ncolumn = \"x\""),
+        a("type = \"string\"\nfrom = \"timestamp\""),
+        a("type = \"timestamp\"\nfrom = \"timestamp\"\nepoch = \"ms\""),
+        a("type = \"string\"\nrole = \"subject\"\noptional = true"),
+        a("type = \"float\"\nto = \"km\""),
+        a("type = \"string\"\nunit = \"mi\"\nto = \"km\""),
+        a("type = \"float\"\nunit = \"mi\"\nto = \"km\"\nscale = 2.0"),
+        a("type = \"float\"\nscale = 0"),
+        a("type = \"integer\"\nrole = \"subject\"\noffset = 1.0"),
+        hierarchy("string", "kind = \"prefix\"\nkeep = [1]\nuncovered = \"keep\""),
         a("type = \"string\"\nhierarchies = 1"),
         a("type = \"string\"\nhierarchy = \"prefix\""),
         hierarchy("string", "keep = [1]"),
