@@ -102,7 +102,9 @@ fn registry(config: &Config, found: &mut Complaints) {
     }
     let both = registry.user.is_some() == registry.password_file.is_some();
     found.unless(both, "registry.user", "a user and a password belong together", "set registry.password_file too");
-    found.unless(!registry.timeout.is_zero(), "registry.timeout", "no answer could come", "give at least 1ms");
+    let within = (Duration::from_millis(1)..=Duration::from_secs(60)).contains(&registry.timeout);
+    let message = "nothing could be answered in it, or the group would be lost meanwhile";
+    found.unless(within, "registry.timeout", message, "give 1ms to 60s");
 }
 
 fn separator(separator: char, key: &str, found: &mut Complaints) {

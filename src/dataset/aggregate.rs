@@ -129,7 +129,8 @@ pub fn aggregate(
 fn cell(input: &mut Input, wanted: &AggregateQuestion, steps: i64) -> Option<CellId> {
     let text = wanted.resolution.number(steps);
     let mut canonical = String::new();
-    let read = input.schema.attributes[wanted.attribute].typing.canonical(Token::Number(&text), &mut canonical);
+    let typing = input.schema.attributes[wanted.attribute].typing.converted_already();
+    let read = typing.canonical(Token::Number(&text), &mut canonical);
     if read != Ok(Canonical::Value) || canonical != text {
         return None;
     }

@@ -68,6 +68,8 @@ pub struct Messages {
     pub key: Option<Box<dyn Part>>,
     /// Attributes that are headers, each with the header's name.
     pub headers: Vec<(String, usize)>,
+    /// The longest header that is read, in bytes.
+    pub max_header_bytes: usize,
     /// Attributes that are the timestamp.
     pub timestamps: Vec<usize>,
     /// Attributes that are the topic's name.
@@ -99,6 +101,9 @@ impl Messages {
     fn envelope(&self, message: &Message<'_>, into: &mut RawBatch) -> Result<(), Undecoded> {
         for (name, attribute) in &self.headers {
             for (_, value) in message.headers.iter().filter(|(header, _)| header == name) {
+                if value.is_some_and(|value| value.len() > self.max_header_bytes) {
+                    return Err(RejectionReason::Oversized.into());
+                }
                 let token = match value {
                     Some(bytes) => Token::Text(std::str::from_utf8(bytes).map_err(|_| RejectionReason::NotUtf8)?),
                     None => Token::Null,

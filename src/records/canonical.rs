@@ -190,7 +190,8 @@ impl Typing {
     pub fn converted_already(&self) -> Cow<'_, Self> {
         match self.conversion {
             None => Cow::Borrowed(self),
-            Some(_) => Cow::Owned(Self { conversion: None, ..self.clone() }),
+            // Spellings of missing are those of raw values.
+            Some(_) => Cow::Owned(Self { conversion: None, missing: Missing::new(None, true), ..self.clone() }),
         }
     }
 

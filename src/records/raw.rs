@@ -49,6 +49,8 @@ pub struct RawBatch {
     arena: String,
     cells: Vec<Descriptor>,
     coordinates: Vec<Coordinate>,
+    /// Where the values of the row begin that was opened last.
+    row_start: usize,
     /// Cells of attributes that the schema does not know.
     pub unknown_cells: u64,
 }
@@ -100,12 +102,14 @@ impl RawBatch {
     /// Opens a row in which every cell is absent; fill it with [`set`](Self::set), then keep it or
     /// take it back with [`pop_row`](Self::pop_row).
     pub fn push_row(&mut self, coordinate: Coordinate) {
+        self.row_start = self.arena.len();
         self.coordinates.push(coordinate);
         self.cells.resize(self.cells.len() + self.width, ABSENT);
     }
 
-    /// Takes back the row opened last (a record that turned out to be malformed half way).
+    /// Takes back the row opened last (a record that turned out to be malformed half way), and its values.
     pub fn pop_row(&mut self) {
+        self.arena.truncate(self.row_start);
         self.coordinates.pop();
         self.cells.truncate(self.coordinates.len() * self.width);
     }

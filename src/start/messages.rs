@@ -102,6 +102,7 @@ pub fn messages(config: &Config, schema: &Schema, file: &str) -> Result<Messages
         value: part(&PartAsked::value(config)).map_err(|problem| vec![problem])?,
         key: has_keys.then(|| part(&key)).transpose().map_err(|problem| vec![problem])?,
         headers: headers.collect(),
+        max_header_bytes: codec_limits(config).0.max_record_bytes,
         timestamps: from(&Origin::Timestamp),
         topics: from(&Origin::Topic),
     })
@@ -140,6 +141,10 @@ pub fn problems(config: &Config, schema: &Schema, file: &str) -> Vec<Problem> {
         }
         if framed && config.registry.url.is_none() {
             problem("registry.url", "framed records have their schemas in a registry".into(), "name it");
+        }
+        if framed && asked.framed.is_none() && asked.writer_schema.is_some() {
+            let message = "a writer's schema is named for plain Avro, and with registry.url frames are expected".into();
+            problem(asked.framed_key, message, "set it to false for plain Avro, or remove the writer's schema");
         }
         match asked.writer_schema {
             _ if framed => {}

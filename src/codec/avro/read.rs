@@ -5,11 +5,15 @@ use crate::telemetry::RejectionReason;
 /// Items of arrays and maps in one record. Items may take no bytes at all, so the size of a record does not bound them.
 const MOST_ITEMS: usize = 1 << 20;
 
+/// Values in one record, read or passed over. Records of no fields take no bytes either.
+const MOST_STEPS: usize = 1 << 20;
+
 /// The rest of a record.
 pub(super) struct Bytes<'a> {
     rest: &'a [u8],
     max_depth: usize,
     items: usize,
+    steps: usize,
 }
 
 /// The one refusal of bytes that are not what the schema says.
@@ -17,7 +21,7 @@ const MALFORMED: RejectionReason = RejectionReason::MalformedAvro;
 
 impl<'a> Bytes<'a> {
     pub fn new(payload: &'a [u8], max_depth: usize) -> Self {
-        Self { rest: payload, max_depth, items: 0 }
+        Self { rest: payload, max_depth, items: 0, steps: 0 }
     }
 
     /// Nothing may be left behind the record.
@@ -25,7 +29,14 @@ impl<'a> Bytes<'a> {
         if self.rest.is_empty() { Ok(()) } else { Err(MALFORMED) }
     }
 
-    /// Refuses what lies deeper than allowed; the record itself is depth 1.
+    /// To be called for every value: there are only so many in a record.
+    #[inline]
+    pub fn step(&mut self) -> Result<(), RejectionReason> {
+        self.steps += 1;
+        if self.steps > MOST_STEPS { Err(RejectionReason::Oversized) } else { Ok(()) }
+    }
+
+    /// Refuses structures that lie deeper than allowed; the record itself is depth 1.
     pub fn descend(&self, depth: usize) -> Result<(), RejectionReason> {
         if depth > self.max_depth { Err(RejectionReason::TooDeep) } else { Ok(()) }
     }

@@ -66,6 +66,13 @@ pub(super) enum Shape {
     Union(Vec<TypeId>),
 }
 
+impl Shape {
+    /// Whether it has values inside.
+    pub fn is_structure(&self) -> bool {
+        matches!(self, Self::Record(_) | Self::Array(_) | Self::Map(_))
+    }
+}
+
 /// The types of one schema.
 #[derive(Clone, Debug)]
 pub(super) struct Shapes {
@@ -96,7 +103,7 @@ struct Compiler {
     types: Vec<Shape>,
     /// By full name.
     named: HashMap<String, TypeId>,
-    /// The parts of the schema, where a name may be defined that was not met yet.
+    /// The parts of the schema, not compiled yet.
     defined: Vec<Schema>,
 }
 
@@ -178,9 +185,14 @@ impl Compiler {
                 if let Some(known) = self.named.get(&full) {
                     return Ok(*known);
                 }
-                let part = self.defined.iter().find(|part| part.name().is_some_and(|name| name.fullname(None) == full));
-                let part = part.cloned().ok_or_else(|| BadSchema(format!("no type {full:?}")))?;
-                return self.compile(&part, None);
+                // It is defined in some part, at its top or inside.
+                while let Some(part) = self.defined.pop() {
+                    self.compile(&part, None)?;
+                    if let Some(known) = self.named.get(&full) {
+                        return Ok(*known);
+                    }
+                }
+                return Err(BadSchema(format!("no type {full:?}")));
             }
         };
         Ok(self.add(shape))

@@ -109,7 +109,7 @@ pub(super) fn cell(
 }
 
 /// The longest JSON text of a structure. Items may take no bytes, and their names are written all the same.
-const MOST_TEXT: usize = 1 << 20;
+const MOST_TEXT: usize = 16 << 10;
 
 /// Reads a value of type `id` and appends it to `out` as JSON.
 fn json(
@@ -119,7 +119,10 @@ fn json(
     depth: usize,
     out: &mut String,
 ) -> Result<(), RejectionReason> {
-    bytes.descend(depth)?;
+    bytes.step()?;
+    if shapes.get(id).is_structure() {
+        bytes.descend(depth)?;
+    }
     if out.len() > MOST_TEXT {
         return Err(RejectionReason::Oversized);
     }
@@ -191,7 +194,10 @@ fn json(
 
 /// Reads past a value of type `id`.
 pub(super) fn skip(shapes: &Shapes, id: TypeId, bytes: &mut Bytes<'_>, depth: usize) -> Result<(), RejectionReason> {
-    bytes.descend(depth)?;
+    bytes.step()?;
+    if shapes.get(id).is_structure() {
+        bytes.descend(depth)?;
+    }
     match shapes.get(id) {
         Shape::Null => {}
         Shape::Boolean => {

@@ -102,7 +102,10 @@ impl Walk<'_, '_> {
     /// Takes what is wanted of the next value. `covered` where an attribute has a value around it as a whole, so that nothing
     /// in it is dropped.
     pub fn take(&mut self, take: &Take, depth: usize, covered: bool) -> Result<(), RejectionReason> {
-        self.bytes.descend(depth)?;
+        self.bytes.step()?;
+        if self.shapes.get(take.id).is_structure() {
+            self.bytes.descend(depth)?;
+        }
         if !take.whole.is_empty() {
             let place = self.bytes.place();
             self.put(take, depth)?;

@@ -184,6 +184,36 @@ fn items_that_take_no_bytes_are_bounded() {
 }
 
 #[test]
+fn records_of_nothing_are_bounded() {
+    // Each level holds the one before twice: 2³⁰ records, and not one byte.
+    let mut inner = r#"{"type": "record", "name": "R0", "fields": []}"#.to_owned();
+    for level in 1..=12 {
+        let before = level - 1;
+        inner = format!(
+            r#"{{"type": "record", "name": "R{level}", "fields": [{{"name": "a", "type": {inner}}}, {{"name": "b", "type": "R{before}"}}]}}"#
+        );
+    }
+    let schema = format!(
+        r#"{{"type": "record", "name": "R", "fields": [{{"name": "x", "type": {{"type": "array", "items": {inner}}}}}]}}"#
+    );
+    // A thousand of them.
+    for pointer in ["/x", "/y", "/x/3"] {
+        let outcome = row(&codec(&schema, &[pointer]), 1, &[0xd0, 0x0f, 0]);
+        assert_eq!(outcome.expect_err("refused"), RejectionReason::Oversized, "{pointer}");
+    }
+}
+
+#[test]
+fn a_type_inside_a_part_is_found() {
+    let part = r#"{"type": "record", "name": "Outer", "namespace": "k", "fields": [
+        {"name": "inner", "type": {"type": "record", "name": "Inner", "fields": [{"name": "v", "type": "int"}]}}]}"#;
+    let whole = r#"{"type": "record", "name": "W", "fields": [{"name": "x", "type": "k.Inner"}, {"name": "y", "type": "k.Outer"}]}"#;
+    let codec = AvroCodec::of_parts(whole, &[part.to_owned()], &fields(&["/x/v", "/y/inner/v"]), LIMITS, Unknown::Drop);
+    let (batch, _) = row(&codec.expect("a schema in two parts"), 2, &[2, 4]).expect("read");
+    assert_eq!((batch.token(0, 0), batch.token(0, 1)), (Token::Number("1"), Token::Number("2")));
+}
+
+#[test]
 fn what_is_no_schema_is_said_so() {
     for text in ["", "{", "\"nothing\"", r#"{"type": "record", "name": "R"}"#] {
         let error = AvroCodec::new(text, &[], LIMITS, Unknown::Drop).expect_err("no schema");

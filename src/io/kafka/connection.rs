@@ -36,6 +36,8 @@ pub enum KafkaFailure {
         "kafka at {brokers}: no answer within {seconds} s (is the broker up, and are `brokers` and the security properties right?)"
     )]
     Unreachable { brokers: String, seconds: u64 },
+    #[error("a part of the daemon panicked while it read a message; nothing of it was released")]
+    ReaderPanicked,
     #[error(
         "source.brokers ({from}) and sink.brokers ({to}) are not the same cluster: consumed offsets and released records must commit in one transaction, which no two clusters share (mirror the topic first, or release beside the source)"
     )]

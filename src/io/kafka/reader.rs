@@ -9,12 +9,14 @@ use crate::io::input::{Closed, Ranges};
 use crate::io::message::{self, Messages, Undecoded};
 use crate::records::raw::Coordinate;
 use crate::release::sink::Rejected;
+use crate::telemetry::RejectionReason;
 use crossbeam_channel::{Receiver, Sender, TrySendError};
 use filling::Filling;
 use rdkafka::consumer::Consumer;
 use rdkafka::error::{KafkaError, RDKafkaErrorCode};
 use rdkafka::message::{BorrowedMessage, Headers, Message};
 use rewind::{Replayed, Seeker};
+use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
@@ -90,7 +92,9 @@ impl Reader {
     /// Reads until told to stop, or until the client fails for good.
     pub fn run(self) {
         yield_to_treatment();
-        if let Err(failure) = self.read()
+        // Whatever a message may bring about in a client or a codec, the daemon must hear of the end of its reader.
+        let outcome = catch_unwind(AssertUnwindSafe(|| self.read()));
+        if let Err(failure) = outcome.unwrap_or(Err(KafkaFailure::ReaderPanicked))
             && self.feed.send(Feed::Notice(Notice::Failed(failure))).is_err()
         {
             // Nobody listens any more: the daemon has ended first.
@@ -216,7 +220,11 @@ impl Reader {
         filling: &mut Filling,
     ) -> Result<(), Undecoded> {
         let headers: Vec<(&str, Option<&[u8]>)> = match message.headers() {
-            Some(headers) if self.messages.wants_headers() => headers.iter().map(|h| (h.key, h.value)).collect(),
+            // The client's reading of a name that is no text is a panic.
+            Some(headers) if self.messages.wants_headers() => {
+                let named = || headers.iter().map(|h| (h.key, h.value)).collect();
+                catch_unwind(AssertUnwindSafe(named)).map_err(|_| RejectionReason::NotUtf8)?
+            }
             _ => Vec::new(),
         };
         let read = message::Message {
@@ -259,7 +267,9 @@ impl Reader {
         if records == 0 {
             return None;
         }
-        if records >= self.closing.max_records || batch.bytes >= self.closing.max_bytes {
+        // What a record comes to in cells may be more than its bytes: headers, structures written out.
+        let bytes = batch.bytes.max(batch.raw.arena_bytes() as u64);
+        if records >= self.closing.max_records || bytes >= self.closing.max_bytes {
             return Some(Closed::Full);
         }
         let age = now.saturating_duration_since(batch.opened);

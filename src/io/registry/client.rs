@@ -5,7 +5,7 @@ use base64::engine::general_purpose::STANDARD;
 use serde::Deserialize;
 use std::path::Path;
 use std::sync::Arc;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 use ureq::tls::{Certificate, PemItem, RootCerts, TlsConfig, parse_pem};
 
 /// The most that an answer may have: schemas are a few kilobytes.
@@ -58,6 +58,7 @@ pub struct Client {
     agent: ureq::Agent,
     url: String,
     authorization: Option<zeroize::Zeroizing<String>>,
+    timeout: Duration,
 }
 
 #[derive(Deserialize)]
@@ -80,11 +81,16 @@ struct Registered {
     id: u32,
 }
 
-#[derive(Deserialize)]
+#[derive(Default, Deserialize)]
 struct Complaint {
     #[serde(default)]
     message: String,
+    #[serde(default)]
+    error_code: u32,
 }
+
+/// What a registry's own "there is none" says: no subject, no version, no schema.
+const NONE_SUCH: std::ops::RangeInclusive<u32> = 40_401..=40_403;
 
 impl Client {
     /// A client; nothing is asked yet.
@@ -106,7 +112,12 @@ impl Client {
             let pair = zeroize::Zeroizing::new(format!("{user}:{password}"));
             zeroize::Zeroizing::new(format!("Basic {}", STANDARD.encode(pair.as_bytes())))
         });
-        Ok(Self { agent: config.into(), url: access.url.trim_end_matches('/').to_owned(), authorization })
+        Ok(Self {
+            agent: config.into(),
+            url: access.url.trim_end_matches('/').to_owned(),
+            authorization,
+            timeout: access.timeout,
+        })
     }
 
     /// The schema of this number, with all that it refers to.
@@ -115,6 +126,7 @@ impl Client {
     /// [`RegistryError::Unknown`] where there is none.
     pub fn schema(&self, id: u32) -> Result<WriterSchema, RegistryError> {
         let what = format!("schema number {id}");
+        let until = Instant::now() + 2 * self.timeout;
         let found: Answer = self.get(&format!("/schemas/ids/{id}"), &what)?;
         let mut parts: Vec<String> = Vec::new();
         let mut open = found.references.clone();
@@ -122,6 +134,10 @@ impl Client {
         while let Some(Reference { subject, version }) = open.pop() {
             if seen.contains(&(subject.clone(), version)) {
                 continue;
+            }
+            if Instant::now() > until {
+                let what = format!("{what} has many parts, and they come slowly");
+                return Err(RegistryError::Unreachable { url: self.url.clone(), what });
             }
             if seen.len() >= MOST_PARTS {
                 return Err(self.refused(&what, 200, format!(": it has more than {MOST_PARTS} parts")));
@@ -176,16 +192,27 @@ impl Client {
         let mut answer = answer.map_err(|error| unreachable(&error))?;
         let status = answer.status().as_u16();
         let body = answer.body_mut().with_config().limit(MOST_BYTES).read_to_string();
-        let body = body.map_err(|error| unreachable(&error))?;
+        let body = match body {
+            Err(ureq::Error::BodyExceedsLimit(_)) => {
+                return Err(self.refused(what, status, format!(": more than {MOST_BYTES} bytes")));
+            }
+            body => body.map_err(|error| unreachable(&error))?,
+        };
+        let complaint: Complaint = serde_json::from_str(&body).unwrap_or_default();
         match status {
             200..=299 => Ok(body),
+            // Anybody on the way may say 404; only the registry has decided.
+            404 if !NONE_SUCH.contains(&complaint.error_code) => {
+                let what = "status 404, and not in the words of a registry".to_owned();
+                Err(RegistryError::Unreachable { url: self.url.clone(), what })
+            }
             404 => Err(RegistryError::Unknown { url: self.url.clone(), what: what.to_owned() }),
             // It is there and cannot answer now; the same question has an answer later.
             408 | 429 | 500..=599 => {
                 Err(RegistryError::Unreachable { url: self.url.clone(), what: format!("status {status}") })
             }
             _ => {
-                let said = serde_json::from_str(&body).map(|Complaint { message }| message).unwrap_or_default();
+                let said = complaint.message;
                 let said = if said.is_empty() { said } else { format!(": {said}") };
                 Err(self.refused(what, status, said))
             }
@@ -225,4 +252,62 @@ fn escaped(subject: &str) -> String {
             }
         })
         .collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::io::{Read, Write};
+    use std::net::TcpListener;
+
+    /// A client of somebody who answers every question with this status and body.
+    fn client_of(status: &'static str, body: &'static str) -> Client {
+        let listener = TcpListener::bind("127.0.0.1:0").expect("a free port");
+        let url = format!("http://{}", listener.local_addr().expect("its address"));
+        std::thread::spawn(move || {
+            for mut stream in listener.incoming().flatten() {
+                let mut question = [0; 4096];
+                let read = stream.read(&mut question).unwrap_or(0);
+                let length = body.len();
+                let answer =
+                    format!("HTTP/1.1 {status}\r\nContent-Length: {length}\r\nConnection: close\r\n\r\n{body}");
+                assert!(read > 0 && stream.write_all(answer.as_bytes()).is_ok(), "a client that stays");
+            }
+        });
+        let access = Access { url: &url, user: None, authorities: None, timeout: Duration::from_secs(5) };
+        Client::new(&access).expect("a client")
+    }
+
+    #[test]
+    fn who_has_decided() {
+        let asked = |status, body| client_of(status, body).schema(7).expect_err("no schema");
+        let unknown = asked("404 Not Found", r#"{"error_code": 40403, "message": "Schema not found"}"#);
+        assert!(matches!(unknown, RegistryError::Unknown { .. }), "{unknown}");
+        for (status, body) in [
+            ("404 Not Found", "<html>no such page</html>"),
+            ("404 Not Found", r#"{"error_code": 404, "message": "HTTP 404 Not Found"}"#),
+            ("503 Service Unavailable", ""),
+            ("429 Too Many Requests", "{}"),
+        ] {
+            let error = asked(status, body);
+            assert!(matches!(error, RegistryError::Unreachable { .. }), "{status}: {error}");
+        }
+        for (status, body) in
+            [("422 Unprocessable", r#"{"error_code": 42202}"#), ("200 OK", "hello"), ("403 Forbidden", "")]
+        {
+            let error = asked(status, body);
+            assert!(matches!(error, RegistryError::Refused { .. }), "{status}: {error}");
+        }
+    }
+
+    #[test]
+    fn a_schema_and_its_kind() {
+        let found = client_of("200 OK", r#"{"schema": "\"int\"", "id": 7}"#).schema(7).expect("a schema");
+        assert_eq!((found.kind.as_str(), found.text.as_str(), found.parts.len()), ("AVRO", "\"int\"", 0));
+    }
+
+    #[test]
+    fn subjects_are_one_segment() {
+        assert_eq!(escaped("a b/c:d-e.f_g~h"), "a%20b%2Fc%3Ad-e.f_g~h");
+    }
 }

@@ -22,6 +22,12 @@ const UNKNOWN_FOR: Duration = Duration::from_mins(1);
 /// How long a registry that did not answer is left alone.
 const PAUSE: Duration = Duration::from_secs(1);
 
+/// For how long "unknown" is not believed: a registry of several nodes may be behind the producer who has just registered.
+const DOUBTED_FOR: Duration = Duration::from_secs(3);
+
+/// So many numbers are doubted in a while. More than that is noise, which must not hold a stream up.
+const MOST_DOUBTED: usize = 8;
+
 /// Decodes framed records.
 #[derive(Debug)]
 pub struct Framed {
@@ -39,6 +45,33 @@ struct Known {
     schemas: HashMap<u32, Kept>,
     /// Not asked before.
     resting: Option<Instant>,
+    /// Numbers that were unknown, and since when.
+    doubted: Vec<(u32, Instant)>,
+}
+
+impl Known {
+    /// Whether the registry may still learn of a schema that it does not know now.
+    fn may_still_come(&mut self, id: u32, now: Instant) -> bool {
+        self.doubted.retain(|(_, since)| now.saturating_duration_since(*since) < UNKNOWN_FOR);
+        match self.doubted.iter().find(|(known, _)| *known == id) {
+            Some((_, since)) => now.saturating_duration_since(*since) < DOUBTED_FOR,
+            None if self.doubted.len() >= MOST_DOUBTED => false,
+            None => {
+                self.doubted.push((id, now));
+                true
+            }
+        }
+    }
+
+    fn keep(&mut self, id: u32, kept: Kept) {
+        if self.schemas.len() >= MOST_KEPT {
+            self.schemas.retain(|_, kept| matches!(kept, Kept::Codec(_)));
+        }
+        if self.schemas.len() >= MOST_KEPT {
+            self.schemas.clear();
+        }
+        self.schemas.insert(id, kept);
+    }
 }
 
 #[derive(Clone, Debug)]
@@ -76,7 +109,18 @@ impl Framed {
         let kept = match self.client.schema(id) {
             Ok(schema) => self.compiled(id, &schema),
             Err(RegistryError::Unknown { .. }) => {
-                refused(RejectionReason::UnknownSchema, None, Some(now + UNKNOWN_FOR))
+                let asked = Instant::now();
+                if known.may_still_come(id, asked) {
+                    known.resting = Some(asked + PAUSE);
+                    return Err(Undecoded::Wait);
+                }
+                tracing::warn!(schema = id, "the registry knows no such schema: its records are dead letters");
+                refused(RejectionReason::UnknownSchema, None, Some(asked + UNKNOWN_FOR))
+            }
+            // It has answered, and there is nothing to wait for.
+            Err(error @ RegistryError::Refused { status, .. }) if !matches!(status, 300..=399 | 401 | 403) => {
+                tracing::warn!(schema = id, error = %error, "a schema cannot be had: its records are dead letters");
+                refused(RejectionReason::UnknownSchema, None, Some(Instant::now() + UNKNOWN_FOR))
             }
             Err(error) => {
                 known.resting = Some(Instant::now() + PAUSE);
@@ -84,10 +128,7 @@ impl Framed {
                 return Err(Undecoded::Wait);
             }
         };
-        if known.schemas.len() >= MOST_KEPT {
-            known.schemas.clear();
-        }
-        known.schemas.insert(id, kept.clone());
+        known.keep(id, kept.clone());
         Ok(kept)
     }
 
@@ -122,7 +163,8 @@ impl Framed {
 /// The number of the schema, and what is behind it.
 pub(super) fn unframed(payload: &[u8]) -> Result<(u32, &[u8]), RejectionReason> {
     match payload {
-        [0, a, b, c, d, rest @ ..] => Ok((u32::from_be_bytes([*a, *b, *c, *d]), rest)),
+        // Numbers are positive.
+        [0, a, b, c, d, rest @ ..] if *a < 0x80 => Ok((u32::from_be_bytes([*a, *b, *c, *d]), rest)),
         _ => Err(RejectionReason::BrokenFrame),
     }
 }
