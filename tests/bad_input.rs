@@ -224,7 +224,7 @@ fn sources_and_sinks_that_are_not_there() {
         assert!(!place.path("out.ndjson").exists() || place.read("out.ndjson").is_empty());
     };
     says(&[("SOURCE__PATH", "missing.ndjson")], 1, "cannot open missing.ndjson");
-    says(&[("SOURCE__PATH", "folder")], 1, "folder is a directory; name a file");
+    says(&[("SOURCE__PATH", "folder")], 1, "folder has no file that ends in");
     says(&[("SINK__PATH", "no/such/folder/out.ndjson")], 1, "cannot open no/such/folder/");
     says(&[("SINK__PATH", "folder")], 1, "cannot open folder for writing");
     says(&[("SINK__DEAD_LETTER_PATH", "no/such/folder/dead.ndjson")], 1, "no/such/folder/dead.ndjson");

@@ -1,14 +1,15 @@
 //! What leaves as Avro: a schema for each group, derived from the record schema, and its number in the registry.
 
+use super::avro_names::{avro_name, is_avro};
 use super::checked::Checked;
 use super::messages::client;
 use crate::codec::{AvroGroup, AvroKind};
-use crate::config::{Config, Format, JOINED, Problem, Rows, SinkKind};
+use crate::config::{Config, JOINED, Problem, Rows};
 use crate::io::registry::RegistryError;
 use crate::records::canonical::Type;
 use crate::records::schema::{Attribute, Schema};
 use serde_json::{Value, json};
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeSet;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
@@ -20,12 +21,6 @@ pub struct AvroOutput {
     pub schema: Value,
     /// The subject in the registry.
     pub subject: String,
-}
-
-/// Whether lines leave as Avro.
-#[must_use]
-pub fn is_avro(config: &Config) -> bool {
-    config.sink.kind == SinkKind::Kafka && config.sink.format() == Format::Avro
 }
 
 /// The derived schema of every group, in the order in which groups leave; the one of all of them where rows are joined.
@@ -108,33 +103,6 @@ fn kind_of(attribute: &Attribute) -> AvroKind {
         Type::Boolean => AvroKind::Boolean,
         Type::String | Type::Date | Type::Timestamp | Type::Coordinates => AvroKind::Text,
     }
-}
-
-/// A name as Avro takes it: letters, digits and underscores, no digit first.
-fn avro_name(name: &str) -> String {
-    let mut out: String = name.chars().map(|c| if c.is_ascii_alphanumeric() { c } else { '_' }).collect();
-    if out.is_empty() || out.starts_with(|c: char| c.is_ascii_digit()) {
-        out.insert(0, '_');
-    }
-    out
-}
-
-/// Attributes that Avro would call the same.
-#[must_use]
-pub fn problems(config: &Config, schema: &Schema, file: &str) -> Vec<Problem> {
-    if !is_avro(config) {
-        return Vec::new();
-    }
-    let mut names: BTreeMap<String, &str> = BTreeMap::new();
-    let mut found = Vec::new();
-    for index in schema.releasable() {
-        let name = &schema.attributes[index].name;
-        if let Some(other) = names.insert(avro_name(name), name) {
-            let message = format!("attributes {other:?} and {name:?} have one name in Avro, {:?}", avro_name(name));
-            found.push(Problem::new(file, "sink.format", message, "rename one of them in the record schema"));
-        }
-    }
-    found
 }
 
 /// Registers what leaves under its subjects and notes the numbers in `checked`; without a registry the lines have no frame. Waits

@@ -8,7 +8,7 @@
 //! | [`composition`] | which treatment each attribute gets |
 //! | [`protections`] | the privacy models beside k |
 //! | [`population`] | the people of a k-map |
-//! | [`output_schema`], [`avro_output`] | what leaves, as JSON Schema and as Avro |
+//! | [`output_schema`], [`avro_output`], [`avro_names`] | what leaves, as JSON Schema and as Avro |
 //! | [`reading`] | how records are read: attributes, limits, file formats |
 //! | [`messages`] | where the cells of records are in the messages of topics |
 //! | [`encode`] | raw records to codes |
@@ -16,6 +16,7 @@
 //! | [`probe`] | a file held against a schema, in counts |
 //! | [`doubts`], [`findings`] | what looks wrong before a run, and what a run has met |
 
+pub mod avro_names;
 pub mod avro_output;
 pub mod checked;
 pub mod chosen;
