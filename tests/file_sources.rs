@@ -81,7 +81,7 @@ fn several_files_are_one_source_and_changes_are_told() {
     fs::remove_file(place.path("days/1.csv")).expect("a file");
     assert_eq!(place.run(&days).expect(0).account().consumed, 131, "what was read to its end may be removed");
     place.write("days/4.csv", format!("person,years\n{}", rows(0, 9)));
-    let other = place.run(&days).expect(1);
+    let other = place.run(&days).expect(2);
     assert!(other.stderr.contains("days/4.csv"), "a file with other columns is named: {}", other.stderr);
     let clash = place.run(&[("SOURCE__PATH", "*.ndjson"), ("STATE__PATH", "other")]).expect(2);
     assert!(clash.stderr.contains("the sink would overwrite the source"), "{}", clash.stderr);

@@ -29,10 +29,6 @@ pub enum RejectionReason {
     UnknownAttribute,
     /// A value that the type of its attribute cannot take: NaN, an infinity and text beyond the limit among them.
     WrongType,
-    /// JSON that stops before its end (inside a number it may be called malformed). Counted as [`Self::MalformedJson`].
-    Truncated,
-    /// More text after the record's closing brace. Counted as [`Self::MalformedJson`].
-    TrailingText,
     /// Bytes that are not what their Avro schema says.
     MalformedAvro,
     /// A message without the magic byte and the schema's number that a registry's clients put before a record.
@@ -41,6 +37,10 @@ pub enum RejectionReason {
     UnknownSchema,
     /// The schema under which a message was written has no field of an attribute.
     MissingField,
+    /// JSON that stops before its end (inside a number it may be called malformed). Counted as [`Self::MalformedJson`].
+    Truncated,
+    /// More text after the record's closing brace. Counted as [`Self::MalformedJson`].
+    TrailingText,
 }
 
 impl RejectionReason {
@@ -133,6 +133,10 @@ impl Label for RejectionReason {
         Self::MalformedRow,
         Self::UnknownAttribute,
         Self::WrongType,
+        Self::MalformedAvro,
+        Self::BrokenFrame,
+        Self::UnknownSchema,
+        Self::MissingField,
     ];
 
     fn as_str(self) -> &'static str {

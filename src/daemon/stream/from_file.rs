@@ -185,7 +185,7 @@ impl Start<'_> {
         let absent = source.absent_attributes();
         if !absent.is_empty() {
             let attributes = absent.into_iter().map(|a| self.attributes[a].clone()).collect();
-            return Err(RunError::NoColumn { path: config.source.path.clone(), attributes });
+            return Err(RunError::NoColumn { path: source.file().to_owned(), attributes });
         }
         ColumnsDropped { path: &config.source.path, columns: source.unknown_columns() }.emit(self.telemetry);
         Ok(Some(source))

@@ -121,13 +121,13 @@ impl Inflated {
     /// Looks at the first bytes, if nobody has yet.
     fn begin(&mut self) -> io::Result<()> {
         let Inner::Begins(input) = &mut self.inner else { return Ok(()) };
-        let mut start = Vec::with_capacity(BEGINNING);
+        let mut start = Vec::with_capacity(BUFFER_BYTES);
+        let mut bytes = vec![0; BUFFER_BYTES];
         while start.len() < BEGINNING {
-            let mut byte = [0; BEGINNING];
-            let room = BEGINNING - start.len();
-            match input.read(&mut byte[..room]) {
+            // All that is there: who looks at the beginning of plain text wants more than this does.
+            match input.read(&mut bytes) {
                 Ok(0) => break,
-                Ok(count) => start.extend_from_slice(&byte[..count]),
+                Ok(count) => start.extend_from_slice(&bytes[..count]),
                 Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
                 Err(error) => {
                     self.inner = Inner::Broken;

@@ -165,6 +165,12 @@ impl FileSource {
         Ok(source)
     }
 
+    /// The file that is being read, of several files one of them, as messages name it.
+    #[must_use]
+    pub fn file(&self) -> &Path {
+        &self.file
+    }
+
     /// The columns of a file opened by [`open_undescribed`](Self::open_undescribed), those known so far for NDJSON.
     #[must_use]
     pub fn names(&self) -> &[String] {
