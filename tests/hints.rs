@@ -43,7 +43,11 @@ fn files_that_are_something_else_are_called_by_their_name() {
     let place = Place::new(SCHEMA, "");
     std::fs::create_dir(place.path("folder.csv")).expect("a folder");
     let outcome = place.run(&[("SOURCE__PATH", "folder.csv")]);
-    assert!(outcome.code != Some(0) && outcome.stderr.contains("folder.csv is a directory"), "{}", outcome.stderr);
+    assert!(
+        outcome.code != Some(0) && outcome.stderr.contains("folder.csv has no file that ends in"),
+        "{}",
+        outcome.stderr
+    );
 }
 
 #[test]
