@@ -1,4 +1,5 @@
-//! The dashboard and the alert rules parse, fit together and name only what the program emits; every alert can fire.
+//! The dashboards, the recorded series and the alert rules parse, fit together and name only what the program emits; every
+//! alert can fire.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
@@ -11,13 +12,30 @@ use throng::telemetry::{Label, RejectionReason, Telemetry};
 /// What every scraped target has, beside the metrics of the program.
 const OF_PROMETHEUS: [(&str, &[&str]); 2] = [("up", &[]), ("ALERTS", &["alertname", "severity", "alertstate"])];
 
+/// The dashboards by their files' names; `throng-` and the name is the uid that links keep.
+const DASHBOARDS: [&str; 3] = ["privacy", "pipeline", "model"];
+
 /// Labels whose values are not the program's: a group is configured, a version is the build's.
 const OPEN_LABELS: [&str; 2] = ["group", "version"];
 
 /// Every metric that the program emits: its labels, each with all values that it can take.
 type Metrics = BTreeMap<String, BTreeMap<String, BTreeSet<String>>>;
 
-/// The metrics as the program exposes them: every series is there from the start.
+/// The metrics as the program exposes them, where every series is there from the start, and what is recorded of them.
+fn emitted_and_recorded() -> Metrics {
+    let mut metrics = emitted();
+    for (name, expression) in recordings() {
+        let kept = groupings(&expression);
+        let of = names(&expression).0;
+        let labels = of.iter().filter_map(|metric| metrics.get(metric)).flatten();
+        let labels =
+            labels.filter(|(label, _)| kept.contains(*label)).map(|(label, values)| (label.clone(), values.clone()));
+        let labels = labels.collect();
+        metrics.insert(name, labels);
+    }
+    metrics
+}
+
 fn emitted() -> Metrics {
     let mut metrics = Metrics::new();
     let exposition = Telemetry::new(5, &["person".to_owned()]).render();
@@ -62,18 +80,25 @@ fn read(name: &str) -> String {
     fs::read_to_string(root().join(name)).unwrap_or_else(|why| panic!("{name}: {why}"))
 }
 
-fn dashboard() -> Value {
-    serde_json::from_str(&read("dashboards/throng.json")).expect("dashboards/throng.json is JSON")
+fn dashboards() -> Vec<(&'static str, Value)> {
+    let parse = |name| serde_json::from_str(&read(&format!("dashboards/{name}.json"))).expect("a dashboard is JSON");
+    DASHBOARDS.iter().map(|&name| (name, parse(name))).collect()
 }
 
-/// Every expression of the dashboard beside its panel's title.
-fn expressions(dashboard: &Value) -> Vec<(String, String)> {
-    let panels = dashboard["panels"].as_array().expect("panels");
+/// Every expression of the dashboards beside the title of its panel or the name of its marks.
+fn expressions() -> Vec<(String, String)> {
     let mut found = Vec::new();
-    for panel in panels {
-        for target in panel["targets"].as_array().into_iter().flatten() {
-            let title = panel["title"].as_str().expect("a title").to_owned();
-            found.push((title, target["expr"].as_str().expect("an expression").to_owned()));
+    for (name, dashboard) in dashboards() {
+        for panel in dashboard["panels"].as_array().expect("panels") {
+            for target in panel["targets"].as_array().into_iter().flatten() {
+                let title = panel["title"].as_str().expect("a title");
+                let expression = target["expr"].as_str().expect("an expression");
+                found.push((format!("{name}: {title}"), expression.to_owned()));
+            }
+        }
+        for mark in dashboard["annotations"]["list"].as_array().expect("marks") {
+            let expression = mark["expr"].as_str().expect("an expression");
+            found.push((format!("{name}: {}", mark["name"]), expression.to_owned()));
         }
     }
     found
@@ -82,27 +107,34 @@ fn expressions(dashboard: &Value) -> Vec<(String, String)> {
 /// The metrics in an expression and the labels that it selects or groups by.
 fn names(expression: &str) -> (BTreeSet<String>, BTreeSet<String>) {
     let (mut metrics, mut labels) = (BTreeSet::new(), BTreeSet::new());
-    let word = |c: char| c.is_alphanumeric() || c == '_';
-    let mut unquoted = String::new();
-    for (index, part) in expression.split('"').enumerate() {
-        unquoted.push_str(if index % 2 == 0 { part } else { "\"\"" });
-    }
+    let word = |c: char| c.is_alphanumeric() || c == '_' || c == ':';
+    let unquoted = unquoted(expression);
     for (at, token) in unquoted.split(|c| !word(c)).scan(0, |at, token| {
         let here = *at;
         *at += token.len() + 1;
         Some((here, token))
     }) {
         let after = unquoted[at + token.len()..].trim_start();
-        if token.starts_with("throng_") {
+        if token.starts_with("throng_") || token.starts_with("throng:") {
             metrics.insert(family_of(token).to_owned());
         } else if after.starts_with('=') || after.starts_with("!=") {
             labels.insert(token.to_owned());
         }
     }
-    for grouping in unquoted.split(" by (").skip(1).filter_map(|rest| rest.split(')').next()) {
-        labels.extend(grouping.split(',').map(|label| label.trim().to_owned()));
-    }
+    labels.extend(groupings(expression));
     (metrics, labels)
+}
+
+/// An expression with empty texts.
+fn unquoted(expression: &str) -> String {
+    expression.split('"').enumerate().map(|(index, part)| if index % 2 == 0 { part } else { "\"\"" }).collect()
+}
+
+/// The labels that an expression groups by.
+fn groupings(expression: &str) -> BTreeSet<String> {
+    let unquoted = unquoted(expression);
+    let lists = unquoted.split(" by (").skip(1).filter_map(|rest| rest.split(')').next());
+    lists.flat_map(|list| list.split(',')).map(|label| label.trim().to_owned()).collect()
 }
 
 /// Every metric, every label and every value of a label in an expression is one that the program can emit.
@@ -143,6 +175,18 @@ fn alerts() -> Vec<(String, String)> {
     let alerts: Vec<(String, String)> = rules.split("- alert: ").skip(1).map(of).collect();
     assert!(alerts.len() > 10, "only {} alerts found", alerts.len());
     alerts
+}
+
+/// The recorded series with their expressions.
+fn recordings() -> Vec<(String, String)> {
+    let rules = read("deploy/prometheus/recordings.yml");
+    let of = |rule: &str| {
+        let name = rule.lines().next().unwrap_or_default().to_owned();
+        let expression = rule.split("expr:").nth(1).and_then(|r| r.split("\n\n").next()).unwrap_or_default();
+        assert!(!expression.trim().is_empty(), "{name} has no expression");
+        (name, expression.replace(">-", ""))
+    };
+    rules.split("- record: ").skip(1).map(of).collect()
 }
 
 /// One test of the alert rules: the series that it feeds, the alerts that must be silent in it, those that must fire.
@@ -205,9 +249,9 @@ fn check(expressions: &[(String, String)]) -> Option<(bool, String)> {
 }
 
 #[test]
-fn every_expression_of_the_dashboard_is_valid_promql() {
-    let expressions = expressions(&dashboard());
-    assert!(expressions.len() > 20, "only {} expressions found", expressions.len());
+fn every_expression_of_the_dashboards_is_valid_promql() {
+    let expressions = expressions();
+    assert!(expressions.len() > 100, "only {} expressions found", expressions.len());
     let Some((accepted, said)) = check(&expressions) else { return };
     assert!(accepted, "{said}");
     let broken = [("broken".to_owned(), "sum(rate(throng_records_total[$__rate_interval])".to_owned())];
@@ -215,15 +259,24 @@ fn every_expression_of_the_dashboard_is_valid_promql() {
 }
 
 #[test]
-fn dashboard_and_alerts_name_only_what_the_program_emits() {
-    let emitted = emitted();
-    for (title, expression) in expressions(&dashboard()) {
+fn dashboards_recordings_and_alerts_name_only_what_the_program_emits() {
+    for (name, expression) in recordings() {
+        assert_names_known(&emitted(), &name, &expression);
+    }
+    let emitted = emitted_and_recorded();
+    for (title, expression) in expressions() {
         assert_names_known(&emitted, &title, &expression);
     }
     for (alert, expression) in alerts() {
         assert_names_known(&emitted, &alert, &expression);
     }
-    let wrong = ["throng_no_such_metric", "throng_ready{stage=\"read\"}", "throng_batches_total{outcome=\"lost\"}"];
+    let wrong = [
+        "throng_no_such_metric",
+        "throng_ready{stage=\"read\"}",
+        "throng_batches_total{outcome=\"lost\"}",
+        "throng:not:recorded",
+        "throng:records:unaccounted{outcome=\"released\"}",
+    ];
     for expression in wrong {
         let refused = std::panic::catch_unwind(|| assert_names_known(&emitted, "a test", expression));
         assert!(refused.is_err(), "{expression} passes");
@@ -237,15 +290,17 @@ fn the_tests_of_the_alerts_feed_only_what_the_program_emits() {
         assert_names_known(&emitted, "deploy/prometheus/alerts.test.yml", series);
         let (name, labels) = parts_of(series);
         let labels: BTreeSet<&str> = labels.iter().map(|(label, _)| label.as_str()).collect();
-        let own = emitted.get(&name).into_iter().flat_map(|labels| labels.keys().map(String::as_str));
-        let whole: BTreeSet<&str> = own.chain(["job", "instance"]).collect();
+        let own = emitted.get(family_of(&name)).into_iter().flat_map(|labels| labels.keys().map(String::as_str));
+        let bound = name.ends_with("_bucket").then_some("le");
+        let whole: BTreeSet<&str> = own.chain(["job", "instance"]).chain(bound).collect();
         assert_eq!(labels, whole, "no target has {series}");
     }
 }
 
 #[test]
 fn the_alert_rules_fire_when_they_should_and_only_then() {
-    let Some((accepted, said)) = promtool(&["check", "rules", "deploy/prometheus/alerts.yml"]) else { return };
+    let files = ["check", "rules", "deploy/prometheus/recordings.yml", "deploy/prometheus/alerts.yml"];
+    let Some((accepted, said)) = promtool(&files) else { return };
     assert!(accepted, "{said}");
     let (passed, said) = promtool(&["test", "rules", "deploy/prometheus/alerts.test.yml"]).expect("promtool is there");
     assert!(passed, "{said}");
@@ -255,12 +310,15 @@ fn the_alert_rules_fire_when_they_should_and_only_then() {
 fn every_alert_has_a_test_that_raises_it_one_that_does_not_and_a_runbook() {
     let runbook = read("docs/operation.md");
     let tests = alert_tests();
+    let recorded: BTreeMap<String, String> = recordings().into_iter().collect();
     for (alert, expression) in alerts() {
-        let (mut metrics, _) = names(&expression);
+        // What is recorded stands for what it is recorded of.
+        let of = |name: &String| recorded.get(name).map_or_else(|| BTreeSet::from([name.clone()]), |of| names(of).0);
+        let mut metrics: BTreeSet<String> = names(&expression).0.iter().flat_map(of).collect();
         metrics.extend(expression.contains("up{").then(|| "up".to_owned()));
         // A test in which the metrics of the expression have no series would show nothing.
         let feeds = |test: &&AlertTest| {
-            metrics.iter().all(|metric| test.series.iter().any(|series| parts_of(series).0 == *metric))
+            metrics.iter().all(|metric| test.series.iter().any(|series| family_of(&parts_of(series).0) == metric))
         };
         let silent = tests.iter().filter(feeds).any(|test| test.silent.contains(&alert));
         assert!(silent, "{alert} is not tested to be silent when all is well");
@@ -318,35 +376,28 @@ fn product_source() -> Vec<String> {
 }
 
 #[test]
-fn panels_have_their_own_ids_and_places() {
-    let dashboard = dashboard();
-    let panels = dashboard["panels"].as_array().expect("panels");
-    let (mut ids, mut cells) = (BTreeSet::new(), BTreeSet::new());
-    for panel in panels {
-        let title = panel["title"].as_str().expect("a title");
-        assert!(ids.insert(panel["id"].as_u64().expect("an id")), "{title}: its id is taken");
-        let at = |key: &str| panel["gridPos"][key].as_u64().unwrap_or_else(|| panic!("{title}: no {key}"));
-        assert!(at("x") + at("w") <= 24, "{title} hangs over the edge");
-        for x in at("x")..at("x") + at("w") {
-            for y in at("y")..at("y") + at("h") {
-                assert!(cells.insert((x, y)), "{title} covers another panel at ({x}, {y})");
+fn dashboards_keep_their_uids_and_panels_have_their_own_ids_and_places() {
+    for (name, dashboard) in dashboards() {
+        assert_eq!(dashboard["uid"].as_str(), Some(format!("throng-{name}").as_str()), "links name the uid");
+        let panels = dashboard["panels"].as_array().expect("panels");
+        let (mut ids, mut cells) = (BTreeSet::new(), BTreeSet::new());
+        for panel in panels {
+            let title = panel["title"].as_str().expect("a title");
+            assert!(ids.insert(panel["id"].as_u64().expect("an id")), "{name}: {title}: its id is taken");
+            let at = |key: &str| panel["gridPos"][key].as_u64().unwrap_or_else(|| panic!("{title}: no {key}"));
+            assert!(at("x") + at("w") <= 24, "{name}: {title} hangs over the edge");
+            for x in at("x")..at("x") + at("w") {
+                for y in at("y")..at("y") + at("h") {
+                    assert!(cells.insert((x, y)), "{name}: {title} covers another panel at ({x}, {y})");
+                }
             }
         }
     }
 }
 
 #[test]
-fn what_the_planner_and_the_models_say_is_on_the_dashboard() {
-    let drawn: BTreeSet<String> = expressions(&dashboard()).iter().flat_map(|(_, text)| names(text).0).collect();
-    let wanted =
-        ["throng_model_", "throng_plan_", "throng_plans_", "throng_planner_", "throng_minimal_", "throng_withheld_"];
-    // What is told once a plan is the page of the plan's.
-    let on_the_plan_page = ["throng_plan_version", "throng_plan_ladder_nodes", "throng_plan_static_groups"];
-    let emitted = emitted();
-    let missing: Vec<&String> = emitted
-        .keys()
-        .filter(|name| wanted.iter().any(|start| name.starts_with(start)))
-        .filter(|name| !drawn.contains(*name) && !on_the_plan_page.contains(&name.as_str()))
-        .collect();
+fn every_metric_is_on_a_dashboard() {
+    let drawn: BTreeSet<String> = expressions().iter().flat_map(|(_, text)| names(text).0).collect();
+    let missing: Vec<String> = emitted().into_keys().filter(|name| !drawn.contains(name)).collect();
     assert!(missing.is_empty(), "no panel has {missing:?}");
 }
