@@ -1,0 +1,45 @@
+"""The crates that throng is built of, as cargo resolves them for one target: no build, no network where they are fetched."""
+
+import json
+import pathlib
+import subprocess
+import tomllib
+
+ROOT = pathlib.Path(__file__).resolve().parents[2]
+
+
+def resolved(target):
+    """The root's id, {id: package}, {id: [ids]} along normal and build edges, and {id: "required" or "excluded"}: what is part of
+    the program, and what only helps to build it."""
+    command = ["cargo", "metadata", "--locked", "--format-version", "1", "--filter-platform", target]
+    metadata = json.loads(subprocess.run(command, cwd=ROOT, check=True, stdout=subprocess.PIPE).stdout)
+    root = metadata["resolve"]["root"]
+    packages = {package["id"]: package for package in metadata["packages"]}
+    edges = {}
+    for node in metadata["resolve"]["nodes"]:
+        edges[node["id"]] = kinds = {}
+        for dependency in node["deps"]:
+            kinds[dependency["pkg"]] = {kind["kind"] for kind in dependency["dep_kinds"]}
+    scope = {}
+    for wanted, name in (({None}, "required"), ({None, "build"}, "excluded")):
+        waiting = [root]
+        seen = set()
+        while waiting:
+            one = waiting.pop()
+            if one in seen:
+                continue
+            seen.add(one)
+            # A macro runs while the program is compiled; nothing of it is in the program.
+            macro = any("proc-macro" in kind for part in packages[one]["targets"] for kind in part["kind"])
+            if name == "required" and macro:
+                continue
+            scope.setdefault(one, name)
+            waiting.extend(to for to, kinds in edges[one].items() if kinds & wanted)
+    graph = {one: sorted(to for to, kinds in edges[one].items() if to in scope and kinds & {None, "build"}) for one in scope}
+    return root, packages, graph, scope
+
+
+def checksums():
+    """{(name, version): SHA-256 of the crate's archive} of Cargo.lock."""
+    lock = tomllib.loads((ROOT / "Cargo.lock").read_text())
+    return {(one["name"], one["version"]): one["checksum"] for one in lock["package"] if "checksum" in one}
