@@ -1,0 +1,181 @@
+#!/usr/bin/env python3
+"""chart.py THRONG: the Helm chart renders what it should, refuses what it should, and gives the program nothing that it does not know.
+
+Needs helm in PATH; without it only what needs none is looked at. No network."""
+
+import collections
+import os
+import pathlib
+import re
+import shutil
+import subprocess
+import sys
+import tempfile
+
+ROOT = pathlib.Path(__file__).resolve().parents[2]
+CHART = ROOT / "deploy/helm/throng"
+LEAST, ALL = CHART / "ci/least-values.yaml", CHART / "ci/all-values.yaml"
+# A helm that go has built believes in an old Kubernetes.
+CLUSTER = ["--kube-version", "1.31.0", "--namespace", "data"]
+
+CONFINED = [
+    "runAsNonRoot: true",
+    "readOnlyRootFilesystem: true",
+    "allowPrivilegeEscalation: false",
+    "capabilities: { drop: [ALL] }",
+    "seccompProfile: { type: RuntimeDefault }",
+    "automountServiceAccountToken: false",
+    "httpGet: { path: /readyz, port: pages, scheme: HTTP }",
+    "httpGet: { path: /healthz, port: pages, scheme: HTTP }",
+]
+OF_LEAST = "ConfigMap NetworkPolicy PodDisruptionBudget Service ServiceAccount StatefulSet".split()
+OF_ALL = [*OF_LEAST, "KafkaUser", "PrometheusRule", "ServiceMonitor", *["ConfigMap"] * 3, *["KafkaTopic"] * 6]
+
+# What is set, and a word of the refusal.
+REFUSED = [
+    ("replica=2", "replica"),
+    ("replicas=-1", "replicas"),
+    ("pages.port=70000", "pages.port"),
+    ("config=", "config is empty"),
+    ("secret.name=", "secret.name is empty"),
+    ("pages.token.name=", "pages.open=true"),
+    ("image.digest=sha256:1", "image.digest"),
+    ("kafka.brokers=1", "kafka.brokers"),
+    (r"files.throng\.toml=x", "that is config"),
+    ("persistence.accessModes={ReadWriteMany}", "accessModes"),
+    ("networkPolicy.brokerPorts=null", "brokerPorts"),
+    ("terminationGracePeriodSeconds=1", "terminationGracePeriodSeconds"),
+    ("strimzi.user.enabled=true", "strimzi.cluster"),
+    ("strimzi.user.enabled=true,strimzi.cluster=kafka", "kafka.group"),
+]
+
+
+def helm(*arguments):
+    done = subprocess.run(["helm", *arguments], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+    return done.returncode, done.stdout, done.stderr
+
+
+def render(values, *more):
+    code, text, said = helm("template", "try", str(CHART), *CLUSTER, "-a", "kafka.strimzi.io/v1", "-f", str(values), *more)
+    assert code == 0, f"{values.name}: {said}"
+    return text
+
+
+def documents(text):
+    """{(kind, name): text} of what is rendered."""
+    found = {}
+    for document in re.split(r"^---$", text, flags=re.M):
+        kind = re.search(r"^kind: (\w+)$", document, re.M)
+        if kind:
+            name = re.search(r"^metadata:\n  name: (\S+)$", document, re.M)
+            assert name, f"a {kind[1]} without a name"
+            assert (kind[1], name[1]) not in found, f"two of {kind[1]} {name[1]}"
+            found[kind[1], name[1]] = document
+    return found
+
+
+def entry(config_map, name):
+    """One file of a ConfigMap."""
+    body = config_map.split(f"\n  {name}: |\n")[1]
+    lines = []
+    for line in body.splitlines():
+        if line.strip() and not line.startswith("    "):
+            break
+        lines.append(line[4:])
+    return "\n".join(lines).strip() + "\n"
+
+
+def environment(stateful_set):
+    pairs = re.findall(r"name: (THRONG__\w+)(?:,|\n) +value: (\"[^\"]*\"|[^ }\n]+)", stateful_set.replace(", value", ",  value"))
+    return {name: value.strip('"') for name, value in pairs}
+
+
+def certificate(given, moved):
+    """A certificate of its own where the pages speak TLS; without openssl that is not looked at."""
+    names = [f"THRONG__TELEMETRY__TLS__{name}_FILE" for name in ("CERT", "KEY")]
+    if names[0] not in given:
+        return
+    if not shutil.which("openssl"):
+        print("skipped: the pod's TLS (no openssl)")
+        for name in names:
+            del given[name]
+        return
+    cert, key = (pathlib.Path(moved(given[name])) for name in names)
+    cert.parent.mkdir(parents=True, exist_ok=True)
+    command = ["openssl", "req", "-x509", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:P-256", "-nodes", "-days", "1"]
+    command += ["-subj", "/CN=throng", "-keyout", str(key), "-out", str(cert)]
+    subprocess.run(command, check=True, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+
+
+def accepted_by(throng, rendered, folder):
+    """The program takes the configuration in the environment of the pod; files of a cluster are files of this folder."""
+    config_map = rendered["ConfigMap", "try-throng"]
+    stateful_set = rendered["StatefulSet", "try-throng"]
+    given = environment(stateful_set)
+    assert len(given) == len(re.findall(r"name: THRONG__", stateful_set)) > 5, "a variable was not found"
+    here = {"/etc/throng": folder / "etc", "/run/secrets": folder / "secrets", "/var/lib/throng": folder}
+    for path in here.values():
+        path.mkdir(parents=True, exist_ok=True)
+
+    def moved(text):
+        for there, path in here.items():
+            text = text.replace(there, str(path))
+        return text
+
+    for name in re.findall(r"^  ([\w.-]+): \|$", config_map, re.M):
+        (folder / "etc" / name).write_text(moved(entry(config_map, name)))
+    certificate(given, moved)
+    for name, value in given.items():
+        given[name] = moved(value)
+        if name.endswith("_FILE"):
+            file = pathlib.Path(given[name])
+            file.parent.mkdir(parents=True, exist_ok=True)
+            if not file.exists():
+                file.write_bytes(os.urandom(32).hex().encode())
+            file.chmod(0o440)
+    command = [throng, "check", "-c", str(folder / "etc/throng.toml")]
+    done = subprocess.run(command, cwd=ROOT, env=os.environ | given, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
+    return done.returncode, done.stdout
+
+
+def main(throng):
+    for link in CHART.rglob("*"):
+        assert not link.is_symlink() or link.exists(), f"{link} leads nowhere"
+    if not shutil.which("helm"):
+        print("skipped: the chart's rendering (no helm; 'go install helm.sh/helm/v3/cmd/helm@latest')")
+        return
+    for values in (LEAST, ALL):
+        code, text, said = helm("lint", "--strict", str(CHART), "-f", str(values), *CLUSTER)
+        assert code == 0, text + said
+    least, all_on = documents(render(LEAST)), documents(render(ALL))
+    for rendered, kinds in ((least, OF_LEAST), (all_on, OF_ALL)):
+        found = collections.Counter(kind for kind, _ in rendered)
+        assert found == collections.Counter(kinds), found
+    stateful_set = least["StatefulSet", "try-throng"]
+    for setting in CONFINED:
+        assert setting in stateful_set, f"the pod lacks '{setting}'"
+    assert "ingress: []" in all_on["NetworkPolicy", "try-throng"], "an empty pagesFrom lets everybody in"
+    assert all_on["StatefulSet", "try-throng"].count("scheme: HTTPS") == 3, "with TLS a probe speaks plainly"
+    rules = all_on["PrometheusRule", "try-throng"]
+    for alert in re.findall(r"- alert: (\w+)", (ROOT / "deploy/prometheus/alerts.yml").read_text()):
+        assert f"alert: {alert}\n" in rules, f"the PrometheusRule lacks {alert}"
+    assert "kafka.strimzi.io/v1beta2" in render(ALL, "--set", "strimzi.apiVersion=kafka.strimzi.io/v1beta2")
+
+    for setting, word in REFUSED:
+        code, _, said = helm("template", "try", str(CHART), *CLUSTER, "-f", str(LEAST), "--set", setting)
+        assert code != 0 and word in said, f"--set {setting}: {said or 'accepted'}"
+
+    with tempfile.TemporaryDirectory() as folder:
+        for name, rendered in (("least", least), ("all", all_on)):
+            code, said = accepted_by(throng, rendered, pathlib.Path(folder, name))
+            assert code == 0, f"the program refuses what {name}-values.yaml gives it:\n{said}"
+        unknown = documents(render(LEAST, "--set", "env[0].name=THRONG__STATE__NOWHERE,env[0].value=x"))
+        code, said = accepted_by(throng, unknown, pathlib.Path(folder, "unknown"))
+        assert code == 2 and "NOWHERE" in said, "the program takes any variable, so that this shows nothing"
+    print("the chart renders, refuses and configures what it should")
+
+
+if __name__ == "__main__":
+    if len(sys.argv) != 2:
+        sys.exit("usage: chart.py THRONG")
+    main(str(pathlib.Path(sys.argv[1]).resolve()))
