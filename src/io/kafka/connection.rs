@@ -48,12 +48,17 @@ impl Cluster {
     /// Settings shared by all our clients: a name, and the properties passed through.
     fn base(&self) -> ClientConfig {
         let mut config = ClientConfig::new();
+        self.share(&mut config);
+        config
+    }
+
+    /// Sets them over what stands there already. Never by way of `config_map`, which has a placeholder where a password is.
+    fn share(&self, config: &mut ClientConfig) {
         config.set("client.id", "throng");
         for (key, value) in &self.properties {
             config.set(key, value);
         }
         config.set("bootstrap.servers", &self.brokers);
-        config
     }
 
     /// Settings of a consumer that reads committed records and never commits by itself.
@@ -70,9 +75,7 @@ impl Cluster {
         // treated several times over and the reader starves.
         config.set("fetch.queue.backoff.ms", "10");
         config.set("statistics.interval.ms", "1000");
-        for (key, value) in self.base().config_map() {
-            config.set(key, value);
-        }
+        self.share(&mut config);
         config.set("group.id", group);
         config.set("enable.auto.commit", "false");
         config.set("enable.auto.offset.store", "false");
@@ -91,9 +94,7 @@ impl Cluster {
         config.set("queue.buffering.max.messages", "1000000");
         config.set("queue.buffering.max.kbytes", "262144");
         config.set("transaction.timeout.ms", "60000");
-        for (key, value) in self.base().config_map() {
-            config.set(key, value);
-        }
+        self.share(&mut config);
         config.set("transactional.id", transactional_id);
         config.set("enable.idempotence", "true");
         // We wait for the transaction, not for each message.
@@ -176,6 +177,23 @@ impl Cluster {
             }),
             // -1 keeps for ever.
             _ => Ok(()),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::Cluster;
+
+    #[test]
+    fn passwords_reach_every_client() {
+        let secrets = [("sasl.password", "canary-5271"), ("ssl.key.password", "canary-5272")];
+        let properties = secrets.map(|(name, value)| (name.to_owned(), value.to_owned())).into();
+        let cluster = Cluster { brokers: "localhost:9092".to_owned(), properties };
+        for client in [cluster.base(), cluster.consumer("readers"), cluster.producer("writer")] {
+            for (name, value) in secrets {
+                assert_eq!(client.get(name), Some(value), "{name}");
+            }
         }
     }
 }
