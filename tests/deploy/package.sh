@@ -83,19 +83,19 @@ if ! command -v dpkg-deb >/dev/null 2>&1 || ! command -v dpkg-shlibdeps >/dev/nu
     echo "skipped: the Debian package (no dpkg-deb and dpkg-shlibdeps)"
     exit 0
 fi
-mkdir "$work/root"
-dpkg-deb -x throng_*.deb "$work/root"
+mkdir "$work/installed"
+dpkg-deb -x throng_*.deb "$work/installed"
 dpkg-deb -e throng_*.deb "$work/control"
-(cd "$work/root" && md5sum -c --quiet "$work/control/md5sums") || fail "md5sums are wrong"
+(cd "$work/installed" && md5sum -c --quiet "$work/control/md5sums") || fail "md5sums are wrong"
 if dpkg-deb -c throng_*.deb | grep -v ' root/root '; then fail "the package has files that are not root's"; fi
 [ "$(dpkg-deb -f throng_*.deb Version)" = "$version" ] || fail "the package has another version"
 for library in libc6 libssl3; do
     dpkg-deb -f throng_*.deb Depends | grep -q "$library" || fail "the package does not depend on $library"
 done
-[ -z "$(find "$work/root/etc" -type f)" ] || fail "the package brings a configuration"
+[ -z "$(find "$work/installed/etc" -type f)" ] || fail "the package brings a configuration"
 
 # The service's own commands, in its environment, with what systemd would fill in.
-unit=$work/root/usr/lib/systemd/system/throng.service
+unit=$work/installed/usr/lib/systemd/system/throng.service
 mkdir -p "$work/state" "$work/credentials"
 head -c 32 /dev/urandom | base64 >"$work/credentials/throng.key"
 chmod 0600 "$work/credentials/throng.key"
@@ -121,14 +121,14 @@ for command in "$before" "$start"; do
     set -- $(sed -n 's/^Environment=//p' "$unit" | sed -e "s|%S|$work/state|g" -e "s|%d|$work/credentials|g")
     of_program=$(printf '%s' "${command#/usr/bin/throng }" | sed "s|/etc/throng/throng.toml|$work/throng.toml|")
     # shellcheck disable=SC2086 # the arguments of the unit
-    (cd "$work/root/usr/share/throng" && env "$@" "$work/root/usr/bin/throng" $of_program) >"$work/said" 2>&1 ||
+    (cd "$work/installed/usr/share/throng" && env "$@" "$work/installed/usr/bin/throng" $of_program) >"$work/said" 2>&1 ||
         fail "'$command' failed: $(cat "$work/said")"
 done
 [ -d "$work/state/throng/state" ] || fail "the state is not where the unit puts it"
 find "$work" -maxdepth 1 -name 'out*.ndjson' | grep -q . || fail "the service's command has released nothing"
 
 if command -v systemd-analyze >/dev/null 2>&1; then
-    sed "s|=/usr/bin/throng|=$work/root/usr/bin/throng|" "$unit" >"$work/throng.service"
+    sed "s|=/usr/bin/throng|=$work/installed/usr/bin/throng|" "$unit" >"$work/throng.service"
     systemd-analyze verify --man=no "$work/throng.service" || fail "systemd does not take the unit"
     systemd-analyze security --offline=true --threshold=20 "$work/throng.service" >"$work/said" 2>&1 || fail "the unit is open: $(tail -n 1 "$work/said")"
 else
