@@ -126,6 +126,9 @@ def without_data(machine, wanted):
         try:
             values = machine.ask(short(expression))
         except urllib.error.HTTPError as error:
+            # It says "unavailable" until it has started.
+            if error.code != 400:
+                raise
             sys.exit(f"{place}: {expression}\n{error.read().decode()}")
         if not any(value != "NaN" for _, value in values):
             empty.append((place, expression))
@@ -139,18 +142,18 @@ def main(throng):
             return
     with tempfile.TemporaryDirectory() as folder, Machine(throng, pathlib.Path(folder)) as machine:
         wanted = list(expressions())
+        # Some are held, and stand still for a while: each has had data once.
+        empty = wanted
         until = time.monotonic() + 90
-        while True:
+        while empty:
             time.sleep(2)
             try:
-                empty = without_data(machine, wanted)
+                empty = without_data(machine, empty)
             except (urllib.error.URLError, OSError):
-                empty = [("Prometheus", "does not answer")]
-            if not empty:
-                break
+                pass
             if machine.ended():
                 sys.exit(f"ended before its time: {machine.ended()}\n" + (machine.folder / "throng.log").read_text()[-2000:])
-            if time.monotonic() > until:
+            if empty and time.monotonic() > until:
                 sys.exit("no data for:\n" + "\n".join(f"  {place}: {expression}" for place, expression in empty))
         nothing = machine.ask("throng_no_such_metric")
         assert not nothing, "Prometheus answers anything"
