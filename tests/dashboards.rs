@@ -28,10 +28,11 @@ fn emitted_and_recorded() -> Metrics {
         let kept = groupings(&expression);
         let of = names(&expression).0;
         let labels = of.iter().filter_map(|metric| metrics.get(metric)).flatten();
-        let labels =
-            labels.filter(|(label, _)| kept.contains(*label)).map(|(label, values)| (label.clone(), values.clone()));
-        let labels = labels.collect();
-        metrics.insert(name, labels);
+        let kept: BTreeMap<String, BTreeSet<String>> = labels
+            .filter(|(label, _)| kept.contains(*label))
+            .map(|(label, values)| (label.clone(), values.clone()))
+            .collect();
+        metrics.insert(name, kept);
     }
     metrics
 }
@@ -81,7 +82,10 @@ fn read(name: &str) -> String {
 }
 
 fn dashboards() -> Vec<(&'static str, Value)> {
-    let parse = |name| serde_json::from_str(&read(&format!("dashboards/{name}.json"))).expect("a dashboard is JSON");
+    let parse = |name: &str| {
+        let text = read(&format!("dashboards/{name}.json"));
+        serde_json::from_str::<Value>(&text).unwrap_or_else(|why| panic!("dashboards/{name}.json: {why}"))
+    };
     DASHBOARDS.iter().map(|&name| (name, parse(name))).collect()
 }
 
