@@ -70,6 +70,7 @@ pub fn run(args: &InferArgs) -> Result<(), Failure> {
     let name = args.name.clone().unwrap_or_else(|| name_of(&sample.named));
     let endless = args.topic.is_some() || args.config.is_some();
     let inferred = propose(&sample, args.subject.as_deref(), args.k, &name, endless)?;
+    warn(&inferred);
     match &args.output {
         Some(output) => {
             whole::write(output, inferred.text.as_bytes()).map_err(|error| unwritable("the schema", output, error))?;
@@ -157,10 +158,19 @@ pub fn summary(inferred: &Inferred) -> String {
     let counts = roles.map(|role| (role.name(), of(&inferred.schema, role)));
     let counts: Vec<String> =
         counts.iter().filter(|(_, count)| *count > 0).map(|(role, count)| format!("{count} {role}")).collect();
-    format!(
-        "a proposal from {} of {} people: {}; read it before you use it",
-        text::counted(inferred.records, "record"),
-        text::number(inferred.people),
-        counts.join(", ")
-    )
+    let records = text::counted(inferred.records, "record");
+    let whose = match inferred.schema.subject {
+        Some(_) => format!("{records} of {} people", text::number(inferred.people)),
+        None => records,
+    };
+    format!("a proposal from {whose}: {}; read it before you use it", counts.join(", "))
+}
+
+/// Says on standard error what a reader must know before anything else of the proposal.
+pub fn warn(inferred: &Inferred) {
+    if inferred.schema.subject.is_none() {
+        eprintln!(
+            "warning: no column names people: every record counts as a person of its own, and somebody with many records is a crowd; where one does, give it (--subject COLUMN)"
+        );
+    }
 }

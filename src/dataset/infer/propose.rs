@@ -85,7 +85,7 @@ pub fn infer(table: &WholeTable, asked: &Asked<'_>) -> Result<Inferred, InferErr
         None => None,
         Some(name) => Some(position(name).ok_or_else(|| InferError::NoSubject(name.to_owned()))?),
     };
-    let people = people::find(columns, table.rows as usize, subject);
+    let people = people::find(columns, table.rows as usize, subject, asked.k);
     if people.count < asked.k {
         let subject = people.column.map(|number| columns[number].name.clone());
         return Err(InferError::TooFew { people: people.count, k: asked.k, subject });
