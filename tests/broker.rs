@@ -142,6 +142,7 @@ fn a_batch_aborted_with_messages_still_queued_leaves_the_sink_usable() {
         commits: commits.clone(),
         sources: vec![source],
         group: group.clone(),
+        keeps_offsets: true,
         attributes: vec![],
     };
     let mut sink = TransactionalSink::open(

@@ -312,7 +312,7 @@ fn the_alert_rules_fire_when_they_should_and_only_then() {
 
 #[test]
 fn every_alert_has_a_test_that_raises_it_one_that_does_not_and_a_runbook() {
-    let runbook = read("docs/operation.md");
+    let runbook = read("docs/runbooks.md");
     let tests = alert_tests();
     let recorded: BTreeMap<String, String> = recordings().into_iter().collect();
     for (alert, expression) in alerts() {
@@ -328,7 +328,7 @@ fn every_alert_has_a_test_that_raises_it_one_that_does_not_and_a_runbook() {
         assert!(silent, "{alert} is not tested to be silent when all is well");
         let fires = tests.iter().filter(feeds).any(|test| test.firing.contains(&alert));
         assert!(fires, "{alert} is not tested to fire");
-        assert!(runbook.contains(&format!("### {alert}\n")), "docs/operation.md has no runbook for {alert}");
+        assert!(runbook.contains(&format!("### {alert}\n")), "docs/runbooks.md has no runbook for {alert}");
     }
 }
 

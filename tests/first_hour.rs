@@ -222,6 +222,76 @@ fn a_sample_of_too_few_people_is_refused() {
 }
 
 #[test]
+fn a_sample_is_read_as_the_configuration_says() {
+    let desk = Desk::new();
+    fs::create_dir(desk.path("days")).expect("a directory");
+    desk.write("days/1.csv", visits());
+    desk.done(&["init", "days", "--output", "safe.ndjson"]);
+    let tried = desk.done(&["check", "-c", "days.toml", "--sample", "days"]);
+    assert!(tried.out.contains("1,200 records tried"), "{}", tried.out);
+    desk.write("visits.txt", visits());
+    let tried = desk.done(&["check", "-c", "days.toml", "--sample", "visits.txt"]);
+    assert!(tried.out.contains("1,200 records tried"), "CSV, as the configuration reads: {}", tried.out);
+    let pipe = desk.path("pipe.csv");
+    assert!(Command::new("mkfifo").arg(&pipe).status().expect("a shell").success());
+    assert!(desk.refused(&["check", "-c", "days.toml", "--sample", "pipe.csv"]).contains("name a file"));
+    assert!(desk.refused(&["init", "pipe.csv"]).contains("name a file"));
+    let joined = format!("{}\n[sink]\nkind = \"file\"\npath = \"safe.ndjson\"\nrows = \"joined\"\n", {
+        let text = desk.read("days.toml");
+        let (before, after) = text.split_once("[sink]").expect("a sink");
+        format!("{before}{}", after.split_once("\n\n").expect("a next table").1)
+    });
+    desk.write("joined.toml", joined);
+    let tried = desk.done(&["check", "-c", "joined.toml", "--sample", "days"]);
+    assert!(tried.out.contains("group joined: "), "what leaves is shown as it leaves: {}", tried.out);
+}
+
+#[test]
+fn a_key_of_one_person_is_not_named_however_she_is_spelled() {
+    let desk = Desk::new();
+    let line = |n: usize| format!("{{\"user_id\":\"u{:02}\",\"pulse\":{}}}\n", n % 30, 60 + n % 7);
+    desk.write("sample.ndjson", (0..600).map(line).collect::<String>());
+    desk.done(&["init", "sample.ndjson"]);
+    let mut other = (0..600).map(line).collect::<String>();
+    for spelled in ["anna", "Anna", " anna", "ANNA", "anna ", "aNNA"] {
+        other += &format!("{{\"user_id\":\"{spelled}\",\"pulse\":61,\"anna.mueller\":1}}\n");
+    }
+    desk.write("other.ndjson", &other);
+    let said = desk.done(&["check", "-c", "sample.toml", "--sample", "other.ndjson"]).out;
+    assert!(!said.contains("mueller") && said.contains("not named"), "{said}");
+    desk.write("nobodys.ndjson", other.replace("user_id", "somebody"));
+    let said = desk.throng(&["check", "-c", "sample.toml", "--sample", "nobodys.ndjson"]).out;
+    assert!(!said.contains("mueller"), "of how many people they are nobody knows: {said}");
+}
+
+#[test]
+fn what_does_not_run_is_not_left_behind() {
+    let desk = Desk::new();
+    desk.write("visits.csv", visits());
+    let said = desk.refused(&["init", "."]);
+    assert!(!said.is_empty());
+    let left: Vec<_> =
+        fs::read_dir(desk.0.path()).expect("a directory").map(|e| e.expect("an entry").file_name()).collect();
+    assert_eq!(left.len(), 2, "the file and the directory of temporary ones: {left:?}");
+    desk.write("a\nb.csv", visits());
+    assert!(desk.refused(&["init", "a\nb.csv"]).contains("rename it"));
+}
+
+#[test]
+fn nobody_to_count_by_is_said_at_once() {
+    let desk = Desk::new();
+    desk.write(
+        "runs.csv",
+        (0..400).fold("runner,pace\n".to_owned(), |text, n| text + &format!("{},{}\n", ["Ana", "Bo"][n % 2], n % 9)),
+    );
+    for arguments in [&["schema", "infer", "runs.csv"][..], &["init", "runs.csv"]] {
+        let said = desk.done(arguments);
+        assert!(said.err.contains("warning: no column names people"), "{}", said.err);
+        assert!(!format!("{}{}", said.out, said.err).contains("400 people"), "{}{}", said.out, said.err);
+    }
+}
+
+#[test]
 fn rare_values_of_a_file_released_at_once_are_suppressed() {
     let desk = Desk::new();
     let mut text = String::from("city,age\n");
@@ -303,4 +373,16 @@ fn the_demo_shows_records_before_and_after() {
     assert!(shown.contains("before") && shown.contains("after") && shown.contains("(never: subject)"), "{shown}");
     assert!(shown.lines().any(|line| line.contains("heart_rate")) && !shown.contains('\u{1b}'), "{shown}");
     assert_eq!(shown.lines().filter(|line| line.starts_with("record ")).count(), 3, "{shown}");
+}
+
+#[test]
+fn the_demo_runs_to_its_end() {
+    let desk = Desk::new();
+    let said = desk.done(&["demo", "--seconds", "6", "--rate", "1000", "--listen", "127.0.0.1:0"]);
+    // More than the first batch: each commit is followed by another one.
+    assert!(!said.err.contains("WARN the broker"), "{}", said.err);
+    let consumed =
+        said.out.split_once("consumed ").map(|(_, rest)| rest.split(' ').next().unwrap_or_default().replace(',', ""));
+    let consumed: u64 = consumed.and_then(|count| count.parse().ok()).unwrap_or(0);
+    assert!(consumed >= 2_000, "{}{}", said.out, said.err);
 }

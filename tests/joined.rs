@@ -177,6 +177,32 @@ fn every_reader_finds_the_same_figures_in_each_format() {
     }
 }
 
+/// Groups that share an attribute: it stands in a joined row once, and tells nothing of the row's group.
+#[test]
+fn every_reader_reads_rows_of_groups_that_share() {
+    let shared = format!("{GROUPS}\n[plan]\nshared = [\"age\"]\n");
+    let shared = shared.replace("attributes = [\"city\"]", "attributes = [\"city\", \"age\"]");
+    let shared = shared.replace("attributes = [\"mood\"", "attributes = [\"age\", \"mood\"");
+    for out in ["out.ndjson", "out.csv", "out.parquet"] {
+        let sink = [("SINK__PATH", out), JOINED, ("PRIVACY__BATCH_CROWD", "3")];
+        let place = Place::new(&SCHEMA.replace("name = \"age\"\n", "name = \"age\"\nchanges = \"always\"\n"), &shared);
+        place.write("in.ndjson", records());
+        run(&place, &sink).expect(0);
+        for with in ["", "--lineage lineage.ndjson"] {
+            let report = json(&throng(&place, &sink, &format!("verify-release {out} -c throng.toml --json {with}")));
+            assert_eq!(report["kept"], true, "{out} {with}: {report:#}");
+            json(&throng(&place, &sink, &format!("evaluate in.ndjson {out} -c throng.toml --json {with}")));
+        }
+        let attack =
+            format!("attack {out} --original in.ndjson --lineage lineage.ndjson -c throng.toml --json --targets 20");
+        json(&throng(&place, &sink, &attack));
+        let schemas = json(&throng(&place, &sink, "check -c throng.toml --output-schema"));
+        let required = schemas["joined"]["required"].as_array().expect("names").clone();
+        let once: std::collections::BTreeSet<String> = required.iter().map(ToString::to_string).collect();
+        assert_eq!(once.len(), required.len(), "{out}: {required:?}");
+    }
+}
+
 #[test]
 fn attacks_run_on_joined_rows() {
     let place = place(&records());

@@ -370,6 +370,13 @@ fn fragments_that_show_different_shared_cells_are_refused() {
     assert_eq!(changed(1, &some), Some(Violation::SharedCells));
     // A group that shows nothing of the hour at all is allowed: what does not change shows none.
     assert_eq!(changed(1, &|_, _| "\"*\"".to_owned()), None);
+    // One that leaves once a window must: the hour would say when.
+    let mut still = Bench::new(&rows, 3, 0, 2);
+    still.terms[1].lines = LineLimit::OncePerWindow(1);
+    assert_eq!(still.violation(proposed.clone()), Some(Violation::SharedCells));
+    let mut mute = still.said(1, &proposed[1]);
+    mute.values_mut().for_each(|texts| "\"*\"".clone_into(&mut texts[0]));
+    assert_ne!(still.violation(vec![proposed[0].clone(), still.lines(1, &mute)]), Some(Violation::SharedCells));
     // Both groups at another level: one level is one level.
     let mut both = proposed.clone();
     for group in 0..2 {

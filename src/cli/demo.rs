@@ -4,12 +4,12 @@ mod shipped;
 mod show;
 
 use super::outcome::Failure;
+use super::rehearsal::Silent;
 use super::run::{begin_logging, summarize};
 use super::temporary::TemporaryDirectory;
 use crate::config;
 use crate::daemon::engine::clock::MachineClocks;
 use crate::daemon::run::{Options, run as run_daemon};
-use crate::daemon::stream::run::Watcher;
 use crate::generate::publish::Publisher;
 use crate::generate::{Layout, RecordStream, Wearable, WearableSettings};
 use crate::start::checked::Checked;
@@ -42,12 +42,6 @@ pub struct DemoArgs {
     /// Where the status page listens
     #[arg(long, value_name = "ADDRESS", default_value = "127.0.0.1:9464")]
     listen: String,
-}
-
-struct Silent;
-
-impl Watcher for Silent {
-    fn consumed(&self, _: u64, _: u64) {}
 }
 
 /// Runs `throng demo`.

@@ -2,10 +2,10 @@
 
 use super::outcome::Failure;
 use super::sample::{self, Sample, SampleArgs};
-use super::schema::infer::{name_of, propose, refuse_existing, summary};
+use super::schema::infer::{name_of, propose, refuse_existing, summary, warn};
 use super::written::unwritable;
 use crate::config::{self, Config};
-use crate::io::file::{Format, whole};
+use crate::io::file::{Format, is_at_rest, whole};
 use crate::start::checked::Checked;
 use anyhow::{Context, anyhow};
 use rand::TryRngCore;
@@ -88,20 +88,42 @@ pub fn run(args: &InitArgs) -> Result<(), Failure> {
         }
         refuse_existing(file, args.force)?;
     }
+    for path in [&answers.input, &answers.directory, &answers.output] {
+        // They stand in the configuration, also in its comments.
+        if path.to_str().is_none_or(|path| path.contains(char::is_control)) {
+            return Err(Failure::Usage(anyhow!("{} cannot stand in a configuration: rename it", path.display())));
+        }
+    }
+    if !is_at_rest(&answers.input) {
+        let named = answers.input.display();
+        return Err(Failure::Usage(anyhow!("the records are read more than once: name a file ({named} is none)")));
+    }
     let sample = sample::read(&answers.sample)?;
     let inferred = propose(&sample, answers.subject.as_deref(), answers.k, &answers.name, args.topic.is_some())?;
     let text = configuration(args, &answers, &sample, &schema, &secret, inferred.schema.subject.is_some());
+    warn(&inferred);
     std::fs::create_dir_all(&answers.directory)
         .with_context(|| format!("{} cannot be made: name another --directory", answers.directory.display()))?;
-    keep_secret(&secret)?;
-    let put = |path: &Path, what: &str, text: &str| {
-        whole::write(path, text.as_bytes()).map_err(|error| unwritable(what, path, error))
-    };
-    put(&schema, "the schema", &inferred.text)?;
-    put(&config, "the configuration", &text)?;
+    let new: Vec<&PathBuf> = [&schema, &config, &secret].into_iter().filter(|file| !file.exists()).collect();
     let named = config.display().to_string();
-    let read: Config = config::load(&config, std::env::vars())?;
-    Checked::new(read, &named)?;
+    let written = || -> Result<(), Failure> {
+        keep_secret(&secret)?;
+        let put = |path: &Path, what: &str, text: &str| {
+            whole::write(path, text.as_bytes()).map_err(|error| unwritable(what, path, error))
+        };
+        put(&schema, "the schema", &inferred.text)?;
+        put(&config, "the configuration", &text)?;
+        let read: Config = config::load(&config, std::env::vars())?;
+        Checked::new(read, &named)?;
+        Ok(())
+    };
+    if let Err(failure) = written() {
+        // What does not run is not left behind.
+        for file in new.into_iter().filter(|file| file.exists()) {
+            std::fs::remove_file(file).with_context(|| format!("{} stays behind", file.display()))?;
+        }
+        return Err(failure);
+    }
     println!("{}: {}", schema.display(), summary(&inferred));
     println!("{named}: k = {}, the release goes to {}", answers.k, destination(args, &answers));
     println!("{}: the secret that keys every digest of a person; keep it, and keep it to yourself", secret.display());
@@ -134,9 +156,6 @@ fn answers(
             .map(PathBuf::from)
             .ok_or_else(|| Failure::Usage(anyhow!("no records are named: give a file")))?,
     };
-    if input == Path::new("-") {
-        return Err(Failure::Usage(anyhow!("the records are read more than once: name a file")));
-    }
     let subject = match &args.subject {
         Some(subject) => Some(subject.clone()),
         None => ask("Column that counts people (empty: the likeliest)", "")?,

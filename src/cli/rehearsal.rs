@@ -3,7 +3,7 @@
 use super::outcome::Failure;
 use super::run::stop_on_signals;
 use super::temporary::TemporaryDirectory;
-use crate::config::{Config, Format, Sink, SinkKind, SourceKind};
+use crate::config::{Config, Format, JOINED, Rows, Sink, SinkKind, SourceKind};
 use crate::daemon::engine::clock::MachineClocks;
 use crate::daemon::run::{Options, run as run_daemon};
 use crate::daemon::stream::run::Watcher;
@@ -16,7 +16,8 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
-struct Silent;
+/// Nobody looks at how far the run is.
+pub struct Silent;
 
 impl Watcher for Silent {
     fn consumed(&self, _: u64, _: u64) {}
@@ -54,7 +55,8 @@ fn over_files(mut config: Config, input: &Path, written: Written, directory: &Pa
     config.source.path = input.to_owned();
     config.source.format = Some(written.format);
     config.source.separator = written.separator;
-    config.sink = Sink { kind: SinkKind::File, path: directory.join("out.ndjson"), ..Sink::default() };
+    let rows = config.sink.rows;
+    config.sink = Sink { kind: SinkKind::File, path: directory.join("out.ndjson"), rows, ..Sink::default() };
     config.state.path = directory.join("state");
     // No port of the daemon's own; no page is served at all.
     config.telemetry.listen = "127.0.0.1:0".to_owned();
@@ -77,9 +79,12 @@ pub fn rehearse(
     let mut checked = Checked::new(config, file)?;
     Arc::make_mut(&mut checked.config).telemetry.listen.clear();
     let (config, schema, telemetry) = (Arc::clone(&checked.config), Arc::clone(&checked.schema), checked.telemetry());
-    let alone = checked.shapes.len() == 1;
-    let path = |name: &str| Sink::file_of(&config.sink.path, Format::Json, name, alone);
-    let outputs = checked.shapes.iter().map(|shape| (shape.name.clone(), path(&shape.name))).collect();
+    let names: Vec<String> = match config.sink.rows {
+        Rows::Fragments => checked.shapes.iter().map(|shape| shape.name.clone()).collect(),
+        Rows::Joined => vec![JOINED.to_owned()],
+    };
+    let path = |name: &str| Sink::file_of(&config.sink.path, Format::Json, name, names.len() == 1);
+    let outputs = names.iter().map(|name| (name.clone(), path(name))).collect();
     let stop = stop_on_signals()?;
     let options = Options {
         lineage: lineage.then(|| directory.path().join("lineage.ndjson")),

@@ -5,13 +5,22 @@ use super::progress::spinner;
 use super::text;
 use super::written_down::{FormatArg, format_of, separator};
 use crate::codec::Limits;
+use crate::config::{Config, SourceKind};
 use crate::io::file::Format;
-use crate::io::table::{self, ReadProgress, Request, WholeTable};
+use crate::io::kafka::connection::Cluster;
+use crate::io::kafka::sampled::Sampled;
+use crate::io::table::{self, ReadProgress, Request, TableColumn, TableError, WholeTable};
+use crate::io::topic_lines::TopicLines;
+use crate::records::schema::Origin;
+use crate::start::messages::whole_messages;
 use anyhow::anyhow;
 use std::path::{Path, PathBuf};
+use std::time::Duration;
 
 /// Columns of one sample.
 const MAX_COLUMNS: usize = 4096;
+/// How long a broker may not answer.
+const PATIENCE: Duration = Duration::from_secs(30);
 /// Memory for a sample.
 const MAX_BYTES: u64 = 2 << 30;
 
@@ -60,8 +69,67 @@ pub fn read(args: &SampleArgs) -> Result<Sample, Failure> {
     Ok(Sample { table, format, named })
 }
 
+/// Reads the first `records` messages of the topics that a configuration, `file` in messages, names. No group is joined and
+/// nothing committed; the configuration's schema is not looked at. Attributes of keys come from there.
+///
+/// # Errors
+/// When they are no topics, or cannot be read.
+pub fn read_topics(config: &Config, file: &str, records: u64) -> Result<Sample, Failure> {
+    if config.source.kind == SourceKind::File {
+        return Err(Failure::Usage(anyhow!("{file} reads a file: name that as INPUT")));
+    }
+    let messages = whole_messages(config, file).map_err(|problem| Failure::Problems(vec![problem]))?;
+    let properties = config.source.librdkafka.iter().map(|(k, v)| (k.to_owned(), v.to_owned())).collect();
+    let cluster = Cluster { brokers: config.source.brokers.clone(), properties };
+    let open = |topic: &String| Ok((topic.clone(), Sampled::open(&cluster, topic, PATIENCE)?));
+    let topics: Result<Vec<_>, _> = config.source.topics.iter().map(open).collect();
+    let lines = TopicLines::new(
+        topics.map_err(|error: crate::io::kafka::connection::KafkaFailure| Failure::Running(error.into()))?,
+        messages,
+    );
+    let unreadable = lines.unreadable();
+    let named = format!("topic {}", config.source.topics.join(", "));
+    let limits = Limits {
+        // Key and value in one.
+        max_record_bytes: usize::try_from(config.source.max_record_bytes).unwrap_or(usize::MAX).saturating_mul(3),
+        max_depth: config.source.max_depth as usize + 1,
+    };
+    let request = Request { limits, ..request(Path::new(&named), Format::Ndjson, records) };
+    let read = progressing(|progress| table::read_lines(Box::new(lines), &request, progress));
+    let unreadable = unreadable.lock().expect("no panic while it is held").clone();
+    let mut table = read.map_err(|error| match error {
+        TableError::NoRecords { .. } if !unreadable.is_empty() => {
+            let count = |(why, count): (&&str, &u64)| format!("{} {}", why.replace('_', " "), text::number(*count));
+            let why: Vec<String> = unreadable.iter().map(count).collect();
+            let keys = "source.format, source.key_format and source.framed";
+            Failure::Usage(anyhow!("{named}: no message can be read ({}): correct {keys}", why.join(", ")))
+        }
+        error => refused(error),
+    })?;
+    for (why, count) in unreadable {
+        *table.unreadable.entry(why).or_default() += count;
+    }
+    table.columns.iter_mut().for_each(part_of_message);
+    Ok(Sample { table, format: Format::Ndjson, named })
+}
+
+/// Takes the part of the message, `key` or `value`, off the column's way and name.
+fn part_of_message(column: &mut TableColumn) {
+    if column.way.remove(0) == "key" {
+        column.from = Origin::Key;
+    }
+    if !column.way.is_empty() {
+        column.name = column.way.join(".");
+    }
+}
+
 fn read_file(path: &Path, format: Format, records: u64) -> Result<WholeTable, Failure> {
-    let request = Request {
+    let request = request(path, format, records);
+    progressing(|progress| table::read(&request, progress)).map_err(refused)
+}
+
+fn request(path: &Path, format: Format, records: u64) -> Request<'_> {
+    Request {
         path,
         format,
         schema: None,
@@ -71,14 +139,17 @@ fn read_file(path: &Path, format: Format, records: u64) -> Result<WholeTable, Fa
         max_bytes: MAX_BYTES,
         max_records: Some(records),
         skip_unreadable: true,
-    };
+    }
+}
+
+fn progressing<T>(read: impl FnOnce(&mut dyn FnMut(ReadProgress)) -> T) -> T {
     let bar = spinner("{spinner} reading {msg}");
-    let read = table::read(&request, &mut |at: ReadProgress| bar.set_message(text::counted(at.records, "record")));
+    let read = read(&mut |at: ReadProgress| bar.set_message(text::counted(at.records, "record")));
     bar.finish_and_clear();
-    read.map_err(refused)
+    read
 }
 
 /// What cannot be read as records was named in vain.
-fn refused(error: table::TableError) -> Failure {
+fn refused(error: TableError) -> Failure {
     Failure::Usage(error.into())
 }

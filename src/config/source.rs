@@ -71,11 +71,18 @@ impl Format {
     /// The format that a file's extension names: `csv`/`tsv` and `parquet`, also before `gz` or `zst`; anything else is JSON.
     #[must_use]
     pub fn of_path(path: &Path) -> Self {
+        Self::named_by(path).unwrap_or(Self::Json)
+    }
+
+    /// The format that a file's extension names, if it names one.
+    #[must_use]
+    pub fn named_by(path: &Path) -> Option<Self> {
         let path = if is_named_compressed(path) { &path.with_extension("") } else { path };
         match path.extension().and_then(|e| e.to_str()).map(str::to_ascii_lowercase).as_deref() {
-            Some("csv" | "tsv") => Self::Csv,
-            Some("parquet") => Self::Parquet,
-            _ => Self::Json,
+            Some("csv" | "tsv") => Some(Self::Csv),
+            Some("parquet") => Some(Self::Parquet),
+            Some("json" | "ndjson" | "jsonl") => Some(Self::Json),
+            _ => None,
         }
     }
 }

@@ -57,12 +57,12 @@ pub fn read(config: &Config, file: &str, note: &dyn Fn(&Finding)) -> Result<Inpu
             note(&Finding::Uncovered { attribute: attribute.name.clone(), cells: book.uncovered() });
         } else if book.uncovered() > 0 {
             let message = format!("the hierarchy misses the values of {} cell(s)", book.uncovered());
-            return Err(problem(
-                schema,
-                key,
-                message,
-                "add them to the hierarchy, list their spellings as missing, or write uncovered = \"suppress\" there",
-            ));
+            let remedy = if attribute.role.is_quasi() {
+                "add them to the hierarchy, list their spellings as missing, or write uncovered = \"suppress\" there"
+            } else {
+                "add them to the hierarchy, or list their spellings as missing"
+            };
+            return Err(problem(schema, key, message, remedy));
         }
         if book.overflowed() > 0 {
             let limit = config.state.max_dictionary_values;

@@ -1,7 +1,7 @@
 //! Joined rows, taken apart: which group each of them is of.
 //!
-//! A row is of the group whose attributes it shows. One that shows nothing, because every cell of its fragment is missing, may be of
-//! any group; only a lineage tells of which, and without one it is of none.
+//! A row is of the group that has all attributes that it shows. Where several have them, because only what they share is shown, or nothing at
+//! all since every cell of the fragment is missing, only a lineage tells which; without one it is of none.
 
 use std::collections::BTreeMap;
 
@@ -21,7 +21,7 @@ pub(super) enum At {
 pub(super) enum Unjoined {
     /// An attribute is left out.
     Incomplete,
-    /// Attributes of two groups are shown.
+    /// No group has all that is shown.
     OfTwo,
     /// The lineage says that it is of another group than it shows.
     Misnamed,
@@ -43,37 +43,51 @@ impl Unjoined {
 
 /// Groups, as what belongs to which row.
 pub(super) struct Owners {
-    /// By attribute of a row its group.
-    groups: Vec<usize>,
+    /// By attribute of a row, the groups that have it, ascending; more than one where it is shared.
+    groups: Vec<Vec<usize>>,
     /// By row its group, as the lineage says.
     told: Option<BTreeMap<u64, usize>>,
 }
 
 impl Owners {
-    /// `groups` by attribute of a row; `told` by row, where there is a lineage.
-    pub(super) fn new(groups: Vec<usize>, told: Option<BTreeMap<u64, usize>>) -> Self {
-        Self { groups, told }
+    /// Of a row with these `attributes`, and `groups` that have these; `told` by row, where there is a lineage.
+    pub(super) fn new<'g>(
+        attributes: &[usize],
+        groups: impl Iterator<Item = &'g [usize]> + Clone,
+        told: Option<BTreeMap<u64, usize>>,
+    ) -> Self {
+        let having = |a: &usize| {
+            let numbered = groups.clone().enumerate();
+            numbered.filter(|(_, group)| group.contains(a)).map(|(number, _)| number).collect()
+        };
+        Self { groups: attributes.iter().map(having).collect(), told }
     }
 
-    /// The group of row number `row`, which has this at its attributes; none where it shows nothing and there is no lineage.
+    /// The group of row number `row`, which has this at its attributes; none where several may be it and there is no lineage.
     ///
     /// # Errors
     /// When it is no row of one group.
     pub(super) fn of(&self, row: u64, at: impl Iterator<Item = At>) -> Result<Option<usize>, Unjoined> {
-        let mut shown = None;
-        for (at, &group) in at.zip(&self.groups) {
-            match at {
-                At::Left => return Err(Unjoined::Incomplete),
-                At::Missing => {}
-                At::Shown if shown.is_some_and(|shown| shown != group) => return Err(Unjoined::OfTwo),
-                At::Shown => shown = Some(group),
+        // The groups that have all that is shown; all of them where nothing is.
+        let mut having: Option<Vec<usize>> = None;
+        for (at, groups) in at.zip(&self.groups) {
+            match (at, &mut having) {
+                (At::Left, _) => return Err(Unjoined::Incomplete),
+                (At::Missing, _) => {}
+                (At::Shown, None) => having = Some(groups.clone()),
+                (At::Shown, Some(having)) => having.retain(|group| groups.contains(group)),
             }
         }
+        if having.as_ref().is_some_and(Vec::is_empty) {
+            return Err(Unjoined::OfTwo);
+        }
         let told = self.told.as_ref().and_then(|told| told.get(&row).copied());
-        match (shown, told) {
-            (Some(shown), Some(told)) if shown != told => Err(Unjoined::Misnamed),
-            (None, None) if self.told.is_some() => Err(Unjoined::Untold),
-            (shown, told) => Ok(shown.or(told)),
+        match (having.as_deref(), told) {
+            (Some(having), Some(told)) if !having.contains(&told) => Err(Unjoined::Misnamed),
+            (_, Some(told)) => Ok(Some(told)),
+            (Some([only]), None) => Ok(Some(*only)),
+            (_, None) if self.told.is_some() => Err(Unjoined::Untold),
+            (_, None) => Ok(None),
         }
     }
 }
@@ -85,7 +99,9 @@ mod tests {
     #[test]
     fn a_row_is_of_the_group_that_it_shows() {
         use At::{Left, Missing, Shown};
-        let owners = |told: &[(u64, usize)]| Owners::new(vec![0, 1, 0], Some(told.iter().copied().collect()));
+        let groups: [&[usize]; 2] = [&[4, 6], &[5]];
+        let owners =
+            |told: &[(u64, usize)]| Owners::new(&[4, 5, 6], groups.into_iter(), Some(told.iter().copied().collect()));
         let of = |told: &[(u64, usize)], at: [At; 3]| owners(told).of(7, at.into_iter());
         assert_eq!(of(&[], [Shown, Missing, Missing]), Ok(Some(0)));
         assert_eq!(of(&[], [Shown, Missing, Shown]), Ok(Some(0)));
@@ -95,6 +111,24 @@ mod tests {
         assert_eq!(of(&[], [Shown, Shown, Missing]), Err(Unjoined::OfTwo));
         assert_eq!(of(&[], [Missing, Left, Missing]), Err(Unjoined::Incomplete));
         assert_eq!(of(&[(7, 1)], [Shown, Missing, Missing]), Err(Unjoined::Misnamed));
-        assert_eq!(Owners::new(vec![0, 1], None).of(0, [Missing; 2].into_iter()), Ok(None));
+        let untold = Owners::new(&[4, 5], groups.into_iter(), None);
+        assert_eq!(untold.of(0, [Missing; 2].into_iter()), Ok(None));
+    }
+
+    #[test]
+    fn what_groups_share_does_not_tell_them_apart() {
+        use At::{Missing, Shown};
+        let groups: [&[usize]; 3] = [&[0, 1], &[0, 2], &[3]];
+        let of = |told: Option<usize>, at: [At; 4]| {
+            let told = told.map(|group| BTreeMap::from([(7, group)]));
+            Owners::new(&[0, 1, 2, 3], groups.into_iter(), told).of(7, at.into_iter())
+        };
+        assert_eq!(of(None, [Shown, Shown, Missing, Missing]), Ok(Some(0)));
+        assert_eq!(of(None, [Shown, Missing, Shown, Missing]), Ok(Some(1)));
+        assert_eq!(of(None, [Shown, Missing, Missing, Missing]), Ok(None));
+        assert_eq!(of(Some(1), [Shown, Missing, Missing, Missing]), Ok(Some(1)));
+        assert_eq!(of(Some(2), [Shown, Missing, Missing, Missing]), Err(Unjoined::Misnamed));
+        assert_eq!(of(None, [Shown, Shown, Shown, Missing]), Err(Unjoined::OfTwo));
+        assert_eq!(of(None, [Shown, Missing, Missing, Shown]), Err(Unjoined::OfTwo));
     }
 }

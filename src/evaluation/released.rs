@@ -10,7 +10,7 @@ use crate::io::file::{self, FileSource, SourcePosition};
 use crate::records::codebook::{CellId, Codebook};
 use crate::records::raw::{RawBatch, Token};
 use crate::start::reading::file_format;
-use std::collections::{BTreeMap, HashMap};
+use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::path::{Path, PathBuf};
 
 /// Lines read at a time.
@@ -93,12 +93,11 @@ pub fn read(
     shapes.iter().map(group).collect()
 }
 
-/// The attributes of a joined row.
+/// The attributes of a joined row, each once, ascending.
 #[must_use]
 pub fn joined(shapes: &[GroupShape]) -> Vec<usize> {
-    let mut attributes: Vec<usize> = shapes.iter().flat_map(|shape| shape.without_ladder().attributes()).collect();
-    attributes.sort_unstable();
-    attributes
+    let all: BTreeSet<usize> = shapes.iter().flat_map(|shape| shape.without_ladder().attributes()).collect();
+    all.into_iter().collect()
 }
 
 /// The lines of one output.
@@ -173,9 +172,8 @@ impl Lines {
             ReleasedGroup { name, attributes, cells, lines: 0, places: Some(Vec::new()), origin: None }
         };
         let mut groups: Vec<ReleasedGroup> = shapes.iter().map(empty).collect();
-        // By attribute of a row: its group, and the cells that say nothing.
-        let owner = |a: &usize| groups.iter().position(|group| group.attributes.contains(a)).unwrap_or(groups.len());
-        let owners = Owners::new(self.attributes.iter().map(owner).collect(), told);
+        let owners = Owners::new(&self.attributes, groups.iter().map(|group| group.attributes.as_slice()), told);
+        // By attribute of a row, the cells that say nothing.
         let nothing = |a: &usize| [original.books[*a].cell_of("null"), original.books[*a].cell_of("")];
         let nothing: Vec<[Option<CellId>; 2]> = self.attributes.iter().map(nothing).collect();
         for row in 0..self.lines {

@@ -8,6 +8,7 @@
 //! | [`registry`] | the schemas under which records were written |
 //! | [`input`] | a batch as a source hands it over |
 //! | [`table`] | a whole file as columns of codes, for `throng audit` |
+//! | [`topic_lines`] | the messages of a topic that no schema describes |
 //! | [`dead_letter`] | the report on a record that was refused |
 //!
 //! Bytes become cells, and cells lines, in [`codec`](crate::codec).
@@ -19,3 +20,4 @@ pub mod kafka;
 pub mod message;
 pub mod registry;
 pub mod table;
+pub mod topic_lines;

@@ -4,6 +4,7 @@
 //! kept after every batch.
 
 use std::collections::BTreeMap;
+use std::io::Read;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -14,7 +15,7 @@ use crate::codec::{Field, Limits, Unknown};
 use crate::records::dictionary::{ABSENT, Dictionary, DictionaryFull, EncodeError, MISSING};
 use crate::records::numbers::RecordNumbers;
 use crate::records::raw::{Coordinate, RawBatch, Token};
-use crate::records::schema::{Attribute, Schema};
+use crate::records::schema::{Attribute, Origin, Schema};
 use crate::records::shapes::{Shape, shape_of};
 use crate::telemetry::RejectionReason;
 
@@ -61,6 +62,8 @@ pub struct TableColumn {
     pub name: String,
     /// The keys from the top of a record down to it; its name alone where nothing is nested, or a schema says where it is.
     pub way: Vec<String>,
+    /// The part of a message that has it.
+    pub from: Origin,
     /// What the schema says about it.
     pub attribute: Option<Arc<Attribute>>,
     /// A code of the dictionary a row.
@@ -140,7 +143,28 @@ pub enum TableError {
 /// # Errors
 /// When it cannot be read, is too large, holds no records or, unless told to skip them, unreadable ones.
 pub fn read(request: &Request<'_>, progress: &mut dyn FnMut(ReadProgress)) -> Result<WholeTable, TableError> {
-    let mut reading = Reading::open(request)?;
+    read_all(Reading::open(request)?, request, progress)
+}
+
+/// Reads lines of NDJSON that somebody makes, `request.path` in messages; no schema describes them.
+///
+/// # Errors
+/// As [`read`].
+pub fn read_lines(
+    lines: Box<dyn Read + Send>,
+    request: &Request<'_>,
+    progress: &mut dyn FnMut(ReadProgress),
+) -> Result<WholeTable, TableError> {
+    let columns = ColumnChoice { wanted: request.columns, at_most: request.max_columns };
+    let source = FileSource::of_lines(request.path, lines, request.limits, columns);
+    read_all(Reading::of(source, Vec::new(), false), request, progress)
+}
+
+fn read_all(
+    mut reading: Reading,
+    request: &Request<'_>,
+    progress: &mut dyn FnMut(ReadProgress),
+) -> Result<WholeTable, TableError> {
     let mut rejected: Vec<(Coordinate, RejectionReason)> = Vec::new();
     loop {
         let mut batch = RawBatch::new(reading.columns.len());
@@ -192,12 +216,16 @@ impl Reading {
                 (source, Vec::new())
             }
         };
+        Ok(Self::of(source, columns, described))
+    }
+
+    fn of(source: FileSource, columns: Vec<TableColumn>, described: bool) -> Self {
         let (unreadable, unknown_cells, long_rows) = (BTreeMap::new(), 0, None);
         let numbers = RecordNumbers::default();
         let mut reading =
             Self { source, columns, rows: 0, numbers, unreadable, unknown_cells, long_rows, described, cut: false };
         reading.widen();
-        Ok(reading)
+        reading
     }
 
     fn described(request: &Request<'_>, schema: &Schema) -> Result<(FileSource, Vec<TableColumn>), TableError> {
@@ -218,6 +246,7 @@ impl Reading {
         let column = |attribute: &Arc<Attribute>| TableColumn {
             name: attribute.name.clone(),
             way: vec![attribute.name.clone()],
+            from: attribute.from.clone(),
             dictionary: Dictionary::new(Some(attribute.typing.clone())),
             attribute: Some(Arc::clone(attribute)),
             codes: Vec::new(),
@@ -235,7 +264,8 @@ impl Reading {
             let (name, way, dictionary) =
                 (self.source.names()[place].clone(), self.source.way(place), Dictionary::new(None));
             let codes = vec![ABSENT; self.rows];
-            self.columns.push(TableColumn { name, way, attribute: None, codes, dictionary, arrays: 0 });
+            let from = Origin::Value;
+            self.columns.push(TableColumn { name, way, from, attribute: None, codes, dictionary, arrays: 0 });
         }
     }
 

@@ -131,7 +131,7 @@ pub(super) fn recount(
         classes: HashMap::default(),
         sensitive_classes: HashMap::default(),
         fragments: Fragments::new(guarded),
-        parts: GroupParts::new(&terms.attributes, basis.shared, basis.books),
+        parts: GroupParts::new(terms, basis.shared, basis.books),
         taken: vec![false; basis.given.subjects.len()],
         class_of: Vec::new(),
         hidden: Vec::with_capacity(group.runs.len()),

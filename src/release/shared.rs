@@ -10,7 +10,7 @@
 
 use super::forced_pairs::{Counting, Fragments, Records, judge_part};
 use super::given::{Basis, GroupTerms};
-use super::repetition::Carriers;
+use super::repetition::{Carriers, LineLimit};
 use super::violation::Violation;
 use crate::records::codebook::{Codebook, SUPPRESSED};
 use crate::records::subject::NO_SUBJECT;
@@ -28,6 +28,8 @@ pub(super) fn attributes(terms: &[GroupTerms]) -> Vec<usize> {
 pub(super) struct GroupParts {
     /// Those attributes, in the order of the schema.
     attributes: Vec<usize>,
+    /// Whether the group leaves once a window of a person: nothing that is shared may tie that to a moment.
+    is_still: bool,
     /// By attribute: the digest of `*`, and by level whether every line so far shows the cell that its record has there.
     levels: Vec<(u128, Vec<bool>)>,
     /// By the coverages that are shown.
@@ -41,18 +43,19 @@ struct GroupPart {
 }
 
 impl GroupParts {
-    /// No lines yet of a group with the attributes `of_group`.
-    pub fn new(of_group: &[usize], shared: &[usize], books: &[Codebook]) -> Self {
-        let attributes: Vec<usize> = of_group.iter().copied().filter(|a| shared.contains(a)).collect();
+    /// No lines yet of a group.
+    pub fn new(terms: &GroupTerms, shared: &[usize], books: &[Codebook]) -> Self {
+        let attributes: Vec<usize> = terms.attributes.iter().copied().filter(|a| shared.contains(a)).collect();
+        let is_still = matches!(terms.lines, LineLimit::OncePerWindow(_));
         let levels = attributes.iter().map(|&a| (books[a].digest(SUPPRESSED), vec![true; books[a].levels()])).collect();
-        Self { attributes, levels, parts: BTreeMap::new() }
+        Self { attributes, is_still, levels, parts: BTreeMap::new() }
     }
 
     /// Takes in a line with all rows that print it: its guarded cells by column, as coverages with none where suppressed, the `attribute`
     /// of each column, and the coverages `above` it.
     ///
     /// # Errors
-    /// Where a shared cell is none that its record has on any level.
+    /// Where a shared cell is none that its record has on any level, or anything but `*` in a group that leaves once a window.
     pub fn add<A: IntoIterator<Item = u128>>(
         &mut self,
         cells: &[Option<u128>],
@@ -71,6 +74,9 @@ impl GroupParts {
                 Some(at) => {
                     let (suppressed, is_level) = &mut self.levels[at];
                     let cell = cell.unwrap_or(*suppressed);
+                    if self.is_still && cell != *suppressed {
+                        return Err(Violation::SharedCells);
+                    }
                     let (book, codes) = (&basis.books[attribute(column)], &basis.given.columns[attribute(column)]);
                     for (level, is_level) in is_level.iter_mut().enumerate().filter(|(_, is_level)| **is_level) {
                         let digests = book.digests(level);

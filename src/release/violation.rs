@@ -36,7 +36,9 @@ pub enum Violation {
     WrongRow,
     #[error("the batch has fewer than k subjects")]
     FewSubjects,
-    #[error("two fragments of a row show different shared cells, or not of one level")]
+    #[error(
+        "two fragments of a row show different shared cells, or not of one level, or one that leaves once a window shows some"
+    )]
     SharedCells,
     #[error("a shared value has fewer than k subjects in the batch")]
     SharedBelowK,

@@ -4,7 +4,7 @@
 
 use crate::io::file::LongRows;
 use crate::records::codebook::{ABSENT, NULL};
-use crate::records::schema::{Attribute, Place, Schema};
+use crate::records::schema::{Attribute, Origin, Place, Schema};
 use crate::records::subject::NO_SUBJECT;
 use crate::records::table::Batch;
 use crate::release::sink::Rejected;
@@ -176,6 +176,10 @@ pub struct Named {
 impl Named {
     fn of(attribute: &Attribute) -> Self {
         let place = match &attribute.place {
+            // It is taken as a whole.
+            _ if !attribute.from.has_fields() => format!("from = {:?}", attribute.from.name()),
+            Place::Pointer(pointer) if attribute.from == Origin::Key => format!("pointer {pointer:?} of the key"),
+            Place::Column(column) if attribute.from == Origin::Key => format!("column {column:?} of the key"),
             Place::Column(column) => format!("column {column:?}"),
             Place::Pointer(pointer) => format!("pointer {pointer:?}"),
         };

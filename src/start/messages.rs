@@ -1,10 +1,11 @@
 //! How the cells of records are found in the messages of topics.
 
 use super::reading::codec_limits;
-use crate::codec::{AvroCodec, Decoder, Field, JsonCodec, Limits, TextCodec, Unknown};
+use crate::codec::{AvroCodec, Decoder, Field, JsonCodec, TextCodec};
 use crate::config::{Config, Format, KeyFormat, Problem, SourceKind};
 use crate::io::message::{Messages, Part, Plain};
 use crate::io::registry::{Access, Client, Framed, FramedJson};
+use crate::io::topic_lines::{KEY, VALUE};
 use crate::records::schema::{Attribute, Origin, Schema};
 use std::path::Path;
 use std::sync::Arc;
@@ -89,7 +90,10 @@ pub fn messages(config: &Config, schema: &Schema, file: &str) -> Result<Messages
         return Err(problems);
     }
     let client = client(config, file).map_err(|problem| vec![problem])?;
-    let part = |asked: &PartAsked<'_>| part(asked, config, schema, client.as_ref(), file);
+    let part = |asked: &PartAsked<'_>| {
+        let optional = asked.attributes(schema).filter(|(_, a)| a.optional).map(|(i, _)| i).collect();
+        part(asked, asked.fields(schema), optional, config, client.as_ref(), file)
+    };
     let key = PartAsked::key(config);
     let has_keys = key.attributes(schema).next().is_some();
     let numbered = || schema.attributes.iter().enumerate();
@@ -105,6 +109,25 @@ pub fn messages(config: &Config, schema: &Schema, file: &str) -> Result<Messages
         max_header_bytes: codec_limits(config).0.max_record_bytes,
         timestamps: from(&Origin::Timestamp),
         topics: from(&Origin::Topic),
+    })
+}
+
+/// The decoder of messages that no schema describes: the whole value is one cell and the whole key another.
+///
+/// # Errors
+/// What is wrong with what the configuration names.
+pub fn whole_messages(config: &Config, file: &str) -> Result<Messages, Problem> {
+    let client = client(config, file)?;
+    let part = |asked: &PartAsked<'_>, cell: usize| {
+        part(asked, vec![(cell, Field { pointer: Vec::new() })], Vec::new(), config, client.as_ref(), file)
+    };
+    Ok(Messages {
+        value: part(&PartAsked::value(config), VALUE)?,
+        key: Some(part(&PartAsked::key(config), KEY)?),
+        headers: Vec::new(),
+        max_header_bytes: 0,
+        timestamps: Vec::new(),
+        topics: Vec::new(),
     })
 }
 
@@ -152,7 +175,7 @@ pub fn problems(config: &Config, schema: &Schema, file: &str) -> Vec<Problem> {
                 let remedy = "name the file of the schema, or a registry (registry.url)";
                 problem(asked.schema_key, "plain Avro cannot be read without its writer's schema".into(), remedy);
             }
-            Some(path) => match plain_avro(&asked, schema, path, config) {
+            Some(path) => match plain_avro(&asked.fields(schema), path, config) {
                 Err(what) => problem(asked.schema_key, what, "correct the file, or name another one"),
                 Ok(codec) => {
                     for attribute in codec.missing(&asked.fields(schema)) {
@@ -170,11 +193,10 @@ pub fn problems(config: &Config, schema: &Schema, file: &str) -> Vec<Problem> {
     found
 }
 
-fn plain_avro(asked: &PartAsked<'_>, schema: &Schema, path: &Path, config: &Config) -> Result<AvroCodec, String> {
+fn plain_avro(fields: &[(usize, Field)], path: &Path, config: &Config) -> Result<AvroCodec, String> {
     let text = std::fs::read_to_string(path).map_err(|error| format!("{} cannot be read ({error})", path.display()))?;
     let (limits, unknown) = codec_limits(config);
-    AvroCodec::new(&text, &asked.fields(schema), limits, unknown)
-        .map_err(|error| format!("{} is {error}", path.display()))
+    AvroCodec::new(&text, fields, limits, unknown).map_err(|error| format!("{} is {error}", path.display()))
 }
 
 /// The registry that is configured, if one is.
@@ -202,33 +224,26 @@ pub fn client(config: &Config, file: &str) -> Result<Option<Arc<Client>>, Proble
 
 fn part(
     asked: &PartAsked<'_>,
+    fields: Vec<(usize, Field)>,
+    optional: Vec<usize>,
     config: &Config,
-    schema: &Schema,
     client: Option<&Arc<Client>>,
     file: &str,
 ) -> Result<Box<dyn Part>, Problem> {
     let (limits, unknown) = codec_limits(config);
-    let fields = asked.fields(schema);
-    let json = |fields: &[(usize, Field)]| json(asked, fields, limits, unknown);
+    let json = |fields: &[(usize, Field)]| JsonCodec::of_part(fields, limits).with_unknown(unknown);
     let plain = |decoder: Box<dyn Decoder>| -> Box<dyn Part> { Box::new(Plain(decoder)) };
     Ok(match (asked.format, asked.is_framed(config), client) {
         (PartFormat::Text, ..) => plain(Box::new(TextCodec::new(&fields, limits))),
         (PartFormat::Json, true, _) => Box::new(FramedJson(json(&fields))),
         (PartFormat::Json, false, _) => plain(Box::new(json(&fields))),
         (PartFormat::Avro, true, Some(client)) => {
-            let optional = asked.attributes(schema).filter(|(_, a)| a.optional).map(|(i, _)| i).collect();
             Box::new(Framed::new(Arc::clone(client), fields, optional, limits, unknown))
         }
         (PartFormat::Avro, ..) => {
             let path = asked.writer_schema.unwrap_or(Path::new(""));
-            let codec = plain_avro(asked, schema, path, config);
+            let codec = plain_avro(&fields, path, config);
             plain(Box::new(codec.map_err(|what| Problem::new(file, asked.schema_key, what, "correct the file"))?))
         }
     })
-}
-
-/// A key may be one value; a value that is no object is no record.
-fn json(asked: &PartAsked<'_>, fields: &[(usize, Field)], limits: Limits, unknown: Unknown) -> JsonCodec {
-    debug_assert!(asked.origin == Origin::Key || fields.iter().all(|(_, field)| !field.pointer.is_empty()));
-    JsonCodec::of_part(fields, limits).with_unknown(unknown)
 }

@@ -6,6 +6,7 @@ use crate::config::{Config, Format, JOINED, Rows, Sink, SinkKind};
 use crate::records::canonical::Type;
 use crate::records::schema::{Attribute, Role};
 use serde_json::{Map, Value, json};
+use std::collections::BTreeSet;
 
 /// A JSON Schema for the lines of each group, by name, in the order in which groups leave; or one for their joined rows.
 ///
@@ -30,9 +31,8 @@ fn of_joined(checked: &Checked) -> Value {
     let together: Map<String, Value> =
         checked.shapes.iter().map(|shape| (shape.name.clone(), json!(names(shape)))).collect();
     let all = |of: fn(&GroupShape) -> &Vec<usize>| {
-        let mut all: Vec<usize> = checked.shapes.iter().flat_map(of).copied().collect();
-        all.sort_unstable();
-        all
+        // What several groups share stands in a row once.
+        checked.shapes.iter().flat_map(of).copied().collect::<BTreeSet<usize>>().into_iter().collect()
     };
     let shape = GroupShape {
         name: JOINED.to_owned(),

@@ -9,9 +9,11 @@ use crate::config::{Config, Format};
 use crate::io::file::{FileSource, SourcePosition};
 use crate::io::input::InputBatch;
 use crate::io::table::{Request, TableColumn, read};
+use crate::records::canonical::Canonical;
 use crate::records::codebook::{ABSENT, Codebook, NULL};
 use crate::records::dictionary::FIRST_VALUE;
 use crate::records::digest::DigestKey;
+use crate::records::raw::Token;
 use crate::records::schema::Schema;
 use crate::records::subject::Subjects;
 use std::collections::BTreeSet;
@@ -107,13 +109,24 @@ fn keys_beside(config: &Config, schema: &Schema, path: &Path) -> (Vec<String>, u
     let known: BTreeSet<Vec<String>> = schema.attributes.iter().map(|attribute| attribute.segments()).collect();
     let subject = schema.subject.map(|a| schema.attributes[a].segments());
     let subject = subject.and_then(|way| table.columns.iter().find(|column| column.way == way));
+    // Spellings of one subject are one person, as the daemon counts them.
+    let named = |a: usize, text: &str| {
+        let mut canonical = String::new();
+        let read = schema.attributes[a].typing.canonical(Token::Untyped(text), &mut canonical);
+        matches!(read, Ok(Canonical::Value)).then_some(canonical)
+    };
+    let who: Option<Vec<Option<String>>> =
+        subject.zip(schema.subject).map(|(column, a)| column.dictionary.texts().map(|text| named(a, text)).collect());
     let people = |column: &TableColumn| {
         let rows = column.codes.iter().enumerate().filter(|(_, code)| **code != crate::records::dictionary::ABSENT);
-        match subject {
-            None => rows.count(),
-            Some(subject) => {
-                let who = rows.map(|(row, _)| subject.codes[row]).filter(|code| *code >= FIRST_VALUE);
-                who.collect::<BTreeSet<u32>>().len()
+        match (schema.subject, subject.zip(who.as_ref())) {
+            (None, _) => rows.count(),
+            // Nobody knows of how many people these records are.
+            (Some(_), None) => 0,
+            (Some(_), Some((subject, who))) => {
+                let codes = rows.map(|(row, _)| subject.codes[row]).filter(|code| *code >= FIRST_VALUE);
+                let names = codes.filter_map(|code| who[(code - FIRST_VALUE) as usize].as_deref());
+                names.collect::<BTreeSet<&str>>().len()
             }
         }
     };

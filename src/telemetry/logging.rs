@@ -1,5 +1,6 @@
 //! Log lines on standard error, as text or JSON.
 
+use std::io::Write;
 use tracing_subscriber::{EnvFilter, filter::LevelFilter, util::SubscriberInitExt};
 
 /// Why logging could not begin.
@@ -44,7 +45,14 @@ pub fn init_logging(format: &str, level: &str) -> Result<(), LoggingError> {
 pub fn silence_panic_payloads() {
     std::panic::set_hook(Box::new(|panic| {
         let (file, line) = panic.location().map_or(("", 0), |place| (place.file(), place.line()));
-        tracing::error!(file, line, "a part of the daemon panicked; nothing that it worked on is released");
+        if tracing::dispatcher::has_been_set() {
+            tracing::error!(file, line, "a part of the daemon panicked; nothing that it worked on is released");
+            return;
+        }
+        let said = writeln!(std::io::stderr(), "error: throng has a bug and ended at {file}:{line}; please report it");
+        if said.is_err() {
+            // Nobody reads what is said.
+        }
     }));
 }
 

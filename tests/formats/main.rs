@@ -378,19 +378,25 @@ type = "string"
 
 /// The cells of a shipped sample, by attribute, as they are counted.
 fn cells_of(schema: &str, sample: &str) -> Vec<(String, String)> {
+    cells(schema, &std::fs::read_to_string(file(sample)).expect("the sample"))
+}
+
+/// The cells of a document that are there.
+fn cells(schema: &str, text: &str) -> Vec<(String, String)> {
     let schema = Schema::load(Path::new(&file(schema))).expect("a sound schema");
     let fields: Vec<Field> = schema.attributes.iter().map(|a| Field { pointer: a.segments() }).collect();
     let mut batch = RawBatch::new(fields.len());
-    let text = std::fs::read_to_string(file(sample)).expect("the sample");
     let at = Coordinate { topic: 0, partition: 0, offset: 0 };
     JsonCodec::new(&fields, Limits::default()).decode(text.as_bytes(), at, &mut batch).expect("a record");
     let cell = |(i, attribute): (usize, &std::sync::Arc<throng::records::schema::Attribute>)| {
         let mut text = String::new();
-        let read = attribute.typing.canonical(batch.token(0, i), &mut text).expect("of its type");
-        assert_eq!(read, Canonical::Value, "{}", attribute.name);
-        (attribute.name.clone(), text)
+        match attribute.typing.canonical(batch.token(0, i), &mut text).expect("of its type") {
+            Canonical::Value => Some((attribute.name.clone(), text)),
+            _ if attribute.optional => None,
+            Canonical::Absent | Canonical::Null => panic!("{} is missing", attribute.name),
+        }
     };
-    schema.attributes.iter().enumerate().map(cell).collect()
+    schema.attributes.iter().enumerate().filter_map(cell).collect()
 }
 
 #[test]
@@ -403,4 +409,33 @@ fn shipped_samples_are_what_their_schemas_say() {
     let fhir = cells_of("fhir-observation.toml", "samples/fhir-observation.json");
     assert_eq!((of(&fhir, "temperature").as_str(), of(&fhir, "patient").as_str()), ("37", "\"Patient/4711\""));
     assert_eq!(of(&fhir, "time"), "\"2026-03-02T06:00:00Z\"");
+}
+
+/// The program between the lines of `docs/formats.md` that begin with `start` and `end`.
+fn documented(start: &str, end: &str) -> String {
+    let text =
+        std::fs::read_to_string(Path::new(env!("CARGO_MANIFEST_DIR")).join("docs/formats.md")).expect("the page");
+    let lines: Vec<&str> = text.lines().collect();
+    let first = lines.iter().position(|line| line.starts_with(start)).expect("its first line");
+    let last = first + lines[first..].iter().position(|line| line.starts_with(end)).expect("its last line");
+    lines[first..=last].join("\n")
+}
+
+#[test]
+fn the_documented_line_reads_an_export_of_apple_health() {
+    let dir = tempfile::tempdir().expect("a directory");
+    std::fs::copy(file("samples/apple-health-export.xml"), dir.path().join("export.xml")).expect("the sample");
+    let program = documented("PERSON=ana", "' < export.xml");
+    let ran =
+        std::process::Command::new("sh").args(["-c", &program]).current_dir(dir.path()).status().expect("a shell");
+    assert!(ran.success(), "{program}");
+    let lines = std::fs::read_to_string(dir.path().join("ana.ndjson")).expect("what it wrote");
+    assert_eq!(lines.lines().count(), 2, "steps are no heart rates: {lines}");
+    let of: Vec<Vec<(String, String)>> =
+        lines.lines().map(|line| cells("apple-health-heart-rate.toml", line)).collect();
+    let time = |cells: &[(String, String)]| cells.iter().find(|(name, _)| name == "time").expect("a time").1.clone();
+    assert_eq!([time(&of[0]), time(&of[1])], ["\"2026-03-02T06:00:00Z\"", "\"2026-03-03T04:00:00Z\""]);
+    let pulse = |cells: &[(String, String)]| cells.iter().find(|(name, _)| name == "pulse").expect("one").1.clone();
+    assert_eq!([pulse(&of[0]), pulse(&of[1])], ["60", "130"]);
+    assert!(of.iter().flatten().any(|(name, text)| name == "person" && text == "\"ana\""));
 }

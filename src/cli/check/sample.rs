@@ -3,8 +3,8 @@
 use crate::cli::outcome::Failure;
 use crate::cli::rehearsal::{Rehearsal, Written, rehearse};
 use crate::cli::text;
-use crate::config::{Config, Format};
-use crate::io::file::separator_of;
+use crate::config::{Config, Format, SourceKind};
+use crate::io::file::{is_at_rest, separator_of, telling};
 use crate::records::schema::Schema;
 use crate::start::probe::{Probe, probe};
 use crate::telemetry::Label;
@@ -20,15 +20,14 @@ const SHOWN: usize = 3;
 /// # Errors
 /// Where the input cannot be read or the run fails; [`Failure::Usage`] where nothing could be released.
 pub(super) fn run(config: Config, file: &str, input: &Path, as_json: bool) -> Result<(), Failure> {
-    if input == Path::new("-") {
-        return Err(Failure::Usage(anyhow!("--sample: the records are read more than once: name a file")));
+    if !is_at_rest(input) {
+        let named = input.display();
+        return Err(Failure::Usage(anyhow!(
+            "--sample: the records are read more than once: name a file ({named} is none)"
+        )));
     }
-    let format = Format::of_path(input);
-    let separator = match format {
-        Format::Csv => char::from(separator_of(input).map_err(|error| Failure::Usage(error.into()))?),
-        Format::Json | Format::Parquet | Format::Avro => ',',
-    };
-    let rehearsal = rehearse(config, file, input, Written { format, separator }, false)?;
+    let written = written(&config, input)?;
+    let rehearsal = rehearse(config, file, input, written, false)?;
     let probed = probe(&rehearsal.config, &rehearsal.schema, input);
     let probed = probed.map_err(|error| Failure::Usage(anyhow::Error::from(error).context("--sample")))?;
     let groups = groups(&rehearsal)?;
@@ -42,6 +41,25 @@ pub(super) fn run(config: Config, file: &str, input: &Path, as_json: bool) -> Re
         return Err(Failure::Usage(anyhow!(message)));
     }
     Ok(())
+}
+
+/// How the sample is written down: as its name says; else like the file that the configuration reads, or as JSON.
+fn written(config: &Config, input: &Path) -> Result<Written, Failure> {
+    let named = Format::named_by(&telling(input));
+    let source = &config.source;
+    Ok(match named {
+        // What the configuration says of CSV is said of its own file.
+        Some(Format::Csv) | None if source.kind == SourceKind::File && source.format() == Format::Csv => {
+            Written { format: Format::Csv, separator: source.separator }
+        }
+        Some(Format::Csv) => {
+            let separator = separator_of(input).map_err(|error| Failure::Usage(error.into()))?;
+            Written { format: Format::Csv, separator: char::from(separator) }
+        }
+        Some(format) => Written { format, separator: ',' },
+        None if source.kind == SourceKind::File => Written { format: source.format(), separator: source.separator },
+        None => Written { format: Format::Json, separator: ',' },
+    })
 }
 
 /// What left in a group.

@@ -4,7 +4,7 @@ use crate::cli::outcome::Failure;
 use crate::cli::sample::{self, Sample, SampleArgs};
 use crate::cli::text;
 use crate::cli::written::{refuse_overwriting, unwritable};
-use crate::config::Used;
+use crate::config::{self, Config, Used};
 use crate::dataset::infer::{Asked, InferError, Inferred, infer};
 use crate::io::file::{Format, whole};
 use crate::records::schema::{Role, Schema};
@@ -22,10 +22,22 @@ use std::time::Duration;
 #[command(after_help = "Examples:
   throng schema infer steps.csv -o schemas/steps.toml
   throng schema infer records.ndjson --subject user_id --records 50000
-  kcat -C -b localhost:9092 -t wearable.raw -c 20000 -e | throng schema infer -")]
+  throng schema infer --topic wearable.raw --brokers kafka-1:9092 --records 20000
+      JSON values, and keys that are texts
+  throng schema infer -c throng.toml -o schemas/heart-rate.toml
+      the topics of a configuration, in its formats and by its registry; its schema need not be there yet")]
 pub struct InferArgs {
     #[command(flatten)]
     sample: SampleArgs,
+    /// A Kafka topic to look at instead of a file: JSON values, keys as text. Nothing is consumed for anybody
+    #[arg(long, value_name = "TOPIC", conflicts_with_all = ["input", "format", "separator"])]
+    topic: Option<String>,
+    /// Kafka bootstrap servers, comma-separated
+    #[arg(long, value_name = "HOSTS", default_value = "localhost:9092", requires = "topic")]
+    brokers: String,
+    /// A configuration whose topics to look at: Avro, keys that are no texts, registries, secured brokers
+    #[arg(short, long, value_name = "FILE", conflicts_with_all = ["input", "format", "separator", "topic"])]
+    config: Option<PathBuf>,
     /// The column that counts people (default: the likeliest, or a person each record)
     #[arg(long, value_name = "COLUMN")]
     subject: Option<String>,
@@ -54,9 +66,11 @@ pub fn run(args: &InferArgs) -> Result<(), Failure> {
         }
         refuse_existing(output, args.force)?;
     }
-    let sample = sample::read(&args.sample)?;
+    let sample = sample(args)?;
     let name = args.name.clone().unwrap_or_else(|| name_of(&sample.named));
-    let inferred = propose(&sample, args.subject.as_deref(), args.k, &name, false)?;
+    let endless = args.topic.is_some() || args.config.is_some();
+    let inferred = propose(&sample, args.subject.as_deref(), args.k, &name, endless)?;
+    warn(&inferred);
     match &args.output {
         Some(output) => {
             whole::write(output, inferred.text.as_bytes()).map_err(|error| unwritable("the schema", output, error))?;
@@ -71,6 +85,22 @@ pub fn run(args: &InferArgs) -> Result<(), Failure> {
         },
     }
     Ok(())
+}
+
+fn sample(args: &InferArgs) -> Result<Sample, Failure> {
+    match (&args.config, &args.topic) {
+        (Some(file), _) => {
+            let config = config::load(file, std::env::vars())?;
+            sample::read_topics(&config, &file.display().to_string(), args.sample.records)
+        }
+        (None, Some(topic)) => {
+            let mut config = Config::default();
+            config.source.brokers.clone_from(&args.brokers);
+            config.source.topics = vec![topic.clone()];
+            sample::read_topics(&config, "--topic", args.sample.records)
+        }
+        (None, None) => sample::read(&args.sample),
+    }
 }
 
 /// Refuses to write over what is there.
@@ -128,10 +158,19 @@ pub fn summary(inferred: &Inferred) -> String {
     let counts = roles.map(|role| (role.name(), of(&inferred.schema, role)));
     let counts: Vec<String> =
         counts.iter().filter(|(_, count)| *count > 0).map(|(role, count)| format!("{count} {role}")).collect();
-    format!(
-        "a proposal from {} of {} people: {}; read it before you use it",
-        text::counted(inferred.records, "record"),
-        text::number(inferred.people),
-        counts.join(", ")
-    )
+    let records = text::counted(inferred.records, "record");
+    let whose = match inferred.schema.subject {
+        Some(_) => format!("{records} of {} people", text::number(inferred.people)),
+        None => records,
+    };
+    format!("a proposal from {whose}: {}; read it before you use it", counts.join(", "))
+}
+
+/// Says on standard error what a reader must know before anything else of the proposal.
+pub fn warn(inferred: &Inferred) {
+    if inferred.schema.subject.is_none() {
+        eprintln!(
+            "warning: no column names people: every record counts as a person of its own, and somebody with many records is a crowd; where one does, give it (--subject COLUMN)"
+        );
+    }
 }

@@ -18,7 +18,7 @@ use crate::io::kafka::health::Health;
 use crate::io::kafka::marker::{self, Marker};
 use crate::io::kafka::offsets;
 use crate::io::kafka::reader::{Closing, Reader};
-use crate::io::kafka::transaction::TransactionalSink;
+use crate::io::kafka::transaction::{Outputs, TransactionalSink};
 use crate::records::schema::Schema;
 use crate::start::avro_output::register;
 use crate::start::checked::Checked;
@@ -71,6 +71,8 @@ struct Start<'a> {
     /// The consumer, once there is one.
     consumer: Arc<OnceLock<Arc<FeedConsumer>>>,
     health: Arc<Health>,
+    /// The broker is a stand-in within this process.
+    stand_in: bool,
 }
 
 /// Runs until `stop`, or until something breaks that only a new start can mend.
@@ -96,6 +98,7 @@ pub fn run_kafka(
         },
         consumer: Arc::default(),
         health: Arc::default(),
+        stand_in: options.stand_in_broker,
     };
     let sink_cluster = sink_cluster(&config);
     let topics = &config.source.topics;
@@ -211,6 +214,7 @@ impl Start<'_> {
         let transactional_id = format!("{}-{id}", config.source.group);
         let attributes = self.schema.attributes.iter().map(|a| a.name.clone()).collect();
         let outputs = outputs(config, cluster, config.source.topics.clone(), attributes)?;
+        let outputs = Outputs { keeps_offsets: !self.stand_in, ..outputs };
         let (group, stop) = (self.group(), Arc::clone(self.stop));
         // The order matters: fencing the older self settles its open transaction, and only then is the marker final.
         let sink = TransactionalSink::open(cluster, &transactional_id, outputs, group, stop, PATIENCE)?;

@@ -39,8 +39,8 @@ pub(super) fn outputs(
         "" => None,
         name => Some(topic(name)?),
     };
-    let group = config.source.group.clone();
-    Ok(Outputs { sinks, dead_letters, commits: config.sink.commits_topic.clone(), sources, group, attributes })
+    let (group, commits) = (config.source.group.clone(), config.sink.commits_topic.clone());
+    Ok(Outputs { sinks, dead_letters, commits, sources, group, keeps_offsets: true, attributes })
 }
 
 /// Refuses a topic that keeps fragments for less long than they support others.

@@ -29,7 +29,7 @@ pub(super) fn of(values: &Values<'_>, reading: &Reading, name: &Name, people: &P
             let told: Vec<Option<f64>> = values.texts.iter().map(|text| told(text, reading)).collect();
             numbers::ladder(&Extent::of(values, &told, people, wanted.k), reading.kind == Type::Integer, name)
         }
-        Type::Date | Type::Timestamp => calendar(values, reading, name, wanted),
+        Type::Date | Type::Timestamp => calendar(values, reading, name, people, wanted),
         Type::Coordinates => {
             Generalized { ladder: Ladder::Grid(vec![0.01, 0.1, 1.0]), round: Some(Round::Step(0.001)), remark: None }
         }
@@ -80,7 +80,7 @@ fn postal(values: &Values<'_>) -> Generalized {
     Generalized::of(if keep.is_empty() { Ladder::Flat } else { Ladder::Prefix(keep) })
 }
 
-fn calendar(values: &Values<'_>, reading: &Reading, name: &Name, wanted: Wanted) -> Generalized {
+fn calendar(values: &Values<'_>, reading: &Reading, name: &Name, people: &People, wanted: Wanted) -> Generalized {
     let dates = match &reading.dates {
         Spelled::Iso => Dates::Iso,
         Spelled::Formats(formats) => Dates::Formats(formats.iter().filter_map(|text| Format::new(text).ok()).collect()),
@@ -88,9 +88,7 @@ fn calendar(values: &Values<'_>, reading: &Reading, name: &Name, wanted: Wanted)
         Spelled::Epoch("ms") => Dates::Epoch(Epoch::Milliseconds),
         Spelled::Epoch(_) => Dates::Epoch(Epoch::Microseconds),
     };
-    let told = |text: &Text<'_>| dates.read(text.text.trim_ascii()).map(|millis| (millis, text.people, text.cells));
-    let mut moments: Vec<(i64, u64, u64)> = values.texts.iter().filter_map(told).collect();
-    moments.sort_unstable();
+    let moments: Vec<Option<i64>> = values.texts.iter().map(|text| dates.read(text.text.trim_ascii())).collect();
     if name.is_birth() {
         let round = (reading.kind == Type::Timestamp).then_some(Round::Unit(Unit::Day));
         let ladder = Ladder::Calendar { levels: vec![Unit::Month, Unit::Quarter, Unit::Year], domain: None };
@@ -99,12 +97,12 @@ fn calendar(values: &Values<'_>, reading: &Reading, name: &Name, wanted: Wanted)
     let (levels, round) = if reading.kind == Type::Date {
         (vec![Unit::Week, Unit::Month, Unit::Quarter], None)
     } else {
-        let on = |unit: i64| moments.iter().all(|(millis, ..)| millis.rem_euclid(unit) == 0);
+        let on = |unit: i64| moments.iter().flatten().all(|millis| millis.rem_euclid(unit) == 0);
         let round = if on(3_600_000) { Unit::Hour } else { Unit::Minute };
         let all = [Unit::Hour, Unit::Day, Unit::Week, Unit::Month];
         (all.into_iter().filter(|unit| *unit > round).collect(), Some(Round::Unit(round)))
     };
-    let years = (!wanted.endless).then(|| years(&moments, wanted.k)).flatten();
+    let years = (!wanted.endless).then(|| years(values, &moments, people, wanted.k)).flatten();
     // A moment of the last day comes after its midnight.
     let end = |year: i32| {
         if reading.kind == Type::Date { format!("{year:04}-12-31") } else { format!("{:04}-01-01", year + 1) }
@@ -116,18 +114,11 @@ fn calendar(values: &Values<'_>, reading: &Reading, name: &Name, wanted: Wanted)
     Generalized { ladder: Ladder::Calendar { levels, domain }, round, remark }
 }
 
-/// The first and the last year beyond which fewer than `k` values lie.
-fn years(moments: &[(i64, u64, u64)], k: u64) -> Option<(i32, i32)> {
-    let reach = |moments: &mut dyn Iterator<Item = &(i64, u64, u64)>| {
-        let mut cells = 0;
-        for (millis, _, of_it) in moments {
-            cells += of_it;
-            if cells >= k {
-                return Some(moment::civil(*millis).0);
-            }
-        }
-        None
-    };
-    let (first, last) = (reach(&mut moments.iter())?, reach(&mut moments.iter().rev())?);
+/// The first and the last year beyond which fewer than `k` people have a moment.
+fn years(values: &Values<'_>, moments: &[Option<i64>], people: &People, k: u64) -> Option<(i32, i32)> {
+    // Milliseconds of four-digit years are exact.
+    let told: Vec<Option<f64>> = moments.iter().map(|millis| millis.map(|millis| millis as f64)).collect();
+    let (low, high) = numbers::crowd(values, &told, people, k)?;
+    let (first, last) = (moment::civil(low as i64).0, moment::civil(high as i64).0);
     (first <= last && first > 0 && last < 9999).then_some((first, last))
 }

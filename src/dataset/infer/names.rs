@@ -160,11 +160,13 @@ impl Name {
         self.words.iter().any(|word| of.contains(&word.as_str()))
     }
 
-    /// How likely it counts people: 2 where it names them, 1 for a lone `id`, else 0.
+    /// How likely it counts people: 3 where it names them, 2 where what it names may be one of several that a person has (a
+    /// `user_session_id`), 1 for a lone `id`, else 0.
     pub fn counts_people(&self) -> u8 {
         let is_id = self.words.last().is_some_and(|word| IDENTIFIER.contains(&word.as_str()));
         match self.words.as_slice() {
-            [only] if PERSON.contains(&only.as_str()) => 2,
+            [only] if PERSON.contains(&only.as_str()) => 3,
+            [.., of, _] if is_id && PERSON.contains(&of.as_str()) => 3,
             [_, ..] if is_id && self.has(&PERSON) => 2,
             [only] if only == "id" => 1,
             _ => 0,
@@ -226,9 +228,18 @@ mod tests {
 
     #[test]
     fn names_hint() {
-        for (name, rank) in
-            [("user_id", 2), ("userId", 2), ("participant", 2), ("Id", 1), ("id", 1), ("device_id", 0), ("steps", 0)]
-        {
+        for (name, rank) in [
+            ("user_id", 3),
+            ("userId", 3),
+            ("participant", 3),
+            ("study_patient_no", 3),
+            ("user_session_id", 2),
+            ("patient_visit_no", 2),
+            ("Id", 1),
+            ("id", 1),
+            ("device_id", 0),
+            ("steps", 0),
+        ] {
             assert_eq!(Name::new(name).counts_people(), rank, "{name}");
         }
         assert!(Name::new("e-mail").of_people().is_some() && Name::new("zip").of_people().is_none());

@@ -47,7 +47,7 @@ fn quantile(sorted: &[(f64, u64)], cells: u64, part: f64) -> f64 {
 }
 
 /// The k-th smallest of the people's smallest numbers, and the k-th largest of their largest.
-fn crowd(values: &Values<'_>, told: &[Option<f64>], people: &People, k: u64) -> Option<(f64, f64)> {
+pub(super) fn crowd(values: &Values<'_>, told: &[Option<f64>], people: &People, k: u64) -> Option<(f64, f64)> {
     let mut of: Vec<Option<(f64, f64)>> = vec![None; people.count as usize];
     for (&code, &person) in values.column.codes.iter().zip(&people.of_row) {
         if let (Some(number), true) = (number_of(told, code), person != NOBODY) {

@@ -64,6 +64,22 @@ impl People {
         Self { column: Some(number), of_row, count: numbers.len() as u64, why }
     }
 
+    /// Whether each of these is of one of `other`, and some of those have several of these.
+    fn is_finer_than(&self, other: &Self) -> bool {
+        let mut of: Vec<u32> = vec![NOBODY; self.count as usize];
+        for (&own, &theirs) in self.of_row.iter().zip(&other.of_row) {
+            if own == NOBODY || theirs == NOBODY {
+                continue;
+            }
+            let known = &mut of[own as usize];
+            if *known != NOBODY && *known != theirs {
+                return false;
+            }
+            *known = theirs;
+        }
+        other.count < self.count
+    }
+
     /// Whether the column, however it is called, names people over several records: at least two of them, and records enough
     /// to say that they come back.
     fn come_back(&self) -> bool {
@@ -72,32 +88,49 @@ impl People {
     }
 }
 
-/// The people of a table: by the column `asked`, or by the one that is likeliest to name them, or a record each.
-pub(super) fn find(columns: &[TableColumn], rows: usize, asked: Option<usize>) -> People {
+/// Shapes of what names somebody; devices, sessions and places on the net have shapes as well.
+const NAMING: [Shape; 4] = [Shape::Email, Shape::NationalId, Shape::CreditCard, Shape::Phone];
+
+/// The people of a table: by the column `asked`, or by the one that is likeliest to name them, or a record each. Columns that
+/// fewer than `k` would be counted by are not told of.
+pub(super) fn find(columns: &[TableColumn], rows: usize, asked: Option<usize>, k: u64) -> People {
     if let Some(number) = asked {
         return People::of_column(columns, number, "it was named (--subject)".to_owned());
     }
-    // Called like people, whether or not they come back; then a lone id, and what has the shape of one, if they do.
-    let mut candidates: Vec<(u8, usize, String)> = Vec::new();
+    // Called like people, whether or not they come back; then what a person may have several of, a lone id, and what has the shape of
+    // a name, if they do.
+    let mut candidates: Vec<(u8, People)> = Vec::new();
     for (number, column) in columns.iter().enumerate() {
         let called = Name::new(&column.name).counts_people();
-        let shaped = share(column.dictionary.texts()).filter(|(shape, share)| *share >= 0.5 && *shape != Shape::Url);
-        match (called, shaped) {
-            (2, _) => candidates.push((0, number, "its name says so".to_owned())),
-            (1, _) => candidates.push((1, number, "its name says so, and its values come back".to_owned())),
+        let shaped = share(column.dictionary.texts()).filter(|(shape, share)| *share >= 0.5 && NAMING.contains(shape));
+        let (rank, why) = match (called, shaped) {
+            (3, _) => (0, "its name says so".to_owned()),
+            (2, _) => (1, "its name says so, and its values come back".to_owned()),
+            (1, _) => (2, "its name says so, and its values come back".to_owned()),
             (_, Some((shape, _))) => {
-                let why = format!("its values have the shape of {}, and come back", shape.name().replace('_', " "));
-                candidates.push((2, number, why));
+                (3, format!("its values have the shape of {}, and come back", shape.name().replace('_', " ")))
             }
-            _ => {}
-        }
-    }
-    candidates.sort_by_key(|(rank, number, _)| (*rank, *number));
-    for (rank, number, why) in candidates {
+            _ => continue,
+        };
         let people = People::of_column(columns, number, why);
         if people.come_back() || rank == 0 && people.count >= 2 {
-            return people;
+            candidates.push((rank, people));
         }
     }
-    People::of_records(rows)
+    // Of several the one by which the fewest are counted: a person may have many numbers, and a number is of one person.
+    candidates.sort_by_key(|(rank, people)| (*rank, people.count, people.column));
+    let mut candidates: Vec<People> = candidates.into_iter().map(|(_, people)| people).collect();
+    let Some(mut chosen) = (!candidates.is_empty()).then(|| candidates.remove(0)) else {
+        return People::of_records(rows);
+    };
+    while let Some(at) = candidates.iter().position(|other| other.come_back() && chosen.is_finer_than(other)) {
+        std::mem::swap(&mut chosen, &mut candidates[at]);
+    }
+    let rivals = candidates.iter().filter(|other| other.count >= k && other.count != chosen.count);
+    let rivals: Vec<String> =
+        rivals.filter_map(|other| Some(format!("{:?} ({})", columns[other.column?].name, other.count))).collect();
+    if !rivals.is_empty() {
+        chosen.why += &format!("; CHECK whether it is not rather {}, which count otherwise", rivals.join(" or "));
+    }
+    chosen
 }

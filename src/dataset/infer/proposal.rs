@@ -1,12 +1,13 @@
 //! A proposal and its parts, before they are text.
 
 use crate::records::moment::Unit;
-use crate::records::schema::{Changes, Place, Role, Type};
+use crate::records::schema::{Changes, Origin, Place, Role, Type};
 
 /// An attribute as it is proposed.
 #[derive(Clone, Debug)]
 pub(super) struct Proposed {
     pub name: String,
+    pub from: Origin,
     pub place: Place,
     pub role: Role,
     pub reading: Reading,

@@ -11,7 +11,7 @@ use super::text;
 use super::tokens::{is_nothing, number};
 use super::values::Values;
 use crate::io::table::{TableColumn, WholeTable};
-use crate::records::schema::{Attribute, Place, Role, Schema, SchemaError, Type};
+use crate::records::schema::{Attribute, Origin, Place, Role, Schema, SchemaError, Type};
 use crate::risk::audit::AuditColumn;
 use rayon::prelude::*;
 use std::collections::BTreeSet;
@@ -85,7 +85,7 @@ pub fn infer(table: &WholeTable, asked: &Asked<'_>) -> Result<Inferred, InferErr
         None => None,
         Some(name) => Some(position(name).ok_or_else(|| InferError::NoSubject(name.to_owned()))?),
     };
-    let people = people::find(columns, table.rows as usize, subject);
+    let people = people::find(columns, table.rows as usize, subject, asked.k);
     if people.count < asked.k {
         let subject = people.column.map(|number| columns[number].name.clone());
         return Err(InferError::TooFew { people: people.count, k: asked.k, subject });
@@ -208,13 +208,26 @@ impl Looked {
         }
         let missing = Some(missing).filter(|missing| !missing.is_empty());
         let place = match column.way.as_slice() {
+            // A key that is one value.
+            [] if column.from == Origin::Key => Place::Pointer(String::new()),
             [_] | [] => Place::Column(column.name.clone()),
             way => {
                 let escaped = way.iter().map(|key| format!("/{}", key.replace('~', "~0").replace('/', "~1")));
                 Place::Pointer(escaped.collect())
             }
         };
-        Proposed { name, place, role, reading, missing, round, ladder, changes: None, evidence }
+        Proposed {
+            name,
+            from: column.from.clone(),
+            place,
+            role,
+            reading,
+            missing,
+            round,
+            ladder,
+            changes: None,
+            evidence,
+        }
     }
 }
 

@@ -3,7 +3,7 @@
 use super::names::Name;
 use super::people::People;
 use super::proposal::Reading;
-use super::tokens::number;
+use super::tokens::{is_nothing, number};
 use super::values::Values;
 use crate::records::schema::{Role, Type};
 use crate::risk::identifiers::{Judgement, Profile, Reason, Rule};
@@ -58,7 +58,7 @@ fn identifies(values: &Values<'_>, reading: &Reading, name: &Name, people: &Peop
         return Some("by its name (a name or address of a person)".to_owned());
     }
     match reading.kind {
-        Type::String => of_words(values, name, k),
+        Type::String => of_words(values, name, people, k),
         Type::Integer => of_numbers(values, reading, name, people, k),
         _ => None,
     }
@@ -97,7 +97,10 @@ fn judged(values: &Values<'_>, reading: &Reading, name: &Name, people: &People) 
     })
 }
 
-fn of_words(values: &Values<'_>, name: &Name, k: u64) -> Option<String> {
+fn of_words(values: &Values<'_>, name: &Name, people: &People, k: u64) -> Option<String> {
+    if people.column.is_none() && are_codes(values) {
+        return Some("codes of one kind, and no column names people: each may be somebody's".to_owned());
+    }
     let crowded = values.crowded(k);
     let is_vocabulary = values.texts.len() <= VOCABULARY && crowded >= WHOLE;
     if is_vocabulary || name.is_postal() {
@@ -115,6 +118,17 @@ fn of_words(values: &Values<'_>, name: &Name, k: u64) -> Option<String> {
         return Some("free text".to_owned());
     }
     (crowded < 0.5).then(|| format!("most of its values are shared by fewer than {k} people"))
+}
+
+/// Different codes from which on they may be people's.
+const CODES: usize = 9;
+
+/// Whether all values hold letters and digits, and there are several.
+fn are_codes(values: &Values<'_>) -> bool {
+    let told = values.texts.iter().map(|text| text.text).filter(|text| !is_nothing(text, false));
+    let mixed = |text: &str| text.chars().any(char::is_alphabetic) && text.chars().any(char::is_numeric);
+    let (all, codes) = told.fold((0, 0), |(all, codes), text| (all + 1, codes + usize::from(mixed(text))));
+    all >= CODES && codes == all
 }
 
 fn is_written(text: &str) -> bool {

@@ -226,3 +226,43 @@ proptest! {
         }
     }
 }
+
+#[test]
+fn the_subject_is_a_person_and_no_session() {
+    // 60 people with six sessions each; one alone goes parachuting, in every session.
+    let row = |n: usize| {
+        let (user, session) = (n % 60, n % 360);
+        let sport = if user == 0 { "parachute" } else { ["walk", "run"][n % 2] };
+        format!("s{session:03},u{user:02},{sport}")
+    };
+    for header in ["user_session_id,user_id,sport", "patient_visit_no,patient_id,sport", "user_id,member_id,sport"] {
+        let inferred = of(&csv(header, 1800, row), CSV).expect("a proposal");
+        assert_eq!(inferred.people, 60, "{header}");
+        assert!(!inferred.text.contains("parachute"), "{header}: {}", inferred.text);
+        assert!(inferred.text.contains("CHECK whether it is not rather"), "{header}: {}", inferred.text);
+    }
+    // What has the shape of a session names no person.
+    let uuid = |n: usize| format!("00000000-0000-4000-8000-{:012},P{:02},{}", n % 300, n % 30, n % 7);
+    let inferred = of(&csv("session,proband,steps", 1200, uuid), CSV).expect("a proposal");
+    assert_eq!(inferred.schema.subject, None);
+    let of_proband = roles(&inferred).into_iter().find(|(name, _)| *name == "proband").expect("the column").1;
+    assert_eq!(of_proband, Role::Identifier, "{}", inferred.text);
+}
+
+#[test]
+fn codes_that_nobody_is_counted_by_may_be_peoples() {
+    let inferred =
+        of(&csv("badge,ward,pulse", 1200, |n| format!("B-{:03},{},{}", n % 40, ["a1", "b2"][n % 2], n % 9)), CSV);
+    let inferred = inferred.expect("a proposal");
+    assert_eq!(roles(&inferred), [("badge", Role::Identifier), ("ward", Role::Quasi), ("pulse", Role::Quasi)]);
+}
+
+#[test]
+fn years_of_one_person_do_not_stand_in_a_proposal() {
+    let row = |n: usize| {
+        let year = if n % 100 == 0 { 1987 } else { 2024 };
+        format!("u{:02},{year}-0{}-1{}", n % 100, 1 + n % 9, n % 9)
+    };
+    let inferred = of(&csv("user_id,day", 1000, row), CSV).expect("a proposal");
+    assert!(inferred.text.contains("2024-") && !inferred.text.contains("1987"), "{}", inferred.text);
+}

@@ -2,7 +2,7 @@
 
 use super::numbers::plain;
 use super::proposal::{Ladder, Proposal, Proposed, Round, Spelled};
-use crate::records::schema::Place;
+use crate::records::schema::{Origin, Place};
 use std::fmt::Write as _;
 
 /// Characters of a line, about.
@@ -34,6 +34,9 @@ fn write_attribute(out: &mut String, attribute: &Proposed) {
         out.push('\n');
     };
     key("name", &quoted(&attribute.name));
+    if attribute.from != Origin::Value {
+        key("from", &quoted(&attribute.from.name()));
+    }
     match &attribute.place {
         Place::Column(column) if *column == attribute.name => {}
         Place::Column(column) => key("column", &quoted(column)),

@@ -333,3 +333,55 @@ fn settings_out_of_range_are_refused_by_name() {
     refused(WearableSettings { interval_micros: u64::MAX, ..seeded(0) }, "interval");
     refused(WearableSettings { start_seconds: -1, ..seeded(0) }, "start");
 }
+
+mod documents {
+    use crate::generate::{Documents, Platform, RecordStream, WearableSettings};
+    use serde_json::Value;
+    use std::collections::BTreeSet;
+
+    const ALL: [Platform; 5] =
+        [Platform::OpenMhealth, Platform::FhirBundle, Platform::Fitbit, Platform::Radar, Platform::RadarProfile];
+
+    fn documents(platform: Platform, seed: u64, with_keys: bool) -> Vec<Value> {
+        let settings = WearableSettings { seed, subjects: 20, ..WearableSettings::default() };
+        let mut stream = Documents::new(settings, platform, with_keys).expect("sound settings");
+        let mut next = || {
+            let mut line = Vec::new();
+            stream.append(&mut line);
+            assert!(!line.contains(&b'\n'));
+            serde_json::from_slice(&line).expect("JSON")
+        };
+        (0..200).map(|_| next()).collect()
+    }
+
+    #[test]
+    fn a_seed_fixes_them() {
+        for platform in ALL {
+            assert_eq!(documents(platform, 7, true), documents(platform, 7, true));
+            assert_ne!(documents(platform, 7, true), documents(platform, 8, true), "{platform:?}");
+        }
+    }
+
+    #[test]
+    fn they_have_what_their_platform_says() {
+        let has = |platform: Platform, pointer: &str, at_least: usize| {
+            let found =
+                documents(platform, 1, true).iter().filter(|document| document.pointer(pointer).is_some()).count();
+            assert!(found >= at_least, "{platform:?} {pointer}: {found}");
+        };
+        has(Platform::OpenMhealth, "/body/heart_rate/value", 150);
+        has(Platform::OpenMhealth, "/header/user_id", 200);
+        has(Platform::FhirBundle, "/entry/3/resource/valueQuantity/value", 120);
+        has(Platform::Fitbit, "/activities-heart-intraday/dataset/0/value", 150);
+        has(Platform::Radar, "/key/userId", 200);
+        has(Platform::Radar, "/value/time", 200);
+        let people: BTreeSet<String> = documents(Platform::RadarProfile, 1, true)
+            .iter()
+            .take(20)
+            .map(|document| document["key"]["userId"].to_string())
+            .collect();
+        assert_eq!(people.len(), 20, "everybody's profile, in turn");
+        has(Platform::RadarProfile, "/value/zip", 150);
+        assert!(documents(Platform::Radar, 1, false)[0].get("key").is_none(), "a topic has keys of its own");
+    }
+}

@@ -52,9 +52,9 @@ impl NdjsonLines {
     }
 
     /// Every line, with the columns that come.
-    pub fn open_undescribed(path: &Path, limits: Limits, columns: ColumnChoice<'_>) -> Result<Self, SourceError> {
+    pub fn undescribed(stream: Stream, limits: Limits, columns: ColumnChoice<'_>) -> Self {
         let codec = Codec::Keys(JsonKeys::new(limits, columns.wanted, columns.at_most));
-        Ok(Self { stream: Stream::open(path)?, codec, max_record_bytes: limits.max_record_bytes, line: Vec::new() })
+        Self { stream, codec, max_record_bytes: limits.max_record_bytes, line: Vec::new() }
     }
 
     /// Goes on with the lines of another file.

@@ -8,6 +8,7 @@ use super::csv_rows::{CsvRows, LongRows};
 use super::ndjson_lines::NdjsonLines;
 use super::parquet_rows::ParquetRows;
 use super::position::Next;
+use super::stream::Stream;
 use super::undescribed::ColumnChoice;
 use super::{Format, SourceError, SourcePosition};
 use crate::codec::{Field, Limits, Unknown};
@@ -65,9 +66,7 @@ impl Reader {
         columns: ColumnChoice<'_>,
     ) -> Result<(Self, Vec<(String, Field)>), SourceError> {
         Ok(match format {
-            Format::Ndjson => {
-                (Self::Ndjson(Box::new(NdjsonLines::open_undescribed(path, limits, columns)?)), Vec::new())
-            }
+            Format::Ndjson => (Self::lines(Stream::open(path)?, limits, columns), Vec::new()),
             Format::Csv { separator } => {
                 let (rows, names) = CsvRows::open_undescribed(path, separator, limits, columns)?;
                 let flat = |name: String| (name.clone(), Field::flat(&name));
@@ -78,6 +77,11 @@ impl Reader {
                 (Self::Parquet(Box::new(rows)), fields)
             }
         })
+    }
+
+    /// NDJSON that no schema describes.
+    pub fn lines(stream: Stream, limits: Limits, columns: ColumnChoice<'_>) -> Self {
+        Self::Ndjson(Box::new(NdjsonLines::undescribed(stream, limits, columns)))
     }
 
     /// Goes on with another file, of the same columns.

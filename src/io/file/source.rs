@@ -1,6 +1,7 @@
 //! The file source: records of a file, a batch at a time, resumed exactly.
 
 use std::collections::VecDeque;
+use std::io::Read;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
@@ -9,6 +10,7 @@ use super::csv_rows::LongRows;
 use super::listing::files_of;
 use super::position::{Next, SourcePosition};
 use super::reader::{Reader, Reading};
+use super::stream::Stream;
 use super::undescribed::{ColumnChoice, missing};
 use super::{Format, SourceError};
 use crate::codec::{Field, Limits, Unknown};
@@ -163,6 +165,14 @@ impl FileSource {
         source.path = path.into();
         source.behind = files;
         Ok(source)
+    }
+
+    /// Lines of NDJSON that no schema describes and somebody else makes, `named` so in messages.
+    #[must_use]
+    pub fn of_lines(named: &Path, lines: Box<dyn Read + Send>, limits: Limits, columns: ColumnChoice<'_>) -> Self {
+        let reader = Reader::lines(Stream::of(lines), limits, columns);
+        let reading = Reading { format: Format::Ndjson, fields: Vec::new(), limits, unknown: Unknown::Drop };
+        Self::of(named, reader, reading, Vec::new(), columns.at_most)
     }
 
     /// The file that is being read, of several files one of them, as messages name it.

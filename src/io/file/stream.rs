@@ -52,6 +52,12 @@ impl Stream {
         Ok(stream)
     }
 
+    /// Text that somebody else makes, which is there at once or not at all.
+    pub fn of(text: Box<dyn Read + Send>) -> Self {
+        let input = BufReader::with_capacity(BUFFER_BYTES, Inflated::plain(text));
+        Self { input, byte: 0, regular: true, pipe: None, begun: true, marked: false }
+    }
+
     /// A regular file after its first `position` bytes, which end a record; `breaks` are the bytes that may. Of a compressed file these
     /// are bytes of the text in it, and everything before them is decompressed again.
     ///

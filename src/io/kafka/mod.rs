@@ -9,6 +9,7 @@ pub mod offsets;
 mod producer;
 pub mod reader;
 mod reports;
+pub mod sampled;
 mod standing;
 pub mod transaction;
 

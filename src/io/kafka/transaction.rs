@@ -36,6 +36,8 @@ pub struct Outputs {
     pub sources: Vec<String>,
     /// The group that reads them.
     pub group: String,
+    /// Whether the cluster keeps the offsets that a transaction commits, so that they can be looked for; a stand-in does not.
+    pub keeps_offsets: bool,
     /// Names of the attributes, for dead letters.
     pub attributes: Vec<String>,
 }
@@ -85,10 +87,9 @@ impl TransactionalSink {
             outputs.sinks.iter().chain(&outputs.dead_letters).map(|topic| topic.name.clone()).collect();
         written.sort();
         written.dedup();
-        let standing = match outputs.sources.as_slice() {
-            [] => None,
-            _ => Some(Standing::open(cluster, &outputs.group, Arc::clone(&group))?),
-        };
+        let is_looked_for = outputs.keeps_offsets && !outputs.sources.is_empty();
+        let standing = is_looked_for.then(|| Standing::open(cluster, &outputs.group, Arc::clone(&group)));
+        let standing = standing.transpose()?;
         let epochs = Epochs::open(cluster, transactional_id, &outputs.commits, written, standing, patience)?;
         Ok(Self { epochs, transactional_id: transactional_id.to_owned(), outputs, group, stop, bytes_out: 0 })
     }

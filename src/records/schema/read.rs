@@ -168,6 +168,12 @@ fn entry_attribute(
             );
         }
         suppresses_uncovered = inner.optional::<Uncovered>("uncovered") == Some(Uncovered::Suppress);
+        if suppresses_uncovered && !role.is_quasi() {
+            inner.problem(
+                "uncovered",
+                format!("a cell of role {} is not suppressed for that: remove the key", role.name()),
+            );
+        }
         if let Some(typing) = &typing {
             hierarchy = read_hierarchy(&mut inner, typing, folder);
             inner.finish();
