@@ -378,7 +378,7 @@ fn the_demo_shows_records_before_and_after() {
 #[test]
 fn the_demo_runs_to_its_end() {
     let desk = Desk::new();
-    let said = desk.done(&["demo", "--seconds", "6", "--rate", "1000", "--listen", "127.0.0.1:0"]);
+    let said = desk.done(&["demo", "--seconds", "20", "--rate", "1000", "--listen", "127.0.0.1:0"]);
     // More than the first batch: each commit is followed by another one.
     assert!(!said.err.contains("WARN the broker"), "{}", said.err);
     let consumed =
