@@ -3,7 +3,7 @@
 use super::avro_names::{avro_name, is_avro};
 use super::checked::Checked;
 use super::messages::client;
-use crate::codec::{AvroGroup, AvroKind};
+use crate::codec::{TypedGroup, CellKind};
 use crate::config::{Config, JOINED, Problem, Rows};
 use crate::io::registry::RegistryError;
 use crate::records::canonical::Type;
@@ -16,7 +16,7 @@ use std::time::{Duration, Instant};
 /// The Avro schema of one group's lines, and what they are registered under.
 pub struct AvroOutput {
     /// How its lines are written; without a number yet.
-    pub group: AvroGroup,
+    pub group: TypedGroup,
     /// The schema.
     pub schema: Value,
     /// The subject in the registry.
@@ -87,21 +87,22 @@ fn output(
             "doc": format!("Fragments released by throng, k = {}; {truth}; \"*\" is suppressed", config.privacy.k),
             "fields": attributes.iter().map(field).collect::<Vec<_>>(),
         }),
-        group: AvroGroup {
+        group: TypedGroup {
             names: attributes.iter().map(|a| a.name.clone()).collect(),
             kinds: attributes.iter().map(|a| kind_of(a)).collect(),
+            numbers: Vec::new(),
             id: None,
         },
         subject,
     }
 }
 
-fn kind_of(attribute: &Attribute) -> AvroKind {
+fn kind_of(attribute: &Attribute) -> CellKind {
     match attribute.kind() {
-        Type::Integer => AvroKind::Integer,
-        Type::Float => AvroKind::Float,
-        Type::Boolean => AvroKind::Boolean,
-        Type::String | Type::Date | Type::Timestamp | Type::Coordinates => AvroKind::Text,
+        Type::Integer => CellKind::Integer,
+        Type::Float => CellKind::Float,
+        Type::Boolean => CellKind::Boolean,
+        Type::String | Type::Date | Type::Timestamp | Type::Coordinates => CellKind::Text,
     }
 }
 

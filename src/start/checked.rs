@@ -9,7 +9,7 @@ use super::shapes::group_shapes;
 use super::{avro_names, messages};
 use crate::anonymity::planner::GroupShape;
 use crate::anonymity::privacy::protection::Protection;
-use crate::codec::AvroGroup;
+use crate::codec::TypedGroup;
 use crate::config::{Config, Problem};
 use crate::records::schema::Schema;
 use crate::telemetry::Telemetry;
@@ -33,7 +33,7 @@ pub struct Checked {
     /// The attributes that privacy models beside k protect, in the order of the schema.
     pub protections: Vec<Protection>,
     /// What leaves as Avro; empty until it is registered, and where nothing does.
-    pub avro: Arc<[AvroGroup]>,
+    pub avro: Arc<[TypedGroup]>,
 }
 
 impl Checked {

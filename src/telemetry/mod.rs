@@ -6,6 +6,7 @@
 mod coarse;
 mod disk;
 mod events;
+mod foreign;
 mod history;
 mod labels;
 mod limiter;
@@ -24,6 +25,7 @@ pub use events::{
     EvidenceGathered, FileOpened, LimitReached, PassedOver, PastUnknown, PlanAdopted, PlannerFailed, PopulationsRead,
     StateRecovered, VerificationRefused, WrongType,
 };
+pub use foreign::foreign;
 pub use history::Point;
 pub use labels::{AbortReason, Attack, Counts, Label, Limit, Stage, SuppressionReason};
 pub use logging::{LoggingError, init_logging, silence_panic_payloads};

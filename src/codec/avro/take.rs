@@ -2,11 +2,11 @@
 
 use super::read::Bytes;
 use super::shape::{Shape, Shapes, TypeId};
-use super::spell::{Kind, cell, skip};
+use super::spell::{cell, skip};
 use crate::codec::Unknown;
 use crate::codec::path_tree::PathNode;
 use crate::codec::record::Fields;
-use crate::records::raw::{RawBatch, Token};
+use crate::records::raw::RawBatch;
 use crate::telemetry::RejectionReason;
 
 /// What is taken of a value.
@@ -203,13 +203,7 @@ impl Walk<'_, '_> {
     /// Sets the cells of the attributes that are the next value.
     fn put(&mut self, take: &Take, depth: usize) -> Result<(), RejectionReason> {
         let kind = cell(self.shapes, take.id, &mut self.bytes, depth, &mut self.text)?;
-        let token = match kind {
-            Kind::Null => Token::Null,
-            Kind::Bool(value) => Token::Bool(value),
-            Kind::Number => Token::Number(&self.text),
-            Kind::Text => Token::Text(&self.text),
-            Kind::Structure => Token::Structure(&self.text),
-        };
+        let token = kind.token(&self.text);
         for &attribute in &take.whole {
             // A map may have a key twice.
             if !self.batch.set(attribute, token) {

@@ -4,7 +4,7 @@ use super::model::ModelSettings;
 use super::settings::{DampeningSettings, EngineSettings, RepetitionSettings, SearchSettings};
 use crate::anonymity::planner::PlannerSettings;
 use crate::anonymity::treatment::treat::Policy;
-use crate::codec::{AvroGroup, LineFormat};
+use crate::codec::{TypedGroup, LineFormat};
 use crate::config::{Backend, Config, Format, Recoding, SinkKind};
 use crate::counting::Wanted;
 use crate::evaluation::attack::Promises;
@@ -31,7 +31,7 @@ pub(super) fn repetition(config: &Config, schema: &Schema) -> RepetitionSettings
 pub(super) fn settings(
     config: &Config,
     schema: &Schema,
-    avro: &Arc<[AvroGroup]>,
+    avro: &Arc<[TypedGroup]>,
     accept_rewind: bool,
 ) -> EngineSettings {
     let k = config.privacy.crowd();
@@ -70,7 +70,7 @@ pub(super) fn settings(
 }
 
 /// How lines are written, and whether they cannot tell an absent cell from a missing one.
-fn lines(config: &Config, avro: &Arc<[AvroGroup]>) -> (LineFormat, bool) {
+fn lines(config: &Config, avro: &Arc<[TypedGroup]>) -> (LineFormat, bool) {
     let format = match config.sink.format() {
         Format::Avro => LineFormat::Avro(Arc::clone(avro)),
         format => line_format(format, config.sink.separator),
