@@ -149,7 +149,10 @@ mod tests {
     fn lines(kinds: &[CellKind], id: Option<u32>) -> AvroLines {
         let names: Vec<String> = (0..kinds.len()).map(|i| format!("a{i}")).collect();
         let borrowed: Vec<&str> = names.iter().map(String::as_str).collect();
-        AvroLines::new(&[TypedGroup { names: names.clone(), kinds: kinds.to_vec(), numbers: Vec::new(), id }], &borrowed)
+        AvroLines::new(
+            &[TypedGroup { names: names.clone(), kinds: kinds.to_vec(), numbers: Vec::new(), id }],
+            &borrowed,
+        )
     }
 
     proptest! {

@@ -9,6 +9,7 @@
 //! |---|---|
 //! | `json` | JSON objects with the fields of a schema; `path_tree` leads to them |
 //! | `json_keys` | JSON objects that nobody has described: a column for each key |
+//! | `json_schema` | what a JSON Schema says of fields |
 //! | `avro` | Avro data of a writer schema |
 //! | `protobuf` | Protobuf messages of a schema |
 //! | `cell` | what a cell turned out to be |
@@ -34,6 +35,7 @@ mod joined_lines;
 mod json;
 mod json_keys;
 mod json_lines;
+mod json_schema;
 mod line;
 mod path_tree;
 mod protobuf;
@@ -48,6 +50,7 @@ pub use catalog::CatalogGroup;
 pub use csv::{CsvCodec, HeaderError, Row};
 pub use json::JsonCodec;
 pub use json_keys::{JsonKeys, Refusal};
+pub use json_schema::{BadJsonSchema, JsonSchema, Said};
 pub use line::Encoder;
 pub use protobuf::{BadProtobuf, MOST_INDEXES, MessageIndex, ProtobufCodec, ProtobufMessage, ProtobufSchema};
 pub use record::{Decoder, Field, Fields, Limits, Unknown, added};

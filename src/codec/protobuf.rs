@@ -43,7 +43,9 @@ pub use schema::{MOST_INDEXES, MessageIndex, ProtobufMessage, ProtobufSchema};
 pub struct BadProtobuf(String);
 
 impl BadProtobuf {
-    fn new(what: &str) -> Self {
+    /// Says what is wrong.
+    #[must_use]
+    pub fn new(what: &str) -> Self {
         Self(foreign(what))
     }
 }
@@ -58,12 +60,7 @@ pub struct ProtobufCodec {
 }
 
 impl ProtobufCodec {
-    fn of(
-        message: &MessageDescriptor,
-        fields: &Fields,
-        limits: Limits,
-        unknown: Unknown,
-    ) -> Result<Self, BadProtobuf> {
+    fn of(message: &MessageDescriptor, fields: &Fields, limits: Limits, unknown: Unknown) -> Result<Self, BadProtobuf> {
         let shapes = Shapes::of(message)?;
         let take = Take::of_fields(&shapes, fields);
         Ok(Self { shapes, take, limits, unknown })
@@ -75,6 +72,12 @@ impl ProtobufCodec {
         let mut reached = Vec::new();
         self.take.reached(&mut reached);
         fields.iter().map(|(attribute, _)| *attribute).filter(|attribute| !reached.contains(attribute)).collect()
+    }
+
+    /// Whether a field at the top leads to no attribute.
+    #[must_use]
+    pub fn drops(&self) -> bool {
+        self.take.drops()
     }
 }
 

@@ -60,7 +60,8 @@ impl ProtobufLines {
         if !frame.is_empty() {
             frame.push(0);
         }
-        let columns = group.map(|group| group.kinds.iter().zip(&group.numbers).map(|(kind, of)| Column::new(*kind, *of)));
+        let columns =
+            group.map(|group| group.kinds.iter().zip(&group.numbers).map(|(kind, of)| Column::new(*kind, *of)));
         Self { columns: columns.into_iter().flatten().collect(), frame, unknown: group.is_none() }
     }
 }
@@ -232,7 +233,10 @@ mod tests {
 
     #[test]
     fn frames_name_the_first_message() {
-        assert_eq!(line(&lines(Some(1)), &["7".into(), "null".into(), "null".into(), "null".into()]), [0, 0, 0, 0, 1, 0, 8, 7]);
+        assert_eq!(
+            line(&lines(Some(1)), &["7".into(), "null".into(), "null".into(), "null".into()]),
+            [0, 0, 0, 0, 1, 0, 8, 7]
+        );
     }
 
     #[test]

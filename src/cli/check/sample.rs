@@ -26,7 +26,7 @@ pub(super) fn run(config: Config, file: &str, input: &Path, as_json: bool) -> Re
     let format = Format::of_path(input);
     let separator = match format {
         Format::Csv => char::from(separator_of(input).map_err(|error| Failure::Usage(error.into()))?),
-        Format::Json | Format::Parquet | Format::Avro => ',',
+        Format::Json | Format::Parquet | Format::Avro | Format::Protobuf => ',',
     };
     let rehearsal = rehearse(config, file, input, Written { format, separator }, false)?;
     let probed = probe(&rehearsal.config, &rehearsal.schema, input);

@@ -70,6 +70,12 @@ impl Take {
         Self { id, whole: node.attributes.clone(), inner }
     }
 
+    /// Whether some field of the record is not taken at all.
+    pub fn drops(&self) -> bool {
+        let none = matches!(&self.inner, Inner::Record(fields) if fields.iter().any(Result::is_err));
+        self.whole.is_empty() && none
+    }
+
     /// Adds the attributes that something leads to.
     pub fn reached(&self, out: &mut Vec<usize>) {
         out.extend(&self.whole);

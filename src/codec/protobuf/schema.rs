@@ -111,6 +111,12 @@ impl ProtobufSchema {
         (!message.is_map_entry()).then_some(ProtobufMessage(message))
     }
 
+    /// The message called `name` at the top of the file.
+    #[must_use]
+    pub fn top(&self, name: &str) -> Option<ProtobufMessage> {
+        self.file.messages().find(|message| message.name() == name).map(ProtobufMessage)
+    }
+
     /// The message with this full name (`package.Message`); without one the only message at the top of the file.
     ///
     /// # Errors

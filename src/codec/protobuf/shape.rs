@@ -65,7 +65,9 @@ impl Value {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Form {
     /// Once or not. Without presence nothing is written for the default, so that what is not there has the default.
-    One { presence: bool },
+    One {
+        presence: bool,
+    },
     List,
     /// Keys of this type; the field's value is that of an entry.
     Map(Scalar),
@@ -75,7 +77,7 @@ pub(super) enum Form {
 pub(super) struct FieldShape {
     pub number: u32,
     pub name: String,
-    json_name: String,
+    pub json_name: String,
     pub value: Value,
     pub form: Form,
     /// Of several such fields one is there at most: the number of these among those of the message.
@@ -114,7 +116,8 @@ impl MessageShape {
     /// The place of the field with this name; its name in JSON does, too, where it names one field alone.
     pub fn named(&self, name: &str) -> Option<usize> {
         let of = |is: fn(&FieldShape) -> &str| {
-            let mut found = self.fields.iter().enumerate().filter(move |(_, field)| is(field) == name).map(|(at, _)| at);
+            let mut found =
+                self.fields.iter().enumerate().filter(move |(_, field)| is(field) == name).map(|(at, _)| at);
             (found.next(), found.next())
         };
         match of(|field| &field.name) {
@@ -138,7 +141,8 @@ pub(super) struct Shapes {
 impl Shapes {
     /// The message is number 0.
     pub fn of(message: &MessageDescriptor) -> Result<Self, BadProtobuf> {
-        let mut compiler = Compiler { shapes: Self::default(), numbers: HashMap::new(), open: Vec::new(), enums: HashMap::new() };
+        let mut compiler =
+            Compiler { shapes: Self::default(), numbers: HashMap::new(), open: Vec::new(), enums: HashMap::new() };
         compiler.message(message)?;
         let mut fields = 0;
         // No recursion: a schema may have a chain of messages as long as it likes.
@@ -198,7 +202,8 @@ impl Compiler {
         if id + self.shapes.messages.len() >= MOST_TYPES {
             return Err(BadProtobuf::new(&format!("it leads to more than {MOST_TYPES} types")));
         }
-        let mut symbols: Vec<(i32, String)> = of.values().map(|value| (value.number(), value.name().to_owned())).collect();
+        let mut symbols: Vec<(i32, String)> =
+            of.values().map(|value| (value.number(), value.name().to_owned())).collect();
         // Of several names of one number the first stands for it.
         symbols.sort_by_key(|(number, _)| *number);
         symbols.dedup_by_key(|(number, _)| *number);

@@ -135,7 +135,12 @@ pub(super) fn cell(
 }
 
 /// Appends what a message stands for: a moment in UTC to the millisecond, seconds, or a value.
-fn well_known(shapes: &Shapes, known: WellKnown, mut bytes: Bytes<'_>, out: &mut String) -> Result<Kind, RejectionReason> {
+fn well_known(
+    shapes: &Shapes,
+    known: WellKnown,
+    mut bytes: Bytes<'_>,
+    out: &mut String,
+) -> Result<Kind, RejectionReason> {
     let (mut first, mut second) = (None, None);
     while !bytes.is_empty() {
         let (number, wire) = bytes.tag()?;
@@ -369,7 +374,11 @@ pub(super) struct Items<'a> {
 impl<'a> Items<'a> {
     pub fn of(value: Value, wire: Wire, bytes: Bytes<'a>) -> Result<Self, RejectionReason> {
         let packed = wire != value.wire();
-        if packed && wire != Wire::Delimited { Err(MALFORMED) } else { Ok(Self { wire: value.wire(), packed, rest: Some(bytes) }) }
+        if packed && wire != Wire::Delimited {
+            Err(MALFORMED)
+        } else {
+            Ok(Self { wire: value.wire(), packed, rest: Some(bytes) })
+        }
     }
 }
 

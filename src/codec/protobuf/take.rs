@@ -57,6 +57,11 @@ impl Take {
         Self { whole, fields }
     }
 
+    /// Whether some field of the message is not taken at all.
+    pub fn drops(&self) -> bool {
+        self.whole.is_empty() && (self.fields.is_empty() || self.fields.iter().any(Option::is_none))
+    }
+
     /// Adds the attributes that something leads to.
     pub fn reached(&self, out: &mut Vec<usize>) {
         out.extend(&self.whole);
@@ -96,7 +101,8 @@ impl FieldTake {
                 Self::List(attributes(nodes), items)
             }
             Form::Map(_) => {
-                let of_key = |(key, nodes): (&str, Vec<&PathNode>)| (key.to_owned(), Take::of(shapes, field.value, &nodes));
+                let of_key =
+                    |(key, nodes): (&str, Vec<&PathNode>)| (key.to_owned(), Take::of(shapes, field.value, &nodes));
                 Self::Map(attributes(nodes), by_segment().into_iter().map(of_key).collect())
             }
         }
