@@ -26,7 +26,7 @@ pub struct Scene {
     /// `batch.max_age`.
     pub max_age: &'static str,
     /// Of the pages.
-    port: u16,
+    pub port: u16,
 }
 
 pub fn file(name: &str) -> String {
