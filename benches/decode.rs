@@ -1,5 +1,5 @@
 //! Decoding speed: one JSON record of 25 fields, beside a plain tree of values and a parse that keeps nothing; the same record
-//! in Avro, beside the values of `apache-avro`.
+//! in Avro, beside the values of `apache-avro`, and in Protobuf, beside the messages of `prost-reflect` and of `prost`.
 #![allow(missing_docs, reason = "what the macros of criterion make")]
 
 use std::fmt::Write as _;
@@ -10,9 +10,11 @@ use apache_avro::reader::datum::GenericDatumReader;
 use apache_avro::types::Value as AvroValue;
 use apache_avro::writer::datum::GenericDatumWriter;
 use criterion::{BatchSize, Criterion, Throughput, criterion_group, criterion_main};
+use prost::Message;
+use prost_reflect::{DynamicMessage, Value as ProtobufValue};
 use serde::de::IgnoredAny;
 use serde_json::Value;
-use throng::codec::{AvroCodec, Decoder, Field, JsonCodec, Limits, Unknown};
+use throng::codec::{AvroCodec, Decoder, Field, JsonCodec, Limits, ProtobufSchema, Unknown};
 use throng::records::raw::{Coordinate, RawBatch};
 
 const FIELDS: usize = 25;
@@ -150,5 +152,133 @@ fn decode_avro(criterion: &mut Criterion) {
     group.finish();
 }
 
-criterion_group!(benches, decode, decode_avro);
+/// A flat record, as `prost` has it.
+#[derive(Clone, PartialEq, Message)]
+struct Sample {
+    #[prost(int64, tag = "1")]
+    signal_0: i64,
+    #[prost(double, tag = "2")]
+    signal_1: f64,
+    #[prost(string, tag = "3")]
+    signal_2: String,
+    #[prost(bool, tag = "4")]
+    signal_3: bool,
+    #[prost(int64, optional, tag = "5")]
+    signal_4: Option<i64>,
+    #[prost(int64, tag = "6")]
+    signal_5: i64,
+    #[prost(double, tag = "7")]
+    signal_6: f64,
+    #[prost(string, tag = "8")]
+    signal_7: String,
+    #[prost(bool, tag = "9")]
+    signal_8: bool,
+    #[prost(int64, optional, tag = "10")]
+    signal_9: Option<i64>,
+    #[prost(int64, tag = "11")]
+    signal_10: i64,
+    #[prost(double, tag = "12")]
+    signal_11: f64,
+    #[prost(string, tag = "13")]
+    signal_12: String,
+    #[prost(bool, tag = "14")]
+    signal_13: bool,
+    #[prost(int64, optional, tag = "15")]
+    signal_14: Option<i64>,
+    #[prost(int64, tag = "16")]
+    signal_15: i64,
+    #[prost(double, tag = "17")]
+    signal_16: f64,
+    #[prost(string, tag = "18")]
+    signal_17: String,
+    #[prost(bool, tag = "19")]
+    signal_18: bool,
+    #[prost(int64, optional, tag = "20")]
+    signal_19: Option<i64>,
+    #[prost(int64, tag = "21")]
+    signal_20: i64,
+    #[prost(double, tag = "22")]
+    signal_21: f64,
+    #[prost(string, tag = "23")]
+    signal_22: String,
+    #[prost(bool, tag = "24")]
+    signal_23: bool,
+    #[prost(int64, optional, tag = "25")]
+    signal_24: Option<i64>,
+}
+
+/// The Protobuf schema of a flat record.
+fn protobuf_schema() -> String {
+    let field = |index: usize| {
+        let kind = ["int64", "double", "string", "bool", "optional int64"][index % 5];
+        format!("{kind} signal_{index} = {};", index + 1)
+    };
+    format!("syntax = \"proto3\"; message Sample {{ {} }}", (0..FIELDS).map(field).collect::<String>())
+}
+
+/// The one text of the benchmark.
+struct Text;
+
+impl protox::file::FileResolver for Text {
+    fn open_file(&self, name: &str) -> Result<protox::file::File, protox::Error> {
+        protox::file::File::from_source(name, &protobuf_schema())
+    }
+}
+
+fn decode_protobuf(criterion: &mut Criterion) {
+    let mut compiler = protox::Compiler::with_file_resolver(Text);
+    let pool = compiler.open_file("sample.proto").expect("a schema").descriptor_pool();
+    let dynamic = pool.get_message_by_name("Sample").expect("a message");
+    let record = |seed: usize| {
+        let mut message = DynamicMessage::new(dynamic.clone());
+        for index in 0..FIELDS {
+            let value = seed * 7919 + index * 104_729;
+            let cell = match index % 5 {
+                0 => ProtobufValue::I64((value % 200) as i64),
+                1 => ProtobufValue::F64((value % 1000) as f64 / 10.0),
+                2 => ProtobufValue::String(format!("text{}", value % 10_000)),
+                3 => ProtobufValue::Bool(value.is_multiple_of(2)),
+                _ => continue,
+            };
+            message.set_field_by_name(&format!("signal_{index}"), cell);
+        }
+        message.encode_to_vec()
+    };
+    let data: Vec<Vec<u8>> = (0..RECORDS).map(record).collect();
+    let numbered: Vec<(usize, Field)> = fields(false).into_iter().enumerate().collect();
+    let message = ProtobufSchema::of_texts(&protobuf_schema(), &[]).expect("a schema").named(None).expect("a message");
+    let codec = message.codec(&numbered, Limits::default(), Unknown::Drop).expect("a codec");
+    let mut group = criterion.benchmark_group(format!("decode/protobuf/{}B", data[0].len()));
+    group.throughput(Throughput::Elements(RECORDS as u64));
+    group.bench_function("codec", |bencher| {
+        let at = Coordinate { topic: 0, partition: 0, offset: 0 };
+        bencher.iter_batched(
+            || RawBatch::new(FIELDS),
+            |mut batch| {
+                for datum in &data {
+                    codec.decode(datum, at, &mut batch).expect("the record is sound");
+                }
+                batch
+            },
+            BatchSize::LargeInput,
+        );
+    });
+    group.bench_function("prost_reflect", |bencher| {
+        bencher.iter(|| {
+            for datum in &data {
+                black_box(DynamicMessage::decode(dynamic.clone(), datum.as_slice()).expect("the record is sound"));
+            }
+        });
+    });
+    group.bench_function("prost", |bencher| {
+        bencher.iter(|| {
+            for datum in &data {
+                black_box(Sample::decode(datum.as_slice()).expect("the record is sound"));
+            }
+        });
+    });
+    group.finish();
+}
+
+criterion_group!(benches, decode, decode_avro, decode_protobuf);
 criterion_main!(benches);

@@ -8,11 +8,14 @@ mod treatments;
 use super::outcome::Failure;
 use crate::config::{self, Config};
 use crate::daemon::http::Site;
+use crate::io::registry::FramedAs;
 use crate::records::schema::{Role, Schema};
 use crate::start::checked::Checked;
 use crate::start::doubts;
+use crate::start::output_names::written_under;
 use crate::start::output_schema::output_schemas;
 use crate::start::population::{People, read_populations};
+use crate::start::registered::plain_schemas;
 use crate::telemetry::silence_panic_payloads;
 use humantime::format_duration;
 use std::path::PathBuf;
@@ -57,7 +60,15 @@ pub fn run(args: &CheckArgs) -> Result<(), Failure> {
     let checked = Checked::new(config, &file)?;
     let Checked { config, schema, shapes, protections, .. } = &checked;
     if args.output_schema {
-        println!("{:#}", output_schemas(&checked));
+        match written_under(&checked.config) {
+            // A file a group, as readers of plain records need them.
+            Some(FramedAs::Protobuf) => {
+                for (name, text) in plain_schemas(&checked) {
+                    println!("// {name}\n{text}");
+                }
+            }
+            _ => println!("{:#}", output_schemas(&checked)),
+        }
         return Ok(());
     }
     print!("{}", treatments::described(&checked.treated, schema, &file));

@@ -13,6 +13,7 @@ use crate::io::table::{self, ReadProgress, Request, TableColumn, TableError, Who
 use crate::io::topic_lines::TopicLines;
 use crate::records::schema::Origin;
 use crate::start::messages::whole_messages;
+use crate::telemetry::Telemetry;
 use anyhow::anyhow;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
@@ -78,7 +79,8 @@ pub fn read_topics(config: &Config, file: &str, records: u64) -> Result<Sample, 
     if config.source.kind == SourceKind::File {
         return Err(Failure::Usage(anyhow!("{file} reads a file: name that as INPUT")));
     }
-    let messages = whole_messages(config, file).map_err(|problem| Failure::Problems(vec![problem]))?;
+    let messages =
+        whole_messages(config, file, &Telemetry::new(0, &[])).map_err(|problem| Failure::Problems(vec![problem]))?;
     let properties = config.source.librdkafka.iter().map(|(k, v)| (k.to_owned(), v.to_owned())).collect();
     let cluster = Cluster { brokers: config.source.brokers.clone(), properties };
     let open = |topic: &String| Ok((topic.clone(), Sampled::open(&cluster, topic, PATIENCE)?));

@@ -36,8 +36,8 @@ pub fn format_of(path: &Path, asked: Option<FormatArg>, separator: Option<u8>) -
     let kind = asked.unwrap_or_else(|| match config::Format::of_path(&telling(path)) {
         config::Format::Csv => FormatArg::Csv,
         config::Format::Parquet => FormatArg::Parquet,
-        // No extension names Avro: it is a format of messages.
-        config::Format::Json | config::Format::Avro => FormatArg::Json,
+        // No extension names a format of messages.
+        config::Format::Json | config::Format::Avro | config::Format::Protobuf => FormatArg::Json,
     });
     Ok(match kind {
         FormatArg::Csv => Format::Csv { separator: separator.map_or_else(|| separator_of(path), Ok)? },

@@ -71,6 +71,12 @@ impl AvroCodec {
         self.take.reached(&mut reached);
         fields.iter().map(|(attribute, _)| *attribute).filter(|attribute| !reached.contains(attribute)).collect()
     }
+
+    /// Whether a field at the top leads to no attribute.
+    #[must_use]
+    pub fn drops(&self) -> bool {
+        self.take.drops()
+    }
 }
 
 impl Decoder for AvroCodec {

@@ -1,6 +1,7 @@
 //! Lines that are JSON objects: keys in the order of the group, values as they are spelled, no white space.
 
 use super::line::Encoder;
+use super::typed::TypedGroup;
 
 /// Writes and reads the JSON lines of one group.
 #[derive(Debug)]
@@ -53,6 +54,35 @@ impl Encoder for JsonLines {
     }
 }
 
+/// JSON lines behind the number of their schema.
+#[derive(Debug)]
+pub(super) struct FramedJsonLines {
+    frame: Vec<u8>,
+    lines: JsonLines,
+    /// The group is none of those whose schemas are known. What would be written is nothing that could be read.
+    unknown: bool,
+}
+
+impl FramedJsonLines {
+    pub fn new(groups: &[TypedGroup], names: &[&str]) -> Self {
+        let group = TypedGroup::find(groups, names);
+        let frame = group.map(TypedGroup::frame).unwrap_or_default();
+        Self { frame, lines: JsonLines::new(names), unknown: group.is_none() }
+    }
+}
+
+impl Encoder for FramedJsonLines {
+    fn encode(&self, cells: &[&str], out: &mut Vec<u8>) {
+        out.extend_from_slice(&self.frame);
+        self.lines.encode(cells, out);
+    }
+
+    fn read(&self, line: &[u8], cells: &mut Vec<String>) -> Option<()> {
+        let line = line.strip_prefix(self.frame.as_slice()).filter(|_| !self.unknown)?;
+        self.lines.read(line, cells)
+    }
+}
+
 /// Length of the JSON scalar that `text` starts with.
 fn scalar_end(text: &str) -> Option<usize> {
     let bytes = text.as_bytes();
@@ -67,4 +97,26 @@ fn scalar_end(text: &str) -> Option<usize> {
         }
     }
     bytes.iter().position(|b| matches!(b, b',' | b'}'))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_framed_line_is_a_line_behind_its_frame() {
+        let group = TypedGroup { names: vec!["a".into()], kinds: Vec::new(), numbers: Vec::new(), id: Some(258) };
+        let lines = FramedJsonLines::new(&[group], &["a"]);
+        let mut line = Vec::new();
+        lines.encode(&["7"], &mut line);
+        assert_eq!(line, b"\0\0\0\x01\x02{\"a\":7}");
+        let mut cells = Vec::new();
+        assert_eq!((lines.read(&line, &mut cells), cells.as_slice()), (Some(()), ["7".to_owned()].as_slice()));
+        assert_eq!(lines.read(b"\0\0\0\x01\x03{\"a\":7}", &mut cells), None, "another schema's");
+        assert_eq!(lines.read(b"{\"a\":7}", &mut cells), None);
+        let nobody = FramedJsonLines::new(&[], &["a"]);
+        let mut line = Vec::new();
+        nobody.encode(&["7"], &mut line);
+        assert_eq!(nobody.read(&line, &mut cells), None, "without a schema it is nothing that could be read");
+    }
 }

@@ -9,13 +9,17 @@
 //! |---|---|
 //! | `json` | JSON objects with the fields of a schema; `path_tree` leads to them |
 //! | `json_keys` | JSON objects that nobody has described: a column for each key |
+//! | `json_schema` | what a JSON Schema says of fields |
 //! | `avro` | Avro data of a writer schema |
+//! | `protobuf` | Protobuf messages of a schema |
+//! | `cell` | what a cell turned out to be |
 //! | `text` | a part of a message that is one text |
 //! | `csv` | rows under a header |
 //! | `arrow_cells`, `arrow_text` | Arrow columns, as Parquet files are read, and the text of their cells |
 //! | `record` | [`Decoder`], and what it is told: fields, limits, what becomes of unknown cells |
 //! | `line` | [`Encoder`] |
-//! | `json_lines`, `csv_lines`, `avro_lines` | the formats of lines |
+//! | `json_lines`, `csv_lines`, `avro_lines`, `protobuf_lines` | the formats of lines |
+//! | `typed` | groups whose lines have typed columns |
 //! | `joined_lines` | lines of one group with room for all others |
 //! | `catalog` | the lines of a catalog of counterfeits |
 
@@ -24,32 +28,40 @@ mod arrow_text;
 mod avro;
 mod avro_lines;
 mod catalog;
+mod cell;
 mod csv;
 mod csv_lines;
 mod joined_lines;
 mod json;
 mod json_keys;
 mod json_lines;
+mod json_schema;
 mod line;
 mod path_tree;
+mod protobuf;
+mod protobuf_lines;
 mod record;
 mod text;
+mod typed;
 
 pub use arrow_cells::{ArrowCodec, ArrowRows, ColumnError};
 pub use avro::{AvroCodec, BadSchema};
-pub use avro_lines::{AvroGroup, AvroKind};
 pub use catalog::CatalogGroup;
 pub use csv::{CsvCodec, HeaderError, Row};
 pub use json::JsonCodec;
 pub use json_keys::{JsonKeys, Refusal};
+pub use json_schema::{BadJsonSchema, JsonSchema, Said};
 pub use line::Encoder;
+pub use protobuf::{BadProtobuf, MOST_INDEXES, MessageIndex, ProtobufCodec, ProtobufMessage, ProtobufSchema};
 pub use record::{Decoder, Field, Fields, Limits, Unknown, added};
 pub use text::TextCodec;
+pub use typed::{CellKind, TypedGroup};
 
 use avro_lines::AvroLines;
 use csv_lines::CsvLines;
 use joined_lines::JoinedLines;
-use json_lines::JsonLines;
+use json_lines::{FramedJsonLines, JsonLines};
+use protobuf_lines::ProtobufLines;
 use std::sync::Arc;
 
 /// How one record is written down, as the message of a topic or the line of a file.
@@ -77,8 +89,12 @@ pub enum LineFormat {
         /// One ASCII byte, neither a quote nor a line break.
         separator: u8,
     },
-    /// One Avro datum; a cell cannot be omitted. These are the groups whose lines may be written.
-    Avro(Arc<[AvroGroup]>),
+    /// One JSON object behind the number of its schema. These are the groups whose lines may be written, here and below.
+    FramedJson(Arc<[TypedGroup]>),
+    /// One Avro datum; a cell cannot be omitted.
+    Avro(Arc<[TypedGroup]>),
+    /// One Protobuf message; an omitted cell is a missing one.
+    Protobuf(Arc<[TypedGroup]>),
 }
 
 /// The encoder of lines in `format` for attributes called `names`, in this order.
@@ -87,6 +103,8 @@ pub fn encoder(format: &LineFormat, names: &[&str]) -> Arc<dyn Encoder> {
     match format {
         LineFormat::Json => Arc::new(JsonLines::new(names)),
         LineFormat::Csv { separator } => Arc::new(CsvLines::new(names.len(), *separator)),
+        LineFormat::FramedJson(groups) => Arc::new(FramedJsonLines::new(groups, names)),
+        LineFormat::Protobuf(groups) => Arc::new(ProtobufLines::new(groups, names)),
         LineFormat::Avro(groups) => Arc::new(AvroLines::new(groups, names)),
     }
 }

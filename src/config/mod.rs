@@ -64,7 +64,7 @@ const WAITING_UNLESS_GIVEN: usize = 500_000;
 pub struct Config {
     /// Where the raw records come from.
     pub source: Source,
-    /// Where the schemas of Avro records are kept.
+    /// Where the schemas of records are kept.
     pub registry: Registry,
     /// When a micro-batch is closed.
     pub batch: Batch,

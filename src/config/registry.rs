@@ -1,4 +1,4 @@
-//! `[registry]`: where the schemas of Avro records are kept.
+//! `[registry]`: where the schemas of records are kept.
 
 use std::path::PathBuf;
 use std::time::Duration;
@@ -13,7 +13,7 @@ use super::quantity;
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
 pub struct Registry {
-    /// The registry's address. Without one, Avro records are plain, and written under `source.writer_schema`.
+    /// The registry's address. Without one, Avro and Protobuf records are plain, and written under `source.writer_schema`.
     #[schemars(example = &"http://registry:8081")]
     pub url: Option<String>,
     /// The user of HTTP's basic authentication.

@@ -66,6 +66,10 @@ pub struct Sink {
     /// How records are written down. Default: by the extension of `path` for files, else `json`.
     #[schemars(example = Format::Json)]
     pub format: Option<Format>,
+    /// Whether each message has the number of its schema in the registry before it, under which a registry's clients read it.
+    /// Default: with `registry.url` for Avro and Protobuf, and never for JSON. Topics only.
+    #[schemars(example = Some(true))]
+    pub framed: Option<bool>,
     /// What a line carries: `fragments`, the attributes of its group alone, or `joined`, every attribute that leaves, with null for
     /// those of other groups. Joined rows of all groups are one file or topic, whose `path` or `topic` has no `{group}`; an absent
     /// cell is null in them. A row is one fragment all the same: nothing says which rows were one record.
@@ -117,6 +121,7 @@ impl Default for Sink {
             commits_topic: "throng.commits".into(),
             path: PathBuf::new(),
             format: None,
+            framed: None,
             rows: Rows::Fragments,
             separator: ',',
             dead_letter_path: None,

@@ -30,6 +30,8 @@ pub enum Format {
     Parquet,
     /// One Avro datum a message, framed by a schema registry or plain. Topics only.
     Avro,
+    /// One Protobuf message a message, framed by a schema registry or plain. Topics only.
+    Protobuf,
 }
 
 /// How the keys of messages are written down.
@@ -43,6 +45,8 @@ pub enum KeyFormat {
     Json,
     /// One Avro datum, framed by a schema registry or plain.
     Avro,
+    /// One Protobuf message, framed by a schema registry or plain.
+    Protobuf,
 }
 
 impl Format {
@@ -51,7 +55,7 @@ impl Format {
     #[must_use]
     pub fn is_of_records(self) -> bool {
         match self {
-            Self::Json | Self::Avro => true,
+            Self::Json | Self::Avro | Self::Protobuf => true,
             Self::Csv | Self::Parquet => false,
         }
     }
@@ -59,13 +63,13 @@ impl Format {
     /// Whether a cell may be a value of its attribute's type beside texts.
     #[must_use]
     pub fn has_types(self) -> bool {
-        matches!(self, Self::Json | Self::Avro)
+        matches!(self, Self::Json | Self::Avro | Self::Protobuf)
     }
 
     /// Whether files are written down like this.
     #[must_use]
     pub fn is_of_files(self) -> bool {
-        self != Self::Avro
+        !matches!(self, Self::Avro | Self::Protobuf)
     }
 
     /// The format that a file's extension names: `csv`/`tsv` and `parquet`, also before `gz` or `zst`; anything else is JSON.
@@ -137,18 +141,27 @@ pub struct Source {
     #[schemars(example = KeyFormat::Text)]
     pub key_format: KeyFormat,
     /// Whether a registry's clients have written the values: a zero byte and the number of a schema come first. Default: with
-    /// `registry.url` for Avro, and never for JSON.
+    /// `registry.url` for Avro and Protobuf, and never for JSON. The schemas of framed JSON are looked at where there is a
+    /// `registry.url`.
     #[schemars(example = Some(true))]
     pub framed: Option<bool>,
-    /// The same of keys. Default: with `registry.url` for Avro, and never for JSON and text.
+    /// The same of keys. Default: with `registry.url` for Avro and Protobuf, and never for JSON and text.
     #[schemars(example = Some(true))]
     pub key_framed: Option<bool>,
-    /// The Avro schema (a file, in JSON) under which plain Avro values were written. Required where they are not framed.
+    /// The schema under which plain Avro or Protobuf values were written. Required where they are not framed. Of Avro a file in
+    /// JSON; of Protobuf a text (`.proto`, with what it imports beside it) or a set of descriptors (`protoc --descriptor_set_out
+    /// --include_imports`).
     #[schemars(example = &"schemas/heart-rate.avsc")]
     pub writer_schema: Option<PathBuf>,
-    /// The same of plain Avro keys.
+    /// The same of plain keys.
     #[schemars(example = &"schemas/key.avsc")]
     pub key_writer_schema: Option<PathBuf>,
+    /// The full name of the Protobuf message in `writer_schema` that plain values are. Default: the only one at the top of that file.
+    #[schemars(example = &"example.HeartRate")]
+    pub message: Option<String>,
+    /// The same of plain Protobuf keys, in `key_writer_schema`.
+    #[schemars(example = &"example.Key")]
+    pub key_message: Option<String>,
     /// The file to read; a directory, or a pattern of names (`data/*.parquet`): all its files, in the order of their names; `-` for
     /// standard input (NDJSON and CSV). What gzip or Zstandard has compressed is told by how it begins. Required with `kind = "file"`.
     #[schemars(example = &"data/daily.csv")]
@@ -183,6 +196,8 @@ impl Default for Source {
             key_framed: None,
             writer_schema: None,
             key_writer_schema: None,
+            message: None,
+            key_message: None,
             path: PathBuf::new(),
             separator: ',',
             max_record_bytes: 1 << 20,

@@ -62,7 +62,7 @@ fn source(config: &Config, found: &mut Complaints) {
                 of_records,
                 "source.format",
                 "messages of a topic are not read in this format",
-                "set \"json\" or \"avro\", or remove the key",
+                "set \"json\", \"avro\" or \"protobuf\", or remove the key",
             );
         }
         SourceKind::File => {
@@ -204,7 +204,7 @@ fn sink(config: &Config, found: &mut Complaints) {
                 of_records,
                 "sink.format",
                 "messages of a topic are not written in this format",
-                "set \"json\" or \"avro\", or remove the key",
+                "set \"json\", \"avro\" or \"protobuf\", or remove the key",
             );
         }
         SinkKind::File => {

@@ -8,6 +8,7 @@ use crate::daemon::http::serve::Pages;
 use crate::start::checked::Checked;
 use crate::start::doubts;
 pub use crate::start::findings::Finding;
+use crate::start::reading::written_as;
 use crate::telemetry::{Doubt, Telemetry};
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
@@ -25,6 +26,7 @@ pub fn run(
     watcher: &dyn Watcher,
 ) -> Result<Vec<Finding>, RunError> {
     telemetry.set_readiness(|r| r.schema = true);
+    telemetry.read_as(written_as(checked.config.source.format()));
     for doubt in doubts::of_configuration(&checked.config, &checked.schema) {
         Doubt(doubt).emit(telemetry);
     }

@@ -6,10 +6,10 @@ use super::grown::{self, Settled};
 use super::protections::protections;
 use super::schema::load_schema;
 use super::shapes::group_shapes;
-use super::{avro_names, messages};
+use super::{messages, output_names, registered};
 use crate::anonymity::planner::GroupShape;
 use crate::anonymity::privacy::protection::Protection;
-use crate::codec::AvroGroup;
+use crate::codec::TypedGroup;
 use crate::config::{Config, Problem};
 use crate::records::schema::Schema;
 use crate::telemetry::Telemetry;
@@ -32,8 +32,8 @@ pub struct Checked {
     pub treated: Vec<Treated>,
     /// The attributes that privacy models beside k protect, in the order of the schema.
     pub protections: Vec<Protection>,
-    /// What leaves as Avro; empty until it is registered, and where nothing does.
-    pub avro: Arc<[AvroGroup]>,
+    /// What leaves under a schema; empty until it is registered, and where nothing does.
+    pub registered: Arc<[TypedGroup]>,
 }
 
 impl Checked {
@@ -45,7 +45,7 @@ impl Checked {
     pub fn new(config: Config, file: &str) -> Result<Self, Vec<Problem>> {
         let schema = load_schema(&config)?;
         let mut parts = messages::problems(&config, &schema, file);
-        parts.extend(avro_names::problems(&config, &schema, file));
+        parts.extend(output_names::problems(&config, &schema, file));
         if !parts.is_empty() {
             return Err(parts);
         }
@@ -68,8 +68,11 @@ impl Checked {
         let protections = protections(&config, &schema, file).unwrap_or_else(|found| noted(found, &mut problems));
         if problems.is_empty() {
             let config = Arc::new(config);
-            let avro = Arc::from([]);
-            Ok(Self { config, file: file.to_owned(), schema, shapes, grown, treated, protections, avro })
+            let registered = Arc::from([]);
+            let file = file.to_owned();
+            let checked = Self { config, file, schema, shapes, grown, treated, protections, registered };
+            let problems = registered::problems(&checked);
+            if problems.is_empty() { Ok(checked) } else { Err(problems) }
         } else {
             Err(problems)
         }

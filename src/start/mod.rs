@@ -8,7 +8,8 @@
 //! | [`composition`] | which treatment each attribute gets |
 //! | [`protections`] | the privacy models beside k |
 //! | [`population`] | the people of a k-map |
-//! | [`output_schema`], [`avro_output`], [`avro_names`] | what leaves, as JSON Schema and as Avro |
+//! | [`output_schema`], [`avro_output`], [`protobuf_output`] | what leaves, as JSON Schema, Avro and Protobuf |
+//! | [`output_names`], [`registered`] | what those schemas call things, and their numbers in a registry |
 //! | [`reading`] | how records are read: attributes, limits, file formats |
 //! | [`messages`] | where the cells of records are in the messages of topics |
 //! | [`encode`] | raw records to codes |
@@ -16,7 +17,6 @@
 //! | [`probe`] | a file held against a schema, in counts |
 //! | [`doubts`], [`findings`] | what looks wrong before a run, and what a run has met |
 
-pub mod avro_names;
 pub mod avro_output;
 pub mod checked;
 pub mod chosen;
@@ -26,11 +26,14 @@ pub mod encode;
 pub mod findings;
 pub mod grown;
 pub mod messages;
+pub mod output_names;
 pub mod output_schema;
 pub mod population;
 pub mod probe;
 pub mod protections;
+pub mod protobuf_output;
 pub mod reading;
+pub mod registered;
 pub mod sampling;
 pub mod schema;
 pub mod shapes;

@@ -22,6 +22,20 @@ pub fn output_schemas(checked: &Checked) -> Value {
     Value::Object(checked.shapes.iter().map(group).collect())
 }
 
+/// The JSON Schema under which the lines of `output` (a group, or joined rows) are registered as `title`. It is of draft 7, which
+/// every registry and every reader of theirs knows.
+#[must_use]
+pub fn registered_json(checked: &Checked, output: &str, title: &str) -> Value {
+    let mut schema = output_schemas(checked)[output].take();
+    schema["$schema"] = json!("http://json-schema.org/draft-07/schema#");
+    schema["title"] = json!(title);
+    if let Some(schema) = schema.as_object_mut() {
+        // It says where it leaves by being there.
+        schema.remove("x-throng-destination");
+    }
+    schema
+}
+
 /// The schema of joined rows: every attribute is required, and those of `x-throng-groups` are shown together.
 fn of_joined(checked: &Checked) -> Value {
     let names = |shape: &GroupShape| {

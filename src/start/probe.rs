@@ -76,8 +76,8 @@ pub fn probe(config: &Config, schema: &Schema, path: &Path) -> Result<Probe, Sam
     }
     let counted = |counts: Vec<u64>| counts.into_iter().enumerate().filter(|(_, count)| *count > 0).collect();
     let (dropped, unnamed) = match format {
-        // No extension names Avro: it is a format of messages.
-        Format::Json | Format::Avro => keys_beside(config, schema, path),
+        // No extension names a format of messages.
+        Format::Json | Format::Avro | Format::Protobuf => keys_beside(config, schema, path),
         Format::Csv | Format::Parquet => (source.unknown_columns().to_vec(), 0),
     };
     Ok(Probe {

@@ -4,6 +4,7 @@ use crate::codec::{self, Field, Limits, LineFormat};
 use crate::config::{Config, Format, Unknown};
 use crate::io::file;
 use crate::records::schema::{Origin, Schema};
+use crate::telemetry::WrittenAs;
 
 /// The attributes as the codecs see them in a file. What a topic's messages have around their values stands there under the
 /// attribute's name.
@@ -39,8 +40,20 @@ pub fn codec_limits(config: &Config) -> (Limits, codec::Unknown) {
 pub fn line_format(format: Format, separator: char) -> LineFormat {
     match format {
         Format::Csv => LineFormat::Csv { separator: u8::try_from(separator).unwrap_or(b',') },
-        // Avro is a format of messages: refused where a file is configured.
-        Format::Json | Format::Parquet | Format::Avro => LineFormat::Json,
+        // Formats of messages are refused where a file is configured.
+        Format::Json | Format::Parquet | Format::Avro | Format::Protobuf => LineFormat::Json,
+    }
+}
+
+/// The label of records that are written down like this.
+#[must_use]
+pub fn written_as(format: Format) -> WrittenAs {
+    match format {
+        Format::Json => WrittenAs::Json,
+        Format::Csv => WrittenAs::Csv,
+        Format::Parquet => WrittenAs::Parquet,
+        Format::Avro => WrittenAs::Avro,
+        Format::Protobuf => WrittenAs::Protobuf,
     }
 }
 
@@ -48,8 +61,8 @@ pub fn line_format(format: Format, separator: char) -> LineFormat {
 #[must_use]
 pub fn file_format(format: Format, separator: char) -> file::Format {
     match format {
-        // Avro is a format of messages: refused where a file is configured.
-        Format::Json | Format::Avro => file::Format::Ndjson,
+        // Formats of messages are refused where a file is configured.
+        Format::Json | Format::Avro | Format::Protobuf => file::Format::Ndjson,
         Format::Csv => file::Format::Csv { separator: u8::try_from(separator).unwrap_or(b',') },
         Format::Parquet => file::Format::Parquet,
     }

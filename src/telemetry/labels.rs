@@ -39,6 +39,40 @@ macro_rules! labels {
 }
 
 labels! {
+    /// How records are written down.
+    WrittenAs {
+        /// JSON.
+        Json = "json",
+        /// Separated values.
+        Csv = "csv",
+        /// Apache Parquet.
+        Parquet = "parquet",
+        /// Avro.
+        Avro = "avro",
+        /// Protobuf.
+        Protobuf = "protobuf",
+    }
+}
+
+labels! {
+    /// What became of a schema under which records were written.
+    SchemaOutcome {
+        /// Its records are read.
+        Taken = "taken",
+        /// Its records are read, and fields that no attribute leads to are dropped.
+        TakenInPart = "taken_in_part",
+        /// It has no field of an attribute.
+        MissingField = "missing_field",
+        /// It has a field of another type than the attribute's.
+        WrongType = "wrong_type",
+        /// It cannot be used, or is of another format.
+        Unusable = "unusable",
+        /// The registry does not know it.
+        Unknown = "unknown",
+    }
+}
+
+labels! {
     /// A stage in the way of a batch.
     Stage {
         /// Waiting for records.

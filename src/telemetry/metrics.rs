@@ -9,7 +9,7 @@ use prometheus::{
 
 use super::labels::{
     AbortReason, Attack, BatchOutcome, Copied, CrowdSize, Direction, Label, Limit, Outcome, PartitionChange, Picture,
-    Scope, Stage, Statistic, SuppressionReason,
+    SchemaOutcome, Scope, Stage, Statistic, SuppressionReason, WrittenAs,
 };
 use super::reason::RejectionReason;
 
@@ -72,7 +72,7 @@ pub(super) struct Quality {
     pub loss: Gauge,
     pub exact_share: Gauge,
     pub suppressed_share: Gauge,
-    pub unknown_cells: IntCounter,
+    pub unknown_cells: PerLabel<WrittenAs, IntCounter>,
     pub uncovered_cells: IntCounter,
     pub dampened_cells: IntCounter,
     pub altered_cells: IntCounter,
@@ -86,6 +86,9 @@ pub(super) struct Source {
     pub losses: IntCounter,
     pub partitions: IntGauge,
     pub partition_changes: PerLabel<PartitionChange, IntCounter>,
+    pub registry_waited_for: IntGauge,
+    pub registry_losses: IntCounter,
+    pub writer_schemas: PerLabel<WrittenAs, PerLabel<SchemaOutcome, IntCounter>>,
 }
 
 /// What is remembered, in memory and on disk.
@@ -334,7 +337,11 @@ impl Quality {
                 "throng_records_suppressed_share",
                 "Share of the last batch's settled records of which nothing was released.",
             ),
-            unknown_cells: shelf.counter("throng_unknown_cells_total", "Cells of attributes that the schema does not know."),
+            unknown_cells: shelf.counters(
+                "throng_unknown_cells_total",
+                "Cells of attributes that the schema does not know, by the format of the records.",
+                "format",
+            ),
             uncovered_cells: shelf.counter(
                 "throng_uncovered_cells_total",
                 "Cells whose value its hierarchy misses; they count as the root.",
@@ -351,6 +358,13 @@ impl Quality {
 
 impl Source {
     fn new(shelf: &Shelf) -> Self {
+        let writer_schemas = shelf.keep(IntCounterVec::new(
+            Opts::new(
+                "throng_writer_schemas_total",
+                "Schemas of records that were met since the start of the process.",
+            ),
+            &["format", "outcome"],
+        ));
         Self {
             lag: shelf.gauge("throng_source_lag_records", "Records behind the end of the source; NaN if unknown."),
             connected: shelf.count("throng_source_connected", "1 while the source answers."),
@@ -361,6 +375,17 @@ impl Source {
                 "Partitions assigned to, revoked from and lost by this instance.",
                 "change",
             ),
+            registry_waited_for: shelf.count(
+                "throng_registry_waited_for",
+                "1 while records wait for a schema registry that does not answer.",
+            ),
+            registry_losses: shelf
+                .counter("throng_registry_losses_total", "Questions to the schema registry that had no answer."),
+            writer_schemas: PerLabel::new(|format: WrittenAs| {
+                PerLabel::new(|outcome: SchemaOutcome| {
+                    writer_schemas.with_label_values(&[format.as_str(), outcome.as_str()])
+                })
+            }),
         }
     }
 }

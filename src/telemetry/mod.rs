@@ -6,6 +6,7 @@
 mod coarse;
 mod disk;
 mod events;
+mod foreign;
 mod history;
 mod labels;
 mod limiter;
@@ -13,6 +14,7 @@ mod logging;
 mod memory;
 mod metrics;
 mod reason;
+mod registry;
 mod report;
 mod source;
 mod status;
@@ -24,10 +26,12 @@ pub use events::{
     EvidenceGathered, FileOpened, LimitReached, PassedOver, PastUnknown, PlanAdopted, PlannerFailed, PopulationsRead,
     StateRecovered, VerificationRefused, WrongType,
 };
+pub use foreign::foreign;
 pub use history::Point;
-pub use labels::{AbortReason, Attack, Counts, Label, Limit, Stage, SuppressionReason};
+pub use labels::{AbortReason, Attack, Counts, Label, Limit, SchemaOutcome, Stage, SuppressionReason, WrittenAs};
 pub use logging::{LoggingError, init_logging, silence_panic_payloads};
 pub use reason::RejectionReason;
+pub use registry::{RegistryAnswered, RegistryLost, WriterSchemaMet};
 pub use report::{BatchReport, CrowdPicture, RiskPicture, StageSeconds, Totals};
 pub use source::{Rebalanced, SourceConnected, SourceLost};
 pub use status::{Readiness, Settled, Status, Telemetry};

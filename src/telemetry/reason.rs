@@ -31,6 +31,8 @@ pub enum RejectionReason {
     WrongType,
     /// Bytes that are not what their Avro schema says.
     MalformedAvro,
+    /// Bytes that are not what their Protobuf schema says.
+    MalformedProtobuf,
     /// A message without the magic byte and the schema's number that a registry's clients put before a record.
     BrokenFrame,
     /// A message whose schema the registry does not know, or which cannot be used.
@@ -62,6 +64,7 @@ impl RejectionReason {
             Self::Truncated => "truncated",
             Self::TrailingText => "trailing_text",
             Self::MalformedAvro => "malformed_avro",
+            Self::MalformedProtobuf => "malformed_protobuf",
             Self::BrokenFrame => "broken_frame",
             Self::UnknownSchema => "unknown_schema",
             Self::MissingField => "missing_field",
@@ -96,6 +99,9 @@ impl RejectionReason {
             Self::UnknownAttribute => "add it to the schema, or set schema.unknown = \"drop\"",
             Self::MalformedAvro => {
                 "send records of their schema; plain Avro (without a registry) needs the very schema of its writer"
+            }
+            Self::MalformedProtobuf => {
+                "send records of their schema, without groups; plain Protobuf (without a registry) needs the message of its writer"
             }
             Self::BrokenFrame => {
                 "send what a registry's serializer writes (a zero byte and the schema's number come first), or remove the registry from the configuration"
@@ -134,6 +140,7 @@ impl Label for RejectionReason {
         Self::UnknownAttribute,
         Self::WrongType,
         Self::MalformedAvro,
+        Self::MalformedProtobuf,
         Self::BrokenFrame,
         Self::UnknownSchema,
         Self::MissingField,

@@ -11,7 +11,7 @@ use serde_json::Value;
 use super::{
     coarse::{Coarse, Draws, about},
     history::{History, Point},
-    labels::{Counts, Outcome, SuppressionReason},
+    labels::{Counts, Outcome, SuppressionReason, WrittenAs},
     limiter::{Limiter, Verdict},
     memory,
     metrics::{Metrics, clamped},
@@ -31,6 +31,8 @@ pub struct Readiness {
     pub broker: bool,
     /// The disk of the state directory does not answer, or has failed.
     pub state_failed: bool,
+    /// Records, or the start, wait for a schema registry that does not answer.
+    pub registry_waited_for: bool,
 }
 
 impl Readiness {
@@ -41,6 +43,7 @@ impl Readiness {
             (self.schema, "the record schema is not loaded"),
             (self.broker, "no broker answers"),
             (self.assignment, "no partition is assigned"),
+            (!self.registry_waited_for, "records wait for a schema registry that does not answer"),
             (!self.state_failed, "the disk of the state directory does not answer, or has failed"),
         ];
         conditions.into_iter().filter(|(holds, _)| !holds).map(|(_, reason)| reason).collect()
@@ -134,6 +137,8 @@ pub(super) struct Board {
     pub coarse: Coarse,
     pub history: History,
     pub readiness: Readiness,
+    /// How the records that are read are written down.
+    pub written_as: Option<WrittenAs>,
     doubts: Vec<String>,
     pub partitions: u64,
     /// Sum of the loss of the quasi cells settled, and their number.
@@ -156,6 +161,12 @@ struct Inner {
 /// Metrics, log limits and status of one daemon. Clones share everything.
 #[derive(Clone)]
 pub struct Telemetry(Arc<Inner>);
+
+impl std::fmt::Debug for Telemetry {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Telemetry").finish_non_exhaustive()
+    }
+}
 
 impl Telemetry {
     /// Makes every series: `k` as configured, `groups` the names of the configured groups of attributes (a fragment
@@ -203,6 +214,11 @@ impl Telemetry {
         metrics.health.ready.set(i64::from(board.readiness.reasons().is_empty()));
         metrics.memory.resident.set(clamped(resident().unwrap_or_default()));
         metrics.render()
+    }
+
+    /// Says how the records that are read are written down.
+    pub fn read_as(&self, format: WrittenAs) {
+        self.board().written_as = Some(format);
     }
 
     /// Changes what must hold for readiness.

@@ -146,7 +146,7 @@ fn a_report_reaches_its_metrics() {
         ("throng_suppressed_records_total{reason=\"quiet\"}", 500.0),
         ("throng_dead_letters_total{reason=\"malformed_json\",stage=\"decode\"}", 125.0),
         ("throng_dead_letters_total{reason=\"wrong_type\",stage=\"encode\"}", 125.0),
-        ("throng_unknown_cells_total", 250.0),
+        ("throng_unknown_cells_total{format=\"json\"}", 250.0),
         ("throng_fragments_total{group=\"person\"}", 1000.0),
         ("throng_fragments_total{group=\"other\"}", 1001.0),
         ("throng_batches_total{outcome=\"committed\"}", 1.0),

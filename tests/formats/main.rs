@@ -1,159 +1,23 @@
 //! Records as wearable platforms keep them: the person in the key, Avro in the frames of a schema registry, on a real broker
 //! with a real registry, written and read by a client that is not ours.
 
+mod json_schema;
+mod protobuf;
+mod scene;
 #[path = "../support/mod.rs"]
 mod support;
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::fmt::Write as _;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
-use serde_json::{Value, json};
-use support::daemon::Daemon;
+use scene::{K, PEOPLE, SCHEMA, Scene, file, forward, framed, heart_rates};
+use serde_json::Value;
 use support::kafka::{Broker, Record, unique};
 use support::registry::{Registry, client};
 use throng::codec::{Field, JsonCodec, Limits};
 use throng::records::canonical::Canonical;
 use throng::records::raw::{Coordinate, RawBatch};
 use throng::records::schema::Schema;
-
-const K: usize = 5;
-const PEOPLE: usize = 40;
-
-/// Heart rates in the shape of RADAR-base: the person in the key, times and a measurement in the value.
-const SCHEMA: &str = include_str!("../../schemas/radar-heart-rate.toml");
-
-/// A folder, topics and a configuration of a daemon on the shared broker.
-struct Scene {
-    broker: &'static Broker,
-    dir: tempfile::TempDir,
-    raw: String,
-    out: String,
-    letters: String,
-    group: String,
-    /// `batch.max_age`.
-    max_age: &'static str,
-}
-
-fn file(name: &str) -> String {
-    Path::new(env!("CARGO_MANIFEST_DIR")).join("schemas").join(name).display().to_string()
-}
-
-impl Scene {
-    fn new(broker: &'static Broker, schema: &str) -> Self {
-        let scene = Self {
-            broker,
-            dir: tempfile::tempdir().expect("a temporary directory"),
-            raw: unique("raw"),
-            out: unique("out"),
-            letters: unique("letters"),
-            group: unique("group"),
-            max_age: "5m",
-        };
-        broker.create_topic(&scene.raw, 1, false);
-        broker.create_topic_with(&scene.out, 2, &[("retention.ms", "-1")]);
-        broker.create_topic(&scene.letters, 1, false);
-        broker.create_topic(&format!("{}.commits", scene.group), 1, true);
-        std::fs::write(scene.dir.path().join("schema.toml"), schema).expect("the schema");
-        std::fs::write(scene.dir.path().join("key"), "a secret of the tests, long enough").expect("the secret");
-        scene
-    }
-
-    /// Starts a daemon; `source`, `sink` and `more` are lines of its configuration.
-    fn start(&self, source: &str, sink: &str, more: &str) -> Daemon {
-        let Self { raw, out, letters, group, max_age, .. } = self;
-        let place = self.dir.path().display();
-        let text = format!(
-            r#"
-[source]
-brokers = "{brokers}"
-topics = ["{raw}"]
-group = "{group}"
-{source}
-[source.librdkafka]
-"fetch.wait.max.ms" = "50"
-[sink]
-topic = "{out}"
-dead_letter_topic = "{letters}"
-commits_topic = "{group}.commits"
-{sink}
-[schema]
-file = "{place}/schema.toml"
-[batch]
-max_records = 1000
-max_wait = "200ms"
-max_age = "{max_age}"
-[privacy]
-k = {K}
-max_delay = "0s"
-max_lines_per_subject = 0
-[plan]
-interval = "1h"
-[state]
-path = "{place}/state"
-secret_file = "{place}/key"
-[telemetry]
-listen = "127.0.0.1:0"
-{more}
-"#,
-            brokers = self.broker.bootstrap(),
-        );
-        let config = self.config();
-        std::fs::write(&config, text).expect("the configuration");
-        Daemon::start(&config, &[], None)
-    }
-
-    fn config(&self) -> PathBuf {
-        self.dir.path().join("throng.toml")
-    }
-
-    fn consumed(&self) -> i64 {
-        self.broker.group_offsets_now(&self.group, &self.raw).values().map(|at| at.unwrap_or(0)).sum()
-    }
-
-    fn wait_consumed(&self, records: usize, daemon: &mut Daemon) {
-        let deadline = std::time::Instant::now() + std::time::Duration::from_secs(90);
-        while self.consumed() < records as i64 {
-            assert!(daemon.ended().is_none(), "it ended early: {}", daemon.said());
-            assert!(std::time::Instant::now() < deadline, "{} of {records}: {}", self.consumed(), daemon.said());
-            std::thread::sleep(std::time::Duration::from_millis(50));
-        }
-    }
-
-    fn letters(&self) -> Vec<Value> {
-        let letters = self.broker.read_committed(&self.letters);
-        letters
-            .iter()
-            .map(|l| serde_json::from_slice(l.payload.as_deref().expect("a payload")).expect("JSON"))
-            .collect()
-    }
-
-    fn released(&self) -> usize {
-        self.broker.read_committed(&self.out).len()
-    }
-}
-
-/// Heart rates of [`PEOPLE`] people, `each` a person, as the client takes them.
-fn heart_rates(each: usize) -> String {
-    let mut lines = String::new();
-    for i in 0..PEOPLE * each {
-        let person = i % PEOPLE;
-        let activity = ["REST", "WALK"][person % 2];
-        let rate = if i % 17 == 0 { Value::Null } else { json!(60 + person % 4 * 5) };
-        let record = json!({
-            "key": {"projectId": "p", "userId": format!("user-{person}"), "sourceId": format!("band-{person}")},
-            "value": {
-                "time": 1_700_000_000.25 + i as f64,
-                "timeReceived": 1_700_000_001.5 + i as f64,
-                "heartRate": rate,
-                "activity": activity,
-                "battery": 0.5,
-            },
-        });
-        writeln!(lines, "{record}").expect("text");
-    }
-    lines
-}
 
 #[test]
 fn avro_in_the_frames_of_a_registry_comes_and_leaves() {
@@ -179,7 +43,7 @@ fn avro_in_the_frames_of_a_registry_comes_and_leaves() {
     assert_eq!(scene.letters(), Vec::<Value>::new(), "{}", daemon.said());
     let lines = scene.released();
     assert!(lines > records * 9 / 10, "{lines} of {records} lines: {}", daemon.said());
-    let said = client(&["consume", &broker.bootstrap(), &url, &scene.out, &lines.to_string()], "");
+    let said = client(&["consume", &broker.bootstrap(), &url, &scene.out, &lines.to_string(), "AVRO"], "");
     let mut classes: BTreeMap<String, usize> = BTreeMap::new();
     let mut pulses = BTreeSet::new();
     for line in said.lines() {
@@ -223,34 +87,19 @@ fn a_registry_that_does_not_answer_holds_records_up_and_loses_none() {
     assert!(daemon.ended().is_none(), "{}", daemon.said());
     assert_eq!((scene.consumed(), scene.released(), scene.letters().len()), (0, 0, 0), "{}", daemon.said());
     assert!(daemon.said().contains("records wait for the schema registry"), "{}", daemon.said());
+    let (status, reasons) = scene.page("readyz");
+    assert_eq!(status, 503);
+    assert!(reasons.contains("records wait for a schema registry that does not answer"), "{reasons}");
+    assert!(scene.page("metrics").1.contains("throng_registry_waited_for 1"));
     let target: std::net::SocketAddr =
         url["http://".len()..].split('/').next().expect("host").parse().expect("an address");
     forward(port, target);
     scene.wait_consumed(records, &mut daemon);
+    assert_eq!(scene.page("readyz"), (200, "ready\n".to_owned()));
+    let metrics = scene.page("metrics").1;
+    assert!(metrics.contains("throng_registry_waited_for 0") && !metrics.contains("throng_registry_losses_total 0"));
     daemon.stop();
     assert!(scene.released() > records * 9 / 10 && scene.letters().is_empty(), "{}", daemon.said());
-}
-
-/// Hands every connection to `port` on to `target`.
-fn forward(port: u16, target: std::net::SocketAddr) {
-    let listener = std::net::TcpListener::bind(("127.0.0.1", port)).expect("the port is still free");
-    std::thread::spawn(move || {
-        for client in listener.incoming().flatten() {
-            let Ok(server) = std::net::TcpStream::connect(target) else { continue };
-            let (mut up, mut down) = (client.try_clone().expect("a socket"), server.try_clone().expect("a socket"));
-            let (mut client, mut server) = (client, server);
-            std::thread::spawn(move || {
-                if std::io::copy(&mut up, &mut server).is_err() {
-                    // The other side has gone.
-                }
-            });
-            std::thread::spawn(move || {
-                if std::io::copy(&mut down, &mut client).is_err() {
-                    // The other side has gone.
-                }
-            });
-        }
-    });
 }
 
 #[test]
@@ -259,18 +108,13 @@ fn broken_frames_and_unknown_schemas_are_dead_letters_with_their_reason() {
     // Too few people for any other end of a batch.
     let scene = Scene { max_age: "1s", ..Scene::new(broker, SCHEMA) };
     let url = registry.url();
-    let number = |subject: &str, schema: &str| -> u32 {
-        let path = scene.dir.path().join(format!("{subject}.avsc"));
-        std::fs::write(&path, schema).expect("a schema");
-        client(&["register", &url, subject, &path.display().to_string()], "").trim().parse().expect("a number")
-    };
+    let number = |subject: &str, schema: &str| scene.register(&url, subject, "avsc", schema, &[]);
     let key = number(&unique("key"), &std::fs::read_to_string(file("avro/observation-key.avsc")).expect("the schema"));
     let value_schema = std::fs::read_to_string(file("avro/wrist-heart-rate.avsc")).expect("the schema");
     let value = number(&unique("value"), &value_schema);
     let mut without: Value = serde_json::from_str(&value_schema).expect("JSON");
     without["fields"].as_array_mut().expect("fields").retain(|field| field["name"] != "heartRate");
     let removed = number(&unique("removed"), &without.to_string());
-    let framed = |id: u32, datum: &[u8]| [&[0][..], &id.to_be_bytes(), datum].concat();
     let good_key = framed(key, b"\x00\x02u\x02s");
     let datum = [&1.7e9_f64.to_le_bytes()[..], &1.7e9_f64.to_le_bytes(), &[0, 0], &0.5_f32.to_le_bytes()].concat();
     let record = |key: Vec<u8>, payload: Vec<u8>| Record {
@@ -296,11 +140,7 @@ fn broken_frames_and_unknown_schemas_are_dead_letters_with_their_reason() {
     let mut daemon = scene.start("format = \"avro\"\nkey_format = \"avro\"", "", &more);
     scene.wait_consumed(8, &mut daemon);
     daemon.stop();
-    let letters: Vec<(i64, String)> = scene
-        .letters()
-        .iter()
-        .map(|l| (l["offset"].as_i64().expect("an offset"), l["reason"].as_str().expect("a reason").to_owned()))
-        .collect();
+    let letters = scene.reasons();
     let wanted = [
         (1, "broken_frame"),
         (2, "broken_frame"),

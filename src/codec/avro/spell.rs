@@ -7,19 +7,10 @@ use base64::engine::general_purpose::STANDARD;
 
 use super::read::Bytes;
 use super::shape::{Shape, Shapes, Ticks, TypeId};
+use crate::codec::cell::{Kind, push_float, push_single};
 use crate::records::json::{push_quoted, push_shortest};
 use crate::records::moment::{DAY, in_range, push_date, push_rfc3339};
 use crate::telemetry::RejectionReason;
-
-/// What kind of cell a text in a buffer is.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Kind {
-    Null,
-    Bool(bool),
-    Number,
-    Text,
-    Structure,
-}
 
 const MALFORMED: RejectionReason = RejectionReason::MalformedAvro;
 
@@ -43,12 +34,7 @@ pub(super) fn cell(
         Shape::Boolean => Kind::Bool(bytes.boolean()?),
         Shape::Int => number(out, i64::from(bytes.int()?)),
         Shape::Long => number(out, bytes.long()?),
-        Shape::Float => push_float(out, f64::from(bytes.float()?), |out, value| {
-            // As many digits as tell a float from its neighbours, which are fewer than a double's.
-            #[allow(clippy::cast_possible_truncation, reason = "it was a float")]
-            let written = write!(out, "{}", value as f32);
-            debug_assert!(written.is_ok());
-        }),
+        Shape::Float => push_float(out, f64::from(bytes.float()?), push_single),
         Shape::Double => push_float(out, bytes.double()?, push_shortest),
         Shape::String => {
             out.push_str(bytes.string()?);
@@ -257,17 +243,6 @@ pub(super) fn skip(shapes: &Shapes, id: TypeId, bytes: &mut Bytes<'_>, depth: us
         },
     }
     Ok(())
-}
-
-/// What is no number stays a word, which no numeric attribute takes.
-fn push_float(out: &mut String, value: f64, push: impl Fn(&mut String, f64)) -> Kind {
-    if value.is_finite() {
-        push(out, if value == 0.0 { 0.0 } else { value });
-        Kind::Number
-    } else {
-        out.push_str(if value.is_nan() { "NaN" } else { "infinite" });
-        Kind::Text
-    }
 }
 
 /// Appends a two's complement big-endian number of up to 16 bytes, divided by ten to the `scale`.

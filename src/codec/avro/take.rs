@@ -2,11 +2,11 @@
 
 use super::read::Bytes;
 use super::shape::{Shape, Shapes, TypeId};
-use super::spell::{Kind, cell, skip};
+use super::spell::{cell, skip};
 use crate::codec::Unknown;
 use crate::codec::path_tree::PathNode;
 use crate::codec::record::Fields;
-use crate::records::raw::{RawBatch, Token};
+use crate::records::raw::RawBatch;
 use crate::telemetry::RejectionReason;
 
 /// What is taken of a value.
@@ -68,6 +68,12 @@ impl Take {
             _ => Inner::None,
         };
         Self { id, whole: node.attributes.clone(), inner }
+    }
+
+    /// Whether some field of the record is not taken at all.
+    pub fn drops(&self) -> bool {
+        let none = matches!(&self.inner, Inner::Record(fields) if fields.iter().any(Result::is_err));
+        self.whole.is_empty() && none
     }
 
     /// Adds the attributes that something leads to.
@@ -203,13 +209,7 @@ impl Walk<'_, '_> {
     /// Sets the cells of the attributes that are the next value.
     fn put(&mut self, take: &Take, depth: usize) -> Result<(), RejectionReason> {
         let kind = cell(self.shapes, take.id, &mut self.bytes, depth, &mut self.text)?;
-        let token = match kind {
-            Kind::Null => Token::Null,
-            Kind::Bool(value) => Token::Bool(value),
-            Kind::Number => Token::Number(&self.text),
-            Kind::Text => Token::Text(&self.text),
-            Kind::Structure => Token::Structure(&self.text),
-        };
+        let token = kind.token(&self.text);
         for &attribute in &take.whole {
             // A map may have a key twice.
             if !self.batch.set(attribute, token) {

@@ -263,7 +263,7 @@ fn build(
     opened: Opened,
     mut past: Past,
 ) -> Result<Engine, AssemblyError> {
-    let Checked { config, schema, shapes, protections, grown, treated, avro, .. } = checked;
+    let Checked { config, schema, shapes, protections, grown, treated, registered, .. } = checked;
     let Opened { ledger, store, keys, untruthful } = opened;
     let class_key = DigestKey(keys.classes);
     let new_books = || {
@@ -273,7 +273,7 @@ fn build(
     let new_subjects =
         || schema.subject.map(|a| Subjects::new(Arc::clone(&schema.attributes[a]), &DigestKey(keys.subjects)));
     let (books, subjects) = (new_books()?, new_subjects());
-    let settings = settings(&config, &schema, &avro, accept_rewind);
+    let settings = settings(&config, &schema, &registered, accept_rewind);
     if past.progress.plan_version == 0 {
         let absent_as_null = settings.absent_as_null;
         past.primed =

@@ -4,12 +4,14 @@ use super::model::ModelSettings;
 use super::settings::{DampeningSettings, EngineSettings, RepetitionSettings, SearchSettings};
 use crate::anonymity::planner::PlannerSettings;
 use crate::anonymity::treatment::treat::Policy;
-use crate::codec::{AvroGroup, LineFormat};
-use crate::config::{Backend, Config, Format, Recoding, SinkKind};
+use crate::codec::{LineFormat, TypedGroup};
+use crate::config::{Backend, Config, Recoding, SinkKind};
 use crate::counting::Wanted;
 use crate::evaluation::attack::Promises;
+use crate::io::registry::FramedAs;
 use crate::records::schema::Schema;
 use crate::release::given::Needs;
+use crate::start::output_names::written_under;
 use crate::start::reading::line_format;
 use std::sync::Arc;
 
@@ -31,11 +33,11 @@ pub(super) fn repetition(config: &Config, schema: &Schema) -> RepetitionSettings
 pub(super) fn settings(
     config: &Config,
     schema: &Schema,
-    avro: &Arc<[AvroGroup]>,
+    registered: &Arc<[TypedGroup]>,
     accept_rewind: bool,
 ) -> EngineSettings {
     let k = config.privacy.crowd();
-    let (format, absent_as_null) = lines(config, avro);
+    let (format, absent_as_null) = lines(config, registered);
     EngineSettings {
         policy: Policy::of(config),
         needs: Needs::of(&config.privacy),
@@ -70,10 +72,12 @@ pub(super) fn settings(
 }
 
 /// How lines are written, and whether they cannot tell an absent cell from a missing one.
-fn lines(config: &Config, avro: &Arc<[AvroGroup]>) -> (LineFormat, bool) {
-    let format = match config.sink.format() {
-        Format::Avro => LineFormat::Avro(Arc::clone(avro)),
-        format => line_format(format, config.sink.separator),
+fn lines(config: &Config, registered: &Arc<[TypedGroup]>) -> (LineFormat, bool) {
+    let format = match written_under(config) {
+        Some(FramedAs::Avro) => LineFormat::Avro(Arc::clone(registered)),
+        Some(FramedAs::Protobuf) => LineFormat::Protobuf(Arc::clone(registered)),
+        Some(FramedAs::Json) => LineFormat::FramedJson(Arc::clone(registered)),
+        None => line_format(config.sink.format(), config.sink.separator),
     };
     match config.sink.kind {
         SinkKind::File | SinkKind::Kafka => (format, config.sink.cannot_omit()),

@@ -21,10 +21,10 @@ use crate::io::kafka::marker::{self, Marker};
 use crate::io::kafka::transaction::{TransactionalSink, UNTRUTHFUL};
 use crate::records::schema::Schema;
 use crate::release::sink::{Lengths, Sink};
-use crate::start::avro_output::register;
 use crate::start::checked::Checked;
 use crate::start::findings::Finding;
 use crate::start::reading::{codec_limits, fields, file_format};
+use crate::start::registered::register;
 use crate::telemetry::{ColumnsDropped, PassedOver, Telemetry};
 use std::collections::BTreeSet;
 use std::path::Path;
@@ -69,7 +69,7 @@ pub fn run_file(
     if let Some(problem) = options.lineage.as_deref().and_then(|path| config.lineage_problem(path)) {
         return Err(RunError::Configuration(vec![problem]));
     }
-    if !register(&mut checked, stop).map_err(RunError::Configuration)? {
+    if !register(&mut checked, telemetry, stop).map_err(RunError::Configuration)? {
         return Ok(Vec::new());
     }
     telemetry.set_readiness(|r| r.broker = true);

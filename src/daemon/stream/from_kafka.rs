@@ -20,10 +20,10 @@ use crate::io::kafka::offsets;
 use crate::io::kafka::reader::{Closing, Reader};
 use crate::io::kafka::transaction::{Outputs, TransactionalSink};
 use crate::records::schema::Schema;
-use crate::start::avro_output::register;
 use crate::start::checked::Checked;
 use crate::start::findings::Finding;
 use crate::start::messages::messages;
+use crate::start::registered::register;
 use crate::telemetry::{SourceLost, Telemetry};
 use rdkafka::consumer::Consumer;
 use std::collections::BTreeMap;
@@ -82,7 +82,7 @@ pub fn run_kafka(
     telemetry: &Telemetry,
     stop: &Arc<AtomicBool>,
 ) -> Result<Vec<Finding>, RunError> {
-    if !register(&mut checked, stop).map_err(RunError::Configuration)? {
+    if !register(&mut checked, telemetry, stop).map_err(RunError::Configuration)? {
         return Ok(Vec::new());
     }
     let (config, schema, file) = (Arc::clone(&checked.config), Arc::clone(&checked.schema), checked.file.clone());
@@ -261,7 +261,7 @@ impl Start<'_> {
         let reader = Reader {
             consumer,
             cluster: cluster.clone(),
-            messages: messages(config, schema, file).map_err(RunError::Configuration)?,
+            messages: messages(config, schema, file, telemetry).map_err(RunError::Configuration)?,
             width: schema.attributes.len(),
             closing: Closing {
                 max_records: config.batch.max_records as u64,

@@ -1,5 +1,6 @@
 //! Asking a registry.
 
+use crate::telemetry::foreign;
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use serde::Deserialize;
@@ -13,6 +14,9 @@ const MOST_BYTES: u64 = 4 << 20;
 
 /// Parts of one schema that are asked for, in all.
 const MOST_PARTS: usize = 64;
+
+/// The most bytes of all parts of a schema.
+const MOST_BYTES_IN_ALL: usize = 8 << 20;
 
 /// How to reach a registry.
 #[derive(Clone, Debug)]
@@ -48,8 +52,17 @@ pub struct WriterSchema {
     pub kind: String,
     /// Its text.
     pub text: String,
-    /// The texts of the schemas that it refers to, and those that they refer to.
-    pub parts: Vec<String>,
+    /// The schemas that it refers to, and those that they refer to.
+    pub parts: Vec<SchemaPart>,
+}
+
+/// A schema that another one refers to.
+#[derive(Clone, Debug)]
+pub struct SchemaPart {
+    /// What the other one calls it: of Protobuf the path of an import, of JSON Schema an address.
+    pub name: String,
+    /// Its text.
+    pub text: String,
 }
 
 /// A registry that is asked one question after the other.
@@ -72,6 +85,8 @@ struct Answer {
 
 #[derive(Clone, Deserialize)]
 struct Reference {
+    #[serde(default)]
+    name: String,
     subject: String,
     version: i64,
 }
@@ -128,11 +143,32 @@ impl Client {
         let what = format!("schema number {id}");
         let until = Instant::now() + 2 * self.timeout;
         let found: Answer = self.get(&format!("/schemas/ids/{id}"), &what)?;
-        let mut parts: Vec<String> = Vec::new();
+        self.with_parts(found, &what, until)
+    }
+
+    /// The latest schema under `subject`, with all that it refers to; none where nothing is registered there.
+    ///
+    /// # Errors
+    /// Anything else than an answer.
+    pub fn latest(&self, subject: &str) -> Result<Option<WriterSchema>, RegistryError> {
+        let what = format!("the latest schema under subject {subject:?}");
+        let until = Instant::now() + 2 * self.timeout;
+        match self.get(&format!("/subjects/{}/versions/latest", escaped(subject)), &what) {
+            Ok(found) => self.with_parts(found, &what, until).map(Some),
+            Err(RegistryError::Unknown { .. }) => Ok(None),
+            Err(error) => Err(error),
+        }
+    }
+
+    fn with_parts(&self, found: Answer, what: &str, until: Instant) -> Result<WriterSchema, RegistryError> {
+        let mut parts: Vec<SchemaPart> = Vec::new();
+        let mut bytes = found.schema.len();
         let mut open = found.references.clone();
-        let mut seen: Vec<(String, i64)> = Vec::new();
-        while let Some(Reference { subject, version }) = open.pop() {
-            if seen.contains(&(subject.clone(), version)) {
+        // A circle comes to an end at what has been seen.
+        let mut seen: Vec<(String, String, i64)> = Vec::new();
+        while let Some(Reference { name, subject, version }) = open.pop() {
+            let key = (name.clone(), subject.clone(), version);
+            if seen.contains(&key) {
                 continue;
             }
             if Instant::now() > until {
@@ -140,25 +176,29 @@ impl Client {
                 return Err(RegistryError::Unreachable { url: self.url.clone(), what });
             }
             if seen.len() >= MOST_PARTS {
-                return Err(self.refused(&what, 200, format!(": it has more than {MOST_PARTS} parts")));
+                return Err(self.refused(what, 200, format!(": it has more than {MOST_PARTS} parts")));
             }
             let part: Answer =
                 self.get(&format!("/subjects/{}/versions/{version}", escaped(&subject)), &format!("part of {what}"))?;
-            seen.push((subject, version));
+            bytes += part.schema.len();
+            if bytes > MOST_BYTES_IN_ALL {
+                return Err(self.refused(what, 200, format!(": its parts have more than {MOST_BYTES_IN_ALL} bytes")));
+            }
+            seen.push(key);
             open.extend(part.references);
-            parts.push(part.schema);
+            parts.push(SchemaPart { name, text: part.schema });
         }
         Ok(WriterSchema { kind: found.kind.unwrap_or_else(|| "AVRO".to_owned()), text: found.schema, parts })
     }
 
-    /// Registers the Avro schema `schema` under `subject` and gives its number. A registry refuses what its rule of
+    /// Registers `schema` of the kind `kind` (`AVRO`, `PROTOBUF`, `JSON`) under `subject` and gives its number. A registry refuses what its rule of
     /// compatibility forbids beside the schemas that are there, and gives the old number for a schema that it knows.
     ///
     /// # Errors
     /// [`RegistryError::Refused`] with the registry's own words.
-    pub fn register(&self, subject: &str, schema: &str) -> Result<u32, RegistryError> {
+    pub fn register(&self, subject: &str, kind: &str, schema: &str) -> Result<u32, RegistryError> {
         let what = format!("the schema of what leaves, under subject {subject:?}");
-        let body = serde_json::json!({ "schema": schema, "schemaType": "AVRO" }).to_string();
+        let body = serde_json::json!({ "schema": schema, "schemaType": kind }).to_string();
         let path = format!("/subjects/{}/versions", escaped(subject));
         let request = self.authorized(self.agent.post(format!("{}{path}", self.url)));
         let request = request.header("Content-Type", "application/vnd.schemaregistry.v1+json");
@@ -212,7 +252,7 @@ impl Client {
                 Err(RegistryError::Unreachable { url: self.url.clone(), what: format!("status {status}") })
             }
             _ => {
-                let said = complaint.message;
+                let said = foreign(&complaint.message);
                 let said = if said.is_empty() { said } else { format!(": {said}") };
                 Err(self.refused(what, status, said))
             }
@@ -262,16 +302,25 @@ mod tests {
 
     /// A client of somebody who answers every question with this status and body.
     fn client_of(status: &'static str, body: &'static str) -> Client {
+        client_by(move |_| (status, body.to_owned()))
+    }
+
+    /// A client of somebody who answers by the path that is asked for.
+    fn client_by(answer: impl Fn(&str) -> (&'static str, String) + Send + 'static) -> Client {
         let listener = TcpListener::bind("127.0.0.1:0").expect("a free port");
         let url = format!("http://{}", listener.local_addr().expect("its address"));
         std::thread::spawn(move || {
             for mut stream in listener.incoming().flatten() {
                 let mut question = [0; 4096];
                 let read = stream.read(&mut question).unwrap_or(0);
+                let asked = String::from_utf8_lossy(&question[..read]).into_owned();
+                let (status, body) = answer(asked.split(' ').nth(1).unwrap_or_default());
                 let length = body.len();
                 let answer =
                     format!("HTTP/1.1 {status}\r\nContent-Length: {length}\r\nConnection: close\r\n\r\n{body}");
-                assert!(read > 0 && stream.write_all(answer.as_bytes()).is_ok(), "a client that stays");
+                if stream.write_all(answer.as_bytes()).is_err() {
+                    // It has read as much as it wants.
+                }
             }
         });
         let access = Access { url: &url, user: None, authorities: None, timeout: Duration::from_secs(5) };
@@ -304,6 +353,54 @@ mod tests {
     fn a_schema_and_its_kind() {
         let found = client_of("200 OK", r#"{"schema": "\"int\"", "id": 7}"#).schema(7).expect("a schema");
         assert_eq!((found.kind.as_str(), found.text.as_str(), found.parts.len()), ("AVRO", "\"int\"", 0));
+    }
+
+    fn with_references(schema: &str, references: &[(&str, &str)]) -> String {
+        let named =
+            |(name, subject): &(&str, &str)| serde_json::json!({"name": name, "subject": subject, "version": 1});
+        let references: Vec<_> = references.iter().map(named).collect();
+        serde_json::json!({"schema": schema, "schemaType": "PROTOBUF", "references": references}).to_string()
+    }
+
+    #[test]
+    fn references_in_a_circle_come_to_an_end() {
+        let client = client_by(|path| {
+            let body = match path {
+                "/schemas/ids/7" => with_references("root", &[("a.proto", "a"), ("b.proto", "b")]),
+                "/subjects/a/versions/1" => with_references("a", &[("b.proto", "b"), ("a.proto", "a")]),
+                "/subjects/b/versions/1" => with_references("b", &[("a.proto", "a")]),
+                other => return ("404 Not Found", format!("{{\"error_code\": 40401, \"message\": {other:?}}}")),
+            };
+            ("200 OK", body)
+        });
+        let mut found: Vec<(String, String)> =
+            client.schema(7).expect("a schema").parts.into_iter().map(|part| (part.name, part.text)).collect();
+        found.sort();
+        assert_eq!(found, [("a.proto", "a"), ("b.proto", "b")].map(|(a, b)| (a.to_owned(), b.to_owned())));
+        assert!(client.latest("nobody").expect("an answer").is_none());
+    }
+
+    #[test]
+    fn schemas_without_an_end_are_refused() {
+        let refused = |client: &Client| {
+            let error = client.schema(7).expect_err("no schema");
+            assert!(matches!(error, RegistryError::Refused { .. }), "{error}");
+            error.to_string()
+        };
+        // Each part has another one.
+        let many = client_by(|path| {
+            let next = path.bytes().filter(|byte| *byte == b'x').count() + 1;
+            let next = "x".repeat(next);
+            ("200 OK", with_references("text", &[(&next, &next)]))
+        });
+        assert!(refused(&many).contains("64 parts"));
+        let long = client_by(|path| {
+            let next = "x".repeat(path.bytes().filter(|byte| *byte == b'x').count() + 1);
+            ("200 OK", with_references(&"t".repeat(2 << 20), &[(&next, &next)]))
+        });
+        assert!(refused(&long).contains("bytes"));
+        let huge = client_by(|_| ("200 OK", with_references(&"t".repeat(5 << 20), &[])));
+        assert!(refused(&huge).contains("bytes"));
     }
 
     #[test]

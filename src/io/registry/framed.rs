@@ -4,11 +4,14 @@
 //! be decoded is a rejection as long as somebody has decided it: a registry that knows no such schema has, one that does not
 //! answer has not, and its records wait.
 
-use super::client::{Client, RegistryError, WriterSchema};
-use crate::codec::{AvroCodec, Decoder, Field, Limits, Unknown};
+use super::client::{Client, RegistryError};
+use super::writer::{Refusal, WantedFields, Writer};
+use crate::codec::Decoder;
 use crate::io::message::{Part, Undecoded};
 use crate::records::raw::RawBatch;
-use crate::telemetry::RejectionReason;
+use crate::telemetry::{
+    RegistryAnswered, RegistryLost, RejectionReason, SchemaOutcome, Telemetry, WriterSchemaMet, foreign,
+};
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
@@ -28,15 +31,15 @@ const DOUBTED_FOR: Duration = Duration::from_secs(3);
 /// So many numbers are doubted in a while. More than that is noise, which must not hold a stream up.
 const MOST_DOUBTED: usize = 8;
 
+/// After so long without another question a registry that did not answer is waited for no more: its records have gone elsewhere.
+const FORGOTTEN_AFTER: Duration = Duration::from_secs(10);
+
 /// Decodes framed records.
 #[derive(Debug)]
 pub struct Framed {
     client: Arc<Client>,
-    fields: Vec<(usize, Field)>,
-    /// Attributes whose field a schema may lack.
-    optional: Vec<usize>,
-    limits: Limits,
-    unknown: Unknown,
+    wanted: WantedFields,
+    telemetry: Telemetry,
     known: Mutex<Known>,
 }
 
@@ -45,6 +48,8 @@ struct Known {
     schemas: HashMap<u32, Kept>,
     /// Not asked before.
     resting: Option<Instant>,
+    /// When it last did not answer, while that is told.
+    lost: Option<Instant>,
     /// Numbers that were unknown, and since when.
     doubted: Vec<(u32, Instant)>,
 }
@@ -63,9 +68,13 @@ impl Known {
         }
     }
 
+    fn has_writer(&self, id: u32) -> bool {
+        matches!(self.schemas.get(&id), Some(Kept::Writer(_)))
+    }
+
     fn keep(&mut self, id: u32, kept: Kept) {
         if self.schemas.len() >= MOST_KEPT {
-            self.schemas.retain(|_, kept| matches!(kept, Kept::Codec(_)));
+            self.schemas.retain(|_, kept| matches!(kept, Kept::Writer(_)));
         }
         if self.schemas.len() >= MOST_KEPT {
             self.schemas.clear();
@@ -76,55 +85,63 @@ impl Known {
 
 #[derive(Clone, Debug)]
 enum Kept {
-    Codec(Arc<AvroCodec>),
-    Refused { reason: RejectionReason, attribute: Option<usize>, until: Option<Instant> },
+    Writer(Arc<Writer>),
+    Refused { refusal: Refusal, until: Option<Instant> },
 }
 
 impl Framed {
-    /// A decoder of the `fields` of Avro records, which asks `client` for their schemas. `optional` are attributes that a schema
-    /// may lack; a record whose schema lacks another is refused.
+    /// A decoder of what is `wanted` of framed records, which asks `client` for their schemas. A record whose schema lacks a field
+    /// that is not optional is refused.
     #[must_use]
-    pub fn new(
-        client: Arc<Client>,
-        fields: Vec<(usize, Field)>,
-        optional: Vec<usize>,
-        limits: Limits,
-        unknown: Unknown,
-    ) -> Self {
-        Self { client, fields, optional, limits, unknown, known: Mutex::default() }
+    pub fn new(client: Arc<Client>, wanted: WantedFields, telemetry: Telemetry) -> Self {
+        Self { client, wanted, telemetry, known: Mutex::default() }
     }
 
     fn kept(&self, id: u32) -> Result<Kept, Undecoded> {
         let mut known = self.known.lock().expect("no panic while schemas are held");
-        let now = Instant::now();
+        let now = if known.lost.is_some() || !known.has_writer(id) { Some(Instant::now()) } else { None };
+        if known.lost.zip(now).is_some_and(|(lost, now)| now.saturating_duration_since(lost) > FORGOTTEN_AFTER) {
+            self.answered(&mut known);
+        }
         match known.schemas.get(&id) {
-            Some(Kept::Refused { until: Some(until), .. }) if *until <= now => {}
+            Some(Kept::Refused { until: Some(until), .. }) if now.is_some_and(|now| *until <= now) => {}
             Some(kept) => return Ok(kept.clone()),
             None => {}
         }
-        if known.resting.is_some_and(|until| until > now) {
+        if known.resting.zip(now).is_some_and(|(until, now)| until > now) {
             return Err(Undecoded::Wait);
         }
-        let refused = |reason, attribute, until| Kept::Refused { reason, attribute, until };
-        let kept = match self.client.schema(id) {
-            Ok(schema) => self.compiled(id, &schema),
+        let answer = self.client.schema(id);
+        let asked = Instant::now();
+        if is_answer(&answer) {
+            self.answered(&mut known);
+        }
+        let met = |outcome| WriterSchemaMet { format: self.wanted.format.written_as(), outcome }.emit(&self.telemetry);
+        let refused = |until| Kept::Refused { refusal: RejectionReason::UnknownSchema.into(), until: Some(until) };
+        let kept = match answer {
+            Ok(schema) => match self.wanted.compiled(id, &schema, &self.telemetry) {
+                Ok(writer) => Kept::Writer(Arc::new(writer)),
+                Err(refusal) => Kept::Refused { refusal, until: None },
+            },
             Err(RegistryError::Unknown { .. }) => {
-                let asked = Instant::now();
                 if known.may_still_come(id, asked) {
                     known.resting = Some(asked + PAUSE);
                     return Err(Undecoded::Wait);
                 }
                 tracing::warn!(schema = id, "the registry knows no such schema: its records are dead letters");
-                refused(RejectionReason::UnknownSchema, None, Some(asked + UNKNOWN_FOR))
+                met(SchemaOutcome::Unknown);
+                refused(asked + UNKNOWN_FOR)
             }
-            // It has answered, and there is nothing to wait for.
-            Err(error @ RegistryError::Refused { status, .. }) if !matches!(status, 300..=399 | 401 | 403) => {
-                tracing::warn!(schema = id, error = %error, "a schema cannot be had: its records are dead letters");
-                refused(RejectionReason::UnknownSchema, None, Some(Instant::now() + UNKNOWN_FOR))
+            Err(error) if is_decided(&error) => {
+                let error = foreign(&error.to_string());
+                tracing::warn!(schema = id, error, "a schema cannot be had: its records are dead letters");
+                met(SchemaOutcome::Unusable);
+                refused(asked + UNKNOWN_FOR)
             }
             Err(error) => {
-                known.resting = Some(Instant::now() + PAUSE);
-                tracing::warn!(error = %error, "records wait for the schema registry");
+                known.resting = Some(asked + PAUSE);
+                known.lost = Some(asked);
+                RegistryLost { error: &error }.emit(&self.telemetry);
                 return Err(Undecoded::Wait);
             }
         };
@@ -132,31 +149,22 @@ impl Framed {
         Ok(kept)
     }
 
-    fn compiled(&self, id: u32, schema: &WriterSchema) -> Kept {
-        let refused = |reason, attribute| Kept::Refused { reason, attribute, until: None };
-        if schema.kind != "AVRO" {
-            tracing::warn!(schema = id, kind = %schema.kind, "a schema is not of the configured format: its records are dead letters");
-            return refused(RejectionReason::UnknownSchema, None);
+    fn answered(&self, known: &mut Known) {
+        if known.lost.take().is_some() {
+            RegistryAnswered.emit(&self.telemetry);
         }
-        let codec = match AvroCodec::of_parts(&schema.text, &schema.parts, &self.fields, self.limits, self.unknown) {
-            Ok(codec) => codec,
-            Err(error) => {
-                tracing::warn!(schema = id, error = %error, "a schema cannot be used: its records are dead letters");
-                return refused(RejectionReason::UnknownSchema, None);
-            }
-        };
-        match codec.missing(&self.fields).into_iter().find(|attribute| !self.optional.contains(attribute)) {
-            Some(attribute) => {
-                let place = self.fields.iter().find(|(known, _)| *known == attribute).map(|(_, field)| field.column());
-                tracing::warn!(
-                    schema = id,
-                    place,
-                    "a schema has no field of an attribute that is not `optional`: its records are dead letters"
-                );
-                refused(RejectionReason::MissingField, Some(attribute))
-            }
-            None => Kept::Codec(Arc::new(codec)),
-        }
+    }
+}
+
+/// It has answered, and there is nothing to wait for: all refusals but those of us.
+fn is_decided(error: &RegistryError) -> bool {
+    matches!(error, RegistryError::Refused { status, .. } if !matches!(status, 300..=399 | 401 | 403))
+}
+
+fn is_answer<T>(answer: &Result<T, RegistryError>) -> bool {
+    match answer {
+        Ok(_) | Err(RegistryError::Unknown { .. }) => true,
+        Err(error) => is_decided(error),
     }
 }
 
@@ -171,15 +179,16 @@ pub(super) fn unframed(payload: &[u8]) -> Result<(u32, &[u8]), RejectionReason> 
 
 impl Part for Framed {
     fn fill(&self, payload: &[u8], into: &mut RawBatch) -> Result<(), Undecoded> {
-        let (id, datum) = unframed(payload)?;
+        let (id, behind) = unframed(payload)?;
+        let refused = |Refusal { reason, attribute }| Undecoded::Rejected { reason, attribute };
         match self.kept(id)? {
-            Kept::Codec(codec) => Ok(codec.fill(datum, into)?),
-            Kept::Refused { reason, attribute, .. } => Err(Undecoded::Rejected { reason, attribute }),
+            Kept::Writer(writer) => writer.fill(id, behind, &self.wanted, &self.telemetry, into).map_err(refused),
+            Kept::Refused { refusal, .. } => Err(refused(refusal)),
         }
     }
 }
 
-/// JSON behind a frame.
+/// JSON behind a frame, whose schema nobody asks for.
 #[derive(Debug)]
 pub struct FramedJson<D>(pub D);
 

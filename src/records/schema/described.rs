@@ -137,7 +137,7 @@ const ATTRIBUTE: &[Key] = &[
     key(
         "optional",
         Shape::Boolean,
-        "The schema under which a record was written (Avro) may have no field of it; without this such a record is refused.",
+        "The schema under which a record was written (Avro, Protobuf, JSON Schema) may have no field of it; without this such a record is refused.",
         "true",
     ),
     key("unit", Shape::Text, "Its unit, for readers of the release; beside `to` the one in which it comes.", "\"bpm\""),

@@ -1,6 +1,6 @@
 //! Records and attributes that were not as expected.
 
-use crate::telemetry::labels::{Label, Stage};
+use crate::telemetry::labels::{Label, Stage, WrittenAs};
 use crate::telemetry::reason::RejectionReason;
 use crate::telemetry::status::Telemetry;
 
@@ -40,7 +40,8 @@ pub struct UnknownAttribute {
 
 impl UnknownAttribute {
     pub(super) fn emit(self, telemetry: &Telemetry) {
-        telemetry.metrics().quality.unknown_cells.inc_by(self.cells);
+        let format = telemetry.board().written_as.unwrap_or(WrittenAs::Json);
+        telemetry.metrics().quality.unknown_cells.of(format).inc_by(self.cells);
         if telemetry.may_log("unknown_attribute", "") {
             tracing::warn!(
                 cells = self.cells,

@@ -1,0 +1,53 @@
+//! One Protobuf message of some schema, as a topic holds it: read or refused, and a refused one leaves nothing behind. The first
+//! byte chooses the message; bytes that are a schema's text are compiled, too.
+#![no_main]
+
+use libfuzzer_sys::fuzz_target;
+use std::sync::LazyLock;
+use throng::codec::{Decoder, Field, Limits, MessageIndex, ProtobufCodec, ProtobufSchema, Unknown};
+use throng::records::raw::{Coordinate, RawBatch};
+
+const AT: Coordinate = Coordinate { topic: 0, partition: 0, offset: 0 };
+
+const LIMITS: Limits = Limits { max_record_bytes: 4096, max_depth: 8 };
+
+const SCHEMA: &str = r#"syntax = "proto3";
+import "google/protobuf/timestamp.proto";
+import "google/protobuf/duration.proto";
+import "google/protobuf/wrappers.proto";
+enum E { A = 0; B = 1; }
+message First { string name = 1; optional sint64 age = 2; repeated float list = 3; }
+message Second { Second name = 1; map<string, bytes> age = 2; google.protobuf.Timestamp list = 3; }
+message Third { oneof which { E name = 1; google.protobuf.Duration age = 2; } repeated Third list = 3; }
+message Fourth { google.protobuf.Int32Value name = 1; map<bool, Fourth> age = 2; repeated E list = 3; }
+"#;
+
+static CODECS: LazyLock<Vec<ProtobufCodec>> = LazyLock::new(|| {
+    let schema = ProtobufSchema::of_texts(SCHEMA, &[]).expect("a schema");
+    let codec = |at: u64| {
+        let message = schema.message(&MessageIndex::new(&[at]).expect("a place")).expect("a message");
+        message.codec(&fields(), LIMITS, Unknown::Drop).expect("a codec")
+    };
+    (0..4).map(codec).collect()
+});
+
+fn fields() -> Vec<(usize, Field)> {
+    [vec!["name"], vec!["age"], vec!["list"], vec!["list", "1"], vec!["name", "age"], vec![]]
+        .into_iter()
+        .map(|pointer| Field { pointer: pointer.into_iter().map(str::to_owned).collect() })
+        .enumerate()
+        .collect()
+}
+
+fuzz_target!(|data: &[u8]| {
+    let Some((&choice, data)) = data.split_first() else { return };
+    let text = std::str::from_utf8(data).unwrap_or_default();
+    if ProtobufSchema::of_texts(text, &[]).is_ok() {
+        // A schema out of nothing: that it ends is all that is asked.
+    }
+    let codec = &CODECS[usize::from(choice) % CODECS.len()];
+    let mut batch = RawBatch::new(fields().len());
+    let read = codec.decode(data, AT, &mut batch).is_ok();
+    assert_eq!(batch.rows(), usize::from(read));
+    assert!(read || batch.unknown_cells == 0, "a refused record left something");
+});

@@ -1,0 +1,318 @@
+//! What a JSON Schema says of the fields of records: whether it knows them, and what they may be.
+//!
+//! Records are not validated: decoding judges them value by value. A schema is asked what no record can tell: that a field is
+//! gone, or is of another type now. What it leaves open counts as allowed.
+
+use super::Field;
+use crate::records::canonical::Type;
+use crate::telemetry::foreign;
+use serde_json::Value;
+use std::collections::HashSet;
+
+/// Schemas that are looked at for one field. A schema that has more is not known to have the field.
+const MOST_LOOKS: usize = 10_000;
+
+/// A text that is no JSON Schema. It says what is wrong with it; a schema has no values of records.
+#[derive(Clone, Debug, thiserror::Error)]
+#[error("not a JSON Schema: {0}")]
+pub struct BadJsonSchema(String);
+
+/// A JSON Schema (of any draft), with those that it refers to.
+#[derive(Clone, Debug)]
+pub struct JsonSchema {
+    /// Addresses and documents; the first is the schema itself.
+    documents: Vec<(String, Value)>,
+}
+
+/// What a schema says of one field.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Said {
+    /// Nothing in it leads there.
+    Missing,
+    /// It cannot be a value of the type that is asked for.
+    OtherType,
+    /// It may be.
+    Fits,
+}
+
+/// A schema in one of the documents.
+#[derive(Clone, Copy)]
+struct Place<'s> {
+    document: usize,
+    schema: &'s Value,
+}
+
+impl JsonSchema {
+    /// The schema `text`, which refers to `parts` by their names.
+    ///
+    /// # Errors
+    /// When one of them is not JSON, or neither an object nor a truth value.
+    pub fn new(text: &str, parts: &[(String, String)]) -> Result<Self, BadJsonSchema> {
+        let parsed = |name: &str, text: &str| match serde_json::from_str(text) {
+            Ok(schema @ (Value::Object(_) | Value::Bool(_))) => Ok((name.to_owned(), schema)),
+            Ok(_) => Err(BadJsonSchema("it is neither an object nor a truth value".to_owned())),
+            Err(error) => Err(BadJsonSchema(foreign(&error.to_string()))),
+        };
+        let own = parsed("", text)?;
+        let others = parts.iter().map(|(name, text)| parsed(name, text));
+        Ok(Self { documents: [Ok(own)].into_iter().chain(others).collect::<Result<_, _>>()? })
+    }
+
+    /// What it says of `field` as a value of type `kind`.
+    #[must_use]
+    pub fn says(&self, field: &Field, kind: Type) -> Said {
+        let mut looks = 0;
+        let mut places = self.opened(vec![Place { document: 0, schema: &self.documents[0].1 }], &mut looks);
+        for segment in &field.pointer {
+            let mut next = Vec::new();
+            places.iter().for_each(|place| step(*place, segment, &mut next));
+            places = self.opened(next, &mut looks);
+        }
+        if places.is_empty() || looks > MOST_LOOKS {
+            return Said::Missing;
+        }
+        places.retain(|place| !only_combines(place.schema));
+        let fits = places.is_empty() || places.iter().any(|place| may_be(place.schema, kind));
+        if fits { Said::Fits } else { Said::OtherType }
+    }
+
+    /// Some schemas and all that their references and combinations lead to, each once.
+    fn opened<'s>(&'s self, mut open: Vec<Place<'s>>, looks: &mut usize) -> Vec<Place<'s>> {
+        let mut found = Vec::new();
+        let mut seen: HashSet<*const Value> = HashSet::new();
+        while let Some(place) = open.pop() {
+            if !seen.insert(std::ptr::from_ref(place.schema)) {
+                continue;
+            }
+            *looks += 1;
+            if *looks > MOST_LOOKS {
+                break;
+            }
+            found.push(place);
+            if let Some(target) = place.schema.get("$ref").and_then(Value::as_str)
+                && let Some(target) = self.target(place.document, target)
+            {
+                open.push(target);
+            }
+            for key in ["allOf", "anyOf", "oneOf"] {
+                for schema in place.schema.get(key).and_then(Value::as_array).into_iter().flatten() {
+                    open.push(Place { schema, ..place });
+                }
+            }
+            for key in ["then", "else"] {
+                if let Some(schema) = place.schema.get(key) {
+                    open.push(Place { schema, ..place });
+                }
+            }
+        }
+        found
+    }
+
+    /// What a reference in a document leads to.
+    fn target(&self, document: usize, reference: &str) -> Option<Place<'_>> {
+        let (address, fragment) = reference.split_once('#').unwrap_or((reference, ""));
+        let document = if address.is_empty() {
+            document
+        } else {
+            let known = |(name, schema): &(String, Value)| {
+                name == address || schema.get("$id").and_then(Value::as_str) == Some(address)
+            };
+            self.documents.iter().position(known)?
+        };
+        let schema = &self.documents[document].1;
+        let schema = if fragment.is_empty() { schema } else { schema.pointer(fragment)? };
+        Some(Place { document, schema })
+    }
+}
+
+/// Adds what a schema, without its references, says of the value behind `segment`.
+fn step<'s>(place: Place<'s>, segment: &str, out: &mut Vec<Place<'s>>) {
+    let Some(schema) = place.schema.as_object() else {
+        // `true` allows everything, and knows nothing that it could not be.
+        if place.schema == &Value::Bool(true) {
+            out.push(place);
+        }
+        return;
+    };
+    let mut push = |schema: &'s Value| {
+        if schema != &Value::Bool(false) {
+            out.push(Place { schema, ..place });
+        }
+    };
+    let mut named = false;
+    if let Some(schema) = schema.get("properties").and_then(|all| all.get(segment)) {
+        named = true;
+        push(schema);
+    }
+    // A pattern may be meant: it is not tried.
+    schema
+        .get("patternProperties")
+        .and_then(Value::as_object)
+        .into_iter()
+        .flatten()
+        .for_each(|(_, schema)| push(schema));
+    if let Some(others @ Value::Object(_)) = schema.get("additionalProperties").filter(|_| !named) {
+        push(others);
+    }
+    if let Ok(index) = segment.parse::<usize>() {
+        match (schema.get("prefixItems"), schema.get("items")) {
+            (Some(Value::Array(first)), rest) => first.get(index).or(rest).into_iter().for_each(&mut push),
+            (_, Some(Value::Array(first))) => first.get(index).into_iter().for_each(&mut push),
+            (_, Some(all)) => push(all),
+            _ => {}
+        }
+    }
+    const TELLING: [&str; 13] = [
+        "properties",
+        "patternProperties",
+        "additionalProperties",
+        "items",
+        "prefixItems",
+        "type",
+        "enum",
+        "const",
+        "$ref",
+        "allOf",
+        "anyOf",
+        "oneOf",
+        "not",
+    ];
+    if !TELLING.iter().any(|key| schema.contains_key(*key)) {
+        // It says nothing: anything may be in there.
+        push(place.schema);
+    }
+}
+
+/// Whether what a schema allows is said by those that it refers to.
+fn only_combines(schema: &Value) -> bool {
+    let own = ["type", "enum", "const"].iter().any(|key| schema.get(*key).is_some());
+    let others = ["$ref", "allOf", "anyOf", "oneOf"].iter().any(|key| schema.get(*key).is_some());
+    others && !own
+}
+
+/// Whether a value under the schema may be read as one of type `kind`.
+fn may_be(schema: &Value, kind: Type) -> bool {
+    if schema == &Value::Bool(false) {
+        return false;
+    }
+    let of_value = |value: &Value| match value {
+        Value::Null => "null",
+        Value::Bool(_) => "boolean",
+        Value::Number(_) => "number",
+        Value::String(_) => "string",
+        Value::Array(_) => "array",
+        Value::Object(_) => "object",
+    };
+    match (schema.get("const"), schema.get("enum"), schema.get("type")) {
+        (Some(value), ..) => reads(kind, of_value(value)),
+        (_, Some(Value::Array(values)), _) => values.iter().any(|value| reads(kind, of_value(value))),
+        (.., Some(Value::String(name))) => reads(kind, name),
+        (.., Some(Value::Array(names))) => names.iter().filter_map(Value::as_str).any(|name| reads(kind, name)),
+        _ => true,
+    }
+}
+
+/// Whether some JSON value of the type `name` is read as a value of type `kind`: a text may spell a number.
+fn reads(kind: Type, name: &str) -> bool {
+    match (kind, name) {
+        (_, "null") => false,
+        (Type::String, _) | (_, "string") => true,
+        (Type::Coordinates, name) => matches!(name, "array" | "object"),
+        (Type::Boolean, "boolean") => true,
+        (Type::Integer | Type::Float | Type::Boolean | Type::Date | Type::Timestamp, name) => {
+            matches!(name, "number" | "integer")
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn said(schema: &str, pointer: &str, kind: Type) -> Said {
+        let field = Field { pointer: pointer.split('/').skip(1).map(str::to_owned).collect() };
+        JsonSchema::new(schema, &[]).expect("a schema").says(&field, kind)
+    }
+
+    const SCHEMA: &str = r##"{"type": "object", "properties": {
+        "age": {"type": "integer"}, "name": {"type": ["string", "null"]}, "gone": false,
+        "heart": {"$ref": "#/definitions/heart"}, "tags": {"type": "object", "additionalProperties": {"type": "number"}},
+        "list": {"type": "array", "items": {"type": "boolean"}}, "any": {}, "all": true,
+        "kind": {"enum": ["a", "b"]}, "one": {"oneOf": [{"type": "null"}, {"type": "object", "properties": {"x": {"type": "number"}}}]},
+        "self": {"$ref": "#"}, "loop": {"$ref": "#/properties/loop"}, "flag": {"type": "boolean"}, "nothing": {"type": "null"}},
+        "definitions": {"heart": {"allOf": [{"properties": {"rate": {"type": "number"}}}]}}}"##;
+
+    #[test]
+    fn known_fields_of_a_fitting_type_fit() {
+        for (pointer, kind) in [
+            ("/age", Type::Integer),
+            ("/age", Type::String),
+            ("/name", Type::Date),
+            ("/heart/rate", Type::Float),
+            ("/tags/x", Type::Float),
+            ("/list/3", Type::Boolean),
+            ("/any/x/y", Type::Float),
+            ("/all/x", Type::Date),
+            ("/kind", Type::String),
+            ("/one/x", Type::Integer),
+            ("/self/self/age", Type::Integer),
+            ("/loop", Type::Float),
+        ] {
+            assert_eq!(said(SCHEMA, pointer, kind), Said::Fits, "{pointer}");
+        }
+        assert_eq!(said("true", "/a/b", Type::Float), Said::Fits);
+        assert_eq!(said("{}", "/a/b", Type::Float), Said::Fits);
+    }
+
+    #[test]
+    fn fields_that_are_gone_are_missing() {
+        for pointer in ["/other", "/gone", "/heart/beat", "/age/x", "/list/x", "/one/y", "/loop/x"] {
+            assert_eq!(said(SCHEMA, pointer, Type::String), Said::Missing, "{pointer}");
+        }
+    }
+
+    #[test]
+    fn fields_of_another_type_are_named() {
+        for (pointer, kind) in [
+            ("/flag", Type::Integer),
+            ("/list", Type::Float),
+            ("/heart", Type::Integer),
+            ("/tags", Type::Boolean),
+            ("/nothing", Type::String),
+            ("/age", Type::Coordinates),
+            ("/flag", Type::Timestamp),
+        ] {
+            let expected = if pointer == "/heart" { Said::Fits } else { Said::OtherType };
+            assert_eq!(said(SCHEMA, pointer, kind), expected, "{pointer}");
+        }
+    }
+
+    #[test]
+    fn parts_are_found_by_name_and_by_address() {
+        let parts = [(
+            "heart.json".to_owned(),
+            r#"{"$id": "http://example.org/h", "properties": {"rate": {"type": "boolean"}}}"#.to_owned(),
+        )];
+        for name in ["heart.json", "http://example.org/h"] {
+            let schema = format!(
+                r#"{{"properties": {{"heart": {{"$ref": "{name}#"}}, "r": {{"$ref": "{name}#/properties/rate"}}}}}}"#
+            );
+            let schema = JsonSchema::new(&schema, &parts).expect("a schema");
+            let field = |pointer: &[&str]| Field { pointer: pointer.iter().map(|s| (*s).to_owned()).collect() };
+            assert_eq!(schema.says(&field(&["heart", "rate"]), Type::Boolean), Said::Fits);
+            assert_eq!(schema.says(&field(&["r"]), Type::Float), Said::OtherType);
+        }
+    }
+
+    #[test]
+    fn schemas_that_lead_everywhere_end() {
+        // Every step doubles what is looked at.
+        let schema = r##"{"anyOf": [{"$ref": "#"}, {"$ref": "#"}, {"properties": {"a": {"$ref": "#"}}}, {"properties": {"a": {"$ref": "#"}}}]}"##;
+        assert_eq!(said(schema, &"/a".repeat(50), Type::String), Said::Fits);
+        let branch = r#"{"type": "object"},"#;
+        let wide = format!("{{\"anyOf\": [{}{{\"properties\": {{\"a\": {{}}}}}}]}}", branch.repeat(MOST_LOOKS));
+        assert_eq!(said(&wide, "/a", Type::String), Said::Missing);
+        assert!(JsonSchema::new("[", &[]).is_err() && JsonSchema::new("[]", &[]).is_err());
+        assert!(JsonSchema::new(&"[".repeat(100_000), &[]).is_err());
+    }
+}

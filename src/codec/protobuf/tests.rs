@@ -1,0 +1,430 @@
+//! Against `prost-reflect`, which writes what is read here.
+
+use super::*;
+use crate::codec::Field;
+use crate::records::raw::{Coordinate, Token};
+use proptest::prelude::*;
+use prost_reflect::prost::Message as _;
+use prost_reflect::{DynamicMessage, MapKey, ReflectMessage, Value};
+use std::collections::HashMap;
+use std::sync::LazyLock;
+
+const AT: Coordinate = Coordinate { topic: 0, partition: 1, offset: 2 };
+const LIMITS: Limits = Limits { max_record_bytes: 1 << 16, max_depth: 16 };
+
+const SCHEMA: &str = r#"
+syntax = "proto3";
+package org.example;
+import "google/protobuf/timestamp.proto";
+import "google/protobuf/duration.proto";
+import "google/protobuf/wrappers.proto";
+import "device.proto";
+message Other { message Inner { int32 v = 1; } }
+message Sample {
+  double time = 1;
+  optional int64 count = 2;
+  bool ok = 3;
+  Device device = 4;
+  Device spare = 5;
+  repeated sint32 beats = 6;
+  map<string, float> tags = 7;
+  google.protobuf.Timestamp at = 8;
+  google.protobuf.Duration span = 9;
+  google.protobuf.Int32Value level = 10;
+  bytes raw = 11;
+  oneof place { string city = 12; fixed64 cell = 13; }
+  repeated Device worn = 14;
+  map<int32, Device> slots = 15;
+  Kind kind = 16;
+  uint64 big = 17;
+  sfixed32 low = 18;
+  string heart_rate = 100;
+  Sample inner = 101;
+  google.protobuf.StringValue note = 102;
+}
+"#;
+
+const DEVICE: &str = r#"
+syntax = "proto3";
+package org.example;
+enum Kind { NONE = 0; WRIST = 1; CHEST = 2; }
+message Device { string model = 1; Kind kind = 2; }
+"#;
+
+fn fields(pointers: &[&str]) -> Vec<(usize, Field)> {
+    let field = |pointer: &&str| Field { pointer: pointer.split('/').skip(1).map(str::to_owned).collect() };
+    pointers.iter().map(field).enumerate().collect()
+}
+
+fn schema() -> &'static ProtobufSchema {
+    static COMPILED: LazyLock<ProtobufSchema> = LazyLock::new(|| {
+        ProtobufSchema::of_texts(SCHEMA, &[("device.proto".to_owned(), DEVICE.to_owned())]).expect("a schema")
+    });
+    &COMPILED
+}
+
+fn sample_type() -> ProtobufMessage {
+    schema().named(Some("org.example.Sample")).expect("a message")
+}
+
+fn codec(pointers: &[&str]) -> ProtobufCodec {
+    sample_type().codec(&fields(pointers), LIMITS, Unknown::Drop).expect("a codec")
+}
+
+fn alone(text: &str) -> ProtobufMessage {
+    let schema = ProtobufSchema::of_texts(text, &[]).expect("a schema");
+    schema.named(None).expect("one message")
+}
+
+fn device(message: &DynamicMessage) -> DynamicMessage {
+    let field = message.descriptor().get_field_by_name("device").expect("a field");
+    let mut device = DynamicMessage::new(field.kind().as_message().expect("a message").clone());
+    device.set_field_by_name("model", Value::String("M\"1".into()));
+    device.set_field_by_name("kind", Value::EnumNumber(2));
+    device
+}
+
+fn part(message: &DynamicMessage, field: &str, values: &[(&str, Value)]) -> Value {
+    let field = message.descriptor().get_field_by_name(field).expect("a field");
+    let mut inner = DynamicMessage::new(field.kind().as_message().expect("a message").clone());
+    for (name, value) in values {
+        inner.set_field_by_name(name, value.clone());
+    }
+    Value::Message(inner)
+}
+
+fn sample() -> DynamicMessage {
+    let mut sample = DynamicMessage::new(sample_type().0);
+    let device = device(&sample);
+    let at = part(&sample, "at", &[("seconds", Value::I64(1_621_850_407)), ("nanos", Value::I32(250_999_999))]);
+    let span = part(&sample, "span", &[("seconds", Value::I64(-90)), ("nanos", Value::I32(-500_000_000))]);
+    let level = part(&sample, "level", &[]);
+    for (name, value) in [
+        ("time", Value::F64(1.5)),
+        ("count", Value::I64(0)),
+        ("ok", Value::Bool(true)),
+        ("device", Value::Message(device.clone())),
+        ("beats", Value::List(vec![Value::I32(60), Value::I32(-61)])),
+        ("tags", Value::Map(HashMap::from([(MapKey::String("x".into()), Value::F32(0.1))]))),
+        ("at", at),
+        ("span", span),
+        ("level", level),
+        ("raw", Value::Bytes(vec![1, 2, 255].into())),
+        ("cell", Value::U64(7)),
+        ("worn", Value::List(vec![Value::Message(device.clone())])),
+        ("slots", Value::Map(HashMap::from([(MapKey::I32(-1), Value::Message(device))]))),
+        ("big", Value::U64(u64::MAX)),
+        ("low", Value::I32(-2)),
+        ("heart_rate", Value::String("fast".into())),
+    ] {
+        sample.set_field_by_name(name, value);
+    }
+    sample
+}
+
+fn row(codec: &ProtobufCodec, width: usize, payload: &[u8]) -> Result<(RawBatch, u64), RejectionReason> {
+    let mut batch = RawBatch::new(width);
+    codec.decode(payload, AT, &mut batch)?;
+    let unknown = batch.unknown_cells;
+    Ok((batch, unknown))
+}
+
+#[test]
+fn every_type_has_its_text() {
+    let wanted = [
+        ("/time", Token::Number("1.5")),
+        ("/count", Token::Number("0")),
+        ("/ok", Token::Bool(true)),
+        ("/device/model", Token::Text("M\"1")),
+        ("/device/kind", Token::Text("CHEST")),
+        ("/spare/model", Token::Absent),
+        ("/spare", Token::Absent),
+        ("/beats", Token::Structure("[60,-61]")),
+        ("/beats/1", Token::Number("-61")),
+        ("/beats/2", Token::Absent),
+        ("/tags/x", Token::Number("0.1")),
+        ("/tags/y", Token::Absent),
+        ("/tags", Token::Structure("{\"x\":0.1}")),
+        ("/at", Token::Text("2021-05-24T10:00:07.250Z")),
+        ("/at/nanos", Token::Number("250999999")),
+        ("/span", Token::Number("-90.5")),
+        ("/level", Token::Number("0")),
+        ("/raw", Token::Text("AQL/")),
+        ("/city", Token::Absent),
+        ("/cell", Token::Number("7")),
+        ("/worn/0/kind", Token::Text("CHEST")),
+        ("/worn", Token::Structure("[{\"model\":\"M\\\"1\",\"kind\":\"CHEST\"}]")),
+        ("/slots/-1/model", Token::Text("M\"1")),
+        ("/slots/-1/kind", Token::Text("CHEST")),
+        ("/kind", Token::Text("NONE")),
+        ("/big", Token::Number("18446744073709551615")),
+        ("/low", Token::Number("-2")),
+        ("/heart_rate", Token::Text("fast")),
+        ("/heartRate", Token::Text("fast")),
+        ("/device", Token::Structure("{\"model\":\"M\\\"1\",\"kind\":\"CHEST\"}")),
+        ("/inner/time", Token::Absent),
+        ("/note", Token::Absent),
+    ];
+    let pointers: Vec<&str> = wanted.iter().map(|(pointer, _)| *pointer).collect();
+    let (batch, unknown) = row(&codec(&pointers), pointers.len(), &sample().encode_to_vec()).expect("it can be read");
+    for (attribute, (pointer, token)) in wanted.iter().enumerate() {
+        assert_eq!(batch.token(0, attribute), *token, "{pointer}");
+    }
+    assert_eq!(unknown, 0);
+    assert_eq!(codec(&pointers).missing(&fields(&pointers)), Vec::<usize>::new());
+}
+
+#[test]
+fn what_is_not_there_has_its_default_or_is_absent() {
+    let wanted = [
+        ("/time", Token::Number("0")),
+        ("/count", Token::Absent),
+        ("/ok", Token::Bool(false)),
+        ("/device/kind", Token::Absent),
+        ("/beats", Token::Structure("[]")),
+        ("/tags", Token::Structure("{}")),
+        ("/beats/0", Token::Absent),
+        ("/at", Token::Absent),
+        ("/raw", Token::Text("")),
+        ("/kind", Token::Text("NONE")),
+        ("/heart_rate", Token::Text("")),
+        ("/level", Token::Absent),
+        ("/cell", Token::Absent),
+    ];
+    let pointers: Vec<&str> = wanted.iter().map(|(pointer, _)| *pointer).collect();
+    let (batch, _) = row(&codec(&pointers), pointers.len(), &[]).expect("an empty message is one");
+    for (attribute, (pointer, token)) in wanted.iter().enumerate() {
+        assert_eq!(batch.token(0, attribute), *token, "{pointer}");
+    }
+    // A message that is there has its own defaults.
+    let (batch, _) =
+        row(&codec(&["/device/kind", "/level", "/tags/x"]), 3, &[0x22, 0, 0x52, 0, 0x3a, 3, 0x0a, 1, b'x'])
+            .expect("read");
+    assert_eq!(batch.token(0, 0), Token::Text("NONE"));
+    assert_eq!(batch.token(0, 1), Token::Number("0"));
+    assert_eq!(batch.token(0, 2), Token::Number("0"));
+}
+
+#[test]
+fn proto2_has_presence_everywhere() {
+    let message = alone(
+        "syntax = \"proto2\"; message R { optional int32 a = 1 [default = 5]; required string b = 2; repeated int32 c = 3; }",
+    );
+    let codec = message.codec(&fields(&["/a", "/b", "/c"]), LIMITS, Unknown::Drop).expect("a codec");
+    // Not packed, and then packed.
+    let (batch, _) = row(&codec, 3, &[0x18, 7, 0x1a, 2, 8, 9]).expect("read");
+    assert_eq!((batch.token(0, 0), batch.token(0, 1)), (Token::Absent, Token::Absent));
+    assert_eq!(batch.token(0, 2), Token::Structure("[7,8,9]"));
+}
+
+#[test]
+fn what_nobody_wants_is_dropped_and_counted_or_refused() {
+    let mut payload = sample().encode_to_vec();
+    // A field of a later version of the schema, and another list item of a field that nobody wants.
+    payload.extend([0xf8, 0x07, 1, 0x72, 0]);
+    let (_, unknown) = row(&codec(&["/time", "/device/kind", "/beats/0"]), 3, &payload).expect("read");
+    // Thirteen fields of the record, the model of the device, one beat, and the new field.
+    assert_eq!(unknown, 16);
+    let strict = sample_type().codec(&fields(&["/time"]), LIMITS, Unknown::Refuse).expect("a codec");
+    assert_eq!(row(&strict, 1, &payload).expect_err("refused"), RejectionReason::UnknownAttribute);
+    // A whole covers what is inside of it.
+    let whole = sample_type().codec(&fields(&["", "/time"]), LIMITS, Unknown::Refuse).expect("a codec");
+    assert!(row(&whole, 2, &sample().encode_to_vec()).is_ok());
+}
+
+#[test]
+fn fields_that_a_schema_lacks_are_named() {
+    let asked = ["/time", "/gone", "/device/gone", "/spare/kind", "/tags/any", "/beats/0", "/ok/v", "/beats/x"];
+    assert_eq!(codec(&asked).missing(&fields(&asked)), [1, 2, 6, 7]);
+}
+
+#[test]
+fn names_in_json_lead_to_a_field_where_they_are_of_one() {
+    let field = |number: u32, name: &str, json_name: &str| shape::FieldShape {
+        number,
+        name: name.to_owned(),
+        json_name: json_name.to_owned(),
+        value: shape::Value::Scalar(shape::Scalar::Bool),
+        form: shape::Form::One { presence: true },
+        oneof: None,
+    };
+    let fields = vec![field(1, "a_b", "aB"), field(2, "a__b", "aB"), field(3, "c_d", "cD"), field(4, "e_f", "c_d")];
+    let message = shape::MessageShape { fields, ..Default::default() };
+    assert_eq!(
+        ["a_b", "a__b", "aB", "cD", "c_d", "e"].map(|name| message.named(name)),
+        [Some(0), Some(1), None, Some(2), Some(2), None]
+    );
+}
+
+#[test]
+fn broken_records_are_refused_with_their_reason() {
+    let whole = sample().encode_to_vec();
+    let pointers =
+        ["/time", "/device", "/tags/x", "/city", "/kind", "/heart_rate", "/at", "/span", "/cell", "/inner/inner"];
+    let codec = codec(&pointers);
+    let reason = |payload: &[u8]| row(&codec, pointers.len(), payload).expect_err("refused");
+    // A group, an end of one, wire types that there are none of, field number 0.
+    for byte in [0x0b_u8, 0x0c, 0x0e, 0x0f, 0x00] {
+        assert_eq!(reason(&[byte, 0, 0, 0, 0, 0, 0, 0, 0]), RejectionReason::MalformedProtobuf, "{byte:x}");
+    }
+    assert_eq!(reason(&whole[..whole.len() - 1]), RejectionReason::MalformedProtobuf);
+    // Another wire type than the schema's; a length beyond the end; a varint that does not end.
+    assert_eq!(reason(&[0x08, 1]), RejectionReason::MalformedProtobuf);
+    assert_eq!(reason(&[0xa2, 0x06, 9]), RejectionReason::MalformedProtobuf);
+    assert_eq!(reason(&[0xff; 12]), RejectionReason::MalformedProtobuf);
+    assert_eq!(reason(&[0xa2, 0x06, 2, 0xff, 0xfe]), RejectionReason::NotUtf8);
+    // An enum's number without a name; a moment and a span that there are not.
+    assert_eq!(reason(&[0x80, 0x01, 9]), RejectionReason::WrongType);
+    assert_eq!(reason(&[0x42, 6, 0x10, 0x80, 0x94, 0xeb, 0xdc, 0x03]), RejectionReason::WrongType);
+    assert_eq!(reason(&[0x4a, 4, 0x08, 1, 0x10, 0xff]), RejectionReason::MalformedProtobuf);
+    // A field twice, and two of a oneof.
+    assert_eq!(reason(&[0xa2, 0x06, 1, b'a', 0xa2, 0x06, 1, b'b']), RejectionReason::DuplicateKey);
+    assert_eq!(reason(&[0x62, 1, b'a', 0x69, 0, 0, 0, 0, 0, 0, 0, 0]), RejectionReason::DuplicateKey);
+    assert_eq!(reason(&vec![0; (1 << 16) + 1]), RejectionReason::Oversized);
+}
+
+#[test]
+fn nesting_is_bounded_where_it_is_read() {
+    let deep = |levels: usize| {
+        let mut payload = Vec::new();
+        for _ in 0..levels {
+            let mut outer = vec![0xaa, 0x06];
+            let mut length = payload.len();
+            while length >= 0x80 {
+                outer.push((length & 0x7f) as u8 | 0x80);
+                length >>= 7;
+            }
+            outer.push(length as u8);
+            outer.extend(payload);
+            payload = outer;
+        }
+        payload
+    };
+    let whole = codec(&["/inner"]);
+    assert_eq!(row(&whole, 1, &deep(300)).expect_err("refused"), RejectionReason::TooDeep);
+    assert!(row(&whole, 1, &deep(14)).is_ok());
+    // What nobody looks into is passed over.
+    assert!(row(&codec(&["/time"]), 1, &deep(300)).is_ok());
+}
+
+#[test]
+fn texts_of_structures_are_bounded() {
+    // Two bytes each, which are many more as JSON.
+    let payload = [0x72, 0].repeat(20_000);
+    assert_eq!(row(&codec(&["/worn"]), 1, &payload).expect_err("refused"), RejectionReason::Oversized);
+    assert!(row(&codec(&["/worn/3/kind"]), 1, &payload).is_ok());
+}
+
+#[test]
+fn frames_name_messages_by_their_numbers() {
+    let schema = schema();
+    let name = |numbers: &[u64]| {
+        let index = MessageIndex::new(numbers)?;
+        Some(schema.message(&index)?.0.full_name().to_owned())
+    };
+    assert_eq!(name(&[0]).as_deref(), Some("org.example.Other"));
+    assert_eq!(name(&[0, 0]).as_deref(), Some("org.example.Other.Inner"));
+    assert_eq!(name(&[1]).as_deref(), Some("org.example.Sample"));
+    // A map's entry, one message too many, a way too long, numbers too large.
+    for none in [&[1, 0][..], &[2], &[0, 0, 0], &[0; 9], &[1 << 40], &[]] {
+        assert_eq!(name(none), None, "{none:?}");
+    }
+}
+
+#[test]
+fn what_is_no_schema_is_said_so() {
+    let refused = |text: &str, parts: &[(&str, &str)]| {
+        let parts: Vec<(String, String)> = parts.iter().map(|(a, b)| ((*a).to_owned(), (*b).to_owned())).collect();
+        ProtobufSchema::of_texts(text, &parts).expect_err("no schema").to_string()
+    };
+    for text in ["{", "message", "syntax = \"proto3\"; message R { Gone x = 1; }", "syntax = \"proto9\";"] {
+        assert!(refused(text, &[]).starts_with("not a Protobuf schema"), "{text}");
+    }
+    assert!(refused("import \"gone.proto\";", &[]).contains("gone.proto"));
+    let circle = refused("import \"a\";", &[("a", "import \"b\";"), ("b", "import \"a\";")]);
+    assert!(circle.contains('a'), "{circle}");
+    assert!(refused(&"message A { ".repeat(10_000), &[]).contains("deep"));
+    assert!(refused(&format!("// {}\nmessage \u{1b}[2J", "(".repeat(99)), &[]).contains("not a Protobuf schema"));
+    let option = format!("option (x) = {};", "{ a ".repeat(100_000));
+    assert!(refused(&option, &[]).contains("deep"));
+    assert!(refused(&" ".repeat((1 << 20) + 1), &[]).contains("bytes"));
+    assert!(schema().named(None).is_err() && schema().named(Some("Sample")).is_err());
+}
+
+#[test]
+fn comments_and_texts_do_not_nest() {
+    assert_eq!(nesting_of("a { b [ ( ) ] }"), 3);
+    assert_eq!(nesting_of("// {{{\n/* {{{ \n {{ */ { '{{{' \"{{\\\"{{\" }"), 1);
+    assert_eq!(nesting_of("{ // }\n { // }\n {"), 3);
+}
+
+fn nesting_of(text: &str) -> usize {
+    super::schema::nesting(text)
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(1_000))]
+
+    /// Values come out as `prost-reflect` put them in.
+    #[test]
+    fn values_survive(
+        long: i64, double: f64, float: f32, big: u64, low: i32, text in "\\PC{0,40}",
+        beats in prop::collection::vec(any::<i32>(), 0..5), kind in 0..3_i32,
+    ) {
+        let mut message = DynamicMessage::new(sample_type().0);
+        for (name, value) in [
+            ("count", Value::I64(long)), ("time", Value::F64(double)), ("big", Value::U64(big)), ("low", Value::I32(low)),
+            ("heart_rate", Value::String(text.clone())), ("kind", Value::EnumNumber(kind)),
+            ("beats", Value::List(beats.iter().copied().map(Value::I32).collect())),
+            ("tags", Value::Map(HashMap::from([(MapKey::String(text.clone()), Value::F32(float))]))),
+        ] {
+            message.set_field_by_name(name, value);
+        }
+        let asked = ["/count", "/time", "/big", "/low", "/heart_rate", "/kind", "/beats", "/tags"];
+        let (batch, unknown) = row(&codec(&asked), asked.len(), &message.encode_to_vec()).expect("read");
+        prop_assert_eq!(unknown, 0);
+        prop_assert_eq!(batch.token(0, 0), Token::Number(&long.to_string()));
+        if let Token::Number(text) = batch.token(0, 1) { prop_assert_eq!(text.parse::<f64>().ok(), Some(double)); }
+        prop_assert_eq!(matches!(batch.token(0, 1), Token::Number(_)), double.is_finite());
+        prop_assert_eq!(batch.token(0, 2), Token::Number(&big.to_string()));
+        prop_assert_eq!(batch.token(0, 3), Token::Number(&low.to_string()));
+        prop_assert_eq!(batch.token(0, 4), Token::Text(&text));
+        prop_assert_eq!(batch.token(0, 5), Token::Text(["NONE", "WRIST", "CHEST"][kind as usize]));
+        let listed = serde_json::to_string(&beats).expect("JSON");
+        prop_assert_eq!(batch.token(0, 6), Token::Structure(&listed));
+        if float.is_finite() {
+            let Token::Structure(json) = batch.token(0, 7) else { panic!("a structure") };
+            let read: HashMap<String, f32> = serde_json::from_str(json).expect("JSON");
+            prop_assert_eq!(read, HashMap::from([(text, float)]));
+        }
+    }
+
+    /// Bytes that somebody has changed are read or refused, and leave nothing behind where they are refused. What both readers
+    /// take, they take as the same.
+    #[test]
+    fn changed_bytes_do_no_harm(
+        at: prop::sample::Index, byte: u8, cut: prop::sample::Index, noise in prop::collection::vec(any::<u8>(), 0..60),
+    ) {
+        let mut payload = sample().encode_to_vec();
+        let place = at.index(payload.len());
+        payload[place] = byte;
+        payload.truncate(cut.index(payload.len()) + 1);
+        let asked = ["/count", "/device", "/beats/1", "/tags/x", "/at", "/span", "/big", "/heart_rate", ""];
+        let codec = codec(&asked);
+        for payload in [payload, noise] {
+            let mut batch = RawBatch::new(asked.len());
+            let outcome = codec.decode(&payload, AT, &mut batch);
+            prop_assert_eq!(batch.rows(), usize::from(outcome.is_ok()));
+            prop_assert!(outcome.is_ok() || batch.unknown_cells == 0);
+            let Ok(twin) = DynamicMessage::decode(sample_type().0, payload.as_slice()) else { continue };
+            if outcome.is_ok() {
+                let big = twin.get_field_by_name("big").and_then(|v| v.as_u64()).expect("a number");
+                prop_assert_eq!(batch.token(0, 6), Token::Number(&big.to_string()));
+                let rate = twin.get_field_by_name("heart_rate").expect("a field");
+                prop_assert_eq!(batch.token(0, 7), Token::Text(rate.as_str().expect("text")));
+                let counted = twin.has_field_by_name("count");
+                prop_assert_eq!(batch.token(0, 0) != Token::Absent, counted);
+            }
+        }
+    }
+}

@@ -1,0 +1,275 @@
+//! The schemas of writers, compiled for the attributes that are wanted.
+
+use super::client::{SchemaPart, WriterSchema};
+use crate::codec::{
+    AvroCodec, BadJsonSchema, BadProtobuf, BadSchema, Decoder, Field, JsonCodec, JsonSchema, Limits, MessageIndex,
+    ProtobufCodec, ProtobufSchema, Said, Unknown,
+};
+use crate::records::canonical::Type;
+use crate::records::raw::RawBatch;
+use crate::telemetry::{RejectionReason, SchemaOutcome, Telemetry, WriterSchemaMet, WrittenAs, foreign};
+use std::collections::HashMap;
+use std::sync::{Arc, Mutex};
+
+/// How records behind a frame are written down.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum FramedAs {
+    /// Avro data.
+    Avro,
+    /// Protobuf messages; the frame says which message of the schema.
+    Protobuf,
+    /// JSON objects.
+    Json,
+}
+
+impl FramedAs {
+    /// What a registry calls the kind of their schemas.
+    #[must_use]
+    pub fn kind(self) -> &'static str {
+        match self {
+            Self::Avro => "AVRO",
+            Self::Protobuf => "PROTOBUF",
+            Self::Json => "JSON",
+        }
+    }
+
+    pub(super) fn written_as(self) -> WrittenAs {
+        match self {
+            Self::Avro => WrittenAs::Avro,
+            Self::Protobuf => WrittenAs::Protobuf,
+            Self::Json => WrittenAs::Json,
+        }
+    }
+}
+
+/// What is wanted of framed records.
+#[derive(Debug)]
+pub struct WantedFields {
+    /// How the records are written down.
+    pub format: FramedAs,
+    /// Where the attributes are.
+    pub fields: Vec<(usize, Field)>,
+    /// The types of these attributes, in the same order.
+    pub types: Vec<Type>,
+    /// Attributes whose field a schema may lack.
+    pub optional: Vec<usize>,
+    /// Limits of a record.
+    pub limits: Limits,
+    /// What becomes of fields that no attribute leads to.
+    pub unknown: Unknown,
+}
+
+/// Why the records of a schema are refused.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Refusal {
+    pub reason: RejectionReason,
+    pub attribute: Option<usize>,
+}
+
+impl From<RejectionReason> for Refusal {
+    fn from(reason: RejectionReason) -> Self {
+        Self { reason, attribute: None }
+    }
+}
+
+/// Messages of one schema that are kept compiled.
+const MOST_MESSAGES: usize = 64;
+
+/// A schema whose records can be read.
+#[derive(Debug)]
+pub(super) enum Writer {
+    Avro(AvroCodec),
+    Json(JsonCodec),
+    Protobuf(ProtobufSchema, Mutex<HashMap<MessageIndex, Result<Arc<ProtobufCodec>, Refusal>>>),
+}
+
+impl WantedFields {
+    /// Compiles schema number `id`. What is wrong with it is said once.
+    pub(super) fn compiled(&self, id: u32, schema: &WriterSchema, telemetry: &Telemetry) -> Result<Writer, Refusal> {
+        let met = |outcome| WriterSchemaMet { format: self.format.written_as(), outcome }.emit(telemetry);
+        if schema.kind != self.format.kind() {
+            let kind = foreign(&schema.kind);
+            tracing::warn!(schema = id, kind, "a schema is not of the configured format: its records are dead letters");
+            met(SchemaOutcome::Unusable);
+            return Err(RejectionReason::UnknownSchema.into());
+        }
+        let parts =
+            || schema.parts.iter().map(|SchemaPart { name, text }| (name.clone(), text.clone())).collect::<Vec<_>>();
+        let unusable = |error: String| {
+            tracing::warn!(
+                schema = id,
+                error = foreign(&error),
+                "a schema cannot be used: its records are dead letters"
+            );
+            met(SchemaOutcome::Unusable);
+            Refusal::from(RejectionReason::UnknownSchema)
+        };
+        match self.format {
+            FramedAs::Avro => {
+                let mut texts: Vec<String> = schema.parts.iter().map(|part| part.text.clone()).collect();
+                texts.sort_unstable();
+                texts.dedup();
+                let codec = AvroCodec::of_parts(&schema.text, &texts, &self.fields, self.limits, self.unknown);
+                let codec = codec.map_err(|error: BadSchema| unusable(error.to_string()))?;
+                self.complete(id, &codec.missing(&self.fields), codec.drops(), telemetry)?;
+                Ok(Writer::Avro(codec))
+            }
+            FramedAs::Json => {
+                let says = JsonSchema::new(&schema.text, &parts());
+                let says = says.map_err(|error: BadJsonSchema| unusable(error.to_string()))?;
+                let (mut missing, mut retyped) = (Vec::new(), None);
+                for ((attribute, field), kind) in self.fields.iter().zip(&self.types) {
+                    match says.says(field, *kind) {
+                        Said::Missing => missing.push(*attribute),
+                        Said::OtherType => retyped = retyped.or(Some(*attribute)),
+                        Said::Fits => {}
+                    }
+                }
+                if let Some(attribute) = retyped {
+                    self.tell(
+                        id,
+                        attribute,
+                        "a schema has another type for an attribute: its records are dead letters",
+                    );
+                    met(SchemaOutcome::WrongType);
+                    return Err(Refusal { reason: RejectionReason::WrongType, attribute: Some(attribute) });
+                }
+                self.complete(id, &missing, false, telemetry)?;
+                Ok(Writer::Json(JsonCodec::of_part(&self.fields, self.limits).with_unknown(self.unknown)))
+            }
+            FramedAs::Protobuf => {
+                let schema = ProtobufSchema::of_texts(&schema.text, &parts());
+                Ok(Writer::Protobuf(
+                    schema.map_err(|error: BadProtobuf| unusable(error.to_string()))?,
+                    Mutex::default(),
+                ))
+            }
+        }
+    }
+
+    /// Refuses a schema that lacks a field which is not optional.
+    fn complete(&self, id: u32, missing: &[usize], drops: bool, telemetry: &Telemetry) -> Result<(), Refusal> {
+        let met = |outcome| WriterSchemaMet { format: self.format.written_as(), outcome }.emit(telemetry);
+        match missing.iter().find(|attribute| !self.optional.contains(attribute)) {
+            Some(&attribute) => {
+                let message =
+                    "a schema has no field of an attribute that is not `optional`: its records are dead letters";
+                self.tell(id, attribute, message);
+                met(SchemaOutcome::MissingField);
+                Err(Refusal { reason: RejectionReason::MissingField, attribute: Some(attribute) })
+            }
+            None => {
+                met(if drops { SchemaOutcome::TakenInPart } else { SchemaOutcome::Taken });
+                Ok(())
+            }
+        }
+    }
+
+    /// Says where the attribute is that a schema is wrong about. The place is the record schema's own.
+    fn tell(&self, id: u32, attribute: usize, what: &str) {
+        let place = self.fields.iter().find(|(known, _)| *known == attribute).map(|(_, field)| field.column());
+        tracing::warn!(schema = id, place, "{what}");
+    }
+
+    fn message(
+        &self,
+        id: u32,
+        schema: &ProtobufSchema,
+        index: &MessageIndex,
+        telemetry: &Telemetry,
+    ) -> Result<Arc<ProtobufCodec>, Refusal> {
+        let message = schema.message(index).ok_or(RejectionReason::BrokenFrame)?;
+        let codec = message.codec(&self.fields, self.limits, self.unknown).map_err(|error| {
+            tracing::warn!(schema = id, error = %error, "a schema cannot be used: its records are dead letters");
+            WriterSchemaMet { format: WrittenAs::Protobuf, outcome: SchemaOutcome::Unusable }.emit(telemetry);
+            Refusal::from(RejectionReason::UnknownSchema)
+        })?;
+        self.complete(id, &codec.missing(&self.fields), codec.drops(), telemetry)?;
+        Ok(Arc::new(codec))
+    }
+}
+
+impl Writer {
+    /// Sets the cells of the row of `into` that was opened last to those of what is behind the number of the schema.
+    pub(super) fn fill(
+        &self,
+        id: u32,
+        behind: &[u8],
+        wanted: &WantedFields,
+        telemetry: &Telemetry,
+        into: &mut RawBatch,
+    ) -> Result<(), Refusal> {
+        match self {
+            Self::Avro(codec) => Ok(codec.fill(behind, into)?),
+            Self::Json(codec) => Ok(codec.fill(behind, into)?),
+            Self::Protobuf(schema, messages) => {
+                let (index, datum) = message_index(behind)?;
+                let mut messages = messages.lock().expect("no panic while messages are held");
+                let known = match messages.get(&index) {
+                    Some(known) => known.clone(),
+                    None => {
+                        let found = wanted.message(id, schema, &index, telemetry);
+                        // Ways to nowhere are not kept: there is no end of them.
+                        if found.as_ref().err().is_none_or(|refusal| refusal.reason != RejectionReason::BrokenFrame) {
+                            if messages.len() >= MOST_MESSAGES {
+                                messages.clear();
+                            }
+                            messages.insert(index, found.clone());
+                        }
+                        found
+                    }
+                };
+                drop(messages);
+                Ok(known?.fill(datum, into)?)
+            }
+        }
+    }
+}
+
+/// Which message a Protobuf frame names, and the message itself. The way is a list of zigzag numbers behind its length; a zero
+/// alone stands for the first message.
+fn message_index(bytes: &[u8]) -> Result<(MessageIndex, &[u8]), RejectionReason> {
+    const BROKEN: RejectionReason = RejectionReason::BrokenFrame;
+    let (length, mut rest) = zigzag(bytes).ok_or(BROKEN)?;
+    if length == 0 {
+        return Ok((MessageIndex::new(&[0]).ok_or(BROKEN)?, rest));
+    }
+    let mut numbers = [0; crate::codec::MOST_INDEXES];
+    let length = usize::try_from(length).map_err(|_| BROKEN)?;
+    for number in numbers.get_mut(..length).ok_or(BROKEN)? {
+        (*number, rest) = zigzag(rest).ok_or(BROKEN)?;
+    }
+    Ok((MessageIndex::new(&numbers[..length]).ok_or(BROKEN)?, rest))
+}
+
+/// A zigzag number that is not negative, in at most five bytes.
+fn zigzag(bytes: &[u8]) -> Option<(u64, &[u8])> {
+    let mut value = 0_u64;
+    for (at, &byte) in bytes.iter().take(5).enumerate() {
+        value |= u64::from(byte & 0x7f) << (7 * at);
+        if byte & 0x80 == 0 {
+            return (value & 1 == 0).then_some((value >> 1, &bytes[at + 1..]));
+        }
+    }
+    None
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn frames_of_protobuf_name_a_message() {
+        let index = |bytes: &[u8]| message_index(bytes).map(|(index, rest)| (index, rest.to_vec()));
+        let first = MessageIndex::new(&[0]).expect("a message");
+        assert_eq!(index(&[0, 8]), Ok((first, vec![8])), "the short form");
+        assert_eq!(index(&[2, 0, 8]), Ok((first, vec![8])));
+        assert_eq!(index(&[4, 2, 0]), Ok((MessageIndex::new(&[1, 0]).expect("a message"), vec![])));
+        // Nothing, a length without its numbers, negative ones, too many, varints without an end.
+        for broken in
+            [&[][..], &[4, 2], &[1], &[2, 1], &[18, 0, 0, 0, 0, 0, 0, 0, 0, 0], &[0xff; 9], &[2, 0xff, 0xff, 0x7f]]
+        {
+            assert_eq!(index(broken), Err(RejectionReason::BrokenFrame), "{broken:?}");
+        }
+    }
+}

@@ -1,0 +1,213 @@
+//! A daemon between topics of the shared broker, and heart rates for it.
+
+use crate::support::binary::get;
+use crate::support::daemon::Daemon;
+use crate::support::kafka::{Broker, unique};
+use crate::support::registry::client;
+use serde_json::{Value, json};
+use std::fmt::Write as _;
+use std::net::TcpListener;
+use std::path::{Path, PathBuf};
+
+pub const K: usize = 5;
+pub const PEOPLE: usize = 40;
+
+/// Heart rates in the shape of RADAR-base: the person in the key, times and a measurement in the value.
+pub const SCHEMA: &str = include_str!("../../schemas/radar-heart-rate.toml");
+
+/// A folder, topics and a configuration of a daemon on the shared broker.
+pub struct Scene {
+    pub broker: &'static Broker,
+    pub dir: tempfile::TempDir,
+    pub raw: String,
+    pub out: String,
+    pub letters: String,
+    pub group: String,
+    /// `batch.max_age`.
+    pub max_age: &'static str,
+    /// Of the pages.
+    pub port: u16,
+}
+
+pub fn file(name: &str) -> String {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("schemas").join(name).display().to_string()
+}
+
+impl Scene {
+    pub fn new(broker: &'static Broker, schema: &str) -> Self {
+        let scene = Self {
+            broker,
+            dir: tempfile::tempdir().expect("a temporary directory"),
+            raw: unique("raw"),
+            out: unique("out"),
+            letters: unique("letters"),
+            group: unique("group"),
+            max_age: "5m",
+            port: TcpListener::bind("127.0.0.1:0").and_then(|l| l.local_addr()).expect("a free port").port(),
+        };
+        broker.create_topic(&scene.raw, 1, false);
+        broker.create_topic_with(&scene.out, 2, &[("retention.ms", "-1")]);
+        broker.create_topic(&scene.letters, 1, false);
+        broker.create_topic(&format!("{}.commits", scene.group), 1, true);
+        std::fs::write(scene.dir.path().join("schema.toml"), schema).expect("the schema");
+        std::fs::write(scene.dir.path().join("key"), "a secret of the tests, long enough").expect("the secret");
+        scene
+    }
+
+    /// Starts a daemon; `source`, `sink` and `more` are lines of its configuration.
+    pub fn start(&self, source: &str, sink: &str, more: &str) -> Daemon {
+        let Self { raw, out, letters, group, max_age, port, .. } = self;
+        let place = self.dir.path().display();
+        let text = format!(
+            r#"
+[source]
+brokers = "{brokers}"
+topics = ["{raw}"]
+group = "{group}"
+{source}
+[source.librdkafka]
+"fetch.wait.max.ms" = "50"
+[sink]
+topic = "{out}"
+dead_letter_topic = "{letters}"
+commits_topic = "{group}.commits"
+{sink}
+[schema]
+file = "{place}/schema.toml"
+[batch]
+max_records = 1000
+max_wait = "200ms"
+max_age = "{max_age}"
+[privacy]
+k = {K}
+max_delay = "0s"
+max_lines_per_subject = 0
+[plan]
+interval = "1h"
+[state]
+path = "{place}/state"
+secret_file = "{place}/key"
+[telemetry]
+listen = "127.0.0.1:{port}"
+{more}
+"#,
+            brokers = self.broker.bootstrap(),
+        );
+        let config = self.config();
+        std::fs::write(&config, text).expect("the configuration");
+        Daemon::start(&config, &[], None)
+    }
+
+    pub fn config(&self) -> PathBuf {
+        self.dir.path().join("throng.toml")
+    }
+
+    pub fn consumed(&self) -> i64 {
+        self.broker.group_offsets_now(&self.group, &self.raw).values().map(|at| at.unwrap_or(0)).sum()
+    }
+
+    pub fn wait_consumed(&self, records: usize, daemon: &mut Daemon) {
+        let deadline = std::time::Instant::now() + std::time::Duration::from_secs(90);
+        while self.consumed() < records as i64 {
+            assert!(daemon.ended().is_none(), "it ended early: {}", daemon.said());
+            assert!(std::time::Instant::now() < deadline, "{} of {records}: {}", self.consumed(), daemon.said());
+            std::thread::sleep(std::time::Duration::from_millis(50));
+        }
+    }
+
+    pub fn letters(&self) -> Vec<Value> {
+        let letters = self.broker.read_committed(&self.letters);
+        letters
+            .iter()
+            .map(|l| serde_json::from_slice(l.payload.as_deref().expect("a payload")).expect("JSON"))
+            .collect()
+    }
+
+    pub fn released(&self) -> usize {
+        self.broker.read_committed(&self.out).len()
+    }
+
+    /// Offsets and reasons of the dead letters.
+    pub fn reasons(&self) -> Vec<(i64, String)> {
+        let letters = self.letters();
+        let of =
+            |l: &Value| (l["offset"].as_i64().expect("an offset"), l["reason"].as_str().expect("a reason").to_owned());
+        letters.iter().map(of).collect()
+    }
+
+    /// Registers a schema by Confluent's client and gives its number. `references` are `NAME=SUBJECT`.
+    pub fn register(&self, url: &str, subject: &str, extension: &str, schema: &str, references: &[&str]) -> u32 {
+        let path = self.dir.path().join(format!("{subject}.{extension}"));
+        std::fs::write(&path, schema).expect("a schema");
+        let path = path.display().to_string();
+        let arguments = [&["register", url, subject, &path][..], references].concat();
+        client(&arguments, "").trim().parse().expect("a number")
+    }
+
+    /// Produces [`heart_rates`] by Confluent's client, under schemas in `schemas/`.
+    pub fn produce(&self, url: &str, key: &str, value: &str, each: usize) {
+        let arguments = ["produce", &self.broker.bootstrap(), url, &self.raw, &file(key), &file(value)];
+        client(&arguments, &heart_rates(each));
+    }
+
+    /// A page of the daemon: status and text.
+    pub fn page(&self, name: &str) -> (u16, String) {
+        get(self.port, &format!("/{name}")).expect("an answer")
+    }
+
+    /// All that has left, by line as JSON, as Confluent's client reads it.
+    pub fn read_back(&self, url: &str, kind: &str) -> Vec<Value> {
+        let lines = self.released().to_string();
+        let said = client(&["consume", &self.broker.bootstrap(), url, &self.out, &lines, kind], "");
+        said.lines().map(|line| serde_json::from_str(line).expect("JSON")).collect()
+    }
+}
+
+/// Bytes behind the number of a schema.
+pub fn framed(id: u32, datum: &[u8]) -> Vec<u8> {
+    [&[0][..], &id.to_be_bytes(), datum].concat()
+}
+
+/// Heart rates of [`PEOPLE`] people, `each` a person, as the client takes them.
+pub fn heart_rates(each: usize) -> String {
+    let mut lines = String::new();
+    for i in 0..PEOPLE * each {
+        let person = i % PEOPLE;
+        let activity = ["REST", "WALK"][person % 2];
+        let rate = if i % 17 == 0 { Value::Null } else { json!(60 + person % 4 * 5) };
+        let record = json!({
+            "key": {"projectId": "p", "userId": format!("user-{person}"), "sourceId": format!("band-{person}")},
+            "value": {
+                "time": 1_700_000_000.25 + i as f64,
+                "timeReceived": 1_700_000_001.5 + i as f64,
+                "heartRate": rate,
+                "activity": activity,
+                "battery": 0.5,
+            },
+        });
+        writeln!(lines, "{record}").expect("text");
+    }
+    lines
+}
+
+/// Hands every connection to `port` on to `target`.
+pub fn forward(port: u16, target: std::net::SocketAddr) {
+    let listener = TcpListener::bind(("127.0.0.1", port)).expect("the port is still free");
+    std::thread::spawn(move || {
+        for client in listener.incoming().flatten() {
+            let Ok(server) = std::net::TcpStream::connect(target) else { continue };
+            let (mut up, mut down) = (client.try_clone().expect("a socket"), server.try_clone().expect("a socket"));
+            let (mut client, mut server) = (client, server);
+            std::thread::spawn(move || {
+                if std::io::copy(&mut up, &mut server).is_err() {
+                    // The other side has gone.
+                }
+            });
+            std::thread::spawn(move || {
+                if std::io::copy(&mut down, &mut client).is_err() {
+                    // The other side has gone.
+                }
+            });
+        }
+    });
+}
