@@ -10,7 +10,9 @@
 //! | boolean, null, string, enum, uuid | a truth value, nothing, text |
 //! | date, timestamp-*, local-timestamp-* | the day, or the moment in UTC to the millisecond, in ISO 8601 |
 //! | time-millis, time-micros | `10:05:07.250` |
-//! | bytes, fixed, duration | text in Base64 |
+//! | bytes | the text that they are in UTF-8; else in Base64 |
+//! | fixed of 16 bytes | as a uuid |
+//! | other fixed, duration | text in Base64 |
 //! | array, map, record | their JSON text |
 
 mod read;
@@ -60,8 +62,15 @@ impl AvroCodec {
         unknown: Unknown,
     ) -> Result<Self, BadSchema> {
         let shapes = Shapes::parse(schema, parts)?;
-        let take = Take::of_fields(&shapes, fields);
+        let take = Take::of_fields(&shapes, fields)?;
         Ok(Self { shapes, take, limits, unknown })
+    }
+
+    /// Bytes of memory that the codec takes, roughly.
+    #[must_use]
+    pub fn bytes(&self) -> usize {
+        // A type or a field with its name, and a place.
+        (self.shapes.size() + self.take.size()) * 96
     }
 
     /// Those of `fields` that nothing in the writer schema leads to.

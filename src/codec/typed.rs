@@ -99,9 +99,14 @@ fn double(text: &str) -> Option<f64> {
 /// Digits that every double has.
 const SURE_DIGITS: usize = 15;
 
-/// A number that is written as a text, since no double has its digits. Labels of a hierarchy have fewer.
+/// What a number so small begins with that a double is spelled with an exponent.
+const TINY: &str = "0.00000";
+
+/// A number that is written as a text, since no double has its digits, or none its spelling. Labels of a hierarchy have fewer digits, and
+/// are not so small.
 pub(super) fn is_long_number(text: &str) -> bool {
-    text.bytes().filter(u8::is_ascii_digit).count() > SURE_DIGITS
+    let is_tiny = text.strip_prefix('-').unwrap_or(text).starts_with(TINY);
+    (is_tiny || text.bytes().filter(u8::is_ascii_digit).count() > SURE_DIGITS)
         && text.bytes().all(|byte| byte.is_ascii_digit() || matches!(byte, b'-' | b'.'))
         && serde_json::from_str::<serde_json::Number>(text).is_ok()
         && double(text).is_none()
@@ -134,6 +139,8 @@ pub(super) mod cells {
                 }),
                 // More digits than a double tells apart, as rounding to a step writes them.
                 "[1-9][0-9]{17,20}\\.[0-9]{1,8}[1-9]",
+                // So small that the shortest spelling has an exponent, as rounding to a small step writes them.
+                "-?0\\.00000[0-9]{0,6}[1-9]",
             ]
             .boxed(),
             CellKind::Boolean => prop_oneof![Just("true".to_owned()), Just("false".to_owned())].boxed(),

@@ -89,13 +89,24 @@ pub fn register(checked: &mut Checked, telemetry: &Telemetry, stop: &AtomicBool)
             let remedy = "choose another topic, or another rule of compatibility in the registry";
             vec![Problem::new(checked.file.as_str(), "sink.format", error.to_string(), remedy)]
         };
+        let unanswered = |error: &RegistryError| match error {
+            RegistryError::Refused { status: 401 | 403, .. } => {
+                let remedy = "give a user who may read and register schemas (registry.user, registry.password_file)";
+                vec![Problem::new(checked.file.as_str(), "registry.user", error.to_string(), remedy)]
+            }
+            RegistryError::Refused { status: 300..=399, .. } => {
+                let remedy = "name the address that answers by itself: no redirection is followed";
+                vec![Problem::new(checked.file.as_str(), "registry.url", error.to_string(), remedy)]
+            }
+            _ => refused(error),
+        };
         let mut patience = Patience { telemetry, stop };
         let before = match (&client, kind) {
             // Numbers stay with their names, whatever the order of the attributes.
             (Some(client), FramedAs::Protobuf) => match patience.ask(|| client.latest(&output.subject)) {
                 Ok(None) => return Ok(false),
                 Ok(Some(before)) => before,
-                Err(error) => return Err(refused(&error)),
+                Err(error) => return Err(unanswered(&error)),
             },
             _ => None,
         };
@@ -110,7 +121,7 @@ pub fn register(checked: &mut Checked, telemetry: &Telemetry, stop: &AtomicBool)
                     tracing::info!(subject = output.subject, id, "registered the schema of what leaves");
                     group.id = Some(id);
                 }
-                Err(error) => return Err(refused(&error)),
+                Err(error) => return Err(unanswered(&error)),
             }
         }
         groups.push(group);

@@ -8,7 +8,7 @@ use apache_avro::schema::{InnerDecimalSchema, UuidSchema};
 /// A text that is no Avro schema. It says what is wrong with it; a schema has no values of records.
 #[derive(Clone, Debug, thiserror::Error)]
 #[error("not an Avro schema: {0}")]
-pub struct BadSchema(String);
+pub struct BadSchema(pub(super) String);
 
 /// The number of a type in its [`Shapes`].
 pub(super) type TypeId = usize;
@@ -82,11 +82,32 @@ pub(super) struct Shapes {
 
 impl Shapes {
     pub fn parse(schema: &str, parts: &[String]) -> Result<Self, BadSchema> {
+        // The parser walks a schema by recursion, and its parts may nest as deeply as there are parts: they come from outside.
+        std::thread::scope(|scope| {
+            let parse = || Self::parse_here(schema, parts);
+            let parser = std::thread::Builder::new().stack_size(PARSER_STACK).spawn_scoped(scope, parse);
+            let parser = parser.map_err(|error| BadSchema(format!("no thread to read it on: {error}")))?;
+            parser.join().unwrap_or_else(|_| Err(BadSchema("it cannot be read".into())))
+        })
+    }
+
+    fn parse_here(schema: &str, parts: &[String]) -> Result<Self, BadSchema> {
         let parsed = Schema::parse_str_with_list(schema, parts);
         let (parsed, defined) = parsed.map_err(|error| BadSchema(error.to_string()))?;
-        let mut compiler = Compiler { types: Vec::new(), named: HashMap::new(), defined };
+        let mut compiler = Compiler { types: Vec::new(), named: HashMap::new(), defined, depth: 0 };
         let root = compiler.compile(&parsed, None)?;
         Ok(Self { types: compiler.types, root })
+    }
+
+    /// Types, fields and symbols: what they cost in memory.
+    pub fn size(&self) -> usize {
+        let of = |shape: &Shape| match shape {
+            Shape::Record(fields) => fields.len(),
+            Shape::Enum(symbols) => symbols.len(),
+            Shape::Union(branches) => branches.len(),
+            _ => 0,
+        };
+        self.types.iter().map(|shape| 1 + of(shape)).sum()
     }
 
     pub fn root(&self) -> TypeId {
@@ -99,7 +120,14 @@ impl Shapes {
     }
 }
 
+/// For the recursion of the parser: 64 parts of what JSON may nest. Memory that is not used is not taken.
+const PARSER_STACK: usize = 256 << 20;
+
+/// Types inside types. Records may nest as deeply as `source.max_depth` says, which is less.
+const MOST_DEEP: usize = 500;
+
 struct Compiler {
+    depth: usize,
     types: Vec<Shape>,
     /// By full name.
     named: HashMap<String, TypeId>,
@@ -118,6 +146,16 @@ impl Compiler {
     }
 
     fn compile(&mut self, schema: &Schema, namespace: Option<&str>) -> Result<TypeId, BadSchema> {
+        if self.depth >= MOST_DEEP {
+            return Err(BadSchema(format!("it nests more than {MOST_DEEP} types")));
+        }
+        self.depth += 1;
+        let compiled = self.compile_here(schema, namespace);
+        self.depth -= 1;
+        compiled
+    }
+
+    fn compile_here(&mut self, schema: &Schema, namespace: Option<&str>) -> Result<TypeId, BadSchema> {
         let shape = match schema {
             Schema::Null => Shape::Null,
             Schema::Boolean => Shape::Boolean,

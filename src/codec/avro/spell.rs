@@ -41,7 +41,17 @@ pub(super) fn cell(
             Kind::Text
         }
         Shape::Bytes => {
-            STANDARD.encode_string(bytes.bytes()?, out);
+            // A writer may make a string of what was bytes: the same text is the same value under both schemas.
+            let raw = bytes.bytes()?;
+            match std::str::from_utf8(raw) {
+                Ok(text) => out.push_str(text),
+                Err(_) => STANDARD.encode_string(raw, out),
+            }
+            Kind::Text
+        }
+        // As the same sixteen bytes are spelled where their logical type says that they are a UUID.
+        Shape::Fixed(UUID) => {
+            push_uuid(out, bytes.take(UUID)?)?;
             Kind::Text
         }
         Shape::Fixed(size) => {
@@ -61,10 +71,7 @@ pub(super) fn cell(
             Kind::Number
         }
         Shape::Uuid { fixed } => {
-            let raw = if *fixed { bytes.take(16)? } else { bytes.bytes()? };
-            let raw: [u8; 16] = raw.try_into().map_err(|_| MALFORMED)?;
-            let written = write!(out, "{}", uuid::Uuid::from_bytes(raw));
-            debug_assert!(written.is_ok());
+            push_uuid(out, if *fixed { bytes.take(UUID)? } else { bytes.bytes()? })?;
             Kind::Text
         }
         Shape::Date => {
@@ -227,7 +234,8 @@ pub(super) fn skip(shapes: &Shapes, id: TypeId, bytes: &mut Bytes<'_>, depth: us
             if count == 0 {
                 break;
             }
-            for _ in 0..count {
+            // Nulls are no bytes.
+            for _ in 0..if matches!(shapes.get(*items), Shape::Null) { 0 } else { count } {
                 skip(shapes, *items, bytes, depth + 1)?;
             }
         },
@@ -242,6 +250,16 @@ pub(super) fn skip(shapes: &Shapes, id: TypeId, bytes: &mut Bytes<'_>, depth: us
             }
         },
     }
+    Ok(())
+}
+
+/// Bytes of a UUID.
+const UUID: usize = 16;
+
+fn push_uuid(out: &mut String, raw: &[u8]) -> Result<(), RejectionReason> {
+    let raw: [u8; UUID] = raw.try_into().map_err(|_| MALFORMED)?;
+    let written = write!(out, "{}", uuid::Uuid::from_bytes(raw));
+    debug_assert!(written.is_ok());
     Ok(())
 }
 

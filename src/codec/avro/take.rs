@@ -1,13 +1,16 @@
 //! Which parts of a writer schema lead to attributes, and the walk that takes them.
 
 use super::read::Bytes;
-use super::shape::{Shape, Shapes, TypeId};
+use super::shape::{BadSchema, Shape, Shapes, TypeId};
 use super::spell::{cell, skip};
 use crate::codec::Unknown;
 use crate::codec::path_tree::PathNode;
 use crate::codec::record::Fields;
 use crate::records::raw::RawBatch;
 use crate::telemetry::RejectionReason;
+
+/// Places from which the attributes of a record may be taken. A union has one a branch, and those below each.
+const MOST_PLACES: usize = 1 << 16;
 
 /// What is taken of a value.
 #[derive(Debug)]
@@ -34,40 +37,63 @@ enum Inner {
 }
 
 impl Take {
-    pub fn of_fields(shapes: &Shapes, fields: &Fields) -> Self {
+    /// What the fields take.
+    ///
+    /// # Errors
+    /// Where unions of unions lead to more places than anybody means.
+    pub fn of_fields(shapes: &Shapes, fields: &Fields) -> Result<Self, BadSchema> {
         let root = PathNode::of(fields.iter().map(|(attribute, field)| (*attribute, field)));
-        Self::of(shapes, shapes.root(), &root)
+        let mut left = MOST_PLACES;
+        Self::of(shapes, shapes.root(), &root, &mut left)
     }
 
-    fn of(shapes: &Shapes, id: TypeId, node: &PathNode) -> Self {
+    fn of(shapes: &Shapes, id: TypeId, node: &PathNode, left: &mut usize) -> Result<Self, BadSchema> {
+        *left = left
+            .checked_sub(1)
+            .ok_or_else(|| BadSchema(format!("its unions lead to attributes from more than {MOST_PLACES} places")))?;
         if let Shape::Union(branches) = shapes.get(id) {
             // What is wanted of a union is wanted of what is in it.
-            let branches = branches.iter().map(|branch| Self::of(shapes, *branch, node)).collect();
-            return Self { id, whole: Vec::new(), inner: Inner::Union(branches) };
+            let branches = branches.iter().map(|branch| Self::of(shapes, *branch, node, left));
+            let inner = Inner::Union(branches.collect::<Result<_, _>>()?);
+            return Ok(Self { id, whole: Vec::new(), inner });
         }
         let inner = match shapes.get(id) {
             _ if node.is_leaf() => Inner::None,
-            Shape::Record(fields) => Inner::Record(
-                fields
-                    .iter()
-                    .map(|(name, field)| node.child(name).map(|node| Self::of(shapes, *field, node)).ok_or(*field))
-                    .collect(),
-            ),
+            Shape::Record(fields) => {
+                let mut of = |(name, field): &(String, TypeId)| match node.child(name) {
+                    Some(node) => Self::of(shapes, *field, node, left).map(Ok),
+                    None => Ok(Err(*field)),
+                };
+                Inner::Record(fields.iter().map(&mut of).collect::<Result<_, _>>()?)
+            }
             Shape::Array(items) => {
                 let parsed = node.children().filter_map(|(segment, node)| Some((index(segment)?, node)));
-                let mut taken: Vec<_> = parsed.map(|(at, node)| (at, Self::of(shapes, *items, node))).collect();
+                let taken = parsed.map(|(at, node)| Ok((at, Self::of(shapes, *items, node, left)?)));
+                let mut taken: Vec<_> = taken.collect::<Result<_, BadSchema>>()?;
                 taken.sort_by_key(|(at, _)| *at);
                 Inner::Array(taken, *items)
             }
             Shape::Map(values) => {
-                let taken = node.children().map(|(key, node)| (key.to_owned(), Self::of(shapes, *values, node)));
-                let mut taken: Vec<_> = taken.collect();
+                let taken =
+                    node.children().map(|(key, node)| Ok((key.to_owned(), Self::of(shapes, *values, node, left)?)));
+                let mut taken: Vec<_> = taken.collect::<Result<_, BadSchema>>()?;
                 taken.sort_by(|(a, _), (b, _)| a.cmp(b));
                 Inner::Map(taken, *values)
             }
             _ => Inner::None,
         };
-        Self { id, whole: node.attributes.clone(), inner }
+        Ok(Self { id, whole: node.attributes.clone(), inner })
+    }
+
+    /// Places of values, itself one of them.
+    pub fn size(&self) -> usize {
+        1 + match &self.inner {
+            Inner::None => 0,
+            Inner::Record(fields) => fields.iter().map(|field| field.as_ref().map_or(1, Self::size)).sum(),
+            Inner::Union(branches) => branches.iter().map(Self::size).sum(),
+            Inner::Array(items, _) => items.iter().map(|(_, take)| take.size()).sum(),
+            Inner::Map(values, _) => values.iter().map(|(_, take)| take.size()).sum(),
+        }
     }
 
     /// Whether some field of the record is not taken at all.

@@ -262,3 +262,66 @@ proptest! {
         }
     }
 }
+
+fn texts(schema: &str, datum: &[u8], pointer: &str) -> String {
+    let fields = [(0, Field { pointer: vec![pointer.to_owned()] })];
+    let codec = AvroCodec::new(schema, &fields, Limits::default(), Unknown::Drop).expect("a schema");
+    let mut batch = RawBatch::new(1);
+    codec.decode(datum, Coordinate { topic: 0, partition: 0, offset: 0 }, &mut batch).expect("a datum");
+    match batch.token(0, 0) {
+        Token::Text(text) => text.to_owned(),
+        other => panic!("{other:?}"),
+    }
+}
+
+/// What Avro's schema resolution takes for the same value is the same text.
+#[test]
+fn a_value_keeps_its_text_when_its_type_is_promoted() {
+    let of = |kind: &str| format!(r#"{{"type":"record","name":"r","fields":[{{"name":"who","type":{kind}}}]}}"#);
+    for name in ["alice", "größe", ""] {
+        let datum = [&[2 * name.len() as u8][..], name.as_bytes()].concat();
+        assert_eq!(texts(&of("\"bytes\""), &datum, "who"), texts(&of("\"string\""), &datum, "who"));
+    }
+    let raw: Vec<u8> = (0x61..0x71).collect();
+    let fixed = r#"{"type":"fixed","name":"f","size":16}"#;
+    let uuid = r#"{"type":"fixed","name":"f","size":16,"logicalType":"uuid"}"#;
+    assert_eq!(texts(&of(fixed), &raw, "who"), texts(&of(uuid), &raw, "who"));
+    assert_eq!(texts(&of("\"bytes\""), &[4, 0xff, 0xfe], "who"), "//4=");
+}
+
+#[test]
+fn a_schema_from_outside_neither_overflows_the_stack_nor_fills_memory() {
+    let nested = |name: &str, inner: &str| {
+        let inner = (0..100).fold(inner.to_owned(), |inner, _| format!(r#"{{"type":"array","items":{inner}}}"#));
+        format!(r#"{{"type":"record","name":"{name}","fields":[{{"name":"a","type":{inner}}}]}}"#)
+    };
+    let parts: Vec<String> = (0..63)
+        .map(|part| {
+            nested(&format!("r{part}"), &if part == 62 { "\"int\"".into() } else { format!("\"r{}\"", part + 1) })
+        })
+        .collect();
+    let fields = [(0, Field { pointer: vec!["a".to_owned()] })];
+    let deep = AvroCodec::of_parts(&nested("top", "\"r0\""), &parts, &fields, Limits::default(), Unknown::Drop);
+    assert!(deep.is_err(), "6,400 arrays");
+    // A union of records that share one type, which holds such a union: places multiply.
+    let records = |stem: &str, inner: &str| {
+        let each = |n: usize| {
+            format!(
+                r#"{{"type":"record","name":"{stem}{n}","fields":[{{"name":"b","type":{}}}]}}"#,
+                if n == 0 { inner.to_owned() } else { "\"shared\"".to_owned() }
+            )
+        };
+        format!("[{}]", (0..600).map(each).collect::<Vec<_>>().join(","))
+    };
+    let leaf = r#"{"type":"record","name":"leaf","fields":[{"name":"x","type":"int"}]}"#;
+    let below: Vec<String> = (0..600)
+        .map(|n| format!(r#"{{"type":"record","name":"l{n}","fields":[{{"name":"x","type":"int"}}]}}"#))
+        .collect();
+    let shared =
+        format!(r#"{{"type":"record","name":"shared","fields":[{{"name":"x","type":[{leaf},{}]}}]}}"#, below.join(","));
+    let wide =
+        format!(r#"{{"type":"record","name":"top","fields":[{{"name":"a","type":{}}}]}}"#, records("u", &shared));
+    let fields = [(0, Field { pointer: ["a", "b", "x"].map(str::to_owned).to_vec() })];
+    let error = AvroCodec::new(&wide, &fields, Limits::default(), Unknown::Drop).expect_err("360,000 places");
+    assert!(error.to_string().contains("places"), "{error}");
+}

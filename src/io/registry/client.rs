@@ -56,6 +56,13 @@ pub struct WriterSchema {
     pub parts: Vec<SchemaPart>,
 }
 
+impl WriterSchema {
+    /// Bytes of its texts.
+    pub(super) fn bytes(&self) -> usize {
+        self.text.len() + self.parts.iter().map(|part| part.text.len()).sum::<usize>()
+    }
+}
+
 /// A schema that another one refers to.
 #[derive(Clone, Debug)]
 pub struct SchemaPart {

@@ -19,6 +19,12 @@ use std::time::{Duration, Instant};
 /// Schemas kept. One that is needed again after that many others is asked for again.
 const MOST_KEPT: usize = 1_000;
 
+/// Memory of compiled schemas, in bytes, roughly; one may be larger than that alone.
+const MOST_KEPT_BYTES: usize = 64 << 20;
+
+/// Bytes of a compiled schema by those of its text.
+const BYTES_BY_TEXT: usize = 16;
+
 /// For how long it holds that a registry does not know a schema: it may learn of it.
 const UNKNOWN_FOR: Duration = Duration::from_mins(1);
 
@@ -46,6 +52,8 @@ pub struct Framed {
 #[derive(Debug, Default)]
 struct Known {
     schemas: HashMap<u32, Kept>,
+    /// Their memory.
+    bytes: usize,
     /// Not asked before.
     resting: Option<Instant>,
     /// When it last did not answer, while that is told.
@@ -69,24 +77,42 @@ impl Known {
     }
 
     fn has_writer(&self, id: u32) -> bool {
-        matches!(self.schemas.get(&id), Some(Kept::Writer(_)))
+        matches!(self.schemas.get(&id), Some(Kept::Writer(..)))
     }
 
     fn keep(&mut self, id: u32, kept: Kept) {
         if self.schemas.len() >= MOST_KEPT {
-            self.schemas.retain(|_, kept| matches!(kept, Kept::Writer(_)));
+            self.schemas.retain(|_, kept| matches!(kept, Kept::Writer(..)));
         }
-        if self.schemas.len() >= MOST_KEPT {
+        let own = kept.bytes();
+        if self.schemas.len() >= MOST_KEPT || self.bytes + own > MOST_KEPT_BYTES {
             self.schemas.clear();
+            self.bytes = 0;
         }
-        self.schemas.insert(id, kept);
+        self.bytes += own;
+        if let Some(before) = self.schemas.insert(id, kept) {
+            self.bytes = self.bytes.saturating_sub(before.bytes());
+        }
     }
 }
 
 #[derive(Clone, Debug)]
 enum Kept {
-    Writer(Arc<Writer>),
-    Refused { refusal: Refusal, until: Option<Instant> },
+    /// With its memory in bytes.
+    Writer(Arc<Writer>, usize),
+    Refused {
+        refusal: Refusal,
+        until: Option<Instant>,
+    },
+}
+
+impl Kept {
+    fn bytes(&self) -> usize {
+        match self {
+            Self::Writer(_, bytes) => *bytes,
+            Self::Refused { .. } => 0,
+        }
+    }
 }
 
 impl Framed {
@@ -120,7 +146,10 @@ impl Framed {
         let refused = |until| Kept::Refused { refusal: RejectionReason::UnknownSchema.into(), until: Some(until) };
         let kept = match answer {
             Ok(schema) => match self.wanted.compiled(id, &schema, &self.telemetry) {
-                Ok(writer) => Kept::Writer(Arc::new(writer)),
+                Ok(writer) => {
+                    let bytes = schema.bytes() * BYTES_BY_TEXT + writer.bytes();
+                    Kept::Writer(Arc::new(writer), bytes)
+                }
                 Err(refusal) => Kept::Refused { refusal, until: None },
             },
             Err(RegistryError::Unknown { .. }) => {
@@ -128,7 +157,12 @@ impl Framed {
                     known.resting = Some(asked + PAUSE);
                     return Err(Undecoded::Wait);
                 }
-                tracing::warn!(schema = id, "the registry knows no such schema: its records are dead letters");
+                if known.doubted.len() < MOST_DOUBTED {
+                    tracing::warn!(schema = id, "the registry knows no such schema: its records are dead letters");
+                } else {
+                    // Many of them are noise, and are counted.
+                    tracing::debug!(schema = id, "the registry knows no such schema either");
+                }
                 met(SchemaOutcome::Unknown);
                 refused(asked + UNKNOWN_FOR)
             }
@@ -182,7 +216,7 @@ impl Part for Framed {
         let (id, behind) = unframed(payload)?;
         let refused = |Refusal { reason, attribute }| Undecoded::Rejected { reason, attribute };
         match self.kept(id)? {
-            Kept::Writer(writer) => writer.fill(id, behind, &self.wanted, &self.telemetry, into).map_err(refused),
+            Kept::Writer(writer, _) => writer.fill(id, behind, &self.wanted, &self.telemetry, into).map_err(refused),
             Kept::Refused { refusal, .. } => Err(refused(refusal)),
         }
     }

@@ -190,6 +190,15 @@ impl WantedFields {
 }
 
 impl Writer {
+    /// Bytes of memory that it takes beyond what the length of its schema says, roughly.
+    pub(super) fn bytes(&self) -> usize {
+        match self {
+            Self::Avro(codec) => codec.bytes(),
+            // As large as the schema of the records, which is the operator's own; and of its text.
+            Self::Json(_) | Self::Protobuf(..) => 0,
+        }
+    }
+
     /// Sets the cells of the row of `into` that was opened last to those of what is behind the number of the schema.
     pub(super) fn fill(
         &self,
