@@ -21,7 +21,12 @@ pub struct ProtobufCodec {
 }
 
 impl ProtobufCodec {
-    fn of(message: &MessageDescriptor, fields: &Fields, limits: Limits, unknown: Unknown) -> Result<Self, BadProtobuf> {
+    pub(super) fn of(
+        message: &MessageDescriptor,
+        fields: &Fields,
+        limits: Limits,
+        unknown: Unknown,
+    ) -> Result<Self, BadProtobuf> {
         let shapes = Shapes::of(message)?;
         let take = Take::of_fields(&shapes, fields);
         Ok(Self { shapes, take, limits, unknown })
