@@ -154,6 +154,7 @@ fn decode_avro(criterion: &mut Criterion) {
 
 /// A flat record, as `prost` has it.
 #[derive(Clone, PartialEq, Message)]
+#[expect(clippy::struct_excessive_bools, reason = "a record has each kind of value five times")]
 struct Sample {
     #[prost(int64, tag = "1")]
     signal_0: i64,

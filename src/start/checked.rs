@@ -6,7 +6,7 @@ use super::grown::{self, Settled};
 use super::protections::protections;
 use super::schema::load_schema;
 use super::shapes::group_shapes;
-use super::{messages, output_names, registered};
+use super::{messages, output_names};
 use crate::anonymity::planner::GroupShape;
 use crate::anonymity::privacy::protection::Protection;
 use crate::codec::TypedGroup;
@@ -67,12 +67,12 @@ impl Checked {
         });
         let protections = protections(&config, &schema, file).unwrap_or_else(|found| noted(found, &mut problems));
         if problems.is_empty() {
+            problems = output_names::collisions(&config, &schema, &shapes, file);
+        }
+        if problems.is_empty() {
             let config = Arc::new(config);
             let registered = Arc::from([]);
-            let file = file.to_owned();
-            let checked = Self { config, file, schema, shapes, grown, treated, protections, registered };
-            let problems = registered::problems(&checked);
-            if problems.is_empty() { Ok(checked) } else { Err(problems) }
+            Ok(Self { config, file: file.to_owned(), schema, shapes, grown, treated, protections, registered })
         } else {
             Err(problems)
         }

@@ -1,10 +1,11 @@
 //! What the schemas of a release call its attributes and groups.
 
-use crate::config::{Config, Format, Problem, SinkKind};
+use crate::anonymity::planner::GroupShape;
+use crate::config::{Config, Format, JOINED, Problem, Rows, SinkKind};
 use crate::io::registry::FramedAs;
 use crate::records::canonical::Type;
 use crate::records::schema::{Attribute, Schema};
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 /// The kind of the schemas under which lines leave; none where they have none.
 #[must_use]
@@ -75,6 +76,66 @@ pub fn problems(config: &Config, schema: &Schema, file: &str) -> Vec<Problem> {
                 );
                 found.push(Problem::new(file, "sink.format", message, "rename one of them in the record schema"));
             }
+        }
+    }
+    found
+}
+
+/// What leaves in one line, and where its schema is registered.
+#[derive(Debug)]
+pub struct Output {
+    /// The group, or what stands for all of them.
+    pub name: String,
+    /// Its attributes, in the order of a line.
+    pub attributes: Vec<usize>,
+    /// What the schema calls it.
+    pub record: String,
+    /// The subject in the registry.
+    pub subject: String,
+}
+
+/// What each line carries, in the order in which groups leave; one for all of them where rows are joined.
+///
+/// A topic of one group has the subject `TOPIC-value`; where several groups share a topic, each has `TOPIC-NAMESPACE.RECORD`.
+#[must_use]
+pub fn outputs(config: &Config, schema: &Schema, shapes: &[GroupShape]) -> Vec<Output> {
+    if config.sink.rows == Rows::Joined {
+        let all: BTreeSet<usize> = shapes.iter().flat_map(|shape| shape.without_ladder().attributes()).collect();
+        let subject = format!("{}-value", config.sink.topic_of(JOINED));
+        let (name, record) = (JOINED.to_owned(), JOINED.to_owned());
+        return vec![Output { name, attributes: all.into_iter().collect(), record, subject }];
+    }
+    let topics: Vec<String> = shapes.iter().map(|shape| config.sink.topic_of(&shape.name)).collect();
+    let alone = |topic: &String| topics.iter().filter(|other| *other == topic).count() == 1;
+    let namespace = namespace(schema);
+    let output = |(shape, topic): (&GroupShape, &String)| {
+        let record = schema_name(&shape.name);
+        let subject = if alone(topic) { format!("{topic}-value") } else { format!("{topic}-{namespace}.{record}") };
+        Output { name: shape.name.clone(), attributes: shape.without_ladder().attributes(), record, subject }
+    };
+    shapes.iter().zip(&topics).map(output).collect()
+}
+
+/// What the names of records stand in.
+#[must_use]
+pub fn namespace(schema: &Schema) -> String {
+    format!("throng.{}", schema_name(&schema.name))
+}
+
+/// Groups whose lines would have one schema in a topic: readers could not tell them apart.
+#[must_use]
+pub fn collisions(config: &Config, schema: &Schema, shapes: &[GroupShape], file: &str) -> Vec<Problem> {
+    if written_under(config).is_none() {
+        return Vec::new();
+    }
+    let mut subjects: BTreeMap<String, String> = BTreeMap::new();
+    let mut found = Vec::new();
+    for Output { name, subject, .. } in outputs(config, schema, shapes) {
+        if let Some(other) = subjects.insert(subject.clone(), name.clone()) {
+            let message =
+                format!("groups {other:?} and {name:?} have one name in the schemas of what leaves, {subject:?}");
+            let remedy = "rename one of the groups, or give each a topic of its own ({group} in sink.topic)";
+            found.push(Problem::new(file, "group", message, remedy));
         }
     }
     found

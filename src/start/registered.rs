@@ -3,73 +3,16 @@
 use super::avro_output::{avro_schema, kind_of};
 use super::checked::Checked;
 use super::messages::client;
-use super::output_names::{is_framed, schema_name, written_under};
+use super::output_names::{Output, is_framed, namespace, outputs, written_under};
 use super::output_schema::registered_json;
 use super::protobuf_output::{Numbers, protobuf_schema};
 use crate::codec::TypedGroup;
-use crate::config::{JOINED, Problem, Rows};
+use crate::config::Problem;
 use crate::io::registry::{FramedAs, RegistryError};
 use crate::records::schema::Attribute;
 use crate::telemetry::{RegistryAnswered, RegistryLost, Telemetry};
-use std::collections::{BTreeMap, BTreeSet};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
-
-/// What leaves in one line, and where its schema is registered.
-struct Output {
-    /// The group, or what stands for all of them.
-    name: String,
-    attributes: Vec<usize>,
-    /// What the schema calls it.
-    record: String,
-    /// The subject in the registry.
-    subject: String,
-}
-
-/// What each line carries, in the order in which groups leave; one for all of them where rows are joined.
-///
-/// A topic of one group has the subject `TOPIC-value`; where several groups share a topic, each has `TOPIC-NAMESPACE.RECORD`.
-fn outputs(checked: &Checked) -> Vec<Output> {
-    let Checked { config, shapes, .. } = checked;
-    if config.sink.rows == Rows::Joined {
-        let all: BTreeSet<usize> = shapes.iter().flat_map(|shape| shape.without_ladder().attributes()).collect();
-        let subject = format!("{}-value", config.sink.topic_of(JOINED));
-        let (name, record) = (JOINED.to_owned(), JOINED.to_owned());
-        return vec![Output { name, attributes: all.into_iter().collect(), record, subject }];
-    }
-    let topics: Vec<String> = shapes.iter().map(|shape| config.sink.topic_of(&shape.name)).collect();
-    let alone = |topic: &String| topics.iter().filter(|other| *other == topic).count() == 1;
-    let namespace = namespace(checked);
-    let output = |(shape, topic): (&crate::anonymity::planner::GroupShape, &String)| {
-        let record = schema_name(&shape.name);
-        let subject = if alone(topic) { format!("{topic}-value") } else { format!("{topic}-{namespace}.{record}") };
-        Output { name: shape.name.clone(), attributes: shape.without_ladder().attributes(), record, subject }
-    };
-    shapes.iter().zip(&topics).map(output).collect()
-}
-
-fn namespace(checked: &Checked) -> String {
-    format!("throng.{}", schema_name(&checked.schema.name))
-}
-
-/// Groups whose lines would have one schema in a topic: readers could not tell them apart.
-#[must_use]
-pub fn problems(checked: &Checked) -> Vec<Problem> {
-    if written_under(&checked.config).is_none() {
-        return Vec::new();
-    }
-    let mut subjects: BTreeMap<String, String> = BTreeMap::new();
-    let mut found = Vec::new();
-    for Output { name, subject, .. } in outputs(checked) {
-        if let Some(other) = subjects.insert(subject.clone(), name.clone()) {
-            let message =
-                format!("groups {other:?} and {name:?} have one name in the schemas of what leaves, {subject:?}");
-            let remedy = "rename one of the groups, or give each a topic of its own ({group} in sink.topic)";
-            found.push(Problem::new(checked.file.as_str(), "group", message, remedy));
-        }
-    }
-    found
-}
 
 /// Registers what leaves under its subjects and notes the numbers in `checked`; without a registry the lines have no frame. Waits
 /// for a registry that does not answer, and gives false where it was told to `stop` meanwhile.
@@ -84,7 +27,7 @@ pub fn register(checked: &mut Checked, telemetry: &Telemetry, stop: &AtomicBool)
         None
     };
     let mut groups = Vec::new();
-    for output in outputs(checked) {
+    for output in outputs(&checked.config, &checked.schema, &checked.shapes) {
         let refused = |error: &dyn std::fmt::Display| {
             let remedy = "choose another topic, or another rule of compatibility in the registry";
             vec![Problem::new(checked.file.as_str(), "sink.format", error.to_string(), remedy)]
@@ -134,7 +77,7 @@ pub fn register(checked: &mut Checked, telemetry: &Telemetry, stop: &AtomicBool)
 fn derived(checked: &Checked, kind: FramedAs, output: &Output, numbers: Numbers) -> (TypedGroup, String) {
     let Checked { config, schema, .. } = checked;
     let attributes: Vec<&Attribute> = output.attributes.iter().map(|&a| schema.attributes[a].as_ref()).collect();
-    let namespace = namespace(checked);
+    let namespace = namespace(schema);
     let mut group = TypedGroup {
         names: attributes.iter().map(|a| a.name.clone()).collect(),
         kinds: attributes.iter().map(|a| kind_of(a)).collect(),
@@ -161,7 +104,7 @@ pub fn plain_schemas(checked: &Checked) -> Vec<(String, String)> {
         let (_, text) = derived(checked, kind, &output, Numbers::default());
         (output.name, text)
     };
-    outputs(checked).into_iter().map(each).collect()
+    outputs(&checked.config, &checked.schema, &checked.shapes).into_iter().map(each).collect()
 }
 
 /// Asks until there is an answer.

@@ -1,8 +1,13 @@
 //! A Protobuf schema: its text with those that it imports, or a set of descriptors, compiled once.
 
-use super::{BadProtobuf, ProtobufCodec};
+use super::bad::BadProtobuf;
+use super::codec::ProtobufCodec;
 use crate::codec::record::Fields;
 use crate::codec::{Limits, Unknown};
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
+use prost_reflect::prost::Message as _;
+use prost_reflect::prost_types::FileDescriptorProto;
 use prost_reflect::{DescriptorPool, FileDescriptor, MessageDescriptor};
 use protox::file::{ChainFileResolver, File, FileResolver, GoogleFileResolver, IncludeFileResolver};
 use protox::{Compiler, Error};
@@ -173,12 +178,25 @@ impl FileResolver for Texts {
 
     fn open_file(&self, name: &str) -> Result<File, Error> {
         if name == MAIN {
-            return File::from_source(name, &self.text);
+            return compiled_file(name, &self.text);
         }
         match self.parts.iter().find(|(known, _)| known == name) {
-            Some((_, text)) => File::from_source(name, text),
+            Some((_, text)) => compiled_file(name, text),
             None => Err(Error::file_not_found(name)),
         }
+    }
+}
+
+/// A file out of a schema's text. Some clients (Confluent's in Python) register a descriptor in Base64 instead, and some registries
+/// give back what was registered.
+fn compiled_file(name: &str, text: &str) -> Result<File, Error> {
+    let descriptor = STANDARD.decode(text.trim()).ok().filter(|bytes| !bytes.is_empty());
+    match descriptor.map(|bytes| FileDescriptorProto::decode(bytes.as_slice())) {
+        Some(Ok(descriptor)) => {
+            let name = Some(name.to_owned());
+            Ok(File::from_file_descriptor_proto(FileDescriptorProto { name, source_code_info: None, ..descriptor }))
+        }
+        Some(Err(_)) | None => File::from_source(name, text),
     }
 }
 

@@ -1,6 +1,6 @@
 //! What the bytes of a message look like: a graph of messages, in which each is known by its number.
 
-use super::BadProtobuf;
+use super::bad::BadProtobuf;
 use super::wire::Wire;
 use prost_reflect::{Cardinality, EnumDescriptor, FieldDescriptor, Kind, MessageDescriptor};
 use std::collections::HashMap;

@@ -258,12 +258,12 @@ impl Walk<'_> {
         for (at, wanted) in take.fields.iter().enumerate() {
             let (Some(wanted), field) = (wanted, &shape.fields[at]) else { continue };
             match (wanted, field.value, field.form) {
-                (FieldTake::One(take), Value::Scalar(of), Form::One { presence: false }) => {
-                    if self.met[base + at] == 0 && !take.whole.is_empty() {
-                        self.text.clear();
-                        let kind = default(self.shapes, of, &mut self.text)?;
-                        put(self.batch, &take.whole, kind.token(&self.text))?;
-                    }
+                (FieldTake::One(take), Value::Scalar(of), Form::One { presence: false })
+                    if self.met[base + at] == 0 && !take.whole.is_empty() =>
+                {
+                    self.text.clear();
+                    let kind = default(self.shapes, of, &mut self.text)?;
+                    put(self.batch, &take.whole, kind.token(&self.text))?;
                 }
                 (FieldTake::List(whole, _) | FieldTake::Map(whole, _), ..) if !whole.is_empty() => {
                     let found = self.occurrences(shape, at, bytes)?;

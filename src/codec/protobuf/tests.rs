@@ -1,8 +1,11 @@
 //! Against `prost-reflect`, which writes what is read here.
 
-use super::*;
-use crate::codec::Field;
-use crate::records::raw::{Coordinate, Token};
+use super::{MessageIndex, ProtobufCodec, ProtobufMessage, ProtobufSchema, shape};
+use crate::codec::{Decoder, Field, Limits, Unknown};
+use crate::records::raw::{Coordinate, RawBatch, Token};
+use crate::telemetry::RejectionReason;
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
 use proptest::prelude::*;
 use prost_reflect::prost::Message as _;
 use prost_reflect::{DynamicMessage, MapKey, ReflectMessage, Value};
@@ -349,6 +352,23 @@ fn what_is_no_schema_is_said_so() {
     assert!(refused(&option, &[]).contains("deep"));
     assert!(refused(&" ".repeat((1 << 20) + 1), &[]).contains("bytes"));
     assert!(schema().named(None).is_err() && schema().named(Some("Sample")).is_err());
+}
+
+/// As Confluent's client in Python registers a schema.
+#[test]
+fn a_schema_may_be_a_descriptor_in_base64() {
+    let encoded = |file: &str| {
+        let found = schema().named(Some("org.example.Sample")).expect("a message").0;
+        let found = found.parent_pool().get_file_by_name(file).expect("a file");
+        STANDARD.encode(found.file_descriptor_proto().encode_to_vec())
+    };
+    let parts = [("device.proto".to_owned(), encoded("device.proto"))];
+    let again = ProtobufSchema::of_texts(&encoded("<schema>"), &parts).expect("a schema");
+    let message = again.named(Some("org.example.Sample")).expect("a message");
+    let codec = message.codec(&fields(&["/device/kind"]), LIMITS, Unknown::Drop).expect("a codec");
+    let (batch, _) = row(&codec, 1, &sample().encode_to_vec()).expect("read");
+    assert_eq!(batch.token(0, 0), Token::Text("CHEST"));
+    assert!(ProtobufSchema::of_texts("AAAA", &[]).is_err(), "Base64 of nothing");
 }
 
 #[test]
