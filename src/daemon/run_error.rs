@@ -7,6 +7,7 @@ use crate::daemon::http::HttpError;
 use crate::daemon::state::directory::StateError;
 use crate::io::file::SinkError;
 use crate::io::kafka::connection::KafkaFailure;
+use crate::io::profiles::ProfilesError;
 use std::path::PathBuf;
 
 /// Why a daemon did not start, or ended early. Batches that have left by then stay, and a new start goes on behind
@@ -29,6 +30,8 @@ pub enum RunError {
     Stream(#[from] StreamError),
     #[error(transparent)]
     Sink(#[from] SinkError),
+    #[error(transparent)]
+    Profiles(#[from] ProfilesError),
     #[error(transparent)]
     Source(#[from] crate::io::file::SourceError),
     #[error(

@@ -2,7 +2,7 @@
 
 use super::avro_names::{avro_name, is_avro};
 use super::checked::Checked;
-use super::messages::client;
+use super::parts::client;
 use crate::codec::{AvroGroup, AvroKind};
 use crate::config::{Config, JOINED, Problem, Rows};
 use crate::io::registry::RegistryError;

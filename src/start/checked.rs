@@ -6,7 +6,7 @@ use super::grown::{self, Settled};
 use super::protections::protections;
 use super::schema::load_schema;
 use super::shapes::group_shapes;
-use super::{avro_names, messages};
+use super::{avro_names, messages, profiles};
 use crate::anonymity::planner::GroupShape;
 use crate::anonymity::privacy::protection::Protection;
 use crate::codec::AvroGroup;
@@ -45,6 +45,7 @@ impl Checked {
     pub fn new(config: Config, file: &str) -> Result<Self, Vec<Problem>> {
         let schema = load_schema(&config)?;
         let mut parts = messages::problems(&config, &schema, file);
+        parts.extend(profiles::problems(&config, &schema, file));
         parts.extend(avro_names::problems(&config, &schema, file));
         if !parts.is_empty() {
             return Err(parts);

@@ -11,6 +11,7 @@
 //! | [`output_schema`], [`avro_output`], [`avro_names`] | what leaves, as JSON Schema and as Avro |
 //! | [`reading`] | how records are read: attributes, limits, file formats |
 //! | [`messages`] | where the cells of records are in the messages of topics |
+//! | `parts`, [`profiles`] | a key or a value, as it is decoded; where the profiles of people are read |
 //! | [`encode`] | raw records to codes |
 //! | [`whole_file`], [`sampling`] | a file read as a whole; records read ahead of a run |
 //! | [`probe`] | a file held against a schema, in counts |
@@ -27,8 +28,10 @@ pub mod findings;
 pub mod grown;
 pub mod messages;
 pub mod output_schema;
+mod parts;
 pub mod population;
 pub mod probe;
+pub mod profiles;
 pub mod protections;
 pub mod reading;
 pub mod sampling;

@@ -22,7 +22,7 @@ pub use disk::{StateAnswers, StateStalled};
 pub use events::{
     AttacksTried, AttributesNeverMet, BatchAborted, BatchCommitted, ColumnsDropped, DeviceUsed, Doubt,
     EvidenceGathered, FileOpened, LimitReached, PassedOver, PastUnknown, PlanAdopted, PlannerFailed, PopulationsRead,
-    StateRecovered, VerificationRefused, WrongType,
+    ProfileRefused, ProfileUpdate, ProfilesLag, ProfilesRead, StateRecovered, VerificationRefused, WrongType,
 };
 pub use history::Point;
 pub use labels::{AbortReason, Attack, Counts, Label, Limit, Stage, SuppressionReason};
