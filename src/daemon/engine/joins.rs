@@ -211,3 +211,7 @@ fn change(join: usize, person: u64, cells: Option<&str>) -> ProfileChange {
     let join = u16::try_from(join).unwrap_or(u16::MAX);
     ProfileChange { join, person, cells: cells.map(Into::into) }
 }
+
+#[cfg(test)]
+#[path = "joins_tests.rs"]
+mod tests;
