@@ -11,7 +11,10 @@ use super::source::{Format, KeyFormat, SEPARATOR};
 /// get their cells from the profile of the record's subject.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
-#[schemars(extend("required" = ["name"]))]
+#[schemars(extend(
+    "required" = ["name"],
+    "allOf" = [{"oneOf": [{"required": ["topic"]}, {"required": ["path"]}]}],
+))]
 pub struct Join {
     /// Its name, by which the schema takes attributes from it: lower-case letters, digits, `_` and `-`. Required.
     #[schemars(example = &"profiles", extend("pattern" = "^[a-z0-9_-]{1,64}$"))]
