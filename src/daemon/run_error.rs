@@ -63,6 +63,9 @@ impl RunError {
         if let Self::Sink(error) = self {
             return error.is_usage();
         }
+        if let Self::Profiles(error) = self {
+            return error.is_usage();
+        }
         matches!(
             self,
             Self::Configuration(_)

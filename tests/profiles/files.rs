@@ -109,3 +109,44 @@ fn a_configuration_is_tried_on_a_sample_with_its_profiles() {
     assert!(said.contains("\"age\":34"), "{said}");
     assert!(!said.contains("not of their type") && !said.contains("without a value"), "{said}");
 }
+
+/// Each join has its file and its key, and what one brings is nothing to the other.
+#[test]
+fn several_joins_bring_each_its_own() {
+    let schema = SCHEMA.replacen(
+        "name = \"sex\"\ntype = \"string\"\nfrom = \"join:profiles\"",
+        "name = \"sex\"\ntype = \"string\"\nfrom = \"join:a-register\"",
+        1,
+    );
+    let joins = "[[join]]\nname = \"profiles\"\npath = \"ages.csv\"\nseparator = \";\"\n\
+        [[join]]\nname = \"a-register\"\npath = \"register.csv\"\nkey = \"who\"\n";
+    let place = Place::new(&schema, joins);
+    let rows = |head: &str, people: std::ops::Range<usize>, row: fn(usize) -> String| {
+        people.fold(format!("{head}\n"), |text, person| text + &row(person) + "\n")
+    };
+    place.write("ages.csv", rows("person;age", 0..6, |p| format!("p{p};34")));
+    place.write("register.csv", rows("sex,who", 3..9, |p| format!("f,p{p}")));
+    place.write("in.ndjson", visits(0..9));
+    place.run(&[]).expect(0);
+    let known = classes(&place.lines("out.ndjson"));
+    let of = |age: &str, sex: &str| known[&line(age, sex)];
+    assert_eq!((of("34", "null"), of("34", "\"f\""), of("null", "\"f\"")), (3, 3, 3), "{known:?}");
+}
+
+/// A source of rows with a header lacks the columns of profiles, and nobody complains.
+#[test]
+fn a_source_with_a_header_lacks_what_profiles_have() {
+    let place = Place::new(SCHEMA, JOIN);
+    place.write("profiles.csv", profiles(&(0..6).map(|p| (p, "34", "f")).collect::<Vec<_>>()));
+    let source = (0..6).fold("person,ward\n".to_owned(), |text, p| text + &format!("p{p},east\n"));
+    place.write("in.csv", source);
+    let csv = [("SOURCE__PATH", "in.csv"), ("SOURCE__FORMAT", "csv")];
+    let mut command = std::process::Command::new(env!("CARGO_BIN_EXE_throng"));
+    command.args(["check", "-c", "throng.toml"]);
+    place.surround(&mut command, &csv);
+    let out = command.output().expect("it runs");
+    let said = String::from_utf8_lossy(&[out.stdout, out.stderr].concat()).into_owned();
+    assert!(out.status.code() == Some(0) && !said.contains("has no column"), "{said}");
+    place.run(&csv).expect(0);
+    assert_eq!(classes(&place.lines("out.ndjson"))[&line("34", "\"f\"")], 6);
+}

@@ -16,7 +16,7 @@ use support::kafka::{Broker, Record, unique};
 use support::schemas::schema;
 
 /// The ward is in the record; age and sex are in the profile.
-pub const SCHEMA: &str = schema!("visits"; person, text "ward", more r#"
+const SCHEMA: &str = schema!("visits"; person, text "ward", more r#"
 [[attribute]]
 name = "age"
 type = "integer"
@@ -34,26 +34,31 @@ type = "string"
 from = "join:profiles"
 "#);
 
-pub const K: usize = 3;
+const K: usize = 3;
 
 /// Topics of one scenario on the shared broker, and a place for its daemon.
-pub struct Scene {
-    pub broker: &'static Broker,
-    pub place: Place,
-    pub raw: String,
-    pub out: String,
-    pub profiles: String,
+struct Scene {
+    broker: &'static Broker,
+    place: Place,
+    raw: String,
+    out: String,
+    profiles: String,
     letters: String,
     commits: String,
     group: String,
     batch: String,
     /// `privacy.max_hold_batches`.
-    pub hold: &'static str,
+    hold: &'static str,
 }
 
 impl Scene {
     /// Batches are of `batch` records, or what there is after a moment where that is 0. `more` are keys of the join.
-    pub fn new(broker: &'static Broker, batch: usize, more: &str) -> Self {
+    fn new(broker: &'static Broker, batch: usize, more: &str) -> Self {
+        Self::with(broker, batch, more, true)
+    }
+
+    /// A broker refuses messages without a key in a `compacted` topic.
+    fn with(broker: &'static Broker, batch: usize, more: &str, compacted: bool) -> Self {
         let profiles = unique("profiles");
         let join = format!("[[join]]\nname = \"profiles\"\ntopic = \"{profiles}\"\nkey_format = \"text\"\n{more}");
         let scene = Self {
@@ -69,14 +74,14 @@ impl Scene {
             hold: "0",
         };
         broker.create_topic(&scene.raw, 1, false);
-        broker.create_topic(&scene.profiles, 2, true);
+        broker.create_topic(&scene.profiles, 2, compacted);
         broker.create_topic_with(&scene.out, 1, &[("retention.ms", "-1")]);
         broker.create_topic(&scene.letters, 1, false);
         broker.create_topic(&scene.commits, 1, true);
         scene
     }
 
-    pub fn start(&self, crash: Option<&str>) -> Process {
+    fn start(&self, crash: Option<&str>) -> Process {
         let wait = if self.batch == "1000" { "300ms" } else { "1h" };
         let brokers = self.broker.bootstrap();
         let mut command = self.place.command(
@@ -108,7 +113,7 @@ impl Scene {
     }
 
     /// One visit of each of `people` to a ward.
-    pub fn visits(&self, people: std::ops::Range<usize>) {
+    fn visits(&self, people: impl IntoIterator<Item = usize>) {
         let visit = |person| Record {
             partition: Some(0),
             payload: Some(
@@ -116,11 +121,11 @@ impl Scene {
             ),
             ..Record::default()
         };
-        self.broker.produce_records(&self.raw, &people.map(visit).collect::<Vec<_>>());
+        self.broker.produce_records(&self.raw, &people.into_iter().map(visit).collect::<Vec<_>>());
     }
 
     /// Profiles, each spread by its person; `None` removes one.
-    pub fn profiles(&self, profiles: &[(usize, Option<(i64, &str)>)]) {
+    fn profiles(&self, profiles: &[(usize, Option<(i64, &str)>)]) {
         let record = |&(person, profile): &(usize, Option<(i64, &str)>)| Record {
             partition: Some(i32::try_from(person % 2).expect("small")),
             key: Some(format!("p{person}").into_bytes()),
@@ -131,17 +136,17 @@ impl Scene {
     }
 
     /// Committed lines, in their order.
-    pub fn released(&self) -> Vec<String> {
+    fn released(&self) -> Vec<String> {
         lines(&self.broker.read_committed(&self.out))
     }
 }
 
-pub fn lines(stored: &[support::kafka::Stored]) -> Vec<String> {
+fn lines(stored: &[support::kafka::Stored]) -> Vec<String> {
     stored.iter().map(|s| String::from_utf8(s.payload.clone().expect("a payload")).expect("text")).collect()
 }
 
 /// Lines by text; no class is below k: in these scenarios each person sends one record a batch.
-pub fn classes(lines: &[String]) -> BTreeMap<String, usize> {
+fn classes(lines: &[String]) -> BTreeMap<String, usize> {
     let mut classes = BTreeMap::new();
     for line in lines {
         *classes.entry(line.clone()).or_insert(0) += 1;
@@ -150,17 +155,17 @@ pub fn classes(lines: &[String]) -> BTreeMap<String, usize> {
     classes
 }
 
-pub fn line(age: &str, sex: &str) -> String {
+fn line(age: &str, sex: &str) -> String {
     format!("{{\"ward\":\"east\",\"age\":{age},\"sex\":{sex}}}")
 }
 
 /// A series of `/metrics`.
-pub fn metric(process: &Process, name: &str) -> f64 {
+fn metric(process: &Process, name: &str) -> f64 {
     series(&process.get("/metrics").expect("an answer").1).get(name).copied().unwrap_or(f64::NAN)
 }
 
 /// Waits until so many updates have been read, and a moment longer: between two batches they are taken at once.
-pub fn wait_for_updates(process: &Process, updates: f64) {
+fn wait_for_updates(process: &Process, updates: f64) {
     let deadline = std::time::Instant::now() + std::time::Duration::from_secs(60);
     while metric(process, "throng_profile_updates_total") < updates {
         assert!(std::time::Instant::now() < deadline, "the updates have not come");

@@ -87,7 +87,7 @@ fn a_topic_of_profiles_that_is_not_there_is_refused() {
 #[test]
 fn no_value_of_a_profile_shows_on_disk_in_logs_or_on_pages() {
     let Some(broker) = Broker::shared() else { return };
-    let scene = Scene::new(broker, 0, "");
+    let scene = Scene::with(broker, 0, "", false);
     let canaries = Canaries::default();
     let (t, n) = (|| canaries.text(), || canaries.number());
     let message = |key: Option<String>, payload: Option<String>| Record {
@@ -159,8 +159,7 @@ fn beyond_the_bound_people_have_no_profile_and_a_removal_makes_room() {
     // One partition, so that the order is known.
     let profiles: Vec<_> = (0..10).map(|p| (2 * p, Some((34, "f")))).collect();
     scene.profiles(&profiles);
-    let people: Vec<usize> = (0..10).map(|p| 2 * p).collect();
-    let visit = || people.iter().for_each(|p| scene.visits(*p..p + 1));
+    let visit = || scene.visits((0..10).map(|p| 2 * p));
     visit();
     let process = scene.start(None);
     process.until("all are consumed", |s| s["totals"]["consumed"] == 10);
@@ -201,4 +200,24 @@ fn held_records_get_the_profile_of_the_batch_that_releases_them() {
     process.wait().expect(0);
     let known = classes(&scene.released());
     assert_eq!(known[&line("34", "\"f\"")], 10, "{known:?}");
+}
+
+#[test]
+fn records_of_a_topic_are_joined_to_a_file_as_well() {
+    let Some(broker) = Broker::shared() else { return };
+    let scene = Scene::new(broker, 0, "");
+    let text = String::from_utf8(scene.place.read("throng.toml")).expect("text");
+    let (head, _) = text.split_once("[[join]]").expect("a join");
+    scene.place.write("throng.toml", format!("{head}[[join]]\nname = \"profiles\"\npath = \"profiles.csv\"\n"));
+    scene.place.write("profiles.csv", "person,age,sex\np0,34,f\np1,34,f\np2,34,f\np3,34,f\n");
+    scene.visits(0..8);
+    let process = scene.start(None);
+    process.until("all are consumed", |s| s["totals"]["consumed"] == 8);
+    // The file has been read, and nothing more is expected of it.
+    scene.visits(0..8);
+    process.until("all are consumed", |s| s["totals"]["consumed"] == 16);
+    process.terminate();
+    process.wait().expect(0);
+    let known = classes(&scene.released());
+    assert_eq!((known[&line("34", "\"f\"")], known[&line("null", "null")]), (8, 8), "{known:?}");
 }

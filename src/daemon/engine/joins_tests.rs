@@ -62,7 +62,8 @@ proptest! {
             let age = if age == "10" { "\"*\"" } else { age };
             let shown = |a: usize| books[a].canonical(rows.columns[a][row]).to_owned();
             let expected = if waiting && !needed { ("", "") } else { (age, sex) };
-            prop_assert_eq!((shown(2).as_str(), shown(3).as_str()), expected);
+            let shown = (shown(2), shown(3));
+            prop_assert_eq!((shown.0.as_str(), shown.1.as_str()), expected);
             prop_assert_eq!(rows.columns[1][row], if needed { NULL } else { ABSENT }, "the record's own");
         }
         prop_assert_eq!(met.unjoined, unjoined);

@@ -79,7 +79,7 @@ impl Engine {
     ///
     /// # Errors
     /// [`StateError::Damaged`] when the rows of the window are not those of these attributes.
-    pub fn new(parts: Parts, mut past: Past) -> Result<Self, StateError> {
+    pub fn new(parts: Parts, past: Past) -> Result<Self, StateError> {
         let Parts {
             chosen,
             treatments,
@@ -101,7 +101,6 @@ impl Engine {
         let quasi: BTreeSet<usize> = shapes.iter().flat_map(|s| s.quasi.clone()).collect();
         let quasi: Vec<usize> = quasi.into_iter().collect();
         let held = held(&schema, &past.held, &mut books);
-        let joins = Joins::new(&settings.joins, std::mem::take(&mut past.profiles));
         sample.set_stride(past.progress.stride);
         // The sample as it was when the plan that is still missing was asked for: more of its rows may have left it since.
         let asked = past.progress.asked;
@@ -161,12 +160,12 @@ impl Engine {
             durable: Durable { store, packer: RowPacker::default(), marked: progress.marked, progress },
             coding: Coding { books, subjects, numbering: 0 },
             quasi,
+            joins: Joins::new(&settings.joins, past.profiles),
             schema,
             settings,
             shapes,
             ledger,
             held,
-            joins,
             telemetry,
             digest,
             draws,

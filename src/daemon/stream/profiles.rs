@@ -1,7 +1,7 @@
 //! The profiles that records are joined to, at the start of a daemon.
 
 use crate::config::Config;
-use crate::daemon::engine::Engine;
+use crate::daemon::engine::{BatchError, Engine};
 use crate::daemon::run_error::RunError;
 use crate::daemon::state::records::Intent;
 use crate::daemon::stream::run::StreamError;
@@ -27,5 +27,10 @@ pub(super) fn begin(
         NotRead::Profiles(error) => error.into(),
     })?;
     engine.take_profiles_from(feeds);
-    Ok(intent.is_some() || engine.read_profiles(stop).map_err(StreamError::from)?)
+    let read = intent.is_some()
+        || engine.read_profiles(stop).map_err(|error| match error {
+            BatchError::Profiles(error) => error.into(),
+            error => RunError::from(StreamError::from(error)),
+        })?;
+    Ok(read)
 }

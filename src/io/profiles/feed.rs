@@ -32,6 +32,14 @@ pub enum ProfilesError {
     Gone { join: String },
 }
 
+impl ProfilesError {
+    /// Whether the operator must change something before another start makes sense.
+    #[must_use]
+    pub fn is_usage(&self) -> bool {
+        matches!(self, Self::NoColumn { .. } | Self::Kafka { source: KafkaFailure::MissingTopic { .. }, .. })
+    }
+}
+
 /// What a reader of profiles has to say.
 pub enum News {
     /// All profiles that there were when it began.
