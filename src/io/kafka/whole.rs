@@ -5,6 +5,7 @@ use rdkafka::Message;
 use rdkafka::consumer::{BaseConsumer, Consumer};
 use rdkafka::error::KafkaError;
 use rdkafka::message::BorrowedMessage;
+use rdkafka::metadata::Metadata;
 use rdkafka::topic_partition_list::{Offset, TopicPartitionList};
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -110,7 +111,7 @@ impl WholeTopic {
     pub fn look(&mut self) -> Result<Option<u64>, KafkaFailure> {
         let known = i32::try_from(self.places.len()).unwrap_or(i32::MAX);
         let metadata = self.consumer.fetch_metadata(Some(&self.topic), GLANCE).ok();
-        let topics = metadata.iter().flat_map(|metadata| metadata.topics());
+        let topics = metadata.iter().flat_map(Metadata::topics);
         let partitions = topics.map(|topic| i32::try_from(topic.partitions().len()).unwrap_or(i32::MAX)).max();
         if let Some(partitions) = partitions.filter(|partitions| *partitions > known) {
             self.assign(partitions)?;

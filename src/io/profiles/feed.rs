@@ -18,9 +18,9 @@ const WAITING: usize = 10_000;
 #[allow(missing_docs, reason = "the message of each case says it")]
 pub enum ProfilesError {
     #[error("join {join:?}: {source}")]
-    Kafka { join: String, source: KafkaFailure },
+    Kafka { join: String, source: Box<KafkaFailure> },
     #[error("join {join:?}: {source}")]
-    File { join: String, source: SourceError },
+    File { join: String, source: Box<SourceError> },
     #[error(
         "join {join:?}: {} has no column for {} (correct `key` of the join, or `column` or `pointer` of the attribute in the schema)",
         .path.display(), .columns.join(", ")
@@ -36,7 +36,11 @@ impl ProfilesError {
     /// Whether the operator must change something before another start makes sense.
     #[must_use]
     pub fn is_usage(&self) -> bool {
-        matches!(self, Self::NoColumn { .. } | Self::Kafka { source: KafkaFailure::MissingTopic { .. }, .. })
+        match self {
+            Self::NoColumn { .. } => true,
+            Self::Kafka { source, .. } => matches!(**source, KafkaFailure::MissingTopic { .. }),
+            Self::File { .. } | Self::Thread { .. } | Self::Gone { .. } => false,
+        }
     }
 }
 

@@ -43,7 +43,7 @@ impl FileOfProfiles {
     fn whole(mut self, told: &Told) -> Result<(), ProfilesError> {
         let failed = |join: &str| {
             let join = join.to_owned();
-            move |source| ProfilesError::File { join, source }
+            move |source| ProfilesError::File { join, source: Box::new(source) }
         };
         let opened = FileSource::resume(&self.path, self.reading.clone(), SourcePosition::default(), &[]);
         let mut source = opened.map_err(failed(&self.join))?;

@@ -64,7 +64,7 @@ impl TopicOfProfiles {
         let opened = WholeTopic::open(&self.cluster, &self.topic, &|| told.is_over());
         let failed = |join: &str| {
             let join = join.to_owned();
-            move |source| ProfilesError::Kafka { join, source }
+            move |source| ProfilesError::Kafka { join, source: Box::new(source) }
         };
         let Some(mut topic) = opened.map_err(failed(&self.join))? else { return Ok(()) };
         let mut whole = Some(Table::new(self.max_people));
