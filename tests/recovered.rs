@@ -98,6 +98,7 @@ fn intent(sequence: u64, age_ms: i64, delta: &LedgerDelta) -> Intent {
         references: Vec::new(),
         met: None,
         begun: Vec::new(),
+        profiles: 0,
     }
 }
 

@@ -13,7 +13,7 @@ fn as_json(text: &str) -> serde_json::Value {
 }
 
 /// One or more lines that are wrong, below the table that they belong to.
-const WRONG: [(&str, &str); 66] = [
+const WRONG: [(&str, &str); 70] = [
     ("source", "kind = \"files\""),
     ("source", "kind = 3"),
     ("source", "topics = \"one\""),
@@ -80,11 +80,15 @@ const WRONG: [(&str, &str); 66] = [
     ("group", "name = \"empty\"\nattributes = []"),
     ("keep", "attributes = [\"alone\"]"),
     ("privacy.model", "kind = \"k_map\""),
+    ("join", "name = \"nowhere\""),
+    ("join", "name = \"Upper\"\npath = \"p.csv\""),
+    ("join", "name = \"nobody\"\npath = \"p.csv\"\nmax_people = 0"),
+    ("join", "name = \"twice\"\npath = \"p.csv\"\ntopic = \"p\""),
 ];
 
 /// `LEAST` with the lines in their table.
 fn with(table: &str, lines: &str) -> String {
-    let listed = matches!(table, "treatment.rule" | "group" | "keep" | "privacy.model");
+    let listed = matches!(table, "treatment.rule" | "group" | "keep" | "privacy.model" | "join");
     if listed {
         return format!("{LEAST}[[{table}]]\n{lines}\n");
     }

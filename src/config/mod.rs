@@ -11,6 +11,8 @@ mod batch;
 mod ceiling;
 mod complaint;
 mod environment;
+mod join;
+mod joins;
 mod load;
 mod model;
 mod nearest;
@@ -36,6 +38,7 @@ pub use access::AccessError;
 pub use anonymize::{Aggregate, Anonymize, Measure, Microaggregation, Strategy, Transformation};
 pub use batch::Batch;
 pub use ceiling::Ceiling;
+pub use join::Join;
 pub use load::{load, parse};
 pub use model::{Diversity, GroundDistance, ModelKind, PrivacyModel};
 pub use paths::{Used, is_same_file, overwritten, place};
@@ -66,6 +69,9 @@ pub struct Config {
     pub source: Source,
     /// Where the schemas of records are kept.
     pub registry: Registry,
+    /// Profiles of people, joined to their records.
+    #[schemars(example = [Join { name: "profiles".into(), topic: Some("profiles".into()), ..Join::default() }])]
+    pub join: Vec<Join>,
     /// When a micro-batch is closed.
     pub batch: Batch,
     /// What the records are.

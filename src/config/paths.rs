@@ -109,6 +109,9 @@ fn used(config: &Config) -> Vec<Used> {
     if source.kind == SourceKind::File {
         file("source.path", &source.path, source.path.is_dir());
     }
+    for path in config.join.iter().filter_map(|join| join.path.as_deref()) {
+        file("join.path", path, path.is_dir());
+    }
     let in_directories = sink.format() == Format::Parquet;
     let first = config.first_group();
     if in_directories && !has_place(&sink.path) || sink.path == Path::new("-") {
@@ -167,7 +170,8 @@ impl Config {
         ];
         let populations = self.privacy.model.iter().filter_map(|model| model.population.as_ref());
         let named = named.into_iter().filter_map(|(key, path)| Some((key, path?)));
-        let files = named.chain(populations.map(|path| ("the population of a model", path)));
+        let profiles = self.join.iter().filter_map(|join| Some(("join.path", join.path.as_ref()?)));
+        let files = named.chain(populations.map(|path| ("the population of a model", path))).chain(profiles);
         files.map(|(key, path)| Used::file(key, path)).chain([Used::file("schema.file", &self.schema.file)]).collect()
     }
 
@@ -175,7 +179,9 @@ impl Config {
     #[must_use]
     pub fn files_beside_the_output(&self) -> Vec<Used> {
         let mut files = vec![Used::directory("state.path", &self.state.path)];
-        files.extend(used(self).into_iter().filter(|used| !matches!(used.key, "source.path" | "sink.path")));
+        files.extend(
+            used(self).into_iter().filter(|used| !matches!(used.key, "source.path" | "join.path" | "sink.path")),
+        );
         files
     }
 

@@ -106,6 +106,11 @@ pub fn is_named_compressed(path: &Path) -> bool {
 /// One ASCII character that may separate fields, for the JSON Schema.
 pub(super) const SEPARATOR: &str = "^[\u{1}-\t\u{b}\u{c}\u{e}-!#-\u{7f}]$";
 
+/// Whether fields may be separated by it.
+pub(super) fn is_separator(separator: char) -> bool {
+    separator.is_ascii() && !matches!(separator, '"' | '\n' | '\r' | '\0')
+}
+
 /// What happens to an attribute in the data that the record schema does not know.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]

@@ -7,10 +7,11 @@ use std::{
 };
 
 use super::complaint::{Complaint, Complaints};
+use super::joins::joins;
 use super::paths::clashes;
 use super::shared::shared;
 use super::sink::has_place;
-use super::source::is_named_compressed;
+use super::source::{is_named_compressed, is_separator};
 use super::{
     Config, Diversity, Format, Grouping, ModelKind, PrivacyModel, Recoding, Rows, SinkKind, SourceKind, Transformation,
     Treat, ValueKind, properties::OWNED,
@@ -26,6 +27,7 @@ pub(super) fn complaints(config: &Config) -> Vec<Complaint> {
     let mut found = Complaints::default();
     source(config, &mut found);
     registry(config, &mut found);
+    joins(config, &mut found);
     sink(config, &mut found);
     dampening(config, &mut found);
     rules(config, &mut found);
@@ -108,9 +110,8 @@ fn registry(config: &Config, found: &mut Complaints) {
 }
 
 fn separator(separator: char, key: &str, found: &mut Complaints) {
-    let usable = separator.is_ascii() && !matches!(separator, '"' | '\n' | '\r' | '\0');
     found.unless(
-        usable,
+        is_separator(separator),
         key,
         "this character cannot separate fields",
         "give one ASCII character like \",\" or \"\\t\"",
@@ -260,6 +261,7 @@ fn topics(config: &Config, found: &mut Complaints) {
     if config.source.kind == SourceKind::Kafka {
         named.extend(config.source.topics.iter().map(|topic| ("source.topics", topic.as_str())));
     }
+    named.extend(config.join.iter().filter_map(|join| Some(("join.topic", join.topic.as_deref()?))));
     if config.sink.kind == SinkKind::Kafka {
         let sink = &config.sink;
         named.extend(of_groups.iter().map(|topic| ("sink.topic", topic.as_str())));

@@ -8,7 +8,7 @@
 //! | `fields` | all that an engine knows and remembers |
 //! | `configured`, `parts`, `assemble`, `prime`, `resume` | from a configuration and a state directory to an engine |
 //! | `process`, `steps`, `gathered` | the steps of a batch |
-//! | `ahead`, `input`, `turnout`, `repetition`, `draws`, `dampening`, `altering` | what comes before its treatment |
+//! | `ahead`, `input`, `joins`, `joining`, `turnout`, `repetition`, `draws`, `dampening`, `altering` | what comes before its treatment |
 //! | `terms`, `protection`, `unjudged` | what its verification is told |
 //! | `held`, `holding`, `settling` | what waits |
 //! | `model`, `memory`, `misfits` | what is learned and forgotten |
@@ -42,6 +42,8 @@ mod gathered;
 pub mod held;
 mod holding;
 mod input;
+mod joining;
+mod joins;
 mod memory;
 mod misfits;
 pub mod model;

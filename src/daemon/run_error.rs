@@ -7,6 +7,7 @@ use crate::daemon::http::HttpError;
 use crate::daemon::state::directory::StateError;
 use crate::io::file::SinkError;
 use crate::io::kafka::connection::KafkaFailure;
+use crate::io::profiles::ProfilesError;
 use std::path::PathBuf;
 
 /// Why a daemon did not start, or ended early. Batches that have left by then stay, and a new start goes on behind
@@ -29,6 +30,8 @@ pub enum RunError {
     Stream(#[from] StreamError),
     #[error(transparent)]
     Sink(#[from] SinkError),
+    #[error(transparent)]
+    Profiles(#[from] ProfilesError),
     #[error(transparent)]
     Source(#[from] crate::io::file::SourceError),
     #[error(
@@ -58,6 +61,9 @@ impl RunError {
     #[must_use]
     pub fn is_usage(&self) -> bool {
         if let Self::Sink(error) = self {
+            return error.is_usage();
+        }
+        if let Self::Profiles(error) = self {
             return error.is_usage();
         }
         matches!(

@@ -7,6 +7,7 @@
 //! | [`message`] | a message, and how the cells of a record are found in its parts |
 //! | [`registry`] | the schemas under which records were written |
 //! | [`input`] | a batch as a source hands it over |
+//! | [`profiles`] | profiles of people, read to be joined to their records |
 //! | [`table`] | a whole file as columns of codes, for `throng audit` |
 //! | [`topic_lines`] | the messages of a topic that no schema describes |
 //! | [`dead_letter`] | the report on a record that was refused |
@@ -18,6 +19,7 @@ pub mod file;
 pub mod input;
 pub mod kafka;
 pub mod message;
+pub mod profiles;
 pub mod registry;
 pub mod table;
 pub mod topic_lines;

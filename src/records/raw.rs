@@ -139,6 +139,11 @@ impl RawBatch {
         fresh
     }
 
+    /// Makes the cells of `attribute` absent.
+    pub fn clear(&mut self, attribute: usize) {
+        self.cells.iter_mut().skip(attribute).step_by(self.width.max(1)).for_each(|cell| *cell = ABSENT);
+    }
+
     /// The cell of `attribute` in `row`.
     #[must_use]
     #[inline]

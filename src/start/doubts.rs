@@ -137,7 +137,8 @@ pub fn of_first_records(config: &Config, schema: &Schema) -> Vec<String> {
         Err(error) => return unreadable(error.to_string()),
     };
     let mut doubts: Vec<String> = Vec::new();
-    let absent = source.absent_attributes();
+    let mut absent = source.absent_attributes();
+    absent.retain(|a| schema.attributes[*a].from.join().is_none());
     if !absent.is_empty() {
         let names: Vec<&str> = absent.into_iter().map(|a| schema.attributes[a].name.as_str()).collect();
         return unreadable(format!("{} has no column for {}", path.display(), names.join(", ")));
@@ -147,6 +148,7 @@ pub fn of_first_records(config: &Config, schema: &Schema) -> Vec<String> {
     if let Err(error) = source.read(&mut input.raw, LOOKED_AT, u64::MAX, &mut rejected) {
         return unreadable(error.to_string());
     }
+    schema.joined().into_iter().for_each(|attribute| input.raw.clear(attribute));
     // No digest of it is kept.
     let key = DigestKey([0; 32]);
     let books: Result<Vec<Codebook>, _> =

@@ -12,6 +12,7 @@
 //! | [`output_names`], [`registered`] | what those schemas call things, and their numbers in a registry |
 //! | [`reading`] | how records are read: attributes, limits, file formats |
 //! | [`messages`] | where the cells of records are in the messages of topics |
+//! | `parts`, [`profiles`] | a key or a value, as it is decoded; where the profiles of people are read |
 //! | [`encode`] | raw records to codes |
 //! | [`whole_file`], [`sampling`] | a file read as a whole; records read ahead of a run |
 //! | [`probe`] | a file held against a schema, in counts |
@@ -28,8 +29,10 @@ pub mod grown;
 pub mod messages;
 pub mod output_names;
 pub mod output_schema;
+mod parts;
 pub mod population;
 pub mod probe;
+pub mod profiles;
 pub mod protections;
 pub mod protobuf_output;
 pub mod reading;

@@ -32,7 +32,7 @@ pub struct Probe {
     pub records: u64,
     /// Records that are none.
     pub unreadable: u64,
-    /// Attributes that may leave, and have no value in any record.
+    /// Attributes that may leave, and have no value in any record; those that joins bring left out.
     pub never_met: Vec<usize>,
     /// Records by the attribute whose type their cell does not have; the first one of each record.
     pub wrong_type: Vec<(usize, u64)>,
@@ -62,6 +62,7 @@ pub fn probe(config: &Config, schema: &Schema, path: &Path) -> Result<Probe, Sam
     loop {
         let (mut input, mut refused) = (InputBatch::new(width, 0), Vec::new());
         let outcome = source.read(&mut input.raw, AT_A_TIME, u64::MAX, &mut refused)?;
+        schema.joined().into_iter().for_each(|attribute| input.raw.clear(attribute));
         let (rows, misfits) = encode(&input, schema, &mut books, subjects.as_mut(), false);
         unreadable += refused.len() as u64;
         for misfit in misfits.iter().filter_map(|misfit| misfit.attribute) {
@@ -83,7 +84,7 @@ pub fn probe(config: &Config, schema: &Schema, path: &Path) -> Result<Probe, Sam
     Ok(Probe {
         records: source.position().records,
         unreadable,
-        never_met: schema.releasable().filter(|a| !met[*a]).collect(),
+        never_met: schema.releasable().filter(|a| !met[*a] && schema.attributes[*a].from.join().is_none()).collect(),
         wrong_type: counted(wrong),
         uncovered: counted(books.iter().map(Codebook::uncovered).collect()),
         dropped,

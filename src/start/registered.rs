@@ -2,7 +2,7 @@
 
 use super::avro_output::{avro_schema, kind_of};
 use super::checked::Checked;
-use super::messages::client;
+use super::parts::client;
 use super::output_names::{Output, is_framed, namespace, outputs, written_under};
 use super::output_schema::registered_json;
 use super::protobuf_output::{Numbers, protobuf_schema};

@@ -64,6 +64,11 @@ pub fn typical(
         let message = format!("{what} from records, and there is no file of them before the stream begins");
         problem(message, format!("name a file of typical records in plan.prime, or {otherwise}"))
     })?;
+    if config.plan.prime.is_none() && !schema.joined().is_empty() {
+        let message = format!("{what} from records, and those of the source lack what joins bring");
+        let remedy = format!("name a file of typical records that has it in plan.prime, or {otherwise}");
+        return Err(problem(message, remedy));
+    }
     let unreadable = |why: String| {
         problem(format!("{}: {why}", path.display()), "correct the file, or name another in plan.prime".to_owned())
     };

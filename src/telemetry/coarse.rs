@@ -132,6 +132,7 @@ pub(super) struct Coarse {
     altered: u64,
     bytes_in: Growing,
     thinned: Growing,
+    unjoined: Growing,
     delays: Delays,
     /// When a limit that values reach was last counted.
     limits: BTreeMap<usize, u64>,
@@ -151,9 +152,11 @@ impl Coarse {
             .is_none_or(|(_, plan, since)| *plan != self.plan || second.saturating_sub(*since) >= HOLD_SECONDS);
         self.bytes_in.grown += report.bytes_in;
         self.thinned.grown += report.thinned_fragments;
+        self.unjoined.grown += report.unjoined_records;
         self.delays.lines += report.delayed_lines;
         self.delays.seconds += report.delay_seconds * report.delayed_lines as f64;
-        let (mut dampened, mut altered, mut bytes_in, mut thinned, mut delays) = (0, 0, 0, 0, Delays::default());
+        let (mut dampened, mut altered, mut bytes_in, mut thinned, mut unjoined) = (0, 0, 0, 0, 0);
+        let mut delays = Delays::default();
         if due {
             let same_plan = self.shown.as_ref().is_some_and(|(_, plan, _)| *plan == self.plan);
             self.renewed = if same_plan { self.renewed + 1 } else { 0 };
@@ -163,6 +166,7 @@ impl Coarse {
             self.altered -= altered;
             bytes_in = self.bytes_in.part(LEAST_BYTES, self.draw("bytes in"));
             thinned = self.thinned.part(LEAST_COUNT, self.draw("thinned fragments"));
+            unjoined = self.unjoined.part(LEAST_COUNT, self.draw("unjoined records"));
             delays = self.delays();
             self.shown = Some((self.sizes(report), self.plan, second));
         }
@@ -188,6 +192,7 @@ impl Coarse {
             altered_cells: altered,
             bytes_in,
             thinned_fragments: thinned,
+            unjoined_records: unjoined,
             delayed_lines: delays.lines,
             delay_seconds: delays.seconds,
             seconds: tenths_of_milliseconds(&report.seconds),
@@ -197,6 +202,7 @@ impl Coarse {
             supporters: sizes.supporters,
             waiting_lines: sizes.waiting_lines,
             said_lines: sizes.said_lines,
+            profiles: sizes.profiles,
             crowd_in_batch: self.crowd(report.crowd_in_batch),
             crowd_in_window: CrowdPicture {
                 // No class is smaller than k: what lies above is one crowd's own size.
@@ -237,6 +243,7 @@ impl Coarse {
             supporters: self.count("supporters", report.supporters),
             waiting_lines: self.count("waiting lines", report.waiting_lines),
             said_lines: self.count("said lines", report.said_lines),
+            profiles: self.count("profiles", report.profiles),
             crowd_in_window: CrowdPicture {
                 average: in_steps(report.crowd_in_window.average, WINDOW_CROWD, self.draw("crowd in window")),
                 ..CrowdPicture::default()
@@ -290,7 +297,12 @@ impl Coarse {
     pub fn may_count(&mut self, second: u64, limit: Limit) -> bool {
         let of_values = matches!(
             limit,
-            Limit::LedgerClasses | Limit::Witnesses | Limit::ShownValues | Limit::DictionaryValues | Limit::ModelEdges
+            Limit::LedgerClasses
+                | Limit::Witnesses
+                | Limit::ShownValues
+                | Limit::DictionaryValues
+                | Limit::ModelEdges
+                | Limit::Profiles
         );
         if !of_values {
             return true;

@@ -167,6 +167,8 @@ labels! {
         WaitingLines = "waiting_lines",
         /// What has been said is remembered of no further subject and group: their lines are thinned.
         SaidLines = "said_lines",
+        /// A join keeps no further profiles: the cells of further people are missing.
+        Profiles = "profiles",
     }
 }
 

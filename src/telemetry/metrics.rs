@@ -35,6 +35,7 @@ pub(super) struct Metrics {
     pub flow: Flow,
     pub quality: Quality,
     pub source: Source,
+    pub profiles: Profiles,
     pub memory: Memory,
     pub planning: Planning,
     pub gpu: Gpu,
@@ -89,6 +90,15 @@ pub(super) struct Source {
     pub registry_waited_for: IntGauge,
     pub registry_losses: IntCounter,
     pub writer_schemas: PerLabel<WrittenAs, PerLabel<SchemaOutcome, IntCounter>>,
+}
+
+/// Profiles of people, and what joins bring to records.
+pub(super) struct Profiles {
+    pub kept: IntGauge,
+    pub updates: IntCounter,
+    pub refused: PerLabel<RejectionReason, IntCounter>,
+    pub unjoined: IntCounter,
+    pub lag: Gauge,
 }
 
 /// What is remembered, in memory and on disk.
@@ -208,6 +218,7 @@ impl Metrics {
             flow: Flow::new(&shelf, groups),
             quality: Quality::new(&shelf),
             source: Source::new(&shelf),
+            profiles: Profiles::new(&shelf),
             memory: Memory::new(&shelf),
             planning: Planning::new(&shelf),
             gpu: Gpu::new(&shelf),
@@ -386,6 +397,29 @@ impl Source {
                     writer_schemas.with_label_values(&[format.as_str(), outcome.as_str()])
                 })
             }),
+        }
+    }
+}
+
+impl Profiles {
+    fn new(shelf: &Shelf) -> Self {
+        Self {
+            kept: shelf.count("throng_profiles", "Profiles of people that joins keep, rounded and held."),
+            updates: shelf
+                .counter("throng_profile_updates_total", "Profiles and removals read from topics of profiles."),
+            refused: shelf.counters(
+                "throng_profiles_refused_total",
+                "Profiles that could not be read: what they would bring is missing.",
+                "reason",
+            ),
+            unjoined: shelf.counter(
+                "throng_unjoined_records_total",
+                "Records to which a join brought nothing, for it has no profile of their subject; rounded and held.",
+            ),
+            lag: shelf.gauge(
+                "throng_profiles_lag_records",
+                "Messages behind the ends of the topics of profiles; NaN if unknown.",
+            ),
         }
     }
 }

@@ -165,6 +165,12 @@ pub struct BatchReport {
     /// Lines remembered as said after this batch.
     #[serde(default)]
     pub said_lines: u64,
+    /// Records to which a join brought nothing: it has no profile of their subject. A record of two such joins counts twice.
+    #[serde(default)]
+    pub unjoined_records: u64,
+    /// Profiles that joins keep after this batch.
+    #[serde(default)]
+    pub profiles: u64,
 
     /// Cells of attributes that the record schema does not know.
     pub unknown_cells: u64,

@@ -119,6 +119,8 @@ pub struct Status {
 /// What changes; one lock, so that a scrape sees either all of a batch or nothing of it.
 #[derive(Default)]
 pub(super) struct Board {
+    /// By join that reads a topic: messages that it has not read.
+    pub profile_lags: std::collections::BTreeMap<String, Option<u64>>,
     pub totals: Totals,
     /// The totals that the durable state had at the start.
     pub before: Totals,

@@ -174,6 +174,7 @@ impl Engine {
         report.ledger_bytes = self.ledger.approximate_bytes() as u64;
         report.supporters = self.ledger.supporters().map_or(0, |supporters| supporters.entries() as u64);
         report.waiting_lines = self.held.lines() as u64;
+        report.profiles = self.joins.profiles();
         report.said_lines = self.ledger.said().map_or(0, |said| said.entries() as u64);
         report.shown_values = self.ledger.tally().map_or(0, |tally| tally.entries() as u64);
         report.dictionary_values = self.coding.books.iter().map(|b| b.values() as u64).sum();

@@ -8,7 +8,7 @@ use super::parts::{Parts, Past};
 use super::prime::{PrimeError, prime};
 use crate::anonymity::planner::GroupShape;
 use crate::anonymity::planner::sample::Sample;
-use crate::config::{Config, Problem, Rows, SinkKind};
+use crate::config::{Config, Join, Problem, Rows, SinkKind};
 use crate::daemon::http::chosen_page;
 use crate::daemon::state::directory::StateError;
 use crate::daemon::state::records::Intent;
@@ -25,6 +25,7 @@ use crate::records::schema::Schema;
 use crate::records::subject::Subjects;
 use crate::start::checked::Checked;
 use crate::start::population::{People, Populations, read_populations};
+use crate::start::profiles::in_order;
 use crate::start::protections::kept;
 use crate::telemetry::{PastUnknown, PopulationsRead, StateRecovered, Telemetry};
 use std::path::PathBuf;
@@ -95,7 +96,9 @@ pub enum AssemblyError {
 
 /// What a state belongs to.
 fn stream_of(config: &Config, schema: &Schema) -> String {
-    format!("{} {}", schema.fingerprint(), config.source.identity())
+    let joins: Vec<String> = in_order(config).into_iter().map(Join::identity).collect();
+    let joins = if joins.is_empty() { String::new() } else { format!(" joins {}", joins.join(", ")) };
+    format!("{} {}{joins}", schema.fingerprint(), config.source.identity())
 }
 
 /// Where the batches of a state leave to; `None` where nothing leaves, which a state may begin with.
@@ -241,6 +244,7 @@ fn past(recovered: Recovered) -> Past {
         sample: recovered.sample,
         rows: recovered.rows.into_iter().map(|(_, block)| block).collect(),
         held: recovered.held,
+        profiles: recovered.profiles,
         witnessed: recovered.witnessed,
         met: recovered.met,
     }

@@ -1,17 +1,18 @@
 //! The settings of an engine that a configuration asks for.
 
 use super::model::ModelSettings;
-use super::settings::{DampeningSettings, EngineSettings, RepetitionSettings, SearchSettings};
+use super::settings::{DampeningSettings, EngineSettings, JoinSettings, RepetitionSettings, SearchSettings};
 use crate::anonymity::planner::PlannerSettings;
 use crate::anonymity::treatment::treat::Policy;
 use crate::codec::{LineFormat, TypedGroup};
-use crate::config::{Backend, Config, Recoding, SinkKind};
+use crate::config::{Backend, Config, Join, Recoding, SinkKind};
 use crate::counting::Wanted;
 use crate::evaluation::attack::Promises;
 use crate::io::registry::FramedAs;
 use crate::records::schema::Schema;
 use crate::release::given::Needs;
 use crate::start::output_names::written_under;
+use crate::start::profiles::in_order;
 use crate::start::reading::line_format;
 use std::sync::Arc;
 
@@ -68,6 +69,16 @@ pub(super) fn settings(
         // A crowd in the batch keeps the promise of strict recoding by itself: nothing has to be remembered for it.
         max_witnesses: (config.privacy.recoding == Recoding::Strict && config.privacy.crowd_in_batch() < k)
             .then_some(config.state.max_ledger_classes),
+        joins: in_order(config).into_iter().map(|join| joined(join, schema)).collect(),
+    }
+}
+
+fn joined(join: &Join, schema: &Schema) -> JoinSettings {
+    JoinSettings {
+        name: join.name.clone(),
+        attributes: schema.joined_by(&join.name),
+        max_people: join.max_people,
+        tails: join.topic.is_some(),
     }
 }
 

@@ -3,6 +3,7 @@
 use super::attack::Attacks;
 use super::draws::Draws;
 use super::held::Held;
+use super::joins::Joins;
 use super::model::{Model, ModelSize};
 use super::prime::Primed;
 use super::recheck::Recheck;
@@ -104,6 +105,7 @@ pub struct Engine {
     pub(super) coding: Coding,
     pub(super) ledger: Ledger,
     pub(super) held: Held,
+    pub(super) joins: Joins,
     pub(super) telemetry: Telemetry,
     pub(super) digest: Box<dyn Fn(&str) -> u128 + Send + Sync>,
     pub(super) draws: Draws,

@@ -44,6 +44,8 @@ pub(super) struct Gathered<'a> {
     pub turnout: Turnout,
     pub dampened_cells: u64,
     pub altered_cells: u64,
+    /// Records to which a join brought nothing.
+    pub unjoined: u64,
     pub planned: Planned,
     /// Held records settle with this batch.
     pub last: bool,

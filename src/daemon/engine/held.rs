@@ -3,7 +3,7 @@
 
 use crate::daemon::state::records::{KeptRow, Part};
 use crate::ledger::said::said_key;
-use crate::records::codebook::{ABSENT, Codebook};
+use crate::records::codebook::{ABSENT, Codebook, NULL};
 use crate::records::raw::Coordinate;
 use crate::records::table::Batch;
 use hashbrown::HashMap;
@@ -32,13 +32,16 @@ pub struct Held {
     /// Lines that wait in groups of their own, by group and subject.
     waiting: HashMap<u128, u32>,
     lines: usize,
+    /// Attributes that joins bring: a row gets them with every batch anew, and nothing of them is kept meanwhile.
+    pub joined: Vec<usize>,
 }
 
 impl Held {
-    /// Nothing waits yet; `width` is the number of attributes of the schema.
+    /// Nothing waits yet; `width` is the number of attributes of the schema, of which joins bring those of `joined`.
     #[must_use]
-    pub fn new(width: usize) -> Self {
-        Self { batch: Batch::new(width), ordinals: Vec::new(), waits: Vec::new(), waiting: HashMap::new(), lines: 0 }
+    pub fn new(width: usize, joined: Vec<usize>) -> Self {
+        let (batch, ordinals, waits) = (Batch::new(width), Vec::new(), Vec::new());
+        Self { batch, ordinals, waits, waiting: HashMap::new(), lines: 0, joined }
     }
 
     /// Rows that wait, those of which a fragment has left included.
@@ -125,6 +128,10 @@ impl Held {
             for (column, _) in self.batch.columns.iter_mut().zip(needed).filter(|(_, needed)| !needed) {
                 column[at] = ABSENT;
             }
+            for &attribute in &self.joined {
+                let cell = &mut self.batch.columns[attribute][at];
+                *cell = if *cell == ABSENT { ABSENT } else { NULL };
+            }
             self.count(at);
         }
         if keep.contains(&false) {
@@ -186,7 +193,7 @@ pub fn kept(batch: &Batch, row: usize, ordinal: u64, books: &[Codebook]) -> Kept
     }
 }
 
-/// What remains of a row, as it is written to the state: of its cells only those that are `needed`.
+/// What remains of a row, as it is written to the state: of its cells only those that are `needed`, and nothing of what is `joined`.
 #[must_use]
 pub fn kept_waiting(
     batch: &Batch,
@@ -195,9 +202,15 @@ pub fn kept_waiting(
     wait: &Remaining,
     needed: &[bool],
     books: &[Codebook],
+    joined: &[usize],
 ) -> KeptRow {
-    let cell = |((column, book), needed): ((&Vec<u32>, &Codebook), &bool)| {
-        book.canonical(if *needed { column[row] } else { ABSENT }).to_owned()
+    let cell = |(attribute, ((column, book), needed)): (usize, ((&Vec<u32>, &Codebook), &bool))| {
+        let code = match *needed {
+            true if joined.contains(&attribute) => NULL,
+            true => column[row],
+            false => ABSENT,
+        };
+        book.canonical(code).to_owned()
     };
     KeptRow {
         ordinal,
@@ -206,6 +219,6 @@ pub fn kept_waiting(
         waited: wait.waited,
         released: wait.released,
         parts: wait.parts.clone(),
-        cells: batch.columns.iter().zip(books).zip(needed).map(cell).collect(),
+        cells: batch.columns.iter().zip(books).zip(needed).enumerate().map(cell).collect(),
     }
 }

@@ -44,7 +44,9 @@ impl Engine {
         age_ms: i64,
         all: bool,
     ) -> Gathered<'a> {
-        let Encoded { rows: fresh, mut rejected, uncovered_cells, seconds: encode, .. } = encoded;
+        let Encoded { rows: mut fresh, mut rejected, mut uncovered_cells, seconds: encode, .. } = encoded;
+        let joined = self.joins.join(&mut fresh, &mut self.coding.books, false);
+        uncovered_cells += joined.uncovered;
         if self.coding.books.iter().any(|b| b.values() >= self.settings.max_dictionary_values) {
             LimitReached { limit: Limit::DictionaryValues }.emit(&self.telemetry);
         }
@@ -53,6 +55,7 @@ impl Engine {
         let waits: Vec<Remaining> = taken.iter().map(|&at| self.held.waits[at].clone()).collect();
         let mut waited: Vec<u8> = waits.iter().map(|wait| wait.waited).collect();
         let mut batch = self.held.copy(&taken);
+        self.joins.join(&mut batch, &mut self.coding.books, true);
         batch.append(&fresh);
         waited.resize(batch.rows(), 0);
         let first = self.durable.progress.rows;
@@ -72,6 +75,7 @@ impl Engine {
             turnout: Turnout::default(),
             dampened_cells: 0,
             altered_cells: 0,
+            unjoined: joined.unjoined,
             planned: Planned::default(),
             last: false,
             clock_ms: 0,

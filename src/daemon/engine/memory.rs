@@ -74,8 +74,11 @@ impl Engine {
     /// Forgets dictionary values that no row needs, once a dictionary is full.
     /// The limit is large enough for every row that is remembered (the configuration sees to that), so a batch always finds
     /// room for its values and nothing that leaves depends on what a dictionary happens to remember.
-    pub(super) fn compact_dictionaries(&mut self, coming: usize) {
+    /// `coming` values will be new, and as many as `joining` rows of what joins bring.
+    pub(super) fn compact_dictionaries(&mut self, coming: usize, joining: usize) {
         for attribute in 0..self.coding.books.len() {
+            let joined = self.schema.attributes[attribute].from.join().is_some();
+            let coming = if joined { joining } else { coming };
             if self.coding.books[attribute].values() + coming <= self.settings.max_dictionary_values {
                 continue;
             }

@@ -11,7 +11,7 @@ use crate::anonymity::planner::{GroupShape, guarded};
 use crate::anonymity::privacy::protection::Protection;
 use crate::daemon::engine::model::{Model, Resumed};
 use crate::daemon::engine::prime::Primed;
-use crate::daemon::state::records::{KeptRow, Progress};
+use crate::daemon::state::records::{KeptRow, ProfileChange, Progress};
 use crate::daemon::state::rows::RowBlock;
 use crate::daemon::state::store::Store;
 use crate::ledger::classes::Ledger;
@@ -82,6 +82,8 @@ pub struct Past {
     pub rows: Vec<RowBlock>,
     /// Rows that wait, in any order.
     pub held: Vec<KeptRow>,
+    /// Profiles that joins have kept.
+    pub profiles: Vec<ProfileChange>,
     /// What strict recoding remembers; empty where it is not configured.
     pub witnessed: WitnessDelta,
     /// What its records had; none where nobody has noted it.

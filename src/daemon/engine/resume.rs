@@ -3,6 +3,7 @@
 use super::attack::Attacks;
 use super::fields::{Coding, Durable, Engine, InForce, Learning, Planning};
 use super::held::Held;
+use super::joins::Joins;
 use super::model::ModelSize;
 use super::parts::{Parts, Past, new_model};
 use crate::anonymity::plan::{Group, Pace, Plan};
@@ -21,8 +22,8 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 
 /// The rows that wait, oldest first.
-fn held(width: usize, rows: &[KeptRow], books: &mut [Codebook]) -> Held {
-    let mut held = Held::new(width);
+fn held(schema: &Schema, rows: &[KeptRow], books: &mut [Codebook]) -> Held {
+    let mut held = Held::new(schema.attributes.len(), schema.joined());
     let mut waiting: Vec<&KeptRow> = rows.iter().collect();
     waiting.sort_by_key(|row| row.ordinal);
     waiting.into_iter().for_each(|row| held.push(row, books));
@@ -99,7 +100,7 @@ impl Engine {
         } = parts;
         let quasi: BTreeSet<usize> = shapes.iter().flat_map(|s| s.quasi.clone()).collect();
         let quasi: Vec<usize> = quasi.into_iter().collect();
-        let held = held(schema.attributes.len(), &past.held, &mut books);
+        let held = held(&schema, &past.held, &mut books);
         sample.set_stride(past.progress.stride);
         // The sample as it was when the plan that is still missing was asked for: more of its rows may have left it since.
         let asked = past.progress.asked;
@@ -159,6 +160,7 @@ impl Engine {
             durable: Durable { store, packer: RowPacker::default(), marked: progress.marked, progress },
             coding: Coding { books, subjects, numbering: 0 },
             quasi,
+            joins: Joins::new(&settings.joins, past.profiles),
             schema,
             settings,
             shapes,

@@ -49,6 +49,8 @@ pub struct EngineSettings {
     pub max_witnesses: Option<usize>,
     /// Limits on what is said of one subject.
     pub repetition: RepetitionSettings,
+    /// What joins bring, in the order of their names.
+    pub joins: Vec<JoinSettings>,
 }
 
 impl EngineSettings {
@@ -56,6 +58,19 @@ impl EngineSettings {
     pub(super) fn values_of(&self, rows: usize) -> usize {
         self.values_a_record * rows
     }
+}
+
+/// What a join brings.
+#[derive(Clone, Debug)]
+pub struct JoinSettings {
+    /// Its name.
+    pub name: String,
+    /// The attributes, in the order of the profiles' cells.
+    pub attributes: Vec<usize>,
+    /// People of whom a profile is kept, at most.
+    pub max_people: usize,
+    /// Profiles go on coming after the start.
+    pub tails: bool,
 }
 
 /// When plans are sought beside the release, and how long that may take.

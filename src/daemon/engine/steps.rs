@@ -135,11 +135,16 @@ impl Engine {
         let encoded = turn.take_encoded(self.coding.numbering);
         let input = &*turn.input;
         self.check_positions(input)?;
+        self.check_profiles(order.retry)?;
         let progress = &self.durable.progress;
         let clock_ms = order.retry.map_or(order.now.clock_ms, |r| r.after.clock_ms).max(progress.clock_ms);
         let age_ms = order.retry.map_or(order.now.age_ms, |r| r.after.age_ms).max(progress.age_ms);
         // Whoever encoded ahead saw that there was room.
-        self.compact_dictionaries(if encoded.is_some() { 0 } else { self.settings.values_of(input.raw.rows()) });
+        let joining = self.rows_to_join(input, of, age_ms, order.is_all());
+        self.compact_dictionaries(
+            if encoded.is_some() { 0 } else { self.settings.values_of(input.raw.rows()) },
+            joining,
+        );
         let planned = self.plan_if_due(age_ms);
         let encoded = match encoded {
             Some(encoded) => encoded,
@@ -226,7 +231,8 @@ impl Engine {
         let Effects { verified, remaining, witnessed, report, .. } = effects;
         let Gathered { input, batch, fresh, ordinals, planned, rejected, .. } = gathered;
         let keep = |(&row, wait): (&u32, &Remaining)| {
-            kept_waiting(batch, row as usize, ordinals[row as usize], wait, &self.needs(wait), &self.coding.books)
+            let (needed, books) = (self.needs(wait), &self.coding.books);
+            kept_waiting(batch, row as usize, ordinals[row as usize], wait, &needed, books, &self.held.joined)
         };
         let held: Vec<KeptRow> = remaining.iter().map(keep).collect();
         let moment = Moment { clock_ms: gathered.clock_ms, age_ms: gathered.age_ms, anchor: order.now.anchor };
@@ -255,6 +261,7 @@ impl Engine {
             evidence: self.take_evidence(),
             met: Some(met),
             begun: input.begun.clone(),
+            profiles: self.durable.store.profiles_version(),
         }
     }
 
@@ -316,6 +323,7 @@ impl Engine {
             LimitReached { limit }.emit(&self.telemetry);
         }
         self.durable.store.left(intent, lengths);
+        self.take_updates_with_batch();
         self.forget_sample();
         seconds.commit += start.elapsed().as_secs_f64();
         let start = Instant::now();
@@ -331,6 +339,7 @@ impl Engine {
         crash_point("applied");
         report.dampened_cells = gathered.dampened_cells;
         report.altered_cells = gathered.altered_cells;
+        report.unjoined_records = gathered.unjoined;
         Applied { input, rejected, uncovered_cells, report, seconds, bytes_out }
     }
 

@@ -9,6 +9,7 @@ pub mod directory;
 pub mod disk;
 mod keeper;
 mod numbered;
+mod profile_journal;
 pub mod records;
 pub mod rows;
 pub mod seal;

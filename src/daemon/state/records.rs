@@ -6,6 +6,7 @@ use crate::anonymity::planner::drift::Baseline;
 use crate::anonymity::planner::reference::ReferenceCounts;
 use crate::daemon::engine::clock::Anchor;
 use crate::io::file::FileBegun;
+use crate::io::profiles::Cells;
 use crate::ledger::witnesses::WitnessDelta;
 use crate::records::raw::Coordinate;
 use crate::release::sink::{Lengths, Mark, Positions};
@@ -124,6 +125,17 @@ pub struct KeptRow {
     pub cells: Vec<String>,
 }
 
+/// A profile that is set, or goes.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ProfileChange {
+    /// The number of its join.
+    pub join: u16,
+    /// Whose it is, as a keyed digest.
+    pub person: u64,
+    /// What it says; none where it goes.
+    pub cells: Option<Cells>,
+}
+
 /// Offsets of one partition that a batch consumes: `from` inclusive, `to` exclusive.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct OffsetRange {
@@ -178,4 +190,7 @@ pub struct Intent {
     /// Of a source of several files, those that were begun or read to their end with this batch; under a key of its own, too.
     #[serde(skip)]
     pub begun: Vec<FileBegun>,
+    /// The version of the profiles that its records were joined to; under a key of its own, too.
+    #[serde(skip)]
+    pub profiles: u64,
 }

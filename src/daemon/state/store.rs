@@ -4,7 +4,8 @@ use super::directory::{self, StateError};
 use super::disk;
 use super::keeper::Keeper;
 use super::numbered::numbered;
-use super::records::{Intent, Progress};
+use super::profile_journal::{INTENT_VERSION, ProfileJournal};
+use super::records::{Intent, ProfileChange, Progress};
 use super::rows::RowBlock;
 use super::seal::{Keys, Sealer};
 use super::witness_journal::WitnessJournal;
@@ -73,6 +74,7 @@ pub struct Store {
     forgotten: Vec<Vec<u8>>,
     forgotten_rows: Vec<u64>,
     witnesses: WitnessJournal,
+    profiles: ProfileJournal,
     /// What the marker beside the output files may say.
     marks: Vec<Option<Mark>>,
     /// `privacy.k` of the batches of this process.
@@ -140,6 +142,7 @@ impl Store {
             forgotten: Vec::new(),
             forgotten_rows: Vec::new(),
             witnesses: WitnessJournal::default(),
+            profiles: ProfileJournal::default(),
             marks: Vec::new(),
             k: 0,
             unwritten: Cell::new(0),
@@ -291,6 +294,9 @@ impl Store {
         if !intent.begun.is_empty() {
             batch.insert(INTENT_BEGUN, self.seal(INTENT_BEGUN, &(intent.attempt, &intent.begun)));
         }
+        if intent.profiles > 0 {
+            batch.insert(INTENT_VERSION, self.seal(INTENT_VERSION, &(intent.attempt, intent.profiles)));
+        }
         if intent.after.marked.is_some_and(|mark| mark.attempt == intent.attempt) {
             // The intent says it.
             self.marks = vec![intent.marked_before, intent.after.marked];
@@ -312,6 +318,39 @@ impl Store {
     /// Notes that the intended batch has left. Durable with the next [`intend`](Self::intend) or [`flush`](Self::flush).
     pub fn left(&mut self, intent: Intent, lengths: Lengths) {
         self.applied = Some((intent, lengths));
+    }
+
+    /// The version of the profiles for the next batch.
+    #[must_use]
+    pub fn profiles_version(&self) -> u64 {
+        self.profiles.version
+    }
+
+    /// Notes profiles that have changed with the end of the batch that [`left`](Self::left): they are durable with its effect.
+    pub fn note_profiles(&mut self, changes: Vec<ProfileChange>) {
+        self.profiles.note(changes);
+    }
+
+    /// Writes profiles that have changed, and the effect of the last batch. Whatever batch was intended and has not left is given
+    /// up: it is not to be repeated.
+    ///
+    /// # Errors
+    /// When the database fails.
+    pub fn settle_profiles(&mut self, changes: Vec<ProfileChange>, ledger: &Ledger) -> Result<(), StateError> {
+        let mut batch = sled::Batch::default();
+        self.profiles.note(changes);
+        if self.applied.is_some() {
+            self.write_applied(&mut batch, ledger);
+        } else {
+            self.write_profiles(&mut batch);
+        }
+        batch.remove(INTENT);
+        self.commit(batch)
+    }
+
+    fn write_profiles(&mut self, batch: &mut sled::Batch) {
+        let written = self.profiles.write(batch, &self.sealer);
+        self.unwritten.set(self.unwritten.get() + written);
     }
 
     /// Whether a batch has left whose effect is only in memory (its intent is durable).
@@ -351,6 +390,7 @@ impl Store {
 
     fn write_applied(&mut self, batch: &mut sled::Batch, ledger: &Ledger) {
         let Some((intent, lengths)) = self.applied.take() else { return };
+        self.write_profiles(batch);
         let sequence = intent.after.sequence;
         let progress = Progress { lengths, ..intent.after };
         batch.insert(PROGRESS, self.seal(PROGRESS, &progress));

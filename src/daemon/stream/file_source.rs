@@ -14,7 +14,7 @@ use std::time::{Duration, Instant};
 
 /// When a batch of a file is closed. A regular file is always read until a batch is full, so that the batches of a file
 /// are a function of the file; a pipe that pauses is closed by time as a topic is.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Debug)]
 pub struct FileClosing {
     pub max_records: usize,
     pub max_bytes: u64,
@@ -24,6 +24,8 @@ pub struct FileClosing {
     pub min_subjects: usize,
     /// The attribute that names the subject.
     pub subject: Option<usize>,
+    /// Attributes that joins bring: what the file has of them is not looked at.
+    pub joined: Vec<usize>,
 }
 
 /// A batch as it was read, and whether the file has ended with it.
@@ -45,7 +47,7 @@ pub struct FileReadAhead<'a> {
 pub fn read_all(
     mut source: FileSource,
     width: usize,
-    closing: FileClosing,
+    closing: &FileClosing,
     replayed: Option<usize>,
     stop: &AtomicBool,
     sender: &Sender<Read>,
@@ -118,7 +120,7 @@ impl Source for FileReadAhead<'_> {
 fn read_batch(
     source: &mut FileSource,
     width: usize,
-    closing: FileClosing,
+    closing: &FileClosing,
     exactly: Option<usize>,
     stop: &AtomicBool,
 ) -> Result<(InputBatch, bool), SourceError> {
@@ -158,6 +160,7 @@ fn read_batch(
             break false;
         }
     };
+    closing.joined.iter().for_each(|attribute| batch.raw.clear(*attribute));
     batch.decode_seconds = start.elapsed().as_secs_f64();
     if exactly.is_some() {
         batch.closed = Closed::Replay;

@@ -1,6 +1,7 @@
 //! A daemon whose source is a file: its parts, put together.
 
 use super::file_source::{FileClosing, FileReadAhead, read_all};
+use super::profiles;
 use super::run::{Run, Watcher};
 use super::to_kafka::{PATIENCE, check_marker, check_retention, has_left, outputs, sink_cluster};
 use crate::anonymity::planner::GroupShape;
@@ -16,7 +17,7 @@ use crate::io::file::{
     Rotation, SinkError, SourceError, SourcePosition,
 };
 use crate::io::kafka::GroupMetadata;
-use crate::io::kafka::connection::KafkaFailure;
+use crate::io::kafka::connection::{Cluster, KafkaFailure};
 use crate::io::kafka::marker::{self, Marker};
 use crate::io::kafka::transaction::{TransactionalSink, UNTRUTHFUL};
 use crate::records::schema::Schema;
@@ -26,7 +27,7 @@ use crate::start::findings::Finding;
 use crate::start::reading::{codec_limits, fields, file_format};
 use crate::start::registered::register;
 use crate::telemetry::{ColumnsDropped, PassedOver, Telemetry};
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -39,6 +40,7 @@ fn closing(config: &Config, schema: &Schema) -> FileClosing {
         max_age: config.batch.max_age,
         min_subjects: config.min_subjects(),
         subject: schema.subject,
+        joined: schema.joined(),
     }
 }
 
@@ -65,7 +67,7 @@ pub fn run_file(
     stop: &Arc<AtomicBool>,
     watcher: &dyn Watcher,
 ) -> Result<Vec<Finding>, RunError> {
-    let (config, schema) = (Arc::clone(&checked.config), Arc::clone(&checked.schema));
+    let (config, schema, file) = (Arc::clone(&checked.config), Arc::clone(&checked.schema), checked.file.clone());
     if let Some(problem) = options.lineage.as_deref().and_then(|path| config.lineage_problem(path)) {
         return Err(RunError::Configuration(vec![problem]));
     }
@@ -100,6 +102,9 @@ pub fn run_file(
     engine.heed(stop);
     let clock = state_clock(&config, options, &engine, intent.as_ref());
     let before = engine.progress().clone();
+    if !profiles::begin(&mut engine, intent.as_ref(), (&config, &schema, &file), &no_cluster(), telemetry, stop)? {
+        return Ok(engine.findings());
+    }
     let Some(source) = start.open_source(&before, &begun)? else { return Ok(engine.findings()) };
     telemetry.set_readiness(|r| r.assignment = true);
     let mut sink: Box<dyn Sink> = match config.sink.kind {
@@ -118,14 +123,19 @@ pub fn run_file(
     let replayed = intent.as_ref().and_then(|i| i.ranges.first().and_then(|r| usize::try_from(r.to - r.from).ok()));
     std::thread::scope(|scope| {
         let (sender, receiver) = crossbeam_channel::bounded(1);
-        scope.spawn(move || read_all(source, width, closing, replayed, stop, &sender));
+        scope.spawn(move || read_all(source, width, &closing, replayed, stop, &sender));
         let mut source = FileReadAhead::new(receiver, stop);
         let (engine, sink, max_age) = (&mut engine, &mut *sink, config.batch.max_age);
-        Run { source: &mut source, engine, sink, telemetry, watcher, clock, max_age, retry: intent }.run()
+        Run { source: &mut source, engine, sink, telemetry, watcher, clock, max_age, retry: intent, stop }.run()
     })?;
     let mut findings = engine.findings();
     findings.extend(of_restart(&config, &before, engine.progress(), made_with));
     Ok(findings)
+}
+
+/// Profiles beside a file of records are in files, too.
+fn no_cluster() -> Cluster {
+    Cluster { brokers: String::new(), properties: BTreeMap::new() }
 }
 
 /// The columns of each output.
@@ -182,7 +192,8 @@ impl Start<'_> {
             PassedOver { path, records: position.records }.emit();
         }
         let source = FileSource::resume(path, reading, position, begun)?;
-        let absent = source.absent_attributes();
+        let mut absent = source.absent_attributes();
+        absent.retain(|a| self.schema.attributes[*a].from.join().is_none());
         if !absent.is_empty() {
             let attributes = absent.into_iter().map(|a| self.attributes[a].clone()).collect();
             return Err(RunError::NoColumn { path: source.file().to_owned(), attributes });

@@ -1,6 +1,7 @@
 //! A daemon whose source is a topic: its parts, put together.
 
 use super::kafka_source::KafkaSource;
+use super::profiles;
 use super::run::{Run, StreamError, Watcher};
 use super::to_kafka::{PATIENCE, check_marker, check_retention, has_left, outputs, sink_cluster};
 use crate::config::{Config, SinkKind};
@@ -103,6 +104,7 @@ pub fn run_kafka(
     let sink_cluster = sink_cluster(&config);
     let topics = &config.source.topics;
     let mut wanted: Vec<&str> = topics.iter().map(String::as_str).collect();
+    wanted.extend(config.join.iter().filter_map(|join| join.topic.as_deref()));
     wanted.push(&config.sink.commits_topic);
     let Some(partitions) = reach(&start.cluster, &config.source.brokers, &wanted, telemetry, stop)? else {
         return Ok(Vec::new());
@@ -143,6 +145,9 @@ pub fn run_kafka(
     if !options.accept_rewind {
         refuse_rewind(&engine.progress().positions, &start.cluster, &config.source.group, topics)
             .map_err(StreamError::from)?;
+    }
+    if !profiles::begin(&mut engine, intent.as_ref(), (&config, &schema, &file), &start.cluster, telemetry, stop)? {
+        return Ok(engine.findings());
     }
     let mut sink = opened.ok_or(RunError::Panicked)?;
     engine.heed(stop);
@@ -292,7 +297,8 @@ impl Start<'_> {
             let mut source = KafkaSource::new(&feed, &commands, health, &config.source.brokers, telemetry, stop);
             let (watcher, max_age) = (&Unwatched, config.batch.max_age);
             let outcome =
-                Run { source: &mut source, engine, sink, telemetry, watcher, clock, max_age, retry: intent }.run();
+                Run { source: &mut source, engine, sink, telemetry, watcher, clock, max_age, retry: intent, stop }
+                    .run();
             drop(end_reader);
             drop(feed);
             if thread.join().is_err() {

@@ -12,6 +12,7 @@ use crate::io::input::{Closed, Place, Ranges};
 use crate::records::raw::Coordinate;
 use crate::release::sink::Sink;
 use crate::telemetry::{AbortReason, BatchAborted, Rebalanced, Telemetry, VerificationRefused};
+use std::sync::atomic::AtomicBool;
 use std::time::{Duration, Instant};
 
 /// Why the daemon stopped by itself.
@@ -69,6 +70,8 @@ pub struct Run<'a> {
     pub max_age: Duration,
     /// A batch to repeat exactly.
     pub retry: Option<Intent>,
+    /// Set when the daemon is to end.
+    pub stop: &'a AtomicBool,
 }
 
 fn ranges_of(intent: &Intent) -> Ranges {
@@ -122,6 +125,9 @@ impl Run<'_> {
                 }
                 Next::Notice(notice) => self.hear(notice)?,
                 Next::Nothing => {
+                    if self.retry.is_none() {
+                        self.engine.take_updates_between_batches()?;
+                    }
                     if self.engine.is_behind() {
                         self.engine.flush()?;
                     }
@@ -150,6 +156,10 @@ impl Run<'_> {
             None if again => Settling::Quiet,
             None => Settling::No,
         };
+        // What is repeated was joined to what was known then; everything else waits for what is known now, unless it is to end.
+        if retry.is_none() {
+            self.engine.read_profiles(self.stop)?;
+        }
         let now = self.clock.now();
         let outcome = if records > 0 {
             self.engine.process(&mut turn, settling, retry.as_ref(), self.sink, now, self.source)

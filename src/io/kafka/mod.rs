@@ -1,4 +1,4 @@
-//! Kafka: the consumer that feeds batches, and the transaction that a batch leaves in.
+//! Kafka: the consumer that feeds batches, topics that are read whole, and the transaction that a batch leaves in.
 
 pub mod connection;
 mod epoch;
@@ -12,5 +12,6 @@ mod reports;
 pub mod sampled;
 mod standing;
 pub mod transaction;
+pub mod whole;
 
 pub use standing::GroupMetadata;

@@ -49,8 +49,8 @@ pub struct WantedFields {
     pub format: FramedAs,
     /// Where the attributes are.
     pub fields: Vec<(usize, Field)>,
-    /// The types of these attributes, in the same order.
-    pub types: Vec<Type>,
+    /// The types of these attributes, in the same order; none where any will do.
+    pub types: Vec<Option<Type>>,
     /// Attributes whose field a schema may lack.
     pub optional: Vec<usize>,
     /// Limits of a record.
@@ -118,8 +118,9 @@ impl WantedFields {
                 let says = JsonSchema::new(&schema.text, &parts());
                 let says = says.map_err(|error: BadJsonSchema| unusable(error.to_string()))?;
                 let (mut missing, mut retyped) = (Vec::new(), None);
-                for ((attribute, field), kind) in self.fields.iter().zip(&self.types) {
-                    match says.says(field, *kind) {
+                let typed = self.fields.iter().zip(&self.types).filter_map(|(field, kind)| Some((field, (*kind)?)));
+                for ((attribute, field), kind) in typed {
+                    match says.says(field, kind) {
                         Said::Missing => missing.push(*attribute),
                         Said::OtherType => retyped = retyped.or(Some(*attribute)),
                         Said::Fits => {}

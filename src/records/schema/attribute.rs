@@ -100,7 +100,7 @@ impl Treatment {
     }
 }
 
-/// The part of a message that has an attribute. Records of files are values alone.
+/// The part of a message that has an attribute, or what stands beside all messages. Records of files are values alone.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub enum Origin {
     /// The message's value: the record itself.
@@ -114,6 +114,8 @@ pub enum Origin {
     Timestamp,
     /// The name of the topic.
     Topic,
+    /// The profile that the join of this name keeps of the record's subject.
+    Join(String),
 }
 
 impl Origin {
@@ -126,6 +128,7 @@ impl Origin {
             Self::Header(name) => format!("header:{name}"),
             Self::Timestamp => "timestamp".to_owned(),
             Self::Topic => "topic".to_owned(),
+            Self::Join(name) => format!("join:{name}"),
         }
     }
 
@@ -137,14 +140,30 @@ impl Origin {
             "key" => Self::Key,
             "timestamp" => Self::Timestamp,
             "topic" => Self::Topic,
-            _ => Self::Header(name.strip_prefix("header:").filter(|header| !header.is_empty())?.to_owned()),
+            _ => {
+                let (part, of) = name.split_once(':').filter(|(_, of)| !of.is_empty())?;
+                match part {
+                    "header" => Self::Header(of.to_owned()),
+                    "join" => Self::Join(of.to_owned()),
+                    _ => return None,
+                }
+            }
         })
+    }
+
+    /// The join that brings it, where one does.
+    #[must_use]
+    pub fn join(&self) -> Option<&str> {
+        match self {
+            Self::Join(name) => Some(name),
+            _ => None,
+        }
     }
 
     /// Whether an attribute stands somewhere inside of it.
     #[must_use]
     pub fn has_fields(&self) -> bool {
-        matches!(self, Self::Value | Self::Key)
+        matches!(self, Self::Value | Self::Key | Self::Join(_))
     }
 }
 

@@ -45,6 +45,19 @@ impl Schema {
         schema
     }
 
+    /// The attributes that the join called `name` brings and that may leave, in order.
+    #[must_use]
+    pub fn joined_by(&self, name: &str) -> Vec<usize> {
+        self.releasable().filter(|a| self.attributes[*a].from.join() == Some(name)).collect()
+    }
+
+    /// The attributes that any join brings, in order.
+    #[must_use]
+    pub fn joined(&self) -> Vec<usize> {
+        let joined = self.attributes.iter().enumerate().filter(|(_, a)| a.from.join().is_some());
+        joined.map(|(i, _)| i).collect()
+    }
+
     /// The index of the attribute called `name`.
     #[must_use]
     pub fn position(&self, name: &str) -> Option<usize> {

@@ -130,8 +130,9 @@ const ATTRIBUTE: &[Key] = &[
     key(
         "from",
         Shape::Origin,
-        "The part of a message that has it: `value` where nothing is said, `key`, `header:NAME`, `timestamp`, `topic`. Files have values alone. What is no value \
-         and no key is taken as a whole, without `column` and `pointer`; a timestamp is a time by itself, without `format` and `epoch`.",
+        "The part of a message that has it: `value` where nothing is said, `key`, `header:NAME`, `timestamp`, `topic`; or `join:NAME`, \
+         the profile that the `[[join]]` of this name keeps of the record's subject, in which `column` and `pointer` are then looked for. Files have values alone, and joins. \
+         A header, a timestamp and a topic are taken as a whole, without `column` and `pointer`; a timestamp is a time by itself, without `format` and `epoch`.",
         "\"key\"",
     ),
     key(
@@ -317,7 +318,7 @@ impl Shape {
             Self::Text => json!({"type": "string", "minLength": 1}),
             Self::Texts => json!({"type": "array", "items": {"type": "string"}}),
             Self::Pointer => json!({"type": "string", "pattern": "^(/([^~]|~[01])*)?$"}),
-            Self::Origin => json!({"type": "string", "pattern": "^(value|key|timestamp|topic|header:.+)$"}),
+            Self::Origin => json!({"type": "string", "pattern": "^(value|key|timestamp|topic|header:.+|join:.+)$"}),
             Self::Boolean => json!({"type": "boolean"}),
             Self::Factor => json!({"type": "number", "not": {"const": 0}}),
             Self::OneOf(choices) => {
@@ -392,7 +393,10 @@ fn together() -> Vec<Json> {
     }));
     rules.push(json!({
         "if": {"required": ["role"], "properties": {"role": {"const": "subject"}}},
-        "then": {"allOf": [neither(&["to", "scale", "offset"]), {"properties": {"optional": {"const": false}}}]},
+        "then": {"allOf": [
+            neither(&["to", "scale", "offset"]),
+            {"properties": {"optional": {"const": false}, "from": {"not": {"pattern": "^join:"}}}},
+        ]},
     }));
     for key in ATTRIBUTE.iter().filter(|key| !key.types.is_empty()) {
         rules.push(json!({"if": has(&[key.name]), "then": of_types(key.types)}));

@@ -7,7 +7,7 @@ use crate::records::keys::Keys;
 pub(super) fn from(keys: &mut Keys<'_>) -> Origin {
     let Some(name) = keys.optional::<String>("from") else { return Origin::Value };
     Origin::of_name(&name).unwrap_or_else(|| {
-        keys.problem("from", "not one of value, key, header:NAME, timestamp, topic");
+        keys.problem("from", "not one of value, key, header:NAME, timestamp, topic, join:NAME");
         Origin::Value
     })
 }

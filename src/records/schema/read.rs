@@ -102,6 +102,11 @@ fn across(attributes: &[Arc<Attribute>], file: &str, problems: &mut Vec<Problem>
             report(&attribute.name, "another attribute reads the same place: remove one".into());
         }
         if attribute.role == Role::Subject {
+            if attribute.from.join().is_some() {
+                let message =
+                    "a profile is found by its subject, which the record itself must have: take it from there";
+                report(&attribute.name, message.into());
+            }
             if let Some(first) = subject {
                 let first = &attributes[first].name;
                 report(
@@ -112,6 +117,12 @@ fn across(attributes: &[Arc<Attribute>], file: &str, problems: &mut Vec<Problem>
                 subject = Some(index);
             }
         }
+    }
+    let joined = attributes.iter().find(|a| a.from.join().is_some());
+    if let (Some(joined), None) = (joined, subject) {
+        let message =
+            "a profile is found by the record's subject, and no attribute is one: give one role = \"subject\"";
+        report(&joined.name, message.into());
     }
     subject
 }

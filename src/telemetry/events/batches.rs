@@ -82,6 +82,7 @@ fn count(metrics: &Metrics, report: &BatchReport) {
     metrics.quality.altered_cells.inc_by(report.altered_cells);
     metrics.quality.withheld_cells.inc_by(report.withheld_cells);
     metrics.flow.thinned_fragments.inc_by(report.thinned_fragments);
+    metrics.profiles.unjoined.inc_by(report.unjoined_records);
     metrics.flow.delayed_lines.inc_by(report.delayed_lines);
     metrics.flow.delayed_seconds.inc_by(report.delay_seconds * report.delayed_lines as f64);
     metrics.flow.bytes.of(Direction::In).inc_by(report.bytes_in);
@@ -105,6 +106,7 @@ fn measure(metrics: &Metrics, report: &BatchReport) {
         (&metrics.memory.supporters, report.supporters),
         (&metrics.flow.waiting_lines, report.waiting_lines),
         (&metrics.flow.said_lines, report.said_lines),
+        (&metrics.profiles.kept, report.profiles),
         (&metrics.memory.dictionary_values, report.dictionary_values),
         (&metrics.memory.window_records, report.window_records),
         (&metrics.memory.model_nodes, report.model_nodes),

@@ -9,7 +9,8 @@ use crate::anonymity::planner::drift::Baseline;
 use crate::anonymity::planner::reference::ReferenceCounts;
 use crate::daemon::state::directory::StateError;
 use crate::daemon::state::numbered::{number_of, numbered};
-use crate::daemon::state::records::{Intent, KeptRow, Progress};
+use crate::daemon::state::profile_journal::{INTENT_VERSION, PREFIX, VERSION, place_of};
+use crate::daemon::state::records::{Intent, KeptRow, ProfileChange, Progress};
 use crate::daemon::state::rows::RowBlock;
 use crate::io::file::FileBegun;
 use crate::ledger::SHARDS;
@@ -46,6 +47,8 @@ pub struct Recovered {
     pub met: Option<Met>,
     /// Files of the source that have been begun or read to their end, in their order; where a file comes twice, the later word holds.
     pub begun: Vec<FileBegun>,
+    /// Profiles by the number of their join and the person.
+    pub profiles: Vec<ProfileChange>,
     /// Ledger deltas that were applied on top of the shards.
     pub deltas: u64,
     /// Sealed bytes read of the ledger, its deltas and the window, for the event of the start.
@@ -147,6 +150,12 @@ impl Store {
             found.held.push(self.open_value(&key, &sealed)?);
         }
         found.witnessed = self.recover_witnesses(found.progress.sequence)?;
+        self.profiles.version = self.read(VERSION)?.unwrap_or_default();
+        for (key, sealed) in self.scan(PREFIX)? {
+            let (join, person) = place_of(&key).ok_or_else(|| self.damaged("a profile has no place"))?;
+            found.bytes += sealed.len() as u64;
+            found.profiles.push(ProfileChange { join, person, cells: Some(self.open_value(&key, &sealed)?) });
+        }
         if found.progress.plan_version > 0 {
             let key = numbered("plan", found.progress.plan_version);
             found.plan = Some(self.read(&key)?.ok_or_else(|| self.damaged("its plan is missing"))?);
@@ -165,6 +174,8 @@ impl Store {
             let met: Option<(u64, Met)> = self.read(INTENT_MET)?;
             intent.met = met.filter(|(of, _)| *of == intent.attempt).map(|(_, met)| met);
             let begun: Option<(u64, Vec<FileBegun>)> = self.read(INTENT_BEGUN)?;
+            let version: Option<(u64, u64)> = self.read(INTENT_VERSION)?;
+            intent.profiles = version.filter(|(of, _)| *of == intent.attempt).map_or(0, |(_, version)| version);
             intent.begun = begun.filter(|(of, _)| *of == intent.attempt).map(|(_, begun)| begun).unwrap_or_default();
         }
         self.marks = match (self.read(MARKS)?, &found.intent) {

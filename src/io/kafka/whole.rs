@@ -1,0 +1,128 @@
+//! A topic that is read whole, from its beginning to where its end was at the start, and then on as it grows; by no group.
+
+use super::connection::{Cluster, KafkaFailure};
+use rdkafka::Message;
+use rdkafka::consumer::{BaseConsumer, Consumer};
+use rdkafka::error::KafkaError;
+use rdkafka::message::BorrowedMessage;
+use rdkafka::metadata::Metadata;
+use rdkafka::topic_partition_list::{Offset, TopicPartitionList};
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+/// How long a broker may take to answer a question of the start, and one between two messages.
+const PATIENCE: Duration = Duration::from_secs(30);
+const GLANCE: Duration = Duration::from_secs(2);
+const POLL: Duration = Duration::from_millis(100);
+
+/// How far one partition has been read.
+struct Place {
+    /// The next offset; none where nothing has been read.
+    next: Option<i64>,
+    /// Where its end was at the start.
+    end: i64,
+    /// Its end has been met since a message came.
+    at_end: bool,
+    /// It has been read to `end`.
+    whole: bool,
+}
+
+/// A topic that is read whole.
+pub struct WholeTopic {
+    consumer: BaseConsumer,
+    cluster: Cluster,
+    topic: String,
+    places: BTreeMap<i32, Place>,
+}
+
+impl WholeTopic {
+    /// The topic, from its beginning; none where it `is_over` before a broker has answered.
+    ///
+    /// # Errors
+    /// When the topic does not exist, or the client's settings are refused.
+    pub fn open(cluster: &Cluster, topic: &str, is_over: &dyn Fn() -> bool) -> Result<Option<Self>, KafkaFailure> {
+        let failed = |e| cluster.failure("cannot read the profiles", e);
+        let mut config = cluster.consumer("throng.profiles.reader");
+        config.set("enable.partition.eof", "true");
+        config.set("auto.offset.reset", "earliest");
+        config.set("statistics.interval.ms", "0");
+        let consumer: BaseConsumer = config.create().map_err(failed)?;
+        let partitions = loop {
+            if is_over() {
+                return Ok(None);
+            }
+            match cluster.partitions(&[topic], GLANCE) {
+                Err(KafkaFailure::Unreachable { .. }) => {}
+                answer => break answer?[0],
+            }
+        };
+        let mut whole = Self { consumer, cluster: cluster.clone(), topic: topic.to_owned(), places: BTreeMap::new() };
+        whole.assign(partitions)?;
+        Ok(Some(whole))
+    }
+
+    /// Reads `partitions` partitions, those that are known from where they have been read.
+    fn assign(&mut self, partitions: i32) -> Result<(), KafkaFailure> {
+        let failed = |e| self.cluster.failure("cannot read the profiles", e);
+        let mut list = TopicPartitionList::new();
+        for partition in 0..partitions {
+            if !self.places.contains_key(&partition) {
+                let (low, end) = self.consumer.fetch_watermarks(&self.topic, partition, PATIENCE).map_err(failed)?;
+                self.places.insert(partition, Place { next: None, end, at_end: false, whole: end <= low });
+            }
+            let next = self.places.get(&partition).and_then(|place| place.next);
+            let offset = next.map_or(Offset::Beginning, Offset::Offset);
+            list.add_partition_offset(&self.topic, partition, offset).map_err(failed)?;
+        }
+        self.consumer.assign(&list).map_err(failed)
+    }
+
+    /// Waits a moment for the next message, and shows it.
+    pub fn poll(&mut self, visit: impl FnOnce(&BorrowedMessage<'_>)) {
+        match self.consumer.poll(POLL) {
+            Some(Ok(message)) => {
+                visit(&message);
+                if let Some(place) = self.places.get_mut(&message.partition()) {
+                    let next = message.offset() + 1;
+                    (place.next, place.at_end) = (Some(next), false);
+                    place.whole |= next >= place.end;
+                }
+            }
+            Some(Err(KafkaError::PartitionEOF(partition))) => {
+                if let Some(place) = self.places.get_mut(&partition) {
+                    (place.at_end, place.whole) = (true, true);
+                }
+            }
+            // Errors that the client retries by itself.
+            Some(Err(_)) | None => {}
+        }
+    }
+
+    /// Whether everything has been read that was there at the start.
+    #[must_use]
+    pub fn is_whole(&self) -> bool {
+        self.places.values().all(|place| place.whole)
+    }
+
+    /// Records behind the end; none where the broker does not tell. Partitions that have come are read from now on.
+    ///
+    /// # Errors
+    /// When they cannot be assigned.
+    pub fn look(&mut self) -> Result<Option<u64>, KafkaFailure> {
+        let known = i32::try_from(self.places.len()).unwrap_or(i32::MAX);
+        let metadata = self.consumer.fetch_metadata(Some(&self.topic), GLANCE).ok();
+        let topics = metadata.iter().flat_map(Metadata::topics);
+        let partitions = topics.map(|topic| i32::try_from(topic.partitions().len()).unwrap_or(i32::MAX)).max();
+        if let Some(partitions) = partitions.filter(|partitions| *partitions > known) {
+            self.assign(partitions)?;
+        }
+        let mut lag = 0;
+        for (partition, place) in self.places.iter().filter(|(_, place)| !place.at_end) {
+            match self.consumer.fetch_watermarks(&self.topic, *partition, GLANCE) {
+                Ok((low, end)) => lag += end - place.next.unwrap_or(low).max(low),
+                Err(_) => return Ok(None),
+            }
+        }
+        Ok(u64::try_from(lag).ok())
+    }
+}

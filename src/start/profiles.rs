@@ -1,0 +1,209 @@
+//! Where the profiles of people are read, as `[[join]]` and the schema say together.
+
+use super::parts::{PartAsked, PartFormat, Wanted, client};
+use super::reading::{codec_limits, file_format};
+use crate::codec::{Field, Unknown};
+use crate::config::{Config, Format, Join, KeyFormat, Problem};
+use crate::io::file::Reading;
+use crate::io::kafka::connection::Cluster;
+use crate::io::profiles::{Feed, FileOfProfiles, People, ProfilesError, TopicOfProfiles};
+use crate::records::schema::{Attribute, Origin, Schema};
+use crate::records::subject::Subjects;
+use crate::telemetry::Telemetry;
+use std::path::PathBuf;
+use std::sync::Arc;
+
+/// The place of the person in a row of profiles; the attributes follow.
+const PERSON: usize = 0;
+
+/// A join with its place in the configuration.
+struct Asked<'a> {
+    index: usize,
+    join: &'a Join,
+    attributes: Vec<usize>,
+    schema: &'a Schema,
+}
+
+/// The joins in the order of their names, which is that of their numbers in the state.
+#[must_use]
+pub fn in_order(config: &Config) -> Vec<&Join> {
+    let mut joins: Vec<&Join> = config.join.iter().collect();
+    joins.sort_by(|a, b| a.name.cmp(&b.name));
+    joins
+}
+
+fn asked<'a>(config: &'a Config, schema: &'a Schema, join: &'a Join) -> Asked<'a> {
+    let index = config.join.iter().position(|other| other.name == join.name).unwrap_or_default();
+    Asked { index, join, attributes: schema.joined_by(&join.name), schema }
+}
+
+/// What is wrong with the joins and with the attributes that they bring.
+#[must_use]
+pub fn problems(config: &Config, schema: &Schema, file: &str) -> Vec<Problem> {
+    let mut found = Vec::new();
+    for attribute in &schema.attributes {
+        let unknown = attribute.from.join().filter(|name| config.join.iter().all(|join| join.name != *name));
+        if let Some(name) = unknown {
+            let message =
+                format!("attribute {:?} of the schema is from the join {name:?}, and there is none", attribute.name);
+            found.push(Problem::new(file, "join", message, format!("add a [[join]] with name = {name:?}")));
+        }
+    }
+    for join in &config.join {
+        let asked = asked(config, schema, join);
+        if asked.attributes.is_empty() {
+            let message = "no attribute of the schema that may leave comes from it".to_owned();
+            let remedy = format!("set from = \"join:{}\" on those that it brings, or remove the join", join.name);
+            found.push(Problem::new(file, asked.key("name"), message, remedy));
+        }
+        if join.topic.is_some() {
+            found.extend(
+                [asked.message_key(), asked.message_value()].iter().flat_map(|part| part.problems(config, file)),
+            );
+        }
+    }
+    found
+}
+
+impl Asked<'_> {
+    /// A key of the configuration.
+    fn key(&self, name: &str) -> String {
+        format!("join[{}].{name}", self.index)
+    }
+
+    fn subject(&self) -> Option<&Attribute> {
+        self.schema.subject.map(|subject| self.schema.attributes[subject].as_ref())
+    }
+
+    /// Where the person is named.
+    fn person(&self) -> Field {
+        let subject = self.subject();
+        // A header, a timestamp or a topic is no place in a key or a row.
+        let place = subject.filter(|subject| matches!(subject.from, Origin::Value | Origin::Key));
+        match (self.join.key.as_deref(), &self.join.topic) {
+            (Some(key), _) if key.is_empty() || key.starts_with('/') => Field { pointer: segments(key) },
+            (Some(column), _) => Field::flat(column),
+            (None, Some(_)) if self.join.key_format == KeyFormat::Text => Field { pointer: Vec::new() },
+            (None, _) if self.is_flat() => Field::flat(&subject.map(Attribute::column).unwrap_or_default()),
+            (None, Some(_)) => Field { pointer: place.map(Attribute::segments).unwrap_or_default() },
+            (None, None) => match place.map(Attribute::segments).filter(|segments| !segments.is_empty()) {
+                Some(pointer) => Field { pointer },
+                None => Field::flat(&subject.map(|subject| subject.name.clone()).unwrap_or_default()),
+            },
+        }
+    }
+
+    fn is_flat(&self) -> bool {
+        self.join.path.is_some() && self.join.format() == Format::Csv
+    }
+
+    fn attributes(&self) -> impl Iterator<Item = (usize, &Arc<Attribute>)> {
+        self.attributes.iter().map(|a| &self.schema.attributes[*a]).enumerate().map(|(i, a)| (PERSON + 1 + i, a))
+    }
+
+    fn message_key(&self) -> PartAsked<'_> {
+        let join = self.join;
+        let name = "the person".to_owned();
+        PartAsked {
+            format: PartFormat::of_keys(join.key_format),
+            framed: join.key_framed,
+            framed_key: self.key("key_framed"),
+            writer_schema: join.key_writer_schema.as_deref(),
+            schema_key: self.key("key_writer_schema"),
+            message: None,
+            message_key: String::new(),
+            is_value: false,
+            wanted: vec![Wanted { at: PERSON, name, field: self.person(), kind: None, optional: false }],
+            unknown: Unknown::Drop,
+        }
+    }
+
+    fn message_value(&self) -> PartAsked<'_> {
+        let join = self.join;
+        let wanted = |(at, a): (usize, &Arc<Attribute>)| Wanted {
+            at,
+            name: format!("attribute {:?}", a.name),
+            field: Field { pointer: a.segments() },
+            kind: Some(a.kind()),
+            optional: a.optional,
+        };
+        PartAsked {
+            format: PartFormat::of_values(join.format()),
+            framed: join.framed,
+            framed_key: self.key("framed"),
+            writer_schema: join.writer_schema.as_deref(),
+            schema_key: self.key("writer_schema"),
+            message: None,
+            message_key: String::new(),
+            is_value: true,
+            wanted: self.attributes().map(wanted).collect(),
+            unknown: Unknown::Drop,
+        }
+    }
+
+    /// The columns of a file, and their names in messages.
+    fn columns(&self) -> (Vec<Field>, Vec<String>) {
+        let flat = self.is_flat();
+        let field = |a: &Attribute| if flat { Field::flat(&a.column()) } else { Field { pointer: a.segments() } };
+        let (mut fields, mut names) = (vec![self.person()], vec!["the person".to_owned()]);
+        for (_, attribute) in self.attributes() {
+            fields.push(field(attribute));
+            names.push(format!("attribute {:?}", attribute.name));
+        }
+        (fields, names)
+    }
+}
+
+fn segments(pointer: &str) -> Vec<String> {
+    pointer.split('/').skip(1).map(|segment| segment.replace("~1", "/").replace("~0", "~")).collect()
+}
+
+/// Why the profiles are not read.
+#[derive(Debug, thiserror::Error)]
+pub enum NotRead {
+    /// The configuration, or a file that it names.
+    #[error("{} problem(s) in the joins", .0.len())]
+    Problems(Vec<Problem>),
+    /// The profiles themselves.
+    #[error(transparent)]
+    Profiles(#[from] ProfilesError),
+}
+
+/// Begins to read the profiles of all joins, in their order. `subjects` digests people as the records' are; `cluster` has the topics.
+///
+/// # Errors
+/// What is wrong with the files that the configuration names.
+pub fn read(
+    config: &Config,
+    schema: &Schema,
+    file: &str,
+    (subjects, cluster, telemetry): (&Subjects, &Cluster, &Telemetry),
+) -> Result<Vec<Feed>, NotRead> {
+    let problems = problems(config, schema, file);
+    if !problems.is_empty() {
+        return Err(NotRead::Problems(problems));
+    }
+    let one = |problem| NotRead::Problems(vec![problem]);
+    let client = client(config, file).map_err(one)?;
+    let mut feeds = Vec::new();
+    for join in in_order(config) {
+        let asked = asked(config, schema, join);
+        let people = People::new(subjects.clone(), asked.attributes().map(|(_, a)| Arc::clone(a)).collect());
+        let (name, telemetry) = (join.name.clone(), telemetry.clone());
+        let feed = if let Some(topic) = join.topic.clone() {
+            let decoder = |part: PartAsked<'_>| part.decoder(config, client.as_ref(), file, &telemetry).map_err(one);
+            let (key, value) = (decoder(asked.message_key())?, decoder(asked.message_value())?);
+            let (cluster, max_people) = (cluster.clone(), join.max_people);
+            TopicOfProfiles { join: name, cluster, topic, key, value, people, max_people, telemetry }.read()?
+        } else {
+            let (fields, columns) = asked.columns();
+            let format = file_format(join.format(), join.separator);
+            let reading = Reading { format, fields, limits: codec_limits(config).0, unknown: Unknown::Drop };
+            let path: PathBuf = join.path.clone().unwrap_or_default();
+            FileOfProfiles { join: name, path, reading, columns, people, max_people: join.max_people, telemetry }
+                .read()?
+        };
+        feeds.push(feed);
+    }
+    Ok(feeds)
+}

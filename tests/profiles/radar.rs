@@ -1,0 +1,116 @@
+//! RADAR-base end to end: the person in an Avro key, times and a measurement in the value, and a topic of profiles. The shipped
+//! configuration, with the addresses and topics of the test.
+
+use crate::support::binary::{Place, Process};
+use crate::support::kafka::{Broker, Record, unique};
+use crate::support::registry::{Registry, client};
+use serde_json::{Value, json};
+use std::collections::BTreeMap;
+use std::fmt::Write as _;
+use std::path::Path;
+
+const PEOPLE: usize = 60;
+const K: usize = 5;
+
+fn file(name: &str) -> String {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join(name).display().to_string()
+}
+
+/// A heart rate of each person.
+fn heart_rates() -> String {
+    (0..PEOPLE).fold(String::new(), |mut lines, person| {
+        let record = json!({
+            "key": {"projectId": "p", "userId": format!("user-{person}"), "sourceId": format!("band-{person}")},
+            "value": {
+                "time": 1_700_000_000.25, "timeReceived": 1_700_000_001.5, "heartRate": 60 + person % 2 * 5,
+                "activity": "REST", "battery": 0.5,
+            },
+        });
+        writeln!(lines, "{record}").expect("text");
+        lines
+    })
+}
+
+/// Profiles of all but the last ten; one of them is like nobody's.
+fn profiles() -> String {
+    (0..PEOPLE - 10).fold(String::new(), |mut lines, person| {
+        let (year, sex, zip) = match person {
+            0 => (1931, "OTHER", json!({"string": "99999"})),
+            p if p % 2 == 0 => (1984, "FEMALE", json!({"string": "60617"})),
+            _ => (1971, "MALE", Value::Null),
+        };
+        let zip = zip.get("string").cloned().unwrap_or(Value::Null);
+        let record =
+            json!({"key": format!("user-{person}"), "value": {"birthYear": year, "sex": sex, "address": {"zip": zip}}});
+        writeln!(lines, "{record}").expect("text");
+        lines
+    })
+}
+
+#[test]
+fn heart_rates_leave_beside_the_profiles_of_crowds() {
+    let (Some(broker), Some(registry)) = (Broker::shared(), Registry::shared()) else { return };
+    let (raw, people, out) = (unique("raw"), unique("people"), unique("out"));
+    let (letters, group) = (unique("letters"), unique("group"));
+    let commits = format!("{group}.commits");
+    for (topic, compacted) in [(&raw, false), (&people, true), (&letters, false), (&commits, true)] {
+        broker.create_topic(topic, 1, compacted);
+    }
+    for part in ["heart_rate", "person"] {
+        broker.create_topic_with(&format!("{out}.{part}"), 1, &[("retention.ms", "-1")]);
+    }
+    let (url, brokers) = (registry.url(), broker.bootstrap());
+    let produce = |topic: &str, key: &str, value: &str, lines: &str| {
+        let arguments = ["produce", &brokers, &url, topic, key, value].map(str::to_owned);
+        client(&arguments.each_ref().map(String::as_str), lines);
+    };
+    produce(&people, "text", &file("schemas/avro/profile.avsc"), &profiles());
+    // One who has asked to be removed.
+    let gone = Record { key: Some(b"user-1".to_vec()), payload: None, partition: Some(0), ..Record::default() };
+    broker.produce_records(&people, &[gone]);
+    let (key, value) = (file("schemas/avro/observation-key.avsc"), file("schemas/avro/wrist-heart-rate.avsc"));
+    produce(&raw, &key, &value, &heart_rates());
+
+    let place = Place::new("", "");
+    let shipped = std::fs::read_to_string(file("config/radar-profiles.toml")).expect("the configuration");
+    let schema = file("schemas/radar-heart-rate-profiles.toml");
+    let config = shipped
+        .replace("localhost:9092", &brokers)
+        .replace("http://localhost:8081", &url)
+        .replace("topic = \"profiles\"", &format!("topic = \"{people}\""))
+        .replace("android_wrist_heart_rate.{group}", &format!("{out}.{{group}}"))
+        .replace("android_wrist_heart_rate", &raw)
+        .replace("schemas/radar-heart-rate-profiles.toml", &schema);
+    place.write("throng.toml", config);
+    let process: Process = place.start(&[
+        ("SOURCE__GROUP", &group),
+        ("SINK__COMMITS_TOPIC", &commits),
+        ("SINK__DEAD_LETTER_TOPIC", &letters),
+        ("PRIVACY__MAX_DELAY", "0s"),
+        ("TELEMETRY__LISTEN", &format!("127.0.0.1:{}", place.port)),
+    ]);
+    process.until("all are consumed", |s| s["totals"]["consumed"] == PEOPLE);
+    process.terminate();
+    let outcome = process.wait().expect(0);
+    assert!(broker.read_committed(&letters).is_empty(), "{}", outcome.stderr);
+    let read = |part: &str| -> BTreeMap<String, usize> {
+        let topic = format!("{out}.{part}");
+        let lines = broker.read_committed(&topic).len();
+        let said = client(&["consume", &brokers, &url, &topic, &lines.to_string()], "");
+        let mut classes = BTreeMap::new();
+        said.lines().for_each(|line| *classes.entry(line.to_owned()).or_insert(0) += 1);
+        assert_eq!(said.lines().count(), lines);
+        classes
+    };
+    let (rates, persons) = (read("heart_rate"), read("person"));
+    // Each person has sent one record: lines of a class are its people.
+    for (line, people) in rates.iter().chain(&persons) {
+        assert!(*people >= K, "{people} of {line}");
+        assert!(!line.contains("99999") && !line.contains("OTHER") && !line.contains("1931"), "{line}");
+    }
+    let of =
+        |part: &str| persons.iter().filter(|(line, _)| line.contains(part)).map(|(_, people)| *people).sum::<usize>();
+    assert_eq!((of("60617"), of("MALE")), (24, 48), "{persons:?}");
+    assert!(of("\"sex\": null") >= 10, "missing profiles, the removed one among them: {persons:?}");
+    assert!(rates.values().sum::<usize>() >= PEOPLE - K, "{rates:?}");
+}

@@ -1,0 +1,66 @@
+//! What `throng check` refuses of joins.
+
+use crate::SCHEMA;
+use crate::support::binary::Place;
+
+fn refused(schema: &str, more: &str, overrides: &[(&str, &str)], wanted: &str) {
+    let place = Place::new(schema, more);
+    let mut command = std::process::Command::new(env!("CARGO_BIN_EXE_throng"));
+    command.args(["check", "-c", "throng.toml"]);
+    place.surround(&mut command, overrides);
+    let out = command.output().expect("it runs");
+    let said = String::from_utf8_lossy(&[out.stdout, out.stderr].concat()).into_owned();
+    assert_eq!(out.status.code(), Some(2), "{more}: {said}");
+    assert!(said.contains(wanted), "{more}: {said}");
+}
+
+const PATH: &str = "[[join]]\nname = \"profiles\"\npath = \"p.csv\"\n";
+
+#[test]
+fn contradictions_are_named_with_their_place() {
+    for (more, wanted) in [
+        ("", "attribute \"age\" of the schema is from the join \"profiles\", and there is none"),
+        ("[[join]]\nname = \"profiles\"\n", "join[0].topic: profiles are in a topic or in a file"),
+        (
+            "[[join]]\nname = \"profiles\"\npath = \"p.csv\"\ntopic = \"t\"\n",
+            "join[0].topic: profiles are in a topic or",
+        ),
+        ("[[join]]\nname = \"profiles\"\ntopic = \"t\"\n", "these come from a file"),
+        ("[[join]]\nname = \"Profiles\"\npath = \"p.csv\"\n", "join[0].name: this is no name of a join"),
+        ("[[join]]\nname = \"profiles\"\npath = \"-\"\n", "join[0].path: standard input"),
+        ("[[join]]\nname = \"profiles\"\npath = \"p.csv\"\nkey = \"\"\n", "join[0].key: a row is no person"),
+        ("[[join]]\nname = \"profiles\"\npath = \"p.csv\"\nformat = \"avro\"\n", "join[0].format"),
+        ("[[join]]\nname = \"profiles\"\npath = \"p.csv\"\nmax_people = 0\n", "join[0].max_people: nobody would"),
+        ("[[join]]\nname = \"profiles\"\npath = \"p.csv\"\nseparator = \"\\n\"\n", "join[0].separator"),
+        ("[[join]]\nname = \"profiles\"\npath = \"p.csv\"\nattributes = [\"age\"]\n", "attributes"),
+    ] {
+        refused(SCHEMA, more, &[], wanted);
+    }
+    let twice = format!("{PATH}{PATH}");
+    refused(SCHEMA, &twice, &[], "join[1].name: two joins have this name");
+    let idle = format!("{PATH}[[join]]\nname = \"idle\"\npath = \"q.csv\"\n");
+    refused(SCHEMA, &idle, &[], "join[1].name: no attribute of the schema that may leave comes from it");
+    refused(SCHEMA, PATH, &[("TREATMENT__DAMPENING", "true")], "treatments that alter values would be undone");
+    let sink = PATH.replace("p.csv", "out.ndjson");
+    refused(SCHEMA, &sink, &[], "out.ndjson");
+}
+
+#[test]
+fn topics_have_places_of_their_own() {
+    let kafka = [("SOURCE__KIND", "kafka"), ("SOURCE__TOPICS", "raw"), ("SINK__KIND", "kafka"), ("SINK__TOPIC", "out")];
+    let join = |more: &str| format!("[[join]]\nname = \"profiles\"\n{more}\n");
+    refused(SCHEMA, &join("topic = \"raw\""), &kafka, "this topic is named by source.topics too");
+    refused(SCHEMA, &join("topic = \"out\""), &kafka, "this topic is named by");
+    refused(SCHEMA, &join("topic = \"a b\""), &kafka, "this is no name of a Kafka topic");
+    refused(SCHEMA, &join("topic = \"p\"\nformat = \"csv\""), &kafka, "join[0].format: messages of a topic");
+    refused(SCHEMA, &join("topic = \"p\"\nformat = \"avro\""), &kafka, "join[0].writer_schema: plain Avro");
+    refused(SCHEMA, &join("topic = \"p\"\nkey_framed = true"), &kafka, "join[0].key_framed: a text has no frame");
+}
+
+#[test]
+fn a_profile_belongs_to_a_subject_of_the_record() {
+    let nobody = SCHEMA.replace("role = \"subject\"\n", "");
+    refused(&nobody, PATH, &[], "a profile is found by the record's subject, and no attribute is one");
+    let itself = SCHEMA.replace("role = \"subject\"\n", "role = \"subject\"\nfrom = \"join:profiles\"\n");
+    refused(&itself, PATH, &[], "a profile is found by its subject, which the record itself must have");
+}
