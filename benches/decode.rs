@@ -42,7 +42,7 @@ fn record(seed: usize, nested: bool) -> String {
 
 fn fields(nested: bool) -> Vec<Field> {
     let field = |index: usize| match index % 5 {
-        4 if nested => Field { pointer: vec![format!("group_{index}"), format!("signal_{index}")] },
+        4 if nested => Field { pointer: vec![format!("group_{index}"), format!("signal_{index}")], elements: None },
         _ => Field::flat(&format!("signal_{index}")),
     };
     (0..FIELDS).map(field).collect()
@@ -55,7 +55,7 @@ fn decode(criterion: &mut Criterion) {
         let mut group = criterion.benchmark_group(format!("decode/{name}/{}B", records[0].len()));
         group.throughput(Throughput::Elements(RECORDS as u64));
         group.bench_function("codec", |bencher| {
-            let at = Coordinate { topic: 0, partition: 0, offset: 0 };
+            let at = Coordinate { topic: 0, partition: 0, offset: 0, element: 0 };
             bencher.iter_batched(
                 || RawBatch::new(FIELDS),
                 |mut batch| {
@@ -128,7 +128,7 @@ fn decode_avro(criterion: &mut Criterion) {
     let mut group = criterion.benchmark_group(format!("decode/avro/{}B", data[0].len()));
     group.throughput(Throughput::Elements(RECORDS as u64));
     group.bench_function("codec", |bencher| {
-        let at = Coordinate { topic: 0, partition: 0, offset: 0 };
+        let at = Coordinate { topic: 0, partition: 0, offset: 0, element: 0 };
         bencher.iter_batched(
             || RawBatch::new(FIELDS),
             |mut batch| {

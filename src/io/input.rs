@@ -28,7 +28,10 @@ impl Origin for FileOrigin {
     }
 
     fn describe(&self, coordinate: Coordinate) -> String {
-        format!("record {}", coordinate.offset + 1)
+        match coordinate.element {
+            0 => format!("record {}", coordinate.offset + 1),
+            element => format!("line {}, element {element}", coordinate.offset + 1),
+        }
     }
 }
 

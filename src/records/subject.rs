@@ -79,7 +79,7 @@ impl Subjects {
     }
 }
 
-/// The subject of a record where the schema names none: the record itself, by its coordinate. Different offsets of a
+/// The subject of a record where the schema names none: the record itself, by its coordinate; all elements of one message are one. Different offsets of a
 /// partition never collide; others do with the odds of 64-bit hashes.
 #[must_use]
 pub fn coordinate_subject(coordinate: Coordinate) -> u64 {
@@ -134,7 +134,7 @@ mod tests {
         for topic in 0..3 {
             for partition in 0..10 {
                 for offset in 0..1_000 {
-                    assert!(seen.insert(coordinate_subject(Coordinate { topic, partition, offset })));
+                    assert!(seen.insert(coordinate_subject(Coordinate { topic, partition, offset, element: 0 })));
                 }
             }
         }

@@ -6,7 +6,7 @@ use super::grown::{self, Settled};
 use super::protections::protections;
 use super::schema::load_schema;
 use super::shapes::group_shapes;
-use super::{avro_names, messages};
+use super::{avro_names, exploded, messages, nested};
 use crate::anonymity::planner::GroupShape;
 use crate::anonymity::privacy::protection::Protection;
 use crate::codec::AvroGroup;
@@ -46,6 +46,8 @@ impl Checked {
         let schema = load_schema(&config)?;
         let mut parts = messages::problems(&config, &schema, file);
         parts.extend(avro_names::problems(&config, &schema, file));
+        parts.extend(exploded::problems(&config, &schema, file));
+        parts.extend(nested::problems(&config, &schema, file));
         if !parts.is_empty() {
             return Err(parts);
         }

@@ -75,7 +75,7 @@ impl<'a> PartAsked<'a> {
     }
 
     fn fields(&self, schema: &Schema) -> Vec<(usize, Field)> {
-        self.attributes(schema).map(|(i, a)| (i, Field { pointer: a.segments() })).collect()
+        self.attributes(schema).map(|(i, a)| (i, Field::of(a))).collect()
     }
 }
 

@@ -10,6 +10,7 @@
 //! | [`population`] | the people of a k-map |
 //! | [`output_schema`], [`avro_output`], [`avro_names`] | what leaves, as JSON Schema and as Avro |
 //! | [`reading`] | how records are read: attributes, limits, file formats |
+//! | [`exploded`], [`nested`] | records that are elements of an array; lines that are nested as the input was |
 //! | [`messages`] | where the cells of records are in the messages of topics |
 //! | [`encode`] | raw records to codes |
 //! | [`whole_file`], [`sampling`] | a file read as a whole; records read ahead of a run |
@@ -23,9 +24,11 @@ pub mod chosen;
 pub mod composition;
 pub mod doubts;
 pub mod encode;
+pub mod exploded;
 pub mod findings;
 pub mod grown;
 pub mod messages;
+pub mod nested;
 pub mod output_schema;
 pub mod population;
 pub mod probe;

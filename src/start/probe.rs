@@ -12,7 +12,7 @@ use crate::io::table::{Request, TableColumn, read};
 use crate::records::codebook::{ABSENT, Codebook, NULL};
 use crate::records::dictionary::FIRST_VALUE;
 use crate::records::digest::DigestKey;
-use crate::records::schema::Schema;
+use crate::records::schema::{Schema, segments};
 use crate::records::subject::Subjects;
 use std::collections::BTreeSet;
 use std::path::Path;
@@ -56,12 +56,13 @@ pub fn probe(config: &Config, schema: &Schema, path: &Path) -> Result<Probe, Sam
     let (file, columns) = (file_format(format, config.source.separator), fields(schema, format == Format::Csv));
     let mut source = FileSource::open(path, file, &columns, limits, unknown, SourcePosition::default())?;
     let width = schema.attributes.len();
-    let (mut met, mut wrong, mut unreadable) = (vec![false; width], vec![0_u64; width], 0);
+    let (mut met, mut wrong, mut unreadable, mut records) = (vec![false; width], vec![0_u64; width], 0, 0);
     loop {
         let (mut input, mut refused) = (InputBatch::new(width, 0), Vec::new());
         let outcome = source.read(&mut input.raw, AT_A_TIME, u64::MAX, &mut refused)?;
         let (rows, misfits) = encode(&input, schema, &mut books, subjects.as_mut(), false);
         unreadable += refused.len() as u64;
+        records += outcome.records;
         for misfit in misfits.iter().filter_map(|misfit| misfit.attribute) {
             wrong[misfit] += 1;
         }
@@ -79,7 +80,7 @@ pub fn probe(config: &Config, schema: &Schema, path: &Path) -> Result<Probe, Sam
         Format::Csv | Format::Parquet => (source.unknown_columns().to_vec(), 0),
     };
     Ok(Probe {
-        records: source.position().records,
+        records,
         unreadable,
         never_met: schema.releasable().filter(|a| !met[*a]).collect(),
         wrong_type: counted(wrong),
@@ -104,7 +105,9 @@ fn keys_beside(config: &Config, schema: &Schema, path: &Path) -> (Vec<String>, u
         skip_unreadable: true,
     };
     let Ok(table) = read(&request, &mut |_| {}) else { return (Vec::new(), 0) };
-    let known: BTreeSet<Vec<String>> = schema.attributes.iter().map(|attribute| attribute.segments()).collect();
+    let mut known: BTreeSet<Vec<String>> = schema.attributes.iter().map(|attribute| attribute.segments()).collect();
+    // The array whose elements are records is one column of the table.
+    known.extend(schema.explode.as_deref().map(segments));
     let subject = schema.subject.map(|a| schema.attributes[a].segments());
     let subject = subject.and_then(|way| table.columns.iter().find(|column| column.way == way));
     let people = |column: &TableColumn| {

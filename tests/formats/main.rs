@@ -379,10 +379,10 @@ type = "string"
 /// The cells of a shipped sample, by attribute, as they are counted.
 fn cells_of(schema: &str, sample: &str) -> Vec<(String, String)> {
     let schema = Schema::load(Path::new(&file(schema))).expect("a sound schema");
-    let fields: Vec<Field> = schema.attributes.iter().map(|a| Field { pointer: a.segments() }).collect();
+    let fields: Vec<Field> = schema.attributes.iter().map(|a| Field::of(a)).collect();
     let mut batch = RawBatch::new(fields.len());
     let text = std::fs::read_to_string(file(sample)).expect("the sample");
-    let at = Coordinate { topic: 0, partition: 0, offset: 0 };
+    let at = Coordinate { topic: 0, partition: 0, offset: 0, element: 0 };
     JsonCodec::new(&fields, Limits::default()).decode(text.as_bytes(), at, &mut batch).expect("a record");
     let cell = |(i, attribute): (usize, &std::sync::Arc<throng::records::schema::Attribute>)| {
         let mut text = String::new();

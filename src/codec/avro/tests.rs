@@ -9,8 +9,8 @@ use apache_avro::{Days, Decimal, Duration, Millis, Months, Schema};
 use proptest::prelude::*;
 use std::collections::HashMap;
 
-const AT: Coordinate = Coordinate { topic: 0, partition: 1, offset: 2 };
-const LIMITS: Limits = Limits { max_record_bytes: 1 << 16, max_depth: 16 };
+const AT: Coordinate = Coordinate { topic: 0, partition: 1, offset: 2, element: 0 };
+const LIMITS: Limits = Limits { max_record_bytes: 1 << 16, max_depth: 16, max_elements: 100 };
 
 const SCHEMA: &str = r#"{"type": "record", "name": "Sample", "namespace": "org.example", "fields": [
     {"name": "time", "type": "double"},
@@ -32,7 +32,7 @@ const SCHEMA: &str = r#"{"type": "record", "name": "Sample", "namespace": "org.e
 ]}"#;
 
 fn fields(pointers: &[&str]) -> Vec<(usize, Field)> {
-    let field = |pointer: &&str| Field { pointer: pointer.split('/').skip(1).map(str::to_owned).collect() };
+    let field = |pointer: &&str| Field { pointer: pointer.split('/').skip(1).map(str::to_owned).collect(), elements: None };
     pointers.iter().map(field).enumerate().collect()
 }
 

@@ -35,7 +35,7 @@ pub(super) fn settings(
     accept_rewind: bool,
 ) -> EngineSettings {
     let k = config.privacy.crowd();
-    let (format, absent_as_null) = lines(config, avro);
+    let (format, absent_as_null) = lines(config, schema, avro);
     EngineSettings {
         policy: Policy::of(config),
         needs: Needs::of(&config.privacy),
@@ -70,10 +70,10 @@ pub(super) fn settings(
 }
 
 /// How lines are written, and whether they cannot tell an absent cell from a missing one.
-fn lines(config: &Config, avro: &Arc<[AvroGroup]>) -> (LineFormat, bool) {
+fn lines(config: &Config, schema: &Schema, avro: &Arc<[AvroGroup]>) -> (LineFormat, bool) {
     let format = match config.sink.format() {
         Format::Avro => LineFormat::Avro(Arc::clone(avro)),
-        format => line_format(format, config.sink.separator),
+        _ => line_format(config, schema),
     };
     match config.sink.kind {
         SinkKind::File | SinkKind::Kafka => (format, config.sink.cannot_omit()),

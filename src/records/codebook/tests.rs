@@ -118,7 +118,7 @@ fn columns_report_their_failures() {
     let mut b = book("integer", "", 100);
     let mut batch = RawBatch::new(1);
     for (offset, token) in [Token::Number("5"), Token::Text("x"), Token::Null].into_iter().enumerate() {
-        batch.push_row(Coordinate { topic: 0, partition: 0, offset: i64::try_from(offset).unwrap() });
+        batch.push_row(Coordinate { topic: 0, partition: 0, offset: i64::try_from(offset).unwrap(), element: 0 });
         batch.set(0, token);
     }
     let (mut out, mut failures) = (Vec::new(), Vec::new());
