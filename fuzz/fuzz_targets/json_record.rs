@@ -55,6 +55,19 @@ fuzz_target!(|data: &[u8]| {
             check_cell(&mut books[attribute], &mut fresh[attribute], *token);
         }
     }
+    // The same bytes as a message whose elements are records: every element is a row or refused, or the message is.
+    let within = |name: &str| Field { pointer: vec!["list".to_owned(), name.to_owned()], elements: Some(1) };
+    let exploding = JsonCodec::new(&[Field::flat("name"), within("rate"), within("0")], limits);
+    let mut many = RawBatch::new(3);
+    match exploding.decode(data, AT, &mut many) {
+        Err(_) => assert_eq!((many.rows(), many.take_refused().len(), many.unknown_cells), (0, 0, 0)),
+        Ok(()) => {
+            let mut places: Vec<u32> = many.coordinates().iter().map(|place| place.element).collect();
+            places.extend(many.take_refused().iter().map(|(place, _)| place.element));
+            places.sort_unstable();
+            assert!(places.iter().copied().eq(1..=places.len() as u32), "each element once");
+        }
+    }
     // The reader of files that no schema describes.
     let mut keys = JsonKeys::new(limits, None, 16);
     let mut wide = RawBatch::new(0);

@@ -19,7 +19,10 @@ fn batch(columns: Vec<(&str, ArrayRef)>) -> RecordBatch {
 /// The cells of one column as `Debug` text, row by row; `pointer` may lead into a struct.
 fn cells(array: ArrayRef, pointer: &[&str]) -> Vec<String> {
     let batch = batch(vec![("c", array)]);
-    let field = Field { pointer: std::iter::once("c").chain(pointer.iter().copied()).map(str::to_owned).collect(), elements: None };
+    let field = Field {
+        pointer: std::iter::once("c").chain(pointer.iter().copied()).map(str::to_owned).collect(),
+        elements: None,
+    };
     let codec = ArrowCodec::new(&batch.schema(), &[field], Limits::default(), Unknown::Drop).unwrap();
     let rows = codec.rows(&batch).unwrap();
     let mut into = RawBatch::new(1);

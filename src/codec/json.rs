@@ -9,8 +9,8 @@ use std::fmt;
 use serde::de::{self, DeserializeSeed, IgnoredAny, MapAccess, SeqAccess, Visitor};
 use serde_json::value::RawValue;
 
-use super::path_tree::{Elements, PathNode};
 use super::json_array;
+use super::path_tree::{Elements, PathNode};
 use super::record::Fields;
 use super::{Decoder, Field, Limits, Unknown};
 use crate::records::raw::{Coordinate, RawBatch, Token};
@@ -109,12 +109,7 @@ impl JsonCodec {
         Ok(walk.array)
     }
 
-    fn fill_elements(
-        &self,
-        payload: &[u8],
-        elements: &Elements,
-        into: &mut RawBatch,
-    ) -> Result<(), RejectionReason> {
+    fn fill_elements(&self, payload: &[u8], elements: &Elements, into: &mut RawBatch) -> Result<(), RejectionReason> {
         let array = if self.root.is_array {
             // The message is the array.
             let text = text_of(payload, self.limits)?.trim_ascii();

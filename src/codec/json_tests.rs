@@ -112,7 +112,8 @@ fn depth_is_limited_in_walked_kept_and_dropped_values() {
     codec.decode(br#"{"a":["[[[[[[[[\"[[[["]}"#, AT, &mut batch).unwrap();
     // A schema may point deeper than any walk goes.
     let deep = Field { pointer: vec!["k".into(); 300], elements: None };
-    let unlimited = JsonCodec::new(&[deep], Limits { max_record_bytes: 1 << 20, max_depth: usize::MAX, max_elements: 100 });
+    let unlimited =
+        JsonCodec::new(&[deep], Limits { max_record_bytes: 1 << 20, max_depth: usize::MAX, max_elements: 100 });
     let payload = format!("{}1{}", "{\"k\":".repeat(300), "}".repeat(300));
     assert_eq!(refusal(&unlimited, payload.as_bytes()), RejectionReason::TooDeep);
 }

@@ -135,4 +135,6 @@ impl LineLayout {
 }
 
 #[cfg(test)]
+mod explode_tests;
+#[cfg(test)]
 mod line_tests;

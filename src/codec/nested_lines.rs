@@ -42,7 +42,8 @@ impl NestedLines {
     pub fn new(nesting: &Nesting, names: &[&str]) -> Self {
         let mut root = Node::Object(Vec::new());
         for (cell, name) in names.iter().enumerate() {
-            let (_, way) = nesting.iter().find(|(known, _)| known == name).expect("every attribute that leaves has a way");
+            let (_, way) =
+                nesting.iter().find(|(known, _)| known == name).expect("every attribute that leaves has a way");
             root.reach(way, cell);
         }
         Self { root, width: names.len() }

@@ -11,8 +11,8 @@ use crate::records::table::Batch;
 use crate::start::doubts::shape_title;
 use crate::start::findings::{Finding, Met};
 use crate::start::schema::load_schema;
-use crate::start::{exploded, nested};
 use crate::start::whole_file::{WholeFileError, read_whole};
+use crate::start::{exploded, nested};
 use std::collections::HashMap;
 use std::sync::Arc;
 

@@ -84,8 +84,7 @@ mod tests {
             r#"{"topic":"wearable.raw","partition":2,"offset":41,"stage":"decode","reason":"duplicate_key","batch":7}"#;
         assert_eq!(letter.body(), expected);
         letter.coordinate.element = 4;
-        let element =
-            r#"{"topic":"wearable.raw","partition":2,"offset":41,"element":3,"stage":"decode","reason":"duplicate_key","batch":7}"#;
+        let element = r#"{"topic":"wearable.raw","partition":2,"offset":41,"element":3,"stage":"decode","reason":"duplicate_key","batch":7}"#;
         assert_eq!(letter.body(), element);
         assert!(letter.headers().contains(&("__throng.errors.element", "3".to_owned())));
         letter.attribute = Some("heart_rate");

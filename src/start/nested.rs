@@ -54,10 +54,16 @@ pub fn problems(config: &Config, schema: &Schema, file: &str) -> Vec<Problem> {
     let mut problem = |message: String, remedy: &str| found.push(Problem::new(file, "output.shape", message, remedy));
     let flat = "set output.shape = \"flat\"";
     if config.sink.format() != Format::Json {
-        problem("only JSON is nested, and sink.format is another".into(), "set sink.format = \"json\", or output.shape = \"flat\"");
+        problem(
+            "only JSON is nested, and sink.format is another".into(),
+            "set sink.format = \"json\", or output.shape = \"flat\"",
+        );
     }
     if config.sink.rows == Rows::Joined {
         problem("joined rows are flat".into(), "set sink.rows = \"fragments\", or output.shape = \"flat\"");
+    }
+    if config.anonymize.ceiling.is_on() {
+        problem("the catalog of counterfeits is of flat lines".into(), "remove anonymize.ceiling, or set output.shape = \"flat\"");
     }
     if schema.explode.as_deref() == Some("") {
         problem("the records are elements of an array that is the whole message, and a line is an object".into(), flat);

@@ -1,6 +1,7 @@
 //! Records as wearable platforms keep them: the person in the key, Avro in the frames of a schema registry, on a real broker
 //! with a real registry, written and read by a client that is not ours.
 
+mod exploded;
 #[path = "../support/mod.rs"]
 mod support;
 
@@ -376,21 +377,29 @@ type = "string"
     assert_eq!(lines, BTreeSet::from([line(0), line(1)]), "{}", daemon.said());
 }
 
-/// The cells of a shipped sample, by attribute, as they are counted.
+/// The cells of a shipped sample of one record, by attribute, as they are counted.
 fn cells_of(schema: &str, sample: &str) -> Vec<(String, String)> {
+    let mut records = records_of(schema, sample);
+    assert_eq!(records.len(), 1);
+    records.remove(0)
+}
+
+/// The same of each of its records.
+fn records_of(schema: &str, sample: &str) -> Vec<Vec<(String, String)>> {
     let schema = Schema::load(Path::new(&file(schema))).expect("a sound schema");
     let fields: Vec<Field> = schema.attributes.iter().map(|a| Field::of(a)).collect();
     let mut batch = RawBatch::new(fields.len());
     let text = std::fs::read_to_string(file(sample)).expect("the sample");
     let at = Coordinate { topic: 0, partition: 0, offset: 0, element: 0 };
     JsonCodec::new(&fields, Limits::default()).decode(text.as_bytes(), at, &mut batch).expect("a record");
-    let cell = |(i, attribute): (usize, &std::sync::Arc<throng::records::schema::Attribute>)| {
+    let cell = |row: usize, (i, attribute): (usize, &std::sync::Arc<throng::records::schema::Attribute>)| {
         let mut text = String::new();
-        let read = attribute.typing.canonical(batch.token(0, i), &mut text).expect("of its type");
+        let read = attribute.typing.canonical(batch.token(row, i), &mut text).expect("of its type");
         assert_eq!(read, Canonical::Value, "{}", attribute.name);
         (attribute.name.clone(), text)
     };
-    schema.attributes.iter().enumerate().map(cell).collect()
+    let record = |row| schema.attributes.iter().enumerate().map(|attribute| cell(row, attribute)).collect();
+    (0..batch.rows()).map(record).collect()
 }
 
 #[test]
@@ -403,4 +412,8 @@ fn shipped_samples_are_what_their_schemas_say() {
     let fhir = cells_of("fhir-observation.toml", "samples/fhir-observation.json");
     assert_eq!((of(&fhir, "temperature").as_str(), of(&fhir, "patient").as_str()), ("37", "\"Patient/4711\""));
     assert_eq!(of(&fhir, "time"), "\"2026-03-02T06:00:00Z\"");
+    let series = &records_of("heart-rate-series.toml", "samples/heart-rate-series.json");
+    let points: Vec<(String, String)> = series.iter().map(|point| (of(point, "offset"), of(point, "pulse"))).collect();
+    assert_eq!(points, [("0", "60"), ("0", "60"), ("0", "95")].map(|(at, pulse)| (at.to_owned(), pulse.to_owned())));
+    assert_eq!(of(&series[2], "start"), "\"2026-03-02T06:00:00Z\"");
 }

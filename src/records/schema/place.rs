@@ -22,7 +22,12 @@ pub(super) fn explode(keys: &mut Keys<'_>) -> Option<String> {
 }
 
 /// How many segments of `place` lead to the array at `explode`, where the next one stands for each of its elements.
-pub(super) fn elements(keys: &mut Keys<'_>, place: Option<&Place>, from: &Origin, explode: Option<&str>) -> Option<usize> {
+pub(super) fn elements(
+    keys: &mut Keys<'_>,
+    place: Option<&Place>,
+    from: &Origin,
+    explode: Option<&str>,
+) -> Option<usize> {
     let (Some(place), Origin::Value, Some(array)) = (place, from, explode) else { return None };
     if let Place::Pointer(pointer) = place
         && pointer.strip_prefix(array).is_some_and(|rest| rest == "/*" || rest.starts_with("/*/"))
@@ -30,7 +35,10 @@ pub(super) fn elements(keys: &mut Keys<'_>, place: Option<&Place>, from: &Origin
         return Some(segments(array).len());
     }
     if array.is_empty() {
-        keys.problem("pointer", "the record is an array (explode = \"\"): begin it with /*, which stands for each element");
+        keys.problem(
+            "pointer",
+            "the record is an array (explode = \"\"): begin it with /*, which stands for each element",
+        );
     }
     None
 }

@@ -71,7 +71,9 @@ fn schema(text: &str, file: &str, folder: &Path) -> Result<Schema, SchemaError> 
         Some(toml::Value::Array(list)) => {
             keys.finish();
             for (index, entry) in list.into_iter().enumerate() {
-                if let Some(attribute) = entry_attribute(entry, index, (file, folder), explode.as_deref(), &mut problems) {
+                if let Some(attribute) =
+                    entry_attribute(entry, index, (file, folder), explode.as_deref(), &mut problems)
+                {
                     attributes.push(Arc::new(attribute));
                 }
             }
