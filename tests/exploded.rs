@@ -62,7 +62,8 @@ fn bundle(number: usize, dice: &mut Dice) -> Value {
     };
     let most = if number % 9 == 4 { 0 } else { 1 + dice.roll(30) as usize };
     let visits: Vec<Value> = (0..most).map(|at| visit(dice, at)).collect();
-    let mut bundle = json!({"clinic": ["north", "south"][dice.roll(2) as usize], "visits": visits});
+    let clinic = ["north", "south"][dice.roll(2) as usize];
+    let mut bundle = json!({"clinic": clinic, "visits": visits});
     match number % 27 {
         4 => bundle["visits"] = Value::Null,
         13 => bundle["visits"] = json!({"0": {}}),
@@ -362,7 +363,8 @@ fn stream(seed: u64, batches: usize) -> (Vec<Value>, usize) {
         };
         let visits: Vec<Value> = (0..size).map(|at| visit(&mut dice, person + at)).collect();
         person += size;
-        messages.push(json!({"ward": ["north", "south"][dice.roll(2) as usize], "visits": visits}));
+        let ward = ["north", "south"][dice.roll(2) as usize];
+        messages.push(json!({"ward": ward, "visits": visits}));
         records += size.max(1);
         filled += size.max(1);
         if filled >= BATCH {

@@ -10,6 +10,7 @@ use serde::de::{self, DeserializeSeed, IgnoredAny, MapAccess, SeqAccess, Visitor
 use serde_json::value::RawValue;
 
 use super::json_array;
+use super::json_fault::of_syntax;
 use super::path_tree::{Elements, PathNode};
 use super::record::Fields;
 use super::{Decoder, Field, Limits, Unknown};
@@ -177,10 +178,6 @@ pub(super) fn token_of<'a>(json: &'a str, unescaped: &'a mut String) -> Result<T
         Some(b'{' | b'[') => Token::Structure(json),
         _ => Token::Number(json),
     })
-}
-
-pub(super) fn of_syntax(error: &serde_json::Error) -> RejectionReason {
-    if error.is_eof() { RejectionReason::Truncated } else { RejectionReason::MalformedJson }
 }
 
 /// Deepest nesting of brackets in a JSON text that is known to be well formed.

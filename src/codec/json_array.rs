@@ -1,6 +1,6 @@
 //! The elements of a JSON array, each as its text.
 
-use super::json::of_syntax;
+use super::json_fault::of_syntax;
 use crate::telemetry::RejectionReason;
 use serde::de::{self, DeserializeSeed, Deserializer, IgnoredAny, SeqAccess, Visitor};
 use serde_json::value::RawValue;

@@ -8,7 +8,8 @@ use serde::de::{self, DeserializeSeed, MapAccess, Visitor};
 use serde_json::value::RawValue;
 
 use super::Limits;
-use super::json::{Key, admit, check_depth, of_syntax, token_of};
+use super::json::{Key, admit, check_depth, token_of};
+use super::json_fault::of_syntax;
 use crate::records::raw::{Coordinate, RawBatch, Token};
 use crate::telemetry::RejectionReason;
 

@@ -29,6 +29,7 @@ mod csv_lines;
 mod joined_lines;
 mod json;
 mod json_array;
+mod json_fault;
 mod json_keys;
 mod json_lines;
 mod line;

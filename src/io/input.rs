@@ -116,6 +116,10 @@ impl InputBatch {
         let Some(attribute) = attribute else { return self.raw.rows() >= enough };
         let mut seen: HashSet<&str> = HashSet::new();
         for row in 0..self.raw.rows() {
+            // A name that encloses thousands of elements is looked at once.
+            if self.raw.repeats(row, attribute) {
+                continue;
+            }
             if let Token::Text(s) | Token::Number(s) | Token::Untyped(s) = self.raw.token(row, attribute) {
                 seen.insert(s);
                 if seen.len() >= enough {

@@ -25,7 +25,7 @@ pub enum Token<'a> {
     Untyped(&'a str),
 }
 
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct Descriptor {
     kind: u8,
     start: u32,
@@ -208,6 +208,13 @@ impl RawBatch {
             6 => Token::Structure(text()),
             _ => Token::Untyped(text()),
         }
+    }
+
+    /// Whether the cell of `attribute` in `row` is the very one of the row before: one that all elements of a message have.
+    #[must_use]
+    #[inline]
+    pub fn repeats(&self, row: usize, attribute: usize) -> bool {
+        row > 0 && self.cells[row * self.width + attribute] == self.cells[(row - 1) * self.width + attribute]
     }
 
     /// Keeps the rows for which `keep` says so; their values stay in the arena until the batch goes.

@@ -70,11 +70,19 @@ impl Subjects {
         out: &mut Vec<u64>,
         failures: &mut Vec<(u32, CellError)>,
     ) {
+        let mut last = Ok(NO_SUBJECT);
         for row in 0..batch.rows() {
-            out.push(self.digest(batch.token(row, attribute)).unwrap_or_else(|error| {
-                failures.push((u32::try_from(row).unwrap_or(u32::MAX), error));
-                NO_SUBJECT
-            }));
+            // A name that encloses thousands of elements is looked at once.
+            if row == 0 || !batch.repeats(row, attribute) {
+                last = self.digest(batch.token(row, attribute));
+            }
+            match &last {
+                Ok(subject) => out.push(*subject),
+                Err(error) => {
+                    failures.push((u32::try_from(row).unwrap_or(u32::MAX), error.clone()));
+                    out.push(NO_SUBJECT);
+                }
+            }
         }
     }
 }

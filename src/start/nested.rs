@@ -63,7 +63,10 @@ pub fn problems(config: &Config, schema: &Schema, file: &str) -> Vec<Problem> {
         problem("joined rows are flat".into(), "set sink.rows = \"fragments\", or output.shape = \"flat\"");
     }
     if config.anonymize.ceiling.is_on() {
-        problem("the catalog of counterfeits is of flat lines".into(), "remove anonymize.ceiling, or set output.shape = \"flat\"");
+        problem(
+            "the catalog of counterfeits is of flat lines".into(),
+            "remove anonymize.ceiling, or set output.shape = \"flat\"",
+        );
     }
     if schema.explode.as_deref() == Some("") {
         problem("the records are elements of an array that is the whole message, and a line is an object".into(), flat);
