@@ -44,7 +44,7 @@ fn record(seed: usize, nested: bool) -> String {
 
 fn fields(nested: bool) -> Vec<Field> {
     let field = |index: usize| match index % 5 {
-        4 if nested => Field { pointer: vec![format!("group_{index}"), format!("signal_{index}")] },
+        4 if nested => Field { pointer: vec![format!("group_{index}"), format!("signal_{index}")], elements: None },
         _ => Field::flat(&format!("signal_{index}")),
     };
     (0..FIELDS).map(field).collect()
@@ -57,7 +57,7 @@ fn decode(criterion: &mut Criterion) {
         let mut group = criterion.benchmark_group(format!("decode/{name}/{}B", records[0].len()));
         group.throughput(Throughput::Elements(RECORDS as u64));
         group.bench_function("codec", |bencher| {
-            let at = Coordinate { topic: 0, partition: 0, offset: 0 };
+            let at = Coordinate { topic: 0, partition: 0, offset: 0, element: 0 };
             bencher.iter_batched(
                 || RawBatch::new(FIELDS),
                 |mut batch| {
@@ -130,7 +130,7 @@ fn decode_avro(criterion: &mut Criterion) {
     let mut group = criterion.benchmark_group(format!("decode/avro/{}B", data[0].len()));
     group.throughput(Throughput::Elements(RECORDS as u64));
     group.bench_function("codec", |bencher| {
-        let at = Coordinate { topic: 0, partition: 0, offset: 0 };
+        let at = Coordinate { topic: 0, partition: 0, offset: 0, element: 0 };
         bencher.iter_batched(
             || RawBatch::new(FIELDS),
             |mut batch| {
@@ -252,7 +252,7 @@ fn decode_protobuf(criterion: &mut Criterion) {
     let mut group = criterion.benchmark_group(format!("decode/protobuf/{}B", data[0].len()));
     group.throughput(Throughput::Elements(RECORDS as u64));
     group.bench_function("codec", |bencher| {
-        let at = Coordinate { topic: 0, partition: 0, offset: 0 };
+        let at = Coordinate { topic: 0, partition: 0, offset: 0, element: 0 };
         bencher.iter_batched(
             || RawBatch::new(FIELDS),
             |mut batch| {

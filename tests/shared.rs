@@ -81,7 +81,7 @@ impl Bench {
         for (offset, (person, hour, x, y, z)) in (0i64..).zip(rows) {
             let hour = if *hour > 3 { "null".to_owned() } else { format!("\"h{hour}\"") };
             let json = format!(r#"{{"person":"p{person}","hour":{hour},"x":"x{x}","y":"y{y}","z":"z{z}"}}"#);
-            let at = Coordinate { topic: 0, partition: 0, offset };
+            let at = Coordinate { topic: 0, partition: 0, offset, element: 0 };
             codec.decode(json.as_bytes(), at, &mut input.raw).expect("a record");
         }
         let (batch, rejected) = encode(&input, &schema, &mut books, Some(&mut subjects), false);

@@ -165,7 +165,7 @@ impl Stand {
             line.clear();
             self.stream.append(&mut line);
             let offset = i64::try_from(row).expect("a batch is bounded");
-            let coordinate = Coordinate { topic: 0, partition: 0, offset };
+            let coordinate = Coordinate { topic: 0, partition: 0, offset, element: 0 };
             self.codec.decode(&line, coordinate, &mut input.raw).expect("a generated record");
         }
         let (batch, rejected) = encode(&input, &self.schema, &mut self.books, self.subjects.as_mut(), false);

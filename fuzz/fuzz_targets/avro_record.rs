@@ -6,7 +6,7 @@ use libfuzzer_sys::fuzz_target;
 use throng::codec::{AvroCodec, Decoder, Field, Limits, Unknown};
 use throng::records::raw::{Coordinate, RawBatch};
 
-const AT: Coordinate = Coordinate { topic: 0, partition: 0, offset: 0 };
+const AT: Coordinate = Coordinate { topic: 0, partition: 0, offset: 0, element: 0 };
 
 const SCHEMAS: [&str; 3] = [
     r#"{"type": "record", "name": "R", "fields": [
@@ -25,10 +25,10 @@ fuzz_target!(|data: &[u8]| {
     let Some((&choice, data)) = data.split_first() else { return };
     let fields: Vec<(usize, Field)> = [vec!["name"], vec!["age"], vec!["list"], vec!["list", "1"], vec!["name", "age"]]
         .into_iter()
-        .map(|pointer| Field { pointer: pointer.into_iter().map(str::to_owned).collect() })
+        .map(|pointer| Field { pointer: pointer.into_iter().map(str::to_owned).collect(), elements: None })
         .enumerate()
         .collect();
-    let limits = Limits { max_record_bytes: 4096, max_depth: 8 };
+    let limits = Limits { max_record_bytes: 4096, max_depth: 8, max_elements: 100 };
     let text = std::str::from_utf8(data).unwrap_or_default();
     if AvroCodec::new(text, &fields, limits, Unknown::Drop).is_ok() {
         // A schema out of nothing: that it ends is all that is asked.

@@ -7,7 +7,7 @@ use throng::codec::{Field, JsonCodec, JsonKeys, Limits};
 use throng::records::raw::{Coordinate, RawBatch, Token};
 use throng_fuzz::{RECORD, check_cell, codebooks};
 
-const AT: Coordinate = Coordinate { topic: 0, partition: 0, offset: 0 };
+const AT: Coordinate = Coordinate { topic: 0, partition: 0, offset: 0, element: 0 };
 
 fn json_of(token: Token<'_>) -> Option<String> {
     Some(match token {
@@ -35,8 +35,8 @@ fn record_of(tokens: &[Token<'_>]) -> String {
 }
 
 fuzz_target!(|data: &[u8]| {
-    let fields: Vec<Field> = RECORD.attributes.iter().map(|a| Field { pointer: a.segments() }).collect();
-    let limits = Limits { max_record_bytes: 4096, max_depth: 8 };
+    let fields: Vec<Field> = RECORD.attributes.iter().map(|a| Field::of(a)).collect();
+    let limits = Limits { max_record_bytes: 4096, max_depth: 8, max_elements: 100 };
     let codec = JsonCodec::new(&fields, limits);
     let mut batch = RawBatch::new(fields.len());
     codec.decode(br#"{"name":"before","other":1}"#, AT, &mut batch).expect("a record");
@@ -45,7 +45,7 @@ fuzz_target!(|data: &[u8]| {
     } else {
         assert_eq!(batch.rows(), 2);
         let tokens: Vec<Token<'_>> = (0..fields.len()).map(|attribute| batch.token(1, attribute)).collect();
-        let roomy = JsonCodec::new(&fields, Limits { max_record_bytes: 1 << 20, max_depth: 8 });
+        let roomy = JsonCodec::new(&fields, Limits { max_record_bytes: 1 << 20, max_depth: 8, max_elements: 100 });
         let mut twin = RawBatch::new(fields.len());
         roomy.decode(record_of(&tokens).as_bytes(), AT, &mut twin).expect("what was read can be written and read");
         assert_eq!(twin.unknown_cells, 0);
@@ -53,6 +53,19 @@ fuzz_target!(|data: &[u8]| {
         for (attribute, token) in tokens.iter().enumerate() {
             assert_eq!(*token, twin.token(0, attribute), "another cell");
             check_cell(&mut books[attribute], &mut fresh[attribute], *token);
+        }
+    }
+    // The same bytes as a message whose elements are records: every element is a row or refused, or the message is.
+    let within = |name: &str| Field { pointer: vec!["list".to_owned(), name.to_owned()], elements: Some(1) };
+    let exploding = JsonCodec::new(&[Field::flat("name"), within("rate"), within("0")], limits);
+    let mut many = RawBatch::new(3);
+    match exploding.decode(data, AT, &mut many) {
+        Err(_) => assert_eq!((many.rows(), many.take_refused().len(), many.unknown_cells), (0, 0, 0)),
+        Ok(()) => {
+            let mut places: Vec<u32> = many.coordinates().iter().map(|place| place.element).collect();
+            places.extend(many.take_refused().iter().map(|(place, _)| place.element));
+            places.sort_unstable();
+            assert!(places.iter().copied().eq(1..=places.len() as u32), "each element once");
         }
     }
     // The reader of files that no schema describes.

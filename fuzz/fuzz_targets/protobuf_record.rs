@@ -9,7 +9,7 @@ use throng::records::raw::{Coordinate, RawBatch};
 
 const AT: Coordinate = Coordinate { topic: 0, partition: 0, offset: 0 };
 
-const LIMITS: Limits = Limits { max_record_bytes: 4096, max_depth: 8 };
+const LIMITS: Limits = Limits { max_record_bytes: 4096, max_depth: 8, max_elements: 16 };
 
 const SCHEMA: &str = r#"syntax = "proto3";
 import "google/protobuf/timestamp.proto";
@@ -34,7 +34,7 @@ static CODECS: LazyLock<Vec<ProtobufCodec>> = LazyLock::new(|| {
 fn fields() -> Vec<(usize, Field)> {
     [vec!["name"], vec!["age"], vec!["list"], vec!["list", "1"], vec!["name", "age"], vec![]]
         .into_iter()
-        .map(|pointer| Field { pointer: pointer.into_iter().map(str::to_owned).collect() })
+        .map(|pointer| Field::at(pointer.into_iter().map(str::to_owned).collect()))
         .enumerate()
         .collect()
 }

@@ -17,10 +17,10 @@ const MOST_BYTES: usize = 2048;
 fn open(format: Format, start: SourcePosition) -> Option<FileSource> {
     let flat = !matches!(format, Format::Ndjson);
     let field = |a: &std::sync::Arc<throng::records::schema::Attribute>| {
-        if flat { Field::flat(&a.column()) } else { Field { pointer: a.segments() } }
+        if flat { Field::flat(&a.column()) } else { Field::of(a) }
     };
     let fields: Vec<Field> = RECORD.attributes.iter().map(field).collect();
-    let limits = Limits { max_record_bytes: 64, max_depth: 8 };
+    let limits = Limits { max_record_bytes: 64, max_depth: 8, max_elements: 100 };
     FileSource::open(Path::new(&*FILE), format, &fields, limits, Unknown::Drop, start).ok()
 }
 

@@ -95,6 +95,7 @@ pub fn read_topics(config: &Config, file: &str, records: u64) -> Result<Sample, 
         // Key and value in one.
         max_record_bytes: usize::try_from(config.source.max_record_bytes).unwrap_or(usize::MAX).saturating_mul(3),
         max_depth: config.source.max_depth as usize + 1,
+        ..Limits::default()
     };
     let request = Request { limits, ..request(Path::new(&named), Format::Ndjson, records) };
     let read = progressing(|progress| table::read_lines(Box::new(lines), &request, progress));

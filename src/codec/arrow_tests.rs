@@ -10,7 +10,7 @@ use arrow::datatypes::Int32Type;
 
 use super::*;
 
-const AT: Coordinate = Coordinate { topic: 0, partition: 0, offset: 0 };
+const AT: Coordinate = Coordinate { topic: 0, partition: 0, offset: 0, element: 0 };
 
 fn batch(columns: Vec<(&str, ArrayRef)>) -> RecordBatch {
     RecordBatch::try_from_iter_with_nullable(columns.into_iter().map(|(name, array)| (name, array, true))).unwrap()
@@ -19,7 +19,10 @@ fn batch(columns: Vec<(&str, ArrayRef)>) -> RecordBatch {
 /// The cells of one column as `Debug` text, row by row; `pointer` may lead into a struct.
 fn cells(array: ArrayRef, pointer: &[&str]) -> Vec<String> {
     let batch = batch(vec![("c", array)]);
-    let field = Field { pointer: std::iter::once("c").chain(pointer.iter().copied()).map(str::to_owned).collect() };
+    let field = Field {
+        pointer: std::iter::once("c").chain(pointer.iter().copied()).map(str::to_owned).collect(),
+        elements: None,
+    };
     let codec = ArrowCodec::new(&batch.schema(), &[field], Limits::default(), Unknown::Drop).unwrap();
     let rows = codec.rows(&batch).unwrap();
     let mut into = RawBatch::new(1);
@@ -111,7 +114,7 @@ fn an_oversized_row_is_refused_and_unknown_columns_are_counted() {
     let texts: ArrayRef = Arc::new(StringArray::from(vec!["short".to_owned(), "x".repeat(100)]));
     let other: ArrayRef = Arc::new(Int64Array::from(vec![1, 2]));
     let whole = batch(vec![("o", other), ("c", texts)]);
-    let limits = Limits { max_record_bytes: 50, max_depth: 8 };
+    let limits = Limits { max_record_bytes: 50, max_depth: 8, max_elements: 100 };
     let codec = ArrowCodec::new(&whole.schema(), &[Field::flat("c")], limits, Unknown::Drop).unwrap();
     let rows = codec.rows(&whole.project(codec.roots()).unwrap()).unwrap();
     let mut into = RawBatch::new(1);

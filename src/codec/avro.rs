@@ -37,6 +37,8 @@ pub use shape::BadSchema;
 pub struct AvroCodec {
     shapes: Shapes,
     take: Take,
+    /// The records are the elements of an array.
+    explodes: bool,
     limits: Limits,
     unknown: Unknown,
 }
@@ -63,7 +65,8 @@ impl AvroCodec {
     ) -> Result<Self, BadSchema> {
         let shapes = Shapes::parse(schema, parts)?;
         let take = Take::of_fields(&shapes, fields)?;
-        Ok(Self { shapes, take, limits, unknown })
+        let explodes = fields.iter().any(|(_, field)| field.elements.is_some());
+        Ok(Self { shapes, take, explodes, limits, unknown })
     }
 
     /// Bytes of memory that the codec takes, roughly.
@@ -100,8 +103,10 @@ impl Decoder for AvroCodec {
             batch: into,
             unknown: self.unknown,
             text: String::new(),
+            exploded: None,
         };
         walk.take(&self.take, 1, false)?;
-        walk.bytes.end()
+        walk.bytes.end()?;
+        if self.explodes { take::explode(walk, self.limits.max_elements) } else { Ok(()) }
     }
 }

@@ -177,7 +177,7 @@ mod tests {
         }
     }
 
-    const AT: Coordinate = Coordinate { topic: 0, partition: 0, offset: 0 };
+    const AT: Coordinate = Coordinate { topic: 0, partition: 0, offset: 0, element: 0 };
 
     fn fields(names: &[&str]) -> Vec<Field> {
         names.iter().map(|n| Field::flat(n)).collect()
@@ -185,7 +185,7 @@ mod tests {
 
     #[test]
     fn columns_are_found_by_name_in_any_order() {
-        let nested = Field { pointer: vec!["heart".into(), "rate".into()] };
+        let nested = Field { pointer: vec!["heart".into(), "rate".into()], elements: None };
         let wanted = vec![Field::flat("zip"), nested, Field::flat("age")];
         let codec = CsvCodec::new(row(&["extra", "age", "heart.rate"]).row(), &wanted, Unknown::Drop).unwrap();
         assert_eq!(codec.absent(), [0]);

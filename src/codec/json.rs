@@ -9,7 +9,9 @@ use std::fmt;
 use serde::de::{self, DeserializeSeed, IgnoredAny, MapAccess, SeqAccess, Visitor};
 use serde_json::value::RawValue;
 
-use super::path_tree::PathNode;
+use super::json_array;
+use super::json_fault::of_syntax;
+use super::path_tree::{Elements, PathNode};
 use super::record::Fields;
 use super::{Decoder, Field, Limits, Unknown};
 use crate::records::raw::{Coordinate, RawBatch, Token};
@@ -23,6 +25,8 @@ const DEEPEST_WALK: usize = 120;
 #[derive(Clone, Debug)]
 pub struct JsonCodec {
     root: PathNode,
+    /// Where the elements of an array are records: what is read of each.
+    elements: Option<Elements>,
     limits: Limits,
     unknown: Unknown,
     /// A value that is no object is a record by itself.
@@ -33,7 +37,12 @@ impl Decoder for JsonCodec {
     /// See [`Decoder::fill`]. A key that no field leads to adds one to `into.unknown_cells`, and so does a scalar where the
     /// fields expect an object (`null` there leaves the fields below it absent). Keys inside an unknown object are not
     /// counted. Duplicate keys are looked for in every object that a field leads into, the record itself included.
+    ///
+    /// What encloses an array whose elements are records is read once, and so is what is unknown of it.
     fn fill(&self, payload: &[u8], into: &mut RawBatch) -> Result<(), RejectionReason> {
+        if let Some(elements) = &self.elements {
+            return self.fill_elements(payload, elements, into);
+        }
         match admit(payload, self.limits) {
             Ok(text) => self.fill_object(text, into),
             Err(RejectionReason::NotAnObject) if self.bare => self.fill_bare(payload, into),
@@ -46,15 +55,17 @@ impl JsonCodec {
     /// A codec for batches of width `fields.len()`, which drops and counts unknown keys.
     #[must_use]
     pub fn new(fields: &[Field], limits: Limits) -> Self {
-        Self { root: PathNode::root(fields), limits, unknown: Unknown::Drop, bare: false }
+        let elements = PathNode::of_elements(fields.iter().enumerate());
+        Self { root: PathNode::root(fields), elements, limits, unknown: Unknown::Drop, bare: false }
     }
 
     /// A codec for one part of a message. Where a field is the whole part, a part that is no object is read too.
     #[must_use]
     pub fn of_part(fields: &Fields, limits: Limits) -> Self {
-        let root = PathNode::of(fields.iter().map(|(attribute, field)| (*attribute, field)));
+        let numbered = || fields.iter().map(|(attribute, field)| (*attribute, field));
+        let (root, elements) = (PathNode::of(numbered()), PathNode::of_elements(numbered()));
         let bare = !root.attributes.is_empty();
-        Self { root, limits, unknown: Unknown::Drop, bare }
+        Self { root, elements, limits, unknown: Unknown::Drop, bare }
     }
 
     /// The same codec with another rule for unknown keys.
@@ -75,28 +86,62 @@ impl JsonCodec {
     /// A value that is known to be JSON and no object.
     fn fill_bare(&self, payload: &[u8], into: &mut RawBatch) -> Result<(), RejectionReason> {
         let text = std::str::from_utf8(payload).map_err(|_| RejectionReason::NotUtf8)?;
-        let mut walk = Walk { batch: into, limits: self.limits, unknown: self.unknown, refusal: None };
-        walk.put(&self.root, text.trim_ascii(), 0)
+        self.walk(into).put(&self.root, text.trim_ascii(), 0)
+    }
+
+    fn walk<'b>(&self, batch: &'b mut RawBatch) -> Walk<'b> {
+        Walk { batch, limits: self.limits, unknown: self.unknown, refusal: None, array: None }
     }
 
     fn fill_object(&self, text: &str, into: &mut RawBatch) -> Result<(), RejectionReason> {
-        let mut walk = Walk { batch: into, limits: self.limits, unknown: self.unknown, refusal: None };
+        self.fill_enclosing(text, into).map(|_| ())
+    }
+
+    /// Sets the cells outside of the array whose elements are records, and gives the text of that.
+    fn fill_enclosing(&self, text: &str, into: &mut RawBatch) -> Result<Option<String>, RejectionReason> {
+        let mut walk = self.walk(into);
         let step = Step { node: &self.root, depth: 1, covered: !self.root.attributes.is_empty(), walk: &mut walk };
         let mut deserializer = serde_json::Deserializer::from_str(text);
         if let Err(error) = step.deserialize(&mut deserializer) {
             return Err(walk.refusal.unwrap_or_else(|| of_syntax(&error)));
         }
         deserializer.end().map_err(|_| RejectionReason::TrailingText)?;
-        walk.put(&self.root, text.trim_ascii(), 0)
+        walk.put(&self.root, text.trim_ascii(), 0)?;
+        Ok(walk.array)
     }
+
+    fn fill_elements(&self, payload: &[u8], elements: &Elements, into: &mut RawBatch) -> Result<(), RejectionReason> {
+        let array = if self.root.is_array {
+            // The message is the array.
+            let text = text_of(payload, self.limits)?.trim_ascii();
+            if text.is_empty() {
+                return Err(RejectionReason::Empty);
+            }
+            text.to_owned()
+        } else {
+            let array = self.fill_enclosing(admit(payload, self.limits)?, into)?;
+            array.ok_or(RejectionReason::NoElements)?
+        };
+        let elements_of = json_array::elements(&array, self.limits.max_elements)?;
+        into.explode(elements_of, |into, element| {
+            let mut walk = self.walk(into);
+            let outcome = walk.element(elements, element);
+            outcome.map_err(|reason| walk.refusal.unwrap_or(reason))
+        });
+        Ok(())
+    }
+}
+
+fn text_of(payload: &[u8], limits: Limits) -> Result<&str, RejectionReason> {
+    if payload.len() > limits.max_record_bytes {
+        return Err(RejectionReason::Oversized);
+    }
+    std::str::from_utf8(payload).map_err(|_| RejectionReason::NotUtf8)
 }
 
 /// The text of a payload that may be an object.
 pub(super) fn admit(payload: &[u8], limits: Limits) -> Result<&str, RejectionReason> {
-    if payload.len() > limits.max_record_bytes {
-        return Err(RejectionReason::Oversized);
-    }
-    let text = std::str::from_utf8(payload).map_err(|_| RejectionReason::NotUtf8)?;
+    let text = text_of(payload, limits)?;
     match text.bytes().find(|b| !matches!(b, b' ' | b'\t' | b'\n' | b'\r')) {
         Some(b'{') => Ok(text),
         None => Err(RejectionReason::Empty),
@@ -135,10 +180,6 @@ pub(super) fn token_of<'a>(json: &'a str, unescaped: &'a mut String) -> Result<T
     })
 }
 
-pub(super) fn of_syntax(error: &serde_json::Error) -> RejectionReason {
-    if error.is_eof() { RejectionReason::Truncated } else { RejectionReason::MalformedJson }
-}
-
 /// Deepest nesting of brackets in a JSON text that is known to be well formed.
 fn nesting(json: &str) -> usize {
     let (mut depth, mut deepest) = (0_usize, 0);
@@ -166,9 +207,26 @@ struct Walk<'a> {
     unknown: Unknown,
     /// Set before the walk is broken off: serde's errors are text, a rejection is not.
     refusal: Option<RejectionReason>,
+    /// The array whose elements are records, once it was met.
+    array: Option<String>,
 }
 
 impl Walk<'_> {
+    /// Takes the cells of one element, a well-formed value. A scalar is no record unless an attribute is all of the element.
+    fn element(&mut self, elements: &Elements, json: &str) -> Result<(), RejectionReason> {
+        let Elements { root, depth } = elements;
+        let is_structure = json.starts_with(['{', '[']);
+        if root.attributes.is_empty() && !is_structure {
+            return Err(RejectionReason::NotAnObject);
+        }
+        self.put(root, json, depth - 1)?;
+        if root.is_leaf() || !is_structure {
+            return Ok(());
+        }
+        let step = Step { node: root, depth: *depth, covered: !root.attributes.is_empty(), walk: self };
+        step.deserialize(&mut serde_json::Deserializer::from_str(json)).map_err(|error| of_syntax(&error))
+    }
+
     fn refuse<E: de::Error>(&mut self, rejection: RejectionReason) -> E {
         self.refusal = Some(rejection);
         E::custom(rejection.name())
@@ -238,11 +296,14 @@ impl Step<'_, '_, '_> {
             let checked = stranger.and_then(|()| check_depth(raw, depth, self.walk.limits));
             return checked.map_err(|rejection| self.walk.refuse(rejection));
         };
-        if child.attributes.is_empty() {
+        if child.attributes.is_empty() && !child.is_array {
             return source.walk(Step { node: child, depth: depth + 1, covered, walk: &mut *self.walk });
         }
         let raw = source.raw()?;
         self.walk.put(child, raw, depth).map_err(|rejection| self.walk.refuse(rejection))?;
+        if child.is_array {
+            self.walk.array = Some(raw.to_owned());
+        }
         if child.is_leaf() || !raw.starts_with(['{', '[']) {
             return Ok(());
         }

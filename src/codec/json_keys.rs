@@ -8,7 +8,8 @@ use serde::de::{self, DeserializeSeed, MapAccess, Visitor};
 use serde_json::value::RawValue;
 
 use super::Limits;
-use super::json::{Key, admit, check_depth, of_syntax, token_of};
+use super::json::{Key, admit, check_depth, token_of};
+use super::json_fault::of_syntax;
 use crate::records::raw::{Coordinate, RawBatch, Token};
 use crate::telemetry::RejectionReason;
 
@@ -217,8 +218,8 @@ mod tests {
     use super::*;
     use proptest::prelude::*;
 
-    const LIMITS: Limits = Limits { max_record_bytes: 400, max_depth: 4 };
-    const AT: Coordinate = Coordinate { topic: 0, partition: 0, offset: 0 };
+    const LIMITS: Limits = Limits { max_record_bytes: 400, max_depth: 4, max_elements: 100 };
+    const AT: Coordinate = Coordinate { topic: 0, partition: 0, offset: 0, element: 0 };
 
     fn decode(keys: &mut JsonKeys, text: &str, into: &mut RawBatch) -> Result<(), Refusal> {
         keys.decode(text.as_bytes(), AT, into)
@@ -288,7 +289,7 @@ mod tests {
         /// Against a parser of whole values that flattens afterwards.
         #[test]
         fn agrees_with_a_tree(rows in proptest::collection::vec(object(3), 1..12)) {
-            let mut keys = JsonKeys::new(Limits { max_record_bytes: 1 << 16, max_depth: 32 }, None, 1 << 10);
+            let mut keys = JsonKeys::new(Limits { max_record_bytes: 1 << 16, max_depth: 32, max_elements: 100 }, None, 1 << 10);
             let mut batch = RawBatch::new(0);
             let mut expected = Vec::new();
             for row in &rows {

@@ -1,6 +1,7 @@
 //! Lines that are JSON objects: keys in the order of the group, values as they are spelled, no white space.
 
 use super::line::Encoder;
+use super::line_text::scalar_end;
 use super::typed::TypedGroup;
 
 /// Writes and reads the JSON lines of one group.
@@ -81,22 +82,6 @@ impl Encoder for FramedJsonLines {
         let line = line.strip_prefix(self.frame.as_slice()).filter(|_| !self.unknown)?;
         self.lines.read(line, cells)
     }
-}
-
-/// Length of the JSON scalar that `text` starts with.
-fn scalar_end(text: &str) -> Option<usize> {
-    let bytes = text.as_bytes();
-    if bytes.first() == Some(&b'"') {
-        let mut i = 1;
-        loop {
-            match bytes.get(i)? {
-                b'\\' => i += 2,
-                b'"' => return Some(i + 1),
-                _ => i += 1,
-            }
-        }
-    }
-    bytes.iter().position(|b| matches!(b, b',' | b'}'))
 }
 
 #[cfg(test)]

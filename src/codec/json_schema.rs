@@ -58,12 +58,12 @@ impl JsonSchema {
         Ok(Self { documents: [Ok(own)].into_iter().chain(others).collect::<Result<_, _>>()? })
     }
 
-    /// What it says of `field` as a value of type `kind`.
+    /// What it says of `field` as a value of type `kind`; within elements, as one of them.
     #[must_use]
     pub fn says(&self, field: &Field, kind: Type) -> Said {
         let mut looks = 0;
         let mut places = self.opened(vec![Place { document: 0, schema: &self.documents[0].1 }], &mut looks);
-        for segment in &field.pointer {
+        for segment in segments(field) {
             let mut next = Vec::new();
             places.iter().for_each(|place| step(*place, segment, &mut next));
             places = self.opened(next, &mut looks);
@@ -225,12 +225,19 @@ fn reads(kind: Type, name: &str) -> bool {
     }
 }
 
+/// The way to a field. Where it is in every element of an array, in the first one.
+fn segments(field: &Field) -> impl Iterator<Item = &str> {
+    let (to_array, within) = field.pointer.split_at(field.elements.unwrap_or(field.pointer.len()));
+    let element = field.elements.map(|_| "0");
+    to_array.iter().map(String::as_str).chain(element).chain(within.iter().map(String::as_str))
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
 
     fn said(schema: &str, pointer: &str, kind: Type) -> Said {
-        let field = Field { pointer: pointer.split('/').skip(1).map(str::to_owned).collect() };
+        let field = Field::at(pointer.split('/').skip(1).map(str::to_owned).collect());
         JsonSchema::new(schema, &[]).expect("a schema").says(&field, kind)
     }
 
@@ -298,7 +305,7 @@ mod tests {
                 r#"{{"properties": {{"heart": {{"$ref": "{name}#"}}, "r": {{"$ref": "{name}#/properties/rate"}}}}}}"#
             );
             let schema = JsonSchema::new(&schema, &parts).expect("a schema");
-            let field = |pointer: &[&str]| Field { pointer: pointer.iter().map(|s| (*s).to_owned()).collect() };
+            let field = |pointer: &[&str]| Field::at(pointer.iter().map(|s| (*s).to_owned()).collect());
             assert_eq!(schema.says(&field(&["heart", "rate"]), Type::Boolean), Said::Fits);
             assert_eq!(schema.says(&field(&["r"]), Type::Float), Said::OtherType);
         }

@@ -3,15 +3,15 @@ use serde_json::{Value, json};
 
 use super::*;
 
-const AT: Coordinate = Coordinate { topic: 0, partition: 4, offset: 17 };
+const AT: Coordinate = Coordinate { topic: 0, partition: 4, offset: 17, element: 0 };
 
 fn field(pointer: &str) -> Field {
-    Field { pointer: pointer.split('/').skip(1).map(str::to_owned).collect() }
+    Field { pointer: pointer.split('/').skip(1).map(str::to_owned).collect(), elements: None }
 }
 
 fn codec(pointers: &[&str]) -> JsonCodec {
     let fields: Vec<Field> = pointers.iter().map(|p| field(p)).collect();
-    JsonCodec::new(&fields, Limits { max_record_bytes: 4096, max_depth: 8 })
+    JsonCodec::new(&fields, Limits { max_record_bytes: 4096, max_depth: 8, max_elements: 100 })
 }
 
 fn refusal(codec: &JsonCodec, payload: &[u8]) -> RejectionReason {
@@ -111,8 +111,9 @@ fn depth_is_limited_in_walked_kept_and_dropped_values() {
     // Brackets inside text are no nesting.
     codec.decode(br#"{"a":["[[[[[[[[\"[[[["]}"#, AT, &mut batch).unwrap();
     // A schema may point deeper than any walk goes.
-    let deep = Field { pointer: vec!["k".into(); 300] };
-    let unlimited = JsonCodec::new(&[deep], Limits { max_record_bytes: 1 << 20, max_depth: usize::MAX });
+    let deep = Field { pointer: vec!["k".into(); 300], elements: None };
+    let unlimited =
+        JsonCodec::new(&[deep], Limits { max_record_bytes: 1 << 20, max_depth: usize::MAX, max_elements: 100 });
     let payload = format!("{}1{}", "{\"k\":".repeat(300), "}".repeat(300));
     assert_eq!(refusal(&unlimited, payload.as_bytes()), RejectionReason::TooDeep);
 }
@@ -157,7 +158,7 @@ fn json_object() -> impl Strategy<Value = Value> {
 fn pointers() -> impl Strategy<Value = Vec<Field>> {
     let pointer = prop::collection::vec(prop::sample::select(&KEYS[..]), 0..4);
     prop::collection::vec(pointer, 1..6).prop_map(|pointers| {
-        pointers.iter().map(|p| Field { pointer: p.iter().map(|&s| s.to_owned()).collect() }).collect()
+        pointers.iter().map(|p| Field { pointer: p.iter().map(|&s| s.to_owned()).collect(), elements: None }).collect()
     })
 }
 

@@ -7,7 +7,7 @@
 //!
 //! | file | what it holds |
 //! |---|---|
-//! | `json` | JSON objects with the fields of a schema; `path_tree` leads to them |
+//! | `json` | JSON objects with the fields of a schema; `path_tree` leads to them, `json_array` takes an array apart |
 //! | `json_keys` | JSON objects that nobody has described: a column for each key |
 //! | `json_schema` | what a JSON Schema says of fields |
 //! | `avro` | Avro data of a writer schema |
@@ -18,7 +18,7 @@
 //! | `arrow_cells`, `arrow_text` | Arrow columns, as Parquet files are read, and the text of their cells |
 //! | `record` | [`Decoder`], and what it is told: fields, limits, what becomes of unknown cells |
 //! | `line` | [`Encoder`] |
-//! | `json_lines`, `csv_lines`, `avro_lines`, `protobuf_lines` | the formats of lines |
+//! | `json_lines`, `nested_lines`, `csv_lines`, `avro_lines`, `protobuf_lines` | the formats of lines; `line_text` reads what two of them have |
 //! | `typed` | groups whose lines have typed columns |
 //! | `joined_lines` | lines of one group with room for all others |
 //! | `catalog` | the lines of a catalog of counterfeits |
@@ -33,10 +33,14 @@ mod csv;
 mod csv_lines;
 mod joined_lines;
 mod json;
+mod json_array;
+mod json_fault;
 mod json_keys;
 mod json_lines;
 mod json_schema;
 mod line;
+mod line_text;
+mod nested_lines;
 mod path_tree;
 mod protobuf;
 mod protobuf_lines;
@@ -52,6 +56,7 @@ pub use json::JsonCodec;
 pub use json_keys::{JsonKeys, Refusal};
 pub use json_schema::{BadJsonSchema, JsonSchema, Said};
 pub use line::Encoder;
+pub use nested_lines::{Nesting, Step};
 pub use protobuf::{BadProtobuf, MOST_INDEXES, MessageIndex, ProtobufCodec, ProtobufMessage, ProtobufSchema};
 pub use record::{Decoder, Field, Fields, Limits, Unknown, added};
 pub use text::TextCodec;
@@ -61,6 +66,7 @@ use avro_lines::AvroLines;
 use csv_lines::CsvLines;
 use joined_lines::JoinedLines;
 use json_lines::{FramedJsonLines, JsonLines};
+use nested_lines::NestedLines;
 use protobuf_lines::ProtobufLines;
 use std::sync::Arc;
 
@@ -84,6 +90,8 @@ pub fn decoder(encoding: Encoding, fields: &[Field], limits: Limits, unknown: Un
 pub enum LineFormat {
     /// One JSON object; an omitted cell has no key.
     Json,
+    /// One JSON object, in which each cell stands where the way to its attribute leads; what has no cell is left out.
+    Nested(Nesting),
     /// One row; a missing cell is empty, an empty string is `""`. A cell cannot be omitted.
     Csv {
         /// One ASCII byte, neither a quote nor a line break.
@@ -102,6 +110,7 @@ pub enum LineFormat {
 pub fn encoder(format: &LineFormat, names: &[&str]) -> Arc<dyn Encoder> {
     match format {
         LineFormat::Json => Arc::new(JsonLines::new(names)),
+        LineFormat::Nested(nesting) => Arc::new(NestedLines::new(nesting, names)),
         LineFormat::Csv { separator } => Arc::new(CsvLines::new(names.len(), *separator)),
         LineFormat::FramedJson(groups) => Arc::new(FramedJsonLines::new(groups, names)),
         LineFormat::Protobuf(groups) => Arc::new(ProtobufLines::new(groups, names)),
@@ -144,5 +153,7 @@ impl LineLayout {
     }
 }
 
+#[cfg(test)]
+mod explode_tests;
 #[cfg(test)]
 mod line_tests;

@@ -1,6 +1,7 @@
 //! What a decoder is told of a record, and what it gives.
 
 use crate::records::raw::{Coordinate, RawBatch};
+use crate::records::schema::Attribute;
 use crate::telemetry::RejectionReason;
 
 /// Where one attribute is found in a record.
@@ -12,13 +13,33 @@ use crate::telemetry::RejectionReason;
 pub struct Field {
     /// The segments from the top of the record downward; none where the field is the whole.
     pub pointer: Vec<String>,
+    /// Where it is found in each element of an array: so many segments lead to the array, the others go on in the element. All such
+    /// fields of a record name one array.
+    pub elements: Option<usize>,
 }
 
 impl Field {
     /// A field at the top level of a record.
     #[must_use]
     pub fn flat(name: &str) -> Self {
-        Self { pointer: vec![name.to_owned()] }
+        Self { pointer: vec![name.to_owned()], elements: None }
+    }
+
+    /// A field to which these segments lead.
+    #[must_use]
+    pub fn at(pointer: Vec<String>) -> Self {
+        Self { pointer, elements: None }
+    }
+
+    /// The field of an attribute in a nested record.
+    #[must_use]
+    pub fn of(attribute: &Attribute) -> Self {
+        let (mut pointer, elements) = (attribute.segments(), attribute.elements);
+        if let Some(array) = elements {
+            // The segment that stands for every element.
+            pointer.remove(array);
+        }
+        Self { pointer, elements }
     }
 
     /// The name of the column that holds this field in a flat file.
@@ -33,13 +54,15 @@ impl Field {
 pub struct Limits {
     /// Largest record in bytes, without its line break.
     pub max_record_bytes: usize,
-    /// Deepest nesting of JSON objects and arrays; the record itself is depth 1.
+    /// Deepest nesting of JSON objects and arrays; the message itself is depth 1.
     pub max_depth: usize,
+    /// Elements of the array whose elements are records, in one message.
+    pub max_elements: usize,
 }
 
 impl Default for Limits {
     fn default() -> Self {
-        Self { max_record_bytes: 1 << 20, max_depth: 32 }
+        Self { max_record_bytes: 1 << 20, max_depth: 32, max_elements: 10_000 }
     }
 }
 
@@ -58,13 +81,14 @@ pub type Fields = [(usize, Field)];
 
 /// Decodes one record at a time, as a topic holds them.
 pub trait Decoder: std::fmt::Debug + Send + Sync {
-    /// Sets the cells of the row of `into` that was opened last to those of the record in `payload`.
+    /// Sets the cells of the row of `into` that was opened last to those of the record in `payload`. Where the fields say that its
+    /// elements are records, the row becomes [one for each](RawBatch::explode), and nothing can be set any more.
     ///
     /// # Errors
-    /// The rejection; the row and the count of unknown cells are then in between.
+    /// The rejection; the rows and the count of unknown cells are then in between.
     fn fill(&self, payload: &[u8], into: &mut RawBatch) -> Result<(), RejectionReason>;
 
-    /// Adds the record in `payload` as one row of `into`.
+    /// Adds the record in `payload` as one row of `into`, or as one for each of its elements.
     ///
     /// # Errors
     /// The rejection; `into` then has the rows and the count of unknown cells that it had before.
@@ -82,12 +106,11 @@ pub fn added<E>(
     into: &mut RawBatch,
     fill: impl FnOnce(&mut RawBatch) -> Result<(), E>,
 ) -> Result<(), E> {
-    let unknown_before = into.unknown_cells;
+    let before = into.mark();
     into.push_row(coordinate);
     let outcome = fill(into);
     if outcome.is_err() {
-        into.pop_row();
-        into.unknown_cells = unknown_before;
+        into.return_to(before);
     }
     outcome
 }

@@ -16,6 +16,7 @@ mod joins;
 mod load;
 mod model;
 mod nearest;
+mod output;
 mod paths;
 mod plan;
 mod privacy;
@@ -41,6 +42,7 @@ pub use ceiling::Ceiling;
 pub use join::Join;
 pub use load::{load, parse};
 pub use model::{Diversity, GroundDistance, ModelKind, PrivacyModel};
+pub use output::{Output, OutputShape};
 pub use paths::{Used, is_same_file, overwritten, place};
 pub use plan::{Group, Grouping, Keep, Plan};
 pub use privacy::{Privacy, Recoding};
@@ -94,6 +96,8 @@ pub struct Config {
     pub anonymize: Anonymize,
     /// Where released records go.
     pub sink: Sink,
+    /// What a released line looks like.
+    pub output: Output,
     /// What the daemon keeps on disk.
     pub state: State,
     /// On what hardware groups are counted.
@@ -117,9 +121,20 @@ impl Config {
     /// Records of which a dictionary must hold every value: those of the window, the planner's sample, and the batches.
     #[must_use]
     pub fn rows_remembered(&self) -> usize {
-        let made = usize::from(self.treatment.makes_values());
-        let held = self.batch.max_records * (self.privacy.max_hold_batches as usize + 2 + made);
-        self.plan.window_records + self.plan.sample_records + held
+        self.plan.window_records + self.plan.sample_records + self.batch.max_records * self.batches_remembered()
+    }
+
+    /// Batches among them: those that are held, the one at work and the next, and another one of values that are made.
+    #[must_use]
+    pub fn batches_remembered(&self) -> usize {
+        self.privacy.max_hold_batches as usize + 2 + usize::from(self.treatment.makes_values())
+    }
+
+    /// Records of a batch at most. Messages whose elements are the records are not divided: the last one may bring all of its own.
+    #[must_use]
+    pub fn most_of_batch(&self, of_elements: bool) -> usize {
+        let more = if of_elements { (self.source.max_elements as usize).saturating_sub(1) } else { 0 };
+        self.batch.max_records + more
     }
 
     /// Lines that wait at most: `state.max_waiting_lines`, or as many as there is room for, at most [`WAITING_UNLESS_GIVEN`].

@@ -181,6 +181,11 @@ pub struct Source {
     /// How deep a JSON record may nest, 1 to 127; a deeper one is a dead letter with reason `too_deep`.
     #[schemars(example = 32, extend("minimum" = 1, "maximum" = 127))]
     pub max_depth: u32,
+    /// Elements of one message at most, where they are the records (`explode` of the record schema); one that has more is a dead letter with reason
+    /// `too_many_elements`. A message is not divided: a batch may exceed `batch.max_records` by so many less one, and dictionaries must
+    /// have room for them (`state.max_dictionary_values`).
+    #[schemars(example = 10_000, extend("minimum" = 1, "maximum" = 1_000_000))]
+    pub max_elements: u32,
     /// Properties passed to librdkafka's consumer as they are, names quoted (`"security.protocol" = "ssl"`). The ones
     /// that the exactly-once protocol depends on are refused; passwords and key material are accepted from the
     /// environment only (`THRONG__SOURCE__LIBRDKAFKA__SASL_PASSWORD`, an underscore standing for a dot).
@@ -207,6 +212,7 @@ impl Default for Source {
             separator: ',',
             max_record_bytes: 1 << 20,
             max_depth: 32,
+            max_elements: 10_000,
             librdkafka: Properties::default(),
         }
     }

@@ -21,6 +21,8 @@ use super::{
 const MOST_BATCH_BYTES: u64 = 2 << 30;
 /// `serde_json`'s own limit, one below which ours must stay to be the one that is met.
 const MOST_DEPTH: u32 = 127;
+/// Rows of a batch are numbered by 32 bits, and the walk of Avro ends at as many items.
+const MOST_ELEMENTS: u32 = 1_000_000;
 
 /// Everything that is wrong with the values of `config`; empty when it can be run.
 pub(super) fn complaints(config: &Config) -> Vec<Complaint> {
@@ -86,6 +88,8 @@ fn source(config: &Config, found: &mut Complaints) {
     found.unless(source.max_record_bytes > 0, "source.max_record_bytes", "no record would fit", "give at least 1B");
     let depth = (1..=MOST_DEPTH).contains(&source.max_depth);
     found.unless(depth, "source.max_depth", "the depth is out of range", "give 1 to 127");
+    let elements = (1..=MOST_ELEMENTS).contains(&source.max_elements);
+    found.unless(elements, "source.max_elements", "the number is out of range", "give 1 to 1000000");
     owned("source", config.source.librdkafka.iter(), found);
     let file = !empty(&config.schema.file);
     found.unless(file, "schema.file", "no record schema is named", "set it, for example \"schemas/wearable.toml\"");

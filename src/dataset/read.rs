@@ -12,6 +12,7 @@ use crate::start::doubts::shape_title;
 use crate::start::findings::{Finding, Met};
 use crate::start::schema::load_schema;
 use crate::start::whole_file::{WholeFileError, read_whole};
+use crate::start::{exploded, nested};
 use std::collections::HashMap;
 use std::sync::Arc;
 
@@ -39,6 +40,11 @@ pub struct Input {
 /// Reads the source; `note` hears what it lacks, also where it cannot be read whole.
 pub fn read(config: &Config, file: &str, note: &dyn Fn(&Finding)) -> Result<Input, AnonymizeError> {
     let schema = load_schema(config).map_err(AnonymizeError::Configuration)?;
+    let mut problems = exploded::problems(config, &schema, file);
+    problems.extend(nested::problems(config, &schema, file));
+    if !problems.is_empty() {
+        return Err(AnonymizeError::Configuration(problems));
+    }
     let key = DigestKey::of_this_run().map_err(AnonymizeError::Randomness)?;
     let books =
         schema.attributes.iter().map(|a| Codebook::new(Arc::clone(a), &key, config.state.max_dictionary_values));

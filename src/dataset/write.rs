@@ -87,7 +87,7 @@ pub fn release(
     let attributes = input.leaving.clone();
     let schema = &input.schema;
     let names: Vec<&str> = attributes.iter().map(|&a| schema.attributes[a].name.as_str()).collect();
-    let layout = LineLayout::new(&line_format(config.sink.format(), config.sink.separator), &names);
+    let layout = LineLayout::new(&line_format(config, schema), &names);
     let proposed = proposal(input, &attributes, &rows, &cells, &layout);
     let digest = NameDigest::new(&input.key);
     let terms = [GroupTerms {

@@ -15,6 +15,7 @@ use std::path::{Path, PathBuf};
 #[derive(Deserialize)]
 struct Spelled {
     source: (IgnoredAny, i32, i64),
+    element: Option<u32>,
     batch: u64,
     group: String,
     line: u64,
@@ -23,6 +24,8 @@ struct Spelled {
 /// What it says.
 struct Entry {
     offset: i64,
+    /// 0 where the record is all of its message, else the index of the element and 1.
+    element: u32,
     batch: u64,
     /// Number of the group.
     group: usize,
@@ -50,7 +53,8 @@ impl Lineage {
             let entry: Spelled = serde_json::from_str(&line).map_err(|_| refused("it is not spelled like one"))?;
             let group = shapes.iter().position(|shape| shape.name == entry.group);
             let group = group.ok_or_else(|| refused("a group that the configuration has not"))?;
-            read.entries.push(Entry { offset: entry.source.2, batch: entry.batch, group, line: entry.line });
+            let (offset, element) = (entry.source.2, entry.element.map_or(0, |index| index.saturating_add(1)));
+            read.entries.push(Entry { offset, element, batch: entry.batch, group, line: entry.line });
         }
         Ok(read)
     }
@@ -74,7 +78,8 @@ impl Lineage {
         let mut entries = vec![0_u64; groups.len()];
         for (number, entry) in self.entries.iter().enumerate() {
             let refused = |why: &str| self.refused(number, why);
-            let row = original.row_at(entry.offset).ok_or_else(|| refused("a record that the original has not"))?;
+            let row = original.row_at(entry.offset, entry.element);
+            let row = row.ok_or_else(|| refused("a record that the original has not"))?;
             let place = groups[entry.group].line_at(entry.line).and_then(|line| origins[entry.group].get_mut(line));
             let place = place.ok_or_else(|| refused("a line that the release has not, or that is another group's"))?;
             *place = Some(Origin { row: row as u32, batch: entry.batch });

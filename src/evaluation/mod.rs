@@ -19,6 +19,7 @@ pub mod information;
 mod joined;
 pub mod learning;
 pub mod lineage;
+mod nested;
 pub mod original;
 pub mod quality;
 pub mod queries;

@@ -48,10 +48,11 @@ impl Original {
         self.batch.rows()
     }
 
-    /// The row of the record at `offset` of the source; none for one that could not be read.
+    /// The row of the record at `offset` of the source, which is `element` of it (from 1; 0: all of it); none for one that could not
+    /// be read.
     #[must_use]
-    pub fn row_at(&self, offset: i64) -> Option<usize> {
-        self.batch.coordinates.binary_search_by_key(&offset, |place| place.offset).ok()
+    pub fn row_at(&self, offset: i64, element: u32) -> Option<usize> {
+        self.batch.coordinates.binary_search_by_key(&(offset, element), |place| (place.offset, place.element)).ok()
     }
 
     /// By cell of an attribute, the codes of the occurring values that it stands for, ascending.

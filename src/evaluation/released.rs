@@ -4,13 +4,16 @@ use super::error::EvaluationError;
 use super::joined::{At, Owners, Unjoined};
 use super::original::Original;
 use crate::anonymity::planner::GroupShape;
-use crate::codec::{Field, Limits, Unknown};
+use crate::codec::{Field, Limits, LineFormat, LineLayout, Unknown};
 use crate::config::{Config, Format, JOINED, Rows, Sink, series_of};
 use crate::io::file::{self, FileSource, SourcePosition};
 use crate::records::codebook::{CellId, Codebook};
 use crate::records::raw::{RawBatch, Token};
+use crate::start::nested::{is_nested, nesting};
 use crate::start::reading::file_format;
 use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::fs::File;
+use std::io::{BufRead, BufReader};
 use std::path::{Path, PathBuf};
 
 /// Lines read at a time.
@@ -123,7 +126,15 @@ impl Lines {
         let columns: Vec<Field> = attributes.iter().map(|a| Field::flat(name(a))).collect();
         // Texts that nothing prints, by attribute of the output, in the order in which they are met.
         let mut foreign: Vec<HashMap<String, CellId>> = vec![HashMap::new(); columns.len()];
+        let nested = is_nested(config).then(|| {
+            let names: Vec<&str> = attributes.iter().map(&name).collect();
+            LineLayout::new(&LineFormat::Nested(nesting(&original.schema)), &names)
+        });
         for file in files(format, path, output, alone) {
+            if let Some(layout) = &nested {
+                read.take_nested(layout, original, &mut foreign, &file)?;
+                continue;
+            }
             let limits = Limits { max_record_bytes: usize::MAX, ..Limits::default() };
             let format = file_format(format, config.sink.separator);
             let (unknown, start) = (Unknown::Refuse, SourcePosition::default());
@@ -155,6 +166,33 @@ impl Lines {
             }
         }
         Ok(read)
+    }
+
+    /// The lines of a file of nested lines.
+    fn take_nested(
+        &mut self,
+        layout: &LineLayout,
+        original: &Original,
+        foreign: &mut [HashMap<String, CellId>],
+        file: &Path,
+    ) -> Result<(), EvaluationError> {
+        let unreadable = |source| EvaluationError::Release { path: file.to_owned(), source };
+        let mut cells = Vec::new();
+        for (number, line) in BufReader::new(File::open(file).map_err(unreadable)?).lines().enumerate() {
+            let line = line.map_err(unreadable)?;
+            layout.read(line.as_bytes(), &mut cells).ok_or_else(|| EvaluationError::Line {
+                path: file.to_owned(),
+                line: number as u64 + 1,
+                why: "it is no nested line of its group".to_owned(),
+            })?;
+            for ((at, attribute), text) in self.attributes.iter().enumerate().zip(&cells) {
+                let known = original.books[*attribute].cell_of(text);
+                let token = Token::Structure(text);
+                self.cells[at].push(known.unwrap_or_else(|| foreign_cell(&mut foreign[at], token)));
+            }
+            self.lines += 1;
+        }
+        Ok(())
     }
 
     /// The groups of joined rows.

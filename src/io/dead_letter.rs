@@ -33,6 +33,7 @@ impl DeadLetter<'_> {
             ("__connect.errors.exception.class.name", self.reason.as_str().to_owned()),
             ("__throng.errors.batch", self.batch.to_string()),
         ];
+        headers.extend(self.coordinate.index().map(|index| ("__throng.errors.element", index.to_string())));
         headers.extend(self.attribute.map(|name| ("__throng.errors.attribute", name.to_owned())));
         headers
     }
@@ -48,6 +49,8 @@ impl DeadLetter<'_> {
             topic: &'a str,
             partition: i32,
             offset: i64,
+            #[serde(skip_serializing_if = "Option::is_none")]
+            element: Option<u32>,
             stage: &'a str,
             reason: &'a str,
             #[serde(skip_serializing_if = "Option::is_none")]
@@ -58,6 +61,7 @@ impl DeadLetter<'_> {
             topic: self.topic,
             partition: self.coordinate.partition,
             offset: self.coordinate.offset,
+            element: self.coordinate.index(),
             stage: self.reason.stage().as_str(),
             reason: self.reason.as_str(),
             attribute: self.attribute,
@@ -73,12 +77,16 @@ mod tests {
 
     #[test]
     fn a_letter_names_place_and_reason() {
-        let coordinate = Coordinate { topic: 0, partition: 2, offset: 41 };
+        let coordinate = Coordinate { topic: 0, partition: 2, offset: 41, element: 0 };
         let reason = RejectionReason::DuplicateKey;
         let mut letter = DeadLetter { coordinate, topic: "wearable.raw", reason, attribute: None, batch: 7 };
         let expected =
             r#"{"topic":"wearable.raw","partition":2,"offset":41,"stage":"decode","reason":"duplicate_key","batch":7}"#;
         assert_eq!(letter.body(), expected);
+        letter.coordinate.element = 4;
+        let element = r#"{"topic":"wearable.raw","partition":2,"offset":41,"element":3,"stage":"decode","reason":"duplicate_key","batch":7}"#;
+        assert_eq!(letter.body(), element);
+        assert!(letter.headers().contains(&("__throng.errors.element", "3".to_owned())));
         letter.attribute = Some("heart_rate");
         let headers = letter.headers();
         let value = |name: &str| headers.iter().find(|(known, _)| *known == name).map(|(_, value)| value.as_str());

@@ -28,7 +28,10 @@ impl Origin for FileOrigin {
     }
 
     fn describe(&self, coordinate: Coordinate) -> String {
-        format!("record {}", coordinate.offset + 1)
+        match coordinate.element {
+            0 => format!("record {}", coordinate.offset + 1),
+            element => format!("line {}, element {element}", coordinate.offset + 1),
+        }
     }
 }
 
@@ -113,6 +116,10 @@ impl InputBatch {
         let Some(attribute) = attribute else { return self.raw.rows() >= enough };
         let mut seen: HashSet<&str> = HashSet::new();
         for row in 0..self.raw.rows() {
+            // A name that encloses thousands of elements is looked at once.
+            if self.raw.repeats(row, attribute) {
+                continue;
+            }
             if let Token::Text(s) | Token::Number(s) | Token::Untyped(s) = self.raw.token(row, attribute) {
                 seen.insert(s);
                 if seen.len() >= enough {

@@ -83,7 +83,7 @@ impl Messages {
         !self.headers.is_empty()
     }
 
-    /// Adds `message` as one row of `into`.
+    /// Adds `message` as one row of `into`, or as one for each of its elements.
     ///
     /// # Errors
     /// Why it could not be; `into` then has the rows and the count of unknown cells that it had before.
@@ -92,8 +92,9 @@ impl Messages {
             if let (Some(part), Some(key)) = (&self.key, message.key) {
                 part.fill(key, into)?;
             }
-            self.value.fill(message.value, into)?;
-            self.envelope(message, into)
+            self.envelope(message, into)?;
+            // Last: the value may be many records, which all have what is set by then.
+            self.value.fill(message.value, into)
         })
     }
 

@@ -239,7 +239,7 @@ impl Reading {
             return Err(SourceError::TooManyColumns { path, limit }.into());
         }
         let flat = matches!(request.format, Format::Csv { .. });
-        let field = |a: &&Arc<Attribute>| if flat { Field::flat(&a.column()) } else { Field { pointer: a.segments() } };
+        let field = |a: &&Arc<Attribute>| if flat { Field::flat(&a.column()) } else { Field::of(a) };
         let fields: Vec<Field> = attributes.iter().map(field).collect();
         let start = SourcePosition::default();
         let source = FileSource::open(request.path, request.format, &fields, request.limits, Unknown::Drop, start)?;

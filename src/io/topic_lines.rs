@@ -91,7 +91,7 @@ fn line(
     let mut batch = RawBatch::new(2);
     let since = Instant::now();
     loop {
-        match messages.decode(&message, Coordinate { topic: 0, partition: 0, offset: 0 }, &mut batch) {
+        match messages.decode(&message, Coordinate { topic: 0, partition: 0, offset: 0, element: 0 }, &mut batch) {
             Ok(()) => break,
             Err(Undecoded::Rejected { reason, .. }) => return Ok(Some(Err(reason))),
             Err(Undecoded::Wait) if since.elapsed() < PATIENCE => std::thread::sleep(PAUSE),
@@ -139,7 +139,7 @@ mod tests {
     use rdkafka::Timestamp;
 
     fn lined(key: Option<&str>, value: Option<&str>) -> Option<Result<String, RejectionReason>> {
-        let whole = |attribute| [(attribute, Field { pointer: Vec::new() })];
+        let whole = |attribute| [(attribute, Field::at(Vec::new()))];
         let messages = Messages {
             value: Box::new(Plain(Box::new(JsonCodec::of_part(&whole(VALUE), Limits::default())))),
             key: Some(Box::new(Plain(Box::new(TextCodec::new(&whole(KEY), Limits::default()))))),

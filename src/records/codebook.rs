@@ -239,11 +239,19 @@ impl Codebook {
         failures: &mut Vec<(u32, CellError)>,
     ) {
         out.reserve(batch.rows());
+        let mut last = Ok(ABSENT);
         for row in 0..batch.rows() {
-            out.push(self.encode(batch.token(row, attribute)).unwrap_or_else(|error| {
-                failures.push((u32::try_from(row).unwrap_or(u32::MAX), error));
-                UNCOVERED
-            }));
+            // A long text that encloses thousands of elements is looked at once. What is not covered is counted each time.
+            if !batch.repeats(row, attribute) || last == Ok(UNCOVERED) {
+                last = self.encode(batch.token(row, attribute));
+            }
+            match &last {
+                Ok(code) => out.push(*code),
+                Err(error) => {
+                    failures.push((u32::try_from(row).unwrap_or(u32::MAX), error.clone()));
+                    out.push(UNCOVERED);
+                }
+            }
         }
     }
 

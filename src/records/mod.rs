@@ -4,6 +4,7 @@ mod cache;
 pub mod canonical;
 mod cells;
 pub mod codebook;
+mod coordinate;
 pub mod dates;
 pub(crate) mod decimal;
 pub mod dictionary;

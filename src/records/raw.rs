@@ -3,16 +3,8 @@
 //! One arena of bytes and one fixed-size descriptor a cell, row after row, so that a batch of ten thousand
 //! records costs a handful of allocations. A token borrows nothing and may be kept while the next batch is read.
 
-/// Where a record came from. Sources without partitions use partition 0; offsets of files count records from 0.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, serde::Serialize, serde::Deserialize)]
-pub struct Coordinate {
-    /// Index into the source's list of topics (0 for a file).
-    pub topic: u16,
-    /// The partition; 0 for a file.
-    pub partition: i32,
-    /// The place in the partition; for a file the number of the record, from 0.
-    pub offset: i64,
-}
+pub use super::coordinate::Coordinate;
+use crate::telemetry::RejectionReason;
 
 /// One cell as the codec saw it.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -33,7 +25,7 @@ pub enum Token<'a> {
     Untyped(&'a str),
 }
 
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct Descriptor {
     kind: u8,
     start: u32,
@@ -53,6 +45,17 @@ pub struct RawBatch {
     row_start: usize,
     /// Cells of attributes that the schema does not know.
     pub unknown_cells: u64,
+    /// Elements of arrays that are no records.
+    refused: Vec<(Coordinate, RejectionReason)>,
+}
+
+/// What a batch held at some time, to go back to.
+#[derive(Clone, Copy, Debug)]
+pub struct Mark {
+    rows: usize,
+    arena: usize,
+    refused: usize,
+    unknown_cells: u64,
 }
 
 impl RawBatch {
@@ -97,6 +100,56 @@ impl RawBatch {
     #[must_use]
     pub fn coordinates(&self) -> &[Coordinate] {
         &self.coordinates
+    }
+
+    /// What the batch holds now.
+    #[must_use]
+    pub fn mark(&self) -> Mark {
+        let (rows, arena) = (self.coordinates.len(), self.arena.len());
+        Mark { rows, arena, refused: self.refused.len(), unknown_cells: self.unknown_cells }
+    }
+
+    /// Takes back everything that came after `mark`.
+    pub fn return_to(&mut self, mark: Mark) {
+        self.arena.truncate(mark.arena);
+        self.coordinates.truncate(mark.rows);
+        self.cells.truncate(mark.rows * self.width);
+        self.refused.truncate(mark.refused);
+        self.unknown_cells = mark.unknown_cells;
+    }
+
+    /// Elements of arrays that are no records, since the last call: where each is, and why.
+    pub fn take_refused(&mut self) -> Vec<(Coordinate, RejectionReason)> {
+        std::mem::take(&mut self.refused)
+    }
+
+    /// Makes a row for each of `elements` of the row opened last, which goes: each begins with its cells, and `fill` sets those
+    /// of the element. An element that `fill` refuses leaves no row; its place and the reason are [kept](Self::take_refused).
+    ///
+    /// The cells that all of them have are stored once.
+    ///
+    /// # Panics
+    /// When no row is open.
+    pub fn explode<T>(
+        &mut self,
+        elements: impl IntoIterator<Item = T>,
+        mut fill: impl FnMut(&mut Self, T) -> Result<(), RejectionReason>,
+    ) {
+        let whole = self.coordinates.len() - 1;
+        let cells = whole * self.width..(whole + 1) * self.width;
+        for (element, number) in elements.into_iter().zip(1_u32..) {
+            let coordinate = Coordinate { element: number, ..self.coordinates[whole] };
+            let mark = self.mark();
+            self.row_start = self.arena.len();
+            self.coordinates.push(coordinate);
+            self.cells.extend_from_within(cells.clone());
+            if let Err(reason) = fill(self, element) {
+                self.return_to(mark);
+                self.refused.push((coordinate, reason));
+            }
+        }
+        self.cells.drain(cells);
+        self.coordinates.remove(whole);
     }
 
     /// Opens a row in which every cell is absent; fill it with [`set`](Self::set), then keep it or
@@ -160,6 +213,13 @@ impl RawBatch {
             6 => Token::Structure(text()),
             _ => Token::Untyped(text()),
         }
+    }
+
+    /// Whether the cell of `attribute` in `row` is the very one of the row before: one that all elements of a message have.
+    #[must_use]
+    #[inline]
+    pub fn repeats(&self, row: usize, attribute: usize) -> bool {
+        row > 0 && self.cells[row * self.width + attribute] == self.cells[(row - 1) * self.width + attribute]
     }
 
     /// Keeps the rows for which `keep` says so; their values stay in the arena until the batch goes.

@@ -23,7 +23,7 @@ mod tests;
 
 pub use crate::records::canonical::{CellError, Missing, Rounding, Type, Typing};
 pub use crate::records::keys::Problem;
-pub use attribute::{Attribute, Changes, Origin, Place, Role, Treatment};
+pub use attribute::{Attribute, Changes, Origin, Place, Role, Treatment, segments};
 pub use checked::Schema;
 pub use described::{json_schema, reference_markdown};
 pub use problems::SchemaError;

@@ -101,7 +101,7 @@ mod tests {
     use super::*;
 
     fn batch(codes: &[Code]) -> Batch {
-        let coordinate = |&code: &Code| Coordinate { topic: 0, partition: 0, offset: i64::from(code) };
+        let coordinate = |&code: &Code| Coordinate { topic: 0, partition: 0, offset: i64::from(code), element: 0 };
         Batch {
             columns: vec![codes.to_vec(), codes.iter().map(|c| c + 100).collect()],
             subjects: codes.iter().map(|&c| u64::from(c)).collect(),

@@ -121,7 +121,8 @@ mod tests {
 
     fn batch(from: u32, rows: u32) -> Batch {
         let codes: Vec<Code> = (from..from + rows).collect();
-        let coordinates = codes.iter().map(|&c| Coordinate { topic: 0, partition: 0, offset: i64::from(c) }).collect();
+        let coordinates =
+            codes.iter().map(|&c| Coordinate { topic: 0, partition: 0, offset: i64::from(c), element: 0 }).collect();
         let subjects = codes.iter().map(|&c| u64::from(c)).collect();
         Batch { columns: vec![codes.clone(), codes], subjects, coordinates }
     }

@@ -6,7 +6,7 @@ use super::grown::{self, Settled};
 use super::protections::protections;
 use super::schema::load_schema;
 use super::shapes::group_shapes;
-use super::{messages, output_names, profiles};
+use super::{exploded, messages, nested, output_names, profiles};
 use crate::anonymity::planner::GroupShape;
 use crate::anonymity::privacy::protection::Protection;
 use crate::codec::TypedGroup;
@@ -47,6 +47,8 @@ impl Checked {
         let mut parts = messages::problems(&config, &schema, file);
         parts.extend(output_names::problems(&config, &schema, file));
         parts.extend(profiles::problems(&config, &schema, file));
+        parts.extend(exploded::problems(&config, &schema, file));
+        parts.extend(nested::problems(&config, &schema, file));
         if !parts.is_empty() {
             return Err(parts);
         }

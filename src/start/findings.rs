@@ -289,7 +289,7 @@ type = "string"
         batch.columns = vec![vec![ABSENT; days.len()], days.to_vec(), wards.to_vec()];
         batch.subjects = subjects.to_vec();
         batch.coordinates =
-            (0..).map(|offset| Coordinate { topic: 0, partition: 0, offset }).take(days.len()).collect();
+            (0..).map(|offset| Coordinate { topic: 0, partition: 0, offset, element: 0 }).take(days.len()).collect();
         batch
     }
 
@@ -319,7 +319,7 @@ type = "string"
     #[test]
     fn what_could_not_be_read_is_counted() {
         let mut met = Met::new(3, 2);
-        let coordinate = Coordinate { topic: 0, partition: 0, offset: 2 };
+        let coordinate = Coordinate { topic: 0, partition: 0, offset: 2, element: 0 };
         let rejected = Rejected { coordinate, reason: RejectionReason::WrongType, attribute: Some(1) };
         let long = LongRows { first: 600, lines: 401, rows: 1 };
         met.add(&rows(&[], &[], &[]), &[rejected.clone(), rejected], Some(long));

@@ -18,7 +18,7 @@ fn wanted(schema: &Schema, origin: &Origin) -> Vec<Wanted> {
     let of = |(at, a): (usize, &Attribute)| Wanted {
         at,
         name: format!("attribute {:?}", a.name),
-        field: Field { pointer: a.segments() },
+        field: Field::of(a),
         kind: Some(a.kind()),
         optional: a.optional,
     };

@@ -11,6 +11,7 @@
 //! | [`output_schema`], [`avro_output`], [`protobuf_output`] | what leaves, as JSON Schema, Avro and Protobuf |
 //! | [`output_names`], [`registered`] | what those schemas call things, and their numbers in a registry |
 //! | [`reading`] | how records are read: attributes, limits, file formats |
+//! | [`exploded`], [`nested`] | records that are elements of an array; lines that are nested as the input was |
 //! | [`messages`] | where the cells of records are in the messages of topics |
 //! | `parts`, [`profiles`] | a key or a value, as it is decoded; where the profiles of people are read |
 //! | [`encode`] | raw records to codes |
@@ -24,9 +25,11 @@ pub mod chosen;
 pub mod composition;
 pub mod doubts;
 pub mod encode;
+pub mod exploded;
 pub mod findings;
 pub mod grown;
 pub mod messages;
+pub mod nested;
 pub mod output_names;
 pub mod output_schema;
 mod parts;

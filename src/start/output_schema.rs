@@ -1,7 +1,9 @@
 //! What leaves, as JSON Schema (draft 2020-12): derived from the record schema, the groups and the treatments.
 
 use super::checked::Checked;
+use super::nested::{is_nested, way};
 use crate::anonymity::planner::GroupShape;
+use crate::codec::Step;
 use crate::config::{Config, Format, JOINED, Rows, Sink, SinkKind};
 use crate::records::canonical::Type;
 use crate::records::schema::{Attribute, Role};
@@ -67,6 +69,7 @@ fn of_group(checked: &Checked, shape: &GroupShape) -> Value {
 
 fn of_output(checked: &Checked, shape: &GroupShape, alone: bool) -> Value {
     let Checked { config, schema, .. } = checked;
+    let nested = is_nested(config);
     let mut properties = Map::new();
     for attribute in shape.without_ladder().attributes() {
         let attribute = &schema.attributes[attribute];
@@ -75,8 +78,13 @@ fn of_output(checked: &Checked, shape: &GroupShape, alone: bool) -> Value {
             // The same in every line of a record that shows it.
             of["x-throng-shared"] = json!(true);
         }
-        properties.insert(attribute.name.clone(), of);
+        if nested {
+            put(&mut properties, &way(attribute), of);
+        } else {
+            properties.insert(attribute.name.clone(), of);
+        }
     }
+    properties.values_mut().for_each(settle);
     json!({
         "$schema": "https://json-schema.org/draft/2020-12/schema",
         "title": format!("{}, group {}", schema.name, shape.name),
@@ -87,6 +95,55 @@ fn of_output(checked: &Checked, shape: &GroupShape, alone: bool) -> Value {
         "x-throng-truthful": !config.treatment.may_be_untruthful(),
         "x-throng-destination": destination(config, &shape.name, alone),
     })
+}
+
+/// Puts the schema of an attribute where the way to it leads.
+fn put(properties: &mut Map<String, Value>, way: &[Step], of: Value) {
+    let Some((Step::Key(key), rest)) = way.split_first() else { return };
+    let inner = properties.entry(key.clone()).or_insert(Value::Null);
+    put_below(inner, rest, of);
+}
+
+fn put_below(into: &mut Value, way: &[Step], of: Value) {
+    match way.first() {
+        None => *into = of,
+        Some(Step::Key(_)) => {
+            if into.is_null() {
+                *into = json!({"type": ["object", "null"], "properties": {}, "additionalProperties": false});
+            }
+            if let Some(properties) = into["properties"].as_object_mut() {
+                put(properties, way, of);
+            }
+        }
+        Some(Step::Place(index)) => {
+            if into.is_null() {
+                // A place without anything in it is null, as long as one comes behind it.
+                *into = json!({"type": "array", "prefixItems": [], "items": false});
+            }
+            if let Some(places) = into["prefixItems"].as_array_mut() {
+                while places.len() <= *index {
+                    places.push(Value::Null);
+                }
+                put_below(&mut places[*index], &way[1..], of);
+            }
+        }
+    }
+}
+
+/// Places of arrays that no attribute stands at are null.
+fn settle(schema: &mut Value) {
+    if let Some(places) = schema.get_mut("prefixItems").and_then(Value::as_array_mut) {
+        for place in places {
+            if place.is_null() {
+                *place = json!({"type": "null"});
+            } else {
+                settle(place);
+            }
+        }
+    }
+    if let Some(properties) = schema.get_mut("properties").and_then(Value::as_object_mut) {
+        properties.values_mut().for_each(settle);
+    }
 }
 
 fn of_attribute(attribute: &Attribute, format: Format) -> Value {

@@ -74,7 +74,7 @@ pub(super) struct Wanted {
 impl Wanted {
     /// The part itself, as one cell.
     pub fn whole(at: usize) -> Self {
-        Self { at, name: "the whole".to_owned(), field: Field { pointer: Vec::new() }, kind: None, optional: false }
+        Self { at, name: "the whole".to_owned(), field: Field::at(Vec::new()), kind: None, optional: false }
     }
 }
 

@@ -14,7 +14,7 @@ use crate::records::codebook::{ABSENT, Codebook, NULL};
 use crate::records::dictionary::FIRST_VALUE;
 use crate::records::digest::DigestKey;
 use crate::records::raw::Token;
-use crate::records::schema::Schema;
+use crate::records::schema::{Schema, segments};
 use crate::records::subject::Subjects;
 use std::collections::BTreeSet;
 use std::path::Path;
@@ -58,13 +58,14 @@ pub fn probe(config: &Config, schema: &Schema, path: &Path) -> Result<Probe, Sam
     let (file, columns) = (file_format(format, config.source.separator), fields(schema, format == Format::Csv));
     let mut source = FileSource::open(path, file, &columns, limits, unknown, SourcePosition::default())?;
     let width = schema.attributes.len();
-    let (mut met, mut wrong, mut unreadable) = (vec![false; width], vec![0_u64; width], 0);
+    let (mut met, mut wrong, mut unreadable, mut records) = (vec![false; width], vec![0_u64; width], 0, 0);
     loop {
         let (mut input, mut refused) = (InputBatch::new(width, 0), Vec::new());
         let outcome = source.read(&mut input.raw, AT_A_TIME, u64::MAX, &mut refused)?;
         schema.joined().into_iter().for_each(|attribute| input.raw.clear(attribute));
         let (rows, misfits) = encode(&input, schema, &mut books, subjects.as_mut(), false);
         unreadable += refused.len() as u64;
+        records += outcome.records;
         for misfit in misfits.iter().filter_map(|misfit| misfit.attribute) {
             wrong[misfit] += 1;
         }
@@ -82,7 +83,7 @@ pub fn probe(config: &Config, schema: &Schema, path: &Path) -> Result<Probe, Sam
         Format::Csv | Format::Parquet => (source.unknown_columns().to_vec(), 0),
     };
     Ok(Probe {
-        records: source.position().records,
+        records,
         unreadable,
         never_met: schema.releasable().filter(|a| !met[*a] && schema.attributes[*a].from.join().is_none()).collect(),
         wrong_type: counted(wrong),
@@ -107,7 +108,9 @@ fn keys_beside(config: &Config, schema: &Schema, path: &Path) -> (Vec<String>, u
         skip_unreadable: true,
     };
     let Ok(table) = read(&request, &mut |_| {}) else { return (Vec::new(), 0) };
-    let known: BTreeSet<Vec<String>> = schema.attributes.iter().map(|attribute| attribute.segments()).collect();
+    let mut known: BTreeSet<Vec<String>> = schema.attributes.iter().map(|attribute| attribute.segments()).collect();
+    // The array whose elements are records is one column of the table.
+    known.extend(schema.explode.as_deref().map(segments));
     let subject = schema.subject.map(|a| schema.attributes[a].segments());
     let subject = subject.and_then(|way| table.columns.iter().find(|column| column.way == way));
     // Spellings of one subject are one person, as the daemon counts them.

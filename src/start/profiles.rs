@@ -81,13 +81,13 @@ impl Asked<'_> {
         // A header, a timestamp or a topic is no place in a key or a row.
         let place = subject.filter(|subject| matches!(subject.from, Origin::Value | Origin::Key));
         match (self.join.key.as_deref(), &self.join.topic) {
-            (Some(key), _) if key.is_empty() || key.starts_with('/') => Field { pointer: segments(key) },
+            (Some(key), _) if key.is_empty() || key.starts_with('/') => Field::at(segments(key)),
             (Some(column), _) => Field::flat(column),
-            (None, Some(_)) if self.join.key_format == KeyFormat::Text => Field { pointer: Vec::new() },
+            (None, Some(_)) if self.join.key_format == KeyFormat::Text => Field::at(Vec::new()),
             (None, _) if self.is_flat() => Field::flat(&subject.map(Attribute::column).unwrap_or_default()),
-            (None, Some(_)) => Field { pointer: place.map(Attribute::segments).unwrap_or_default() },
+            (None, Some(_)) => Field::at(place.map(Attribute::segments).unwrap_or_default()),
             (None, None) => match place.map(Attribute::segments).filter(|segments| !segments.is_empty()) {
-                Some(pointer) => Field { pointer },
+                Some(pointer) => Field::at(pointer),
                 None => Field::flat(&subject.map(|subject| subject.name.clone()).unwrap_or_default()),
             },
         }
@@ -123,7 +123,7 @@ impl Asked<'_> {
         let wanted = |(at, a): (usize, &Arc<Attribute>)| Wanted {
             at,
             name: format!("attribute {:?}", a.name),
-            field: Field { pointer: a.segments() },
+            field: Field::at(a.segments()),
             kind: Some(a.kind()),
             optional: a.optional,
         };
@@ -144,7 +144,7 @@ impl Asked<'_> {
     /// The columns of a file, and their names in messages.
     fn columns(&self) -> (Vec<Field>, Vec<String>) {
         let flat = self.is_flat();
-        let field = |a: &Attribute| if flat { Field::flat(&a.column()) } else { Field { pointer: a.segments() } };
+        let field = |a: &Attribute| if flat { Field::flat(&a.column()) } else { Field::at(a.segments()) };
         let (mut fields, mut names) = (vec![self.person()], vec!["the person".to_owned()]);
         for (_, attribute) in self.attributes() {
             fields.push(field(attribute));

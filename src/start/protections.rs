@@ -35,7 +35,7 @@ pub fn protections(config: &Config, schema: &Schema, file: &str) -> Result<Vec<P
     }
     found.sort_unstable_by_key(|protection| protection.attribute);
     let whole = found.iter().filter(|p| p.needs_every_pair()).count();
-    let batch = config.batch.max_records * (config.privacy.max_hold_batches as usize + 1);
+    let batch = config.most_of_batch(schema.explode.is_some()) * (config.privacy.max_hold_batches as usize + 1);
     if whole * batch > config.state.max_shown_values {
         problems.push(Problem {
             file: file.to_owned(),

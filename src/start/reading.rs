@@ -1,5 +1,6 @@
 //! How the records of a configuration are read and written: their attributes, their limits, the formats.
 
+use super::nested::{is_nested, nesting};
 use crate::codec::{self, Field, Limits, LineFormat};
 use crate::config::{Config, Format, Unknown};
 use crate::io::file;
@@ -15,7 +16,7 @@ pub fn fields(schema: &Schema, flat: bool) -> Vec<Field> {
         .iter()
         .map(|a| match a.from {
             Origin::Value if flat => Field::flat(&a.column()),
-            Origin::Value => Field { pointer: a.segments() },
+            Origin::Value => Field::of(a),
             _ => Field::flat(&a.name),
         })
         .collect()
@@ -27,6 +28,7 @@ pub fn codec_limits(config: &Config) -> (Limits, codec::Unknown) {
     let limits = Limits {
         max_record_bytes: usize::try_from(config.source.max_record_bytes).unwrap_or(usize::MAX),
         max_depth: config.source.max_depth as usize,
+        max_elements: config.source.max_elements as usize,
     };
     let unknown = match config.schema.unknown {
         Unknown::Drop => codec::Unknown::default(),
@@ -37,9 +39,10 @@ pub fn codec_limits(config: &Config) -> (Limits, codec::Unknown) {
 
 /// The lines in which fragments leave. Segments of Parquet are made of JSON lines.
 #[must_use]
-pub fn line_format(format: Format, separator: char) -> LineFormat {
-    match format {
-        Format::Csv => LineFormat::Csv { separator: u8::try_from(separator).unwrap_or(b',') },
+pub fn line_format(config: &Config, schema: &Schema) -> LineFormat {
+    match config.sink.format() {
+        Format::Csv => LineFormat::Csv { separator: u8::try_from(config.sink.separator).unwrap_or(b',') },
+        Format::Json if is_nested(config) => LineFormat::Nested(nesting(schema)),
         // Formats of messages are refused where a file is configured.
         Format::Json | Format::Parquet | Format::Avro | Format::Protobuf => LineFormat::Json,
     }

@@ -2,9 +2,9 @@
 
 use super::avro_output::{avro_schema, kind_of};
 use super::checked::Checked;
-use super::parts::client;
 use super::output_names::{Output, is_framed, namespace, outputs, written_under};
 use super::output_schema::registered_json;
+use super::parts::client;
 use super::protobuf_output::{Numbers, protobuf_schema};
 use crate::codec::TypedGroup;
 use crate::config::Problem;

@@ -39,6 +39,12 @@ pub enum RejectionReason {
     UnknownSchema,
     /// The schema under which a message was written has no field of an attribute.
     MissingField,
+    /// The array whose elements are records (`explode` of the schema) is not there, null or empty.
+    NoElements,
+    /// It has more elements than `source.max_elements`.
+    TooManyElements,
+    /// What stands in its place is no array.
+    NotAnArray,
     /// JSON that stops before its end (inside a number it may be called malformed). Counted as [`Self::MalformedJson`].
     Truncated,
     /// More text after the record's closing brace. Counted as [`Self::MalformedJson`].
@@ -68,6 +74,9 @@ impl RejectionReason {
             Self::BrokenFrame => "broken_frame",
             Self::UnknownSchema => "unknown_schema",
             Self::MissingField => "missing_field",
+            Self::NoElements => "no_elements",
+            Self::TooManyElements => "too_many_elements",
+            Self::NotAnArray => "not_an_array",
         }
     }
 
@@ -110,6 +119,11 @@ impl RejectionReason {
             Self::MissingField => {
                 "set `optional = true` on the attribute if older records lack it, or give its new place in the schema"
             }
+            Self::NoElements => "send messages with elements, or correct `explode` of the schema",
+            Self::TooManyElements => {
+                "raise source.max_elements (and state.max_dictionary_values with it), or send shorter messages"
+            }
+            Self::NotAnArray => "correct `explode` of the schema: it leads to an array",
             Self::WrongType => "correct the records, or the types of the schema (of dates, `format` or `epoch`)",
             _ => "",
         }
@@ -144,6 +158,9 @@ impl Label for RejectionReason {
         Self::BrokenFrame,
         Self::UnknownSchema,
         Self::MissingField,
+        Self::NoElements,
+        Self::TooManyElements,
+        Self::NotAnArray,
     ];
 
     fn as_str(self) -> &'static str {

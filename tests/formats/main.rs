@@ -1,6 +1,7 @@
 //! Records as wearable platforms keep them: the person in the key, Avro in the frames of a schema registry, on a real broker
 //! with a real registry, written and read by a client that is not ours.
 
+mod exploded;
 mod json_schema;
 mod protobuf;
 mod scene;
@@ -216,27 +217,40 @@ type = "string"
     assert_eq!(lines, BTreeSet::from([line(0), line(1)]), "{}", daemon.said());
 }
 
-/// The cells of a shipped sample, by attribute, as they are counted.
+/// The cells of a shipped sample of one record, by attribute, as they are counted.
 fn cells_of(schema: &str, sample: &str) -> Vec<(String, String)> {
     cells(schema, &std::fs::read_to_string(file(sample)).expect("the sample"))
 }
 
-/// The cells of a document that are there.
+/// The same of each record of a sample that holds several.
+fn records_of(schema: &str, sample: &str) -> Vec<Vec<(String, String)>> {
+    records(schema, &std::fs::read_to_string(file(sample)).expect("the sample"))
+}
+
+/// The cells of a document of one record that are there.
 fn cells(schema: &str, text: &str) -> Vec<(String, String)> {
+    let mut records = records(schema, text);
+    assert_eq!(records.len(), 1);
+    records.remove(0)
+}
+
+/// The cells of each record of a document that are there.
+fn records(schema: &str, text: &str) -> Vec<Vec<(String, String)>> {
     let schema = Schema::load(Path::new(&file(schema))).expect("a sound schema");
-    let fields: Vec<Field> = schema.attributes.iter().map(|a| Field { pointer: a.segments() }).collect();
+    let fields: Vec<Field> = schema.attributes.iter().map(|a| Field::of(a)).collect();
     let mut batch = RawBatch::new(fields.len());
-    let at = Coordinate { topic: 0, partition: 0, offset: 0 };
+    let at = Coordinate { topic: 0, partition: 0, offset: 0, element: 0 };
     JsonCodec::new(&fields, Limits::default()).decode(text.as_bytes(), at, &mut batch).expect("a record");
-    let cell = |(i, attribute): (usize, &std::sync::Arc<throng::records::schema::Attribute>)| {
+    let cell = |row: usize, (i, attribute): (usize, &std::sync::Arc<throng::records::schema::Attribute>)| {
         let mut text = String::new();
-        match attribute.typing.canonical(batch.token(0, i), &mut text).expect("of its type") {
+        match attribute.typing.canonical(batch.token(row, i), &mut text).expect("of its type") {
             Canonical::Value => Some((attribute.name.clone(), text)),
             _ if attribute.optional => None,
             Canonical::Absent | Canonical::Null => panic!("{} is missing", attribute.name),
         }
     };
-    schema.attributes.iter().enumerate().filter_map(cell).collect()
+    let record = |row| schema.attributes.iter().enumerate().filter_map(|attribute| cell(row, attribute)).collect();
+    (0..batch.rows()).map(record).collect()
 }
 
 #[test]
@@ -249,6 +263,10 @@ fn shipped_samples_are_what_their_schemas_say() {
     let fhir = cells_of("fhir-observation.toml", "samples/fhir-observation.json");
     assert_eq!((of(&fhir, "temperature").as_str(), of(&fhir, "patient").as_str()), ("37", "\"Patient/4711\""));
     assert_eq!(of(&fhir, "time"), "\"2026-03-02T06:00:00Z\"");
+    let series = &records_of("heart-rate-series.toml", "samples/heart-rate-series.json");
+    let points: Vec<(String, String)> = series.iter().map(|point| (of(point, "offset"), of(point, "pulse"))).collect();
+    assert_eq!(points, [("0", "60"), ("0", "60"), ("0", "95")].map(|(at, pulse)| (at.to_owned(), pulse.to_owned())));
+    assert_eq!(of(&series[2], "start"), "\"2026-03-02T06:00:00Z\"");
 }
 
 /// The program between the lines of `docs/formats.md` that begin with `start` and `end`.

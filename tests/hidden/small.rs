@@ -123,7 +123,7 @@ impl Bench {
                 batch.columns[a].push(self.books[a].encode_canonical(text));
             }
             batch.subjects.push(row.subject);
-            batch.coordinates.push(Coordinate { topic: 0, partition: 0, offset: number });
+            batch.coordinates.push(Coordinate { topic: 0, partition: 0, offset: number, element: 0 });
         }
         batch
     }

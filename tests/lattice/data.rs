@@ -49,7 +49,7 @@ pub fn read(folder: &Path, file: &str, sensitive: &[&str]) -> DataSet {
     let mut columns = vec![Vec::new(); names.len()];
     let mut batch = RawBatch::new(names.len());
     for (offset, line) in (0..).zip(lines) {
-        batch.push_row(Coordinate { topic: 0, partition: 0, offset });
+        batch.push_row(Coordinate { topic: 0, partition: 0, offset, element: 0 });
         for (a, cell) in line.split(';').enumerate() {
             batch.set(a, Token::Untyped(cell));
         }

@@ -109,7 +109,7 @@ impl Table {
                 self.levels[a].entry(text.clone()).or_insert_with(|| texts.collect());
             }
             batch.subjects.push(*subject);
-            batch.coordinates.push(Coordinate { topic: 0, partition: 0, offset: number as i64 });
+            batch.coordinates.push(Coordinate { topic: 0, partition: 0, offset: number as i64, element: 0 });
         }
         batch
     }

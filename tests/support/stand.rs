@@ -291,7 +291,7 @@ impl Stand {
     fn input(&self, records: &[Option<Vec<u8>>], first: i64, replay: bool) -> InputBatch {
         let mut input = InputBatch::new(self.schema.attributes.len(), 0);
         for (offset, record) in (first..).zip(records) {
-            let coordinate = Coordinate { topic: 0, partition: self.partition, offset };
+            let coordinate = Coordinate { topic: 0, partition: self.partition, offset, element: 0 };
             input.consume(coordinate);
             let Some(payload) = record else {
                 input.tombstones += 1;

@@ -82,7 +82,7 @@ impl Bench {
             let json = format!(
                 r#"{{"person":"p{person}","age":{age},"city":"c{city}","mood":"m{mood}","illness":"i{illness}"}}"#
             );
-            let at = Coordinate { topic: 0, partition: 0, offset };
+            let at = Coordinate { topic: 0, partition: 0, offset, element: 0 };
             codec.decode(json.as_bytes(), at, &mut input.raw).expect("a record");
         }
         let (batch, rejected) = encode(&input, &schema, &mut books, Some(&mut subjects), false);

@@ -269,7 +269,7 @@ mod tests {
                 batch.columns[at + 1].push(books[at + 1].encode_canonical(&cell.to_string()));
             }
             batch.subjects.push(row + 1);
-            batch.coordinates.push(Coordinate { topic: 0, partition: 0, offset: row as i64 });
+            batch.coordinates.push(Coordinate { topic: 0, partition: 0, offset: row as i64, element: 0 });
         }
         let mut sample = Sample::new(5, 1000, 1000);
         sample.add(&batch, 0);

@@ -91,7 +91,7 @@ mod tests {
                     column.push(text(row).map_or(1, |text| book.encode(Token::Text(&text)).unwrap()));
                 }
                 batch.subjects.push(1);
-                batch.coordinates.push(Coordinate { topic: 0, partition: 0, offset: 0 });
+                batch.coordinates.push(Coordinate { topic: 0, partition: 0, offset: 0, element: 0 });
             }
             let mut sample = Sample::new(2, 4000, 4000);
             sample.add(&batch, 0);

@@ -103,7 +103,7 @@ mod tests {
         ] {
             batch.columns[0].push(books[0].encode_canonical(text));
             batch.subjects.push(subject);
-            batch.coordinates.push(Coordinate { topic: 0, partition: 0, offset: 0 });
+            batch.coordinates.push(Coordinate { topic: 0, partition: 0, offset: 0, element: 0 });
         }
         sample.add(&batch, 0);
         let closeness = Requirement::Closeness { t: 0.2, ground: GroundDistance::Hierarchical };

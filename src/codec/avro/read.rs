@@ -24,6 +24,11 @@ impl<'a> Bytes<'a> {
         Self { rest: payload, max_depth, items: 0, steps: 0 }
     }
 
+    /// What begins at `place`, with all of its bounds.
+    pub fn afresh(&self, place: &'a [u8]) -> Self {
+        Self::new(place, self.max_depth)
+    }
+
     /// Nothing may be left behind the record.
     pub fn end(&self) -> Result<(), RejectionReason> {
         if self.rest.is_empty() { Ok(()) } else { Err(MALFORMED) }

@@ -4,7 +4,7 @@ use super::read::Bytes;
 use super::shape::{BadSchema, Shape, Shapes, TypeId};
 use super::spell::{cell, skip};
 use crate::codec::Unknown;
-use crate::codec::path_tree::PathNode;
+use crate::codec::path_tree::{Elements, PathNode};
 use crate::codec::record::Fields;
 use crate::records::raw::RawBatch;
 use crate::telemetry::RejectionReason;
@@ -18,6 +18,10 @@ pub(super) struct Take {
     id: TypeId,
     /// Attributes that are the value as a whole.
     whole: Vec<usize>,
+    /// Whether the value is what the elements that are records are looked for in.
+    is_exploded: bool,
+    /// What is taken of each of them, where it is an array.
+    elements: Option<Box<Take>>,
     inner: Inner,
 }
 
@@ -42,58 +46,73 @@ impl Take {
     /// # Errors
     /// Where unions of unions lead to more places than anybody means.
     pub fn of_fields(shapes: &Shapes, fields: &Fields) -> Result<Self, BadSchema> {
-        let root = PathNode::of(fields.iter().map(|(attribute, field)| (*attribute, field)));
+        let numbered = || fields.iter().map(|(attribute, field)| (*attribute, field));
+        let (root, elements) = (PathNode::of(numbered()), PathNode::of_elements(numbered()));
         let mut left = MOST_PLACES;
-        Self::of(shapes, shapes.root(), &root, &mut left)
+        Self::of(shapes, shapes.root(), &root, elements.as_ref(), &mut left)
     }
 
-    fn of(shapes: &Shapes, id: TypeId, node: &PathNode, left: &mut usize) -> Result<Self, BadSchema> {
+    fn of(
+        shapes: &Shapes,
+        id: TypeId,
+        node: &PathNode,
+        exploded: Option<&Elements>,
+        left: &mut usize,
+    ) -> Result<Self, BadSchema> {
         *left = left
             .checked_sub(1)
             .ok_or_else(|| BadSchema(format!("its unions lead to attributes from more than {MOST_PLACES} places")))?;
         if let Shape::Union(branches) = shapes.get(id) {
             // What is wanted of a union is wanted of what is in it.
-            let branches = branches.iter().map(|branch| Self::of(shapes, *branch, node, left));
+            let branches = branches.iter().map(|branch| Self::of(shapes, *branch, node, exploded, left));
             let inner = Inner::Union(branches.collect::<Result<_, _>>()?);
-            return Ok(Self { id, whole: Vec::new(), inner });
+            return Ok(Self { id, whole: Vec::new(), is_exploded: false, elements: None, inner });
         }
         let inner = match shapes.get(id) {
             _ if node.is_leaf() => Inner::None,
             Shape::Record(fields) => {
                 let mut of = |(name, field): &(String, TypeId)| match node.child(name) {
-                    Some(node) => Self::of(shapes, *field, node, left).map(Ok),
+                    Some(node) => Self::of(shapes, *field, node, exploded, left).map(Ok),
                     None => Ok(Err(*field)),
                 };
                 Inner::Record(fields.iter().map(&mut of).collect::<Result<_, _>>()?)
             }
             Shape::Array(items) => {
                 let parsed = node.children().filter_map(|(segment, node)| Some((index(segment)?, node)));
-                let taken = parsed.map(|(at, node)| Ok((at, Self::of(shapes, *items, node, left)?)));
+                let taken = parsed.map(|(at, node)| Ok((at, Self::of(shapes, *items, node, exploded, left)?)));
                 let mut taken: Vec<_> = taken.collect::<Result<_, BadSchema>>()?;
                 taken.sort_by_key(|(at, _)| *at);
                 Inner::Array(taken, *items)
             }
             Shape::Map(values) => {
-                let taken =
-                    node.children().map(|(key, node)| Ok((key.to_owned(), Self::of(shapes, *values, node, left)?)));
+                let taken = node
+                    .children()
+                    .map(|(key, node)| Ok((key.to_owned(), Self::of(shapes, *values, node, exploded, left)?)));
                 let mut taken: Vec<_> = taken.collect::<Result<_, BadSchema>>()?;
                 taken.sort_by(|(a, _), (b, _)| a.cmp(b));
                 Inner::Map(taken, *values)
             }
             _ => Inner::None,
         };
-        Ok(Self { id, whole: node.attributes.clone(), inner })
+        let elements = match (shapes.get(id), exploded) {
+            (Shape::Array(items), Some(exploded)) if node.is_array => {
+                Some(Box::new(Self::of(shapes, *items, &exploded.root, None, left)?))
+            }
+            _ => None,
+        };
+        Ok(Self { id, whole: node.attributes.clone(), is_exploded: node.is_array, elements, inner })
     }
 
     /// Places of values, itself one of them.
     pub fn size(&self) -> usize {
-        1 + match &self.inner {
+        let inner = match &self.inner {
             Inner::None => 0,
             Inner::Record(fields) => fields.iter().map(|field| field.as_ref().map_or(1, Self::size)).sum(),
             Inner::Union(branches) => branches.iter().map(Self::size).sum(),
             Inner::Array(items, _) => items.iter().map(|(_, take)| take.size()).sum(),
             Inner::Map(values, _) => values.iter().map(|(_, take)| take.size()).sum(),
-        }
+        };
+        1 + inner + self.elements.as_ref().map_or(0, |elements| elements.size())
     }
 
     /// Whether some field of the record is not taken at all.
@@ -105,6 +124,9 @@ impl Take {
     /// Adds the attributes that something leads to.
     pub fn reached(&self, out: &mut Vec<usize>) {
         out.extend(&self.whole);
+        if let Some(elements) = &self.elements {
+            elements.reached(out);
+        }
         match &self.inner {
             Inner::None => {}
             Inner::Record(fields) => fields.iter().flatten().for_each(|take| take.reached(out)),
@@ -128,13 +150,81 @@ pub(super) struct Walk<'w, 'a> {
     pub unknown: Unknown,
     /// The text of a cell.
     pub text: String,
+    /// Where the elements are that are records, once that was met.
+    pub exploded: Option<Exploded<'w, 'a>>,
 }
 
-impl Walk<'_, '_> {
+/// What stands where the elements are looked for that are records.
+pub(super) enum Exploded<'w, 'a> {
+    Nothing,
+    NoArray,
+    Array { elements: &'w Take, place: &'a [u8], depth: usize },
+}
+
+/// Makes a row of `batch` for each element of the array that `walk` has met, of the row opened last.
+///
+/// # Errors
+/// When there is no array, or it has no element or more than `most`.
+pub(super) fn explode(walk: Walk<'_, '_>, most: usize) -> Result<(), RejectionReason> {
+    let Walk { shapes, bytes, batch, unknown, exploded, .. } = walk;
+    let (elements, place, depth) = match exploded {
+        None | Some(Exploded::Nothing) => return Err(RejectionReason::NoElements),
+        Some(Exploded::NoArray) => return Err(RejectionReason::NotAnArray),
+        Some(Exploded::Array { elements, place, depth }) => (elements, place, depth),
+    };
+    // What encloses the elements has been read to its end, so that they are well formed. The bounds of a record are each element's.
+    let mut rest = bytes.afresh(place);
+    let mut places = Vec::new();
+    loop {
+        let count = rest.block()?;
+        if count == 0 {
+            break;
+        }
+        if places.len() + count > most {
+            return Err(RejectionReason::TooManyElements);
+        }
+        for _ in 0..count {
+            places.push(rest.place());
+            skip(shapes, elements.id, &mut rest, depth + 1)?;
+        }
+    }
+    if places.is_empty() {
+        return Err(RejectionReason::NoElements);
+    }
+    batch.explode(places, |batch, place| {
+        let bytes = rest.afresh(place);
+        let mut walk = Walk { shapes, bytes, batch, unknown, text: String::new(), exploded: None };
+        walk.element(elements, depth + 1)
+    });
+    Ok(())
+}
+
+impl<'w> Walk<'w, '_> {
+    /// Takes one element. A scalar is no record unless an attribute is all of the element.
+    fn element(&mut self, take: &'w Take, depth: usize) -> Result<(), RejectionReason> {
+        let mut of = take;
+        if let Inner::Union(branches) = &take.inner {
+            let place = self.bytes.place();
+            of = &branches[self.bytes.choice(branches.len())?];
+            self.bytes.return_to(place);
+        }
+        if of.whole.is_empty() && !self.shapes.get(of.id).is_structure() {
+            return Err(RejectionReason::NotAnObject);
+        }
+        self.take(take, depth, false)
+    }
+
     /// Takes what is wanted of the next value. `covered` where an attribute has a value around it as a whole, so that nothing
     /// in it is dropped.
-    pub fn take(&mut self, take: &Take, depth: usize, covered: bool) -> Result<(), RejectionReason> {
+    pub fn take(&mut self, take: &'w Take, depth: usize, covered: bool) -> Result<(), RejectionReason> {
         self.bytes.step()?;
+        if take.is_exploded {
+            self.exploded = Some(match (&take.elements, self.shapes.get(take.id)) {
+                (Some(elements), _) => Exploded::Array { elements, place: self.bytes.place(), depth },
+                (None, Shape::Null) => Exploded::Nothing,
+                (None, _) => Exploded::NoArray,
+            });
+        }
         if self.shapes.get(take.id).is_structure() {
             self.bytes.descend(depth)?;
         }
@@ -147,7 +237,7 @@ impl Walk<'_, '_> {
             // An attribute that is a whole structure and attributes inside it: read it a second time.
             self.bytes.return_to(place);
         }
-        let covered = covered || !take.whole.is_empty();
+        let covered = covered || !take.whole.is_empty() || take.is_exploded;
         match &take.inner {
             Inner::None => {
                 if self.is_value(take.id) {
@@ -183,7 +273,7 @@ impl Walk<'_, '_> {
 
     fn items(
         &mut self,
-        wanted: &[(usize, Take)],
+        wanted: &'w [(usize, Take)],
         id: TypeId,
         depth: usize,
         covered: bool,
@@ -209,7 +299,7 @@ impl Walk<'_, '_> {
 
     fn values(
         &mut self,
-        wanted: &[(String, Take)],
+        wanted: &'w [(String, Take)],
         id: TypeId,
         depth: usize,
         covered: bool,

@@ -9,8 +9,8 @@ use apache_avro::{Days, Decimal, Duration, Millis, Months, Schema};
 use proptest::prelude::*;
 use std::collections::HashMap;
 
-const AT: Coordinate = Coordinate { topic: 0, partition: 1, offset: 2 };
-const LIMITS: Limits = Limits { max_record_bytes: 1 << 16, max_depth: 16 };
+const AT: Coordinate = Coordinate { topic: 0, partition: 1, offset: 2, element: 0 };
+const LIMITS: Limits = Limits { max_record_bytes: 1 << 16, max_depth: 16, max_elements: 100 };
 
 const SCHEMA: &str = r#"{"type": "record", "name": "Sample", "namespace": "org.example", "fields": [
     {"name": "time", "type": "double"},
@@ -32,7 +32,8 @@ const SCHEMA: &str = r#"{"type": "record", "name": "Sample", "namespace": "org.e
 ]}"#;
 
 fn fields(pointers: &[&str]) -> Vec<(usize, Field)> {
-    let field = |pointer: &&str| Field { pointer: pointer.split('/').skip(1).map(str::to_owned).collect() };
+    let field =
+        |pointer: &&str| Field { pointer: pointer.split('/').skip(1).map(str::to_owned).collect(), elements: None };
     pointers.iter().map(field).enumerate().collect()
 }
 
@@ -264,10 +265,10 @@ proptest! {
 }
 
 fn texts(schema: &str, datum: &[u8], pointer: &str) -> String {
-    let fields = [(0, Field { pointer: vec![pointer.to_owned()] })];
+    let fields = [(0, Field::at(vec![pointer.to_owned()]))];
     let codec = AvroCodec::new(schema, &fields, Limits::default(), Unknown::Drop).expect("a schema");
     let mut batch = RawBatch::new(1);
-    codec.decode(datum, Coordinate { topic: 0, partition: 0, offset: 0 }, &mut batch).expect("a datum");
+    codec.decode(datum, Coordinate { topic: 0, partition: 0, offset: 0, element: 0 }, &mut batch).expect("a datum");
     match batch.token(0, 0) {
         Token::Text(text) => text.to_owned(),
         other => panic!("{other:?}"),
@@ -300,7 +301,7 @@ fn a_schema_from_outside_neither_overflows_the_stack_nor_fills_memory() {
             nested(&format!("r{part}"), &if part == 62 { "\"int\"".into() } else { format!("\"r{}\"", part + 1) })
         })
         .collect();
-    let fields = [(0, Field { pointer: vec!["a".to_owned()] })];
+    let fields = [(0, Field::at(vec!["a".to_owned()]))];
     let deep = AvroCodec::of_parts(&nested("top", "\"r0\""), &parts, &fields, Limits::default(), Unknown::Drop);
     assert!(deep.is_err(), "6,400 arrays");
     // A union of records that share one type, which holds such a union: places multiply.
@@ -321,7 +322,109 @@ fn a_schema_from_outside_neither_overflows_the_stack_nor_fills_memory() {
         format!(r#"{{"type":"record","name":"shared","fields":[{{"name":"x","type":[{leaf},{}]}}]}}"#, below.join(","));
     let wide =
         format!(r#"{{"type":"record","name":"top","fields":[{{"name":"a","type":{}}}]}}"#, records("u", &shared));
-    let fields = [(0, Field { pointer: ["a", "b", "x"].map(str::to_owned).to_vec() })];
+    let fields = [(0, Field::at(["a", "b", "x"].map(str::to_owned).to_vec()))];
     let error = AvroCodec::new(&wide, &fields, Limits::default(), Unknown::Drop).expect_err("360,000 places");
     assert!(error.to_string().contains("places"), "{error}");
+}
+
+const SERIES: &str = r#"{"type": "record", "name": "Series", "fields": [
+    {"name": "user", "type": "string"},
+    {"name": "samples", "type": ["null", "int", {"type": "array", "items": ["null", "int", {"type": "record", "name": "Point", "fields": [
+        {"name": "offset", "type": "int"},
+        {"name": "bpm", "type": ["null", "double"]},
+        {"name": "spare", "type": "string"}]}]}]},
+    {"name": "end", "type": "long"}
+]}"#;
+
+fn series(samples: Value) -> Vec<u8> {
+    datum(SERIES, record(&[("user", Value::String("u".into())), ("samples", samples), ("end", Value::Long(9))]))
+}
+
+fn point(offset: i32, bpm: Option<f64>) -> Value {
+    let bpm = bpm.map_or(Value::Union(0, Box::new(Value::Null)), |bpm| Value::Union(1, Box::new(Value::Double(bpm))));
+    let point = record(&[("offset", Value::Int(offset)), ("bpm", bpm), ("spare", Value::String("s".into()))]);
+    Value::Union(2, Box::new(point))
+}
+
+fn array(points: Vec<Value>) -> Value {
+    Value::Union(2, Box::new(Value::Array(points)))
+}
+
+/// A codec of the points of a series, four at most.
+fn points() -> AvroCodec {
+    let within = |name: &str| Field { pointer: vec!["samples".to_owned(), name.to_owned()], elements: Some(1) };
+    let fields = [(0, Field::flat("user")), (1, within("offset")), (2, within("bpm")), (3, Field::flat("end"))];
+    let limits = Limits { max_elements: 4, ..LIMITS };
+    AvroCodec::new(SERIES, &fields, limits, Unknown::Drop).expect("an Avro schema")
+}
+
+#[test]
+fn elements_of_an_array_are_records() {
+    let codec = points();
+    assert_eq!(codec.missing(&[(1, Field::flat("x"))]), Vec::<usize>::new(), "what is in elements is there");
+    let mut batch = RawBatch::new(4);
+    let payload = series(array(vec![
+        point(0, Some(61.5)),
+        Value::Union(1, Box::new(Value::Int(7))),
+        point(5, None),
+        Value::Union(0, Box::new(Value::Null)),
+    ]));
+    codec.decode(&payload, AT, &mut batch).expect("a message");
+    let cells = |row: usize| (0..4).map(|attribute| batch.token(row, attribute)).collect::<Vec<_>>();
+    let (user, end) = (Token::Text("u"), Token::Number("9"));
+    assert_eq!(batch.rows(), 2);
+    assert_eq!(cells(0), [user, Token::Number("0"), Token::Number("61.5"), end]);
+    assert_eq!(cells(1), [user, Token::Number("5"), Token::Null, end]);
+    let element = |element| Coordinate { element, ..AT };
+    assert_eq!(batch.coordinates(), [element(1), element(3)]);
+    assert_eq!(batch.unknown_cells, 2, "the spare text of each point");
+    let stranger = RejectionReason::NotAnObject;
+    assert_eq!(batch.take_refused(), [(element(2), stranger), (element(4), stranger)]);
+}
+
+#[test]
+fn an_array_that_is_none_is_refused_as_a_whole() {
+    let codec = points();
+    let refused = |samples: Value| row(&codec, 4, &series(samples)).expect_err("a refusal");
+    assert_eq!(refused(Value::Union(0, Box::new(Value::Null))), RejectionReason::NoElements);
+    assert_eq!(refused(Value::Union(1, Box::new(Value::Int(3)))), RejectionReason::NotAnArray);
+    assert_eq!(refused(array(Vec::new())), RejectionReason::NoElements);
+    assert_eq!(refused(array((0..5).map(|n| point(n, None)).collect())), RejectionReason::TooManyElements);
+    assert!(row(&codec, 4, &series(array((0..4).map(|n| point(n, None)).collect()))).is_ok());
+    let whole = series(array(vec![point(1, Some(2.0)), point(3, None)]));
+    for cut in 0..whole.len() {
+        let mut batch = RawBatch::new(4);
+        assert!(codec.decode(&whole[..cut], AT, &mut batch).is_err(), "cut at {cut}");
+        assert_eq!((batch.rows(), batch.take_refused().len()), (0, 0));
+    }
+}
+
+proptest! {
+    /// The same points one by one, under a schema of their own.
+    #[test]
+    fn elements_have_the_cells_that_they_have_alone(
+        samples in proptest::collection::vec((any::<i32>(), proptest::option::of(-1e6_f64..1e6)), 1..5),
+    ) {
+        const POINT: &str = r#"{"type": "record", "name": "Point", "fields": [
+            {"name": "offset", "type": "int"}, {"name": "bpm", "type": ["null", "double"]}, {"name": "spare", "type": "string"}]}"#;
+        let payload = series(array(samples.iter().map(|(offset, bpm)| point(*offset, *bpm)).collect()));
+        let mut batch = RawBatch::new(4);
+        points().decode(&payload, AT, &mut batch).expect("a message");
+        prop_assert_eq!(batch.rows(), samples.len());
+        let alone = codec(POINT, &["/offset", "/bpm"]);
+        for (at, (offset, bpm)) in samples.iter().enumerate() {
+            let Value::Union(_, one) = point(*offset, *bpm) else { unreachable!("a point is in a union") };
+            let (twin, _) = row(&alone, 2, &datum(POINT, *one)).expect("a point");
+            prop_assert_eq!(batch.token(at, 1), twin.token(0, 0));
+            prop_assert_eq!(batch.token(at, 2), twin.token(0, 1));
+        }
+    }
+
+    #[test]
+    fn bytes_of_elements_leave_nothing_half_done(payload in proptest::collection::vec(any::<u8>(), 0..60)) {
+        let mut batch = RawBatch::new(4);
+        if points().decode(&payload, AT, &mut batch).is_err() {
+            prop_assert_eq!((batch.rows(), batch.take_refused().len(), batch.unknown_cells), (0, 0, 0));
+        }
+    }
 }

@@ -12,8 +12,8 @@ use prost_reflect::{DynamicMessage, MapKey, ReflectMessage, Value};
 use std::collections::HashMap;
 use std::sync::LazyLock;
 
-const AT: Coordinate = Coordinate { topic: 0, partition: 1, offset: 2 };
-const LIMITS: Limits = Limits { max_record_bytes: 1 << 16, max_depth: 16 };
+const AT: Coordinate = Coordinate { topic: 0, partition: 1, offset: 2, element: 0 };
+const LIMITS: Limits = Limits { max_record_bytes: 1 << 16, max_depth: 16, max_elements: 10_000 };
 
 const SCHEMA: &str = r#"
 syntax = "proto3";
@@ -55,7 +55,7 @@ message Device { string model = 1; Kind kind = 2; }
 "#;
 
 fn fields(pointers: &[&str]) -> Vec<(usize, Field)> {
-    let field = |pointer: &&str| Field { pointer: pointer.split('/').skip(1).map(str::to_owned).collect() };
+    let field = |pointer: &&str| Field::at(pointer.split('/').skip(1).map(str::to_owned).collect());
     pointers.iter().map(field).enumerate().collect()
 }
 

@@ -8,7 +8,7 @@ use super::parts::{Parts, Past};
 use super::prime::{PrimeError, prime};
 use crate::anonymity::planner::GroupShape;
 use crate::anonymity::planner::sample::Sample;
-use crate::config::{Config, Join, Problem, Rows, SinkKind};
+use crate::config::{Config, Join, OutputShape, Problem, Rows, SinkKind};
 use crate::daemon::http::chosen_page;
 use crate::daemon::state::directory::StateError;
 use crate::daemon::state::records::Intent;
@@ -111,6 +111,7 @@ fn sink_of(config: &Config) -> Option<String> {
         SinkKind::File => format!("file {}", std::path::absolute(path).as_ref().unwrap_or(path).display()),
     };
     Some(match config.sink.rows {
+        Rows::Fragments if config.output.shape == OutputShape::Nested => format!("{place}, nested"),
         Rows::Fragments => place,
         Rows::Joined => format!("{place}, joined"),
     })

@@ -38,7 +38,7 @@ pub(super) fn settings(
     accept_rewind: bool,
 ) -> EngineSettings {
     let k = config.privacy.crowd();
-    let (format, absent_as_null) = lines(config, registered);
+    let (format, absent_as_null) = lines(config, schema, registered);
     EngineSettings {
         policy: Policy::of(config),
         needs: Needs::of(&config.privacy),
@@ -83,12 +83,12 @@ fn joined(join: &Join, schema: &Schema) -> JoinSettings {
 }
 
 /// How lines are written, and whether they cannot tell an absent cell from a missing one.
-fn lines(config: &Config, registered: &Arc<[TypedGroup]>) -> (LineFormat, bool) {
+fn lines(config: &Config, schema: &Schema, registered: &Arc<[TypedGroup]>) -> (LineFormat, bool) {
     let format = match written_under(config) {
         Some(FramedAs::Avro) => LineFormat::Avro(Arc::clone(registered)),
         Some(FramedAs::Protobuf) => LineFormat::Protobuf(Arc::clone(registered)),
         Some(FramedAs::Json) => LineFormat::FramedJson(Arc::clone(registered)),
-        None => line_format(config.sink.format(), config.sink.separator),
+        None => line_format(config, schema),
     };
     match config.sink.kind {
         SinkKind::File | SinkKind::Kafka => (format, config.sink.cannot_omit()),

@@ -26,10 +26,12 @@ impl Draws {
 
     /// The rank of a record among those of its subject.
     pub(super) fn rank(&self, at: Coordinate) -> u128 {
-        let mut text = [0; 14];
+        let mut text = [0; 18];
         text[..2].copy_from_slice(&at.topic.to_be_bytes());
         text[2..6].copy_from_slice(&at.partition.to_be_bytes());
-        text[6..].copy_from_slice(&at.offset.to_be_bytes());
-        self.choices.digest(&text)
+        text[6..14].copy_from_slice(&at.offset.to_be_bytes());
+        text[14..].copy_from_slice(&at.element.to_be_bytes());
+        // A message as a whole is drawn as it was before there were elements: a batch that is repeated repeats its draws.
+        self.choices.digest(if at.element == 0 { &text[..14] } else { &text })
     }
 }

@@ -26,7 +26,7 @@ fn joins(most: usize, kept: Vec<ProfileChange>) -> Joins {
 
 /// Rows of these subjects whose cells of every attribute have `code`.
 fn batch(subjects: &[u64], code: Code) -> Batch {
-    let coordinate = Coordinate { topic: 0, partition: 0, offset: 0 };
+    let coordinate = Coordinate { topic: 0, partition: 0, offset: 0, element: 0 };
     Batch {
         columns: vec![vec![code; subjects.len()]; 4],
         subjects: subjects.to_vec(),

@@ -43,12 +43,12 @@ pub struct FileReadAhead<'a> {
 }
 
 /// Reads `source` to its end, or until nobody listens or `stop` is set, batch by batch. The first consists of exactly
-/// `replayed` records, where that is given.
+/// `replayed` lines or rows, where that is given.
 pub fn read_all(
     mut source: FileSource,
     width: usize,
     closing: &FileClosing,
-    replayed: Option<usize>,
+    replayed: Option<u64>,
     stop: &AtomicBool,
     sender: &Sender<Read>,
 ) {
@@ -121,32 +121,35 @@ fn read_batch(
     source: &mut FileSource,
     width: usize,
     closing: &FileClosing,
-    exactly: Option<usize>,
+    exactly: Option<u64>,
     stop: &AtomicBool,
 ) -> Result<(InputBatch, bool), SourceError> {
     let mut batch = InputBatch::new(width, 0);
     let mut rejected: Vec<(Coordinate, crate::telemetry::RejectionReason)> = Vec::new();
-    let (max_records, max_bytes) = match exactly {
-        Some(records) => (records, u64::MAX),
-        None => (closing.max_records, closing.max_bytes),
-    };
+    let FileClosing { max_records, max_bytes, .. } = closing;
     let start = Instant::now();
     let from = source.position().records;
-    let mut records = 0usize;
+    let (mut records, mut messages) = (0usize, 0);
     let end = loop {
-        let outcome = source.read(
-            &mut batch.raw,
-            max_records - records,
-            max_bytes - batch.bytes.min(max_bytes - 1),
-            &mut rejected,
-        )?;
+        let outcome = match exactly {
+            Some(replayed) => source.read_messages(&mut batch.raw, replayed - messages, &mut rejected)?,
+            None => {
+                let bytes = max_bytes - batch.bytes.min(max_bytes - 1);
+                source.read(&mut batch.raw, max_records - records, bytes, &mut rejected)?
+            }
+        };
+        messages += outcome.messages;
         records += usize::try_from(outcome.records).unwrap_or(usize::MAX);
         batch.bytes += outcome.bytes;
         batch.tombstones += outcome.tombstones;
         if outcome.end {
             break true;
         }
-        if records >= max_records || batch.bytes >= max_bytes || stop.load(Ordering::Acquire) {
+        let full = match exactly {
+            Some(replayed) => messages >= replayed,
+            None => records >= *max_records || batch.bytes >= *max_bytes,
+        };
+        if full || stop.load(Ordering::Acquire) {
             break false;
         }
         // Only a pipe comes here: it has nothing more at hand.

@@ -120,7 +120,7 @@ pub fn run_file(
         SinkKind::File => Box::new(start.open_files(&mut engine, &before.lengths)?),
     };
     let (width, closing) = (schema.attributes.len(), closing(&config, &schema));
-    let replayed = intent.as_ref().and_then(|i| i.ranges.first().and_then(|r| usize::try_from(r.to - r.from).ok()));
+    let replayed = intent.as_ref().and_then(|i| i.ranges.first().and_then(|r| u64::try_from(r.to - r.from).ok()));
     std::thread::scope(|scope| {
         let (sender, receiver) = crossbeam_channel::bounded(1);
         scope.spawn(move || read_all(source, width, &closing, replayed, stop, &sender));

@@ -7,13 +7,13 @@ use crate::codec::{Field, Limits, Unknown};
 use crate::config::{Config, Format, JOINED};
 use crate::evaluation::error::EvaluationError;
 use crate::evaluation::joined::{At, Owners};
+use crate::evaluation::nested::{Object, ranks, values};
 use crate::evaluation::released::{files, joined};
 use crate::io::file::{FileSource, SourcePosition};
 use crate::records::raw::{RawBatch, Token};
-use crate::records::schema::Schema;
+use crate::records::schema::{Attribute, Schema};
+use crate::start::nested::{is_nested, way};
 use crate::start::reading::file_format;
-use serde::de::{Deserialize, Deserializer, MapAccess, Visitor};
-use serde_json::value::RawValue;
 use std::collections::BTreeMap;
 use std::fs::File;
 use std::io::{BufRead, BufReader};
@@ -111,29 +111,6 @@ pub(super) fn read_joined(
     Ok(groups)
 }
 
-/// An object as it is written: keys in their order, values as they are spelled.
-struct Object(Vec<(String, Box<RawValue>)>);
-
-impl<'de> Deserialize<'de> for Object {
-    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        struct Keys;
-        impl<'de> Visitor<'de> for Keys {
-            type Value = Object;
-            fn expecting(&self, out: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-                out.write_str("an object")
-            }
-            fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Object, A::Error> {
-                let mut pairs = Vec::new();
-                while let Some(pair) = map.next_entry()? {
-                    pairs.push(pair);
-                }
-                Ok(Object(pairs))
-            }
-        }
-        deserializer.deserialize_map(Keys)
-    }
-}
-
 impl Group {
     /// The lines of an output that has these attributes.
     fn read(
@@ -151,7 +128,7 @@ impl Group {
         let mut group = Self { name, file, attributes, names, lines, spelled, bytes, places: None };
         for file in files {
             if format == Format::Json {
-                group.read_json(schema, &file, findings)?;
+                group.read_json((config, schema), &file, findings)?;
             } else {
                 group.read_table(config, &file)?;
             }
@@ -168,7 +145,13 @@ impl Group {
         Self { name, file, names, attributes, lines: Vec::new(), spelled: Vec::new(), bytes: Vec::new(), places }
     }
 
-    fn read_json(&mut self, schema: &Schema, path: &Path, findings: &mut Findings) -> Result<(), EvaluationError> {
+    fn read_json(
+        &mut self,
+        (config, schema): (&Config, &Schema),
+        path: &Path,
+        findings: &mut Findings,
+    ) -> Result<(), EvaluationError> {
+        let nested = is_nested(config);
         let unreadable = |source| EvaluationError::Release { path: path.to_owned(), source };
         let lines = BufReader::new(File::open(path).map_err(unreadable)?).lines();
         for (number, line) in lines.enumerate() {
@@ -176,6 +159,7 @@ impl Group {
             let mut cells = vec![String::new(); self.attributes.len()];
             match serde_json::from_str::<Object>(&line) {
                 Err(_) => findings.note("a line is a JSON object", path, number, None, None),
+                Ok(object) if nested => self.take_nested(schema, object, &mut cells, (path, number), findings),
                 Ok(object) => self.take(schema, &object, &mut cells, (path, number), findings),
             }
             self.lines.push(cells);
@@ -196,20 +180,40 @@ impl Group {
         let mut next = 0;
         for (key, value) in &object.0 {
             let Some(at) = self.names.iter().position(|name| name == key) else {
-                // A name that the schema does not know may be anything.
-                let known = schema.position(key).map(|_| key.as_str());
-                let promise = match schema.position(key).map(|a| schema.attributes[a].role.is_releasable()) {
-                    Some(true) => "a line has attributes of its group alone",
-                    Some(false) => "identifiers and subjects do not leave",
-                    None => "a line has attributes of the schema alone",
-                };
-                findings.note(promise, path, number, known, None);
+                note_stranger(schema, schema.position(key), (path, number), findings);
                 continue;
             };
             if at < next {
                 findings.note("attributes stand in the order of the schema, each once", path, number, Some(key), None);
             }
             next = at + 1;
+            value.get().clone_into(&mut cells[at]);
+        }
+    }
+
+    /// Sorts the cells of a nested line by attribute.
+    fn take_nested(
+        &self,
+        schema: &Schema,
+        object: Object,
+        cells: &mut [String],
+        (path, number): (&Path, usize),
+        findings: &mut Findings,
+    ) {
+        let all: Vec<&Attribute> = schema.attributes.iter().map(AsRef::as_ref).collect();
+        let ranks = ranks(schema, &self.attributes);
+        let mut next = 0;
+        for (found, value) in values(object, &all) {
+            let known = all.iter().position(|attribute| way(attribute) == found);
+            let Some(at) = known.and_then(|known| self.attributes.iter().position(|a| *a == known)) else {
+                note_stranger(schema, known, (path, number), findings);
+                continue;
+            };
+            if ranks[at] < next {
+                let name = self.names[at].as_str();
+                findings.note("attributes stand in the order of the schema, each once", path, number, Some(name), None);
+            }
+            next = ranks[at] + 1;
             value.get().clone_into(&mut cells[at]);
         }
     }
@@ -271,6 +275,18 @@ impl Group {
             self.spelled.push(spelled);
         }
     }
+}
+
+/// Notes a value that is no attribute's of the group; `known` is the attribute of the schema that it is.
+fn note_stranger(schema: &Schema, known: Option<usize>, (path, number): (&Path, usize), findings: &mut Findings) {
+    let known = known.map(|a| &schema.attributes[a]);
+    let promise = match known.map(|attribute| attribute.role.is_releasable()) {
+        Some(true) => "a line has attributes of its group alone",
+        Some(false) => "identifiers and subjects do not leave",
+        None => "a line has attributes of the schema alone",
+    };
+    // A name that the schema does not know may be anything.
+    findings.note(promise, path, number, known.map(|attribute| attribute.name.as_str()), None);
 }
 
 /// A cell as JSON; an untyped one is marked, since it may be a number or a text.

@@ -12,6 +12,7 @@ use std::path::Path;
 #[derive(Deserialize)]
 struct Entry {
     source: (String, i32, i64),
+    element: Option<u32>,
     batch: u64,
     group: String,
     line: u64,
@@ -74,7 +75,7 @@ pub(super) fn read(path: &Path, groups: &[Group]) -> Result<Vec<Vec<Told>>, Eval
         let group = group.ok_or_else(|| refused("a group that the configuration has not"))?;
         let place = groups[group].line_at(entry.line).and_then(|line| told[group].get_mut(line));
         let place = place.ok_or_else(|| refused("a line that the release has not, or that is another group's"))?;
-        let record = number(&mut records, entry.source);
+        let record = number(&mut records, (entry.source, entry.element));
         let person = entry.subject.map(|subject| number(&mut people, subject));
         *place = Some(Told { batch: entry.batch, record, person });
         entries[group] += 1;

@@ -131,6 +131,7 @@ impl FileDelivery {
                         topic: &self.source,
                         partition: coordinate.partition,
                         offset: coordinate.offset,
+                        element: coordinate.index(),
                         batch: envelope.sequence,
                         group: &self.groups[group],
                         line: self.lines[output],

@@ -17,6 +17,8 @@ pub struct LineageEntry<'a> {
     pub partition: i32,
     /// Its offset; for a file its number, from 0.
     pub offset: i64,
+    /// The index of the element that it is, where elements of an array are the records.
+    pub element: Option<u32>,
     /// Sequence number of the batch.
     pub batch: u64,
     /// The group that the fragment left in.
@@ -41,7 +43,7 @@ impl LineageFile {
     }
 
     /// Appends `{"source":[topic,partition,offset],"batch":…,"group":…,"line":…,"subject":"hex"}`; the subject is null
-    /// where there is none.
+    /// where there is none. Behind the source stands `"element":…` where it is one.
     ///
     /// # Errors
     /// When writing fails.
@@ -49,6 +51,8 @@ impl LineageFile {
         #[derive(Serialize)]
         struct Row<'a> {
             source: (&'a str, i32, i64),
+            #[serde(skip_serializing_if = "Option::is_none")]
+            element: Option<u32>,
             batch: u64,
             group: &'a str,
             line: u64,
@@ -56,6 +60,7 @@ impl LineageFile {
         }
         let row = Row {
             source: (entry.topic, entry.partition, entry.offset),
+            element: entry.element,
             batch: entry.batch,
             group: entry.group,
             line: entry.line,
@@ -121,19 +126,22 @@ mod tests {
             topic: "wearable.raw",
             partition: 3,
             offset: 70,
+            element: None,
             batch: 5,
             group: "main",
             line: 9,
             subject: Some(&[0xab, 0x01]),
         };
         file.append(&entry).unwrap();
+        file.append(&LineageEntry { element: Some(2), ..entry }).unwrap();
         let length = file.sync().unwrap();
         file.append(&LineageEntry { subject: None, ..entry }).unwrap();
         file.sync().unwrap();
         drop(file);
         drop(LineageFile::open(&path, length).unwrap());
         let expected = r#"{"source":["wearable.raw",3,70],"batch":5,"group":"main","line":9,"subject":"ab01"}"#;
-        assert_eq!(std::fs::read_to_string(&path).unwrap(), format!("{expected}\n"));
+        let element = expected.replace("70],", "70],\"element\":2,");
+        assert_eq!(std::fs::read_to_string(&path).unwrap(), format!("{expected}\n{element}\n"));
         assert_eq!(std::fs::metadata(&path).unwrap().permissions().mode() & 0o777, 0o600);
     }
 }

@@ -94,7 +94,7 @@ impl ParquetRows {
         }
         let names = columns.choose(path, &leaves.iter().map(|leaf| leaf.join(".")).collect::<Vec<_>>())?;
         let pointer = |name: &String| leaves.iter().find(|leaf| leaf.join(".") == *name).cloned().unwrap_or_default();
-        let fields: Vec<Field> = names.iter().map(|name| Field { pointer: pointer(name) }).collect();
+        let fields: Vec<Field> = names.iter().map(|name| Field { pointer: pointer(name), elements: None }).collect();
         let rows = Self::open(path, &fields, limits, Unknown::Drop, SourcePosition::default())?;
         Ok((rows, names.into_iter().zip(fields).collect()))
     }

@@ -6,7 +6,8 @@ use serde::{Deserialize, Serialize};
 /// How far a file has been read. The position after a batch, kept with that batch, makes a restart continue there.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct SourcePosition {
-    /// Records before this place: rows, rejected records and tombstones alike.
+    /// Lines or rows before this place: records, what was rejected and tombstones alike. A line may be several records, and no place
+    /// is inside of one.
     pub records: u64,
     /// NDJSON and CSV: bytes before this place, so that nothing is read twice. Parquet: the length of the file.
     pub bytes: u64,
@@ -15,7 +16,7 @@ pub struct SourcePosition {
 /// The next record of a file, as the readers of the formats give it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Next {
-    /// Added to the batch.
+    /// Added to the batch: a row, or one for each of its elements but those refused.
     Record,
     Rejected(RejectionReason),
     Tombstone,

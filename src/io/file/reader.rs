@@ -49,6 +49,9 @@ impl Reader {
     pub fn open(path: &Path, reading: &Reading, start: SourcePosition) -> Result<Self, SourceError> {
         let Reading { format, fields, limits, unknown } = reading;
         let (limits, unknown) = (*limits, *unknown);
+        if *format != Format::Ndjson && fields.iter().any(|field| field.elements.is_some()) {
+            return Err(SourceError::Exploded { path: path.into() });
+        }
         Ok(match *format {
             Format::Ndjson => Self::Ndjson(Box::new(NdjsonLines::open(path, fields, limits, unknown, start)?)),
             Format::Csv { separator } => {

@@ -47,7 +47,7 @@ impl Segments {
         let opened = File::open(directory).map_err(|source| unopened(directory, durable, source))?;
         lock(&opened, directory)?;
         let fields: Vec<Field> = columns.iter().map(|name| Field::flat(name)).collect();
-        let limits = Limits { max_record_bytes: usize::MAX, max_depth: Limits::default().max_depth };
+        let limits = Limits { max_record_bytes: usize::MAX, ..Limits::default() };
         let schema =
             Schema::new(columns.iter().map(|name| ArrowField::new(name, DataType::Utf8, true)).collect::<Vec<_>>());
         let mut opened = Self {
@@ -72,7 +72,7 @@ impl Segments {
         if self.broken {
             return Err(SinkError::Broken { path: self.directory.clone() });
         }
-        let nowhere = Coordinate { topic: 0, partition: 0, offset: 0 };
+        let nowhere = Coordinate { topic: 0, partition: 0, offset: 0, element: 0 };
         for line in lines.split_inclusive(|&byte| byte == b'\n') {
             self.decoder.decode(line, nowhere, &mut self.pending).map_err(|reason| {
                 self.broken = true;

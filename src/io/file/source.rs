@@ -25,6 +25,8 @@ const MOMENT: Duration = Duration::from_millis(50);
 pub struct ReadOutcome {
     /// Rows added + records rejected + tombstones.
     pub records: u64,
+    /// Lines or rows of the file: as many, unless the elements of an array in them are the records.
+    pub messages: u64,
     /// NDJSON and CSV: bytes of the file; Parquet: bytes of the cells.
     pub bytes: u64,
     /// Records that only said that something is gone (NDJSON `null`); dropped.
@@ -34,7 +36,7 @@ pub struct ReadOutcome {
 }
 
 /// A file, several files one after the other, or standard input, as a source of records with the coordinates (topic 0,
-/// partition 0, ordinal over all files).
+/// partition 0, ordinal of the line or row over all files).
 #[derive(Debug)]
 pub struct FileSource {
     /// As it was given.
@@ -210,7 +212,7 @@ impl FileSource {
     }
 
     /// Reads records into `batch` until `max_records` or `max_bytes` are consumed or the file ends; at least one
-    /// record, if there is one and `max_records` is not 0.
+    /// record, if there is one and `max_records` is not 0. A line of several records is read as a whole, and may bring more.
     ///
     /// On an input that may have to be waited for (a pipe), it returns as soon as nothing more is at hand, so a
     /// batch is full only when the sum of several calls says so. The first record of a call is waited for a moment;
@@ -225,20 +227,50 @@ impl FileSource {
         max_bytes: u64,
         rejected: &mut Vec<(Coordinate, RejectionReason)>,
     ) -> Result<ReadOutcome, SourceError> {
+        self.read_while(batch, rejected, |read| {
+            read.records < max_records as u64 && (read.records == 0 || read.bytes < max_bytes)
+        })
+    }
+
+    /// Reads exactly so many lines or rows, as [`read`](Self::read) does, or up to the end.
+    ///
+    /// # Errors
+    /// As [`read`](Self::read).
+    pub fn read_messages(
+        &mut self,
+        batch: &mut RawBatch,
+        messages: u64,
+        rejected: &mut Vec<(Coordinate, RejectionReason)>,
+    ) -> Result<ReadOutcome, SourceError> {
+        self.read_while(batch, rejected, |read| read.messages < messages)
+    }
+
+    fn read_while(
+        &mut self,
+        batch: &mut RawBatch,
+        rejected: &mut Vec<(Coordinate, RejectionReason)>,
+        goes_on: impl Fn(&ReadOutcome) -> bool,
+    ) -> Result<ReadOutcome, SourceError> {
         let mut outcome = ReadOutcome::default();
-        while outcome.records < max_records as u64 && (outcome.records == 0 || outcome.bytes < max_bytes) {
-            let patience = if outcome.records > 0 { Duration::ZERO } else { MOMENT };
+        while goes_on(&outcome) {
+            let patience = if outcome.messages > 0 { Duration::ZERO } else { MOMENT };
             let byte = self.position().bytes;
             let comes = self.reader.comes_within(patience);
             if !comes.map_err(|source| SourceError::Read { path: self.file.clone(), byte, source })? {
                 break;
             }
             let offset = i64::try_from(self.records).unwrap_or(i64::MAX);
-            let coordinate = Coordinate { topic: 0, partition: 0, offset };
+            let coordinate = Coordinate { topic: 0, partition: 0, offset, element: 0 };
+            let rows = batch.rows();
             let (next, bytes) = self.reader.next(&self.file, coordinate, batch)?;
             outcome.bytes += bytes;
+            let mut records = 1;
             match next {
-                Next::Record => {}
+                Next::Record => {
+                    let refused = batch.take_refused();
+                    records = (batch.rows() - rows + refused.len()) as u64;
+                    rejected.extend(refused);
+                }
                 Next::Rejected(rejection) => rejected.push((coordinate, rejection)),
                 Next::Tombstone => outcome.tombstones += 1,
                 Next::Foreign(what) => return Err(SourceError::Foreign { path: self.file.clone(), what }),
@@ -251,7 +283,8 @@ impl FileSource {
                     break;
                 }
             }
-            outcome.records += 1;
+            outcome.records += records;
+            outcome.messages += 1;
             self.records += 1;
         }
         Ok(outcome)
@@ -277,7 +310,7 @@ impl FileSource {
         Ok(true)
     }
 
-    /// The place after the last record read: the number of records of all files, and the bytes of the one that is being read.
+    /// The place after the last line or row read: the number of those of all files, and the bytes of the one that is being read.
     #[must_use]
     pub fn position(&self) -> SourcePosition {
         SourcePosition { records: self.records, bytes: self.reader.bytes() }
@@ -316,8 +349,8 @@ impl FileSource {
     fn pass_over(&mut self, records: u64, width: usize) -> Result<(), SourceError> {
         while self.records < records {
             let mut batch = RawBatch::new(width);
-            let some = usize::try_from((records - self.records).min(1000)).unwrap_or(1000);
-            let outcome = self.read(&mut batch, some, u64::MAX, &mut Vec::new())?;
+            let some = (records - self.records).min(1000);
+            let outcome = self.read_messages(&mut batch, some, &mut Vec::new())?;
             if outcome.end {
                 let (path, found) = (self.file.clone(), self.records);
                 return Err(SourceError::TooFewRecords { path, found, position: records });

@@ -48,6 +48,11 @@ pub enum SourceError {
     Separator,
     #[error("{path} is empty: a CSV file starts with a header row; write one, or read it as ndjson")]
     NoHeader { path: PathBuf },
+    #[error(
+        "{path} is no NDJSON, and the schema takes an array of each record apart (explode): name a file of JSON records, or \
+         a schema without it"
+    )]
+    Exploded { path: PathBuf },
     #[error("{path} is {what}")]
     Foreign { path: PathBuf, what: &'static str },
     #[error("the header row of {path} cannot be read ({rejection}): correct line 1")]

@@ -10,7 +10,7 @@ use crate::io::file::ndjson_lines::NdjsonLines;
 use crate::io::file::{FileSink, GroupColumns};
 use crate::records::raw::Token;
 
-const LIMITS: Limits = Limits { max_record_bytes: 64, max_depth: 8 };
+const LIMITS: Limits = Limits { max_record_bytes: 64, max_depth: 8, max_elements: 100 };
 const CSV: Format = Format::Csv { separator: b',' };
 
 fn fields() -> Vec<Field> {
@@ -112,7 +112,7 @@ fn an_oversized_record_is_never_held() {
     let (_directory, path) = file(format!("a\n{}\n{{}}\n", "x".repeat(8 << 20)).as_bytes());
     let mut lines = NdjsonLines::open(&path, &fields(), LIMITS, Unknown::Drop, SourcePosition::default()).unwrap();
     let mut batch = RawBatch::new(2);
-    let at = Coordinate { topic: 0, partition: 0, offset: 0 };
+    let at = Coordinate { topic: 0, partition: 0, offset: 0, element: 0 };
     assert_eq!(lines.next(at, &mut batch).unwrap(), Next::Rejected(RejectionReason::MalformedJson));
     assert_eq!(lines.next(at, &mut batch).unwrap(), Next::Rejected(RejectionReason::Oversized));
     assert_eq!(lines.next(at, &mut batch).unwrap(), Next::Record);

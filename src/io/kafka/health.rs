@@ -63,10 +63,12 @@ impl Origin for Health {
         Self::lag(self)
     }
 
-    fn describe(&self, Coordinate { topic, partition, offset }: Coordinate) -> String {
+    fn describe(&self, at: Coordinate) -> String {
+        let Coordinate { topic, partition, offset, .. } = at;
+        let element = at.index().map_or(String::new(), |index| format!(", element {index}"));
         match topic {
-            0 => format!("partition {partition}, offset {offset}"),
-            _ => format!("topic {} of the source, partition {partition}, offset {offset}", topic + 1),
+            0 => format!("partition {partition}, offset {offset}{element}"),
+            _ => format!("topic {} of the source, partition {partition}, offset {offset}{element}", topic + 1),
         }
     }
 }

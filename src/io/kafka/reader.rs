@@ -173,7 +173,7 @@ impl Reader {
         let topics = &self.consumer.context().topics;
         let Some(topic) = topics.iter().position(|t| t == message.topic()) else { return Taken::Now };
         let topic = u16::try_from(topic).expect("few topics");
-        let coordinate = Coordinate { topic, partition: message.partition(), offset: message.offset() };
+        let coordinate = Coordinate { topic, partition: message.partition(), offset: message.offset(), element: 0 };
         let place = (topic, message.partition());
         if let Some(ranges) = replay {
             let Some(range) = ranges.get(&place) else { return Taken::Now };
@@ -202,6 +202,8 @@ impl Reader {
             *filling.tombstones.entry(place).or_default() += 1;
             return Taken::Now;
         };
+        let refused = batch.raw.take_refused().into_iter();
+        batch.rejected.extend(refused.map(|(coordinate, reason)| Rejected { coordinate, reason, attribute: None }));
         batch.bytes += (message.key_len() + message.payload_len()) as u64;
         if let Err(Undecoded::Rejected { reason, attribute }) = decoded {
             batch.rejected.push(Rejected { coordinate, reason, attribute });

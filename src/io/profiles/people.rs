@@ -89,7 +89,7 @@ mod tests {
 
     fn row(cells: &[Token<'_>]) -> RawBatch {
         let mut raw = RawBatch::new(3);
-        raw.push_row(Coordinate { topic: 0, partition: 0, offset: 0 });
+        raw.push_row(Coordinate { topic: 0, partition: 0, offset: 0, element: 0 });
         for (at, cell) in cells.iter().enumerate() {
             raw.set(at, *cell);
         }

@@ -122,7 +122,7 @@ impl TopicOfProfiles {
 
     /// A profile that cannot be read is none: what was known of the person before holds no longer.
     fn said(&mut self, message: &BorrowedMessage<'_>, raw: &mut RawBatch) -> Said {
-        let place = Coordinate { topic: 0, partition: message.partition(), offset: message.offset() };
+        let place = Coordinate { topic: 0, partition: message.partition(), offset: message.offset(), element: 0 };
         raw.push_row(place);
         let said = self.row(message, place, raw);
         raw.pop_row();

@@ -118,7 +118,7 @@ fn columns_report_their_failures() {
     let mut b = book("integer", "", 100);
     let mut batch = RawBatch::new(1);
     for (offset, token) in [Token::Number("5"), Token::Text("x"), Token::Null].into_iter().enumerate() {
-        batch.push_row(Coordinate { topic: 0, partition: 0, offset: i64::try_from(offset).unwrap() });
+        batch.push_row(Coordinate { topic: 0, partition: 0, offset: i64::try_from(offset).unwrap(), element: 0 });
         batch.set(0, token);
     }
     let (mut out, mut failures) = (Vec::new(), Vec::new());
@@ -127,6 +127,34 @@ fn columns_report_their_failures() {
     assert_eq!(failures.len(), 1);
     assert_eq!(failures[0].0, 1);
     assert_eq!(b.uncovered(), 0);
+}
+
+/// Cells that elements have in common are looked at once, and count for each.
+#[test]
+fn shared_cells_are_encoded_as_cells_of_their_own() {
+    let hierarchy = "hierarchy = { kind = \"intervals\", min = 0, max = 100, widths = [10] }";
+    for token in [Token::Number("5"), Token::Number("500"), Token::Text("x"), Token::Null, Token::Absent] {
+        let (mut shared, mut own) = (RawBatch::new(2), RawBatch::new(2));
+        let at = |offset| Coordinate { topic: 0, partition: 0, offset, element: 0 };
+        shared.push_row(at(0));
+        shared.set(0, token);
+        shared.explode(0..4, |batch, element| {
+            batch.set(1, Token::Bool(element > 1));
+            Ok(())
+        });
+        for (offset, element) in (0..4).enumerate() {
+            own.push_row(at(i64::try_from(offset).unwrap()));
+            own.set(0, token);
+            own.set(1, Token::Bool(element > 1));
+        }
+        assert!((1..4).all(|row| shared.repeats(row, 0)) && !shared.repeats(0, 0));
+        let encoded = |batch: &RawBatch| {
+            let (mut b, mut out, mut failures) = (book("integer", hierarchy, 100), Vec::new(), Vec::new());
+            b.encode_column(batch, 0, &mut out, &mut failures);
+            (out, failures, b.uncovered())
+        };
+        assert_eq!(encoded(&shared), encoded(&own), "{token:?}");
+    }
 }
 
 /// A random attribute with a hierarchy of its kind, and tokens that it mostly covers.

@@ -172,7 +172,8 @@ impl Origin {
 pub enum Place {
     /// A column, or a key of the top-level object.
     Column(String),
-    /// A JSON pointer (RFC 6901); `""` is all of a message's key.
+    /// A JSON pointer (RFC 6901); `""` is all of a message's key. Behind the pointer of the array that the schema explodes, `*`
+    /// stands for every element.
     Pointer(String),
 }
 
@@ -185,6 +186,9 @@ pub struct Attribute {
     pub from: Origin,
     /// Where that part has it.
     pub place: Place,
+    /// Where it is in each element of the array that the schema explodes: so many segments of its pointer lead to the array, and
+    /// the next one stands for every element.
+    pub elements: Option<usize>,
     /// What it is for.
     pub role: Role,
     /// For documentation only.
@@ -230,9 +234,13 @@ impl Attribute {
     pub fn segments(&self) -> Vec<String> {
         match &self.place {
             Place::Column(column) => vec![column.clone()],
-            Place::Pointer(pointer) => {
-                pointer.split('/').skip(1).map(|segment| segment.replace("~1", "/").replace("~0", "~")).collect()
-            }
+            Place::Pointer(pointer) => segments(pointer),
         }
     }
+}
+
+/// The keys that a JSON pointer names, unescaped.
+#[must_use]
+pub fn segments(pointer: &str) -> Vec<String> {
+    pointer.split('/').skip(1).map(|segment| segment.replace("~1", "/").replace("~0", "~")).collect()
 }

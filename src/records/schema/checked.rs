@@ -14,6 +14,8 @@ pub struct Schema {
     pub attributes: Vec<Arc<Attribute>>,
     /// The attribute that counts people, if there is one.
     pub subject: Option<usize>,
+    /// The pointer (RFC 6901) of the array whose elements are the records.
+    pub explode: Option<String>,
 }
 
 impl Schema {
@@ -75,6 +77,10 @@ impl Schema {
         };
         add("throng schema 2");
         add(&self.name);
+        if let Some(array) = &self.explode {
+            add("explode");
+            add(array);
+        }
         for attribute in &self.attributes {
             add(&attribute.name);
             add(&format!("{:?}", attribute.place));

@@ -431,6 +431,8 @@ pub fn json_schema() -> String {
     attribute["description"] = "An attribute of the records.".into();
     attribute["properties"]["hierarchy"] = json!({"oneOf": HIERARCHIES.iter().map(hierarchy).collect::<Vec<_>>()});
     attribute["allOf"] = together().into();
+    let mut exploded = Shape::Pointer.schema();
+    exploded["description"] = EXPLODE.into();
     let schema = json!({
         "$schema": "https://json-schema.org/draft/2020-12/schema",
         "title": "Record schema of throng",
@@ -438,6 +440,7 @@ pub fn json_schema() -> String {
         "type": "object",
         "properties": {
             "name": {"type": "string", "description": NAME},
+            "explode": exploded,
             "attribute": {"type": "array", "items": attribute, "description": "The attributes, in the order of the release."},
         },
         "required": ["name", "attribute"],
@@ -454,6 +457,7 @@ pub fn json_schema() -> String {
 
 const DESCRIPTION: &str = "Which attributes a record has, where they are, what they mean and how they generalize.";
 const NAME: &str = "The name of the schema, in messages.";
+const EXPLODE: &str = "The array whose elements are the records: a JSON pointer (RFC 6901) in the value of a message, `\"\"` where that is the array.";
 
 /// The reference of every key, as checked in at `docs/schema.md`.
 #[must_use]
@@ -518,6 +522,28 @@ kind = \"intervals\"
 min = 0
 max = 120
 widths = [5, 10, 20, 40]
+```
+
+## `explode`
+
+The elements of an array may be the records: `explode = \"/entry\"` names it by a JSON pointer into the value of a message, and in the pointers of
+attributes `/entry/*` stands for each element, which may be a scalar (`/entry/*` itself). All other attributes are those of the message, and
+each of its records has them. JSON and Avro are taken apart, CSV and Parquet are not; one attribute must be the subject, since the
+elements of one message are of one person.
+
+```toml
+name = \"series\"
+explode = \"/samples\"
+
+[[attribute]]
+name = \"person\"
+type = \"string\"
+role = \"subject\"
+
+[[attribute]]
+name = \"bpm\"
+pointer = \"/samples/*/value\"
+type = \"integer\"
 ```
 
 ## `[[attribute]]`

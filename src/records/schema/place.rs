@@ -1,7 +1,47 @@
 //! The keys of an attribute that say where it is found: `from`, `column`, `pointer`.
 
-use super::attribute::{Origin, Place};
+use super::attribute::{Origin, Place, segments};
 use crate::records::keys::Keys;
+
+/// Whether `pointer` is a JSON pointer.
+fn is_pointer(pointer: &str) -> bool {
+    let escaped = pointer.split('~').skip(1).all(|rest| rest.starts_with(['0', '1']));
+    escaped && (pointer.is_empty() || pointer.starts_with('/'))
+}
+
+const NO_POINTER: &str = "not a JSON pointer: it starts with / and writes ~ as ~0 and / as ~1";
+
+/// The array whose elements are the records; none where nothing is said, or nothing that can be understood.
+pub(super) fn explode(keys: &mut Keys<'_>) -> Option<String> {
+    let pointer: String = keys.optional("explode")?;
+    if !is_pointer(&pointer) {
+        keys.problem("explode", NO_POINTER);
+        return None;
+    }
+    Some(pointer)
+}
+
+/// How many segments of `place` lead to the array at `explode`, where the next one stands for each of its elements.
+pub(super) fn elements(
+    keys: &mut Keys<'_>,
+    place: Option<&Place>,
+    from: &Origin,
+    explode: Option<&str>,
+) -> Option<usize> {
+    let (Some(place), Origin::Value, Some(array)) = (place, from, explode) else { return None };
+    if let Place::Pointer(pointer) = place
+        && pointer.strip_prefix(array).is_some_and(|rest| rest == "/*" || rest.starts_with("/*/"))
+    {
+        return Some(segments(array).len());
+    }
+    if array.is_empty() {
+        keys.problem(
+            "pointer",
+            "the record is an array (explode = \"\"): begin it with /*, which stands for each element",
+        );
+    }
+    None
+}
 
 /// The part of a message that has the attribute; the value where nothing is said, or nothing that can be understood.
 pub(super) fn from(keys: &mut Keys<'_>) -> Origin {
@@ -32,10 +72,9 @@ pub(super) fn place(keys: &mut Keys<'_>, name: Option<&str>, from: &Origin) -> O
         }
         (Some(column), None) => Some(Place::Column(column)),
         (None, Some(pointer)) => {
-            let escaped = pointer.split('~').skip(1).all(|rest| rest.starts_with(['0', '1']));
             let whole = pointer.is_empty() && *from == Origin::Key;
-            if !whole && (!pointer.starts_with('/') || !escaped) {
-                keys.problem("pointer", "not a JSON pointer: it starts with / and writes ~ as ~0 and / as ~1");
+            if !is_pointer(&pointer) || (pointer.is_empty() && !whole) {
+                keys.problem("pointer", NO_POINTER);
                 return None;
             }
             Some(Place::Pointer(pointer))

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use super::attribute::{Attribute, Changes, Role, Treatment};
 use super::checked::Schema;
 use super::measured::measured;
-use super::place::{from, place};
+use super::place::{elements, explode, from, place};
 use super::problems::SchemaError;
 use super::spelled;
 use crate::records::canonical::{Canonical, Missing, Rounding, Type, Typing};
@@ -64,13 +64,16 @@ fn schema(text: &str, file: &str, folder: &Path) -> Result<Schema, SchemaError> 
     };
     let mut keys = Keys::new(table, file, String::new(), &mut problems);
     let name: Option<String> = keys.required("name");
+    let explode = explode(&mut keys);
     let listed = keys.raw("attribute");
     let mut attributes: Vec<Arc<Attribute>> = Vec::new();
     match listed {
         Some(toml::Value::Array(list)) => {
             keys.finish();
             for (index, entry) in list.into_iter().enumerate() {
-                if let Some(attribute) = entry_attribute(entry, index, file, folder, &mut problems) {
+                if let Some(attribute) =
+                    entry_attribute(entry, index, (file, folder), explode.as_deref(), &mut problems)
+                {
                     attributes.push(Arc::new(attribute));
                 }
             }
@@ -81,10 +84,25 @@ fn schema(text: &str, file: &str, folder: &Path) -> Result<Schema, SchemaError> 
         }
     }
     let subject = across(&attributes, file, &mut problems);
+    if explode.is_some() && problems.is_empty() {
+        problems.extend(of_elements(&attributes, subject, file));
+    }
     match name {
-        Some(name) if problems.is_empty() => Ok(Schema { name, attributes, subject }),
+        Some(name) if problems.is_empty() => Ok(Schema { name, attributes, subject, explode }),
         _ => Err(SchemaError { problems }),
     }
+}
+
+/// What a schema lacks whose records are the elements of an array.
+fn of_elements(attributes: &[Arc<Attribute>], subject: Option<usize>, file: &str) -> Option<Problem> {
+    let message = if attributes.iter().all(|attribute| attribute.elements.is_none()) {
+        "no attribute is in the elements: begin a pointer with that of the array and /*, which stands for each element"
+    } else if subject.is_none() {
+        "the elements of one message are of one person, and nothing says whose: give an attribute the role subject"
+    } else {
+        return None;
+    };
+    Some(Problem { file: file.to_owned(), place: "explode".to_owned(), message: message.to_owned() })
 }
 
 /// What concerns several attributes; returns the subject attribute.
@@ -130,8 +148,8 @@ fn across(attributes: &[Arc<Attribute>], file: &str, problems: &mut Vec<Problem>
 fn entry_attribute(
     entry: toml::Value,
     index: usize,
-    file: &str,
-    folder: &Path,
+    (file, folder): (&str, &Path),
+    explode: Option<&str>,
     problems: &mut Vec<Problem>,
 ) -> Option<Attribute> {
     let before = problems.len();
@@ -152,6 +170,7 @@ fn entry_attribute(
     });
     let from = from(&mut keys);
     let place = place(&mut keys, name.as_deref(), &from);
+    let elements = elements(&mut keys, place.as_ref(), &from, explode);
     let kind: Option<Type> = keys.required("type");
     let role: Role = keys.optional("role").unwrap_or(Role::Quasi);
     let (unit, conversion) = measured(&mut keys, kind, role);
@@ -210,6 +229,7 @@ fn entry_attribute(
         name: name?,
         from,
         place: place?,
+        elements,
         role,
         unit,
         typing: typing?,

@@ -321,3 +321,40 @@ fn numbers_are_converted_before_they_are_rounded() {
         of_one("type = \"float\"\nscale = 2.0").unwrap().fingerprint()
     );
 }
+
+#[test]
+fn elements_of_an_array_are_told_by_their_pointers() {
+    let text = |explode: &str, pointer: &str| {
+        format!(
+            "name = \"t\"\nexplode = \"{explode}\"\n[[attribute]]\nname = \"person\"\nfrom = \"key\"\ntype = \"string\"\nrole = \"subject\"\n\
+             [[attribute]]\nname = \"v\"\npointer = \"{pointer}\"\ntype = \"integer\"\n"
+        )
+    };
+    let read = |explode: &str, pointer: &str| Schema::parse(&text(explode, pointer), "s.toml", Path::new(""));
+    for (explode, pointer, elements) in
+        [("/a", "/a/*", 1), ("/a/b", "/a/b/*/c", 2), ("", "/*/c", 0), ("/a~1b", "/a~1b/*/*", 1)]
+    {
+        let schema = read(explode, pointer).expect("a sound schema");
+        assert_eq!(schema.attributes[1].elements, Some(elements), "{explode} {pointer}");
+        assert_eq!(schema.attributes[0].elements, None);
+        assert_eq!(schema.explode.as_deref(), Some(explode));
+    }
+    for (explode, pointer, word) in [
+        ("/a", "/b/*", "no attribute is in the elements"),
+        ("/a", "/ab/*", "no attribute is in the elements"),
+        ("/a", "/a/0/c", "no attribute is in the elements"),
+        ("a", "/a/*", "not a JSON pointer"),
+        ("/~2", "/a/*", "not a JSON pointer"),
+        ("", "/a", "begin it with /*"),
+    ] {
+        let problems = read(explode, pointer).expect_err("a problem").problems;
+        assert!(problems.iter().any(|problem| problem.message.contains(word)), "{explode} {pointer}: {problems:?}");
+    }
+    let other = text("/a", "/a/*/c").replace("explode = \"/a\"\n", "");
+    let whole = Schema::parse(&other, "s.toml", Path::new("")).expect("a sound schema");
+    assert_eq!(whole.attributes[1].elements, None, "a key may be called *");
+    assert_ne!(whole.fingerprint(), read("/a", "/a/*/c").expect("a sound schema").fingerprint());
+    let nobody = text("/a", "/a/*/c").replace("role = \"subject\"", "role = \"identifier\"");
+    let problems = Schema::parse(&nobody, "s.toml", Path::new("")).expect_err("a problem").problems;
+    assert_eq!(problems[0].place, "explode", "{problems:?}");
+}

@@ -28,7 +28,7 @@ fn witnessed(rows: &[[u8; WIDTH]], with_subjects: bool) -> (EvidenceInput, Plann
             column.push(book.encode(Token::Text(&format!("v{value}"))).expect("a text"));
         }
         batch.subjects.push(number as u64 / 2 + 1);
-        batch.coordinates.push(Coordinate { topic: 0, partition: 0, offset: number as i64 });
+        batch.coordinates.push(Coordinate { topic: 0, partition: 0, offset: number as i64, element: 0 });
     }
     let mut sample = Sample::new(WIDTH, 100, 100);
     sample.add(&batch, 0);

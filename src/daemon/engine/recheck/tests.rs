@@ -198,7 +198,7 @@ fn visits(batch: i64) -> InputBatch {
     let mut input = InputBatch::new(4, 0);
     let (from, to) = (batch * 40, batch * 40 + 40);
     for visit in from..to {
-        input.raw.push_row(Coordinate { topic: 0, partition: 0, offset: visit });
+        input.raw.push_row(Coordinate { topic: 0, partition: 0, offset: visit, element: 0 });
         let person = format!("p{}", visit % 90);
         let token = if batch >= 20 && visit % 7 == 0 { Token::Null } else { Token::Text(&person) };
         input.raw.set(0, token);

@@ -1,0 +1,117 @@
+//! Messages of many records on a real broker: a FHIR Bundle, and a day of heart rates with the person in the key.
+
+use super::{Scene, file};
+use serde_json::{Value, json};
+use std::collections::BTreeSet;
+use support::kafka::{Broker, Record};
+
+use super::support;
+
+fn sample(name: &str) -> Value {
+    serde_json::from_str(&std::fs::read_to_string(file(name)).expect("the sample")).expect("JSON")
+}
+
+fn message(key: Option<String>, value: &Value) -> Record {
+    Record {
+        partition: Some(0),
+        key: key.map(String::into_bytes),
+        payload: Some(value.to_string().into_bytes()),
+        ..Record::default()
+    }
+}
+
+fn released(scene: &Scene) -> Vec<Value> {
+    let read =
+        |stored: support::kafka::Stored| serde_json::from_slice(&stored.payload.expect("a payload")).expect("JSON");
+    scene.broker.read_committed(&scene.out).into_iter().map(read).collect()
+}
+
+#[test]
+fn entries_of_bundles_are_records() {
+    let Some(broker) = Broker::shared() else { return };
+    let schema = std::fs::read_to_string(file("fhir-bundle.toml")).expect("the schema");
+    let scene = Scene::new(broker, &schema);
+    let shipped = sample("samples/fhir-bundle.json");
+    let mut records = Vec::new();
+    for number in 0..20 {
+        let mut bundle = shipped.clone();
+        bundle["id"] = json!(format!("bundle-{number}"));
+        for (at, entry) in bundle["entry"].as_array_mut().expect("entries").iter_mut().enumerate() {
+            entry["resource"]["subject"]["reference"] = json!(format!("Patient/{}", number * 2 + at));
+        }
+        match number {
+            3 => bundle["entry"][1] = json!("urn:uuid:0"),
+            4 => bundle["entry"][0]["resource"]["valueQuantity"]["value"] = json!("high"),
+            5 => bundle["entry"] = json!([]),
+            6 => bundle["entry"] = Value::from(vec![bundle["entry"][0].clone(); 4]),
+            _ => {}
+        }
+        records.push(message(None, &bundle));
+    }
+    broker.produce_records(&scene.raw, &records);
+    let mut daemon = scene.start("max_elements = 3", "", "[output]\nshape = \"nested\"");
+    scene.wait_consumed(records.len(), &mut daemon);
+    daemon.stop();
+    let letters: BTreeSet<(u64, Option<u64>, String)> = scene
+        .letters()
+        .iter()
+        .map(|letter| {
+            let reason = letter["reason"].as_str().expect("a reason").to_owned();
+            (letter["offset"].as_u64().expect("an offset"), letter["element"].as_u64(), reason)
+        })
+        .collect();
+    let wanted = [
+        (3, Some(1), "not_an_object"),
+        (4, Some(0), "wrong_type"),
+        (5, None, "no_elements"),
+        (6, None, "too_many_elements"),
+    ];
+    let wanted = wanted.map(|(offset, element, reason)| (offset, element, reason.to_owned()));
+    assert_eq!(letters, BTreeSet::from(wanted), "{}", daemon.said());
+    let lines = released(&scene);
+    assert_eq!(lines.len(), 20 * 2 - 6, "{}", daemon.said());
+    for line in lines {
+        assert_eq!(line["timestamp"], "2026-03-02T00:00:00Z", "{line}");
+        let resource = &line["entry"][0]["resource"];
+        assert_eq!(resource["code"]["coding"][0]["code"], "8867-4", "{line}");
+        assert!([json!(60), json!(120)].contains(&resource["valueQuantity"]["value"]), "{line}");
+        assert!(resource.get("subject").is_none() && line.get("id").is_none(), "{line}");
+    }
+}
+
+#[test]
+fn points_of_a_day_are_records_of_the_person_in_the_key() {
+    let Some(broker) = Broker::shared() else { return };
+    let schema = std::fs::read_to_string(file("fitbit-heart-intraday.toml")).expect("the schema");
+    let scene = Scene::new(broker, &schema);
+    let day = sample("samples/fitbit-heart-intraday.json");
+    let records: Vec<Record> = (0..20).map(|person| message(Some(format!("person {person}")), &day)).collect();
+    broker.produce_records(&scene.raw, &records);
+    let mut daemon = scene.start("", "", "");
+    scene.wait_consumed(records.len(), &mut daemon);
+    daemon.stop();
+    let lines: Vec<String> = released(&scene).iter().map(ToString::to_string).collect();
+    assert_eq!(lines.len(), 20 * 3, "{}", daemon.said());
+    let distinct: BTreeSet<&String> = lines.iter().collect();
+    assert_eq!(distinct.len(), 3, "{distinct:?}");
+    for pulse in [60, 65, 95] {
+        assert!(lines.iter().any(|line| line.contains(&format!("\"pulse\":{pulse}"))), "{pulse}: {distinct:?}");
+    }
+    assert!(scene.letters().is_empty());
+}
+
+/// One person's whole day is one person, however many points it has.
+#[test]
+fn a_day_of_one_person_is_no_crowd() {
+    let Some(broker) = Broker::shared() else { return };
+    let schema = std::fs::read_to_string(file("fitbit-heart-intraday.toml")).expect("the schema");
+    let scene = Scene { max_age: "500ms", ..Scene::new(broker, &schema) };
+    let mut day = sample("samples/fitbit-heart-intraday.json");
+    let point = day["activities-heart-intraday"]["dataset"][0].clone();
+    day["activities-heart-intraday"]["dataset"] = Value::from(vec![point; 500]);
+    broker.produce_records(&scene.raw, &[message(Some("one".to_owned()), &day)]);
+    let mut daemon = scene.start("", "", "");
+    scene.wait_consumed(1, &mut daemon);
+    daemon.stop();
+    assert_eq!(scene.released(), 0, "{}", daemon.said());
+}
