@@ -7,7 +7,7 @@ use std::sync::LazyLock;
 use throng::codec::{Decoder, Field, Limits, MessageIndex, ProtobufCodec, ProtobufSchema, Unknown};
 use throng::records::raw::{Coordinate, RawBatch};
 
-const AT: Coordinate = Coordinate { topic: 0, partition: 0, offset: 0 };
+const AT: Coordinate = Coordinate { topic: 0, partition: 0, offset: 0, element: 0 };
 
 const LIMITS: Limits = Limits { max_record_bytes: 4096, max_depth: 8, max_elements: 16 };
 
