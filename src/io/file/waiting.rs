@@ -43,7 +43,7 @@ pub(super) fn stopped() -> io::Error {
 
 /// Whether an error says that reading was given up because of a [`StopFlag`].
 pub(super) fn is_stop(error: &io::Error) -> bool {
-    error.get_ref().is_some_and(|inner| inner.is::<Stopped>())
+    matches!(error.get_ref(), Some(inner) if inner.is::<Stopped>())
 }
 
 /// Whether a pipe has something to read, or its end: asked for at most `patience`.
