@@ -90,6 +90,48 @@ fn a_file_a_group_stands_where_the_path_says() {
     assert!(clash.stderr.contains("body.ndjson"), "{}", clash.stderr);
 }
 
+/// Files behind a series are somebody else's, and stay; those of the series are recounted as one, by any of their names.
+#[test]
+fn a_series_leaves_other_files_alone_and_is_recounted() {
+    let place = Place::new(SCHEMA, "");
+    place.write("in.ndjson", records());
+    let rotated = [("SINK__ROTATE__SIZE", "100B"), ("BATCH__MAX_RECORDS", "25")];
+    place.run(&rotated).expect(0);
+    assert!(!place.read("out.00000001.ndjson").is_empty(), "there are two files at least");
+    for theirs in ["out.00000099.ndjson", "out.77777777.ndjson"] {
+        place.write(theirs, "theirs");
+        let refused = place.run(&rotated).expect(2);
+        assert!(refused.stderr.contains(theirs), "{}", refused.stderr);
+        assert_eq!(place.read(theirs), b"theirs");
+        std::fs::remove_file(place.path(theirs)).expect("a file");
+    }
+    let own = [rotated[0], rotated[1], ("SOURCE__PATH", "out.*.ndjson"), ("STATE__PATH", "other")];
+    let clash = place.run(&own).expect(2);
+    assert!(clash.stderr.contains("the sink would overwrite the source"), "{}", clash.stderr);
+
+    let recount = |released: &str| {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_throng"));
+        command.args(["verify-release", released, "-c", "throng.toml", "--json"]);
+        place.surround(&mut command, &rotated);
+        let outcome = Process::spawn(command, place.port).wait().expect(0);
+        let found: Value = serde_json::from_slice(&outcome.stdout).expect("JSON");
+        found["groups"][0]["lines"].as_u64().expect("a number")
+    };
+    let lines = recount("out.ndjson");
+    assert!(lines > 0);
+    assert_eq!(recount("out.*.ndjson"), lines);
+    std::fs::create_dir(place.path("released")).expect("a folder");
+    for (name, content) in place.files(".").into_iter().filter(|(name, _)| name.to_string_lossy().contains("out.0")) {
+        let mut packed = flate2::write::GzEncoder::new(Vec::new(), flate2::Compression::fast());
+        std::io::Write::write_all(&mut packed, &content).expect("it is compressed");
+        let name = format!("released/{}.gz", name.file_name().expect("a name").to_string_lossy());
+        place.write(&name, packed.finish().expect("it is compressed"));
+    }
+    assert_eq!(recount("released"), lines);
+    assert_eq!(recount("released/out.*.ndjson.gz"), lines);
+    assert!(recount("released/out.00000000.ndjson.gz") < lines);
+}
+
 #[test]
 fn what_leaves_exchanged_is_called_untruthful() {
     let place = place();

@@ -2,7 +2,7 @@
 
 use super::outcome::Failure;
 use crate::anonymity::planner::GroupShape;
-use crate::config::{self, Config, Rows, Used};
+use crate::config::{self, Config, Rows, Used, is_named_compressed};
 use crate::evaluation::error::EvaluationError;
 use crate::evaluation::facts::AttributeFacts;
 use crate::evaluation::lineage::Lineage;
@@ -86,13 +86,16 @@ impl Named<'_> {
     }
 }
 
-/// A configuration whose source or sink is the named file.
+/// A configuration whose source or sink is the named file. What was released may have been compressed since: of a sink this is the file
+/// that was.
 ///
 /// # Errors
 /// See [`Failure`].
 pub fn named_config(path: &Path, named: &[(&str, &Path)]) -> Result<Config, Failure> {
     let mut given = Vec::new();
     for (section, file) in named {
+        let packed = *section == "SINK" && is_named_compressed(file);
+        let file = if packed { &file.with_extension("") } else { *file };
         let utf8 = file.to_str().ok_or_else(|| Failure::Usage(anyhow!("{} is no UTF-8 path", file.display())))?;
         given.push((format!("THRONG__{section}__KIND"), "file".to_owned()));
         given.push((format!("THRONG__{section}__PATH"), utf8.to_owned()));

@@ -1,7 +1,7 @@
 //! `[sink]`: where released records go.
 
 use std::collections::BTreeMap;
-use std::ffi::OsString;
+use std::ffi::{OsStr, OsString};
 use std::io;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
@@ -89,7 +89,7 @@ pub struct Sink {
 }
 
 /// When a file of released lines is followed by another one: `out.00000000.ndjson`, `out.00000001.ndjson`, … Either is enough. A file holds
-/// whole batches, and is complete once the next one is there. Segments of Parquet are files of their own without this.
+/// whole batches, and is complete once the next one has a committed batch. Segments of Parquet are files of their own without this.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
 pub struct Rotate {
@@ -212,6 +212,12 @@ pub fn numbered(path: &Path, number: u64) -> PathBuf {
     with_part(path, &format!("{number:08}"))
 }
 
+/// The number of the file that is called `name` among those of an output that is rotated; none of another file.
+pub(super) fn number_in_series(path: &Path, name: &OsStr) -> Option<u64> {
+    let mut numbers = name.to_str()?.split('.').filter_map(|part| part.parse().ok());
+    numbers.find(|number| numbered(path, *number).file_name() == Some(name))
+}
+
 /// The files that are there of an output that is rotated, by their numbers.
 ///
 /// # Errors
@@ -225,9 +231,7 @@ pub fn series_of(path: &Path) -> io::Result<BTreeMap<u64, PathBuf>> {
     let mut files = BTreeMap::new();
     for entry in entries {
         let name = entry?.file_name();
-        let numbers = name.to_str().into_iter().flat_map(|name| name.split('.')).filter_map(|part| part.parse().ok());
-        let of_it = |number: &u64| numbered(path, *number).file_name() == Some(name.as_os_str());
-        if let Some(number) = numbers.into_iter().find(of_it) {
+        if let Some(number) = number_in_series(path, &name) {
             files.insert(number, path.with_file_name(&name));
         }
     }

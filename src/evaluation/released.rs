@@ -6,7 +6,7 @@ use super::original::Original;
 use crate::anonymity::planner::GroupShape;
 use crate::codec::{Field, Limits, LineFormat, LineLayout, Unknown};
 use crate::config::{Config, Format, JOINED, Rows, Sink, series_of};
-use crate::io::file::{self, FileSource, SourcePosition};
+use crate::io::file::{self, FileSource, SourceError, SourcePosition};
 use crate::records::codebook::{CellId, Codebook};
 use crate::records::raw::{RawBatch, Token};
 use crate::start::nested::{is_nested, nesting};
@@ -130,7 +130,7 @@ impl Lines {
             let names: Vec<&str> = attributes.iter().map(&name).collect();
             LineLayout::new(&LineFormat::Nested(nesting(&original.schema)), &names)
         });
-        for file in files(format, path, output, alone) {
+        for file in files(config, path, output, alone)? {
             if let Some(layout) = &nested {
                 read.take_nested(layout, original, &mut foreign, &file)?;
                 continue;
@@ -237,13 +237,27 @@ impl Lines {
     }
 }
 
-/// Where the lines of a group are, which is `alone` or one of several. Segments of Parquet come in their order.
-#[must_use]
-pub fn files(format: Format, path: &Path, group: &str, alone: bool) -> Vec<PathBuf> {
+/// Where the lines of a group are, which is `alone` or one of several. Segments of Parquet come in their order, and so do the files of a
+/// directory or a pattern, which name those of one group.
+///
+/// # Errors
+/// When a directory or a pattern has no file, or cannot be read.
+pub fn files(config: &Config, path: &Path, group: &str, alone: bool) -> Result<Vec<PathBuf>, SourceError> {
+    let format = config.sink.format();
     if alone && path.is_file() {
         // What was named is what is measured.
-        return vec![path.to_owned()];
+        return Ok(vec![path.to_owned()]);
     }
+    if alone
+        && format != Format::Parquet
+        && let Some(files) = file::files_of(path, file_format(format, config.sink.separator))?
+    {
+        return Ok(files);
+    }
+    Ok(files_of_group(format, path, group, alone))
+}
+
+fn files_of_group(format: Format, path: &Path, group: &str, alone: bool) -> Vec<PathBuf> {
     let of_group = Sink::file_of(path, format, group, false);
     if format == Format::Parquet {
         let place = if of_group.is_dir() { of_group } else { path.to_owned() };

@@ -4,7 +4,7 @@ use super::parts::{PartAsked, PartFormat, Wanted, client};
 use super::reading::{codec_limits, file_format};
 use crate::codec::{Field, Unknown};
 use crate::config::{Config, Format, Join, KeyFormat, Problem};
-use crate::io::file::Reading;
+use crate::io::file::{Reading, StopFlag};
 use crate::io::kafka::connection::Cluster;
 use crate::io::profiles::{Feed, FileOfProfiles, People, ProfilesError, TopicOfProfiles};
 use crate::records::schema::{Attribute, Origin, Schema};
@@ -198,7 +198,13 @@ pub fn read(
         } else {
             let (fields, columns) = asked.columns();
             let format = file_format(join.format(), join.separator);
-            let reading = Reading { format, fields, limits: codec_limits(config).0, unknown: Unknown::Drop };
+            let reading = Reading {
+                format,
+                fields,
+                limits: codec_limits(config).0,
+                unknown: Unknown::Drop,
+                stop: StopFlag::default(),
+            };
             let path: PathBuf = join.path.clone().unwrap_or_default();
             FileOfProfiles { join: name, path, reading, columns, people, max_people: join.max_people, telemetry }
                 .read()?

@@ -3,6 +3,7 @@
 use super::fields::Engine;
 use crate::daemon::state::directory::StateError;
 use crate::daemon::state::records::Progress;
+use crate::io::file::FileBegun;
 use crate::io::input::Origin;
 use crate::release::sink::{Lengths, Mark};
 use crate::start::findings::Finding;
@@ -63,6 +64,14 @@ impl Engine {
     pub fn begin(&mut self, lengths: Lengths) -> Result<(), StateError> {
         self.durable.progress.lengths = lengths;
         self.durable.store.begin(&self.durable.progress)
+    }
+
+    /// Forgets of the files that a source of several has begun all but `begun`, which says what still matters.
+    ///
+    /// # Errors
+    /// When the state fails.
+    pub fn keep_begun(&mut self, begun: &[FileBegun]) -> Result<(), StateError> {
+        self.durable.store.keep_begun(begun)
     }
 
     /// Whether a committed batch is not yet written to the state (its intent is, so nothing can be lost).

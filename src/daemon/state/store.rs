@@ -10,6 +10,7 @@ use super::rows::RowBlock;
 use super::seal::{Keys, Sealer};
 use super::witness_journal::WitnessJournal;
 use crate::faults::crash_point;
+use crate::io::file::FileBegun;
 use crate::ledger::SHARDS;
 use crate::ledger::classes::Ledger;
 use crate::ledger::delta::LedgerDelta;
@@ -44,8 +45,9 @@ const MARKS: &[u8] = b"marks";
 /// What has been met with the last batch whose effect was written, and with the attempt that was last intended.
 const MET: &[u8] = b"met";
 const INTENT_MET: &[u8] = b"intent-met";
-/// Files of the source that were begun or ended with the attempt that was last intended; those of batches that have left are kept by
-/// the batch.
+/// Files of the source that were begun or ended: those of batches that have left, by the batch, and those of the attempt that was last
+/// intended.
+const BEGUN: &str = "begun";
 const INTENT_BEGUN: &[u8] = b"intent-begun";
 
 /// Bytes of a ledger delta that says nothing.
@@ -252,6 +254,19 @@ impl Store {
         self.commit(batch)
     }
 
+    /// Keeps `begun` in place of all that is known of the files which the batches so far have begun or read to their end.
+    ///
+    /// # Errors
+    /// When the database fails.
+    pub fn keep_begun(&mut self, begun: &[FileBegun]) -> Result<(), StateError> {
+        let mut batch = sled::Batch::default();
+        self.scan(BEGUN)?.into_iter().for_each(|(key, _)| batch.remove(key));
+        // Before that of every batch.
+        let key = numbered(BEGUN, 0);
+        batch.insert(key.clone(), self.seal(&key, &begun));
+        self.commit(batch)
+    }
+
     /// Writes the rows that batch `sequence` adds to the window, in place of those of an earlier attempt. To be called before
     /// [`intend`](Self::intend), whose flush makes them durable: the database has one log. Until then a start discards them.
     ///
@@ -432,7 +447,7 @@ impl Store {
             batch.insert(MET, self.seal(MET, met));
         }
         if !intent.begun.is_empty() {
-            let key = numbered("begun", sequence);
+            let key = numbered(BEGUN, sequence);
             batch.insert(key.clone(), self.seal(&key, &intent.begun));
         }
         if let Some(evidence) = &intent.evidence {

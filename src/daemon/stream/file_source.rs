@@ -128,7 +128,7 @@ fn read_batch(
     let mut rejected: Vec<(Coordinate, crate::telemetry::RejectionReason)> = Vec::new();
     let FileClosing { max_records, max_bytes, .. } = closing;
     let start = Instant::now();
-    let from = source.position().records;
+    let SourcePosition { records: from, bytes: bytes_before } = source.position();
     let (mut records, mut messages) = (0usize, 0);
     let end = loop {
         let outcome = match exactly {
@@ -142,6 +142,17 @@ fn read_batch(
         records += usize::try_from(outcome.records).unwrap_or(usize::MAX);
         batch.bytes += outcome.bytes;
         batch.tombstones += outcome.tombstones;
+        if outcome.stopped {
+            // A pipe leaves what it has given, for it cannot be read again. The batches of a file stay a function of the file: this one
+            // is read again.
+            if exactly.is_some() {
+                return Err(source.given_up());
+            }
+            if source.is_regular() {
+                return Ok((InputBatch { source_bytes: bytes_before, ..InputBatch::new(width, 0) }, true));
+            }
+            break true;
+        }
         if outcome.end {
             break true;
         }

@@ -6,15 +6,15 @@ use super::run::{Run, Watcher};
 use super::to_kafka::{PATIENCE, check_marker, check_retention, has_left, outputs, sink_cluster};
 use crate::anonymity::planner::GroupShape;
 use crate::config::{Config, Format, JOINED, Rows, SinkKind};
+use crate::daemon::engine::Engine;
 use crate::daemon::engine::assemble::{Assembled, Options, assemble, state_clock};
-use crate::daemon::engine::{Engine, POLL_INTERVAL};
 use crate::daemon::run_error::RunError;
 use crate::daemon::state::directory::StateError;
 use crate::daemon::state::records::Progress;
 use crate::io::file::delivery::{FileDelivery, NoDelivery, dead_letter_length, group_lengths, lineage_length};
 use crate::io::file::{
     self, DeadLetterFile, FileBegun, FileMarker, FileSink, FileSource, GroupColumns, LineageFile, Places, Reading,
-    Rotation, SinkError, SourceError, SourcePosition,
+    Rotation, SinkError, SourcePosition, StopFlag,
 };
 use crate::io::kafka::GroupMetadata;
 use crate::io::kafka::connection::{Cluster, KafkaFailure};
@@ -28,9 +28,8 @@ use crate::start::reading::{codec_limits, fields, file_format};
 use crate::start::registered::register;
 use crate::telemetry::{ColumnsDropped, PassedOver, Telemetry};
 use std::collections::{BTreeMap, BTreeSet};
-use std::path::Path;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::AtomicBool;
 
 fn closing(config: &Config, schema: &Schema) -> FileClosing {
     FileClosing {
@@ -106,6 +105,9 @@ pub fn run_file(
         return Ok(engine.findings());
     }
     let Some(source) = start.open_source(&before, &begun)? else { return Ok(engine.findings()) };
+    if source.known_before().len() < begun.len() {
+        engine.keep_begun(source.known_before())?;
+    }
     telemetry.set_readiness(|r| r.assignment = true);
     let mut sink: Box<dyn Sink> = match config.sink.kind {
         SinkKind::None => Box::new(NoDelivery { committed: before.lengths.clone() }),
@@ -117,7 +119,7 @@ pub fn run_file(
             check_marker(&config, engine.progress().sequence, last)?;
             Box::new(opened)
         }
-        SinkKind::File => Box::new(start.open_files(&mut engine, &before.lengths)?),
+        SinkKind::File => Box::new(start.open_files(&mut engine, &before.lengths, intent.is_some())?),
     };
     let (width, closing) = (schema.attributes.len(), closing(&config, &schema));
     let replayed = intent.as_ref().and_then(|i| i.ranges.first().and_then(|r| u64::try_from(r.to - r.from).ok()));
@@ -181,17 +183,16 @@ impl Start<'_> {
             fields: fields(self.schema, format == Format::Csv),
             limits,
             unknown,
+            stop: StopFlag::new(Arc::clone(self.stop)),
         };
-        // The header of a pipe is waited for.
-        while path == Path::new("-") && format == Format::Csv && !self.has_input(path)? {
-            if self.stop.load(Ordering::Acquire) {
-                return Ok(None);
-            }
-        }
         if position.records > 0 && !file::is_at_rest(path) {
             PassedOver { path, records: position.records }.emit();
         }
-        let source = FileSource::resume(path, reading, position, begun)?;
+        let source = match FileSource::resume(path, reading, position, begun) {
+            // The header of a pipe was waited for.
+            Err(error) if error.is_stop() => return Ok(None),
+            source => source?,
+        };
         let mut absent = source.absent_attributes();
         absent.retain(|a| self.schema.attributes[*a].from.join().is_none());
         if !absent.is_empty() {
@@ -202,14 +203,8 @@ impl Start<'_> {
         Ok(Some(source))
     }
 
-    /// Whether standard input has something to read: asked for a moment.
-    fn has_input(&self, path: &Path) -> Result<bool, RunError> {
-        let fault = |source| SourceError::Read { path: path.into(), byte: 0, source };
-        Ok(file::standard_input_comes(POLL_INTERVAL).map_err(fault)?)
-    }
-
-    /// The output files, cut back to the `lengths` that have been settled.
-    fn open_files(&self, engine: &mut Engine, lengths: &Lengths) -> Result<FileDelivery, RunError> {
+    /// The output files, cut back to the `lengths` that have been settled; `repeats`: a batch behind them was begun and did not leave.
+    fn open_files(&self, engine: &mut Engine, lengths: &Lengths, repeats: bool) -> Result<FileDelivery, RunError> {
         let (config, options) = (self.config, self.options);
         let format = file_format(config.sink.format(), config.sink.separator);
         let (dead_letters, lineage) = (config.sink.dead_letter_path.as_deref(), options.lineage.as_deref());
@@ -218,7 +213,9 @@ impl Start<'_> {
             age_ms: u64::try_from(config.sink.rotate.age.as_millis()).unwrap_or(u64::MAX),
         });
         let (path, groups, rotates) = (&config.sink.path, &self.columns, rotation.is_some());
-        Places { path, groups, format, rotates, dead_letters, lineage }.check(lengths)?;
+        let places = Places { path, groups, format, rotates, dead_letters, lineage };
+        places.check(lengths)?;
+        places.check_behind(lengths, repeats)?;
         let marker = config.sink.marker_path(config.first_group());
         let marker =
             marker.map(|path| FileMarker::open(&path, &engine.state_id(), engine.marks(), options.accept_rewind));

@@ -9,13 +9,12 @@ use crate::evaluation::error::EvaluationError;
 use crate::evaluation::joined::{At, Owners};
 use crate::evaluation::nested::{Object, ranks, values};
 use crate::evaluation::released::{files, joined};
-use crate::io::file::{FileSource, SourcePosition};
+use crate::io::file::{FileSource, SourcePosition, open_text};
 use crate::records::raw::{RawBatch, Token};
 use crate::records::schema::{Attribute, Schema};
 use crate::start::nested::{is_nested, way};
 use crate::start::reading::file_format;
 use std::collections::BTreeMap;
-use std::fs::File;
 use std::io::{BufRead, BufReader};
 use std::path::{Path, PathBuf};
 
@@ -122,7 +121,7 @@ impl Group {
     ) -> Result<Self, EvaluationError> {
         let names: Vec<String> = attributes.iter().map(|&a| schema.attributes[a].name.clone()).collect();
         let format = config.sink.format();
-        let files = files(format, path, name, alone);
+        let files = files(config, path, name, alone)?;
         let file = files.first().cloned().unwrap_or_else(|| path.to_owned());
         let (lines, spelled, bytes, name) = (Vec::new(), Vec::new(), Vec::new(), name.to_owned());
         let mut group = Self { name, file, attributes, names, lines, spelled, bytes, places: None };
@@ -153,7 +152,7 @@ impl Group {
     ) -> Result<(), EvaluationError> {
         let nested = is_nested(config);
         let unreadable = |source| EvaluationError::Release { path: path.to_owned(), source };
-        let lines = BufReader::new(File::open(path).map_err(unreadable)?).lines();
+        let lines = BufReader::new(open_text(path).map_err(unreadable)?).lines();
         for (number, line) in lines.enumerate() {
             let line = line.map_err(unreadable)?;
             let mut cells = vec![String::new(); self.attributes.len()];

@@ -1,11 +1,13 @@
 //! Several files as one source: which of them have been read, so that a restart goes on in the right one.
 
+use std::collections::BTreeMap;
 use std::fs::File;
+use std::io;
 use std::path::{Path, PathBuf};
 
 use serde::{Deserialize, Serialize};
 
-use super::fingerprint::fingerprint;
+use super::fingerprint::imprint;
 use super::{SourceError, SourcePosition};
 
 /// A file of several that has been begun, or read to its end.
@@ -25,10 +27,9 @@ impl FileBegun {
         Self { name: name_of(path), first, ended: None }
     }
 
-    /// The same file, read to its end.
-    pub(super) fn end(mut self, path: &Path) -> Result<Self, SourceError> {
-        self.ended = Some(imprint(path)?);
-        Ok(self)
+    /// The same file, read to its end, which has this length and digest.
+    pub(super) fn end(self, imprint: (u64, u64)) -> Self {
+        Self { ended: Some(imprint), ..self }
     }
 }
 
@@ -36,13 +37,10 @@ fn name_of(path: &Path) -> String {
     path.to_string_lossy().into_owned()
 }
 
-fn imprint(path: &Path) -> Result<(u64, u64), SourceError> {
-    let fault = |source| SourceError::Open { path: path.into(), source };
-    let file = File::open(path).map_err(fault)?;
-    let length = file.metadata().map_err(fault)?.len();
-    // An empty file is known by being empty.
-    let imprint = if length == 0 { 0 } else { fingerprint(&file, length).map_err(fault)? };
-    Ok((length, imprint))
+fn imprint_of(path: &Path) -> io::Result<(u64, u64)> {
+    let file = File::open(path)?;
+    let length = file.metadata()?.len();
+    imprint(&file, length)
 }
 
 /// Where reading begins among several files.
@@ -54,6 +52,8 @@ pub(super) struct Place {
     pub within: SourcePosition,
     /// Number of its first record among those of all files.
     pub first: u64,
+    /// What of the files begun so far still matters, in their order: each once, those that are gone left out, the last one kept.
+    pub known: Vec<FileBegun>,
 }
 
 /// The place behind the first `start.records` records of `files`, of which `begun` had been begun by then.
@@ -70,33 +70,37 @@ pub(super) fn place(
     start: SourcePosition,
 ) -> Result<Place, SourceError> {
     if start.records == 0 {
-        return Ok(Place { files, within: SourcePosition::default(), first: 0 });
+        return Ok(Place { files, within: SourcePosition::default(), first: 0, known: Vec::new() });
     }
-    let mut known: Vec<&FileBegun> = Vec::new();
+    let mut known: BTreeMap<&str, &FileBegun> = BTreeMap::new();
+    let mut last = None;
     for file in begun.iter().filter(|file| file.first < start.records) {
-        known.retain(|earlier| earlier.name != file.name);
-        known.push(file);
+        known.insert(&file.name, file);
+        last = Some(file);
     }
-    let last = *known.last().ok_or_else(|| SourceError::OtherKind { path: path.into() })?;
-    let name = |file: &&FileBegun| file.name.clone();
+    let last = last.ok_or_else(|| SourceError::OtherKind { path: path.into() })?;
     let (before, behind): (Vec<PathBuf>, Vec<PathBuf>) =
         files.into_iter().partition(|file| name_of(file).as_bytes() <= last.name.as_bytes());
+    let mut listed = Vec::new();
     for file in &before {
-        let Some(read) = known.iter().find(|known| known.name == name_of(file)) else {
-            return Err(SourceError::Appeared { path: file.clone(), last: name(&last).into() });
+        let Some(read) = known.get(name_of(file).as_str()) else {
+            return Err(SourceError::Appeared { path: file.clone(), last: last.name.clone().into() });
         };
-        if read.ended.is_some_and(|ended| imprint(file).ok() != Some(ended)) {
+        if read.ended.is_some_and(|ended| imprint_of(file).ok() != Some(ended)) {
             return Err(SourceError::ReadBefore { path: file.clone() });
         }
+        listed.push(*read);
     }
+    let earlier = listed.into_iter().filter(|file| file.name != last.name);
+    let known = earlier.chain([last]).cloned().collect();
     if last.ended.is_some() {
-        return Ok(Place { files: behind, within: SourcePosition::default(), first: start.records });
+        return Ok(Place { files: behind, within: SourcePosition::default(), first: start.records, known });
     }
     let Some(current) = before.into_iter().find(|file| name_of(file) == last.name) else {
         return Err(SourceError::Gone { path: last.name.clone().into() });
     };
     let within = SourcePosition { records: start.records - last.first, bytes: start.bytes };
-    Ok(Place { files: [vec![current], behind].concat(), within, first: last.first })
+    Ok(Place { files: [vec![current], behind].concat(), within, first: last.first, known })
 }
 
 #[cfg(test)]

@@ -1,12 +1,15 @@
 use std::collections::BTreeMap;
-use std::fs;
+use std::fs::{self, OpenOptions};
+use std::io::Write;
 
 use proptest::prelude::*;
 
+use super::{imprint_of, place};
 use crate::codec::{Field, Limits, Unknown};
-use crate::io::file::{ColumnChoice, FileBegun, FileSource, Format, Reading, SourceError, SourcePosition};
+use crate::io::file::stream::Stream;
+use crate::io::file::{ColumnChoice, FileBegun, FileSource, Format, Reading, SourceError, SourcePosition, StopFlag};
 use crate::records::raw::RawBatch;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 const CSV: Format = Format::Csv { separator: b',' };
 
@@ -16,6 +19,7 @@ fn reading(format: Format) -> Reading {
         fields: vec![Field::flat("a"), Field::flat("b")],
         limits: Limits { max_record_bytes: 64, max_depth: 8, max_elements: 100 },
         unknown: Unknown::Drop,
+        stop: StopFlag::default(),
     }
 }
 
@@ -197,4 +201,148 @@ fn files_with_other_columns_are_named() {
     assert!(matches!(all(&folder.path().join("[.tsv"), CSV, &[9]), Err(SourceError::Pattern { .. })));
     write("[.tsv", "a,b\n1,2\n");
     assert_eq!(all(&folder.path().join("[.tsv"), CSV, &[9]).unwrap().0.len(), 1, "a file may be called so");
+}
+
+fn gzip(text: &[u8]) -> Vec<u8> {
+    let mut encoder = flate2::write::GzEncoder::new(Vec::new(), flate2::Compression::fast());
+    encoder.write_all(text).unwrap();
+    encoder.finish().unwrap()
+}
+
+/// A file of three records in each way of writing it down.
+const ENDINGS: [(Format, &str, &[u8]); 6] = [
+    (Format::Ndjson, "ndjson", b"{\"a\":1}\n{\"a\":2}\n{\"a\":3}\n"),
+    (Format::Ndjson, "ndjson", b"{\"a\":1}\n{\"a\":2}\n{\"a\":3}"),
+    (Format::Ndjson, "ndjson", b"{\"a\":1}\n{\"a\":2}\n{\"a\":3}\n \r\n"),
+    (CSV, "csv", b"a,b\n1,x\n2,x\n3,x\n"),
+    (CSV, "csv", b"a,b\n1,x\n2,x\n3,x"),
+    (CSV, "csv", b"a,b\n1,x\n2,x\n3,x\n\r\n\n"),
+];
+
+/// Every such file, and again compressed. A blank last line of compressed NDJSON is known as the last one only by reading on.
+fn written_down() -> impl Iterator<Item = (Format, String, Vec<u8>)> {
+    let plain = ENDINGS.into_iter().map(|(format, extension, text)| (format, extension.to_owned(), text.to_vec()));
+    let packed = plain.clone().filter(|(_, _, text)| !text.ends_with(b"}\n \r\n"));
+    plain.chain(packed.map(|(format, extension, text)| (format, format!("{extension}.gz"), gzip(&text))))
+}
+
+#[test]
+fn a_file_has_ended_with_its_last_record() {
+    for (format, extension, content) in written_down() {
+        let folder = tempfile::tempdir().unwrap();
+        let at = |name: &str| folder.path().join(format!("{name}.{extension}"));
+        fs::write(at("1"), &content).unwrap();
+        let (mut state, mut seen) = (State::default(), Vec::new());
+        assert!(!batch(folder.path(), format, &mut state, 3, &mut seen).unwrap(), "full before the end");
+        assert!(batch(folder.path(), format, &mut state, 3, &mut seen).unwrap(), "{extension}");
+        fs::remove_file(at("1")).unwrap();
+        fs::write(at("2"), &content).unwrap();
+        while !batch(folder.path(), format, &mut state, 2, &mut seen).unwrap() {}
+        assert_eq!(seen.len(), 6, "{extension}: {seen:?}");
+    }
+}
+
+/// What is appended once the end was seen is in no run by accident: it is not read, and the next start says so.
+#[test]
+fn what_is_written_behind_an_end_that_was_seen_is_named() {
+    for (format, extension, content) in written_down() {
+        for size in [3, 4] {
+            let folder = tempfile::tempdir().unwrap();
+            let at = |name: &str| folder.path().join(format!("{name}.{extension}"));
+            fs::write(at("1"), &content).unwrap();
+            fs::write(at("2"), &content).unwrap();
+            let mut source = resume(folder.path(), format, &State::default()).unwrap();
+            let mut rows = RawBatch::new(2);
+            source.read(&mut rows, size, u64::MAX, &mut Vec::new()).unwrap();
+            let mut begun = source.take_begun();
+            let before = source.position();
+            let mut more = content.clone();
+            more.extend(if extension.ends_with("gz") { gzip(b"9\n") } else { b"9\n".to_vec() });
+            fs::write(at("1"), &more).unwrap();
+            while !source.read(&mut rows, 9, u64::MAX, &mut Vec::new()).unwrap().end {}
+            begun.extend(source.take_begun());
+            assert_eq!(rows.rows(), 6, "{extension} {size}: the line behind the end was not there");
+            for at in [before, source.position()] {
+                let again = resume(folder.path(), format, &State { at, begun: begun.clone() });
+                assert!(matches!(again, Err(SourceError::ReadBefore { .. })), "{extension} {size}");
+            }
+        }
+    }
+}
+
+#[test]
+fn what_stands_at_the_path_by_now_is_not_what_was_read() {
+    for compressed in [false, true] {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("1.ndjson");
+        let pack = |text: &[u8]| if compressed { gzip(text) } else { text.to_vec() };
+        fs::write(&path, pack(b"{\"a\":1}\n")).unwrap();
+        let mut stream = Stream::open(&path, &StopFlag::default()).unwrap();
+        let mut line = Vec::new();
+        while stream.take_line(99, &mut line).unwrap() > 0 {}
+        let known = imprint_of(&path).unwrap();
+        OpenOptions::new().append(true).open(&path).unwrap().write_all(&pack(b"{\"a\":2}\n")).unwrap();
+        assert_eq!(stream.imprint().unwrap(), Some(known), "the line is not in it");
+        assert_eq!(stream.take_line(99, &mut line).unwrap(), 0, "nor is it read");
+        fs::remove_file(&path).unwrap();
+        fs::write(&path, "other").unwrap();
+        assert_eq!(stream.imprint().unwrap(), Some(known), "{compressed}");
+    }
+}
+
+proptest! {
+    /// What is kept of the files begun says as much as all that is known of them, as a plain search through it finds.
+    #[test]
+    fn what_is_kept_is_what_matters(
+        names in prop::collection::btree_set("[a-d]{1,2}", 1..9),
+        gone in prop::collection::vec(any::<bool>(), 9),
+        ended in prop::collection::vec(any::<bool>(), 9),
+        records in prop::collection::vec(0..3_u64, 9),
+        read in any::<prop::sample::Index>(),
+    ) {
+        let folder = tempfile::tempdir().unwrap();
+        let names: Vec<String> =
+            names.iter().map(|name| folder.path().join(name).to_str().unwrap().to_owned()).collect();
+        let last = read.index(names.len());
+        let (mut begun, mut first) = (Vec::new(), 0);
+        for (at, name) in names.iter().enumerate().take(last + 1) {
+            fs::write(name, "x").unwrap();
+            let new = FileBegun { name: name.clone(), first, ended: None };
+            begun.push(new.clone());
+            if at < last || ended[at] {
+                begun.push(new.end(imprint_of(Path::new(name)).unwrap()));
+            }
+            first += records[at];
+        }
+        let start = SourcePosition { records: first + 1, bytes: 1 };
+        let is_current = |at: usize| at == last && !ended[at];
+        let there = names.iter().enumerate().filter(|(at, _)| !gone[*at] || is_current(*at));
+        let files: Vec<PathBuf> = there.map(|(_, name)| name.into()).collect();
+        let placed = place(folder.path(), files.clone(), &begun, start).unwrap();
+        let again = place(folder.path(), files.clone(), &placed.known, start).unwrap();
+        prop_assert_eq!(&again, &placed);
+        let listed = |name: &str| files.iter().any(|file| file.to_str() == Some(name));
+        let mut expected: Vec<&FileBegun> = Vec::new();
+        for file in &begun {
+            expected.retain(|earlier| earlier.name != file.name);
+            expected.push(file);
+        }
+        expected.retain(|file| listed(&file.name) || file.name == names[last]);
+        prop_assert_eq!(placed.known.iter().collect::<Vec<_>>(), expected);
+    }
+}
+
+/// A folder that is swept fills again: what is looked up must not grow with the square of the files that ever were.
+#[test]
+fn many_files_are_looked_up_in_a_moment() {
+    let begun: Vec<FileBegun> =
+        (0..100_000).map(|n| FileBegun { name: format!("d/{n:06}.csv"), first: n, ended: None }).collect();
+    let files = begun.iter().map(|file| file.name.clone().into()).collect();
+    let clock = std::time::Instant::now();
+    let placed = place(Path::new("d"), files, &begun, SourcePosition { records: 100_000, bytes: 9 }).unwrap();
+    assert_eq!((placed.known.len(), placed.files.len()), (100_000, 1));
+    assert!(clock.elapsed().as_secs() < 20, "{:?}", clock.elapsed());
+    let swept =
+        place(Path::new("d"), vec!["d/099999.csv".into()], &begun, SourcePosition { records: 100_000, bytes: 9 });
+    assert_eq!(swept.unwrap().known, begun[99_999..]);
 }

@@ -10,6 +10,7 @@ use super::foreign::no_csv;
 use super::position::Next;
 use super::stream::Stream;
 use super::undescribed::ColumnChoice;
+use super::waiting::StopFlag;
 use super::{SourceError, SourcePosition};
 use crate::codec::{CsvCodec, Field, Limits, Row, Unknown};
 use crate::records::raw::{Coordinate, RawBatch};
@@ -81,15 +82,16 @@ impl CsvRows {
         limits: Limits,
         unknown: Unknown,
         start: SourcePosition,
+        stop: &StopFlag,
     ) -> Result<Self, SourceError> {
-        let mut rows = Self::under_header(path, separator, limits)?;
+        let mut rows = Self::under_header(path, separator, limits, stop)?;
         rows.codec = CsvCodec::new(rows.row(), fields, unknown)
             .map_err(|source| SourceError::Header { path: path.into(), source })?;
         if rows.stream.regular && start.records > 0 && start.bytes > 0 {
             if start.bytes < rows.stream.byte {
                 return Err(SourceError::Changed { path: path.into(), byte: start.bytes });
             }
-            rows.stream = Stream::resume(path, start.bytes, b"\r\n")?;
+            rows.stream = Stream::resume(path, start.bytes, b"\r\n", stop)?;
         }
         Ok(rows)
     }
@@ -101,7 +103,7 @@ impl CsvRows {
         limits: Limits,
         columns: ColumnChoice<'_>,
     ) -> Result<(Self, Vec<String>), SourceError> {
-        let mut rows = Self::under_header(path, separator, limits)?;
+        let mut rows = Self::under_header(path, separator, limits, &StopFlag::default())?;
         let fault = |source| SourceError::Header { path: path.into(), source };
         let header = CsvCodec::names(rows.row()).map_err(fault)?;
         let names = columns.choose(path, &header)?;
@@ -111,13 +113,13 @@ impl CsvRows {
     }
 
     /// The file after its header row, which is the current row then.
-    fn under_header(path: &Path, separator: u8, limits: Limits) -> Result<Self, SourceError> {
+    fn under_header(path: &Path, separator: u8, limits: Limits, stop: &StopFlag) -> Result<Self, SourceError> {
         if !separator.is_ascii() || matches!(separator, b'"' | b'\n' | b'\r' | 0) {
             return Err(SourceError::Separator);
         }
         let blank = Row { text: &[], ends: &[] };
         let mut rows = Self {
-            stream: Stream::open(path)?,
+            stream: Stream::open(path, stop)?,
             automaton: csv_core::ReaderBuilder::new().delimiter(separator).build(),
             codec: CsvCodec::new(blank, &[], Unknown::Drop)
                 .map_err(|source| SourceError::Header { path: path.into(), source })?,
@@ -188,6 +190,10 @@ impl CsvRows {
         (self.text_len, self.ends_len) = (0, 0);
         let (mut size, mut last) = (0_usize, 0_u8);
         loop {
+            if size > self.max_record_bytes {
+                // It may be longer than anybody waits for.
+                self.stream.stop.check()?;
+            }
             let input = self.stream.fill()?;
             // At the end of the file a line break stands in for the missing one: it ends a row, unless a quote is open.
             let ended = input.is_empty();
@@ -253,7 +259,13 @@ impl CsvRows {
             if more {
                 return Ok(false);
             }
+            self.stream.stop.check()?;
         }
+    }
+
+    /// Whether nothing is left but blank lines, which are passed over then.
+    pub fn is_over(&mut self) -> io::Result<bool> {
+        Ok(self.stream.regular && self.skip_blank_lines()?)
     }
 
     /// Memory held for the current row.

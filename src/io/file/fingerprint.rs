@@ -1,4 +1,4 @@
-//! By what an output file is known again: what stands before its committed length, or which file it is.
+//! By what a file is known again: what stands before the length up to which it is committed or read, or which file it is.
 
 use std::fs::File;
 use std::io;
@@ -23,4 +23,13 @@ pub(super) fn fingerprint(file: &File, length: u64) -> io::Result<u64> {
     file.read_exact_at(&mut bytes, from)?;
     let digest = Sha256::digest(&bytes);
     Ok(digest.iter().take(8).fold(0, |number, byte| number << 8 | u64::from(*byte)))
+}
+
+/// Length and digest by which a file that has been read, `length` bytes of it, is known again.
+///
+/// # Errors
+/// When the file is shorter or cannot be read.
+pub(super) fn imprint(file: &File, length: u64) -> io::Result<(u64, u64)> {
+    // An empty file is known by being empty.
+    Ok((length, if length == 0 { 0 } else { fingerprint(file, length)? }))
 }

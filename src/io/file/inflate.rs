@@ -1,16 +1,16 @@
 //! Compressed inputs: told by how they begin, and read as the text that is in them.
 
 use std::io::{self, BufRead, BufReader, Chain, Cursor, Read};
-use std::os::fd::{AsFd, OwnedFd};
+use std::os::fd::OwnedFd;
 use std::time::Duration;
 
-use rustix::event::{PollFd, PollFlags, poll};
-use rustix::time::Timespec;
-
-use flate2::bufread::MultiGzDecoder;
+use super::gzip::Members;
+use super::waiting::{StopFlag, comes, wait};
 
 /// Compressed bytes held at a time.
 const BUFFER_BYTES: usize = 64 << 10;
+/// Bytes of text that are passed over at a time.
+const AT_A_TIME: u64 = 1 << 20;
 /// Enough to tell how an input begins.
 const BEGINNING: usize = 4;
 /// The largest window of a Zstandard frame, as a power of two: 128 MiB, which is what `zstd -d` takes without being asked to.
@@ -46,10 +46,13 @@ impl Compression {
 type Raw = Chain<Cursor<Vec<u8>>, Box<dyn Read + Send>>;
 
 enum Inner {
-    /// Nothing has been read yet.
-    Begins(Box<dyn Read + Send>),
+    /// No more has been read than these bytes, which leave in doubt what it is.
+    Begins {
+        input: Box<dyn Read + Send>,
+        start: Vec<u8>,
+    },
     Plain(Raw),
-    Gzip(Box<MultiGzDecoder<BufReader<Raw>>>),
+    Gzip(Box<Members<BufReader<Raw>>>),
     Zstandard(Box<zstd::stream::read::Decoder<'static, BufReader<Raw>>>),
     /// Reading has failed: nothing behind a fault is given, and no end.
     Broken,
@@ -63,24 +66,7 @@ struct Asked {
 
 impl Read for Asked {
     fn read(&mut self, into: &mut [u8]) -> io::Result<usize> {
-        if comes(&self.pipe, Some(Duration::ZERO))? {
-            self.input.read(into)
-        } else {
-            Err(io::ErrorKind::WouldBlock.into())
-        }
-    }
-}
-
-/// Whether a pipe has something to read, or its end: asked for at most `patience`, or until it has.
-pub(super) fn comes(pipe: &impl AsFd, patience: Option<Duration>) -> io::Result<bool> {
-    let patience: Option<Timespec> = match patience {
-        Some(patience) => Some(patience.try_into().map_err(|_| io::ErrorKind::InvalidInput)?),
-        None => None,
-    };
-    match poll(&mut [PollFd::new(pipe, PollFlags::IN)], patience.as_ref()) {
-        Ok(answers) => Ok(answers > 0),
-        Err(rustix::io::Errno::INTR) => Ok(false),
-        Err(error) => Err(error.into()),
+        if comes(&self.pipe, Duration::ZERO)? { self.input.read(into) } else { Err(io::ErrorKind::WouldBlock.into()) }
     }
 }
 
@@ -93,19 +79,31 @@ pub(super) struct Inflated {
     compression: Option<Compression>,
     /// What to ask whether there is more; none for a regular file.
     pipe: Option<OwnedFd>,
-    /// Whether a read waits for more of a compressed pipe.
+    /// Whether a read waits for more of a pipe.
     waits: bool,
+    /// When it does not wait any more.
+    stop: StopFlag,
 }
 
 impl Inflated {
     /// The input from its beginning. Nothing is read yet.
-    pub fn new(input: Box<dyn Read + Send>, pipe: Option<OwnedFd>) -> Self {
-        Self { inner: Inner::Begins(input), compression: None, pipe, waits: true }
+    ///
+    /// # Errors
+    /// When the pipe cannot be asked.
+    pub fn new(input: Box<dyn Read + Send>, pipe: Option<OwnedFd>, stop: StopFlag) -> io::Result<Self> {
+        let asked = pipe.as_ref().map(OwnedFd::try_clone).transpose()?;
+        let input: Box<dyn Read + Send> = match asked {
+            Some(pipe) => Box::new(Asked { input, pipe }),
+            None => input,
+        };
+        let inner = Inner::Begins { input, start: Vec::new() };
+        Ok(Self { inner, compression: None, pipe, waits: true, stop })
     }
 
     /// The rest of a regular file that is known not to be compressed.
     pub fn plain(input: Box<dyn Read + Send>) -> Self {
-        Self { inner: Inner::Plain(Cursor::new(Vec::new()).chain(input)), compression: None, pipe: None, waits: true }
+        let inner = Inner::Plain(Cursor::new(Vec::new()).chain(input));
+        Self { inner, compression: None, pipe: None, waits: true, stop: StopFlag::default() }
     }
 
     /// How it is compressed, once something has been read.
@@ -113,44 +111,32 @@ impl Inflated {
         self.compression
     }
 
-    /// Whether a read waits for more of a compressed pipe, or is an error that says that it would have to.
+    /// Whether a read waits for more of a pipe, or is an error that says that it would have to.
     pub fn set_waiting(&mut self, waits: bool) {
         self.waits = waits;
     }
 
     /// Looks at the first bytes, if nobody has yet.
     fn begin(&mut self) -> io::Result<()> {
-        let Inner::Begins(input) = &mut self.inner else { return Ok(()) };
-        let mut start = Vec::with_capacity(BUFFER_BYTES);
+        let Inner::Begins { input, start } = &mut self.inner else { return Ok(()) };
         let mut bytes = vec![0; BUFFER_BYTES];
-        while start.len() < BEGINNING {
+        // A pipe is not waited for longer than its first bytes leave in doubt.
+        while start.len() < BEGINNING && may_be_compressed(start) {
             // All that is there: who looks at the beginning of plain text wants more than this does.
             match input.read(&mut bytes) {
                 Ok(0) => break,
                 Ok(count) => start.extend_from_slice(&bytes[..count]),
                 Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
-                Err(error) => {
-                    self.inner = Inner::Broken;
-                    return Err(error);
-                }
-            }
-            // A pipe is not waited for longer than its first bytes leave in doubt.
-            if !may_be_compressed(&start) {
-                break;
+                Err(error) => return Err(error),
             }
         }
-        let Inner::Begins(input) = std::mem::replace(&mut self.inner, Inner::Broken) else { return Ok(()) };
+        let Inner::Begins { input, start } = std::mem::replace(&mut self.inner, Inner::Broken) else { return Ok(()) };
         self.compression = Compression::of(&start);
-        let asked = self.pipe.as_ref().filter(|_| self.compression.is_some()).map(OwnedFd::try_clone).transpose()?;
-        let input: Box<dyn Read + Send> = match asked {
-            Some(pipe) => Box::new(Asked { input, pipe }),
-            None => input,
-        };
         let raw = Cursor::new(start).chain(input);
         let buffered = |raw| BufReader::with_capacity(BUFFER_BYTES, raw);
         self.inner = match self.compression {
             None => Inner::Plain(raw),
-            Some(Compression::Gzip) => Inner::Gzip(Box::new(MultiGzDecoder::new(buffered(raw)))),
+            Some(Compression::Gzip) => Inner::Gzip(Box::new(Members::new(buffered(raw)))),
             Some(Compression::Zstandard) => {
                 let mut decoder = zstd::stream::read::Decoder::with_buffer(buffered(raw))?;
                 decoder.window_log_max(LARGEST_WINDOW)?;
@@ -158,6 +144,16 @@ impl Inflated {
             }
         };
         Ok(())
+    }
+
+    fn read_some(&mut self, into: &mut [u8]) -> io::Result<usize> {
+        self.begin()?;
+        match &mut self.inner {
+            Inner::Begins { .. } | Inner::Broken => Err(io::Error::other("an earlier read has failed")),
+            Inner::Plain(raw) => raw.read(into),
+            Inner::Gzip(members) => members.read(into),
+            Inner::Zstandard(decoder) => decoder.read(into),
+        }
     }
 }
 
@@ -172,19 +168,13 @@ fn may_be_compressed(start: &[u8]) -> bool {
 
 impl Read for Inflated {
     fn read(&mut self, into: &mut [u8]) -> io::Result<usize> {
-        self.begin()?;
         loop {
-            let read = match &mut self.inner {
-                Inner::Begins(_) | Inner::Broken => return Err(io::Error::other("an earlier read has failed")),
-                Inner::Plain(raw) => return raw.read(into),
-                Inner::Gzip(decoder) => decoder.read(into),
-                Inner::Zstandard(decoder) => decoder.read(into),
+            let error = match self.read_some(into) {
+                Ok(count) => return Ok(count),
+                Err(error) => error,
             };
-            let Err(error) = read else { return read };
             match (error.kind(), &self.pipe, self.compression) {
-                (io::ErrorKind::WouldBlock, Some(pipe), _) if self.waits => {
-                    comes(pipe, None)?;
-                }
+                (io::ErrorKind::WouldBlock, Some(pipe), _) if self.waits => wait(pipe, &self.stop)?,
                 (io::ErrorKind::WouldBlock | io::ErrorKind::Interrupted, ..) => return Err(error),
                 (.., by) => {
                     self.inner = Inner::Broken;
@@ -228,8 +218,20 @@ fn tester(by: Compression) -> &'static str {
 }
 
 /// Passes over `count` bytes; gives how many there were.
-pub(super) fn skip(input: &mut impl BufRead, count: u64) -> io::Result<u64> {
-    io::copy(&mut input.take(count), &mut io::sink())
+///
+/// # Errors
+/// When reading fails, and when `stop` is set before.
+pub(super) fn skip(input: &mut impl BufRead, count: u64, stop: &StopFlag) -> io::Result<u64> {
+    let mut skipped = 0;
+    while skipped < count {
+        stop.check()?;
+        let some = io::copy(&mut input.take((count - skipped).min(AT_A_TIME)), &mut io::sink())?;
+        if some == 0 {
+            break;
+        }
+        skipped += some;
+    }
+    Ok(skipped)
 }
 
 #[cfg(test)]

@@ -163,6 +163,32 @@ fn a_file_that_shrank_or_was_replaced_is_refused() {
     }
 }
 
+/// Tapes and block devices leave zero bytes behind a file, and `gzip -d` passes them over.
+#[test]
+fn zero_bytes_behind_gzip_are_padding() {
+    let content = gzip(&text());
+    let (_directory, path) = file(&content);
+    let expected = all(&path, Format::Ndjson, 1000).unwrap();
+    for zeros in [1, 8, 512, 3 * BUFFER_BYTES] {
+        let padded = [content.clone(), vec![0; zeros]].concat();
+        fs::write(&path, &padded).unwrap();
+        assert_eq!(all(&path, Format::Ndjson, 1000).unwrap(), expected, "{zeros}");
+        let members = [gzip(&text()[..100]), gzip(b""), gzip(&text()[100..]), vec![0; zeros]].concat();
+        fs::write(&path, members).unwrap();
+        assert_eq!(all(&path, Format::Ndjson, 1000).unwrap(), expected, "{zeros}");
+        for behind in [b"x".to_vec(), content.clone()] {
+            fs::write(&path, [padded.clone(), behind].concat()).unwrap();
+            let said = all(&path, Format::Ndjson, 1000).unwrap_err().to_string();
+            assert!(said.contains("damaged"), "{zeros}: {said}");
+        }
+    }
+    fs::write(&path, vec![0; 512]).unwrap();
+    assert!(
+        !format!("{:?}", all(&path, Format::Ndjson, 1000).unwrap()).contains("Number"),
+        "zero bytes alone are no file"
+    );
+}
+
 /// 256 MiB without a line break, in a few kilobytes.
 #[test]
 fn a_bomb_is_one_record_that_is_too_long() {
@@ -212,7 +238,7 @@ fn compression_is_told_by_the_first_bytes_alone() {
         (b"", None),
     ] {
         assert_eq!(Compression::of(start), by, "{start:?}");
-        let mut inflated = Inflated::new(Box::new(Cursor::new(start.to_vec())), None);
+        let mut inflated = Inflated::new(Box::new(Cursor::new(start.to_vec())), None, StopFlag::default()).unwrap();
         let mut found = Vec::new();
         let read = inflated.read_to_end(&mut found);
         match by {
@@ -261,5 +287,5 @@ fn a_compressed_pipe_gives_what_has_come() {
     }
     assert_eq!(more, 1);
     writer.join().unwrap();
-    assert!(Stream::open(Path::new("/dev/null")).is_ok());
+    assert!(Stream::open(Path::new("/dev/null"), &StopFlag::default()).is_ok());
 }

@@ -1,16 +1,15 @@
 //! The files behind a path that names several: a directory, or a pattern.
 
+use std::collections::BTreeMap;
+use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
+use super::pattern::{files_among, matching};
 use super::{Format, SourceError};
 use crate::config;
 
 /// More files are refused: their names are held, and kept in the state.
 const MOST_FILES: usize = 100_000;
-
-/// How patterns match: letter by letter, `*` within one name, and no hidden file.
-const MATCHING: glob::MatchOptions =
-    glob::MatchOptions { case_sensitive: true, require_literal_separator: true, require_literal_leading_dot: true };
 
 /// Whether a path names several files: a directory, or a pattern with `*`, `?` or `[` that is no file itself.
 #[must_use]
@@ -29,15 +28,16 @@ pub fn is_at_rest(path: &Path) -> bool {
 /// Of a directory these are the files with an extension of the format, its own folders left out; of a pattern those that match.
 ///
 /// # Errors
-/// When there is none, or too many, or when a directory cannot be read.
-pub(super) fn files_of(path: &Path, format: Format) -> Result<Option<Vec<PathBuf>>, SourceError> {
+/// When there is none, or too many, when a directory cannot be read or a link leads nowhere, when two names are of one file, and when a
+/// name is not UTF-8.
+pub fn files_of(path: &Path, format: Format) -> Result<Option<Vec<PathBuf>>, SourceError> {
     if !is_of_several(path) {
         return Ok(None);
     }
     let is_of_directory = path.is_dir();
-    let files = if is_of_directory {
+    let mut files = if is_of_directory {
         let wanted = |file: &Path| extensions(format).contains(&extension(file).as_str());
-        in_directory(path, wanted)?
+        files_among(named_in(path, wanted)?)?
     } else {
         matching(path)?
     };
@@ -53,7 +53,29 @@ pub(super) fn files_of(path: &Path, format: Format) -> Result<Option<Vec<PathBuf
     if files.len() > MOST_FILES {
         return Err(SourceError::TooManyFiles { path: path.into(), limit: MOST_FILES });
     }
+    files.sort_unstable_by(|a, b| bytes(a).cmp(bytes(b)));
+    // The state keeps names as text: two that are shown alike could not be told apart, nor would they be in order.
+    let is_text = |file: &Path| {
+        let found = if is_of_directory { file.file_name().unwrap_or_default() } else { file.as_os_str() };
+        found.to_str().is_some()
+    };
+    if let Some(path) = files.iter().find(|file| !is_text(file)) {
+        return Err(SourceError::FileName { path: path.clone() });
+    }
+    refuse_links_to_one(&files)?;
     Ok(Some(files))
+}
+
+/// Refuses two names of one file, by symbolic or hard links: its records would be read twice, and a person would be a crowd of her own.
+fn refuse_links_to_one(files: &[PathBuf]) -> Result<(), SourceError> {
+    let mut seen = BTreeMap::new();
+    for file in files {
+        let metadata = file.metadata().map_err(|source| SourceError::Open { path: file.clone(), source })?;
+        if let Some(first) = seen.insert((metadata.dev(), metadata.ino()), file) {
+            return Err(SourceError::OneFile { path: file.clone(), first: first.clone() });
+        }
+    }
+    Ok(())
 }
 
 /// The file by which the format of a path is told: the path itself, or of a directory the first file with an extension of any format.
@@ -64,40 +86,28 @@ pub fn telling(path: &Path) -> PathBuf {
             .into_iter()
             .any(|format| extensions(format).contains(&extension(file).as_str()))
     };
-    let first = path.is_dir().then(|| in_directory(path, known).ok()?.into_iter().next());
+    let first = path.is_dir().then(|| {
+        named_in(path, known).ok()?.into_iter().filter(|file| !file.is_dir()).min_by(|a, b| bytes(a).cmp(bytes(b)))
+    });
     first.flatten().unwrap_or_else(|| path.to_owned())
 }
 
-fn in_directory(path: &Path, wanted: impl Fn(&Path) -> bool) -> Result<Vec<PathBuf>, SourceError> {
+/// What is called so in a directory, hidden names left out.
+fn named_in(path: &Path, wanted: impl Fn(&Path) -> bool) -> Result<Vec<PathBuf>, SourceError> {
     let fault = |source| SourceError::Open { path: path.into(), source };
     let mut files = Vec::new();
     for entry in std::fs::read_dir(path).map_err(fault)? {
         let entry = entry.map_err(fault)?;
         let hidden = entry.file_name().as_encoded_bytes().starts_with(b".");
-        if !hidden && wanted(&entry.path()) && entry.path().is_file() {
+        if !hidden && wanted(&entry.path()) {
             files.push(entry.path());
         }
     }
-    Ok(sorted(files))
+    Ok(files)
 }
 
-fn matching(path: &Path) -> Result<Vec<PathBuf>, SourceError> {
-    let pattern = path.to_str().ok_or_else(|| SourceError::Pattern { path: path.into() })?;
-    let found = glob::glob_with(pattern, MATCHING).map_err(|_| SourceError::Pattern { path: path.into() })?;
-    let mut files = Vec::new();
-    for file in found {
-        let file = file.map_err(|error| SourceError::Open { path: error.path().into(), source: error.into() })?;
-        if file.is_file() {
-            files.push(file);
-        }
-    }
-    Ok(sorted(files))
-}
-
-fn sorted(mut files: Vec<PathBuf>) -> Vec<PathBuf> {
-    files.sort_by(|a, b| a.as_os_str().as_encoded_bytes().cmp(b.as_os_str().as_encoded_bytes()));
-    files.dedup();
-    files
+fn bytes(path: &Path) -> &[u8] {
+    path.as_os_str().as_encoded_bytes()
 }
 
 /// The extension of a file in small letters, that of a compression left out.
@@ -113,3 +123,7 @@ fn extensions(format: Format) -> &'static [&'static str] {
         Format::Parquet => &["parquet"],
     }
 }
+
+#[cfg(test)]
+#[path = "listing_tests.rs"]
+mod tests;

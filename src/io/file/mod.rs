@@ -7,8 +7,8 @@
 //! | files | what they hold |
 //! |---|---|
 //! | `source`, `reader`, `position` | files as a source, one after the other, and how far they have been read |
-//! | `listing`, `begun` | the files of a directory or a pattern, and which of them have been read |
-//! | `stream`, `inflate` | the text of a file, also where it is compressed |
+//! | `listing`, `pattern`, `begun` | the files of a directory or a pattern, and which of them have been read |
+//! | `stream`, `inflate`, `gzip`, `waiting` | the text of a file, also where it is compressed or a pipe that is waited for |
 //! | `ndjson_lines`, `csv_rows`, `parquet_rows` | the records of each format |
 //! | `undescribed`, `foreign` | files that no schema describes, or that are something else |
 //! | `sink`, `append`, `segments` | the outputs of the groups: lines of one file, segments of a directory |
@@ -26,12 +26,14 @@ mod dead_letters;
 pub mod delivery;
 mod fingerprint;
 mod foreign;
+mod gzip;
 mod inflate;
 mod lineage;
 mod listing;
 mod marker;
 mod ndjson_lines;
 mod parquet_rows;
+mod pattern;
 mod places;
 mod position;
 mod reader;
@@ -44,13 +46,14 @@ mod source;
 mod source_error;
 mod stream;
 mod undescribed;
+mod waiting;
 pub mod whole;
 
 pub use begun::FileBegun;
 pub use csv_rows::LongRows;
 pub use dead_letters::DeadLetterFile;
 pub use lineage::{LineageEntry, LineageFile};
-pub use listing::{is_at_rest, is_of_several, telling};
+pub use listing::{files_of, is_at_rest, is_of_several, telling};
 pub use marker::FileMarker;
 pub use places::Places;
 pub use position::SourcePosition;
@@ -61,8 +64,9 @@ pub use sink::{FileSink, GroupColumns};
 pub use sink_error::SinkError;
 pub use source::{FileSource, ReadOutcome};
 pub use source_error::SourceError;
-pub use stream::{plain_length, standard_input_comes};
+pub use stream::{open_text, plain_length};
 pub use undescribed::{ColumnChoice, separator_of};
+pub use waiting::StopFlag;
 
 /// How records are written in a file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -7,6 +7,7 @@ use super::foreign::no_ndjson;
 use super::position::Next;
 use super::stream::Stream;
 use super::undescribed::ColumnChoice;
+use super::waiting::StopFlag;
 use super::{SourceError, SourcePosition};
 use crate::codec::{Decoder, Encoding, Field, JsonKeys, Limits, Refusal, Unknown, decoder};
 use crate::records::raw::{Coordinate, RawBatch};
@@ -42,10 +43,11 @@ impl NdjsonLines {
         limits: Limits,
         unknown: Unknown,
         start: SourcePosition,
+        stop: &StopFlag,
     ) -> Result<Self, SourceError> {
-        let mut stream = Stream::open(path)?;
+        let mut stream = Stream::open(path, stop)?;
         if stream.regular && start.records > 0 && start.bytes > 0 {
-            stream = Stream::resume(path, start.bytes, b"\n")?;
+            stream = Stream::resume(path, start.bytes, b"\n", stop)?;
         }
         let codec = Codec::Fields(decoder(Encoding::Json, fields, limits, unknown));
         Ok(Self { stream, codec, max_record_bytes: limits.max_record_bytes, line: Vec::new() })
@@ -59,7 +61,7 @@ impl NdjsonLines {
 
     /// Goes on with the lines of another file.
     pub fn go_on(&mut self, path: &Path) -> Result<(), SourceError> {
-        self.stream = Stream::open(path)?;
+        self.stream = Stream::open(path, &self.stream.stop)?;
         Ok(())
     }
 
@@ -118,6 +120,11 @@ impl NdjsonLines {
             Err(Refusal::Rejected(rejection)) => Next::Rejected(rejection),
             Err(Refusal::TooManyColumns) => Next::TooManyColumns,
         })
+    }
+
+    /// Whether nothing is left but a blank last line.
+    pub fn is_over(&mut self) -> io::Result<bool> {
+        Ok(self.stream.is_over()? || self.stream.ends_blank()?)
     }
 
     /// Memory held for the current line.

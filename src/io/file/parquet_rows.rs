@@ -1,5 +1,7 @@
 //! Parquet: the rows of a file, some at a time.
 
+use std::fs::File;
+use std::io;
 use std::path::Path;
 
 use arrow::datatypes::{DataType, Field as ArrowField};
@@ -7,6 +9,7 @@ use parquet::arrow::ProjectionMask;
 use parquet::arrow::arrow_reader::{ParquetRecordBatchReader, ParquetRecordBatchReaderBuilder};
 use parquet::errors::ParquetError;
 
+use super::fingerprint::imprint;
 use super::position::Next;
 use super::stream::open_file;
 use super::undescribed::ColumnChoice;
@@ -24,6 +27,9 @@ pub(super) struct ParquetRows {
     rows: Option<ArrowRows>,
     next_row: usize,
     rows_at_hand: usize,
+    /// Rows of the file that have not been given.
+    left: u64,
+    file: File,
     /// Name and type of every column that is read.
     types: Vec<(String, String)>,
     /// Length of the file: the sign by which a replaced file is known again.
@@ -54,6 +60,7 @@ impl ParquetRows {
             return Err(SourceError::Replaced { path: path.into(), length, before: start.bytes });
         }
         let damaged = |record, error: &ParquetError| fault(path, record, error);
+        let copy = file.try_clone().map_err(|source| SourceError::Open { path: path.into(), source })?;
         let builder = ParquetRecordBatchReaderBuilder::try_new(file).map_err(|error| damaged(0, &error))?;
         let found = u64::try_from(builder.metadata().file_metadata().num_rows()).unwrap_or(0);
         if start.records > found {
@@ -74,7 +81,8 @@ impl ParquetRows {
             .with_offset(offset)
             .build()
             .map_err(|error| damaged(start.records, &error))?;
-        Ok(Self { reader, codec, rows: None, next_row: 0, rows_at_hand: 0, types, length })
+        let left = found - start.records;
+        Ok(Self { reader, codec, rows: None, next_row: 0, rows_at_hand: 0, left, file: copy, types, length })
     }
 
     /// Every row, with the columns that the file's own schema names; a member of a struct is a column.
@@ -114,6 +122,16 @@ impl ParquetRows {
         self.codec.unknown()
     }
 
+    /// Whether every row has been given.
+    pub fn is_over(&self) -> bool {
+        self.left == 0
+    }
+
+    /// Length and digest of the file as it was opened.
+    pub fn imprint(&self) -> io::Result<(u64, u64)> {
+        imprint(&self.file, self.length)
+    }
+
     /// The next row and the bytes of its cells.
     pub fn next(
         &mut self,
@@ -136,6 +154,7 @@ impl ParquetRows {
         let Some(rows) = &self.rows else { return Ok((Next::End, 0)) };
         let row = self.next_row;
         self.next_row += 1;
+        self.left = self.left.saturating_sub(1);
         Ok(match rows.decode(row, coordinate, into) {
             Ok(bytes) => (Next::Record, bytes),
             Err(rejection) => (Next::Rejected(rejection), 0),

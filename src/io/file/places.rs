@@ -7,7 +7,7 @@ use std::path::Path;
 use super::delivery::{DEAD_LETTERS, LINEAGE, committed, committed_fingerprint, lineage_is_whole};
 use super::fingerprint::fingerprint;
 use super::segments;
-use super::series::{Standing, file_at};
+use super::series::{Standing, file_at, refuse_behind};
 use super::sink::output_paths;
 use super::{Format, GroupColumns, SinkError};
 use crate::config;
@@ -61,6 +61,24 @@ impl Places<'_> {
                 return Err(SinkError::PartialLineage { path: path.into() });
             }
             check(path, LINEAGE, lengths)?;
+        }
+        Ok(())
+    }
+
+    /// Refuses files of a series behind the one that is committed. `repeats`: a batch was begun that did not leave, and may have gone on
+    /// with the next file of each group; that one is removed when it is opened.
+    ///
+    /// # Errors
+    /// [`SinkError::Occupied`], and when a directory cannot be read.
+    pub fn check_behind(&self, lengths: &Lengths, repeats: bool) -> Result<(), SinkError> {
+        if !self.rotates {
+            return Ok(());
+        }
+        let outputs = output_paths(self.path, self.groups, self.format)?;
+        for (group, path) in self.groups.iter().zip(outputs) {
+            if let (Some(path), Some(at)) = (path, Standing::of(&group.name, lengths)) {
+                refuse_behind(&path, at.number + u64::from(repeats))?;
+            }
         }
         Ok(())
     }

@@ -10,6 +10,7 @@ use super::parquet_rows::ParquetRows;
 use super::position::Next;
 use super::stream::Stream;
 use super::undescribed::ColumnChoice;
+use super::waiting::StopFlag;
 use super::{Format, SourceError, SourcePosition};
 use crate::codec::{Field, Limits, Unknown};
 use crate::records::raw::{Coordinate, RawBatch};
@@ -25,6 +26,8 @@ pub struct Reading {
     pub limits: Limits,
     /// What becomes of everything else in it.
     pub unknown: Unknown,
+    /// When what takes long is given up.
+    pub stop: StopFlag,
 }
 
 /// A file that is being read.
@@ -47,15 +50,15 @@ pub(super) struct Columns {
 impl Reader {
     /// The file after `start`; where it cannot be sought, at its beginning.
     pub fn open(path: &Path, reading: &Reading, start: SourcePosition) -> Result<Self, SourceError> {
-        let Reading { format, fields, limits, unknown } = reading;
+        let Reading { format, fields, limits, unknown, stop } = reading;
         let (limits, unknown) = (*limits, *unknown);
         if *format != Format::Ndjson && fields.iter().any(|field| field.elements.is_some()) {
             return Err(SourceError::Exploded { path: path.into() });
         }
         Ok(match *format {
-            Format::Ndjson => Self::Ndjson(Box::new(NdjsonLines::open(path, fields, limits, unknown, start)?)),
+            Format::Ndjson => Self::Ndjson(Box::new(NdjsonLines::open(path, fields, limits, unknown, start, stop)?)),
             Format::Csv { separator } => {
-                Self::Csv(Box::new(CsvRows::open(path, separator, fields, limits, unknown, start)?))
+                Self::Csv(Box::new(CsvRows::open(path, separator, fields, limits, unknown, start, stop)?))
             }
             Format::Parquet => Self::Parquet(Box::new(ParquetRows::open(path, fields, limits, unknown, start)?)),
         })
@@ -69,7 +72,7 @@ impl Reader {
         columns: ColumnChoice<'_>,
     ) -> Result<(Self, Vec<(String, Field)>), SourceError> {
         Ok(match format {
-            Format::Ndjson => (Self::lines(Stream::open(path)?, limits, columns), Vec::new()),
+            Format::Ndjson => (Self::lines(Stream::open(path, &StopFlag::default())?, limits, columns), Vec::new()),
             Format::Csv { separator } => {
                 let (rows, names) = CsvRows::open_undescribed(path, separator, limits, columns)?;
                 let flat = |name: String| (name.clone(), Field::flat(&name));
@@ -169,6 +172,34 @@ impl Reader {
             Self::Ndjson(lines) => lines.stream.comes_within(patience),
             Self::Csv(rows) => rows.stream.comes_within(patience),
             Self::Parquet(_) => Ok(true),
+        }
+    }
+
+    /// Whether a regular file has no further record.
+    pub fn is_over(&mut self) -> io::Result<bool> {
+        match self {
+            Self::Ndjson(lines) => lines.is_over(),
+            Self::Csv(rows) => rows.is_over(),
+            Self::Parquet(rows) => Ok(rows.is_over()),
+        }
+    }
+
+    /// Length and digest of a regular file as far as it has been read, by the handle that read it: what stands at its path by now may be
+    /// longer, or another file.
+    pub fn imprint(&self) -> io::Result<Option<(u64, u64)>> {
+        match self {
+            Self::Ndjson(lines) => lines.stream.imprint(),
+            Self::Csv(rows) => rows.stream.imprint(),
+            Self::Parquet(rows) => rows.imprint().map(Some),
+        }
+    }
+
+    /// Whether what is read can be read again.
+    pub fn is_regular(&self) -> bool {
+        match self {
+            Self::Ndjson(lines) => lines.stream.regular,
+            Self::Csv(rows) => rows.stream.regular,
+            Self::Parquet(_) => true,
         }
     }
 

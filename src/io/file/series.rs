@@ -1,4 +1,4 @@
-//! The lines of a group in files that are rotated: each file is complete once the next one is there.
+//! The lines of a group in files that are rotated: each file is complete once the next one has a committed batch.
 
 use std::fs;
 use std::io;
@@ -83,7 +83,8 @@ pub(super) fn file_at(path: &Path, rotated: bool, number: u64) -> PathBuf {
 }
 
 impl Series {
-    /// Opens the file that a commit left off in, cut back to its length, and removes all later ones. Each file begins with `preamble`.
+    /// Opens the file that a commit left off in, cut back to its length, and removes the next one, which is of a batch that was not
+    /// committed: a batch turns once. Each file begins with `preamble`.
     pub fn open(path: &Path, preamble: Vec<u8>, rotation: Option<Rotation>, at: Standing) -> Result<Self, SinkError> {
         let file = Self::opened(path, &preamble, rotation, at)?;
         Ok(Self { path: path.into(), preamble, rotation, number: at.number, since_ms: at.since_ms, file })
@@ -93,7 +94,7 @@ impl Series {
         let current = file_at(path, rotation.is_some(), at.number);
         let file = AppendFile::open(&current, Access::Shared, preamble.to_vec(), at.length)?;
         if rotation.is_some() {
-            remove_behind(path, at.number)?;
+            remove_next(path, at.number)?;
         }
         Ok(file)
     }
@@ -156,16 +157,23 @@ impl Series {
     }
 }
 
-/// Removes the files of a series behind number `last`: they are of a batch that was not committed.
-fn remove_behind(path: &Path, last: u64) -> Result<(), SinkError> {
+/// Removes the file behind number `last` of a series, if it is there.
+fn remove_next(path: &Path, last: u64) -> Result<(), SinkError> {
+    let next = file_at(path, true, last + 1);
+    match fs::remove_file(&next) {
+        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(()),
+        Err(source) => Err(SinkError::Open { path: next, source }),
+        Ok(()) => sync_directory(path.parent().unwrap_or(Path::new("."))),
+    }
+}
+
+/// Refuses files of a series behind number `last`, which nobody but somebody else can have made.
+pub(super) fn refuse_behind(path: &Path, last: u64) -> Result<(), SinkError> {
     let files = config::series_of(path).map_err(|source| SinkError::Open { path: path.into(), source })?;
-    for (_, file) in files.range(last + 1..) {
-        fs::remove_file(file).map_err(|source| SinkError::Open { path: file.clone(), source })?;
+    match files.range(last + 1..).next() {
+        Some((_, file)) => Err(SinkError::Occupied { path: file.clone() }),
+        None => Ok(()),
     }
-    if files.range(last + 1..).next().is_some() {
-        sync_directory(path.parent().unwrap_or(Path::new(".")))?;
-    }
-    Ok(())
 }
 
 #[cfg(test)]

@@ -110,7 +110,9 @@ fn what_is_not_of_the_series_stays_and_what_is_in_its_way_is_refused() {
         fs::write(at(name), "theirs").unwrap();
     }
     fs::write(at("out.00000001.ndjson"), "not committed").unwrap();
-    fs::write(at("out.00000002.ndjson"), "not committed").unwrap();
+    for name in ["out.00000002.ndjson", "out.00000099.ndjson", "out.77777777.ndjson"] {
+        fs::write(at(name), "theirs").unwrap();
+    }
     drop(series);
     let mut series = open(committed).unwrap();
     assert_eq!(
@@ -119,7 +121,10 @@ fn what_is_not_of_the_series_stays_and_what_is_in_its_way_is_refused() {
             "out.00000000.ndjson",
             "out.000000001.ndjson",
             "out.00000001.csv",
+            "out.00000002.ndjson",
+            "out.00000099.ndjson",
             "out.1.ndjson",
+            "out.77777777.ndjson",
             "out.ndjson",
             "out.x.00000001.ndjson"
         ]
@@ -149,5 +154,34 @@ fn a_state_goes_on_as_it_began() {
             matches!(check(rotation.is_some(), &[]), Err(SinkError::Occupied { .. })),
             "a new state finds its files"
         );
+    }
+}
+
+#[test]
+fn a_file_behind_the_series_is_somebody_elses() {
+    let directory = tempfile::tempdir().unwrap();
+    let path = directory.path().join("out.ndjson");
+    let groups = &groups()[..1];
+    let places =
+        Places { path: &path, groups, format: Format::Ndjson, rotates: true, dead_letters: None, lineage: None };
+    let lengths = vec![("x".to_owned(), 3), ("/file/x".to_owned(), 4)];
+    for (name, repeated, at_rest) in [
+        ("out.00000003.ndjson", true, true),
+        ("out.00000004.ndjson", true, true),
+        ("out.00000005.ndjson", true, false),
+        ("out.00000006.ndjson", false, false),
+        ("out.77777777.ndjson", false, false),
+        ("out.7.ndjson", true, true),
+    ] {
+        let file = directory.path().join(name);
+        fs::write(&file, "theirs").unwrap();
+        for (repeats, passes) in [(true, repeated), (false, at_rest)] {
+            match places.check_behind(&lengths, repeats) {
+                Ok(()) => assert!(passes, "{name} {repeats}"),
+                Err(error) => assert!(!passes && error.to_string().contains(name), "{name} {repeats}: {error}"),
+            }
+        }
+        assert_eq!(fs::read_to_string(&file).unwrap(), "theirs");
+        fs::remove_file(file).unwrap();
     }
 }

@@ -60,7 +60,9 @@ impl FileSink {
     }
 
     /// The same where the files of lines are rotated: `PATH` with a number before its extension. A group is committed with the number
-    /// of its file beside the length, and a start removes the files behind it.
+    /// of its file beside the length, and a start removes the next one (a daemon asks [`Places::check_behind`] before).
+    ///
+    /// [`Places::check_behind`]: super::Places::check_behind
     ///
     /// # Errors
     /// As [`open`](Self::open).

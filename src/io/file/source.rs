@@ -1,7 +1,7 @@
 //! The file source: records of a file, a batch at a time, resumed exactly.
 
 use std::collections::VecDeque;
-use std::io::Read;
+use std::io::{self, Read};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
@@ -12,13 +12,11 @@ use super::position::{Next, SourcePosition};
 use super::reader::{Reader, Reading};
 use super::stream::Stream;
 use super::undescribed::{ColumnChoice, missing};
+use super::waiting::{MOMENT, StopFlag, is_stop, stopped};
 use super::{Format, SourceError};
 use crate::codec::{Field, Limits, Unknown};
 use crate::records::raw::{Coordinate, RawBatch};
 use crate::telemetry::RejectionReason;
-
-/// How long a silent pipe is waited for before the reader looks up: for a timer, for a signal.
-const MOMENT: Duration = Duration::from_millis(50);
 
 /// What one call of [`FileSource::read`] consumed.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -33,6 +31,8 @@ pub struct ReadOutcome {
     pub tombstones: u64,
     /// The end of the file has been reached.
     pub end: bool,
+    /// The flag of [`Reading::stop`] was set in the middle of a record, which is not among them.
+    pub stopped: bool,
 }
 
 /// A file, several files one after the other, or standard input, as a source of records with the coordinates (topic 0,
@@ -47,9 +47,15 @@ pub struct FileSource {
     reader: Reader,
     reading: Reading,
     records: u64,
+    /// The place behind the last record in the file that is being read.
+    byte: u64,
     /// Of several files, the one that is being read; and those that were begun or ended since that was asked.
     begun: Option<FileBegun>,
     passed: Vec<FileBegun>,
+    /// What of the files begun before still matters.
+    known: Vec<FileBegun>,
+    /// What is wrong behind the last record.
+    fault: Option<SourceError>,
     /// Of files that have been read.
     long: Option<LongRows>,
     /// Where nobody described the file: its columns, as far as they are known without reading it.
@@ -76,7 +82,7 @@ impl FileSource {
         unknown: Unknown,
         start: SourcePosition,
     ) -> Result<Self, SourceError> {
-        let reading = Reading { format, fields: fields.to_vec(), limits, unknown };
+        let reading = Reading { format, fields: fields.to_vec(), limits, unknown, stop: StopFlag::default() };
         Self::resume(path, reading, start, &[])
     }
 
@@ -98,13 +104,16 @@ impl FileSource {
                 Self::one(path, reading, start)
             };
         };
-        let Place { files, within, first } = place(path, files, begun, start)?;
+        let Place { files, within, first, known } = place(path, files, begun, start)?;
         let mut files = VecDeque::from(files);
-        let Some(file) = files.pop_front() else { return Self::nothing_more(path, reading, start) };
+        let Some(file) = files.pop_front() else {
+            return Self::nothing_more(path, reading, start).map(|source| Self { known, ..source });
+        };
         let mut source = Self::one(&file, reading, within)?;
         source.path = path.into();
         source.behind = files;
         source.records = start.records;
+        source.known = known;
         let file = FileBegun::new(&file, first);
         if within.records == 0 {
             source.passed.push(file.clone());
@@ -127,8 +136,24 @@ impl FileSource {
 
     fn of(path: &Path, reader: Reader, reading: Reading, names: Vec<String>, at_most: usize) -> Self {
         let (path, file) = (path.to_owned(), named(path));
-        let (behind, begun, passed, long) = (VecDeque::new(), None, Vec::new(), None);
-        Self { path, file, behind, reader, reading, records: 0, begun, passed, long, names, at_most }
+        let (behind, begun, passed, known, long) = (VecDeque::new(), None, Vec::new(), Vec::new(), None);
+        let (byte, fault) = (reader.bytes(), None);
+        Self {
+            path,
+            file,
+            behind,
+            reader,
+            reading,
+            records: 0,
+            byte,
+            begun,
+            passed,
+            known,
+            fault,
+            long,
+            names,
+            at_most,
+        }
     }
 
     /// All files have been read, and no further one has come.
@@ -162,7 +187,8 @@ impl FileSource {
         let first = files.pop_front().unwrap_or_else(|| path.to_owned());
         let (reader, fields) = Reader::open_undescribed(&first, format, limits, columns)?;
         let (names, fields) = fields.into_iter().unzip();
-        let reading = Reading { format, fields, limits, unknown: Unknown::Drop };
+        let stop = StopFlag::default();
+        let reading = Reading { format, fields, limits, unknown: Unknown::Drop, stop };
         let mut source = Self::of(&first, reader, reading, names, columns.at_most);
         source.path = path.into();
         source.behind = files;
@@ -173,7 +199,8 @@ impl FileSource {
     #[must_use]
     pub fn of_lines(named: &Path, lines: Box<dyn Read + Send>, limits: Limits, columns: ColumnChoice<'_>) -> Self {
         let reader = Reader::lines(Stream::of(lines), limits, columns);
-        let reading = Reading { format: Format::Ndjson, fields: Vec::new(), limits, unknown: Unknown::Drop };
+        let stop = StopFlag::default();
+        let reading = Reading { format: Format::Ndjson, fields: Vec::new(), limits, unknown: Unknown::Drop, stop };
         Self::of(named, reader, reading, Vec::new(), columns.at_most)
     }
 
@@ -251,18 +278,27 @@ impl FileSource {
         rejected: &mut Vec<(Coordinate, RejectionReason)>,
         goes_on: impl Fn(&ReadOutcome) -> bool,
     ) -> Result<ReadOutcome, SourceError> {
+        if let Some(fault) = self.fault.take() {
+            return Err(fault);
+        }
         let mut outcome = ReadOutcome::default();
         while goes_on(&outcome) {
             let patience = if outcome.messages > 0 { Duration::ZERO } else { MOMENT };
-            let byte = self.position().bytes;
             let comes = self.reader.comes_within(patience);
-            if !comes.map_err(|source| SourceError::Read { path: self.file.clone(), byte, source })? {
+            if !comes.map_err(|source| self.unreadable(source))? {
                 break;
             }
             let offset = i64::try_from(self.records).unwrap_or(i64::MAX);
             let coordinate = Coordinate { topic: 0, partition: 0, offset, element: 0 };
             let rows = batch.rows();
-            let (next, bytes) = self.reader.next(&self.file, coordinate, batch)?;
+            let (next, bytes) = match self.reader.next(&self.file, coordinate, batch) {
+                Err(error) if error.is_stop() => {
+                    outcome.stopped = true;
+                    break;
+                }
+                read => read?,
+            };
+            self.byte = self.reader.bytes();
             outcome.bytes += bytes;
             let mut records = 1;
             match next {
@@ -287,20 +323,52 @@ impl FileSource {
             outcome.messages += 1;
             self.records += 1;
         }
+        if self.begun.is_some() && !outcome.stopped {
+            self.look_ahead()?;
+        }
         Ok(outcome)
+    }
+
+    /// Looks whether the file ends here, so that its end is known with its last record: what comes next may be another batch, or none.
+    fn look_ahead(&mut self) -> Result<(), SourceError> {
+        match self.reader.is_over() {
+            Ok(true) => self.end()?,
+            Ok(false) => {}
+            Err(stop) if is_stop(&stop) => {}
+            // What has been read is whole: it is for the next call to say.
+            Err(fault) => self.fault = Some(self.unreadable(fault)),
+        }
+        Ok(())
+    }
+
+    /// What says that reading was given up behind the last record ([`SourceError::is_stop`]).
+    #[must_use]
+    pub fn given_up(&self) -> SourceError {
+        self.unreadable(stopped())
+    }
+
+    fn unreadable(&self, source: io::Error) -> SourceError {
+        SourceError::Read { path: self.file.clone(), byte: self.byte, source }
+    }
+
+    /// Remembers of several files that the one that is being read has ended.
+    fn end(&mut self) -> Result<(), SourceError> {
+        let Some(begun) = self.begun.as_ref().filter(|begun| begun.ended.is_none()) else { return Ok(()) };
+        if let Some(imprint) = self.reader.imprint().map_err(|source| self.unreadable(source))? {
+            let ended = begun.clone().end(imprint);
+            self.passed.push(ended.clone());
+            self.begun = Some(ended);
+        }
+        Ok(())
     }
 
     /// Goes on with the next file; false where there is none.
     fn go_on(&mut self) -> Result<bool, SourceError> {
-        if let Some(begun) = &mut self.begun
-            && begun.ended.is_none()
-        {
-            *begun = begun.clone().end(&self.file)?;
-            self.passed.push(begun.clone());
-        }
+        self.end()?;
         let Some(file) = self.behind.pop_front() else { return Ok(false) };
         self.long = LongRows::and(self.long, self.reader.take_long());
         self.reader.go_on(&file, &self.file, &self.reading)?;
+        self.byte = self.reader.bytes();
         if self.begun.is_some() {
             let begun = FileBegun::new(&file, self.records);
             self.passed.push(begun.clone());
@@ -313,13 +381,25 @@ impl FileSource {
     /// The place after the last line or row read: the number of those of all files, and the bytes of the one that is being read.
     #[must_use]
     pub fn position(&self) -> SourcePosition {
-        SourcePosition { records: self.records, bytes: self.reader.bytes() }
+        SourcePosition { records: self.records, bytes: self.byte }
+    }
+
+    /// Whether what is read can be read again: a regular file.
+    #[must_use]
+    pub fn is_regular(&self) -> bool {
+        self.reader.is_regular()
     }
 
     /// Of several files, those that were begun or read to their end since the last call. What is read next goes with them.
     #[must_use]
     pub fn take_begun(&mut self) -> Vec<FileBegun> {
         std::mem::take(&mut self.passed)
+    }
+
+    /// What of the files that had been begun before the start still matters, in their order; of the others nothing need be kept.
+    #[must_use]
+    pub fn known_before(&self) -> &[FileBegun] {
+        &self.known
     }
 
     /// CSV rows since the last call that span so many lines that a quote is likely to be open by mistake.
@@ -351,6 +431,9 @@ impl FileSource {
             let mut batch = RawBatch::new(width);
             let some = (records - self.records).min(1000);
             let outcome = self.read_messages(&mut batch, some, &mut Vec::new())?;
+            if outcome.stopped {
+                return Err(self.given_up());
+            }
             if outcome.end {
                 let (path, found) = (self.file.clone(), self.records);
                 return Err(SourceError::TooFewRecords { path, found, position: records });

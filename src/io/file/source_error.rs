@@ -3,6 +3,7 @@
 use std::io;
 use std::path::PathBuf;
 
+use super::waiting::is_stop;
 use crate::codec::{ColumnError, HeaderError};
 use crate::telemetry::RejectionReason;
 
@@ -22,6 +23,13 @@ pub enum SourceError {
     Pattern { path: PathBuf },
     #[error("{path} names more than {limit} files: name some of them by a pattern")]
     TooManyFiles { path: PathBuf, limit: usize },
+    #[error(
+        "{path} and {first} are two names of one file, whose records would be read twice: remove the link, or name the \
+         files by a pattern that takes one of the two"
+    )]
+    OneFile { path: PathBuf, first: PathBuf },
+    #[error("the name of {path} is not UTF-8, and the state could not tell it from others: rename it")]
+    FileName { path: PathBuf },
     #[error(
         "{path} has other {columns} than {first}, which is read as one with it: make them alike, or read it by itself"
     )]
@@ -89,4 +97,12 @@ pub enum SourceError {
     NoSuchColumn { path: PathBuf, column: String },
     #[error("columns {first} and {second} of {path} have the same name: rename one of them")]
     RepeatedColumn { path: PathBuf, first: usize, second: usize },
+}
+
+impl SourceError {
+    /// Whether nothing is wrong: reading was given up because the process is to end.
+    #[must_use]
+    pub fn is_stop(&self) -> bool {
+        matches!(self, Self::Read { source, .. } if is_stop(source))
+    }
 }

@@ -110,7 +110,9 @@ fn the_limit_counts_the_record_without_its_line_break() {
 #[test]
 fn an_oversized_record_is_never_held() {
     let (_directory, path) = file(format!("a\n{}\n{{}}\n", "x".repeat(8 << 20)).as_bytes());
-    let mut lines = NdjsonLines::open(&path, &fields(), LIMITS, Unknown::Drop, SourcePosition::default()).unwrap();
+    let mut lines =
+        NdjsonLines::open(&path, &fields(), LIMITS, Unknown::Drop, SourcePosition::default(), &StopFlag::default())
+            .unwrap();
     let mut batch = RawBatch::new(2);
     let at = Coordinate { topic: 0, partition: 0, offset: 0, element: 0 };
     assert_eq!(lines.next(at, &mut batch).unwrap(), Next::Rejected(RejectionReason::MalformedJson));
@@ -122,14 +124,25 @@ fn an_oversized_record_is_never_held() {
     for tail in ["x", "\n", ",", "\"\""] {
         let text = format!("a,b\n1,2\n\"{}", tail.repeat(4 << 20));
         let (_directory, path) = file(text.as_bytes());
-        let mut rows = CsvRows::open(&path, b',', &fields(), LIMITS, Unknown::Drop, SourcePosition::default()).unwrap();
+        let mut rows = CsvRows::open(
+            &path,
+            b',',
+            &fields(),
+            LIMITS,
+            Unknown::Drop,
+            SourcePosition::default(),
+            &StopFlag::default(),
+        )
+        .unwrap();
         assert_eq!(rows.next(at, &mut batch).unwrap(), Next::Record);
         assert_eq!(rows.next(at, &mut batch).unwrap(), Next::Rejected(RejectionReason::Oversized));
         assert_eq!(rows.next(at, &mut batch).unwrap(), Next::End);
         assert!(rows.held_bytes() < 1 << 20, "{}", rows.held_bytes());
     }
     let (_directory, path) = file(format!("a,b\n{}\n3,4\n", ",".repeat(4 << 20)).as_bytes());
-    let mut rows = CsvRows::open(&path, b',', &fields(), LIMITS, Unknown::Drop, SourcePosition::default()).unwrap();
+    let mut rows =
+        CsvRows::open(&path, b',', &fields(), LIMITS, Unknown::Drop, SourcePosition::default(), &StopFlag::default())
+            .unwrap();
     assert_eq!(rows.next(at, &mut batch).unwrap(), Next::Rejected(RejectionReason::Oversized));
     assert_eq!(rows.next(at, &mut batch).unwrap(), Next::Record);
     assert!(rows.held_bytes() < 8 << 20, "{}", rows.held_bytes());

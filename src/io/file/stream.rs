@@ -7,7 +7,9 @@ use std::path::Path;
 use std::time::{Duration, Instant};
 
 use super::SourceError;
-use super::inflate::{Compression, Inflated, comes, skip};
+use super::fingerprint::imprint;
+use super::inflate::{Compression, Inflated, skip};
+use super::waiting::{StopFlag, comes};
 
 const BUFFER_BYTES: usize = 256 << 10;
 
@@ -18,12 +20,24 @@ pub(super) struct Stream {
     pub byte: u64,
     /// A regular file: it can be sought, and more of it is there at once or not at all.
     pub regular: bool,
+    /// That file, with the place up to which it has been read; none of text that somebody else makes.
+    file: Option<File>,
+    /// Its end has been seen: what is written behind it since is of another run.
+    over: bool,
+    /// When a pipe is not waited for any more, and a long line not passed over to its end.
+    pub stop: StopFlag,
     /// What to ask whether there is more; none for a regular file.
     pipe: Option<OwnedFd>,
-    /// Whether the start has been looked at for a byte order mark.
-    begun: bool,
-    /// There was one.
-    marked: bool,
+    beginning: Beginning,
+}
+
+/// What is known of the start of a text.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Beginning {
+    Unseen,
+    Plain,
+    /// It has a byte order mark.
+    Marked,
 }
 
 impl std::fmt::Debug for Stream {
@@ -34,7 +48,7 @@ impl std::fmt::Debug for Stream {
 
 impl Stream {
     /// The input at its start, after a byte order mark if there is one. `-` is standard input. A pipe is not waited for.
-    pub fn open(path: &Path) -> Result<Self, SourceError> {
+    pub fn open(path: &Path, stop: &StopFlag) -> Result<Self, SourceError> {
         let fault = |source| SourceError::Open { path: path.into(), source };
         let (file, length) = if path == Path::new("-") {
             // Not the buffer of the process: what lies in it could not be asked for.
@@ -42,10 +56,18 @@ impl Stream {
         } else {
             open_file(path)?
         };
-        let pipe = |file: &File| file.try_clone().map(OwnedFd::from).map_err(fault);
-        let (pipe, asked) = if length.is_some() { (None, None) } else { (Some(pipe(&file)?), Some(pipe(&file)?)) };
-        let input = BufReader::with_capacity(BUFFER_BYTES, Inflated::new(Box::new(file), asked));
-        let mut stream = Self { input, byte: 0, regular: pipe.is_none(), pipe, begun: false, marked: false };
+        let copy = file.try_clone().map_err(fault)?;
+        let (file_read, pipe) = if length.is_some() { (Some(copy), None) } else { (None, Some(OwnedFd::from(copy))) };
+        let asked = pipe.as_ref().map(OwnedFd::try_clone).transpose().map_err(fault)?;
+        let inflated = Inflated::new(Box::new(file), asked, stop.clone()).map_err(fault)?;
+        let regular = pipe.is_none();
+        let mut stream = Self {
+            pipe,
+            file: file_read,
+            beginning: Beginning::Unseen,
+            stop: stop.clone(),
+            ..Self::with(inflated, regular)
+        };
         if stream.regular {
             stream.fill().map_err(|source| SourceError::Read { path: path.into(), byte: 0, source })?;
         }
@@ -54,15 +76,20 @@ impl Stream {
 
     /// Text that somebody else makes, which is there at once or not at all.
     pub fn of(text: Box<dyn Read + Send>) -> Self {
-        let input = BufReader::with_capacity(BUFFER_BYTES, Inflated::plain(text));
-        Self { input, byte: 0, regular: true, pipe: None, begun: true, marked: false }
+        Self::with(Inflated::plain(text), true)
+    }
+
+    fn with(inflated: Inflated, regular: bool) -> Self {
+        let input = BufReader::with_capacity(BUFFER_BYTES, inflated);
+        let stop = StopFlag::default();
+        Self { input, byte: 0, regular, file: None, over: false, stop, pipe: None, beginning: Beginning::Plain }
     }
 
     /// A regular file after its first `position` bytes, which end a record; `breaks` are the bytes that may. Of a compressed file these
     /// are bytes of the text in it, and everything before them is decompressed again.
     ///
     /// A last record without a line break may have got its line break since; that is passed over.
-    pub fn resume(path: &Path, position: u64, breaks: &[u8]) -> Result<Self, SourceError> {
+    pub fn resume(path: &Path, position: u64, breaks: &[u8], stop: &StopFlag) -> Result<Self, SourceError> {
         let (mut file, length) = open_file(path)?;
         let length = length.unwrap_or(0);
         let fault = |source| SourceError::Read { path: path.into(), byte: position, source };
@@ -74,16 +101,18 @@ impl Stream {
         }
         let before = position - u64::from(position > 0);
         file.seek(SeekFrom::Start(if compressed { 0 } else { before })).map_err(fault)?;
+        let file_read = file.try_clone().map_err(fault)?;
         let file: Box<dyn Read + Send> = Box::new(file);
-        let inflated = if compressed { Inflated::new(file, None) } else { Inflated::plain(file) };
-        let mut input = BufReader::with_capacity(BUFFER_BYTES, inflated);
+        let inflated =
+            if compressed { Inflated::new(file, None, stop.clone()).map_err(fault)? } else { Inflated::plain(file) };
+        let mut stream = Self { file: Some(file_read), stop: stop.clone(), ..Self::with(inflated, true) };
         if compressed {
-            let length = skip(&mut input, before).map_err(fault)?;
+            let length = skip(&mut stream.input, before, stop).map_err(fault)?;
             if length < before {
                 return Err(SourceError::Shrunk { path: path.into(), length, position });
             }
         }
-        let mut stream = Self { input, byte: before, regular: true, pipe: None, begun: true, marked: false };
+        stream.byte = before;
         let last = if position > 0 { stream.take_byte().map_err(fault)? } else { Some(b'\n') };
         let Some(last) = last else {
             return Err(SourceError::Shrunk { path: path.into(), length: before, position });
@@ -111,6 +140,9 @@ impl Stream {
 
     /// The bytes at hand, after reading some if there were none; empty at the end of the input.
     pub fn fill(&mut self) -> io::Result<&[u8]> {
+        if self.over {
+            return Ok(&[]);
+        }
         loop {
             match self.input.fill_buf() {
                 Ok(_) => break,
@@ -118,17 +150,21 @@ impl Stream {
                 Err(error) => return Err(error),
             }
         }
-        if !std::mem::replace(&mut self.begun, true) && self.input.buffer().starts_with(b"\xef\xbb\xbf") {
-            self.consume(3);
-            self.marked = true;
-            return self.fill();
+        if self.beginning == Beginning::Unseen {
+            self.beginning = Beginning::Plain;
+            if self.input.buffer().starts_with(b"\xef\xbb\xbf") {
+                self.consume(3);
+                self.beginning = Beginning::Marked;
+                return self.fill();
+            }
         }
+        self.over = self.regular && self.input.buffer().is_empty();
         Ok(self.input.buffer())
     }
 
     /// Whether nothing has been consumed yet but a byte order mark.
     pub fn is_at_start(&self) -> bool {
-        self.byte == 0 || self.byte == 3 && self.marked
+        self.byte == 0 || self.byte == 3 && self.beginning == Beginning::Marked
     }
 
     /// Passes over `count` of the bytes last given by [`fill`](Self::fill).
@@ -141,7 +177,7 @@ impl Stream {
     pub fn comes_within(&mut self, patience: Duration) -> io::Result<bool> {
         let Some(pipe) = self.pipe.as_ref().filter(|_| self.input.buffer().is_empty()) else { return Ok(true) };
         if self.input.get_ref().compression().is_none() {
-            return comes(pipe, Some(patience));
+            return comes(pipe, patience);
         }
         let begun = Instant::now();
         loop {
@@ -153,7 +189,7 @@ impl Stream {
                 Ok(()) => return Ok(true),
                 Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
                 Err(error) if error.kind() == io::ErrorKind::WouldBlock => {
-                    if !comes(pipe, Some(patience.saturating_sub(begun.elapsed())))? {
+                    if !comes(pipe, patience.saturating_sub(begun.elapsed()))? {
                         return Ok(false);
                     }
                 }
@@ -164,31 +200,79 @@ impl Stream {
 
     /// Appends bytes to `line` up to and including a line break, at most `limit` of them; gives their number.
     pub fn take_line(&mut self, limit: usize, line: &mut Vec<u8>) -> io::Result<usize> {
-        self.fill()?;
+        if self.fill()?.is_empty() {
+            return Ok(0);
+        }
         let taken = (&mut self.input).take(limit as u64).read_until(b'\n', line)?;
         self.byte += taken as u64;
+        self.over = self.regular && taken < limit && line.last() != Some(&b'\n');
         Ok(taken)
     }
 
     /// Passes over everything up to and including the next line break without keeping it.
-    pub fn skip_line(&mut self) -> io::Result<usize> {
-        let skipped = self.input.skip_until(b'\n')?;
-        self.byte += skipped as u64;
-        Ok(skipped)
+    ///
+    /// # Errors
+    /// When reading fails, and when it is given up because the process is to end: a line may be longer than anybody waits for.
+    pub fn skip_line(&mut self) -> io::Result<()> {
+        loop {
+            self.stop.check()?;
+            let (count, ended) = up_to_break(self.fill()?);
+            self.consume(count);
+            if ended || count == 0 {
+                return Ok(());
+            }
+        }
+    }
+
+    /// Whether a regular file has nothing more; what is written behind its end from then on is not read.
+    pub fn is_over(&mut self) -> io::Result<bool> {
+        Ok(self.regular && self.fill()?.is_empty())
+    }
+
+    /// Passes over a blank last line that is all there is, and tells whether there was one: only of a regular file that is not
+    /// compressed can that be known without reading on.
+    pub fn ends_blank(&mut self) -> io::Result<bool> {
+        let length = match &self.file {
+            Some(file) if self.input.get_ref().compression().is_none() => file.metadata()?.len(),
+            _ => return Ok(false),
+        };
+        let byte = self.byte;
+        let rest = self.fill()?;
+        let blank = rest.trim_ascii().is_empty() && up_to_break(rest).0 == rest.len();
+        let is_last = blank && byte + rest.len() as u64 == length;
+        self.over |= is_last;
+        Ok(is_last)
+    }
+
+    /// Length and digest of a regular file as far as it has been read; of text that somebody else makes nothing.
+    pub fn imprint(&self) -> io::Result<Option<(u64, u64)>> {
+        let Some(mut file) = self.file.as_ref() else { return Ok(None) };
+        // All that has been read has its place from one handle.
+        let read = file.stream_position()?;
+        imprint(file, read).map(Some)
     }
 }
 
-/// Whether standard input has something to read, or its end: asked for at most `patience`.
+/// How many of the bytes are of the first line, and whether it ends among them.
+fn up_to_break(bytes: &[u8]) -> (usize, bool) {
+    bytes.iter().position(|byte| *byte == b'\n').map_or((bytes.len(), false), |at| (at + 1, true))
+}
+
+/// The text of a file, also where it is compressed.
 ///
 /// # Errors
-/// When it cannot be asked.
-pub fn standard_input_comes(patience: Duration) -> io::Result<bool> {
-    comes(&io::stdin(), Some(patience))
+/// When the file cannot be opened.
+pub fn open_text(path: &Path) -> io::Result<impl Read + use<>> {
+    Inflated::new(Box::new(File::open(path)?), None, StopFlag::default())
 }
 
 /// The bytes of text in a file, where they are known without reading it: of one regular file that is not compressed.
 #[must_use]
 pub fn plain_length(path: &Path) -> Option<u64> {
+    // Whoever writes to a pipe has it broken by a reader that only looks.
+    if !path.metadata().ok()?.is_file() {
+        return None;
+    }
     let (file, length) = open_file(path).ok()?;
     let mut start = Vec::new();
     length?;
@@ -203,3 +287,7 @@ pub(super) fn open_file(path: &Path) -> Result<(File, Option<u64>), SourceError>
     let metadata = file.metadata().map_err(fault)?;
     Ok((file, metadata.is_file().then_some(metadata.len())))
 }
+
+#[cfg(test)]
+#[path = "stream_tests.rs"]
+mod tests;

@@ -5,6 +5,7 @@ use std::path::Path;
 
 use super::listing::files_of;
 use super::stream::Stream;
+use super::waiting::StopFlag;
 use super::{Format, SourceError};
 
 /// Which columns of a file are read.
@@ -52,7 +53,7 @@ pub(super) fn missing(path: &Path, wanted: &[String], there: &[String]) -> Resul
 const SEPARATORS: [u8; 4] = [b',', b';', b'\t', b'|'];
 
 /// The separator of a CSV file: of `,` `;` tab `|` the one that occurs most often outside quotes in its first line, the
-/// comma where none does. An input that cannot be read twice is not looked at: comma.
+/// comma where none does. An input that cannot be read twice is not opened: comma.
 ///
 /// # Errors
 /// When the file cannot be opened or read.
@@ -62,10 +63,11 @@ pub fn separator_of(path: &Path) -> Result<u8, SourceError> {
     }
     let comma = Format::Csv { separator: b',' };
     let first = files_of(path, comma)?.and_then(|files| files.into_iter().next()).unwrap_or_else(|| path.to_owned());
-    let mut stream = Stream::open(&first)?;
-    if !stream.regular {
+    let metadata = first.metadata().map_err(|source| SourceError::Open { path: first.clone(), source })?;
+    if !metadata.is_file() {
         return Ok(b',');
     }
+    let mut stream = Stream::open(&first, &StopFlag::default())?;
     let mut line = Vec::new();
     let read = stream.take_line(1 << 20, &mut line);
     read.map_err(|source| SourceError::Read { path: path.into(), byte: 0, source })?;

@@ -1,7 +1,7 @@
 //! What a start finds in the tree, and how much of the past it may rely on.
 
 use super::{
-    BASELINE, EVIDENCE, INTENT, INTENT_BEGUN, INTENT_MET, INTENT_TALLIED, MARKS, MET, PROGRESS, Store, TALLIED,
+    BASELINE, BEGUN, EVIDENCE, INTENT, INTENT_BEGUN, INTENT_MET, INTENT_TALLIED, MARKS, MET, PROGRESS, Store, TALLIED,
 };
 use crate::anonymity::plan::Plan;
 use crate::anonymity::plan::evidence::Evidence;
@@ -164,7 +164,7 @@ impl Store {
             found.evidence = self.read(EVIDENCE)?;
         }
         found.met = self.read(MET)?;
-        for (key, sealed) in self.scan("begun")? {
+        for (key, sealed) in self.scan(BEGUN)? {
             found.begun.extend(self.open_value::<Vec<FileBegun>>(&key, &sealed)?);
         }
         if let Some(intent) = &mut found.intent {
