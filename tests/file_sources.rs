@@ -71,7 +71,7 @@ fn a_bomb_lets_the_daemon_stop() {
     let mut content = zstd::stream::encode_all(start.as_bytes(), 1).expect("it is compressed");
     (0..1024).for_each(|_| content.extend(&block));
     place.write("in.csv.zst", content);
-    let mut process = place.start(&[("SOURCE__PATH", "in.csv.zst")]);
+    let mut process = place.start(&[("SOURCE__PATH", "in.csv.zst"), ("SOURCE__FORMAT", "csv")]);
     std::thread::sleep(std::time::Duration::from_secs(3));
     process.terminate();
     assert!(process.ends_within(std::time::Duration::from_secs(20)), "it is passed over to its end");

@@ -93,7 +93,8 @@ fn a_file_a_group_stands_where_the_path_says() {
 /// Files behind a series are somebody else's, and stay; those of the series are recounted as one, by any of their names.
 #[test]
 fn a_series_leaves_other_files_alone_and_is_recounted() {
-    let place = Place::new(SCHEMA, "");
+    let one = "[[group]]\nname = \"all\"\nattributes = [\"age\", \"city\", \"illness\"]\n";
+    let place = Place::new(SCHEMA, one);
     place.write("in.ndjson", records());
     let rotated = [("SINK__ROTATE__SIZE", "100B"), ("BATCH__MAX_RECORDS", "25")];
     place.run(&rotated).expect(0);
