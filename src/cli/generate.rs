@@ -63,7 +63,7 @@ struct WearableArgs {
     #[arg(long)]
     nested: bool,
     /// Documents as a platform keeps them, instead of records of 25 attributes (docs/formats.md says which schema goes with
-    /// which). In a file RADAR-base's keys stand beside the values: {"key": …, "value": …}
+    /// which). Where the person is in a message's key, a file has it beside the value: {"key": …, "value": …}
     #[arg(long, value_enum, value_name = "P", conflicts_with = "nested")]
     platform: Option<PlatformArg>,
 }
@@ -72,13 +72,13 @@ struct WearableArgs {
 enum PlatformArg {
     /// Heart rates as Open mHealth's data points (schemas/open-mhealth-heart-rate.toml)
     OpenMhealth,
-    /// FHIR R4 Bundles of Observations of the skin's temperature (schemas/fhir-bundle.toml)
+    /// FHIR R4 Bundles of Observations of heart rates (schemas/fhir-bundle.toml)
     FhirBundle,
-    /// Heart rates of some minutes, as the Fitbit web API gives them (schemas/fitbit-heart-rate.toml)
+    /// Heart rates of some minutes of a day, as the Fitbit web API gives them (schemas/fitbit-heart-intraday.toml)
     Fitbit,
     /// Heart rates as RADAR-base keeps them, as JSON (schemas/radar-heart-rate.toml)
     Radar,
-    /// Who the people of `radar` are, person after person: its profile topic
+    /// Who the people of `radar` are, person after person (schemas/radar-heart-rate-profiles.toml)
     RadarProfile,
 }
 
@@ -162,7 +162,7 @@ pub fn run(args: GenerateArgs) -> anyhow::Result<()> {
                 }
                 Some(platform) => {
                     let with_keys = args.output.topic.is_none();
-                    deliver(Documents::new(settings, platform.platform(), with_keys)?, &args.output)
+                    deliver(Documents::new(&settings, platform.platform(), with_keys)?, &args.output)
                 }
             }
         }

@@ -53,7 +53,7 @@ impl Owners {
     /// Of a row with these `attributes`, and `groups` that have these; `told` by row, where there is a lineage.
     pub(super) fn new<'g>(
         attributes: &[usize],
-        groups: impl Iterator<Item = &'g [usize]> + Clone,
+        groups: &(impl Iterator<Item = &'g [usize]> + Clone),
         told: Option<BTreeMap<u64, usize>>,
     ) -> Self {
         let having = |a: &usize| {
@@ -101,7 +101,7 @@ mod tests {
         use At::{Left, Missing, Shown};
         let groups: [&[usize]; 2] = [&[4, 6], &[5]];
         let owners =
-            |told: &[(u64, usize)]| Owners::new(&[4, 5, 6], groups.into_iter(), Some(told.iter().copied().collect()));
+            |told: &[(u64, usize)]| Owners::new(&[4, 5, 6], &groups.into_iter(), Some(told.iter().copied().collect()));
         let of = |told: &[(u64, usize)], at: [At; 3]| owners(told).of(7, at.into_iter());
         assert_eq!(of(&[], [Shown, Missing, Missing]), Ok(Some(0)));
         assert_eq!(of(&[], [Shown, Missing, Shown]), Ok(Some(0)));
@@ -111,7 +111,7 @@ mod tests {
         assert_eq!(of(&[], [Shown, Shown, Missing]), Err(Unjoined::OfTwo));
         assert_eq!(of(&[], [Missing, Left, Missing]), Err(Unjoined::Incomplete));
         assert_eq!(of(&[(7, 1)], [Shown, Missing, Missing]), Err(Unjoined::Misnamed));
-        let untold = Owners::new(&[4, 5], groups.into_iter(), None);
+        let untold = Owners::new(&[4, 5], &groups.into_iter(), None);
         assert_eq!(untold.of(0, [Missing; 2].into_iter()), Ok(None));
     }
 
@@ -121,7 +121,7 @@ mod tests {
         let groups: [&[usize]; 3] = [&[0, 1], &[0, 2], &[3]];
         let of = |told: Option<usize>, at: [At; 4]| {
             let told = told.map(|group| BTreeMap::from([(7, group)]));
-            Owners::new(&[0, 1, 2, 3], groups.into_iter(), told).of(7, at.into_iter())
+            Owners::new(&[0, 1, 2, 3], &groups.into_iter(), told).of(7, at.into_iter())
         };
         assert_eq!(of(None, [Shown, Shown, Missing, Missing]), Ok(Some(0)));
         assert_eq!(of(None, [Shown, Missing, Shown, Missing]), Ok(Some(1)));

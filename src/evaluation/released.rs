@@ -210,7 +210,7 @@ impl Lines {
             ReleasedGroup { name, attributes, cells, lines: 0, places: Some(Vec::new()), origin: None }
         };
         let mut groups: Vec<ReleasedGroup> = shapes.iter().map(empty).collect();
-        let owners = Owners::new(&self.attributes, groups.iter().map(|group| group.attributes.as_slice()), told);
+        let owners = Owners::new(&self.attributes, &groups.iter().map(|group| group.attributes.as_slice()), told);
         // By attribute of a row, the cells that say nothing.
         let nothing = |a: &usize| [original.books[*a].cell_of("null"), original.books[*a].cell_of("")];
         let nothing: Vec<[Option<CellId>; 2]> = self.attributes.iter().map(nothing).collect();

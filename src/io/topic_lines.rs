@@ -48,7 +48,7 @@ impl TopicLines {
     /// Makes the next line; false at the end.
     fn go_on(&mut self) -> io::Result<bool> {
         while let Some((topic, sampled)) = self.topics.front_mut() {
-            let Some(message) = sampled.next().map_err(io::Error::other)? else {
+            let Some(message) = sampled.next_message().map_err(io::Error::other)? else {
                 self.topics.pop_front();
                 continue;
             };

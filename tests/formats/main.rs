@@ -3,6 +3,7 @@
 
 mod exploded;
 mod json_schema;
+mod platforms;
 mod protobuf;
 mod scene;
 #[path = "../support/mod.rs"]

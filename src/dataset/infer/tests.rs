@@ -260,7 +260,7 @@ fn codes_that_nobody_is_counted_by_may_be_peoples() {
 #[test]
 fn years_of_one_person_do_not_stand_in_a_proposal() {
     let row = |n: usize| {
-        let year = if n % 100 == 0 { 1987 } else { 2024 };
+        let year = if n.is_multiple_of(100) { 1987 } else { 2024 };
         format!("u{:02},{year}-0{}-1{}", n % 100, 1 + n % 9, n % 9)
     };
     let inferred = of(&csv("user_id,day", 1000, row), CSV).expect("a proposal");

@@ -82,7 +82,7 @@ pub(super) fn read_joined(
 ) -> Result<Vec<Group>, EvaluationError> {
     let rows = Group::read((config, schema), (JOINED, joined(shapes)), true, path, findings)?;
     let mut groups: Vec<Group> = shapes.iter().map(|shape| rows.none_of(shape)).collect();
-    let owners = Owners::new(&rows.attributes, groups.iter().map(|group| group.attributes.as_slice()), told);
+    let owners = Owners::new(&rows.attributes, &groups.iter().map(|group| group.attributes.as_slice()), told);
     let mut bytes = rows.bytes.into_iter();
     for (number, cells) in rows.lines.into_iter().enumerate() {
         let bytes = bytes.next();

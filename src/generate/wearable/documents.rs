@@ -13,9 +13,9 @@ use serde_json::{Map, Value, json};
 pub enum Platform {
     /// Open mHealth: a data point of a heart rate, header and body.
     OpenMhealth,
-    /// FHIR R4: a Bundle of Observations of the skin's temperature, in degrees Fahrenheit.
+    /// FHIR R4: a Bundle of Observations of heart rates.
     FhirBundle,
-    /// The Fitbit web API: the heart rates of some minutes of a day, as a series.
+    /// The Fitbit web API: the heart rates of some minutes of a day, as a series. The person is in the key.
     Fitbit,
     /// RADAR-base: a heart rate, its key beside it.
     Radar,
@@ -40,9 +40,9 @@ impl Documents {
     ///
     /// # Errors
     /// As [`Wearable::new`].
-    pub fn new(settings: WearableSettings, platform: Platform, with_keys: bool) -> Result<Self, GenerateError> {
-        let wearable = Wearable::new(WearableSettings { layout: Layout::Flat, ..settings })?;
-        let has_keys = matches!(platform, Platform::Radar | Platform::RadarProfile);
+    pub fn new(settings: &WearableSettings, platform: Platform, with_keys: bool) -> Result<Self, GenerateError> {
+        let wearable = Wearable::new(WearableSettings { layout: Layout::Flat, ..settings.clone() })?;
+        let has_keys = matches!(platform, Platform::Fitbit | Platform::Radar | Platform::RadarProfile);
         Ok(Self { wearable, platform, keyed: with_keys && has_keys })
     }
 
@@ -52,13 +52,15 @@ impl Documents {
         String::from_utf8_lossy(&id).into_owned()
     }
 
-    /// The key of RADAR-base: who observed with what.
+    /// Whose the document is; of RADAR-base's heart rates, who observed with what.
     fn key(&self) -> Value {
-        let source = match self.platform {
-            Platform::RadarProfile => "questionnaire".to_owned(),
-            _ => format!("band-{}", self.user()),
-        };
-        json!({ "projectId": "throng-demo", "userId": self.user(), "sourceId": source })
+        let user = self.user();
+        match self.platform {
+            Platform::Radar => {
+                json!({ "projectId": "throng-demo", "userId": user, "sourceId": format!("band-{user}") })
+            }
+            _ => json!(user),
+        }
     }
 
     fn value(&mut self) -> Value {
@@ -120,24 +122,25 @@ impl Documents {
                     "resourceType": "Observation",
                     "id": self.id(),
                     "status": "final",
-                    "code": { "coding": [{ "system": "http://loinc.org", "code": "39106-0" }] },
+                    "code": { "coding": [{ "system": "http://loinc.org", "code": "8867-4", "display": "Heart rate" }] },
                     "subject": { "reference": format!("Patient/{}", self.user()) },
-                    "device": { "reference": format!("Device/band-{}", self.user()) },
                     "effectiveDateTime": moment(at),
                 });
-                let measured = number(reading.skin_temp_tenths, |tenths| {
-                    let fahrenheit = (tenths as f64 * 1.8 + 320.0).round() / 10.0;
-                    json!({ "value": fahrenheit, "unit": "degrees F", "system": "http://unitsofmeasure.org", "code": "[degF]" })
-                });
-                put(&mut observation, "valueQuantity", measured);
+                let measured = |rate| json!({ "value": rate, "unit": "beats/minute", "system": "http://unitsofmeasure.org", "code": "/min" });
+                put(&mut observation, "valueQuantity", number(reading.heart_rate, measured));
                 json!({ "fullUrl": format!("urn:uuid:{}", self.id()), "resource": observation })
             })
             .collect();
-        json!({ "resourceType": "Bundle", "type": "collection", "timestamp": moment(seconds + 300), "entry": entries })
+        let (id, sent) = (self.id(), moment(seconds + 60 * SERIES));
+        json!({ "resourceType": "Bundle", "id": id, "type": "collection", "timestamp": sent, "entry": entries })
     }
 
     fn series(&mut self, seconds: i64) -> Value {
         let readings = self.readings(seconds);
+        let resting = number(readings[0].1.resting_hr, Value::from);
+        let mut day =
+            json!({ "dateTime": day(seconds), "value": { "customHeartRateZones": [], "heartRateZones": [] } });
+        put(&mut day["value"], "restingHeartRate", resting);
         let dataset: Vec<Value> = readings
             .into_iter()
             .map(|(at, reading)| {
@@ -147,8 +150,7 @@ impl Documents {
             })
             .collect();
         json!({
-            "user": { "encodedId": self.user() },
-            "activities-heart": [{ "dateTime": day(seconds) }],
+            "activities-heart": [day],
             "activities-heart-intraday": { "dataset": dataset, "datasetInterval": 1, "datasetType": "minute" },
         })
     }
@@ -174,8 +176,15 @@ impl Documents {
         let mut flat = Vec::new();
         self.wearable.subjects.begin(self.wearable.last, Layout::Flat, &mut flat).close();
         let known: Map<String, Value> = serde_json::from_slice(&flat).expect("we write JSON");
-        let wanted = ["age", "sex", "zip"];
-        wanted.iter().filter_map(|name| Some(((*name).to_owned(), known.get(*name)?.clone()))).collect()
+        let age = known.get("age").and_then(Value::as_i64);
+        let sex = match known.get("sex").and_then(Value::as_str) {
+            Some("female") => "FEMALE",
+            Some("male") => "MALE",
+            Some(_) => "OTHER",
+            None => "UNKNOWN",
+        };
+        let zip = known.get("zip").cloned().unwrap_or(Value::Null);
+        json!({ "birthYear": age.map(|age| self.wearable.year() - age), "sex": sex, "address": { "zip": zip } })
     }
 }
 
@@ -190,7 +199,7 @@ impl RecordStream for Documents {
 
     fn append_subject(&self, out: &mut Vec<u8>) {
         match self.platform {
-            Platform::Radar | Platform::RadarProfile => out.extend_from_slice(self.key().to_string().as_bytes()),
+            Platform::Radar => out.extend_from_slice(self.key().to_string().as_bytes()),
             _ => self.wearable.append_subject(out),
         }
     }

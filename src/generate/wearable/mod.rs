@@ -86,6 +86,11 @@ impl Wearable {
         seconds
     }
 
+    /// The year in which the stream begins, about.
+    fn year(&self) -> i64 {
+        1970 + self.settings.start_seconds / 31_556_952
+    }
+
     /// What is measured on the person of the record at `seconds`.
     fn reading(&mut self, seconds: i64) -> Reading {
         Reading::draw(self.subjects.profile(self.last), seconds, self.settings.missing, &mut self.dice)

@@ -344,7 +344,7 @@ mod documents {
 
     fn documents(platform: Platform, seed: u64, with_keys: bool) -> Vec<Value> {
         let settings = WearableSettings { seed, subjects: 20, ..WearableSettings::default() };
-        let mut stream = Documents::new(settings, platform, with_keys).expect("sound settings");
+        let mut stream = Documents::new(&settings, platform, with_keys).expect("sound settings");
         let mut next = || {
             let mut line = Vec::new();
             stream.append(&mut line);
@@ -372,16 +372,16 @@ mod documents {
         has(Platform::OpenMhealth, "/body/heart_rate/value", 150);
         has(Platform::OpenMhealth, "/header/user_id", 200);
         has(Platform::FhirBundle, "/entry/3/resource/valueQuantity/value", 120);
-        has(Platform::Fitbit, "/activities-heart-intraday/dataset/0/value", 150);
+        has(Platform::Fitbit, "/value/activities-heart-intraday/dataset/0/value", 150);
         has(Platform::Radar, "/key/userId", 200);
         has(Platform::Radar, "/value/time", 200);
         let people: BTreeSet<String> = documents(Platform::RadarProfile, 1, true)
             .iter()
             .take(20)
-            .map(|document| document["key"]["userId"].to_string())
+            .map(|document| document["key"].to_string())
             .collect();
         assert_eq!(people.len(), 20, "everybody's profile, in turn");
-        has(Platform::RadarProfile, "/value/zip", 150);
+        has(Platform::RadarProfile, "/value/address/zip", 150);
         assert!(documents(Platform::Radar, 1, false)[0].get("key").is_none(), "a topic has keys of its own");
     }
 }

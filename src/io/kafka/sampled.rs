@@ -47,7 +47,7 @@ impl Sampled {
     ///
     /// # Errors
     /// When the broker is silent for too long.
-    pub fn next(&mut self) -> Result<Option<OwnedMessage>, KafkaFailure> {
+    pub fn next_message(&mut self) -> Result<Option<OwnedMessage>, KafkaFailure> {
         let deadline = Instant::now() + self.patience;
         while !self.ends.is_empty() {
             match self.consumer.poll(Duration::from_millis(200)) {
