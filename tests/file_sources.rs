@@ -94,7 +94,8 @@ fn two_names_of_one_file_are_no_crowd() {
         fs::remove_file(place.path(&format!("days/{link}.csv"))).expect("a link");
     }
     std::os::unix::fs::symlink(".", place.path("days/loop")).expect("a link");
-    let days = [("SOURCE__PATH", "days/**/*.csv"), ("SOURCE__FORMAT", "csv")];
+    // Another source has a state of its own.
+    let days = [("SOURCE__PATH", "days/**/*.csv"), ("SOURCE__FORMAT", "csv"), ("STATE__PATH", "state-of-days")];
     let once = place.run(&days);
     assert_eq!((once.account().consumed, once.account().released), (1, 0), "{}", once.stderr);
 }

@@ -180,12 +180,11 @@ fn every_reader_finds_the_same_figures_in_each_format() {
 /// Groups that share an attribute: it stands in a joined row once, and tells nothing of the row's group.
 #[test]
 fn every_reader_reads_rows_of_groups_that_share() {
-    let shared = format!("{GROUPS}\n[plan]\nshared = [\"age\"]\n");
-    let shared = shared.replace("attributes = [\"city\"]", "attributes = [\"city\", \"age\"]");
-    let shared = shared.replace("attributes = [\"mood\"", "attributes = [\"age\", \"mood\"");
+    let shared = "[plan]\nshared = [\"age\"]\n[[group]]\nname = \"place\"\nattributes = [\"city\", \"age\"]\n\
+        [[group]]\nname = \"body\"\nattributes = [\"age\", \"mood\", \"illness\"]\n";
     for out in ["out.ndjson", "out.csv", "out.parquet"] {
         let sink = [("SINK__PATH", out), JOINED, ("PRIVACY__BATCH_CROWD", "3")];
-        let place = Place::new(&SCHEMA.replace("name = \"age\"\n", "name = \"age\"\nchanges = \"always\"\n"), &shared);
+        let place = Place::new(&SCHEMA.replace("name = \"age\"\n", "name = \"age\"\nchanges = \"always\"\n"), shared);
         place.write("in.ndjson", records());
         run(&place, &sink).expect(0);
         for with in ["", "--lineage lineage.ndjson"] {

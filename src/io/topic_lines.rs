@@ -109,7 +109,10 @@ fn line(
             line.push(b',');
         }
     }
-    let Token::Structure(_) = batch.token(0, VALUE) else { return Ok(Some(Err(RejectionReason::NotAnObject))) };
+    let is_object = matches!(batch.token(0, VALUE), Token::Structure(text) if text.trim_start().starts_with('{'));
+    if !is_object {
+        return Ok(Some(Err(RejectionReason::NotAnObject)));
+    }
     line.extend_from_slice(b"\"value\":");
     spell(batch.token(0, VALUE), &mut line);
     line.extend_from_slice(b"}\n");

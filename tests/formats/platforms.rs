@@ -77,8 +77,8 @@ fn heart_rates_of_radar_base_with_profiles() {
         broker.create_topic(&topic, 2, true);
         generate(broker, "radar-profile", 40, &topic);
         format!(
-            "[[join]]\nname = \"profiles\"\ntopic = \"{topic}\"\n[[group]]\nname = \"rate\"\nattributes = [\"pulse\", \"activity\"]\n\
-             [[group]]\nname = \"person\"\nattributes = [\"birth_year\", \"sex\"]\n"
+            "[[join]]\nname = \"profiles\"\ntopic = \"{topic}\"\n[[group]]\nname = \"rate\"\nattributes = [\"time\", \"pulse\", \"activity\"]\n\
+             [[group]]\nname = \"person\"\nattributes = [\"birth_year\", \"sex\", \"zip\"]\n"
         )
     };
     let found = released("radar", "radar-heart-rate-profiles.toml", "key_format = \"json\"", profiles);

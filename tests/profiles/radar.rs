@@ -96,7 +96,7 @@ fn heart_rates_leave_beside_the_profiles_of_crowds() {
     let read = |part: &str| -> BTreeMap<String, usize> {
         let topic = format!("{out}.{part}");
         let lines = broker.read_committed(&topic).len();
-        let said = client(&["consume", &brokers, &url, &topic, &lines.to_string()], "");
+        let said = client(&["consume", &brokers, &url, &topic, &lines.to_string(), "AVRO"], "");
         let mut classes = BTreeMap::new();
         said.lines().for_each(|line| *classes.entry(line.to_owned()).or_insert(0) += 1);
         assert_eq!(said.lines().count(), lines);

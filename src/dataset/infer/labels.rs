@@ -1,11 +1,12 @@
 //! Groups of labels. What belongs together in the world is for people to say; what can be measured is proposed: neighbours
-//! where labels begin with numbers, else what is rare in one group.
+//! where labels begin with numbers, else neighbours by how frequent they are.
 
 use super::values::Text;
 use std::collections::BTreeSet;
 
-/// A label with fewer cells than this share of all joins the group of the rare ones, level by level.
-const RARE: [f64; 2] = [0.02, 0.10];
+/// What a group must have, level by level: labels, and a share of all cells. A group of few labels says much, one of many cells
+/// finds its crowd. On ADULT these sizes lose as little as the hand-written hierarchies (tests/first_hour.rs).
+const GROUP: [(usize, f64); 2] = [(2, 0.05), (6, 0.15)];
 
 /// A row a label, from itself to its coarsest group; single labels are rows of their own.
 pub(super) fn groups(labels: &[Text<'_>]) -> Vec<Vec<String>> {
@@ -23,7 +24,7 @@ pub(super) fn groups(labels: &[Text<'_>]) -> Vec<Vec<String>> {
         }
         None => {
             labels.sort_by(|a, b| b.cells.cmp(&a.cells).then_with(|| a.text.cmp(b.text)));
-            rare(&labels)
+            by_frequency(&labels)
         }
     }
 }
@@ -64,23 +65,54 @@ fn neighbours(labels: &[Text<'_>]) -> Vec<Vec<String>> {
     distinct(rows)
 }
 
-/// Labels keep their own until they are rare; the rarer ones are one group, level by level.
-fn rare(labels: &[Text<'_>]) -> Vec<Vec<String>> {
+/// Runs of labels that are about as frequent, the most frequent first; each level joins runs of the one before.
+fn by_frequency(labels: &[Text<'_>]) -> Vec<Vec<String>> {
     let total: u64 = labels.iter().map(|label| label.cells).sum();
     let mut rows: Vec<Vec<String>> = labels.iter().map(|label| vec![label.text.to_owned()]).collect();
-    let mut before = 1;
-    for share in RARE {
-        let pooled = labels.iter().filter(|label| (label.cells as f64) < share * total as f64).count();
-        if pooled <= before || pooled == labels.len() {
-            continue;
+    // The ends of the runs.
+    let mut ends: Vec<usize> = (1..=labels.len()).collect();
+    for (fewest, share) in GROUP {
+        let (mut joined, mut first) = (Vec::new(), 0);
+        let share_of = |from: usize, to: usize| {
+            labels[from..to].iter().map(|label| label.cells).sum::<u64>() as f64 / total.max(1) as f64
+        };
+        for &end in &ends {
+            if end - first >= fewest && share_of(first, end) >= share {
+                joined.push(end);
+                first = end;
+            }
         }
-        before = pooled;
-        let kept = labels.len() - pooled;
-        for (at, row) in rows.iter_mut().enumerate() {
-            row.push(if at < kept { labels[at].text.to_owned() } else { format!("{pooled} others") });
+        // What is left is a run of its own, or too little for one.
+        if first < labels.len() {
+            if share_of(first, labels.len()) < share / 2.0 {
+                joined.pop();
+            }
+            joined.push(labels.len());
+        }
+        if joined.len() < 2 || joined.len() == ends.len() {
+            break;
+        }
+        ends = joined;
+        let mut first = 0;
+        for &end in &ends {
+            let name = run_name(&labels[first..end]);
+            rows[first..end].iter_mut().for_each(|row| row.push(name.clone()));
+            first = end;
         }
     }
     distinct(rows)
+}
+
+/// Characters of a group's name that lists its labels.
+const LISTED: usize = 40;
+
+/// The labels themselves where they are few and short; else the first one and how many others.
+fn run_name(labels: &[Text<'_>]) -> String {
+    let all = labels.iter().map(|label| label.text).collect::<Vec<_>>().join(" or ");
+    if labels.len() == 1 || labels.len() <= 3 && all.chars().count() <= LISTED {
+        return all;
+    }
+    format!("{} and {} others", labels[0].text, labels.len() - 1)
 }
 
 /// No group is called like a label that it is not: such rows lose their groups.
@@ -109,13 +141,24 @@ mod tests {
     }
 
     #[test]
-    fn what_is_rare_becomes_one_group() {
-        let rows = of(&[("us", 900), ("mx", 60), ("fr", 20), ("de", 12), ("it", 8)]);
+    fn labels_join_those_that_are_about_as_frequent() {
+        let rows = of(&[("us", 600), ("mx", 200), ("fr", 90), ("de", 60), ("it", 50)]);
         let row = |label: &str| rows.iter().find(|row| row[0] == label).expect("a row").clone();
-        assert_eq!(row("us"), ["us", "us", "us"]);
-        assert_eq!(row("mx"), ["mx", "mx", "4 others"]);
-        assert_eq!(row("de"), ["de", "2 others", "4 others"]);
+        assert_eq!(row("us"), ["us", "us or mx"]);
+        assert_eq!(row("de"), ["de", "fr or de"]);
+        assert_eq!(row("it"), ["it", "it"], "enough cells to be left alone");
         assert_eq!(of(&[("a", 1), ("b", 9)]), [["a"], ["b"]]);
+        let many: Vec<(String, u64)> = (0..20).map(|n| (format!("label {n:02}"), 100 - n)).collect();
+        let many: Vec<(&str, u64)> = many.iter().map(|(text, cells)| (text.as_str(), *cells)).collect();
+        let rows = of(&many);
+        assert!(rows.iter().all(|row| row.len() == 3), "{rows:?}");
+        assert_eq!(rows[0], ["label 00", "label 00 or label 01", "label 00 and 5 others"]);
+        let of_level = |level: usize| rows.iter().map(|row| &row[level]).collect::<BTreeSet<_>>().len();
+        assert_eq!(
+            (of_level(1), of_level(2)),
+            (10, 4),
+            "what is left is a run of its own where it has enough: {rows:?}"
+        );
     }
 
     #[test]
@@ -127,7 +170,7 @@ mod tests {
 
     #[test]
     fn a_group_is_never_called_like_another_label() {
-        let rows = of(&[("us", 900), ("2 others", 60), ("de", 12), ("it", 8)]);
+        let rows = of(&[("us", 900), ("mx", 300), ("us or mx", 60), ("de", 12), ("it", 8)]);
         assert!(rows.iter().all(|row| row.len() == 1));
     }
 }

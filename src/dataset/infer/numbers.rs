@@ -153,7 +153,7 @@ fn domain(low: f64, high: f64, step: f64, integer: bool, name: &Name) -> (f64, f
 }
 
 fn widths(spread: f64, min: f64, max: f64, step: f64) -> Ladder {
-    let mut first = nice(spread / 10.0);
+    let mut first = nice(spread / 8.0);
     while first < 2.0 * step {
         first = nice(first * 2.6);
     }

@@ -269,7 +269,7 @@ fn head(table: &WholeTable, asked: &Asked<'_>, people: &People, left_out: usize)
         format!("Proposed by `throng schema infer` from {cut}{} records of {}.", table.rows, asked.source),
         "A PROPOSAL, to be read line by line: figures tell what may identify, people decide. Look above all at the roles \
          (identifier: never leaves; quasi: leaves in a crowd; sensitive: leaves beside one), and at groups of labels, \
-         which know only what is rare and what is not."
+         which know only how frequent labels are."
             .to_owned(),
     ];
     head.push(match people.column {
