@@ -368,3 +368,70 @@ fn a_settling_is_repeated_before_what_has_come_since() {
         assert!(grown["out.lineage"].len() > undisturbed["out.lineage"].len(), "the new records leave too");
     }
 }
+
+/// A batch that was begun is read again from the same files, or not at all: what it has shown cannot be taken back.
+#[test]
+fn a_batch_that_was_begun_is_repeated_from_the_files_that_it_was_read_from() {
+    let lines = 10 * BATCH;
+    let run = Run::over(0, lines);
+    let at = |name: &str| run.dir.path().join(name);
+    let text = fs::read_to_string(at("in.ndjson")).expect("the input");
+    fs::remove_file(at("in.ndjson")).expect("the input");
+    fs::create_dir(at("in")).expect("a folder");
+    let files: Vec<String> =
+        text.split_inclusive('\n').collect::<Vec<_>>().chunks(BATCH / 2).map(<[_]>::concat).collect();
+    for (number, lines) in files.iter().enumerate() {
+        fs::write(at(&format!("in/{number:02}.ndjson")), lines).expect("a file");
+    }
+    let config = fs::read_to_string(at("only.toml")).expect("the configuration");
+    fs::write(at("only.toml"), config.replace("/in.ndjson\"", "/in\"")).expect("the configuration");
+    // The second batch has been written, and its intent is all that the state knows of it.
+    run.start(Some("file-synced=1*off->return")).crashes("file-synced");
+    let refused = |says: &str| {
+        let before = outputs(run.dir.path());
+        let mut daemon = run.start(None);
+        assert_eq!(daemon.wait().code(), Some(1), "{}", daemon.said());
+        assert!(daemon.said().contains(says), "{says:?} in {}", daemon.said());
+        assert_eq!(outputs(run.dir.path()), before, "nothing is cut");
+    };
+    for file in ["in/02.ndjson", "in/03.ndjson"] {
+        let content = fs::read(at(file)).expect("a file");
+        fs::remove_file(at(file)).expect("a file");
+        refused("is gone, and the batch that was read there");
+        fs::write(at(file), &content[..content.len() / 2]).expect("a file");
+        refused("is another one than before, and the batch");
+        fs::write(at(file), content).expect("a file");
+    }
+    fs::write(at("in/025.ndjson"), &files[0]).expect("a file");
+    refused("is new, and stands before files of the last batch");
+    fs::remove_file(at("in/025.ndjson")).expect("a file");
+    // What comes behind it may come, and what was read before it may go.
+    fs::remove_file(at("in/00.ndjson")).expect("a file");
+    let mut daemon = run.start(None);
+    assert_eq!(daemon.wait().code(), Some(0), "{}", daemon.said());
+    assert_eq!(conserved(&at("only")), lines as u64);
+}
+
+/// An input that breaks behind batches that have left takes none of them back.
+#[test]
+fn a_broken_input_takes_no_batch_back() {
+    let run = Run::over(0, 2 * BATCH);
+    let at = |name: &str| run.dir.path().join(name);
+    let text = fs::read(at("in.ndjson")).expect("the input");
+    fs::remove_file(at("in.ndjson")).expect("the input");
+    fs::create_dir(at("in")).expect("a folder");
+    fs::write(at("in/0.ndjson"), &text).expect("a file");
+    let packed = gzip(&text);
+    fs::write(at("in/1.ndjson.gz"), &packed[..packed.len() - 20]).expect("a file");
+    let config = fs::read_to_string(at("only.toml")).expect("the configuration");
+    fs::write(at("only.toml"), config.replace("/in.ndjson\"", "/in\"")).expect("the configuration");
+    let mut daemon = run.start(None);
+    assert_eq!(daemon.wait().code(), Some(1), "{}", daemon.said());
+    let committed = daemon.said().matches("batch committed").count();
+    assert!(committed >= 2, "{}", daemon.said());
+    let mut again = run.start(None);
+    assert_eq!(again.wait().code(), Some(1), "{}", again.said());
+    let said = again.said();
+    let recovered = said.split("sequence=").nth(1).and_then(|rest| rest.split([' ', '\n']).next()).expect("a sequence");
+    assert_eq!(recovered.trim_matches('"'), committed.to_string(), "{said}");
+}

@@ -2,6 +2,8 @@
 //! nested lines, and after any kill the bytes of a run that nothing disturbed.
 #![cfg(feature = "failpoints")]
 
+#[path = "exploded/around.rs"]
+mod around;
 mod support;
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -260,6 +262,9 @@ fn nested_lines_are_what_came_made_coarser() {
     let visit = &described["visits"]["prefixItems"][0]["properties"];
     assert_eq!(visit["place"]["properties"]["city"]["x-throng-role"], "quasi");
     assert_eq!(visit["age"]["x-throng-levels"].as_array().map(Vec::len), Some(4));
+    let validator = jsonschema::JSONSchema::compile(&schemas["all"]).expect("a JSON Schema");
+    assert!(lines.iter().all(|line| validator.is_valid(&read(line))), "{}", schemas["all"]);
+    assert!(!validator.is_valid(&json!({"visits": [{"age": 33}, {"age": 34}]})));
     tampered(&nested, &lines);
 }
 
@@ -317,6 +322,8 @@ fn what_does_not_fit_is_refused_by_name() {
     refused(&inside, "", &[nested], &["\"city\" and \"age\"", "one inside the other"]);
     let mixed = BUNDLES.replace("name = \"clinic\"\n", "name = \"clinic\"\npointer = \"/visits/0/clinic\"\n");
     refused(&mixed, "", &[nested], &["in each element of an array and in one of them"]);
+    let far = BUNDLES.replace("name = \"clinic\"\n", "name = \"clinic\"\npointer = \"/channels/100/v\"\n");
+    refused(&far, "", &[nested], &["\"clinic\" has a place beyond 99", "digits are an index"]);
     let place = BUNDLES.replace("name = \"clinic\"\n", "name = \"clinic\"\npointer = \"/clinics/0\"\n");
     refused(&place, "", &[nested], &["\"clinic\" is an element of an array"]);
 }

@@ -275,6 +275,25 @@ fn what_does_not_run_is_not_left_behind() {
     assert_eq!(left.len(), 2, "the file and the directory of temporary ones: {left:?}");
     desk.write("a\nb.csv", visits());
     assert!(desk.refused(&["init", "a\nb.csv"]).contains("rename it"));
+    // What ran is there again.
+    desk.done(&["init", "visits.csv"]);
+    let files = ["visits.schema.toml", "visits.toml", "visits.secret"];
+    let before = files.map(|file| desk.read(file));
+    let output = ["init", "visits.csv", "--force", "--output", "visits.csv"];
+    assert!(desk.refused(&output).contains("overwrite the source"));
+    assert_eq!(files.map(|file| desk.read(file)), before);
+    // Directories and links of others stay, and those made here go.
+    std::os::unix::fs::symlink("nowhere.toml", desk.path("other.schema.toml")).expect("a link");
+    let other = ["init", "visits.csv", "--force", "--name", "other"];
+    assert_eq!(desk.throng(&other).code, Some(1));
+    assert!(desk.path("other.schema.toml").is_symlink() && !desk.path("nowhere.toml").exists());
+    assert!(!desk.path("other.secret").exists() && !desk.path("other.toml").exists());
+    desk.refused(&["init", "visits.csv", "--directory", "one/two", "--output", "visits.csv"]);
+    assert!(!desk.path("one").exists());
+    // Records are no secret.
+    desk.write("raw.secret", visits());
+    let raw = ["init", "raw.secret", "--format", "csv", "--force"];
+    assert!(desk.refused(&raw).contains("raw.secret is the input"));
 }
 
 #[test]

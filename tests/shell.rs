@@ -82,3 +82,18 @@ fn every_command_has_a_page_of_the_manual() {
     assert_eq!(refused.status.code(), Some(1));
     assert!(String::from_utf8_lossy(&refused.stderr).contains("cannot write the pages"));
 }
+
+/// `throng … | head`: nobody reads on, and that is no bug of ours to be reported.
+#[test]
+fn a_reader_that_goes_away_is_no_bug() {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_throng"));
+    command.args(["check", "-c", "config/wearable.toml", "--output-schema"]).current_dir(env!("CARGO_MANIFEST_DIR"));
+    let (reader, writer) = std::io::pipe().expect("a pipe");
+    drop(reader);
+    let said = command.stdout(writer).stderr(std::process::Stdio::piped()).output().expect("it runs");
+    assert_eq!(said.status.code(), Some(1));
+    assert_eq!(
+        String::from_utf8_lossy(&said.stderr).lines().find(|line| line.contains("panic") || line.contains("bug")),
+        None
+    );
+}

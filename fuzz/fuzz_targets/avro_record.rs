@@ -28,7 +28,7 @@ fuzz_target!(|data: &[u8]| {
         .map(|pointer| Field { pointer: pointer.into_iter().map(str::to_owned).collect(), elements: None })
         .enumerate()
         .collect();
-    let limits = Limits { max_record_bytes: 4096, max_depth: 8, max_elements: 100 };
+    let limits = Limits { max_record_bytes: 4096, max_depth: 8, max_elements: 100, max_repeated_bytes: 1 << 20 };
     let text = std::str::from_utf8(data).unwrap_or_default();
     if AvroCodec::new(text, &fields, limits, Unknown::Drop).is_ok() {
         // A schema out of nothing: that it ends is all that is asked.

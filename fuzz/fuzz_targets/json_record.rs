@@ -36,7 +36,7 @@ fn record_of(tokens: &[Token<'_>]) -> String {
 
 fuzz_target!(|data: &[u8]| {
     let fields: Vec<Field> = RECORD.attributes.iter().map(|a| Field::of(a)).collect();
-    let limits = Limits { max_record_bytes: 4096, max_depth: 8, max_elements: 100 };
+    let limits = Limits { max_record_bytes: 4096, max_depth: 8, max_elements: 100, max_repeated_bytes: 1 << 20 };
     let codec = JsonCodec::new(&fields, limits);
     let mut batch = RawBatch::new(fields.len());
     codec.decode(br#"{"name":"before","other":1}"#, AT, &mut batch).expect("a record");
@@ -45,7 +45,10 @@ fuzz_target!(|data: &[u8]| {
     } else {
         assert_eq!(batch.rows(), 2);
         let tokens: Vec<Token<'_>> = (0..fields.len()).map(|attribute| batch.token(1, attribute)).collect();
-        let roomy = JsonCodec::new(&fields, Limits { max_record_bytes: 1 << 20, max_depth: 8, max_elements: 100 });
+        let roomy = JsonCodec::new(
+            &fields,
+            Limits { max_record_bytes: 1 << 20, max_depth: 8, max_elements: 100, max_repeated_bytes: 1 << 20 },
+        );
         let mut twin = RawBatch::new(fields.len());
         roomy.decode(record_of(&tokens).as_bytes(), AT, &mut twin).expect("what was read can be written and read");
         assert_eq!(twin.unknown_cells, 0);

@@ -9,7 +9,7 @@ use throng::records::raw::{Coordinate, RawBatch};
 
 const AT: Coordinate = Coordinate { topic: 0, partition: 0, offset: 0, element: 0 };
 
-const LIMITS: Limits = Limits { max_record_bytes: 4096, max_depth: 8, max_elements: 16 };
+const LIMITS: Limits = Limits { max_record_bytes: 4096, max_depth: 8, max_elements: 16, max_repeated_bytes: 1 << 10 };
 
 const SCHEMA: &str = r#"syntax = "proto3";
 import "google/protobuf/timestamp.proto";
@@ -31,6 +31,24 @@ static CODECS: LazyLock<Vec<ProtobufCodec>> = LazyLock::new(|| {
     (0..4).map(codec).collect()
 });
 
+/// Codecs of which the items of a list, or of one inside a map or another list, are the records.
+static EXPLODING: LazyLock<Vec<ProtobufCodec>> = LazyLock::new(|| {
+    let schema = ProtobufSchema::of_texts(SCHEMA, &[]).expect("a schema");
+    let codec = |(at, way, within): &(u64, &[&str], &[&str])| {
+        let segments = |way: &[&str]| way.iter().map(|segment| (*segment).to_owned()).collect::<Vec<_>>();
+        let element = Field { pointer: segments(&[*way, *within].concat()), elements: Some(way.len()) };
+        let message = schema.message(&MessageIndex::new(&[*at]).expect("a place")).expect("a message");
+        message.codec(&[(0, Field::flat("name")), (1, element)], LIMITS, Unknown::Drop).expect("a codec")
+    };
+    let ways: [(u64, &[&str], &[&str]); 4] = [
+        (0, &["list"], &[]),
+        (2, &["list"], &["name"]),
+        (2, &["list", "1", "list"], &["list", "0"]),
+        (3, &["age", "true", "list"], &[]),
+    ];
+    ways.iter().map(codec).collect()
+});
+
 fn fields() -> Vec<(usize, Field)> {
     [vec!["name"], vec!["age"], vec!["list"], vec!["list", "1"], vec!["name", "age"], vec![]]
         .into_iter()
@@ -50,4 +68,15 @@ fuzz_target!(|data: &[u8]| {
     let read = codec.decode(data, AT, &mut batch).is_ok();
     assert_eq!(batch.rows(), usize::from(read));
     assert!(read || batch.unknown_cells == 0, "a refused record left something");
+    // The same bytes as a message whose elements are records: every element is a row or refused, or the message is.
+    let mut many = RawBatch::new(2);
+    match EXPLODING[usize::from(choice) % EXPLODING.len()].decode(data, AT, &mut many) {
+        Err(_) => assert_eq!((many.rows(), many.take_refused().len(), many.unknown_cells), (0, 0, 0)),
+        Ok(()) => {
+            let mut places: Vec<u32> = many.coordinates().iter().map(|place| place.element).collect();
+            places.extend(many.take_refused().iter().map(|(place, _)| place.element));
+            places.sort_unstable();
+            assert!(!places.is_empty() && places.iter().copied().eq(1..=places.len() as u32), "each element once");
+        }
+    }
 });

@@ -20,7 +20,7 @@ fn open(format: Format, start: SourcePosition) -> Option<FileSource> {
         if flat { Field::flat(&a.column()) } else { Field::of(a) }
     };
     let fields: Vec<Field> = RECORD.attributes.iter().map(field).collect();
-    let limits = Limits { max_record_bytes: 64, max_depth: 8, max_elements: 100 };
+    let limits = Limits { max_record_bytes: 64, max_depth: 8, max_elements: 100, max_repeated_bytes: 1 << 20 };
     FileSource::open(Path::new(&*FILE), format, &fields, limits, Unknown::Drop, start).ok()
 }
 

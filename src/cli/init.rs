@@ -3,16 +3,16 @@
 use super::outcome::Failure;
 use super::sample::{self, Sample, SampleArgs};
 use super::schema::infer::{name_of, propose, refuse_existing, summary, warn};
-use super::written::unwritable;
-use crate::config::{self, Config};
-use crate::io::file::{Format, is_at_rest, whole};
+use super::text;
+use super::together::Together;
+use crate::config::{self, Config, is_same_file};
+use crate::dataset::infer::Inferred;
+use crate::io::file::{Format, is_at_rest};
 use crate::start::checked::Checked;
 use anyhow::{Context, anyhow};
 use rand::TryRngCore;
 use rand::rngs::OsRng;
-use std::fs::OpenOptions;
 use std::io::{BufRead, IsTerminal, Write};
-use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 
 /// Write a schema, a configuration and a secret for records of one's own
@@ -79,13 +79,10 @@ pub fn run(args: &InitArgs) -> Result<(), Failure> {
     let at = |ending: &str| answers.directory.join(format!("{}.{ending}", answers.name));
     let (schema, config, secret) = (at("schema.toml"), at("toml"), at("secret"));
     for file in [&schema, &config, &secret] {
-        // A state may depend on a secret that is there: it is kept.
-        if file == &secret && args.force {
-            continue;
-        }
-        if same(file, &answers.input) {
+        if is_same_file(file, &answers.input) {
             return Err(Failure::Usage(anyhow!("{} is the input: choose another --name", file.display())));
         }
+        // A state may depend on a secret that is there: it is kept.
         refuse_existing(file, args.force)?;
     }
     for path in [&answers.input, &answers.directory, &answers.output] {
@@ -102,36 +99,49 @@ pub fn run(args: &InitArgs) -> Result<(), Failure> {
     let inferred = propose(&sample, answers.subject.as_deref(), answers.k, &answers.name, args.topic.is_some())?;
     let text = configuration(args, &answers, &sample, &schema, &secret, inferred.schema.subject.is_some());
     warn(&inferred);
-    std::fs::create_dir_all(&answers.directory)
-        .with_context(|| format!("{} cannot be made: name another --directory", answers.directory.display()))?;
-    let new: Vec<&PathBuf> = [&schema, &config, &secret].into_iter().filter(|file| !file.exists()).collect();
     let named = config.display().to_string();
-    let written = || -> Result<(), Failure> {
-        keep_secret(&secret)?;
-        let put = |path: &Path, what: &str, text: &str| {
-            whole::write(path, text.as_bytes()).map_err(|error| unwritable(what, path, error))
-        };
-        put(&schema, "the schema", &inferred.text)?;
-        put(&config, "the configuration", &text)?;
+    let mut together = Together::default();
+    let mut written = || -> Result<(), Failure> {
+        together.directory(&answers.directory)?;
+        // One that is there stays: digests of a state depend on it.
+        together.make(&secret, &fresh_secret()?, 0o600)?;
+        together.put(&schema, "the schema", &inferred.text, args.force)?;
+        together.put(&config, "the configuration", &text, args.force)?;
         let read: Config = config::load(&config, std::env::vars())?;
         Checked::new(read, &named)?;
         Ok(())
     };
     if let Err(failure) = written() {
-        // What does not run is not left behind.
-        for file in new.into_iter().filter(|file| file.exists()) {
-            std::fs::remove_file(file).with_context(|| format!("{} stays behind", file.display()))?;
-        }
+        // What does not run is not left behind, and what ran is there again.
+        together.undo();
         return Err(failure);
     }
     println!("{}: {}", schema.display(), summary(&inferred));
     println!("{named}: k = {}, the release goes to {}", answers.k, destination(args, &answers));
+    if let Some(hint) = hint(&inferred) {
+        println!("{hint}");
+    }
     println!("{}: the secret that keys every digest of a person; keep it, and keep it to yourself", secret.display());
     println!(
         "\nRead the schema, then:\n  throng check -c {named} --sample {}\n  throng run -c {named}",
         answers.input.display()
     );
     Ok(())
+}
+
+/// Records of one person that leave but one line a batch are most of a stream of few people: that is said before somebody misses them.
+fn hint(inferred: &Inferred) -> Option<String> {
+    let batch = config::Batch::default().max_records as u64;
+    let people = inferred.people;
+    let lines = inferred.records.div_ceil(batch.max(1)) * people;
+    (inferred.schema.subject.is_some() && lines * 2 < inferred.records).then(|| {
+        format!(
+            "of each person one line a batch and group leaves: at most {} lines a group of these {} records. Smaller batches \
+             (batch.max_records) give more; privacy.max_lines_per_subject does too, and docs/guarantees.md says what that tells",
+            text::number(lines),
+            text::number(inferred.records)
+        )
+    })
 }
 
 /// Asks on the terminal; nothing where the answer is the default.
@@ -187,11 +197,6 @@ fn answers(
     Ok(Answers { sample, input, subject, k, output, directory, name })
 }
 
-fn same(one: &Path, other: &Path) -> bool {
-    let place = |path: &Path| std::fs::canonicalize(path).ok();
-    place(one).is_some_and(|one| place(other) == Some(one))
-}
-
 fn destination(args: &InitArgs, answers: &Answers) -> String {
     match &args.topic {
         Some(topic) => format!("the topic {}", to_topic(args, topic)),
@@ -241,7 +246,7 @@ fn configuration(
     out += &format!("\n[schema]\nfile = {}\n", path(schema));
     out += &format!("\n[privacy]\nk = {}\n", answers.k);
     if has_subject {
-        out += "# Of each batch and group one line a person leaves, and what does not change leaves once a day. More tells who is who:\n# docs/guarantees.md.\n# max_lines_per_subject = 1\n# max_delay = \"1h\"\n";
+        out += "# Of each batch and group one line a person leaves, and what does not change leaves once a day. More tells who is who:\n# docs/guarantees.md. With few people much stays inside: smaller batches give more lines, and coarser ones.\n# max_lines_per_subject = 1\n# max_delay = \"1h\"\n";
     }
     out += "\n# Attributes leave in groups, which nothing ties together. The planner chooses them from records; fixed ones are [[group]]s,\n# and `throng check` prints those it has chosen.\n[plan]\ngroups = \"price\"\n";
     if args.topic.is_some() {
@@ -252,17 +257,10 @@ fn configuration(
     out
 }
 
-/// A fresh secret that its owner alone may read. One that is there stays: digests of a state depend on it.
-fn keep_secret(path: &Path) -> Result<(), Failure> {
+/// A secret that nobody has had before.
+fn fresh_secret() -> Result<String, Failure> {
     let mut bytes = [0_u8; 32];
     OsRng.try_fill_bytes(&mut bytes).map_err(|error| Failure::Running(anyhow!("no randomness: {error}")))?;
     let text: String = bytes.iter().map(|byte| format!("{byte:02x}")).collect();
-    let said = || format!("the secret {} cannot be written: name a writable --directory", path.display());
-    let mut file = match OpenOptions::new().write(true).create_new(true).mode(0o600).open(path) {
-        Ok(file) => file,
-        Err(error) if error.kind() == std::io::ErrorKind::AlreadyExists => return Ok(()),
-        Err(error) => return Err(Failure::Running(anyhow::Error::from(error).context(said()))),
-    };
-    let written = file.write_all(format!("{text}\n").as_bytes()).and_then(|()| file.sync_all());
-    Ok(written.with_context(said)?)
+    Ok(format!("{text}\n"))
 }

@@ -19,6 +19,7 @@ impl From<EvaluationError> for Failure {
     fn from(error: EvaluationError) -> Self {
         match error {
             EvaluationError::Configuration(problems) => Self::Problems(problems),
+            error @ EvaluationError::OfProfiles { .. } => Self::Usage(error.into()),
             error => Self::Running(error.into()),
         }
     }

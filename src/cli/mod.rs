@@ -21,7 +21,9 @@ pub mod schema;
 pub mod shell;
 mod temporary;
 mod text;
-pub mod verify_release;
+mod together;
+pub mod unread;
+mod verify_release;
 mod written;
 mod written_down;
 
@@ -105,6 +107,10 @@ enum Bench {
 pub fn main() -> ExitCode {
     let cli = Cli::parse();
     let _armed = crate::faults::arm();
+    unread::heeding(|| command(cli))
+}
+
+fn command(cli: Cli) -> ExitCode {
     let done = match cli.command {
         Command::Run(args) => run::run(&args),
         Command::Demo(args) => demo::run(&args),

@@ -66,7 +66,7 @@ fn over_files(mut config: Config, input: &Path, written: Written, directory: &Pa
 /// Runs `config`, the file `file` in messages, over `input` to its end.
 ///
 /// # Errors
-/// Where the configuration or the input does not fit, and where the run fails or is stopped.
+/// Where the configuration or the input does not fit, where profiles are in a topic, and where the run fails or is stopped.
 pub fn rehearse(
     config: Config,
     file: &str,
@@ -74,6 +74,12 @@ pub fn rehearse(
     written: Written,
     lineage: bool,
 ) -> Result<Rehearsal, Failure> {
+    if let Some(at) = config.join.iter().position(|join| join.topic.is_some()) {
+        return Err(Failure::Usage(anyhow!(
+            "{file}: join[{at}].topic: a trial reads files alone, and the profiles of {:?} are in a topic (try a copy of the configuration whose join[{at}] names a file in path)",
+            config.join[at].name
+        )));
+    }
     let directory = TemporaryDirectory::make("rehearsal").map_err(Failure::Running)?;
     let config = over_files(config, input, written, directory.path());
     let mut checked = Checked::new(config, file)?;

@@ -114,7 +114,7 @@ fn an_oversized_row_is_refused_and_unknown_columns_are_counted() {
     let texts: ArrayRef = Arc::new(StringArray::from(vec!["short".to_owned(), "x".repeat(100)]));
     let other: ArrayRef = Arc::new(Int64Array::from(vec![1, 2]));
     let whole = batch(vec![("o", other), ("c", texts)]);
-    let limits = Limits { max_record_bytes: 50, max_depth: 8, max_elements: 100 };
+    let limits = Limits { max_record_bytes: 50, max_depth: 8, max_elements: 100, max_repeated_bytes: 1 << 20 };
     let codec = ArrowCodec::new(&whole.schema(), &[Field::flat("c")], limits, Unknown::Drop).unwrap();
     let rows = codec.rows(&whole.project(codec.roots()).unwrap()).unwrap();
     let mut into = RawBatch::new(1);

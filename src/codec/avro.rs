@@ -107,6 +107,6 @@ impl Decoder for AvroCodec {
         };
         walk.take(&self.take, 1, false)?;
         walk.bytes.end()?;
-        if self.explodes { take::explode(walk, self.limits.max_elements) } else { Ok(()) }
+        if self.explodes { take::explode(walk, self.limits) } else { Ok(()) }
     }
 }

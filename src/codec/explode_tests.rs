@@ -7,7 +7,7 @@ use proptest::prelude::*;
 use serde_json::{Value, json};
 
 const AT: Coordinate = Coordinate { topic: 1, partition: 4, offset: 17, element: 0 };
-const LIMITS: Limits = Limits { max_record_bytes: 1 << 16, max_depth: 12, max_elements: 6 };
+const LIMITS: Limits = Limits { max_record_bytes: 1 << 16, max_depth: 12, max_elements: 6, max_repeated_bytes: 200 };
 
 /// A field by its pointer, in which `*` stands for each element.
 fn field(pointer: &str) -> Field {
@@ -142,6 +142,33 @@ fn a_bad_element_is_refused_and_the_others_go_on() {
     let (found, refused, _) = read(&strict, 2, r#"{"id":1,"e":[{"v":1,"x":2},{"v":3}]}"#).expect("a message");
     assert_eq!((found.len(), refused), (1, vec![(element(1), RejectionReason::UnknownAttribute)]));
     assert_eq!(read(&strict, 2, r#"{"id":1,"x":2,"e":[{"v":1}]}"#), Err(RejectionReason::UnknownAttribute));
+}
+
+/// What encloses the elements is a cell of each of them: a short message must not come to a large batch.
+#[test]
+fn what_encloses_many_elements_is_bounded() {
+    let codec = codec(&["/id", "/o", "/list/*/a"]);
+    let message = |id: usize, elements: usize| {
+        let list = vec!["{\"a\":1}"; elements].join(",");
+        format!("{{\"id\":\"{}\",\"o\":{{\"x\":1}},\"list\":[{list}]}}", "i".repeat(id))
+    };
+    let repeated = |id: usize, elements: usize| {
+        let mut batch = RawBatch::new(3);
+        let outcome = codec.decode(message(id, elements).as_bytes(), AT, &mut batch);
+        outcome.map(|()| (batch.rows(), batch.repeated_bytes()))
+    };
+    // 7 bytes of `o` and those of the id, once for each element but the first.
+    assert_eq!(repeated(33, 6), Ok((6, 200)));
+    assert_eq!(repeated(34, 6), Err(RejectionReason::TooManyElements));
+    assert_eq!(repeated(193, 2), Ok((2, 200)));
+    assert_eq!(repeated(4_000, 1), Ok((1, 0)));
+    // A refused message leaves no trace, and one behind it is counted by itself.
+    let mut batch = RawBatch::new(3);
+    for (id, elements) in [(33, 6), (34, 6), (3, 2)] {
+        let outcome = codec.decode(message(id, elements).as_bytes(), AT, &mut batch);
+        assert_eq!(outcome.is_ok(), id != 34);
+    }
+    assert_eq!((batch.rows(), batch.repeated_bytes()), (8, 210));
 }
 
 const POINTERS: [&str; 5] = ["/id", "/o/x", "/list/*/a", "/list/*/b/c", "/list/*/b/d"];

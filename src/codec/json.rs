@@ -123,12 +123,11 @@ impl JsonCodec {
             array.ok_or(RejectionReason::NoElements)?
         };
         let elements_of = json_array::elements(&array, self.limits.max_elements)?;
-        into.explode(elements_of, |into, element| {
+        into.explode(elements_of, self.limits.max_repeated_bytes, |into, element| {
             let mut walk = self.walk(into);
             let outcome = walk.element(elements, element);
             outcome.map_err(|reason| walk.refusal.unwrap_or(reason))
-        });
-        Ok(())
+        })
     }
 }
 

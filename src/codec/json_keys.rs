@@ -218,7 +218,8 @@ mod tests {
     use super::*;
     use proptest::prelude::*;
 
-    const LIMITS: Limits = Limits { max_record_bytes: 400, max_depth: 4, max_elements: 100 };
+    const LIMITS: Limits =
+        Limits { max_record_bytes: 400, max_depth: 4, max_elements: 100, max_repeated_bytes: 1 << 20 };
     const AT: Coordinate = Coordinate { topic: 0, partition: 0, offset: 0, element: 0 };
 
     fn decode(keys: &mut JsonKeys, text: &str, into: &mut RawBatch) -> Result<(), Refusal> {
@@ -289,7 +290,7 @@ mod tests {
         /// Against a parser of whole values that flattens afterwards.
         #[test]
         fn agrees_with_a_tree(rows in proptest::collection::vec(object(3), 1..12)) {
-            let mut keys = JsonKeys::new(Limits { max_record_bytes: 1 << 16, max_depth: 32, max_elements: 100 }, None, 1 << 10);
+            let mut keys = JsonKeys::new(Limits { max_record_bytes: 1 << 16, max_depth: 32, max_elements: 100, max_repeated_bytes: 1 << 20 }, None, 1 << 10);
             let mut batch = RawBatch::new(0);
             let mut expected = Vec::new();
             for row in &rows {

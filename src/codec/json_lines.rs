@@ -2,6 +2,7 @@
 
 use super::line::Encoder;
 use super::line_text::scalar_end;
+use super::nested_lines::{NestedLines, Nesting};
 use super::typed::TypedGroup;
 
 /// Writes and reads the JSON lines of one group.
@@ -59,16 +60,21 @@ impl Encoder for JsonLines {
 #[derive(Debug)]
 pub(super) struct FramedJsonLines {
     frame: Vec<u8>,
-    lines: JsonLines,
+    lines: Box<dyn Encoder>,
     /// The group is none of those whose schemas are known. What would be written is nothing that could be read.
     unknown: bool,
 }
 
 impl FramedJsonLines {
-    pub fn new(groups: &[TypedGroup], names: &[&str]) -> Self {
+    /// `nesting` where the lines are nested.
+    pub fn new(groups: &[TypedGroup], nesting: Option<&Nesting>, names: &[&str]) -> Self {
+        let lines: Box<dyn Encoder> = match nesting {
+            Some(nesting) => Box::new(NestedLines::new(nesting, names)),
+            None => Box::new(JsonLines::new(names)),
+        };
         let group = TypedGroup::find(groups, names);
         let frame = group.map(TypedGroup::frame).unwrap_or_default();
-        Self { frame, lines: JsonLines::new(names), unknown: group.is_none() }
+        Self { frame, lines, unknown: group.is_none() }
     }
 }
 
@@ -91,7 +97,7 @@ mod tests {
     #[test]
     fn a_framed_line_is_a_line_behind_its_frame() {
         let group = TypedGroup { names: vec!["a".into()], kinds: Vec::new(), numbers: Vec::new(), id: Some(258) };
-        let lines = FramedJsonLines::new(&[group], &["a"]);
+        let lines = FramedJsonLines::new(&[group], None, &["a"]);
         let mut line = Vec::new();
         lines.encode(&["7"], &mut line);
         assert_eq!(line, b"\0\0\0\x01\x02{\"a\":7}");
@@ -99,7 +105,7 @@ mod tests {
         assert_eq!((lines.read(&line, &mut cells), cells.as_slice()), (Some(()), ["7".to_owned()].as_slice()));
         assert_eq!(lines.read(b"\0\0\0\x01\x03{\"a\":7}", &mut cells), None, "another schema's");
         assert_eq!(lines.read(b"{\"a\":7}", &mut cells), None);
-        let nobody = FramedJsonLines::new(&[], &["a"]);
+        let nobody = FramedJsonLines::new(&[], None, &["a"]);
         let mut line = Vec::new();
         nobody.encode(&["7"], &mut line);
         assert_eq!(nobody.read(&line, &mut cells), None, "without a schema it is nothing that could be read");

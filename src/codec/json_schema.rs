@@ -1,9 +1,12 @@
 //! What a JSON Schema says of the fields of records: whether it knows them, and what they may be.
 //!
 //! Records are not validated: decoding judges them value by value. A schema is asked what no record can tell: that a field is
-//! gone, or is of another type now. What it leaves open counts as allowed.
+//! gone, or is of another type now. What it leaves open counts as allowed: an object or an array of which it says nothing further,
+//! and what `additionalProperties = true` adds. Where it lists properties and says nothing of others, a field that it does not list
+//! is gone: the standard would allow it still, and no schema could ever lose a field.
 
 use super::Field;
+use super::path_tree::index;
 use crate::records::canonical::Type;
 use crate::telemetry::foreign;
 use serde_json::Value;
@@ -151,10 +154,11 @@ fn step<'s>(place: Place<'s>, segment: &str, out: &mut Vec<Place<'s>>) {
         .into_iter()
         .flatten()
         .for_each(|(_, schema)| push(schema));
-    if let Some(others @ Value::Object(_)) = schema.get("additionalProperties").filter(|_| !named) {
+    if let Some(others @ (Value::Object(_) | Value::Bool(true))) = schema.get("additionalProperties").filter(|_| !named)
+    {
         push(others);
     }
-    if let Ok(index) = segment.parse::<usize>() {
+    if let Some(index) = index(segment) {
         match (schema.get("prefixItems"), schema.get("items")) {
             (Some(Value::Array(first)), rest) => first.get(index).or(rest).into_iter().for_each(&mut push),
             (_, Some(Value::Array(first))) => first.get(index).into_iter().for_each(&mut push),
@@ -162,13 +166,12 @@ fn step<'s>(place: Place<'s>, segment: &str, out: &mut Vec<Place<'s>>) {
             _ => {}
         }
     }
-    const TELLING: [&str; 13] = [
+    const TELLING: [&str; 12] = [
         "properties",
         "patternProperties",
         "additionalProperties",
         "items",
         "prefixItems",
-        "type",
         "enum",
         "const",
         "$ref",
@@ -177,11 +180,22 @@ fn step<'s>(place: Place<'s>, segment: &str, out: &mut Vec<Place<'s>>) {
         "oneOf",
         "not",
     ];
-    if !TELLING.iter().any(|key| schema.contains_key(*key)) {
-        // It says nothing: anything may be in there.
-        push(place.schema);
+    if TELLING.iter().any(|key| schema.contains_key(*key)) {
+        return;
+    }
+    // It says nothing of what is inside, if anything may be: an element where the segment is an index, or else a member.
+    let allows = |name: &str| match schema.get("type") {
+        None => true,
+        Some(Value::String(only)) => only == name,
+        Some(types) => types.as_array().is_some_and(|types| types.iter().any(|one| one == name)),
+    };
+    if allows("object") || allows("array") && index(segment).is_some() {
+        push(&ANYTHING);
     }
 }
+
+/// The schema of everything.
+static ANYTHING: Value = Value::Bool(true);
 
 /// Whether what a schema allows is said by those that it refers to.
 fn only_combines(schema: &Value) -> bool {
@@ -246,6 +260,7 @@ mod tests {
         "heart": {"$ref": "#/definitions/heart"}, "tags": {"type": "object", "additionalProperties": {"type": "number"}},
         "list": {"type": "array", "items": {"type": "boolean"}}, "any": {}, "all": true,
         "kind": {"enum": ["a", "b"]}, "one": {"oneOf": [{"type": "null"}, {"type": "object", "properties": {"x": {"type": "number"}}}]},
+        "map": {"type": "object"}, "row": {"type": ["array", "null"]}, "more": {"properties": {"a": {"type": "string"}}, "additionalProperties": true},
         "self": {"$ref": "#"}, "loop": {"$ref": "#/properties/loop"}, "flag": {"type": "boolean"}, "nothing": {"type": "null"}},
         "definitions": {"heart": {"allOf": [{"properties": {"rate": {"type": "number"}}}]}}}"##;
 
@@ -264,6 +279,12 @@ mod tests {
             ("/one/x", Type::Integer),
             ("/self/self/age", Type::Integer),
             ("/loop", Type::Float),
+            ("/map/x", Type::Float),
+            ("/map/x/y", Type::String),
+            ("/map/1", Type::Date),
+            ("/row/1", Type::Integer),
+            ("/row/0/x", Type::Integer),
+            ("/more/b/c", Type::Boolean),
         ] {
             assert_eq!(said(SCHEMA, pointer, kind), Said::Fits, "{pointer}");
         }
@@ -273,7 +294,8 @@ mod tests {
 
     #[test]
     fn fields_that_are_gone_are_missing() {
-        for pointer in ["/other", "/gone", "/heart/beat", "/age/x", "/list/x", "/one/y", "/loop/x"] {
+        for pointer in ["/other", "/gone", "/heart/beat", "/age/x", "/list/x", "/one/y", "/loop/x", "/row/x", "/row/01"]
+        {
             assert_eq!(said(SCHEMA, pointer, Type::String), Said::Missing, "{pointer}");
         }
     }
@@ -288,6 +310,8 @@ mod tests {
             ("/nothing", Type::String),
             ("/age", Type::Coordinates),
             ("/flag", Type::Timestamp),
+            ("/map", Type::Integer),
+            ("/row", Type::Date),
         ] {
             let expected = if pointer == "/heart" { Said::Fits } else { Said::OtherType };
             assert_eq!(said(SCHEMA, pointer, kind), expected, "{pointer}");

@@ -11,7 +11,10 @@ fn field(pointer: &str) -> Field {
 
 fn codec(pointers: &[&str]) -> JsonCodec {
     let fields: Vec<Field> = pointers.iter().map(|p| field(p)).collect();
-    JsonCodec::new(&fields, Limits { max_record_bytes: 4096, max_depth: 8, max_elements: 100 })
+    JsonCodec::new(
+        &fields,
+        Limits { max_record_bytes: 4096, max_depth: 8, max_elements: 100, max_repeated_bytes: 1 << 20 },
+    )
 }
 
 fn refusal(codec: &JsonCodec, payload: &[u8]) -> RejectionReason {
@@ -112,8 +115,10 @@ fn depth_is_limited_in_walked_kept_and_dropped_values() {
     codec.decode(br#"{"a":["[[[[[[[[\"[[[["]}"#, AT, &mut batch).unwrap();
     // A schema may point deeper than any walk goes.
     let deep = Field { pointer: vec!["k".into(); 300], elements: None };
-    let unlimited =
-        JsonCodec::new(&[deep], Limits { max_record_bytes: 1 << 20, max_depth: usize::MAX, max_elements: 100 });
+    let unlimited = JsonCodec::new(
+        &[deep],
+        Limits { max_record_bytes: 1 << 20, max_depth: usize::MAX, max_elements: 100, max_repeated_bytes: 1 << 20 },
+    );
     let payload = format!("{}1{}", "{\"k\":".repeat(300), "}".repeat(300));
     assert_eq!(refusal(&unlimited, payload.as_bytes()), RejectionReason::TooDeep);
 }

@@ -97,8 +97,9 @@ pub enum LineFormat {
         /// One ASCII byte, neither a quote nor a line break.
         separator: u8,
     },
-    /// One JSON object behind the number of its schema. These are the groups whose lines may be written, here and below.
-    FramedJson(Arc<[TypedGroup]>),
+    /// One JSON object behind the number of its schema, nested where there are ways to the attributes. These are the groups whose lines
+    /// may be written, here and below.
+    FramedJson(Arc<[TypedGroup]>, Option<Nesting>),
     /// One Avro datum; a cell cannot be omitted.
     Avro(Arc<[TypedGroup]>),
     /// One Protobuf message; an omitted cell is a missing one.
@@ -112,7 +113,7 @@ pub fn encoder(format: &LineFormat, names: &[&str]) -> Arc<dyn Encoder> {
         LineFormat::Json => Arc::new(JsonLines::new(names)),
         LineFormat::Nested(nesting) => Arc::new(NestedLines::new(nesting, names)),
         LineFormat::Csv { separator } => Arc::new(CsvLines::new(names.len(), *separator)),
-        LineFormat::FramedJson(groups) => Arc::new(FramedJsonLines::new(groups, names)),
+        LineFormat::FramedJson(groups, nesting) => Arc::new(FramedJsonLines::new(groups, nesting.as_ref(), names)),
         LineFormat::Protobuf(groups) => Arc::new(ProtobufLines::new(groups, names)),
         LineFormat::Avro(groups) => Arc::new(AvroLines::new(groups, names)),
     }

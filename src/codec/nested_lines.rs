@@ -4,6 +4,7 @@
 
 use super::line::Encoder;
 use super::line_text::scalar_end;
+use super::path_tree::index;
 use std::sync::Arc;
 
 /// One step on the way to an attribute.
@@ -13,6 +14,17 @@ pub enum Step {
     Key(String),
     /// Into an array, by index. Only as the one place of its array it may be the last step.
     Place(usize),
+}
+
+impl Step {
+    /// The step of a pointer's segment: an index, where it is one as JSON pointers write them, or else a key.
+    #[must_use]
+    pub fn of(segment: String) -> Self {
+        match index(&segment) {
+            Some(index) => Self::Place(index),
+            None => Self::Key(segment),
+        }
+    }
 }
 
 /// Where attributes stand in nested lines: the name of each, and the way to it.

@@ -4,6 +4,11 @@ use hashbrown::HashMap;
 
 use super::Field;
 
+/// An index as JSON pointers write them: no sign, no leading zeros.
+pub(super) fn index(segment: &str) -> Option<usize> {
+    segment.parse().ok().filter(|index: &usize| index.to_string() == segment)
+}
+
 /// The fields in the elements of an array.
 #[derive(Clone, Debug)]
 pub(super) struct Elements {

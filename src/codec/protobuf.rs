@@ -19,6 +19,8 @@
 
 mod bad;
 mod codec;
+#[cfg(test)]
+mod explode_tests;
 mod schema;
 mod shape;
 mod spell;

@@ -58,11 +58,21 @@ pub struct Limits {
     pub max_depth: usize,
     /// Elements of the array whose elements are records, in one message.
     pub max_elements: usize,
+    /// Bytes of the cells that all of its elements have, once for each of them but the first.
+    pub max_repeated_bytes: u64,
 }
 
 impl Default for Limits {
     fn default() -> Self {
-        Self { max_record_bytes: 1 << 20, max_depth: 32, max_elements: 10_000 }
+        Self { max_record_bytes: 1 << 20, max_depth: 32, max_elements: 10_000, max_repeated_bytes: 64 << 20 }
+    }
+}
+
+impl Limits {
+    /// Those of files that are read whole: a record has as many elements as its bytes allow, and who reads has bounds of his own.
+    #[must_use]
+    pub fn of_whole_files() -> Self {
+        Self { max_elements: usize::MAX, max_repeated_bytes: u64::MAX, ..Self::default() }
     }
 }
 

@@ -14,7 +14,7 @@ pub struct Batch {
     /// A batch of this many records is closed. Larger batches lose less information and wait longer.
     #[schemars(example = 10_000, extend("minimum" = 1))]
     pub max_records: usize,
-    /// A batch of this many payload bytes is closed. At least `source.max_record_bytes`, at most 2GiB.
+    /// A batch of this many payload bytes is closed; what encloses the elements of an array counts for each of them. At least `source.max_record_bytes`, at most 2GiB.
     #[serde(with = "quantity::size")]
     #[schemars(with = "quantity::Size", example = &"64MiB", extend("maximum" = 2_147_483_648_u32))]
     pub max_bytes: u64,
@@ -26,8 +26,7 @@ pub struct Batch {
     /// `privacy.colluders` together, and never less.
     #[schemars(example = 5)]
     pub min_subjects: Option<usize>,
-    /// A batch that is still below `min_subjects` at this age is settled: what satisfies the release invariant
-    /// leaves, the rest is suppressed with reason `quiet`.
+    /// A batch that is still below `min_subjects` at this age is settled: its records are suppressed with reason `quiet`.
     #[serde(with = "quantity::duration")]
     #[schemars(with = "quantity::DurationText", example = &"5m")]
     pub max_age: Duration,

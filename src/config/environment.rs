@@ -62,13 +62,13 @@ pub(super) fn apply(
                 path.push(&property);
                 insert(table, &path, Value::String(text));
             }
+            // An empty variable unsets an optional key; compose files cannot leave one out.
+            Some(Target::Key { path, key }) if text.is_empty() && key.optional => remove(table, &path),
             Some(Target::Key { path, key }) => match typed(&key.shape, &text) {
                 Some(value) => {
                     overrides.insert(path.join("."), name);
                     insert(table, &path, value);
                 }
-                // An empty variable unsets an optional key; compose files cannot leave one out.
-                None if text.is_empty() && key.optional => remove(table, &path),
                 None => {
                     let here = path.join(".");
                     let (message, remedy) = match refused(&here, &text) {

@@ -23,14 +23,15 @@ pub struct Join {
     /// start, and then as it changes; a null value removes a profile. For sources of kind `kafka`.
     #[schemars(example = &"profiles")]
     pub topic: Option<String>,
-    /// The file of the profiles, one a row, instead of `topic`. It is read at the start, and takes the place of what was known.
+    /// The file of the profiles, one a row, instead of `topic`; no directory and no pattern. It is read at the start, and takes the
+    /// place of what was known.
     #[schemars(example = &"data/profiles.csv")]
     pub path: Option<PathBuf>,
     /// How profiles are written down. Default: by the extension of `path`, else `json`.
     #[schemars(example = Format::Json)]
     pub format: Option<Format>,
     /// Where a profile names its person: in the messages' keys (`topic`), or in its row (`path`). A JSON pointer, `""` for the whole
-    /// key, or the name of a column. Default: where the schema has the subject, and all of a key that is text.
+    /// key, or the name of a column. Default: where the schema has the subject (under its name, where that is in the elements of an array), and all of a key that is text.
     #[schemars(example = &"/userId")]
     pub key: Option<String>,
     /// How the keys of messages are written down.

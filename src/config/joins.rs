@@ -1,7 +1,7 @@
 //! What `[[join]]` goes with.
 
 use super::complaint::Complaints;
-use super::source::is_separator;
+use super::source::{is_of_several, is_separator};
 use super::{Config, Format, Join, SourceKind};
 use std::collections::BTreeSet;
 use std::path::Path;
@@ -51,6 +51,8 @@ fn of_file(join: &Join, path: &Path, key: &dyn Fn(&str) -> String, found: &mut C
     found.unless(!path.as_os_str().is_empty(), &key("path"), "no file is named", "name one");
     let dash = path == Path::new("-");
     found.unless(!dash, &key("path"), "standard input is read by the source alone", "name a file");
+    let message = "profiles are read from one file, and this names a directory or a pattern";
+    found.unless(!is_of_several(path), &key("path"), message, "name one file");
     let message = "a file is not read in this format";
     found.unless(join.format() != Format::Avro, &key("format"), message, "set \"json\", \"csv\" or \"parquet\"");
     let whole = join.key.as_deref() == Some("");

@@ -54,7 +54,9 @@ pub use registry::Registry;
 pub use secret::{Secret, SecretError};
 pub use service::{Backend, Compute, LogFormat, LogLevel, PagesTls, State, Telemetry};
 pub use sink::{JOINED, Rotate, Rows, Sink, SinkKind, numbered, placed, series_of};
-pub use source::{Format, KeyFormat, Schema, Source, SourceKind, Unknown, is_named_compressed, is_pattern};
+pub use source::{
+    Format, KeyFormat, Schema, Source, SourceKind, Unknown, is_named_compressed, is_of_several, is_pattern,
+};
 pub use treatment::{Preset, Treat, Treatment, TreatmentRule, ValueKind};
 
 /// `state.max_waiting_lines` of a configuration that does not name it, where the dictionaries have room for so many.

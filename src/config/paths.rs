@@ -1,5 +1,6 @@
 //! The files that a run reads and writes: no two of them may be one, whatever they are spelled like.
 
+use std::borrow::Cow;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Component, Path, PathBuf};
 
@@ -10,6 +11,16 @@ use super::{Config, Format, Problem, Sink, SinkKind, SourceKind};
 
 /// Symbolic links that are followed one after the other, as many as the kernel follows.
 const MOST_LINKS: usize = 40;
+
+/// Whether no file is named.
+pub(super) fn empty(path: &Path) -> bool {
+    path.as_os_str().is_empty()
+}
+
+/// Whether standard input or output is named.
+pub(super) fn is_dash(path: &Path) -> bool {
+    path == Path::new("-")
+}
 
 /// Whether two paths lead to one file: `..`, symbolic links and hard links are seen through. A file that is not there
 /// yet is known by the place at which it would be made.
@@ -48,7 +59,7 @@ pub fn place(path: &Path) -> PathBuf {
 #[derive(Clone, Debug)]
 pub struct Used {
     /// The key, option or words that name it.
-    key: &'static str,
+    key: Cow<'static, str>,
     path: PathBuf,
     /// A directory in which everything is the command's.
     whole: bool,
@@ -62,14 +73,19 @@ const FORESEEN: u64 = 10_000;
 impl Used {
     /// A file, or what is read as one: all files of a directory or of a pattern.
     #[must_use]
-    pub fn file(key: &'static str, path: &Path) -> Self {
-        Self { key, path: path.to_owned(), whole: path.is_dir(), series: false }
+    pub fn file(key: impl Into<Cow<'static, str>>, path: &Path) -> Self {
+        Self { key: key.into(), path: path.to_owned(), whole: path.is_dir(), series: false }
     }
 
     /// A directory, and everything in it.
     #[must_use]
-    pub fn directory(key: &'static str, path: &Path) -> Self {
-        Self { key, path: path.to_owned(), whole: true, series: false }
+    pub fn directory(key: impl Into<Cow<'static, str>>, path: &Path) -> Self {
+        Self { key: key.into(), path: path.to_owned(), whole: true, series: false }
+    }
+
+    /// Whether it is a file of profiles.
+    fn is_profiles(&self) -> bool {
+        self.key.starts_with("join[")
     }
 
     /// Whether the path is a pattern that would match a file of `other`, were it there.
@@ -117,13 +133,19 @@ fn folder(path: &Path) -> &Path {
 /// all of them are different. `-` is no file.
 #[must_use]
 pub fn overwritten(written: &[Used], read: &[Used]) -> Option<String> {
-    let is_file = |used: &&Used| !used.path.as_os_str().is_empty() && used.path != Path::new("-");
+    let is_file = |used: &&Used| !empty(&used.path) && !is_dash(&used.path);
     written.iter().enumerate().filter(|(_, file)| is_file(file)).find_map(|(at, file)| {
         let others = read.iter().chain(&written[..at]).filter(is_file);
         let other = others.into_iter().find(|other| file.clashes(other))?;
         let (path, taken) = (file.path.display(), other.path.display());
         Some(format!("{} ({path}) would overwrite {} ({taken}): name another file with {0}", file.key, other.key))
     })
+}
+
+/// The files of profiles, and the keys that name them.
+fn profiles(config: &Config) -> impl Iterator<Item = (String, &Path)> {
+    let joins = config.join.iter().enumerate();
+    joins.filter_map(|(at, join)| Some((format!("join[{at}].path"), join.path.as_deref()?)))
 }
 
 /// Everything that a run with a file sink reads and writes of records; nothing for other sinks.
@@ -133,21 +155,22 @@ fn used(config: &Config) -> Vec<Used> {
     if sink.kind != SinkKind::File {
         return used;
     }
-    let mut file = |key, path: &Path, whole, series| {
-        let named = !path.as_os_str().is_empty() && path != Path::new("-");
+    let mut put = |key: Cow<'static, str>, path: &Path, whole, series| {
+        let named = !empty(path) && !is_dash(path);
         if named && used.iter().all(|known: &Used| known.key != key || known.path != path) {
             used.push(Used { key, path: path.to_owned(), whole, series });
         }
     };
     if source.kind == SourceKind::File {
-        file("source.path", &source.path, source.path.is_dir(), false);
+        put("source.path".into(), &source.path, source.path.is_dir(), false);
     }
-    for path in config.join.iter().filter_map(|join| join.path.as_deref()) {
-        file("join.path", path, path.is_dir(), false);
+    for (key, path) in profiles(config) {
+        put(key.into(), path, false, false);
     }
+    let mut file = |key: &'static str, path: &Path, whole, series| put(key.into(), path, whole, series);
     let in_directories = sink.format() == Format::Parquet;
     let first = config.first_group();
-    if in_directories && !has_place(&sink.path) || sink.path == Path::new("-") {
+    if in_directories && !has_place(&sink.path) || is_dash(&sink.path) {
         file("sink.path", &sink.path, in_directories, false);
     } else {
         let outputs = config.output_names();
@@ -156,7 +179,7 @@ fn used(config: &Config) -> Vec<Used> {
             file("sink.path", &path, in_directories, sink.rotate.is_on() && !in_directories);
         }
     }
-    if config.treatment.may_be_untruthful() && sink.path != Path::new("-") {
+    if config.treatment.may_be_untruthful() && !is_dash(&sink.path) {
         file(config.treatment.untruthful_key(), &sink.mark_path(first), false, false);
     }
     if let Some(path) = sink.marker_path(first) {
@@ -185,7 +208,7 @@ pub(super) fn clashes(config: &Config) -> Vec<Complaint> {
     let clash = |(at, file): (usize, &Used)| {
         let other = used[..at].iter().find(|other| file.clashes(other))?;
         let remedy = "name another file: each needs one of its own".to_owned();
-        Some(Complaint { key: file.key.to_owned(), message: taken(file, other), remedy })
+        Some(Complaint { key: file.key.to_string(), message: taken(file, other), remedy })
     };
     used.iter().enumerate().filter_map(clash).collect()
 }
@@ -204,9 +227,10 @@ impl Config {
         ];
         let populations = self.privacy.model.iter().filter_map(|model| model.population.as_ref());
         let named = named.into_iter().filter_map(|(key, path)| Some((key, path?)));
-        let profiles = self.join.iter().filter_map(|join| Some(("join.path", join.path.as_ref()?)));
-        let files = named.chain(populations.map(|path| ("the population of a model", path))).chain(profiles);
-        files.map(|(key, path)| Used::file(key, path)).chain([Used::file("schema.file", &self.schema.file)]).collect()
+        let files = named.chain(populations.map(|path| ("the population of a model", path)));
+        let files = files.map(|(key, path)| Used::file(key, path));
+        let profiles = profiles(self).map(|(key, path)| Used::file(key, path));
+        files.chain(profiles).chain([Used::file("schema.file", &self.schema.file)]).collect()
     }
 
     /// The files that a daemon with this configuration would write, its outputs left out.
@@ -214,7 +238,9 @@ impl Config {
     pub fn files_beside_the_output(&self) -> Vec<Used> {
         let mut files = vec![Used::directory("state.path", &self.state.path)];
         files.extend(
-            used(self).into_iter().filter(|used| !matches!(used.key, "source.path" | "join.path" | "sink.path")),
+            used(self)
+                .into_iter()
+                .filter(|used| !matches!(&*used.key, "source.path" | "sink.path") && !used.is_profiles()),
         );
         files
     }
@@ -222,11 +248,11 @@ impl Config {
     /// What is wrong with writing the lineage there: it is a file that the configuration names already.
     #[must_use]
     pub fn lineage_problem(&self, lineage: &Path) -> Option<Problem> {
-        let lineage = Used { key: "--lineage", path: lineage.to_owned(), whole: false, series: false };
+        let lineage = Used { key: "--lineage".into(), path: lineage.to_owned(), whole: false, series: false };
         let used = used(self);
         let other = used.iter().find(|other| lineage.clashes(other))?;
         let remedy = "name another file: a lineage holds digests of subjects and is for the custodian only";
-        Some(Problem::new("command line", lineage.key, taken(&lineage, other), remedy))
+        Some(Problem::new("command line", &*lineage.key, taken(&lineage, other), remedy))
     }
 }
 

@@ -97,6 +97,12 @@ pub fn is_pattern(path: &Path) -> bool {
     path.as_os_str().as_encoded_bytes().iter().any(|byte| b"*?[".contains(byte))
 }
 
+/// Whether a path names several files: a directory, or a pattern with `*`, `?` or `[` that is no file itself.
+#[must_use]
+pub fn is_of_several(path: &Path) -> bool {
+    path != Path::new("-") && (path.is_dir() || is_pattern(path) && !path.exists())
+}
+
 /// Whether the extension of a path says that the file is compressed.
 #[must_use]
 pub fn is_named_compressed(path: &Path) -> bool {
@@ -182,7 +188,7 @@ pub struct Source {
     #[schemars(example = 32, extend("minimum" = 1, "maximum" = 127))]
     pub max_depth: u32,
     /// Elements of one message at most, where they are the records (`explode` of the record schema); one that has more is a dead letter with reason
-    /// `too_many_elements`. A message is not divided: a batch may exceed `batch.max_records` by so many less one, and dictionaries must
+    /// `too_many_elements`, and so is one in which the cells around the elements, once for each of them, exceed `batch.max_bytes`. A message is not divided: a batch may exceed `batch.max_records` by so many less one, and dictionaries must
     /// have room for them (`state.max_dictionary_values`).
     #[schemars(example = 10_000, extend("minimum" = 1, "maximum" = 1_000_000))]
     pub max_elements: u32,

@@ -176,6 +176,7 @@ fn the_environment_overrides_by_type() {
             ("THRONG__SOURCE__SEPARATOR", ";"),
             ("THRONG__SINK__KIND", "none"),
             ("THRONG__SINK__BROKERS", ""),
+            ("THRONG__STATE__SECRET_FILE", ""),
             ("THRONG__SOURCE__LIBRDKAFKA__SECURITY_PROTOCOL", "sasl_ssl"),
             ("THRONG__SOURCE__LIBRDKAFKA__SASL_PASSWORD", "canary-99"),
             ("THRONG_SECRET", "0123456789abcdef"),
@@ -187,6 +188,7 @@ fn the_environment_overrides_by_type() {
     assert_eq!(config.source.topics, ["a", "b"]);
     assert_eq!((config.batch.max_wait, config.batch.max_bytes), (Duration::from_millis(250), 8 << 20));
     assert_eq!(config.source.separator, ';');
+    assert_eq!(config.state.secret_file, None, "an empty variable unsets it");
     assert_eq!(config.source.librdkafka.0["security.protocol"], "sasl_ssl");
     assert_eq!(config.source.librdkafka.0["sasl.password"], "canary-99");
     assert_eq!(config.secret.as_ref().map(super::Secret::expose), Some(&b"0123456789abcdef"[..]));

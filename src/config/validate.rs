@@ -2,20 +2,20 @@
 
 use std::{
     collections::{BTreeMap, BTreeSet},
-    path::Path,
     time::Duration,
 };
 
+mod anonymize;
+
+use anonymize::anonymize;
+
 use super::complaint::{Complaint, Complaints};
 use super::joins::joins;
-use super::paths::clashes;
+use super::paths::{clashes, empty, is_dash};
 use super::shared::shared;
 use super::sink::has_place;
 use super::source::{is_named_compressed, is_separator};
-use super::{
-    Config, Diversity, Format, Grouping, ModelKind, PrivacyModel, Recoding, Rows, SinkKind, SourceKind, Transformation,
-    Treat, ValueKind, properties::OWNED,
-};
+use super::{Config, Format, Grouping, Recoding, Rows, SinkKind, SourceKind, Treat, ValueKind, properties::OWNED};
 
 /// Text of a batch is addressed by 32 bits; this leaves room for its last record.
 const MOST_BATCH_BYTES: u64 = 2 << 30;
@@ -43,14 +43,6 @@ pub(super) fn complaints(config: &Config) -> Vec<Complaint> {
     surroundings(config, &mut found);
     anonymize(config, &mut found);
     found.0
-}
-
-fn empty(path: &Path) -> bool {
-    path.as_os_str().is_empty()
-}
-
-fn is_dash(path: &Path) -> bool {
-    path == Path::new("-")
 }
 
 fn source(config: &Config, found: &mut Complaints) {
@@ -450,96 +442,4 @@ fn surroundings(config: &Config, found: &mut Complaints) {
     let tls = &config.telemetry.tls;
     let both = tls.cert_file.is_some() == tls.key_file.is_some();
     found.unless(both, "telemetry.tls", "a certificate and its key belong together", "name both files, or none");
-}
-
-fn anonymize(config: &Config, found: &mut Complaints) {
-    let share = (0.0..=1.0).contains(&config.anonymize.suppression_limit);
-    found.unless(share, "anonymize.suppression_limit", "a share is between 0 and 1", "give 0 to 1; 0.05 is usual");
-    let time = config.anonymize.time_limit.is_none_or(|limit| limit > Duration::ZERO);
-    found.unless(time, "anonymize.time_limit", "a search needs time", "give at least 1ms, or remove the key");
-    let passes = (2..=100).contains(&config.anonymize.passes);
-    found.unless(passes, "anonymize.passes", "the number of passes is out of range", "give 2 to 100; 10 is plenty");
-    let share = (0.0..=1.0).contains(&config.anonymize.pass_limit);
-    found.unless(share, "anonymize.pass_limit", "a share is between 0 and 1", "give 0 to 1");
-    presence(config, found);
-    ceiling(config, found);
-    for (index, model) in config.privacy.model.iter().enumerate() {
-        for key in model.missing_keys() {
-            let key = format!("privacy.model[{index}].{key}");
-            found.unless(false, &key, "this model needs the key", "set it; docs/configuration.md has an example");
-        }
-        population(index, model, found);
-    }
-}
-
-fn population(index: usize, model: &PrivacyModel, found: &mut Complaints) {
-    let Some(path) = &model.population else { return };
-    let key = format!("privacy.model[{index}].population");
-    let maps = model.kind == ModelKind::KMap;
-    found.unless(maps, &key, "only k_map asks a population", "remove the key, or set kind = \"k_map\"");
-    found.unless(!empty(path), &key, "no file is named", "name one, or remove the key");
-    found.unless(!is_dash(path), &key, "standard input is read by the source alone", "name a file");
-}
-
-/// δ-presence speaks of everybody whom a class covers, present or not. A class that is absent says something of them too, and
-/// an aggregate covers nobody.
-fn presence(config: &Config, found: &mut Complaints) {
-    if !config.privacy.model.iter().any(|model| model.kind == ModelKind::DeltaPresence) {
-        return;
-    }
-    found.unless(
-        config.anonymize.transformation == Transformation::FullDomain,
-        "anonymize.transformation",
-        "delta_presence does not hold for local recoding: that a class was left for a later pass tells who is present",
-        "set \"full_domain\", or remove the model",
-    );
-    found.unless(
-        config.anonymize.microaggregation.is_empty(),
-        "anonymize.microaggregation",
-        "delta_presence counts those whom the cells of a class cover, and an aggregate covers nobody",
-        "remove it, or the model",
-    );
-}
-
-/// A class of more lines than a ceiling can fill would be a mistake in the unit.
-const MOST_LINES: usize = 1000;
-
-/// What an h-ceiling goes with.
-fn ceiling(config: &Config, found: &mut Complaints) {
-    let (settings, ceiling) = (&config.anonymize, &config.anonymize.ceiling);
-    let h = ceiling.h.is_none_or(|h| (0.0..=1.0).contains(&h));
-    found.unless(h, "anonymize.ceiling.h", "a degree is between 0 and 1", "give 0 to 1, or remove the key");
-    let share = (0.0..=1.0).contains(&ceiling.share);
-    found.unless(share, "anonymize.ceiling.share", "a share is between 0 and 1", "give 0 to 1; 0.02 is usual");
-    let Some(lines) = ceiling.lines else {
-        let remedy = "set anonymize.ceiling.lines, which asks for the ceiling, or remove the key";
-        found.unless(ceiling.h.is_none(), "anonymize.ceiling.h", "no ceiling is asked for", remedy);
-        let none = ceiling.catalog.is_none();
-        found.unless(none, "anonymize.ceiling.catalog", "there is no catalog without a ceiling", remedy);
-        return;
-    };
-    found.unless(
-        (config.privacy.crowd() + 1..=MOST_LINES).contains(&lines),
-        "anonymize.ceiling.lines",
-        "counterfeits count for no crowd, so a class has more lines than people it needs",
-        "give more than privacy.k and privacy.colluders together, and at most 1000",
-    );
-    let full = settings.transformation == Transformation::FullDomain;
-    let message = "a ceiling is kept by one policy for all records";
-    found.unless(full, "anonymize.transformation", message, "set \"full_domain\", or remove anonymize.ceiling.lines");
-    let message = "an aggregate is a number of members, and counterfeits have none";
-    let remedy = "remove it, or anonymize.ceiling.lines";
-    found.unless(settings.microaggregation.is_empty(), "anonymize.microaggregation", message, remedy);
-    for (index, model) in config.privacy.model.iter().enumerate() {
-        let holds = match model.kind {
-            ModelKind::KAnonymity | ModelKind::KMap => true,
-            ModelKind::LDiversity => model.diversity == Diversity::Distinct,
-            ModelKind::TCloseness | ModelKind::DeltaPresence => false,
-        };
-        let key = format!("privacy.model[{index}].kind");
-        let message = "counterfeits would change what a reader sees of this model in a class";
-        let remedy =
-            "remove it or anonymize.ceiling.lines; k_anonymity, k_map and distinct l_diversity go with a ceiling";
-        found.unless(holds, &key, message, remedy);
-    }
 }

@@ -7,6 +7,7 @@ use crate::anonymity::lattice::table::TableError;
 use crate::anonymity::treatment::ceiling::search::TooLarge;
 use crate::config::Problem;
 use crate::io::file::{SinkError, SourceError};
+use crate::io::profiles::ProfilesError;
 use crate::records::codebook::CodebookError;
 use crate::release::aggregates::AggregateRefusal;
 use crate::release::ceiling::CeilingRefusal;
@@ -26,6 +27,8 @@ pub enum AnonymizeError {
     Codebook(#[from] CodebookError),
     #[error(transparent)]
     Source(#[from] SourceError),
+    #[error(transparent)]
+    Profiles(#[from] ProfilesError),
     #[error(transparent)]
     Sink(#[from] SinkError),
     #[error(
@@ -89,6 +92,7 @@ impl AnonymizeError {
     pub fn is_usage(&self) -> bool {
         match self {
             Self::Sink(error) => error.is_usage(),
+            Self::Profiles(error) => error.is_usage(),
             Self::Configuration(_)
             | Self::Codebook(_)
             | Self::NoColumn { .. }

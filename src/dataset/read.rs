@@ -3,16 +3,17 @@
 use super::error::{AnonymizeError, named, problem};
 use crate::config::Config;
 use crate::config::Secret;
-use crate::records::codebook::Codebook;
+use crate::records::codebook::{Codebook, UNCOVERED};
 use crate::records::digest::DigestKey;
 use crate::records::schema::{Role, Schema};
 use crate::records::subject::{NO_SUBJECT, Subjects};
 use crate::records::table::Batch;
 use crate::start::doubts::shape_title;
 use crate::start::findings::{Finding, Met};
+use crate::start::profiles::NotRead;
 use crate::start::schema::load_schema;
 use crate::start::whole_file::{WholeFileError, read_whole};
-use crate::start::{exploded, nested};
+use crate::start::{exploded, nested, profiles};
 use std::collections::HashMap;
 use std::sync::Arc;
 
@@ -49,8 +50,8 @@ pub fn read(config: &Config, file: &str, note: &dyn Fn(&Finding)) -> Result<Inpu
     let books =
         schema.attributes.iter().map(|a| Codebook::new(Arc::clone(a), &key, config.state.max_dictionary_values));
     let books: Vec<Codebook> = books.collect::<Result<_, _>>()?;
-    let (books, batch, swallowed) = encoded(config, &schema, books, &key, note)?;
-    for (attribute, book) in schema.attributes.iter().zip(&books) {
+    let (books, batch, swallowed) = encoded(config, file, &schema, books, &key, note)?;
+    for ((attribute, book), column) in schema.attributes.iter().zip(&books).zip(&batch.columns) {
         let key = format!("attribute {:?}", attribute.name);
         let schema = named(&config.schema.file);
         if let Some(shape) = book.shaped() {
@@ -59,10 +60,14 @@ pub fn read(config: &Config, file: &str, note: &dyn Fn(&Finding)) -> Result<Inpu
             return Err(problem(schema, key, message, remedy));
         }
         let is_meant = attribute.suppresses_uncovered && attribute.role.is_quasi();
-        if book.uncovered() > 0 && is_meant {
-            note(&Finding::Uncovered { attribute: attribute.name.clone(), cells: book.uncovered() });
-        } else if book.uncovered() > 0 {
-            let message = format!("the hierarchy misses the values of {} cell(s)", book.uncovered());
+        // Cells of profiles are counted by record, as the others are.
+        let of_profiles =
+            attribute.from.join().map_or(&[][..], |_| &column[..]).iter().filter(|code| **code == UNCOVERED);
+        let uncovered = book.uncovered() + of_profiles.count() as u64;
+        if uncovered > 0 && is_meant {
+            note(&Finding::Uncovered { attribute: attribute.name.clone(), cells: uncovered });
+        } else if uncovered > 0 {
+            let message = format!("the hierarchy misses the values of {uncovered} cell(s)");
             let remedy = if attribute.role.is_quasi() {
                 "add them to the hierarchy, list their spellings as missing, or write uncovered = \"suppress\" there"
             } else {
@@ -125,6 +130,7 @@ fn marks(config: &Config, file: &str, schema: &Schema) -> Result<Option<usize>, 
 
 fn encoded(
     config: &Config,
+    file: &str,
     schema: &Schema,
     mut books: Vec<Codebook>,
     key: &DigestKey,
@@ -132,6 +138,10 @@ fn encoded(
 ) -> Result<(Vec<Codebook>, Batch, u64), AnonymizeError> {
     let mut subjects = schema.subject.map(|a| Subjects::new(Arc::clone(&schema.attributes[a]), key));
     let as_null = config.sink.cannot_omit();
+    let mut profiles = profiles::read_whole(config, schema, file, subjects.as_ref()).map_err(|error| match error {
+        NotRead::Problems(problems) => AnonymizeError::Configuration(problems),
+        NotRead::Profiles(error) => error.into(),
+    })?;
     let mut all = Batch::new(schema.attributes.len());
     let path = &config.source.path;
     let mut met = Met::new(schema.attributes.len(), config.privacy.crowd());
@@ -139,9 +149,12 @@ fn encoded(
         met.add(batch, &[], long);
         all.append(batch);
     };
-    let whole = read_whole(config, path, schema, &mut books, subjects.as_mut(), as_null, take);
+    let whole = read_whole(config, (path, &mut profiles), schema, &mut books, subjects.as_mut(), as_null, take);
     let findings = met.findings(schema);
     findings.iter().for_each(note);
+    for join in profiles.iter().filter(|join| join.unjoined > 0) {
+        note(&Finding::Unjoined { join: join.join.clone(), records: join.unjoined, all: all.rows() as u64 });
+    }
     whole.map_err(|error| match error {
         WholeFileError::Source(error) => error.into(),
         WholeFileError::NoColumn(attributes) => AnonymizeError::NoColumn { path: path.clone(), attributes },

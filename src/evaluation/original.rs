@@ -26,12 +26,16 @@ impl Original {
     /// Reads `path` in the source's format.
     ///
     /// # Errors
-    /// When the file cannot be read, lacks a column, or has no record.
+    /// When attributes come from profiles, and when the file cannot be read, lacks a column, or has no record.
     pub fn read(config: &Config, schema: &Arc<Schema>, path: &Path) -> Result<Self, EvaluationError> {
+        let named = |a: usize| format!("attribute {:?}", schema.attributes[a].name);
+        let joined: Vec<String> = schema.joined().into_iter().map(named).collect();
+        if !joined.is_empty() {
+            return Err(EvaluationError::OfProfiles { attributes: joined });
+        }
         let absent_as_null = config.sink.cannot_omit();
         let read = sampling::read(config, schema, path, usize::MAX, absent_as_null)?;
         if !read.absent.is_empty() {
-            let named = |a: usize| format!("attribute {:?}", schema.attributes[a].name);
             let attributes = read.absent.into_iter().map(named).collect();
             return Err(EvaluationError::NoColumn { path: path.to_owned(), attributes });
         }

@@ -6,13 +6,12 @@ use super::original::Original;
 use crate::anonymity::planner::GroupShape;
 use crate::codec::{Field, Limits, LineFormat, LineLayout, Unknown};
 use crate::config::{Config, Format, JOINED, Rows, Sink, series_of};
-use crate::io::file::{self, FileSource, SourceError, SourcePosition};
+use crate::io::file::{self, FileSource, SourceError, SourcePosition, open_text};
 use crate::records::codebook::{CellId, Codebook};
 use crate::records::raw::{RawBatch, Token};
 use crate::start::nested::{is_nested, nesting};
 use crate::start::reading::file_format;
 use std::collections::{BTreeMap, BTreeSet, HashMap};
-use std::fs::File;
 use std::io::{BufRead, BufReader};
 use std::path::{Path, PathBuf};
 
@@ -178,7 +177,7 @@ impl Lines {
     ) -> Result<(), EvaluationError> {
         let unreadable = |source| EvaluationError::Release { path: file.to_owned(), source };
         let mut cells = Vec::new();
-        for (number, line) in BufReader::new(File::open(file).map_err(unreadable)?).lines().enumerate() {
+        for (number, line) in BufReader::new(open_text(file).map_err(unreadable)?).lines().enumerate() {
             let line = line.map_err(unreadable)?;
             layout.read(line.as_bytes(), &mut cells).ok_or_else(|| EvaluationError::Line {
                 path: file.to_owned(),

@@ -43,6 +43,10 @@ pub trait RecordStream {
 pub enum GenerateError {
     #[error("{setting} is {given}, which is outside {allowed}: choose a value inside it")]
     OutOfRange { setting: &'static str, given: String, allowed: &'static str },
+    #[error(
+        "the client knows no librdkafka property \"{name}\", or does not take its value: correct --property {name}=…"
+    )]
+    Property { name: String },
     #[error("cannot set up a producer for brokers \"{brokers}\": {source}; see --brokers and --property")]
     Producer {
         brokers: String,

@@ -52,7 +52,7 @@ impl Publisher {
     /// here (idempotence, zstd, 50 ms of lingering).
     ///
     /// # Errors
-    /// [`GenerateError::Producer`] when a property is refused, [`GenerateError::Send`] when no broker answers within
+    /// [`GenerateError::Property`] when a property is refused, [`GenerateError::Send`] when no broker answers within
     /// 15 seconds or the topic is not there.
     pub fn connect(brokers: &str, topic: &str, properties: &[(String, String)]) -> Result<Self, GenerateError> {
         let mut config = ClientConfig::new();
@@ -66,9 +66,12 @@ impl Publisher {
         for (key, value) in properties {
             config.set(key, value);
         }
-        let producer: ThreadedProducer<Deliveries> = config
-            .create_with_context(Deliveries::default())
-            .map_err(|source| GenerateError::Producer { brokers: brokers.to_owned(), source })?;
+        let producer: ThreadedProducer<Deliveries> =
+            config.create_with_context(Deliveries::default()).map_err(|source| match source {
+                // The client repeats the value, which may be a password.
+                KafkaError::ClientConfig(_, _, name, _) => GenerateError::Property { name },
+                source => GenerateError::Producer { brokers: brokers.to_owned(), source },
+            })?;
         let refused = |source| GenerateError::Send { topic: topic.to_owned(), source };
         let metadata =
             producer.client().fetch_metadata(Some(topic), Duration::from_secs(CONNECT_SECS)).map_err(refused)?;

@@ -109,6 +109,13 @@ impl InputBatch {
         self.raw.rows() as u64 + self.rejected.len() as u64 + self.tombstones
     }
 
+    /// Bytes that count toward the limit of a batch. What a record comes to in cells may be more than its bytes: headers, structures
+    /// written out, what encloses many elements.
+    #[must_use]
+    pub fn weight(&self) -> u64 {
+        self.bytes.max(self.raw.arena_bytes() as u64) + self.raw.repeated_bytes()
+    }
+
     /// Whether the batch has at least `enough` subjects, by the spelling of the attribute that names them; records where no
     /// attribute does. Reads the batch up to where they are enough.
     #[must_use]

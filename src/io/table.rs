@@ -12,6 +12,7 @@ use rayon::prelude::*;
 
 use super::file::{ColumnChoice, FileSource, Format, LongRows, SourceError, SourcePosition};
 use crate::codec::{Field, Limits, Unknown};
+use crate::records::based::Resolved;
 use crate::records::dictionary::{ABSENT, Dictionary, DictionaryFull, EncodeError, MISSING};
 use crate::records::numbers::RecordNumbers;
 use crate::records::raw::{Coordinate, RawBatch, Token};
@@ -190,6 +191,9 @@ fn read_all(
     reading.finish(request)
 }
 
+/// What reads a described table: its columns, and the attribute of each cell.
+type Described = (FileSource, Vec<TableColumn>, Vec<Arc<Attribute>>);
+
 struct Reading {
     source: FileSource,
     columns: Vec<TableColumn>,
@@ -199,13 +203,15 @@ struct Reading {
     unknown_cells: u64,
     long_rows: Option<LongRows>,
     described: bool,
+    /// Of a described table: the attribute of each cell that is read. Behind those of the columns are others from which their times count.
+    attributes: Vec<Arc<Attribute>>,
     cut: bool,
 }
 
 impl Reading {
     fn open(request: &Request<'_>) -> Result<Self, TableError> {
         let described = request.schema.is_some();
-        let (source, columns) = match request.schema {
+        let (source, columns, attributes) = match request.schema {
             Some(schema) => Self::described(request, schema)?,
             None => {
                 let columns = ColumnChoice { wanted: request.columns, at_most: request.max_columns };
@@ -213,33 +219,49 @@ impl Reading {
                 if matches!(request.format, Format::Csv { .. }) {
                     header_is_one(request.path, source.names())?;
                 }
-                (source, Vec::new())
+                (source, Vec::new(), Vec::new())
             }
         };
-        Ok(Self::of(source, columns, described))
+        Ok(Self { attributes, ..Self::of(source, columns, described) })
     }
 
     fn of(source: FileSource, columns: Vec<TableColumn>, described: bool) -> Self {
         let (unreadable, unknown_cells, long_rows) = (BTreeMap::new(), 0, None);
         let numbers = RecordNumbers::default();
-        let mut reading =
-            Self { source, columns, rows: 0, numbers, unreadable, unknown_cells, long_rows, described, cut: false };
+        let mut reading = Self {
+            source,
+            columns,
+            rows: 0,
+            numbers,
+            unreadable,
+            unknown_cells,
+            long_rows,
+            described,
+            attributes: Vec::new(),
+            cut: false,
+        };
         reading.widen();
         reading
     }
 
-    fn described(request: &Request<'_>, schema: &Schema) -> Result<(FileSource, Vec<TableColumn>), TableError> {
+    fn described(request: &Request<'_>, schema: &Schema) -> Result<Described, TableError> {
         if let Some(column) = request.columns.into_iter().flatten().find(|name| schema.position(name).is_none()) {
             return Err(TableError::NotInSchema { schema: schema.name.clone(), column: column.clone() });
         }
         let wanted = |a: &&Arc<Attribute>| request.columns.is_none_or(|columns| columns.contains(&a.name));
-        let attributes: Vec<&Arc<Attribute>> = schema.attributes.iter().filter(wanted).collect();
+        let mut attributes: Vec<Arc<Attribute>> = schema.attributes.iter().filter(wanted).cloned().collect();
+        let shown = attributes.len();
+        let is_base = |a: &&Arc<Attribute>| {
+            !wanted(a) && attributes.iter().any(|of| of.base.as_ref().is_some_and(|base| base.attribute == a.name))
+        };
+        let bases: Vec<Arc<Attribute>> = schema.attributes.iter().filter(is_base).cloned().collect();
+        attributes.extend(bases);
         if attributes.len() > request.max_columns {
             let (path, limit) = (request.path.into(), request.max_columns);
             return Err(SourceError::TooManyColumns { path, limit }.into());
         }
         let flat = matches!(request.format, Format::Csv { .. });
-        let field = |a: &&Arc<Attribute>| if flat { Field::flat(&a.column()) } else { Field::of(a) };
+        let field = |a: &Arc<Attribute>| if flat { Field::flat(&a.column()) } else { Field::of(a) };
         let fields: Vec<Field> = attributes.iter().map(field).collect();
         let start = SourcePosition::default();
         let source = FileSource::open(request.path, request.format, &fields, request.limits, Unknown::Drop, start)?;
@@ -252,7 +274,8 @@ impl Reading {
             codes: Vec::new(),
             arrays: 0,
         };
-        Ok((source, attributes.into_iter().map(column).collect()))
+        let columns = attributes[..shown].iter().map(column).collect();
+        Ok((source, columns, attributes))
     }
 
     /// Columns for names that have come since; earlier rows have nothing in them.
@@ -271,11 +294,14 @@ impl Reading {
 
     /// Encodes a batch, columns in parallel. A row in which any cell has the wrong type is left out as a whole.
     fn add(&mut self, batch: &RawBatch, request: &Request<'_>) -> Result<(), TableError> {
+        let resolved = Resolved::of(batch, &self.attributes);
         let encode = |(index, column): (usize, &mut TableColumn)| {
             let mut faults: Vec<(usize, String)> = Vec::new();
+            let (batch, place) =
+                resolved.as_ref().and_then(|resolved| resolved.column(index)).unwrap_or((batch, index));
             for row in 0..batch.rows() {
                 // A batch that no record has widened knows nothing of the later columns.
-                let token = if index < batch.width() { batch.token(row, index) } else { Token::Absent };
+                let token = if place < batch.width() { batch.token(row, place) } else { Token::Absent };
                 column.arrays += u64::from(matches!(token, Token::Structure(text) if text.starts_with('[')));
                 column.codes.push(match column.dictionary.encode(token) {
                     Ok(code) => code,

@@ -185,6 +185,11 @@ impl Typing {
         written.map_err(|found| self.refuses(found))
     }
 
+    /// Whether `text` says that there is no value; `untyped` for a CSV field.
+    pub(crate) fn is_missing(&self, text: &str, untyped: bool) -> bool {
+        self.missing.matches(text, untyped)
+    }
+
     /// The typing of values that have been converted already: those of hierarchies, and what leaves.
     #[must_use]
     pub fn converted_already(&self) -> Cow<'_, Self> {

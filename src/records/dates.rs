@@ -28,7 +28,7 @@ pub enum Epoch {
 
 impl Epoch {
     /// Milliseconds since 1970, rounded down.
-    fn read(self, text: &str) -> Option<i64> {
+    pub(crate) fn read(self, text: &str) -> Option<i64> {
         let (decimals, ticks_a_millisecond) = match self {
             Self::Seconds => (3, 1),
             Self::Milliseconds => (0, 1),
@@ -49,13 +49,15 @@ pub enum Dates {
     Formats(Vec<Format>),
     /// A number since 1970.
     Epoch(Epoch),
+    /// What counts from another attribute, added up: as ISO 8601 writes it.
+    Sum,
 }
 
 impl Dates {
     /// Milliseconds since 1970; none where `text` is spelled in another way.
     pub(crate) fn read(&self, text: &str) -> Option<i64> {
         match self {
-            Self::Iso => moment::parse(text),
+            Self::Iso | Self::Sum => moment::parse(text),
             Self::Formats(formats) => formats.iter().find_map(|format| format.read(text)),
             Self::Epoch(epoch) => epoch.read(text),
         }
@@ -66,6 +68,9 @@ impl Dates {
         match self {
             Self::Iso => "no ISO date or time such as 2021-05-24T10:00:00Z (name its `format` or its `epoch`)",
             Self::Formats(_) => "in none of the formats that the schema names",
+            Self::Sum => {
+                "nothing that counts from a date or time of the `base` that the schema names, within the years 1 to 9999"
+            }
             Self::Epoch(_) => "no number of the `epoch` that the schema names, within the years 1 to 9999",
         }
     }
@@ -80,6 +85,7 @@ impl Dates {
     pub(crate) fn description(&self) -> String {
         match self {
             Self::Iso => "iso".to_owned(),
+            Self::Sum => "sum".to_owned(),
             Self::Formats(formats) => {
                 format!("formats {:?}", formats.iter().map(|f| f.text.as_str()).collect::<Vec<_>>())
             }

@@ -57,6 +57,10 @@ impl<'a> Keys<'a> {
         self.problems.push(Problem { file: file.to_owned(), place: place.to_owned(), message: message.into() });
     }
 
+    pub(crate) fn has(&self, key: &str) -> bool {
+        self.table.contains_key(key)
+    }
+
     pub(crate) fn raw(&mut self, key: &'static str) -> Option<toml::Value> {
         self.asked.insert(key);
         self.table.remove(key)

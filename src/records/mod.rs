@@ -1,5 +1,6 @@
 //! Records: what an attribute is, how its values are typed, rounded, generalized and encoded as codes.
 
+pub mod based;
 mod cache;
 pub mod canonical;
 mod cells;
@@ -17,6 +18,7 @@ pub mod numbers;
 pub mod raw;
 pub mod schema;
 pub mod shapes;
+pub mod spans;
 pub mod spelling;
 pub mod subject;
 pub mod table;

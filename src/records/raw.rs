@@ -41,6 +41,8 @@ pub struct RawBatch {
     arena: String,
     cells: Vec<Descriptor>,
     coordinates: Vec<Coordinate>,
+    /// Bytes of cells that rows have in common with the row before.
+    repeated: u64,
     /// Where the values of the row begin that was opened last.
     row_start: usize,
     /// Cells of attributes that the schema does not know.
@@ -54,6 +56,7 @@ pub struct RawBatch {
 pub struct Mark {
     rows: usize,
     arena: usize,
+    repeated: u64,
     refused: usize,
     unknown_cells: u64,
 }
@@ -96,6 +99,13 @@ impl RawBatch {
         self.arena.len()
     }
 
+    /// Bytes that the cells which all elements of a message have come to beside those of the arena: they are stored once, and are
+    /// a cell of each element in everything that is made of them.
+    #[must_use]
+    pub fn repeated_bytes(&self) -> u64 {
+        self.repeated
+    }
+
     /// The place of each record.
     #[must_use]
     pub fn coordinates(&self) -> &[Coordinate] {
@@ -105,8 +115,9 @@ impl RawBatch {
     /// What the batch holds now.
     #[must_use]
     pub fn mark(&self) -> Mark {
-        let (rows, arena) = (self.coordinates.len(), self.arena.len());
-        Mark { rows, arena, refused: self.refused.len(), unknown_cells: self.unknown_cells }
+        let Self { arena, repeated, unknown_cells, .. } = self;
+        let (rows, refused) = (self.coordinates.len(), self.refused.len());
+        Mark { rows, arena: arena.len(), repeated: *repeated, refused, unknown_cells: *unknown_cells }
     }
 
     /// Takes back everything that came after `mark`.
@@ -114,6 +125,7 @@ impl RawBatch {
         self.arena.truncate(mark.arena);
         self.coordinates.truncate(mark.rows);
         self.cells.truncate(mark.rows * self.width);
+        self.repeated = mark.repeated;
         self.refused.truncate(mark.refused);
         self.unknown_cells = mark.unknown_cells;
     }
@@ -128,15 +140,25 @@ impl RawBatch {
     ///
     /// The cells that all of them have are stored once.
     ///
+    /// # Errors
+    /// When those cells would come to more than `most_repeated` bytes in all of the rows: a message must not grow without bound.
+    ///
     /// # Panics
     /// When no row is open.
     pub fn explode<T>(
         &mut self,
-        elements: impl IntoIterator<Item = T>,
+        elements: Vec<T>,
+        most_repeated: u64,
         mut fill: impl FnMut(&mut Self, T) -> Result<(), RejectionReason>,
-    ) {
+    ) -> Result<(), RejectionReason> {
         let whole = self.coordinates.len() - 1;
         let cells = whole * self.width..(whole + 1) * self.width;
+        let enclosing: u64 = self.cells[cells.clone()].iter().map(|cell| u64::from(cell.len)).sum();
+        let again = enclosing.saturating_mul(elements.len().saturating_sub(1) as u64);
+        if again > most_repeated {
+            return Err(RejectionReason::TooManyElements);
+        }
+        self.repeated += again;
         for (element, number) in elements.into_iter().zip(1_u32..) {
             let coordinate = Coordinate { element: number, ..self.coordinates[whole] };
             let mark = self.mark();
@@ -150,6 +172,7 @@ impl RawBatch {
         }
         self.cells.drain(cells);
         self.coordinates.remove(whole);
+        Ok(())
     }
 
     /// Opens a row in which every cell is absent; fill it with [`set`](Self::set), then keep it or

@@ -13,6 +13,7 @@
 mod attribute;
 mod checked;
 mod described;
+mod generalized;
 mod measured;
 mod place;
 mod problems;

@@ -6,7 +6,7 @@ use super::grown::{self, Settled};
 use super::protections::protections;
 use super::schema::load_schema;
 use super::shapes::group_shapes;
-use super::{exploded, messages, nested, output_names, profiles};
+use super::{exploded, field_numbers, messages, nested, output_names, profiles};
 use crate::anonymity::planner::GroupShape;
 use crate::anonymity::privacy::protection::Protection;
 use crate::codec::TypedGroup;
@@ -49,6 +49,10 @@ impl Checked {
         parts.extend(profiles::problems(&config, &schema, file));
         parts.extend(exploded::problems(&config, &schema, file));
         parts.extend(nested::problems(&config, &schema, file));
+        if parts.is_empty() {
+            // Of names that are alike the numbers are, too.
+            parts = field_numbers::problems(&config, &schema, file);
+        }
         if !parts.is_empty() {
             return Err(parts);
         }

@@ -1,6 +1,7 @@
 //! From raw tokens to codes: the typed, rounded, dictionary-encoded batch.
 
 use crate::io::input::InputBatch;
+use crate::records::based::Resolved;
 use crate::records::codebook::{ABSENT, Codebook, NULL};
 use crate::records::schema::Schema;
 use crate::records::subject::{Subjects, coordinate_subject};
@@ -22,6 +23,7 @@ pub fn encode(
 ) -> (Batch, Vec<Rejected>) {
     let rows = input.raw.rows();
     let mut failed: Vec<(u32, usize)> = Vec::new();
+    let resolved = Resolved::of(&input.raw, &schema.attributes);
     let columns: Vec<(Vec<u32>, Vec<u32>)> = books
         .par_iter_mut()
         .enumerate()
@@ -30,7 +32,9 @@ pub fn encode(
                 return (vec![ABSENT; rows], Vec::new());
             }
             let (mut codes, mut failures) = (Vec::with_capacity(rows), Vec::new());
-            book.encode_column(&input.raw, attribute, &mut codes, &mut failures);
+            let column = resolved.as_ref().and_then(|resolved| resolved.column(attribute));
+            let (cells, column) = column.unwrap_or((&input.raw, attribute));
+            book.encode_column(cells, column, &mut codes, &mut failures);
             if absent_as_null {
                 for code in &mut codes {
                     if *code == ABSENT {

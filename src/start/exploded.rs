@@ -19,14 +19,10 @@ pub fn problems(config: &Config, schema: &Schema, file: &str) -> Vec<Problem> {
             "read NDJSON or a topic, or remove `explode` from the schema",
         ));
     }
-    if format == Format::Protobuf {
-        let message = format!("the schema explodes {array:?}, and messages of Protobuf are not taken apart");
-        found.push(Problem::new(
-            file,
-            "source.format",
-            message,
-            "read JSON or Avro, or remove `explode` from the schema",
-        ));
+    if format == Format::Protobuf && array.is_empty() {
+        let message = "the schema explodes the message itself, and a message of Protobuf is no array";
+        let remedy = "give the pointer of a repeated field (`explode` of the schema), or read JSON or Avro";
+        found.push(Problem::new(file, "source.format", message, remedy));
     }
     // Every row that is remembered has room in the dictionaries; a message is not divided among batches.
     let more = config.most_of_batch(true) - config.batch.max_records;

@@ -215,6 +215,8 @@ pub enum Finding {
         attribute.name
     )]
     WrongType { attribute: Named, kind: &'static str, unreadable: u64, records: u64 },
+    #[error("join {join:?}: {records} of {all} records have no profile, and their cells of it are missing")]
+    Unjoined { join: String, records: u64, all: u64 },
     #[error(
         "attribute {attribute:?}: {cells} cell(s) have values that its hierarchy does not cover, and leave as \"*\""
     )]

@@ -9,23 +9,25 @@
 //! | [`protections`] | the privacy models beside k |
 //! | [`population`] | the people of a k-map |
 //! | [`output_schema`], [`avro_output`], [`protobuf_output`] | what leaves, as JSON Schema, Avro and Protobuf |
-//! | [`output_names`], [`registered`] | what those schemas call things, and their numbers in a registry |
+//! | [`output_names`], [`field_numbers`], [`registered`] | what those schemas call things and how they number them, and their own numbers in a registry |
 //! | [`reading`] | how records are read: attributes, limits, file formats |
 //! | [`exploded`], [`nested`] | records that are elements of an array; lines that are nested as the input was |
 //! | [`messages`] | where the cells of records are in the messages of topics |
 //! | `parts`, [`profiles`] | a key or a value, as it is decoded; where the profiles of people are read |
 //! | [`encode`] | raw records to codes |
 //! | [`whole_file`], [`sampling`] | a file read as a whole; records read ahead of a run |
-//! | [`probe`] | a file held against a schema, in counts |
+//! | [`probe`], `beside` | a file held against a schema, in counts; the keys that the schema does not have |
 //! | [`doubts`], [`findings`] | what looks wrong before a run, and what a run has met |
 
 pub mod avro_output;
+mod beside;
 pub mod checked;
 pub mod chosen;
 pub mod composition;
 pub mod doubts;
 pub mod encode;
 pub mod exploded;
+pub mod field_numbers;
 pub mod findings;
 pub mod grown;
 pub mod messages;

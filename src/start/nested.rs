@@ -27,20 +27,10 @@ pub fn way(attribute: &Attribute) -> Vec<Step> {
         (Origin::Value, Place::Column(column)) => vec![Step::Key(column.clone())],
         (Origin::Value, Place::Pointer(_)) => {
             let segments = attribute.segments().into_iter().enumerate();
-            segments.map(|(at, segment)| step(segment, attribute.elements == Some(at))).collect()
+            let every = |at| attribute.elements == Some(at);
+            segments.map(|(at, segment)| if every(at) { Step::Place(0) } else { Step::of(segment) }).collect()
         }
         _ => vec![Step::Key(attribute.name.clone())],
-    }
-}
-
-fn step(segment: String, is_every: bool) -> Step {
-    if is_every {
-        return Step::Place(0);
-    }
-    // As JSON pointers write an index: no sign, no leading zeros.
-    match segment.parse::<usize>() {
-        Ok(index) if index.to_string() == segment => Step::Place(index),
-        _ => Step::Key(segment),
     }
 }
 
@@ -78,7 +68,10 @@ pub fn problems(config: &Config, schema: &Schema, file: &str) -> Vec<Problem> {
         let name = &attribute.name;
         let places = own.iter().filter_map(|step| if let Step::Place(index) = step { Some(*index) } else { None });
         if places.max().is_some_and(|place| place > LAST_PLACE) {
-            problem(format!("attribute {name:?} has a place beyond {LAST_PLACE} in an array"), remedy);
+            let message = format!(
+                "attribute {name:?} has a place beyond {LAST_PLACE} in an array: digits are an index in nested lines"
+            );
+            problem(message, remedy);
         }
         let ends_in_array = matches!(own.last(), Some(Step::Place(_)));
         if ends_in_array && attribute.elements.is_none_or(|array| array + 1 != own.len()) {

@@ -44,6 +44,12 @@ pub fn text_name(attribute: &Attribute) -> Option<String> {
     typed.then(|| format!("{}_text", schema_name(&attribute.name)))
 }
 
+/// The choice between the two fields of such an attribute.
+#[must_use]
+pub fn choice_name(attribute: &Attribute) -> String {
+    format!("{}_cell", schema_name(&attribute.name))
+}
+
 /// Attributes that a schema would call the same, and frames that cannot be.
 #[must_use]
 pub fn problems(config: &Config, schema: &Schema, file: &str) -> Vec<Problem> {
@@ -65,8 +71,10 @@ pub fn problems(config: &Config, schema: &Schema, file: &str) -> Vec<Problem> {
     let mut names: BTreeMap<String, &str> = BTreeMap::new();
     for index in schema.releasable() {
         let attribute = &schema.attributes[index];
-        let own = [Some(schema_name(&attribute.name)), text_name(attribute).filter(|_| protobuf)];
-        for field in own.into_iter().flatten() {
+        let text = text_name(attribute).filter(|_| protobuf);
+        // A `oneof` has a name among those of the fields.
+        let choice = text.as_ref().map(|_| choice_name(attribute));
+        for field in [Some(schema_name(&attribute.name)), text, choice].into_iter().flatten() {
             // Names that differ in this alone have one name in Protobuf's JSON, which its compilers refuse.
             let spelled = if protobuf { field.replace('_', "").to_ascii_lowercase() } else { field.clone() };
             if let Some(other) = names.insert(spelled, &attribute.name) {
@@ -139,4 +147,40 @@ pub fn collisions(config: &Config, schema: &Schema, shapes: &[GroupShape], file:
         }
     }
     found
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::config::parse;
+    use std::path::Path;
+
+    fn found(names: &[(&str, &str)], format: &str) -> Vec<String> {
+        let each = |(name, kind): &(&str, &str)| format!("[[attribute]]\nname = {name:?}\ntype = {kind:?}\n");
+        let text = format!("name = \"s\"\n{}", names.iter().map(each).collect::<String>());
+        let schema = Schema::parse(&text, "schema.toml", Path::new("")).expect("a sound schema");
+        let folder = tempfile::tempdir().expect("a temporary directory");
+        let place = folder.path().display();
+        std::fs::write(folder.path().join("key"), "0123456789abcdef0123456789abcdef").expect("the secret");
+        let config = format!(
+            "[source]\ntopics = [\"raw\"]\n[sink]\ntopic = \"out\"\nformat = \"{format}\"\n[schema]\nfile = \"s.toml\"\n\
+             [state]\npath = \"{place}/state\"\nsecret_file = \"{place}/key\"\n"
+        );
+        let config = parse(&config, "throng.toml", std::iter::empty()).expect("a configuration");
+        problems(&config, &schema, "throng.toml").into_iter().map(|problem| problem.to_string()).collect()
+    }
+
+    #[test]
+    fn names_that_one_message_cannot_have_are_refused() {
+        for (other, kind) in
+            [("pulse_text", "string"), ("pulse_cell", "string"), ("Pulse-Cell", "integer"), ("pul se", "string")]
+        {
+            let names = [("pulse", "integer"), (other, kind)];
+            let said = found(&names, "protobuf");
+            assert!(said.iter().any(|said| said.contains("\"pulse\"") && said.contains(other)), "{other}: {said:?}");
+        }
+        // Texts have one field and no choice; Avro has neither.
+        assert_eq!(found(&[("pulse", "string"), ("pulse_cell", "string")], "protobuf"), Vec::<String>::new());
+        assert_eq!(found(&[("pulse", "integer"), ("pulse_cell", "string")], "avro"), Vec::<String>::new());
+    }
 }

@@ -29,6 +29,7 @@ pub fn output_schemas(checked: &Checked) -> Value {
 #[must_use]
 pub fn registered_json(checked: &Checked, output: &str, title: &str) -> Value {
     let mut schema = output_schemas(checked)[output].take();
+    to_draft_7(&mut schema);
     schema["$schema"] = json!("http://json-schema.org/draft-07/schema#");
     schema["title"] = json!(title);
     if let Some(schema) = schema.as_object_mut() {
@@ -36,6 +37,23 @@ pub fn registered_json(checked: &Checked, output: &str, title: &str) -> Value {
         schema.remove("x-throng-destination");
     }
     schema
+}
+
+/// Says of arrays what draft 7 has other words for: `items` are the places, `additionalItems` what is behind them.
+fn to_draft_7(schema: &mut Value) {
+    let Some(schema) = schema.as_object_mut() else { return };
+    if let Some(places) = schema.remove("prefixItems") {
+        let rest = schema.insert("items".to_owned(), places);
+        schema.extend(rest.map(|rest| ("additionalItems".to_owned(), rest)));
+    }
+    for place in schema.get_mut("items").and_then(Value::as_array_mut).into_iter().flatten() {
+        to_draft_7(place);
+    }
+    schema
+        .get_mut("properties")
+        .and_then(Value::as_object_mut)
+        .into_iter()
+        .for_each(|of| of.values_mut().for_each(to_draft_7));
 }
 
 /// The schema of joined rows: every attribute is required, and those of `x-throng-groups` are shown together.
@@ -192,3 +210,7 @@ fn destination(config: &Config, group: &str, alone: bool) -> Value {
         SinkKind::None => Value::Null,
     }
 }
+
+#[cfg(test)]
+#[path = "output_schema_tests.rs"]
+mod tests;

@@ -5,6 +5,7 @@ use crate::codec::Unknown;
 use crate::config::{Config, Format, ModelKind, Problem};
 use crate::io::file::{FileSource, SourceError, SourcePosition};
 use crate::io::input::InputBatch;
+use crate::records::based::Resolved;
 use crate::records::codebook::{ABSENT, Code, Codebook, CodebookError, FIRST_VALUE, NULL};
 use crate::records::digest::DigestKey;
 use crate::records::raw::Token;
@@ -140,9 +141,12 @@ impl KnownColumns {
             let record = input.raw.coordinates()[row].offset + 1;
             refused(format!("record {record}: {what}"), remedy)
         };
+        let resolved = Resolved::of(&input.raw, &schema.attributes);
         for (&attribute, (book, codes)) in &mut self.quasi {
+            let column = resolved.as_ref().and_then(|resolved| resolved.column(attribute));
+            let (cells, column) = column.unwrap_or((&input.raw, attribute));
             for row in 0..input.raw.rows() {
-                let token = input.raw.token(row, attribute);
+                let token = cells.token(row, column);
                 if token != Token::Absent {
                     self.seen.insert(attribute);
                 }

@@ -6,15 +6,15 @@ use crate::codec::{Field, Unknown};
 use crate::config::{Config, Format, Join, KeyFormat, Problem};
 use crate::io::file::{Reading, StopFlag};
 use crate::io::kafka::connection::Cluster;
-use crate::io::profiles::{Feed, FileOfProfiles, People, ProfilesError, TopicOfProfiles};
-use crate::records::schema::{Attribute, Origin, Schema};
+use crate::io::profiles::{
+    Feed, FileOfProfiles, PERSON, People, ProfilesError, Table, TopicOfProfiles, WholeFile, join,
+};
+use crate::records::codebook::Codebook;
+use crate::records::schema::{Attribute, Origin, Schema, segments};
 use crate::records::subject::Subjects;
+use crate::records::table::Batch;
 use crate::telemetry::Telemetry;
-use std::path::PathBuf;
 use std::sync::Arc;
-
-/// The place of the person in a row of profiles; the attributes follow.
-const PERSON: usize = 0;
 
 /// A join with its place in the configuration.
 struct Asked<'a> {
@@ -79,11 +79,16 @@ impl Asked<'_> {
     fn person(&self) -> Field {
         let subject = self.subject();
         // A header, a timestamp or a topic is no place in a key or a row.
+        // Nor is an element: a profile is of one person, and names it as the schema does.
         let place = subject.filter(|subject| matches!(subject.from, Origin::Value | Origin::Key));
+        let of_element = place.filter(|subject| subject.elements.is_some());
         match (self.join.key.as_deref(), &self.join.topic) {
             (Some(key), _) if key.is_empty() || key.starts_with('/') => Field::at(segments(key)),
             (Some(column), _) => Field::flat(column),
             (None, Some(_)) if self.join.key_format == KeyFormat::Text => Field::at(Vec::new()),
+            (None, _) if of_element.is_some() => {
+                Field::flat(of_element.map(|subject| subject.name.as_str()).unwrap_or_default())
+            }
             (None, _) if self.is_flat() => Field::flat(&subject.map(Attribute::column).unwrap_or_default()),
             (None, Some(_)) => Field::at(place.map(Attribute::segments).unwrap_or_default()),
             (None, None) => match place.map(Attribute::segments).filter(|segments| !segments.is_empty()) {
@@ -141,6 +146,25 @@ impl Asked<'_> {
         }
     }
 
+    fn people(&self, subjects: &Subjects) -> People {
+        People::new(subjects.clone(), self.attributes().map(|(_, a)| Arc::clone(a)).collect())
+    }
+
+    /// The file of `path`.
+    fn file(&self, config: &Config, people: People, telemetry: Telemetry) -> FileOfProfiles {
+        let join = self.join;
+        let (fields, columns) = self.columns();
+        let reading = Reading {
+            format: file_format(join.format(), join.separator),
+            fields,
+            limits: codec_limits(config).0,
+            unknown: Unknown::Drop,
+            stop: StopFlag::default(),
+        };
+        let (name, path) = (join.name.clone(), join.path.clone().unwrap_or_default());
+        FileOfProfiles { join: name, path, reading, columns, people, max_people: join.max_people, telemetry }
+    }
+
     /// The columns of a file, and their names in messages.
     fn columns(&self) -> (Vec<Field>, Vec<String>) {
         let flat = self.is_flat();
@@ -154,10 +178,6 @@ impl Asked<'_> {
     }
 }
 
-fn segments(pointer: &str) -> Vec<String> {
-    pointer.split('/').skip(1).map(|segment| segment.replace("~1", "/").replace("~0", "~")).collect()
-}
-
 /// Why the profiles are not read.
 #[derive(Debug, thiserror::Error)]
 pub enum NotRead {
@@ -167,6 +187,63 @@ pub enum NotRead {
     /// The profiles themselves.
     #[error(transparent)]
     Profiles(#[from] ProfilesError),
+}
+
+/// The profiles of one join, all of them.
+pub struct Profiles {
+    /// The join.
+    pub join: String,
+    /// The attributes that they bring, by their places in the schema.
+    pub attributes: Vec<usize>,
+    /// Records that had no profile so far.
+    pub unjoined: u64,
+    table: Table,
+}
+
+impl Profiles {
+    /// Sets the cells that they bring to `batch`.
+    pub fn join(&mut self, batch: &mut Batch, books: &mut [Codebook]) {
+        self.unjoined += join(&self.table, &self.attributes, batch, books, false).unjoined;
+    }
+}
+
+/// Reads the profiles of all joins, in their order, for one data set at once: from files, in which each row must be read and each person
+/// find room. `subjects` digests people as the records' are.
+///
+/// # Errors
+/// What is wrong with the joins, or with their files.
+pub fn read_whole(
+    config: &Config,
+    schema: &Schema,
+    file: &str,
+    subjects: Option<&Subjects>,
+) -> Result<Vec<Profiles>, NotRead> {
+    let mut problems = problems(config, schema, file);
+    for (at, join) in config.join.iter().enumerate().filter(|(_, join)| join.topic.is_some()) {
+        let message =
+            format!("the profiles of {:?} are in a topic, and one data set at once is read from files", join.name);
+        problems.push(Problem::new(file, format!("join[{at}].topic"), message, "name a file in path"));
+    }
+    if !problems.is_empty() {
+        return Err(NotRead::Problems(problems));
+    }
+    let Some(subjects) = subjects else { return Ok(Vec::new()) };
+    let mut read = Vec::new();
+    for join in in_order(config) {
+        let asked = asked(config, schema, join);
+        let source = asked.file(config, asked.people(subjects), Telemetry::new(config.privacy.k, &[]));
+        let (name, path) = (join.name.clone(), source.path.clone());
+        let WholeFile { table, refused, first, full } = source.whole()?;
+        if let Some((first, why)) = first {
+            return Err(ProfilesError::Rows { join: name, path, rows: refused, first, why }.into());
+        }
+        if full {
+            let message = format!("{} has profiles of more than {} people", path.display(), join.max_people);
+            return Err(NotRead::Problems(vec![Problem::new(file, asked.key("max_people"), message, "raise it")]));
+        }
+        read.push(Profiles { join: name, attributes: asked.attributes, unjoined: 0, table });
+    }
+    Ok(read)
 }
 
 /// Begins to read the profiles of all joins, in their order. `subjects` digests people as the records' are; `cluster` has the topics.
@@ -188,7 +265,7 @@ pub fn read(
     let mut feeds = Vec::new();
     for join in in_order(config) {
         let asked = asked(config, schema, join);
-        let people = People::new(subjects.clone(), asked.attributes().map(|(_, a)| Arc::clone(a)).collect());
+        let people = asked.people(subjects);
         let (name, telemetry) = (join.name.clone(), telemetry.clone());
         let feed = if let Some(topic) = join.topic.clone() {
             let decoder = |part: PartAsked<'_>| part.decoder(config, client.as_ref(), file, &telemetry).map_err(one);
@@ -196,18 +273,7 @@ pub fn read(
             let (cluster, max_people) = (cluster.clone(), join.max_people);
             TopicOfProfiles { join: name, cluster, topic, key, value, people, max_people, telemetry }.read()?
         } else {
-            let (fields, columns) = asked.columns();
-            let format = file_format(join.format(), join.separator);
-            let reading = Reading {
-                format,
-                fields,
-                limits: codec_limits(config).0,
-                unknown: Unknown::Drop,
-                stop: StopFlag::default(),
-            };
-            let path: PathBuf = join.path.clone().unwrap_or_default();
-            FileOfProfiles { join: name, path, reading, columns, people, max_people: join.max_people, telemetry }
-                .read()?
+            asked.file(config, people, telemetry).read()?
         };
         feeds.push(feed);
     }

@@ -29,6 +29,7 @@ pub fn codec_limits(config: &Config) -> (Limits, codec::Unknown) {
         max_record_bytes: usize::try_from(config.source.max_record_bytes).unwrap_or(usize::MAX),
         max_depth: config.source.max_depth as usize,
         max_elements: config.source.max_elements as usize,
+        max_repeated_bytes: config.batch.max_bytes,
     };
     let unknown = match config.schema.unknown {
         Unknown::Drop => codec::Unknown::default(),

@@ -2,10 +2,11 @@
 
 use super::avro_output::{avro_schema, kind_of};
 use super::checked::Checked;
+use super::field_numbers::Numbers;
 use super::output_names::{Output, is_framed, namespace, outputs, written_under};
 use super::output_schema::registered_json;
 use super::parts::client;
-use super::protobuf_output::{Numbers, protobuf_schema};
+use super::protobuf_output::protobuf_schema;
 use crate::codec::TypedGroup;
 use crate::config::Problem;
 use crate::io::registry::{FramedAs, RegistryError};

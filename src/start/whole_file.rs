@@ -1,6 +1,7 @@
 //! A file of records that is read as a whole, through the codec and the schema of the source.
 
 use super::encode::encode;
+use super::profiles::Profiles;
 use crate::config::{Config, Format};
 use crate::io::file::{FileSource, LongRows, SourceError, SourcePosition};
 use crate::io::input::InputBatch;
@@ -37,13 +38,13 @@ pub enum WholeFileError {
 
 /// Reads `path` in the source's format and hands its records over in parts, encoded by `books`, with the rows of each
 /// that span many lines. With `absent_as_null` an absent
-/// cell is a missing one.
+/// cell is a missing one. What `profiles` bring is theirs alone, whatever the file has of it.
 ///
 /// # Errors
 /// When the file cannot be read, a column is missing, or any record does not fit the schema.
 pub fn read_whole(
     config: &Config,
-    path: &Path,
+    (path, profiles): (&Path, &mut [Profiles]),
     schema: &Schema,
     books: &mut [Codebook],
     mut subjects: Option<&mut Subjects>,
@@ -60,8 +61,9 @@ pub fn read_whole(
         unknown,
         SourcePosition::default(),
     )?;
-    let absent: Vec<String> =
-        source.absent_attributes().into_iter().map(|a| schema.attributes[a].name.clone()).collect();
+    let joined: Vec<usize> = profiles.iter().flat_map(|join| join.attributes.iter().copied()).collect();
+    let absent = source.absent_attributes().into_iter().filter(|a| !joined.contains(a));
+    let absent: Vec<String> = absent.map(|a| schema.attributes[a].name.clone()).collect();
     if !absent.is_empty() {
         return Err(WholeFileError::NoColumn(absent));
     }
@@ -82,13 +84,15 @@ pub fn read_whole(
                 remedy => format!("{reason}: {remedy}"),
             });
         }
-        let (batch, misfits) = encode(&input, schema, books, subjects.as_deref_mut(), absent_as_null);
+        joined.iter().for_each(|attribute| input.raw.clear(*attribute));
+        let (mut batch, misfits) = encode(&input, schema, books, subjects.as_deref_mut(), absent_as_null);
         for misfit in misfits {
             note(misfit.coordinate, &|| match misfit.attribute.map(|a| &schema.attributes[a]) {
                 Some(attribute) => format!("attribute {:?} is not of type {}", attribute.name, attribute.kind().name()),
                 None => misfit.reason.as_str().to_owned(),
             });
         }
+        profiles.iter_mut().for_each(|join| join.join(&mut batch, books));
         take(&batch, source.take_long_rows());
         if outcome.end {
             break;

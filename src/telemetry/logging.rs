@@ -1,5 +1,6 @@
 //! Log lines on standard error, as text or JSON.
 
+use std::any::Any;
 use std::io::Write;
 use tracing_subscriber::{EnvFilter, filter::LevelFilter, util::SubscriberInitExt};
 
@@ -41,9 +42,21 @@ pub fn init_logging(format: &str, level: &str) -> Result<(), LoggingError> {
     begun.map_err(|_| LoggingError::Twice)
 }
 
+/// Whether a panic says that nobody reads standard output any more, for which `println!` has no other way.
+#[must_use]
+pub fn says_nobody_reads(payload: &(dyn Any + Send)) -> bool {
+    payload.downcast_ref::<String>().is_some_and(|said| {
+        said.starts_with("failed printing to stdout")
+            && said.ends_with(&format!("(os error {})", rustix::io::Errno::PIPE.raw_os_error()))
+    })
+}
+
 /// Makes a panic log its place only: its text may quote a value of a record (a failed assertion does).
 pub fn silence_panic_payloads() {
     std::panic::set_hook(Box::new(|panic| {
+        if says_nobody_reads(panic.payload()) {
+            return;
+        }
         let (file, line) = panic.location().map_or(("", 0), |place| (place.file(), place.line()));
         if tracing::dispatcher::has_been_set() {
             tracing::error!(file, line, "a part of the daemon panicked; nothing that it worked on is released");

@@ -16,6 +16,7 @@ mod metrics;
 mod reason;
 mod registry;
 mod report;
+mod shelf;
 mod source;
 mod status;
 
@@ -29,7 +30,7 @@ pub use events::{
 pub use foreign::foreign;
 pub use history::Point;
 pub use labels::{AbortReason, Attack, Counts, Label, Limit, SchemaOutcome, Stage, SuppressionReason, WrittenAs};
-pub use logging::{LoggingError, init_logging, silence_panic_payloads};
+pub use logging::{LoggingError, init_logging, says_nobody_reads, silence_panic_payloads};
 pub use reason::RejectionReason;
 pub use registry::{RegistryAnswered, RegistryLost, WriterSchemaMet};
 pub use report::{BatchReport, CrowdPicture, RiskPicture, StageSeconds, Totals};

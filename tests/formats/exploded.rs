@@ -4,6 +4,7 @@ use super::{Scene, file};
 use serde_json::{Value, json};
 use std::collections::BTreeSet;
 use support::kafka::{Broker, Record};
+use support::registry::Registry;
 
 use super::support;
 
@@ -52,14 +53,6 @@ fn entries_of_bundles_are_records() {
     let mut daemon = scene.start("max_elements = 3", "", "[output]\nshape = \"nested\"");
     scene.wait_consumed(records.len(), &mut daemon);
     daemon.stop();
-    let letters: BTreeSet<(u64, Option<u64>, String)> = scene
-        .letters()
-        .iter()
-        .map(|letter| {
-            let reason = letter["reason"].as_str().expect("a reason").to_owned();
-            (letter["offset"].as_u64().expect("an offset"), letter["element"].as_u64(), reason)
-        })
-        .collect();
     let wanted = [
         (3, Some(1), "not_an_object"),
         (4, Some(0), "wrong_type"),
@@ -67,7 +60,7 @@ fn entries_of_bundles_are_records() {
         (6, None, "too_many_elements"),
     ];
     let wanted = wanted.map(|(offset, element, reason)| (offset, element, reason.to_owned()));
-    assert_eq!(letters, BTreeSet::from(wanted), "{}", daemon.said());
+    assert_eq!(scene.refused_elements(), BTreeSet::from(wanted), "{}", daemon.said());
     let lines = released(&scene);
     assert_eq!(lines.len(), 20 * 2 - 6, "{}", daemon.said());
     for line in lines {
@@ -114,4 +107,33 @@ fn a_day_of_one_person_is_no_crowd() {
     scene.wait_consumed(1, &mut daemon);
     daemon.stop();
     assert_eq!(scene.released(), 0, "{}", daemon.said());
+}
+
+/// Nested lines behind the number of a schema, as Confluent's client validates them.
+#[test]
+fn nested_lines_leave_in_frames() {
+    let (Some(broker), Some(registry)) = (Broker::shared(), Registry::shared()) else { return };
+    let schema = std::fs::read_to_string(file("fhir-bundle.toml")).expect("the schema");
+    let scene = Scene::new(broker, &schema);
+    let shipped = sample("samples/fhir-bundle.json");
+    let bundle = |number: usize| {
+        let mut bundle = shipped.clone();
+        for (at, entry) in bundle["entry"].as_array_mut().expect("entries").iter_mut().enumerate() {
+            entry["resource"]["subject"]["reference"] = json!(format!("Patient/{}", number * 2 + at));
+        }
+        message(None, &bundle)
+    };
+    let records: Vec<Record> = (0..20).map(bundle).collect();
+    broker.produce_records(&scene.raw, &records);
+    let url = registry.url();
+    let more = format!("[output]\nshape = \"nested\"\n[registry]\nurl = \"{url}\"");
+    let mut daemon = scene.start("framed = false", "framed = true", &more);
+    scene.wait_consumed(records.len(), &mut daemon);
+    daemon.stop();
+    assert!(scene.letters().is_empty(), "{}", daemon.said());
+    let read = scene.read_back(&url, "JSON");
+    assert_eq!((read.len(), scene.released()), (40, 40), "{}", daemon.said());
+    for line in read {
+        assert_eq!(line["entry"][0]["resource"]["code"]["coding"][0]["code"], "8867-4", "{line}");
+    }
 }

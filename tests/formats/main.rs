@@ -17,9 +17,10 @@ use serde_json::Value;
 use support::kafka::{Broker, Record, unique};
 use support::registry::{Registry, client};
 use throng::codec::{Field, JsonCodec, Limits};
+use throng::records::based::Resolved;
 use throng::records::canonical::Canonical;
 use throng::records::raw::{Coordinate, RawBatch};
-use throng::records::schema::Schema;
+use throng::records::schema::{Origin, Schema};
 
 #[test]
 fn avro_in_the_frames_of_a_registry_comes_and_leaves() {
@@ -242,11 +243,14 @@ fn records(schema: &str, text: &str) -> Vec<Vec<(String, String)>> {
     let mut batch = RawBatch::new(fields.len());
     let at = Coordinate { topic: 0, partition: 0, offset: 0, element: 0 };
     JsonCodec::new(&fields, Limits::default()).decode(text.as_bytes(), at, &mut batch).expect("a record");
+    let resolved = Resolved::of(&batch, &schema.attributes);
     let cell = |row: usize, (i, attribute): (usize, &std::sync::Arc<throng::records::schema::Attribute>)| {
         let mut text = String::new();
-        match attribute.typing.canonical(batch.token(row, i), &mut text).expect("of its type") {
+        let (cells, column) = resolved.as_ref().and_then(|resolved| resolved.column(i)).unwrap_or((&batch, i));
+        match attribute.typing.canonical(cells.token(row, column), &mut text).expect("of its type") {
             Canonical::Value => Some((attribute.name.clone(), text)),
-            _ if attribute.optional => None,
+            // A document is a value alone.
+            _ if attribute.optional || attribute.from != Origin::Value => None,
             Canonical::Absent | Canonical::Null => panic!("{} is missing", attribute.name),
         }
     };
@@ -265,9 +269,11 @@ fn shipped_samples_are_what_their_schemas_say() {
     assert_eq!((of(&fhir, "temperature").as_str(), of(&fhir, "patient").as_str()), ("37", "\"Patient/4711\""));
     assert_eq!(of(&fhir, "time"), "\"2026-03-02T06:00:00Z\"");
     let series = &records_of("heart-rate-series.toml", "samples/heart-rate-series.json");
-    let points: Vec<(String, String)> = series.iter().map(|point| (of(point, "offset"), of(point, "pulse"))).collect();
-    assert_eq!(points, [("0", "60"), ("0", "60"), ("0", "95")].map(|(at, pulse)| (at.to_owned(), pulse.to_owned())));
-    assert_eq!(of(&series[2], "start"), "\"2026-03-02T06:00:00Z\"");
+    let points: Vec<(String, String)> = series.iter().map(|point| (of(point, "time"), of(point, "pulse"))).collect();
+    let wanted = [("25", "60"), ("25", "60"), ("27", "95")];
+    assert_eq!(points, wanted.map(|(at, pulse)| (format!("\"2026-03-02T06:{at}:00Z\""), pulse.to_owned())));
+    let day = &records_of("fitbit-heart-intraday.toml", "samples/fitbit-heart-intraday.json");
+    assert_eq!(of(&day[2], "time"), "\"2026-03-02T07:27:00Z\"");
 }
 
 /// The program between the lines of `docs/formats.md` that begin with `start` and `end`.

@@ -178,16 +178,113 @@ fn numbers_of_what_leaves_stay_with_their_names() {
     );
     std::fs::write(scene.dir.path().join("schema.toml"), &textual).expect("the schema");
     let before = start(&scene);
-    assert!(before.contains("string time = 1;") && before.contains("string pulse_text = 3;"), "{before}");
-    assert!(before.contains("string activity = 4;"), "{before}");
+    let older = ["time", "pulse", "pulse_text", "activity"].map(|field| number_of(&before, field));
+    // As of any schema: a subject that has other numbers keeps them.
+    let renamed = before.replace(&format!("string time = {};", older[0]), "string time = 1;");
+    scene.register(&url, &subject, "proto", &renamed, &[]);
+    let older = [1, older[1], older[2], older[3]];
     let first = textual.find("[[attribute]]\nname = \"time\"").expect("the time");
     let inserted =
         format!("{}[[attribute]]\nname = \"device\"\ntype = \"string\"\n\n{}", &textual[..first], &textual[first..]);
     std::fs::write(scene.dir.path().join("schema.toml"), inserted).expect("the schema");
     std::fs::remove_dir_all(scene.dir.path().join("state")).expect("the state");
     let after = start(&scene);
-    assert!(after.contains("string device = 5;") && after.contains("string time = 1;"), "{after}");
-    assert!(after.contains("string activity = 4;") && after.contains("string pulse_text = 3;"), "{after}");
+    assert_eq!(["time", "pulse", "pulse_text", "activity"].map(|field| number_of(&after, field)), older, "{after}");
+    assert!(!older.contains(&number_of(&after, "device")), "{after}");
+}
+
+/// The number that a schema gives a field.
+fn number_of(schema: &str, field: &str) -> u32 {
+    let (_, behind) = schema.split_once(&format!(" {field} = ")).expect("the field");
+    behind.split(';').next().and_then(|number| number.parse().ok()).expect("a number")
+}
+
+/// What `throng check --output-schema` prints for a scene, compiled.
+fn printed(scene: &Scene) -> prost_reflect::MessageDescriptor {
+    let said = std::process::Command::new(env!("CARGO_BIN_EXE_throng"))
+        .args(["check", "--output-schema", "-c"])
+        .arg(scene.config())
+        .output()
+        .expect("throng");
+    std::fs::write(scene.dir.path().join("out.proto"), said.stdout).expect("a schema");
+    let files = protox::compile(["out.proto"], [scene.dir.path()]).expect("what is printed compiles");
+    let pool = prost_reflect::DescriptorPool::from_file_descriptor_set(files).expect("descriptors");
+    pool.all_messages().next().expect("a message")
+}
+
+/// What has left as plain messages, by one who has the printed schema: the texts of the fields.
+fn plain_lines(scene: &Scene) -> Vec<BTreeMap<String, String>> {
+    let message = printed(scene);
+    let read = |stored: crate::support::kafka::Stored| {
+        let payload = stored.payload.expect("a payload");
+        let line = prost_reflect::DynamicMessage::decode(message.clone(), payload.as_slice()).expect("a message");
+        assert_eq!(line.unknown_fields().count(), 0, "{payload:?}");
+        let text = |value: &prost_reflect::Value| match value.as_str() {
+            Some(text) => text.to_owned(),
+            None => value.as_i64().expect("a text or a number").to_string(),
+        };
+        line.fields().map(|(field, value)| (field.name().to_owned(), text(value))).collect()
+    };
+    scene.broker.read_committed(&scene.out).into_iter().map(read).collect()
+}
+
+const WATCHES: &str = r#"
+name = "watches"
+explode = "/watch/points"
+[[attribute]]
+name = "user"
+type = "string"
+role = "subject"
+[[attribute]]
+name = "pulse"
+pointer = "/watch/points/*/bpm"
+type = "integer"
+[[attribute]]
+name = "model"
+pointer = "/watch/model"
+type = "string"
+"#;
+
+/// A record of each item of a repeated field, and dead letters of those that are none.
+#[test]
+fn items_of_a_repeated_field_are_records() {
+    let Some(broker) = Broker::shared() else { return };
+    let scene = Scene::new(broker, WATCHES);
+    let path = scene.dir.path().join("watch.proto");
+    let schema = "syntax = \"proto3\"; message Day { string user = 1; Watch watch = 2; } \
+        message Watch { repeated Point points = 1; string model = 2; } message Point { int32 bpm = 1; }";
+    std::fs::write(&path, schema).expect("a schema");
+    let short = |number: u8, bytes: &[u8]| [&[number << 3 | 2, bytes.len() as u8], bytes].concat();
+    let day = |person: usize, points: &[&[u8]]| {
+        let points: Vec<u8> = points.iter().flat_map(|point| short(1, point)).collect();
+        let watch = [points, short(2, b"M1")].concat();
+        record(b"", [short(1, format!("u{person}").as_bytes()), short(2, &watch)].concat())
+    };
+    let mut records: Vec<Record> = (0..20).map(|person| day(person, &[&[8, 60], &[8, 61]])).collect();
+    records.push(day(0, &[&[8, 60], &[8], &[8, 60, 8, 61], &[]]));
+    records.push(day(1, &[]));
+    records.push(day(2, &[&[8_u8, 60][..]; 5]));
+    broker.produce_records(&scene.raw, &records);
+    let source =
+        format!("format = \"protobuf\"\nmax_elements = 4\nwriter_schema = \"{}\"\nmessage = \"Day\"", path.display());
+    let mut daemon = scene.start(&source, "format = \"protobuf\"", "");
+    scene.wait_consumed(records.len(), &mut daemon);
+    daemon.stop();
+    let wanted = [
+        (20, Some(1), "malformed_protobuf"),
+        (20, Some(2), "duplicate_key"),
+        (21, None, "no_elements"),
+        (22, None, "too_many_elements"),
+    ];
+    let wanted = wanted.map(|(offset, element, reason)| (offset, element, reason.to_owned()));
+    assert_eq!(scene.refused_elements(), BTreeSet::from(wanted), "{}", daemon.said());
+    let mut pulses: BTreeMap<String, usize> = BTreeMap::new();
+    for pulse in plain_lines(&scene).iter().filter_map(|line| line.get("pulse")) {
+        *pulses.entry(pulse.clone()).or_default() += 1;
+    }
+    // The point of nothing has the default, and no crowd.
+    assert_eq!((pulses.remove("60"), pulses.remove("61")), (Some(21), Some(20)), "{pulses:?}: {}", daemon.said());
+    assert!(pulses.is_empty(), "{pulses:?}");
 }
 
 #[test]
@@ -210,11 +307,10 @@ fn plain_protobuf_is_read_by_a_file_and_written_without_a_frame() {
     scene.wait_consumed(100, &mut daemon);
     daemon.stop();
     assert!(scene.letters().is_empty(), "{}", daemon.said());
-    let lines: BTreeSet<Vec<u8>> =
-        broker.read_committed(&scene.out).into_iter().map(|stored| stored.payload.expect("a payload")).collect();
-    // Time, pulse and activity: a text, a number, a text.
+    let lines: BTreeSet<BTreeMap<String, String>> = plain_lines(&scene).into_iter().collect();
     let line = |activity: &str| {
-        [b"\x0a\x142023-11-14T22:00:00Z\x10\x3c\x22", &[activity.len() as u8][..], activity.as_bytes()].concat()
+        let cells = [("time", "2023-11-14T22:00:00Z"), ("pulse", "60"), ("activity", activity)];
+        BTreeMap::from(cells.map(|(name, cell)| (name.to_owned(), cell.to_owned())))
     };
     assert_eq!(lines, BTreeSet::from([line("REST"), line("WALK")]), "{}", daemon.said());
 }

@@ -5,6 +5,7 @@ use crate::support::daemon::Daemon;
 use crate::support::kafka::{Broker, unique};
 use crate::support::registry::client;
 use serde_json::{Value, json};
+use std::collections::BTreeSet;
 use std::fmt::Write as _;
 use std::net::TcpListener;
 use std::path::{Path, PathBuf};
@@ -121,6 +122,15 @@ listen = "127.0.0.1:{port}"
             .iter()
             .map(|l| serde_json::from_slice(l.payload.as_deref().expect("a payload")).expect("JSON"))
             .collect()
+    }
+
+    /// Offsets, elements and reasons of the dead letters.
+    pub fn refused_elements(&self) -> BTreeSet<(u64, Option<u64>, String)> {
+        let of = |letter: &Value| {
+            let reason = letter["reason"].as_str().expect("a reason").to_owned();
+            (letter["offset"].as_u64().expect("an offset"), letter["element"].as_u64(), reason)
+        };
+        self.letters().iter().map(of).collect()
     }
 
     pub fn released(&self) -> usize {

@@ -47,8 +47,9 @@ fn a_file_is_joined_and_takes_the_place_of_the_one_before() {
     assert_eq!(known[&line("null", "null")], 9, "{known:?}");
 }
 
+/// What cannot be decoded names nobody; of whom a row names, an unreadable cell is the end of what was known.
 #[test]
-fn rows_that_cannot_be_read_are_counted_and_their_cells_missing() {
+fn rows_that_cannot_be_read_are_counted_and_change_whom_they_name() {
     let place = Place::new(SCHEMA, JOIN);
     let mut text = profiles(&(0..12).map(|p| (p, "34", "f")).collect::<Vec<_>>());
     for row in ["f,p0,old,Zug", "f,p1,NaN,Zug", "f,p2,1e99,Zug", "f,,34,Zug", "f,p3", "f,p4,34,Zug,more"] {
@@ -60,7 +61,13 @@ fn rows_that_cannot_be_read_are_counted_and_their_cells_missing() {
     let outcome = place.run(&[]).expect(0);
     let known = classes(&place.lines("out.ndjson"));
     assert_eq!((known[&line("34", "\"f\"")], known[&line("null", "null")]), (9, 3), "{known:?} {}", outcome.stderr);
-    assert!(outcome.stderr.contains("a profile cannot be read") && outcome.stderr.contains("record 13"));
+    let said = |record: &str| {
+        let line = outcome.stderr.lines().find(|line| line.contains(record)).unwrap_or_default();
+        (line.contains("the cells of its person are missing"), line.contains("is not taken"))
+    };
+    assert_eq!(said("record 13"), (true, false), "a cell of p0: {}", outcome.stderr);
+    assert_eq!(said("record 16"), (false, true), "nobody: {}", outcome.stderr);
+    assert_eq!(said("record 17"), (false, true), "fields are missing: {}", outcome.stderr);
     assert!(!outcome.stderr.contains("1e99"), "no value");
 }
 
@@ -149,4 +156,24 @@ fn a_source_with_a_header_lacks_what_profiles_have() {
     assert!(out.status.code() == Some(0) && !said.contains("has no column"), "{said}");
     place.run(&csv).expect(0);
     assert_eq!(classes(&place.lines("out.ndjson"))[&line("34", "\"f\"")], 6);
+}
+
+/// Of what docs/profiles.md says of the memory: the first start writes each profile into the state, and that takes no more than keeping it.
+#[test]
+fn memory_is_some_hundred_bytes_a_person_at_the_first_start_too() {
+    const PEOPLE: usize = 50_000;
+    let peak = |people: usize| {
+        let place = Place::new(SCHEMA, JOIN);
+        place.write("profiles.csv", profiles(&(0..people).map(|p| (p, "34", "f")).collect::<Vec<_>>()));
+        let mut process =
+            place.start(&[("SOURCE__PATH", "-"), ("SOURCE__FORMAT", "json"), ("TELEMETRY__LOG_LEVEL", "info")]);
+        process.feed(visits(0..50));
+        process.until("a batch has left", |s| s["totals"]["consumed"] == 50);
+        let peak = process.peak_memory();
+        process.wait().expect(0);
+        peak
+    };
+    let (Some(few), Some(many)) = (peak(10), peak(PEOPLE)) else { return };
+    let each = many.saturating_sub(few) / PEOPLE as u64;
+    assert!(each < 1_500, "{each} bytes a person");
 }

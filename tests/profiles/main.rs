@@ -3,10 +3,12 @@
 #[path = "../support/mod.rs"]
 mod support;
 
+mod at_once;
 mod files;
 mod radar;
 mod refusals;
 mod repeated;
+mod settling;
 mod topics;
 
 use std::collections::BTreeMap;

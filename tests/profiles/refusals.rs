@@ -4,9 +4,14 @@ use crate::SCHEMA;
 use crate::support::binary::Place;
 
 fn refused(schema: &str, more: &str, overrides: &[(&str, &str)], wanted: &str) {
+    refused_with(&[], schema, more, overrides, wanted);
+}
+
+fn refused_with(options: &[&str], schema: &str, more: &str, overrides: &[(&str, &str)], wanted: &str) {
     let place = Place::new(schema, more);
+    place.write("in.ndjson", "{\"person\":\"p1\",\"ward\":\"east\"}\n");
     let mut command = std::process::Command::new(env!("CARGO_BIN_EXE_throng"));
-    command.args(["check", "-c", "throng.toml"]);
+    command.args(["check", "-c", "throng.toml"]).args(options);
     place.surround(&mut command, overrides);
     let out = command.output().expect("it runs");
     let said = String::from_utf8_lossy(&[out.stdout, out.stderr].concat()).into_owned();
@@ -36,13 +41,17 @@ fn contradictions_are_named_with_their_place() {
     ] {
         refused(SCHEMA, more, &[], wanted);
     }
+    for several in ["../*.csv", "."] {
+        let more = PATH.replace("p.csv", several);
+        refused(SCHEMA, &more, &[], "join[0].path: profiles are read from one file");
+    }
     let twice = format!("{PATH}{PATH}");
     refused(SCHEMA, &twice, &[], "join[1].name: two joins have this name");
     let idle = format!("{PATH}[[join]]\nname = \"idle\"\npath = \"q.csv\"\n");
     refused(SCHEMA, &idle, &[], "join[1].name: no attribute of the schema that may leave comes from it");
     refused(SCHEMA, PATH, &[("TREATMENT__DAMPENING", "true")], "treatments that alter values would be undone");
     let sink = PATH.replace("p.csv", "out.ndjson");
-    refused(SCHEMA, &sink, &[], "out.ndjson");
+    refused(SCHEMA, &sink, &[], "out.ndjson is a file of join[0].path too");
 }
 
 #[test]
@@ -63,4 +72,13 @@ fn a_profile_belongs_to_a_subject_of_the_record() {
     refused(&nobody, PATH, &[], "a profile is found by the record's subject, and no attribute is one");
     let itself = SCHEMA.replace("role = \"subject\"\n", "role = \"subject\"\nfrom = \"join:profiles\"\n");
     refused(&itself, PATH, &[], "a profile is found by its subject, which the record itself must have");
+}
+
+/// A trial has no cluster to ask: it would wait for one for ever.
+#[test]
+fn a_trial_reads_no_topic_of_profiles() {
+    let kafka = [("SOURCE__KIND", "kafka"), ("SOURCE__TOPICS", "raw"), ("SINK__KIND", "kafka"), ("SINK__TOPIC", "out")];
+    let join = "[[join]]\nname = \"profiles\"\ntopic = \"p\"\n";
+    let wanted = "join[0].topic: a trial reads files alone, and the profiles of \"profiles\" are in a topic";
+    refused_with(&["--sample", "in.ndjson"], SCHEMA, join, &kafka, wanted);
 }

@@ -1,8 +1,9 @@
 //! A batch that is repeated sees the profiles that it was made with, whatever has changed meanwhile.
 #![cfg(feature = "failpoints")]
 
+use crate::support::binary::{Place, Process};
 use crate::support::kafka::Broker;
-use crate::{Scene, classes, line, lines};
+use crate::{SCHEMA, Scene, classes, line, lines};
 
 const BATCH: usize = 12;
 
@@ -86,26 +87,29 @@ fn updates_that_were_not_written_are_read_again() {
     }
 }
 
-/// Updates that stream in while batches leave and the process is killed at random points: every line is of one of the two kinds, and
-/// every batch is of one of them for everybody whose profile did not change in between.
+/// Updates that stream in while batches leave and the process dies at every point: each record leaves once, and every batch is of one
+/// kind, for all profiles change at once and between batches alone.
 #[test]
 fn kills_among_updates_lose_and_double_nothing() {
     let Some(broker) = Broker::shared() else { return };
     let scene = Scene::new(broker, BATCH, "");
     scene.profiles(&all(34));
-    let points =
-        ["state-unwritten", "state-unflushed", "intent-flushed", "produced", "committed", "applied", "rows-laid"];
-    for (round, point) in points.into_iter().enumerate() {
+    // How often each is passed before: once a batch, of which a round has three; the state is also written when profiles are taken over.
+    let points = [
+        ("state-unwritten", 3),
+        ("state-unflushed", 3),
+        ("intent-flushed", 1),
+        ("produced", 1),
+        ("committed", 1),
+        ("applied", 1),
+        ("rows-laid", 1),
+    ];
+    for (round, (point, passages)) in points.into_iter().enumerate() {
         for _ in 0..3 {
             scene.visits(0..BATCH);
             scene.profiles(&all(if round % 2 == 0 { 61 } else { 34 }));
         }
-        let mut process = scene.start(Some(&format!("{point}=4*off->return")));
-        if !process.ends_within(std::time::Duration::from_secs(8)) {
-            process.terminate();
-        }
-        let outcome = process.wait();
-        assert!(outcome.code.is_none() || outcome.code == Some(0), "{point}: {:?} {}", outcome.code, outcome.stderr);
+        dies(&scene, &format!("{point}={passages}*off->return"));
     }
     let process = scene.start(None);
     process.until("all are consumed", |s| s["totals"]["consumed"] == 3 * BATCH * points.len());
@@ -113,7 +117,43 @@ fn kills_among_updates_lose_and_double_nothing() {
     process.wait().expect(0);
     let released = scene.released();
     assert_eq!(released.len(), 3 * BATCH * points.len(), "each record once");
-    let known = classes(&released);
     let kinds = [line("34", "\"f\""), line("61", "\"f\"")];
-    assert!(known.keys().all(|l| kinds.contains(l)), "{known:?}");
+    for (at, batch) in released.chunks(BATCH).enumerate() {
+        let known = classes(batch);
+        assert!(known.len() == 1 && known.keys().all(|l| kinds.contains(l)), "batch {at}: {known:?}");
+    }
+}
+
+/// The batch that was begun is repeated with what was known; those behind it wait for a file that does not come, and do not leave when
+/// the daemon is told to end.
+#[test]
+fn a_stop_before_the_profiles_are_there_lets_only_the_repeated_batch_leave() {
+    let place = Place::new(SCHEMA, "[[join]]\nname = \"profiles\"\npath = \"profiles.csv\"\n");
+    let profiles = |age: usize| (0..BATCH).fold(String::new(), |text, p| text + &format!("p{p},{age},f\n"));
+    place.write("profiles.csv", format!("person,age,sex\n{}", profiles(34)));
+    let visit = |p| format!("{{\"person\":\"p{}\",\"ward\":\"east\"}}\n", p % BATCH);
+    place.write("in.ndjson", (0..4 * BATCH).map(visit).collect::<String>());
+    let settings = [("BATCH__MAX_RECORDS", "12")];
+    let mut command = place.command(&settings, &[]);
+    command.env("FAILPOINTS", "intent-flushed=1*off->return");
+    let outcome = Process::spawn(command, place.port).wait();
+    assert!(outcome.code.is_none() && place.lines("out.ndjson").len() == BATCH, "{}", outcome.stderr);
+
+    std::fs::remove_file(place.path("profiles.csv")).expect("a file");
+    let pipe = std::process::Command::new("mkfifo").arg(place.path("profiles.csv")).status();
+    assert!(pipe.expect("mkfifo").success());
+    let process = place.start(&settings);
+    process.until("the batch is repeated", |s| s["totals"]["consumed"] == 2 * BATCH);
+    std::thread::sleep(std::time::Duration::from_millis(500));
+    process.terminate();
+    let stopped = process.wait().expect(0);
+    assert_eq!(place.lines("out.ndjson").len(), 2 * BATCH, "{}", stopped.stderr);
+
+    std::fs::remove_file(place.path("profiles.csv")).expect("a pipe");
+    place.write("profiles.csv", format!("person,age,sex\n{}", profiles(61)));
+    place.run(&settings).expect(0);
+    let released = place.lines("out.ndjson");
+    assert_eq!(released.len(), 4 * BATCH);
+    assert_eq!(classes(&released[..2 * BATCH])[&line("34", "\"f\"")], 2 * BATCH);
+    assert_eq!(classes(&released[2 * BATCH..])[&line("61", "\"f\"")], 2 * BATCH);
 }

@@ -165,6 +165,13 @@ impl Process {
         drop(self.child.stdin.take());
     }
 
+    /// The most memory that it has had so far, in bytes; none where the system does not tell.
+    pub fn peak_memory(&self) -> Option<u64> {
+        let status = fs::read_to_string(format!("/proc/{}/status", self.child.id())).ok()?;
+        let peak = status.lines().find_map(|line| line.strip_prefix("VmHWM:"))?;
+        Some(peak.split_whitespace().next()?.parse::<u64>().ok()? * 1024)
+    }
+
     /// SIGTERM.
     pub fn terminate(&self) {
         let pid = Pid::from_raw(i32::try_from(self.child.id()).expect("a pid")).expect("a pid");

@@ -288,6 +288,11 @@ impl Stand {
         engine.process(&mut turn, settling, retry, &mut self.sink, now_ms, &mut self.announced)
     }
 
+    /// A batch that is to be handed to the engine by somebody else.
+    pub fn turn(&self, records: &[Option<Vec<u8>>], first: i64) -> Turn {
+        Box::new(self.input(records, first, false)).into()
+    }
+
     fn input(&self, records: &[Option<Vec<u8>>], first: i64, replay: bool) -> InputBatch {
         let mut input = InputBatch::new(self.schema.attributes.len(), 0);
         for (offset, record) in (first..).zip(records) {

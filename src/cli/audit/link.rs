@@ -27,7 +27,7 @@ pub(super) fn tie(
             format: format_of(file, None, None).map_err(of_table)?,
             schema,
             columns,
-            limits: Limits::default(),
+            limits: Limits::of_whole_files(),
             max_columns: MAX_COLUMNS,
             max_bytes: args.memory,
             max_records: None,

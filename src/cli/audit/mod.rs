@@ -174,6 +174,7 @@ fn judge(
     bar.0.finish_and_clear();
     let mut report = Report { unreadable, absent, arrays, unknown_cells, ..report };
     report.notes.extend(notes_of_reading(&report));
+    report.notes.extend(schema.and_then(|schema| note_of_profiles(&report, schema)));
     report.notes.extend(long_rows.map(|long| Finding::LongRows { long }.to_string()));
     Ok(report)
 }
@@ -197,6 +198,16 @@ fn notes_of_reading(report: &Report) -> Vec<String> {
         notes.push(format!("{columns} of the schema are in no record: {}", report.absent.join(", ")));
     }
     notes
+}
+
+/// What profiles would bring is not in the records: without it a person stands out less than in a release.
+fn note_of_profiles(report: &Report, schema: &Schema) -> Option<String> {
+    let joined = schema.joined().into_iter().map(|a| schema.attributes[a].name.as_str());
+    let left_out: Vec<&str> = joined.filter(|name| report.absent.iter().any(|absent| absent == name)).collect();
+    let names = left_out.join(", ");
+    (!left_out.is_empty()).then(|| {
+        format!("{names}: from profiles ([[join]]), which an audit does not join, and not judged; audit a file that has them, too")
+    })
 }
 
 /// SHA-256 of a file, in hexadecimal digits.
@@ -266,7 +277,7 @@ impl AuditArgs {
             format,
             schema,
             columns,
-            limits: Limits::default(),
+            limits: Limits::of_whole_files(),
             max_columns: MAX_COLUMNS,
             max_bytes: self.memory,
             max_records: None,

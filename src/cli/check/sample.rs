@@ -134,10 +134,12 @@ fn described(rehearsal: &Rehearsal, probed: &Probe, groups: &[Left], input: &Pat
         line(format!("dropped, since the schema does not know them: {}", names.join(", ")));
     }
     if probed.unnamed > 0 {
-        line(format!(
-            "and {} more, not named since fewer than k people have them",
-            text::counted(probed.unnamed as u64, "key")
-        ));
+        let why = if probed.uncounted {
+            "people cannot be counted: no record names its subject"
+        } else {
+            "fewer than k people have them"
+        };
+        line(format!("and {} more, not named since {why}", text::counted(probed.unnamed as u64, "key")));
     }
     for group in groups {
         out += &format!("group {}: {}\n", group.name, text::counted(group.lines, "line"));

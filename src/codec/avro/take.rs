@@ -3,9 +3,9 @@
 use super::read::Bytes;
 use super::shape::{BadSchema, Shape, Shapes, TypeId};
 use super::spell::{cell, skip};
-use crate::codec::Unknown;
-use crate::codec::path_tree::{Elements, PathNode};
+use crate::codec::path_tree::{Elements, PathNode, index};
 use crate::codec::record::Fields;
+use crate::codec::{Limits, Unknown};
 use crate::records::raw::RawBatch;
 use crate::telemetry::RejectionReason;
 
@@ -137,11 +137,6 @@ impl Take {
     }
 }
 
-/// An index as JSON pointers write them: no sign, no leading zeros.
-fn index(segment: &str) -> Option<usize> {
-    segment.parse().ok().filter(|index: &usize| index.to_string() == segment)
-}
-
 /// A row being filled from a record.
 pub(super) struct Walk<'w, 'a> {
     pub shapes: &'w Shapes,
@@ -164,8 +159,8 @@ pub(super) enum Exploded<'w, 'a> {
 /// Makes a row of `batch` for each element of the array that `walk` has met, of the row opened last.
 ///
 /// # Errors
-/// When there is no array, or it has no element or more than `most`.
-pub(super) fn explode(walk: Walk<'_, '_>, most: usize) -> Result<(), RejectionReason> {
+/// When there is no array, or it has no element or more than `limits` allow.
+pub(super) fn explode(walk: Walk<'_, '_>, limits: Limits) -> Result<(), RejectionReason> {
     let Walk { shapes, bytes, batch, unknown, exploded, .. } = walk;
     let (elements, place, depth) = match exploded {
         None | Some(Exploded::Nothing) => return Err(RejectionReason::NoElements),
@@ -180,7 +175,7 @@ pub(super) fn explode(walk: Walk<'_, '_>, most: usize) -> Result<(), RejectionRe
         if count == 0 {
             break;
         }
-        if places.len() + count > most {
+        if places.len() + count > limits.max_elements {
             return Err(RejectionReason::TooManyElements);
         }
         for _ in 0..count {
@@ -191,12 +186,11 @@ pub(super) fn explode(walk: Walk<'_, '_>, most: usize) -> Result<(), RejectionRe
     if places.is_empty() {
         return Err(RejectionReason::NoElements);
     }
-    batch.explode(places, |batch, place| {
+    batch.explode(places, limits.max_repeated_bytes, |batch, place| {
         let bytes = rest.afresh(place);
         let mut walk = Walk { shapes, bytes, batch, unknown, text: String::new(), exploded: None };
         walk.element(elements, depth + 1)
-    });
-    Ok(())
+    })
 }
 
 impl<'w> Walk<'w, '_> {
@@ -304,6 +298,7 @@ impl<'w> Walk<'w, '_> {
         depth: usize,
         covered: bool,
     ) -> Result<(), RejectionReason> {
+        let mut met = vec![false; wanted.len()];
         loop {
             let count = self.bytes.block()?;
             if count == 0 {
@@ -312,7 +307,12 @@ impl<'w> Walk<'w, '_> {
             for _ in 0..count {
                 let key = self.bytes.string()?;
                 match wanted.binary_search_by(|(known, _)| known.as_str().cmp(key)) {
-                    Ok(found) => self.take(&wanted[found].1, depth, covered)?,
+                    Ok(found) => {
+                        if std::mem::replace(&mut met[found], true) {
+                            return Err(RejectionReason::DuplicateKey);
+                        }
+                        self.take(&wanted[found].1, depth, covered)?;
+                    }
                     Err(_) => {
                         self.stranger(covered)?;
                         skip(self.shapes, id, &mut self.bytes, depth)?;

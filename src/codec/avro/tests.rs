@@ -10,7 +10,7 @@ use proptest::prelude::*;
 use std::collections::HashMap;
 
 const AT: Coordinate = Coordinate { topic: 0, partition: 1, offset: 2, element: 0 };
-const LIMITS: Limits = Limits { max_record_bytes: 1 << 16, max_depth: 16, max_elements: 100 };
+const LIMITS: Limits = Limits { max_record_bytes: 1 << 16, max_depth: 16, max_elements: 100, max_repeated_bytes: 200 };
 
 const SCHEMA: &str = r#"{"type": "record", "name": "Sample", "namespace": "org.example", "fields": [
     {"name": "time", "type": "double"},
@@ -402,6 +402,39 @@ fn an_array_that_is_none_is_refused_as_a_whole() {
         let mut batch = RawBatch::new(4);
         assert!(codec.decode(&whole[..cut], AT, &mut batch).is_err(), "cut at {cut}");
         assert_eq!((batch.rows(), batch.take_refused().len()), (0, 0));
+    }
+}
+
+/// Of two entries with one key the last would count for other readers, and the first be hidden.
+#[test]
+fn a_key_of_a_map_twice_is_refused_wherever_it_leads() {
+    const MAPS: &str = r#"{"type": "record", "name": "Maps", "fields": [
+        {"name": "m", "type": {"type": "map", "values": {"type": "array", "items": "int"}}},
+        {"name": "n", "type": {"type": "map", "values": {"type": "map", "values": "int"}}}]}"#;
+    let length = |count: usize| u8::try_from(count * 2).expect("a short one");
+    let text = |key: &str| [&[length(key.len())], key.as_bytes()].concat();
+    let map = |entries: &[(&str, Vec<u8>)]| {
+        let inner: Vec<u8> = entries.iter().flat_map(|(key, value)| [text(key), value.clone()].concat()).collect();
+        [vec![length(entries.len())], inner, vec![0]].concat()
+    };
+    let list = |value: u8| vec![2, value * 2, 0];
+    let one = |key: &str| map(&[(key, vec![2])]);
+    let each = Field { pointer: ["m", "entry"].map(str::to_owned).to_vec(), elements: Some(2) };
+    let exploding = AvroCodec::new(MAPS, &[(0, each)], LIMITS, Unknown::Drop).expect("a schema");
+    let inside = codec(MAPS, &["/n/1/a", "/n/1/b"]);
+    let twice = Err(RejectionReason::DuplicateKey);
+    for (of_m, of_n, exploded, taken) in [
+        (["entry", "x"], ["1", "2"], Ok(1), Ok(1)),
+        // Keys that nobody wants may be there as often as they like.
+        (["x", "x"], ["2", "2"], Err(RejectionReason::NoElements), Ok(1)),
+        (["entry", "entry"], ["2", "2"], twice, Ok(1)),
+        (["entry", "x"], ["1", "1"], Ok(1), twice),
+    ] {
+        let of_m = map(&[(of_m[0], list(7)), (of_m[1], list(8))]);
+        let of_n = map(&[(of_n[0], one("a")), (of_n[1], one("b"))]);
+        let payload = [of_m, of_n].concat();
+        let rows = |codec: &AvroCodec, width: usize| row(codec, width, &payload).map(|(batch, _)| batch.rows());
+        assert_eq!((rows(&exploding, 1), rows(&inside, 2)), (exploded, taken));
     }
 }
 

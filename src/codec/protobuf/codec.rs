@@ -2,8 +2,7 @@
 
 use super::bad::BadProtobuf;
 use super::shape::Shapes;
-use super::spell::Bounds;
-use super::take::{Take, Walk};
+use super::take::{Take, Walk, explode};
 use super::wire::Bytes;
 use crate::codec::record::Fields;
 use crate::codec::{Decoder, Limits, Unknown};
@@ -16,6 +15,8 @@ use prost_reflect::MessageDescriptor;
 pub struct ProtobufCodec {
     shapes: Shapes,
     take: Take,
+    /// The records are the elements of a list.
+    explodes: bool,
     limits: Limits,
     unknown: Unknown,
 }
@@ -29,7 +30,14 @@ impl ProtobufCodec {
     ) -> Result<Self, BadProtobuf> {
         let shapes = Shapes::of(message)?;
         let take = Take::of_fields(&shapes, fields);
-        Ok(Self { shapes, take, limits, unknown })
+        let explodes = fields.iter().any(|(_, field)| field.elements.is_some());
+        Ok(Self { shapes, take, explodes, limits, unknown })
+    }
+
+    /// Bytes of memory that the codec takes, roughly.
+    #[must_use]
+    pub fn bytes(&self) -> usize {
+        self.shapes.bytes() + self.take.bytes()
     }
 
     /// Those of `fields` that nothing in the message leads to.
@@ -53,14 +61,8 @@ impl Decoder for ProtobufCodec {
         if payload.len() > self.limits.max_record_bytes {
             return Err(RejectionReason::Oversized);
         }
-        let mut walk = Walk {
-            shapes: &self.shapes,
-            bounds: Bounds::new(self.limits.max_depth),
-            batch: into,
-            unknown: self.unknown,
-            text: String::new(),
-            met: Vec::new(),
-        };
-        walk.record(&self.take, Bytes(payload))
+        let mut walk = Walk::new(&self.shapes, self.limits, into, self.unknown);
+        walk.record(&self.take, Bytes(payload))?;
+        if self.explodes { explode(walk) } else { Ok(()) }
     }
 }

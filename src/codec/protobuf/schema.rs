@@ -19,6 +19,12 @@ const MOST_BYTES: usize = 1 << 20;
 /// How deep braces may nest in a text: its reader goes down with them.
 const MOST_NESTED: usize = 64;
 
+/// What descriptors take in memory, as measured with short names: a message, a field of one, a name of an enum. A schema of 1 MiB takes up to
+/// 180 MiB, and half as much again while it is compiled.
+const BYTES_OF_MESSAGE: usize = 2_300;
+const BYTES_OF_FIELD: usize = 1_900;
+const BYTES_OF_SYMBOL: usize = 1_000;
+
 /// The name of the text that is asked for. No import can have it.
 const MAIN: &str = "<schema>";
 
@@ -101,6 +107,15 @@ impl ProtobufSchema {
         // A file is compiled behind all that it imports.
         let file = compiler.descriptor_pool().files().last().ok_or_else(|| BadProtobuf::new("it describes nothing"))?;
         Ok(Self { file })
+    }
+
+    /// Bytes of memory that the compiled schema takes, roughly; those of its names beside them.
+    #[must_use]
+    pub fn bytes(&self) -> usize {
+        let pool = self.file.parent_pool();
+        let fields: usize =
+            pool.all_messages().map(|message| BYTES_OF_MESSAGE + message.fields().len() * BYTES_OF_FIELD).sum();
+        fields + pool.all_enums().map(|of| of.values().len() * BYTES_OF_SYMBOL).sum::<usize>()
     }
 
     /// The message that a frame names; none where there is no such one, or it is the entry of a map.

@@ -156,6 +156,15 @@ impl Shapes {
         Ok(compiler.shapes)
     }
 
+    /// Bytes of memory that they take, roughly.
+    pub fn bytes(&self) -> usize {
+        let fields = self.messages.iter().flat_map(|message| &message.fields);
+        // A text of its own takes as much again as it is long.
+        let of_fields = fields.map(|field| size_of::<FieldShape>() + 2 * (field.name.len() + field.json_name.len()));
+        let symbols = self.enums.iter().flatten().map(|(_, name)| size_of::<(i32, String)>() + 2 * name.len());
+        self.messages.len() * size_of::<MessageShape>() + of_fields.sum::<usize>() + symbols.sum::<usize>()
+    }
+
     #[inline]
     pub fn get(&self, id: TypeId) -> &MessageShape {
         &self.messages[id]

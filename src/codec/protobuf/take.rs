@@ -3,9 +3,9 @@
 use super::shape::{Form, MessageShape, Shapes, TypeId, Value};
 use super::spell::{Bounds, Items, Occurrence, cell, default, entry, whole_field};
 use super::wire::{Bytes, MALFORMED};
-use crate::codec::Unknown;
-use crate::codec::path_tree::PathNode;
+use crate::codec::path_tree::{PathNode, index};
 use crate::codec::record::Fields;
+use crate::codec::{Limits, Unknown};
 use crate::records::raw::{RawBatch, Token};
 use crate::telemetry::RejectionReason;
 use std::collections::BTreeMap;
@@ -15,6 +15,8 @@ use std::collections::BTreeMap;
 pub(super) struct Take {
     /// Attributes that are the value as a whole.
     whole: Vec<usize>,
+    /// Whether the elements that are records are looked for in the value, which is no list.
+    is_exploded: bool,
     /// By field, where some lead further; none in a value that has no fields.
     fields: Vec<Option<FieldTake>>,
 }
@@ -23,25 +25,46 @@ pub(super) struct Take {
 #[derive(Debug)]
 enum FieldTake {
     One(Take),
-    /// The attributes that are all of it, and those of its items by index, rising.
-    List(Vec<usize>, Vec<(usize, Take)>),
-    /// The attributes that are all of it, and those of its values by key, rising.
-    Map(Vec<usize>, Vec<(String, Take)>),
+    List(ListTake),
+    Map(MapTake),
+}
+
+/// What is taken of a repeated field.
+#[derive(Debug)]
+struct ListTake {
+    /// The attributes that are all of it.
+    whole: Vec<usize>,
+    /// By index, rising.
+    items: Vec<(usize, Take)>,
+    /// What is taken of each item, where the items are the records.
+    elements: Option<Take>,
+}
+
+/// What is taken of a map.
+#[derive(Debug)]
+struct MapTake {
+    /// The attributes that are all of it.
+    whole: Vec<usize>,
+    /// By key, rising.
+    values: Vec<(String, Take)>,
+    /// Whether the elements that are records are looked for in it.
+    is_exploded: bool,
 }
 
 impl Take {
     pub fn of_fields(shapes: &Shapes, fields: &Fields) -> Self {
-        let root = PathNode::of(fields.iter().map(|(attribute, field)| (*attribute, field)));
-        Self::of(shapes, Value::Message(0), &[&root])
+        let numbered = || fields.iter().map(|(attribute, field)| (*attribute, field));
+        let (root, elements) = (PathNode::of(numbered()), PathNode::of_elements(numbered()));
+        Self::of(shapes, Value::Message(0), &[&root], elements.as_ref().map(|elements| &elements.root))
     }
 
-    /// Several nodes lead to one field where it is named in two ways.
-    fn of(shapes: &Shapes, of: Value, nodes: &[&PathNode]) -> Self {
-        let whole = attributes(nodes);
-        let Value::Message(id) = of else { return Self { whole, fields: Vec::new() } };
-        if nodes.iter().all(|node| node.is_leaf()) {
-            return Self { whole, fields: Vec::new() };
-        }
+    /// Several nodes lead to one field where it is named in two ways. `elements` are wanted of each element that is a record.
+    fn of(shapes: &Shapes, of: Value, nodes: &[&PathNode], elements: Option<&PathNode>) -> Self {
+        let (whole, is_exploded) = (attributes(nodes), is_array(nodes));
+        let id = match of {
+            Value::Message(id) if !nodes.iter().all(|node| node.is_leaf()) => id,
+            _ => return Self { whole, is_exploded, fields: Vec::new() },
+        };
         let shape = shapes.get(id);
         let mut wanted: BTreeMap<usize, Vec<&PathNode>> = BTreeMap::new();
         for (segment, node) in nodes.iter().flat_map(|node| node.children()) {
@@ -52,9 +75,22 @@ impl Take {
         let mut fields: Vec<Option<FieldTake>> = Vec::new();
         fields.resize_with(shape.fields.len(), || None);
         for (at, nodes) in wanted {
-            fields[at] = Some(FieldTake::of(shapes, shape, at, &nodes));
+            fields[at] = Some(FieldTake::of(shapes, shape, at, &nodes, elements));
         }
-        Self { whole, fields }
+        Self { whole, is_exploded, fields }
+    }
+
+    /// Bytes of memory that it takes, roughly.
+    pub fn bytes(&self) -> usize {
+        let of_field = |field: &FieldTake| match field {
+            FieldTake::One(take) => take.bytes(),
+            FieldTake::List(list) => {
+                list.items.iter().map(|(_, take)| take).chain(&list.elements).map(Self::bytes).sum()
+            }
+            FieldTake::Map(map) => map.values.iter().map(|(key, take)| key.len() + take.bytes()).sum(),
+        };
+        let own = self.fields.capacity() * size_of::<Option<FieldTake>>();
+        own + self.fields.iter().flatten().map(of_field).sum::<usize>()
     }
 
     /// Whether some field of the message is not taken at all.
@@ -68,13 +104,13 @@ impl Take {
         for field in self.fields.iter().flatten() {
             match field {
                 FieldTake::One(take) => take.reached(out),
-                FieldTake::List(whole, items) => {
-                    out.extend(whole);
-                    items.iter().for_each(|(_, take)| take.reached(out));
+                FieldTake::List(list) => {
+                    out.extend(&list.whole);
+                    list.items.iter().map(|(_, take)| take).chain(&list.elements).for_each(|take| take.reached(out));
                 }
-                FieldTake::Map(whole, values) => {
-                    out.extend(whole);
-                    values.iter().for_each(|(_, take)| take.reached(out));
+                FieldTake::Map(map) => {
+                    out.extend(&map.whole);
+                    map.values.iter().for_each(|(_, take)| take.reached(out));
                 }
             }
         }
@@ -82,7 +118,7 @@ impl Take {
 }
 
 impl FieldTake {
-    fn of(shapes: &Shapes, shape: &MessageShape, at: usize, nodes: &[&PathNode]) -> Self {
+    fn of(shapes: &Shapes, shape: &MessageShape, at: usize, nodes: &[&PathNode], elements: Option<&PathNode>) -> Self {
         let field = &shape.fields[at];
         let by_segment = || {
             let mut by_segment: BTreeMap<&str, Vec<&PathNode>> = BTreeMap::new();
@@ -91,19 +127,20 @@ impl FieldTake {
             }
             by_segment
         };
+        let below = |nodes: &[&PathNode]| Take::of(shapes, field.value, nodes, elements);
         match field.form {
-            Form::One { .. } => Self::One(Take::of(shapes, field.value, nodes)),
+            Form::One { .. } => Self::One(below(nodes)),
             Form::List => {
                 let indexed = by_segment().into_iter().filter_map(|(segment, nodes)| Some((index(segment)?, nodes)));
-                let mut items: Vec<_> =
-                    indexed.map(|(at, nodes)| (at, Take::of(shapes, field.value, &nodes))).collect();
+                let mut items: Vec<_> = indexed.map(|(at, nodes)| (at, below(&nodes))).collect();
                 items.sort_by_key(|(at, _)| *at);
-                Self::List(attributes(nodes), items)
+                let elements = elements.filter(|_| is_array(nodes));
+                let elements = elements.map(|root| Take::of(shapes, field.value, &[root], None));
+                Self::List(ListTake { whole: attributes(nodes), items, elements })
             }
             Form::Map(_) => {
-                let of_key =
-                    |(key, nodes): (&str, Vec<&PathNode>)| (key.to_owned(), Take::of(shapes, field.value, &nodes));
-                Self::Map(attributes(nodes), by_segment().into_iter().map(of_key).collect())
+                let values = by_segment().into_iter().map(|(key, nodes)| (key.to_owned(), below(&nodes)));
+                Self::Map(MapTake { whole: attributes(nodes), values: values.collect(), is_exploded: is_array(nodes) })
             }
         }
     }
@@ -113,14 +150,14 @@ fn attributes(nodes: &[&PathNode]) -> Vec<usize> {
     nodes.iter().flat_map(|node| node.attributes.iter().copied()).collect()
 }
 
-/// An index as JSON pointers write them: no sign, no leading zeros.
-fn index(segment: &str) -> Option<usize> {
-    segment.parse().ok().filter(|index: &usize| index.to_string() == segment)
+fn is_array(nodes: &[&PathNode]) -> bool {
+    nodes.iter().any(|node| node.is_array)
 }
 
 /// A row being filled from a record.
-pub(super) struct Walk<'w> {
+pub(super) struct Walk<'w, 'a> {
     pub shapes: &'w Shapes,
+    pub limits: Limits,
     pub bounds: Bounds,
     pub batch: &'w mut RawBatch,
     pub unknown: Unknown,
@@ -128,23 +165,72 @@ pub(super) struct Walk<'w> {
     pub text: String,
     /// How often the fields of the messages being read were there, and then their oneofs; those of the innermost message last.
     pub met: Vec<usize>,
+    /// What stands where the elements are looked for that are records, once that was met.
+    pub exploded: Option<Exploded<'w, 'a>>,
 }
 
-impl Walk<'_> {
+/// What stands where the elements are looked for that are records.
+pub(super) enum Exploded<'w, 'a> {
+    NotAList,
+    List(Elements<'w, 'a>),
+}
+
+/// The elements that are records.
+pub(super) struct Elements<'w, 'a> {
+    take: &'w Take,
+    of: Value,
+    /// Of each element; the record is 1.
+    depth: usize,
+    /// The bytes of each.
+    places: Vec<Bytes<'a>>,
+}
+
+/// Makes a row of `batch` for each element of the list that `walk` has met, of the row opened last.
+///
+/// # Errors
+/// When there is no list, or it has no element or more than may be.
+pub(super) fn explode(walk: Walk<'_, '_>) -> Result<(), RejectionReason> {
+    let Walk { shapes, limits, batch, unknown, exploded, .. } = walk;
+    let Elements { take, of, depth, places } = match exploded {
+        None => return Err(RejectionReason::NoElements),
+        Some(Exploded::NotAList) => return Err(RejectionReason::NotAnArray),
+        Some(Exploded::List(elements)) => elements,
+    };
+    if take.whole.is_empty() && matches!(of, Value::Scalar(_)) {
+        // The schema's fault, as it would be that of each element.
+        batch.explode(places, limits.max_repeated_bytes, |_, _| Err(RejectionReason::NotAnObject))
+    } else {
+        batch.explode(places, limits.max_repeated_bytes, |batch, bytes| {
+            // The bounds of a record are each element's.
+            let mut walk = Walk::new(shapes, limits, batch, unknown);
+            walk.value(take, of, bytes, depth, false)
+        })
+    }
+}
+
+impl<'w, 'a> Walk<'w, 'a> {
+    pub fn new(shapes: &'w Shapes, limits: Limits, batch: &'w mut RawBatch, unknown: Unknown) -> Self {
+        let (bounds, text, met) = (Bounds::new(limits.max_depth), String::new(), Vec::new());
+        Self { shapes, limits, bounds, batch, unknown, text, met, exploded: None }
+    }
+
     /// Takes what is wanted of a message. `covered` where an attribute has a value around it as a whole, so that nothing in it is
     /// dropped.
-    pub fn record(&mut self, take: &Take, bytes: Bytes<'_>) -> Result<(), RejectionReason> {
+    pub fn record(&mut self, take: &'w Take, bytes: Bytes<'a>) -> Result<(), RejectionReason> {
         self.value(take, Value::Message(0), bytes, 1, false)
     }
 
     fn value(
         &mut self,
-        take: &Take,
+        take: &'w Take,
         of: Value,
-        bytes: Bytes<'_>,
+        bytes: Bytes<'a>,
         depth: usize,
         covered: bool,
     ) -> Result<(), RejectionReason> {
+        if take.is_exploded {
+            self.exploded = Some(Exploded::NotAList);
+        }
         if !take.whole.is_empty() {
             let kind = cell(self.shapes, of, bytes, depth, &mut self.bounds, &mut self.text)?;
             put(self.batch, &take.whole, kind.token(&self.text))?;
@@ -161,9 +247,9 @@ impl Walk<'_> {
 
     fn message(
         &mut self,
-        take: &Take,
+        take: &'w Take,
         id: TypeId,
-        mut bytes: Bytes<'_>,
+        mut bytes: Bytes<'a>,
         depth: usize,
         covered: bool,
     ) -> Result<(), RejectionReason> {
@@ -174,6 +260,8 @@ impl Walk<'_> {
         let base = self.met.len();
         let oneofs = base + shape.fields.len();
         self.met.resize(oneofs + shape.oneofs, 0);
+        // Fields that are maps, and which of the wanted keys of each were there.
+        let mut keys: Vec<(usize, usize)> = Vec::new();
         while !bytes.is_empty() {
             self.bounds.step()?;
             let (number, wire) = bytes.tag()?;
@@ -209,35 +297,39 @@ impl Walk<'_> {
                     self.met[base + at] = 1;
                     self.value(take, field.value, value, depth + 1, covered)?;
                 }
-                FieldTake::List(whole, wanted) => {
-                    let covered = covered || !whole.is_empty();
+                FieldTake::List(wanted) => {
+                    let covered = covered || !wanted.whole.is_empty() || wanted.elements.is_some();
                     for item in Items::of(field.value, wire, value)? {
                         self.bounds.step()?;
                         let (item, index) = (item?, self.met[base + at]);
                         self.met[base + at] += 1;
-                        match wanted.binary_search_by_key(&index, |(index, _)| *index) {
-                            Ok(found) => self.value(&wanted[found].1, field.value, item, depth + 1, covered)?,
+                        if let Some(take) = &wanted.elements {
+                            self.element(take, field.value, item, depth + 1)?;
+                        }
+                        match wanted.items.binary_search_by_key(&index, |(index, _)| *index) {
+                            Ok(found) => self.value(&wanted.items[found].1, field.value, item, depth + 1, covered)?,
                             Err(_) => self.stranger(covered)?,
                         }
                     }
                 }
-                FieldTake::Map(whole, wanted) => {
-                    let Form::Map(key) = field.form else { return Err(MALFORMED) };
-                    let covered = covered || !whole.is_empty();
-                    let part = entry(shapes, key, field.value, wire, value, &mut self.text)?;
-                    let found = wanted.binary_search_by(|(known, _)| known.as_str().cmp(&self.text));
-                    match (found, part, field.value) {
-                        (Err(_), ..) => self.stranger(covered)?,
-                        (Ok(found), None, Value::Scalar(of)) => {
-                            self.text.clear();
-                            let kind = default(shapes, of, &mut self.text)?;
-                            put(self.batch, &wanted[found].1.whole, kind.token(&self.text))?;
-                        }
-                        (Ok(found), part, _) => {
-                            let part = part.unwrap_or(Bytes(&[]));
-                            self.value(&wanted[found].1, field.value, part, depth + 1, covered)?;
-                        }
+                FieldTake::Map(wanted) => {
+                    if wanted.is_exploded {
+                        self.exploded = Some(Exploded::NotAList);
                     }
+                    let Form::Map(key) = field.form else { return Err(MALFORMED) };
+                    let covered = covered || !wanted.whole.is_empty();
+                    let part = entry(shapes, key, field.value, wire, value, &mut self.text)?;
+                    let found = wanted.values.binary_search_by(|(known, _)| known.as_str().cmp(&self.text));
+                    let Ok(found) = found else {
+                        self.stranger(covered)?;
+                        continue;
+                    };
+                    // As with a field: the last would count.
+                    if keys.contains(&(at, found)) {
+                        return Err(RejectionReason::DuplicateKey);
+                    }
+                    keys.push((at, found));
+                    self.entry(&wanted.values[found].1, field.value, part, depth + 1, covered)?;
                 }
             }
         }
@@ -246,12 +338,48 @@ impl Walk<'_> {
         Ok(())
     }
 
+    /// Takes the value of a map's entry. One that is not written has the default.
+    fn entry(
+        &mut self,
+        take: &'w Take,
+        of: Value,
+        part: Option<Bytes<'a>>,
+        depth: usize,
+        covered: bool,
+    ) -> Result<(), RejectionReason> {
+        match (part, of) {
+            (None, Value::Scalar(of)) => {
+                self.text.clear();
+                let kind = default(self.shapes, of, &mut self.text)?;
+                put(self.batch, &take.whole, kind.token(&self.text))
+            }
+            (part, _) => self.value(take, of, part.unwrap_or(Bytes(&[])), depth, covered),
+        }
+    }
+
+    /// Keeps an element that is a record for later: it has all cells of what encloses it.
+    fn element(&mut self, take: &'w Take, of: Value, bytes: Bytes<'a>, depth: usize) -> Result<(), RejectionReason> {
+        let places = match &mut self.exploded {
+            Some(Exploded::List(elements)) => &mut elements.places,
+            Some(Exploded::NotAList) => return Ok(()),
+            none => {
+                *none = Some(Exploded::List(Elements { take, of, depth, places: vec![bytes] }));
+                return Ok(());
+            }
+        };
+        if places.len() >= self.limits.max_elements {
+            return Err(RejectionReason::TooManyElements);
+        }
+        places.push(bytes);
+        Ok(())
+    }
+
     /// What can only be said at the end of a message: defaults of what was not there, and all of what may be there often.
     fn rest(
         &mut self,
         take: &Take,
         shape: &MessageShape,
-        bytes: Bytes<'_>,
+        bytes: Bytes<'a>,
         base: usize,
         depth: usize,
     ) -> Result<(), RejectionReason> {
@@ -265,7 +393,9 @@ impl Walk<'_> {
                     let kind = default(self.shapes, of, &mut self.text)?;
                     put(self.batch, &take.whole, kind.token(&self.text))?;
                 }
-                (FieldTake::List(whole, _) | FieldTake::Map(whole, _), ..) if !whole.is_empty() => {
+                (FieldTake::List(ListTake { whole, .. }) | FieldTake::Map(MapTake { whole, .. }), ..)
+                    if !whole.is_empty() =>
+                {
                     let found = self.occurrences(shape, at, bytes)?;
                     self.text.clear();
                     whole_field(self.shapes, field, &found, depth, &mut self.bounds, &mut self.text)?;
@@ -278,7 +408,7 @@ impl Walk<'_> {
     }
 
     /// Where a field is in a message that has been read once.
-    fn occurrences<'a>(
+    fn occurrences(
         &mut self,
         shape: &MessageShape,
         at: usize,

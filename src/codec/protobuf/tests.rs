@@ -13,7 +13,7 @@ use std::collections::HashMap;
 use std::sync::LazyLock;
 
 const AT: Coordinate = Coordinate { topic: 0, partition: 1, offset: 2, element: 0 };
-const LIMITS: Limits = Limits { max_record_bytes: 1 << 16, max_depth: 16, max_elements: 10_000 };
+const LIMITS: Limits = Limits { max_record_bytes: 1 << 16, max_depth: 16, max_elements: 6, max_repeated_bytes: 200 };
 
 const SCHEMA: &str = r#"
 syntax = "proto3";
@@ -284,6 +284,24 @@ fn broken_records_are_refused_with_their_reason() {
     assert_eq!(reason(&[0xa2, 0x06, 1, b'a', 0xa2, 0x06, 1, b'b']), RejectionReason::DuplicateKey);
     assert_eq!(reason(&[0x62, 1, b'a', 0x69, 0, 0, 0, 0, 0, 0, 0, 0]), RejectionReason::DuplicateKey);
     assert_eq!(reason(&vec![0; (1 << 16) + 1]), RejectionReason::Oversized);
+}
+
+/// Another reader keeps the last of two entries with one key; merged they would be a record that nobody sent.
+#[test]
+fn entries_of_one_key_are_not_merged() {
+    let of = "syntax = \"proto3\"; message T { map<int32, V> slots = 1; map<int32, int32> plain = 2; }
+        message V { optional int32 a = 1; optional int32 b = 2; }";
+    let schema = ProtobufSchema::of_texts(of, &[]).expect("a schema");
+    let message = schema.named(Some("T")).expect("a message");
+    let pointers = ["/slots/1/a", "/slots/1/b", "/plain/1"];
+    let codec = message.codec(&fields(&pointers), LIMITS, Unknown::Drop).expect("a codec");
+    let entry = |key: u8, member: u8| vec![0x0a, 6, 8, key, 0x12, 2, member << 3, 7];
+    let (batch, _) =
+        row(&codec, 3, &[entry(1, 1), entry(2, 2), entry(2, 1)].concat()).expect("other keys are nobody's");
+    assert_eq!([0, 1].map(|at| batch.token(0, at)), [Token::Number("7"), Token::Absent]);
+    for twice in [[entry(1, 1), entry(1, 2)].concat(), vec![0x12, 2, 8, 1, 0x12, 2, 8, 1]] {
+        assert_eq!(row(&codec, 3, &twice).map(|_| ()), Err(RejectionReason::DuplicateKey), "{twice:?}");
+    }
 }
 
 #[test]

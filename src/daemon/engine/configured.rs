@@ -11,6 +11,7 @@ use crate::evaluation::attack::Promises;
 use crate::io::registry::FramedAs;
 use crate::records::schema::Schema;
 use crate::release::given::Needs;
+use crate::start::nested::{is_nested, nesting};
 use crate::start::output_names::written_under;
 use crate::start::profiles::in_order;
 use crate::start::reading::line_format;
@@ -87,7 +88,9 @@ fn lines(config: &Config, schema: &Schema, registered: &Arc<[TypedGroup]>) -> (L
     let format = match written_under(config) {
         Some(FramedAs::Avro) => LineFormat::Avro(Arc::clone(registered)),
         Some(FramedAs::Protobuf) => LineFormat::Protobuf(Arc::clone(registered)),
-        Some(FramedAs::Json) => LineFormat::FramedJson(Arc::clone(registered)),
+        Some(FramedAs::Json) => {
+            LineFormat::FramedJson(Arc::clone(registered), is_nested(config).then(|| nesting(schema)))
+        }
         None => line_format(config, schema),
     };
     match config.sink.kind {

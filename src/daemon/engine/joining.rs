@@ -50,6 +50,14 @@ impl Engine {
         Ok(true)
     }
 
+    /// As [`read_profiles`](Self::read_profiles), of those that have been read already: for whom waiting would be too long.
+    ///
+    /// # Errors
+    /// As there.
+    pub fn has_read_profiles(&mut self) -> Result<bool, BatchError> {
+        self.read_profiles(&AtomicBool::new(true))
+    }
+
     fn take_updates(&mut self) -> Result<Updates, ProfilesError> {
         let updates = self.joins.take_updates()?;
         if updates.full {

@@ -2,15 +2,14 @@
 
 use super::settings::JoinSettings;
 use crate::daemon::state::records::ProfileChange;
-use crate::io::profiles::{Feed, News, ProfilesError, Table, Taken};
-use crate::records::codebook::{ABSENT, Code, Codebook, NULL, UNCOVERED};
+use crate::io::profiles::{Feed, JoinedCells, News, ProfilesError, Table, Taken, join};
+use crate::records::codebook::Codebook;
 use crate::records::table::Batch;
 use crossbeam_channel::{RecvTimeoutError, TryRecvError};
-use hashbrown::HashMap;
 use std::time::Duration;
 
-/// Profiles written at a time at a start, at most.
-const WRITTEN_AT_A_TIME: usize = 100_000;
+/// Profiles written at a time at a start, at most: a write takes some kilobytes of memory for each.
+const WRITTEN_AT_A_TIME: usize = 2_000;
 /// Updates taken at a time, of one join.
 const TAKEN_AT_A_TIME: usize = 10_000;
 
@@ -21,9 +20,16 @@ struct Joined {
     /// Where news come from; none before the start is done, and behind the end of a file.
     feed: Option<Feed>,
     /// All profiles that there were at the start, where they have been read and not been taken over.
-    coming: Option<Table>,
+    coming: Option<Coming>,
     /// They have been taken over.
     whole: bool,
+}
+
+/// Profiles that take the place of others.
+struct Coming {
+    table: Table,
+    /// People whose profile is still another, the last ones first; none where nobody has looked.
+    differ: Option<Vec<u64>>,
 }
 
 /// All joins, in the order of their names.
@@ -32,15 +38,6 @@ pub(super) struct Joins {
     joined: Vec<Joined>,
     /// Why nothing more is read.
     failed: Option<ProfilesError>,
-}
-
-/// What joining has met in a batch.
-#[derive(Clone, Copy, Debug, Default)]
-pub(super) struct JoinedCells {
-    /// Cells that their hierarchies miss.
-    pub uncovered: u64,
-    /// Records without a profile.
-    pub unjoined: u64,
 }
 
 /// Updates that have come meanwhile.
@@ -97,55 +94,46 @@ impl Joins {
     pub fn join(&self, batch: &mut Batch, books: &mut [Codebook], waiting: bool) -> JoinedCells {
         let mut met = JoinedCells::default();
         for Joined { settings, table, .. } in &self.joined {
-            let missing = vec![NULL; settings.attributes.len()];
-            let mut known: HashMap<u64, Option<Vec<Code>>> = HashMap::new();
-            for row in 0..batch.rows() {
-                let codes = known.entry(batch.subjects[row]).or_insert_with_key(|person| {
-                    let cells = table.get(*person)?.split('\n');
-                    Some(settings.attributes.iter().zip(cells).map(|(a, cell)| code_of(&mut books[*a], cell)).collect())
-                });
-                met.unjoined += u64::from(codes.is_none());
-                for (attribute, code) in settings.attributes.iter().zip(codes.as_ref().unwrap_or(&missing)) {
-                    let cell = &mut batch.columns[*attribute][row];
-                    if !(waiting && *cell == ABSENT) {
-                        *cell = *code;
-                        met.uncovered += u64::from(*code == UNCOVERED);
-                    }
-                }
-            }
+            let JoinedCells { uncovered, unjoined } = join(table, &settings.attributes, batch, books, waiting);
+            met.uncovered += uncovered;
+            met.unjoined += unjoined;
         }
         met
     }
 
-    /// Waits for at most `wait` until the profiles of a join have been read that there were at the start. True when those of all joins
-    /// have.
+    /// Waits for at most `wait`, for each join, until all profiles have been read that there were at the start. True when they have.
     ///
     /// # Errors
     /// When they cannot be read.
     pub fn is_read(&mut self, wait: Duration) -> Result<bool, ProfilesError> {
-        let Some(joined) = self.joined.iter_mut().find(|joined| !joined.whole && joined.coming.is_none()) else {
-            return Ok(true);
-        };
-        let gone = || ProfilesError::Gone { join: joined.settings.name.clone() };
-        match joined.feed.as_ref().ok_or_else(gone)?.news.recv_timeout(wait) {
-            Ok(News::Whole(table)) => joined.coming = Some(table),
-            Ok(News::Failed(error)) => return Err(error),
-            // The whole comes first.
-            Ok(News::Changed(_)) | Err(RecvTimeoutError::Timeout) => {}
-            Err(RecvTimeoutError::Disconnected) => return Err(gone()),
+        for joined in self.joined.iter_mut().filter(|joined| !joined.whole && joined.coming.is_none()) {
+            let gone = || ProfilesError::Gone { join: joined.settings.name.clone() };
+            match joined.feed.as_ref().ok_or_else(gone)?.news.recv_timeout(wait) {
+                Ok(News::Whole(table)) => joined.coming = Some(Coming { table, differ: None }),
+                Ok(News::Failed(error)) => return Err(error),
+                // The whole comes first.
+                Ok(News::Changed(_)) | Err(RecvTimeoutError::Timeout) => return Ok(false),
+                Err(RecvTimeoutError::Disconnected) => return Err(gone()),
+            }
         }
-        Ok(false)
+        Ok(true)
     }
 
     /// The next changes that lead to the profiles that have been read; none when those have been taken over.
     pub fn take_over(&mut self) -> Option<Vec<ProfileChange>> {
         for (at, joined) in self.joined.iter_mut().enumerate() {
-            let Some(coming) = &joined.coming else { continue };
-            let differ = joined.table.changes_to(coming).take(WRITTEN_AT_A_TIME);
-            let changes: Vec<ProfileChange> = differ.map(|(person, cells)| change(at, person, cells)).collect();
+            let Some(Coming { table, differ }) = &mut joined.coming else { continue };
+            // In the order of their keys on the disk.
+            let differ = differ.get_or_insert_with(|| {
+                let mut differ: Vec<u64> = joined.table.differing(table).collect();
+                differ.sort_unstable_by(|a, b| b.cmp(a));
+                differ
+            });
+            let next = differ.split_off(differ.len().saturating_sub(WRITTEN_AT_A_TIME)).into_iter().rev();
+            let changes: Vec<ProfileChange> = next.map(|person| change(at, person, table.get(person))).collect();
             if changes.is_empty() {
                 // The same people and cells, and the bound of now.
-                joined.table = joined.coming.take().unwrap_or_default();
+                joined.table = joined.coming.take().map(|coming| coming.table).unwrap_or_default();
                 joined.whole = true;
                 continue;
             }
@@ -201,10 +189,6 @@ impl Joins {
     pub fn take_failure(&mut self) -> Option<ProfilesError> {
         self.failed.take()
     }
-}
-
-fn code_of(book: &mut Codebook, cell: &str) -> Code {
-    if cell == "null" { NULL } else { book.encode_canonical(cell) }
 }
 
 fn change(join: usize, person: u64, cells: Option<&str>) -> ProfileChange {

@@ -1,4 +1,5 @@
 use super::*;
+use crate::records::codebook::{ABSENT, Code, NULL};
 use crate::records::digest::DigestKey;
 use crate::records::raw::Coordinate;
 use crate::records::schema::Schema;
@@ -77,7 +78,7 @@ fn profiles_that_were_read_take_the_place_of_those_kept_and_say_what_is_to_be_wr
     let mut table = Table::new(2);
     table.set(2, Some("2\n\"f\"".into()));
     table.set(3, Some("3\nnull".into()));
-    joins.joined[0].coming = Some(table);
+    joins.joined[0].coming = Some(Coming { table, differ: None });
     let mut changes = joins.take_over().expect("changes");
     changes.sort_by_key(|change| change.person);
     assert_eq!(changes, [ProfileChange { join: 0, person: 1, cells: None }, kept(2, "2\n\"f\"")]);
@@ -90,4 +91,31 @@ fn profiles_that_were_read_take_the_place_of_those_kept_and_say_what_is_to_be_wr
 fn a_reader_that_has_ended_without_a_word_is_an_error() {
     let mut joins = joins(2, Vec::new());
     assert!(matches!(joins.is_read(Duration::ZERO), Err(ProfilesError::Gone { .. })));
+}
+
+/// More people than are written at a time: each is written once, and what is known meanwhile is what has been written.
+#[test]
+fn many_profiles_are_taken_over_piece_by_piece() {
+    let people = 2 * WRITTEN_AT_A_TIME + 7;
+    let (many, room) = (people as u64, 2 * people);
+    let mut joins = joins(room, (0..many).map(|person| kept(person, "1\nnull")).collect());
+    let mut table = Table::new(room);
+    for person in 5..many + 5 {
+        table.set(person, Some(if person % 2 == 0 { "1\nnull" } else { "2\nnull" }.into()));
+    }
+    let expected = table.clone();
+    joins.joined[0].coming = Some(Coming { table, differ: None });
+    let mut written = Table::new(room);
+    (0..many).for_each(|person| written.restore(person, "1\nnull".into()));
+    let mut pieces = 0;
+    while let Some(changes) = joins.take_over() {
+        assert!(changes.len() <= WRITTEN_AT_A_TIME && changes.is_sorted_by_key(|change| change.person));
+        for change in changes {
+            assert_eq!(written.set(change.person, change.cells), crate::io::profiles::Taken::Changed, "once");
+        }
+        assert_eq!(joins.joined[0].table.differing(&written).count(), 0);
+        pieces += 1;
+    }
+    assert!(pieces > 1 && joins.is_whole());
+    assert_eq!(written.differing(&expected).count(), 0);
 }

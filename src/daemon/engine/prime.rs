@@ -62,7 +62,7 @@ pub(super) fn prime(
     }
     let mut sample = Sample::new(schema.attributes.len(), config.plan.sample_records, config.plan.window_records);
     let mut rows = 0;
-    read_whole(config, path, schema, &mut books, subjects.as_mut(), absent_as_null, &mut |batch, _| {
+    read_whole(config, (path, &mut []), schema, &mut books, subjects.as_mut(), absent_as_null, &mut |batch, _| {
         sample.add(batch, rows);
         rows += batch.rows() as u64;
     })

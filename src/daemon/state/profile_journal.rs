@@ -18,6 +18,8 @@ pub(super) const PREFIX: &str = "profile";
 pub(super) struct ProfileJournal {
     pub version: u64,
     unwritten: Vec<ProfileChange>,
+    /// Values that the write in hand sets or removes.
+    values: usize,
 }
 
 fn key_of(join: u16, person: u64) -> Vec<u8> {
@@ -57,7 +59,9 @@ impl ProfileJournal {
         put(VERSION.to_vec(), &postcard::to_stdvec(&self.version).expect("plain values always serialize"));
         let mut gone = Vec::new();
         // In their order: of two changes of one person the later holds.
-        for ProfileChange { join, person, cells } in self.latest() {
+        let changes = self.latest();
+        self.values += changes.len();
+        for ProfileChange { join, person, cells } in changes {
             match cells {
                 Some(cells) => {
                     let plain = postcard::to_stdvec(&*cells).expect("plain values always serialize");
@@ -68,6 +72,11 @@ impl ProfileJournal {
         }
         gone.into_iter().for_each(|key| batch.remove(key));
         bytes
+    }
+
+    /// How many values the write in hand sets or removes; none of the next.
+    pub fn take_values(&mut self) -> usize {
+        std::mem::take(&mut self.values)
     }
 
     /// The last change of each person.
@@ -112,6 +121,7 @@ mod tests {
             .collect();
         assert_eq!(found, [(2, "c".to_owned()), (3, "d".to_owned())]);
         assert_eq!(journal.version, 2);
+        assert_eq!((journal.take_values(), journal.take_values()), (3, 0), "of three people");
         assert_eq!(journal.write(&mut sled::Batch::default(), &sealer), 0, "written once");
     }
 }

@@ -134,7 +134,7 @@ fn read_batch(
         let outcome = match exactly {
             Some(replayed) => source.read_messages(&mut batch.raw, replayed - messages, &mut rejected)?,
             None => {
-                let bytes = max_bytes - batch.bytes.min(max_bytes - 1);
+                let bytes = max_bytes - batch.weight().min(max_bytes - 1);
                 source.read(&mut batch.raw, max_records - records, bytes, &mut rejected)?
             }
         };
@@ -158,7 +158,7 @@ fn read_batch(
         }
         let full = match exactly {
             Some(replayed) => messages >= replayed,
-            None => records >= *max_records || batch.bytes >= *max_bytes,
+            None => records >= *max_records || batch.weight() >= *max_bytes,
         };
         if full || stop.load(Ordering::Acquire) {
             break false;

@@ -29,7 +29,7 @@ use crate::start::registered::register;
 use crate::telemetry::{ColumnsDropped, PassedOver, Telemetry};
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
-use std::sync::atomic::AtomicBool;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 fn closing(config: &Config, schema: &Schema) -> FileClosing {
     FileClosing {
@@ -104,7 +104,8 @@ pub fn run_file(
     if !profiles::begin(&mut engine, intent.as_ref(), (&config, &schema, &file), &no_cluster(), telemetry, stop)? {
         return Ok(engine.findings());
     }
-    let Some(source) = start.open_source(&before, &begun)? else { return Ok(engine.findings()) };
+    let pending = intent.as_ref().map_or(&[][..], |intent| &intent.begun);
+    let Some(source) = start.open_source(&before, &begun, pending)? else { return Ok(engine.findings()) };
     if source.known_before().len() < begun.len() {
         engine.keep_begun(source.known_before())?;
     }
@@ -131,7 +132,9 @@ pub fn run_file(
         Run { source: &mut source, engine, sink, telemetry, watcher, clock, max_age, retry: intent, stop }.run()
     })?;
     let mut findings = engine.findings();
-    findings.extend(of_restart(&config, &before, engine.progress(), made_with));
+    // Who was stopped before the first batch has not looked.
+    let stopped = stop.load(Ordering::Acquire) && before.totals.consumed == engine.progress().totals.consumed;
+    findings.extend(of_restart(&config, &before, engine.progress(), made_with).filter(|_| !stopped));
     Ok(findings)
 }
 
@@ -169,7 +172,12 @@ fn of_restart(config: &Config, before: &Progress, after: &Progress, made_with: O
 
 impl Start<'_> {
     /// The source, from where the state has settled its records; none where the daemon is to stop before it has begun.
-    fn open_source(&self, settled: &Progress, begun: &[FileBegun]) -> Result<Option<FileSource>, RunError> {
+    fn open_source(
+        &self,
+        settled: &Progress,
+        begun: &[FileBegun],
+        pending: &[FileBegun],
+    ) -> Result<Option<FileSource>, RunError> {
         let config = self.config;
         let path = &config.source.path;
         let position = SourcePosition {
@@ -188,7 +196,7 @@ impl Start<'_> {
         if position.records > 0 && !file::is_at_rest(path) {
             PassedOver { path, records: position.records }.emit();
         }
-        let source = match FileSource::resume(path, reading, position, begun) {
+        let source = match FileSource::resume(path, reading, position, begun, pending) {
             // The header of a pipe was waited for.
             Err(error) if error.is_stop() => return Ok(None),
             source => source?,

@@ -74,6 +74,16 @@ pub struct Run<'a> {
     pub stop: &'a AtomicBool,
 }
 
+/// What has become of a batch.
+enum Done {
+    /// It has left.
+    Left,
+    /// It was aborted, and comes again.
+    Again,
+    /// The daemon is to end before it could begin: the next start reads it again.
+    Unbegun,
+}
+
 fn ranges_of(intent: &Intent) -> Ranges {
     intent.ranges.iter().map(|r| ((r.topic, r.partition), (r.from, r.to))).collect()
 }
@@ -112,15 +122,22 @@ impl Run<'_> {
             self.source.rewind(None, ranges)?;
         }
         loop {
-            match self.source.next(if self.engine.is_behind() { BRIEFLY } else { IDLE })? {
+            let next = self.source.next(if self.engine.is_behind() { BRIEFLY } else { IDLE });
+            if next.is_err() && self.engine.is_behind() {
+                // What has left must not be read again: what was read of a broken source may be gone when it is mended.
+                self.engine.flush()?;
+            }
+            match next? {
                 Next::Batch(turn, last) => {
                     quiet_since = Instant::now();
-                    attempts = if self.batch(turn, last)? { 0 } else { attempts + 1 };
+                    attempts = match self.batch(turn, last)? {
+                        Done::Left if last.is_none() => 0,
+                        // What is held goes on waiting behind a batch that has not begun.
+                        Done::Left | Done::Unbegun => return Ok(self.engine.flush()?),
+                        Done::Again => attempts + 1,
+                    };
                     if attempts >= ATTEMPTS {
                         return Err(BatchError::Fatal(format!("one batch was aborted {ATTEMPTS} times")).into());
-                    }
-                    if attempts == 0 && last.is_some() {
-                        return Ok(self.engine.flush()?);
                     }
                 }
                 Next::Notice(notice) => self.hear(notice)?,
@@ -142,8 +159,8 @@ impl Run<'_> {
         }
     }
 
-    /// Processes one batch. False when it was aborted and is to be repeated.
-    fn batch(&mut self, mut turn: Turn, last: Option<Settling>) -> Result<bool, StreamError> {
+    /// Processes one batch.
+    fn batch(&mut self, mut turn: Turn, last: Option<Settling>) -> Result<Done, StreamError> {
         let input = &turn.input;
         let (records, bytes) = (input.records(), input.source_bytes);
         let retry = self.retry.take().filter(|_| input.closed == Closed::Replay);
@@ -156,9 +173,9 @@ impl Run<'_> {
             None if again => Settling::Quiet,
             None => Settling::No,
         };
-        // What is repeated was joined to what was known then; everything else waits for what is known now, unless it is to end.
-        if retry.is_none() {
-            self.engine.read_profiles(self.stop)?;
+        // What is repeated was joined to what was known then; everything else waits for what is known now.
+        if retry.is_none() && !self.engine.read_profiles(self.stop)? {
+            return Ok(Done::Unbegun);
         }
         let now = self.clock.now();
         let outcome = if records > 0 {
@@ -171,14 +188,14 @@ impl Run<'_> {
         match outcome {
             Ok(()) => {
                 self.watcher.consumed(records, bytes);
-                Ok(true)
+                Ok(Done::Left)
             }
             Err(BatchError::Aborted { intent, .. }) => {
                 BatchAborted { reason: AbortReason::Transaction }.emit(self.telemetry);
                 let ranges = ranges_of(&intent);
                 self.retry = Some(*intent);
                 self.source.rewind(Some((turn, last)), ranges)?;
-                Ok(false)
+                Ok(Done::Again)
             }
             Err(error) => Err(self.refused(error)),
         }
@@ -217,6 +234,8 @@ impl Run<'_> {
 
     /// Releases or suppresses what is held from partitions that are being taken away, while they are still ours.
     fn settle_places(&mut self, places: &[Place]) -> Result<(), StreamError> {
+        // A batch whose partition goes is not repeated here.
+        self.retry.take_if(|retry| ranges_of(retry).keys().any(|place| places.contains(place)));
         let of = |c: Coordinate| places.contains(&(c.topic, c.partition));
         self.settle(of, Settling::Revoked, None)
     }
@@ -229,13 +248,17 @@ impl Run<'_> {
         self.settle(|c| settled.contains(&c), settling, Some(intent))
     }
 
-    /// Settles what is held from the places that `of` names, and writes everything that is only in memory.
+    /// Settles what is held from the places that `of` names, and writes everything that is only in memory. What is held goes on
+    /// waiting while a batch is to be repeated, for it comes along with that; and while the profiles of the start have not been read.
     fn settle(
         &mut self,
         of: impl Fn(Coordinate) -> bool,
         settling: Settling,
         mut retry: Option<Intent>,
     ) -> Result<(), StreamError> {
+        if retry.is_none() && (self.retry.is_some() || !self.engine.has_read_profiles()?) {
+            return Ok(self.engine.flush()?);
+        }
         let reason = if settling == Settling::Revoked { AbortReason::Revoked } else { AbortReason::Transaction };
         let attempts = if settling == Settling::EndOfStream { ATTEMPTS } else { SETTLING_ATTEMPTS };
         for attempt in 1..=attempts {

@@ -200,10 +200,13 @@ impl Group {
         findings: &mut Findings,
     ) {
         let all: Vec<&Attribute> = schema.attributes.iter().map(AsRef::as_ref).collect();
+        // An attribute that leaves may stand where another one came from, which does not.
+        let own = self.attributes.iter().copied();
+        let in_order: Vec<usize> = own.chain((0..all.len()).filter(|a| !self.attributes.contains(a))).collect();
         let ranks = ranks(schema, &self.attributes);
         let mut next = 0;
         for (found, value) in values(object, &all) {
-            let known = all.iter().position(|attribute| way(attribute) == found);
+            let known = in_order.iter().copied().find(|a| way(all[*a]) == found);
             let Some(at) = known.and_then(|known| self.attributes.iter().position(|a| *a == known)) else {
                 note_stranger(schema, known, (path, number), findings);
                 continue;

@@ -103,6 +103,34 @@ pub(super) fn place(
     Ok(Place { files: [vec![current], behind].concat(), within, first: last.first, known })
 }
 
+/// Looks whether a batch that had begun or ended the files of `pending`, and is to be read once more from `place`, will be read from
+/// the same ones: its bytes may have been seen.
+///
+/// # Errors
+/// When one of them is gone or has changed, or another one stands before it.
+pub(super) fn repeats(place: &Place, pending: &[FileBegun]) -> Result<(), SourceError> {
+    let mut nth = 0;
+    let mut files = pending.iter().peekable();
+    while let Some(mut file) = files.next() {
+        // A file that was begun and ended is named twice, the second time with its imprint.
+        while let Some(later) = files.next_if(|later| later.name == file.name) {
+            file = later;
+        }
+        let rest = place.files.get(nth..).unwrap_or_default();
+        let failed = |path: &Path, what| Err(SourceError::OtherBatch { path: path.into(), what });
+        match rest.iter().position(|there| name_of(there) == file.name) {
+            None => return failed(Path::new(&file.name), "gone"),
+            Some(0) => {}
+            Some(_) => return failed(&rest[0], "new, and stands before files of the last batch"),
+        }
+        if file.ended.is_some_and(|ended| imprint_of(&rest[0]).ok() != Some(ended)) {
+            return failed(&rest[0], "another one than before");
+        }
+        nth += 1;
+    }
+    Ok(())
+}
+
 #[cfg(test)]
 #[path = "begun_tests.rs"]
 mod tests;

@@ -17,7 +17,7 @@ fn reading(format: Format) -> Reading {
     Reading {
         format,
         fields: vec![Field::flat("a"), Field::flat("b")],
-        limits: Limits { max_record_bytes: 64, max_depth: 8, max_elements: 100 },
+        limits: Limits { max_record_bytes: 64, max_depth: 8, max_elements: 100, max_repeated_bytes: 1 << 20 },
         unknown: Unknown::Drop,
         stop: StopFlag::default(),
     }
@@ -31,7 +31,7 @@ struct State {
 }
 
 fn resume(path: &Path, format: Format, state: &State) -> Result<FileSource, SourceError> {
-    FileSource::resume(path, reading(format), state.at, &state.begun)
+    FileSource::resume(path, reading(format), state.at, &state.begun, &[])
 }
 
 /// Reads one batch of at most `size` records, from a start; true at the end.
@@ -182,7 +182,7 @@ fn files_with_other_columns_are_named() {
     write("2.csv", "b,a\n3,4\n");
     let (seen, _) = all(folder.path(), CSV, &[9]).unwrap();
     assert_eq!(seen, ["0 Untyped(\"1\")", "1 Untyped(\"4\")"], "columns are found by name");
-    let limits = Limits { max_record_bytes: 64, max_depth: 8, max_elements: 100 };
+    let limits = Limits { max_record_bytes: 64, max_depth: 8, max_elements: 100, max_repeated_bytes: 1 << 20 };
     let undescribed = || {
         let columns = ColumnChoice { wanted: None, at_most: 9 };
         let mut source = FileSource::open_undescribed(folder.path(), CSV, limits, columns)?;

@@ -12,7 +12,7 @@ use crate::io::file::{FileSource, Format, SourceError, SourcePosition};
 use crate::records::raw::RawBatch;
 
 const CSV: Format = Format::Csv { separator: b',' };
-const LIMITS: Limits = Limits { max_record_bytes: 64, max_depth: 8, max_elements: 100 };
+const LIMITS: Limits = Limits { max_record_bytes: 64, max_depth: 8, max_elements: 100, max_repeated_bytes: 1 << 20 };
 
 fn gzip(text: &[u8]) -> Vec<u8> {
     let mut encoder = GzEncoder::new(Vec::new(), flate2::Compression::default());

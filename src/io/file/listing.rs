@@ -7,15 +7,10 @@ use std::path::{Path, PathBuf};
 use super::pattern::{files_among, matching};
 use super::{Format, SourceError};
 use crate::config;
+pub use crate::config::is_of_several;
 
 /// More files are refused: their names are held, and kept in the state.
 const MOST_FILES: usize = 100_000;
-
-/// Whether a path names several files: a directory, or a pattern with `*`, `?` or `[` that is no file itself.
-#[must_use]
-pub fn is_of_several(path: &Path) -> bool {
-    path != Path::new("-") && (path.is_dir() || config::is_pattern(path) && !path.exists())
-}
 
 /// Whether the records of a path can be read again and again: a regular file, or several.
 #[must_use]

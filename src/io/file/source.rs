@@ -5,7 +5,7 @@ use std::io::{self, Read};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use super::begun::{FileBegun, Place, place};
+use super::begun::{FileBegun, Place, place, repeats};
 use super::csv_rows::LongRows;
 use super::listing::files_of;
 use super::position::{Next, SourcePosition};
@@ -27,6 +27,8 @@ pub struct ReadOutcome {
     pub messages: u64,
     /// NDJSON and CSV: bytes of the file; Parquet: bytes of the cells.
     pub bytes: u64,
+    /// Bytes of cells that the elements of a line have in common, beyond the first time ([`RawBatch::repeated_bytes`]).
+    pub repeated_bytes: u64,
     /// Records that only said that something is gone (NDJSON `null`); dropped.
     pub tombstones: u64,
     /// The end of the file has been reached.
@@ -83,18 +85,20 @@ impl FileSource {
         start: SourcePosition,
     ) -> Result<Self, SourceError> {
         let reading = Reading { format, fields: fields.to_vec(), limits, unknown, stop: StopFlag::default() };
-        Self::resume(path, reading, start, &[])
+        Self::resume(path, reading, start, &[], &[])
     }
 
-    /// Opens `path` after `start`, where of several files `begun` had been begun by then.
+    /// Opens `path` after `start`, where of several files `begun` had been begun by then. The batch behind `start` is to be read once
+    /// more where it had been read before: `pending` is what it had begun or ended.
     ///
     /// # Errors
-    /// As [`open`](Self::open); and of several files, when a file has appeared, changed or gone before `start`.
+    /// As [`open`](Self::open); and of several files, when a file has appeared, changed or gone before `start`, or in that batch.
     pub fn resume(
         path: &Path,
         reading: Reading,
         start: SourcePosition,
         begun: &[FileBegun],
+        pending: &[FileBegun],
     ) -> Result<Self, SourceError> {
         let Some(files) = files_of(path, reading.format)? else {
             let another = begun.iter().any(|file| file.first < start.records);
@@ -104,7 +108,9 @@ impl FileSource {
                 Self::one(path, reading, start)
             };
         };
-        let Place { files, within, first, known } = place(path, files, begun, start)?;
+        let place = place(path, files, begun, start)?;
+        repeats(&place, pending)?;
+        let Place { files, within, first, known } = place;
         let mut files = VecDeque::from(files);
         let Some(file) = files.pop_front() else {
             return Self::nothing_more(path, reading, start).map(|source| Self { known, ..source });
@@ -255,7 +261,8 @@ impl FileSource {
         rejected: &mut Vec<(Coordinate, RejectionReason)>,
     ) -> Result<ReadOutcome, SourceError> {
         self.read_while(batch, rejected, |read| {
-            read.records < max_records as u64 && (read.records == 0 || read.bytes < max_bytes)
+            let bytes = read.bytes + read.repeated_bytes;
+            read.records < max_records as u64 && (read.records == 0 || bytes < max_bytes)
         })
     }
 
@@ -282,6 +289,7 @@ impl FileSource {
             return Err(fault);
         }
         let mut outcome = ReadOutcome::default();
+        let repeated = batch.repeated_bytes();
         while goes_on(&outcome) {
             let patience = if outcome.messages > 0 { Duration::ZERO } else { MOMENT };
             let comes = self.reader.comes_within(patience);
@@ -300,6 +308,7 @@ impl FileSource {
             };
             self.byte = self.reader.bytes();
             outcome.bytes += bytes;
+            outcome.repeated_bytes = batch.repeated_bytes() - repeated;
             let mut records = 1;
             match next {
                 Next::Record => {

@@ -46,6 +46,11 @@ pub enum SourceError {
     #[error("{path}, which has been read in part, is gone: restore it, or start with a new state directory")]
     Gone { path: PathBuf },
     #[error(
+        "{path} is {what}, and the batch that was read there when the daemon was stopped is to be repeated with the same \
+         bytes: restore the files as they were, or start with a new state directory"
+    )]
+    OtherBatch { path: PathBuf, what: &'static str },
+    #[error(
         "{path} named one file when it was read before, and names several now, or the other way round: restore it, or \
          start with a new state directory"
     )]

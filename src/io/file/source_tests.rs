@@ -10,7 +10,7 @@ use crate::io::file::ndjson_lines::NdjsonLines;
 use crate::io::file::{FileSink, GroupColumns};
 use crate::records::raw::Token;
 
-const LIMITS: Limits = Limits { max_record_bytes: 64, max_depth: 8, max_elements: 100 };
+const LIMITS: Limits = Limits { max_record_bytes: 64, max_depth: 8, max_elements: 100, max_repeated_bytes: 1 << 20 };
 const CSV: Format = Format::Csv { separator: b',' };
 
 fn fields() -> Vec<Field> {

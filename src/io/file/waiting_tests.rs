@@ -24,7 +24,7 @@ fn open(path: &Path, format: Format, flag: &Arc<AtomicBool>) -> Result<FileSourc
         unknown: Unknown::Drop,
         stop: StopFlag::new(Arc::clone(flag)),
     };
-    FileSource::resume(path, reading, SourcePosition::default(), &[])
+    FileSource::resume(path, reading, SourcePosition::default(), &[], &[])
 }
 
 /// A pipe into which somebody has written `text` and then says nothing for as long as the file given back is open.

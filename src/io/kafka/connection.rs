@@ -4,6 +4,7 @@ use rdkafka::ClientConfig;
 use rdkafka::admin::{AdminClient, AdminOptions, ResourceSpecifier};
 use rdkafka::client::DefaultClientContext;
 use rdkafka::consumer::{BaseConsumer, Consumer};
+use rdkafka::error::{KafkaError, RDKafkaErrorCode};
 use std::collections::BTreeMap;
 use std::time::Duration;
 
@@ -22,6 +23,10 @@ pub struct Cluster {
 pub enum KafkaFailure {
     #[error("kafka at {brokers}: {what}: {source}")]
     Client { brokers: String, what: &'static str, source: rdkafka::error::KafkaError },
+    #[error(
+        "kafka at {brokers}: the client knows no librdkafka property {name:?}, or does not take its value: correct it in the configuration or the environment"
+    )]
+    Setting { brokers: String, name: String },
     #[error("kafka at {brokers}: topic {topic:?} does not exist (create it, or correct the configuration)")]
     MissingTopic { brokers: String, topic: String },
     #[error(
@@ -42,6 +47,19 @@ pub enum KafkaFailure {
         "source.brokers ({from}) and sink.brokers ({to}) are not the same cluster: consumed offsets and released records must commit in one transaction, which no two clusters share (mirror the topic first, or release beside the source)"
     )]
     TwoClusters { from: String, to: String },
+}
+
+/// Whether the client cannot recover from an error by itself: what it asks for is not allowed, or it has failed for good.
+pub(super) fn is_final(error: &KafkaError) -> bool {
+    matches!(
+        error.rdkafka_error_code(),
+        Some(
+            RDKafkaErrorCode::Fatal
+                | RDKafkaErrorCode::TopicAuthorizationFailed
+                | RDKafkaErrorCode::GroupAuthorizationFailed
+                | RDKafkaErrorCode::SaslAuthenticationFailed
+        )
+    )
 }
 
 impl Cluster {
@@ -113,7 +131,11 @@ impl Cluster {
     /// A failure of the client while something was done.
     #[must_use]
     pub fn failure(&self, what: &'static str, source: rdkafka::error::KafkaError) -> KafkaFailure {
-        KafkaFailure::Client { brokers: self.brokers.clone(), what, source }
+        match source {
+            // The client repeats the value, which may be a password.
+            KafkaError::ClientConfig(_, _, name, _) => KafkaFailure::Setting { brokers: self.brokers.clone(), name },
+            source => KafkaFailure::Client { brokers: self.brokers.clone(), what, source },
+        }
     }
 
     /// The name that the cluster gives itself; `None` when it does not tell.
@@ -184,6 +206,7 @@ impl Cluster {
 #[cfg(test)]
 mod tests {
     use super::Cluster;
+    use std::time::Duration;
 
     #[test]
     fn passwords_reach_every_client() {
@@ -194,6 +217,18 @@ mod tests {
             for (name, value) in secrets {
                 assert_eq!(client.get(name), Some(value), "{name}");
             }
+        }
+    }
+
+    /// A password that stands at a wrong name, or is of no use, is in no error.
+    #[test]
+    fn what_a_property_is_set_to_is_never_repeated() {
+        for name in ["sasl.pasword", "security.protocol", "sasl.oauthbearer.client.secret"] {
+            let properties = [(name.to_owned(), "canary-6613".to_owned())].into();
+            let cluster = Cluster { brokers: "localhost:9".to_owned(), properties };
+            let Err(failure) = cluster.id(Duration::ZERO) else { panic!("{name} is taken") };
+            let said = format!("{failure} {failure:?}");
+            assert!(said.contains(name) && !said.contains("canary-6613"), "{said}");
         }
     }
 }

@@ -3,7 +3,7 @@
 //! It never holds more than one batch being filled and one waiting; while that one waits the partitions are paused and
 //! the consumer is polled all the same, so that rebalances are served.
 
-use super::connection::{Cluster, KafkaFailure};
+use super::connection::{Cluster, KafkaFailure, is_final};
 use super::feed::{Command, Feed, FeedConsumer, Notice};
 use crate::io::input::{Closed, Ranges};
 use crate::io::message::{self, Messages, Undecoded};
@@ -13,7 +13,7 @@ use crate::telemetry::RejectionReason;
 use crossbeam_channel::{Receiver, Sender, TrySendError};
 use filling::Filling;
 use rdkafka::consumer::Consumer;
-use rdkafka::error::{KafkaError, RDKafkaErrorCode};
+use rdkafka::error::KafkaError;
 use rdkafka::message::{BorrowedMessage, Headers, Message};
 use rewind::{Replayed, Seeker};
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -241,19 +241,12 @@ impl Reader {
 
     /// An error that the client cannot recover from ends the reader; the others are noted.
     fn weigh(&self, error: KafkaError) -> Result<(), KafkaFailure> {
-        match error.rdkafka_error_code() {
-            Some(
-                RDKafkaErrorCode::Fatal
-                | RDKafkaErrorCode::TopicAuthorizationFailed
-                | RDKafkaErrorCode::GroupAuthorizationFailed
-                | RDKafkaErrorCode::SaslAuthenticationFailed,
-            ) => Err(self.cluster.failure("the consumer failed", error)),
-            // Everything else the client retries by itself, with back-off.
-            _ => {
-                self.consumer.context().health.note_error();
-                Ok(())
-            }
+        if is_final(&error) {
+            return Err(self.cluster.failure("the consumer failed", error));
         }
+        // Everything else the client retries by itself, with back-off.
+        self.consumer.context().health.note_error();
+        Ok(())
     }
 
     fn forget_gone(&self, filling: &mut Filling) {
@@ -269,9 +262,7 @@ impl Reader {
         if records == 0 {
             return None;
         }
-        // What a record comes to in cells may be more than its bytes: headers, structures written out.
-        let bytes = batch.bytes.max(batch.raw.arena_bytes() as u64);
-        if records >= self.closing.max_records || bytes >= self.closing.max_bytes {
+        if records >= self.closing.max_records || batch.weight() >= self.closing.max_bytes {
             return Some(Closed::Full);
         }
         let age = now.saturating_duration_since(batch.opened);

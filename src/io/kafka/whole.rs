@@ -1,6 +1,6 @@
 //! A topic that is read whole, from its beginning to where its end was at the start, and then on as it grows; by no group.
 
-use super::connection::{Cluster, KafkaFailure};
+use super::connection::{Cluster, KafkaFailure, is_final};
 use rdkafka::Message;
 use rdkafka::consumer::{BaseConsumer, Consumer};
 use rdkafka::error::KafkaError;
@@ -78,7 +78,10 @@ impl WholeTopic {
     }
 
     /// Waits a moment for the next message, and shows it.
-    pub fn poll(&mut self, visit: impl FnOnce(&BorrowedMessage<'_>)) {
+    ///
+    /// # Errors
+    /// Those that the client cannot recover from by itself: it may not read the topic, for example.
+    pub fn poll(&mut self, visit: impl FnOnce(&BorrowedMessage<'_>)) -> Result<(), KafkaFailure> {
         match self.consumer.poll(POLL) {
             Some(Ok(message)) => {
                 visit(&message);
@@ -93,9 +96,13 @@ impl WholeTopic {
                     (place.at_end, place.whole) = (true, true);
                 }
             }
+            Some(Err(error)) if is_final(&error) => {
+                return Err(self.cluster.failure("cannot read the profiles", error));
+            }
             // Errors that the client retries by itself.
             Some(Err(_)) | None => {}
         }
+        Ok(())
     }
 
     /// Whether everything has been read that was there at the start.
@@ -124,5 +131,38 @@ impl WholeTopic {
             }
         }
         Ok(u64::try_from(lag).ok())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use rdkafka::bindings::rd_kafka_resp_err_t as Refusal;
+    use rdkafka::mocking::MockCluster;
+    use rdkafka::types::RDKafkaApiKey;
+    use std::time::Instant;
+
+    /// Who may see a topic and not read it waits for ever where that goes unheard.
+    #[test]
+    fn a_topic_that_must_not_be_read_is_an_error_and_what_passes_is_none() {
+        let broker = MockCluster::new(1).expect("librdkafka's mock cluster");
+        broker.create_topic("profiles", 1, 1).expect("a topic");
+        let cluster = Cluster { brokers: broker.bootstrap_servers(), properties: BTreeMap::new() };
+        let open = || WholeTopic::open(&cluster, "profiles", &|| false).expect("it opens").expect("an answer");
+        let outcome = |topic: &mut WholeTopic, patience: Duration| {
+            let deadline = Instant::now() + patience;
+            while Instant::now() < deadline {
+                topic.poll(|_| {})?;
+            }
+            Ok(())
+        };
+        let passing = [Refusal::RD_KAFKA_RESP_ERR_NOT_LEADER_FOR_PARTITION; 2];
+        broker.request_errors(RDKafkaApiKey::Fetch, &passing);
+        let passed: Result<(), KafkaFailure> = outcome(&mut open(), Duration::from_secs(3));
+        passed.expect("the client tries again");
+        let refusals = [Refusal::RD_KAFKA_RESP_ERR_TOPIC_AUTHORIZATION_FAILED; 50];
+        broker.request_errors(RDKafkaApiKey::Fetch, &refusals);
+        let refused = outcome(&mut open(), Duration::from_secs(30)).expect_err("it may not be read").to_string();
+        assert!(refused.contains("cannot read the profiles") && refused.contains("uthoriz"), "{refused}");
     }
 }

@@ -4,6 +4,7 @@ use super::people::Update;
 use super::table::Table;
 use crate::io::file::SourceError;
 use crate::io::kafka::connection::KafkaFailure;
+use crate::telemetry::RejectionReason;
 use crossbeam_channel::{Receiver, Sender, bounded};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::PathBuf;
@@ -26,6 +27,11 @@ pub enum ProfilesError {
         .path.display(), .columns.join(", ")
     )]
     NoColumn { join: String, path: PathBuf, columns: Vec<String> },
+    #[error(
+        "join {join:?}: {rows} row(s) of {} cannot be read, the first is number {first} ({why}); correct them, or take them out",
+        .path.display()
+    )]
+    Rows { join: String, path: PathBuf, rows: u64, first: i64, why: RejectionReason },
     #[error("join {join:?}: its reader cannot be started: {source}")]
     Thread { join: String, source: std::io::Error },
     #[error("join {join:?}: its reader has ended without a word (this is a bug)")]
@@ -37,7 +43,7 @@ impl ProfilesError {
     #[must_use]
     pub fn is_usage(&self) -> bool {
         match self {
-            Self::NoColumn { .. } => true,
+            Self::NoColumn { .. } | Self::Rows { .. } => true,
             Self::Kafka { source, .. } => matches!(**source, KafkaFailure::MissingTopic { .. }),
             Self::File { .. } | Self::Thread { .. } | Self::Gone { .. } => false,
         }
@@ -89,6 +95,13 @@ impl Told {
 }
 
 impl Feed {
+    /// What a reader says by `news`, and the flag that tells it when nobody listens any more.
+    #[must_use]
+    pub fn new(news: Receiver<News>) -> (Self, Arc<AtomicBool>) {
+        let over = Arc::new(AtomicBool::new(false));
+        (Self { news, over: Arc::clone(&over) }, over)
+    }
+
     /// Lets `read` read the profiles of `join` on a thread of its own.
     ///
     /// # Errors
@@ -98,8 +111,8 @@ impl Feed {
         read: impl FnOnce(&Told) -> Result<(), ProfilesError> + Send + 'static,
     ) -> Result<Self, ProfilesError> {
         let (sender, news) = bounded(WAITING);
-        let over = Arc::new(AtomicBool::new(false));
-        let told = Told { news: sender, over: Arc::clone(&over) };
+        let (feed, over) = Self::new(news);
+        let told = Told { news: sender, over };
         let name = join.to_owned();
         let body = move || {
             // A panic closes the channel, and that is heard.
@@ -111,6 +124,6 @@ impl Feed {
         };
         let started = std::thread::Builder::new().name("profiles".to_owned()).spawn(body);
         started.map_err(|source| ProfilesError::Thread { join: join.to_owned(), source })?;
-        Ok(Self { news, over })
+        Ok(feed)
     }
 }

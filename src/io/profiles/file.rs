@@ -1,7 +1,7 @@
-//! Profiles in a file, a row each. Of two rows of one person the later holds.
+//! Profiles in a file, a row each. Of two rows of one person the later holds; a row that does not decode is nobody's.
 
-use super::feed::{Feed, News, ProfilesError, Told};
-use super::people::{PERSON, People};
+use super::feed::{Feed, News, ProfilesError};
+use super::people::People;
 use super::table::{Table, Taken};
 use crate::io::file::{FileSource, Reading, SourcePosition};
 use crate::records::raw::{Coordinate, RawBatch};
@@ -30,75 +30,102 @@ pub struct FileOfProfiles {
     pub telemetry: Telemetry,
 }
 
+/// What a file of profiles has.
+pub struct WholeFile {
+    /// The profiles.
+    pub table: Table,
+    /// Rows that cannot be read.
+    pub refused: u64,
+    /// The first of them, counted from 1, and why.
+    pub first: Option<(i64, RejectionReason)>,
+    /// There were more people than may be kept.
+    pub full: bool,
+}
+
 impl FileOfProfiles {
-    /// Reads it.
+    /// Reads it on a thread of its own.
     ///
     /// # Errors
     /// When there is no thread to read it on.
     pub fn read(self) -> Result<Feed, ProfilesError> {
         let join = self.join.clone();
-        Feed::of(&join, move |told| self.whole(told))
+        Feed::of(&join, move |told| {
+            let (name, telemetry) = (self.join.clone(), self.telemetry.clone());
+            let Some(WholeFile { table, .. }) = self.rows(&|| told.is_over())? else { return Ok(()) };
+            ProfilesRead { join: &name, people: table.len() as u64, done: true }.emit(&telemetry);
+            if told.say(News::Whole(table)).is_err() {
+                tracing::debug!(join = name, "nobody has waited for the profiles");
+            }
+            Ok(())
+        })
     }
 
-    fn whole(mut self, told: &Told) -> Result<(), ProfilesError> {
+    /// Reads it here and now.
+    ///
+    /// # Errors
+    /// When it cannot be read, or has no column for an attribute.
+    pub fn whole(self) -> Result<WholeFile, ProfilesError> {
+        let gone = ProfilesError::Gone { join: self.join.clone() };
+        self.rows(&|| false)?.ok_or(gone)
+    }
+
+    /// What it has; none where it `is_over` before.
+    fn rows(mut self, is_over: &dyn Fn() -> bool) -> Result<Option<WholeFile>, ProfilesError> {
         let failed = |join: &str| {
             let join = join.to_owned();
             move |source| ProfilesError::File { join, source: Box::new(source) }
         };
-        let opened = FileSource::resume(&self.path, self.reading.clone(), SourcePosition::default(), &[]);
+        let opened = FileSource::resume(&self.path, self.reading.clone(), SourcePosition::default(), &[], &[]);
         let mut source = opened.map_err(failed(&self.join))?;
         let absent = source.absent_attributes();
         if !absent.is_empty() {
             let columns = absent.into_iter().map(|at| self.columns[at].clone()).collect();
             return Err(ProfilesError::NoColumn { join: self.join, path: source.file().to_owned(), columns });
         }
-        let mut table = Table::new(self.max_people);
+        let mut found = WholeFile { table: Table::new(self.max_people), refused: 0, first: None, full: false };
         loop {
             let (mut raw, mut rejected) = (RawBatch::new(self.people.width()), Vec::new());
             let read = source.read(&mut raw, AT_A_TIME, BYTES_AT_A_TIME, &mut rejected);
             let outcome = read.map_err(failed(&self.join))?;
             for (coordinate, reason) in rejected {
-                self.refuse(coordinate, reason);
+                self.refuse(coordinate, reason, false, &mut found);
             }
             for row in 0..raw.rows() {
-                self.take(&raw, row, &mut table);
+                self.take(&raw, row, &mut found);
             }
-            if told.is_over() {
-                return Ok(());
+            if is_over() {
+                return Ok(None);
             }
             if outcome.end {
-                break;
+                return Ok(Some(found));
             }
         }
-        ProfilesRead { join: &self.join, people: table.len() as u64, done: true }.emit(&self.telemetry);
-        if told.say(News::Whole(table)).is_err() {
-            tracing::debug!(join = self.join, "nobody has waited for the profiles");
-        }
-        Ok(())
     }
 
-    fn take(&mut self, raw: &RawBatch, row: usize, table: &mut Table) {
+    fn take(&mut self, raw: &RawBatch, row: usize, found: &mut WholeFile) {
         let coordinate = raw.coordinates()[row];
         let Some(person) = self.people.person(raw, row) else {
-            let named = raw.token(row, PERSON) != crate::records::raw::Token::Absent;
-            let reason = if named { RejectionReason::WrongType } else { RejectionReason::MissingField };
-            return self.refuse(coordinate, reason);
+            return self.refuse(coordinate, self.people.unnamed(raw, row), false, found);
         };
         let cells = match self.people.cells(raw, row) {
             Ok(cells) => Some(cells),
             // What the person had said before holds no longer.
             Err(_) => {
-                self.refuse(coordinate, RejectionReason::WrongType);
+                self.refuse(coordinate, RejectionReason::WrongType, true, found);
                 None
             }
         };
-        if table.set(person, cells) == Taken::Full {
+        if found.table.set(person, cells) == Taken::Full {
+            found.full = true;
             LimitReached { limit: Limit::Profiles }.emit(&self.telemetry);
         }
     }
 
-    fn refuse(&self, coordinate: Coordinate, reason: RejectionReason) {
-        let place = format!("record {}", coordinate.offset + 1);
-        ProfileRefused { join: &self.join, place, reason }.emit(&self.telemetry);
+    fn refuse(&self, coordinate: Coordinate, reason: RejectionReason, named: bool, found: &mut WholeFile) {
+        let number = coordinate.offset + 1;
+        found.refused += 1;
+        found.first = found.first.filter(|(first, _)| *first <= number).or(Some((number, reason)));
+        let place = format!("record {number}");
+        ProfileRefused { join: &self.join, place, reason, named }.emit(&self.telemetry);
     }
 }

@@ -6,15 +6,18 @@
 //! | `people` | [`People`]: from raw cells to a person's digest and canonical cells |
 //! | `feed` | [`Feed`]: what a reader on a thread of its own has read |
 //! | `topic`, `file` | the readers |
+//! | `join` | the cells that they bring to records |
 
 mod feed;
 mod file;
+mod join;
 mod people;
 mod table;
 mod topic;
 
 pub use feed::{Feed, News, ProfilesError};
-pub use file::FileOfProfiles;
-pub use people::{People, Update};
+pub use file::{FileOfProfiles, WholeFile};
+pub use join::{JoinedCells, join};
+pub use people::{PERSON, People, Update};
 pub use table::{Cells, Table, Taken};
 pub use topic::TopicOfProfiles;

@@ -5,6 +5,7 @@ use crate::records::canonical::{Canonical, CellError};
 use crate::records::raw::{RawBatch, Token};
 use crate::records::schema::Attribute;
 use crate::records::subject::{NO_SUBJECT, Subjects};
+use crate::telemetry::RejectionReason;
 use std::sync::Arc;
 
 /// Where in a row of profiles the person is named; the attributes follow.
@@ -43,6 +44,15 @@ impl People {
     /// Whose profile is in `row`; none where it names nobody, or not by a value of the subject's type.
     pub fn person(&mut self, raw: &RawBatch, row: usize) -> Option<u64> {
         self.subjects.digest(raw.token(row, PERSON)).ok().filter(|person| *person != NO_SUBJECT)
+    }
+
+    /// Why `row` names nobody.
+    #[must_use]
+    pub fn unnamed(&self, raw: &RawBatch, row: usize) -> RejectionReason {
+        match raw.token(row, PERSON) {
+            Token::Absent => RejectionReason::MissingField,
+            _ => RejectionReason::WrongType,
+        }
     }
 
     /// The cells of the profile in `row`, typed and rounded as those of records are. What is absent is missing.

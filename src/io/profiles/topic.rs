@@ -4,7 +4,7 @@
 //! but then neither is the profile that it has removed.
 
 use super::feed::{Feed, News, Over, ProfilesError, Told};
-use super::people::{PERSON, People, Update};
+use super::people::{People, Update};
 use super::table::{Table, Taken};
 use crate::io::kafka::connection::Cluster;
 use crate::io::kafka::whole::WholeTopic;
@@ -72,7 +72,8 @@ impl TopicOfProfiles {
         let mut raw = RawBatch::new(self.people.width());
         while !told.is_over() {
             let mut taken = Ok(());
-            topic.poll(|message| taken = self.take(message, &mut raw, whole.as_mut(), told));
+            let polled = topic.poll(|message| taken = self.take(message, &mut raw, whole.as_mut(), told));
+            polled.map_err(failed(&self.join))?;
             if taken.is_err() {
                 return Ok(());
             }
@@ -130,16 +131,14 @@ impl TopicOfProfiles {
     }
 
     fn row(&mut self, message: &BorrowedMessage<'_>, place: Coordinate, raw: &mut RawBatch) -> Said {
-        let Some(key) = message.key() else { return self.refuse(place, RejectionReason::MissingField) };
+        let Some(key) = message.key() else { return self.refuse(place, RejectionReason::MissingField, false) };
         match self.key.fill(key, raw) {
             Ok(()) => {}
             Err(Undecoded::Wait) => return Said::Later,
-            Err(Undecoded::Rejected { reason, .. }) => return self.refuse(place, reason),
+            Err(Undecoded::Rejected { reason, .. }) => return self.refuse(place, reason, false),
         }
         let Some(person) = self.people.person(raw, 0) else {
-            let named = raw.token(0, PERSON) != crate::records::raw::Token::Absent;
-            let reason = if named { RejectionReason::WrongType } else { RejectionReason::MissingField };
-            return self.refuse(place, reason);
+            return self.refuse(place, self.people.unnamed(raw, 0), false);
         };
         let Some(value) = message.payload() else { return Said::Update(Update { person, cells: None }) };
         let cells = match self.value.fill(value, raw) {
@@ -147,13 +146,13 @@ impl TopicOfProfiles {
             Err(Undecoded::Wait) => return Said::Later,
             Err(Undecoded::Rejected { reason, .. }) => Err(reason),
         };
-        let cells = cells.map_err(|reason| self.refuse(place, reason)).ok();
+        let cells = cells.map_err(|reason| self.refuse(place, reason, true)).ok();
         Said::Update(Update { person, cells })
     }
 
-    fn refuse(&self, place: Coordinate, reason: RejectionReason) -> Said {
+    fn refuse(&self, place: Coordinate, reason: RejectionReason, named: bool) -> Said {
         let place = format!("partition {}, offset {}", place.partition, place.offset);
-        ProfileRefused { join: &self.join, place, reason }.emit(&self.telemetry);
+        ProfileRefused { join: &self.join, place, reason, named }.emit(&self.telemetry);
         Said::Nothing
     }
 }

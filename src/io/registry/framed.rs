@@ -22,7 +22,7 @@ const MOST_KEPT: usize = 1_000;
 /// Memory of compiled schemas, in bytes, roughly; one may be larger than that alone.
 const MOST_KEPT_BYTES: usize = 64 << 20;
 
-/// Bytes of a compiled schema by those of its text.
+/// Bytes of a compiled schema by those of its text, beside what its codec says.
 const BYTES_BY_TEXT: usize = 16;
 
 /// For how long it holds that a registry does not know a schema: it may learn of it.

@@ -80,7 +80,32 @@ const MOST_MESSAGES: usize = 64;
 pub(super) enum Writer {
     Avro(AvroCodec),
     Json(JsonCodec),
-    Protobuf(ProtobufSchema, Mutex<HashMap<MessageIndex, Result<Arc<ProtobufCodec>, Refusal>>>),
+    Protobuf(ProtobufSchema, Mutex<Messages>),
+}
+
+/// The messages of a schema that were met, compiled.
+#[derive(Debug, Default)]
+pub(super) struct Messages {
+    known: HashMap<MessageIndex, Result<Arc<ProtobufCodec>, Refusal>>,
+    /// Their memory.
+    bytes: usize,
+}
+
+impl Messages {
+    /// Keeps one, which alone may take more than `room` bytes; all others go where they are too many, or too much.
+    fn keep(&mut self, index: MessageIndex, found: Result<Arc<ProtobufCodec>, Refusal>, room: usize) {
+        let own = found.as_ref().map_or(0, |codec| codec.bytes());
+        if self.known.len() >= MOST_MESSAGES || self.bytes + own > room {
+            *self = Self::default();
+        }
+        self.bytes += own;
+        self.known.insert(index, found);
+    }
+}
+
+/// Memory for the compiled messages of a schema: a quarter of its own holds all of its types twice.
+fn room(schema: &ProtobufSchema) -> usize {
+    schema.bytes() / 4
 }
 
 impl WantedFields {
@@ -195,8 +220,9 @@ impl Writer {
     pub(super) fn bytes(&self) -> usize {
         match self {
             Self::Avro(codec) => codec.bytes(),
+            Self::Protobuf(schema, _) => schema.bytes() + room(schema),
             // As large as the schema of the records, which is the operator's own; and of its text.
-            Self::Json(_) | Self::Protobuf(..) => 0,
+            Self::Json(_) => 0,
         }
     }
 
@@ -215,16 +241,13 @@ impl Writer {
             Self::Protobuf(schema, messages) => {
                 let (index, datum) = message_index(behind)?;
                 let mut messages = messages.lock().expect("no panic while messages are held");
-                let known = match messages.get(&index) {
+                let known = match messages.known.get(&index) {
                     Some(known) => known.clone(),
                     None => {
                         let found = wanted.message(id, schema, &index, telemetry);
                         // Ways to nowhere are not kept: there is no end of them.
                         if found.as_ref().err().is_none_or(|refusal| refusal.reason != RejectionReason::BrokenFrame) {
-                            if messages.len() >= MOST_MESSAGES {
-                                messages.clear();
-                            }
-                            messages.insert(index, found.clone());
+                            messages.keep(index, found.clone(), room(schema));
                         }
                         found
                     }
@@ -267,6 +290,29 @@ fn zigzag(bytes: &[u8]) -> Option<(u64, &[u8])> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    /// Whoever names every message of a large schema fills no memory with what it is compiled to.
+    #[test]
+    fn compiled_messages_are_bounded_by_their_memory() {
+        let fields: String = (1..2_000).map(|number| format!("int32 a{number} = {number};")).collect();
+        let tops: String = (0..60).map(|number| format!("message T{number} {{ M m = 1; }}")).collect();
+        let text = format!("syntax = \"proto3\"; message M {{ {fields} }} {tops}");
+        let schema = ProtobufSchema::of_texts(&text, &[]).expect("a schema");
+        let (mut messages, mut asked) = (Messages::default(), 0);
+        for number in 1..60 {
+            let index = MessageIndex::new(&[number]).expect("a message");
+            let fields = [(0, Field::at(vec!["m".to_owned(), "a7".to_owned()]))];
+            let message = schema.message(&index).expect("a message");
+            let codec = message.codec(&fields, Limits::default(), Unknown::Drop).expect("a codec");
+            assert!(codec.bytes() > 2_000 * 100 && codec.bytes() < room(&schema), "{} bytes", codec.bytes());
+            asked += codec.bytes();
+            messages.keep(index, Ok(Arc::new(codec)), room(&schema));
+            let kept = messages.known.values().flatten().map(|codec| codec.bytes()).sum::<usize>();
+            assert_eq!(messages.bytes, kept);
+            assert!(kept <= room(&schema) && messages.known.contains_key(&index), "{kept} bytes after {number}");
+        }
+        assert!(asked > 4 * room(&schema), "{asked} bytes are no test of {}", room(&schema));
+    }
 
     #[test]
     fn frames_of_protobuf_name_a_message() {

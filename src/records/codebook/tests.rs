@@ -138,10 +138,11 @@ fn shared_cells_are_encoded_as_cells_of_their_own() {
         let at = |offset| Coordinate { topic: 0, partition: 0, offset, element: 0 };
         shared.push_row(at(0));
         shared.set(0, token);
-        shared.explode(0..4, |batch, element| {
+        let each = |batch: &mut RawBatch, element: i32| {
             batch.set(1, Token::Bool(element > 1));
             Ok(())
-        });
+        };
+        shared.explode((0..4).collect(), u64::MAX, each).unwrap();
         for (offset, element) in (0..4).enumerate() {
             own.push_row(at(i64::try_from(offset).unwrap()));
             own.set(0, token);

@@ -2,6 +2,7 @@
 
 use crate::records::canonical::{Type, Typing};
 use crate::records::hierarchy::Hierarchy;
+use crate::records::spans::Base;
 
 /// The role of an attribute (docs/methods.md §1.2).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, serde::Deserialize)]
@@ -195,6 +196,8 @@ pub struct Attribute {
     pub unit: Option<String>,
     /// How its values are read.
     pub typing: Typing,
+    /// What its times count from, where that is another attribute.
+    pub base: Option<Base>,
     /// What its values may become.
     pub hierarchy: Hierarchy,
     /// Values that its hierarchy does not cover are meant to leave as `*`: a data set that has some is not refused.

@@ -93,6 +93,10 @@ impl Schema {
             add(&format!("{:?}", attribute.typing.missing.listed()));
             add(&format!("{:?}", attribute.typing.spelling));
             add(&attribute.typing.dates.description());
+            if let Some(base) = &attribute.base {
+                add(&base.attribute);
+                add(&base.span.description());
+            }
             add(&attribute.hierarchy.description());
             if let Some(conversion) = attribute.typing.conversion {
                 add(&format!("{conversion:?}"));

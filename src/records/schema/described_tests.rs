@@ -21,7 +21,7 @@ fn read(text: &str) -> Result<Schema, SchemaError> {
 
 /// An attribute with these lines, behind one that is sound.
 fn with(lines: &str) -> String {
-    format!("name = \"s\"\n[[attribute]]\nname = \"other\"\ntype = \"string\"\n[[attribute]]\n{lines}\n")
+    format!("name = \"s\"\n[[attribute]]\nname = \"start\"\ntype = \"timestamp\"\n[[attribute]]\n{lines}\n")
 }
 
 fn a(lines: &str) -> String {
@@ -74,7 +74,11 @@ fn every_choice_and_example_is_taken_by_both() {
     };
     for key in ATTRIBUTE.iter().filter(|key| !key.required) {
         let kind = key.types.first().copied().unwrap_or("integer");
-        let beside = if key.name == "to" { "unit = \"°F\"\n" } else { "" };
+        let beside = match key.name {
+            "to" => "unit = \"°F\"\n",
+            "base" => "epoch = \"s\"\n",
+            _ => "",
+        };
         takes(&a(&format!(
             "type = \"{kind}\"\n{beside}{} = {}",
             key.name,
@@ -87,7 +91,7 @@ fn every_choice_and_example_is_taken_by_both() {
             }
         }
     }
-    for (kind, _) in TYPES {
+    for (kind, _) in keys::TYPES {
         takes(&a(&format!("type = \"{kind}\"")));
     }
     for kind in HIERARCHIES.iter().filter(|kind| kind.name != "file") {

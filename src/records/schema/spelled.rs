@@ -1,9 +1,10 @@
-//! The keys of an attribute that say how its values are spelled: `normalize`, `case`, `format`, `epoch`.
+//! The keys of an attribute that say how its values are spelled: `normalize`, `case`, `format`, `epoch`, `base`.
 
 use super::attribute::{Origin, Role};
 use crate::records::canonical::Type;
 use crate::records::dates::{Dates, Epoch, Format};
 use crate::records::keys::Keys;
+use crate::records::spans::{Base, Clock, Span};
 use crate::records::spelling::{Normalize, Spelling};
 
 /// The one value of `case`.
@@ -33,6 +34,39 @@ pub(super) fn spelling(keys: &mut Keys<'_>, kind: Option<Type>, role: Role) -> S
     spelling.fold = case.is_some();
     spelling.numbers &= spelling.normalize != Normalize::None;
     spelling
+}
+
+/// What the times of an attribute count from, where that is another one.
+pub(super) fn base(keys: &mut Keys<'_>, kind: Option<Type>, from: &Origin) -> Option<Base> {
+    let attribute: String = keys.optional("base")?;
+    if !matches!(kind, None | Some(Type::Date | Type::Timestamp)) {
+        keys.problem("base", "only dates and timestamps count from another one: remove it, or correct `type`");
+    }
+    if *from == Origin::Timestamp || from.join().is_some() {
+        keys.problem("base", "the timestamp of a message and what a profile has are times by themselves: remove it");
+    }
+    let (epoch, format): (Option<Epoch>, Option<String>) = (keys.optional("epoch"), keys.optional("format"));
+    let span = match (epoch, format) {
+        (Some(unit), None) => Span::Number(unit),
+        (None, Some(format)) => match Clock::new(&format) {
+            Ok(clock) => Span::Clock(clock),
+            Err(fault) => {
+                keys.problem("format", format!("{format:?} is {fault}"));
+                return None;
+            }
+        },
+        (Some(_), Some(_)) => {
+            keys.problem("epoch", "format and epoch exclude each other: keep one");
+            return None;
+        }
+        (None, None) => {
+            let message =
+                "nothing says what a cell counts: add `epoch` (the unit of a number) or `format` (of a time of day)";
+            keys.problem("base", message);
+            return None;
+        }
+    };
+    Some(Base { attribute, span })
 }
 
 /// How dates and times are read.

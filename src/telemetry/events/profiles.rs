@@ -52,6 +52,8 @@ pub struct ProfileRefused<'a> {
     pub place: String,
     /// Why.
     pub reason: RejectionReason,
+    /// Whose it is could be read: what was known of the person before holds no longer. Else nobody's profile changes.
+    pub named: bool,
 }
 
 impl ProfileRefused<'_> {
@@ -59,15 +61,19 @@ impl ProfileRefused<'_> {
     pub fn emit(&self, telemetry: &Telemetry) {
         telemetry.metrics().profiles.refused.of(self.reason.counted_as()).inc();
         if telemetry.may_log("profile_refused", self.reason.as_str()) {
-            let Self { join, place, reason } = self;
+            let Self { join, place, reason, named } = self;
             let (reason, remedy) = (reason.name(), reason.remedy());
-            tracing::warn!(
-                join,
-                place,
-                reason,
-                remedy,
-                "a profile cannot be read: the cells of its person are missing"
-            );
+            if *named {
+                tracing::warn!(
+                    join,
+                    place,
+                    reason,
+                    remedy,
+                    "a profile cannot be read: the cells of its person are missing"
+                );
+            } else {
+                tracing::warn!(join, place, reason, remedy, "a profile cannot be read and is not taken");
+            }
         }
     }
 }

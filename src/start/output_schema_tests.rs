@@ -1,0 +1,103 @@
+//! Lines against the schemas that are said of them, by a validator that knows nothing of either.
+
+use super::*;
+use crate::codec::{LineFormat, LineLayout, TypedGroup};
+use crate::config::parse;
+use crate::start::nested::nesting;
+use jsonschema::{Draft, JSONSchema};
+
+const SCHEMA: &str = r#"
+name = "s"
+explode = "/visits"
+[[attribute]]
+name = "person"
+pointer = "/visits/*/person"
+type = "string"
+role = "subject"
+[[attribute]]
+name = "clinic"
+pointer = "/at/clinic"
+type = "string"
+[[attribute]]
+name = "city"
+pointer = "/visits/*/place/city"
+type = "string"
+[[attribute]]
+name = "age"
+pointer = "/visits/*/age"
+type = "integer"
+[[attribute]]
+name = "systolic"
+pointer = "/parts/1/value"
+type = "integer"
+"#;
+
+/// A configuration of framed lines in the `shape`.
+fn checked(shape: &str) -> Checked {
+    let folder = tempfile::tempdir().expect("a temporary directory");
+    let place = folder.path().display();
+    std::fs::write(folder.path().join("s.toml"), SCHEMA).expect("a schema");
+    std::fs::write(folder.path().join("key"), "0123456789abcdef0123456789abcdef").expect("the secret");
+    let config = format!(
+        "[source]\ntopics = [\"raw\"]\n[sink]\ntopic = \"out\"\nframed = true\n[registry]\nurl = \"http://localhost\"\n\
+         [output]\nshape = \"{shape}\"\n[schema]\nfile = \"{place}/s.toml\"\n\
+         [state]\npath = \"{place}/state\"\nsecret_file = \"{place}/key\"\n"
+    );
+    Checked::new(parse(&config, "throng.toml", std::iter::empty()).expect("a configuration"), "throng.toml")
+        .unwrap_or_else(|problems| panic!("{problems:?}"))
+}
+
+const CELLS: [[&str; 4]; 5] = [
+    ["\"north\"", "\"Bern\"", "33", "120"],
+    ["\"*\"", "", "\"30-39\"", ""],
+    ["", "", "", "null"],
+    ["", "\"*\"", "null", "\"*\""],
+    ["null", "", "", ""],
+];
+
+/// The lines as they leave, without their frames.
+fn lines(checked: &Checked) -> Vec<Value> {
+    let names = ["clinic", "city", "age", "systolic"];
+    let group =
+        TypedGroup { names: names.map(str::to_owned).to_vec(), kinds: Vec::new(), numbers: Vec::new(), id: Some(9) };
+    let nesting = is_nested(&checked.config).then(|| nesting(&checked.schema));
+    let layout = LineLayout::new(&LineFormat::FramedJson([group].into(), nesting), &names);
+    let line = |cells: &[&str; 4]| {
+        let (mut line, mut read) = (Vec::new(), Vec::new());
+        layout.write(cells, &mut line);
+        layout.read(&line, &mut read).expect("what was written");
+        assert_eq!(read, cells);
+        let json = line.strip_prefix(&[0, 0, 0, 0, 9]).expect("a frame");
+        serde_json::from_slice(json).expect("JSON")
+    };
+    CELLS.iter().map(line).collect()
+}
+
+#[test]
+fn framed_lines_are_what_their_schema_says() {
+    for shape in ["flat", "nested"] {
+        let checked = checked(shape);
+        let lines = lines(&checked);
+        assert_eq!(lines[0].pointer("/visits/0/place/city").is_some(), shape == "nested", "{}", lines[0]);
+        let registered = registered_json(&checked, "all", "throng.s.all");
+        let said = output_schemas(&checked)["all"].take();
+        for (draft, schema) in [(Draft::Draft7, &registered), (Draft::Draft202012, &said)] {
+            let validator = JSONSchema::options().with_draft(draft).compile(schema).expect("a JSON Schema");
+            for line in &lines {
+                assert!(validator.is_valid(line), "{line} under {schema}");
+            }
+            // What is not said is not allowed, in objects and behind the places of arrays.
+            for wrong in [
+                json!({"person": "p"}),
+                json!({"visits": [{"person": "p"}]}),
+                json!({"visits": [{"age": 3}, {"age": 4}]}),
+                json!({"visits": [{"place": {"city": "Bern", "zip": 1}}]}),
+                json!({"parts": [{"value": 3}]}),
+                json!({"clinic": true}),
+                json!({"at": {"clinic": 7}}),
+            ] {
+                assert!(!validator.is_valid(&wrong), "{wrong} under {schema}");
+            }
+        }
+    }
+}

@@ -1,0 +1,80 @@
+//! Profiles beside one data set at once, and beside commands that read one file.
+
+use crate::support::binary::Place;
+use crate::{SCHEMA, classes, line};
+
+const JOIN: &str = "[[join]]\nname = \"profiles\"\npath = \"profiles.csv\"\n";
+const ANONYMIZE: [&str; 6] = ["anonymize", "in.ndjson", "-c", "throng.toml", "-o", "at-once.ndjson"];
+
+/// Nine visits, whose own age and sex are not those of the profiles.
+fn place(join: &str, profiles: &str) -> Place {
+    let place = Place::new(SCHEMA, join);
+    let visit = |p| format!("{{\"person\":\"p{p}\",\"ward\":\"east\",\"age\":\"none\",\"sex\":\"q\"}}\n");
+    place.write("in.ndjson", (0..9).map(visit).collect::<String>());
+    place.write("profiles.csv", profiles);
+    place
+}
+
+fn profiles(people: std::ops::Range<usize>) -> String {
+    people.fold("person,age,sex\n".to_owned(), |text, p| text + &format!("p{p},34,f\n"))
+}
+
+/// The exit code, and all that is said.
+fn throng(place: &Place, arguments: &[&str]) -> (Option<i32>, String) {
+    let mut command = std::process::Command::new(env!("CARGO_BIN_EXE_throng"));
+    command.args(arguments);
+    place.surround(&mut command, &[]);
+    let out = command.output().expect("it runs");
+    (out.status.code(), String::from_utf8_lossy(&[out.stdout, out.stderr].concat()).into_owned())
+}
+
+#[test]
+fn one_data_set_is_joined_as_a_stream_is() {
+    let place = place(JOIN, &profiles(0..6));
+    let (code, said) = throng(&place, &ANONYMIZE);
+    assert_eq!(code, Some(0), "{said}");
+    assert!(said.contains("3 of 9 records have no profile"), "{said}");
+    let known = classes(&place.lines("at-once.ndjson"));
+    assert_eq!((known[&line("34", "\"f\"")], known[&line("null", "null")]), (6, 3), "{known:?}");
+    place.run(&[]).expect(0);
+    assert_eq!(known, classes(&place.lines("out.ndjson")), "as the daemon");
+}
+
+/// Here nothing becomes a dead letter: what cannot be read is refused, of profiles as of records.
+#[test]
+fn one_data_set_is_refused_with_profiles_that_are_not_whole() {
+    let refused = |join: &str, profiles: &str, wanted: &str| {
+        let place = place(join, profiles);
+        let (code, said) = throng(&place, &ANONYMIZE);
+        assert!(code == Some(2) && said.contains(wanted), "{code:?} {wanted}: {said}");
+        assert!(place.read("at-once.ndjson").is_empty(), "nothing has left");
+    };
+    let broken = profiles(0..9) + "p3,canary,f\np4\n";
+    refused(JOIN, &broken, "2 row(s) of profiles.csv cannot be read, the first is number 10");
+    refused(
+        &format!("{JOIN}max_people = 8\n"),
+        &profiles(0..9),
+        "join[0].max_people: profiles.csv has profiles of more",
+    );
+    refused(JOIN, "person,sex\np1,f\n", "no column for attribute \"age\"");
+    refused(JOIN, &profiles(0..9).replace("p4,34", "p4,900"), "the hierarchy misses the values of 1 cell(s)");
+    refused("[[join]]\nname = \"profiles\"\ntopic = \"p\"\n", "", "join[0].topic");
+    refused("", "", "is from the join \"profiles\", and there is none");
+}
+
+#[test]
+fn who_reads_one_file_says_what_it_has_not() {
+    let place = place(JOIN, &profiles(0..9));
+    let bare = |p| format!("{{\"person\":\"p{p}\",\"ward\":\"east\"}}\n");
+    place.write("bare.ndjson", (0..9).map(bare).collect::<String>());
+    let (code, said) = throng(&place, &["audit", "bare.ndjson", "--schema", "schema.toml", "--k", "3", "--json"]);
+    assert!(code == Some(0) && said.contains("age, sex: from profiles ([[join]])"), "{code:?} {said}");
+    let whole = |p| format!("{{\"person\":\"p{p}\",\"ward\":\"east\",\"born\":{{\"age\":34}},\"sex\":\"f\"}}\n");
+    place.write("whole.ndjson", (0..9).map(whole).collect::<String>());
+    let (code, said) = throng(&place, &["audit", "whole.ndjson", "--schema", "schema.toml", "--k", "3", "--json"]);
+    assert!(code == Some(0) && !said.contains("from profiles"), "they are in the file: {code:?} {said}");
+    place.run(&[]).expect(0);
+    let (code, said) = throng(&place, &["evaluate", "in.ndjson", "out.ndjson", "-c", "throng.toml"]);
+    let wanted = "attribute \"age\", attribute \"sex\" of the schema come from profiles ([[join]])";
+    assert!(code == Some(2) && said.contains(wanted), "{code:?} {said}");
+}

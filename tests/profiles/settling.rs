@@ -1,0 +1,212 @@
+//! Records that come or wait while the profiles of a start are still being read, or while a batch is to be repeated.
+
+use crate::support::stand::{Collector, Fault, Stand, record};
+use crate::{SCHEMA, line};
+use crossbeam_channel::{Sender, unbounded};
+use std::collections::VecDeque;
+use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
+use std::time::Duration;
+use throng::daemon::engine::clock::{MachineClocks, StateClock};
+use throng::daemon::engine::{BatchError, Engine, Settling, Turn, Upcoming};
+use throng::daemon::state::directory::StateError;
+use throng::daemon::stream::run::{Run, StreamError, Watcher};
+use throng::daemon::stream::source::{Next, Notice, Source, SourceFailure};
+use throng::io::input::{Closed, Ranges};
+use throng::io::profiles::{Feed, News, Table, Update};
+use throng::records::raw::Token;
+
+const SETTINGS: &str = "[[join]]\nname = \"profiles\"\npath = \"nobody-reads.csv\"\n\
+    [privacy]\nk = 3\nbatch_crowd = 3\nmax_hold_batches = 9\nhold_above_loss = 0.0\n\
+    [[group]]\nname = \"all\"\nattributes = [\"ward\", \"age\", \"sex\"]\n";
+const NOW_MS: i64 = 1_000;
+/// Where partition 0 goes on.
+const BEGIN: i64 = 6;
+
+/// What a source says next.
+enum Step {
+    Batch(Turn),
+    /// The batch that was aborted.
+    Again,
+    /// A partition is taken away.
+    Revoked(i32),
+}
+
+/// A live source that says what it is told to, and then that it is to end.
+struct Script {
+    steps: VecDeque<Step>,
+    aborted: Option<Turn>,
+}
+
+impl Upcoming for Script {
+    fn look(&mut self, _: &AtomicBool) -> Option<&mut Turn> {
+        None
+    }
+}
+
+impl Source for Script {
+    fn next(&mut self, _: Duration) -> Result<Next, SourceFailure> {
+        Ok(match self.steps.pop_front() {
+            Some(Step::Batch(turn)) => Next::Batch(turn, None),
+            Some(Step::Again) => {
+                let mut turn = self.aborted.take().expect("a batch was aborted");
+                turn.input.closed = Closed::Replay;
+                Next::Batch(turn, None)
+            }
+            Some(Step::Revoked(partition)) => Next::Notice(Notice::Revoked(vec![(0, partition)], Box::new(|| {}))),
+            None => Next::End(Settling::Shutdown),
+        })
+    }
+
+    fn rewind(&mut self, aborted: Option<(Turn, Option<Settling>)>, _: Ranges) -> Result<(), SourceFailure> {
+        self.aborted = aborted.map(|(turn, _)| turn);
+        Ok(())
+    }
+
+    fn is_live(&self) -> bool {
+        true
+    }
+}
+
+struct Unwatched;
+
+impl Watcher for Unwatched {
+    fn consumed(&self, _: u64, _: u64) {}
+}
+
+fn run(stand: &mut Stand, steps: Vec<Step>, stops: bool) -> Result<(), StreamError> {
+    let telemetry = stand.telemetry.clone();
+    let (engine, sink) = stand.parts();
+    let mut source = Script { steps: steps.into(), aborted: None };
+    let clock = StateClock::resume(Arc::new(MachineClocks::new()), &[], Duration::from_secs(3_600));
+    let stop = AtomicBool::new(stops);
+    let max_age = Duration::from_secs(3_600);
+    let (source, watcher) = (&mut source, &Unwatched);
+    Run { source, engine, sink, telemetry: &telemetry, watcher, clock, max_age, retry: None, stop: &stop }.run()
+}
+
+fn person(engine: &Engine, number: usize) -> u64 {
+    let mut subjects = engine.subjects().expect("a subject");
+    subjects.digest(Token::Text(&format!("p{number}"))).expect("a text")
+}
+
+/// The profiles of people that are all of one kind.
+fn table(engine: &Engine, people: std::ops::Range<usize>, cells: &str) -> Table {
+    let mut table = Table::new(100);
+    for p in people {
+        table.set(person(engine, p), Some(cells.into()));
+    }
+    table
+}
+
+/// A reader of profiles that says what the test says.
+fn reader(stand: &mut Stand) -> Sender<News> {
+    let (says, news) = unbounded();
+    stand.engine().take_profiles_from(vec![Feed::new(news).0]);
+    says
+}
+
+fn visits(people: std::ops::Range<usize>) -> Vec<Option<Vec<u8>>> {
+    people.map(|p| record(format!("{{\"person\":\"p{p}\",\"ward\":\"east\"}}"))).collect()
+}
+
+fn texts(sink: &Collector) -> Vec<&str> {
+    sink.lines.iter().map(|l| l.text.as_str()).collect()
+}
+
+/// A state that knows everybody as 34 and f but two people, each like nobody else, whose records of partition 1 wait.
+fn begun() -> (Stand, Sender<News>) {
+    let mut stand = Stand::new(SCHEMA, SETTINGS);
+    let says = reader(&mut stand);
+    let mut all = table(stand.engine(), 2..9, "34\n\"f\"");
+    all.set(person(stand.engine(), 0), Some("7\n\"x\"".into()));
+    all.set(person(stand.engine(), 1), Some("93\n\"y\"".into()));
+    says.send(News::Whole(all)).expect("it listens");
+    assert!(stand.engine().read_profiles(&AtomicBool::new(false)).expect("they can be read"));
+    stand.partition = 1;
+    stand.offer(&visits(0..6), Settling::No, NOW_MS, Fault::Nothing);
+    assert_eq!((stand.engine().held(), stand.sink.lines.len()), (2, 4));
+    stand.partition = 0;
+    stand.sink.lines.clear();
+    (stand, says)
+}
+
+#[test]
+fn a_stop_before_the_profiles_are_read_lets_nothing_leave() {
+    let (mut stand, _says) = begun();
+    stand.engine().flush().expect("a state that can be written");
+    stand.die();
+    let says = reader(&mut stand);
+    let turn = stand.turn(&visits(2..8), BEGIN);
+    run(&mut stand, vec![Step::Batch(turn)], true).expect("it ends in order");
+    assert!(stand.sink.lines.is_empty(), "{:?}", texts(&stand.sink));
+    assert_eq!((stand.engine().held(), stand.engine().progress().totals.consumed), (2, 6));
+
+    // The next start has them, and they are others.
+    let all = table(stand.engine(), 0..9, "61\n\"m\"");
+    says.send(News::Whole(all)).expect("it listens");
+    let turn = stand.turn(&visits(2..8), BEGIN);
+    run(&mut stand, vec![Step::Batch(turn)], false).expect("it ends in order");
+    assert_eq!(texts(&stand.sink), vec![line("61", "\"m\""); 8]);
+}
+
+#[test]
+fn what_is_held_waits_for_the_profiles_of_the_start_when_a_partition_goes_and_at_the_end() {
+    let (mut stand, _says) = begun();
+    stand.engine().flush().expect("a state that can be written");
+    stand.die();
+    let says = reader(&mut stand);
+    let before = stand.engine().progress().totals;
+    run(&mut stand, vec![Step::Revoked(1)], true).expect("it ends in order");
+    assert_eq!((stand.engine().held(), stand.engine().progress().totals), (2, before));
+
+    let nobody = Table::new(100);
+    says.send(News::Whole(nobody)).expect("it listens");
+    run(&mut stand, vec![Step::Revoked(1)], true).expect("it ends in order");
+    assert_eq!(stand.engine().held(), 0, "settled with the profiles of now");
+    assert!(!texts(&stand.sink).iter().any(|line| line.contains("\"x\"")), "{:?}", texts(&stand.sink));
+}
+
+/// What leaves in between would change the profiles under the batch, and take along records that it had.
+#[test]
+fn nothing_that_is_held_settles_between_a_batch_and_its_repetition() {
+    let (mut stand, says) = begun();
+    let other = Update { person: person(stand.engine(), 3), cells: Some("61\n\"m\"".into()) };
+    says.send(News::Changed(other)).expect("it listens");
+    let turn = stand.turn(&visits(2..6), BEGIN);
+    stand.sink.abort_next = true;
+    run(&mut stand, vec![Step::Batch(turn), Step::Revoked(1), Step::Again], false).expect("no damage");
+    // The collector has compared the bytes of both attempts.
+    assert_eq!(texts(&stand.sink)[..4], vec![line("34", "\"f\""); 4]);
+    assert_eq!(stand.engine().held(), 0);
+}
+
+/// A batch whose partition goes is not repeated here: what is held settles, and the daemon goes on.
+#[test]
+fn a_batch_whose_partition_goes_holds_nothing_up() {
+    let (mut stand, says) = begun();
+    let other = Update { person: person(stand.engine(), 3), cells: Some("61\n\"m\"".into()) };
+    says.send(News::Changed(other)).expect("it listens");
+    let turn = stand.turn(&visits(2..6), BEGIN);
+    stand.sink.abort_next = true;
+    stand.sink.another_attempt_may_differ = true;
+    run(&mut stand, vec![Step::Batch(turn), Step::Revoked(0), Step::Revoked(1)], false).expect("no damage");
+    assert_eq!((stand.engine().held(), stand.engine().progress().totals.consumed), (0, 6));
+}
+
+#[test]
+fn a_batch_is_not_repeated_with_other_profiles() {
+    let (mut stand, says) = begun();
+    stand.sink.abort_next = true;
+    let Err(BatchError::Aborted { intent, .. }) = stand.process(&visits(2..6), BEGIN, Settling::No, None, NOW_MS)
+    else {
+        panic!("it was to be aborted");
+    };
+    let other = Update { person: person(stand.engine(), 3), cells: Some("61\n\"m\"".into()) };
+    says.send(News::Changed(other)).expect("it listens");
+    stand.engine().take_updates_between_batches().expect("it can be written");
+    let refused = stand.process(&visits(2..6), BEGIN, Settling::No, Some(&intent), NOW_MS).expect_err("it is refused");
+    assert!(matches!(refused, BatchError::State(StateError::Damaged { .. })), "{refused}");
+    assert!(refused.to_string().contains("the profiles are not those"), "{refused}");
+    assert!(stand.sink.lines.is_empty());
+}
