@@ -7,6 +7,7 @@ pub mod catalog;
 pub mod check;
 pub mod demo;
 pub mod evaluate;
+pub mod forget;
 pub mod generate;
 pub mod gpu;
 pub mod init;
@@ -51,6 +52,8 @@ enum Command {
     Run(run::RunArgs),
     /// Run the whole product here: a broker, a generator, the daemon and its status page
     Demo(demo::DemoArgs),
+    /// Erase people from the state: window, model, sample, ledger, what waits, profiles
+    Forget(forget::ForgetArgs),
     /// Check a configuration with its schema and hierarchies; every problem at once
     Check(check::CheckArgs),
     /// Anonymize one data set at once, with the best generalization of all
@@ -114,6 +117,7 @@ fn command(cli: Cli) -> ExitCode {
     let done = match cli.command {
         Command::Run(args) => run::run(&args),
         Command::Demo(args) => demo::run(&args),
+        Command::Forget(args) => forget::run(&args),
         Command::Check(args) => check::run(&args),
         Command::Anonymize(args) => anonymize::run(&args),
         Command::Catalog(args) => catalog::run(&args),

@@ -12,6 +12,7 @@
 //! | `terms`, `protection`, `unjudged` | what its verification is told |
 //! | `held`, `holding`, `settling` | what waits |
 //! | `model`, `memory`, `misfits` | what is learned and forgotten |
+//! | `erasing` | somebody is forgotten while the daemon runs |
 //! | `planning`, `search`, `recheck`, `rechecking` | the next plan, sought beside the release |
 //! | `account`, `picture`, `attack`, `attacking` | what is told of a batch, and what outsiders could try on it |
 //! | `clock` | the time of a state |
@@ -20,8 +21,9 @@
 pub use ahead::{POLL_INTERVAL, Turn, Unseen, Upcoming};
 pub use batch_error::BatchError;
 pub use draws::Draws;
+pub use erasing::Erasure;
 pub use fields::Engine;
-pub use parts::{Parts, Past};
+pub use parts::{Blank, Parts, Past};
 pub use settings::{DampeningSettings, EngineSettings, RepetitionSettings, SearchSettings};
 pub use settling::Settling;
 
@@ -37,6 +39,7 @@ mod configured;
 mod dampening;
 mod doors;
 mod draws;
+mod erasing;
 mod fields;
 mod gathered;
 pub mod held;

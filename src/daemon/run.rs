@@ -1,6 +1,7 @@
 //! One daemon from its configuration to its end.
 
 pub use super::run_error::RunError;
+use super::errand::errands;
 use super::stream::run::Watcher;
 use super::stream::run_source;
 pub use crate::daemon::engine::assemble::Options;
@@ -30,11 +31,14 @@ pub fn run(
     for doubt in doubts::of_configuration(&checked.config, &checked.schema) {
         Doubt(doubt).emit(telemetry);
     }
-    let pages = Pages::serve(&checked.config, telemetry)?;
+    let (ask, erasures) = errands();
+    let pages = Pages::serve(&checked.config, telemetry, ask)?;
     // A panic in a treatment poisons the whole run: nothing that it held may still be delivered.
     let outcome = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| {
-        run_source(checked, options, telemetry, stop, watcher)
+        run_source(checked, options, telemetry, stop, (watcher, &erasures))
     }));
+    // Whoever asks now is not kept waiting.
+    drop(erasures);
     pages.end();
     outcome.unwrap_or(Err(RunError::Panicked))
 }

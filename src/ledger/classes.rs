@@ -289,6 +289,24 @@ impl Ledger {
         }
     }
 
+    /// Classes that have one of `subjects` at `now_ms`, and those of them that have k people with them and fewer without.
+    #[must_use]
+    pub fn losing(&self, subjects: impl Fn(u64) -> bool, now_ms: i64) -> (u64, u64) {
+        let now = self.at(now_ms).now;
+        let (mut with, mut below) = (0, 0);
+        for shard in &self.shards {
+            for &place in shard.places.values() {
+                let start = place as usize * self.k;
+                let entry = &shard.entries[start..start + shard.counts[place as usize] as usize];
+                let fresh = || entry.iter().filter(|(time, _)| is_fresh(*time, now, self.window_seconds));
+                let lost = fresh().filter(|(_, subject)| subjects(*subject)).count();
+                with += u64::from(lost > 0);
+                below += u64::from(lost > 0 && fresh().count() >= self.k);
+            }
+        }
+        (with, below)
+    }
+
     /// Number of classes kept.
     #[must_use]
     pub fn classes(&self) -> usize {

@@ -10,11 +10,13 @@
 //! | [`witnesses`] | raw tuples of what has left, for strict recoding |
 //! | [`supporters`] | how many classes each subject supports, and since when it is known |
 //! | [`said`] | subjects of which a group that does not change has been said |
+//! | [`erasure`] | all of these without somebody |
 
 pub mod at;
 mod bytes;
 pub mod classes;
 pub mod delta;
+pub mod erasure;
 pub mod occurrences;
 pub mod said;
 pub mod supporters;

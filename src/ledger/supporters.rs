@@ -88,7 +88,8 @@ pub struct Supporters {
 }
 
 /// A group and a subject as one key: the group's digest is uniform, and so is the subject's.
-fn key_of(group: u128, subject: u64) -> u128 {
+#[must_use]
+pub fn supporter_key(group: u128, subject: u64) -> u128 {
     group.wrapping_add(u128::from(subject) << 64 | u128::from(subject))
 }
 
@@ -116,7 +117,7 @@ impl Supporters {
     /// Whether somebody has been in enough batches to support others.
     #[must_use]
     pub fn is_settled(&self, subject: u64, now_ms: i64) -> bool {
-        let person = self.shards[shard_of(key_of(0, subject))].people.get(&subject);
+        let person = self.shards[shard_of(supporter_key(0, subject))].people.get(&subject);
         let seen = person.filter(|person| self.is_fresh(person.time_ms, now_ms)).map_or(0, |person| person.batches);
         seen >= self.limits.min_tenure
     }
@@ -124,7 +125,7 @@ impl Supporters {
     /// Writes the classes of `group` that a subject supports now to `out`, in the order of their keys.
     pub fn supported(&self, group: u128, subject: u64, now_ms: i64, out: &mut Vec<u128>) {
         out.clear();
-        let key = key_of(group, subject);
+        let key = supporter_key(group, subject);
         let known = self.shards[shard_of(key)].classes.get(&key);
         out.extend(
             known.into_iter().flatten().filter(|(_, time)| self.is_fresh(*time, now_ms)).map(|(class, _)| *class),
@@ -148,14 +149,14 @@ impl Supporters {
             all &= self.see(subject, delta.sequence, delta.time_ms);
         }
         for &(group, subject, class) in &delta.pairs {
-            all &= self.support(key_of(group, subject), class, delta.time_ms);
+            all &= self.support(supporter_key(group, subject), class, delta.time_ms);
         }
         all
     }
 
     fn see(&mut self, subject: u64, sequence: u64, time_ms: i64) -> bool {
         let (limits, room) = (self.limits, self.entries < self.limits.max_entries);
-        let people = &mut self.shards[shard_of(key_of(0, subject))].people;
+        let people = &mut self.shards[shard_of(supporter_key(0, subject))].people;
         match people.get_mut(&subject) {
             Some(person) if person.sequence >= sequence => {}
             Some(person) => {
@@ -233,7 +234,7 @@ impl Supporters {
             let person =
                 Person { batches: reader.u32()?, sequence: reader.u64()?, time_ms: i64::from_le_bytes(reader.take()?) };
             if self.limits.min_tenure > 0 && self.entries < self.limits.max_entries {
-                let people = &mut self.shards[shard_of(key_of(0, subject))].people;
+                let people = &mut self.shards[shard_of(supporter_key(0, subject))].people;
                 self.entries += usize::from(people.insert(subject, person).is_none());
             }
         }

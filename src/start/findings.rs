@@ -100,6 +100,13 @@ impl Met {
         self.long_rows = LongRows::and(self.long_rows, long_rows);
     }
 
+    /// Forgets people of whom too few were met so far; true where it knew one.
+    pub fn forget(&mut self, is_gone: impl Fn(u64) -> bool) -> bool {
+        let before = self.people.len();
+        self.people.retain(|person| !is_gone(*person));
+        self.people.len() < before
+    }
+
     /// Notes records of which only the risk was measured.
     pub fn monitor(&mut self, records: u64) {
         self.monitored += records;

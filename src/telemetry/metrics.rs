@@ -101,6 +101,8 @@ pub(super) struct Memory {
     pub state_recovery_seconds: Gauge,
     pub state_recovered_deltas: IntGauge,
     pub resident: IntGauge,
+    pub erasures: IntCounter,
+    pub erased_held: IntCounter,
 }
 
 /// Plans and the evidence for them.
@@ -384,6 +386,11 @@ impl Memory {
             state_recovery_seconds: shelf.gauge("throng_state_recovery_seconds", "Time that the last start took to read its state."),
             state_recovered_deltas: shelf.count("throng_state_recovered_deltas", "Batch deltas replayed at the last start."),
             resident: shelf.count("throng_process_resident_memory_bytes", "Resident memory of the process."),
+            erasures: shelf.counter("throng_erasures_total", "Times that people were erased from the state, since the start of the process."),
+            erased_held: shelf.counter(
+                "throng_erased_held_records_total",
+                "Held records that were dropped since their person was erased; they are among the dropped ones.",
+            ),
         }
     }
 }

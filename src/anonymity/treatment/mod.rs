@@ -27,7 +27,7 @@ pub mod forced_pairs;
 pub mod hide;
 pub mod hold;
 pub mod mask;
-mod names;
+pub mod names;
 pub mod population;
 pub mod proposal;
 pub mod recode;

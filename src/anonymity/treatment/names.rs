@@ -32,6 +32,24 @@ pub fn joined_layouts(plan: &Plan, attribute_names: &[&str], format: &LineFormat
     plan.groups.iter().map(layout).collect()
 }
 
+fn name_set(attributes: &[usize], attribute_names: &[&str]) -> String {
+    let by_name: BTreeSet<&str> = attributes.iter().map(|&a| attribute_names[a]).collect();
+    by_name.into_iter().map(|n| format!("{}:{n}", n.len())).collect()
+}
+
+/// The digest that the classes of a group begin with.
+#[must_use]
+pub fn class_base(group: &Group, attribute_names: &[&str], digest: impl Fn(&str) -> u128) -> u128 {
+    digest(&format!("class of {}", name_set(&group.quasi, attribute_names)))
+}
+
+/// The name of a group among what waits and what has been said: it stays the same as long as its attributes do.
+#[must_use]
+pub fn turn_name(group: &Group, attribute_names: &[&str], digest: impl Fn(&str) -> u128) -> u128 {
+    let names = group.attributes().into_iter().map(|a| attribute_names[a]);
+    digest(&format!("lines of {}", names.map(|n| format!("{}:{n}", n.len())).collect::<String>()))
+}
+
 /// Names the groups of `plan` for the treatment: `digest` is a keyed digest of a text.
 #[must_use]
 pub fn group_names(
@@ -40,10 +58,6 @@ pub fn group_names(
     format: &LineFormat,
     digest: impl Fn(&str) -> u128,
 ) -> GroupNames {
-    let name_set = |attributes: &[usize]| {
-        let by_name: BTreeSet<&str> = attributes.iter().map(|&a| attribute_names[a]).collect();
-        by_name.into_iter().map(|n| format!("{}:{n}", n.len())).collect::<String>()
-    };
     GroupNames {
         layouts: plan
             .groups
@@ -53,7 +67,7 @@ pub fn group_names(
                 LineLayout::new(format, &names)
             })
             .collect(),
-        bases: plan.groups.iter().map(|g| digest(&format!("class of {}", name_set(&g.quasi)))).collect(),
+        bases: plan.groups.iter().map(|g| class_base(g, attribute_names, &digest)).collect(),
         sensitive_bases: attribute_names.iter().map(|n| digest(&format!("beside a class {n}"))).collect(),
         covers: DigestKey::of_halves(digest("covers, one half"), digest("covers, the other half")),
     }

@@ -4,13 +4,14 @@ use super::clock::{Clocks, StateClock};
 use super::configured::{repetition, settings};
 use super::draws::Draws;
 use super::fields::Engine;
-use super::parts::{Parts, Past};
+use super::parts::{Blank, Parts, Past};
 use super::prime::{PrimeError, prime};
 use crate::anonymity::planner::GroupShape;
 use crate::anonymity::planner::sample::Sample;
+use crate::anonymity::privacy::protection::Protection;
 use crate::config::{Config, Join, OutputShape, Problem, Rows, SinkKind};
 use crate::daemon::http::chosen_page;
-use crate::daemon::state::directory::StateError;
+use crate::daemon::state::directory::{StateError, is_state};
 use crate::daemon::state::records::Intent;
 use crate::daemon::state::seal::Keys;
 use crate::daemon::state::store::{Recovered, Store};
@@ -134,8 +135,7 @@ fn groups_of(shapes: &[GroupShape], schema: &Schema) -> String {
 pub type Verdict<'a> = dyn FnMut(&Intent, &str) -> Result<bool, StateError> + 'a;
 
 /// The ledger that a configuration asks for, empty.
-fn ledger(checked: &Checked) -> Ledger {
-    let Checked { config, schema, protections, .. } = checked;
+fn ledger(config: &Config, schema: &Schema, protections: &[Protection]) -> Ledger {
     let window = config.privacy.support_window;
     let window_ms = i64::try_from(window.as_millis()).unwrap_or(i64::MAX);
     let window_seconds = u32::try_from(window.as_secs()).unwrap_or(u32::MAX);
@@ -170,8 +170,8 @@ pub fn assemble(
     left: &mut Verdict<'_>,
 ) -> Result<Assembled, AssemblyError> {
     let start = Instant::now();
-    let mut ledger = ledger(&checked);
-    let Checked { config, schema, .. } = &checked;
+    let Checked { config, schema, protections, .. } = &checked;
+    let mut ledger = ledger(config, schema, protections);
     let people = read_populations(config, schema, &checked.file).map_err(AssemblyError::Populations)?;
     let secret = config.secret.as_ref().map(crate::config::Secret::expose);
     let (mut store, keys, mut recovered) = Store::open(&config.state.path, secret, &mut ledger)?;
@@ -229,26 +229,36 @@ pub fn assemble(
     }
     let opened = Opened { ledger, store, keys, untruthful };
     let begun = std::mem::take(&mut recovered.begun);
-    let engine = build(checked, &people, telemetry, accept_rewind, opened, past(recovered))?;
+    let engine = build(checked, &people, telemetry, accept_rewind, opened, recovered.into())?;
     Ok(Assembled { engine, intent: pending, begun, id, made_with })
 }
 
-/// What an engine goes on from.
-fn past(recovered: Recovered) -> Past {
-    Past {
-        progress: recovered.progress,
-        plan: recovered.plan,
-        primed: None,
-        baseline: recovered.baseline,
-        evidence: recovered.evidence,
-        references: recovered.references,
-        sample: recovered.sample,
-        rows: recovered.rows.into_iter().map(|(_, block)| block).collect(),
-        held: recovered.held,
-        profiles: recovered.profiles,
-        witnessed: recovered.witnessed,
-        met: recovered.met,
+/// A state that no daemon runs on.
+pub struct AtRest {
+    /// The open state.
+    pub store: Store,
+    /// Its keys.
+    pub keys: Keys,
+    /// What has left, as far as it still counts.
+    pub ledger: Ledger,
+    /// All else that it remembers.
+    pub recovered: Recovered,
+}
+
+/// Opens the state of a configuration without making an engine of it.
+///
+/// # Errors
+/// When there is none, or as for [`assemble`]: it is in use, damaged, or of another stream.
+pub fn open_at_rest(checked: &Checked) -> Result<AtRest, StateError> {
+    let Checked { config, schema, protections, .. } = checked;
+    if !is_state(&config.state.path) {
+        return Err(StateError::Missing(config.state.path.clone()));
     }
+    let mut ledger = ledger(config, schema, protections);
+    let secret = config.secret.as_ref().map(crate::config::Secret::expose);
+    let (mut store, keys, recovered) = Store::open(&config.state.path, secret, &mut ledger)?;
+    store.bind(&stream_of(config, schema))?;
+    Ok(AtRest { store, keys, ledger, recovered })
 }
 
 /// An open state.
@@ -258,6 +268,26 @@ struct Opened {
     keys: Keys,
     /// How what leaves from it may be untrue.
     untruthful: Option<String>,
+}
+
+/// What a memory is made of that begins anew.
+fn blank(config: &Arc<Config>, schema: &Arc<Schema>, protections: &[Protection], keys: &Keys) -> Blank {
+    let (class_key, repetition_key) = (DigestKey(keys.classes), DigestKey(keys.repetition));
+    let of_books = (Arc::clone(config), Arc::clone(schema));
+    let of_ledger = (Arc::clone(config), Arc::clone(schema), protections.to_vec());
+    Blank {
+        books: Box::new(move || {
+            let (config, schema) = &of_books;
+            let book = |a: &Arc<_>| Codebook::new(Arc::clone(a), &class_key, config.state.max_dictionary_values);
+            schema.attributes.iter().map(book).collect()
+        }),
+        ledger: Box::new(move || {
+            let (config, schema, protections) = &of_ledger;
+            let mut ledger = ledger(config, schema, protections);
+            ledger.key_said(&repetition_key);
+            ledger
+        }),
+    }
 }
 
 fn build(
@@ -271,10 +301,8 @@ fn build(
     let Checked { config, schema, shapes, protections, grown, treated, registered, .. } = checked;
     let Opened { ledger, store, keys, untruthful } = opened;
     let class_key = DigestKey(keys.classes);
-    let new_books = || {
-        let book = |a: &Arc<_>| Codebook::new(Arc::clone(a), &class_key, config.state.max_dictionary_values);
-        schema.attributes.iter().map(book).collect::<Result<Vec<_>, _>>()
-    };
+    let blank = blank(&config, &schema, &protections, &keys);
+    let new_books = || (blank.books)();
     let new_subjects =
         || schema.subject.map(|a| Subjects::new(Arc::clone(&schema.attributes[a]), &DigestKey(keys.subjects)));
     let (books, subjects) = (new_books()?, new_subjects());
@@ -306,6 +334,7 @@ fn build(
         telemetry: telemetry.clone(),
         digest: Box::new(move |name| names.digest(name)),
         draws: Draws::new(&DigestKey(keys.repetition)),
+        blank,
     };
     Engine::new(parts, past).map_err(AssemblyError::State)
 }

@@ -5,6 +5,7 @@ use super::draws::Draws;
 use super::held::Held;
 use super::joins::Joins;
 use super::model::{Model, ModelSize};
+use super::parts::Blank;
 use super::prime::Primed;
 use super::recheck::Recheck;
 use super::search::Search;
@@ -109,6 +110,7 @@ pub struct Engine {
     pub(super) telemetry: Telemetry,
     pub(super) digest: Box<dyn Fn(&str) -> u128 + Send + Sync>,
     pub(super) draws: Draws,
+    pub(super) blank: Blank,
     pub(super) attacks: Attacks,
     /// How what leaves may be untrue.
     pub(super) untruthful: Option<String>,

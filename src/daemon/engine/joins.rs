@@ -68,6 +68,17 @@ impl Joins {
         joins
     }
 
+    /// Forgets the profiles of people, those included that have been read and not been taken over.
+    pub fn forget(&mut self, is_gone: impl Fn(u64) -> bool) {
+        for joined in &mut self.joined {
+            joined.table.forget(&is_gone);
+            if let Some(coming) = &mut joined.coming {
+                coming.table.forget(&is_gone);
+                coming.differ = None;
+            }
+        }
+    }
+
     pub fn is_empty(&self) -> bool {
         self.joined.is_empty()
     }

@@ -13,10 +13,10 @@ use crate::daemon::engine::model::{Model, Resumed};
 use crate::daemon::engine::prime::Primed;
 use crate::daemon::state::records::{KeptRow, ProfileChange, Progress};
 use crate::daemon::state::rows::RowBlock;
-use crate::daemon::state::store::Store;
+use crate::daemon::state::store::{Recovered, Store};
 use crate::ledger::classes::Ledger;
 use crate::ledger::witnesses::WitnessDelta;
-use crate::records::codebook::Codebook;
+use crate::records::codebook::{Codebook, CodebookError};
 use crate::records::schema::Schema;
 use crate::records::subject::Subjects;
 use crate::risk::adjacency::AdjacencyError;
@@ -59,6 +59,16 @@ pub struct Parts {
     pub digest: Box<dyn Fn(&str) -> u128 + Send + Sync>,
     /// Delays of lines, and which of a subject's lines stands for the others.
     pub draws: Draws,
+    /// What an erasure begins anew with.
+    pub blank: Blank,
+}
+
+/// A memory without a past, as the configuration asks for it.
+pub struct Blank {
+    /// A ledger in which nothing has left.
+    pub ledger: Box<dyn Fn() -> Ledger + Send + Sync>,
+    /// Codebooks without values, one an attribute.
+    pub books: Box<dyn Fn() -> Result<Vec<Codebook>, CodebookError> + Send + Sync>,
 }
 
 /// What was recovered and belongs into the engine.
@@ -88,6 +98,25 @@ pub struct Past {
     pub witnessed: WitnessDelta,
     /// What its records had; none where nobody has noted it.
     pub met: Option<Met>,
+}
+
+impl From<Recovered> for Past {
+    fn from(recovered: Recovered) -> Self {
+        Self {
+            progress: recovered.progress,
+            plan: recovered.plan,
+            primed: None,
+            baseline: recovered.baseline,
+            evidence: recovered.evidence,
+            references: recovered.references,
+            sample: recovered.sample,
+            rows: recovered.rows.into_iter().map(|(_, block)| block).collect(),
+            held: recovered.held,
+            profiles: recovered.profiles,
+            witnessed: recovered.witnessed,
+            met: recovered.met,
+        }
+    }
 }
 
 /// The model that goes on where `past` ended, before its rows are counted.

@@ -6,6 +6,7 @@ use super::held::Remaining;
 use super::turnout::{Caller, Lane, Turnout, needs};
 use crate::anonymity::plan::{Group, Plan};
 use crate::anonymity::treatment::mask::Mask;
+use crate::anonymity::treatment::names::turn_name;
 use crate::anonymity::treatment::proposal::Proposal;
 use crate::daemon::state::records::Part;
 use crate::records::codebook::{ABSENT, NULL};
@@ -17,10 +18,8 @@ use std::collections::{BTreeMap, BTreeSet};
 impl Engine {
     /// The names of the groups of `plan`: what stays the same as long as their attributes do.
     pub(super) fn name_turns(&mut self, plan: &Plan) {
-        let name = |group: &Group| {
-            let names = group.attributes().into_iter().map(|a| self.schema.attributes[a].name.as_str());
-            (self.digest)(&format!("lines of {}", names.map(|n| format!("{}:{n}", n.len())).collect::<String>()))
-        };
+        let names: Vec<&str> = self.schema.attributes.iter().map(|a| a.name.as_str()).collect();
+        let name = |group: &Group| turn_name(group, &names, &self.digest);
         self.in_force.turn_names = plan.groups.iter().map(name).collect();
     }
 

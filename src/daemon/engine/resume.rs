@@ -8,6 +8,7 @@ use super::model::ModelSize;
 use super::parts::{Parts, Past, new_model};
 use crate::anonymity::plan::{Group, Pace, Plan};
 use crate::anonymity::planner::GroupShape;
+use crate::anonymity::planner::drift::Baseline;
 use crate::anonymity::planner::reference::ReferenceCounts;
 use crate::anonymity::privacy::protection::Protection;
 use crate::anonymity::treatment::treat::GroupNames;
@@ -79,7 +80,7 @@ impl Engine {
     ///
     /// # Errors
     /// [`StateError::Damaged`] when the rows of the window are not those of these attributes.
-    pub fn new(parts: Parts, past: Past) -> Result<Self, StateError> {
+    pub fn new(parts: Parts, mut past: Past) -> Result<Self, StateError> {
         let Parts {
             chosen,
             treatments,
@@ -89,97 +90,117 @@ impl Engine {
             shapes,
             protections,
             populations,
-            mut books,
+            books,
             subjects,
             ledger,
-            mut sample,
+            sample,
             store,
             telemetry,
             digest,
             draws,
+            blank,
         } = parts;
         let quasi: BTreeSet<usize> = shapes.iter().flat_map(|s| s.quasi.clone()).collect();
         let quasi: Vec<usize> = quasi.into_iter().collect();
-        let held = held(&schema, &past.held, &mut books);
-        sample.set_stride(past.progress.stride);
-        // The sample as it was when the plan that is still missing was asked for: more of its rows may have left it since.
-        let asked = past.progress.asked;
-        let mut asked_of = asked.map(|asked| sample.at(asked.rows));
-        for row in &past.sample {
-            let codes: Vec<u32> = row.cells.iter().zip(&mut books).map(|(c, book)| book.encode_canonical(c)).collect();
-            if let Some(then) = asked_of.as_mut().filter(|_| asked.is_some_and(|asked| row.ordinal < asked.rows)) {
-                then.restore_row(row.ordinal, row.subject, codes.iter().copied());
-            }
-            sample.restore_row(row.ordinal, row.subject, codes.into_iter());
-        }
-        let mut model = new_model(&schema, &shapes, &settings, &past)
+        let nothing = Past::default();
+        let model = new_model(&schema, &shapes, &settings, &nothing)
             .map_err(|error| store.damaged(&format!("its model cannot be made: {error}")))?;
-        for block in &past.rows {
-            model.restore(block, &mut books).ok_or_else(|| store.damaged("rows of the window cannot be read"))?;
-        }
-        let totals = past.progress.totals;
-        let met = Met::new(schema.attributes.len(), settings.policy.k).resume(past.met, totals.consumed);
-        telemetry.restore(totals, met.monitored());
-        let fitting = Fitting {
-            schema: &schema,
-            shapes: &shapes,
-            books: &books,
-            protections: &protections,
-            known: &past.references,
-            delays: settings.repetition.max_delay_ms > 0,
-        };
-        let plan = past.plan.filter(|plan| fitting.is_of_use(plan)).unwrap_or(Plan::blank(Vec::new()));
-        let progress = past.progress;
+        let met = Met::new(schema.attributes.len(), settings.policy.k);
         let mut engine = Self {
             in_force: InForce {
-                plan,
+                plan: Plan::blank(Vec::new()),
                 names: GroupNames::default(),
                 turn_names: Vec::new(),
                 terms: Vec::new(),
                 protections,
                 protected: Vec::new(),
                 populations,
-                references: past.references,
+                references: Vec::new(),
             },
             learning: Learning {
                 model,
                 model_size: ModelSize::default(),
                 sample,
-                baseline: past.baseline,
+                baseline: Baseline::default(),
                 met,
                 doubt_at: 0,
             },
             planning: Planning {
-                primed: past.primed,
+                primed: past.primed.take(),
                 search: None,
                 recheck: None,
-                evidence: past.evidence,
+                evidence: None,
                 chosen,
                 treatments,
             },
-            durable: Durable { store, packer: RowPacker::default(), marked: progress.marked, progress },
+            durable: Durable { store, packer: RowPacker::default(), marked: None, progress: nothing.progress },
             coding: Coding { books, subjects, numbering: 0 },
             quasi,
-            joins: Joins::new(&settings.joins, past.profiles),
+            joins: Joins::new(&settings.joins, std::mem::take(&mut past.profiles)),
+            held: Held::new(schema.attributes.len(), schema.joined()),
             schema,
             settings,
             shapes,
             ledger,
-            held,
             telemetry,
             digest,
             draws,
+            blank,
             attacks: Attacks::default(),
             untruthful,
             origin: Arc::new(FileOrigin),
         };
-        engine.settle_model();
-        engine.adopt(engine.in_force.plan.clone());
-        engine.learning.model.watch(&engine.learning.baseline, &engine.coding.books);
-        engine.keep_witnesses(&past.witnessed);
-        if let Some(asked) = engine.durable.progress.asked.filter(|_| engine.in_force.plan.version > 0) {
-            engine.seek(asked, asked_of);
-        }
+        engine.go_on(past)?;
+        engine.durable.marked = engine.durable.progress.marked;
+        engine.telemetry.restore(engine.durable.progress.totals, engine.learning.met.monitored());
         Ok(engine)
+    }
+
+    /// Remembers `past` in place of all that was remembered, but for the profiles of joins and for a plan made before the stream. The
+    /// ledger is that of `past` already, and the codebooks have no values.
+    pub(super) fn go_on(&mut self, past: Past) -> Result<(), StateError> {
+        let Self { schema, settings, shapes, coding, learning, planning, durable, .. } = self;
+        let (books, store) = (&mut coding.books, &durable.store);
+        self.held = held(schema, &past.held, books);
+        let mut sample = learning.sample.at(0);
+        sample.set_stride(past.progress.stride);
+        // The sample as it was when the plan that is still missing was asked for: more of its rows may have left it since.
+        let asked = past.progress.asked;
+        let mut asked_of = asked.map(|asked| sample.at(asked.rows));
+        for row in &past.sample {
+            let codes: Vec<u32> = row.cells.iter().zip(&mut *books).map(|(c, book)| book.encode_canonical(c)).collect();
+            if let Some(then) = asked_of.as_mut().filter(|_| asked.is_some_and(|asked| row.ordinal < asked.rows)) {
+                then.restore_row(row.ordinal, row.subject, codes.iter().copied());
+            }
+            sample.restore_row(row.ordinal, row.subject, codes.into_iter());
+        }
+        let mut model = new_model(schema, shapes, settings, &past)
+            .map_err(|error| store.damaged(&format!("its model cannot be made: {error}")))?;
+        for block in &past.rows {
+            model.restore(block, books).ok_or_else(|| store.damaged("rows of the window cannot be read"))?;
+        }
+        let met = Met::new(schema.attributes.len(), settings.policy.k);
+        let fitting = Fitting {
+            schema,
+            shapes,
+            books,
+            protections: &self.in_force.protections,
+            known: &past.references,
+            delays: settings.repetition.max_delay_ms > 0,
+        };
+        let plan = past.plan.filter(|plan| fitting.is_of_use(plan)).unwrap_or(Plan::blank(Vec::new()));
+        learning.met = met.resume(past.met, past.progress.totals.consumed);
+        (learning.model, learning.sample, learning.baseline) = (model, sample, past.baseline);
+        (planning.search, planning.recheck, planning.evidence) = (None, None, past.evidence);
+        durable.progress = past.progress;
+        self.in_force.references = past.references;
+        self.settle_model();
+        self.adopt(plan);
+        self.learning.model.watch(&self.learning.baseline, &self.coding.books);
+        self.keep_witnesses(&past.witnessed);
+        if let Some(asked) = self.durable.progress.asked.filter(|_| self.in_force.plan.version > 0) {
+            self.seek(asked, asked_of);
+        }
+        Ok(())
     }
 }

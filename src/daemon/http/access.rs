@@ -53,6 +53,11 @@ impl Access {
             || self.hosts.iter().any(|host| host == name)
     }
 
+    /// Whether a token is asked for.
+    pub(super) fn asks_for_a_token(&self) -> bool {
+        self.token.is_some()
+    }
+
     /// Whether the request carries the token, where one is asked for.
     fn is_let_in(&self, headers: &HeaderMap) -> bool {
         let Some(token) = &self.token else { return true };

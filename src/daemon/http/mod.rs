@@ -1,8 +1,9 @@
 //! The HTTP pages: metrics, health, plan and the status page. They read the telemetry and nothing else, so that there
-//! is no way from a record to a page.
+//! is no way from a record to a page. Beside them, for whoever has the token: the erasure of people.
 
 mod access;
 mod connections;
+mod erasure;
 mod error;
 mod page;
 mod tls;
@@ -19,12 +20,13 @@ use axum::{
     http::{HeaderName, HeaderValue, StatusCode, header},
     middleware::{self, Next},
     response::{Html, IntoResponse, Response},
-    routing::get,
+    routing::{get, post},
 };
 use tokio::net::TcpListener;
 use tokio_rustls::TlsAcceptor;
 
 use crate::config;
+use crate::daemon::errand::Ask;
 use crate::telemetry::Telemetry;
 pub use access::Access;
 pub use error::HttpError;
@@ -34,6 +36,8 @@ pub use error::HttpError;
 pub struct Site {
     telemetry: Telemetry,
     access: Arc<Access>,
+    /// Where erasures are asked for; none where nobody can be told from anybody, or nobody is there to do it.
+    erasures: Option<Ask>,
     tls: Option<TlsAcceptor>,
 }
 
@@ -44,7 +48,14 @@ impl Site {
     /// [`HttpError::Token`] or [`HttpError::Tls`]: a file cannot be used.
     pub fn new(telemetry: Telemetry, configured: &config::Telemetry) -> Result<Self, HttpError> {
         let tls = tls::acceptor(&configured.tls)?;
-        Ok(Self { telemetry, access: Arc::new(Access::new(configured)?), tls })
+        Ok(Self { telemetry, access: Arc::new(Access::new(configured)?), erasures: None, tls })
+    }
+
+    /// With the page by which people are erased, where a token is configured: without one it does not exist.
+    #[must_use]
+    pub fn with_erasures(self, ask: Ask) -> Self {
+        let erasures = self.access.asks_for_a_token().then_some(ask);
+        Self { erasures, ..self }
     }
 }
 
@@ -62,15 +73,20 @@ pub async fn serve(listener: TcpListener, site: Site, shutdown: impl Future<Outp
     connections::serve(listener, tls, router(site), shutdown).await;
 }
 
-/// `/`, `/metrics`, `/healthz`, `/readyz`, `/plan`, `/status.json`; GET and HEAD only.
+/// `/`, `/metrics`, `/healthz`, `/readyz`, `/plan`, `/status.json`; GET and HEAD only. With erasures also POST `/forget`.
 pub fn router(site: Site) -> Router {
-    Router::new()
+    let pages = Router::new()
         .route("/", get(|| async { Html(page::PAGE.html.as_str()) }))
         .route("/metrics", get(metrics))
         .route("/healthz", get(|| async { "alive\n" }))
         .route("/readyz", get(ready))
         .route("/plan", get(plan))
-        .route("/status.json", get(|State(telemetry): State<Telemetry>| async move { Json(telemetry.status()) }))
+        .route("/status.json", get(|State(telemetry): State<Telemetry>| async move { Json(telemetry.status()) }));
+    let pages = match site.erasures {
+        Some(ask) => pages.route("/forget", post(move |request| erasure::answer(request, ask))),
+        None => pages,
+    };
+    pages
         .layer(middleware::from_fn_with_state(site.access, access::admit))
         .layer(middleware::from_fn(guard))
         .with_state(site.telemetry)

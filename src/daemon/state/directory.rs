@@ -65,6 +65,12 @@ pub enum StateError {
     Silent { path: PathBuf, seconds: u64, cause: String },
     #[error("state directory {path}: the database takes nothing more: {why}")]
     Broken { path: PathBuf, why: String },
+    #[error(
+        "state directory {0}: whether its last batch has left is not settled, and only a start finds that out (start `throng run` with this configuration, and ask again while it runs or after it has ended in order)"
+    )]
+    Unsettled(PathBuf),
+    #[error("{0} holds no throng state (give the configuration, and the directory, that `throng run` is started in)")]
+    Missing(PathBuf),
 }
 
 /// A file that is there while a directory is being made: what lies beside it may be half-written and holds nothing.
@@ -72,6 +78,94 @@ const MAKING: &str = "making";
 
 /// Format of the state; raised whenever a reader of the old one would misread the new one.
 pub const FORMAT: u32 = 4;
+
+/// Names the database that is in force, where that is not the first one.
+const DATABASE: &str = "database";
+/// The first database of a directory.
+const FIRST: &str = "db";
+/// Whoever has this file locked has the directory.
+const LOCK: &str = "lock";
+
+/// Whether the directory holds a state; nothing is made where it does not.
+#[must_use]
+pub fn is_state(path: &Path) -> bool {
+    path.join("format").is_file()
+}
+
+/// Takes the directory for this process, for as long as the file is open.
+///
+/// # Errors
+/// [`StateError::Locked`] when another process has it.
+pub fn lock(path: &Path) -> Result<fs::File, StateError> {
+    let io = |source| StateError::Io { path: path.to_owned(), source };
+    let opened = fs::OpenOptions::new().write(true).create(true).truncate(false).mode(0o600).open(path.join(LOCK));
+    let file = opened.map_err(io)?;
+    match flock(&file, FlockOperation::NonBlockingLockExclusive).map_err(std::io::Error::from) {
+        Ok(()) => Ok(file),
+        Err(e) if e.kind() == ErrorKind::WouldBlock => Err(StateError::Locked(path.to_owned())),
+        Err(e) => Err(io(e)),
+    }
+}
+
+/// The number of a database by its name; none for other names.
+fn generation(name: &str) -> Option<u64> {
+    if name == FIRST {
+        return Some(0);
+    }
+    name.strip_prefix(FIRST)?.strip_prefix('.')?.parse().ok()
+}
+
+/// The name of the database that is in force.
+///
+/// # Errors
+/// When the file that names it cannot be read, or names none.
+pub fn database(path: &Path) -> Result<String, StateError> {
+    match fs::read_to_string(path.join(DATABASE)) {
+        Ok(name) if generation(name.trim()).is_some() => Ok(name.trim().to_owned()),
+        Ok(_) => {
+            Err(StateError::Damaged { path: path.to_owned(), what: "the file `database` names no database".to_owned() })
+        }
+        Err(e) if e.kind() == ErrorKind::NotFound => Ok(FIRST.to_owned()),
+        Err(source) => Err(StateError::Io { path: path.to_owned(), source }),
+    }
+}
+
+/// The name of the database that takes the place of `name`.
+#[must_use]
+pub fn next_database(name: &str) -> String {
+    format!("{FIRST}.{}", generation(name).unwrap_or(0) + 1)
+}
+
+/// Puts the database `name` into force: from here on a start opens this one.
+///
+/// # Errors
+/// When the file cannot be written; the one before is in force then.
+pub fn name_database(path: &Path, name: &str) -> Result<(), StateError> {
+    put(path, DATABASE, format!("{name}\n").as_bytes())
+}
+
+/// Removes every database but the one that is in force: one that was never finished, or whose place another has taken. For whoever has
+/// [locked](lock) the directory.
+///
+/// # Errors
+/// When one cannot be removed.
+pub fn clear_databases(path: &Path, in_force: &str) -> Result<(), StateError> {
+    let io = |source| StateError::Io { path: path.to_owned(), source };
+    let mut removed = false;
+    for entry in fs::read_dir(path).map_err(io)? {
+        let entry = entry.map_err(io)?;
+        let name = entry.file_name();
+        let other = name.to_str().is_some_and(|name| generation(name).is_some() && name != in_force);
+        if other && entry.path().is_dir() {
+            fs::remove_dir_all(entry.path()).map_err(io)?;
+            removed = true;
+        }
+    }
+    if removed {
+        fs::File::open(path).and_then(|dir| dir.sync_all()).map_err(io)?;
+    }
+    Ok(())
+}
 
 /// Opens or makes the directory with mode 0700. True if it is new.
 ///
@@ -92,7 +186,7 @@ pub fn prepare(path: &Path) -> Result<bool, StateError> {
     // A start that was killed while it made the directory has left its mark, or its check file, and nothing has been released.
     let unfinished = is_there(MAKING) || is_there("check");
     let made_first = ["secret", "making.new"];
-    let made_later = [MAKING, "secret.new", "check", "check.new", "db", "format.new", PROBE];
+    let made_later = [MAKING, LOCK, "secret.new", "check", "check.new", FIRST, "format.new", PROBE];
     let ours = |n: &String| made_first.contains(&n.as_str()) || (unfinished && made_later.contains(&n.as_str()));
     if !known && !names.iter().all(ours) {
         return Err(StateError::Foreign(path.to_owned()));
@@ -187,14 +281,15 @@ fn put(path: &Path, name: &str, bytes: &[u8]) -> Result<(), StateError> {
 ///
 /// # Errors
 /// [`StateError::Locked`] when another process has the database open; when something cannot be removed.
-pub fn clear_unfinished(path: &Path, new: bool) -> Result<(), StateError> {
+pub fn clear_unfinished(path: &Path, new: bool, in_force: &str) -> Result<(), StateError> {
     let io = |source| StateError::Io { path: path.to_owned(), source };
     remove(path, PROBE)?;
     if !new {
         made(path)?;
     }
     let void = new && path.join(MAKING).exists();
-    let folder = path.join("db");
+    clear_databases(path, in_force)?;
+    let folder = path.join(in_force);
     let names = match fs::read_dir(&folder) {
         Ok(names) => names.map(|entry| entry.map(|e| e.path())).collect::<Result<Vec<_>, _>>().map_err(io)?,
         Err(e) if e.kind() == ErrorKind::NotFound => return Ok(()),

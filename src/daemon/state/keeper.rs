@@ -53,9 +53,9 @@ pub(super) struct Keeper {
 }
 
 /// Opens sled without letting a panic on a damaged file out.
-fn open(path: &Path) -> Result<Database, StateError> {
+fn open(path: &Path, name: &str) -> Result<Database, StateError> {
     let config = sled::Config::new()
-        .path(path.join("db"))
+        .path(path.join(name))
         .mode(sled::Mode::HighThroughput)
         .cache_capacity(64 << 20)
         .flush_every_ms(None);
@@ -85,23 +85,23 @@ fn need(path: &Path, bytes: usize) -> Result<(), StateError> {
 }
 
 impl Keeper {
-    /// Opens the database in `path` on a thread of its own.
+    /// Opens the database `name` in `path` on a thread of its own.
     ///
     /// # Errors
     /// When it cannot be opened, has no room to be opened in, or does not answer.
-    pub(super) fn open(path: &Path) -> Result<Self, StateError> {
+    pub(super) fn open(path: &Path, name: &str) -> Result<Self, StateError> {
         need(path, 0)?;
         // One waits at most: a glance that nobody waits for any more may still be at work.
         let (jobs, todo) = bounded::<Job>(1);
         let (opened, answer) = bounded(1);
         let (ending, ended) = bounded::<()>(0);
-        let place = path.to_owned();
+        let (place, name) = (path.to_owned(), name.to_owned());
         std::thread::Builder::new()
             .name("state".to_owned())
             .spawn(move || {
                 // Closed when everything above it is gone.
                 let _ending = ending;
-                match open(&place) {
+                match open(&place, &name) {
                     Ok(database) => {
                         if opened.send(Ok(())).is_ok() {
                             todo.into_iter().for_each(|job: Job| job(&database));
@@ -127,6 +127,11 @@ impl Keeper {
     /// From here on a disk that does not answer makes the daemon not ready, and `stop` shortens the wait for it.
     pub(super) fn watch(&mut self, telemetry: &Telemetry, stop: &Arc<AtomicBool>) {
         self.watch = Some((telemetry.clone(), Arc::clone(stop)));
+    }
+
+    /// Whoever watches `before` watches this one.
+    pub(super) fn succeed(&mut self, before: &Self) {
+        self.watch.clone_from(&before.watch);
     }
 
     /// Looks something up.
@@ -275,7 +280,7 @@ mod tests {
     #[test]
     fn a_glance_that_is_not_answered_ends_no_write() {
         let dir = tempfile::tempdir().expect("a directory");
-        let keeper = Keeper::open(dir.path()).expect("a database");
+        let keeper = Keeper::open(dir.path(), "db").expect("a database");
         assert_eq!(keeper.glance(|_| 7), Some(7));
         let (release, released) = bounded::<()>(0);
         let begun = Instant::now();
@@ -287,7 +292,7 @@ mod tests {
         keeper.write(1, |d| d.tree.insert("key", "value").and_then(|_| d.tree.flush())).expect("a write");
         assert_eq!(keeper.glance(|_| 7), Some(7));
         drop(keeper);
-        let again = Keeper::open(dir.path()).expect("the database once more");
+        let again = Keeper::open(dir.path(), "db").expect("the database once more");
         assert!(again.read(|d| d.tree.get("key")).expect("a look").is_some());
     }
 }

@@ -33,6 +33,28 @@ impl<T> Packed<T> {
         Self { values, width, rows }
     }
 
+    /// What the rows at `kept` have, and no other value; `None` where a row names a value that is not there.
+    fn of_rows(&self, kept: &[usize]) -> Option<Self>
+    where
+        T: Clone,
+    {
+        let mut position = 0;
+        let numbers: Vec<u32> = self.unpack(|_| {
+            position += 1;
+            position - 1
+        })?;
+        let (mut places, mut values) = (vec![None; self.values.len()], Vec::new());
+        let mut rows = Vec::with_capacity(kept.len());
+        for &row in kept {
+            let number = *numbers.get(row)? as usize;
+            rows.push(*places[number].get_or_insert_with(|| {
+                values.push(self.values[number].clone());
+                values.len() as u32 - 1
+            }));
+        }
+        Some(Self::new(values, &rows))
+    }
+
     /// The value of every row, each mapped once; `None` where a row names a value that is not there.
     fn unpack<U: Copy>(&self, map: impl FnMut(&T) -> U) -> Option<Vec<U>> {
         let values: Vec<U> = self.values.iter().map(map).collect();
@@ -76,6 +98,25 @@ impl RowBlock {
         }
         let whole = columns.iter().all(|column| column.len() == subjects.len());
         whole.then_some(Batch { columns, subjects, coordinates: Vec::new() })
+    }
+
+    /// The block without the rows of subjects that `is_gone` names, and without those before number `first` of the stream; and how
+    /// many rows of these subjects it had. Its number of the last row stays. `None` where the block contradicts itself.
+    #[must_use]
+    pub fn without(&self, is_gone: impl Fn(u64) -> bool, first: u64) -> Option<(Self, u64)> {
+        let subjects = self.subjects.unpack(|subject| *subject)?;
+        let begins = (self.last + 1).checked_sub(subjects.len() as u64)?;
+        let gone = subjects.iter().filter(|subject| is_gone(**subject)).count() as u64;
+        let stays = |(row, subject): (usize, &u64)| (begins + row as u64 >= first && !is_gone(*subject)).then_some(row);
+        let kept: Vec<usize> = subjects.iter().enumerate().filter_map(stays).collect();
+        let columns = self.columns.iter().map(|column| column.of_rows(&kept)).collect::<Option<_>>()?;
+        Some((Self { last: self.last, subjects: self.subjects.of_rows(&kept)?, columns }, gone))
+    }
+
+    /// Its rows.
+    #[must_use]
+    pub fn rows(&self) -> usize {
+        self.subjects.rows.len() / usize::from(self.subjects.width.max(1))
     }
 }
 
@@ -185,6 +226,35 @@ mod tests {
                 prop_assert_eq!(texts(&back, &fresh, attribute), texts(&batch, &known, attribute));
             }
             prop_assert!(block.unpack(&[0], &mut fresh).is_none());
+        }
+    }
+
+    proptest! {
+        /// Without somebody, a block is that of the others, and has no value that only this one had.
+        #[test]
+        fn a_block_without_somebody_is_the_block_of_the_others(
+            rows in proptest::collection::vec((0_u32..300, 0_u64..5), 1..400), passed in 0_usize..50,
+        ) {
+            let mut known = books();
+            let pack = |rows: &[(u32, u64)], last: u64, known: &mut [Codebook]| {
+                let mut batch = Batch::new(3);
+                for (value, subject) in rows {
+                    batch.columns[0].push(known[0].encode(Token::Text(&format!("v{value}"))).expect("a text"));
+                    batch.columns[1].push(ABSENT);
+                    batch.columns[2].push(ABSENT);
+                    batch.subjects.push(*subject);
+                }
+                let block = RowPacker::default().pack(&batch, last + 1 - rows.len() as u64, &[0, 1], known);
+                RowBlock { last, ..block }
+            };
+            let (last, passed) = (1_000, passed.min(rows.len()));
+            let block = pack(&rows, last, &mut known);
+            let first = last + 1 - (rows.len() - passed) as u64;
+            let others: Vec<(u32, u64)> = rows[passed..].iter().copied().filter(|(_, subject)| *subject != 2).collect();
+            let (found, gone) = block.without(|subject| subject == 2, first).expect("a block");
+            prop_assert_eq!(gone, rows.iter().filter(|(_, subject)| *subject == 2).count() as u64);
+            prop_assert_eq!(found.rows(), others.len());
+            prop_assert_eq!(found, pack(&others, last, &mut known));
         }
     }
 

@@ -53,6 +53,7 @@ impl Keys {
 }
 
 /// Seals values so that they open only at the place they were written to.
+#[derive(Clone)]
 pub struct Sealer(XChaCha20Poly1305);
 
 impl Sealer {

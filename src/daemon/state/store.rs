@@ -20,12 +20,15 @@ use serde::Serialize;
 use serde::de::DeserializeOwned;
 use std::cell::Cell;
 use std::collections::VecDeque;
+use std::fs::File;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 
 mod binding;
+mod erase;
 mod recover;
+pub use erase::{Pending, StateErased};
 pub use recover::Recovered;
 
 const CHECK: &[u8] = b"check";
@@ -56,6 +59,8 @@ const NO_DELTA: usize = 12;
 /// The state of one instance.
 pub struct Store {
     path: PathBuf,
+    /// The name of the database in force.
+    database: String,
     keeper: Keeper,
     sealer: Sealer,
     /// Identity of this state: part of the transactional id.
@@ -83,6 +88,8 @@ pub struct Store {
     k: u64,
     /// Bytes sealed for the next write.
     unwritten: Cell<usize>,
+    /// Held for as long as this process has the directory: the last to go.
+    _lock: File,
 }
 
 impl Store {
@@ -100,13 +107,15 @@ impl Store {
         if !new {
             directory::check_format(path)?;
         }
+        let lock = directory::lock(path)?;
         let keys = match secret {
             Some(secret) => Keys::derive(secret),
             None => Keys::derive(&directory::local_secret(path, new)?),
         };
         directory::check_secret(path, &keys.check, new)?;
-        directory::clear_unfinished(path, new)?;
-        let keeper = Keeper::open(path)?;
+        let database = directory::database(path)?;
+        directory::clear_unfinished(path, new, &database)?;
+        let keeper = Keeper::open(path, &database)?;
         let damaged = |what: &str| StateError::Damaged { path: path.to_owned(), what: what.to_owned() };
         let id = match (keeper.read(|d| d.tree.get(CHECK))?, new) {
             (Some(value), _) => {
@@ -131,6 +140,7 @@ impl Store {
         }
         let mut store = Self {
             path: path.to_owned(),
+            database,
             sealer: keys.sealer(),
             keeper,
             id,
@@ -148,6 +158,7 @@ impl Store {
             marks: Vec::new(),
             k: 0,
             unwritten: Cell::new(0),
+            _lock: lock,
         };
         let recovered = store.recover(ledger)?;
         Ok((store, keys, recovered))

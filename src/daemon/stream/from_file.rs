@@ -8,6 +8,7 @@ use crate::anonymity::planner::GroupShape;
 use crate::config::{Config, Format, JOINED, Rows, SinkKind};
 use crate::daemon::engine::Engine;
 use crate::daemon::engine::assemble::{Assembled, Options, assemble, state_clock};
+use crate::daemon::errand::Errands;
 use crate::daemon::run_error::RunError;
 use crate::daemon::state::directory::StateError;
 use crate::daemon::state::records::Progress;
@@ -64,7 +65,7 @@ pub fn run_file(
     options: &Options,
     telemetry: &Telemetry,
     stop: &Arc<AtomicBool>,
-    watcher: &dyn Watcher,
+    (watcher, erasures): (&dyn Watcher, &Errands),
 ) -> Result<Vec<Finding>, RunError> {
     let (config, schema, file) = (Arc::clone(&checked.config), Arc::clone(&checked.schema), checked.file.clone());
     if let Some(problem) = options.lineage.as_deref().and_then(|path| config.lineage_problem(path)) {
@@ -129,7 +130,7 @@ pub fn run_file(
         scope.spawn(move || read_all(source, width, &closing, replayed, stop, &sender));
         let mut source = FileReadAhead::new(receiver, stop);
         let (engine, sink, max_age) = (&mut engine, &mut *sink, config.batch.max_age);
-        Run { source: &mut source, engine, sink, telemetry, watcher, clock, max_age, retry: intent, stop }.run()
+        Run { source: &mut source, engine, sink, telemetry, watcher, clock, max_age, retry: intent, erasures, stop }.run()
     })?;
     let mut findings = engine.findings();
     // Who was stopped before the first batch has not looked.

@@ -8,6 +8,7 @@ use crate::config::{Config, SinkKind};
 use crate::daemon::engine::assemble::{Assembled, Options, assemble, state_clock};
 use crate::daemon::engine::clock::StateClock;
 use crate::daemon::engine::{BatchError, Engine};
+use crate::daemon::errand::Errands;
 use crate::daemon::run_error::RunError;
 use crate::daemon::state::directory::StateError;
 use crate::daemon::state::records::Intent;
@@ -82,6 +83,7 @@ pub fn run_kafka(
     options: &Options,
     telemetry: &Telemetry,
     stop: &Arc<AtomicBool>,
+    erasures: &Errands,
 ) -> Result<Vec<Finding>, RunError> {
     if !register(&mut checked, telemetry, stop).map_err(RunError::Configuration)? {
         return Ok(Vec::new());
@@ -152,7 +154,7 @@ pub fn run_kafka(
     let mut sink = opened.ok_or(RunError::Panicked)?;
     engine.heed(stop);
     let clock = state_clock(&config, options, &engine, intent.as_ref());
-    start.stream(&mut engine, intent, &mut sink, clock)?;
+    start.stream(&mut engine, intent, &mut sink, (clock, erasures))?;
     Ok(engine.findings())
 }
 
@@ -246,7 +248,7 @@ impl Start<'_> {
         engine: &mut Engine,
         intent: Option<Intent>,
         sink: &mut TransactionalSink,
-        clock: StateClock,
+        (clock, erasures): (StateClock, &Errands),
     ) -> Result<(), RunError> {
         let Self { config, file, schema, telemetry, stop, cluster, health, .. } = self;
         let (feed_in, feed) = crossbeam_channel::bounded(1);
@@ -297,7 +299,7 @@ impl Start<'_> {
             let mut source = KafkaSource::new(&feed, &commands, health, &config.source.brokers, telemetry, stop);
             let (watcher, max_age) = (&Unwatched, config.batch.max_age);
             let outcome =
-                Run { source: &mut source, engine, sink, telemetry, watcher, clock, max_age, retry: intent, stop }
+                Run { source: &mut source, engine, sink, telemetry, watcher, clock, max_age, retry: intent, erasures, stop }
                     .run();
             drop(end_reader);
             drop(feed);

@@ -6,9 +6,11 @@
 //! | [`source`] | what a source is |
 //! | `file_source`, `kafka_source` | files and topics as sources |
 //! | `from_file`, `from_kafka` | a daemon's parts, put together by the kind of its source |
+//! | `erasing` | erasures that are asked for, between two batches |
 //! | `profiles` | the profiles that records are joined to, at the start |
 //! | `to_kafka` | what every sink into a topic needs |
 
+mod erasing;
 mod file_source;
 mod from_file;
 mod from_kafka;
@@ -18,6 +20,7 @@ pub mod run;
 pub mod source;
 mod to_kafka;
 
+use super::errand::Errands;
 use super::run_error::RunError;
 use crate::config::SourceKind;
 use crate::daemon::engine::assemble::Options;
@@ -35,10 +38,10 @@ pub(super) fn run_source(
     options: &Options,
     telemetry: &Telemetry,
     stop: &Arc<AtomicBool>,
-    watcher: &dyn run::Watcher,
+    (watcher, erasures): (&dyn run::Watcher, &Errands),
 ) -> Result<Vec<Finding>, RunError> {
     match checked.config.source.kind {
-        SourceKind::File => run_file(checked, options, telemetry, stop, watcher),
-        SourceKind::Kafka => run_kafka(checked, options, telemetry, stop),
+        SourceKind::File => run_file(checked, options, telemetry, stop, (watcher, erasures)),
+        SourceKind::Kafka => run_kafka(checked, options, telemetry, stop, erasures),
     }
 }

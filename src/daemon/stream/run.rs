@@ -6,6 +6,7 @@
 use super::source::{Next, Notice, Source, SourceFailure};
 use crate::daemon::engine::clock::StateClock;
 use crate::daemon::engine::{BatchError, Engine, Settling, Turn};
+use crate::daemon::errand::Errands;
 use crate::daemon::state::directory::StateError;
 use crate::daemon::state::records::Intent;
 use crate::io::input::{Closed, Place, Ranges};
@@ -70,6 +71,8 @@ pub struct Run<'a> {
     pub max_age: Duration,
     /// A batch to repeat exactly.
     pub retry: Option<Intent>,
+    /// Erasures that are asked for.
+    pub erasures: &'a Errands,
     /// Set when the daemon is to end.
     pub stop: &'a AtomicBool,
 }
@@ -122,6 +125,7 @@ impl Run<'_> {
             self.source.rewind(None, ranges)?;
         }
         loop {
+            self.erase_who_is_named()?;
             let next = self.source.next(if self.engine.is_behind() { BRIEFLY } else { IDLE });
             if next.is_err() && self.engine.is_behind() {
                 // What has left must not be read again: what was read of a broken source may be gone when it is mended.

@@ -69,6 +69,12 @@ impl Table {
         self.people.insert(person, cells);
     }
 
+    /// Forgets people.
+    pub fn forget(&mut self, is_gone: impl Fn(u64) -> bool) {
+        self.people.retain(|person, _| !is_gone(*person));
+        self.people.shrink_to_fit();
+    }
+
     /// People of whom `other` says something else, or nothing, or who are in `other` alone; each once.
     pub fn differing<'a>(&'a self, other: &'a Self) -> impl Iterator<Item = u64> + 'a {
         let gone = self.people.keys().filter(|person| !other.people.contains_key(*person));

@@ -1,0 +1,159 @@
+//! `throng forget`.
+
+mod ask;
+
+use super::outcome::Failure;
+use super::run::begin_logging;
+use super::text::{counted, wrapped};
+use crate::config::{self, Config};
+use crate::daemon::erase_at_rest::erase_at_rest;
+use crate::daemon::erasure::{Asked, ErasureError, MOST_SUBJECTS, Receipt, Removed};
+use crate::daemon::state::directory::StateError;
+use crate::start::checked::Checked;
+use anyhow::{Context, anyhow};
+use std::io::Read;
+use std::path::{Path, PathBuf};
+
+/// Erase people from the state: window, model, sample, ledger, what waits, profiles
+///
+/// Where no daemon has the state directory, it is written anew here; where one has, the running daemon is asked at `telemetry.listen`, with the
+/// token of `telemetry.token_file`, and does it between two batches. Killed at any moment, the state is the one before or the one after. The
+/// receipt says what was taken out, which released classes fall below k by it, and what cannot be recalled. Somebody of whom nothing is known
+/// has the same receipt, with zeros. Asking twice does no harm.
+#[derive(Debug, clap::Args)]
+#[command(
+    after_help = "Arguments stand in process lists and in the history of a shell: `--from -` reads the subjects from standard input instead.\nErase people at the source first (topic, file, profiles): what is read again is remembered again.\nExit codes: 0 done, also where nothing was known · 1 not done · 2 bad usage or configuration"
+)]
+pub struct ForgetArgs {
+    /// The configuration of the daemon
+    #[arg(short, long, value_name = "FILE")]
+    config: PathBuf,
+    /// Who is erased: values of the subject attribute, spelled as in a field of CSV
+    #[arg(value_name = "SUBJECT")]
+    subjects: Vec<String>,
+    /// Read subjects from a file, one a line; `-` reads standard input
+    #[arg(long, value_name = "FILE")]
+    from: Option<PathBuf>,
+    /// Say what would go, and erase nothing
+    #[arg(long)]
+    dry_run: bool,
+    /// Ask the running daemon at this address [default: that of telemetry.listen, where a daemon has the state]
+    #[arg(long, value_name = "URL")]
+    url: Option<String>,
+    /// Print the receipt as JSON
+    #[arg(long)]
+    json: bool,
+}
+
+/// Most bytes of a list of subjects.
+const MOST_BYTES: u64 = 16 << 20;
+
+/// Runs `throng forget`.
+///
+/// # Errors
+/// See [`Failure`].
+pub fn run(args: &ForgetArgs) -> Result<(), Failure> {
+    let subjects = subjects(args)?;
+    let config = config::load(&args.config, std::env::vars())?;
+    begin_logging(&config)?;
+    let asked = Asked { subjects, dry_run: args.dry_run };
+    let receipt = match &args.url {
+        Some(url) => ask::ask(&config.telemetry, Some(url), &asked)?,
+        None => at_rest(config, &args.config, &asked)?,
+    };
+    if args.json {
+        println!("{}", serde_json::to_string_pretty(&receipt).context("the receipt has no JSON")?);
+    } else {
+        print!("{}", words(&receipt));
+    }
+    Ok(())
+}
+
+/// Everybody who is named, on the command line and in the file.
+fn subjects(args: &ForgetArgs) -> Result<Vec<String>, Failure> {
+    let mut subjects = args.subjects.clone();
+    if let Some(path) = &args.from {
+        let failed = |error: std::io::Error| {
+            Failure::Usage(anyhow!("--from {}: {error}: name a readable file of UTF-8 text", path.display()))
+        };
+        let mut text = String::new();
+        let read = if path == Path::new("-") {
+            std::io::stdin().lock().take(MOST_BYTES + 1).read_to_string(&mut text)
+        } else {
+            std::fs::File::open(path).and_then(|file| file.take(MOST_BYTES + 1).read_to_string(&mut text))
+        };
+        if read.map_err(failed)? as u64 > MOST_BYTES {
+            return Err(Failure::Usage(anyhow!("--from {}: above 16 MiB: divide it", path.display())));
+        }
+        subjects.extend(text.lines().filter(|line| !line.is_empty()).map(str::to_owned));
+    }
+    match subjects.len() {
+        0 => Err(Failure::Usage(anyhow!("nobody is named: give a SUBJECT, or --from FILE"))),
+        1..=MOST_SUBJECTS => Ok(subjects),
+        many => Err(Failure::Usage(ErasureError::TooMany(many).into())),
+    }
+}
+
+/// Erases from the directory itself, or asks the daemon that has it.
+fn at_rest(config: Config, file: &Path, asked: &Asked) -> Result<Receipt, Failure> {
+    let checked = Checked::new(config, &file.display().to_string())?;
+    erase_at_rest(&checked, asked).or_else(|error| match error {
+        ErasureError::State(StateError::Locked(_)) => ask::ask(&checked.config.telemetry, None, asked),
+        error if error.is_usage() => Err(Failure::Usage(error.into())),
+        ErasureError::State(
+            error @ (StateError::Missing(_)
+            | StateError::WrongSecret(_)
+            | StateError::OtherStream(_)
+            | StateError::Version { .. }),
+        ) => Err(Failure::Usage(error.into())),
+        error => Err(Failure::Running(error.into())),
+    })
+}
+
+/// A receipt as people read it.
+fn words(receipt: &Receipt) -> String {
+    let Removed {
+        window_rows,
+        sample_rows,
+        held_rows,
+        ledger_entries,
+        shown_values,
+        witnesses,
+        raw_tuples,
+        supporters,
+        said_lines,
+        profiles,
+        reference_counts,
+    } = receipt.removed;
+    let what = if receipt.dry_run { "would be erased" } else { "erased" };
+    let mut out = format!("{} {what}\n", counted(receipt.subjects, "subject"));
+    for (count, of) in [
+        (window_rows, "rows of the window, and what the model counted of them"),
+        (sample_rows, "rows of the planner's sample"),
+        (held_rows, "held records and waiting lines"),
+        (ledger_entries, "entries of the ledger"),
+        (shown_values, "shown values"),
+        (witnesses, "witnesses of strict recoding"),
+        (raw_tuples, "raw tuples that nobody else has"),
+        (supporters, "entries of tenure and budgets"),
+        (said_lines, "lines said once a window"),
+        (profiles, "profiles of joins"),
+        (reference_counts, "counts of the reference distributions"),
+        (receipt.unnamed_values, "shown values that stay, without the name"),
+        (receipt.dropped_records, "held records that count as dropped now"),
+        (receipt.classes, "released classes that were supported by them"),
+        (receipt.classes_below_k, "of these below k without them"),
+    ] {
+        out.push_str(&format!("{count:>10}  {of}\n"));
+    }
+    for (title, lines) in
+        [("what follows", &receipt.follows), ("what stays", &receipt.kept), ("what cannot be recalled", &receipt.not_recalled)]
+    {
+        out.push_str(&format!("{title}:\n"));
+        for line in lines {
+            out.push_str(&wrapped("  - ", line));
+            out.push('\n');
+        }
+    }
+    out
+}
