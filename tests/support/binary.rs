@@ -128,6 +128,8 @@ impl Place {
 pub struct Process {
     child: Child,
     port: u16,
+    /// What the pages ask for.
+    pub token: Option<String>,
     stdout: JoinHandle<Vec<u8>>,
     stderr: JoinHandle<Vec<u8>>,
 }
@@ -149,6 +151,7 @@ impl Process {
         Self {
             child,
             port,
+            token: None,
             stdout: std::thread::spawn(move || drain(&mut out)),
             stderr: std::thread::spawn(move || drain(&mut err)),
         }
@@ -180,7 +183,8 @@ impl Process {
 
     /// One of the pages: status and body.
     pub fn get(&self, page: &str) -> Option<(u16, String)> {
-        get(self.port, page)
+        let head = self.token.as_ref().map(|token| format!("Authorization: Bearer {token}\r\n")).unwrap_or_default();
+        ask(self.port, &format!("GET {page}"), &head, b"")
     }
 
     /// Asks `/status.json` until `wanted` is true of it.
@@ -288,9 +292,16 @@ impl Outcome {
 
 /// A page of a daemon on this machine.
 pub fn get(port: u16, page: &str) -> Option<(u16, String)> {
+    ask(port, &format!("GET {page}"), "", b"")
+}
+
+/// The answer to a request with more lines of its head, and a body.
+pub fn ask(port: u16, request: &str, head: &str, body: &[u8]) -> Option<(u16, String)> {
     let mut stream = TcpStream::connect(("127.0.0.1", port)).ok()?;
-    stream.set_read_timeout(Some(Duration::from_secs(10))).ok()?;
-    write!(stream, "GET {page} HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n").ok()?;
+    stream.set_read_timeout(Some(Duration::from_secs(60))).ok()?;
+    write!(stream, "{request} HTTP/1.1\r\nHost: localhost\r\n{head}Connection: close\r\n\r\n").ok()?;
+    // Whoever refuses a body may have closed before all of it was sent.
+    let (Ok(()) | Err(_)) = stream.write_all(body);
     let mut answer = Vec::new();
     stream.read_to_end(&mut answer).ok()?;
     let answer = String::from_utf8(answer).ok()?;

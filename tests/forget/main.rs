@@ -1,0 +1,59 @@
+//! People are erased from a state: what remains of it, what it goes on releasing, and what a process that dies meanwhile leaves
+//! behind (docs/erasure.md, threats 35 and 36).
+
+#[path = "../support/mod.rs"]
+mod support;
+
+mod at_rest;
+#[cfg(feature = "failpoints")]
+mod kills;
+mod opened;
+mod pages;
+mod running;
+mod whole;
+
+use crate::support::binary::{Outcome, Place, Process};
+use std::io::Write;
+use std::os::unix::fs::PermissionsExt;
+use std::process::{Command, Stdio};
+
+/// The token of the pages.
+pub const TOKEN: &str = "a-token-of-the-tests-and-of-nobody-else";
+
+/// `throng forget` in a place, with what is written to its standard input.
+pub fn forget(place: &Place, overrides: &[(&str, &str)], arguments: &[&str], input: &str) -> Outcome {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_throng"));
+    command.args(["forget", "-c", "throng.toml"]).args(arguments);
+    place.surround(&mut command, overrides);
+    let mut child =
+        command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().expect("it starts");
+    // Whoever does not read it has closed it.
+    let (Ok(()) | Err(_)) = child.stdin.take().expect("a pipe").write_all(input.as_bytes());
+    let out = child.wait_with_output().expect("it ends");
+    Outcome { code: out.status.code(), stdout: out.stdout, stderr: String::from_utf8_lossy(&out.stderr).into_owned() }
+}
+
+/// The receipt that `throng forget --json` has printed.
+#[track_caller]
+pub fn receipt(outcome: &Outcome) -> serde_json::Value {
+    assert_eq!(outcome.code, Some(0), "{}", outcome.stderr);
+    serde_json::from_slice(&outcome.stdout).expect("a receipt")
+}
+
+/// Writes the token that the pages ask for.
+pub fn with_token(place: &Place) {
+    place.write("token", TOKEN);
+    std::fs::set_permissions(place.path("token"), std::fs::Permissions::from_mode(0o600)).expect("a file of ours");
+}
+
+/// Starts a daemon with faults.
+pub fn start(place: &Place, overrides: &[(&str, &str)], faults: Option<&str>) -> Process {
+    let mut command = place.command(overrides, &[]);
+    command.env_remove("FAILPOINTS");
+    if let Some(faults) = faults {
+        command.env("FAILPOINTS", faults);
+    }
+    let mut process = Process::spawn(command, place.port);
+    process.token = overrides.iter().any(|(key, _)| *key == "TELEMETRY__TOKEN_FILE").then(|| TOKEN.to_owned());
+    process
+}

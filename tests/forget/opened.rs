@@ -1,0 +1,110 @@
+//! A state directory with all its values opened: what whoever has the secret could find in it.
+
+use crate::support::canaries::hex;
+use std::path::Path;
+use std::sync::Arc;
+use throng::anonymity::treatment::names::{class_base, turn_name};
+use throng::config::Config;
+use throng::daemon::state::seal::Keys;
+use throng::ledger::said::said_key;
+use throng::ledger::supporters::supporter_key;
+use throng::records::digest::{DigestKey, NameDigest};
+use throng::records::raw::Token;
+use throng::records::subject::Subjects;
+use throng::start::checked::Checked;
+
+/// Every value of a database, opened, with its key before it.
+pub struct Opened {
+    values: Vec<(String, Vec<u8>, Vec<u8>)>,
+    /// As they lie on the disk.
+    sealed: Vec<Vec<u8>>,
+}
+
+/// The folders of databases in a state directory.
+pub fn databases(state: &Path) -> Vec<String> {
+    let entries = std::fs::read_dir(state).expect("a state directory").map(|entry| entry.expect("an entry"));
+    let mut names: Vec<String> = entries
+        .filter(|entry| entry.path().is_dir())
+        .map(|entry| entry.file_name().to_string_lossy().into_owned())
+        .collect();
+    names.sort();
+    names
+}
+
+impl Opened {
+    /// The one database of `state`.
+    pub fn read(state: &Path, secret: &[u8]) -> Self {
+        let databases = databases(state);
+        assert_eq!(databases.len(), 1, "one database: {databases:?}");
+        let db = sled::open(state.join(&databases[0])).expect("a database");
+        let sealer = Keys::derive(secret).sealer();
+        let (mut values, mut all) = (Vec::new(), Vec::new());
+        for name in ["throng", "window"] {
+            for entry in &db.open_tree(name).expect("a tree") {
+                let (key, sealed) = entry.expect("an entry");
+                if key.as_ref() == b"check" {
+                    continue;
+                }
+                let plain = sealer.open(&key, &sealed).expect("it opens");
+                values.push((name.to_owned(), key.to_vec(), plain));
+                all.push(sealed.to_vec());
+            }
+        }
+        Self { values, sealed: all }
+    }
+
+    /// The values that hold one of `needles`, as they lie on the disk.
+    pub fn sealed(&self, needles: &[Vec<u8>]) -> Vec<Vec<u8>> {
+        let holds = |bytes: &[u8]| needles.iter().any(|needle| bytes.windows(needle.len()).any(|w| w == needle));
+        let found = self.values.iter().zip(&self.sealed).filter(|((_, key, plain), _)| holds(key) || holds(plain));
+        found.map(|(_, sealed)| sealed.clone()).collect()
+    }
+
+    /// Keys, as text, of the values that hold one of `needles`, in themselves or in their keys.
+    pub fn with(&self, needles: &[Vec<u8>]) -> Vec<String> {
+        let holds = |bytes: &[u8]| needles.iter().any(|needle| bytes.windows(needle.len()).any(|w| w == needle));
+        let found = self.values.iter().filter(|(_, key, plain)| holds(key) || holds(plain));
+        found.map(|(tree, key, _)| format!("{tree}/{}", String::from_utf8_lossy(key))).collect()
+    }
+
+    /// What their keys begin with.
+    pub fn kinds(&self, needles: &[Vec<u8>]) -> Vec<String> {
+        let mut kinds: Vec<String> = self
+            .with(needles)
+            .into_iter()
+            .map(|key| key.splitn(3, '/').take(2).collect::<Vec<_>>().join("/"))
+            .collect();
+        kinds.sort();
+        kinds.dedup();
+        kinds
+    }
+}
+
+/// Every spelling of a person that a state of this configuration could hold: the digest in each order of bytes, and the keys of what
+/// groups have said of them and of what they support.
+pub fn spellings(config: &Config, secret: &[u8], person: &str) -> Vec<Vec<u8>> {
+    let checked = Checked::new(config.clone(), "throng.toml").unwrap_or_else(|p| panic!("{p:#?}"));
+    let keys = Keys::derive(secret);
+    let subject = &checked.schema.attributes[checked.schema.subject.expect("a subject")];
+    let mut subjects = Subjects::new(Arc::clone(subject), &DigestKey(keys.subjects));
+    let digest = subjects.digest(Token::Untyped(person)).expect("a subject");
+    let mut varint = Vec::new();
+    let mut rest = digest;
+    while rest >= 0x80 {
+        varint.push((rest as u8) | 0x80);
+        rest >>= 7;
+    }
+    varint.push(rest as u8);
+    let mut found = vec![digest.to_le_bytes().to_vec(), digest.to_be_bytes().to_vec(), varint];
+    found.push(hex(&digest.to_be_bytes()).into_bytes());
+    found.push(person.as_bytes().to_vec());
+    let names: Vec<&str> = checked.schema.attributes.iter().map(|a| a.name.as_str()).collect();
+    let of_names = NameDigest::new(&DigestKey(keys.classes));
+    for shape in &checked.shapes {
+        let group = shape.without_ladder();
+        let name = |text: &str| of_names.digest(text);
+        found.push(said_key(turn_name(&group, &names, name), digest).to_le_bytes().to_vec());
+        found.push(supporter_key(class_base(&group, &names, name), digest).to_le_bytes().to_vec());
+    }
+    found
+}

@@ -1,0 +1,329 @@
+//! An engine that keeps everything it can keep: nothing of an erased person is in its state, nobody else has lost anything, and what it goes
+//! on releasing keeps its promises.
+
+use crate::opened::{Opened, databases, spellings};
+use crate::support::schemas::schema;
+use crate::support::stand::{Fault, SECRET, Stand, record};
+use proptest::prelude::*;
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use throng::daemon::engine::{Erasure, Settling};
+use throng::daemon::erasure::{Asked, ErasureError, Receipt};
+use throng::daemon::state::seal::Keys;
+use throng::daemon::state::store::{Recovered, Store};
+use throng::ledger::classes::Ledger;
+use throng::records::codebook::Codebook;
+use throng::records::digest::DigestKey;
+use throng::records::schema::Schema;
+
+const NOW: i64 = 1_700_000_000_000;
+
+const SCHEMA: &str = schema!("forgotten"; person, hundred "age", text "city",
+    more "[[attribute]]\nname = \"birth\"\ntype = \"string\"\nchanges = false\n",
+    sensitive "illness", sensitive "mood");
+
+/// Everything that is kept of people.
+const EVERYTHING: &str = r#"
+[privacy]
+k = 3
+batch_crowd = 0
+recoding = "strict"
+max_lines_per_subject = 1
+max_delay = "2h"
+support_window = "24h"
+min_tenure = 1
+max_classes_per_subject = 6
+max_hold_batches = 3
+hold_above_loss = 0.0
+[[privacy.model]]
+kind = "l_diversity"
+attribute = "illness"
+l = 2
+[[privacy.model]]
+kind = "t_closeness"
+attribute = "mood"
+t = 0.9
+ground = "equal"
+[plan]
+window_records = 400
+sample_records = 100
+[[group]]
+name = "visit"
+attributes = ["age", "city", "illness", "mood"]
+[[group]]
+name = "origin"
+attributes = ["birth"]
+"#;
+
+/// Without delays and sensitive values: every record leaves, or waits, by its crowd.
+const PLAIN: &str = r#"
+[privacy]
+k = 3
+batch_crowd = 0
+recoding = "ladder"
+max_hold_batches = 2
+hold_above_loss = 0.0
+[plan]
+window_records = 60
+sample_records = 20
+"#;
+
+fn visit(person: &str, n: usize) -> Option<Vec<u8>> {
+    let (age, city) = (30 + n % 3, ["Zug", "Bern"][n % 2]);
+    let (birth, illness, mood) = (["1980", "1990"][n % 2], ["flu", "cold", "cough"][n % 3], ["calm", "tired"][n % 2]);
+    record(format!(
+        r#"{{"person":"{person}","age":{age},"city":"{city}","birth":"{birth}","illness":"{illness}","mood":"{mood}"}}"#
+    ))
+}
+
+#[track_caller]
+fn erased(stand: &mut Stand, people: &[&str], dry_run: bool) -> Receipt {
+    match erase(stand, people, dry_run) {
+        Ok(receipt) => receipt,
+        Err(error) => panic!("{error}"),
+    }
+}
+
+fn erase(stand: &mut Stand, people: &[&str], dry_run: bool) -> Result<Receipt, ErasureError> {
+    let asked = Asked { subjects: people.iter().map(|person| (*person).to_owned()).collect(), dry_run };
+    match stand.engine().erase(&asked) {
+        Erasure::Answered(answer) => answer,
+        Erasure::Lost(error) => panic!("{error}"),
+    }
+}
+
+/// What is in the state, with the engine gone.
+fn opened(stand: &mut Stand, look: impl FnOnce(&Opened)) {
+    stand.engine().flush().expect("a state");
+    let copy = tempfile::tempdir().expect("a directory");
+    let name = &databases(stand.state())[0];
+    let (from, to) = (stand.state().join(name), copy.path().join(name));
+    std::fs::create_dir_all(&to).expect("a directory");
+    copy_all(&from, &to);
+    look(&Opened::read(copy.path(), SECRET.as_bytes()));
+}
+
+fn copy_all(from: &std::path::Path, to: &std::path::Path) {
+    for entry in std::fs::read_dir(from).expect("a directory") {
+        let path = entry.expect("an entry").path();
+        let target = to.join(path.file_name().expect("a name"));
+        if path.is_dir() {
+            std::fs::create_dir_all(&target).expect("a directory");
+            copy_all(&path, &target);
+        } else {
+            std::fs::copy(&path, &target).expect("a copy");
+        }
+    }
+}
+
+#[test]
+fn threat_35_nothing_of_an_erased_person_is_in_any_store() {
+    let mut stand = Stand::new(SCHEMA, EVERYTHING);
+    let gone = "canary-person-one";
+    let hers = r#"{"person":"canary-person-one","age":31,"city":"Canarytown","birth":"canary1955","illness":"flu","mood":"calm"}"#;
+    for batch in 0..6 {
+        let mut records: Vec<_> = (0..18).map(|n| visit(&format!("p{n}"), n + batch)).collect();
+        records.push(visit(gone, batch));
+        if batch % 2 == 1 {
+            records.push(record(hers));
+        }
+        stand.offer(&records, Settling::No, NOW + batch as i64 * 60_000, Fault::Nothing);
+    }
+    let names = spellings(&stand.config, SECRET.as_bytes(), gone);
+    let values = [b"Canarytown".to_vec(), b"canary1955".to_vec()];
+    opened(&mut stand, |state| {
+        let kinds = state.kinds(&names);
+        println!("before: {kinds:?}");
+        for kind in ["throng/delta", "throng/sample", "throng/held", "throng/witness", "window/rows"] {
+            assert!(kinds.iter().any(|k| k == kind), "{kind} is not tried: {kinds:?}");
+        }
+        assert!(!state.with(&values).is_empty());
+    });
+    let files_before = files(&stand);
+    let would = erased(&mut stand, &[gone], true);
+    assert_eq!(files(&stand).len(), files_before.len(), "a dry run writes nothing");
+    let done = erased(&mut stand, &[gone], false);
+    assert_eq!(Receipt { dry_run: true, ..done.clone() }, would, "a dry run says what would go");
+    let removed = done.removed;
+    for (what, count) in [
+        ("window", removed.window_rows),
+        ("sample", removed.sample_rows),
+        ("held", removed.held_rows),
+        ("ledger", removed.ledger_entries),
+        ("witnesses", removed.witnesses),
+        ("supporters", removed.supporters),
+    ] {
+        assert!(count > 0, "{what}: {removed:?}");
+    }
+    assert!(done.unnamed_values > 0 && removed.shown_values > 0, "{done:?}");
+    assert!(done.classes > 0, "{done:?}");
+    opened(&mut stand, |state| {
+        assert_eq!(state.with(&names), Vec::<String>::new(), "no name");
+        assert_eq!(state.with(&values), Vec::<String>::new(), "no value that only she had");
+    });
+    // Nor in what the database keeps of values that it has written over: no sealed value of before is on the disk.
+    stand.check_conservation().expect("conservation");
+    assert_eq!(databases(stand.state()), ["db.1"]);
+    // Once more finds nobody; a spelling of the same person is the same person.
+    let again = erased(&mut stand, &["  canary-person-one "], false);
+    assert_eq!((again.removed, again.dropped_records, again.classes), Default::default());
+    assert_eq!(databases(stand.state()), ["db.2"]);
+    // And the stream goes on, over a restart too.
+    for batch in 6..12 {
+        let records: Vec<_> = (0..18).map(|n| visit(&format!("p{n}"), n + batch)).collect();
+        let fault = if batch == 8 { Fault::Restart } else { Fault::Nothing };
+        stand.offer(&records, Settling::No, NOW + batch as i64 * 60_000, fault);
+    }
+    stand.settle(Settling::EndOfStream, NOW + 3_600_000);
+    stand.check_conservation().expect("conservation");
+    stand.promise.check_all(&stand.sink.lines).expect("R(k)");
+    opened(&mut stand, |state| assert_eq!(state.with(&names), Vec::<String>::new()));
+}
+
+fn files(stand: &Stand) -> Vec<String> {
+    databases(stand.state())
+}
+
+/// Who is named wrongly, or not at all.
+#[test]
+fn who_cannot_be_found_is_told_without_being_named() {
+    let mut stand = Stand::new(&SCHEMA.replace("\"person\"\ntype = \"string\"", "\"person\"\ntype = \"integer\""), PLAIN);
+    let said = |stand: &mut Stand, people: &[&str]| match erase(stand, people, false) {
+        Ok(receipt) => panic!("{receipt:?}"),
+        Err(error) => {
+            assert!(error.is_usage());
+            error.to_string()
+        }
+    };
+    assert!(said(&mut stand, &[]).contains("nobody is named"));
+    let wrong = said(&mut stand, &["7", "canary-nobody"]);
+    assert!(wrong.contains("subject number 2") && wrong.contains("integer") && !wrong.contains("canary"), "{wrong}");
+    assert!(said(&mut stand, &["", "7"]).contains("subject number 1"));
+    assert_eq!(erased(&mut stand, &["7.0", "7", "+7"], false).subjects, 1, "spellings of one");
+    let nobody = SCHEMA.replace("role = \"subject\"\n", "role = \"identifier\"\n");
+    let mut stand = Stand::new(&nobody, PLAIN);
+    assert!(said(&mut stand, &["7"]).contains("names no subject"));
+}
+
+/// By row: subject and cells.
+type Rows = Vec<(u64, Vec<String>)>;
+
+/// The window and the sample that a state holds.
+fn learned(stand: &mut Stand, window: usize) -> (Rows, Rows, Recovered) {
+    stand.engine().flush().expect("a state");
+    let copy = tempfile::tempdir().expect("a directory");
+    copy_all(stand.state(), copy.path());
+    let mut ledger = Ledger::new(3, 86_400, 100_000);
+    let (_, _, recovered) = Store::open(copy.path(), Some(SECRET.as_bytes()), &mut ledger).expect("a state");
+    let schema = Schema::parse(SCHEMA, "s.toml", std::path::Path::new("")).expect("a schema");
+    let key = DigestKey(Keys::derive(SECRET.as_bytes()).classes);
+    let mut books: Vec<Codebook> =
+        schema.attributes.iter().map(|a| Codebook::new(Arc::clone(a), &key, 10_000).expect("a codebook")).collect();
+    let kept: Vec<usize> = (0..schema.attributes.len()).filter(|a| schema.attributes[*a].role.is_releasable()).collect();
+    let mut rows: Rows = Vec::new();
+    let mut next = None;
+    for (_, block) in &recovered.rows {
+        let batch = block.unpack(&kept, &mut books).expect("rows");
+        let first = block.last + 1 - batch.rows() as u64;
+        assert!(next.is_none_or(|next| next == first), "rows are numbered without a gap");
+        next = Some(block.last + 1);
+        for row in 0..batch.rows() {
+            let cells = kept.iter().map(|&a| books[a].canonical(batch.columns[a][row]).to_owned()).collect();
+            rows.push((batch.subjects[row], cells));
+        }
+    }
+    assert!(next.is_none_or(|next| next == recovered.progress.rows), "up to the last one");
+    let rows = rows.split_off(rows.len().saturating_sub(window));
+    let sample = recovered.sample.iter().map(|row| (row.subject, row.cells.clone())).collect();
+    (rows, sample, recovered)
+}
+
+/// What is learned after an erasure is what is learned by who never saw the person, row for row.
+#[test]
+fn what_is_learned_is_what_a_run_learns_that_never_saw_the_person() {
+    let settings = PLAIN.replace("window_records = 60\nsample_records = 20", "window_records = 1000\nsample_records = 1000");
+    let (mut saw, mut never) = (Stand::new(SCHEMA, &settings), Stand::new(SCHEMA, &settings));
+    for batch in 0..5 {
+        let others: Vec<_> = (0..20).map(|n| visit(&format!("p{n}"), n * 7 + batch)).collect();
+        let mut all = others.clone();
+        (0..3).for_each(|n| all.insert(n * 5, visit("she", n + batch)));
+        saw.offer(&all, Settling::No, NOW + batch as i64, Fault::Nothing);
+        never.offer(&others, Settling::No, NOW + batch as i64, Fault::Nothing);
+    }
+    let done = erased(&mut saw, &["she"], false);
+    assert_eq!((done.removed.window_rows, done.removed.sample_rows), (15, 15));
+    let ((rows, sample, _), (others, others_sample, _)) = (learned(&mut saw, 1000), learned(&mut never, 1000));
+    assert_eq!(rows.len(), 100);
+    assert!(rows == others, "the window");
+    assert!(sample == others_sample, "the sample");
+    // The model is counted from these rows, in the running engine as in the next process.
+    let size = |stand: &mut Stand| {
+        let report = stand.telemetry.exact().expect("a batch");
+        (report.model_nodes, report.model_edges)
+    };
+    for stand in [&mut saw, &mut never] {
+        stand.offer(&[visit("p1", 3)], Settling::No, NOW + 10, Fault::Nothing);
+        stand.offer(&[visit("p2", 3)], Settling::No, NOW + 11, Fault::Nothing);
+    }
+    assert_eq!(size(&mut saw), size(&mut never), "the model");
+}
+
+/// The classes that fall below k are counted as a ledger without the person counts them, and need others before they show again.
+#[test]
+fn a_class_that_falls_below_k_needs_others_before_it_leaves_again() {
+    let settings = PLAIN.replace("max_hold_batches = 2\nhold_above_loss = 0.0\n", "");
+    let mut stand = Stand::new(SCHEMA, &settings);
+    let of = |person: &str| record(format!(r#"{{"person":"{person}","age":41,"city":"Zug"}}"#));
+    stand.offer(&["a", "b", "c"].map(of), Settling::No, NOW, Fault::Nothing);
+    assert_eq!(stand.sink.lines.len(), 3);
+    stand.offer(&["a"].map(of), Settling::No, NOW + 1000, Fault::Nothing);
+    assert_eq!(stand.sink.lines.len(), 4, "supported by the batch before");
+    let done = erased(&mut stand, &["c"], false);
+    assert_eq!(done.classes, done.classes_below_k, "{done:?}");
+    assert!(done.classes_below_k >= 1 && done.follows[0].contains("fall below k"), "{done:?}");
+    stand.offer(&["b"].map(of), Settling::EndOfStream, NOW + 2000, Fault::Nothing);
+    assert!(!stand.sink.lines[4..].iter().any(|line| line.text.contains("41")), "two are no crowd");
+    stand.offer(&["d"].map(of), Settling::No, NOW + 3000, Fault::Nothing);
+    assert_eq!(stand.sink.lines.iter().filter(|line| line.text.contains("41")).count(), 5, "with another it is one");
+    stand.promise.check_all(&stand.sink.lines).expect("R(k)");
+    stand.check_conservation().expect("conservation");
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(24))]
+    /// Whatever is erased between whatever batches, R(k) holds of all that was released, as readers count it; every record is
+    /// accounted for; and no row of anybody else is lost.
+    #[test]
+    fn threat_36_erasures_between_any_batches_keep_what_is_promised(
+        everything in any::<bool>(),
+        batches in prop::collection::vec((prop::collection::vec((0usize..12, 0usize..9), 1..16), prop::option::of(0usize..12), 0u8..6), 2..9),
+    ) {
+        let mut stand = Stand::new(SCHEMA, if everything { EVERYTHING } else { PLAIN });
+        let mut rows_of: BTreeMap<usize, u64> = BTreeMap::new();
+        let (mut window, mut gone) = (0_u64, 0_u64);
+        for (number, (people, who, fault)) in (0..).zip(&batches) {
+            let records: Vec<_> = people.iter().map(|(person, n)| visit(&format!("p{person}"), *n)).collect();
+            people.iter().for_each(|(person, _)| *rows_of.entry(*person).or_default() += 1);
+            window += records.len() as u64;
+            let fault = [Fault::Nothing, Fault::Restart, Fault::Abort, Fault::AbortAndDie, Fault::LeaveAndDie, Fault::Nothing][usize::from(*fault)];
+            stand.offer(&records, Settling::No, NOW + number * 600_000, fault);
+            if let Some(who) = who {
+                let done = erased(&mut stand, &[&format!("p{who}")], false);
+                if everything {
+                    // The window holds all records of the test.
+                    prop_assert_eq!(done.removed.window_rows, rows_of.remove(who).unwrap_or(0));
+                    gone += done.removed.window_rows;
+                    let known = stand.telemetry.exact().map(|report| report.window_records);
+                    prop_assert!(known.is_some() && gone <= window);
+                }
+                stand.check_conservation().map_err(TestCaseError::fail)?;
+                let names = spellings(&stand.config, SECRET.as_bytes(), &format!("p{who}"));
+                // The text of the person is in nobody's way; digests are.
+                opened(&mut stand, |state| assert_eq!(state.with(&names[..4]), Vec::<String>::new()));
+            }
+        }
+        stand.settle(Settling::EndOfStream, NOW + 90_000_000);
+        stand.check_conservation().map_err(TestCaseError::fail)?;
+        stand.promise.check_all(&stand.sink.lines).map_err(|e| TestCaseError::fail(format!("{e:?}")))?;
+    }
+}
