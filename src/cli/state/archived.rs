@@ -1,6 +1,6 @@
 //! `throng state export` and `throng state import`.
 
-use super::{Named, bytes_below, secret};
+use super::named::{self, Named, bytes_below, secret};
 use crate::cli::outcome::Failure;
 use crate::cli::progress::bar_of;
 use crate::cli::written::refuse_overwriting;
@@ -48,7 +48,7 @@ pub struct ImportArgs {
 
 fn failed(error: ArchiveError) -> Failure {
     match error {
-        ArchiveError::State(error) => super::failed(error),
+        ArchiveError::State(error) => named::failed(error),
         error if error.is_usage() => Failure::Usage(error.into()),
         error => Failure::Running(error.into()),
     }
@@ -76,7 +76,7 @@ pub fn export(args: &ExportArgs) -> Result<(), Failure> {
         .collect();
     refuse_overwriting(&written, &[Used::file("--config", &args.named.config)])?;
     let path = &config.state.path;
-    directory::must_exist(path).map_err(super::failed)?;
+    directory::must_exist(path).map_err(named::failed)?;
     let own = match (secret(&config), &args.secret_to) {
         (None, None) => {
             return Err(Failure::Usage(anyhow!(
@@ -88,7 +88,7 @@ pub fn export(args: &ExportArgs) -> Result<(), Failure> {
                 "--secret-to: {file} names the secret of this state, which the directory does not keep (leave --secret-to out)"
             )));
         }
-        (None, Some(to)) => Some((to, directory::own_secret(path).map_err(super::failed)?)),
+        (None, Some(to)) => Some((to, directory::own_secret(path).map_err(named::failed)?)),
         (Some(_), None) => None,
     };
     let to = fresh("--output", &args.output)?;

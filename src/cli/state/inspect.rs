@@ -1,6 +1,6 @@
 //! `throng state inspect`.
 
-use super::{Named, failed, secret};
+use super::named::{Named, failed, secret};
 use crate::cli::outcome::Failure;
 use crate::daemon::engine::assemble::ledger;
 use crate::daemon::state::store::Store;

@@ -1,6 +1,6 @@
 //! `throng state verify`.
 
-use super::{Named, bytes_below, failed, secret};
+use super::named::{Named, bytes_below, failed, secret};
 use crate::cli::outcome::Failure;
 use crate::cli::progress::bar_of;
 use crate::daemon::engine::assemble::ledger;
