@@ -100,12 +100,7 @@ fn at_rest(config: Config, file: &Path, asked: &Asked) -> Result<Receipt, Failur
     erase_at_rest(&checked, asked).or_else(|error| match error {
         ErasureError::State(StateError::Locked(_)) => ask::ask(&checked.config.telemetry, None, asked),
         error if error.is_usage() => Err(Failure::Usage(error.into())),
-        ErasureError::State(
-            error @ (StateError::Missing(_)
-            | StateError::WrongSecret(_)
-            | StateError::OtherStream(_)
-            | StateError::Version { .. }),
-        ) => Err(Failure::Usage(error.into())),
+        ErasureError::State(error) if error.is_refusal() => Err(Failure::Usage(error.into())),
         error => Err(Failure::Running(error.into())),
     })
 }

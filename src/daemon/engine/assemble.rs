@@ -11,7 +11,7 @@ use crate::anonymity::planner::sample::Sample;
 use crate::anonymity::privacy::protection::Protection;
 use crate::config::{Config, Join, OutputShape, Problem, Rows, SinkKind};
 use crate::daemon::http::chosen_page;
-use crate::daemon::state::directory::{StateError, is_state};
+use crate::daemon::state::directory::StateError;
 use crate::daemon::state::records::Intent;
 use crate::daemon::state::seal::Keys;
 use crate::daemon::state::store::{Recovered, Store};
@@ -135,7 +135,12 @@ fn groups_of(shapes: &[GroupShape], schema: &Schema) -> String {
 pub type Verdict<'a> = dyn FnMut(&Intent, &str) -> Result<bool, StateError> + 'a;
 
 /// The ledger that a configuration asks for, empty.
-fn ledger(config: &Config, schema: &Schema, protections: &[Protection]) -> Ledger {
+#[must_use]
+pub fn ledger(checked: &Checked) -> Ledger {
+    ledger_of(&checked.config, &checked.schema, &checked.protections)
+}
+
+fn ledger_of(config: &Config, schema: &Schema, protections: &[Protection]) -> Ledger {
     let window = config.privacy.support_window;
     let window_ms = i64::try_from(window.as_millis()).unwrap_or(i64::MAX);
     let window_seconds = u32::try_from(window.as_secs()).unwrap_or(u32::MAX);
@@ -171,7 +176,7 @@ pub fn assemble(
 ) -> Result<Assembled, AssemblyError> {
     let start = Instant::now();
     let Checked { config, schema, protections, .. } = &checked;
-    let mut ledger = ledger(config, schema, protections);
+    let mut ledger = ledger_of(config, schema, protections);
     let people = read_populations(config, schema, &checked.file).map_err(AssemblyError::Populations)?;
     let secret = config.secret.as_ref().map(crate::config::Secret::expose);
     let (mut store, keys, mut recovered) = Store::open(&config.state.path, secret, &mut ledger)?;
@@ -251,12 +256,10 @@ pub struct AtRest {
 /// When there is none, or as for [`assemble`]: it is in use, damaged, or of another stream.
 pub fn open_at_rest(checked: &Checked) -> Result<AtRest, StateError> {
     let Checked { config, schema, protections, .. } = checked;
-    if !is_state(&config.state.path) {
-        return Err(StateError::Missing(config.state.path.clone()));
-    }
-    let mut ledger = ledger(config, schema, protections);
     let secret = config.secret.as_ref().map(crate::config::Secret::expose);
-    let (mut store, keys, recovered) = Store::open(&config.state.path, secret, &mut ledger)?;
+    let (mut store, keys) = Store::existing(&config.state.path, secret)?;
+    let mut ledger = ledger_of(config, schema, protections);
+    let recovered = store.load(&mut ledger)?;
     store.bind(&stream_of(config, schema))?;
     Ok(AtRest { store, keys, ledger, recovered })
 }
@@ -283,7 +286,7 @@ fn blank(config: &Arc<Config>, schema: &Arc<Schema>, protections: &[Protection],
         }),
         ledger: Box::new(move || {
             let (config, schema, protections) = &of_ledger;
-            let mut ledger = ledger(config, schema, protections);
+            let mut ledger = ledger_of(config, schema, protections);
             ledger.key_said(&repetition_key);
             ledger
         }),

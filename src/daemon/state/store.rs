@@ -1,5 +1,6 @@
 //! The sled tree: one atomic flushed write a batch, and recovery from it.
 
+use super::databases;
 use super::directory::{self, StateError};
 use super::disk;
 use super::keeper::Keeper;
@@ -27,7 +28,9 @@ use std::sync::atomic::AtomicBool;
 
 mod binding;
 mod erase;
+pub mod examine;
 mod recover;
+pub mod survey;
 pub use erase::{Pending, StateErased};
 pub use recover::Recovered;
 
@@ -104,16 +107,30 @@ impl Store {
         ledger: &mut Ledger,
     ) -> Result<(Self, Keys, Recovered), StateError> {
         let new = directory::prepare(path)?;
+        let (mut store, keys) = Self::unlock(path, secret, new)?;
+        let recovered = store.load(ledger)?;
+        Ok((store, keys, recovered))
+    }
+
+    /// Opens the state at `path`, which must be there, and reads nothing of it yet.
+    ///
+    /// # Errors
+    /// [`StateError::Missing`], and whatever [`open`](Self::open) is refused for.
+    pub fn existing(path: &Path, secret: Option<&[u8]>) -> Result<(Self, Keys), StateError> {
+        directory::must_exist(path)?;
+        Self::unlock(path, secret, false)
+    }
+
+    /// The state in a prepared directory, which is `new` or not.
+    fn unlock(path: &Path, secret: Option<&[u8]>, new: bool) -> Result<(Self, Keys), StateError> {
         if !new {
             directory::check_format(path)?;
         }
-        let lock = directory::lock(path)?;
-        let keys = match secret {
-            Some(secret) => Keys::derive(secret),
-            None => Keys::derive(&directory::local_secret(path, new)?),
-        };
+        let lock = databases::lock(path)?;
+        let keys = directory::keys(path, secret, new)?;
         directory::check_secret(path, &keys.check, new)?;
-        let database = directory::database(path)?;
+        let database = databases::database(path)?;
+        databases::clear_databases(path, &database)?;
         directory::clear_unfinished(path, new, &database)?;
         let keeper = Keeper::open(path, &database)?;
         let damaged = |what: &str| StateError::Damaged { path: path.to_owned(), what: what.to_owned() };
@@ -138,7 +155,7 @@ impl Store {
         if new {
             directory::write_format(path)?;
         }
-        let mut store = Self {
+        let store = Self {
             path: path.to_owned(),
             database,
             sealer: keys.sealer(),
@@ -160,8 +177,7 @@ impl Store {
             unwritten: Cell::new(0),
             _lock: lock,
         };
-        let recovered = store.recover(ledger)?;
-        Ok((store, keys, recovered))
+        Ok((store, keys))
     }
 
     /// Identity of this state, made once.

@@ -5,15 +5,16 @@
 //! file, written whole or not at all: a start finds the state before the erasure or the state after it, and nothing between
 //! (docs/erasure.md). An erasure that does not know a key refuses rather than leaving something behind.
 
-use super::{BASELINE, BEGUN, CHECK, EVIDENCE, INTENT, INTENT_BEGUN, INTENT_MET, INTENT_TALLIED, MADE_WITH, MARKS, MET};
-use super::{PROGRESS, Store, TALLIED};
+use super::{CHECK, INTENT, INTENT_BEGUN, INTENT_MET, INTENT_TALLIED, MET, PROGRESS, Store, TALLIED};
 use crate::anonymity::planner::reference::ReferenceCounts;
-use crate::daemon::state::directory::{self, StateError};
+use crate::daemon::state::databases;
+use crate::daemon::state::directory::StateError;
 use crate::daemon::state::keeper::Keeper;
 use crate::daemon::state::numbered::number_of;
-use crate::daemon::state::profile_journal::{INTENT_VERSION, PREFIX, ProfileJournal, VERSION, place_of};
+use crate::daemon::state::profile_journal::{INTENT_VERSION, PREFIX, ProfileJournal, place_of};
 use crate::daemon::state::records::{KeptRow, Progress};
 use crate::daemon::state::rows::RowBlock;
+use crate::daemon::state::store::examine::is_known;
 use crate::daemon::state::store::recover::Recovered;
 use crate::daemon::state::witness_journal::WitnessJournal;
 use crate::faults::crash_point;
@@ -64,21 +65,6 @@ pub struct StateErased {
     pub met: u64,
 }
 
-/// Keys whose values hold nothing of anybody.
-const IMPERSONAL: [&[u8]; 12] = [
-    CHECK, PROGRESS, BASELINE, EVIDENCE, MADE_WITH, TALLIED, MARKS, MET, VERSION, b"stream", b"sink", b"groups",
-];
-const IMPERSONAL_TOO: [&[u8]; 2] = [b"populations", b"untruthful"];
-/// What the keys begin with under which there are many values.
-const PREFIXES: [&str; 13] = [
-    "shard", "tally", "said", "delta", "sample", "held", "witness", "witness-shard", "raw", PREFIX, "reference", "plan", BEGUN,
-];
-
-fn is_known(key: &[u8]) -> bool {
-    let prefix = |prefix: &&str| key.strip_prefix(prefix.as_bytes()).is_some_and(|rest| rest.starts_with(b"/"));
-    IMPERSONAL.contains(&key) || IMPERSONAL_TOO.contains(&key) || PREFIXES.iter().any(|known| prefix(&known))
-}
-
 /// What a state without somebody has in place of what it had: none where that goes.
 struct Edits<'a> {
     who: &'a Erased,
@@ -112,27 +98,27 @@ impl Store {
             self.rows_without(&mut edits, &progress, first, None)?;
             return Ok(edits.erased);
         }
-        directory::clear_databases(&self.path, &self.database)?;
-        let name = directory::next_database(&self.database);
+        databases::clear_databases(&self.path, &self.database)?;
+        let name = databases::next_database(&self.database);
         let written = self.write_anew(&name, &mut edits, &progress, first);
         let keeper = match written {
             Ok(keeper) => keeper,
             Err(error) => {
                 // Whatever cannot be removed now is removed with the next erasure, or the next start.
-                if let Err(also) = directory::clear_databases(&self.path, &self.database) {
+                if let Err(also) = databases::clear_databases(&self.path, &self.database) {
                     tracing::warn!(error = %also, "a database that was not finished stays until the next start");
                 }
                 return Err(error);
             }
         };
-        directory::name_database(&self.path, &name)?;
+        databases::name_database(&self.path, &name)?;
         crash_point("erasure-named");
         self.database = name;
         let before = std::mem::replace(&mut self.keeper, keeper);
         self.keeper.succeed(&before);
         // Its thread has let go of the files when this returns.
         drop(before);
-        directory::clear_databases(&self.path, &self.database)?;
+        databases::clear_databases(&self.path, &self.database)?;
         crash_point("erasure-cleared");
         Ok(edits.erased)
     }
@@ -159,7 +145,7 @@ impl Store {
         self.profiles = ProfileJournal::default();
         // What the marker beside the output files may say has been looked up since.
         let marks = std::mem::take(&mut self.marks);
-        let recovered = self.recover(ledger)?;
+        let recovered = self.load(ledger)?;
         self.marks = marks;
         Ok(recovered)
     }
@@ -202,7 +188,7 @@ impl Store {
                         bytes += key.len() + value.len();
                         batch.insert(key, value.as_slice());
                     }
-                    None if is_known(&key) => {
+                    None if *key == *CHECK || is_known(&key) => {
                         bytes += key.len() + value.len();
                         batch.insert(key, value);
                     }
