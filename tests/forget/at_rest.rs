@@ -30,9 +30,9 @@ fn input(canaries: &Canaries) -> (String, String) {
 
 pub fn spelled(place: &Place, person: &str) -> Vec<Vec<u8>> {
     let text = String::from_utf8(place.read("throng.toml")).expect("text");
-    let text = ["schema.toml", "secret"].iter().fold(text, |text, name| {
-        text.replace(&format!("\"{name}\""), &format!("\"{}\"", place.path(name).display()))
-    });
+    let text = ["schema.toml", "secret"]
+        .iter()
+        .fold(text, |text, name| text.replace(&format!("\"{name}\""), &format!("\"{}\"", place.path(name).display())));
     let config = config::parse(&text, "throng.toml", std::iter::empty()).unwrap_or_else(|p| panic!("{p:#?}"));
     spellings(&config, SECRET, person)
 }

@@ -9,8 +9,7 @@ use std::os::unix::process::ExitStatusExt;
 use std::process::{Command, Stdio};
 
 /// In their order; from the third to last on it is done.
-const POINTS: [&str; 5] =
-    ["erasure-begun", "erasure-copied", "state-file-unnamed", "erasure-named", "erasure-cleared"];
+const POINTS: [&str; 5] = ["erasure-begun", "erasure-copied", "state-file-unnamed", "erasure-named", "erasure-cleared"];
 
 fn is_done(point: &str) -> bool {
     matches!(point, "erasure-named" | "erasure-cleared" | "erasure-unanswered")

@@ -3,6 +3,7 @@
 mod archived;
 mod inspect;
 mod named;
+mod rekey;
 mod verify;
 
 use super::outcome::Failure;
@@ -20,6 +21,8 @@ pub enum StateArgs {
     Export(archived::ExportArgs),
     /// Make a state directory of such a file
     Import(archived::ImportArgs),
+    /// Exchange the secret of a state for another: what is on the disk opens with the new one alone
+    Rekey(rekey::RekeyArgs),
 }
 
 /// Runs `throng state`.
@@ -33,5 +36,6 @@ pub fn run(args: &StateArgs) -> Result<(), Failure> {
         StateArgs::Verify(args) => verify::run(args),
         StateArgs::Export(args) => archived::export(args),
         StateArgs::Import(args) => archived::import(args),
+        StateArgs::Rekey(args) => rekey::run(args),
     }
 }

@@ -1,6 +1,6 @@
 //! Which database of a state directory is in force, and who has the directory.
 //!
-//! There is one, but for the moments in which an erasure puts another in its place. The name of the one in force is a file of its own,
+//! There is one, but for the moments in which an erasure, or another secret, puts another in its place. The name of the one in force is a file of its own,
 //! written whole or not at all; any other is removed by whoever opens the directory next.
 
 use super::directory::{FIRST, LOCK, StateError, put};
@@ -63,6 +63,18 @@ pub fn next_database(name: &str) -> String {
 /// When the file cannot be written; the one before is in force then.
 pub fn name_database(path: &Path, name: &str) -> Result<(), StateError> {
     put(path, DATABASE, format!("{name}\n").as_bytes())
+}
+
+/// Brings the folder of the database `name`, and that it is there, onto the disk.
+///
+/// # Errors
+/// When the disk fails.
+pub fn onto_disk(path: &Path, name: &str) -> Result<(), StateError> {
+    let io = |source| StateError::Io { path: path.to_owned(), source };
+    for folder in [path.join(name), path.to_owned()] {
+        fs::File::open(folder).and_then(|folder| folder.sync_all()).map_err(io)?;
+    }
+    Ok(())
 }
 
 /// Removes every database but the one that is in force: one that was never finished, or whose place another has taken. For whoever has

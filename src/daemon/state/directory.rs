@@ -163,27 +163,54 @@ pub fn prepare(path: &Path) -> Result<bool, StateError> {
     Ok(!known)
 }
 
+/// The check values as the file `check` spells them, a line each.
+fn spelled(checks: &[[u8; 32]]) -> String {
+    let line = |check: &[u8; 32]| check.iter().map(|byte| format!("{byte:02x}")).collect::<String>();
+    checks.iter().map(line).collect::<Vec<_>>().join("\n")
+}
+
 /// Tells a wrong secret before anything else is opened; a new directory is given the check value.
 ///
 /// # Errors
 /// [`StateError::WrongSecret`], or when the file cannot be read or made.
 pub fn check_secret(path: &Path, check: &[u8; 32], new: bool) -> Result<(), StateError> {
-    use std::fmt::Write as _;
     let io = |source| StateError::Io { path: path.to_owned(), source };
     let file = path.join("check");
-    let mut text = String::with_capacity(64);
-    for byte in check {
-        // Writing into a string does not fail.
-        let (Ok(()) | Err(_)) = write!(text, "{byte:02x}");
-    }
+    let text = spelled(&[*check]);
     match fs::read_to_string(&file) {
-        Ok(found) if found.trim() == text => Ok(()),
+        Ok(found) if found.lines().any(|line| line.trim() == text) => Ok(()),
         Ok(found) if new && found.trim().len() < text.len() => put(path, "check", text.as_bytes()),
         Ok(_) => Err(StateError::WrongSecret(path.to_owned())),
         Err(e) if e.kind() == ErrorKind::NotFound && new => put(path, "check", text.as_bytes()),
         Err(e) if e.kind() == ErrorKind::NotFound => {
             Err(StateError::Damaged { path: path.to_owned(), what: "its check value is missing".to_owned() })
         }
+        Err(e) => Err(io(e)),
+    }
+}
+
+/// Expects any of several secrets from now on; the database says which of them it is.
+///
+/// # Errors
+/// When it cannot be written.
+pub fn expect_secrets(path: &Path, checks: &[[u8; 32]]) -> Result<(), StateError> {
+    put(path, "check", spelled(checks).as_bytes())
+}
+
+/// Ends an exchange of secrets, or what a process has left of one that was killed: the database has opened with `keys`, so no other secret
+/// is expected any more, and one that the directory keeps itself goes where it is not this one and another was `given`.
+///
+/// # Errors
+/// When it cannot be written.
+pub fn settle_secret(path: &Path, keys: &Keys, given: bool) -> Result<(), StateError> {
+    let io = |source| StateError::Io { path: path.to_owned(), source };
+    if fs::read_to_string(path.join("check")).map_err(io)?.lines().count() > 1 {
+        expect_secrets(path, &[keys.check])?;
+    }
+    match fs::read(path.join("secret")) {
+        Ok(own) if given && Keys::derive(&own).check != keys.check => remove(path, "secret"),
+        Ok(_) => Ok(()),
+        Err(e) if e.kind() == ErrorKind::NotFound => Ok(()),
         Err(e) => Err(io(e)),
     }
 }

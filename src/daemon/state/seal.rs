@@ -4,6 +4,7 @@ use chacha20poly1305::aead::{Aead, KeyInit, Payload};
 use chacha20poly1305::{XChaCha20Poly1305, XNonce};
 use hkdf::Hkdf;
 use rand::{RngCore, TryRngCore, rngs::OsRng};
+use serde::{Deserialize, Serialize};
 use sha2::Sha256;
 use zeroize::Zeroizing;
 
@@ -27,7 +28,30 @@ pub struct Keys {
     seal: Zeroizing<[u8; 32]>,
 }
 
+/// The keys that stay when the secret is exchanged: whatever they have made is known under it.
+#[derive(Clone, Serialize, Deserialize)]
+pub struct LastingKeys {
+    subjects: [u8; 32],
+    classes: [u8; 32],
+    repetition: [u8; 32],
+    pages: [u8; 32],
+}
+
 impl Keys {
+    /// The keys that stay when the secret is exchanged.
+    #[must_use]
+    pub fn lasting(&self) -> LastingKeys {
+        let Self { subjects, classes, repetition, pages, .. } = *self;
+        LastingKeys { subjects, classes, repetition, pages }
+    }
+
+    /// These keys, with those of an earlier secret that stay.
+    #[must_use]
+    pub fn with(self, lasting: LastingKeys) -> Self {
+        let LastingKeys { subjects, classes, repetition, pages } = lasting;
+        Self { subjects, classes, repetition, pages, ..self }
+    }
+
     /// Derives the keys with HKDF-SHA-256.
     #[must_use]
     pub fn derive(secret: &[u8]) -> Self {

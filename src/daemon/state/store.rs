@@ -30,11 +30,14 @@ mod binding;
 mod erase;
 pub mod examine;
 mod recover;
+mod rekey;
 pub mod survey;
 pub use erase::{Pending, StateErased};
 pub use recover::Recovered;
 
 const CHECK: &[u8] = b"check";
+/// The keys of digests, where the secret has been exchanged since they were made.
+const KEPT_KEYS: &[u8] = b"kept-keys";
 const PROGRESS: &[u8] = b"progress";
 const INTENT: &[u8] = b"intent";
 const BASELINE: &[u8] = b"baseline";
@@ -155,6 +158,7 @@ impl Store {
         if new {
             directory::write_format(path)?;
         }
+        directory::settle_secret(path, &keys, secret.is_some())?;
         let store = Self {
             path: path.to_owned(),
             database,
@@ -176,6 +180,10 @@ impl Store {
             k: 0,
             unwritten: Cell::new(0),
             _lock: lock,
+        };
+        let keys = match store.read(KEPT_KEYS)? {
+            Some(kept) => keys.with(kept),
+            None => keys,
         };
         Ok((store, keys))
     }

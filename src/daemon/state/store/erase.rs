@@ -26,7 +26,6 @@ use crate::ledger::witnesses::{RawTuple, Seen};
 use crate::start::findings::Met;
 use serde::Serialize;
 use std::collections::{BTreeMap, BTreeSet};
-use std::fs::File;
 
 /// Values copied at a time.
 const PART: usize = 512;
@@ -163,10 +162,7 @@ impl Store {
         self.copy(edits, &new)?;
         self.rows_without(edits, progress, first, Some(&new))?;
         new.write(0, |d| d.tree.flush())?;
-        let io = |source| StateError::Io { path: self.path.clone(), source };
-        for folder in [self.path.join(name), self.path.clone()] {
-            File::open(folder).and_then(|folder| folder.sync_all()).map_err(io)?;
-        }
+        databases::onto_disk(&self.path, name)?;
         crash_point("erasure-copied");
         Ok(new)
     }

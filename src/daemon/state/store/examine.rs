@@ -3,8 +3,8 @@
 
 use super::binding::{GROUPS, POPULATIONS, SINK, STREAM, UNTRUTHFUL};
 use super::{
-    BASELINE, BEGUN, CHECK, EVIDENCE, INTENT, INTENT_BEGUN, INTENT_MET, INTENT_TALLIED, MADE_WITH, MARKS, MET,
-    PROGRESS, Store, TALLIED,
+    BASELINE, BEGUN, CHECK, EVIDENCE, INTENT, INTENT_BEGUN, INTENT_MET, INTENT_TALLIED, KEPT_KEYS, MADE_WITH, MARKS,
+    MET, PROGRESS, Store, TALLIED,
 };
 use crate::anonymity::plan::Plan;
 use crate::anonymity::plan::evidence::Evidence;
@@ -14,6 +14,7 @@ use crate::daemon::state::directory::StateError;
 use crate::daemon::state::profile_journal::{INTENT_VERSION, PREFIX, VERSION, place_of};
 use crate::daemon::state::records::{Intent, KeptRow, Progress};
 use crate::daemon::state::rows::RowBlock;
+use crate::daemon::state::seal::LastingKeys;
 use crate::io::file::FileBegun;
 use crate::io::profiles::Cells;
 use crate::ledger::delta::LedgerDelta;
@@ -51,7 +52,8 @@ fn is_delta(plain: &[u8]) -> bool {
 
 /// The kind of a key, its name, and how its values are read; none where no version of this format writes such a key.
 fn kind_of(key: &[u8]) -> Option<(&'static str, Reads)> {
-    let alone: [(&[u8], &'static str, Reads); 18] = [
+    let alone: [(&[u8], &'static str, Reads); 19] = [
+        (KEPT_KEYS, "kept-keys", is::<LastingKeys>),
         (PROGRESS, "progress", is::<Progress>),
         (INTENT, "intent", is::<Intent>),
         (BASELINE, "baseline", is::<Baseline>),
