@@ -8,11 +8,12 @@ use crate::{forget, receipt, start, with_token};
 use std::collections::BTreeMap;
 
 /// Records come by a pipe, and wait for a crowd.
-pub const LIVE: [(&str, &str); 6] = [
+pub const LIVE: [(&str, &str); 7] = [
     ("SOURCE__PATH", "-"),
     ("TELEMETRY__TOKEN_FILE", "token"),
     ("TELEMETRY__LOG_LEVEL", "debug"),
     ("BATCH__MAX_WAIT", "30ms"),
+    ("BATCH__MIN_SUBJECTS", "1"),
     ("PRIVACY__MAX_HOLD_BATCHES", "200"),
     ("PRIVACY__HOLD_ABOVE_LOSS", "0"),
 ];
