@@ -37,8 +37,8 @@ max_delay = "2h"
 support_window = "24h"
 min_tenure = 1
 max_classes_per_subject = 6
-max_hold_batches = 3
-hold_above_loss = 0.0
+max_hold_batches = 1
+hold_above_loss = 0.9
 [[privacy.model]]
 kind = "l_diversity"
 attribute = "illness"
@@ -145,7 +145,6 @@ fn threat_32_nothing_of_an_erased_person_is_in_any_store() {
         vec![
             ("held", removed.held_rows),
             ("supporters", removed.supporters),
-            ("shown values", removed.shown_values),
             ("shown values without a name", receipt.unnamed_values),
         ]
     };
@@ -159,17 +158,15 @@ fn nothing_stays(settings: &str, kept: &[&str], counts: impl Fn(&Receipt) -> Vec
     let mut stand = Stand::new(SCHEMA, settings);
     let gone = "canary-person-one";
     let hers = r#"{"person":"canary-person-one","age":31,"city":"Canarytown","birth":"canary1955","illness":"flu","mood":"calm"}"#;
-    for batch in 0..6 {
+    for batch in 0..9 {
         let mut records: Vec<_> = (0..18).map(|n| visit(&format!("p{n}"), n + batch)).collect();
-        // A class of three, herself among them: the ledger keeps no more than k of each.
-        for (n, person) in ["t1", "t2", gone].into_iter().enumerate() {
-            let (illness, mood) = (["flu", "cold", "cough"][n], ["calm", "tired"][n % 2]);
-            records.push(record(format!(
-                r#"{{"person":"{person}","age":77,"city":"Chur","birth":"1970","illness":"{illness}","mood":"{mood}"}}"#
-            )));
-        }
-        if batch % 2 == 1 {
-            records.push(record(hers));
+        match batch % 3 {
+            // A class of three, herself among them: the ledger keeps no more than k of each.
+            0 => records.extend([("t1", 71), ("t2", 72), (gone, 77)].map(|(person, age)| {
+                record(format!(r#"{{"person":"{person}","age":{age},"city":"Chur","birth":"1970"}}"#))
+            })),
+            1 => records.push(visit(gone, batch)),
+            _ => records.push(record(hers)),
         }
         stand.offer(&records, Settling::No, NOW + batch as i64 * 60_000, Fault::Nothing);
     }
@@ -205,9 +202,9 @@ fn nothing_stays(settings: &str, kept: &[&str], counts: impl Fn(&Receipt) -> Vec
     assert_eq!((again.removed, again.dropped_records, again.classes), Default::default());
     assert_eq!(databases(stand.state()), ["db.2"]);
     // And the stream goes on, over a restart too.
-    for batch in 6..12 {
+    for batch in 9..15 {
         let records: Vec<_> = (0..18).map(|n| visit(&format!("p{n}"), n + batch)).collect();
-        let fault = if batch == 8 { Fault::Restart } else { Fault::Nothing };
+        let fault = if batch == 11 { Fault::Restart } else { Fault::Nothing };
         stand.offer(&records, Settling::No, NOW + batch as i64 * 60_000, fault);
     }
     stand.settle(Settling::EndOfStream, NOW + 3_600_000);
