@@ -47,7 +47,7 @@ fn killed_at_any_point_at_rest_it_is_done_or_not_begun() {
 
 /// Records come all the time; the daemon is killed within an erasure, started again and asked again.
 #[test]
-fn threat_36_killed_within_erasures_under_load_it_goes_on_and_loses_nothing() {
+fn threat_33_killed_within_erasures_under_load_it_goes_on_and_loses_nothing() {
     let place = Place::new(SCHEMA, "");
     with_token(&place);
     // Each record is a person of its own, so that lines are people.

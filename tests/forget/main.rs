@@ -1,5 +1,5 @@
 //! People are erased from a state: what remains of it, what it goes on releasing, and what a process that dies meanwhile leaves
-//! behind (docs/erasure.md, threats 35 and 36).
+//! behind (docs/erasure.md, threats 32 and 33).
 
 #[path = "../support/mod.rs"]
 mod support;

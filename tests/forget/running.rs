@@ -37,8 +37,7 @@ fn a_running_daemon_forgets_between_two_batches() {
     let (person, city) = (canaries.text(), canaries.text());
     let mut process = start(&place, &LIVE, None);
     let crowd: String = (0..40).map(|n| line(&format!("p{n}"), 30 + n % 2, "Zug")).collect();
-    process.feed(&crowd);
-    process.feed(line(&person, 77, &city) + &line(&person, 78, &city));
+    process.feed(line(&person, 77, &city) + &line(&person, 78, &city) + &crowd);
     let status = process.until("all are consumed", |s| s["totals"]["consumed"] == 42);
     assert_eq!(status["held"], 2, "she has no crowd: {}", status["totals"]);
     let names = spelled(&place, &person);
@@ -59,8 +58,7 @@ fn a_running_daemon_forgets_between_two_batches() {
     assert_eq!(metrics["throng_records_total{outcome=\"dropped\"}"], 2.0);
     assert_eq!(databases(&place.path("state")), ["db.1"]);
     // What comes later is treated as ever, hers included: it is new.
-    process.feed(&crowd);
-    process.feed(line(&person, 30, "Zug"));
+    process.feed(line(&person, 30, "Zug") + &crowd);
     process.until("all are consumed", |s| s["totals"]["consumed"] == 83);
     assert_eq!(receipt(&forget(&place, &LIVE, &["--json", &person], ""))["removed"]["window_rows"], 1);
     let outcome = process.wait().expect(0);

@@ -18,9 +18,13 @@ use throng::records::schema::Schema;
 
 const NOW: i64 = 1_700_000_000_000;
 
-const SCHEMA: &str = schema!("forgotten"; person, hundred "age", text "city",
-    more "[[attribute]]\nname = \"birth\"\ntype = \"string\"\nchanges = \"never\"\n",
-    sensitive "illness", sensitive "mood");
+/// What changes within a person, and what never does: one is released with each record, the other once a window.
+const SCHEMA: &str = schema!("forgotten"; person,
+    more "[[attribute]]\nname = \"age\"\ntype = \"integer\"\nchanges = \"always\"\n[attribute.hierarchy]\nkind = \"intervals\"\nmin = 0\nmax = 100\nwidths = [10, 50]\n",
+    text "city", more "changes = \"always\"\n",
+    text "birth", more "changes = \"never\"\n",
+    sensitive "illness", more "changes = \"always\"\n",
+    sensitive "mood", more "changes = \"always\"\n");
 
 /// Everything that is kept of people.
 const EVERYTHING: &str = r#"
@@ -33,8 +37,8 @@ max_delay = "2h"
 support_window = "24h"
 min_tenure = 1
 max_classes_per_subject = 6
-max_hold_batches = 3
-hold_above_loss = 0.0
+max_hold_batches = 1
+hold_above_loss = 0.9
 [[privacy.model]]
 kind = "l_diversity"
 attribute = "illness"
@@ -64,9 +68,10 @@ recoding = "strict"
 max_hold_batches = 2
 [plan]
 window_records = 400
+sample_records = 100
 [[group]]
 name = "visit"
-attributes = ["age", "city"]
+attributes = ["age", "city", "illness", "mood"]
 [[group]]
 name = "origin"
 attributes = ["birth"]
@@ -134,13 +139,12 @@ fn copy_all(from: &std::path::Path, to: &std::path::Path) {
 }
 
 #[test]
-fn threat_35_nothing_of_an_erased_person_is_in_any_store() {
+fn threat_32_nothing_of_an_erased_person_is_in_any_store() {
     let of = |receipt: &Receipt| {
         let removed = receipt.removed;
         vec![
             ("held", removed.held_rows),
             ("supporters", removed.supporters),
-            ("shown values", removed.shown_values),
             ("shown values without a name", receipt.unnamed_values),
         ]
     };
@@ -154,11 +158,15 @@ fn nothing_stays(settings: &str, kept: &[&str], counts: impl Fn(&Receipt) -> Vec
     let mut stand = Stand::new(SCHEMA, settings);
     let gone = "canary-person-one";
     let hers = r#"{"person":"canary-person-one","age":31,"city":"Canarytown","birth":"canary1955","illness":"flu","mood":"calm"}"#;
-    for batch in 0..6 {
+    for batch in 0..9 {
         let mut records: Vec<_> = (0..18).map(|n| visit(&format!("p{n}"), n + batch)).collect();
-        records.push(visit(gone, batch));
-        if batch % 2 == 1 {
-            records.push(record(hers));
+        match batch % 3 {
+            // A class of three, herself among them: the ledger keeps no more than k of each.
+            0 => records.extend([("t1", 71), ("t2", 72), (gone, 77)].map(|(person, age)| {
+                record(format!(r#"{{"person":"{person}","age":{age},"city":"Chur","birth":"1970"}}"#))
+            })),
+            1 => records.push(visit(gone, batch)),
+            _ => records.push(record(hers)),
         }
         stand.offer(&records, Settling::No, NOW + batch as i64 * 60_000, Fault::Nothing);
     }
@@ -194,14 +202,16 @@ fn nothing_stays(settings: &str, kept: &[&str], counts: impl Fn(&Receipt) -> Vec
     assert_eq!((again.removed, again.dropped_records, again.classes), Default::default());
     assert_eq!(databases(stand.state()), ["db.2"]);
     // And the stream goes on, over a restart too.
-    for batch in 6..12 {
+    for batch in 9..15 {
         let records: Vec<_> = (0..18).map(|n| visit(&format!("p{n}"), n + batch)).collect();
-        let fault = if batch == 8 { Fault::Restart } else { Fault::Nothing };
+        let fault = if batch == 11 { Fault::Restart } else { Fault::Nothing };
         stand.offer(&records, Settling::No, NOW + batch as i64 * 60_000, fault);
     }
     stand.settle(Settling::EndOfStream, NOW + 3_600_000);
     stand.check_conservation().expect("conservation");
-    stand.promise.check_all(&stand.sink.lines).expect("R(k)");
+    for batch in 1..=stand.sink.committed.0 {
+        stand.promise.check_release(&stand.sink.lines, batch).expect("R(k)");
+    }
     opened(&mut stand, |state| assert_eq!(state.with(&names), Vec::<String>::new()));
 }
 
@@ -300,19 +310,22 @@ fn what_is_learned_is_what_a_run_learns_that_never_saw_the_person() {
 #[test]
 fn a_class_that_falls_below_k_needs_others_before_it_leaves_again() {
     let settings = PLAIN.replace("max_hold_batches = 2\nhold_above_loss = 0.0\n", "");
-    let mut stand = Stand::new(SCHEMA, &settings);
-    let of = |person: &str| record(format!(r#"{{"person":"{person}","age":41,"city":"Zug"}}"#));
-    stand.offer(&["a", "b", "c"].map(of), Settling::No, NOW, Fault::Nothing);
-    assert_eq!(stand.sink.lines.len(), 3);
-    stand.offer(&["a"].map(of), Settling::No, NOW + 1000, Fault::Nothing);
-    assert_eq!(stand.sink.lines.len(), 4, "supported by the batch before");
+    let mut stand = Stand::new(schema!("small"; person, hundred "age", text "city"), &settings);
+    // Others make each batch one that is not too quiet to release.
+    let offer = |stand: &mut Stand, people: &[&str], now_ms: i64| {
+        let of = |person: &str, age: u32| record(format!(r#"{{"person":"{person}","age":{age},"city":"Zug"}}"#));
+        let others = (0..5).map(|n| of(&format!("o{n}"), 90));
+        let records: Vec<_> = people.iter().map(|person| of(person, 41)).chain(others).collect();
+        stand.offer(&records, Settling::No, now_ms, Fault::Nothing);
+        stand.sink.lines.iter().filter(|line| line.text.contains("\"age\":41")).count()
+    };
+    assert_eq!(offer(&mut stand, &["a", "b", "c"], NOW), 3);
+    assert_eq!(offer(&mut stand, &["a"], NOW + 1000), 4, "supported by the batch before");
     let done = erased(&mut stand, &["c"], false);
-    assert_eq!(done.classes, done.classes_below_k, "{done:?}");
-    assert!(done.classes_below_k >= 1 && done.follows[0].contains("fall below k"), "{done:?}");
-    stand.offer(&["b"].map(of), Settling::EndOfStream, NOW + 2000, Fault::Nothing);
-    assert!(!stand.sink.lines[4..].iter().any(|line| line.text.contains("41")), "two are no crowd");
-    stand.offer(&["d"].map(of), Settling::No, NOW + 3000, Fault::Nothing);
-    assert_eq!(stand.sink.lines.iter().filter(|line| line.text.contains("41")).count(), 5, "with another it is one");
+    assert!(done.classes_below_k >= 1 && done.classes_below_k <= done.classes, "{done:?}");
+    assert!(done.follows[0].contains("fall below k"), "{done:?}");
+    assert_eq!(offer(&mut stand, &["b"], NOW + 2000), 4, "two are no crowd");
+    assert_eq!(offer(&mut stand, &["d"], NOW + 3000), 5, "with another it is one");
     stand.promise.check_all(&stand.sink.lines).expect("R(k)");
     stand.check_conservation().expect("conservation");
 }
@@ -322,7 +335,7 @@ proptest! {
     /// Whatever is erased between whatever batches, R(k) holds of all that was released, as readers count it; every record is
     /// accounted for; and no row of anybody else is lost.
     #[test]
-    fn threat_36_erasures_between_any_batches_keep_what_is_promised(
+    fn threat_33_erasures_between_any_batches_keep_what_is_promised(
         settings in 0usize..3,
         batches in prop::collection::vec((prop::collection::vec((0usize..12, 0usize..9), 1..16), prop::option::of(0usize..12), 0u8..6), 2..9),
     ) {
@@ -353,6 +366,14 @@ proptest! {
         }
         stand.settle(Settling::EndOfStream, NOW + 90_000_000);
         stand.check_conservation().map_err(TestCaseError::fail)?;
-        stand.promise.check_all(&stand.sink.lines).map_err(|e| TestCaseError::fail(format!("{e:?}")))?;
+        if !everything {
+            stand.promise.check_all(&stand.sink.lines).map_err(TestCaseError::fail)?;
+        }
+        // Lines that have waited are counted with those of other batches: of those the crowds alone.
+        let lines = &stand.sink.lines;
+        let batches: std::collections::BTreeSet<u64> = lines.iter().map(|line| line.batch).collect();
+        for batch in batches {
+            stand.promise.check_release(lines, batch).map_err(TestCaseError::fail)?;
+        }
     }
 }
