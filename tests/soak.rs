@@ -1,0 +1,242 @@
+//! Two instances under a steady load for half an hour: one is killed every twenty seconds, the broker dies every five minutes. Nothing
+//! is lost, nothing leaves twice, every class of every batch has its crowd, and neither memory nor state grows with time.
+//!
+//! `./dev soak [MINUTES]` runs it and prints the table of docs/performance.md; without `THRONG_SOAK_MINUTES` it is skipped.
+
+mod support;
+
+use std::collections::{BTreeSet, HashMap, HashSet};
+use std::fs;
+use std::hash::{DefaultHasher, Hash, Hasher};
+use std::path::Path;
+use std::time::{Duration, Instant};
+
+use rdkafka::consumer::{BaseConsumer, Consumer};
+use rdkafka::error::KafkaError;
+use rdkafka::{ClientConfig, Message, Offset, TopicPartitionList};
+use support::daemon::{Daemon, Dice, K, LOT, Stage, conserved, payload};
+use support::kafka::{Broker, Record};
+
+const PARTITIONS: i32 = 4;
+const INSTANCES: [&str; 2] = ["one", "two"];
+const BATCH: usize = 2000;
+/// Records that two undisturbed instances are given to find out how fast they are.
+const BACKLOG: usize = 300_000;
+const KILL_EVERY: Duration = Duration::from_secs(20);
+const BOUNCE_EVERY: Duration = Duration::from_secs(300);
+const STEP: Duration = Duration::from_secs(1);
+
+/// The stream, from wherever it stands.
+struct Stream {
+    dice: Dice,
+    next: usize,
+}
+
+impl Stream {
+    fn take(&mut self, count: usize) -> Vec<Record> {
+        let numbers = self.next..self.next + count;
+        self.next = numbers.end;
+        let record = |n: usize| Record {
+            partition: Some((n / LOT % PARTITIONS as usize) as i32),
+            payload: payload(n, &mut self.dice),
+            ..Record::default()
+        };
+        numbers.map(record).collect()
+    }
+}
+
+/// Configures an instance whose batches have a crowd of their own, with a window small enough to be full soon.
+fn configure(stage: &Stage, name: &str) {
+    let file = stage.configure(name, 0, BATCH, "500ms");
+    let text = fs::read_to_string(&file).expect("a configuration");
+    let text = text
+        .replace("batch_crowd = 0\nrecoding = \"ladder\"\n", &format!("batch_crowd = {K}\n"))
+        .replace("\n[plan]", "\nsupport_window = \"5m\"\n[plan]")
+        .replace("interval = \"1h\"", "interval = \"1m\"\nwindow_records = 20000\nsample_records = 5000")
+        .replace("[source.librdkafka]", &format!("[source.librdkafka]\n\"group.instance.id\" = \"{name}\""));
+    fs::write(file, text).expect("a configuration");
+}
+
+fn resident(daemon: &Daemon) -> u64 {
+    let path = format!("/proc/{}/statm", daemon.pid().as_raw_nonzero());
+    let pages = fs::read_to_string(path).ok().and_then(|text| text.split_whitespace().nth(1)?.parse::<u64>().ok());
+    pages.unwrap_or_default() * 4096
+}
+
+fn bytes_below(path: &Path) -> u64 {
+    let entries = fs::read_dir(path).into_iter().flatten().filter_map(Result::ok);
+    entries
+        .map(|entry| match entry.metadata() {
+            Ok(about) if about.is_dir() => bytes_below(&entry.path()),
+            Ok(about) => about.len(),
+            Err(_) => 0,
+        })
+        .sum()
+}
+
+fn mib(bytes: u64) -> String {
+    format!("{:.0}", bytes as f64 / f64::from(1 << 20))
+}
+
+/// Starts an instance again; the broker may be away.
+fn start(stage: &Stage, name: &str) -> Daemon {
+    stage.start(name, None)
+}
+
+/// A number for a line: there are too many of them to be kept.
+fn short(line: &[u8]) -> u64 {
+    let mut hasher = DefaultHasher::new();
+    line.hash(&mut hasher);
+    hasher.finish()
+}
+
+/// Tells `each` the stamp and the payload of every committed record of `topic`.
+fn read_committed(broker: &Broker, topic: &str, partitions: i32, mut each: impl FnMut(i64, &[u8])) {
+    let patience = Duration::from_secs(30);
+    let consumer: BaseConsumer = ClientConfig::new()
+        .set("bootstrap.servers", broker.bootstrap())
+        .set("group.id", "soak-recount")
+        .set("isolation.level", "read_committed")
+        .set("enable.partition.eof", "true")
+        .set("enable.auto.commit", "false")
+        .create()
+        .expect("a consumer");
+    let mut wanted = TopicPartitionList::new();
+    for partition in 0..partitions {
+        wanted.add_partition_offset(topic, partition, Offset::Beginning).expect("a partition");
+    }
+    consumer.assign(&wanted).expect("assigned");
+    let mut ends = 0;
+    while ends < partitions {
+        match consumer.poll(patience) {
+            Some(Ok(message)) => {
+                each(message.timestamp().to_millis().expect("a stamp"), message.payload().expect("a payload"));
+            }
+            Some(Err(KafkaError::PartitionEOF(_))) => ends += 1,
+            Some(Err(why)) => panic!("{topic}: {why}"),
+            None => {
+                let ends: Vec<_> = (0..partitions).map(|p| consumer.fetch_watermarks(topic, p, patience)).collect();
+                panic!("{topic}: nothing comes, and no end: {:?}, {ends:?}", consumer.position());
+            }
+        }
+    }
+}
+
+/// Every class of every batch, and every record once. Gives batches and lines.
+fn recount(stage: &Stage, total: usize) -> (usize, usize) {
+    let (mut classes, mut lots) = (HashMap::<(i64, u64), u32>::new(), HashMap::<u64, u32>::new());
+    let (mut stamps, mut lines) = (BTreeSet::new(), 0);
+    read_committed(stage.broker, &stage.out, 2, |stamp, line| {
+        if line.windows(2).any(|bytes| bytes == b"\"L") {
+            *lots.entry(short(line)).or_default() += 1;
+        }
+        *classes.entry((stamp, short(line))).or_default() += 1;
+        stamps.insert(stamp);
+        lines += 1;
+    });
+    let below = classes.values().filter(|people| (**people as usize) < K).count();
+    assert_eq!(below, 0, "classes of batches with fewer than {K} people");
+    let twice = lots.values().filter(|lines| **lines as usize > LOT).count();
+    assert_eq!(twice, 0, "lots of {LOT} records with more lines than that: records left twice");
+    let broken = (0..total).filter(|n| n % 97 != 5 && n % 89 == 7).count();
+    let mut letters = HashSet::new();
+    read_committed(stage.broker, &stage.letters, 1, |_, letter| {
+        assert!(letters.insert(short(letter)), "a dead letter left twice");
+    });
+    assert_eq!(letters.len(), broken, "dead letters");
+    (stamps.len(), lines)
+}
+
+#[test]
+#[ignore = "takes as long as THRONG_SOAK_MINUTES says: ./dev soak"]
+fn nothing_is_lost_or_doubled_or_grows_while_everything_dies() {
+    let minutes = std::env::var("THRONG_SOAK_MINUTES").ok().and_then(|text| text.parse::<u64>().ok());
+    let Some(minutes) = minutes else {
+        eprintln!("SKIPPED: THRONG_SOAK_MINUTES is not set (./dev soak sets it)");
+        return;
+    };
+    let Some(broker) = Broker::start() else { return };
+    let stage = Stage::new(&broker, PARTITIONS);
+    INSTANCES.iter().for_each(|name| configure(&stage, name));
+    let mut stream = Stream { dice: Dice::new(77), next: 0 };
+
+    // How fast they are when nobody disturbs them.
+    broker.produce_records(&stage.raw, &stream.take(BACKLOG));
+    let mut daemons: Vec<Daemon> = INSTANCES.iter().map(|name| start(&stage, name)).collect();
+    let consumed = |wanted: usize, daemons: &mut [Daemon]| {
+        let mut all: Vec<&mut Daemon> = daemons.iter_mut().collect();
+        stage.wait_consumed(wanted, &mut all);
+    };
+    consumed(BACKLOG / 10, &mut daemons);
+    let (began, from) = (Instant::now(), stage.consumed());
+    consumed(BACKLOG, &mut daemons);
+    let fastest = (BACKLOG as i64 - from) as f64 / began.elapsed().as_secs_f64();
+    let rate = (fastest / 2.0) as usize;
+    println!("undisturbed: {fastest:.0} records/s; the load is {rate} records/s for {minutes} min");
+    println!(
+        "| minute | produced | behind | resident, MiB | state, MiB | kills | bounces |\n|---|---|---|---|---|---|---|"
+    );
+
+    let (began, mut killed, mut bounced) = (Instant::now(), Instant::now(), Instant::now());
+    let (mut kills, mut bounces, mut minute) = (0_usize, 0, 0);
+    let mut peaks: Vec<(u64, u64)> = Vec::new();
+    while began.elapsed() < Duration::from_secs(60 * minutes) {
+        let step = Instant::now();
+        broker.produce_records(&stage.raw, &stream.take(rate));
+        if killed.elapsed() >= KILL_EVERY {
+            killed = Instant::now();
+            let which = kills % INSTANCES.len();
+            assert!(daemons[which].ended().is_none(), "it ended by itself: {}", daemons[which].said());
+            daemons[which].kill();
+            daemons[which] = start(&stage, INSTANCES[which]);
+            kills += 1;
+        }
+        if bounced.elapsed() >= BOUNCE_EVERY {
+            bounced = Instant::now();
+            broker.kill();
+            std::thread::sleep(Duration::from_secs(2));
+            broker.restart();
+            bounces += 1;
+        }
+        let now = began.elapsed().as_secs() / 60;
+        if now > minute {
+            minute = now;
+            let memory = daemons.iter().map(resident).max().unwrap_or_default();
+            let state = INSTANCES.iter().map(|name| bytes_below(&stage.state(name))).max().unwrap_or_default();
+            peaks.push((memory, state));
+            let behind = stream.next as i64 - stage.consumed();
+            println!(
+                "| {minute} | {} | {behind} | {} | {} | {kills} | {bounces} |",
+                stream.next,
+                mib(memory),
+                mib(state)
+            );
+        }
+        std::thread::sleep(STEP.saturating_sub(step.elapsed()));
+    }
+    let total = stream.next;
+    consumed(total, &mut daemons);
+    daemons.iter_mut().for_each(Daemon::stop);
+    let accounts: Vec<u64> = INSTANCES.iter().map(|name| conserved(&stage.state(name))).collect();
+    assert_eq!(accounts.iter().sum::<u64>(), total as u64, "a record was consumed twice, or by nobody: {accounts:?}");
+    let (batches, lines) = recount(&stage, total);
+    println!(
+        "{total} records, {lines} lines in {batches} batches, {kills} kills, {bounces} bounces: conserved, once, every class of every batch with {K} people"
+    );
+    // What the second half needs more than the first is growth.
+    let (first, second) = peaks.split_at(peaks.len() / 2);
+    let most = |half: &[(u64, u64)], of: fn(&(u64, u64)) -> u64| half.iter().map(of).max().unwrap_or_default();
+    let memory = (most(first, |p| p.0), most(second, |p| p.0));
+    let state = (most(first, |p| p.1), most(second, |p| p.1));
+    println!(
+        "most of the first half and of the second: resident {} and {} MiB, state {} and {} MiB",
+        mib(memory.0),
+        mib(memory.1),
+        mib(state.0),
+        mib(state.1)
+    );
+    if minutes >= 10 {
+        assert!(memory.1 < memory.0 * 5 / 4 + (32 << 20), "memory grows: {memory:?}");
+        assert!(state.1 < state.0 * 3 / 2 + (32 << 20), "the state grows: {state:?}");
+    }
+}
