@@ -5,10 +5,12 @@
 //! | [`stream`] | sources and sinks put together, the loop over them |
 //! | [`engine`] | a batch from its records to its release; model, held records, plans, clock |
 //! | [`state`] | what survives the process: sled, intents, sealing |
+//! | [`reload`] | another policy while the daemon runs |
 //! | [`http`] | metrics, status page, plan page |
 
 pub mod engine;
 pub mod http;
+pub mod reload;
 pub mod run;
 pub mod run_error;
 pub mod state;

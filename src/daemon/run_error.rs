@@ -75,6 +75,7 @@ impl RunError {
                     AssemblyError::Codebook(_)
                         | AssemblyError::Prime(_)
                         | AssemblyError::OtherPopulations { .. }
+                        | AssemblyError::OtherPolicy { .. }
                         | AssemblyError::State(
                             StateError::Foreign(_)
                                 | StateError::WrongSecret(_)

@@ -5,7 +5,9 @@ mod access;
 mod connections;
 mod error;
 mod page;
+mod reload;
 mod tls;
+mod token;
 
 use std::{
     future::Future,
@@ -14,17 +16,18 @@ use std::{
 };
 
 use axum::{
-    Json, Router,
+    Extension, Json, Router,
     extract::State,
     http::{HeaderName, HeaderValue, StatusCode, header},
     middleware::{self, Next},
     response::{Html, IntoResponse, Response},
-    routing::get,
+    routing::{get, post},
 };
 use tokio::net::TcpListener;
 use tokio_rustls::TlsAcceptor;
 
 use crate::config;
+use crate::daemon::reload::door::Door;
 use crate::telemetry::Telemetry;
 pub use access::Access;
 pub use error::HttpError;
@@ -35,6 +38,8 @@ pub struct Site {
     telemetry: Telemetry,
     access: Arc<Access>,
     tls: Option<TlsAcceptor>,
+    /// Where a reload is asked for; none where nobody may.
+    door: Option<Door>,
 }
 
 impl Site {
@@ -44,7 +49,14 @@ impl Site {
     /// [`HttpError::Token`] or [`HttpError::Tls`]: a file cannot be used.
     pub fn new(telemetry: Telemetry, configured: &config::Telemetry) -> Result<Self, HttpError> {
         let tls = tls::acceptor(&configured.tls)?;
-        Ok(Self { telemetry, access: Arc::new(Access::new(configured)?), tls })
+        Ok(Self { telemetry, access: Arc::new(Access::new(configured)?), tls, door: None })
+    }
+
+    /// The same pages, where whoever brings the token may ask for a reload at `door`. Without a token nobody may: the route is not there.
+    #[must_use]
+    pub fn with_door(mut self, door: Option<Door>) -> Self {
+        self.door = door.filter(|_| self.access.asks_for_token());
+        self
     }
 }
 
@@ -62,15 +74,23 @@ pub async fn serve(listener: TcpListener, site: Site, shutdown: impl Future<Outp
     connections::serve(listener, tls, router(site), shutdown).await;
 }
 
-/// `/`, `/metrics`, `/healthz`, `/readyz`, `/plan`, `/status.json`; GET and HEAD only.
+/// `/`, `/metrics`, `/healthz`, `/readyz`, `/plan`, `/status.json`, GET and HEAD only; `POST /reload` where there is a door to it.
 pub fn router(site: Site) -> Router {
-    Router::new()
+    let pages = Router::new()
         .route("/", get(|| async { Html(page::PAGE.html.as_str()) }))
         .route("/metrics", get(metrics))
         .route("/healthz", get(|| async { "alive\n" }))
         .route("/readyz", get(ready))
         .route("/plan", get(plan))
-        .route("/status.json", get(|State(telemetry): State<Telemetry>| async move { Json(telemetry.status()) }))
+        .route("/status.json", get(|State(telemetry): State<Telemetry>| async move { Json(telemetry.status()) }));
+    let pages = match site.door {
+        Some(door) => {
+            let asked = Router::new().route("/reload", post(reload::reload)).layer(Extension(door));
+            pages.merge(asked.layer(middleware::from_fn(token::brought)))
+        }
+        None => pages,
+    };
+    pages
         .layer(middleware::from_fn_with_state(site.access, access::admit))
         .layer(middleware::from_fn(guard))
         .with_state(site.telemetry)

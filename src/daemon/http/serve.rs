@@ -2,6 +2,7 @@
 
 use crate::config::Config;
 use crate::daemon::http;
+use crate::daemon::reload::door::Door;
 use crate::daemon::run_error::RunError;
 use crate::telemetry::Telemetry;
 
@@ -12,14 +13,14 @@ pub struct Pages {
 }
 
 impl Pages {
-    /// Serves the pages at `telemetry.listen` from here on; where no address is set, nothing is served.
+    /// Serves the pages at `telemetry.listen` from here on; where no address is set, nothing is served. Reloads are asked for at `door`.
     ///
     /// # Errors
     /// [`RunError::Http`] when the address, the token or the TLS files cannot be used, [`RunError::Thread`] when the
     /// system gives no thread.
-    pub fn serve(config: &Config, telemetry: &Telemetry) -> Result<Self, RunError> {
+    pub fn serve(config: &Config, telemetry: &Telemetry, door: Option<Door>) -> Result<Self, RunError> {
         let Some(address) = config.telemetry.address() else { return Ok(Self { shutdown: None, thread: None }) };
-        let site = http::Site::new(telemetry.clone(), &config.telemetry)?;
+        let site = http::Site::new(telemetry.clone(), &config.telemetry)?.with_door(door);
         for warning in config.telemetry.warnings() {
             tracing::warn!("{warning}");
         }

@@ -24,6 +24,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 
+mod again;
 mod binding;
 mod recover;
 pub use recover::Recovered;
@@ -56,7 +57,8 @@ const NO_DELTA: usize = 12;
 /// The state of one instance.
 pub struct Store {
     path: PathBuf,
-    keeper: Keeper,
+    /// Shared with the store of a successor, while one is being made.
+    keeper: Arc<Keeper>,
     sealer: Sealer,
     /// Identity of this state: part of the transactional id.
     id: String,
@@ -106,7 +108,7 @@ impl Store {
         };
         directory::check_secret(path, &keys.check, new)?;
         directory::clear_unfinished(path, new)?;
-        let keeper = Keeper::open(path)?;
+        let keeper = Arc::new(Keeper::open(path)?);
         let damaged = |what: &str| StateError::Damaged { path: path.to_owned(), what: what.to_owned() };
         let id = match (keeper.read(|d| d.tree.get(CHECK))?, new) {
             (Some(value), _) => {
@@ -129,26 +131,7 @@ impl Store {
         if new {
             directory::write_format(path)?;
         }
-        let mut store = Self {
-            path: path.to_owned(),
-            sealer: keys.sealer(),
-            keeper,
-            id,
-            applied: None,
-            shard_sequence: vec![0; SHARDS],
-            next_shard: 0,
-            credit: 0,
-            first_delta: 1,
-            sample_parts: Vec::new(),
-            row_parts: VecDeque::new(),
-            forgotten: Vec::new(),
-            forgotten_rows: Vec::new(),
-            witnesses: WitnessJournal::default(),
-            profiles: ProfileJournal::default(),
-            marks: Vec::new(),
-            k: 0,
-            unwritten: Cell::new(0),
-        };
+        let mut store = Self::unread(path, keys.sealer(), keeper, id);
         let recovered = store.recover(ledger)?;
         Ok((store, keys, recovered))
     }

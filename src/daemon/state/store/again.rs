@@ -1,0 +1,60 @@
+//! One state read a second time while a daemon runs: for the engine that takes over from another.
+
+use crate::daemon::state::directory::{self, StateError};
+use crate::daemon::state::keeper::Keeper;
+use crate::daemon::state::profile_journal::ProfileJournal;
+use crate::daemon::state::seal::{Keys, Sealer};
+use crate::daemon::state::witness_journal::WitnessJournal;
+use super::{Recovered, Store};
+use crate::ledger::SHARDS;
+use crate::ledger::classes::Ledger;
+use std::cell::Cell;
+use std::collections::VecDeque;
+use std::path::Path;
+use std::sync::Arc;
+
+impl Store {
+    /// A store of the same state, read anew from the disk as a start reads it: for the engine that takes over from the one of this
+    /// store. Nothing is written by either until one of them is gone, and everything must have been [flushed](Self::flush).
+    /// `secret` as for [`open`](Self::open).
+    ///
+    /// # Errors
+    /// When the state cannot be read.
+    pub fn again(
+        &self,
+        secret: Option<&[u8]>,
+        ledger: &mut Ledger,
+    ) -> Result<(Self, Keys, Recovered), StateError> {
+        let keys = match secret {
+            Some(secret) => Keys::derive(secret),
+            None => Keys::derive(&directory::local_secret(&self.path, false)?),
+        };
+        let mut store = Self::unread(&self.path, keys.sealer(), Arc::clone(&self.keeper), self.id.clone());
+        let recovered = store.recover(ledger)?;
+        Ok((store, keys, recovered))
+    }
+
+    /// A store that knows nothing yet of what is on the disk.
+    pub(super) fn unread(path: &Path, sealer: Sealer, keeper: Arc<Keeper>, id: String) -> Self {
+        Self {
+            path: path.to_owned(),
+            sealer,
+            keeper,
+            id,
+            applied: None,
+            shard_sequence: vec![0; SHARDS],
+            next_shard: 0,
+            credit: 0,
+            first_delta: 1,
+            sample_parts: Vec::new(),
+            row_parts: VecDeque::new(),
+            forgotten: Vec::new(),
+            forgotten_rows: Vec::new(),
+            witnesses: WitnessJournal::default(),
+            profiles: ProfileJournal::default(),
+            marks: Vec::new(),
+            k: 0,
+            unwritten: Cell::new(0),
+        }
+    }
+}
