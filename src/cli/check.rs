@@ -69,8 +69,10 @@ pub fn run(args: &CheckArgs) -> Result<(), Failure> {
     let checked = Checked::new(config, &file)?;
     if args.for_reload {
         silence_panic_payloads();
-        let failed = run_all(&checked, &asked, &stop_on_signals()?)?.into_iter().filter(|tried| !tried.unmet.is_empty());
-        let trial = Trial { policy: policy_digest(&checked).to_string(), failed: failed.map(|tried| tried.name).collect() };
+        let failed =
+            run_all(&checked, &asked, &stop_on_signals()?)?.into_iter().filter(|tried| !tried.unmet.is_empty());
+        let trial =
+            Trial { policy: policy_digest(&checked).to_string(), failed: failed.map(|tried| tried.name).collect() };
         println!("{}", serde_json::to_string(&trial).context("a trial has no JSON")?);
         return Ok(());
     }

@@ -106,7 +106,8 @@ pub fn run(args: &DiffArgs) -> Result<(), Failure> {
         refusals(&old_checked, &new_checked).into_iter().map(|refusal| refusal.key).collect();
     needs_start.dedup();
     let changed = changed(&old, &new);
-    let (old, new) = (measured(old, &old_checked, &args.replay, &stop)?, measured(new, &new_checked, &args.replay, &stop)?);
+    let (old, new) =
+        (measured(old, &old_checked, &args.replay, &stop)?, measured(new, &new_checked, &args.replay, &stop)?);
     let riskier = riskier(&old, &new);
     let difference = Difference { old, new, changed, needs_start, riskier };
     if args.json {
@@ -135,7 +136,8 @@ fn measured(config: Config, checked: &Checked, input: &Path, stop: &Arc<AtomicBo
         Measured::read(config, &rehearsal.schema, rehearsal.shapes.clone(), files)?;
     let (quality, risks) = (quality(&original, &facts, &shapes, &groups), risks(&original, &shapes, &groups, k));
     let told: Vec<_> = risks.iter().filter(|group| group.smallest_class > 0).collect();
-    let lines = |of: &dyn Fn(&crate::evaluation::risk::GroupRisk) -> f64| told.iter().map(|g| of(g)).fold(0.0, f64::max);
+    let lines =
+        |of: &dyn Fn(&crate::evaluation::risk::GroupRisk) -> f64| told.iter().map(|g| of(g)).fold(0.0, f64::max);
     let reasons = status.suppressed.iter().filter(|(_, n)| *n > 0).map(|(why, n)| (why.as_str(), n));
     Ok(Measures {
         policy: policy_digest(checked).short(),

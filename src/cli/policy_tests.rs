@@ -169,9 +169,9 @@ fn judged(test: &PolicyTest, left: &Left) -> Vec<String> {
         let mut told = format!("expected: {}\n", text::clean(wanted));
         match of_group.rev().max_by_key(|(_, line)| matching(&cells, line)) {
             Some((nearest, line)) => {
-                let differ = cells.iter().filter(|(name, cell)| {
-                    line.get(*name).is_none_or(|shown| cell_text(shown) != cell_text(cell))
-                });
+                let differ = cells
+                    .iter()
+                    .filter(|(name, cell)| line.get(*name).is_none_or(|shown| cell_text(shown) != cell_text(cell)));
                 let differ: Vec<&str> = differ.map(|(name, _)| name.as_str()).collect();
                 told += &format!(" nearest: {}\n  differs: {}", left.shown(*nearest), differ.join(", "));
             }
@@ -203,7 +203,8 @@ mod tests {
     use super::*;
 
     fn left(lines: &[&str]) -> Left {
-        let texts: Vec<(String, String)> = lines.iter().map(|line| ("group all".to_owned(), (*line).to_owned())).collect();
+        let texts: Vec<(String, String)> =
+            lines.iter().map(|line| ("group all".to_owned(), (*line).to_owned())).collect();
         let cells = |(at, line): (usize, &&str)| PolicyTest::cells(line).map(|cells| (at, cells));
         Left { lines: lines.iter().enumerate().filter_map(cells).collect(), texts }
     }
@@ -211,7 +212,8 @@ mod tests {
     #[test]
     fn what_is_expected_is_on_one_line() {
         let left = left(&[r#"{"age":"30-39","zip":"*"}"#, r#"{"age":"*","zip":"12"}"#]);
-        let unmet = |expect: &str| judged(&PolicyTest { expect: vec![expect.to_owned()], ..PolicyTest::default() }, &left);
+        let unmet =
+            |expect: &str| judged(&PolicyTest { expect: vec![expect.to_owned()], ..PolicyTest::default() }, &left);
         assert!(unmet(r#"{"age": "30-39"}"#).is_empty() && unmet(r#"{"zip": 12}"#).is_empty());
         let told = unmet(r#"{"age": "30-39", "zip": "12"}"#);
         assert!(told.len() == 1 && told[0].contains("differs: zip"), "{told:?}");
@@ -221,7 +223,9 @@ mod tests {
     #[test]
     fn what_must_never_leave_is_found_in_any_spelling() {
         let left = left(&[r#"{"age":"30-39","name":"m\u00fcller \"x\"","n":74}"#, "anna in a dead letter"]);
-        let met = |never: &str| judged(&PolicyTest { never: vec![never.to_owned()], ..PolicyTest::default() }, &left).is_empty();
+        let met = |never: &str| {
+            judged(&PolicyTest { never: vec![never.to_owned()], ..PolicyTest::default() }, &left).is_empty()
+        };
         assert!(met("bob") && met(r#"{"age": "30"}"#));
         assert!(!met("anna") && !met("0-3") && !met("74") && !met(r#"{"n": "74"}"#) && !met("\"x\""));
     }

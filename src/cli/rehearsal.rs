@@ -82,7 +82,8 @@ fn over_files(mut config: Config, input: &Path, written: Written, directory: &Pa
     config.source.separator = written.separator;
     let rows = config.sink.rows;
     let dead_letter_path = Some(directory.join("dead-letters.ndjson"));
-    config.sink = Sink { kind: SinkKind::File, path: directory.join("out.ndjson"), dead_letter_path, rows, ..Sink::default() };
+    config.sink =
+        Sink { kind: SinkKind::File, path: directory.join("out.ndjson"), dead_letter_path, rows, ..Sink::default() };
     config.state.path = directory.join("state");
     // No port of the daemon's own; no page is served at all.
     config.telemetry.listen = "127.0.0.1:0".to_owned();

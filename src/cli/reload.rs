@@ -48,14 +48,18 @@ pub fn run(args: &ReloadArgs) -> Result<(), Failure> {
     let url = match &args.url {
         Some(url) => format!("{}/reload", url.trim_end_matches('/')),
         None => address(&config).ok_or_else(|| {
-            Failure::Usage(anyhow!("{file}: telemetry.listen: the daemon takes a free port; say where it is with --url"))
+            Failure::Usage(anyhow!(
+                "{file}: telemetry.listen: the daemon takes a free port; say where it is with --url"
+            ))
         })?,
     };
     // Visible ASCII: the configuration has seen to that.
     let bearer = Zeroizing::new(format!("Bearer {}", String::from_utf8_lossy(token.expose())));
     let asked = agent(&config, Duration::from_secs(args.seconds))?.post(&url).header("Authorization", bearer.as_str());
     let mut response = asked.send_empty().map_err(|error| {
-        Failure::Running(anyhow!("the daemon at {url} does not answer: {error} (is it running, with this configuration?)"))
+        Failure::Running(anyhow!(
+            "the daemon at {url} does not answer: {error} (is it running, with this configuration?)"
+        ))
     })?;
     let status = response.status().as_u16();
     let body = response.body_mut().read_to_string().context("what the daemon answers cannot be read")?;
@@ -107,7 +111,8 @@ fn agent(config: &Config, patience: Duration) -> Result<ureq::Agent, Failure> {
 }
 
 fn certificates(path: &Path) -> Result<Vec<ureq::tls::Certificate<'static>>, Failure> {
-    let unusable = |why: String| Failure::Usage(anyhow!("telemetry.tls.cert_file: {} cannot be used ({why})", path.display()));
+    let unusable =
+        |why: String| Failure::Usage(anyhow!("telemetry.tls.cert_file: {} cannot be used ({why})", path.display()));
     let pem = std::fs::read(path).map_err(|error| unusable(error.kind().to_string()))?;
     let found: Vec<_> = parse_pem(&pem)
         .filter_map(|item| match item {
@@ -124,7 +129,10 @@ fn told(answer: &Answer, file: &str) -> Result<(), Failure> {
     match answer.outcome {
         ReloadOutcome::Replaced => {
             let what = if changed.is_empty() { "files that it names".to_owned() } else { changed.join(", ") };
-            println!("{file}: in force from the next batch on, policy {} (changed: {what})", text::clean(&answer.policy));
+            println!(
+                "{file}: in force from the next batch on, policy {} (changed: {what})",
+                text::clean(&answer.policy)
+            );
             Ok(())
         }
         ReloadOutcome::Unchanged => {

@@ -35,7 +35,8 @@ pub fn run(
     }
     let (desk, door, candidates) = match reloading {
         Some(reloading) => {
-            let (desk, door, candidates) = Desk::open(reloading, checked.clone(), telemetry).map_err(RunError::Thread)?;
+            let (desk, door, candidates) =
+                Desk::open(reloading, checked.clone(), telemetry).map_err(RunError::Thread)?;
             (Some(desk), Some(door), Some(candidates))
         }
         None => (None, None, None),

@@ -38,8 +38,20 @@ const SURROUNDINGS: [&str; 8] = ["source", "registry", "state", "compute", "tele
 
 /// Keys of any section that name places.
 const PLACES: [&str; 14] = [
-    "path", "file", "topic", "prime", "population", "brokers", "librdkafka", "dead_letter_topic", "dead_letter_path",
-    "commits_topic", "compression", "separator", "rotate", "kind",
+    "path",
+    "file",
+    "topic",
+    "prime",
+    "population",
+    "brokers",
+    "librdkafka",
+    "dead_letter_topic",
+    "dead_letter_path",
+    "commits_topic",
+    "compression",
+    "separator",
+    "rotate",
+    "kind",
 ];
 
 /// A value without places, its keys in order: equal policies give equal text, however they were written.

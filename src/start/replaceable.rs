@@ -221,10 +221,7 @@ mod tests {
             (|c| c.privacy.recoding = Recoding::Ladder, "privacy.recoding"),
             (|c| c.privacy.batch_crowd = Some(0), "privacy.batch_crowd"),
             (|c| c.treatment.dampening = true, "treatment"),
-            (
-                |c| c.schema.file = concat!(env!("CARGO_MANIFEST_DIR"), "/schemas/wearable.toml").into(),
-                "schema.file",
-            ),
+            (|c| c.schema.file = concat!(env!("CARGO_MANIFEST_DIR"), "/schemas/wearable.toml").into(), "schema.file"),
         ];
         for (change, key) in cases {
             assert_eq!(refused(change), [key]);

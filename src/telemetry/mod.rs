@@ -25,11 +25,14 @@ pub use disk::{StateAnswers, StateStalled};
 pub use events::{
     AttacksTried, AttributesNeverMet, BatchAborted, BatchCommitted, ColumnsDropped, DeviceUsed, Doubt,
     EvidenceGathered, FileOpened, LimitReached, PassedOver, PastUnknown, PlanAdopted, PlannerFailed, PolicyInForce,
-    PopulationsRead, ProfileRefused, ProfileUpdate, ProfilesLag, ProfilesRead, Reloaded, StateRecovered, VerificationRefused, WrongType,
+    PopulationsRead, ProfileRefused, ProfileUpdate, ProfilesLag, ProfilesRead, Reloaded, StateRecovered,
+    VerificationRefused, WrongType,
 };
 pub use foreign::foreign;
 pub use history::Point;
-pub use labels::{AbortReason, Attack, Counts, Label, Limit, ReloadOutcome, SchemaOutcome, Stage, SuppressionReason, WrittenAs};
+pub use labels::{
+    AbortReason, Attack, Counts, Label, Limit, ReloadOutcome, SchemaOutcome, Stage, SuppressionReason, WrittenAs,
+};
 pub use logging::{LoggingError, init_logging, says_nobody_reads, silence_panic_payloads};
 pub use reason::RejectionReason;
 pub use registry::{RegistryAnswered, RegistryLost, WriterSchemaMet};

@@ -12,7 +12,10 @@ use axum::{
 fn is_bearer(headers: &HeaderMap) -> bool {
     let mut given = headers.get_all(header::AUTHORIZATION).iter();
     let (Some(one), None) = (given.next(), given.next()) else { return false };
-    one.to_str().ok().and_then(|text| text.split_once(' ')).is_some_and(|(scheme, _)| scheme.eq_ignore_ascii_case("bearer"))
+    one.to_str()
+        .ok()
+        .and_then(|text| text.split_once(' '))
+        .is_some_and(|(scheme, _)| scheme.eq_ignore_ascii_case("bearer"))
 }
 
 /// Lets only requests through that bring the token themselves.

@@ -146,13 +146,7 @@ impl Work {
         self.tell(ReloadOutcome::Refused, changed, reasons, (validating, 0.0))
     }
 
-    fn tell(
-        &self,
-        outcome: ReloadOutcome,
-        changed: Vec<String>,
-        reasons: Vec<String>,
-        seconds: (f64, f64),
-    ) -> Answer {
+    fn tell(&self, outcome: ReloadOutcome, changed: Vec<String>, reasons: Vec<String>, seconds: (f64, f64)) -> Answer {
         Reloaded { outcome, changed: &changed, reasons: &reasons, seconds }.emit(&self.telemetry);
         Answer { outcome, policy: policy_digest(&self.current).short(), changed, reasons }
     }

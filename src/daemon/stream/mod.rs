@@ -28,10 +28,10 @@ use crate::io::closing::{Limits, SharedLimits};
 use crate::start::checked::Checked;
 use crate::start::findings::Finding;
 use crate::telemetry::Telemetry;
+use crossbeam_channel::Receiver;
 use from_file::run_file;
 use from_kafka::run_kafka;
 use replace::Replacements;
-use crossbeam_channel::Receiver;
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 

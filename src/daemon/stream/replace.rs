@@ -41,7 +41,9 @@ impl Replacements<'_> {
                 let clock = state_clock(&config, self.options, engine, None);
                 (Some(Swap { clock, max_age: config.batch.max_age }), Ok(start.elapsed()))
             }
-            Err(AssemblyError::Populations(problems)) => (None, Err(problems.iter().map(ToString::to_string).collect())),
+            Err(AssemblyError::Populations(problems)) => {
+                (None, Err(problems.iter().map(ToString::to_string).collect()))
+            }
             Err(error) => (None, Err(vec![error.to_string()])),
         };
         crash_point("reload-done");

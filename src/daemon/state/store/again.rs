@@ -1,11 +1,11 @@
 //! One state read a second time while a daemon runs: for the engine that takes over from another.
 
+use super::{Recovered, Store};
 use crate::daemon::state::directory::{self, StateError};
 use crate::daemon::state::keeper::Keeper;
 use crate::daemon::state::profile_journal::ProfileJournal;
 use crate::daemon::state::seal::{Keys, Sealer};
 use crate::daemon::state::witness_journal::WitnessJournal;
-use super::{Recovered, Store};
 use crate::ledger::SHARDS;
 use crate::ledger::classes::Ledger;
 use std::cell::Cell;
@@ -20,11 +20,7 @@ impl Store {
     ///
     /// # Errors
     /// When the state cannot be read.
-    pub fn again(
-        &self,
-        secret: Option<&[u8]>,
-        ledger: &mut Ledger,
-    ) -> Result<(Self, Keys, Recovered), StateError> {
+    pub fn again(&self, secret: Option<&[u8]>, ledger: &mut Ledger) -> Result<(Self, Keys, Recovered), StateError> {
         let keys = match secret {
             Some(secret) => Keys::derive(secret),
             None => Keys::derive(&directory::local_secret(&self.path, false)?),
