@@ -3,6 +3,7 @@
 
 mod support;
 
+use std::collections::BTreeSet;
 use std::fs::{self, File, OpenOptions, Permissions};
 use std::io::{Read, Write};
 use std::net::{TcpListener, TcpStream};
@@ -14,6 +15,9 @@ use std::time::{Duration, Instant};
 use rustix::process::Signal;
 use support::daemon::{Daemon, Dice, Stage, configure, conserved, payload, records, scratch, sound};
 use support::kafka::Broker;
+use support::schemas::{AGE, CITY, ILLNESS, PERSON};
+use support::stand::{Fault, Stand, record};
+use throng::daemon::engine::Settling;
 
 const BATCH: usize = 40;
 const TOKEN: &str = "a-token-of-the-tests";
@@ -343,4 +347,83 @@ fn a_batch_that_was_tried_is_not_repeated_under_another_policy() {
     let mut same = Daemon::start(&file, &[], None);
     assert_eq!(same.wait().code(), Some(0), "{}", same.said());
     assert_eq!(conserved(&dir.path().join("only")), total as u64);
+}
+
+const START_MS: i64 = 1_700_000_000_000;
+
+/// A batch of people who come again and again.
+fn visits(dice: &mut Dice, count: u64) -> Vec<Option<Vec<u8>>> {
+    (0..count)
+        .map(|_| {
+            let (person, age) = (dice.roll(90), 20 + dice.roll(4) * 17);
+            let (city, illness) =
+                (["Zug", "Bern", "Chur"][dice.roll(3) as usize], ["flu", "cold"][dice.roll(2) as usize]);
+            record(format!(r#"{{"person":"p{person}","age":{age},"city":"{city}","illness":"{illness}"}}"#))
+        })
+        .collect()
+}
+
+/// What leaves of one stream, batch by batch, where an engine takes over from another after each, or after none.
+fn left(settings: &str, fault: Fault) -> Vec<(u64, usize, String)> {
+    let schema = format!("name = \"replaced\"\n{}", [PERSON, AGE, CITY, ILLNESS].concat());
+    let mut stand = Stand::new(&schema, settings);
+    let mut dice = Dice::new(17);
+    let mut coming = visits(&mut dice, 50);
+    for batch in 0..14 {
+        // Encoded ahead, by dictionaries that go with the engine.
+        let next = visits(&mut dice, 30 + batch as u64);
+        stand.announce(&next);
+        stand.offer(&coming, Settling::No, START_MS + batch * 60_000, fault);
+        coming = next;
+    }
+    stand.settle(Settling::EndOfStream, START_MS + 3_600_000);
+    stand.check_conservation().expect("every record is accounted for");
+    stand.sink.lines.iter().map(|line| (line.batch, line.group, line.text.clone())).collect()
+}
+
+#[test]
+fn an_engine_that_takes_over_from_its_like_lets_out_the_same_bytes() {
+    let groups = "[[group]]\nname = \"a\"\nattributes = [\"age\", \"illness\"]\n[[group]]\nname = \"b\"\nattributes = [\"city\"]\n";
+    let diverse = "[[privacy.model]]\nkind = \"l_diversity\"\nattribute = \"illness\"\nl = 2\n";
+    for settings in [
+        "[privacy]\nk = 4\nmax_hold_batches = 3\n".to_owned(),
+        format!(
+            "[privacy]\nk = 3\nmax_hold_batches = 1\nmax_lines_per_subject = 1\nmax_delay = \"10m\"\n{diverse}{groups}"
+        ),
+        format!(
+            "[privacy]\nk = 3\nrecoding = \"strict\"\nmin_tenure = 2\n[plan]\nwindow_records = 200\nsample_records = 100\ninterval = \"2m\"\n{groups}"
+        ),
+    ] {
+        let undisturbed = left(&settings, Fault::Nothing);
+        assert!(!undisturbed.is_empty(), "nothing left under {settings}");
+        let replaced = left(&settings, Fault::Replace);
+        let differs = undisturbed.iter().zip(&replaced).position(|(a, b)| a != b);
+        assert!(differs.is_none() && undisturbed.len() == replaced.len(), "it differs at {differs:?} under {settings}");
+    }
+}
+
+#[test]
+fn what_leaves_after_the_swap_is_judged_by_the_new_policy() {
+    let schema = format!("name = \"replaced\"\n{}", [PERSON, AGE, CITY].concat());
+    let mut stand = Stand::new(&schema, "[privacy]\nk = 3\n");
+    let mut dice = Dice::new(23);
+    let ks = [3, 3, 3, 9, 9, 9, 4, 4, 4];
+    for (batch, k) in ks.into_iter().enumerate() {
+        let before = stand.config.privacy.k;
+        stand.config.privacy.k = k;
+        if before != k {
+            stand.offer(&[], Settling::No, START_MS + batch as i64 * 60_000, Fault::Replace);
+        }
+        let lines_before = stand.sink.lines.len();
+        let coming = visits(&mut dice, 40);
+        stand.offer(&coming, Settling::No, START_MS + batch as i64 * 60_000 + 1_000, Fault::Nothing);
+        let lines = &stand.sink.lines;
+        for line in &lines[lines_before..] {
+            let alike = lines.iter().filter(|other| (other.group, &other.text) == (line.group, &line.text));
+            let people: BTreeSet<&Option<String>> = alike.map(|other| &other.subject).collect();
+            assert!(people.len() >= k, "{} people of {} under k = {k}", people.len(), line.text);
+        }
+    }
+    stand.check_conservation().expect("every record is accounted for");
+    assert!(!stand.sink.lines.is_empty());
 }
