@@ -26,6 +26,7 @@ use humantime::format_duration;
 use std::path::PathBuf;
 
 /// Check a configuration with its schema and hierarchies; every problem at once
+#[expect(clippy::struct_excessive_bools, reason = "each is a flag of the command line")]
 #[derive(Debug, clap::Args)]
 #[command(
     after_help = "The tests of the configuration ([[test]], see docs/policies.md) run through the real pipeline.\n\nExit codes: 0 nothing wrong (warnings are printed) · 2 problems, each with file, key and remedy, or a test that fails"

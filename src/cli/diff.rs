@@ -107,7 +107,7 @@ pub fn run(args: &DiffArgs) -> Result<(), Failure> {
     needs_start.dedup();
     let changed = changed(&old, &new);
     let (old, new) =
-        (measured(old, &old_checked, &args.replay, &stop)?, measured(new, &new_checked, &args.replay, &stop)?);
+        (measured(&old, &old_checked, &args.replay, &stop)?, measured(&new, &new_checked, &args.replay, &stop)?);
     let riskier = riskier(&old, &new);
     let difference = Difference { old, new, changed, needs_start, riskier };
     if args.json {
@@ -122,8 +122,8 @@ pub fn run(args: &DiffArgs) -> Result<(), Failure> {
     Ok(())
 }
 
-fn measured(config: Config, checked: &Checked, input: &Path, stop: &Arc<AtomicBool>) -> Result<Measures, Failure> {
-    let mut config = for_trial(&config)?;
+fn measured(config: &Config, checked: &Checked, input: &Path, stop: &Arc<AtomicBool>) -> Result<Measures, Failure> {
+    let mut config = for_trial(config)?;
     // Cells are compared under the names of their attributes.
     config.output = Output::default();
     let form = written(&config, input)?;

@@ -21,6 +21,7 @@ mod paths;
 mod plan;
 mod privacy;
 mod problem;
+mod process;
 mod properties;
 mod quantity;
 mod reference;
@@ -48,6 +49,7 @@ pub use paths::{Used, is_same_file, overwritten, place};
 pub use plan::{Group, Grouping, Keep, Plan};
 pub use privacy::{Privacy, Recoding};
 pub use problem::Problem;
+pub use process::Process;
 pub use properties::Properties;
 pub use quantity::{format_size, parse_size};
 pub use reference::{json_schema, reference_markdown};
@@ -106,6 +108,8 @@ pub struct Config {
     pub state: State,
     /// On what hardware groups are counted.
     pub compute: Compute,
+    /// What the daemon may take of its machine.
+    pub process: Process,
     /// Metrics, status page and logs.
     pub telemetry: Telemetry,
     /// Tests of the policy, which `throng check` and every reload run.

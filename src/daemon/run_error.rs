@@ -66,6 +66,9 @@ impl RunError {
         if let Self::Profiles(error) = self {
             return error.is_usage();
         }
+        if let Self::Assembly(AssemblyError::State(error)) = self {
+            return error.is_refusal();
+        }
         matches!(
             self,
             Self::Configuration(_)
@@ -76,14 +79,6 @@ impl RunError {
                         | AssemblyError::Prime(_)
                         | AssemblyError::OtherPopulations { .. }
                         | AssemblyError::OtherPolicy { .. }
-                        | AssemblyError::State(
-                            StateError::Foreign(_)
-                                | StateError::WrongSecret(_)
-                                | StateError::OtherStream(_)
-                                | StateError::OtherSink(_)
-                                | StateError::OtherGroups { .. }
-                                | StateError::Version { .. }
-                        )
                 )
                 | Self::Kafka(
                     KafkaFailure::MissingTopic { .. }

@@ -34,7 +34,8 @@ impl fmt::Display for PolicyDigest {
 }
 
 /// Sections that say where records come from and go to, what is kept of them and who may look: none of them is policy.
-const SURROUNDINGS: [&str; 8] = ["source", "registry", "state", "compute", "telemetry", "schema", "test", "keep"];
+const SURROUNDINGS: [&str; 9] =
+    ["source", "registry", "state", "compute", "telemetry", "process", "schema", "test", "keep"];
 
 /// Keys of any section that name places.
 const PLACES: [&str; 14] = [

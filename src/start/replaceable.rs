@@ -61,6 +61,7 @@ pub const RULES: &[Rule] = &[
     rule("compute", Change::Start, "the hardware is chosen at the start"),
     rule("telemetry", Change::Start, "the pages and the log are open since the start"),
     rule("telemetry.attack_interval", Change::Free, "the next attacks are tried by it"),
+    rule("process", Change::Start, "the end is timed from the start on"),
     rule("test", Change::Free, "the next reload is tried by them"),
 ];
 

@@ -82,7 +82,19 @@ fn run(stand: &mut Stand, steps: Vec<Step>, stops: bool) -> Result<(), StreamErr
     let stop = AtomicBool::new(stops);
     let max_age = Duration::from_secs(3_600);
     let (source, watcher) = (&mut source, &Unwatched);
-    Run { source, engine, sink, telemetry: &telemetry, watcher, clock, max_age, retry: None, stop: &stop }.run()
+    Run {
+        source,
+        engine,
+        sink,
+        telemetry: &telemetry,
+        watcher,
+        clock,
+        max_age,
+        retry: None,
+        policies: None,
+        stop: &stop,
+    }
+    .run()
 }
 
 fn person(engine: &Engine, number: usize) -> u64 {

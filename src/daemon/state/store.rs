@@ -26,7 +26,9 @@ use std::sync::atomic::AtomicBool;
 
 mod again;
 mod binding;
+pub mod examine;
 mod recover;
+pub mod survey;
 pub use recover::Recovered;
 
 const CHECK: &[u8] = b"check";
@@ -99,13 +101,26 @@ impl Store {
         ledger: &mut Ledger,
     ) -> Result<(Self, Keys, Recovered), StateError> {
         let new = directory::prepare(path)?;
+        let (mut store, keys) = Self::unlock(path, secret, new)?;
+        let recovered = store.load(ledger)?;
+        Ok((store, keys, recovered))
+    }
+
+    /// Opens the state at `path`, which must be there, and reads nothing of it yet.
+    ///
+    /// # Errors
+    /// [`StateError::Missing`], and whatever [`open`](Self::open) is refused for.
+    pub fn existing(path: &Path, secret: Option<&[u8]>) -> Result<(Self, Keys), StateError> {
+        directory::must_exist(path)?;
+        Self::unlock(path, secret, false)
+    }
+
+    /// The state in a prepared directory, which is `new` or not.
+    fn unlock(path: &Path, secret: Option<&[u8]>, new: bool) -> Result<(Self, Keys), StateError> {
         if !new {
             directory::check_format(path)?;
         }
-        let keys = match secret {
-            Some(secret) => Keys::derive(secret),
-            None => Keys::derive(&directory::local_secret(path, new)?),
-        };
+        let keys = directory::keys(path, secret, new)?;
         directory::check_secret(path, &keys.check, new)?;
         directory::clear_unfinished(path, new)?;
         let keeper = Arc::new(Keeper::open(path)?);
@@ -131,9 +146,8 @@ impl Store {
         if new {
             directory::write_format(path)?;
         }
-        let mut store = Self::unread(path, keys.sealer(), keeper, id);
-        let recovered = store.recover(ledger)?;
-        Ok((store, keys, recovered))
+        let store = Self::unread(path, keys.sealer(), keeper, id);
+        Ok((store, keys))
     }
 
     /// Identity of this state, made once.

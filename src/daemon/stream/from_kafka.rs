@@ -302,7 +302,7 @@ impl Start<'_> {
                 clock,
                 max_age,
                 retry: intent,
-                policies,
+                policies: Some(policies),
                 stop,
             }
             .run();

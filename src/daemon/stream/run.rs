@@ -71,8 +71,8 @@ pub struct Run<'a> {
     pub max_age: Duration,
     /// A batch to repeat exactly.
     pub retry: Option<Intent>,
-    /// Where other policies come from.
-    pub policies: &'a Replacements<'a>,
+    /// Where other policies come from; none where the policy stays.
+    pub policies: Option<&'a Replacements<'a>>,
     /// Set when the daemon is to end.
     pub stop: &'a AtomicBool,
 }
@@ -127,7 +127,7 @@ impl Run<'_> {
         loop {
             // A batch that is to be repeated is repeated under the policy that it was tried with.
             if self.retry.is_none()
-                && let Some(Swap { clock, max_age }) = self.policies.swap(self.engine)
+                && let Some(Swap { clock, max_age }) = self.policies.and_then(|policies| policies.swap(self.engine))
             {
                 (self.clock, self.max_age) = (clock, max_age);
             }

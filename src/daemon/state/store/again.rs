@@ -21,12 +21,9 @@ impl Store {
     /// # Errors
     /// When the state cannot be read.
     pub fn again(&self, secret: Option<&[u8]>, ledger: &mut Ledger) -> Result<(Self, Keys, Recovered), StateError> {
-        let keys = match secret {
-            Some(secret) => Keys::derive(secret),
-            None => Keys::derive(&directory::local_secret(&self.path, false)?),
-        };
+        let keys = directory::keys(&self.path, secret, false)?;
         let mut store = Self::unread(&self.path, keys.sealer(), Arc::clone(&self.keeper), self.id.clone());
-        let recovered = store.recover(ledger)?;
+        let recovered = store.load(ledger)?;
         Ok((store, keys, recovered))
     }
 
