@@ -6,24 +6,30 @@ mod sample;
 mod treatments;
 
 use super::outcome::Failure;
+use super::policy_tests::run_all;
+use super::reloading::Trial;
+use super::run::stop_on_signals;
 use crate::config::{self, Config};
 use crate::daemon::http::Site;
 use crate::io::registry::FramedAs;
 use crate::records::schema::{Role, Schema};
 use crate::start::checked::Checked;
+use crate::start::digest::policy_digest;
 use crate::start::doubts;
 use crate::start::output_names::written_under;
 use crate::start::output_schema::output_schemas;
 use crate::start::population::{People, read_populations};
 use crate::start::registered::plain_schemas;
 use crate::telemetry::silence_panic_payloads;
+use anyhow::{Context, anyhow};
 use humantime::format_duration;
 use std::path::PathBuf;
 
 /// Check a configuration with its schema and hierarchies; every problem at once
+#[expect(clippy::struct_excessive_bools, reason = "each is a flag of the command line")]
 #[derive(Debug, clap::Args)]
 #[command(
-    after_help = "Exit codes: 0 nothing wrong (warnings are printed) · 2 problems, each with file, key and remedy"
+    after_help = "The tests of the configuration ([[test]], see docs/policies.md) run through the real pipeline.\n\nExit codes: 0 nothing wrong (warnings are printed) · 2 problems, each with file, key and remedy, or a test that fails"
 )]
 pub struct CheckArgs {
     /// The configuration
@@ -41,6 +47,9 @@ pub struct CheckArgs {
     /// Print what was found on the sample as JSON, and nothing else
     #[arg(long, requires = "sample")]
     json: bool,
+    /// Run the tests and print as JSON what a running daemon asks
+    #[arg(long, hide = true, conflicts_with_all = ["explain", "output_schema", "sample"])]
+    for_reload: bool,
 }
 
 /// Attributes in one fragment from which crowds become hopeless (docs/methods.md §11.6).
@@ -57,7 +66,17 @@ pub fn run(args: &CheckArgs) -> Result<(), Failure> {
         silence_panic_payloads();
         return sample::run(config, &file, input, args.json);
     }
+    let asked = config.clone();
     let checked = Checked::new(config, &file)?;
+    if args.for_reload {
+        silence_panic_payloads();
+        let failed =
+            run_all(&checked, &asked, &stop_on_signals()?)?.into_iter().filter(|tried| !tried.unmet.is_empty());
+        let trial =
+            Trial { policy: policy_digest(&checked).to_string(), failed: failed.map(|tried| tried.name).collect() };
+        println!("{}", serde_json::to_string(&trial).context("a trial has no JSON")?);
+        return Ok(());
+    }
     let Checked { config, schema, shapes, protections, .. } = &checked;
     if args.output_schema {
         match written_under(&checked.config) {
@@ -121,14 +140,32 @@ pub fn run(args: &CheckArgs) -> Result<(), Failure> {
         print!("{}", explain::explained(&checked));
         println!();
     }
+    try_tests(&checked, &asked)?;
     println!(
-        "{file}: {} attributes in {} group(s), k = {}, schema {}: no problems",
+        "{file}: {} attributes in {} group(s), k = {}, schema {}, policy {}: no problems",
         schema.attributes.len(),
         shapes.len(),
         config.privacy.k,
-        config.schema.file.display()
+        config.schema.file.display(),
+        policy_digest(&checked).short()
     );
     Ok(())
+}
+
+/// Runs the tests of a configuration, a line each; more where one has failed.
+fn try_tests(checked: &Checked, asked: &Config) -> Result<(), Failure> {
+    if asked.test.is_empty() {
+        return Ok(());
+    }
+    silence_panic_payloads();
+    let tried = run_all(checked, asked, &stop_on_signals()?)?;
+    for test in &tried {
+        print!("{}", test.described());
+    }
+    match tried.iter().filter(|test| !test.unmet.is_empty()).count() {
+        0 => Ok(()),
+        failed => Err(Failure::Usage(anyhow!("{}: {failed} of {} tests failed: see above", checked.file, tried.len()))),
+    }
 }
 
 /// What is kept back of a subject that sends again and again, or what it means that nothing is.

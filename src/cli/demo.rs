@@ -104,7 +104,7 @@ pub fn run(args: &DemoArgs) -> Result<(), Failure> {
             stand_in_broker: true,
             clocks: Arc::new(MachineClocks::new()),
         };
-        let outcome = run_daemon(checked, &options, &telemetry, &stop, &Silent);
+        let outcome = run_daemon(checked, &options, &telemetry, &stop, &Silent, None);
         stop.store(true, Ordering::Release);
         match generator.join() {
             Ok(Ok(())) => {}

@@ -8,12 +8,14 @@ use crate::evaluation::facts::AttributeFacts;
 use crate::evaluation::lineage::Lineage;
 use crate::evaluation::original::Original;
 use crate::evaluation::released::{self, ReleasedGroup};
+use crate::records::schema::Schema;
 use crate::start::grown::settle;
 use crate::start::schema::load_schema;
 use crate::start::shapes::group_shapes;
 use anyhow::anyhow;
 use rayon::prelude::*;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 impl From<EvaluationError> for Failure {
     fn from(error: EvaluationError) -> Self {
@@ -74,10 +76,26 @@ impl Named<'_> {
         let file = self.config.display().to_string();
         let (config, _) = settle(config, &schema, &file)?;
         let shapes = group_shapes(&config, &schema, &file)?;
-        let original = Original::read(&config, &schema, self.original)?;
-        let lineage = self.lineage.map(|path| Lineage::read(path, &shapes)).transpose()?;
+        Measured::read(config, &schema, shapes, (self.original, self.released, self.lineage))
+    }
+}
+
+impl Measured {
+    /// Reads the records before, the lines after and the lineage of a configuration with these groups. Memory: 4 bytes a cell, before
+    /// and after.
+    ///
+    /// # Errors
+    /// See [`EvaluationError`].
+    pub fn read(
+        config: Config,
+        schema: &Arc<Schema>,
+        shapes: Vec<GroupShape>,
+        (original, released, lineage): (&Path, &Path, Option<&Path>),
+    ) -> Result<Self, Failure> {
+        let original = Original::read(&config, schema, original)?;
+        let lineage = lineage.map(|path| Lineage::read(path, &shapes)).transpose()?;
         let told = lineage.as_ref().filter(|_| config.sink.rows == Rows::Joined).map(Lineage::groups);
-        let mut groups = released::read(&config, &shapes, &original, self.released, told)?;
+        let mut groups = released::read(&config, &shapes, &original, released, told)?;
         if let Some(lineage) = &lineage {
             lineage.note(&original, &mut groups)?;
         }

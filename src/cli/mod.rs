@@ -6,6 +6,7 @@ pub mod audit;
 pub mod catalog;
 pub mod check;
 pub mod demo;
+mod diff;
 pub mod evaluate;
 pub mod forget;
 pub mod generate;
@@ -14,13 +15,17 @@ pub mod init;
 mod measured;
 pub mod outcome;
 mod page;
+mod policy_tests;
 mod progress;
 mod rehearsal;
+mod reload;
+mod reloading;
 pub mod run;
 pub mod sample;
 pub mod schema;
 pub mod shell;
 pub mod state;
+mod streamable;
 mod temporary;
 mod text;
 mod together;
@@ -57,6 +62,10 @@ enum Command {
     Forget(forget::ForgetArgs),
     /// Check a configuration with its schema and hierarchies; every problem at once
     Check(check::CheckArgs),
+    /// What a changed policy does to risk, loss and suppression: a table for a pull request
+    Diff(diff::DiffArgs),
+    /// Have the running daemon read its configuration anew, and say what became of it
+    Reload(reload::ReloadArgs),
     /// Anonymize one data set at once, with the best generalization of all
     Anonymize(anonymize::AnonymizeArgs),
     /// Read a release with counterfeits by its catalog
@@ -123,6 +132,8 @@ fn command(cli: Cli) -> ExitCode {
         Command::Demo(args) => demo::run(&args),
         Command::Forget(args) => forget::run(&args),
         Command::Check(args) => check::run(&args),
+        Command::Diff(args) => diff::run(&args),
+        Command::Reload(args) => reload::run(&args),
         Command::Anonymize(args) => anonymize::run(&args),
         Command::Catalog(args) => catalog::run(&args),
         Command::Audit(args) => audit::run(&args),

@@ -1,12 +1,13 @@
 //! A run that nobody keeps: the real pipeline over a file, into a directory that goes with the command.
 
 use super::outcome::Failure;
-use super::run::stop_on_signals;
 use super::temporary::TemporaryDirectory;
+use crate::anonymity::planner::GroupShape;
 use crate::config::{Config, Format, JOINED, Rows, Sink, SinkKind, SourceKind};
 use crate::daemon::engine::clock::MachineClocks;
 use crate::daemon::run::{Options, run as run_daemon};
 use crate::daemon::stream::run::Watcher;
+use crate::io::file::{separator_of, telling};
 use crate::records::schema::Schema;
 use crate::start::checked::Checked;
 use crate::telemetry::Telemetry;
@@ -14,7 +15,7 @@ use anyhow::anyhow;
 use std::io::{BufRead, BufReader};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
-use std::sync::atomic::Ordering;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 /// Nobody looks at how far the run is.
 pub struct Silent;
@@ -30,6 +31,8 @@ pub struct Rehearsal {
     pub config: Arc<Config>,
     /// The schema of the records.
     pub schema: Arc<Schema>,
+    /// The groups of its attributes.
+    pub shapes: Vec<GroupShape>,
     /// What was counted.
     pub telemetry: Telemetry,
     /// The groups, in their order, and the file of each.
@@ -45,6 +48,28 @@ pub struct Written {
     pub separator: char,
 }
 
+/// How the records of `input` are written down: as its name says; else like the file that the configuration reads, or as JSON.
+///
+/// # Errors
+/// Where a CSV file cannot be read.
+pub fn written(config: &Config, input: &Path) -> Result<Written, Failure> {
+    let named = Format::named_by(&telling(input));
+    let source = &config.source;
+    Ok(match named {
+        // What the configuration says of CSV is said of its own file.
+        Some(Format::Csv) | None if source.kind == SourceKind::File && source.format() == Format::Csv => {
+            Written { format: Format::Csv, separator: source.separator }
+        }
+        Some(Format::Csv) => {
+            let separator = separator_of(input).map_err(|error| Failure::Usage(error.into()))?;
+            Written { format: Format::Csv, separator: char::from(separator) }
+        }
+        Some(format) => Written { format, separator: ',' },
+        None if source.kind == SourceKind::File => Written { format: source.format(), separator: source.separator },
+        None => Written { format: Format::Json, separator: ',' },
+    })
+}
+
 /// The configuration with its source and sink exchanged for files: nothing is read or written elsewhere, and no page is served.
 fn over_files(mut config: Config, input: &Path, written: Written, directory: &Path) -> Config {
     if written.format != config.source.format() {
@@ -56,14 +81,16 @@ fn over_files(mut config: Config, input: &Path, written: Written, directory: &Pa
     config.source.format = Some(written.format);
     config.source.separator = written.separator;
     let rows = config.sink.rows;
-    config.sink = Sink { kind: SinkKind::File, path: directory.join("out.ndjson"), rows, ..Sink::default() };
+    let dead_letter_path = Some(directory.join("dead-letters.ndjson"));
+    config.sink =
+        Sink { kind: SinkKind::File, path: directory.join("out.ndjson"), dead_letter_path, rows, ..Sink::default() };
     config.state.path = directory.join("state");
     // No port of the daemon's own; no page is served at all.
     config.telemetry.listen = "127.0.0.1:0".to_owned();
     config
 }
 
-/// Runs `config`, the file `file` in messages, over `input` to its end.
+/// Runs `config`, the file `file` in messages, over `input` to its end, or until `stop` is set.
 ///
 /// # Errors
 /// Where the configuration or the input does not fit, where profiles are in a topic, and where the run fails or is stopped.
@@ -73,6 +100,7 @@ pub fn rehearse(
     input: &Path,
     written: Written,
     lineage: bool,
+    stop: &Arc<AtomicBool>,
 ) -> Result<Rehearsal, Failure> {
     if let Some(at) = config.join.iter().position(|join| join.topic.is_some()) {
         return Err(Failure::Usage(anyhow!(
@@ -91,18 +119,18 @@ pub fn rehearse(
     };
     let path = |name: &str| Sink::file_of(&config.sink.path, Format::Json, name, names.len() == 1);
     let outputs = names.iter().map(|name| (name.clone(), path(name))).collect();
-    let stop = stop_on_signals()?;
+    let shapes = checked.shapes.clone();
     let options = Options {
         lineage: lineage.then(|| directory.path().join("lineage.ndjson")),
         accept_rewind: false,
         stand_in_broker: false,
         clocks: Arc::new(MachineClocks::new()),
     };
-    run_daemon(checked, &options, &telemetry, &stop, &Silent)?;
+    run_daemon(checked, &options, &telemetry, stop, &Silent, None)?;
     if stop.load(Ordering::Acquire) {
         return Err(Failure::Running(anyhow!("stopped before the end of {}", input.display())));
     }
-    Ok(Rehearsal { directory, config, schema, telemetry, outputs })
+    Ok(Rehearsal { directory, config, schema, shapes, telemetry, outputs })
 }
 
 impl Rehearsal {
@@ -125,6 +153,12 @@ impl Rehearsal {
             }
         }
         Ok((count, first))
+    }
+
+    /// Where the dead letters are, if there are any.
+    #[must_use]
+    pub fn dead_letters(&self) -> PathBuf {
+        self.directory.path().join("dead-letters.ndjson")
     }
 
     /// Where the lineage is, if there is one.

@@ -1,6 +1,8 @@
 //! `throng run`.
 
 use super::outcome::Failure;
+use super::reloading::reloading;
+use super::streamable::refuse_unstreamable;
 use crate::config::{self, Backend, Config, SinkKind, SourceKind};
 use crate::counting::shared_device;
 use crate::daemon::engine::clock::MachineClocks;
@@ -22,7 +24,7 @@ use std::time::Duration;
 ///
 /// With a file source it ends at the end of the file, with the same guarantees; started again it continues behind the
 /// last committed batch. SIGTERM and SIGINT end it in order, within process.shutdown_time: what is held is
-/// settled first. A second one ends it at once.
+/// settled first. A second one ends it at once. SIGHUP reads the configuration anew (see throng reload).
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Every key of the configuration can be overridden by the environment: THRONG__PRIVACY__K=10")]
 pub struct RunArgs {
@@ -33,7 +35,7 @@ pub struct RunArgs {
     #[arg(long, value_name = "FILE")]
     lineage: Option<PathBuf>,
     /// Start although committed offsets lie behind what this state has released, the state is an older copy than the output
-    /// files, or the populations are others than those under which a batch was tried that has not left: records may be seen
+    /// files, or the policy or the populations are others than those under which a batch was tried that has not left: records may be seen
     /// a second time
     #[arg(long)]
     accept_rewind: bool,
@@ -66,11 +68,7 @@ pub fn run(args: &RunArgs) -> Result<(), Failure> {
     if args.lineage.is_some() && config.sink.kind != SinkKind::File {
         return Err(Failure::Usage(anyhow!("--lineage needs a file sink: {file} has another `sink.kind`")));
     }
-    if config.anonymize.ceiling.is_on() {
-        return Err(Failure::Usage(anyhow!(
-            "{file}: anonymize.ceiling.lines: no counterfeits are put into streams, for who reads several batches tells them from records (docs/decisions/0043-no-counterfeits-in-streams.md); remove the key, or use throng anonymize"
-        )));
-    }
+    refuse_unstreamable(&config, &file)?;
     if config.compute.backend == Backend::Cuda
         && let Err(error) = shared_device()
     {
@@ -90,7 +88,7 @@ pub fn run(args: &RunArgs) -> Result<(), Failure> {
         stand_in_broker: false,
         clocks: Arc::new(MachineClocks::new()),
     };
-    let outcome = run_daemon(checked, &options, &telemetry, &stop, &bar);
+    let outcome = run_daemon(checked, &options, &telemetry, &stop, &bar, Some(reloading(&args.config)?));
     bar.0.finish_and_clear();
     let findings = outcome?;
     let is_file = config.source.kind == SourceKind::File;

@@ -33,6 +33,7 @@ mod shape;
 mod shared;
 mod sink;
 mod source;
+mod test;
 mod treatment;
 mod validate;
 
@@ -59,6 +60,7 @@ pub use sink::{JOINED, Rotate, Rows, Sink, SinkKind, numbered, placed, series_of
 pub use source::{
     Format, KeyFormat, Schema, Source, SourceKind, Unknown, is_named_compressed, is_of_several, is_pattern,
 };
+pub use test::PolicyTest;
 pub use treatment::{Preset, Treat, Treatment, TreatmentRule, ValueKind};
 
 /// `state.max_waiting_lines` of a configuration that does not name it, where the dictionaries have room for so many.
@@ -110,6 +112,12 @@ pub struct Config {
     pub process: Process,
     /// Metrics, status page and logs.
     pub telemetry: Telemetry,
+    /// Tests of the policy, which `throng check` and every reload run.
+    #[schemars(example = [PolicyTest {
+        name: "an age alone is shown in tens".into(), input: vec!["{\"user\": \"anna\", \"age\": 34}".into()], people: 20,
+        expect: vec!["{\"age\": \"[30, 40)\"}".into()], never: vec!["anna".into()], ..PolicyTest::default()
+    }])]
+    pub test: Vec<PolicyTest>,
     /// The secret that keys every digest of a subject, from `state.secret_file` or `THRONG_SECRET`; never a key of
     /// the file. None: the daemon draws one and keeps it in its state directory.
     #[serde(skip)]

@@ -15,6 +15,7 @@ use super::paths::{clashes, empty, is_dash};
 use super::shared::shared;
 use super::sink::has_place;
 use super::source::{is_named_compressed, is_separator};
+use super::test::tests;
 use super::{Config, Format, Grouping, Recoding, Rows, SinkKind, SourceKind, Treat, ValueKind, properties::OWNED};
 
 /// Text of a batch is addressed by 32 bits; this leaves room for its last record.
@@ -42,6 +43,7 @@ pub(super) fn complaints(config: &Config) -> Vec<Complaint> {
     wishes(config, &mut found);
     surroundings(config, &mut found);
     anonymize(config, &mut found);
+    tests(config, &mut found);
     found.0
 }
 

@@ -7,6 +7,7 @@
 //! |---|---|
 //! | `fields` | all that an engine knows and remembers |
 //! | `configured`, `parts`, `assemble`, `prime`, `resume` | from a configuration and a state directory to an engine |
+//! | `succession` | from an engine to the one of another policy |
 //! | `process`, `steps`, `gathered` | the steps of a batch |
 //! | `ahead`, `input`, `joins`, `joining`, `turnout`, `repetition`, `draws`, `dampening`, `altering` | what comes before its treatment |
 //! | `terms`, `protection`, `unjudged` | what its verification is told |
@@ -64,6 +65,7 @@ mod search;
 mod settings;
 mod settling;
 mod steps;
+mod succession;
 pub mod terms;
 mod turnout;
 mod unjudged;

@@ -6,6 +6,7 @@
 //! | [`engine`] | a batch from its records to its release; model, held records, plans, clock |
 //! | [`state`] | what survives the process: sled, intents, sealing |
 //! | [`erasure`], [`erase_at_rest`], [`errand`] | people are taken out of the state: what is asked and answered, without a daemon, of a running one |
+//! | [`reload`] | another policy while the daemon runs |
 //! | [`http`] | metrics, status page, plan page |
 
 pub mod engine;
@@ -13,6 +14,7 @@ pub mod erase_at_rest;
 pub mod erasure;
 pub mod errand;
 pub mod http;
+pub mod reload;
 pub mod run;
 pub mod run_error;
 pub mod state;

@@ -75,7 +75,10 @@ impl RunError {
                 | Self::NoColumn { .. }
                 | Self::Http(_)
                 | Self::Assembly(
-                    AssemblyError::Codebook(_) | AssemblyError::Prime(_) | AssemblyError::OtherPopulations { .. }
+                    AssemblyError::Codebook(_)
+                        | AssemblyError::Prime(_)
+                        | AssemblyError::OtherPopulations { .. }
+                        | AssemblyError::OtherPolicy { .. }
                 )
                 | Self::Kafka(
                     KafkaFailure::MissingTopic { .. }

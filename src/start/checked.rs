@@ -17,6 +17,7 @@ use std::sync::Arc;
 
 /// A stream's configuration with its schema, groups and privacy models. `throng check` makes the same one as
 /// `throng run`: what the one finds nothing wrong with, the other starts with.
+#[derive(Clone)]
 pub struct Checked {
     /// As loaded; all below was read from what it names.
     pub config: Arc<Config>,

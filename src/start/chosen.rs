@@ -24,6 +24,7 @@ use std::time::Duration;
 const SAMPLED: usize = 3_000;
 
 /// Groups, and what speaks for each.
+#[derive(Clone)]
 pub struct Grown {
     /// How they were chosen.
     pub how: Grouping,

@@ -17,6 +17,8 @@
 //! | [`encode`] | raw records to codes |
 //! | [`whole_file`], [`sampling`] | a file read as a whole; records read ahead of a run |
 //! | [`probe`], `beside` | a file held against a schema, in counts; the keys that the schema does not have |
+//! | [`digest`], [`replaceable`] | a policy as one number; what of it can change while a daemon runs |
+//! | [`policy_tests`] | the tests that a configuration carries, in terms of its schema |
 //! | [`doubts`], [`findings`] | what looks wrong before a run, and what a run has met |
 
 pub mod avro_output;
@@ -24,6 +26,7 @@ mod beside;
 pub mod checked;
 pub mod chosen;
 pub mod composition;
+pub mod digest;
 pub mod doubts;
 pub mod encode;
 pub mod exploded;
@@ -35,6 +38,7 @@ pub mod nested;
 pub mod output_names;
 pub mod output_schema;
 mod parts;
+pub mod policy_tests;
 pub mod population;
 pub mod probe;
 pub mod profiles;
@@ -42,6 +46,7 @@ pub mod protections;
 pub mod protobuf_output;
 pub mod reading;
 pub mod registered;
+pub mod replaceable;
 pub mod sampling;
 pub mod schema;
 pub mod shapes;

@@ -9,6 +9,7 @@ mod plans;
 mod profiles;
 mod promises;
 mod records;
+mod reloads;
 
 pub use batches::{BatchAborted, BatchCommitted};
 pub use erasures::SubjectsErased;
@@ -16,3 +17,4 @@ pub use plans::{DeviceUsed, EvidenceGathered, PlanAdopted, PlannerFailed};
 pub use profiles::{ProfileRefused, ProfileUpdate, ProfilesLag, ProfilesRead};
 pub use promises::{AttacksTried, LimitReached, PastUnknown, PopulationsRead, StateRecovered, VerificationRefused};
 pub use records::{AttributesNeverMet, ColumnsDropped, Doubt, FileOpened, PassedOver, WrongType};
+pub use reloads::{PolicyInForce, Reloaded};

@@ -127,6 +127,18 @@ labels! {
 }
 
 labels! {
+    /// What became of a configuration that was read anew.
+    ReloadOutcome {
+        /// It is in force from the next batch on.
+        Replaced = "replaced",
+        /// It says what is in force already.
+        Unchanged = "unchanged",
+        /// It is wrong, its tests fail, or it needs a new start: the old one stays.
+        Refused = "refused",
+    }
+}
+
+labels! {
     /// Which way bytes went between this machine and its GPU.
     Copied {
         Up = "up",

@@ -7,7 +7,7 @@ use prometheus::{
 
 use super::labels::{
     AbortReason, Attack, BatchOutcome, Copied, CrowdSize, Direction, Label, Limit, Outcome, PartitionChange, Picture,
-    SchemaOutcome, Scope, Stage, Statistic, SuppressionReason, WrittenAs,
+    ReloadOutcome, SchemaOutcome, Scope, Stage, Statistic, SuppressionReason, WrittenAs,
 };
 use super::reason::RejectionReason;
 use super::shelf::{PerLabel, Shelf, buckets, untold, waits};
@@ -139,6 +139,11 @@ pub(super) struct Health {
     pub attack_yield: PerLabel<Attack, Gauge>,
     pub attack_above: PerLabel<Attack, Gauge>,
     pub ready: IntGauge,
+    pub reloads: PerLabel<ReloadOutcome, IntCounter>,
+    pub reload_refused: IntGauge,
+    pub reload_time: Gauge,
+    /// `privacy.k` of the policy in force.
+    pub k: IntGauge,
 }
 
 impl Metrics {
@@ -150,8 +155,8 @@ impl Metrics {
             &["version"],
         ));
         build.with_label_values(&[env!("CARGO_PKG_VERSION")]).set(1.0);
-        let configured = shelf.count("throng_privacy_k", "Smallest crowd, in distinct subjects, as configured.");
-        configured.set(i64::try_from(k).unwrap_or(i64::MAX));
+        let health = Health::new(&shelf);
+        health.k.set(i64::try_from(k).unwrap_or(i64::MAX));
         Self {
             flow: Flow::new(&shelf, groups),
             quality: Quality::new(&shelf),
@@ -160,7 +165,7 @@ impl Metrics {
             memory: Memory::new(&shelf),
             planning: Planning::new(&shelf),
             gpu: Gpu::new(&shelf),
-            health: Health::new(&shelf),
+            health,
             registry: shelf.0,
         }
     }
@@ -460,6 +465,10 @@ impl Health {
                 "attack",
             )),
             ready: shelf.count("throng_ready", "1 while the daemon is ready."),
+            reloads: shelf.counters("throng_reloads_total", "Times that the configuration was read anew, by outcome.", "outcome"),
+            reload_refused: shelf.count("throng_last_reload_refused", "1 while the configuration that was read last was refused: an older one is in force."),
+            reload_time: shelf.gauge("throng_last_reload_timestamp_seconds", "When the configuration was last read anew; 0 if not since the start."),
+            k: shelf.count("throng_privacy_k", "Smallest crowd, in distinct subjects, as configured."),
         }
     }
 }

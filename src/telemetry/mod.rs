@@ -24,19 +24,21 @@ pub use coarse::{Draws, about, in_steps};
 pub use disk::{StateAnswers, StateStalled};
 pub use events::{
     AttacksTried, AttributesNeverMet, BatchAborted, BatchCommitted, ColumnsDropped, DeviceUsed, Doubt,
-    EvidenceGathered, FileOpened, LimitReached, PassedOver, PastUnknown, PlanAdopted, PlannerFailed, PopulationsRead,
-    ProfileRefused, ProfileUpdate, ProfilesLag, ProfilesRead, StateRecovered, SubjectsErased, VerificationRefused,
-    WrongType,
+    EvidenceGathered, FileOpened, LimitReached, PassedOver, PastUnknown, PlanAdopted, PlannerFailed, PolicyInForce,
+    PopulationsRead, ProfileRefused, ProfileUpdate, ProfilesLag, ProfilesRead, Reloaded, StateRecovered,
+    SubjectsErased, VerificationRefused, WrongType,
 };
 pub use foreign::foreign;
 pub use history::Point;
-pub use labels::{AbortReason, Attack, Counts, Label, Limit, SchemaOutcome, Stage, SuppressionReason, WrittenAs};
+pub use labels::{
+    AbortReason, Attack, Counts, Label, Limit, ReloadOutcome, SchemaOutcome, Stage, SuppressionReason, WrittenAs,
+};
 pub use logging::{LoggingError, init_logging, says_nobody_reads, silence_panic_payloads};
 pub use reason::RejectionReason;
 pub use registry::{RegistryAnswered, RegistryLost, WriterSchemaMet};
 pub use report::{BatchReport, CrowdPicture, RiskPicture, StageSeconds, Totals};
 pub use source::{Rebalanced, SourceConnected, SourceLost};
-pub use status::{Readiness, Settled, Status, Telemetry};
+pub use status::{LastReload, Readiness, Settled, Status, Telemetry};
 
 #[cfg(test)]
 mod tests;

@@ -1,7 +1,10 @@
 //! The shared account that events write and the HTTP pages read.
 
 use std::{
-    sync::{Arc, Mutex, MutexGuard, PoisonError},
+    sync::{
+        Arc, Mutex, MutexGuard, PoisonError,
+        atomic::{AtomicUsize, Ordering},
+    },
     time::Instant,
 };
 
@@ -11,7 +14,7 @@ use serde_json::Value;
 use super::{
     coarse::{Coarse, Draws, about},
     history::{History, Point},
-    labels::{Counts, Outcome, SuppressionReason, WrittenAs},
+    labels::{Counts, Outcome, ReloadOutcome, SuppressionReason, WrittenAs},
     limiter::{Limiter, Verdict},
     memory,
     metrics::{Metrics, clamped},
@@ -59,6 +62,15 @@ pub enum Settled {
     ByThisProcess,
 }
 
+/// When the configuration was last read anew, and what became of it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+pub struct LastReload {
+    /// Seconds since 1970.
+    pub at_seconds: u64,
+    /// What became of it.
+    pub outcome: ReloadOutcome,
+}
+
 /// What the status page shows. Counts, shares, names of the configuration; never a value of a record.
 #[derive(Clone, Debug, Serialize)]
 pub struct Status {
@@ -66,6 +78,10 @@ pub struct Status {
     pub version: &'static str,
     /// `privacy.k`.
     pub k: usize,
+    /// The first digits of the digest of the policy in force; empty before there is one.
+    pub policy: String,
+    /// None where nobody has asked for it since the start.
+    pub last_reload: Option<LastReload>,
     /// Since the start of the process.
     pub uptime_seconds: u64,
     /// Whether nothing stands in the way of releasing.
@@ -149,12 +165,14 @@ pub(super) struct Board {
     /// Lines that have waited for their delay, and their delays in all.
     delayed: (u64, f64),
     plan: Value,
+    policy: String,
+    last_reload: Option<LastReload>,
     limiter: Limiter,
 }
 
 struct Inner {
     started: Instant,
-    k: usize,
+    k: AtomicUsize,
     groups: Vec<String>,
     metrics: Metrics,
     board: Mutex<Board>,
@@ -178,7 +196,7 @@ impl Telemetry {
         let board = Board { fragments_by_group: vec![0; groups.len() + 1], ..Board::default() };
         Self(Arc::new(Inner {
             started: Instant::now(),
-            k,
+            k: AtomicUsize::new(k),
             groups: groups.to_vec(),
             metrics: Metrics::new(k, groups),
             board: Mutex::new(board),
@@ -189,6 +207,10 @@ impl Telemetry {
     /// the totals leave open is held. Of `monitored` records only the risk was measured.
     pub fn restore(&self, totals: Totals, monitored: u64) {
         let mut board = self.board();
+        if board.committed > 0 && board.totals == totals {
+            // The same records, known to another engine of this process.
+            return;
+        }
         board.totals = totals;
         board.before = totals;
         board.monitored_before = monitored;
@@ -292,7 +314,9 @@ impl Telemetry {
         let reasons = board.readiness.reasons();
         Status {
             version: env!("CARGO_PKG_VERSION"),
-            k: self.0.k,
+            k: self.k(),
+            policy: board.policy.clone(),
+            last_reload: board.last_reload,
             uptime_seconds,
             ready: reasons.is_empty(),
             reasons,
@@ -330,7 +354,18 @@ impl Telemetry {
     }
 
     pub(super) fn k(&self) -> usize {
-        self.0.k
+        self.0.k.load(Ordering::Relaxed)
+    }
+
+    /// A policy is in force: the first digits of its digest, and its k.
+    pub(super) fn set_policy(&self, digest: &str, k: usize) {
+        self.0.k.store(k, Ordering::Relaxed);
+        self.metrics().health.k.set(i64::try_from(k).unwrap_or(i64::MAX));
+        digest.clone_into(&mut self.board().policy);
+    }
+
+    pub(super) fn set_last_reload(&self, last: LastReload) {
+        self.board().last_reload = Some(last);
     }
 
     pub(super) fn second(&self) -> u64 {

@@ -9,6 +9,7 @@ use std::sync::atomic::AtomicBool;
 use std::time::Duration;
 use throng::daemon::engine::clock::{MachineClocks, StateClock};
 use throng::daemon::engine::{BatchError, Engine, Settling, Turn, Upcoming};
+use throng::daemon::errand::errands;
 use throng::daemon::state::directory::StateError;
 use throng::daemon::stream::run::{Run, StreamError, Watcher};
 use throng::daemon::stream::source::{Next, Notice, Source, SourceFailure};
@@ -81,8 +82,21 @@ fn run(stand: &mut Stand, steps: Vec<Step>, stops: bool) -> Result<(), StreamErr
     let clock = StateClock::resume(Arc::new(MachineClocks::new()), &[], Duration::from_secs(3_600));
     let stop = AtomicBool::new(stops);
     let max_age = Duration::from_secs(3_600);
-    let (source, watcher) = (&mut source, &Unwatched);
-    Run { source, engine, sink, telemetry: &telemetry, watcher, clock, max_age, retry: None, stop: &stop }.run()
+    let (source, watcher, (_, erasures)) = (&mut source, &Unwatched, errands());
+    Run {
+        source,
+        engine,
+        sink,
+        telemetry: &telemetry,
+        watcher,
+        clock,
+        max_age,
+        retry: None,
+        erasures: &erasures,
+        policies: None,
+        stop: &stop,
+    }
+    .run()
 }
 
 fn person(engine: &Engine, number: usize) -> u64 {

@@ -1,10 +1,11 @@
 //! `throng check --sample`: the configuration tried on records, with nothing kept.
 
 use crate::cli::outcome::Failure;
-use crate::cli::rehearsal::{Rehearsal, Written, rehearse};
+use crate::cli::rehearsal::{Rehearsal, rehearse, written};
+use crate::cli::run::stop_on_signals;
 use crate::cli::text;
-use crate::config::{Config, Format, SourceKind};
-use crate::io::file::{is_at_rest, separator_of, telling};
+use crate::config::Config;
+use crate::io::file::is_at_rest;
 use crate::records::schema::Schema;
 use crate::start::probe::{Probe, probe};
 use crate::telemetry::Label;
@@ -27,7 +28,7 @@ pub(super) fn run(config: Config, file: &str, input: &Path, as_json: bool) -> Re
         )));
     }
     let written = written(&config, input)?;
-    let rehearsal = rehearse(config, file, input, written, false)?;
+    let rehearsal = rehearse(config, file, input, written, false, &stop_on_signals()?)?;
     let probed = probe(&rehearsal.config, &rehearsal.schema, input);
     let probed = probed.map_err(|error| Failure::Usage(anyhow::Error::from(error).context("--sample")))?;
     let groups = groups(&rehearsal)?;
@@ -41,25 +42,6 @@ pub(super) fn run(config: Config, file: &str, input: &Path, as_json: bool) -> Re
         return Err(Failure::Usage(anyhow!(message)));
     }
     Ok(())
-}
-
-/// How the sample is written down: as its name says; else like the file that the configuration reads, or as JSON.
-fn written(config: &Config, input: &Path) -> Result<Written, Failure> {
-    let named = Format::named_by(&telling(input));
-    let source = &config.source;
-    Ok(match named {
-        // What the configuration says of CSV is said of its own file.
-        Some(Format::Csv) | None if source.kind == SourceKind::File && source.format() == Format::Csv => {
-            Written { format: Format::Csv, separator: source.separator }
-        }
-        Some(Format::Csv) => {
-            let separator = separator_of(input).map_err(|error| Failure::Usage(error.into()))?;
-            Written { format: Format::Csv, separator: char::from(separator) }
-        }
-        Some(format) => Written { format, separator: ',' },
-        None if source.kind == SourceKind::File => Written { format: source.format(), separator: source.separator },
-        None => Written { format: Format::Json, separator: ',' },
-    })
 }
 
 /// What left in a group.

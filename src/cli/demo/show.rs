@@ -3,6 +3,7 @@
 use super::shipped::{CONFIG, SCHEMA};
 use crate::cli::outcome::Failure;
 use crate::cli::rehearsal::{Rehearsal, Written, rehearse};
+use crate::cli::run::stop_on_signals;
 use crate::cli::temporary::TemporaryDirectory;
 use crate::cli::text;
 use crate::config::{self, Format};
@@ -42,7 +43,7 @@ pub(super) fn run() -> Result<(), Failure> {
     let config = config::parse(CONFIG, "the demo's configuration", env.into_iter())?;
     let k = config.privacy.k;
     let written = Written { format: Format::Json, separator: ',' };
-    let rehearsal = rehearse(config, "the demo's configuration", &input, written, true)?;
+    let rehearsal = rehearse(config, "the demo's configuration", &input, written, true, &stop_on_signals()?)?;
     let after = after(&rehearsal)?;
     let plain = !std::io::stdout().is_terminal() || std::env::var_os("NO_COLOR").is_some_and(|value| !value.is_empty());
     let mut out = format!(

@@ -25,10 +25,11 @@ use crate::records::digest::{DigestKey, NameDigest};
 use crate::records::schema::Schema;
 use crate::records::subject::Subjects;
 use crate::start::checked::Checked;
+use crate::start::digest::policy_digest;
 use crate::start::population::{People, Populations, read_populations};
 use crate::start::profiles::in_order;
 use crate::start::protections::kept;
-use crate::telemetry::{PastUnknown, PopulationsRead, StateRecovered, Telemetry};
+use crate::telemetry::{PastUnknown, PolicyInForce, PopulationsRead, StateRecovered, Telemetry};
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Instant;
@@ -90,6 +91,14 @@ pub enum AssemblyError {
         "the populations are others than when batch {sequence} was tried, which has not left: tried again, its records could leave under other generalizations than some reader may have seen (restore the files until it has left, or accept it with --accept-rewind)"
     )]
     OtherPopulations {
+        /// Number of that batch.
+        sequence: u64,
+    },
+    /// The policy is another one, and a batch from before waits to be tried again.
+    #[error(
+        "the policy is another than when batch {sequence} was tried, which has not left: tried again, its records could leave under other generalizations than some reader may have seen (start once with the configuration and the record schema of then until it has left, or accept it with --accept-rewind)"
+    )]
+    OtherPolicy {
         /// Number of that batch.
         sequence: u64,
     },
@@ -164,6 +173,20 @@ fn ledger_of(config: &Config, schema: &Schema, protections: &[Protection]) -> Le
     ledger
 }
 
+/// Binds a state to what a configuration says it is of; one that has released nothing yet is `fresh`.
+///
+/// # Errors
+/// When it is of another stream, sink or groups.
+pub(super) fn bind(store: &mut Store, checked: &Checked, fresh: bool) -> Result<(), StateError> {
+    let Checked { config, schema, .. } = checked;
+    store.bind(&stream_of(config, schema))?;
+    if let Some(sink) = sink_of(config) {
+        store.bind_sink(&sink)?;
+        store.bind_groups(&groups_of(&checked.shapes, schema), fresh)?;
+    }
+    Ok(())
+}
+
 /// Opens the state and builds the engine on it. `left` decides whether the batch of a pending intent left.
 ///
 /// # Errors
@@ -182,12 +205,7 @@ pub fn assemble(
     let (mut store, keys, mut recovered) = Store::open(&config.state.path, secret, &mut ledger)?;
     ledger.key_said(&DigestKey(keys.repetition));
     telemetry.key_draws(&keys.pages);
-    store.bind(&stream_of(config, schema))?;
-    if let Some(sink) = sink_of(config) {
-        store.bind_sink(&sink)?;
-        let fresh = recovered.progress.sequence == 0 && recovered.intent.is_none();
-        store.bind_groups(&groups_of(&checked.shapes, schema), fresh)?;
-    }
+    bind(&mut store, &checked, recovered.progress.sequence == 0 && recovered.intent.is_none())?;
     let made_with = store.make_with(config.privacy.k)?;
     let untruths = store.note_untruthful(&config.treatment.untruths())?;
     let untruthful = (!untruths.is_empty()).then(|| untruths.join(", "));
@@ -195,6 +213,8 @@ pub fn assemble(
     let fresh = recovered.progress.sequence == 0 && recovered.intent.is_none() && recovered.progress.lengths.is_empty();
     let fingerprints: Vec<[u8; 32]> = people.iter().map(|p| p.fingerprint(schema)).collect();
     let changed = store.populations()? != fingerprints;
+    let digest = policy_digest(&checked);
+    let tried_under = store.policy()?.filter(|known| known != digest.bytes());
     let pending = match recovered.intent.take() {
         None => None,
         Some(intent) if left(&intent, &id)? => {
@@ -205,6 +225,9 @@ pub fn assemble(
         }
         Some(intent) if changed && !accept_rewind => {
             return Err(AssemblyError::OtherPopulations { sequence: intent.after.sequence });
+        }
+        Some(intent) if tried_under.is_some() && !accept_rewind => {
+            return Err(AssemblyError::OtherPolicy { sequence: intent.after.sequence });
         }
         Some(intent) => {
             recovered.rows.retain(|(sequence, _)| *sequence != intent.after.sequence);
@@ -218,6 +241,10 @@ pub fn assemble(
     if changed {
         store.note_populations(&fingerprints)?;
     }
+    if store.policy()?.as_ref() != Some(digest.bytes()) {
+        store.note_policy(digest.bytes(), false)?;
+    }
+    PolicyInForce { digest: &digest.short(), k: config.privacy.k }.emit(telemetry);
     if changed || !people.is_empty() {
         let counts = people.iter().map(|p| p.count as u64).collect();
         PopulationsRead { people: counts, changed: changed && !fresh }.emit(telemetry);
@@ -265,12 +292,12 @@ pub fn open_at_rest(checked: &Checked) -> Result<AtRest, StateError> {
 }
 
 /// An open state.
-struct Opened {
-    ledger: Ledger,
-    store: Store,
-    keys: Keys,
+pub(super) struct Opened {
+    pub ledger: Ledger,
+    pub store: Store,
+    pub keys: Keys,
     /// How what leaves from it may be untrue.
-    untruthful: Option<String>,
+    pub untruthful: Option<String>,
 }
 
 /// What a memory is made of that begins anew.
@@ -293,7 +320,7 @@ fn blank(config: &Arc<Config>, schema: &Arc<Schema>, protections: &[Protection],
     }
 }
 
-fn build(
+pub(super) fn build(
     checked: Checked,
     people: &[People],
     telemetry: &Telemetry,

@@ -36,6 +36,11 @@ impl Access {
         Ok(Self { hosts, token })
     }
 
+    /// Whether a token is asked for.
+    pub(super) fn asks_for_token(&self) -> bool {
+        self.token.is_some()
+    }
+
     /// Whether the request asks for this daemon by a name that is its own. A page of somebody else whose name is made to
     /// lead here (DNS rebinding) asks by that name; an address is no name that anybody could make lead elsewhere.
     fn is_meant(&self, request: &Request) -> bool {
@@ -51,11 +56,6 @@ impl Access {
             || name.ends_with(".localhost")
             || address.parse::<IpAddr>().is_ok()
             || self.hosts.iter().any(|host| host == name)
-    }
-
-    /// Whether a token is asked for.
-    pub(super) fn asks_for_a_token(&self) -> bool {
-        self.token.is_some()
     }
 
     /// Whether the request carries the token, where one is asked for.

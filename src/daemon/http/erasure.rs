@@ -1,13 +1,12 @@
 //! `POST /forget`: people are erased from the state of the running daemon.
 //!
-//! Whoever asks has shown the token already; here it must come as `Authorization: Bearer`, which no page of somebody else can make a
-//! browser send (a password that a browser has once been told goes along with any request).
+//! Whoever asks has brought the token (`token.rs`).
 
 use axum::{
     Json,
     body::to_bytes,
     extract::Request,
-    http::{StatusCode, header},
+    http::StatusCode,
     response::{IntoResponse, Response},
 };
 use std::time::Duration;
@@ -25,13 +24,6 @@ const ANSWERING_TIME: Duration = Duration::from_mins(30);
 
 /// Answers with a receipt once it is done.
 pub(super) async fn answer(request: Request, ask: Ask) -> Response {
-    let authorization = request.headers().get(header::AUTHORIZATION).and_then(|value| value.to_str().ok());
-    let is_bearer = authorization
-        .and_then(|text| text.split_once(' '))
-        .is_some_and(|(scheme, _)| scheme.eq_ignore_ascii_case("bearer"));
-    if !is_bearer {
-        return said(StatusCode::FORBIDDEN, "send the token as Authorization: Bearer, and not as a password");
-    }
     let body = match timeout(ASKING_TIME, to_bytes(request.into_body(), MOST_BYTES)).await {
         Ok(Ok(body)) => body,
         Ok(Err(_)) => return said(StatusCode::PAYLOAD_TOO_LARGE, "the request is above 1 MiB: name fewer at once"),

@@ -6,7 +6,9 @@ mod connections;
 mod erasure;
 mod error;
 mod page;
+mod reload;
 mod tls;
+mod token;
 
 use std::{
     future::Future,
@@ -15,7 +17,7 @@ use std::{
 };
 
 use axum::{
-    Json, Router,
+    Extension, Json, Router,
     extract::State,
     http::{HeaderName, HeaderValue, StatusCode, header},
     middleware::{self, Next},
@@ -27,6 +29,7 @@ use tokio_rustls::TlsAcceptor;
 
 use crate::config;
 use crate::daemon::errand::Ask;
+use crate::daemon::reload::door::Door;
 use crate::telemetry::Telemetry;
 pub use access::Access;
 pub use error::HttpError;
@@ -39,6 +42,8 @@ pub struct Site {
     /// Where erasures are asked for; none where nobody can be told from anybody, or nobody is there to do it.
     erasures: Option<Ask>,
     tls: Option<TlsAcceptor>,
+    /// Where a reload is asked for; none where nobody may.
+    door: Option<Door>,
 }
 
 impl Site {
@@ -48,14 +53,21 @@ impl Site {
     /// [`HttpError::Token`] or [`HttpError::Tls`]: a file cannot be used.
     pub fn new(telemetry: Telemetry, configured: &config::Telemetry) -> Result<Self, HttpError> {
         let tls = tls::acceptor(&configured.tls)?;
-        Ok(Self { telemetry, access: Arc::new(Access::new(configured)?), erasures: None, tls })
+        Ok(Self { telemetry, access: Arc::new(Access::new(configured)?), tls, erasures: None, door: None })
     }
 
     /// With the page by which people are erased, where a token is configured: without one it does not exist.
     #[must_use]
     pub fn with_erasures(self, ask: Ask) -> Self {
-        let erasures = self.access.asks_for_a_token().then_some(ask);
+        let erasures = self.access.asks_for_token().then_some(ask);
         Self { erasures, ..self }
+    }
+
+    /// The same pages, where whoever brings the token may ask for a reload at `door`. Without a token nobody may: the route is not there.
+    #[must_use]
+    pub fn with_door(mut self, door: Option<Door>) -> Self {
+        self.door = door.filter(|_| self.access.asks_for_token());
+        self
     }
 }
 
@@ -73,7 +85,7 @@ pub async fn serve(listener: TcpListener, site: Site, shutdown: impl Future<Outp
     connections::serve(listener, tls, router(site), shutdown).await;
 }
 
-/// `/`, `/metrics`, `/healthz`, `/readyz`, `/plan`, `/status.json`; GET and HEAD only. With erasures also POST `/forget`.
+/// `/`, `/metrics`, `/healthz`, `/readyz`, `/plan`, `/status.json`, GET and HEAD only; `POST /forget` and `POST /reload` where they are served.
 pub fn router(site: Site) -> Router {
     let pages = Router::new()
         .route("/", get(|| async { Html(page::PAGE.html.as_str()) }))
@@ -83,7 +95,17 @@ pub fn router(site: Site) -> Router {
         .route("/plan", get(plan))
         .route("/status.json", get(|State(telemetry): State<Telemetry>| async move { Json(telemetry.status()) }));
     let pages = match site.erasures {
-        Some(ask) => pages.route("/forget", post(move |request| erasure::answer(request, ask))),
+        Some(ask) => {
+            let asked = Router::new().route("/forget", post(move |request| erasure::answer(request, ask)));
+            pages.merge(asked.layer(middleware::from_fn(token::brought)))
+        }
+        None => pages,
+    };
+    let pages = match site.door {
+        Some(door) => {
+            let asked = Router::new().route("/reload", post(reload::reload)).layer(Extension(door));
+            pages.merge(asked.layer(middleware::from_fn(token::brought)))
+        }
         None => pages,
     };
     pages

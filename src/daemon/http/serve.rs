@@ -3,6 +3,7 @@
 use crate::config::Config;
 use crate::daemon::errand::Ask;
 use crate::daemon::http;
+use crate::daemon::reload::door::Door;
 use crate::daemon::run_error::RunError;
 use crate::telemetry::Telemetry;
 
@@ -13,14 +14,15 @@ pub struct Pages {
 }
 
 impl Pages {
-    /// Serves the pages at `telemetry.listen` from here on; where no address is set, nothing is served. Erasures go by `ask`.
+    /// Serves the pages at `telemetry.listen` from here on; where no address is set, nothing is served. Erasures go by `ask`, reloads are asked for
+    /// at `door`.
     ///
     /// # Errors
     /// [`RunError::Http`] when the address, the token or the TLS files cannot be used, [`RunError::Thread`] when the
     /// system gives no thread.
-    pub fn serve(config: &Config, telemetry: &Telemetry, ask: Ask) -> Result<Self, RunError> {
+    pub fn serve(config: &Config, telemetry: &Telemetry, ask: Ask, door: Option<Door>) -> Result<Self, RunError> {
         let Some(address) = config.telemetry.address() else { return Ok(Self { shutdown: None, thread: None }) };
-        let site = http::Site::new(telemetry.clone(), &config.telemetry)?.with_erasures(ask);
+        let site = http::Site::new(telemetry.clone(), &config.telemetry)?.with_erasures(ask).with_door(door);
         for warning in config.telemetry.warnings() {
             tracing::warn!("{warning}");
         }

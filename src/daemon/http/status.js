@@ -369,7 +369,7 @@
     pill.textContent = alarm || (status.ready ? "ready" : status.reasons.join("; "));
     byId("doubts").hidden = status.doubts.length === 0;
     byId("doubt-list").replaceChildren(...status.doubts.map((doubt) => make("li", {}, doubt)));
-    byId("version").textContent = `version ${status.version}, up ${age(status.uptime_seconds)}`;
+    byId("version").textContent = `version ${status.version}${status.policy ? `, policy ${status.policy}` : ""}, up ${age(status.uptime_seconds)}`;
     span = Math.max(LEAST_SPAN, status.history.length);
     charts.forEach((c) => paint(c, status));
     account(status);

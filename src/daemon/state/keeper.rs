@@ -9,11 +9,10 @@ use super::disk;
 use crate::faults;
 use crate::telemetry::{StateAnswers, StateStalled, Telemetry};
 use crossbeam_channel::{Receiver, RecvTimeoutError, Sender, TryRecvError, bounded};
-use std::cell::RefCell;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, OnceLock};
+use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 use std::time::{Duration, Instant};
 
 /// How long a write may take.
@@ -48,8 +47,8 @@ pub(super) struct Keeper {
     /// Why nothing more is asked of it.
     failed: OnceLock<String>,
     /// Closed when the last glance has been answered.
-    glancing: RefCell<Option<Receiver<()>>>,
-    watch: Option<(Telemetry, Arc<AtomicBool>)>,
+    glancing: Mutex<Option<Receiver<()>>>,
+    watch: OnceLock<(Telemetry, Arc<AtomicBool>)>,
 }
 
 /// Opens sled without letting a panic on a damaged file out.
@@ -117,16 +116,17 @@ impl Keeper {
             jobs: Some(jobs),
             ended,
             failed: OnceLock::new(),
-            glancing: RefCell::default(),
-            watch: None,
+            glancing: Mutex::default(),
+            watch: OnceLock::new(),
         };
         keeper.wait(&answer, READING)??;
         Ok(keeper)
     }
 
     /// From here on a disk that does not answer makes the daemon not ready, and `stop` shortens the wait for it.
-    pub(super) fn watch(&mut self, telemetry: &Telemetry, stop: &Arc<AtomicBool>) {
-        self.watch = Some((telemetry.clone(), Arc::clone(stop)));
+    pub(super) fn watch(&self, telemetry: &Telemetry, stop: &Arc<AtomicBool>) {
+        // Of a process there is one stop: who asks once more asks for the same.
+        self.watch.get_or_init(|| (telemetry.clone(), Arc::clone(stop)));
     }
 
     /// Whoever watches `before` watches this one.
@@ -161,13 +161,14 @@ impl Keeper {
     /// Looks something up that nothing hangs on: `None` where the answer does not come at once. A disk that hangs is the next
     /// write's to complain of.
     pub(super) fn glance<T: Send + 'static>(&self, work: impl FnOnce(&Database) -> T + Send + 'static) -> Option<T> {
-        let before = self.glancing.take();
-        if let Some(pending) = before.filter(|pending| pending.try_recv() == Err(TryRecvError::Empty)) {
-            self.glancing.replace(Some(pending));
-            return None;
-        }
         let (ending, ended) = bounded(0);
-        self.glancing.replace(Some(ended));
+        {
+            let mut glancing = self.glancing.lock().unwrap_or_else(PoisonError::into_inner);
+            if glancing.as_ref().is_some_and(|pending| pending.try_recv() == Err(TryRecvError::Empty)) {
+                return None;
+            }
+            *glancing = Some(ended);
+        }
         let answered = self.hand_over(move |database| {
             let _ending: Sender<()> = ending;
             Ok(work(database))
@@ -218,7 +219,7 @@ impl Keeper {
         loop {
             match answer.recv_timeout(POLL_INTERVAL) {
                 Ok(answer) => {
-                    if stalled && let Some((telemetry, _)) = &self.watch {
+                    if stalled && let Some((telemetry, _)) = self.watch.get() {
                         StateAnswers.emit(telemetry);
                     }
                     return Ok(answer);
@@ -230,11 +231,11 @@ impl Keeper {
             if waited < COMPLAINING {
                 continue;
             }
-            if !stalled && let Some((telemetry, _)) = &self.watch {
+            if !stalled && let Some((telemetry, _)) = self.watch.get() {
                 StateStalled { seconds: waited.as_secs_f64() }.emit(telemetry);
             }
             stalled = true;
-            let stopping = self.watch.as_ref().is_some_and(|(_, stop)| stop.load(Ordering::Acquire));
+            let stopping = self.watch.get().is_some_and(|(_, stop)| stop.load(Ordering::Acquire));
             let complaint = disk::complaint(&self.path);
             if complaint.is_some() || stopping && waited >= STOPPING || waited >= limit {
                 let cause = complaint.unwrap_or_else(|| "it does not say why".to_owned());
@@ -247,7 +248,7 @@ impl Keeper {
     /// Nothing more is asked of the database, and nobody waits for its end.
     fn fail(&self, error: StateError) -> StateError {
         self.failed.get_or_init(|| error.to_string());
-        if let Some((telemetry, _)) = &self.watch {
+        if let Some((telemetry, _)) = self.watch.get() {
             telemetry.set_readiness(|readiness| readiness.state_failed = true);
         }
         error

@@ -26,6 +26,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 
+mod again;
 mod binding;
 mod erase;
 pub mod examine;
@@ -67,7 +68,8 @@ pub struct Store {
     path: PathBuf,
     /// The name of the database in force.
     database: String,
-    keeper: Keeper,
+    /// Shared with the store of a successor, while one is being made.
+    keeper: Arc<Keeper>,
     sealer: Sealer,
     /// Identity of this state: part of the transactional id.
     id: String,
@@ -95,7 +97,7 @@ pub struct Store {
     /// Bytes sealed for the next write.
     unwritten: Cell<usize>,
     /// Held for as long as this process has the directory: the last to go.
-    _lock: File,
+    lock: Arc<File>,
 }
 
 impl Store {
@@ -135,7 +137,7 @@ impl Store {
         let database = databases::database(path)?;
         databases::clear_databases(path, &database)?;
         directory::clear_unfinished(path, new, &database)?;
-        let keeper = Keeper::open(path, &database)?;
+        let keeper = Arc::new(Keeper::open(path, &database)?);
         let damaged = |what: &str| StateError::Damaged { path: path.to_owned(), what: what.to_owned() };
         let id = match (keeper.read(|d| d.tree.get(CHECK))?, new) {
             (Some(value), _) => {
@@ -159,33 +161,17 @@ impl Store {
             directory::write_format(path)?;
         }
         directory::settle_secret(path, &keys, secret.is_some())?;
-        let store = Self {
-            path: path.to_owned(),
-            database,
-            sealer: keys.sealer(),
-            keeper,
-            id,
-            applied: None,
-            shard_sequence: vec![0; SHARDS],
-            next_shard: 0,
-            credit: 0,
-            first_delta: 1,
-            sample_parts: Vec::new(),
-            row_parts: VecDeque::new(),
-            forgotten: Vec::new(),
-            forgotten_rows: Vec::new(),
-            witnesses: WitnessJournal::default(),
-            profiles: ProfileJournal::default(),
-            marks: Vec::new(),
-            k: 0,
-            unwritten: Cell::new(0),
-            _lock: lock,
-        };
-        let keys = match store.read(KEPT_KEYS)? {
+        let store = Self::unread(path, (database, Arc::new(lock), keeper), keys.sealer(), id);
+        let keys = store.with_kept(keys)?;
+        Ok((store, keys))
+    }
+
+    /// The keys of the state, whose secret gives `keys`: those that an exchange of secrets has kept are older.
+    fn with_kept(&self, keys: Keys) -> Result<Keys, StateError> {
+        Ok(match self.read(KEPT_KEYS)? {
             Some(kept) => keys.with(kept),
             None => keys,
-        };
-        Ok((store, keys))
+        })
     }
 
     /// Identity of this state, made once.

@@ -2,6 +2,7 @@
 
 use super::source::{Next, Source, SourceFailure};
 use crate::daemon::engine::{POLL_INTERVAL, Settling, Turn, Upcoming};
+use crate::io::closing::{Limits, SharedLimits};
 use crate::io::file::{FileSource, SourceError, SourcePosition};
 use crate::io::input::{Closed, InputBatch, Ranges};
 use crate::records::raw::Coordinate;
@@ -16,12 +17,7 @@ use std::time::{Duration, Instant};
 /// are a function of the file; a pipe that pauses is closed by time as a topic is.
 #[derive(Clone, Debug)]
 pub struct FileClosing {
-    pub max_records: usize,
-    pub max_bytes: u64,
-    pub max_wait: Duration,
-    pub max_age: Duration,
-    /// Distinct subjects below which `max_wait` does not close a batch.
-    pub min_subjects: usize,
+    pub limits: SharedLimits,
     /// The attribute that names the subject.
     pub subject: Option<usize>,
     /// Attributes that joins bring: what the file has of them is not looked at.
@@ -126,7 +122,8 @@ fn read_batch(
 ) -> Result<(InputBatch, bool), SourceError> {
     let mut batch = InputBatch::new(width, 0);
     let mut rejected: Vec<(Coordinate, crate::telemetry::RejectionReason)> = Vec::new();
-    let FileClosing { max_records, max_bytes, .. } = closing;
+    let Limits { max_records, max_bytes, max_wait, max_age, min_subjects } = closing.limits.get();
+    let max_records = usize::try_from(max_records).unwrap_or(usize::MAX);
     let start = Instant::now();
     let SourcePosition { records: from, bytes: bytes_before } = source.position();
     let (mut records, mut messages) = (0usize, 0);
@@ -158,18 +155,18 @@ fn read_batch(
         }
         let full = match exactly {
             Some(replayed) => messages >= replayed,
-            None => records >= *max_records || batch.weight() >= *max_bytes,
+            None => records >= max_records || batch.weight() >= max_bytes,
         };
         if full || stop.load(Ordering::Acquire) {
             break false;
         }
         // Only a pipe comes here: it has nothing more at hand.
         let age = start.elapsed();
-        if age >= closing.max_age {
+        if age >= max_age {
             batch.closed = Closed::Settle;
             break false;
         }
-        if age >= closing.max_wait && batch.has_subjects(closing.subject, closing.min_subjects) {
+        if age >= max_wait && batch.has_subjects(closing.subject, min_subjects) {
             batch.closed = Closed::Time;
             break false;
         }

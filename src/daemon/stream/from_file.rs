@@ -2,16 +2,17 @@
 
 use super::file_source::{FileClosing, FileReadAhead, read_all};
 use super::profiles;
+use super::replace::Replacements;
 use super::run::{Run, Watcher};
 use super::to_kafka::{PATIENCE, check_marker, check_retention, has_left, outputs, sink_cluster};
 use crate::anonymity::planner::GroupShape;
 use crate::config::{Config, Format, JOINED, Rows, SinkKind};
 use crate::daemon::engine::Engine;
 use crate::daemon::engine::assemble::{Assembled, Options, assemble, state_clock};
-use crate::daemon::errand::Errands;
 use crate::daemon::run_error::RunError;
 use crate::daemon::state::directory::StateError;
 use crate::daemon::state::records::Progress;
+use crate::io::closing::SharedLimits;
 use crate::io::file::delivery::{FileDelivery, NoDelivery, dead_letter_length, group_lengths, lineage_length};
 use crate::io::file::{
     self, DeadLetterFile, FileBegun, FileMarker, FileSink, FileSource, GroupColumns, LineageFile, Places, Reading,
@@ -32,16 +33,8 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-fn closing(config: &Config, schema: &Schema) -> FileClosing {
-    FileClosing {
-        max_records: config.batch.max_records,
-        max_bytes: config.batch.max_bytes,
-        max_wait: config.batch.max_wait,
-        max_age: config.batch.max_age,
-        min_subjects: config.min_subjects(),
-        subject: schema.subject,
-        joined: schema.joined(),
-    }
+fn closing(limits: &SharedLimits, schema: &Schema) -> FileClosing {
+    FileClosing { limits: limits.clone(), subject: schema.subject, joined: schema.joined() }
 }
 
 /// What every part of a daemon over a file takes part in.
@@ -62,11 +55,12 @@ struct Start<'a> {
 /// Runs over a file to its end, or until `stop`.
 pub fn run_file(
     mut checked: Checked,
-    options: &Options,
+    policies: &Replacements<'_>,
     telemetry: &Telemetry,
     stop: &Arc<AtomicBool>,
-    (watcher, erasures): (&dyn Watcher, &Errands),
+    watcher: &dyn Watcher,
 ) -> Result<Vec<Finding>, RunError> {
+    let options = policies.options;
     let (config, schema, file) = (Arc::clone(&checked.config), Arc::clone(&checked.schema), checked.file.clone());
     if let Some(problem) = options.lineage.as_deref().and_then(|path| config.lineage_problem(path)) {
         return Err(RunError::Configuration(vec![problem]));
@@ -123,15 +117,27 @@ pub fn run_file(
         }
         SinkKind::File => Box::new(start.open_files(&mut engine, &before.lengths, intent.is_some())?),
     };
-    let (width, closing) = (schema.attributes.len(), closing(&config, &schema));
+    let (width, closing) = (schema.attributes.len(), closing(&policies.limits, &schema));
     let replayed = intent.as_ref().and_then(|i| i.ranges.first().and_then(|r| u64::try_from(r.to - r.from).ok()));
     std::thread::scope(|scope| {
         let (sender, receiver) = crossbeam_channel::bounded(1);
         scope.spawn(move || read_all(source, width, &closing, replayed, stop, &sender));
         let mut source = FileReadAhead::new(receiver, stop);
         let (engine, sink, max_age) = (&mut engine, &mut *sink, config.batch.max_age);
-        Run { source: &mut source, engine, sink, telemetry, watcher, clock, max_age, retry: intent, erasures, stop }
-            .run()
+        Run {
+            source: &mut source,
+            engine,
+            sink,
+            telemetry,
+            watcher,
+            clock,
+            max_age,
+            retry: intent,
+            erasures: policies.erasures,
+            policies: Some(policies),
+            stop,
+        }
+        .run()
     })?;
     let mut findings = engine.findings();
     // Who was stopped before the first batch has not looked.

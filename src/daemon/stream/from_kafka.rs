@@ -2,13 +2,13 @@
 
 use super::kafka_source::KafkaSource;
 use super::profiles;
+use super::replace::Replacements;
 use super::run::{Run, StreamError, Watcher};
 use super::to_kafka::{PATIENCE, check_marker, check_retention, has_left, outputs, sink_cluster};
 use crate::config::{Config, SinkKind};
-use crate::daemon::engine::assemble::{Assembled, Options, assemble, state_clock};
+use crate::daemon::engine::assemble::{Assembled, assemble, state_clock};
 use crate::daemon::engine::clock::StateClock;
 use crate::daemon::engine::{BatchError, Engine};
-use crate::daemon::errand::Errands;
 use crate::daemon::run_error::RunError;
 use crate::daemon::state::directory::StateError;
 use crate::daemon::state::records::Intent;
@@ -19,7 +19,7 @@ use crate::io::kafka::feed::{FeedConsumer, subscribe};
 use crate::io::kafka::health::Health;
 use crate::io::kafka::marker::{self, Marker};
 use crate::io::kafka::offsets;
-use crate::io::kafka::reader::{Closing, Reader};
+use crate::io::kafka::reader::Reader;
 use crate::io::kafka::transaction::{Outputs, TransactionalSink};
 use crate::records::schema::Schema;
 use crate::start::checked::Checked;
@@ -80,11 +80,11 @@ struct Start<'a> {
 /// Runs until `stop`, or until something breaks that only a new start can mend.
 pub fn run_kafka(
     mut checked: Checked,
-    options: &Options,
+    policies: &Replacements<'_>,
     telemetry: &Telemetry,
     stop: &Arc<AtomicBool>,
-    erasures: &Errands,
 ) -> Result<Vec<Finding>, RunError> {
+    let options = policies.options;
     if !register(&mut checked, telemetry, stop).map_err(RunError::Configuration)? {
         return Ok(Vec::new());
     }
@@ -154,7 +154,7 @@ pub fn run_kafka(
     let mut sink = opened.ok_or(RunError::Panicked)?;
     engine.heed(stop);
     let clock = state_clock(&config, options, &engine, intent.as_ref());
-    start.stream(&mut engine, intent, &mut sink, (clock, erasures))?;
+    start.stream(&mut engine, intent, &mut sink, clock, policies)?;
     Ok(engine.findings())
 }
 
@@ -248,7 +248,8 @@ impl Start<'_> {
         engine: &mut Engine,
         intent: Option<Intent>,
         sink: &mut TransactionalSink,
-        (clock, erasures): (StateClock, &Errands),
+        clock: StateClock,
+        policies: &Replacements<'_>,
     ) -> Result<(), RunError> {
         let Self { config, file, schema, telemetry, stop, cluster, health, .. } = self;
         let (feed_in, feed) = crossbeam_channel::bounded(1);
@@ -270,14 +271,8 @@ impl Start<'_> {
             cluster: cluster.clone(),
             messages: messages(config, schema, file, telemetry).map_err(RunError::Configuration)?,
             width: schema.attributes.len(),
-            closing: Closing {
-                max_records: config.batch.max_records as u64,
-                max_bytes: config.batch.max_bytes,
-                max_wait: config.batch.max_wait,
-                max_age: config.batch.max_age,
-                min_subjects: config.min_subjects(),
-                subject: schema.subject,
-            },
+            closing: policies.limits.clone(),
+            subject: schema.subject,
             feed: feed_in,
             commands: commands_out,
             stop: Arc::clone(&reader_stop),
@@ -307,7 +302,8 @@ impl Start<'_> {
                 clock,
                 max_age,
                 retry: intent,
-                erasures,
+                erasures: policies.erasures,
+                policies: Some(policies),
                 stop,
             }
             .run();

@@ -3,6 +3,7 @@
 //! The states of a batch are the engine's (`docs/exactly-once.md`); this loop decides what comes next: a batch from the
 //! source, a revocation to settle, a rewind after an abort, or the end.
 
+use super::replace::{Replacements, Swap};
 use super::source::{Next, Notice, Source, SourceFailure};
 use crate::daemon::engine::clock::StateClock;
 use crate::daemon::engine::{BatchError, Engine, Settling, Turn};
@@ -73,6 +74,8 @@ pub struct Run<'a> {
     pub retry: Option<Intent>,
     /// Erasures that are asked for.
     pub erasures: &'a Errands,
+    /// Where other policies come from; none where the policy stays.
+    pub policies: Option<&'a Replacements<'a>>,
     /// Set when the daemon is to end.
     pub stop: &'a AtomicBool,
 }
@@ -126,6 +129,12 @@ impl Run<'_> {
         }
         loop {
             self.erase_who_is_named()?;
+            // A batch that is to be repeated is repeated under the policy that it was tried with.
+            if self.retry.is_none()
+                && let Some(Swap { clock, max_age }) = self.policies.and_then(|policies| policies.swap(self.engine))
+            {
+                (self.clock, self.max_age) = (clock, max_age);
+            }
             let next = self.source.next(if self.engine.is_behind() { BRIEFLY } else { IDLE });
             if next.is_err() && self.engine.is_behind() {
                 // What has left must not be read again: what was read of a broken source may be gone when it is mended.

@@ -12,7 +12,7 @@ use std::time::Duration;
 /// How long a start waits for a cluster before it says so and tries again.
 pub(super) const PATIENCE: Duration = Duration::from_secs(30);
 
-pub(super) fn sink_cluster(config: &Config) -> Cluster {
+pub(in crate::daemon) fn sink_cluster(config: &Config) -> Cluster {
     Cluster {
         brokers: config.sink_brokers().to_owned(),
         properties: config.sink.librdkafka.iter().map(|(k, v)| (k.to_owned(), v.to_owned())).collect(),
@@ -44,7 +44,7 @@ pub(super) fn outputs(
 }
 
 /// Refuses a topic that keeps fragments for less long than they support others.
-pub(super) fn check_retention(config: &Config, cluster: &Cluster) -> Result<(), KafkaFailure> {
+pub(in crate::daemon) fn check_retention(config: &Config, cluster: &Cluster) -> Result<(), KafkaFailure> {
     let topics: BTreeSet<String> = config.output_names().iter().map(|name| config.sink.topic_of(name)).collect();
     topics.iter().try_for_each(|topic| cluster.check_retention(topic, config.privacy.support_window, PATIENCE))
 }

@@ -5,6 +5,7 @@
 
 use super::connection::{Cluster, KafkaFailure, is_final};
 use super::feed::{Command, Feed, FeedConsumer, Notice};
+use crate::io::closing::SharedLimits;
 use crate::io::input::{Closed, Ranges};
 use crate::io::message::{self, Messages, Undecoded};
 use crate::records::raw::Coordinate;
@@ -39,23 +40,6 @@ enum Taken {
     Later,
 }
 
-/// When a batch is closed.
-#[derive(Clone, Debug)]
-pub struct Closing {
-    /// Records from which on a batch is closed.
-    pub max_records: u64,
-    /// Bytes of payload from which on a batch is closed.
-    pub max_bytes: u64,
-    /// Age from which on a batch of enough subjects is closed.
-    pub max_wait: Duration,
-    /// Age at which any batch is closed.
-    pub max_age: Duration,
-    /// Distinct subjects below which `max_wait` does not close a batch.
-    pub min_subjects: usize,
-    /// The attribute that names the subject.
-    pub subject: Option<usize>,
-}
-
 /// The reader itself; [`run`](Self::run) is its thread.
 pub struct Reader {
     /// The consumer, which only this thread polls.
@@ -67,7 +51,9 @@ pub struct Reader {
     /// Attributes of a record.
     pub width: usize,
     /// When a batch is closed.
-    pub closing: Closing,
+    pub closing: SharedLimits,
+    /// The attribute that names the subject.
+    pub subject: Option<usize>,
     /// Where batches and notices go.
     pub feed: Sender<Feed>,
     /// What the daemon asks of the reader.
@@ -262,18 +248,19 @@ impl Reader {
         if records == 0 {
             return None;
         }
-        if records >= self.closing.max_records || batch.weight() >= self.closing.max_bytes {
+        let limits = self.closing.get();
+        if records >= limits.max_records || batch.weight() >= limits.max_bytes {
             return Some(Closed::Full);
         }
         let age = now.saturating_duration_since(batch.opened);
-        if age >= self.closing.max_age {
+        if age >= limits.max_age {
             return Some(Closed::Settle);
         }
         // Counting subjects reads the whole batch: not at every message of a stream of few people.
-        if age < self.closing.max_wait || now.saturating_duration_since(filling.counted) < Duration::from_millis(20) {
+        if age < limits.max_wait || now.saturating_duration_since(filling.counted) < Duration::from_millis(20) {
             return None;
         }
-        let enough = batch.has_subjects(self.closing.subject, self.closing.min_subjects);
+        let enough = batch.has_subjects(self.subject, limits.min_subjects);
         filling.counted = Instant::now();
         enough.then_some(Closed::Time)
     }

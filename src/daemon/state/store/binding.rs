@@ -1,6 +1,6 @@
 //! What a state belongs to: one stream, one place, its groups, and what its batches were made with.
 
-use super::{MADE_WITH, Store};
+use super::{INTENT, MADE_WITH, Store};
 use crate::daemon::state::directory::StateError;
 
 pub(super) const STREAM: &[u8] = b"stream";
@@ -8,6 +8,8 @@ pub(super) const SINK: &[u8] = b"sink";
 pub(super) const GROUPS: &[u8] = b"groups";
 /// Fingerprints of the populations that the last start read.
 pub(super) const POPULATIONS: &[u8] = b"populations";
+/// Digest of the policy under which batches are made.
+pub(super) const POLICY: &[u8] = b"policy";
 /// Ways in which what has left, or still waits, may be untrue.
 pub(super) const UNTRUTHFUL: &[u8] = b"untruthful";
 
@@ -44,6 +46,28 @@ impl Store {
     pub fn note_populations(&mut self, fingerprints: &[[u8; 32]]) -> Result<(), StateError> {
         let mut batch = sled::Batch::default();
         batch.insert(POPULATIONS, self.seal(POPULATIONS, &fingerprints));
+        self.commit(batch)
+    }
+
+    /// Digest of the policy under which the last batches were made or tried; none in a state of an older version.
+    ///
+    /// # Errors
+    /// When it cannot be read.
+    pub fn policy(&self) -> Result<Option<[u8; 32]>, StateError> {
+        self.read(POLICY)
+    }
+
+    /// Notes that batches are made under another policy from here on. `gives_up`: a batch that was tried under the one before, and that
+    /// nobody repeats in this process, is not to be repeated by the next one either.
+    ///
+    /// # Errors
+    /// When the database fails.
+    pub fn note_policy(&mut self, digest: &[u8; 32], gives_up: bool) -> Result<(), StateError> {
+        let mut batch = sled::Batch::default();
+        batch.insert(POLICY, self.seal(POLICY, digest));
+        if gives_up {
+            batch.remove(INTENT);
+        }
         self.commit(batch)
     }
 

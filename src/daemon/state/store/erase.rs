@@ -26,6 +26,7 @@ use crate::ledger::witnesses::{RawTuple, Seen};
 use crate::start::findings::Met;
 use serde::Serialize;
 use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
 
 /// Values copied at a time.
 const PART: usize = 512;
@@ -100,7 +101,7 @@ impl Store {
         databases::clear_databases(&self.path, &self.database)?;
         let name = databases::next_database(&self.database);
         let written = self.write_anew(&name, &mut edits, &progress, first);
-        let keeper = match written {
+        let mut keeper = match written {
             Ok(keeper) => keeper,
             Err(error) => {
                 // Whatever cannot be removed now is removed with the next erasure, or the next start.
@@ -113,8 +114,8 @@ impl Store {
         databases::name_database(&self.path, &name)?;
         crash_point("erasure-named");
         self.database = name;
-        let before = std::mem::replace(&mut self.keeper, keeper);
-        self.keeper.succeed(&before);
+        keeper.succeed(&self.keeper);
+        let before = std::mem::replace(&mut self.keeper, Arc::new(keeper));
         // Its thread has let go of the files when this returns.
         drop(before);
         databases::clear_databases(&self.path, &self.database)?;

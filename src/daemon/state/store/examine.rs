@@ -1,7 +1,7 @@
 //! Every value of a state, opened and read as what its key says it is: what is damaged is counted by kind, and nothing is
 //! believed of what a start would pass over.
 
-use super::binding::{GROUPS, POPULATIONS, SINK, STREAM, UNTRUTHFUL};
+use super::binding::{GROUPS, POLICY, POPULATIONS, SINK, STREAM, UNTRUTHFUL};
 use super::{
     BASELINE, BEGUN, CHECK, EVIDENCE, INTENT, INTENT_BEGUN, INTENT_MET, INTENT_TALLIED, KEPT_KEYS, MADE_WITH, MARKS,
     MET, PROGRESS, Store, TALLIED,
@@ -52,7 +52,7 @@ fn is_delta(plain: &[u8]) -> bool {
 
 /// The kind of a key, its name, and how its values are read; none where no version of this format writes such a key.
 fn kind_of(key: &[u8]) -> Option<(&'static str, Reads)> {
-    let alone: [(&[u8], &'static str, Reads); 19] = [
+    let alone: [(&[u8], &'static str, Reads); 20] = [
         (KEPT_KEYS, "kept-keys", is::<LastingKeys>),
         (PROGRESS, "progress", is::<Progress>),
         (INTENT, "intent", is::<Intent>),
@@ -71,6 +71,7 @@ fn kind_of(key: &[u8]) -> Option<(&'static str, Reads)> {
         (SINK, "sink", is::<String>),
         (GROUPS, "groups", is::<String>),
         (POPULATIONS, "populations", is::<Vec<[u8; 32]>>),
+        (POLICY, "policy", is::<[u8; 32]>),
         (UNTRUTHFUL, "untruthful", is::<Vec<String>>),
     ];
     if let Some((_, name, reads)) = alone.into_iter().find(|(whole, ..)| *whole == key) {

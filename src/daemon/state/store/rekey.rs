@@ -42,12 +42,13 @@ impl Store {
         crash_point("rekey-expected");
         databases::name_database(&self.path, &name)?;
         crash_point("rekey-named");
-        let Self { path, keeper, _lock, .. } = self;
+        let Self { path, keeper, lock, .. } = self;
         // Their threads have let go of the files when these return.
         drop((keeper, new));
         databases::clear_databases(&path, &name)?;
         crash_point("rekey-cleared");
         directory::settle_secret(&path, to, true)?;
+        drop(lock);
         Ok(values)
     }
 

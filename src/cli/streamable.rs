@@ -1,0 +1,18 @@
+//! What a stream cannot do although its configuration is sound.
+
+use super::outcome::Failure;
+use crate::config::Config;
+use anyhow::anyhow;
+
+/// Refuses what is for one data set at once.
+///
+/// # Errors
+/// [`Failure::Usage`] names the key.
+pub fn refuse_unstreamable(config: &Config, file: &str) -> Result<(), Failure> {
+    if config.anonymize.ceiling.is_on() {
+        return Err(Failure::Usage(anyhow!(
+            "{file}: anonymize.ceiling.lines: no counterfeits are put into streams, for who reads several batches tells them from records (docs/decisions/0043-no-counterfeits-in-streams.md); remove the key, or use throng anonymize"
+        )));
+    }
+    Ok(())
+}

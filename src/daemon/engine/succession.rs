@@ -1,0 +1,57 @@
+//! An engine that takes over from another one between two batches, under another policy.
+//!
+//! What is remembered is written down first, and the successor reads it as a start does: whatever a start with this state and this
+//! configuration may do, and nothing else, happens from the next batch on. Until it stands, the one before goes on unchanged.
+
+use super::assemble::{AssemblyError, Opened, bind, build, ledger};
+use super::fields::Engine;
+use crate::records::digest::DigestKey;
+use crate::start::checked::Checked;
+use crate::start::digest::policy_digest;
+use crate::start::population::read_populations;
+use crate::telemetry::PolicyInForce;
+use std::sync::Arc;
+
+impl Engine {
+    /// The engine of `checked`, which goes on where this one stands; this one must not be used any more. To be called between two
+    /// batches, none of which is to be repeated.
+    ///
+    /// # Errors
+    /// When the populations cannot be read, or the state fails: this engine can go on then.
+    pub fn successor(&mut self, mut checked: Checked) -> Result<Self, AssemblyError> {
+        self.flush()?;
+        // What leaves has the same schemas (start/replaceable.rs): they are registered already.
+        checked.registered = self.settings.format.registered();
+        let mut ledger = ledger(&checked);
+        let config = Arc::clone(&checked.config);
+        let people = read_populations(&config, &checked.schema, &checked.file).map_err(AssemblyError::Populations)?;
+        let secret = config.secret.as_ref().map(crate::config::Secret::expose);
+        let (mut store, keys, mut recovered) = self.durable.store.again(secret, &mut ledger)?;
+        ledger.key_said(&DigestKey(keys.repetition));
+        bind(&mut store, &checked, false)?;
+        store.make_with(config.privacy.k)?;
+        if let Some(given_up) = recovered.intent.take() {
+            // Its partitions have gone meanwhile, or it would be repeated before anything else happens.
+            recovered.rows.retain(|(sequence, _)| *sequence != given_up.after.sequence);
+            store.settle_recovered(given_up, None, &mut ledger)?;
+        }
+        let fingerprints: Vec<[u8; 32]> = people.iter().map(|p| p.fingerprint(&checked.schema)).collect();
+        let digest = policy_digest(&checked);
+        let opened = Opened { ledger, store, keys, untruthful: self.untruthful.clone() };
+        let mut next = build(checked, &people, &self.telemetry, self.settings.accept_rewind, opened, recovered.into())?;
+        let store = &mut next.durable.store;
+        if store.populations()? != fingerprints {
+            store.note_populations(&fingerprints)?;
+        }
+        store.note_policy(digest.bytes(), true)?;
+        store.found_marked(self.durable.marked);
+        next.durable.marked = self.durable.marked;
+        // Batches that were encoded ahead are of dictionaries that go now.
+        next.coding.numbering = self.coding.numbering + 1;
+        next.joins = std::mem::take(&mut self.joins);
+        next.attacks = std::mem::take(&mut self.attacks);
+        next.origin = Arc::clone(&self.origin);
+        PolicyInForce { digest: &digest.short(), k: config.privacy.k }.emit(&self.telemetry);
+        Ok(next)
+    }
+}

@@ -1,0 +1,57 @@
+//! When a batch is closed: limits that the reader goes by, and that a reload may change while it reads.
+
+use crate::config::Config;
+use std::sync::{Arc, PoisonError, RwLock};
+use std::time::Duration;
+
+/// When a batch is closed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Limits {
+    /// Records from which on a batch is closed.
+    pub max_records: u64,
+    /// Bytes of payload from which on a batch is closed.
+    pub max_bytes: u64,
+    /// Age from which on a batch of enough subjects is closed.
+    pub max_wait: Duration,
+    /// Age at which any batch is closed.
+    pub max_age: Duration,
+    /// Distinct subjects below which `max_wait` does not close a batch.
+    pub min_subjects: usize,
+}
+
+impl Limits {
+    /// As configured.
+    #[must_use]
+    pub fn of(config: &Config) -> Self {
+        Self {
+            max_records: config.batch.max_records as u64,
+            max_bytes: config.batch.max_bytes,
+            max_wait: config.batch.max_wait,
+            max_age: config.batch.max_age,
+            min_subjects: config.min_subjects(),
+        }
+    }
+}
+
+/// Limits that a reader and whoever replaces them share. Clones share everything.
+#[derive(Clone, Debug)]
+pub struct SharedLimits(Arc<RwLock<Limits>>);
+
+impl SharedLimits {
+    /// Limits as they are at the start.
+    #[must_use]
+    pub fn new(limits: Limits) -> Self {
+        Self(Arc::new(RwLock::new(limits)))
+    }
+
+    /// As they are now.
+    #[must_use]
+    pub fn get(&self) -> Limits {
+        *self.0.read().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// From here on others; of the batch that is being read, too.
+    pub fn set(&self, limits: Limits) {
+        *self.0.write().unwrap_or_else(PoisonError::into_inner) = limits;
+    }
+}

@@ -1,0 +1,256 @@
+//! Policies that carry their own tests, and what a changed one does.
+
+use std::fs;
+use std::path::Path;
+use std::process::{Command, Output};
+
+use serde_json::Value;
+
+mod support;
+
+use support::schemas::schema;
+
+const SCHEMA: &str = schema!("visits"; person, text "lot", hundred "age", more r#"
+[[attribute]]
+name = "ward"
+type = "string"
+[attribute.hierarchy]
+kind = "tree"
+[attribute.hierarchy.tree]
+"beds" = ["north", "south"]
+"day" = ["east", "west", "tent"]
+"#);
+
+const CONFIG: &str = r#"
+[source]
+kind = "file"
+path = "@/canary-in.ndjson"
+[sink]
+kind = "file"
+path = "@/canary-out.ndjson"
+[schema]
+file = "@/visits.toml"
+[privacy]
+k = 3
+[state]
+path = "@/state"
+[[group]]
+name = "trace"
+attributes = ["lot"]
+[[group]]
+name = "visit"
+attributes = ["age", "ward"]
+"#;
+
+/// A crowd that is alike leaves exactly, and one person alone not at all.
+const TESTS: &str = r#"
+[[test]]
+name = "a crowd that is alike leaves exactly"
+input = ['{"person": "anna", "lot": "L1", "age": 34, "ward": "north"}']
+people = 12
+expect = ['{"age": "34", "ward": "north"}', '{"lot": "L1"}']
+never = ["anna", "person 1", '{"ward": "south"}']
+released = 12
+dead_lettered = 0
+[[test]]
+name = "one person does not leave"
+input = ['{"person": "anna", "lot": "L1", "age": 34, "ward": "north"}', '{"person": "cut sho']
+never = ["34", "north", "anna", "sho"]
+released = 0
+suppressed = 1
+dead_lettered = 1
+"#;
+
+struct Desk(tempfile::TempDir);
+
+impl Desk {
+    fn new() -> Self {
+        let desk = Self(tempfile::tempdir().expect("a directory"));
+        desk.write("visits.toml", SCHEMA);
+        desk
+    }
+
+    fn write(&self, name: &str, text: &str) {
+        let text = text.replace('@', &self.0.path().to_string_lossy());
+        fs::write(self.0.path().join(name), text).expect("a file");
+    }
+
+    fn throng(&self, arguments: &[&str]) -> Output {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_throng"));
+        command.current_dir(self.0.path()).args(arguments).output().expect("the program runs")
+    }
+
+    fn check(&self, config: &str) -> (Option<i32>, String, String) {
+        self.write("throng.toml", config);
+        said(&self.throng(&["check", "-c", "throng.toml"]))
+    }
+}
+
+fn said(output: &Output) -> (Option<i32>, String, String) {
+    let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
+    (output.status.code(), text(&output.stdout), text(&output.stderr))
+}
+
+fn is_tidy(directory: &Path) {
+    let names: Vec<String> = fs::read_dir(directory)
+        .expect("a directory")
+        .map(|entry| entry.expect("an entry").file_name().to_string_lossy().into_owned())
+        .collect();
+    assert!(!names.iter().any(|name| name.starts_with("canary-out") || name == "state"), "a trial kept {names:?}");
+}
+
+#[test]
+fn a_policy_that_does_as_its_tests_say_has_no_problems() {
+    let desk = Desk::new();
+    // The record that is cut short is none of JSON's: it goes into a file.
+    let tests = TESTS.replace(
+        r#"input = ['{"person": "anna", "lot": "L1", "age": 34, "ward": "north"}', '{"person": "cut sho']"#,
+        "file = \"@/alone.ndjson\"",
+    );
+    desk.write(
+        "alone.ndjson",
+        "{\"person\": \"anna\", \"lot\": \"L1\", \"age\": 34, \"ward\": \"north\"}\n{\"person\": \"cut sho\n",
+    );
+    let (code, out, err) = desk.check(&(CONFIG.to_owned() + &tests));
+    assert_eq!(code, Some(0), "{out}{err}");
+    assert!(out.contains("test \"a crowd that is alike leaves exactly\": passed (12 of 12 records released)"), "{out}");
+    assert!(out.contains("test \"one person does not leave\": passed"), "{out}");
+    is_tidy(desk.0.path());
+}
+
+#[test]
+fn a_policy_that_does_not_is_shown_where_it_differs() {
+    let desk = Desk::new();
+    let config = CONFIG.replace("k = 3", "k = 13")
+        + TESTS.split("[[test]]").nth(1).map(|t| format!("[[test]]{t}")).as_deref().unwrap_or_default();
+    let (code, out, err) = desk.check(&config);
+    assert_eq!(code, Some(2), "{out}{err}");
+    assert!(out.contains("FAILED (0 of 12 records released)"), "{out}");
+    assert!(
+        out.contains("expected: {\"age\": \"34\", \"ward\": \"north\"}") && out.contains("nothing was released"),
+        "{out}"
+    );
+    assert!(out.contains("released: expected 12, got 0"), "{out}");
+    assert!(err.contains("1 of 1 tests failed"), "{err}");
+    let wrong = |from: &str, to: &str| {
+        assert!(TESTS.contains(from), "{from}");
+        let first = TESTS.split("[[test]]").nth(1).expect("a test");
+        let (code, out, err) = desk.check(&format!("{CONFIG}[[test]]{}", first.replace(from, to)));
+        assert_eq!(code, Some(2), "{out}{err}");
+        out
+    };
+    let out = wrong(r#""ward": "north"}', '{"lot""#, r#""ward": "south"}', '{"lot""#);
+    assert!(out.contains("nearest: group visit, line 1: {\"age\":34,\"ward\":\"north\"}"), "{out}");
+    assert!(out.contains("differs: ward"), "{out}");
+    let out = wrong(r#"{"ward": "south"}"#, r#"{"ward": "north"}"#);
+    assert!(out.contains("never: {\"ward\": \"north\"}") && out.contains("got: group visit, line 1"), "{out}");
+    let out = wrong("\"person 1\"", "\"orth\"");
+    assert!(out.contains("never: orth"), "a part of a text is found: {out}");
+    is_tidy(desk.0.path());
+}
+
+#[test]
+fn a_test_that_could_not_fail_is_refused_with_its_place() {
+    let desk = Desk::new();
+    let record = r#"['{"person": "a", "lot": "L1", "age": 3, "ward": "north"}']"#;
+    let cases = [
+        (format!("name = \"x\"\ninput = {record}"), "test[0]: the test asks for nothing"),
+        ("name = \"x\"\nreleased = 1".to_owned(), "test[0].input: a test has records of its own or in a file"),
+        (format!("input = {record}\nreleased = 1"), "test[0].name: this is no name of a test"),
+        ("name = \"x\"\ninput = ['[1]']\nreleased = 1".to_owned(), "test[0].input: a record is no JSON object"),
+        (format!("name = \"x\"\ninput = {record}\nexpect = ['canary']"), "test[0].expect: this is no JSON object"),
+        (format!("name = \"x\"\ninput = {record}\nnever = ['']"), "test[0].never: nothing is named"),
+        (
+            format!("name = \"x\"\ninput = {record}\nexpect = ['{{\"wart\": \"canary\"}}']"),
+            "test[0].expect: the schema has no attribute \"wart\"",
+        ),
+        (
+            format!("name = \"x\"\ninput = {record}\nnever = ['{{\"person\": \"canary\"}}']"),
+            "test[0].never: \"person\" has the role subject, which never leaves",
+        ),
+        (
+            format!("name = \"x\"\ninput = {record}\nexpect = ['{{\"age\": \"3\", \"lot\": \"L1\"}}']"),
+            "test[0].expect: the attributes [\"age\", \"lot\"] leave in no group together",
+        ),
+        (format!("name = \"x\"\ninput = {record}\npeople = 10001\nreleased = 1"), "test[0].people: these are too many"),
+        ("name = \"x\"\nfile = \"@/no.ndjson\"\nreleased = 1".to_owned(), "test[0].file"),
+        (format!("name = \"x\"\ninput = {record}\nexpects = []"), "test[0].expects: unknown key"),
+    ];
+    for (test, told) in cases {
+        let (code, out, err) = desk.check(&format!("{CONFIG}[[test]]\n{test}\n"));
+        assert_eq!(code, Some(2), "{test}: {out}{err}");
+        assert!(err.contains(told), "{test}: {err}");
+        assert!(!err.contains("canary\""), "a problem names places, no values: {err}");
+    }
+}
+
+#[test]
+fn a_difference_is_a_table_of_figures_and_names() {
+    let desk = Desk::new();
+    let records: String = (0..600)
+        .map(|n| {
+            let (age, ward) = ([31, 32, 45, 71, 72, 88][n % 6], ["north", "south", "east", "tent"][n / 6 % 4]);
+            format!("{{\"person\": \"canary{n}\", \"lot\": \"L{}\", \"age\": {age}, \"ward\": \"{ward}\"}}\n", n / 50)
+        })
+        .collect();
+    desk.write("sample.ndjson", &records);
+    desk.write("old.toml", &CONFIG.replace("k = 3", "k = 20"));
+    desk.write("new.toml", CONFIG);
+    let (code, out, err) = said(&desk.throng(&["diff", "old.toml", "new.toml", "--replay", "sample.ndjson"]));
+    assert_eq!(code, Some(0), "{out}{err}");
+    for told in [
+        "| k | 20 | 3 | −17 |",
+        "| records | 600 | 600 | = |",
+        "| smallest crowd |",
+        "| loss of `age` |",
+        "Keys that differ: `privacy.k`.",
+    ] {
+        assert!(out.contains(told), "{told}: {out}");
+    }
+    assert!(!out.contains("canary"), "no value and no path: {out}");
+    let (code, out, err) = said(&desk.throng(&[
+        "diff",
+        "old.toml",
+        "new.toml",
+        "--replay",
+        "sample.ndjson",
+        "--json",
+        "--fail-if-riskier",
+    ]));
+    let json: Value = serde_json::from_str(&out).expect("JSON");
+    assert!(json["old"]["smallest_crowd"].as_u64() >= Some(20), "{out}");
+    assert!(json["new"]["smallest_crowd"].as_u64() >= Some(3), "{out}");
+    assert!(json["new"]["loss"].as_f64() <= json["old"]["loss"].as_f64(), "{out}");
+    let riskier = json["new"]["risk_highest"].as_f64() > json["old"]["risk_highest"].as_f64();
+    assert_eq!(code, Some(if riskier { 4 } else { 0 }), "{out}{err}");
+    // The other way round nothing is riskier, and the same policy is no difference.
+    let (code, out, err) =
+        said(&desk.throng(&["diff", "new.toml", "old.toml", "--replay", "sample.ndjson", "--fail-if-riskier"]));
+    assert_eq!(code, Some(0), "{out}{err}");
+    let (code, out, err) = said(&desk.throng(&["diff", "new.toml", "new.toml", "--replay", "sample.ndjson"]));
+    assert_eq!(code, Some(0), "{out}{err}");
+    assert!(
+        out.contains("No key differs.")
+            && out.lines().filter(|l| l.starts_with("| ")).skip(1).all(|l| l.ends_with("| = |")),
+        "{out}"
+    );
+    is_tidy(desk.0.path());
+}
+
+#[test]
+fn a_difference_says_what_needs_a_new_start() {
+    let desk = Desk::new();
+    let records: String = (0..60)
+        .map(|n| format!("{{\"person\": \"p{n}\", \"lot\": \"L1\", \"age\": 31, \"ward\": \"north\"}}\n"))
+        .collect();
+    desk.write("sample.ndjson", &records);
+    desk.write("old.toml", CONFIG);
+    desk.write(
+        "new.toml",
+        &CONFIG.replace("[state]", "min_tenure = 0\nsupport_window = \"1h\"\n[state]").replace("canary-out", "other"),
+    );
+    let (code, out, err) = said(&desk.throng(&["diff", "old.toml", "new.toml", "--replay", "sample.ndjson"]));
+    assert_eq!(code, Some(0), "{out}{err}");
+    assert!(out.contains("A running daemon needs a new start for `privacy.support_window`, `sink.path`."), "{out}");
+    assert!(!out.contains("1h"), "no value of a key: {out}");
+}
