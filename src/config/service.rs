@@ -145,7 +145,8 @@ pub struct Telemetry {
     pub allowed_hosts: Vec<String>,
     /// A file whose content opens the pages, at least 16 visible characters (a last newline is not part of it), which
     /// only its owner and its group may read. Sent as `Authorization: Bearer …`, or typed as the password of any user
-    /// where a browser asks. Without one, whoever reaches the address sees the pages. `/healthz` and `/readyz` stay open.
+    /// where a browser asks. Without one, whoever reaches the address sees the pages. `/healthz` and `/readyz` stay open. With
+    /// one, `throng forget` can ask a running daemon (`POST /forget`); without one there is no such page.
     #[schemars(example = &"secret/pages.token")]
     pub token_file: Option<PathBuf>,
     /// The pages over TLS 1.3, where both files are named.

@@ -133,3 +133,24 @@ fn what_cannot_be_done_is_refused_with_a_remedy_and_changes_nothing() {
     assert_eq!((&dry["removed"]["window_rows"], &dry["dry_run"]), (&1.into(), &true.into()));
     assert_eq!(databases(&place.path("state")), ["db"]);
 }
+
+/// A profile goes with its person, and comes again only with its source.
+#[test]
+fn a_profile_goes_with_its_person() {
+    const JOINED: &str = schema!("joined"; person, text "city", more
+        "[[attribute]]\nname = \"sex\"\ntype = \"string\"\nfrom = \"join:profiles\"\n");
+    const JOIN: &str = "[[join]]\nname = \"profiles\"\npath = \"profiles.csv\"\n";
+    let place = Place::new(JOINED, JOIN);
+    let profiles = |people: &[usize]| people.iter().fold("person,sex\n".to_owned(), |all, p| all + &format!("p{p},f\n"));
+    place.write("in.ndjson", (0..60).map(|n| line(&format!("p{}", n % 6), 30, "Zug")).collect::<String>());
+    place.write("profiles.csv", profiles(&[0, 1, 2, 3, 4, 5]));
+    place.run(&[]).expect(0);
+    let done = receipt(&forget(&place, &[], &["--json", "p3"], ""));
+    assert_eq!(done["removed"]["profiles"], 1, "{done}");
+    place.write("profiles.csv", profiles(&[0, 1, 2, 4, 5]));
+    place.run(&[]).expect(0);
+    assert_eq!(receipt(&forget(&place, &[], &["--json", "p3"], ""))["removed"]["profiles"], 0);
+    place.write("profiles.csv", profiles(&[0, 1, 2, 3, 4, 5]));
+    place.run(&[]).expect(0);
+    assert_eq!(receipt(&forget(&place, &[], &["--json", "--dry-run", "p3"], ""))["removed"]["profiles"], 1, "it was read again");
+}

@@ -8,8 +8,9 @@ use crate::{TOKEN, forget, receipt, start, with_token};
 use std::os::unix::process::ExitStatusExt;
 use std::process::{Command, Stdio};
 
-/// In their order; from the third to last on it is done.
-const POINTS: [&str; 5] = ["erasure-begun", "erasure-copied", "state-file-unnamed", "erasure-named", "erasure-cleared"];
+/// In their order; behind the name it is done.
+pub const POINTS: [&str; 5] =
+    ["erasure-begun", "erasure-copied", "state-file-unnamed", "erasure-named", "erasure-cleared"];
 
 fn is_done(point: &str) -> bool {
     matches!(point, "erasure-named" | "erasure-cleared" | "erasure-unanswered")
@@ -57,7 +58,6 @@ fn threat_33_killed_within_erasures_under_load_it_goes_on_and_loses_nothing() {
     let mut erased = Vec::new();
     let points = POINTS.iter().chain(&["erasure-unanswered"]);
     for (round, point) in (1..).zip(points) {
-        // The first passage of the file point names the secret's check, or nothing: count from the erasure on.
         let mut process = start(&place, &live, Some(&format!("{point}=return")));
         let feed: String = all[..round * 900].concat();
         // More than was consumed before, so that batches are under way while it is asked.

@@ -10,6 +10,8 @@ mod kills;
 mod opened;
 mod pages;
 mod running;
+#[cfg(feature = "failpoints")]
+mod topics;
 mod whole;
 
 use crate::support::binary::{Outcome, Place, Process};
