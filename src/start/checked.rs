@@ -1,12 +1,13 @@
 //! A configuration with its schema, groups and privacy models, read and checked once.
 
+use super::certified::Signer;
 use super::chosen::Grown;
 use super::composition::{Treated, compartmented, treatments};
 use super::grown::{self, Settled};
 use super::protections::protections;
 use super::schema::load_schema;
 use super::shapes::group_shapes;
-use super::{exploded, field_numbers, messages, nested, output_names, profiles};
+use super::{certified, exploded, field_numbers, messages, nested, output_names, profiles};
 use crate::anonymity::planner::GroupShape;
 use crate::anonymity::privacy::protection::Protection;
 use crate::codec::TypedGroup;
@@ -34,6 +35,8 @@ pub struct Checked {
     pub protections: Vec<Protection>,
     /// What leaves under a schema; empty until it is registered, and where nothing does.
     pub registered: Arc<[TypedGroup]>,
+    /// What signs certificates; none where none are written.
+    pub signer: Option<Arc<Signer>>,
 }
 
 impl Checked {
@@ -56,6 +59,8 @@ impl Checked {
         if !parts.is_empty() {
             return Err(parts);
         }
+        // Of the policy as it is written: who checks a certificate need not have the records that groups are chosen from.
+        let signer = certified::signer(&config, &schema, file)?;
         let (config, Settled { treated, grown }) = grown::settle(config, &schema, file)?;
         let schema = Arc::new(schema.with_treatments(&treatments(&treated)));
         let mut problems = Vec::new();
@@ -79,7 +84,7 @@ impl Checked {
         if problems.is_empty() {
             let config = Arc::new(config);
             let registered = Arc::from([]);
-            Ok(Self { config, file: file.to_owned(), schema, shapes, grown, treated, protections, registered })
+            Ok(Self { config, file: file.to_owned(), schema, shapes, grown, treated, protections, registered, signer })
         } else {
             Err(problems)
         }

@@ -4,12 +4,14 @@
 //! counted once. Lines of one kind are limited; metrics are not.
 
 mod batches;
+mod certificates;
 mod plans;
 mod profiles;
 mod promises;
 mod records;
 
 pub use batches::{BatchAborted, BatchCommitted};
+pub use certificates::{BatchCertified, ChainBegun, ChainHead};
 pub use plans::{DeviceUsed, EvidenceGathered, PlanAdopted, PlannerFailed};
 pub use profiles::{ProfileRefused, ProfileUpdate, ProfilesLag, ProfilesRead};
 pub use promises::{AttacksTried, LimitReached, PastUnknown, PopulationsRead, StateRecovered, VerificationRefused};

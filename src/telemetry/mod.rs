@@ -23,7 +23,7 @@ mod status;
 pub use coarse::{Draws, about, in_steps};
 pub use disk::{StateAnswers, StateStalled};
 pub use events::{
-    AttacksTried, AttributesNeverMet, BatchAborted, BatchCommitted, ColumnsDropped, DeviceUsed, Doubt,
+    AttacksTried, AttributesNeverMet, BatchAborted, BatchCertified, BatchCommitted, ChainBegun, ChainHead, ColumnsDropped, DeviceUsed, Doubt,
     EvidenceGathered, FileOpened, LimitReached, PassedOver, PastUnknown, PlanAdopted, PlannerFailed, PopulationsRead,
     ProfileRefused, ProfileUpdate, ProfilesLag, ProfilesRead, StateRecovered, VerificationRefused, WrongType,
 };

@@ -1,5 +1,6 @@
 //! From a configuration to an engine: everything that is checked and opened before the first record is read.
 
+use super::certified::Certifier;
 use super::clock::{Clocks, StateClock};
 use super::configured::{repetition, settings};
 use super::draws::Draws;
@@ -227,7 +228,8 @@ pub fn assemble(
     if let Some(attributes @ 1..) = ledger.tally().map(|tally| tally.unknown(recovered.progress.age_ms)) {
         PastUnknown { attributes: attributes as u64 }.emit(telemetry);
     }
-    let opened = Opened { ledger, store, keys, untruthful };
+    let certifier = checked.signer.clone().map(|signer| Certifier::new(signer, config, &id, recovered.certified));
+    let opened = Opened { ledger, store, keys, untruthful, certifier };
     let begun = std::mem::take(&mut recovered.begun);
     let engine = build(checked, &people, telemetry, accept_rewind, opened, past(recovered))?;
     Ok(Assembled { engine, intent: pending, begun, id, made_with })
@@ -258,6 +260,8 @@ struct Opened {
     keys: Keys,
     /// How what leaves from it may be untrue.
     untruthful: Option<String>,
+    /// What signs certificates, where they are written.
+    certifier: Option<Certifier>,
 }
 
 fn build(
@@ -269,7 +273,7 @@ fn build(
     mut past: Past,
 ) -> Result<Engine, AssemblyError> {
     let Checked { config, schema, shapes, protections, grown, treated, registered, .. } = checked;
-    let Opened { ledger, store, keys, untruthful } = opened;
+    let Opened { ledger, store, keys, untruthful, certifier } = opened;
     let class_key = DigestKey(keys.classes);
     let new_books = || {
         let book = |a: &Arc<_>| Codebook::new(Arc::clone(a), &class_key, config.state.max_dictionary_values);
@@ -293,6 +297,7 @@ fn build(
         chosen: chosen.unwrap_or_default(),
         treatments: chosen_page::treatments(&treated, &attribute_names),
         untruthful,
+        certifier,
         schema,
         settings,
         shapes,

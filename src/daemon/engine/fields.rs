@@ -1,6 +1,7 @@
 //! All that an engine knows and remembers.
 
 use super::attack::Attacks;
+use super::certified::Certifier;
 use super::draws::Draws;
 use super::held::Held;
 use super::joins::Joins;
@@ -110,6 +111,8 @@ pub struct Engine {
     pub(super) digest: Box<dyn Fn(&str) -> u128 + Send + Sync>,
     pub(super) draws: Draws,
     pub(super) attacks: Attacks,
+    /// What signs certificates; none where none are written.
+    pub(super) certifier: Option<Certifier>,
     /// How what leaves may be untrue.
     pub(super) untruthful: Option<String>,
     /// Where the records come from.

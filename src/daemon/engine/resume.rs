@@ -96,6 +96,7 @@ impl Engine {
             store,
             telemetry,
             digest,
+            certifier,
             draws,
         } = parts;
         let quasi: BTreeSet<usize> = shapes.iter().flat_map(|s| s.quasi.clone()).collect();
@@ -170,6 +171,7 @@ impl Engine {
             digest,
             draws,
             attacks: Attacks::default(),
+            certifier,
             untruthful,
             origin: Arc::new(FileOrigin),
         };

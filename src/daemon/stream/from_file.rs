@@ -11,9 +11,11 @@ use crate::daemon::engine::assemble::{Assembled, Options, assemble, state_clock}
 use crate::daemon::run_error::RunError;
 use crate::daemon::state::directory::StateError;
 use crate::daemon::state::records::Progress;
-use crate::io::file::delivery::{FileDelivery, NoDelivery, dead_letter_length, group_lengths, lineage_length};
+use crate::io::file::delivery::{
+    FileDelivery, NoDelivery, certificates_length, dead_letter_length, group_lengths, lineage_length,
+};
 use crate::io::file::{
-    self, DeadLetterFile, FileBegun, FileMarker, FileSink, FileSource, GroupColumns, LineageFile, Places, Reading,
+    self, CertificateFile, DeadLetterFile, FileBegun, FileMarker, FileSink, FileSource, GroupColumns, LineageFile, Places, Reading,
     Rotation, SinkError, SourcePosition, StopFlag,
 };
 use crate::io::kafka::GroupMetadata;
@@ -131,6 +133,7 @@ pub fn run_file(
         let (engine, sink, max_age) = (&mut engine, &mut *sink, config.batch.max_age);
         Run { source: &mut source, engine, sink, telemetry, watcher, clock, max_age, retry: intent, stop }.run()
     })?;
+    engine.tell_of_chain();
     let mut findings = engine.findings();
     // Who was stopped before the first batch has not looked.
     let stopped = stop.load(Ordering::Acquire) && before.totals.consumed == engine.progress().totals.consumed;
@@ -220,8 +223,9 @@ impl Start<'_> {
             bytes: config.sink.rotate.size,
             age_ms: u64::try_from(config.sink.rotate.age.as_millis()).unwrap_or(u64::MAX),
         });
+        let certificates = config.certificates.path.as_deref().filter(|_| config.certificates.is_on());
         let (path, groups, rotates) = (&config.sink.path, &self.columns, rotation.is_some());
-        let places = Places { path, groups, format, rotates, dead_letters, lineage };
+        let places = Places { path, groups, format, rotates, dead_letters, certificates, lineage };
         places.check(lengths)?;
         places.check_behind(lengths, repeats)?;
         let marker = config.sink.marker_path(config.first_group());
@@ -241,6 +245,9 @@ impl Start<'_> {
             self.attributes.clone(),
             config.source.path.display().to_string(),
             lengths.clone(),
+        )
+        .with_certificates(
+            certificates.map(|path| CertificateFile::open(path, certificates_length(lengths))).transpose()?,
         );
         if let Some(marker) = marker {
             engine.found_marked(marker.found());

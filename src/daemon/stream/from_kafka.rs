@@ -153,6 +153,7 @@ pub fn run_kafka(
     engine.heed(stop);
     let clock = state_clock(&config, options, &engine, intent.as_ref());
     start.stream(&mut engine, intent, &mut sink, clock)?;
+    engine.tell_of_chain();
     Ok(engine.findings())
 }
 

@@ -39,8 +39,12 @@ pub(super) fn outputs(
         "" => None,
         name => Some(topic(name)?),
     };
+    let certificates = match config.certificates.is_on() {
+        true => Some(topic(&config.certificates.topic)?),
+        false => None,
+    };
     let (group, commits) = (config.source.group.clone(), config.sink.commits_topic.clone());
-    Ok(Outputs { sinks, dead_letters, commits, sources, group, keeps_offsets: true, attributes })
+    Ok(Outputs { sinks, dead_letters, certificates, commits, sources, group, keeps_offsets: true, attributes })
 }
 
 /// Refuses a topic that keeps fragments for less long than they support others.

@@ -14,7 +14,7 @@ fn groups() -> Vec<GroupColumns> {
 }
 
 fn check(path: &Path, format: Format, lengths: &Lengths) -> Result<(), SinkError> {
-    Places { path, groups: &groups(), format, rotates: false, dead_letters: None, lineage: None }.check(lengths)
+    Places { path, groups: &groups(), format, rotates: false, dead_letters: None, certificates: None, lineage: None }.check(lengths)
 }
 
 fn occupied(result: Result<(), SinkError>) -> Option<PathBuf> {
