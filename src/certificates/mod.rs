@@ -13,7 +13,7 @@
 
 pub mod envelope;
 pub mod head;
+mod hex;
 pub mod key;
 pub mod output;
 pub mod statement;
-mod hex;

@@ -23,9 +23,10 @@ mod status;
 pub use coarse::{Draws, about, in_steps};
 pub use disk::{StateAnswers, StateStalled};
 pub use events::{
-    AttacksTried, AttributesNeverMet, BatchAborted, BatchCertified, BatchCommitted, ChainBegun, ChainHead, ColumnsDropped, DeviceUsed, Doubt,
-    EvidenceGathered, FileOpened, LimitReached, PassedOver, PastUnknown, PlanAdopted, PlannerFailed, PopulationsRead,
-    ProfileRefused, ProfileUpdate, ProfilesLag, ProfilesRead, StateRecovered, VerificationRefused, WrongType,
+    AttacksTried, AttributesNeverMet, BatchAborted, BatchCertified, BatchCommitted, ChainBegun, ChainHead,
+    ColumnsDropped, DeviceUsed, Doubt, EvidenceGathered, FileOpened, LimitReached, PassedOver, PastUnknown,
+    PlanAdopted, PlannerFailed, PopulationsRead, ProfileRefused, ProfileUpdate, ProfilesLag, ProfilesRead,
+    StateRecovered, VerificationRefused, WrongType,
 };
 pub use foreign::foreign;
 pub use history::Point;

@@ -73,7 +73,8 @@ fn every_batch_of_a_file_has_its_certificate_and_an_auditor_finds_nothing_broken
         // The head that the daemon has logged is the head that is found.
         let head = verdict.report["chains"][0]["head"].as_str().expect("a head").to_owned();
         assert!(said.contains(&format!("head={head}")) || said.contains(&format!("head=\"{head}\"")), "{said}");
-        run.verify(&["--certificates", "certificates.ndjson", "--public-key", "public.pem", "--head", &head]).is_whole();
+        run.verify(&["--certificates", "certificates.ndjson", "--public-key", "public.pem", "--head", &head])
+            .is_whole();
         // A file that is complete stays as it is.
         run.finish();
         assert_eq!(run.read("certificates.ndjson"), certificates);
@@ -190,7 +191,8 @@ fn a_kill_at_any_point_breaks_no_chain_and_changes_no_byte() {
         let whole = seen.rfind('\n').map_or("", |at| &seen[..=at]);
         assert!(certificates.starts_with(whole), "a certificate that was seen has changed");
         let found: Vec<Value> = chained(certificates.lines()).into_iter().map(comparable).collect();
-        let wanted: Vec<Value> = chained(calm.read("certificates.ndjson").lines()).into_iter().map(comparable).collect();
+        let wanted: Vec<Value> =
+            chained(calm.read("certificates.ndjson").lines()).into_iter().map(comparable).collect();
         assert_eq!(found, wanted);
         run.check("certificates.ndjson").is_whole();
     }
@@ -201,7 +203,8 @@ fn a_kill_at_any_point_breaks_no_chain_and_changes_no_byte() {
 fn threat_31_no_value_is_in_a_certificate() {
     let run = Run::new(2);
     run.finish();
-    let plain: Vec<String> = run.read("certificates.ndjson").lines().map(|l| crate::scene::statement(l).0.to_string()).collect();
+    let plain: Vec<String> =
+        run.read("certificates.ndjson").lines().map(|l| crate::scene::statement(l).0.to_string()).collect();
     let plain = plain.concat() + &run.read("certificates.ndjson");
     let input = run.read("in.ndjson");
     let mut looked_for = 0;
@@ -209,7 +212,10 @@ fn threat_31_no_value_is_in_a_certificate() {
         // Ages are numbers of two digits, and digests have such digits: they are looked for as values.
         for value in [&record["person"], &record["lot"], &record["ward"]] {
             let value = value.to_string();
-            assert!(!plain.contains(&value) && !plain.contains(&format!("\\{}\\\"", &value[..value.len() - 1])), "{value}");
+            assert!(
+                !plain.contains(&value) && !plain.contains(&format!("\\{}\\\"", &value[..value.len() - 1])),
+                "{value}"
+            );
             looked_for += 1;
         }
     }

@@ -14,10 +14,8 @@ use crate::support::canaries::hex;
 use crate::support::daemon::{Daemon, Dice, configure, payload, scratch};
 
 /// The key of RFC 8410 and its public half, and a key of somebody else.
-pub const KEY: &str =
-    "-----BEGIN PRIVATE KEY-----\nMC4CAQAwBQYDK2VwBCIEINTuctv5E1hK1bbY8fdp+K06/nwoy/HU++CXqI9EdVhC\n-----END PRIVATE KEY-----\n";
-pub const PUBLIC: &str =
-    "-----BEGIN PUBLIC KEY-----\nMCowBQYDK2VwAyEAGb9ECWmEzf6FQbrBZ9w7lshQhqowtrbLDFw4rXAxZuE=\n-----END PUBLIC KEY-----\n";
+pub const KEY: &str = "-----BEGIN PRIVATE KEY-----\nMC4CAQAwBQYDK2VwBCIEINTuctv5E1hK1bbY8fdp+K06/nwoy/HU++CXqI9EdVhC\n-----END PRIVATE KEY-----\n";
+pub const PUBLIC: &str = "-----BEGIN PUBLIC KEY-----\nMCowBQYDK2VwAyEAGb9ECWmEzf6FQbrBZ9w7lshQhqowtrbLDFw4rXAxZuE=\n-----END PUBLIC KEY-----\n";
 /// As hex: RFC 8032, test 2.
 pub const OTHER_KEY: &str = "4ccd089b28ff96da9db6c346ec114e0f5b8a319f35aba624da8cf6ed4fb8a6fb";
 pub const OTHER_PUBLIC: &str = "3d4017c3e843895a92b70aa74d1b7ebc9c982ccf2ec4968cc0cd55f12af4660c";
@@ -39,14 +37,17 @@ impl Run {
         let payloads = (0..).filter_map(|n| payload(n, &mut dice)).take(LINES);
         let lines: Vec<u8> = payloads.flat_map(|line| [line, b"\n".to_vec()].concat()).collect();
         fs::write(dir.path().join("in.ndjson"), lines).expect("the input");
-        let ends = "[source]\nkind = \"file\"\npath = \"@/in.ndjson\"\n[sink]\nkind = \"file\"\npath = \"@/out.ndjson\"\n";
+        let ends =
+            "[source]\nkind = \"file\"\npath = \"@/in.ndjson\"\n[sink]\nkind = \"file\"\npath = \"@/out.ndjson\"\n";
         let place = dir.path().to_string_lossy().into_owned();
         configure(dir.path(), "only", &ends.replace('@', &place), hold, BATCH, "1h");
         let run = Self { dir };
         run.sign_with(KEY);
         run.write("public.pem", PUBLIC);
         run.write("other.hex", OTHER_PUBLIC);
-        run.change(|text| format!("{text}[certificates]\nkey_file = \"{place}/signing\"\npath = \"{place}/certificates.ndjson\"\n"));
+        run.change(|text| {
+            format!("{text}[certificates]\nkey_file = \"{place}/signing\"\npath = \"{place}/certificates.ndjson\"\n")
+        });
         run
     }
 
@@ -141,7 +142,10 @@ impl Verdict {
     pub fn names(&self, promise: &str, batch: Option<u64>) -> &Self {
         assert_eq!(self.code, Some(4), "{}\n{:#}", self.said, self.report);
         let broken = self.broken();
-        assert!(broken.iter().any(|(p, b, _)| p.contains(promise) && *b == batch), "{promise:?} of {batch:?} in {broken:#?}");
+        assert!(
+            broken.iter().any(|(p, b, _)| p.contains(promise) && *b == batch),
+            "{promise:?} of {batch:?} in {broken:#?}"
+        );
         self
     }
 }

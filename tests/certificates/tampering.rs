@@ -34,7 +34,8 @@ fn altered(line: &str, key: Option<&str>, how: impl Fn(&mut Value)) -> String {
     envelope["payload"] = STANDARD.encode(&payload).into();
     if let Some(key) = key {
         let kind = "application/vnd.in-toto+json";
-        let signed = [format!("DSSEv1 {} {kind} {} ", kind.len(), payload.len()).as_bytes(), payload.as_slice()].concat();
+        let signed =
+            [format!("DSSEv1 {} {kind} {} ", kind.len(), payload.len()).as_bytes(), payload.as_slice()].concat();
         let key = SigningKey::parse(key.as_bytes()).expect("a key");
         envelope["signatures"][0]["sig"] = STANDARD.encode(key.sign(&signed)).into();
     }
@@ -82,7 +83,10 @@ fn threat_31_whatever_is_done_to_certificates_is_named() {
     let alone = throng(run.dir.path(), &[&["verify-release", "-c", "only.toml", "--json"], &arguments[..4]].concat());
     let alone = Verdict::of(alone);
     alone.is_whole();
-    assert!(alone.report["not_checked"].to_string().contains("--head"), "the end that is cut off is not noticed, and that is said");
+    assert!(
+        alone.report["not_checked"].to_string().contains("--head"),
+        "the end that is cut off is not noticed, and that is said"
+    );
     // What is no certificate at all.
     for odd in ["{}", "", "nonsense", "[1]"] {
         let mut changed = lines.clone();

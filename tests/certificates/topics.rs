@@ -37,7 +37,8 @@ fn certificates(stage: &Stage, audit: &str) -> Vec<Value> {
     let stored = stage.broker.read_committed(audit);
     for one in &stored {
         let chain = &statement(line(one)).0["predicate"]["chain"];
-        let (instance, sequence) = (chain["instance"].as_str().expect("a text"), chain["sequence"].as_u64().expect("one"));
+        let (instance, sequence) =
+            (chain["instance"].as_str().expect("a text"), chain["sequence"].as_u64().expect("one"));
         assert_eq!(one.key.as_deref(), Some(format!("{instance}/{sequence:020}").as_bytes()));
         assert_eq!((one.partition, one.headers.len()), (0, 0));
     }

@@ -41,7 +41,8 @@ fn the_example_of_the_page_checks_signatures_and_chain_with_openssl() {
     // The keys as the page makes them.
     let keys = "openssl genpkey -algorithm ed25519 -out made.pem && openssl pkey -in made.pem -pubout -out made.pub";
     let page = fs::read_to_string(concat!(env!("CARGO_MANIFEST_DIR"), "/docs/certificates.md")).expect("the page");
-    keys.split(" && ").for_each(|command| assert!(page.contains(&command.replace("made", "certificates")), "{command}"));
+    keys.split(" && ")
+        .for_each(|command| assert!(page.contains(&command.replace("made", "certificates")), "{command}"));
     let made = Command::new("sh").current_dir(run.dir.path()).args(["-c", keys]).output().expect("it runs");
     assert!(made.status.success(), "{}", String::from_utf8_lossy(&made.stderr));
     let run_with = Run::new(0);

@@ -49,9 +49,10 @@ impl CertificateArgs {
     ) -> Result<Option<Certificates>, Failure> {
         let Some(path) = &self.certificates else { return Ok(None) };
         let keys = self.public_key.iter().map(|path| public_key(path)).collect::<Result<Vec<_>, _>>()?;
-        let head = self.head.as_deref().map(|text| {
-            Head::parse(text).ok_or_else(|| Failure::Usage(anyhow!("--head: a digest is 64 hex digits")))
-        });
+        let head = self
+            .head
+            .as_deref()
+            .map(|text| Head::parse(text).ok_or_else(|| Failure::Usage(anyhow!("--head: a digest is 64 hex digits"))));
         let trust = Trust { keys: &keys, policy: Some(policy), head: head.transpose()? };
         let released = released.map(|path| (config, path));
         let topic = path.to_str().and_then(|text| text.strip_prefix(TOPIC));
@@ -100,7 +101,12 @@ pub fn words(found: &Certificates) -> String {
             ]
         })
         .collect();
-    let mut text = format!("{} of {}\n\n{}", counted(found.certificates, "certificate"), counted(found.lines, "line"), table(&heads, &rows));
+    let mut text = format!(
+        "{} of {}\n\n{}",
+        counted(found.certificates, "certificate"),
+        counted(found.lines, "line"),
+        table(&heads, &rows)
+    );
     found.chains.iter().for_each(|chain| text += &format!("head of {}: {}\n", chain.instance, chain.head));
     if found.kept {
         text += "\nnothing of the certificates that was checked is broken\n";

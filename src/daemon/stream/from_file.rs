@@ -15,8 +15,8 @@ use crate::io::file::delivery::{
     FileDelivery, NoDelivery, certificates_length, dead_letter_length, group_lengths, lineage_length,
 };
 use crate::io::file::{
-    self, CertificateFile, DeadLetterFile, FileBegun, FileMarker, FileSink, FileSource, GroupColumns, LineageFile, Places, Reading,
-    Rotation, SinkError, SourcePosition, StopFlag,
+    self, CertificateFile, DeadLetterFile, FileBegun, FileMarker, FileSink, FileSource, GroupColumns, LineageFile,
+    Places, Reading, Rotation, SinkError, SourcePosition, StopFlag,
 };
 use crate::io::kafka::GroupMetadata;
 use crate::io::kafka::connection::{Cluster, KafkaFailure};

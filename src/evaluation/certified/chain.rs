@@ -70,12 +70,15 @@ impl Step {
         let begins = chain.number == 1 && chain.previous.is_none();
         let Some(end) = end else { return if begins { Self::Begins } else { Self::Late } };
         if begins && chain.sequence > end.sequence {
-            return Self::Anew { skips: chain.sequence > end.sequence + 1 };
+            return Self::Anew { skips: chain.sequence - end.sequence > 1 };
         }
         match chain.number.checked_sub(end.number) {
             None | Some(0) => Self::Repeated,
             Some(1) if chain.previous.as_ref() != Some(&end.digest) => Self::Unlinked,
-            Some(1) => chain.sequence.checked_sub(end.sequence + 1).map_or(Self::Backward, |n| Self::Follows { without: n }),
+            Some(1) => match chain.sequence.checked_sub(end.sequence) {
+                None | Some(0) => Self::Backward,
+                Some(ahead) => Self::Follows { without: ahead - 1 },
+            },
             Some(_) => Self::Apart,
         }
     }
@@ -217,7 +220,7 @@ impl<'a> Chains<'a> {
         of_chain.last_batch = chain.sequence;
         of_chain.head.clone_from(&read.digest);
         if let Step::Follows { without } = step {
-            of_chain.batches_without += without;
+            of_chain.batches_without = of_chain.batches_without.saturating_add(without);
         }
         let next_line = |output: &Output| output.first_line.and_then(|first| first.checked_add(output.lines));
         let end = End {
@@ -270,7 +273,9 @@ impl<'a> Chains<'a> {
                 found.note("a chain ends where --head says", None, None);
             }
             Some(_) => {}
-            None => found.not_checked.push("the end of the chain: certificates that were cut off behind the last one need --head"),
+            None => found
+                .not_checked
+                .push("the end of the chain: certificates that were cut off behind the last one need --head"),
         }
         if trust.keys.is_empty() {
             found.not_checked.push("signatures: name the key of whoever has signed with --public-key");

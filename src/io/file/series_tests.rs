@@ -140,7 +140,15 @@ fn a_state_goes_on_as_it_began() {
     let path = directory.path().join("out.ndjson");
     let groups = &groups()[..1];
     let check = |rotates: bool, lengths: &[(String, u64)]| {
-        let places = Places { path: &path, groups, format: Format::Ndjson, rotates, dead_letters: None, certificates: None, lineage: None };
+        let places = Places {
+            path: &path,
+            groups,
+            format: Format::Ndjson,
+            rotates,
+            dead_letters: None,
+            certificates: None,
+            lineage: None,
+        };
         places.check(&lengths.to_vec())
     };
     for rotation in [None, Some(Rotation { bytes: 9, age_ms: 0 })] {
@@ -162,8 +170,15 @@ fn a_file_behind_the_series_is_somebody_elses() {
     let directory = tempfile::tempdir().unwrap();
     let path = directory.path().join("out.ndjson");
     let groups = &groups()[..1];
-    let places =
-        Places { path: &path, groups, format: Format::Ndjson, rotates: true, dead_letters: None, certificates: None, lineage: None };
+    let places = Places {
+        path: &path,
+        groups,
+        format: Format::Ndjson,
+        rotates: true,
+        dead_letters: None,
+        certificates: None,
+        lineage: None,
+    };
     let lengths = vec![("x".to_owned(), 3), ("/file/x".to_owned(), 4)];
     for (name, repeated, at_rest) in [
         ("out.00000003.ndjson", true, true),

@@ -85,8 +85,13 @@ impl TransactionalSink {
         stop: Arc<AtomicBool>,
         patience: Duration,
     ) -> Result<Self, KafkaFailure> {
-        let mut written: Vec<String> =
-            outputs.sinks.iter().chain(&outputs.dead_letters).chain(&outputs.certificates).map(|topic| topic.name.clone()).collect();
+        let mut written: Vec<String> = outputs
+            .sinks
+            .iter()
+            .chain(&outputs.dead_letters)
+            .chain(&outputs.certificates)
+            .map(|topic| topic.name.clone())
+            .collect();
         written.sort();
         written.dedup();
         let is_looked_for = outputs.keeps_offsets && !outputs.sources.is_empty();

@@ -17,8 +17,7 @@ pub fn values(
 ) -> Result<Vec<Vec<u8>>, KafkaFailure> {
     let silent = || KafkaFailure::Unreachable { brokers: cluster.brokers.clone(), seconds: patience.as_secs() };
     let mut deadline = Instant::now() + patience;
-    let mut whole =
-        WholeTopic::open(cluster, topic, what, &|| Instant::now() > deadline)?.ok_or_else(silent)?;
+    let mut whole = WholeTopic::open(cluster, topic, what, &|| Instant::now() > deadline)?.ok_or_else(silent)?;
     let mut found = Vec::new();
     while !whole.is_whole() {
         if Instant::now() > deadline {

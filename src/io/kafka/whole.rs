@@ -157,7 +157,11 @@ mod tests {
         let broker = MockCluster::new(1).expect("librdkafka's mock cluster");
         broker.create_topic("profiles", 1, 1).expect("a topic");
         let cluster = Cluster { brokers: broker.bootstrap_servers(), properties: BTreeMap::new() };
-        let open = || WholeTopic::open(&cluster, "profiles", "cannot read the profiles", &|| false).expect("it opens").expect("an answer");
+        let open = || {
+            WholeTopic::open(&cluster, "profiles", "cannot read the profiles", &|| false)
+                .expect("it opens")
+                .expect("an answer")
+        };
         let outcome = |topic: &mut WholeTopic, patience: Duration| {
             let deadline = Instant::now() + patience;
             while Instant::now() < deadline {

@@ -26,7 +26,11 @@ impl ChainBegun<'_> {
     /// Tells the log.
     pub fn emit(self) {
         let Self { instance, after } = self;
-        tracing::warn!(instance, after, "chain of certificates started anew: earlier batches of this state have none in it");
+        tracing::warn!(
+            instance,
+            after,
+            "chain of certificates started anew: earlier batches of this state have none in it"
+        );
     }
 }
 

@@ -1,7 +1,8 @@
 //! What a start finds in the tree, and how much of the past it may rely on.
 
 use super::{
-    BASELINE, BEGUN, CERTIFIED, EVIDENCE, INTENT, INTENT_BEGUN, INTENT_CERTIFIED, INTENT_MET, INTENT_TALLIED, MARKS, MET, PROGRESS, Store, TALLIED,
+    BASELINE, BEGUN, CERTIFIED, EVIDENCE, INTENT, INTENT_BEGUN, INTENT_CERTIFIED, INTENT_MET, INTENT_TALLIED, MARKS,
+    MET, PROGRESS, Store, TALLIED,
 };
 use crate::anonymity::plan::Plan;
 use crate::anonymity::plan::evidence::Evidence;
