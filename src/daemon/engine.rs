@@ -13,7 +13,7 @@
 //! | `held`, `holding`, `settling` | what waits |
 //! | `model`, `memory`, `misfits` | what is learned and forgotten |
 //! | `planning`, `search`, `recheck`, `rechecking` | the next plan, sought beside the release |
-//! | `account`, `picture`, `certified`, `attack`, `attacking` | what is told and certified of a batch, and what outsiders could try on it |
+//! | `account`, `picture`, `certifier`, `certified`, `attack`, `attacking` | what is told and certified of a batch, and what outsiders could try on it |
 //! | `clock` | the time of a state |
 //! | `settings`, `batch_error`, `doors` | what the rest of the daemon sees |
 
@@ -32,7 +32,8 @@ pub mod assemble;
 mod attack;
 mod attacking;
 mod batch_error;
-pub mod certified;
+mod certified;
+pub mod certifier;
 pub mod clock;
 mod configured;
 mod dampening;

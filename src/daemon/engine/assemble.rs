@@ -1,6 +1,6 @@
 //! From a configuration to an engine: everything that is checked and opened before the first record is read.
 
-use super::certified::Certifier;
+use super::certifier::Certifier;
 use super::clock::{Clocks, StateClock};
 use super::configured::{repetition, settings};
 use super::draws::Draws;

@@ -1,7 +1,7 @@
 //! All that an engine knows and remembers.
 
 use super::attack::Attacks;
-use super::certified::Certifier;
+use super::certifier::Certifier;
 use super::draws::Draws;
 use super::held::Held;
 use super::joins::Joins;

@@ -1,6 +1,6 @@
 //! What an engine is made of, and what it goes on from.
 
-use super::certified::Certifier;
+use super::certifier::Certifier;
 use super::draws::Draws;
 use super::settings::EngineSettings;
 use crate::anonymity::plan::Plan;
