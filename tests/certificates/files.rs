@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use serde_json::Value;
 use sha2::{Digest, Sha256};
 
-use crate::scene::{BATCH, LINES, OTHER_KEY, Run, chained, comparable};
+use crate::scene::{BATCH, LINES, OTHER_KEY, Run, Verdict, chained, comparable, throng};
 use crate::support::canaries::hex;
 
 /// The digests of the outputs, counted by hand: lines of each batch, in the order of the certificates.
@@ -78,6 +78,37 @@ fn every_batch_of_a_file_has_its_certificate_and_an_auditor_finds_nothing_broken
         // A file that is complete stays as it is.
         run.finish();
         assert_eq!(run.read("certificates.ndjson"), certificates);
+    }
+}
+
+/// Tables, joined rows, and files that are rotated: what is altered in any of them is named.
+#[test]
+fn every_form_of_output_is_held_against_its_certificates() {
+    // What is exchanged in the configuration, the file that is altered, the output's name.
+    for (from, to, file, name) in [
+        ("out.ndjson\"", "out.csv\"", "out.csv", "visit"),
+        ("[sink]\n", "[sink]\nrows = \"joined\"\n", "out.ndjson", "joined"),
+        ("[schema]\n", "[sink.rotate]\nsize = \"2KiB\"\n[schema]\n", "out.visit.00000001.ndjson", "visit"),
+    ] {
+        let run = Run::new(2);
+        run.change(|text| text.replacen(from, to, 1));
+        if file.ends_with(".csv") {
+            // A row of one cell could be an empty line.
+            let trace = "[[group]]\nname = \"trace\"\nattributes = [\"lot\"]\n";
+            run.change(|text| text.replacen(trace, "", 1).replace("[\"age\"", "[\"lot\", \"age\""));
+        }
+        run.finish();
+        let out = if file.ends_with(".csv") { "out.csv" } else { "out.ndjson" };
+        let arguments = ["verify-release", out, "-c", "only.toml", "--json", "--certificates", "certificates.ndjson"];
+        let check = || Verdict::of(throng(run.dir.path(), &[&arguments[..], &["--public-key", "public.pem"]].concat()));
+        check().is_whole();
+        // One cell in the middle, which stays as long as it was.
+        let text = run.read(file);
+        let at = text.len() / 2 + text[text.len() / 2..].find("north").expect("a ward");
+        run.write(file, &(text[..at].to_owned() + "south" + &text[at + 5..]));
+        let broken = check().broken();
+        assert!(broken.len() == 1 && broken[0].0.contains("the bytes that are certified"), "{file}: {broken:?}");
+        assert!(broken[0].1.is_some() && broken[0].2.as_deref() == Some(name), "{file}: {broken:?}");
     }
 }
 

@@ -12,20 +12,24 @@ use crate::support::kafka::{Broker, Stored, unique};
 
 /// A stage with certificates in a topic of their own.
 fn stage(broker: &Broker, hold: usize) -> (Stage<'_>, String) {
-    use std::os::unix::fs::PermissionsExt;
     let stage = Stage::new(broker, 1).with_static_membership();
     let audit = unique("audit");
     broker.create_topic(&audit, 1, true);
-    let place = stage.dir.path();
-    let key = place.join("signing");
+    std::fs::write(stage.dir.path().join("public.pem"), PUBLIC).expect("a key");
+    configure(&stage, &audit, "only", hold);
+    (stage, audit)
+}
+
+/// The configuration of an instance that writes its certificates there.
+fn configure(stage: &Stage, audit: &str, name: &str, hold: usize) {
+    use std::os::unix::fs::PermissionsExt;
+    let key = stage.dir.path().join("signing");
     std::fs::write(&key, KEY).expect("a key");
     std::fs::set_permissions(&key, std::fs::Permissions::from_mode(0o600)).expect("a file of ours");
-    std::fs::write(place.join("public.pem"), PUBLIC).expect("a key");
-    let config = stage.configure("only", hold, BATCH, "1h");
+    let config = stage.configure(name, hold, BATCH, "1h");
     let text = std::fs::read_to_string(&config).expect("the configuration");
     let more = format!("[certificates]\nkey_file = \"{}\"\ntopic = \"{audit}\"\n", key.display());
     std::fs::write(&config, text + &more).expect("the configuration");
-    (stage, audit)
 }
 
 fn line(stored: &Stored) -> &str {
@@ -154,6 +158,29 @@ fn a_kill_at_any_point_leaves_one_unbroken_chain_of_committed_batches() {
         let sequence = attempted["predicate"]["chain"]["sequence"].as_u64().expect("one") as usize;
         assert_eq!(attempted, committed[sequence - 1], "an aborted attempt and its repetition differ");
     }
+}
+
+/// Instances share a topic, and each has a chain of its own.
+#[test]
+fn every_instance_has_a_chain_of_its_own() {
+    let Some(broker) = Broker::shared() else { return };
+    let (stage, audit) = stage(broker, 0);
+    for (part, name) in ["one", "two", "one"].into_iter().enumerate() {
+        configure(&stage, &audit, name, 0);
+        let (from, to) = (part * 4 * BATCH, (part + 1) * 4 * BATCH);
+        broker.produce_records(&stage.raw, &records(54, from, to, 1));
+        let mut daemon = stage.start(name, None);
+        stage.wait_consumed(to, &mut [&mut daemon]);
+        daemon.stop();
+    }
+    let source = format!("topic:{audit}");
+    let arguments =
+        ["verify-release", "-c", "one.toml", "--json", "--certificates", &source, "--public-key", "public.pem"];
+    let verdict = Verdict::of(throng(stage.dir.path(), &arguments));
+    verdict.is_whole();
+    let chains = verdict.report["chains"].as_array().expect("chains");
+    let counts: Vec<_> = chains.iter().map(|chain| chain["certificates"].as_u64().expect("a count")).collect();
+    assert_eq!(counts, [8, 4], "{chains:?}");
 }
 
 /// A topic that is not there ends the start with its name.
