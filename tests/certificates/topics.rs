@@ -49,10 +49,11 @@ fn certificates(stage: &Stage, audit: &str) -> Vec<Value> {
     chained(stored.iter().map(line))
 }
 
-/// Fragments by group as readers see them, held against the digests: the place of a fragment is its rank in its batch.
-fn digests(stage: &Stage, statements: &[Value]) {
+/// Fragments by group in the order of the batches, held against the digests: the place of a fragment is its rank in its batch.
+fn digests(stage: &Stage, statements: &[Value]) -> [String; 2] {
     let released = stage.released();
     let mut next: BTreeMap<i32, usize> = BTreeMap::new();
+    let mut exported = [String::new(), String::new()];
     for statement in statements {
         let mut rank = 0;
         for (subject, output) in statement["subject"].as_array().expect("some").iter().zip(0..) {
@@ -67,11 +68,13 @@ fn digests(stage: &Stage, statements: &[Value]) {
                 *at += 1;
             }
             assert_eq!(subject["digest"]["sha256"], hex(&Sha256::digest(bytes.as_bytes())), "{}", subject["name"]);
+            exported[output] += &bytes;
         }
     }
     for (partition, lines) in &released {
         assert_eq!(next.get(partition), Some(&lines.len()), "every fragment of partition {partition} is certified");
     }
+    exported
 }
 
 #[test]
@@ -84,7 +87,7 @@ fn a_committed_batch_has_one_certificate_in_its_transaction() {
     let statements = certificates(&stage, &audit);
     // The last one settles what is held.
     assert!(statements.len() == 8 || statements.len() == 9, "{} batches", statements.len());
-    digests(&stage, &statements);
+    let [traces, visits] = digests(&stage, &statements);
     let consumed: u64 = statements.iter().filter_map(|s| s["predicate"]["counts"]["consumed"].as_u64()).sum();
     assert_eq!(consumed, total as u64);
     let input = &statements[2]["predicate"]["input"];
@@ -97,6 +100,20 @@ fn a_committed_batch_has_one_certificate_in_its_transaction() {
     let verdict = Verdict::of(throng(stage.dir.path(), &arguments));
     verdict.is_whole();
     assert_eq!(verdict.report["certificates"], statements.len());
+    // And so is what was exported, line by line; the configuration then has no source that files could not come from.
+    let place = stage.dir.path();
+    std::fs::write(place.join("out.trace.ndjson"), &traces).expect("a file");
+    let check = |visits: &str| {
+        std::fs::write(place.join("out.visit.ndjson"), visits).expect("a file");
+        let mut command = std::process::Command::new(env!("CARGO_BIN_EXE_throng"));
+        command.current_dir(place).args(["verify-release", "out.ndjson"]).args(&arguments[1..]);
+        command.envs([("THRONG__SOURCE__KIND", "file"), ("THRONG__SOURCE__PATH", "none")]);
+        command.env("THRONG__SINK__BROKERS", broker.bootstrap());
+        Verdict::of(command.output().expect("the binary runs"))
+    };
+    check(&visits).is_whole();
+    let cut = visits.split_once('\n').expect("lines").1;
+    check(cut).names("the bytes that are certified", Some(1));
 }
 
 /// An attempt that was aborted leaves no certificate to readers of committed records, and its repetition has the same bytes.

@@ -39,10 +39,8 @@ pub(super) fn outputs(
         "" => None,
         name => Some(topic(name)?),
     };
-    let certificates = match config.certificates.is_on() {
-        true => Some(topic(&config.certificates.topic)?),
-        false => None,
-    };
+    let certificates = config.certificates.is_on().then_some(&config.certificates.topic);
+    let certificates = certificates.map(|name| topic(name)).transpose()?;
     let (group, commits) = (config.source.group.clone(), config.sink.commits_topic.clone());
     Ok(Outputs { sinks, dead_letters, certificates, commits, sources, group, keeps_offsets: true, attributes })
 }

@@ -119,10 +119,8 @@ impl<'a> Chains<'a> {
     /// Takes the next line; none is one that is too long.
     pub fn take(&mut self, line: u64, text: Option<&[u8]>) {
         let read = text.ok_or(BadEnvelope::Envelope).and_then(Read::parse);
-        let read = read.and_then(|read| match is_instance(&read.statement.predicate.chain.instance) {
-            true => Ok(read),
-            false => Err(BadEnvelope::Statement),
-        });
+        let named = |read: &Read| is_instance(&read.statement.predicate.chain.instance);
+        let read = read.and_then(|read| if named(&read) { Ok(read) } else { Err(BadEnvelope::Statement) });
         let read = match read {
             Ok(read) => read,
             Err(BadEnvelope::Envelope) => {
