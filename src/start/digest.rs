@@ -6,7 +6,8 @@ use serde_json::{Map, Value};
 use sha2::{Digest, Sha256};
 
 /// Sections that promise nothing of what leaves: where it comes from and goes to, on what machine, and who may look.
-const SURROUNDINGS: [&str; 7] = ["source", "registry", "sink", "state", "compute", "telemetry", "certificates"];
+const SURROUNDINGS: [&str; 8] =
+    ["source", "registry", "sink", "state", "process", "compute", "telemetry", "certificates"];
 
 /// Keys that name a file or a topic.
 const PLACES: [&str; 7] = ["file", "path", "population", "prime", "topic", "writer_schema", "key_writer_schema"];

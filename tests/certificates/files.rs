@@ -120,6 +120,13 @@ fn a_chain_goes_on_over_starts_with_another_key_and_says_what_has_none() {
     let part = |batches: usize| text.split_inclusive('\n').take(batches * BATCH).collect::<String>();
     run.write("in.ndjson", &part(3));
     run.finish();
+    // What the state keeps of the chain is no stranger in it.
+    let examined = throng(run.dir.path(), &["state", "verify", "-c", "only.toml", "--json"]);
+    let report = String::from_utf8_lossy(&examined.stdout).into_owned();
+    assert!(
+        examined.status.success() && report.contains("\"certified\"") && !report.contains("\"unknown\""),
+        "{report}"
+    );
     run.write("in.ndjson", &part(5));
     run.sign_with(OTHER_KEY);
     run.finish();

@@ -30,6 +30,12 @@ fn held(schema: &Schema, rows: &[KeptRow], books: &mut [Codebook]) -> Held {
     held
 }
 
+/// The quasi attributes of all groups, ascending.
+fn quasi(shapes: &[GroupShape]) -> Vec<usize> {
+    let quasi: BTreeSet<usize> = shapes.iter().flat_map(|s| s.quasi.clone()).collect();
+    quasi.into_iter().collect()
+}
+
 /// What a plan of an earlier start must fit.
 struct Fitting<'a> {
     schema: &'a Schema,
@@ -99,8 +105,7 @@ impl Engine {
             certifier,
             draws,
         } = parts;
-        let quasi: BTreeSet<usize> = shapes.iter().flat_map(|s| s.quasi.clone()).collect();
-        let quasi: Vec<usize> = quasi.into_iter().collect();
+        let quasi = quasi(&shapes);
         let held = held(&schema, &past.held, &mut books);
         sample.set_stride(past.progress.stride);
         // The sample as it was when the plan that is still missing was asked for: more of its rows may have left it since.
@@ -118,9 +123,8 @@ impl Engine {
         for block in &past.rows {
             model.restore(block, &mut books).ok_or_else(|| store.damaged("rows of the window cannot be read"))?;
         }
-        let totals = past.progress.totals;
-        let met = Met::new(schema.attributes.len(), settings.policy.k).resume(past.met, totals.consumed);
-        telemetry.restore(totals, met.monitored());
+        let met = Met::new(schema.attributes.len(), settings.policy.k).resume(past.met, past.progress.totals.consumed);
+        telemetry.restore(past.progress.totals, met.monitored());
         let fitting = Fitting {
             schema: &schema,
             shapes: &shapes,
