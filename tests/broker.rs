@@ -139,6 +139,7 @@ fn a_batch_aborted_with_messages_still_queued_leaves_the_sink_usable() {
     let outputs = Outputs {
         sinks: Vec::new(),
         dead_letters: None,
+        certificates: None,
         commits: commits.clone(),
         sources: vec![source],
         group: group.clone(),
@@ -165,6 +166,7 @@ fn a_batch_aborted_with_messages_still_queued_leaves_the_sink_usable() {
             subjects: &[],
             coordinates: &[],
             untruthful: None,
+            certificate: None,
         };
         sink.deliver(&Verified::nothing(1), &envelope)
     };

@@ -99,6 +99,7 @@ fn intent(sequence: u64, age_ms: i64, delta: &LedgerDelta) -> Intent {
         met: None,
         begun: Vec::new(),
         profiles: 0,
+        certificate: None,
     }
 }
 

@@ -14,7 +14,6 @@ use crate::daemon::http::Site;
 use crate::io::registry::FramedAs;
 use crate::records::schema::{Role, Schema};
 use crate::start::checked::Checked;
-use crate::start::digest::policy_digest;
 use crate::start::doubts;
 use crate::start::output_names::written_under;
 use crate::start::output_schema::output_schemas;
@@ -72,8 +71,7 @@ pub fn run(args: &CheckArgs) -> Result<(), Failure> {
         silence_panic_payloads();
         let failed =
             run_all(&checked, &asked, &stop_on_signals()?)?.into_iter().filter(|tried| !tried.unmet.is_empty());
-        let trial =
-            Trial { policy: policy_digest(&checked).to_string(), failed: failed.map(|tried| tried.name).collect() };
+        let trial = Trial { policy: checked.policy.to_string(), failed: failed.map(|tried| tried.name).collect() };
         println!("{}", serde_json::to_string(&trial).context("a trial has no JSON")?);
         return Ok(());
     }
@@ -147,7 +145,7 @@ pub fn run(args: &CheckArgs) -> Result<(), Failure> {
         shapes.len(),
         config.privacy.k,
         config.schema.file.display(),
-        policy_digest(&checked).short()
+        checked.policy.short()
     );
     Ok(())
 }

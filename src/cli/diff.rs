@@ -11,7 +11,6 @@ use crate::evaluation::quality::quality;
 use crate::evaluation::risk::risks;
 use crate::io::file::is_at_rest;
 use crate::start::checked::Checked;
-use crate::start::digest::policy_digest;
 use crate::start::replaceable::{changed, refusals};
 use crate::telemetry::{Label, silence_panic_payloads};
 use anyhow::{Context, anyhow};
@@ -140,7 +139,7 @@ fn measured(config: &Config, checked: &Checked, input: &Path, stop: &Arc<AtomicB
         |of: &dyn Fn(&crate::evaluation::risk::GroupRisk) -> f64| told.iter().map(|g| of(g)).fold(0.0, f64::max);
     let reasons = status.suppressed.iter().filter(|(_, n)| *n > 0).map(|(why, n)| (why.as_str(), n));
     Ok(Measures {
-        policy: policy_digest(checked).short(),
+        policy: checked.policy.short(),
         k: checked.config.privacy.k,
         consumed: status.totals.consumed,
         released: status.totals.released,

@@ -9,6 +9,8 @@ mod access;
 mod anonymize;
 mod batch;
 mod ceiling;
+mod certificates;
+mod certified;
 mod complaint;
 mod environment;
 mod join;
@@ -41,6 +43,7 @@ pub use access::AccessError;
 pub use anonymize::{Aggregate, Anonymize, Measure, Microaggregation, Strategy, Transformation};
 pub use batch::Batch;
 pub use ceiling::Ceiling;
+pub use certificates::Certificates;
 pub use join::Join;
 pub use load::{load, parse};
 pub use model::{Diversity, GroundDistance, ModelKind, PrivacyModel};
@@ -104,6 +107,8 @@ pub struct Config {
     pub sink: Sink,
     /// What a released line looks like.
     pub output: Output,
+    /// Signed statements of what has left.
+    pub certificates: Certificates,
     /// What the daemon keeps on disk.
     pub state: State,
     /// On what hardware groups are counted.

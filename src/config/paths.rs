@@ -188,6 +188,9 @@ fn used(config: &Config) -> Vec<Used> {
     if let Some(path) = &sink.dead_letter_path {
         file("sink.dead_letter_path", path, false, false);
     }
+    if let Some(path) = config.certificates.path.as_deref().filter(|_| config.certificates.is_on()) {
+        file("certificates.path", path, false, false);
+    }
     used
 }
 
@@ -221,6 +224,7 @@ impl Config {
         let named = [
             ("state.secret_file", self.state.secret_file.as_ref()),
             ("plan.prime", self.plan.prime.as_ref()),
+            ("certificates.key_file", self.certificates.key_file.as_ref()),
             ("telemetry.token_file", self.telemetry.token_file.as_ref()),
             ("telemetry.tls.cert_file", pages.cert_file.as_ref()),
             ("telemetry.tls.key_file", pages.key_file.as_ref()),

@@ -9,6 +9,7 @@ mod anonymize;
 
 use anonymize::anonymize;
 
+use super::certified::certificates;
 use super::complaint::{Complaint, Complaints};
 use super::joins::joins;
 use super::paths::{clashes, empty, is_dash};
@@ -32,6 +33,7 @@ pub(super) fn complaints(config: &Config) -> Vec<Complaint> {
     registry(config, &mut found);
     joins(config, &mut found);
     sink(config, &mut found);
+    certificates(config, &mut found);
     dampening(config, &mut found);
     rules(config, &mut found);
     dictionaries(config, &mut found);
@@ -265,6 +267,9 @@ fn topics(config: &Config, found: &mut Complaints) {
         named.extend(of_groups.iter().map(|topic| ("sink.topic", topic.as_str())));
         named.push(("sink.dead_letter_topic", &sink.dead_letter_topic));
         named.push(("sink.commits_topic", &sink.commits_topic));
+        if config.certificates.is_on() {
+            named.push(("certificates.topic", &config.certificates.topic));
+        }
     }
     let mut taken: BTreeMap<&str, &str> = BTreeMap::new();
     for (key, topic) in named {

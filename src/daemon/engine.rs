@@ -15,7 +15,7 @@
 //! | `model`, `memory`, `misfits` | what is learned and forgotten |
 //! | `erasing` | somebody is forgotten while the daemon runs |
 //! | `planning`, `search`, `recheck`, `rechecking` | the next plan, sought beside the release |
-//! | `account`, `picture`, `attack`, `attacking` | what is told of a batch, and what outsiders could try on it |
+//! | `account`, `picture`, `certifier`, `certified`, `attack`, `attacking` | what is told and certified of a batch, and what outsiders could try on it |
 //! | `clock` | the time of a state |
 //! | `settings`, `batch_error`, `doors` | what the rest of the daemon sees |
 
@@ -35,6 +35,8 @@ pub mod assemble;
 mod attack;
 mod attacking;
 mod batch_error;
+mod certified;
+pub mod certifier;
 pub mod clock;
 mod configured;
 mod dampening;

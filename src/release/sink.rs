@@ -39,6 +39,17 @@ pub struct Envelope<'a> {
     pub coordinates: &'a [Coordinate],
     /// How what leaves may be untrue; none where it is all true. The same for all lines, so it tells none from another.
     pub untruthful: Option<&'a str>,
+    /// What is certified of the batch, where certificates are written.
+    pub certificate: Option<Certificate<'a>>,
+}
+
+/// The certificate of a batch, as it is written down beside what leaves.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Certificate<'a> {
+    /// Its key in a topic.
+    pub key: &'a str,
+    /// The signed envelope, without a line break.
+    pub line: &'a [u8],
 }
 
 /// The last batch that has begun to leave to files.

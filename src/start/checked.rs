@@ -1,12 +1,14 @@
 //! A configuration with its schema, groups and privacy models, read and checked once.
 
+use super::certified::Signer;
 use super::chosen::Grown;
 use super::composition::{Treated, compartmented, treatments};
+use super::digest::{PolicyDigest, policy_digest};
 use super::grown::{self, Settled};
 use super::protections::protections;
 use super::schema::load_schema;
 use super::shapes::group_shapes;
-use super::{exploded, field_numbers, messages, nested, output_names, profiles};
+use super::{certified, exploded, field_numbers, messages, nested, output_names, profiles};
 use crate::anonymity::planner::GroupShape;
 use crate::anonymity::privacy::protection::Protection;
 use crate::codec::TypedGroup;
@@ -35,6 +37,10 @@ pub struct Checked {
     pub protections: Vec<Protection>,
     /// What leaves under a schema; empty until it is registered, and where nothing does.
     pub registered: Arc<[TypedGroup]>,
+    /// Digest of what is promised.
+    pub policy: PolicyDigest,
+    /// What signs certificates; none where none are written.
+    pub signer: Option<Arc<Signer>>,
 }
 
 impl Checked {
@@ -57,6 +63,9 @@ impl Checked {
         if !parts.is_empty() {
             return Err(parts);
         }
+        // Of the policy as it is written: who checks a certificate need not have the records that groups are chosen from.
+        let policy = policy_digest(&config, &schema);
+        let signer = certified::signer(&config, policy, file)?;
         let (config, Settled { treated, grown }) = grown::settle(config, &schema, file)?;
         let schema = Arc::new(schema.with_treatments(&treatments(&treated)));
         let mut problems = Vec::new();
@@ -80,7 +89,18 @@ impl Checked {
         if problems.is_empty() {
             let config = Arc::new(config);
             let registered = Arc::from([]);
-            Ok(Self { config, file: file.to_owned(), schema, shapes, grown, treated, protections, registered })
+            Ok(Self {
+                config,
+                file: file.to_owned(),
+                schema,
+                shapes,
+                grown,
+                treated,
+                protections,
+                registered,
+                policy,
+                signer,
+            })
         } else {
             Err(problems)
         }

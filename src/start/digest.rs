@@ -1,8 +1,7 @@
 //! The digest of a policy: what decides which cells of a record leave, as one number that everybody can name.
 
-use super::checked::Checked;
 use crate::config::Config;
-use crate::records::schema::Changes;
+use crate::records::schema::{Changes, Schema};
 use serde_json::Value;
 use sha2::{Digest, Sha256};
 use std::fmt;
@@ -34,8 +33,8 @@ impl fmt::Display for PolicyDigest {
 }
 
 /// Sections that say where records come from and go to, what is kept of them and who may look: none of them is policy.
-const SURROUNDINGS: [&str; 9] =
-    ["source", "registry", "state", "compute", "telemetry", "process", "schema", "test", "keep"];
+const SURROUNDINGS: [&str; 10] =
+    ["source", "registry", "state", "compute", "telemetry", "process", "schema", "test", "keep", "certificates"];
 
 /// Keys of any section that name places.
 const PLACES: [&str; 14] = [
@@ -92,20 +91,21 @@ fn changes(changes: Option<Changes>) -> &'static str {
     }
 }
 
-/// The digest of a policy: of the configuration as it was checked (groups that the planner chose included), of the record schema
-/// and its hierarchies by their content. Not of the people of a k-map, of records that a plan is primed with, nor of secrets,
+/// The digest of a policy: of the configuration as it is written, of the record schema and its hierarchies by their content. Not of
+/// groups and treatments that the planner is left to choose (who checks a certificate need not have the records that they are chosen
+/// from), of the people of a k-map, of records that a plan is primed with, nor of secrets,
 /// addresses and paths: the same policy on another machine has the same digest.
 #[must_use]
-pub fn policy_digest(checked: &Checked) -> PolicyDigest {
+pub fn policy_digest(config: &Config, schema: &Schema) -> PolicyDigest {
     let mut hash = Sha256::new();
     let mut add = |text: &str| {
         hash.update((text.len() as u64).to_be_bytes());
         hash.update(text.as_bytes());
     };
     add("throng policy 1");
-    add(&policy(&checked.config).to_string());
-    add(&checked.schema.fingerprint());
-    for attribute in &checked.schema.attributes {
+    add(&policy(config).to_string());
+    add(&schema.fingerprint());
+    for attribute in &schema.attributes {
         // What the fingerprint of a stream leaves out, since a state goes on with other ones.
         add(changes(attribute.changes));
         add(&format!("{:?}", attribute.treatment));
@@ -116,20 +116,22 @@ pub fn policy_digest(checked: &Checked) -> PolicyDigest {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::start::schema::load_schema;
     use std::sync::Arc;
 
-    fn checked(change: impl FnOnce(&mut Config)) -> Checked {
+    fn digest(change: impl FnOnce(&mut Config)) -> PolicyDigest {
         let mut config = Config::default();
         config.schema.file = concat!(env!("CARGO_MANIFEST_DIR"), "/schemas/adult.toml").into();
         config.source.topics = vec!["raw".to_owned()];
         config.sink.topic = "out".to_owned();
         change(&mut config);
-        Checked::new(config, "throng.toml").unwrap_or_else(|problems| panic!("{problems:?}"))
+        let schema = load_schema(&config).unwrap_or_else(|problems| panic!("{problems:?}"));
+        policy_digest(&config, &schema)
     }
 
     #[test]
     fn a_digest_follows_the_policy_and_nothing_else() {
-        let plain = policy_digest(&checked(|_| {}));
+        let plain = digest(|_| {});
         assert_eq!(plain.to_string().len(), 64);
         assert_eq!(plain.short(), plain.to_string()[..12]);
         let same: [fn(&mut Config); 6] = [
@@ -141,7 +143,7 @@ mod tests {
             |c| c.test = vec![crate::config::PolicyTest::default()],
         ];
         for change in same {
-            assert_eq!(plain, policy_digest(&checked(change)));
+            assert_eq!(plain, digest(change));
         }
         let other: [fn(&mut Config); 6] = [
             |c| c.privacy.k = 6,
@@ -152,7 +154,7 @@ mod tests {
             |c| c.sink.rows = crate::config::Rows::Joined,
         ];
         for change in other {
-            assert_ne!(plain, policy_digest(&checked(change)));
+            assert_ne!(plain, digest(change));
         }
     }
 
@@ -172,10 +174,11 @@ mod tests {
 
     #[test]
     fn what_changes_is_part_of_it() {
-        let plain = checked(|_| {});
-        let mut other = plain.clone();
-        let schema = Arc::make_mut(&mut other.schema);
+        let mut config = Config::default();
+        config.schema.file = concat!(env!("CARGO_MANIFEST_DIR"), "/schemas/adult.toml").into();
+        let mut schema = load_schema(&config).unwrap_or_else(|problems| panic!("{problems:?}"));
+        let plain = policy_digest(&config, &schema);
         Arc::make_mut(&mut schema.attributes[0]).changes = Some(Changes::Never);
-        assert_ne!(policy_digest(&plain), policy_digest(&other));
+        assert_ne!(plain, policy_digest(&config, &schema));
     }
 }

@@ -7,6 +7,7 @@
 //! | [`shapes`], [`grown`], [`chosen`] | the groups of attributes, as configured or as the planner chooses them |
 //! | [`composition`] | which treatment each attribute gets |
 //! | [`protections`] | the privacy models beside k |
+//! | [`certified`], [`digest`] | what signs certificates; the digest of a policy |
 //! | [`population`] | the people of a k-map |
 //! | [`output_schema`], [`avro_output`], [`protobuf_output`] | what leaves, as JSON Schema, Avro and Protobuf |
 //! | [`output_names`], [`field_numbers`], [`registered`] | what those schemas call things and how they number them, and their own numbers in a registry |
@@ -23,6 +24,7 @@
 
 pub mod avro_output;
 mod beside;
+pub mod certified;
 pub mod checked;
 pub mod chosen;
 pub mod composition;

@@ -56,6 +56,7 @@ pub const RULES: &[Rule] = &[
     rule("treatment", Change::Free, "a treatment that makes what leaves untrue needs a start, which marks the output"),
     rule("anonymize", Change::Free, "a stream does not use it"),
     rule("sink", Change::Start, "the outputs are open since the start"),
+    rule("certificates", Change::Start, "the key is read and the chain is open since the start"),
     rule("output", Change::Start, "readers rely on what a line looks like"),
     rule("state", Change::Start, "the state is open since the start"),
     rule("compute", Change::Start, "the hardware is chosen at the start"),

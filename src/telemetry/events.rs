@@ -4,6 +4,7 @@
 //! counted once. Lines of one kind are limited; metrics are not.
 
 mod batches;
+mod certificates;
 mod erasures;
 mod plans;
 mod profiles;
@@ -12,6 +13,7 @@ mod records;
 mod reloads;
 
 pub use batches::{BatchAborted, BatchCommitted};
+pub use certificates::{BatchCertified, ChainBegun, ChainHead};
 pub use erasures::SubjectsErased;
 pub use plans::{DeviceUsed, EvidenceGathered, PlanAdopted, PlannerFailed};
 pub use profiles::{ProfileRefused, ProfileUpdate, ProfilesLag, ProfilesRead};

@@ -23,10 +23,10 @@ mod status;
 pub use coarse::{Draws, about, in_steps};
 pub use disk::{StateAnswers, StateStalled};
 pub use events::{
-    AttacksTried, AttributesNeverMet, BatchAborted, BatchCommitted, ColumnsDropped, DeviceUsed, Doubt,
-    EvidenceGathered, FileOpened, LimitReached, PassedOver, PastUnknown, PlanAdopted, PlannerFailed, PolicyInForce,
-    PopulationsRead, ProfileRefused, ProfileUpdate, ProfilesLag, ProfilesRead, Reloaded, StateRecovered,
-    SubjectsErased, VerificationRefused, WrongType,
+    AttacksTried, AttributesNeverMet, BatchAborted, BatchCertified, BatchCommitted, ChainBegun, ChainHead,
+    ColumnsDropped, DeviceUsed, Doubt, EvidenceGathered, FileOpened, LimitReached, PassedOver, PastUnknown,
+    PlanAdopted, PlannerFailed, PolicyInForce, PopulationsRead, ProfileRefused, ProfileUpdate, ProfilesLag,
+    ProfilesRead, Reloaded, StateRecovered, SubjectsErased, VerificationRefused, WrongType,
 };
 pub use foreign::foreign;
 pub use history::Point;

@@ -29,7 +29,7 @@ CONFINED = [
     "httpGet: { path: /healthz, port: pages, scheme: HTTP }",
 ]
 OF_LEAST = "ConfigMap NetworkPolicy PodDisruptionBudget Service ServiceAccount StatefulSet".split()
-OF_ALL = [*OF_LEAST, "KafkaUser", "PrometheusRule", "ServiceMonitor", *["ConfigMap"] * 3, *["KafkaTopic"] * 6]
+OF_ALL = [*OF_LEAST, "KafkaUser", "PrometheusRule", "ServiceMonitor", *["ConfigMap"] * 3, *["KafkaTopic"] * 7]
 
 # What is set, and a word of the refusal.
 REFUSED = [

@@ -1,5 +1,6 @@
 //! From a configuration to an engine: everything that is checked and opened before the first record is read.
 
+use super::certifier::Certifier;
 use super::clock::{Clocks, StateClock};
 use super::configured::{repetition, settings};
 use super::draws::Draws;
@@ -25,7 +26,6 @@ use crate::records::digest::{DigestKey, NameDigest};
 use crate::records::schema::Schema;
 use crate::records::subject::Subjects;
 use crate::start::checked::Checked;
-use crate::start::digest::policy_digest;
 use crate::start::population::{People, Populations, read_populations};
 use crate::start::profiles::in_order;
 use crate::start::protections::kept;
@@ -213,7 +213,7 @@ pub fn assemble(
     let fresh = recovered.progress.sequence == 0 && recovered.intent.is_none() && recovered.progress.lengths.is_empty();
     let fingerprints: Vec<[u8; 32]> = people.iter().map(|p| p.fingerprint(schema)).collect();
     let changed = store.populations()? != fingerprints;
-    let digest = policy_digest(&checked);
+    let digest = checked.policy;
     let tried_under = store.policy()?.filter(|known| known != digest.bytes());
     let pending = match recovered.intent.take() {
         None => None,
@@ -259,7 +259,8 @@ pub fn assemble(
     if let Some(attributes @ 1..) = ledger.tally().map(|tally| tally.unknown(recovered.progress.age_ms)) {
         PastUnknown { attributes: attributes as u64 }.emit(telemetry);
     }
-    let opened = Opened { ledger, store, keys, untruthful };
+    let certifier = checked.signer.clone().map(|signer| Certifier::new(signer, config, &id, recovered.certified));
+    let opened = Opened { ledger, store, keys, untruthful, certifier };
     let begun = std::mem::take(&mut recovered.begun);
     let engine = build(checked, &people, telemetry, accept_rewind, opened, recovered.into())?;
     Ok(Assembled { engine, intent: pending, begun, id, made_with })
@@ -298,6 +299,8 @@ pub(super) struct Opened {
     pub keys: Keys,
     /// How what leaves from it may be untrue.
     pub untruthful: Option<String>,
+    /// What signs certificates, where they are written.
+    pub certifier: Option<Certifier>,
 }
 
 /// What a memory is made of that begins anew.
@@ -329,7 +332,7 @@ pub(super) fn build(
     mut past: Past,
 ) -> Result<Engine, AssemblyError> {
     let Checked { config, schema, shapes, protections, grown, treated, registered, .. } = checked;
-    let Opened { ledger, store, keys, untruthful } = opened;
+    let Opened { ledger, store, keys, untruthful, certifier } = opened;
     let class_key = DigestKey(keys.classes);
     let blank = blank(&config, &schema, &protections, &keys);
     let new_books = || (blank.books)();
@@ -351,6 +354,7 @@ pub(super) fn build(
         chosen: chosen.unwrap_or_default(),
         treatments: chosen_page::treatments(&treated, &attribute_names),
         untruthful,
+        certifier,
         schema,
         settings,
         shapes,

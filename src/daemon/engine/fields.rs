@@ -1,6 +1,7 @@
 //! All that an engine knows and remembers.
 
 use super::attack::Attacks;
+use super::certifier::Certifier;
 use super::draws::Draws;
 use super::held::Held;
 use super::joins::Joins;
@@ -112,6 +113,8 @@ pub struct Engine {
     pub(super) draws: Draws,
     pub(super) blank: Blank,
     pub(super) attacks: Attacks,
+    /// What signs certificates; none where none are written.
+    pub(super) certifier: Option<Certifier>,
     /// How what leaves may be untrue.
     pub(super) untruthful: Option<String>,
     /// Where the records come from.

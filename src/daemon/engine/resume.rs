@@ -31,6 +31,12 @@ fn held(schema: &Schema, rows: &[KeptRow], books: &mut [Codebook]) -> Held {
     held
 }
 
+/// The quasi attributes of all groups, ascending.
+fn quasi(shapes: &[GroupShape]) -> Vec<usize> {
+    let quasi: BTreeSet<usize> = shapes.iter().flat_map(|s| s.quasi.clone()).collect();
+    quasi.into_iter().collect()
+}
+
 /// What a plan of an earlier start must fit.
 struct Fitting<'a> {
     schema: &'a Schema,
@@ -97,11 +103,11 @@ impl Engine {
             store,
             telemetry,
             digest,
+            certifier,
             draws,
             blank,
         } = parts;
-        let quasi: BTreeSet<usize> = shapes.iter().flat_map(|s| s.quasi.clone()).collect();
-        let quasi: Vec<usize> = quasi.into_iter().collect();
+        let quasi = quasi(&shapes);
         let nothing = Past::default();
         let model = new_model(&schema, &shapes, &settings, &nothing)
             .map_err(|error| store.damaged(&format!("its model cannot be made: {error}")))?;
@@ -147,6 +153,7 @@ impl Engine {
             draws,
             blank,
             attacks: Attacks::default(),
+            certifier,
             untruthful,
             origin: Arc::new(FileOrigin),
         };

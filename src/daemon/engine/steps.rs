@@ -28,7 +28,7 @@ use crate::ledger::witnesses::WitnessDelta;
 use crate::records::codebook::Codebook;
 use crate::records::raw::Coordinate;
 use crate::release::given::{Given, Needs};
-use crate::release::sink::{DeliveryError, Envelope, Lengths, Mark, Positions, Rejected, Sink};
+use crate::release::sink::{Certificate, DeliveryError, Envelope, Lengths, Mark, Positions, Rejected, Sink};
 use crate::release::verified::Verified;
 use crate::release::verify::{Refusal, verify};
 use crate::telemetry::{BatchReport, Limit, LimitReached, StageSeconds};
@@ -120,6 +120,7 @@ impl Engine {
         let delivered = self.deliver(prepared, sink, upcoming)?;
         let applied = self.apply(delivered, sink.marks());
         self.tell(applied.report, applied.seconds, applied.bytes_out, applied.uncovered_cells, applied.input.oldest_ms);
+        self.tell_of_certificate();
         self.tell_of_misfits(&applied.rejected);
         self.doubt();
         Ok(())
@@ -222,7 +223,8 @@ impl Engine {
         self.measure_model(&mut report);
         gathered.seconds.learn = start.elapsed().as_secs_f64();
         let effects = Effects { verified, remaining, witnessed, report, target };
-        let intent = self.intent(&gathered, order, &effects, marks);
+        let mut intent = self.intent(&gathered, order, &effects, marks);
+        intent.certificate = self.certify(&gathered, &effects.verified, &effects.report, &intent.ranges);
         Prepared { gathered, effects, intent }
     }
 
@@ -262,6 +264,7 @@ impl Engine {
             met: Some(met),
             begun: input.begun.clone(),
             profiles: self.durable.store.profiles_version(),
+            certificate: None,
         }
     }
 
@@ -316,6 +319,7 @@ impl Engine {
         self.meet(intent.met.as_ref());
         self.learning.sample.add(&fresh, self.durable.progress.rows);
         self.durable.go_on(&intent, &lengths, marks);
+        self.go_on_certified(intent.certificate.as_ref());
         let (plan, names, width) = (&self.in_force.plan, &self.in_force.turn_names, self.schema.attributes.len());
         let needs = |wait: &Remaining| turnout::needs(plan, names, width, wait);
         self.held.advance(&taken, &batch, &ordinals, remaining, needs);
@@ -467,6 +471,7 @@ impl Intended<'_, '_> {
             subjects: &gathered.batch.subjects,
             coordinates: &gathered.batch.coordinates,
             untruthful,
+            certificate: intent.certificate.as_ref().map(|made| Certificate { key: &made.key, line: &made.line }),
         };
         sink.deliver(nothing.unwrap_or(verified), &envelope)
     }

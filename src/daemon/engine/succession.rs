@@ -4,10 +4,10 @@
 //! configuration may do, and nothing else, happens from the next batch on. Until it stands, the one before goes on unchanged.
 
 use super::assemble::{AssemblyError, Opened, bind, build, ledger};
+use super::certifier::Certifier;
 use super::fields::Engine;
 use crate::records::digest::DigestKey;
 use crate::start::checked::Checked;
-use crate::start::digest::policy_digest;
 use crate::start::population::read_populations;
 use crate::telemetry::PolicyInForce;
 use std::sync::Arc;
@@ -36,8 +36,10 @@ impl Engine {
             store.settle_recovered(given_up, None, &mut ledger)?;
         }
         let fingerprints: Vec<[u8; 32]> = people.iter().map(|p| p.fingerprint(&checked.schema)).collect();
-        let digest = policy_digest(&checked);
-        let opened = Opened { ledger, store, keys, untruthful: self.untruthful.clone() };
+        let digest = checked.policy;
+        let head = recovered.certified;
+        let certifier = checked.signer.clone().map(|signer| Certifier::new(signer, &config, store.id(), head));
+        let opened = Opened { ledger, store, keys, untruthful: self.untruthful.clone(), certifier };
         let mut next = build(checked, &people, &self.telemetry, self.settings.accept_rewind, opened, recovered.into())?;
         let store = &mut next.durable.store;
         if store.populations()? != fingerprints {

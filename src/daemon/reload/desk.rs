@@ -5,7 +5,6 @@ use super::door::{Answer, Asking, Door};
 use crate::config::SinkKind;
 use crate::daemon::stream::to_kafka::{check_retention, sink_cluster};
 use crate::start::checked::Checked;
-use crate::start::digest::policy_digest;
 use crate::start::replaceable::{changed, refusals};
 use crate::telemetry::{ReloadOutcome, Reloaded, Telemetry};
 use crossbeam_channel::{Receiver, Sender, bounded};
@@ -113,7 +112,7 @@ impl Work {
         if !reasons.is_empty() {
             return Some(self.refuse(keys, reasons, validating));
         }
-        if keys.is_empty() && policy_digest(&new) == policy_digest(&self.current) && !reads_people(&new) {
+        if keys.is_empty() && new.policy == self.current.policy && !reads_people(&new) {
             return Some(self.tell(ReloadOutcome::Unchanged, keys, Vec::new(), (validating, 0.0)));
         }
         match self.hand_over(new.clone())? {
@@ -148,7 +147,7 @@ impl Work {
 
     fn tell(&self, outcome: ReloadOutcome, changed: Vec<String>, reasons: Vec<String>, seconds: (f64, f64)) -> Answer {
         Reloaded { outcome, changed: &changed, reasons: &reasons, seconds }.emit(&self.telemetry);
-        Answer { outcome, policy: policy_digest(&self.current).short(), changed, reasons }
+        Answer { outcome, policy: self.current.policy.short(), changed, reasons }
     }
 }
 

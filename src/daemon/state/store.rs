@@ -60,6 +60,10 @@ const INTENT_MET: &[u8] = b"intent-met";
 const BEGUN: &str = "begun";
 const INTENT_BEGUN: &[u8] = b"intent-begun";
 
+/// Where the chain of certificates stands with the last batch whose effect was written, and with the attempt that was last intended.
+const CERTIFIED: &[u8] = b"certified";
+const INTENT_CERTIFIED: &[u8] = b"intent-certified";
+
 /// Bytes of a ledger delta that says nothing.
 const NO_DELTA: usize = 12;
 
@@ -330,6 +334,9 @@ impl Store {
         if !intent.begun.is_empty() {
             batch.insert(INTENT_BEGUN, self.seal(INTENT_BEGUN, &(intent.attempt, &intent.begun)));
         }
+        if let Some(certificate) = &intent.certificate {
+            batch.insert(INTENT_CERTIFIED, self.seal(INTENT_CERTIFIED, &(intent.attempt, certificate.head)));
+        }
         if intent.profiles > 0 {
             batch.insert(INTENT_VERSION, self.seal(INTENT_VERSION, &(intent.attempt, intent.profiles)));
         }
@@ -469,6 +476,9 @@ impl Store {
         }
         if let Some(met) = &intent.met {
             batch.insert(MET, self.seal(MET, met));
+        }
+        if let Some(certificate) = &intent.certificate {
+            batch.insert(CERTIFIED, self.seal(CERTIFIED, &certificate.head));
         }
         if !intent.begun.is_empty() {
             let key = numbered(BEGUN, sequence);

@@ -13,10 +13,12 @@ use crate::daemon::run_error::RunError;
 use crate::daemon::state::directory::StateError;
 use crate::daemon::state::records::Progress;
 use crate::io::closing::SharedLimits;
-use crate::io::file::delivery::{FileDelivery, NoDelivery, dead_letter_length, group_lengths, lineage_length};
+use crate::io::file::delivery::{
+    FileDelivery, NoDelivery, certificates_length, dead_letter_length, group_lengths, lineage_length,
+};
 use crate::io::file::{
-    self, DeadLetterFile, FileBegun, FileMarker, FileSink, FileSource, GroupColumns, LineageFile, Places, Reading,
-    Rotation, SinkError, SourcePosition, StopFlag,
+    self, CertificateFile, DeadLetterFile, FileBegun, FileMarker, FileSink, FileSource, GroupColumns, LineageFile,
+    Places, Reading, Rotation, SinkError, SourcePosition, StopFlag,
 };
 use crate::io::kafka::GroupMetadata;
 use crate::io::kafka::connection::{Cluster, KafkaFailure};
@@ -139,6 +141,7 @@ pub fn run_file(
         }
         .run()
     })?;
+    engine.tell_of_chain();
     let mut findings = engine.findings();
     // Who was stopped before the first batch has not looked.
     let stopped = stop.load(Ordering::Acquire) && before.totals.consumed == engine.progress().totals.consumed;
@@ -228,8 +231,9 @@ impl Start<'_> {
             bytes: config.sink.rotate.size,
             age_ms: u64::try_from(config.sink.rotate.age.as_millis()).unwrap_or(u64::MAX),
         });
+        let certificates = config.certificates.path.as_deref().filter(|_| config.certificates.is_on());
         let (path, groups, rotates) = (&config.sink.path, &self.columns, rotation.is_some());
-        let places = Places { path, groups, format, rotates, dead_letters, lineage };
+        let places = Places { path, groups, format, rotates, dead_letters, certificates, lineage };
         places.check(lengths)?;
         places.check_behind(lengths, repeats)?;
         let marker = config.sink.marker_path(config.first_group());
@@ -249,6 +253,9 @@ impl Start<'_> {
             self.attributes.clone(),
             config.source.path.display().to_string(),
             lengths.clone(),
+        )
+        .with_certificates(
+            certificates.map(|path| CertificateFile::open(path, certificates_length(lengths))).transpose()?,
         );
         if let Some(marker) = marker {
             engine.found_marked(marker.found());

@@ -155,6 +155,7 @@ pub fn run_kafka(
     engine.heed(stop);
     let clock = state_clock(&config, options, &engine, intent.as_ref());
     start.stream(&mut engine, intent, &mut sink, clock, policies)?;
+    engine.tell_of_chain();
     Ok(engine.findings())
 }
 

@@ -39,8 +39,10 @@ pub(super) fn outputs(
         "" => None,
         name => Some(topic(name)?),
     };
+    let certificates = config.certificates.is_on().then_some(&config.certificates.topic);
+    let certificates = certificates.map(|name| topic(name)).transpose()?;
     let (group, commits) = (config.source.group.clone(), config.sink.commits_topic.clone());
-    Ok(Outputs { sinks, dead_letters, commits, sources, group, keeps_offsets: true, attributes })
+    Ok(Outputs { sinks, dead_letters, certificates, commits, sources, group, keeps_offsets: true, attributes })
 }
 
 /// Refuses a topic that keeps fragments for less long than they support others.

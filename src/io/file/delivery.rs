@@ -1,7 +1,7 @@
 //! Verified batches into files: append, sync, and the lengths that make the batch committed.
 
 use super::series::tells_of_series;
-use super::{DeadLetterFile, FileMarker, FileSink, LineageEntry, LineageFile, SinkError};
+use super::{CertificateFile, DeadLetterFile, FileMarker, FileSink, LineageEntry, LineageFile, SinkError};
 use crate::faults::crash_point;
 use crate::io::dead_letter::DeadLetter;
 use crate::release::sink::{DeliveryError, Envelope, Lengths, Mark, Sink};
@@ -9,6 +9,7 @@ use crate::release::verified::Verified;
 
 /// Names in [`Lengths`] that are no groups; a group's name cannot begin with a slash.
 pub(super) const DEAD_LETTERS: &str = "/dead-letters";
+pub(super) const CERTIFICATES: &str = "/certificates";
 pub(super) const LINEAGE: &str = "/lineage";
 /// Lines that the lineage names.
 const LINEAGE_LINES: &str = "/lineage-lines";
@@ -17,10 +18,11 @@ const LINES: &str = "/lines/";
 /// Before any file: by what it is known again.
 const FINGERPRINT: &str = "/imprint/";
 
-/// The files of one daemon: fragments by group, dead letters, lineage.
+/// The files of one daemon: fragments by group, dead letters, certificates, lineage.
 pub struct FileDelivery {
     sink: FileSink,
     dead_letters: Option<DeadLetterFile>,
+    certificates: Option<CertificateFile>,
     lineage: Option<LineageFile>,
     marker: Option<FileMarker>,
     groups: Vec<String>,
@@ -46,11 +48,7 @@ pub(super) fn committed_fingerprint(lengths: &Lengths, name: &str) -> Option<u64
 
 /// Lines that all groups together have; none where some of a group were not counted.
 fn lines_written(groups: &[&str], lengths: &Lengths) -> Option<u64> {
-    let of = |group: &&str| match committed(lengths, group) {
-        Some(_) => committed(lengths, &format!("{LINES}{group}")),
-        None => Some(0),
-    };
-    groups.iter().map(of).sum()
+    groups.iter().map(|group| output_lines(lengths, group)).sum()
 }
 
 /// Whether the lineage names every line that has left, so that it may go on.
@@ -68,6 +66,21 @@ pub fn group_lengths(lengths: &Lengths) -> Lengths {
 #[must_use]
 pub fn dead_letter_length(lengths: &Lengths) -> u64 {
     committed(lengths, DEAD_LETTERS).unwrap_or(0)
+}
+
+/// Durable length of the file of certificates.
+#[must_use]
+pub fn certificates_length(lengths: &Lengths) -> u64 {
+    committed(lengths, CERTIFICATES).unwrap_or(0)
+}
+
+/// Lines of an output that are committed, headers not counted; none where they were not counted from the first one on.
+#[must_use]
+pub fn output_lines(lengths: &Lengths, output: &str) -> Option<u64> {
+    match committed(lengths, output) {
+        Some(_) => committed(lengths, &format!("{LINES}{output}")),
+        None => Some(0),
+    }
 }
 
 /// Durable length of the lineage file.
@@ -92,14 +105,33 @@ impl FileDelivery {
         let counted = lines_written(&names, &lengths).is_some();
         let of = |group: &&str| committed(&lengths, &format!("{LINES}{group}")).unwrap_or(0);
         let lines = names.iter().map(of).collect();
-        let (marker, committed, bytes_out) = (None, lengths, 0);
-        Self { sink, dead_letters, lineage, marker, groups, attributes, source, lines, counted, committed, bytes_out }
+        Self {
+            sink,
+            dead_letters,
+            certificates: None,
+            lineage,
+            marker: None,
+            groups,
+            attributes,
+            source,
+            lines,
+            counted,
+            committed: lengths,
+            bytes_out: 0,
+        }
     }
 
     /// From here on `marker` names every batch before anything of it is written.
     #[must_use]
     pub fn with_marker(mut self, marker: FileMarker) -> Self {
         self.marker = Some(marker);
+        self
+    }
+
+    /// Each batch's certificate goes to `file`.
+    #[must_use]
+    pub fn with_certificates(mut self, file: Option<CertificateFile>) -> Self {
+        self.certificates = file;
         self
     }
 
@@ -156,6 +188,9 @@ impl FileDelivery {
                 })?;
             }
         }
+        if let (Some(file), Some(certificate)) = (&mut self.certificates, envelope.certificate) {
+            file.append(certificate.line)?;
+        }
         crash_point("file-appended");
         let lengths = self.sync()?;
         crash_point("file-synced");
@@ -171,6 +206,9 @@ impl FileDelivery {
         };
         if let Some(file) = &mut self.dead_letters {
             files(DEAD_LETTERS, file.sync()?, file.fingerprint()?);
+        }
+        if let Some(file) = &mut self.certificates {
+            files(CERTIFICATES, file.sync()?, file.fingerprint()?);
         }
         if let Some(file) = &mut self.lineage {
             files(LINEAGE, file.sync()?, file.fingerprint()?);
@@ -190,6 +228,7 @@ impl FileDelivery {
     fn of_closed_files(&self) -> impl Iterator<Item = &(String, u64)> {
         let closed = |name: &str| match name.strip_prefix(FINGERPRINT).unwrap_or(name) {
             DEAD_LETTERS => self.dead_letters.is_none(),
+            CERTIFICATES => self.certificates.is_none(),
             LINEAGE | LINEAGE_LINES => self.lineage.is_none(),
             _ => false,
         };
@@ -201,6 +240,9 @@ impl FileDelivery {
         self.sink.truncate_to(&group_lengths(&self.committed))?;
         if let Some(file) = &mut self.dead_letters {
             file.truncate_to(dead_letter_length(&self.committed))?;
+        }
+        if let Some(file) = &mut self.certificates {
+            file.truncate_to(certificates_length(&self.committed))?;
         }
         if let Some(file) = &mut self.lineage {
             file.truncate_to(lineage_length(&self.committed))?;

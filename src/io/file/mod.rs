@@ -13,14 +13,15 @@
 //! | `undescribed`, `foreign` | files that no schema describes, or that are something else |
 //! | `sink`, `append`, `segments` | the outputs of the groups: lines of one file, segments of a directory |
 //! | `series` | lines in files that are rotated |
-//! | [`delivery`] | verified batches, dead letters and lineage in one flushed write |
-//! | `dead_letters`, `lineage`, `marker` | what is written beside the outputs |
+//! | [`delivery`] | verified batches, dead letters, certificates and lineage in one flushed write |
+//! | `dead_letters`, `certificates`, `lineage`, `marker` | what is written beside the outputs |
 //! | `places`, `fingerprint` | whether the files that are there are our own |
 //! | `replacement`, [`whole`] | files that are there whole or not at all |
 //! | `source_error`, `sink_error` | what can go wrong |
 
 mod append;
 mod begun;
+mod certificates;
 mod csv_rows;
 mod dead_letters;
 pub mod delivery;
@@ -50,6 +51,7 @@ mod waiting;
 pub mod whole;
 
 pub use begun::FileBegun;
+pub use certificates::CertificateFile;
 pub use csv_rows::LongRows;
 pub use dead_letters::DeadLetterFile;
 pub use lineage::{LineageEntry, LineageFile};

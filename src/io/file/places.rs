@@ -4,7 +4,7 @@ use std::fs::File;
 use std::io;
 use std::path::Path;
 
-use super::delivery::{DEAD_LETTERS, LINEAGE, committed, committed_fingerprint, lineage_is_whole};
+use super::delivery::{CERTIFICATES, DEAD_LETTERS, LINEAGE, committed, committed_fingerprint, lineage_is_whole};
 use super::fingerprint::fingerprint;
 use super::segments;
 use super::series::{Standing, file_at, refuse_behind};
@@ -26,6 +26,8 @@ pub struct Places<'a> {
     pub rotates: bool,
     /// The file of dead letters, if there is one.
     pub dead_letters: Option<&'a Path>,
+    /// The file of certificates, if there is one.
+    pub certificates: Option<&'a Path>,
     /// The lineage file, if there is one.
     pub lineage: Option<&'a Path>,
 }
@@ -54,6 +56,9 @@ impl Places<'_> {
         }
         if let Some(path) = self.dead_letters {
             check(path, DEAD_LETTERS, lengths)?;
+        }
+        if let Some(path) = self.certificates {
+            check(path, CERTIFICATES, lengths)?;
         }
         if let Some(path) = self.lineage {
             let groups: Vec<&str> = self.groups.iter().map(|group| group.name.as_str()).collect();

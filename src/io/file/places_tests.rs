@@ -14,7 +14,8 @@ fn groups() -> Vec<GroupColumns> {
 }
 
 fn check(path: &Path, format: Format, lengths: &Lengths) -> Result<(), SinkError> {
-    Places { path, groups: &groups(), format, rotates: false, dead_letters: None, lineage: None }.check(lengths)
+    Places { path, groups: &groups(), format, rotates: false, dead_letters: None, certificates: None, lineage: None }
+        .check(lengths)
 }
 
 fn occupied(result: Result<(), SinkError>) -> Option<PathBuf> {
@@ -45,21 +46,23 @@ fn somebody_elses_file_is_seen_before_it_is_emptied() {
     assert_eq!(found(Format::Parquet, &[]), None);
     fs::write(path.join("x/file"), b"mine").unwrap();
     assert_eq!(found(Format::Parquet, &[]), Some(path.join("x")));
-    let beside = |dead_letters, lineage| {
+    let beside = |dead_letters, certificates, lineage| {
         let places = Places {
             path: Path::new("-"),
             groups: &groups()[..1],
             format: Format::Ndjson,
             rotates: false,
             dead_letters,
+            certificates,
             lineage,
         };
         occupied(places.check(&Lengths::new()))
     };
     let (filled, missing) = (path.join("x/file"), path.join("none"));
-    assert_eq!(beside(Some(&missing), Some(&missing)), None);
-    assert_eq!(beside(Some(&filled), None), Some(filled.clone()));
-    assert_eq!(beside(None, Some(&filled)), Some(filled.clone()));
+    assert_eq!(beside(Some(&missing), Some(&missing), Some(&missing)), None);
+    assert_eq!(beside(Some(&filled), None, None), Some(filled.clone()));
+    assert_eq!(beside(None, Some(&filled), None), Some(filled.clone()));
+    assert_eq!(beside(None, None, Some(&filled)), Some(filled.clone()));
 }
 
 #[test]
@@ -75,6 +78,7 @@ fn a_lineage_begins_with_the_first_line_or_not_at_all() {
             format: CSV,
             rotates: false,
             dead_letters: None,
+            certificates: None,
             lineage: Some(lineage.as_path()),
         };
         places.check(&lengths)

@@ -55,7 +55,7 @@ proptest! {
         // A process that another test is just starting has the lock of a file that was open here, until it is itself.
         let deadline = std::time::Instant::now() + std::time::Duration::from_secs(10);
         let open = |lengths: &[(String, u64)]| loop {
-            Places { path: &path, groups: &groups(), format, rotates: true, dead_letters: None, lineage: None }
+            Places { path: &path, groups: &groups(), format, rotates: true, dead_letters: None, certificates: None, lineage: None }
                 .check(&lengths.to_vec()).unwrap();
             match FileSink::rotated(&path, &groups(), format, Some(rotation), lengths) {
                 Err(SinkError::Locked { .. }) if std::time::Instant::now() < deadline => {
@@ -140,7 +140,15 @@ fn a_state_goes_on_as_it_began() {
     let path = directory.path().join("out.ndjson");
     let groups = &groups()[..1];
     let check = |rotates: bool, lengths: &[(String, u64)]| {
-        let places = Places { path: &path, groups, format: Format::Ndjson, rotates, dead_letters: None, lineage: None };
+        let places = Places {
+            path: &path,
+            groups,
+            format: Format::Ndjson,
+            rotates,
+            dead_letters: None,
+            certificates: None,
+            lineage: None,
+        };
         places.check(&lengths.to_vec())
     };
     for rotation in [None, Some(Rotation { bytes: 9, age_ms: 0 })] {
@@ -162,8 +170,15 @@ fn a_file_behind_the_series_is_somebody_elses() {
     let directory = tempfile::tempdir().unwrap();
     let path = directory.path().join("out.ndjson");
     let groups = &groups()[..1];
-    let places =
-        Places { path: &path, groups, format: Format::Ndjson, rotates: true, dead_letters: None, lineage: None };
+    let places = Places {
+        path: &path,
+        groups,
+        format: Format::Ndjson,
+        rotates: true,
+        dead_letters: None,
+        certificates: None,
+        lineage: None,
+    };
     let lengths = vec![("x".to_owned(), 3), ("/file/x".to_owned(), 4)];
     for (name, repeated, at_rest) in [
         ("out.00000003.ndjson", true, true),

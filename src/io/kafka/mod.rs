@@ -12,6 +12,7 @@ mod reports;
 pub mod sampled;
 mod standing;
 pub mod transaction;
+pub mod values;
 pub mod whole;
 
 pub use standing::GroupMetadata;

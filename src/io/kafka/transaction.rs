@@ -30,6 +30,8 @@ pub struct Outputs {
     pub sinks: Vec<OutputTopic>,
     /// Where dead letters go; none where they are only counted.
     pub dead_letters: Option<OutputTopic>,
+    /// Where certificates go; none where none are written.
+    pub certificates: Option<OutputTopic>,
     /// The topic of the markers.
     pub commits: String,
     /// Names of the source topics, by index; empty when the source is no topic of this cluster.
@@ -83,8 +85,13 @@ impl TransactionalSink {
         stop: Arc<AtomicBool>,
         patience: Duration,
     ) -> Result<Self, KafkaFailure> {
-        let mut written: Vec<String> =
-            outputs.sinks.iter().chain(&outputs.dead_letters).map(|topic| topic.name.clone()).collect();
+        let mut written: Vec<String> = outputs
+            .sinks
+            .iter()
+            .chain(&outputs.dead_letters)
+            .chain(&outputs.certificates)
+            .map(|topic| topic.name.clone())
+            .collect();
         written.sort();
         written.dedup();
         let is_looked_for = outputs.keeps_offsets && !outputs.sources.is_empty();
@@ -161,6 +168,11 @@ impl Attempt<'_> {
                         .timestamp(envelope.clock_ms),
                 )?;
             }
+        }
+        if let (Some(topic), Some(certificate)) = (&outputs.certificates, envelope.certificate) {
+            // All in one partition, so that a chain is read in its order.
+            let record = BaseRecord::<[u8], [u8]>::to(&topic.name).key(certificate.key.as_bytes()).partition(0);
+            self.send(record.payload(certificate.line).timestamp(envelope.clock_ms))?;
         }
         let body = marker.body();
         self.send(

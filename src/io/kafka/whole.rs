@@ -32,16 +32,24 @@ pub struct WholeTopic {
     consumer: BaseConsumer,
     cluster: Cluster,
     topic: String,
+    /// What cannot be done where it cannot be read.
+    what: &'static str,
     places: BTreeMap<i32, Place>,
 }
 
 impl WholeTopic {
-    /// The topic, from its beginning; none where it `is_over` before a broker has answered.
+    /// The topic, from its beginning; none where it `is_over` before a broker has answered. `what` is said to be impossible where it cannot
+    /// be read.
     ///
     /// # Errors
     /// When the topic does not exist, or the client's settings are refused.
-    pub fn open(cluster: &Cluster, topic: &str, is_over: &dyn Fn() -> bool) -> Result<Option<Self>, KafkaFailure> {
-        let failed = |e| cluster.failure("cannot read the profiles", e);
+    pub fn open(
+        cluster: &Cluster,
+        topic: &str,
+        what: &'static str,
+        is_over: &dyn Fn() -> bool,
+    ) -> Result<Option<Self>, KafkaFailure> {
+        let failed = |e| cluster.failure(what, e);
         let mut config = cluster.consumer("throng.profiles.reader");
         config.set("enable.partition.eof", "true");
         config.set("auto.offset.reset", "earliest");
@@ -56,14 +64,15 @@ impl WholeTopic {
                 answer => break answer?[0],
             }
         };
-        let mut whole = Self { consumer, cluster: cluster.clone(), topic: topic.to_owned(), places: BTreeMap::new() };
+        let (cluster, topic) = (cluster.clone(), topic.to_owned());
+        let mut whole = Self { consumer, cluster, topic, what, places: BTreeMap::new() };
         whole.assign(partitions)?;
         Ok(Some(whole))
     }
 
     /// Reads `partitions` partitions, those that are known from where they have been read.
     fn assign(&mut self, partitions: i32) -> Result<(), KafkaFailure> {
-        let failed = |e| self.cluster.failure("cannot read the profiles", e);
+        let failed = |e| self.cluster.failure(self.what, e);
         let mut list = TopicPartitionList::new();
         for partition in 0..partitions {
             if !self.places.contains_key(&partition) {
@@ -97,7 +106,7 @@ impl WholeTopic {
                 }
             }
             Some(Err(error)) if is_final(&error) => {
-                return Err(self.cluster.failure("cannot read the profiles", error));
+                return Err(self.cluster.failure(self.what, error));
             }
             // Errors that the client retries by itself.
             Some(Err(_)) | None => {}
@@ -148,7 +157,11 @@ mod tests {
         let broker = MockCluster::new(1).expect("librdkafka's mock cluster");
         broker.create_topic("profiles", 1, 1).expect("a topic");
         let cluster = Cluster { brokers: broker.bootstrap_servers(), properties: BTreeMap::new() };
-        let open = || WholeTopic::open(&cluster, "profiles", &|| false).expect("it opens").expect("an answer");
+        let open = || {
+            WholeTopic::open(&cluster, "profiles", "cannot read the profiles", &|| false)
+                .expect("it opens")
+                .expect("an answer")
+        };
         let outcome = |topic: &mut WholeTopic, patience: Duration| {
             let deadline = Instant::now() + patience;
             while Instant::now() < deadline {

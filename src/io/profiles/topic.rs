@@ -61,7 +61,7 @@ impl TopicOfProfiles {
     }
 
     fn on(mut self, told: &Told) -> Result<(), ProfilesError> {
-        let opened = WholeTopic::open(&self.cluster, &self.topic, &|| told.is_over());
+        let opened = WholeTopic::open(&self.cluster, &self.topic, "cannot read the profiles", &|| told.is_over());
         let failed = |join: &str| {
             let join = join.to_owned();
             move |source| ProfilesError::Kafka { join, source: Box::new(source) }

@@ -5,7 +5,7 @@
 //! file, written whole or not at all: a start finds the state before the erasure or the state after it, and nothing between
 //! (docs/erasure.md). An erasure that does not know a key refuses rather than leaving something behind.
 
-use super::{CHECK, INTENT, INTENT_BEGUN, INTENT_MET, INTENT_TALLIED, MET, PROGRESS, Store, TALLIED};
+use super::{CHECK, INTENT, INTENT_BEGUN, INTENT_CERTIFIED, INTENT_MET, INTENT_TALLIED, MET, PROGRESS, Store, TALLIED};
 use crate::anonymity::planner::reference::ReferenceCounts;
 use crate::daemon::state::databases;
 use crate::daemon::state::directory::StateError;
@@ -231,7 +231,7 @@ impl Store {
 
     /// What the small values are without those who are erased.
     fn edit(&self, edits: &mut Edits<'_>, progress: &Progress) -> Result<(), StateError> {
-        for key in [INTENT, INTENT_TALLIED, INTENT_MET, INTENT_BEGUN, INTENT_VERSION] {
+        for key in [INTENT, INTENT_TALLIED, INTENT_MET, INTENT_BEGUN, INTENT_VERSION, INTENT_CERTIFIED] {
             edits.values.insert(key.to_vec(), None);
         }
         self.edit_ledger(edits)?;

@@ -3,13 +3,14 @@
 
 use super::binding::{GROUPS, POLICY, POPULATIONS, SINK, STREAM, UNTRUTHFUL};
 use super::{
-    BASELINE, BEGUN, CHECK, EVIDENCE, INTENT, INTENT_BEGUN, INTENT_MET, INTENT_TALLIED, KEPT_KEYS, MADE_WITH, MARKS,
-    MET, PROGRESS, Store, TALLIED,
+    BASELINE, BEGUN, CERTIFIED, CHECK, EVIDENCE, INTENT, INTENT_BEGUN, INTENT_CERTIFIED, INTENT_MET, INTENT_TALLIED,
+    KEPT_KEYS, MADE_WITH, MARKS, MET, PROGRESS, Store, TALLIED,
 };
 use crate::anonymity::plan::Plan;
 use crate::anonymity::plan::evidence::Evidence;
 use crate::anonymity::planner::drift::Baseline;
 use crate::anonymity::planner::reference::ReferenceCounts;
+use crate::certificates::head::Head;
 use crate::daemon::state::directory::StateError;
 use crate::daemon::state::profile_journal::{INTENT_VERSION, PREFIX, VERSION, place_of};
 use crate::daemon::state::records::{Intent, KeptRow, Progress};
@@ -52,7 +53,7 @@ fn is_delta(plain: &[u8]) -> bool {
 
 /// The kind of a key, its name, and how its values are read; none where no version of this format writes such a key.
 fn kind_of(key: &[u8]) -> Option<(&'static str, Reads)> {
-    let alone: [(&[u8], &'static str, Reads); 20] = [
+    let alone: [(&[u8], &'static str, Reads); 22] = [
         (KEPT_KEYS, "kept-keys", is::<LastingKeys>),
         (PROGRESS, "progress", is::<Progress>),
         (INTENT, "intent", is::<Intent>),
@@ -64,6 +65,8 @@ fn kind_of(key: &[u8]) -> Option<(&'static str, Reads)> {
         (MARKS, "marks", is::<Vec<Option<Mark>>>),
         (MET, "met", is::<Met>),
         (INTENT_MET, "intent-met", is::<(u64, Met)>),
+        (CERTIFIED, "certified", is::<Head>),
+        (INTENT_CERTIFIED, "intent-certified", is::<(u64, Head)>),
         (INTENT_BEGUN, "intent-begun", is::<(u64, Vec<FileBegun>)>),
         (INTENT_VERSION, "intent-profiles", is::<(u64, u64)>),
         (VERSION, "profiles", is::<u64>),

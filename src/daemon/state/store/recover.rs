@@ -1,16 +1,18 @@
 //! What a start finds in the tree, and how much of the past it may rely on.
 
 use super::{
-    BASELINE, BEGUN, EVIDENCE, INTENT, INTENT_BEGUN, INTENT_MET, INTENT_TALLIED, MARKS, MET, PROGRESS, Store, TALLIED,
+    BASELINE, BEGUN, CERTIFIED, EVIDENCE, INTENT, INTENT_BEGUN, INTENT_CERTIFIED, INTENT_MET, INTENT_TALLIED, MARKS,
+    MET, PROGRESS, Store, TALLIED,
 };
 use crate::anonymity::plan::Plan;
 use crate::anonymity::plan::evidence::Evidence;
 use crate::anonymity::planner::drift::Baseline;
 use crate::anonymity::planner::reference::ReferenceCounts;
+use crate::certificates::head::Head;
 use crate::daemon::state::directory::StateError;
 use crate::daemon::state::numbered::{number_of, numbered};
 use crate::daemon::state::profile_journal::{INTENT_VERSION, PREFIX, VERSION, place_of};
-use crate::daemon::state::records::{Intent, KeptRow, ProfileChange, Progress};
+use crate::daemon::state::records::{Certified, Intent, KeptRow, ProfileChange, Progress};
 use crate::daemon::state::rows::RowBlock;
 use crate::io::file::FileBegun;
 use crate::ledger::SHARDS;
@@ -45,6 +47,8 @@ pub struct Recovered {
     pub witnessed: WitnessDelta,
     /// What the records had; none where nobody has noted it.
     pub met: Option<Met>,
+    /// Where the chain of certificates stands; none where none was written.
+    pub certified: Option<Head>,
     /// Files of the source that have been begun or read to their end, in their order; where a file comes twice, the later word holds.
     pub begun: Vec<FileBegun>,
     /// Profiles by the number of their join and the person.
@@ -69,6 +73,7 @@ impl Recovered {
             self.references.clone_from(&intent.references);
         }
         self.met.clone_from(&intent.met);
+        self.certified = intent.certificate.as_ref().map(|certificate| certificate.head).or(self.certified);
         self.begun.extend(intent.begun.iter().cloned());
         self.witnessed.seen.extend(&intent.witnessed.seen);
         self.witnessed.raws.extend(intent.witnessed.raws.iter().cloned());
@@ -168,6 +173,7 @@ impl Store {
             found.evidence = self.read(EVIDENCE)?;
         }
         found.met = self.read(MET)?;
+        found.certified = self.read(CERTIFIED)?;
         for (key, sealed) in self.scan(BEGUN)? {
             found.begun.extend(self.open_value::<Vec<FileBegun>>(&key, &sealed)?);
         }
@@ -177,6 +183,9 @@ impl Store {
             }
             let met: Option<(u64, Met)> = self.read(INTENT_MET)?;
             intent.met = met.filter(|(of, _)| *of == intent.attempt).map(|(_, met)| met);
+            let head: Option<(u64, Head)> = self.read(INTENT_CERTIFIED)?;
+            let head = head.filter(|(of, _)| *of == intent.attempt).map(|(_, head)| head);
+            intent.certificate = head.map(|head| Certified { key: String::new(), line: Vec::new(), head });
             let begun: Option<(u64, Vec<FileBegun>)> = self.read(INTENT_BEGUN)?;
             let version: Option<(u64, u64)> = self.read(INTENT_VERSION)?;
             intent.profiles = version.filter(|(of, _)| *of == intent.attempt).map_or(0, |(_, version)| version);

@@ -1,0 +1,10 @@
+//! Certificates of what has left: one for each committed batch, signed and chained, and whatever is changed afterwards is named.
+
+#[path = "../support/mod.rs"]
+mod support;
+
+mod files;
+mod scene;
+mod tampering;
+mod topics;
+mod twin;
