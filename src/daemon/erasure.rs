@@ -170,11 +170,7 @@ const NOT_RECALLED: [&str; 4] = [
 ///
 /// # Errors
 /// When nobody or too many are named, or a text is no value of the subject attribute.
-pub fn digests(
-    asked: &Asked,
-    subjects: Option<&mut Subjects>,
-    schema: &Schema,
-) -> Result<BTreeSet<u64>, ErasureError> {
+pub fn digests(asked: &Asked, subjects: Option<&mut Subjects>, schema: &Schema) -> Result<BTreeSet<u64>, ErasureError> {
     let (Some(subjects), Some(attribute)) = (subjects, schema.subject) else { return Err(ErasureError::NoSubject) };
     match asked.subjects.len() {
         0 => return Err(ErasureError::Nobody),

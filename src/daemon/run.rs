@@ -1,7 +1,7 @@
 //! One daemon from its configuration to its end.
 
-pub use super::run_error::RunError;
 use super::errand::errands;
+pub use super::run_error::RunError;
 use super::stream::run::Watcher;
 use super::stream::run_source;
 pub use crate::daemon::engine::assemble::Options;

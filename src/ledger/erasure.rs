@@ -274,7 +274,12 @@ mod tests {
         let mut showings: Vec<Showing> = people
             .iter()
             .flat_map(|(subject, class)| {
-                [1, 2].map(|attribute| Showing { attribute, class: *class << 120, value: subject % 2, subject: *subject })
+                [1, 2].map(|attribute| Showing {
+                    attribute,
+                    class: *class << 120,
+                    value: subject % 2,
+                    subject: *subject,
+                })
             })
             .collect();
         showings.sort_unstable();
@@ -285,7 +290,12 @@ mod tests {
             time: sequence as u32,
             classes: classes.iter().map(|(class, subjects)| (*class, subjects.len() as u32)).collect(),
             subjects: classes.values().flatten().copied().collect(),
-            support: SupportDelta { sequence, time_ms: sequence as i64 * 1000, people: all.into_iter().collect(), pairs },
+            support: SupportDelta {
+                sequence,
+                time_ms: sequence as i64 * 1000,
+                people: all.into_iter().collect(),
+                pairs,
+            },
             said: SaidDelta(said),
             tally: TallyDelta { time_ms: sequence as i64 * 1000, sequence, showings },
         }

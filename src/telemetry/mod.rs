@@ -25,7 +25,8 @@ pub use disk::{StateAnswers, StateStalled};
 pub use events::{
     AttacksTried, AttributesNeverMet, BatchAborted, BatchCommitted, ColumnsDropped, DeviceUsed, Doubt,
     EvidenceGathered, FileOpened, LimitReached, PassedOver, PastUnknown, PlanAdopted, PlannerFailed, PopulationsRead,
-    ProfileRefused, ProfileUpdate, ProfilesLag, ProfilesRead, StateRecovered, SubjectsErased, VerificationRefused, WrongType,
+    ProfileRefused, ProfileUpdate, ProfilesLag, ProfilesRead, StateRecovered, SubjectsErased, VerificationRefused,
+    WrongType,
 };
 pub use foreign::foreign;
 pub use history::Point;

@@ -32,9 +32,9 @@ fn input(canaries: &Canaries) -> (String, String) {
 
 pub fn spelled(place: &Place, person: &str) -> Vec<Vec<u8>> {
     let text = String::from_utf8(place.read("throng.toml")).expect("text");
-    let text = ["schema.toml", "secret"].iter().fold(text, |text, name| {
-        text.replace(&format!("\"{name}\""), &format!("\"{}\"", place.path(name).display()))
-    });
+    let text = ["schema.toml", "secret"]
+        .iter()
+        .fold(text, |text, name| text.replace(&format!("\"{name}\""), &format!("\"{}\"", place.path(name).display())));
     let config = config::parse(&text, "throng.toml", std::iter::empty()).unwrap_or_else(|p| panic!("{p:#?}"));
     spellings(&config, SECRET, person)
 }
@@ -141,7 +141,8 @@ fn a_profile_goes_with_its_person() {
         "[[attribute]]\nname = \"sex\"\ntype = \"string\"\nfrom = \"join:profiles\"\n");
     const JOIN: &str = "[[join]]\nname = \"profiles\"\npath = \"profiles.csv\"\n";
     let place = Place::new(JOINED, JOIN);
-    let profiles = |people: &[usize]| people.iter().fold("person,sex\n".to_owned(), |all, p| all + &format!("p{p},f\n"));
+    let profiles =
+        |people: &[usize]| people.iter().fold("person,sex\n".to_owned(), |all, p| all + &format!("p{p},f\n"));
     place.write("in.ndjson", (0..60).map(|n| line(&format!("p{}", n % 6), 30, "Zug")).collect::<String>());
     place.write("profiles.csv", profiles(&[0, 1, 2, 3, 4, 5]));
     place.run(&[]).expect(0);
@@ -152,5 +153,9 @@ fn a_profile_goes_with_its_person() {
     assert_eq!(receipt(&forget(&place, &[], &["--json", "p3"], ""))["removed"]["profiles"], 0);
     place.write("profiles.csv", profiles(&[0, 1, 2, 3, 4, 5]));
     place.run(&[]).expect(0);
-    assert_eq!(receipt(&forget(&place, &[], &["--json", "--dry-run", "p3"], ""))["removed"]["profiles"], 1, "it was read again");
+    assert_eq!(
+        receipt(&forget(&place, &[], &["--json", "--dry-run", "p3"], ""))["removed"]["profiles"],
+        1,
+        "it was read again"
+    );
 }

@@ -141,9 +141,11 @@ fn words(receipt: &Receipt) -> String {
     ] {
         out.push_str(&format!("{count:>10}  {of}\n"));
     }
-    for (title, lines) in
-        [("what follows", &receipt.follows), ("what stays", &receipt.kept), ("what cannot be recalled", &receipt.not_recalled)]
-    {
+    for (title, lines) in [
+        ("what follows", &receipt.follows),
+        ("what stays", &receipt.kept),
+        ("what cannot be recalled", &receipt.not_recalled),
+    ] {
         out.push_str(&format!("{title}:\n"));
         for line in lines {
             out.push_str(&wrapped("  - ", line));

@@ -93,8 +93,7 @@ pub fn export(args: &ExportArgs) -> Result<(), Failure> {
     };
     let to = fresh("--output", &args.output)?;
     let mut made = vec![args.output.as_path()];
-    let bar =
-        bar_of("{spinner} {bytes} of about {total_bytes} written {bar:30} {elapsed}", bytes_of(path));
+    let bar = bar_of("{spinner} {bytes} of about {total_bytes} written {bar:30} {elapsed}", bytes_of(path));
     let mut out = BufWriter::with_capacity(1 << 20, &to);
     let done = write_archive(path, secret(&config), &mut out, &args.output, |bytes| bar.inc(bytes))
         .map_err(failed)

@@ -26,9 +26,9 @@ const ANSWERING_TIME: Duration = Duration::from_mins(30);
 /// Answers with a receipt once it is done.
 pub(super) async fn answer(request: Request, ask: Ask) -> Response {
     let authorization = request.headers().get(header::AUTHORIZATION).and_then(|value| value.to_str().ok());
-    let is_bearer = authorization.and_then(|text| text.split_once(' ')).is_some_and(|(scheme, _)| {
-        scheme.eq_ignore_ascii_case("bearer")
-    });
+    let is_bearer = authorization
+        .and_then(|text| text.split_once(' '))
+        .is_some_and(|(scheme, _)| scheme.eq_ignore_ascii_case("bearer"));
     if !is_bearer {
         return said(StatusCode::FORBIDDEN, "send the token as Authorization: Bearer, and not as a password");
     }

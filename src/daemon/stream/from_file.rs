@@ -130,7 +130,8 @@ pub fn run_file(
         scope.spawn(move || read_all(source, width, &closing, replayed, stop, &sender));
         let mut source = FileReadAhead::new(receiver, stop);
         let (engine, sink, max_age) = (&mut engine, &mut *sink, config.batch.max_age);
-        Run { source: &mut source, engine, sink, telemetry, watcher, clock, max_age, retry: intent, erasures, stop }.run()
+        Run { source: &mut source, engine, sink, telemetry, watcher, clock, max_age, retry: intent, erasures, stop }
+            .run()
     })?;
     let mut findings = engine.findings();
     // Who was stopped before the first batch has not looked.

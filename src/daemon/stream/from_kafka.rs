@@ -298,9 +298,19 @@ impl Start<'_> {
             });
             let mut source = KafkaSource::new(&feed, &commands, health, &config.source.brokers, telemetry, stop);
             let (watcher, max_age) = (&Unwatched, config.batch.max_age);
-            let outcome =
-                Run { source: &mut source, engine, sink, telemetry, watcher, clock, max_age, retry: intent, erasures, stop }
-                    .run();
+            let outcome = Run {
+                source: &mut source,
+                engine,
+                sink,
+                telemetry,
+                watcher,
+                clock,
+                max_age,
+                retry: intent,
+                erasures,
+                stop,
+            }
+            .run();
             drop(end_reader);
             drop(feed);
             if thread.join().is_err() {
