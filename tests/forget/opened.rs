@@ -97,7 +97,10 @@ pub fn spellings(config: &Config, secret: &[u8], person: &str) -> Vec<Vec<u8>> {
     varint.push(rest as u8);
     let mut found = vec![digest.to_le_bytes().to_vec(), digest.to_be_bytes().to_vec(), varint];
     found.push(hex(&digest.to_be_bytes()).into_bytes());
-    found.push(person.as_bytes().to_vec());
+    // A short name may stand anywhere.
+    if person.len() >= 8 {
+        found.push(person.as_bytes().to_vec());
+    }
     let names: Vec<&str> = checked.schema.attributes.iter().map(|a| a.name.as_str()).collect();
     let of_names = NameDigest::new(&DigestKey(keys.classes));
     for shape in &checked.shapes {
