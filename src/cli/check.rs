@@ -6,9 +6,9 @@ mod sample;
 mod treatments;
 
 use super::outcome::Failure;
-use super::policy_tests::run_all;
 use super::reloading::Trial;
 use super::run::stop_on_signals;
+use super::trials::run_all;
 use crate::config::{self, Config};
 use crate::daemon::http::Site;
 use crate::io::registry::FramedAs;

@@ -2,10 +2,10 @@
 
 use super::measured::Measured;
 use super::outcome::Failure;
-use super::policy_tests::for_trial;
 use super::rehearsal::{rehearse, written};
 use super::run::stop_on_signals;
 use super::text;
+use super::trials::for_trial;
 use crate::config::{self, Config, Output};
 use crate::evaluation::quality::quality;
 use crate::evaluation::risk::risks;

@@ -45,7 +45,7 @@ fn read(path: &Path, over: &AtomicBool) -> Result<Checked, Vec<String>> {
     let config = config::load(path, std::env::vars()).map_err(said)?;
     refuse_unstreamable(&config, &file).map_err(|failure| reasons(&failure))?;
     let checked = Checked::new(config, &file).map_err(said)?;
-    let problems = crate::start::policy_tests::problems(&checked);
+    let problems = crate::start::trials::problems(&checked);
     if !problems.is_empty() {
         return Err(said(problems));
     }

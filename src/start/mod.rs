@@ -19,7 +19,7 @@
 //! | [`whole_file`], [`sampling`] | a file read as a whole; records read ahead of a run |
 //! | [`probe`], `beside` | a file held against a schema, in counts; the keys that the schema does not have |
 //! | [`digest`], [`replaceable`] | a policy as one number; what of it can change while a daemon runs |
-//! | [`policy_tests`] | the tests that a configuration carries, in terms of its schema |
+//! | [`trials`] | the tests that a configuration carries, in terms of its schema |
 //! | [`doubts`], [`findings`] | what looks wrong before a run, and what a run has met |
 
 pub mod avro_output;
@@ -40,7 +40,6 @@ pub mod nested;
 pub mod output_names;
 pub mod output_schema;
 mod parts;
-pub mod policy_tests;
 pub mod population;
 pub mod probe;
 pub mod profiles;
@@ -52,4 +51,5 @@ pub mod replaceable;
 pub mod sampling;
 pub mod schema;
 pub mod shapes;
+pub mod trials;
 pub mod whole_file;

@@ -7,7 +7,7 @@ use super::text;
 use crate::config::{Config, Format, Output, PolicyTest, Secret};
 use crate::io::file::is_at_rest;
 use crate::start::checked::Checked;
-use crate::start::policy_tests::records;
+use crate::start::trials::records;
 use anyhow::{Context, anyhow};
 use serde_json::{Map, Value};
 use std::path::{Path, PathBuf};
@@ -61,7 +61,7 @@ pub fn for_trial(config: &Config) -> Result<Config, Failure> {
 /// # Errors
 /// Where the tests name what cannot leave, where a file of theirs cannot be read, and where the pipeline fails.
 pub fn run_all(checked: &Checked, asked: &Config, stop: &Arc<AtomicBool>) -> Result<Vec<Tried>, Failure> {
-    let problems = crate::start::policy_tests::problems(checked);
+    let problems = crate::start::trials::problems(checked);
     if !problems.is_empty() {
         return Err(Failure::Problems(problems));
     }
