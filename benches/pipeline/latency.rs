@@ -28,7 +28,7 @@ const COUNTED: &[u8] = b"{\"timestamp\"";
 pub fn send_at(cluster: &Cluster, input: &Input, topic: &str, records_a_second: f64, time: Duration) -> Vec<i64> {
     let mut config = cluster.producer("none");
     config.remove("transactional.id");
-    let producer: BaseProducer<Deliveries> = config.create_with_context(Deliveries::default()).expect("a producer");
+    let producer = config.producer("the benchmark", Deliveries::default()).expect("a producer");
     let wanted = (records_a_second * time.as_secs_f64()) as usize;
     let mut appended = Vec::with_capacity(wanted);
     let mut lines = input.lines();
@@ -73,7 +73,7 @@ impl Reader {
         // The reader must not be what is measured: it fetches on while much waits, and looks again at once.
         config.set("queued.min.messages", "1000000").set("queued.max.messages.kbytes", "262144");
         config.set("fetch.queue.backoff.ms", "5");
-        let consumer: BaseConsumer = config.create().expect("a consumer");
+        let consumer = config.asking("the benchmark").expect("a consumer");
         let mut places = TopicPartitionList::new();
         for partition in 0..PARTITIONS {
             // The end as it is now: an assignment to "the end" would look it up after records have come.

@@ -6,8 +6,10 @@ use std::{
 };
 
 mod anonymize;
+mod security;
 
 use anonymize::anonymize;
+use security::security;
 
 use super::complaint::{Complaint, Complaints};
 use super::joins::joins;
@@ -31,6 +33,7 @@ pub(super) fn complaints(config: &Config) -> Vec<Complaint> {
     registry(config, &mut found);
     joins(config, &mut found);
     sink(config, &mut found);
+    security(config, &mut found);
     dampening(config, &mut found);
     rules(config, &mut found);
     dictionaries(config, &mut found);

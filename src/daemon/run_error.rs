@@ -66,6 +66,9 @@ impl RunError {
         if let Self::Profiles(error) = self {
             return error.is_usage();
         }
+        if let Self::Kafka(error) = self {
+            return error.is_usage();
+        }
         matches!(
             self,
             Self::Configuration(_)
@@ -83,11 +86,6 @@ impl RunError {
                                 | StateError::OtherGroups { .. }
                                 | StateError::Version { .. }
                         )
-                )
-                | Self::Kafka(
-                    KafkaFailure::MissingTopic { .. }
-                        | KafkaFailure::ShortRetention { .. }
-                        | KafkaFailure::TwoClusters { .. }
                 )
         )
     }

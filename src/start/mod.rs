@@ -5,6 +5,7 @@
 //! | [`checked`] | all of it, as one value |
 //! | [`schema`] | the record schema, loaded |
 //! | [`shapes`], [`grown`], [`chosen`] | the groups of attributes, as configured or as the planner chooses them |
+//! | [`clusters`] | the brokers, and who we are to them |
 //! | [`composition`] | which treatment each attribute gets |
 //! | [`protections`] | the privacy models beside k |
 //! | [`population`] | the people of a k-map |
@@ -23,6 +24,7 @@ pub mod avro_output;
 mod beside;
 pub mod checked;
 pub mod chosen;
+pub mod clusters;
 pub mod composition;
 pub mod doubts;
 pub mod encode;

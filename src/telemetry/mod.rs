@@ -29,12 +29,14 @@ pub use events::{
 };
 pub use foreign::foreign;
 pub use history::Point;
-pub use labels::{AbortReason, Attack, Counts, Label, Limit, SchemaOutcome, Stage, SuppressionReason, WrittenAs};
+pub use labels::{
+    AbortReason, Attack, Counts, Label, Limit, SchemaOutcome, SecurityRefusal, Stage, SuppressionReason, WrittenAs,
+};
 pub use logging::{LoggingError, init_logging, says_nobody_reads, silence_panic_payloads};
 pub use reason::RejectionReason;
 pub use registry::{RegistryAnswered, RegistryLost, WriterSchemaMet};
 pub use report::{BatchReport, CrowdPicture, RiskPicture, StageSeconds, Totals};
-pub use source::{Rebalanced, SourceConnected, SourceLost};
+pub use source::{Rebalanced, SourceConnected, SourceLost, SourceRefused};
 pub use status::{Readiness, Settled, Status, Telemetry};
 
 #[cfg(test)]

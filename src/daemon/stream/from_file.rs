@@ -3,7 +3,7 @@
 use super::file_source::{FileClosing, FileReadAhead, read_all};
 use super::profiles;
 use super::run::{Run, Watcher};
-use super::to_kafka::{PATIENCE, check_marker, check_retention, has_left, outputs, sink_cluster};
+use super::to_kafka::{PATIENCE, check_marker, check_retention, has_left, outputs};
 use crate::anonymity::planner::GroupShape;
 use crate::config::{Config, Format, JOINED, Rows, SinkKind};
 use crate::daemon::engine::Engine;
@@ -18,6 +18,7 @@ use crate::io::file::{
 };
 use crate::io::kafka::GroupMetadata;
 use crate::io::kafka::connection::{Cluster, KafkaFailure};
+use crate::start::clusters::sink_cluster;
 use crate::io::kafka::marker::{self, Marker};
 use crate::io::kafka::transaction::{TransactionalSink, UNTRUTHFUL};
 use crate::records::schema::Schema;
@@ -140,7 +141,7 @@ pub fn run_file(
 
 /// Profiles beside a file of records are in files, too.
 fn no_cluster() -> Cluster {
-    Cluster { brokers: String::new(), properties: BTreeMap::new() }
+    Cluster::new("", BTreeMap::new())
 }
 
 /// The columns of each output.
@@ -253,7 +254,7 @@ impl Start<'_> {
     /// A producer for a file source: no offsets to commit, the marker alone decides. Also the last committed batch.
     fn open_topic(&self, id: &str) -> Result<(TransactionalSink, Marker), KafkaFailure> {
         let config = self.config;
-        let cluster = sink_cluster(config);
+        let cluster = sink_cluster(config)?;
         check_retention(config, &cluster)?;
         let outputs = outputs(config, &cluster, Vec::new(), self.attributes.clone())?;
         let transactional_id = format!("{}-{id}", config.source.group);

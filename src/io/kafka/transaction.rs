@@ -219,6 +219,10 @@ impl Attempt<'_> {
                 return Err(DeliveryError::Fatal("the producer was fenced or failed for good".to_owned()));
             }
             if self.producer.context().has_failed() {
+                if let Some(topic) = self.producer.context().denied() {
+                    let why = format!("no right to write to topic {topic:?} (Write): grant it to our user (docs/security.md)");
+                    return Err(DeliveryError::Fatal(why));
+                }
                 return Err(DeliveryError::Aborted("the transaction failed before its end".to_owned()));
             }
             if self.sink.stop.load(Ordering::Acquire) && since.elapsed() >= PARTING {
