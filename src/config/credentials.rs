@@ -31,7 +31,9 @@ pub(super) fn problems(config: &Config, file: &str) -> Vec<Problem> {
     tables
         .flat_map(|(table, security)| {
             let wrong = of_table(security).into_iter();
-            wrong.map(move |(key, error, remedy)| Problem::new(file, format!("{table}.{key}"), error.to_string(), remedy))
+            wrong.map(move |(key, error, remedy)| {
+                Problem::new(file, format!("{table}.{key}"), error.to_string(), remedy)
+            })
         })
         .collect()
 }
@@ -46,9 +48,12 @@ mod tests {
     fn a_password_that_others_may_read_is_refused_without_quoting_it() {
         let home = tempfile::tempdir().expect("a folder");
         let path = home.path().join("password");
-        for (text, mode, said) in
-            [("canary-71\n", 0o644, "0644"), ("\n", 0o600, "empty"), ("canary-71\n", 0o640, ""), ("canary-71", 0o600, "")]
-        {
+        for (text, mode, said) in [
+            ("canary-71\n", 0o644, "0644"),
+            ("\n", 0o600, "empty"),
+            ("canary-71\n", 0o640, ""),
+            ("canary-71", 0o600, ""),
+        ] {
             std::fs::write(&path, text).expect("a file");
             set_permissions(&path, Permissions::from_mode(mode)).expect("our own file");
             let security = Security { password_file: Some(path.clone()), ..Security::default() };

@@ -76,7 +76,12 @@ fn table(name: &str, security: &Security, properties: &Properties, found: &mut C
     unless(opens, "key_password_file", "there is no key that it could open", "name key_file too, or remove it");
     let said = security.mechanism.is_some();
     if protocol.is_sasl() {
-        unless(said, "mechanism", "SASL has several mechanisms, and none is named", "set \"scram-sha-512\", for example");
+        unless(
+            said,
+            "mechanism",
+            "SASL has several mechanisms, and none is named",
+            "set \"scram-sha-512\", for example",
+        );
     } else {
         unless(!said, "mechanism", "a mechanism is named without SASL", "set protocol = \"sasl_tls\"");
     }
@@ -134,7 +139,8 @@ fn table(name: &str, security: &Security, properties: &Properties, found: &mut C
     unless(by_aws || !some, "aws", "these are for MSK", "set mechanism = \"aws-msk-iam\", or remove them");
     if by_aws {
         let region = aws.region.as_deref().unwrap_or_default();
-        let legal = !region.is_empty() && region.bytes().all(|b| b.is_ascii_lowercase() || b.is_ascii_digit() || b == b'-');
+        let legal =
+            !region.is_empty() && region.bytes().all(|b| b.is_ascii_lowercase() || b.is_ascii_digit() || b == b'-');
         unless(legal, "aws.region", "no region is named", "name that of the brokers, for example \"eu-central-1\"");
         let file = aws.profile.is_none() || aws.credentials_file.is_some();
         unless(file, "aws.profile", "profiles stand in a file", "name credentials_file too");
@@ -160,7 +166,11 @@ mod tests {
             "{text}\n[schema]\nfile = \"s.toml\"\n[sink]\ntopic = \"out\"\n[source]\ntopics = [\"in\"]\nbrokers = \"b:1\"\n"
         );
         let found = parse(&text, "throng.toml", std::iter::empty()).err().unwrap_or_default();
-        found.into_iter().map(|problem| problem.key.replace("source.security.", "")).collect()
+        let mut keys: Vec<String> =
+            found.into_iter().map(|problem| problem.key.replace("source.security.", "")).collect();
+        // A file that is named for nothing may not be there either.
+        keys.dedup();
+        keys
     }
 
     #[test]
@@ -177,11 +187,15 @@ mod tests {
             ("protocol = \"sasl_tls\"".to_owned(), vec!["mechanism"]),
             ("mechanism = \"plain\"".to_owned(), vec!["mechanism", "password_file", "username"]),
             (
-                format!("protocol = \"sasl_tls\"\nmechanism = \"plain\"\nusername = \"u\"\npassword_file = \"{secret}\""),
+                format!(
+                    "protocol = \"sasl_tls\"\nmechanism = \"plain\"\nusername = \"u\"\npassword_file = \"{secret}\""
+                ),
                 vec![],
             ),
             (
-                format!("protocol = \"sasl_plaintext\"\nmechanism = \"plain\"\nusername = \"u\"\npassword_file = \"{secret}\""),
+                format!(
+                    "protocol = \"sasl_plaintext\"\nmechanism = \"plain\"\nusername = \"u\"\npassword_file = \"{secret}\""
+                ),
                 vec!["protocol"],
             ),
             ("protocol = \"sasl_tls\"\nmechanism = \"oauthbearer\"".to_owned(), vec!["oauth.token_endpoint"]),
@@ -215,7 +229,8 @@ mod tests {
     fn a_password_in_the_file_is_refused_and_one_of_the_environment_taken_and_never_printed() {
         let table = "[source.security]\nprotocol = \"sasl_tls\"\nmechanism = \"scram-sha-512\"\nusername = \"u\"\n";
         assert!(keys(&format!("{table}password = \"canary-8813\"")).contains(&"password".to_owned()));
-        let text = format!("{table}[schema]\nfile = \"s.toml\"\n[sink]\ntopic = \"out\"\n[source]\ntopics = [\"in\"]\n");
+        let text =
+            format!("{table}[schema]\nfile = \"s.toml\"\n[sink]\ntopic = \"out\"\n[source]\ntopics = [\"in\"]\n");
         let variable = ("THRONG__SOURCE__SECURITY__PASSWORD".to_owned(), "canary-8813".to_owned());
         let config = parse(&text, "throng.toml", std::iter::once(variable)).expect("complete");
         let printed = format!("{config:?} {}", serde_json::to_string(&config).expect("JSON"));

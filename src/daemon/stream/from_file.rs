@@ -18,12 +18,12 @@ use crate::io::file::{
 };
 use crate::io::kafka::GroupMetadata;
 use crate::io::kafka::connection::{Cluster, KafkaFailure};
-use crate::start::clusters::sink_cluster;
 use crate::io::kafka::marker::{self, Marker};
 use crate::io::kafka::transaction::{TransactionalSink, UNTRUTHFUL};
 use crate::records::schema::Schema;
 use crate::release::sink::{Lengths, Sink};
 use crate::start::checked::Checked;
+use crate::start::clusters::sink_cluster;
 use crate::start::findings::Finding;
 use crate::start::reading::{codec_limits, fields, file_format};
 use crate::start::registered::register;

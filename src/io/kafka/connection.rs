@@ -179,7 +179,8 @@ impl Cluster {
             // What it has to say waits in its queue.
             while client.poll(Duration::ZERO).is_some() {}
             let refused = self.access.refused();
-            let is_final = |refused: &KafkaFailure| !matches!(refused, KafkaFailure::Refused { refusal, .. } if refusal.passes());
+            let is_final =
+                |refused: &KafkaFailure| !matches!(refused, KafkaFailure::Refused { refusal, .. } if refusal.passes());
             match refused {
                 Some(refused) if is_final(&refused) || left.is_zero() => return Err(refused),
                 _ if left.is_zero() => return Err(self.unanswered(patience)),
@@ -203,10 +204,9 @@ impl Cluster {
             }
             let found = found.filter(|topic| topic.error().is_none());
             let partitions = found.map(|topic| i32::try_from(topic.partitions().len()).unwrap_or(i32::MAX));
-            partitions.filter(|number| *number > 0).ok_or_else(|| KafkaFailure::MissingTopic {
-                brokers: self.brokers.clone(),
-                topic: (*name).to_owned(),
-            })
+            partitions
+                .filter(|number| *number > 0)
+                .ok_or_else(|| KafkaFailure::MissingTopic { brokers: self.brokers.clone(), topic: (*name).to_owned() })
         };
         let partitions: Result<Vec<i32>, KafkaFailure> = topics.iter().map(of).collect();
         if partitions.is_ok() {
@@ -229,7 +229,9 @@ impl Cluster {
         let options = AdminOptions::new().request_timeout(Some(patience));
         let Ok(described) = runtime.block_on(admin.describe_configs(&[resource], &options)) else { return Ok(()) };
         if described.iter().any(|topic| matches!(topic, Err(RDKafkaErrorCode::TopicAuthorizationFailed))) {
-            let right = format!("describe the configuration of topic {topic:?} (DescribeConfigs), which says how long it keeps records");
+            let right = format!(
+                "describe the configuration of topic {topic:?} (DescribeConfigs), which says how long it keeps records"
+            );
             return Err(KafkaFailure::Denied { brokers: self.brokers.clone(), right });
         }
         let retention = described

@@ -96,9 +96,8 @@ impl Keeper {
         let user = username.clone().unwrap_or_default();
         let of_tls = [ca_file, certificate_file, key_file];
         let changed = |file: &Path| std::fs::metadata(file).and_then(|file| file.modified()).ok();
-        let stamps = || -> Vec<Option<SystemTime>> {
-            of_tls.iter().filter_map(|file| file.as_deref()).map(changed).collect()
-        };
+        let stamps =
+            || -> Vec<Option<SystemTime>> { of_tls.iter().filter_map(|file| file.as_deref()).map(changed).collect() };
         let mut last = self.security.password().ok().flatten();
         let mut stood = stamps();
         while self.wait(LOOK) {

@@ -140,7 +140,8 @@ impl Clients {
     /// Hands `key` to all of them, and to those to come. False where one of them does not take it.
     pub fn hand_out(&self, key: Key) -> bool {
         let mut known = self.known();
-        let taken = known.alive.values().filter_map(Weak::upgrade).map(|client| client.take(&key)).fold(true, |a, b| a & b);
+        let taken =
+            known.alive.values().filter_map(Weak::upgrade).map(|client| client.take(&key)).fold(true, |a, b| a & b);
         known.key = Some(key);
         taken
     }

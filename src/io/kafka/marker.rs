@@ -6,10 +6,10 @@
 use super::access::{Asking, Settings};
 use super::connection::{Cluster, KafkaFailure};
 use super::failure::is_final;
+use rdkafka::Message;
 use rdkafka::consumer::Consumer;
 use rdkafka::message::BorrowedMessage;
 use rdkafka::topic_partition_list::{Offset, TopicPartitionList};
-use rdkafka::Message;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 use std::time::{Duration, Instant};

@@ -8,7 +8,9 @@ use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 use tokio_rustls::rustls::pki_types::{CertificateDer, ServerName, pem::PemObject};
-use tokio_rustls::rustls::{CertificateError, ClientConfig, ClientConnection, Error, RootCertStore, StreamOwned, crypto::ring};
+use tokio_rustls::rustls::{
+    CertificateError, ClientConfig, ClientConnection, Error, RootCertStore, StreamOwned, crypto::ring,
+};
 
 /// How long one broker may take.
 const PATIENCE: Duration = Duration::from_secs(3);

@@ -46,7 +46,9 @@ pub(super) fn classify(error: &KafkaError) -> DeliveryError {
     match error {
         error if error.rdkafka_error_code().is_some_and(is_denied) => {
             let code = error.rdkafka_error_code().map_or(String::new(), |code| format!("{code:?}"));
-            DeliveryError::Fatal(format!("our user has not every right that a transaction takes ({code}): docs/security.md lists them"))
+            DeliveryError::Fatal(format!(
+                "our user has not every right that a transaction takes ({code}): docs/security.md lists them"
+            ))
         }
         KafkaError::Transaction(e) if e.is_fatal() => DeliveryError::Fatal(format!("{:?}", e.code())),
         KafkaError::Transaction(e) => DeliveryError::Aborted(format!("{:?}", e.code())),

@@ -245,7 +245,9 @@ impl Reader {
         if is_final(&error) {
             let topics = &self.consumer.context().topics;
             let right = match error.rdkafka_error_code() {
-                Some(RDKafkaErrorCode::GroupAuthorizationFailed) => "read as the group of source.group (Read)".to_owned(),
+                Some(RDKafkaErrorCode::GroupAuthorizationFailed) => {
+                    "read as the group of source.group (Read)".to_owned()
+                }
                 _ => format!("read topic {} (Read)", topics.join(", ")),
             };
             return Err(self.cluster.failure_of("the consumer failed", right, error));

@@ -45,7 +45,9 @@ impl Refusal {
         if has("certificate verify failed") || has("Failed to verify broker certificate") {
             return Some(Self::Certificate);
         }
-        if has("wrong version number") || has("packet length too long") || has("connecting to a PLAINTEXT broker listener?")
+        if has("wrong version number")
+            || has("packet length too long")
+            || has("connecting to a PLAINTEXT broker listener?")
         {
             return Some(Self::Protocol);
         }
@@ -170,7 +172,11 @@ mod tests {
                 "h:1/bootstrap: Disconnected while requesting ApiVersion: might be caused by incorrect security.protocol configuration (connecting to a SSL listener?) or broker version is < 0.10",
                 Some(Refusal::Protocol),
             ),
-            (code(ssl), "ssl://h:1: SSL handshake failed: error:0A00010B:SSL routines::wrong version number", Some(Refusal::Protocol)),
+            (
+                code(ssl),
+                "ssl://h:1: SSL handshake failed: error:0A00010B:SSL routines::wrong version number",
+                Some(Refusal::Protocol),
+            ),
             (
                 code(login),
                 "sasl_ssl://h:1: SASL authentication error: Authentication failed during authentication due to invalid credentials with SASL mechanism SCRAM-SHA-256",

@@ -220,7 +220,9 @@ impl Attempt<'_> {
             }
             if self.producer.context().has_failed() {
                 if let Some(topic) = self.producer.context().denied() {
-                    let why = format!("no right to write to topic {topic:?} (Write): grant it to our user (docs/security.md)");
+                    let why = format!(
+                        "no right to write to topic {topic:?} (Write): grant it to our user (docs/security.md)"
+                    );
                     return Err(DeliveryError::Fatal(why));
                 }
                 return Err(DeliveryError::Aborted("the transaction failed before its end".to_owned()));

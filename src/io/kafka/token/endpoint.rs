@@ -70,7 +70,8 @@ pub(super) fn token(oauth: &Oauth) -> Result<Token, Refusal> {
         body.push_str(&format!("&scope={}", escaped(scope)));
     }
     let request = agent.post(address).header("Authorization", authorization.as_str());
-    let request = request.header("Accept", "application/json").header("Content-Type", "application/x-www-form-urlencoded");
+    let request =
+        request.header("Accept", "application/json").header("Content-Type", "application/x-www-form-urlencoded");
     let mut answer = request.send(body.as_str()).map_err(|_| Refusal::NoToken)?;
     let status = answer.status().as_u16();
     let text = answer.body_mut().with_config().limit(MOST_BYTES).read_to_string().map_err(|_| Refusal::NoToken)?;

@@ -35,8 +35,16 @@ fn signed(region: &str, signer: &Signer, now_ms: i64) -> Token {
     let at = chrono::DateTime::from_timestamp_millis(now_ms).unwrap_or_default().format("%Y%m%dT%H%M%SZ").to_string();
     let host = format!("kafka.{region}.amazonaws.com");
     let query = vec![("Action", "kafka-cluster:Connect")];
-    let request =
-        Request { host: &host, path: "/", query, region, service: "kafka-cluster", body: NOTHING, at: &at, expires: LIFE };
+    let request = Request {
+        host: &host,
+        path: "/",
+        query,
+        region,
+        service: "kafka-cluster",
+        body: NOTHING,
+        at: &at,
+        expires: LIFE,
+    };
     let address = request.signed(signer);
     let address = Zeroizing::new(format!("{}&User-Agent=throng", address.as_str()));
     let value = Zeroizing::new(URL_SAFE_NO_PAD.encode(address.as_bytes()));
