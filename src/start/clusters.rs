@@ -26,17 +26,21 @@ pub fn sink_cluster(config: &Config) -> Result<Cluster, KafkaFailure> {
     Cluster::secured(config.sink_brokers(), passed(&config.sink.librdkafka), config.sink_security(), table)
 }
 
+/// Whether both are reached alike.
+fn is_alike(config: &Config) -> bool {
+    let Config { source, sink, .. } = config;
+    config.sink_brokers() == source.brokers
+        && sink.librdkafka == source.librdkafka
+        && *config.sink_security() == source.security
+}
+
 /// Both; they are one where they are reached alike, and keep one set of keys then.
 ///
 /// # Errors
 /// As [`source_cluster`].
 pub fn clusters(config: &Config) -> Result<(Cluster, Cluster), KafkaFailure> {
-    let (source, sink) = (&config.source, &config.sink);
-    let alike = config.sink_brokers() == source.brokers
-        && sink.librdkafka == source.librdkafka
-        && *config.sink_security() == source.security;
     let from = source_cluster(config)?;
-    let to = if alike { from.clone() } else { sink_cluster(config)? };
+    let to = if is_alike(config) { from.clone() } else { sink_cluster(config)? };
     Ok((from, to))
 }
 
@@ -49,7 +53,8 @@ pub fn problems(config: &Config, file: &str) -> Vec<Problem> {
     };
     let read = (source.kind == SourceKind::Kafka)
         .then(|| of("source", &source.brokers, &source.librdkafka, &source.security, "source.security"));
-    let written = (sink.kind == SinkKind::Kafka).then(|| {
+    let alike = read.is_some() && is_alike(config);
+    let written = (sink.kind == SinkKind::Kafka && !alike).then(|| {
         of("sink", config.sink_brokers(), &sink.librdkafka, config.sink_security(), config.sink_security_key())
     });
     let tried = |(section, cluster): (&str, Cluster)| {

@@ -59,6 +59,16 @@ fn ask(brokers: &str, send: impl FnOnce(*mut native::rd_kafka_t, *mut native::rd
                 assert!(native::rd_kafka_acl_result_error(*given.add(at)).is_null(), "a right was not given");
             }
         }
+        let users = native::rd_kafka_event_AlterUserScramCredentials_result(answer);
+        if !users.is_null() {
+            let mut number = 0;
+            let told = native::rd_kafka_AlterUserScramCredentials_result_responses(users, &raw mut number);
+            for at in 0..number {
+                let error = native::rd_kafka_AlterUserScramCredentials_result_response_error(*told.add(at));
+                let code = native::rd_kafka_error_code(error);
+                assert_eq!(code, native::rd_kafka_resp_err_t::RD_KAFKA_RESP_ERR_NO_ERROR, "a password was not set");
+            }
+        }
         native::rd_kafka_event_destroy(answer);
         native::rd_kafka_queue_destroy(queue);
     }
@@ -131,12 +141,12 @@ pub fn set_password(brokers: &str, user: &str, password: &str) {
             )
         }
     };
-    let mut both = [RD_KAFKA_SCRAM_MECHANISM_SHA_256, RD_KAFKA_SCRAM_MECHANISM_SHA_512].map(one);
-    ask(brokers, |client, queue| {
-        // SAFETY: as above.
-        unsafe { native::rd_kafka_AlterUserScramCredentials(client, both.as_mut_ptr(), both.len(), null(), queue) }
-    });
-    for one in both {
+    // A broker takes one change of a user at a time.
+    for mut one in [RD_KAFKA_SCRAM_MECHANISM_SHA_256, RD_KAFKA_SCRAM_MECHANISM_SHA_512].map(one) {
+        ask(brokers, |client, queue| {
+            // SAFETY: a list of one, which the call copies.
+            unsafe { native::rd_kafka_AlterUserScramCredentials(client, &raw mut one, 1, null(), queue) }
+        });
         // SAFETY: ours, and not used any more.
         unsafe { native::rd_kafka_UserScramCredentialAlteration_destroy(one) };
     }

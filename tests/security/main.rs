@@ -6,6 +6,7 @@ mod support;
 
 mod admin;
 mod certificates;
+mod door;
 mod provider;
 mod refusals;
 mod rights;

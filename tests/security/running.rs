@@ -4,6 +4,7 @@ use std::fs;
 
 use crate::admin::set_password;
 use crate::scene::{BATCH, KEY_PASSWORD, PASSWORD, Scene, TOTAL, write_secret};
+use crate::support::binary::get;
 use crate::support::daemon::{Stage, finish, finished, records};
 use crate::support::kafka::unique;
 
@@ -99,6 +100,48 @@ fn a_changed_password_file_is_taken_while_the_daemon_runs() {
     }
     scene.broker.produce_records(&stage.raw, &records(3, TOTAL, 2 * TOTAL, 1));
     stage.wait_consumed(2 * TOTAL, &mut [&mut daemon]);
+    finished(&stage, &mut daemon, 2 * TOTAL);
+    keeps_quiet(&stage, &[PASSWORD, changed]);
+}
+
+/// Refused while it runs, the daemon says so on its pages and in its metrics, waits, and goes on when the file holds what the broker
+/// expects. The broker has been away meanwhile: every client has to say who it is again, the consumer too.
+#[test]
+fn a_daemon_that_is_refused_waits_says_so_and_goes_on() {
+    let Some(scene) = Scene::of_its_own() else { return };
+    let user = scene.user("refused");
+    let file = scene.dir.join(unique("password"));
+    write_secret(&file, PASSWORD);
+    let security = scene.as_user("scram-sha-512", &user).replace(&scene.file("password"), &file.display().to_string());
+    let stage = scene.stage("SASL", &user, &security);
+    let port = std::net::TcpListener::bind("127.0.0.1:0").and_then(|l| l.local_addr()).expect("a free port").port();
+    let path = stage.configure("only", 0, BATCH, "1h");
+    let text =
+        fs::read_to_string(&path).expect("the configuration").replace("127.0.0.1:0", &format!("127.0.0.1:{port}"));
+    fs::write(&path, text.replace("[telemetry]", "[telemetry]\nlog_level = \"trace\"")).expect("our file");
+    let page = |name: &str| get(port, name).map_or(String::new(), |(_, body)| body);
+    let until = |what: &str, holds: &dyn Fn() -> bool| {
+        let deadline = std::time::Instant::now() + std::time::Duration::from_secs(90);
+        while !holds() {
+            assert!(std::time::Instant::now() < deadline, "it did not come to pass that {what}: {}", page("/readyz"));
+            std::thread::sleep(std::time::Duration::from_millis(50));
+        }
+    };
+    let mut daemon = stage.start("only", None);
+    stage.wait_consumed(TOTAL, &mut [&mut daemon]);
+    until("it is ready", &|| page("/readyz") == "ready\n");
+    let changed = "canary-password-6615";
+    set_password(&scene.broker.bootstrap(), &user, changed);
+    scene.broker.restart();
+    until("it says why", &|| page("/readyz").contains("the brokers refuse who we are"));
+    assert!(page("/metrics").contains("throng_source_refusals_total{reason=\"authentication\"} 1"));
+    assert!(daemon.ended().is_none() && daemon.said().contains("correct source.security.username"));
+    let told: String = ["/", "/metrics", "/status.json", "/readyz", "/plan"].iter().map(|name| page(name)).collect();
+    assert!(told.len() > 1000 && !told.contains("canary"), "a secret is on a page");
+    write_secret(&file, changed);
+    scene.broker.produce_records(&stage.raw, &records(3, TOTAL, 2 * TOTAL, 1));
+    stage.wait_consumed(2 * TOTAL, &mut [&mut daemon]);
+    until("it is ready again", &|| page("/readyz") == "ready\n");
     finished(&stage, &mut daemon, 2 * TOTAL);
     keeps_quiet(&stage, &[PASSWORD, changed]);
 }

@@ -47,6 +47,11 @@ impl Scene {
         SHARED.get_or_init(Self::start).as_ref()
     }
 
+    /// A scene whose broker may be stopped.
+    pub fn of_its_own() -> Option<Self> {
+        Self::start()
+    }
+
     fn start() -> Option<Self> {
         let home = tempfile::tempdir().expect("a folder");
         let dir = home.path().to_owned();

@@ -91,3 +91,9 @@ pub(super) fn is_denied(code: RDKafkaErrorCode) -> bool {
 pub(super) fn is_final(error: &KafkaError) -> bool {
     error.rdkafka_error_code().is_some_and(|code| code == RDKafkaErrorCode::Fatal || is_denied(code))
 }
+
+/// The same for a reader that names a group and never joins it: the client asks for the coordinator all the same, and nothing comes
+/// of it where we have no right to the group.
+pub(super) fn is_final_without_group(error: &KafkaError) -> bool {
+    is_final(error) && error.rdkafka_error_code() != Some(RDKafkaErrorCode::GroupAuthorizationFailed)
+}

@@ -6,30 +6,42 @@ use rdkafka::client::ClientContext;
 use rdkafka::config::RDKafkaLogLevel;
 use rdkafka::consumer::ConsumerContext;
 use rdkafka::error::KafkaError;
+use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
 /// How long a refusal stands that is not heard again. A client repeats itself after half a minute.
 const STANDS: Duration = Duration::from_secs(60);
 
+/// A broker that hangs up more often than this before it has ever answered speaks another protocol; one that just stops does not.
+const HUNG_UP: u32 = 1;
+
 /// The last refusal, of all clients of one cluster.
 #[derive(Debug, Default)]
 pub struct Hearing {
     security: Security,
     last: Mutex<Option<(Refusal, Instant)>>,
+    /// Times that a broker hung up on the first question, until one has answered.
+    hung_up: AtomicU32,
+    answered: AtomicBool,
 }
 
 impl Hearing {
     /// Weighs words by what was tried.
     #[must_use]
     pub fn new(security: Security) -> Self {
-        Self { security, last: Mutex::default() }
+        Self { security, ..Self::default() }
     }
 
     /// Weighs what a client says.
     pub fn hear(&self, error: &KafkaError, words: &str) {
         if let Some(refusal) = Refusal::of(error, words, &self.security) {
             self.note(refusal);
+        } else if Refusal::is_hanging_up(error, words)
+            && !self.answered.load(Ordering::Acquire)
+            && self.hung_up.fetch_add(1, Ordering::AcqRel) >= HUNG_UP
+        {
+            self.note(Refusal::Protocol);
         }
     }
 
@@ -40,6 +52,7 @@ impl Hearing {
 
     /// Forgets what was refused: we have been let in.
     pub fn clear(&self) {
+        self.answered.store(true, Ordering::Release);
         *self.last.lock().unwrap_or_else(PoisonError::into_inner) = None;
     }
 

@@ -5,7 +5,7 @@
 
 use super::access::{Asking, Settings};
 use super::connection::{Cluster, KafkaFailure};
-use super::failure::is_final;
+use super::failure::is_final_without_group;
 use rdkafka::Message;
 use rdkafka::consumer::Consumer;
 use rdkafka::message::BorrowedMessage;
@@ -195,7 +195,7 @@ fn walk(
             Some(Err(rdkafka::error::KafkaError::PartitionEOF(partition))) => {
                 ended.insert(partition);
             }
-            Some(Err(error)) if is_final(&error) => {
+            Some(Err(error)) if is_final_without_group(&error) => {
                 return Err(cluster.failure_of(WHAT, "read the topic of the commit markers (Read)", error));
             }
             // Errors that the client retries by itself.

@@ -68,12 +68,13 @@ pub(super) fn properties(
 
 /// The keys of the files that the words of a client that could not be made are about.
 pub(super) fn files_meant(words: &str, table: &str) -> String {
+    if words.contains("mismatch") || words.contains("Private key check failed") {
+        return format!("{table}.certificate_file or {table}.key_file, which do not belong together");
+    }
     let key = if words.contains("ssl.ca.location") || words.contains("ssl_ca") {
         "ca_file"
     } else if words.contains("ssl.certificate.location") || words.contains("ssl_cert") {
         "certificate_file"
-    } else if words.contains("Private key check failed") {
-        return format!("{table}.certificate_file or {table}.key_file, which do not belong together");
     } else if words.contains("ssl.key.location") || words.contains("ssl_key") {
         return format!("{table}.key_file, or {table}.key_password_file that opens it");
     } else {

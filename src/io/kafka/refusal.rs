@@ -51,11 +51,15 @@ impl Refusal {
         {
             return Some(Self::Protocol);
         }
-        if has("incorrect security.protocol configuration") {
+        if has("incorrect security.protocol configuration") || has("broker might require SASL authentication") {
             return Some(Self::Protocol);
         }
         if has("handshake failure") || has("alert number") {
             return Some(Self::OurCertificate);
+        }
+        // A connection that broke while we were telling who we are: nobody has refused that.
+        if has("failed: Local:") {
+            return None;
         }
         match error.rdkafka_error_code() {
             Some(RDKafkaErrorCode::Authentication | RDKafkaErrorCode::SaslAuthenticationFailed) => {}
@@ -71,6 +75,16 @@ impl Refusal {
             Some(Mechanism::Oauthbearer | Mechanism::AwsMskIam) => Some(Self::Token),
             _ => Some(Self::Password),
         }
+    }
+
+    /// Whether a broker has hung up as soon as it was asked something: so does a listener that expects SASL, or TLS.
+    #[must_use]
+    pub fn is_hanging_up(error: &KafkaError, words: &str) -> bool {
+        error.rdkafka_error_code() == Some(RDKafkaErrorCode::BrokerTransportFailure)
+            && words.contains("isconnected")
+            && ["in state UP", "in state APIVERSION_QUERY", "in state AUTH_HANDSHAKE"]
+                .iter()
+                .any(|part| words.contains(part))
     }
 
     /// What it is called in metrics and pages.
@@ -181,6 +195,16 @@ mod tests {
                 code(login),
                 "sasl_ssl://h:1: SASL authentication error: Authentication failed during authentication due to invalid credentials with SASL mechanism SCRAM-SHA-256",
                 Some(Refusal::Password),
+            ),
+            (
+                code(login),
+                "sasl_ssl://h:1/1: SASL PLAIN mechanism handshake failed: Local: Broker handle destroyed: broker's supported mechanisms: ",
+                None,
+            ),
+            (
+                code(login),
+                "sasl_ssl://h:1/1: SASL PLAIN mechanism handshake failed: Broker: Unsupported SASL mechanism: broker's supported mechanisms: OAUTHBEARER",
+                Some(Refusal::Mechanism),
             ),
             (code(transport), "h:1/bootstrap: Connect to ipv4#h:1 failed: Connection refused", None),
         ] {

@@ -37,8 +37,9 @@ impl Reports {
 
     /// Notes the topic that the words name, among those that we know.
     fn note_denied(&self, names: impl Fn(&str) -> bool) {
-        let named = self.topics.iter().find(|topic| names(topic)).cloned();
-        *self.denied.lock().unwrap_or_else(PoisonError::into_inner) = named;
+        if let Some(named) = self.topics.iter().find(|topic| names(topic)) {
+            *self.denied.lock().unwrap_or_else(PoisonError::into_inner) = Some(named.clone());
+        }
     }
 
     /// Whether the transaction can only be aborted.
@@ -51,10 +52,10 @@ impl Reports {
 impl ClientContext for Reports {
     /// The lines themselves may quote keys, hosts and settings: none is passed on.
     fn log(&self, _level: RDKafkaLogLevel, facility: &str, message: &str) {
+        if message.contains("Topic authorization failed") {
+            self.note_denied(|topic| message.contains(&format!("\"{topic}\"")));
+        }
         if facility == "TXNERR" {
-            if message.contains("Topic authorization failed") {
-                self.note_denied(|topic| message.contains(&format!("\"{topic}\"")));
-            }
             self.failed.store(true, Ordering::Release);
         }
     }

@@ -2,7 +2,7 @@
 
 use super::access::Asking;
 use super::connection::{Cluster, KafkaFailure};
-use super::failure::is_final;
+use super::failure::is_final_without_group;
 use rdkafka::consumer::Consumer;
 use rdkafka::error::KafkaError;
 use rdkafka::message::{Message, OwnedMessage};
@@ -69,7 +69,7 @@ impl Sampled {
                 Some(Err(KafkaError::PartitionEOF(partition))) => {
                     self.ends.remove(&partition);
                 }
-                Some(Err(error)) if is_final(&error) => {
+                Some(Err(error)) if is_final_without_group(&error) => {
                     let right = format!("read topic {:?} (Read)", self.topic);
                     return Err(self.cluster.failure_of("cannot read the topic", right, error));
                 }

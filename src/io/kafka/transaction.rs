@@ -219,12 +219,6 @@ impl Attempt<'_> {
                 return Err(DeliveryError::Fatal("the producer was fenced or failed for good".to_owned()));
             }
             if self.producer.context().has_failed() {
-                if let Some(topic) = self.producer.context().denied() {
-                    let why = format!(
-                        "no right to write to topic {topic:?} (Write): grant it to our user (docs/security.md)"
-                    );
-                    return Err(DeliveryError::Fatal(why));
-                }
                 return Err(DeliveryError::Aborted("the transaction failed before its end".to_owned()));
             }
             if self.sink.stop.load(Ordering::Acquire) && since.elapsed() >= PARTING {
@@ -235,6 +229,17 @@ impl Attempt<'_> {
         // Its notices are taken away with every batch: they would pile up.
         self.producer.poll(Duration::ZERO);
         Ok(())
+    }
+
+    /// The error, or the topic that we may not write to, where that is why: a new attempt would be refused as well.
+    fn named(&self, error: DeliveryError) -> DeliveryError {
+        self.producer.poll(Duration::ZERO);
+        match self.producer.context().denied() {
+            Some(topic) => DeliveryError::Fatal(format!(
+                "no right to write to topic {topic:?} (Write): grant it to our user (docs/security.md)"
+            )),
+            None => error,
+        }
     }
 
     fn commit(&self) -> Result<(), DeliveryError> {
@@ -275,7 +280,7 @@ impl Sink for TransactionalSink {
         let sent = self.offsets(envelope);
         let producer = self.epochs.take(&self.stop)?;
         let attempt = Attempt { producer, sink: self };
-        let outcome = match attempt.run(batch, envelope, marker, &sent) {
+        let outcome = match attempt.run(batch, envelope, marker, &sent).map_err(|error| attempt.named(error)) {
             Err(DeliveryError::Aborted(why)) => {
                 // An abort purges what is queued. If it cannot be confirmed, nothing more may be said of this producer.
                 match attempt.abort() {

@@ -2,7 +2,7 @@
 
 use super::access::Asking;
 use super::connection::{Cluster, KafkaFailure};
-use super::failure::is_final;
+use super::failure::is_final_without_group;
 use rdkafka::Message;
 use rdkafka::consumer::Consumer;
 use rdkafka::error::KafkaError;
@@ -97,7 +97,7 @@ impl WholeTopic {
                     (place.at_end, place.whole) = (true, true);
                 }
             }
-            Some(Err(error)) if is_final(&error) => {
+            Some(Err(error)) if is_final_without_group(&error) => {
                 let right = format!("read topic {:?} of profiles (Read)", self.topic);
                 return Err(self.cluster.failure_of("cannot read the profiles", right, error));
             }
