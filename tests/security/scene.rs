@@ -4,10 +4,11 @@ use std::fs;
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 use std::sync::OnceLock;
+use std::time::{Duration, Instant};
 
 use super::admin::{May, Right, With, grant};
 use super::certificates::{Wanted, authority, certificate, key_set, lock_key};
-use super::support::daemon::{Daemon, K, Stage, records};
+use super::support::daemon::{Daemon, Stage, records};
 use super::support::kafka::{Broker, unique};
 
 /// Passwords and the like, which must be found nowhere.
@@ -140,16 +141,24 @@ pub fn rights(stage: &Stage) -> Vec<Right> {
     ]
 }
 
-/// How a start ends that cannot go on: its exit code and what it says.
+/// Longer than any start takes to be refused on a busy machine.
+const PATIENCE: Duration = Duration::from_secs(60);
+
+/// How a start ends that cannot go on: its exit code, none where it goes on, and what it says.
 pub fn refused(stage: &Stage) -> (Option<i32>, String) {
-    assert_eq!(K, 3);
     let mut daemon: Daemon = stage.start("only", None);
-    let status = daemon.wait();
+    let deadline = Instant::now() + PATIENCE;
+    let ended = loop {
+        match daemon.ended() {
+            None if Instant::now() < deadline => std::thread::sleep(Duration::from_millis(20)),
+            ended => break ended,
+        }
+    };
     let said = daemon.said();
     for secret in [PASSWORD, KEY_PASSWORD, super::provider::SECRET, "canary-"] {
         assert!(!said.contains(secret), "a secret is told: {said}");
     }
-    (status.code(), said)
+    (ended.and_then(|status| status.code()), said)
 }
 
 fn properties(dir: &Path, ports: &[(&str, u16); 6], port: u16, controller: u16) -> String {

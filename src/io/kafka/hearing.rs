@@ -5,7 +5,7 @@ use crate::config::Security;
 use rdkafka::client::ClientContext;
 use rdkafka::config::RDKafkaLogLevel;
 use rdkafka::consumer::ConsumerContext;
-use rdkafka::error::KafkaError;
+use rdkafka::error::{KafkaError, RDKafkaErrorCode};
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
@@ -14,16 +14,17 @@ use std::time::{Duration, Instant};
 const STANDS: Duration = Duration::from_secs(60);
 
 /// A broker that hangs up more often than this before it has ever answered speaks another protocol; one that just stops does not.
-const HUNG_UP: u32 = 1;
+const HUNG_UP: u32 = 2;
 
 /// The last refusal, of all clients of one cluster.
 #[derive(Debug, Default)]
 pub struct Hearing {
     security: Security,
     last: Mutex<Option<(Refusal, Instant)>>,
-    /// Times that a broker hung up on the first question, until one has answered.
+    /// Times that brokers hung up on the first question: until one has answered, or one could not be reached.
     hung_up: AtomicU32,
     answered: AtomicBool,
+    unreached: AtomicBool,
 }
 
 impl Hearing {
@@ -37,11 +38,22 @@ impl Hearing {
     pub fn hear(&self, error: &KafkaError, words: &str) {
         if let Some(refusal) = Refusal::of(error, words, &self.security) {
             self.note(refusal);
-        } else if Refusal::is_hanging_up(error, words)
-            && !self.answered.load(Ordering::Acquire)
-            && self.hung_up.fetch_add(1, Ordering::AcqRel) >= HUNG_UP
-        {
-            self.note(Refusal::Protocol);
+            return;
+        }
+        match error.rdkafka_error_code() {
+            // The client does not say that a broker has hung up, only that there is none any more.
+            Some(RDKafkaErrorCode::AllBrokersDown) => {
+                let silent = !self.answered.load(Ordering::Acquire) && !self.unreached.load(Ordering::Acquire);
+                if silent && self.hung_up.fetch_add(1, Ordering::AcqRel) >= HUNG_UP {
+                    self.note(Refusal::Protocol);
+                }
+            }
+            Some(
+                RDKafkaErrorCode::BrokerTransportFailure
+                | RDKafkaErrorCode::Resolve
+                | RDKafkaErrorCode::OperationTimedOut,
+            ) => self.unreached.store(true, Ordering::Release),
+            _ => {}
         }
     }
 

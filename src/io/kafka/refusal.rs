@@ -77,16 +77,6 @@ impl Refusal {
         }
     }
 
-    /// Whether a broker has hung up as soon as it was asked something: so does a listener that expects SASL, or TLS.
-    #[must_use]
-    pub fn is_hanging_up(error: &KafkaError, words: &str) -> bool {
-        error.rdkafka_error_code() == Some(RDKafkaErrorCode::BrokerTransportFailure)
-            && words.contains("isconnected")
-            && ["in state UP", "in state APIVERSION_QUERY", "in state AUTH_HANDSHAKE"]
-                .iter()
-                .any(|part| words.contains(part))
-    }
-
     /// What it is called in metrics and pages.
     #[must_use]
     pub fn label(self) -> SecurityRefusal {
