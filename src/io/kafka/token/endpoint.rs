@@ -1,7 +1,7 @@
 //! An identity provider that gives tokens for `client_credentials` (RFC 6749, part 4.4).
 
+use super::clock::now_ms;
 use super::jwt::{Claims, is_token};
-use super::now_ms;
 use crate::config::Oauth;
 use crate::io::kafka::live::Token;
 use crate::io::kafka::refusal::Refusal;

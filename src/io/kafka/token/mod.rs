@@ -1,6 +1,7 @@
 //! Where the token of OAUTHBEARER comes from: an identity provider that is asked, a file that somebody else renews, or a request
 //! that is signed for MSK.
 
+mod clock;
 mod endpoint;
 mod file;
 mod jwt;
@@ -10,7 +11,8 @@ mod signature;
 use super::live::Token;
 use super::refusal::Refusal;
 use crate::config::{Mechanism, Security};
-use std::time::{Duration, SystemTime, UNIX_EPOCH};
+use clock::now_ms;
+use std::time::Duration;
 
 /// What gives tokens.
 #[derive(Debug)]
@@ -26,12 +28,6 @@ const LOOK: Duration = Duration::from_secs(1);
 /// The shortest and the longest that a token is kept before the next one is asked for.
 const SHORTEST: Duration = Duration::from_millis(500);
 const LONGEST: Duration = Duration::from_secs(3600);
-
-/// Milliseconds since 1970.
-pub(super) fn now_ms() -> i64 {
-    let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
-    i64::try_from(since.as_millis()).unwrap_or(i64::MAX)
-}
 
 impl Provider {
     /// What gives the tokens of `security`; none for mechanisms without.

@@ -1,6 +1,6 @@
 //! The token of Amazon MSK: a signed request to connect, which the broker lets AWS verify.
 
-use super::now_ms;
+use super::clock::now_ms;
 use super::signature::{Request, Signer};
 use crate::config::Aws;
 use crate::io::kafka::live::Token;
