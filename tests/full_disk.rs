@@ -159,10 +159,10 @@ fn visits(lines: usize) -> String {
     (0..lines).map(|n| format!("{{\"person\":\"p{n}\",\"city\":\"c{}\"}}\n", n % 5)).collect()
 }
 
-fn hanging() -> (Place, Process) {
+fn hanging(overrides: &[(&str, &str)]) -> (Place, Process) {
     let place = Place::new(SCHEMA, "");
     place.write("in.ndjson", visits(50 * 40));
-    let mut command = place.command(&[], &[]);
+    let mut command = place.command(overrides, &[]);
     command.env("FAILPOINTS", "state-hangs=40*off->return");
     let process = Process::spawn(command, place.port);
     (place, process)
@@ -183,7 +183,7 @@ fn answers(process: &Process, page: &str, wanted: u16) {
 /// A disk that never answers again, and says nothing: the daemon is alive, not ready, and ends when it is asked to.
 #[test]
 fn a_state_disk_that_hangs_makes_the_daemon_unready_and_a_signal_ends_it() {
-    let (_place, mut process) = hanging();
+    let (_place, mut process) = hanging(&[]);
     answers(&process, "/readyz", 200);
     answers(&process, "/readyz", 503);
     let (_, reasons) = process.get("/readyz").expect("a page");
@@ -195,9 +195,28 @@ fn a_state_disk_that_hangs_makes_the_daemon_unready_and_a_signal_ends_it() {
     assert!(outcome.stderr.contains("its disk has not answered for"), "{}", outcome.stderr);
 }
 
+/// Whatever does not answer, the end does not take longer than it may; and it is an end like any other kill.
+#[test]
+fn the_end_takes_no_longer_than_it_may_and_loses_nothing() {
+    let (place, mut process) = hanging(&[("PROCESS__SHUTDOWN_TIME", "1s")]);
+    answers(&process, "/readyz", 503);
+    process.terminate();
+    assert!(process.ends_within(SOON), "it ends");
+    let outcome = process.wait().expect(1);
+    assert!(outcome.stderr.contains("longer than process.shutdown_time = 1s"), "{}", outcome.stderr);
+    let account = place.run(&[]).expect(0).account();
+    assert_eq!(account.consumed, 50 * 40);
+    assert_eq!(place.lines("out.ndjson").len() as u64, account.released);
+    let undisturbed = Place::new(SCHEMA, "");
+    undisturbed.write("in.ndjson", visits(50 * 40));
+    undisturbed.write("secret", place.read("secret"));
+    undisturbed.run(&[]).expect(0);
+    assert_eq!(place.read("out.ndjson"), undisturbed.read("out.ndjson"));
+}
+
 #[test]
 fn a_state_disk_that_hangs_for_ever_ends_the_run_by_itself() {
-    let (place, mut process) = hanging();
+    let (place, mut process) = hanging(&[]);
     assert!(process.ends_within(Duration::from_secs(120)), "it gives up");
     let outcome = process.wait().expect(1);
     assert!(outcome.stderr.contains("its disk has not answered for"), "{}", outcome.stderr);

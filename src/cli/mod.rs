@@ -19,6 +19,7 @@ pub mod run;
 pub mod sample;
 pub mod schema;
 pub mod shell;
+pub mod state;
 mod temporary;
 mod text;
 mod together;
@@ -78,6 +79,9 @@ enum Command {
     VerifyRelease(verify_release::VerifyReleaseArgs),
     /// Generate synthetic records
     Generate(generate::GenerateArgs),
+    /// Look into a state directory, check it, or take it elsewhere; no daemon may have it open
+    #[command(subcommand)]
+    State(state::StateArgs),
     /// Print what a shell needs to complete the command line
     Completions(shell::CompletionsArgs),
     /// Write the pages of the manual, one a command
@@ -124,6 +128,7 @@ fn command(cli: Cli) -> ExitCode {
         Command::Attack(args) => attack::run(&args),
         Command::VerifyRelease(args) => verify_release::run(&args),
         Command::Generate(args) => generate::run(args).map_err(Failure::from),
+        Command::State(args) => state::run(&args),
         Command::Completions(args) => shell::completions(&args, Cli::command()),
         Command::Man(args) => shell::man(&args, Cli::command()),
         Command::Selftest(Selftest::Gpu(args)) => gpu::selftest(&args),

@@ -16,11 +16,13 @@ use std::io::IsTerminal;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
 
 /// Run the daemon: read, anonymize, release, until the source ends or a signal comes
 ///
 /// With a file source it ends at the end of the file, with the same guarantees; started again it continues behind the
-/// last committed batch. SIGTERM and SIGINT end it in order: what is held is settled first.
+/// last committed batch. SIGTERM and SIGINT end it in order, within process.shutdown_time: what is held is
+/// settled first. A second one ends it at once.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Every key of the configuration can be overridden by the environment: THRONG__PRIVACY__K=10")]
 pub struct RunArgs {
@@ -41,6 +43,9 @@ pub struct RunArgs {
     #[arg(long, value_name = "SHARE", value_parser = share)]
     fail_above: Option<f64>,
 }
+
+/// Between two looks at whether the process is to end.
+const LOOK_AT_STOP: Duration = Duration::from_millis(100);
 
 /// A share as the command line gives it.
 ///
@@ -77,6 +82,7 @@ pub fn run(args: &RunArgs) -> Result<(), Failure> {
     let checked = Checked::new(config, &file)?;
     let (config, telemetry) = (Arc::clone(&checked.config), checked.telemetry());
     let stop = stop_on_signals()?;
+    end_in_time(&stop, config.process.shutdown_time)?;
     let bar = Bar::of(&config);
     let options = Options {
         lineage: args.lineage.clone(),
@@ -153,6 +159,25 @@ pub fn stop_on_signals() -> Result<Arc<AtomicBool>, Failure> {
         registered.map_err(|e| Failure::Running(e.into()))?;
     }
     Ok(stop)
+}
+
+/// Ends the process once `stop` has been set for longer than `time`, as a kill would: what is on disk and in the brokers' hands is then
+/// what a crash leaves, which the next start settles.
+fn end_in_time(stop: &Arc<AtomicBool>, time: Duration) -> Result<(), Failure> {
+    let stop = Arc::clone(stop);
+    let watch = move || {
+        while !stop.load(Ordering::Acquire) {
+            std::thread::sleep(LOOK_AT_STOP);
+        }
+        std::thread::sleep(time);
+        tracing::error!(
+            "the end has taken longer than process.shutdown_time = {}: ending as if killed (nothing is lost: the next start finds out whether the last batch left)",
+            humantime::format_duration(time)
+        );
+        signal_hook::low_level::exit(1);
+    };
+    let thread = std::thread::Builder::new().name("shutdown".to_owned()).spawn(watch);
+    thread.map(drop).map_err(|error| Failure::Running(error.into()))
 }
 
 /// What became of the records, in one line each.

@@ -22,6 +22,7 @@ mod paths;
 mod plan;
 mod privacy;
 mod problem;
+mod process;
 mod properties;
 mod quantity;
 mod reference;
@@ -49,6 +50,7 @@ pub use paths::{Used, is_same_file, overwritten, place};
 pub use plan::{Group, Grouping, Keep, Plan};
 pub use privacy::{Privacy, Recoding};
 pub use problem::Problem;
+pub use process::Process;
 pub use properties::Properties;
 pub use quantity::{format_size, parse_size};
 pub use reference::{json_schema, reference_markdown};
@@ -107,6 +109,8 @@ pub struct Config {
     pub state: State,
     /// On what hardware groups are counted.
     pub compute: Compute,
+    /// What the daemon may take of its machine.
+    pub process: Process,
     /// Metrics, status page and logs.
     pub telemetry: Telemetry,
     /// The secret that keys every digest of a subject, from `state.secret_file` or `THRONG_SECRET`; never a key of

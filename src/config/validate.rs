@@ -415,6 +415,8 @@ fn groups(config: &Config, found: &mut Complaints) {
 }
 
 fn surroundings(config: &Config, found: &mut Complaints) {
+    let time = config.process.shutdown_time > Duration::ZERO;
+    found.unless(time, "process.shutdown_time", "an end needs time", "give at least 1s; 45s is usual");
     let interval = config.telemetry.attack_interval;
     let measured = interval.is_zero() || interval >= Duration::from_millis(1);
     found.unless(

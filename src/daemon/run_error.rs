@@ -69,23 +69,16 @@ impl RunError {
         if let Self::Kafka(error) = self {
             return error.is_usage();
         }
+        if let Self::Assembly(AssemblyError::State(error)) = self {
+            return error.is_refusal();
+        }
         matches!(
             self,
             Self::Configuration(_)
                 | Self::NoColumn { .. }
                 | Self::Http(_)
                 | Self::Assembly(
-                    AssemblyError::Codebook(_)
-                        | AssemblyError::Prime(_)
-                        | AssemblyError::OtherPopulations { .. }
-                        | AssemblyError::State(
-                            StateError::Foreign(_)
-                                | StateError::WrongSecret(_)
-                                | StateError::OtherStream(_)
-                                | StateError::OtherSink(_)
-                                | StateError::OtherGroups { .. }
-                                | StateError::Version { .. }
-                        )
+                    AssemblyError::Codebook(_) | AssemblyError::Prime(_) | AssemblyError::OtherPopulations { .. }
                 )
         )
     }

@@ -134,7 +134,8 @@ fn groups_of(shapes: &[GroupShape], schema: &Schema) -> String {
 pub type Verdict<'a> = dyn FnMut(&Intent, &str) -> Result<bool, StateError> + 'a;
 
 /// The ledger that a configuration asks for, empty.
-fn ledger(checked: &Checked) -> Ledger {
+#[must_use]
+pub fn ledger(checked: &Checked) -> Ledger {
     let Checked { config, schema, protections, .. } = checked;
     let window = config.privacy.support_window;
     let window_ms = i64::try_from(window.as_millis()).unwrap_or(i64::MAX);

@@ -1,6 +1,7 @@
 //! The state directory: private, locked, and never mistaken for somebody else's.
 
 use super::disk::PROBE;
+use super::seal::Keys;
 use crate::faults::crash_point;
 use rustix::fs::{FlockOperation, flock};
 use std::fs;
@@ -19,6 +20,14 @@ pub enum StateError {
     Io { path: PathBuf, source: std::io::Error },
     #[error("state directory {0} is in use by another throng process (stop it, or set another `state.path`)")]
     Locked(PathBuf),
+    #[error(
+        "there is no throng state in {0} (name its directory with `state.path`; a relative one is below the working directory)"
+    )]
+    Missing(PathBuf),
+    #[error(
+        "an import of a state into {0} has not come to its end (run `throng state import` again: it clears what is there)"
+    )]
+    Unfinished(PathBuf),
     #[error("{0} is not empty and holds no throng state (set `state.path` to a directory of its own)")]
     Foreign(PathBuf),
     #[error(
@@ -67,11 +76,49 @@ pub enum StateError {
     Broken { path: PathBuf, why: String },
 }
 
+impl StateError {
+    /// Whether it says that what is on the disk is not what was written.
+    #[must_use]
+    pub fn is_damage(&self) -> bool {
+        matches!(self, Self::Damaged { .. })
+    }
+
+    /// Whether the operator must change something before another try makes sense.
+    #[must_use]
+    pub fn is_refusal(&self) -> bool {
+        matches!(
+            self,
+            Self::Missing(_)
+                | Self::Unfinished(_)
+                | Self::Foreign(_)
+                | Self::WrongSecret(_)
+                | Self::OtherStream(_)
+                | Self::OtherSink(_)
+                | Self::OtherGroups { .. }
+                | Self::Version { .. }
+        )
+    }
+}
+
+/// A file that is there while an archive is read into a directory: what lies beside it is a part of a state, and no start takes it
+/// for one.
+const IMPORTING: &str = "importing";
+
 /// A file that is there while a directory is being made: what lies beside it may be half-written and holds nothing.
 const MAKING: &str = "making";
 
 /// Format of the state; raised whenever a reader of the old one would misread the new one.
 pub const FORMAT: u32 = 4;
+
+/// Expects a directory that is a state, made to its end.
+///
+/// # Errors
+/// [`StateError::Missing`].
+pub fn must_exist(path: &Path) -> Result<(), StateError> {
+    let is_there =
+        path.join("format").try_exists().map_err(|source| StateError::Io { path: path.to_owned(), source })?;
+    if is_there { Ok(()) } else { Err(StateError::Missing(path.to_owned())) }
+}
 
 /// Opens or makes the directory with mode 0700. True if it is new.
 ///
@@ -88,6 +135,9 @@ pub fn prepare(path: &Path) -> Result<bool, StateError> {
         .collect::<Result<_, _>>()
         .map_err(io)?;
     let is_there = |name: &str| names.iter().any(|n| n == name);
+    if is_there(IMPORTING) {
+        return Err(StateError::Unfinished(path.to_owned()));
+    }
     let known = is_there("format");
     // A start that was killed while it made the directory has left its mark, or its check file, and nothing has been released.
     let unfinished = is_there(MAKING) || is_there("check");
@@ -223,12 +273,77 @@ pub fn clear_unfinished(path: &Path, new: bool) -> Result<(), StateError> {
     unfinished.iter().try_for_each(fs::remove_file).map_err(io)
 }
 
+/// Whether nothing is at `path`, or an empty directory, or what an import has left that did not come to its end.
+///
+/// # Errors
+/// When it cannot be read.
+pub fn is_vacant(path: &Path) -> Result<bool, StateError> {
+    match fs::read_dir(path) {
+        Ok(mut names) => Ok(names.next().is_none() || path.join(IMPORTING).exists()),
+        Err(e) if e.kind() == ErrorKind::NotFound => Ok(true),
+        Err(source) => Err(StateError::Io { path: path.to_owned(), source }),
+    }
+}
+
+/// Makes the directory of an import, with mode 0700, or clears what an earlier one has left in it.
+///
+/// # Errors
+/// [`StateError::Locked`] when another process has the database open; when it cannot be made or cleared.
+pub fn begin_import(path: &Path) -> Result<(), StateError> {
+    let io = |source| StateError::Io { path: path.to_owned(), source };
+    fs::DirBuilder::new().recursive(true).mode(0o700).create(path).map_err(io)?;
+    fs::set_permissions(path, fs::Permissions::from_mode(0o700)).map_err(io)?;
+    put(path, IMPORTING, b"")?;
+    put(path, MAKING, b"")?;
+    clear_unfinished(path, true)?;
+    ["secret", "check"].iter().try_for_each(|name| remove(path, name))?;
+    remove(path, MAKING)
+}
+
+/// Makes the directory of an import a state. The mark of the import goes first: whoever finds the directory then has all of it but its
+/// format, and writes that.
+///
+/// # Errors
+/// When it cannot be written.
+pub fn end_import(path: &Path) -> Result<(), StateError> {
+    remove(path, IMPORTING)?;
+    crash_point("state-import-unmarked");
+    write_format(path)
+}
+
+/// Keeps the secret in the directory itself.
+///
+/// # Errors
+/// When it cannot be written.
+pub fn keep_secret(path: &Path, secret: &[u8]) -> Result<(), StateError> {
+    put(path, "secret", secret)
+}
+
+/// The secret that the directory keeps itself.
+///
+/// # Errors
+/// [`StateError::WrongSecret`] when it keeps none; when it cannot be read.
+pub fn own_secret(path: &Path) -> Result<Vec<u8>, StateError> {
+    local_secret(path, false)
+}
+
+/// The keys of the directory: of `secret`, or of the one that it keeps itself, which a `new` one draws.
+///
+/// # Errors
+/// When it keeps none, or it cannot be read or made.
+pub fn keys(path: &Path, secret: Option<&[u8]>, new: bool) -> Result<Keys, StateError> {
+    Ok(match secret {
+        Some(secret) => Keys::derive(secret),
+        None => Keys::derive(&local_secret(path, new)?),
+    })
+}
+
 /// The secret kept in the directory itself, made on first use: enough to key digests, but whoever has the directory has it
 /// too. A secret from elsewhere protects the state at rest as well.
 ///
 /// # Errors
 /// When it cannot be read or made.
-pub fn local_secret(path: &Path, new: bool) -> Result<Vec<u8>, StateError> {
+fn local_secret(path: &Path, new: bool) -> Result<Vec<u8>, StateError> {
     use rand::{TryRngCore, rngs::OsRng};
     let file = path.join("secret");
     let io = |source| StateError::Io { path: file.clone(), source };

@@ -5,6 +5,7 @@
 //! `docs/exactly-once.md` for the protocol and its crash points. All values are sealed with a key derived from the secret;
 //! keys of the trees are numbers and fixed words.
 
+pub mod archive;
 pub mod directory;
 pub mod disk;
 mod keeper;

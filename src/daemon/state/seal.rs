@@ -22,6 +22,8 @@ pub struct Keys {
     pub check: [u8; 32],
     /// Keys the draws by which pages round their figures.
     pub pages: [u8; 32],
+    /// Keys the check of an archive of the whole state.
+    pub archive: [u8; 32],
     seal: Zeroizing<[u8; 32]>,
 }
 
@@ -41,6 +43,7 @@ impl Keys {
             repetition: key(b"repetition"),
             check: key(b"check"),
             pages: key(b"pages"),
+            archive: key(b"archive"),
             seal: Zeroizing::new(key(b"seal")),
         }
     }

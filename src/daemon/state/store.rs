@@ -25,7 +25,9 @@ use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 
 mod binding;
+pub mod examine;
 mod recover;
+pub mod survey;
 pub use recover::Recovered;
 
 const CHECK: &[u8] = b"check";
@@ -97,13 +99,26 @@ impl Store {
         ledger: &mut Ledger,
     ) -> Result<(Self, Keys, Recovered), StateError> {
         let new = directory::prepare(path)?;
+        let (mut store, keys) = Self::unlock(path, secret, new)?;
+        let recovered = store.load(ledger)?;
+        Ok((store, keys, recovered))
+    }
+
+    /// Opens the state at `path`, which must be there, and reads nothing of it yet.
+    ///
+    /// # Errors
+    /// [`StateError::Missing`], and whatever [`open`](Self::open) is refused for.
+    pub fn existing(path: &Path, secret: Option<&[u8]>) -> Result<(Self, Keys), StateError> {
+        directory::must_exist(path)?;
+        Self::unlock(path, secret, false)
+    }
+
+    /// The state in a prepared directory, which is `new` or not.
+    fn unlock(path: &Path, secret: Option<&[u8]>, new: bool) -> Result<(Self, Keys), StateError> {
         if !new {
             directory::check_format(path)?;
         }
-        let keys = match secret {
-            Some(secret) => Keys::derive(secret),
-            None => Keys::derive(&directory::local_secret(path, new)?),
-        };
+        let keys = directory::keys(path, secret, new)?;
         directory::check_secret(path, &keys.check, new)?;
         directory::clear_unfinished(path, new)?;
         let keeper = Keeper::open(path)?;
@@ -129,7 +144,7 @@ impl Store {
         if new {
             directory::write_format(path)?;
         }
-        let mut store = Self {
+        let store = Self {
             path: path.to_owned(),
             sealer: keys.sealer(),
             keeper,
@@ -149,8 +164,7 @@ impl Store {
             k: 0,
             unwritten: Cell::new(0),
         };
-        let recovered = store.recover(ledger)?;
-        Ok((store, keys, recovered))
+        Ok((store, keys))
     }
 
     /// Identity of this state, made once.

@@ -3,13 +3,13 @@
 use super::{MADE_WITH, Store};
 use crate::daemon::state::directory::StateError;
 
-const STREAM: &[u8] = b"stream";
-const SINK: &[u8] = b"sink";
-const GROUPS: &[u8] = b"groups";
+pub(super) const STREAM: &[u8] = b"stream";
+pub(super) const SINK: &[u8] = b"sink";
+pub(super) const GROUPS: &[u8] = b"groups";
 /// Fingerprints of the populations that the last start read.
-const POPULATIONS: &[u8] = b"populations";
+pub(super) const POPULATIONS: &[u8] = b"populations";
 /// Ways in which what has left, or still waits, may be untrue.
-const UNTRUTHFUL: &[u8] = b"untruthful";
+pub(super) const UNTRUTHFUL: &[u8] = b"untruthful";
 
 impl Store {
     /// Binds the state to one stream: the schema that gives positions and texts their meaning, and the source that offsets

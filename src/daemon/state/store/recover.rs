@@ -85,7 +85,11 @@ fn first_number(deltas: &[(Vec<u8>, sled::IVec)]) -> Option<u64> {
 }
 
 impl Store {
-    pub(super) fn recover(&mut self, ledger: &mut Ledger) -> Result<Recovered, StateError> {
+    /// Loads what was applied into `ledger`, as [`open`](Self::open) does.
+    ///
+    /// # Errors
+    /// When a value is damaged, or the database fails.
+    pub fn load(&mut self, ledger: &mut Ledger) -> Result<Recovered, StateError> {
         let mut found = Recovered {
             progress: self.read(PROGRESS)?.unwrap_or_default(),
             intent: self.read(INTENT)?,

@@ -1,0 +1,123 @@
+//! `throng state inspect`.
+
+use super::named::{Named, failed, secret};
+use crate::cli::outcome::Failure;
+use crate::daemon::engine::assemble::ledger;
+use crate::daemon::state::store::Store;
+use crate::daemon::state::store::survey::Survey;
+use crate::start::checked::Checked;
+use chrono::{DateTime, SecondsFormat, Utc};
+use humantime::format_duration;
+use indicatif::HumanCount;
+use std::time::Duration;
+
+/// Print what a state holds, in figures
+///
+/// No value, no person and no secret is among them, but they are exact: a page that others read shows rounded ones.
+#[derive(Debug, clap::Args)]
+pub struct InspectArgs {
+    #[command(flatten)]
+    named: Named,
+    /// Print them as JSON
+    #[arg(long)]
+    json: bool,
+}
+
+/// Runs `throng state inspect`.
+///
+/// # Errors
+/// See [`Failure`].
+pub fn run(args: &InspectArgs) -> Result<(), Failure> {
+    let (config, file) = args.named.load()?;
+    let checked = Checked::new(config, &file)?;
+    let mut ledger = ledger(&checked);
+    let state = &checked.config.state;
+    // A state that is not there is not made.
+    let (store, found) = Store::existing(&state.path, secret(&checked.config))
+        .and_then(|(mut store, _)| store.load(&mut ledger).map(|found| (store, found)))
+        .map_err(failed)?;
+    let survey = store.survey(&found, &ledger);
+    if args.json {
+        let text = serde_json::to_string_pretty(&survey).map_err(|e| Failure::Running(e.into()))?;
+        println!("{text}");
+    } else {
+        print!("{}", described(&survey, &checked.config.source.topics));
+    }
+    Ok(())
+}
+
+fn stamp(ms: i64) -> String {
+    let time = DateTime::<Utc>::from_timestamp_millis(ms);
+    time.map_or_else(|| format!("{ms} ms"), |time| time.to_rfc3339_opts(SecondsFormat::Millis, true))
+}
+
+/// Lines of a name and what it has.
+fn described(survey: &Survey, topics: &[String]) -> String {
+    let mut text = String::new();
+    let mut line = |name: &str, what: String| text.push_str(&format!("{name:<18}{what}\n"));
+    line("state", format!("{} (format {}, id {})", survey.path.display(), survey.format, survey.id));
+    let age = Duration::from_secs(u64::try_from(survey.age_ms / 1000).unwrap_or_default());
+    line(
+        "batches",
+        match survey.batches {
+            0 => "0".to_owned(),
+            n => format!(
+                "{}, the last at {}, {} old by the state's own clock",
+                HumanCount(n),
+                stamp(survey.clock_ms),
+                format_duration(age)
+            ),
+        },
+    );
+    line(
+        "pending",
+        match &survey.pending {
+            None => "nothing was about to leave".to_owned(),
+            Some(pending) => format!(
+                "batch {} of {} records was about to leave: the next start finds out whether it has",
+                pending.batch,
+                HumanCount(pending.records)
+            ),
+        },
+    );
+    for position in &survey.positions {
+        let topic = topics.get(usize::from(position.topic)).map_or("the file", String::as_str);
+        line("read up to", format!("{topic}, partition {}, offset {}", position.partition, position.offset));
+    }
+    let totals = &survey.totals;
+    line(
+        "records",
+        format!(
+            "consumed {} = released {} + suppressed {} + held {} + dead-lettered {} + dropped {}",
+            totals.consumed, totals.released, totals.suppressed, survey.held, totals.dead_lettered, totals.dropped
+        ),
+    );
+    line("waiting", format!("{} lines", HumanCount(survey.waiting_lines)));
+    line(
+        "plan",
+        match survey.plan {
+            0 => "none yet".to_owned(),
+            version => format!("version {version}"),
+        },
+    );
+    line(
+        "ledger",
+        format!(
+            "{} classes, {} bytes in memory, {} deltas",
+            HumanCount(survey.ledger_classes),
+            HumanCount(survey.ledger_bytes),
+            HumanCount(survey.ledger_deltas)
+        ),
+    );
+    line("shown values", HumanCount(survey.shown_values).to_string());
+    line("said lines", HumanCount(survey.said_lines).to_string());
+    line("witnesses", HumanCount(survey.witnesses).to_string());
+    line("window", format!("{} batches", HumanCount(survey.window_batches)));
+    line("sample", format!("{} rows", HumanCount(survey.sample_rows)));
+    line("profiles", HumanCount(survey.profiles).to_string());
+    for output in &survey.outputs {
+        line("output", format!("{}: {} bytes", output.output, HumanCount(output.bytes)));
+    }
+    line("disk", format!("{} bytes", HumanCount(survey.disk_bytes)));
+    text
+}

@@ -1,0 +1,54 @@
+//! The state that a command is about, and what it says where that cannot be opened.
+
+use crate::cli::outcome::Failure;
+use crate::config::{self, Config, Secret};
+use crate::daemon::state::directory::StateError;
+use anyhow::anyhow;
+use std::path::{Path, PathBuf};
+
+/// The configuration that names the state.
+#[derive(Debug, clap::Args)]
+pub struct Named {
+    /// The configuration that the state belongs to: `state.path`, its secret, its schema
+    #[arg(short, long, value_name = "FILE")]
+    pub config: PathBuf,
+}
+
+impl Named {
+    /// The configuration, and its name in messages.
+    ///
+    /// # Errors
+    /// Every problem of the configuration.
+    pub fn load(&self) -> Result<(Config, String), Failure> {
+        Ok((config::load(&self.config, std::env::vars())?, self.config.display().to_string()))
+    }
+}
+
+/// The secret that a configuration names; none where the state directory keeps its own.
+#[must_use]
+pub fn secret(config: &Config) -> Option<&[u8]> {
+    config.secret.as_ref().map(Secret::expose)
+}
+
+/// A state that cannot be opened, or fails.
+#[must_use]
+pub fn failed(error: StateError) -> Failure {
+    if let StateError::Locked(path) = &error {
+        return Failure::Running(anyhow!(
+            "state directory {} is in use by a running throng (stop it first; its figures are on its status page meanwhile)",
+            path.display()
+        ));
+    }
+    if error.is_refusal() { Failure::Usage(error.into()) } else { Failure::Running(error.into()) }
+}
+
+/// The length of a file, or of all files of a folder, for a progress bar; 0 where nobody says.
+#[must_use]
+pub fn bytes_below(path: &Path) -> u64 {
+    let Ok(about) = path.metadata() else { return 0 };
+    if about.is_file() {
+        return about.len();
+    }
+    let entries = std::fs::read_dir(path).into_iter().flatten().filter_map(Result::ok);
+    entries.map(|entry| bytes_below(&entry.path())).sum()
+}
