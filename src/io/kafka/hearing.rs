@@ -37,6 +37,8 @@ impl Hearing {
     /// Weighs what a client says.
     pub fn hear(&self, error: &KafkaError, words: &str) {
         if let Some(refusal) = Refusal::of(error, words, &self.security) {
+            // From now on it is known why there is no broker.
+            self.unreached.store(true, Ordering::Release);
             self.note(refusal);
             return;
         }

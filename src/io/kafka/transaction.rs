@@ -67,6 +67,9 @@ const TURN: Duration = Duration::from_millis(50);
 /// How long the client's queue may stay full.
 const FULL: Duration = Duration::from_secs(60);
 
+/// How long a client may take to say why a transaction has failed.
+const SAYING: Duration = Duration::from_millis(50);
+
 /// How long a full queue or an unflushed message is waited for between two looks.
 const LOOK: Duration = Duration::from_millis(1);
 
@@ -233,7 +236,8 @@ impl Attempt<'_> {
 
     /// The error, or the topic that we may not write to, where that is why: a new attempt would be refused as well.
     fn named(&self, error: DeliveryError) -> DeliveryError {
-        self.producer.poll(Duration::ZERO);
+        // What the client has to say of it lies in its queue.
+        self.producer.poll(SAYING);
         match self.producer.context().denied() {
             Some(topic) => DeliveryError::Fatal(format!(
                 "no right to write to topic {topic:?} (Write): grant it to our user (docs/security.md)"
