@@ -8,10 +8,11 @@ use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
-use rdkafka::consumer::{BaseConsumer, Consumer};
+use rdkafka::consumer::Consumer;
 use rdkafka::message::Message;
-use rdkafka::producer::{BaseProducer, BaseRecord, Producer};
+use rdkafka::producer::{BaseRecord, Producer};
 use rdkafka::{Offset, TopicPartitionList};
+use throng::io::kafka::access::Asking;
 use throng::io::kafka::connection::Cluster;
 
 use crate::client::PARTITIONS;
@@ -63,7 +64,7 @@ struct Visible {
 
 /// Reads what is committed to a topic from now on.
 pub struct Reader {
-    consumer: BaseConsumer,
+    consumer: Asking,
     topic: String,
 }
 

@@ -84,9 +84,10 @@ pub fn grant(brokers: &str, user: &str, rights: &[Right]) {
             With::Group(name) => (Kind::RD_KAFKA_RESOURCE_GROUP, name, true),
             With::Transactions(name) => (Kind::RD_KAFKA_RESOURCE_TRANSACTIONAL_ID, name, false),
         };
-        let pattern = match pattern {
-            true => native::rd_kafka_ResourcePatternType_t::RD_KAFKA_RESOURCE_PATTERN_LITERAL,
-            false => native::rd_kafka_ResourcePatternType_t::RD_KAFKA_RESOURCE_PATTERN_PREFIXED,
+        let pattern = if pattern {
+            native::rd_kafka_ResourcePatternType_t::RD_KAFKA_RESOURCE_PATTERN_LITERAL
+        } else {
+            native::rd_kafka_ResourcePatternType_t::RD_KAFKA_RESOURCE_PATTERN_PREFIXED
         };
         let may = match may {
             May::Read => Native::RD_KAFKA_ACL_OPERATION_READ,

@@ -145,6 +145,11 @@ fn table(name: &str, security: &Security, properties: &Properties, found: &mut C
         let file = aws.profile.is_none() || aws.credentials_file.is_some();
         unless(file, "aws.profile", "profiles stand in a file", "name credentials_file too");
     }
+    beside(name, security, properties, found);
+}
+
+/// Refuses the properties that a table takes the place of.
+fn beside(name: &str, security: &Security, properties: &Properties, found: &mut Complaints) {
     if security.is_given() {
         let section = name.strip_suffix(".security").unwrap_or(name);
         for (property, _) in properties.iter() {

@@ -7,7 +7,7 @@ use crate::config::Security;
 use rdkafka::admin::{AdminOptions, ResourceSpecifier};
 use rdkafka::consumer::Consumer;
 use rdkafka::error::KafkaError;
-use rdkafka::metadata::Metadata;
+use rdkafka::metadata::{Metadata, MetadataTopic};
 use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -199,7 +199,7 @@ impl Cluster {
         let of = |name: &&str| {
             let metadata = self.metadata(&client, name, deadline.saturating_duration_since(Instant::now()))?;
             let found = metadata.topics().iter().find(|topic| topic.name() == *name);
-            if found.and_then(|topic| topic.error()).is_some_and(|error| super::failure::is_denied(error.into())) {
+            if found.and_then(MetadataTopic::error).is_some_and(|error| super::failure::is_denied(error.into())) {
                 return Err(KafkaFailure::Denied { brokers: self.brokers.clone(), right: describes(name) });
             }
             let found = found.filter(|topic| topic.error().is_none());
