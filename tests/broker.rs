@@ -126,7 +126,7 @@ fn a_batch_aborted_with_messages_still_queued_leaves_the_sink_usable() {
     let group = unique("group");
     broker.create_topic(&source, 1, false);
     broker.create_topic(&commits, 1, true);
-    let cluster = Cluster { brokers: broker.bootstrap(), properties: BTreeMap::new() };
+    let cluster = Cluster::new(&broker.bootstrap(), BTreeMap::new());
     let member: BaseConsumer = ClientConfig::new()
         .set("bootstrap.servers", broker.bootstrap())
         .set("group.id", &group)

@@ -187,7 +187,7 @@ fn nothing_is_written_over_and_a_running_state_is_left_alone() {
         place.port,
     );
     running.feed(crowd("Zug"));
-    running.until("it runs", |status| status["totals"]["consumed"].as_u64().is_some());
+    running.until("it has its state", |_| place.path("busy/format").exists());
     for command in [["inspect"].as_slice(), &["verify"], &["export", "-o", "nothing"]] {
         let arguments = [command, &["-c", "throng.toml"]].concat();
         let busy = state(&place, &[("STATE__PATH", "busy")], "", &arguments).expect(1).stderr;

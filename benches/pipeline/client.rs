@@ -5,12 +5,13 @@ use std::path::PathBuf;
 use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
 
-use rdkafka::consumer::{BaseConsumer, CommitMode, Consumer};
+use rdkafka::consumer::{CommitMode, Consumer};
 use rdkafka::error::{KafkaError, RDKafkaErrorCode};
 use rdkafka::message::Message;
 use rdkafka::producer::{BaseProducer, BaseRecord, Producer};
 use rdkafka::{Offset, TopicPartitionList};
 use throng::io::kafka::connection::Cluster;
+use throng::io::kafka::live::Live;
 
 use crate::input::{Input, Lines};
 use crate::kafka::Deliveries;
@@ -29,16 +30,16 @@ pub fn cluster(brokers: &str) -> Cluster {
     let config = throng::config::load(crate::CONFIGURATION.as_ref(), std::env::vars()).expect("a sound configuration");
     let properties = [&config.source.librdkafka, &config.sink.librdkafka];
     let properties = properties.iter().flat_map(|p| p.iter()).map(|(key, value)| (key.to_owned(), value.to_owned()));
-    Cluster { brokers: brokers.to_owned(), properties: properties.collect() }
+    Cluster::new(brokers, properties.collect())
 }
 
 /// A producer with throng's settings, transactional or not.
-fn producer(cluster: &Cluster, transactional_id: Option<&str>) -> BaseProducer<Deliveries> {
+fn producer(cluster: &Cluster, transactional_id: Option<&str>) -> Live<BaseProducer<Deliveries>> {
     let mut config = cluster.producer(transactional_id.unwrap_or("none"));
     if transactional_id.is_none() {
         config.remove("transactional.id");
     }
-    let producer: BaseProducer<Deliveries> = config.create_with_context(Deliveries::default()).expect("a producer");
+    let producer = config.producer("the benchmark", Deliveries::default()).expect("a producer");
     if transactional_id.is_some() {
         producer.init_transactions(PATIENCE).expect("transactions start");
     }
@@ -82,7 +83,7 @@ pub fn load(cluster: &Cluster, input: &Input, topic: &str) {
 /// Copies a topic record by record, and gives the records a second from the first to the last commit.
 pub fn copy(cluster: &Cluster, from: &str, to: &str, records: u64, transactions: bool) -> f64 {
     let name = format!("{to}.copy");
-    let consumer: BaseConsumer = cluster.consumer(&name).create().expect("a consumer");
+    let consumer = cluster.consumer(&name).asking("the benchmark").expect("a consumer");
     consumer.subscribe(&[from]).expect("a subscription");
     let producer = producer(cluster, transactions.then_some(name.as_str()));
     let mut next: BTreeMap<i32, i64> = BTreeMap::new();

@@ -8,10 +8,11 @@ use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
-use rdkafka::consumer::{BaseConsumer, Consumer};
+use rdkafka::consumer::Consumer;
 use rdkafka::message::Message;
-use rdkafka::producer::{BaseProducer, BaseRecord, Producer};
+use rdkafka::producer::{BaseRecord, Producer};
 use rdkafka::{Offset, TopicPartitionList};
+use throng::io::kafka::access::Asking;
 use throng::io::kafka::connection::Cluster;
 
 use crate::client::PARTITIONS;
@@ -28,7 +29,7 @@ const COUNTED: &[u8] = b"{\"timestamp\"";
 pub fn send_at(cluster: &Cluster, input: &Input, topic: &str, records_a_second: f64, time: Duration) -> Vec<i64> {
     let mut config = cluster.producer("none");
     config.remove("transactional.id");
-    let producer: BaseProducer<Deliveries> = config.create_with_context(Deliveries::default()).expect("a producer");
+    let producer = config.producer("the benchmark", Deliveries::default()).expect("a producer");
     let wanted = (records_a_second * time.as_secs_f64()) as usize;
     let mut appended = Vec::with_capacity(wanted);
     let mut lines = input.lines();
@@ -63,7 +64,7 @@ struct Visible {
 
 /// Reads what is committed to a topic from now on.
 pub struct Reader {
-    consumer: BaseConsumer,
+    consumer: Asking,
     topic: String,
 }
 
@@ -73,7 +74,7 @@ impl Reader {
         // The reader must not be what is measured: it fetches on while much waits, and looks again at once.
         config.set("queued.min.messages", "1000000").set("queued.max.messages.kbytes", "262144");
         config.set("fetch.queue.backoff.ms", "5");
-        let consumer: BaseConsumer = config.create().expect("a consumer");
+        let consumer = config.asking("the benchmark").expect("a consumer");
         let mut places = TopicPartitionList::new();
         for partition in 0..PARTITIONS {
             // The end as it is now: an assignment to "the end" would look it up after records have come.

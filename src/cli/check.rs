@@ -14,6 +14,7 @@ use crate::daemon::http::Site;
 use crate::io::registry::FramedAs;
 use crate::records::schema::{Role, Schema};
 use crate::start::checked::Checked;
+use crate::start::clusters;
 use crate::start::doubts;
 use crate::start::output_names::written_under;
 use crate::start::output_schema::output_schemas;
@@ -94,6 +95,10 @@ pub fn run(args: &CheckArgs) -> Result<(), Failure> {
     }
     let people = read_populations(config, schema, &file)?;
     Site::new(checked.telemetry(), &config.telemetry).map_err(|error| Failure::Usage(error.into()))?;
+    let refused = clusters::problems(config, &file);
+    if !refused.is_empty() {
+        return Err(refused.into());
+    }
     for warning in config.telemetry.warnings() {
         eprintln!("warning: {file}: {warning}");
     }

@@ -7,11 +7,11 @@ use super::written_down::{FormatArg, format_of, separator};
 use crate::codec::Limits;
 use crate::config::{Config, SourceKind};
 use crate::io::file::Format;
-use crate::io::kafka::connection::Cluster;
 use crate::io::kafka::sampled::Sampled;
 use crate::io::table::{self, ReadProgress, Request, TableColumn, TableError, WholeTable};
 use crate::io::topic_lines::TopicLines;
 use crate::records::schema::Origin;
+use crate::start::clusters::source_cluster;
 use crate::start::messages::whole_messages;
 use crate::telemetry::Telemetry;
 use anyhow::anyhow;
@@ -81,8 +81,7 @@ pub fn read_topics(config: &Config, file: &str, records: u64) -> Result<Sample, 
     }
     let messages =
         whole_messages(config, file, &Telemetry::new(0, &[])).map_err(|problem| Failure::Problems(vec![problem]))?;
-    let properties = config.source.librdkafka.iter().map(|(k, v)| (k.to_owned(), v.to_owned())).collect();
-    let cluster = Cluster { brokers: config.source.brokers.clone(), properties };
+    let cluster = source_cluster(config).map_err(|error| Failure::Usage(error.into()))?;
     let open = |topic: &String| Ok((topic.clone(), Sampled::open(&cluster, topic, PATIENCE)?));
     let topics: Result<Vec<_>, _> = config.source.topics.iter().map(open).collect();
     let lines = TopicLines::new(

@@ -13,6 +13,8 @@ pub enum AccessError {
     Unreadable(std::io::ErrorKind),
     #[error("everybody on this machine may read or change the file (mode {mode:04o})")]
     Exposed { mode: u32 },
+    #[error("the file is empty")]
+    Empty,
     #[error(transparent)]
     Token(#[from] SecretError),
     #[error("the token holds other characters than the visible ones of ASCII, which no request could carry")]

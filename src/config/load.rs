@@ -3,7 +3,7 @@
 use std::{collections::BTreeMap, path::Path};
 
 use super::{
-    Config, Group, Problem, Secret, access,
+    Config, Group, Problem, Secret, access, credentials,
     environment::{self, Overrides},
     properties::is_secret,
     reference,
@@ -72,6 +72,7 @@ pub fn parse(text: &str, file: &str, env: impl Iterator<Item = (String, String)>
     if readable {
         problems.extend(judge(&config, file, &overrides, &settled));
         problems.extend(access::problems(&config.telemetry, file));
+        problems.extend(credentials::problems(&config, file));
     }
     match secret(&config, env.get(SECRET_VARIABLE), file) {
         Ok(secret) if problems.is_empty() => return Ok(Config { secret, ..config }),
@@ -127,6 +128,16 @@ fn refuse_secrets(table: &toml::Table, file: &str, problems: &mut Vec<Problem>) 
                 "a secret does not belong into the configuration file",
                 format!("remove it and set {variable} in the environment"),
             ));
+        }
+        let security = table.get(section).and_then(|s| s.get("security"));
+        for path in [&["password"][..], &["oauth", "client_secret"]] {
+            let found = path.iter().try_fold(security, |at, name| Some(at?.get(name)));
+            if found.flatten().is_some() {
+                let key = format!("{section}.security.{}", path.join("."));
+                let variable = environment::variable(&[&[section, "security"], path].concat());
+                let remedy = format!("name {key}_file instead, or set {variable} in the environment");
+                problems.push(Problem::new(file, key, "a secret does not belong into the configuration file", remedy));
+            }
         }
     }
 }

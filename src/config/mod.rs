@@ -12,6 +12,7 @@ mod ceiling;
 mod certificates;
 mod certified;
 mod complaint;
+mod credentials;
 mod environment;
 mod join;
 mod joins;
@@ -30,6 +31,7 @@ mod reference;
 mod refused;
 mod registry;
 mod secret;
+mod security;
 mod service;
 mod shape;
 mod shared;
@@ -58,6 +60,7 @@ pub use quantity::{format_size, parse_size};
 pub use reference::{json_schema, reference_markdown};
 pub use registry::Registry;
 pub use secret::{Secret, SecretError};
+pub use security::{Aws, Hidden, Mechanism, Oauth, Protocol, Security};
 pub use service::{Backend, Compute, LogFormat, LogLevel, PagesTls, State, Telemetry};
 pub use sink::{JOINED, Rotate, Rows, Sink, SinkKind, numbered, placed, series_of};
 pub use source::{
@@ -188,6 +191,21 @@ impl Config {
     #[must_use]
     pub fn sink_brokers(&self) -> &str {
         self.sink.brokers.as_deref().unwrap_or(&self.source.brokers)
+    }
+
+    /// Who we are to the brokers of the sink: `sink.security`, or the source's where the brokers are the same.
+    #[must_use]
+    pub fn sink_security(&self) -> &Security {
+        static NONE: std::sync::LazyLock<Security> = std::sync::LazyLock::new(Security::default);
+        let inherited = if self.sink_brokers() == self.source.brokers { &self.source.security } else { &*NONE };
+        self.sink.security.as_ref().unwrap_or(inherited)
+    }
+
+    /// The table in which [`sink_security`](Self::sink_security) stands.
+    #[must_use]
+    pub fn sink_security_key(&self) -> &'static str {
+        let inherited = self.sink.security.is_none() && self.sink_brokers() == self.source.brokers;
+        if inherited { "source.security" } else { "sink.security" }
     }
 }
 

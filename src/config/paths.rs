@@ -7,7 +7,7 @@ use std::path::{Component, Path, PathBuf};
 use super::complaint::Complaint;
 use super::sink::{has_place, number_in_series, numbered, series_of};
 use super::source::is_pattern;
-use super::{Config, Format, Problem, Sink, SinkKind, SourceKind};
+use super::{Config, Format, Problem, Security, Sink, SinkKind, SourceKind};
 
 /// Symbolic links that are followed one after the other, as many as the kernel follows.
 const MOST_LINKS: usize = 40;
@@ -233,6 +233,12 @@ impl Config {
         let named = named.into_iter().filter_map(|(key, path)| Some((key, path?)));
         let files = named.chain(populations.map(|path| ("the population of a model", path)));
         let files = files.map(|(key, path)| Used::file(key, path));
+        let tables = [("source.security", Some(&self.source.security)), ("sink.security", self.sink.security.as_ref())];
+        let tables = tables.into_iter().filter_map(|(table, security)| Some((table, security?)));
+        let of_table = |(table, security): (&'static str, &Security)| {
+            security.files().map(move |(key, path)| Used::file(format!("{table}.{key}"), path)).collect::<Vec<_>>()
+        };
+        let files = files.chain(tables.flat_map(of_table));
         let profiles = profiles(self).map(|(key, path)| Used::file(key, path));
         files.chain(profiles).chain([Used::file("schema.file", &self.schema.file)]).collect()
     }

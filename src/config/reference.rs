@@ -61,7 +61,7 @@ The environment overrides the file: `THRONG__` and the key path in capitals, `__
 (`THRONG__PRIVACY__K=10`). Numbers, true/false and text are read as the key's type, lists are comma-separated, an \
 empty variable unsets an optional key, and a variable that names no key is an error. Properties of librdkafka are set \
 by `THRONG__SOURCE__LIBRDKAFKA__SECURITY_PROTOCOL`, an underscore standing for a dot. Paths are relative to the \
-working directory of the process. Secrets never stand in the file: see `state.secret_file`.
+working directory of the process. Secrets never stand in the file: see `state.secret_file` and `source.security`.
 
 `throng check -c FILE` reports every problem at once, each with file, key and remedy.
 

@@ -9,7 +9,7 @@ use std::time::Duration;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::{Format, Properties, quantity};
+use super::{Format, Properties, Security, quantity};
 
 /// What kind of sink takes the released records.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
@@ -86,6 +86,8 @@ pub struct Sink {
     /// Properties passed to librdkafka's producer as they are; the same rules as for `source.librdkafka`.
     #[schemars(example = Properties::example())]
     pub librdkafka: Properties,
+    /// Who we are to the brokers of the sink, and how we know them. Default: `source.security`, where the brokers are the same.
+    pub security: Option<Security>,
 }
 
 /// When a file of released lines is followed by another one: `out.00000000.ndjson`, `out.00000001.ndjson`, … Either is enough. A file holds
@@ -127,6 +129,7 @@ impl Default for Sink {
             dead_letter_path: None,
             rotate: Rotate::default(),
             librdkafka: Properties::default(),
+            security: None,
         }
     }
 }

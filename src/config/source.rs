@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::{properties::Properties, quantity};
+use super::{properties::Properties, quantity, security::Security};
 
 /// What kind of source feeds the daemon.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
@@ -197,6 +197,8 @@ pub struct Source {
     /// environment only (`THRONG__SOURCE__LIBRDKAFKA__SASL_PASSWORD`, an underscore standing for a dot).
     #[schemars(example = Properties::example())]
     pub librdkafka: Properties,
+    /// Who we are to the brokers, and how we know them.
+    pub security: Security,
 }
 
 impl Default for Source {
@@ -220,6 +222,7 @@ impl Default for Source {
             max_depth: 32,
             max_elements: 10_000,
             librdkafka: Properties::default(),
+            security: Security::default(),
         }
     }
 }

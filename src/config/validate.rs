@@ -6,8 +6,10 @@ use std::{
 };
 
 mod anonymize;
+mod security;
 
 use anonymize::anonymize;
+use security::security;
 
 use super::certified::certificates;
 use super::complaint::{Complaint, Complaints};
@@ -34,6 +36,7 @@ pub(super) fn complaints(config: &Config) -> Vec<Complaint> {
     joins(config, &mut found);
     sink(config, &mut found);
     certificates(config, &mut found);
+    security(config, &mut found);
     dampening(config, &mut found);
     rules(config, &mut found);
     dictionaries(config, &mut found);

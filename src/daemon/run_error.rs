@@ -66,6 +66,9 @@ impl RunError {
         if let Self::Profiles(error) = self {
             return error.is_usage();
         }
+        if let Self::Kafka(error) = self {
+            return error.is_usage();
+        }
         if let Self::Assembly(AssemblyError::State(error)) = self {
             return error.is_refusal();
         }
@@ -79,11 +82,6 @@ impl RunError {
                         | AssemblyError::Prime(_)
                         | AssemblyError::OtherPopulations { .. }
                         | AssemblyError::OtherPolicy { .. }
-                )
-                | Self::Kafka(
-                    KafkaFailure::MissingTopic { .. }
-                        | KafkaFailure::ShortRetention { .. }
-                        | KafkaFailure::TwoClusters { .. }
                 )
         )
     }

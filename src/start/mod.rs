@@ -5,6 +5,7 @@
 //! | [`checked`] | all of it, as one value |
 //! | [`schema`] | the record schema, loaded |
 //! | [`shapes`], [`grown`], [`chosen`] | the groups of attributes, as configured or as the planner chooses them |
+//! | [`clusters`] | the brokers, and who we are to them |
 //! | [`composition`] | which treatment each attribute gets |
 //! | [`protections`] | the privacy models beside k |
 //! | [`certified`], [`digest`] | what signs certificates; the digest of a policy |
@@ -27,6 +28,7 @@ mod beside;
 pub mod certified;
 pub mod checked;
 pub mod chosen;
+pub mod clusters;
 pub mod composition;
 pub mod digest;
 pub mod doubts;

@@ -55,6 +55,22 @@ labels! {
 }
 
 labels! {
+    /// Why a broker does not let us in, or we do not trust it.
+    SecurityRefusal {
+        /// The listener speaks another protocol.
+        Protocol = "protocol",
+        /// The broker's certificate.
+        BrokerCertificate = "broker_certificate",
+        /// Our certificate, or the lack of one.
+        OurCertificate = "our_certificate",
+        /// Mechanism, password or token.
+        Authentication = "authentication",
+        /// There is no token to show.
+        NoToken = "no_token",
+    }
+}
+
+labels! {
     /// What became of a schema under which records were written.
     SchemaOutcome {
         /// Its records are read.

@@ -7,7 +7,7 @@ use prometheus::{
 
 use super::labels::{
     AbortReason, Attack, BatchOutcome, Copied, CrowdSize, Direction, Label, Limit, Outcome, PartitionChange, Picture,
-    ReloadOutcome, SchemaOutcome, Scope, Stage, Statistic, SuppressionReason, WrittenAs,
+    ReloadOutcome, SchemaOutcome, Scope, SecurityRefusal, Stage, Statistic, SuppressionReason, WrittenAs,
 };
 use super::reason::RejectionReason;
 use super::shelf::{PerLabel, Shelf, buckets, untold, waits};
@@ -71,6 +71,7 @@ pub(super) struct Source {
     pub losses: IntCounter,
     pub partitions: IntGauge,
     pub partition_changes: PerLabel<PartitionChange, IntCounter>,
+    pub refusals: PerLabel<SecurityRefusal, IntCounter>,
     pub registry_waited_for: IntGauge,
     pub registry_losses: IntCounter,
     pub writer_schemas: PerLabel<WrittenAs, PerLabel<SchemaOutcome, IntCounter>>,
@@ -333,6 +334,11 @@ impl Source {
                 "throng_partition_changes_total",
                 "Partitions assigned to, revoked from and lost by this instance.",
                 "change",
+            ),
+            refusals: shelf.counters(
+                "throng_source_refusals_total",
+                "Times that brokers did not let us in, or that we did not trust them.",
+                "reason",
             ),
             registry_waited_for: shelf.count(
                 "throng_registry_waited_for",

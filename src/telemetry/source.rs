@@ -1,6 +1,6 @@
 //! Events of the source and its partitions.
 
-use super::labels::PartitionChange;
+use super::labels::{Label, PartitionChange, SecurityRefusal};
 use super::metrics::clamped;
 use super::status::Telemetry;
 
@@ -35,6 +35,26 @@ impl SourceLost<'_> {
         if telemetry.may_log("source_lost", "") {
             let address = self.address;
             tracing::warn!(address, "the source does not answer; trying again");
+        }
+    }
+}
+
+/// A broker does not let us in, or we do not trust it; the daemon keeps trying. Readiness: why.
+#[derive(Clone, Copy, Debug)]
+pub struct SourceRefused<'a> {
+    /// Of what kind it is.
+    pub refusal: SecurityRefusal,
+    /// What it is and what to do, in words of ours.
+    pub told: &'a str,
+}
+
+impl SourceRefused<'_> {
+    /// Tells the log and the metrics.
+    pub fn emit(&self, telemetry: &Telemetry) {
+        telemetry.set_readiness(|readiness| readiness.refused = Some(self.refusal));
+        telemetry.metrics().source.refusals.of(self.refusal).inc();
+        if telemetry.may_log("source_refused", self.refusal.as_str()) {
+            tracing::warn!(refusal = self.refusal.as_str(), "{}; trying again", self.told);
         }
     }
 }

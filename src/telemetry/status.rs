@@ -14,7 +14,7 @@ use serde_json::Value;
 use super::{
     coarse::{Coarse, Draws, about},
     history::{History, Point},
-    labels::{Counts, Outcome, ReloadOutcome, SuppressionReason, WrittenAs},
+    labels::{Counts, Outcome, ReloadOutcome, SecurityRefusal, SuppressionReason, WrittenAs},
     limiter::{Limiter, Verdict},
     memory,
     metrics::{Metrics, clamped},
@@ -36,6 +36,8 @@ pub struct Readiness {
     pub state_failed: bool,
     /// Records, or the start, wait for a schema registry that does not answer.
     pub registry_waited_for: bool,
+    /// Why brokers do not let us in, or we do not trust them, where that is so.
+    pub refused: Option<SecurityRefusal>,
 }
 
 impl Readiness {
@@ -49,7 +51,14 @@ impl Readiness {
             (!self.registry_waited_for, "records wait for a schema registry that does not answer"),
             (!self.state_failed, "the disk of the state directory does not answer, or has failed"),
         ];
-        conditions.into_iter().filter(|(holds, _)| !holds).map(|(_, reason)| reason).collect()
+        let refused = self.refused.map(|refusal| match refusal {
+            SecurityRefusal::Protocol => "the brokers' listener speaks another protocol",
+            SecurityRefusal::BrokerCertificate => "the brokers' certificate is not trusted",
+            SecurityRefusal::OurCertificate => "the brokers do not take our certificate",
+            SecurityRefusal::Authentication => "the brokers refuse who we are",
+            SecurityRefusal::NoToken => "there is no token to show to the brokers",
+        });
+        conditions.into_iter().filter(|(holds, _)| !holds).map(|(_, reason)| reason).chain(refused).collect()
     }
 }
 

@@ -63,6 +63,8 @@ fn everything_else(telemetry: &Telemetry, seed: u64) {
     BatchAborted { reason: AbortReason::ALL[pick(AbortReason::ALL.len())] }.emit(telemetry);
     LimitReached { limit: Limit::ALL[pick(Limit::ALL.len())] }.emit(telemetry);
     SourceLost { address: "broker:9092" }.emit(telemetry);
+    let refusal = SecurityRefusal::ALL[pick(SecurityRefusal::ALL.len())];
+    SourceRefused { refusal, told: "renew it" }.emit(telemetry);
     SourceConnected.emit(telemetry);
     Rebalanced { assigned: seed, revoked: seed / 2, lost: 1 }.emit(telemetry);
     PlanAdopted { version: seed, why: "interval", groups: 2, ladder_nodes: seed, static_groups: seed, seconds: 0.5 }

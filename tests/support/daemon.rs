@@ -95,6 +95,8 @@ pub struct Stage<'a> {
     pub property: &'static str,
     /// Where the daemon finds the broker.
     pub brokers: String,
+    /// Tables of security.
+    pub security: String,
 }
 
 impl<'a> Stage<'a> {
@@ -109,6 +111,7 @@ impl<'a> Stage<'a> {
             commits: unique("commits"),
             property: "",
             brokers: broker.bootstrap(),
+            security: String::new(),
         };
         broker.create_topic(&stage.raw, partitions, false);
         broker.create_topic_with(&stage.out, 2, &[("retention.ms", "-1")]);
@@ -123,7 +126,7 @@ impl<'a> Stage<'a> {
 
     /// Writes the configuration of the instance `name`. `wait` closes a batch that is not full.
     pub fn configure(&self, name: &str, hold: usize, batch: usize, wait: &str) -> PathBuf {
-        let Self { group, raw, out, letters, commits, property, brokers, .. } = self;
+        let Self { group, raw, out, letters, commits, property, brokers, security, .. } = self;
         let source = format!(
             r#"
 [source]
@@ -141,6 +144,7 @@ kind = "kafka"
 topic = "{out}"
 dead_letter_topic = "{letters}"
 commits_topic = "{commits}"
+{security}
 "#
         );
         configure(self.dir.path(), name, &source, hold, batch, wait)

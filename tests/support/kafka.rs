@@ -78,6 +78,8 @@ pub struct Broker {
     controller_port: u16,
     /// A second port to listen on, and the port at which clients that come by it are told to find the broker.
     proxied: Option<(u16, u16)>,
+    /// Properties of its own; what comes last counts.
+    added: String,
     dir: PathBuf,
     running: Mutex<Option<Running>>,
 }
@@ -95,18 +97,23 @@ impl Broker {
     /// # Panics
     /// When the jars are not there, with the remedy, and when the broker does not start.
     pub fn start() -> Option<Self> {
-        Self::start_on(None)
+        Self::start_on(None, &|_, _| String::new())
+    }
+
+    /// A broker with properties of its own, told by its port and its controller's. As [`start`](Self::start) otherwise.
+    pub fn start_with(added: &dyn Fn(u16, u16) -> String) -> Option<Self> {
+        Self::start_on(None, added)
     }
 
     /// A broker that listens on a second port, and tells whoever comes by that to stay at the port `proxy`. Also that
     /// second port. As [`start`](Self::start) otherwise.
     pub fn start_behind(proxy: u16) -> Option<(Self, u16)> {
-        let broker = Self::start_on(Some(proxy))?;
+        let broker = Self::start_on(Some(proxy), &|_, _| String::new())?;
         let (listens, _) = broker.proxied.expect("as asked for");
         Some((broker, listens))
     }
 
-    fn start_on(proxy: Option<u16>) -> Option<Self> {
+    fn start_on(proxy: Option<u16>, added: &dyn Fn(u16, u16) -> String) -> Option<Self> {
         let tools = tools();
         if !tools.join("ready").exists() {
             assert!(
@@ -123,7 +130,8 @@ impl Broker {
             rename_cluster(&dir.join("data/meta.properties"));
             let [port, controller_port, proxied] = free_ports();
             let proxied = proxy.map(|proxy| (proxied, proxy));
-            let broker = Self { port, controller_port, proxied, dir, running: Mutex::new(None) };
+            let added = added(port, controller_port);
+            let broker = Self { port, controller_port, proxied, added, dir, running: Mutex::new(None) };
             match broker.launch() {
                 Ok(()) => return Some(broker),
                 Err(why) if attempt == 3 => panic!("Kafka did not start: {why}"),
@@ -372,6 +380,7 @@ impl Broker {
                  inter.broker.listener.name=PLAINTEXT\n"
             );
         }
+        properties += &self.added;
         let file = self.dir.join("server.properties");
         fs::write(&file, properties).map_err(|why| why.to_string())?;
         let logged = fs::metadata(self.log()).map_or(0, |m| usize::try_from(m.len()).unwrap_or(usize::MAX));

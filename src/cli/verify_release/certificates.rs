@@ -7,8 +7,8 @@ use crate::cli::outcome::Failure;
 use crate::cli::text::{counted, number};
 use crate::config::Config;
 use crate::evaluation::certified::{BrokenCertificate, CertificateLines, Certificates, Trust, check};
-use crate::io::kafka::connection::Cluster;
 use crate::io::kafka::values::values;
+use crate::start::clusters::sink_cluster;
 use anyhow::{Context, anyhow};
 use std::fs::File;
 use std::io::{BufRead, BufReader};
@@ -57,10 +57,7 @@ impl CertificateArgs {
         let released = released.map(|path| (config, path));
         let topic = path.to_str().and_then(|text| text.strip_prefix(TOPIC));
         let found = if let Some(topic) = topic {
-            let cluster = Cluster {
-                brokers: config.sink_brokers().to_owned(),
-                properties: config.sink.librdkafka.iter().map(|(k, v)| (k.to_owned(), v.to_owned())).collect(),
-            };
+            let cluster = sink_cluster(config).map_err(|error| Failure::Usage(error.into()))?;
             let lines = values(&cluster, topic, "cannot read the certificates", PATIENCE);
             let lines = lines.map_err(|error| Failure::Running(error.into()))?;
             check(lines.into_iter().map(|line| Ok(Some(line))), &trust, released)?

@@ -3,8 +3,9 @@
 use super::candidate::{Candidate, Swapped};
 use super::door::{Answer, Asking, Door};
 use crate::config::SinkKind;
-use crate::daemon::stream::to_kafka::{check_retention, sink_cluster};
+use crate::daemon::stream::to_kafka::check_retention;
 use crate::start::checked::Checked;
+use crate::start::clusters::sink_cluster;
 use crate::start::replaceable::{changed, refusals};
 use crate::telemetry::{ReloadOutcome, Reloaded, Telemetry};
 use crossbeam_channel::{Receiver, Sender, bounded};
@@ -138,7 +139,8 @@ impl Work {
         if !longer || config.sink.kind != SinkKind::Kafka {
             return None;
         }
-        check_retention(config, &sink_cluster(config)).err().map(|error| error.to_string())
+        let checked = sink_cluster(config).and_then(|cluster| check_retention(config, &cluster));
+        checked.err().map(|error| error.to_string())
     }
 
     fn refuse(&self, changed: Vec<String>, reasons: Vec<String>, validating: f64) -> Answer {

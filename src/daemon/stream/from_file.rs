@@ -4,7 +4,7 @@ use super::file_source::{FileClosing, FileReadAhead, read_all};
 use super::profiles;
 use super::replace::Replacements;
 use super::run::{Run, Watcher};
-use super::to_kafka::{PATIENCE, check_marker, check_retention, has_left, outputs, sink_cluster};
+use super::to_kafka::{PATIENCE, check_marker, check_retention, has_left, outputs};
 use crate::anonymity::planner::GroupShape;
 use crate::config::{Config, Format, JOINED, Rows, SinkKind};
 use crate::daemon::engine::Engine;
@@ -27,6 +27,7 @@ use crate::io::kafka::transaction::{TransactionalSink, UNTRUTHFUL};
 use crate::records::schema::Schema;
 use crate::release::sink::{Lengths, Sink};
 use crate::start::checked::Checked;
+use crate::start::clusters::sink_cluster;
 use crate::start::findings::Finding;
 use crate::start::reading::{codec_limits, fields, file_format};
 use crate::start::registered::register;
@@ -151,7 +152,7 @@ pub fn run_file(
 
 /// Profiles beside a file of records are in files, too.
 fn no_cluster() -> Cluster {
-    Cluster { brokers: String::new(), properties: BTreeMap::new() }
+    Cluster::new("", BTreeMap::new())
 }
 
 /// The columns of each output.
@@ -268,7 +269,7 @@ impl Start<'_> {
     /// A producer for a file source: no offsets to commit, the marker alone decides. Also the last committed batch.
     fn open_topic(&self, id: &str) -> Result<(TransactionalSink, Marker), KafkaFailure> {
         let config = self.config;
-        let cluster = sink_cluster(config);
+        let cluster = sink_cluster(config)?;
         check_retention(config, &cluster)?;
         let outputs = outputs(config, &cluster, Vec::new(), self.attributes.clone())?;
         let transactional_id = format!("{}-{id}", config.source.group);

@@ -4,7 +4,7 @@ use super::kafka_source::KafkaSource;
 use super::profiles;
 use super::replace::Replacements;
 use super::run::{Run, StreamError, Watcher};
-use super::to_kafka::{PATIENCE, check_marker, check_retention, has_left, outputs, sink_cluster};
+use super::to_kafka::{PATIENCE, check_marker, check_retention, has_left, outputs};
 use crate::config::{Config, SinkKind};
 use crate::daemon::engine::assemble::{Assembled, assemble, state_clock};
 use crate::daemon::engine::clock::StateClock;
@@ -20,13 +20,15 @@ use crate::io::kafka::health::Health;
 use crate::io::kafka::marker::{self, Marker};
 use crate::io::kafka::offsets;
 use crate::io::kafka::reader::Reader;
+use crate::io::kafka::refusal::Refusal;
 use crate::io::kafka::transaction::{Outputs, TransactionalSink};
 use crate::records::schema::Schema;
 use crate::start::checked::Checked;
+use crate::start::clusters::clusters;
 use crate::start::findings::Finding;
 use crate::start::messages::messages;
 use crate::start::registered::register;
-use crate::telemetry::{SourceLost, Telemetry};
+use crate::telemetry::{SourceLost, SourceRefused, Telemetry};
 use rdkafka::consumer::Consumer;
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -47,15 +49,21 @@ fn reach(
             return Ok(None);
         }
         match cluster.partitions(topics, Duration::from_secs(5)) {
-            Err(KafkaFailure::Unreachable { .. }) => {
+            Err(failure) if failure.passes() => {
                 SourceLost { address }.emit(telemetry);
+                if let KafkaFailure::Refused { refusal, told, .. } = failure {
+                    SourceRefused { refusal: refusal.label(), told: &told }.emit(telemetry);
+                }
                 let until = std::time::Instant::now() + wait;
                 while std::time::Instant::now() < until && !stop.load(Ordering::Acquire) {
                     std::thread::sleep(Duration::from_millis(50));
                 }
                 wait = (wait * 2).min(Duration::from_secs(30));
             }
-            answer => return answer.map(Some),
+            answer => {
+                telemetry.set_readiness(|readiness| readiness.refused = None);
+                return answer.map(Some);
+            }
         }
     }
 }
@@ -70,6 +78,8 @@ struct Start<'a> {
     stop: &'a Arc<AtomicBool>,
     /// What is read from.
     cluster: Cluster,
+    /// What is written to.
+    sink: Cluster,
     /// The consumer, once there is one.
     consumer: Arc<OnceLock<Arc<FeedConsumer>>>,
     health: Arc<Health>,
@@ -89,21 +99,19 @@ pub fn run_kafka(
         return Ok(Vec::new());
     }
     let (config, schema, file) = (Arc::clone(&checked.config), Arc::clone(&checked.schema), checked.file.clone());
+    let (cluster, sink) = clusters(&config)?;
     let start = Start {
         file: &file,
         config: &config,
         schema: &schema,
         telemetry,
         stop,
-        cluster: Cluster {
-            brokers: config.source.brokers.clone(),
-            properties: config.source.librdkafka.iter().map(|(k, v)| (k.to_owned(), v.to_owned())).collect(),
-        },
+        cluster,
+        sink,
         consumer: Arc::default(),
         health: Arc::default(),
         stand_in: options.stand_in_broker,
     };
-    let sink_cluster = sink_cluster(&config);
     let topics = &config.source.topics;
     let mut wanted: Vec<&str> = topics.iter().map(String::as_str).collect();
     wanted.extend(config.join.iter().filter_map(|join| join.topic.as_deref()));
@@ -111,14 +119,14 @@ pub fn run_kafka(
     let Some(partitions) = reach(&start.cluster, &config.source.brokers, &wanted, telemetry, stop)? else {
         return Ok(Vec::new());
     };
-    check_same_cluster(&start.cluster, &sink_cluster)?;
+    check_same_cluster(&start.cluster, &start.sink)?;
     let commit_partitions = partitions.last().copied().unwrap_or(1);
     let mut opened: Option<TransactionalSink> = None;
     let mut open = |id: &str| -> Result<Marker, KafkaFailure> {
         if config.sink.kind == SinkKind::Kafka && !options.stand_in_broker {
-            check_retention(&config, &sink_cluster)?;
+            check_retention(&config, &start.sink)?;
         }
-        let (sink, last) = start.open_sink(&sink_cluster, id, commit_partitions)?;
+        let (sink, last) = start.open_sink(id, commit_partitions)?;
         opened = Some(sink);
         Ok(last)
     };
@@ -145,8 +153,7 @@ pub fn run_kafka(
     };
     check_marker(&config, engine.progress().sequence, committed)?;
     if !options.accept_rewind {
-        refuse_rewind(&engine.progress().positions, &start.cluster, &config.source.group, topics)
-            .map_err(StreamError::from)?;
+        refuse_rewind(&engine.progress().positions, &start.cluster, &config.source.group, topics)?;
     }
     if !profiles::begin(&mut engine, intent.as_ref(), (&config, &schema, &file), &start.cluster, telemetry, stop)? {
         return Ok(engine.findings());
@@ -178,16 +185,30 @@ fn refuse_rewind(
     cluster: &Cluster,
     group: &str,
     topics: &[String],
-) -> Result<(), BatchError> {
+) -> Result<(), RunError> {
     let ours: Vec<_> = positions.iter().filter(|((topic, _), _)| usize::from(*topic) < topics.len()).collect();
     let places: Vec<(&str, i32)> = ours.iter().map(|((t, p), _)| (topics[usize::from(*t)].as_str(), *p)).collect();
-    let Ok(committed) = offsets::committed(cluster, group, &places, PATIENCE / 3) else { return Ok(()) };
+    let committed = match offsets::committed(cluster, group, &places, PATIENCE / 3) {
+        Ok(committed) => committed,
+        Err(denied @ KafkaFailure::Denied { .. }) => return Err(denied.into()),
+        Err(_) => return Ok(()),
+    };
     for ((&(topic, partition), &position), offset) in ours.into_iter().zip(committed) {
         if let Some(offset) = offset.filter(|o| *o < position) {
-            return Err(BatchError::Rewound { topic, partition, offset, position });
+            let rewound = BatchError::Rewound { topic, partition, offset, position };
+            return Err(StreamError::from(rewound).into());
         }
     }
     Ok(())
+}
+
+/// Tells of a refusal that was not heard before.
+fn hear(cluster: &Cluster, heard: &mut Option<Refusal>, telemetry: &Telemetry) {
+    let refusal = cluster.hearing().refusal();
+    if let Some(new) = refusal.filter(|_| refusal != *heard) {
+        SourceRefused { refusal: new.label(), told: &cluster.told(new) }.emit(telemetry);
+    }
+    *heard = refusal;
 }
 
 /// A topic has no end that a bar could run to.
@@ -212,13 +233,8 @@ impl Drop for EndReader<'_> {
 
 impl Start<'_> {
     /// A sink for the state `id`, and the last batch that it knows to be committed.
-    fn open_sink(
-        &self,
-        cluster: &Cluster,
-        id: &str,
-        commit_partitions: i32,
-    ) -> Result<(TransactionalSink, Marker), KafkaFailure> {
-        let config = self.config;
+    fn open_sink(&self, id: &str, commit_partitions: i32) -> Result<(TransactionalSink, Marker), KafkaFailure> {
+        let (config, cluster) = (self.config, &self.sink);
         let transactional_id = format!("{}-{id}", config.source.group);
         let attributes = self.schema.attributes.iter().map(|a| a.name.clone()).collect();
         let outputs = outputs(config, cluster, config.source.topics.clone(), attributes)?;
@@ -252,7 +268,7 @@ impl Start<'_> {
         clock: StateClock,
         policies: &Replacements<'_>,
     ) -> Result<(), RunError> {
-        let Self { config, file, schema, telemetry, stop, cluster, health, .. } = self;
+        let Self { config, file, schema, telemetry, stop, cluster, sink: sink_cluster, health, .. } = self;
         let (feed_in, feed) = crossbeam_channel::bounded(1);
         let (commands, commands_out) = crossbeam_channel::unbounded();
         engine.come_from(Arc::clone(health) as Arc<dyn Origin>);
@@ -283,11 +299,17 @@ impl Start<'_> {
             let end_reader = EndReader { closed: &closed, reader: &reader_stop };
             // Readiness does not wait for a batch that waits for the broker.
             scope.spawn(|| {
+                let mut heard = [None, None];
                 while !closed.load(Ordering::Acquire) {
+                    for (cluster, heard) in [cluster, sink_cluster].into_iter().zip(&mut heard) {
+                        hear(cluster, heard, telemetry);
+                    }
+                    let refused = heard.iter().flatten().next().map(|refusal: &Refusal| refusal.label());
                     let (reachable, assigned) = (health.reachable(), health.assigned() > 0);
                     telemetry.set_readiness(|r| {
                         r.broker = reachable;
                         r.assignment = assigned;
+                        r.refused = refused;
                     });
                     std::thread::sleep(Duration::from_millis(200));
                 }

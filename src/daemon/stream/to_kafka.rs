@@ -12,13 +12,6 @@ use std::time::Duration;
 /// How long a start waits for a cluster before it says so and tries again.
 pub(super) const PATIENCE: Duration = Duration::from_secs(30);
 
-pub(in crate::daemon) fn sink_cluster(config: &Config) -> Cluster {
-    Cluster {
-        brokers: config.sink_brokers().to_owned(),
-        properties: config.sink.librdkafka.iter().map(|(k, v)| (k.to_owned(), v.to_owned())).collect(),
-    }
-}
-
 /// The topics that a batch leaves to, which must all be there.
 pub(super) fn outputs(
     config: &Config,

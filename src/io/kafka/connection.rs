@@ -1,141 +1,158 @@
 //! Client settings: ours, and whatever the operator passes through.
 
-use rdkafka::ClientConfig;
-use rdkafka::admin::{AdminClient, AdminOptions, ResourceSpecifier};
-use rdkafka::client::DefaultClientContext;
-use rdkafka::consumer::{BaseConsumer, Consumer};
-use rdkafka::error::{KafkaError, RDKafkaErrorCode};
+use super::access::{Access, Asking, Settings};
+use super::hearing::Hearing;
+use super::refusal::Refusal;
+use crate::config::Security;
+use rdkafka::admin::{AdminOptions, ResourceSpecifier};
+use rdkafka::consumer::Consumer;
+use rdkafka::error::KafkaError;
+use rdkafka::metadata::{Metadata, MetadataTopic};
 use std::collections::BTreeMap;
-use std::time::Duration;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+pub use super::failure::KafkaFailure;
+
+/// How long a question may wait before it is looked whether we are refused.
+const LOOK: Duration = Duration::from_millis(250);
 
 /// How to reach a cluster.
 #[derive(Clone, Debug)]
 pub struct Cluster {
     /// The brokers to begin with, as the client is told: `host:port`, separated by commas.
     pub brokers: String,
-    /// librdkafka properties from the configuration; the ones that we own were refused there.
-    pub properties: BTreeMap<String, String>,
-}
-
-/// What can go wrong between us and a cluster, without any content of a message.
-#[derive(Debug, thiserror::Error)]
-#[allow(missing_docs, reason = "the message of each case says it")]
-pub enum KafkaFailure {
-    #[error("kafka at {brokers}: {what}: {source}")]
-    Client { brokers: String, what: &'static str, source: rdkafka::error::KafkaError },
-    #[error(
-        "kafka at {brokers}: the client knows no librdkafka property {name:?}, or does not take its value: correct it in the configuration or the environment"
-    )]
-    Setting { brokers: String, name: String },
-    #[error("kafka at {brokers}: topic {topic:?} does not exist (create it, or correct the configuration)")]
-    MissingTopic { brokers: String, topic: String },
-    #[error(
-        "kafka at {brokers}: topic {topic:?} keeps records for {retention}, shorter than privacy.support_window = {window}: released records must stay visible as long as they support others (shorten the window, or lengthen retention.ms)"
-    )]
-    ShortRetention { brokers: String, topic: String, retention: String, window: String },
-    #[error(
-        "topic {topic:?}: another instance's open transaction has hidden our last commit marker for {seconds} s (start again when that instance has, or when its transaction.timeout.ms has passed)"
-    )]
-    Undecided { topic: String, seconds: u64 },
-    #[error(
-        "kafka at {brokers}: no answer within {seconds} s (is the broker up, and are `brokers` and the security properties right?)"
-    )]
-    Unreachable { brokers: String, seconds: u64 },
-    #[error("a part of the daemon panicked while it read a message; nothing of it was released")]
-    ReaderPanicked,
-    #[error(
-        "source.brokers ({from}) and sink.brokers ({to}) are not the same cluster: consumed offsets and released records must commit in one transaction, which no two clusters share (mirror the topic first, or release beside the source)"
-    )]
-    TwoClusters { from: String, to: String },
-}
-
-/// Whether the client cannot recover from an error by itself: what it asks for is not allowed, or it has failed for good.
-pub(super) fn is_final(error: &KafkaError) -> bool {
-    matches!(
-        error.rdkafka_error_code(),
-        Some(
-            RDKafkaErrorCode::Fatal
-                | RDKafkaErrorCode::TopicAuthorizationFailed
-                | RDKafkaErrorCode::GroupAuthorizationFailed
-                | RDKafkaErrorCode::SaslAuthenticationFailed
-        )
-    )
+    access: Arc<Access>,
 }
 
 impl Cluster {
-    /// Settings shared by all our clients: a name, and the properties passed through.
-    fn base(&self) -> ClientConfig {
-        let mut config = ClientConfig::new();
-        self.share(&mut config);
-        config
+    /// A cluster that asks nobody who they are. `properties` are those of librdkafka in the configuration; the ones that we own
+    /// were refused there.
+    #[must_use]
+    pub fn new(brokers: &str, properties: BTreeMap<String, String>) -> Self {
+        Self::unkept(brokers, properties, &Security::default(), "source.security")
     }
 
-    /// Sets them over what stands there already. Never by way of `config_map`, which has a placeholder where a password is.
-    fn share(&self, config: &mut ClientConfig) {
-        config.set("client.id", "throng");
-        for (key, value) in &self.properties {
-            config.set(key, value);
-        }
-        config.set("bootstrap.servers", &self.brokers);
+    /// A cluster whose settings are tried, and that nobody asks anything.
+    #[must_use]
+    pub fn unkept(
+        brokers: &str,
+        properties: BTreeMap<String, String>,
+        security: &Security,
+        table: &'static str,
+    ) -> Self {
+        let access = Access::unkept(brokers, properties, security, table);
+        Self { brokers: brokers.to_owned(), access: Arc::new(access) }
+    }
+
+    /// A cluster to which we are who `security` says, the table `table` of the configuration.
+    ///
+    /// # Errors
+    /// When there is no thread for the keys that are to be kept.
+    pub fn secured(
+        brokers: &str,
+        properties: BTreeMap<String, String>,
+        security: &Security,
+        table: &'static str,
+    ) -> Result<Self, KafkaFailure> {
+        let access = Access::new(brokers, properties, security, table)?;
+        Ok(Self { brokers: brokers.to_owned(), access: Arc::new(access) })
+    }
+
+    /// What is heard of refusals.
+    #[must_use]
+    pub fn hearing(&self) -> &Hearing {
+        &self.access.hearing
+    }
+
+    /// What a refusal is and what to do about it; the brokers may be asked once more for that.
+    #[must_use]
+    pub fn told(&self, refusal: Refusal) -> String {
+        self.access.told(refusal).1
+    }
+
+    /// Settings shared by all our clients: a name, and the properties passed through.
+    fn base(&self) -> Settings {
+        Settings::new(&self.access, &[])
     }
 
     /// Settings of a consumer that reads committed records and never commits by itself.
     #[must_use]
-    pub fn consumer(&self, group: &str) -> ClientConfig {
-        let mut config = ClientConfig::new();
-        // Defaults that an operator may change: where to begin, and how much to fetch ahead (64 MB a partition is
-        // librdkafka's own default, which many partitions turn into gigabytes).
-        config.set("auto.offset.reset", "earliest");
-        config.set("queued.max.messages.kbytes", "16384");
-        config.set("queued.min.messages", "20000");
-        config.set("fetch.message.max.bytes", "2097152");
-        // Once that much waits, the client looks again after this time. Its own default is a second, in which a batch is
-        // treated several times over and the reader starves.
-        config.set("fetch.queue.backoff.ms", "10");
-        config.set("statistics.interval.ms", "1000");
-        self.share(&mut config);
-        config.set("group.id", group);
-        config.set("enable.auto.commit", "false");
-        config.set("enable.auto.offset.store", "false");
-        config.set("isolation.level", "read_committed");
-        config.set("partition.assignment.strategy", "cooperative-sticky");
-        config.set("enable.partition.eof", "false");
-        config
+    pub fn consumer(&self, group: &str) -> Settings {
+        let defaults = [
+            // Defaults that an operator may change: where to begin, and how much to fetch ahead (64 MB a partition is
+            // librdkafka's own default, which many partitions turn into gigabytes).
+            ("auto.offset.reset", "earliest"),
+            ("queued.max.messages.kbytes", "16384"),
+            ("queued.min.messages", "20000"),
+            ("fetch.message.max.bytes", "2097152"),
+            // Once that much waits, the client looks again after this time. Its own default is a second, in which a batch is
+            // treated several times over and the reader starves.
+            ("fetch.queue.backoff.ms", "10"),
+            ("statistics.interval.ms", "1000"),
+        ];
+        let mut settings = Settings::new(&self.access, &defaults);
+        settings.set("group.id", group);
+        settings.set("enable.auto.commit", "false");
+        settings.set("enable.auto.offset.store", "false");
+        settings.set("isolation.level", "read_committed");
+        settings.set("partition.assignment.strategy", "cooperative-sticky");
+        settings.set("enable.partition.eof", "false");
+        settings
     }
 
     /// Settings of a transactional producer.
     #[must_use]
-    pub fn producer(&self, transactional_id: &str) -> ClientConfig {
-        let mut config = ClientConfig::new();
-        config.set("linger.ms", "5");
-        config.set("batch.num.messages", "10000");
-        config.set("queue.buffering.max.messages", "1000000");
-        config.set("queue.buffering.max.kbytes", "262144");
-        config.set("transaction.timeout.ms", "60000");
-        self.share(&mut config);
-        config.set("transactional.id", transactional_id);
-        config.set("enable.idempotence", "true");
+    pub fn producer(&self, transactional_id: &str) -> Settings {
+        let defaults = [
+            ("linger.ms", "5"),
+            ("batch.num.messages", "10000"),
+            ("queue.buffering.max.messages", "1000000"),
+            ("queue.buffering.max.kbytes", "262144"),
+            ("transaction.timeout.ms", "60000"),
+        ];
+        let mut settings = Settings::new(&self.access, &defaults);
+        settings.set("transactional.id", transactional_id);
+        settings.set("enable.idempotence", "true");
         // We wait for the transaction, not for each message.
-        config.set("delivery.report.only.error", "true");
-        config
+        settings.set("delivery.report.only.error", "true");
+        settings
     }
 
-    /// A plain client for topics and groups.
+    /// Tries every setting on a client of each kind, without a word to any broker.
     ///
     /// # Errors
-    /// When the settings are refused.
-    pub fn admin(&self) -> Result<AdminClient<DefaultClientContext>, KafkaFailure> {
-        self.base().create().map_err(|source| self.failure("cannot create an admin client", source))
+    /// When the settings are refused, or a file of theirs cannot be read.
+    pub fn try_settings(&self) -> Result<(), KafkaFailure> {
+        Access::try_out(self.consumer("throng"), self.producer("throng"))
     }
 
     /// A failure of the client while something was done.
     #[must_use]
-    pub fn failure(&self, what: &'static str, source: rdkafka::error::KafkaError) -> KafkaFailure {
-        match source {
-            // The client repeats the value, which may be a password.
-            KafkaError::ClientConfig(_, _, name, _) => KafkaFailure::Setting { brokers: self.brokers.clone(), name },
-            source => KafkaFailure::Client { brokers: self.brokers.clone(), what, source },
+    pub fn failure(&self, what: &'static str, source: KafkaError) -> KafkaFailure {
+        self.access.failure(what, source)
+    }
+
+    /// The same, where a broker may say that we have no right to `right`.
+    #[must_use]
+    pub fn failure_of(&self, what: &'static str, right: impl Into<String>, source: KafkaError) -> KafkaFailure {
+        match self.access.failure(what, source) {
+            KafkaFailure::Denied { brokers, .. } => KafkaFailure::Denied { brokers, right: right.into() },
+            failure => failure,
         }
+    }
+
+    /// What is refused now, where it is.
+    #[must_use]
+    pub fn refused(&self) -> Option<KafkaFailure> {
+        self.access.refused()
+    }
+
+    /// No answer came within `patience`: because we are refused, or because nobody is there.
+    #[must_use]
+    pub fn unanswered(&self, patience: Duration) -> KafkaFailure {
+        let (brokers, seconds) = (self.brokers.clone(), patience.as_secs());
+        self.access.refused().unwrap_or(KafkaFailure::Unreachable { brokers, seconds })
     }
 
     /// The name that the cluster gives itself; `None` when it does not tell.
@@ -143,9 +160,33 @@ impl Cluster {
     /// # Errors
     /// When the settings are refused.
     pub fn id(&self, patience: Duration) -> Result<Option<String>, KafkaFailure> {
-        let client: BaseConsumer =
-            self.base().create().map_err(|source| self.failure("cannot create a client", source))?;
+        let client = self.base().asking("cannot create a client")?;
         Ok(client.client().fetch_cluster_id(patience))
+    }
+
+    /// What the cluster says of `topic`. A refusal is heard at once, and ends the wait.
+    fn metadata(&self, client: &Asking, topic: &str, patience: Duration) -> Result<Metadata, KafkaFailure> {
+        let deadline = Instant::now() + patience;
+        loop {
+            let left = deadline.saturating_duration_since(Instant::now());
+            match client.fetch_metadata(Some(topic), left.min(LOOK).max(Duration::from_millis(1))) {
+                Ok(metadata) => return Ok(metadata),
+                Err(error) if error.rdkafka_error_code().is_some_and(super::failure::is_denied) => {
+                    return Err(self.failure_of("asks", describes(topic), error));
+                }
+                Err(_) => {}
+            }
+            // What it has to say waits in its queue.
+            while client.poll(Duration::ZERO).is_some() {}
+            let refused = self.access.refused();
+            let is_final =
+                |refused: &KafkaFailure| !matches!(refused, KafkaFailure::Refused { refusal, .. } if refusal.passes());
+            match refused {
+                Some(refused) if is_final(&refused) || left.is_zero() => return Err(refused),
+                _ if left.is_zero() => return Err(self.unanswered(patience)),
+                _ => {}
+            }
+        }
     }
 
     /// Number of partitions of each topic, in order.
@@ -153,21 +194,25 @@ impl Cluster {
     /// # Errors
     /// When the cluster does not answer within `patience`, or a topic does not exist.
     pub fn partitions(&self, topics: &[&str], patience: Duration) -> Result<Vec<i32>, KafkaFailure> {
-        let mut config = self.base();
-        config.set("allow.auto.create.topics", "false");
-        let client: BaseConsumer = config.create().map_err(|source| self.failure("cannot create a client", source))?;
-        let metadata = client
-            .fetch_metadata(None, patience)
-            .map_err(|_| KafkaFailure::Unreachable { brokers: self.brokers.clone(), seconds: patience.as_secs() })?;
-        topics
-            .iter()
-            .map(|name| {
-                let found = metadata.topics().iter().find(|t| t.name() == *name && t.error().is_none());
-                found.map(|t| i32::try_from(t.partitions().len()).unwrap_or(i32::MAX)).filter(|n| *n > 0).ok_or_else(
-                    || KafkaFailure::MissingTopic { brokers: self.brokers.clone(), topic: (*name).to_owned() },
-                )
-            })
-            .collect()
+        let client = self.base().set("allow.auto.create.topics", "false").asking("cannot create a client")?;
+        let deadline = Instant::now() + patience;
+        let of = |name: &&str| {
+            let metadata = self.metadata(&client, name, deadline.saturating_duration_since(Instant::now()))?;
+            let found = metadata.topics().iter().find(|topic| topic.name() == *name);
+            if found.and_then(MetadataTopic::error).is_some_and(|error| super::failure::is_denied(error.into())) {
+                return Err(KafkaFailure::Denied { brokers: self.brokers.clone(), right: describes(name) });
+            }
+            let found = found.filter(|topic| topic.error().is_none());
+            let partitions = found.map(|topic| i32::try_from(topic.partitions().len()).unwrap_or(i32::MAX));
+            partitions
+                .filter(|number| *number > 0)
+                .ok_or_else(|| KafkaFailure::MissingTopic { brokers: self.brokers.clone(), topic: (*name).to_owned() })
+        };
+        let partitions: Result<Vec<i32>, KafkaFailure> = topics.iter().map(of).collect();
+        if partitions.is_ok() {
+            self.access.hearing.clear();
+        }
+        partitions
     }
 
     /// Checks that what is released into `topic` stays there for `window`. A cluster that does not tell is believed.
@@ -175,7 +220,7 @@ impl Cluster {
     /// # Errors
     /// [`KafkaFailure::ShortRetention`].
     pub fn check_retention(&self, topic: &str, window: Duration, patience: Duration) -> Result<(), KafkaFailure> {
-        let admin = self.admin()?;
+        let admin = self.base().admin("cannot create an admin client")?;
         let runtime = tokio::runtime::Builder::new_current_thread()
             .enable_all()
             .build()
@@ -183,6 +228,13 @@ impl Cluster {
         let resource = ResourceSpecifier::Topic(topic);
         let options = AdminOptions::new().request_timeout(Some(patience));
         let Ok(described) = runtime.block_on(admin.describe_configs(&[resource], &options)) else { return Ok(()) };
+        // The client passes over the error of a topic, which has no entries then.
+        if described.iter().flatten().all(|topic| topic.entries.is_empty()) {
+            let right = format!(
+                "describe the configuration of topic {topic:?} (DescribeConfigs), which says how long it keeps records"
+            );
+            return Err(KafkaFailure::Denied { brokers: self.brokers.clone(), right });
+        }
         let retention = described
             .into_iter()
             .flatten()
@@ -203,6 +255,11 @@ impl Cluster {
     }
 }
 
+/// The right to see a topic.
+fn describes(topic: &str) -> String {
+    format!("see topic {topic:?} (Describe, which Read and Write include)")
+}
+
 #[cfg(test)]
 mod tests {
     use super::Cluster;
@@ -212,10 +269,10 @@ mod tests {
     fn passwords_reach_every_client() {
         let secrets = [("sasl.password", "canary-5271"), ("ssl.key.password", "canary-5272")];
         let properties = secrets.map(|(name, value)| (name.to_owned(), value.to_owned())).into();
-        let cluster = Cluster { brokers: "localhost:9092".to_owned(), properties };
+        let cluster = Cluster::new("localhost:9092", properties);
         for client in [cluster.base(), cluster.consumer("readers"), cluster.producer("writer")] {
             for (name, value) in secrets {
-                assert_eq!(client.get(name), Some(value), "{name}");
+                assert_eq!(client.get(name).as_deref(), Some(value), "{name}");
             }
         }
     }
@@ -225,8 +282,11 @@ mod tests {
     fn what_a_property_is_set_to_is_never_repeated() {
         for name in ["sasl.pasword", "security.protocol", "sasl.oauthbearer.client.secret"] {
             let properties = [(name.to_owned(), "canary-6613".to_owned())].into();
-            let cluster = Cluster { brokers: "localhost:9".to_owned(), properties };
+            let cluster = Cluster::new("localhost:9", properties);
             let Err(failure) = cluster.id(Duration::ZERO) else { panic!("{name} is taken") };
+            let said = format!("{failure} {failure:?}");
+            assert!(said.contains(name) && !said.contains("canary-6613"), "{said}");
+            let Err(failure) = cluster.try_settings() else { panic!("{name} is taken") };
             let said = format!("{failure} {failure:?}");
             assert!(said.contains(name) && !said.contains("canary-6613"), "{said}");
         }

@@ -41,6 +41,9 @@ const READ_TIMEOUT: Duration = Duration::from_secs(1);
 /// How long forgotten offsets are committed again before that is given up.
 const AGAIN: Duration = Duration::from_secs(60);
 
+/// How long files are waited for that do not belong together yet.
+const CHANGING: Duration = Duration::from_millis(500);
+
 /// How long the next producer is waited for between two looks at the daemon's end.
 const LOOK: Duration = Duration::from_millis(20);
 
@@ -207,7 +210,7 @@ impl Maker {
     fn next(&self, watch: &mut Watch, last: Marker, sent: &[Sent]) -> Result<Writer, DeliveryError> {
         let since = Instant::now();
         loop {
-            let next = self.make(|| self.is_over()).map_err(|e| DeliveryError::Fatal(e.to_string()))?;
+            let next = self.make_again()?;
             crash_point("epoch-taken");
             self.is_still_ours(watch, last)?;
             let Some(standing) = &self.standing else { return Ok(next) };
@@ -265,18 +268,35 @@ impl Maker {
                     (writer, since, others) = (self.client()?, Instant::now(), others + 1);
                 }
                 Err(KafkaError::Transaction(e)) if e.is_retriable() && !enough() => {}
-                Err(e) => return Err(self.cluster.failure("cannot begin transactions", e)),
+                Err(e) => {
+                    let right = format!("use the transactional id {:?} (Write and Describe)", self.transactional_id);
+                    let failure = self.cluster.failure_of("cannot begin transactions", right, e);
+                    return Err(self.cluster.refused().unwrap_or(failure));
+                }
+            }
+            // What is refused is said to whoever takes it away.
+            writer.poll(Duration::ZERO);
+        }
+    }
+
+    /// The same while we run, when files that say who we are may be changing under us.
+    fn make_again(&self) -> Result<Writer, DeliveryError> {
+        loop {
+            match self.make(|| self.is_over()) {
+                Err(error @ (KafkaFailure::Files { .. } | KafkaFailure::Secret { .. })) if !self.is_over() => {
+                    tracing::warn!(%error, "no producer can be made now; trying again");
+                    std::thread::sleep(CHANGING);
+                }
+                made => return made.map_err(|error| DeliveryError::Fatal(error.to_string())),
             }
         }
     }
 
     /// A producer that knows its topics and has no epoch yet.
     fn client(&self) -> Result<Writer, KafkaFailure> {
-        let writer: Writer = self
-            .cluster
-            .producer(&self.transactional_id)
-            .create_with_context(Reports::default())
-            .map_err(|e| self.cluster.failure("cannot create the producer", e))?;
+        let settings = self.cluster.producer(&self.transactional_id);
+        let writer: Writer =
+            settings.producer("cannot create the producer", Reports::new(settings.hearing(), &self.topics))?;
         // What the client would ask for with the first record, in the middle of the transaction.
         for topic in &self.topics {
             if let Err(error) = writer.client().fetch_metadata(Some(topic), METADATA) {

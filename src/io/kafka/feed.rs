@@ -5,13 +5,15 @@
 
 use super::connection::{Cluster, KafkaFailure};
 use super::health::Health;
+use super::hearing::Hearing;
+use super::live::Live;
 use crate::io::input::{InputBatch, Place, Ranges};
 use crossbeam_channel::{Receiver, RecvTimeoutError, SendTimeoutError, Sender};
+use rdkafka::Statistics;
 use rdkafka::client::ClientContext;
 use rdkafka::consumer::{BaseConsumer, Consumer, ConsumerContext, Rebalance};
 use rdkafka::error::{KafkaError, RDKafkaErrorCode};
 use rdkafka::topic_partition_list::TopicPartitionList;
-use rdkafka::{ClientConfig, Statistics};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
@@ -64,11 +66,12 @@ pub enum Command {
 }
 
 /// The consumer with our callbacks.
-pub type FeedConsumer = BaseConsumer<Callbacks>;
+pub type FeedConsumer = Live<BaseConsumer<Callbacks>>;
 
 /// Callbacks of the consumer.
 pub struct Callbacks {
     pub(super) topics: Vec<String>,
+    hearing: Arc<Hearing>,
     feed: Sender<Feed>,
     pub(super) health: Arc<Health>,
     /// Partitions taken away since the reader last looked.
@@ -155,7 +158,11 @@ impl Callbacks {
 
 impl ClientContext for Callbacks {
     fn stats(&self, statistics: Statistics) {
-        self.health.set_reachable(statistics.brokers.values().any(|b| b.nodeid >= 0 && b.state == "UP"));
+        let is_up = statistics.brokers.values().any(|b| b.nodeid >= 0 && b.state == "UP");
+        self.health.set_reachable(is_up);
+        if is_up {
+            self.hearing.clear();
+        }
         let mut lag = None;
         for partition in statistics.topics.values().flat_map(|t| t.partitions.values()) {
             if partition.consumer_lag >= 0 && partition.fetch_state == "active" {
@@ -167,8 +174,9 @@ impl ClientContext for Callbacks {
         }
     }
 
-    fn error(&self, error: KafkaError, _reason: &str) {
+    fn error(&self, error: KafkaError, reason: &str) {
         self.health.note_error();
+        self.hearing.hear(&error, reason);
         if error.rdkafka_error_code() == Some(RDKafkaErrorCode::AllBrokersDown) {
             self.health.set_reachable(false);
         }
@@ -222,7 +230,9 @@ pub fn subscribe(
     health: Arc<Health>,
     closing: Arc<AtomicBool>,
 ) -> Result<Arc<FeedConsumer>, KafkaFailure> {
+    let settings = cluster.consumer(group);
     let callbacks = Callbacks {
+        hearing: settings.hearing(),
         topics: topics.to_vec(),
         feed,
         health,
@@ -230,9 +240,7 @@ pub fn subscribe(
         changed: AtomicBool::new(false),
         closing,
     };
-    let config: ClientConfig = cluster.consumer(group);
-    let consumer: FeedConsumer =
-        config.create_with_context(callbacks).map_err(|e| cluster.failure("cannot create the consumer", e))?;
+    let consumer = settings.consumer("cannot create the consumer", callbacks)?;
     let names: Vec<&str> = topics.iter().map(String::as_str).collect();
     consumer.subscribe(&names).map_err(|e| cluster.failure("cannot subscribe", e))?;
     Ok(Arc::new(consumer))

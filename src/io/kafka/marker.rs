@@ -3,11 +3,13 @@
 //! The compacted topic `throng.commits` maps a transactional id to the number of its last committed batch. Offsets
 //! cannot tell: another instance may have committed past a batch of ours that was aborted.
 
+use super::access::{Asking, Settings};
 use super::connection::{Cluster, KafkaFailure};
-use rdkafka::consumer::{BaseConsumer, Consumer};
+use super::failure::is_final_without_group;
+use rdkafka::Message;
+use rdkafka::consumer::Consumer;
 use rdkafka::message::BorrowedMessage;
 use rdkafka::topic_partition_list::{Offset, TopicPartitionList};
-use rdkafka::{ClientConfig, Message};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 use std::time::{Duration, Instant};
@@ -32,6 +34,12 @@ impl Marker {
         serde_json::from_slice(body).ok()
     }
 }
+
+/// The group that is named, and never joined: what is asked here is asked by no member.
+const READER: &str = "throng.commits.reader";
+
+/// What cannot be done, in errors.
+const WHAT: &str = "cannot read the commit markers";
 
 /// How long another instance's open transaction may hide a marker of ours: the time-out of a transaction and some more.
 const UNDECIDED: Duration = Duration::from_secs(90);
@@ -59,9 +67,8 @@ pub fn last_committed(
             decided_at.insert(message.partition(), message.offset());
         }
     })?;
-    let failed = |e| cluster.failure("cannot read the commit markers", e);
     // To a client of committed records the end is the beginning of the first open transaction.
-    let watcher: BaseConsumer = cluster.consumer("throng.commits.reader").create().map_err(failed)?;
+    let watcher = cluster.consumer(READER).asking(WHAT)?;
     let deadline = Instant::now() + UNDECIDED;
     for (partition, offset) in decided_at {
         while watcher.fetch_watermarks(topic, partition, patience).map_or(0, |(_, end)| end) <= offset {
@@ -94,7 +101,7 @@ pub struct Watch {
     cluster: Cluster,
     topic: String,
     transactional_id: String,
-    reader: BaseConsumer,
+    reader: Asking,
     /// Where the next look begins, by partition.
     next: BTreeMap<i32, i64>,
 }
@@ -111,8 +118,8 @@ impl Watch {
         patience: Duration,
     ) -> Result<Self, KafkaFailure> {
         let partitions = cluster.partitions(&[topic], patience)?[0];
-        let failed = |e| cluster.failure("cannot read the commit markers", e);
-        let reader = config(cluster, "read_uncommitted").create::<BaseConsumer>().map_err(failed)?;
+        let failed = |e| cluster.failure(WHAT, e);
+        let reader = config(cluster, "read_uncommitted").asking(WHAT)?;
         let mut next = BTreeMap::new();
         for partition in 0..partitions {
             let (_, end) = reader.fetch_watermarks(topic, partition, patience).map_err(failed)?;
@@ -127,7 +134,7 @@ impl Watch {
     /// # Errors
     /// When the topic cannot be read to its end within `patience`; the next look shows the same markers again.
     pub fn look(&mut self, patience: Duration) -> Result<Vec<Marker>, KafkaFailure> {
-        let failed = |e| self.cluster.failure("cannot read the commit markers", e);
+        let failed = |e| self.cluster.failure(WHAT, e);
         let mut list = TopicPartitionList::new();
         for (&partition, &offset) in &self.next {
             list.add_partition_offset(&self.topic, partition, Offset::Offset(offset)).map_err(failed)?;
@@ -150,8 +157,8 @@ impl Watch {
 }
 
 /// Settings of a reader that wants to know where the end is: a broker that has nothing more need not wait for more.
-fn config(cluster: &Cluster, isolation: &str) -> ClientConfig {
-    let mut config = cluster.consumer("throng.commits.reader");
+fn config(cluster: &Cluster, isolation: &str) -> Settings {
+    let mut config = cluster.consumer(READER);
     config.set("enable.partition.eof", "true");
     config.set("auto.offset.reset", "earliest");
     config.set("isolation.level", isolation);
@@ -161,9 +168,9 @@ fn config(cluster: &Cluster, isolation: &str) -> ClientConfig {
     config
 }
 
-fn reader(cluster: &Cluster, topic: &str, partitions: i32, isolation: &str) -> Result<BaseConsumer, KafkaFailure> {
-    let failed = |e| cluster.failure("cannot read the commit markers", e);
-    let reader: BaseConsumer = config(cluster, isolation).create().map_err(failed)?;
+fn reader(cluster: &Cluster, topic: &str, partitions: i32, isolation: &str) -> Result<Asking, KafkaFailure> {
+    let failed = |e| cluster.failure(WHAT, e);
+    let reader = config(cluster, isolation).asking(WHAT)?;
     let mut list = TopicPartitionList::new();
     for partition in 0..partitions {
         list.add_partition_offset(topic, partition, Offset::Beginning).map_err(failed)?;
@@ -175,7 +182,7 @@ fn reader(cluster: &Cluster, topic: &str, partitions: i32, isolation: &str) -> R
 /// Shows every record up to the ends of the partitions, as the reader sees them.
 fn walk(
     cluster: &Cluster,
-    reader: &BaseConsumer,
+    reader: &Asking,
     partitions: i32,
     patience: Duration,
     mut visit: impl FnMut(&BorrowedMessage<'_>),
@@ -188,11 +195,14 @@ fn walk(
             Some(Err(rdkafka::error::KafkaError::PartitionEOF(partition))) => {
                 ended.insert(partition);
             }
+            Some(Err(error)) if is_final_without_group(&error) => {
+                return Err(cluster.failure_of(WHAT, "read the topic of the commit markers (Read)", error));
+            }
             // Errors that the client retries by itself.
             Some(Err(_)) | None => {}
         }
         if Instant::now() > deadline {
-            return Err(KafkaFailure::Unreachable { brokers: cluster.brokers.clone(), seconds: patience.as_secs() });
+            return Err(cluster.unanswered(patience));
         }
     }
     Ok(())

@@ -1,16 +1,25 @@
 //! Kafka: the consumer that feeds batches, topics that are read whole, and the transaction that a batch leaves in.
 
+pub mod access;
 pub mod connection;
 mod epoch;
+mod failure;
 pub mod feed;
 pub mod health;
+pub mod hearing;
+mod keeper;
+pub mod live;
 pub mod marker;
+mod native;
 pub mod offsets;
+mod probe;
 mod producer;
 pub mod reader;
+pub mod refusal;
 mod reports;
 pub mod sampled;
 mod standing;
+mod token;
 pub mod transaction;
 pub mod values;
 pub mod whole;

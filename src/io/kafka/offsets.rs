@@ -1,7 +1,7 @@
 //! Offsets that a group has committed.
 
 use super::connection::{Cluster, KafkaFailure};
-use rdkafka::consumer::{BaseConsumer, Consumer};
+use rdkafka::consumer::Consumer;
 use rdkafka::topic_partition_list::{Offset, TopicPartitionList};
 use std::time::Duration;
 
@@ -16,8 +16,9 @@ pub fn committed(
     places: &[(&str, i32)],
     patience: Duration,
 ) -> Result<Vec<Option<i64>>, KafkaFailure> {
-    let failed = |e| cluster.failure("cannot read the committed offsets", e);
-    let member: BaseConsumer = cluster.consumer(group).create().map_err(failed)?;
+    let right = || format!("read as group {group:?} (Read)");
+    let failed = |e| cluster.failure_of("cannot read the committed offsets", right(), e);
+    let member = cluster.consumer(group).asking("cannot read the committed offsets")?;
     let mut wanted = TopicPartitionList::new();
     for (topic, partition) in places {
         wanted.add_partition(topic, *partition);

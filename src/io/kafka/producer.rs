@@ -1,5 +1,7 @@
 //! The producer of one transaction: its type, the time that its steps may take, and what its errors mean.
 
+use super::failure::is_denied;
+use super::live::Live;
 use super::reports::Reports;
 use crate::release::sink::DeliveryError;
 use rdkafka::error::{KafkaError, RDKafkaErrorCode};
@@ -8,7 +10,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
 /// A producer that may begin one transaction.
-pub type Writer = BaseProducer<Reports>;
+pub type Writer = Live<BaseProducer<Reports>>;
 
 /// How long one step of a transaction is waited for before it is tried again.
 pub(super) const STEP: Duration = Duration::from_secs(10);
@@ -42,6 +44,12 @@ pub(super) fn retried(
 /// What an error means for the transaction. Texts are the client's own codes; they hold nothing of a message.
 pub(super) fn classify(error: &KafkaError) -> DeliveryError {
     match error {
+        error if error.rdkafka_error_code().is_some_and(is_denied) => {
+            let code = error.rdkafka_error_code().map_or(String::new(), |code| format!("{code:?}"));
+            DeliveryError::Fatal(format!(
+                "our user has not every right that a transaction takes ({code}): docs/security.md lists them"
+            ))
+        }
         KafkaError::Transaction(e) if e.is_fatal() => DeliveryError::Fatal(format!("{:?}", e.code())),
         KafkaError::Transaction(e) => DeliveryError::Aborted(format!("{:?}", e.code())),
         KafkaError::MessageProduction(RDKafkaErrorCode::Fatal | RDKafkaErrorCode::Fenced) => {

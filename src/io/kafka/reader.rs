@@ -3,7 +3,8 @@
 //! It never holds more than one batch being filled and one waiting; while that one waits the partitions are paused and
 //! the consumer is polled all the same, so that rebalances are served.
 
-use super::connection::{Cluster, KafkaFailure, is_final};
+use super::connection::{Cluster, KafkaFailure};
+use super::failure::is_final;
 use super::feed::{Command, Feed, FeedConsumer, Notice};
 use crate::io::closing::SharedLimits;
 use crate::io::input::{Closed, Ranges};
@@ -14,7 +15,7 @@ use crate::telemetry::RejectionReason;
 use crossbeam_channel::{Receiver, Sender, TrySendError};
 use filling::Filling;
 use rdkafka::consumer::Consumer;
-use rdkafka::error::KafkaError;
+use rdkafka::error::{KafkaError, RDKafkaErrorCode};
 use rdkafka::message::{BorrowedMessage, Headers, Message};
 use rewind::{Replayed, Seeker};
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -228,7 +229,14 @@ impl Reader {
     /// An error that the client cannot recover from ends the reader; the others are noted.
     fn weigh(&self, error: KafkaError) -> Result<(), KafkaFailure> {
         if is_final(&error) {
-            return Err(self.cluster.failure("the consumer failed", error));
+            let topics = &self.consumer.context().topics;
+            let right = match error.rdkafka_error_code() {
+                Some(RDKafkaErrorCode::GroupAuthorizationFailed) => {
+                    "read as the group of source.group (Read)".to_owned()
+                }
+                _ => format!("read topic {} (Read)", topics.join(", ")),
+            };
+            return Err(self.cluster.failure_of("the consumer failed", right, error));
         }
         // Everything else the client retries by itself, with back-off.
         self.consumer.context().health.note_error();

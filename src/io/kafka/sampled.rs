@@ -1,7 +1,9 @@
 //! The messages of a topic as it stands, for looking at: no group is joined, no offset committed.
 
+use super::access::Asking;
 use super::connection::{Cluster, KafkaFailure};
-use rdkafka::consumer::{BaseConsumer, Consumer};
+use super::failure::is_final_without_group;
+use rdkafka::consumer::Consumer;
 use rdkafka::error::KafkaError;
 use rdkafka::message::{Message, OwnedMessage};
 use rdkafka::topic_partition_list::{Offset, TopicPartitionList};
@@ -11,7 +13,8 @@ use std::time::{Duration, Instant};
 /// A topic's committed messages, from the first one to those that are the last when it is opened. Partitions take turns as they come.
 pub struct Sampled {
     cluster: Cluster,
-    consumer: BaseConsumer,
+    topic: String,
+    consumer: Asking,
     /// By partition not read to its end yet, where that is.
     ends: BTreeMap<i32, i64>,
     patience: Duration,
@@ -29,7 +32,7 @@ impl Sampled {
         config.set("enable.partition.eof", "true");
         config.set("auto.offset.reset", "earliest");
         config.set("statistics.interval.ms", "0");
-        let consumer: BaseConsumer = config.create().map_err(failed)?;
+        let consumer = config.asking("cannot read the topic")?;
         let mut list = TopicPartitionList::new();
         let mut ends = BTreeMap::new();
         for partition in 0..partitions {
@@ -40,7 +43,7 @@ impl Sampled {
             }
         }
         consumer.assign(&list).map_err(failed)?;
-        Ok(Self { cluster: cluster.clone(), consumer, ends, patience })
+        Ok(Self { cluster: cluster.clone(), topic: topic.to_owned(), consumer, ends, patience })
     }
 
     /// The next message; none at the end. What comes after the end as it was is passed over.
@@ -66,12 +69,15 @@ impl Sampled {
                 Some(Err(KafkaError::PartitionEOF(partition))) => {
                     self.ends.remove(&partition);
                 }
+                Some(Err(error)) if is_final_without_group(&error) => {
+                    let right = format!("read topic {:?} (Read)", self.topic);
+                    return Err(self.cluster.failure_of("cannot read the topic", right, error));
+                }
                 // Errors that the client retries by itself.
                 Some(Err(_)) | None => {}
             }
             if Instant::now() > deadline {
-                let seconds = self.patience.as_secs();
-                return Err(KafkaFailure::Unreachable { brokers: self.cluster.brokers.clone(), seconds });
+                return Err(self.cluster.unanswered(self.patience));
             }
         }
         Ok(None)

@@ -5,10 +5,11 @@
 //! sent; the transaction is then committed without its offsets. So they are read after every commit, and what lies behind is
 //! committed again, before a next transaction begins and before a partition is let go: whoever gets it begins there.
 
+use super::access::Asking;
 use super::connection::{Cluster, KafkaFailure};
 use super::producer::{STEP, Writer, classify, retried};
 use crate::release::sink::DeliveryError;
-use rdkafka::consumer::{BaseConsumer, Consumer, ConsumerGroupMetadata};
+use rdkafka::consumer::{Consumer, ConsumerGroupMetadata};
 use rdkafka::error::KafkaError;
 use rdkafka::producer::Producer;
 use rdkafka::topic_partition_list::{Offset, TopicPartitionList};
@@ -43,7 +44,7 @@ pub(super) fn listed(sent: &[Sent]) -> Result<TopicPartitionList, KafkaError> {
 pub(super) struct Standing {
     cluster: Cluster,
     /// Asks for offsets, and never joins the group.
-    asking: BaseConsumer,
+    asking: Asking,
     group: GroupMetadata,
 }
 
@@ -57,8 +58,7 @@ impl Standing {
         config.set("statistics.interval.ms", "0");
         // The group's coordinator hears of a commit a moment later than we do, and says so until then.
         config.set("retry.backoff.ms", "10");
-        let failed = |e| cluster.failure("cannot read the committed offsets", e);
-        Ok(Self { cluster: cluster.clone(), asking: config.create().map_err(failed)?, group })
+        Ok(Self { cluster: cluster.clone(), asking: config.asking("cannot read the committed offsets")?, group })
     }
 
     /// Those of `sent` that lie behind what was sent. An offset beyond it has been committed by its next owner.

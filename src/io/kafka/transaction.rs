@@ -69,6 +69,9 @@ const TURN: Duration = Duration::from_millis(50);
 /// How long the client's queue may stay full.
 const FULL: Duration = Duration::from_secs(60);
 
+/// How long a client may take to say why a transaction has failed.
+const SAYING: Duration = Duration::from_millis(50);
+
 /// How long a full queue or an unflushed message is waited for between two looks.
 const LOOK: Duration = Duration::from_millis(1);
 
@@ -243,6 +246,18 @@ impl Attempt<'_> {
         Ok(())
     }
 
+    /// The error, or the topic that we may not write to, where that is why: a new attempt would be refused as well.
+    fn named(&self, error: DeliveryError) -> DeliveryError {
+        // What the client has to say of it lies in its queue.
+        self.producer.poll(SAYING);
+        match self.producer.context().denied() {
+            Some(topic) => DeliveryError::Fatal(format!(
+                "no right to write to topic {topic:?} (Write): grant it to our user (docs/security.md)"
+            )),
+            None => error,
+        }
+    }
+
     fn commit(&self) -> Result<(), DeliveryError> {
         retried(&self.sink.stop, || self.producer.commit_transaction(STEP))
     }
@@ -281,7 +296,7 @@ impl Sink for TransactionalSink {
         let sent = self.offsets(envelope);
         let producer = self.epochs.take(&self.stop)?;
         let attempt = Attempt { producer, sink: self };
-        let outcome = match attempt.run(batch, envelope, marker, &sent) {
+        let outcome = match attempt.run(batch, envelope, marker, &sent).map_err(|error| attempt.named(error)) {
             Err(DeliveryError::Aborted(why)) => {
                 // An abort purges what is queued. If it cannot be confirmed, nothing more may be said of this producer.
                 match attempt.abort() {

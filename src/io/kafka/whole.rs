@@ -1,8 +1,10 @@
 //! A topic that is read whole, from its beginning to where its end was at the start, and then on as it grows; by no group.
 
-use super::connection::{Cluster, KafkaFailure, is_final};
+use super::access::Asking;
+use super::connection::{Cluster, KafkaFailure};
+use super::failure::is_final_without_group;
 use rdkafka::Message;
-use rdkafka::consumer::{BaseConsumer, Consumer};
+use rdkafka::consumer::Consumer;
 use rdkafka::error::KafkaError;
 use rdkafka::message::BorrowedMessage;
 use rdkafka::metadata::Metadata;
@@ -29,7 +31,7 @@ struct Place {
 
 /// A topic that is read whole.
 pub struct WholeTopic {
-    consumer: BaseConsumer,
+    consumer: Asking,
     cluster: Cluster,
     topic: String,
     /// What cannot be done where it cannot be read.
@@ -49,18 +51,17 @@ impl WholeTopic {
         what: &'static str,
         is_over: &dyn Fn() -> bool,
     ) -> Result<Option<Self>, KafkaFailure> {
-        let failed = |e| cluster.failure(what, e);
         let mut config = cluster.consumer("throng.profiles.reader");
         config.set("enable.partition.eof", "true");
         config.set("auto.offset.reset", "earliest");
         config.set("statistics.interval.ms", "0");
-        let consumer: BaseConsumer = config.create().map_err(failed)?;
+        let consumer = config.asking("cannot read the profiles")?;
         let partitions = loop {
             if is_over() {
                 return Ok(None);
             }
             match cluster.partitions(&[topic], GLANCE) {
-                Err(KafkaFailure::Unreachable { .. }) => {}
+                Err(failure) if failure.passes() => {}
                 answer => break answer?[0],
             }
         };
@@ -105,8 +106,9 @@ impl WholeTopic {
                     (place.at_end, place.whole) = (true, true);
                 }
             }
-            Some(Err(error)) if is_final(&error) => {
-                return Err(self.cluster.failure(self.what, error));
+            Some(Err(error)) if is_final_without_group(&error) => {
+                let right = format!("read topic {:?} (Read)", self.topic);
+                return Err(self.cluster.failure_of(self.what, right, error));
             }
             // Errors that the client retries by itself.
             Some(Err(_)) | None => {}
@@ -156,7 +158,7 @@ mod tests {
     fn a_topic_that_must_not_be_read_is_an_error_and_what_passes_is_none() {
         let broker = MockCluster::new(1).expect("librdkafka's mock cluster");
         broker.create_topic("profiles", 1, 1).expect("a topic");
-        let cluster = Cluster { brokers: broker.bootstrap_servers(), properties: BTreeMap::new() };
+        let cluster = Cluster::new(&broker.bootstrap_servers(), BTreeMap::new());
         let open = || {
             WholeTopic::open(&cluster, "profiles", "cannot read the profiles", &|| false)
                 .expect("it opens")
@@ -176,6 +178,6 @@ mod tests {
         let refusals = [Refusal::RD_KAFKA_RESP_ERR_TOPIC_AUTHORIZATION_FAILED; 50];
         broker.request_errors(RDKafkaApiKey::Fetch, &refusals);
         let refused = outcome(&mut open(), Duration::from_secs(30)).expect_err("it may not be read").to_string();
-        assert!(refused.contains("cannot read the profiles") && refused.contains("uthoriz"), "{refused}");
+        assert!(refused.contains("no right to read topic \"profiles\""), "{refused}");
     }
 }

@@ -44,7 +44,7 @@ impl ProfilesError {
     pub fn is_usage(&self) -> bool {
         match self {
             Self::NoColumn { .. } | Self::Rows { .. } => true,
-            Self::Kafka { source, .. } => matches!(**source, KafkaFailure::MissingTopic { .. }),
+            Self::Kafka { source, .. } => source.is_usage(),
             Self::File { .. } | Self::Thread { .. } | Self::Gone { .. } => false,
         }
     }

@@ -1,0 +1,99 @@
+//! What can go wrong between us and a cluster.
+
+use super::refusal::Refusal;
+use crate::config::AccessError;
+use rdkafka::error::{KafkaError, RDKafkaErrorCode};
+
+/// What can go wrong between us and a cluster, without any content of a message.
+#[derive(Debug, thiserror::Error)]
+#[allow(missing_docs, reason = "the message of each case says it")]
+pub enum KafkaFailure {
+    #[error("kafka at {brokers}: {what}: {source}")]
+    Client { brokers: String, what: &'static str, source: rdkafka::error::KafkaError },
+    #[error(
+        "kafka at {brokers}: the client knows no librdkafka property {name:?}, or does not take its value: correct it in the configuration or the environment"
+    )]
+    Setting { brokers: String, name: String },
+    #[error("kafka at {brokers}: the client does not take the files of TLS: correct {keys}")]
+    Files { brokers: String, keys: String },
+    #[error("kafka at {brokers}: {key}: {source}")]
+    Secret { brokers: String, key: String, source: AccessError },
+    #[error("kafka at {brokers}: {told}")]
+    Refused { brokers: String, refusal: Refusal, told: String },
+    #[error("kafka at {brokers}: no right to {right}: grant it to our user (docs/security.md)")]
+    Denied { brokers: String, right: String },
+    #[error("kafka at {brokers}: topic {topic:?} does not exist (create it, or correct the configuration)")]
+    MissingTopic { brokers: String, topic: String },
+    #[error(
+        "kafka at {brokers}: topic {topic:?} keeps records for {retention}, shorter than privacy.support_window = {window}: released records must stay visible as long as they support others (shorten the window, or lengthen retention.ms)"
+    )]
+    ShortRetention { brokers: String, topic: String, retention: String, window: String },
+    #[error(
+        "topic {topic:?}: another instance's open transaction has hidden our last commit marker for {seconds} s (start again when that instance has, or when its transaction.timeout.ms has passed)"
+    )]
+    Undecided { topic: String, seconds: u64 },
+    #[error(
+        "kafka at {brokers}: no answer within {seconds} s (is the broker up, and are `brokers` and the security properties right?)"
+    )]
+    Unreachable { brokers: String, seconds: u64 },
+    #[error("a part of the daemon panicked while it read a message; nothing of it was released")]
+    ReaderPanicked,
+    #[error(
+        "source.brokers ({from}) and sink.brokers ({to}) are not the same cluster: consumed offsets and released records must commit in one transaction, which no two clusters share (mirror the topic first, or release beside the source)"
+    )]
+    TwoClusters { from: String, to: String },
+}
+
+impl KafkaFailure {
+    /// Whether the operator must change something before another start makes sense.
+    #[must_use]
+    pub fn is_usage(&self) -> bool {
+        matches!(
+            self,
+            Self::MissingTopic { .. }
+                | Self::ShortRetention { .. }
+                | Self::TwoClusters { .. }
+                | Self::Setting { .. }
+                | Self::Files { .. }
+                | Self::Secret { .. }
+                | Self::Refused { .. }
+                | Self::Denied { .. }
+        )
+    }
+}
+
+impl KafkaFailure {
+    /// Whether waiting helps: nobody answers now, or there is no token now.
+    #[must_use]
+    pub fn passes(&self) -> bool {
+        match self {
+            Self::Unreachable { .. } => true,
+            Self::Refused { refusal, .. } => refusal.passes(),
+            _ => false,
+        }
+    }
+}
+
+/// Whether a broker says that we may not do what was asked.
+#[must_use]
+pub(super) fn is_denied(code: RDKafkaErrorCode) -> bool {
+    matches!(
+        code,
+        RDKafkaErrorCode::TopicAuthorizationFailed
+            | RDKafkaErrorCode::GroupAuthorizationFailed
+            | RDKafkaErrorCode::ClusterAuthorizationFailed
+            | RDKafkaErrorCode::TransactionalIdAuthorizationFailed
+    )
+}
+
+/// Whether the client cannot recover from an error by itself: what it asks for is not allowed, or it has failed for good. Who we
+/// are may be mended while we run: another password, another token.
+pub(super) fn is_final(error: &KafkaError) -> bool {
+    error.rdkafka_error_code().is_some_and(|code| code == RDKafkaErrorCode::Fatal || is_denied(code))
+}
+
+/// The same for a reader that names a group and never joins it: the client asks for the coordinator all the same, and nothing comes
+/// of it where we have no right to the group.
+pub(super) fn is_final_without_group(error: &KafkaError) -> bool {
+    is_final(error) && error.rdkafka_error_code() != Some(RDKafkaErrorCode::GroupAuthorizationFailed)
+}

@@ -1,0 +1,122 @@
+//! Keeps the keys of a cluster's clients: renews tokens before they end, and reads a password again that may have changed.
+
+use super::hearing::Hearing;
+use super::live::{Clients, Key};
+use super::token::Provider;
+use crate::config::Security;
+use crossbeam_channel::{Receiver, RecvTimeoutError, Sender};
+use std::path::Path;
+use std::sync::Arc;
+use std::time::{Duration, SystemTime};
+use zeroize::Zeroizing;
+
+/// How often files are looked at.
+const LOOK: Duration = Duration::from_secs(1);
+
+/// How long a provider that gave no token is left alone, at first and at most.
+const AGAIN: Duration = Duration::from_millis(500);
+const AT_MOST: Duration = Duration::from_secs(15);
+
+/// Lives as long as the keeper is needed: its thread ends when this goes.
+pub(super) struct Kept(#[allow(dead_code, reason = "its end is heard")] Sender<()>);
+
+/// Keeps the keys of `clients`; none where nothing of theirs can change.
+///
+/// # Errors
+/// When there is no thread to be had.
+pub(super) fn keep(
+    security: &Security,
+    clients: &Arc<Clients>,
+    hearing: &Arc<Hearing>,
+) -> Result<Option<Kept>, std::io::Error> {
+    let provider = Provider::of(security);
+    let files = [&security.ca_file, &security.certificate_file, &security.key_file];
+    let changes = security.password_file.is_some() || files.iter().any(|file| file.is_some());
+    if provider.is_none() && !changes {
+        return Ok(None);
+    }
+    let (kept, gone) = crossbeam_channel::bounded(0);
+    let keeper =
+        Keeper { security: security.clone(), clients: Arc::clone(clients), hearing: Arc::clone(hearing), gone };
+    let thread = std::thread::Builder::new().name("throng-keys".to_owned());
+    thread.spawn(move || match provider {
+        Some(provider) => keeper.renew(&provider),
+        None => keeper.watch(),
+    })?;
+    Ok(Some(Kept(kept)))
+}
+
+struct Keeper {
+    security: Security,
+    clients: Arc<Clients>,
+    hearing: Arc<Hearing>,
+    gone: Receiver<()>,
+}
+
+impl Keeper {
+    /// Waits; false when nobody needs the keeper any more.
+    fn wait(&self, pause: Duration) -> bool {
+        self.gone.recv_timeout(pause) == Err(RecvTimeoutError::Timeout)
+    }
+
+    /// Asks for tokens, one before the other has ended.
+    fn renew(&self, provider: &Provider) {
+        let mut wait = AGAIN;
+        let mut last = Zeroizing::new(String::new());
+        loop {
+            let pause = match provider.token(&self.security) {
+                Ok(token) => {
+                    let pause = provider.pause(&token);
+                    if *token.value != *last {
+                        last.clone_from(&token.value);
+                        if !self.clients.hand_out(Key::Token(token)) {
+                            tracing::debug!("a client does not take a token");
+                        }
+                        tracing::debug!("a new token for the brokers");
+                    }
+                    wait = AGAIN;
+                    pause
+                }
+                Err(refusal) => {
+                    self.hearing.note(refusal);
+                    let pause = wait;
+                    wait = (wait * 2).min(AT_MOST);
+                    pause
+                }
+            };
+            if !self.wait(pause) {
+                return;
+            }
+        }
+    }
+
+    /// Looks at the files of passwords and of TLS.
+    fn watch(&self) {
+        let Security { username, ca_file, certificate_file, key_file, .. } = &self.security;
+        let user = username.clone().unwrap_or_default();
+        let of_tls = [ca_file, certificate_file, key_file];
+        let changed = |file: &Path| std::fs::metadata(file).and_then(|file| file.modified()).ok();
+        let stamps =
+            || -> Vec<Option<SystemTime>> { of_tls.iter().filter_map(|file| file.as_deref()).map(changed).collect() };
+        let mut last = self.security.password().ok().flatten();
+        let mut stood = stamps();
+        while self.wait(LOOK) {
+            // A file that is just being replaced is looked at again.
+            if let Ok(Some(password)) = self.security.password()
+                && last.as_ref() != Some(&password)
+            {
+                last = Some(password.clone());
+                if self.clients.hand_out(Key::Password(user.clone(), password)) {
+                    tracing::info!("the password for the brokers has changed: it is used from now on");
+                }
+            }
+            let now = stamps();
+            if now != stood {
+                stood = now;
+                tracing::warn!(
+                    "a file of TLS for the brokers has changed: producers use it from now on, the consumer after the next start (docs/security.md)"
+                );
+            }
+        }
+    }
+}

@@ -1,0 +1,204 @@
+//! What brokers refuse, told from the client's own words, which go nowhere: they may quote hosts, subjects and settings.
+
+use crate::config::{Mechanism, Security};
+use crate::telemetry::SecurityRefusal;
+use rdkafka::error::{KafkaError, RDKafkaErrorCode};
+
+/// Why a broker and we do not come together, although it is there.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Refusal {
+    /// The listener speaks another protocol than we do.
+    Protocol,
+    /// No authority that we know vouches for the broker.
+    UnknownAuthority,
+    /// The broker's certificate is for another name than the one that we came by.
+    OtherName,
+    /// The broker's certificate has expired.
+    Expired,
+    /// The broker's certificate is not valid yet.
+    NotYetValid,
+    /// The broker's certificate is refused for another reason.
+    Certificate,
+    /// The broker asks for a certificate of ours, or does not take the one that it has got.
+    OurCertificate,
+    /// The listener does not offer our mechanism.
+    Mechanism,
+    /// User or password are wrong.
+    Password,
+    /// The broker does not take the token.
+    Token,
+    /// The identity provider does not know us, or gives no token for what was asked.
+    Provider,
+    /// The identity provider does not answer, or gives nothing that is a token.
+    NoToken,
+}
+
+impl Refusal {
+    /// What the client's words mean; none where they say nothing of who we are. `security` says what was tried.
+    #[must_use]
+    pub fn of(error: &KafkaError, words: &str, security: &Security) -> Option<Self> {
+        let has = |part: &str| words.contains(part);
+        // A certificate that a broker of TLS 1.3 does not take is told with the first answer, behind the handshake.
+        if has("certificate required") || has(" alert ") && (has("certificate") || has("unknown ca")) {
+            return Some(Self::OurCertificate);
+        }
+        if has("certificate verify failed") || has("Failed to verify broker certificate") {
+            return Some(Self::Certificate);
+        }
+        if has("wrong version number")
+            || has("packet length too long")
+            || has("connecting to a PLAINTEXT broker listener?")
+        {
+            return Some(Self::Protocol);
+        }
+        if has("incorrect security.protocol configuration") || has("broker might require SASL authentication") {
+            return Some(Self::Protocol);
+        }
+        if has("handshake failure") || has("alert number") {
+            return Some(Self::OurCertificate);
+        }
+        // A connection that broke while we were telling who we are: nobody has refused that.
+        if has("failed: Local:") {
+            return None;
+        }
+        match error.rdkafka_error_code() {
+            Some(RDKafkaErrorCode::Authentication | RDKafkaErrorCode::SaslAuthenticationFailed) => {}
+            Some(RDKafkaErrorCode::UnsupportedSASLMechanism) => return Some(Self::Mechanism),
+            Some(RDKafkaErrorCode::SSL) => return Some(Self::Certificate),
+            _ => return None,
+        }
+        // What a listener says that has not been taken for one of SASL.
+        if has("nsupported") && has("mechanism") || has("mechanism not supported") || has("UnsupportedSaslMechanism") {
+            return Some(Self::Mechanism);
+        }
+        match security.mechanism {
+            Some(Mechanism::Oauthbearer | Mechanism::AwsMskIam) => Some(Self::Token),
+            _ => Some(Self::Password),
+        }
+    }
+
+    /// What it is called in metrics and pages.
+    #[must_use]
+    pub fn label(self) -> SecurityRefusal {
+        match self {
+            Self::Protocol => SecurityRefusal::Protocol,
+            Self::UnknownAuthority | Self::OtherName | Self::Expired | Self::NotYetValid | Self::Certificate => {
+                SecurityRefusal::BrokerCertificate
+            }
+            Self::OurCertificate => SecurityRefusal::OurCertificate,
+            Self::Mechanism | Self::Password | Self::Token => SecurityRefusal::Authentication,
+            Self::Provider | Self::NoToken => SecurityRefusal::NoToken,
+        }
+    }
+
+    /// Whether waiting helps: a provider that is not there may come, as a broker may.
+    #[must_use]
+    pub fn passes(self) -> bool {
+        self == Self::NoToken
+    }
+
+    /// What it is and what to do, with the keys of `table`.
+    #[must_use]
+    pub fn told(self, table: &str, security: &Security) -> String {
+        let t = table;
+        match self {
+            Self::Protocol => format!(
+                "the listener speaks another protocol than the one that is configured: set {t}.protocol, or name the right port"
+            ),
+            Self::UnknownAuthority => format!(
+                "no authority that we know vouches for the broker's certificate: name the file of the one that does in {t}.ca_file"
+            ),
+            Self::OtherName => {
+                "the broker's certificate is for another host name: name the brokers as their certificates do (source.brokers, advertised.listeners)"
+                    .to_owned()
+            }
+            Self::Expired => "the broker's certificate has expired: renew it on the broker".to_owned(),
+            Self::NotYetValid => {
+                "the broker's certificate is not valid yet: correct the clock of this machine, or the certificate".to_owned()
+            }
+            Self::Certificate => {
+                format!("the broker's certificate cannot be verified: correct {t}.ca_file, or the certificate")
+            }
+            Self::OurCertificate if security.certificate_file.is_some() => format!(
+                "the broker does not take our certificate: has {t}.certificate_file expired, and is it of an authority that the broker knows?"
+            ),
+            Self::OurCertificate => {
+                format!("the broker asks for a certificate: name ours in {t}.certificate_file and {t}.key_file")
+            }
+            Self::Mechanism => format!("the listener does not offer this mechanism: set {t}.mechanism to one that it does"),
+            Self::Password => {
+                format!("the broker refuses user and password: correct {t}.username and {t}.password_file")
+            }
+            Self::Token if security.mechanism == Some(Mechanism::AwsMskIam) => format!(
+                "the broker refuses the signed request: correct {t}.aws.region and the credentials, and allow kafka-cluster:Connect"
+            ),
+            Self::Token => format!(
+                "the broker refuses the token: correct {t}.oauth.scope, and the audience and issuer that the broker expects"
+            ),
+            Self::Provider if security.mechanism == Some(Mechanism::AwsMskIam) => {
+                format!("there are no credentials to sign with: set {t}.aws.credentials_file, or AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY")
+            }
+            Self::Provider => format!(
+                "the identity provider gives us no token: correct {t}.oauth.client_id, {t}.oauth.client_secret_file and {t}.oauth.scope"
+            ),
+            Self::NoToken if security.oauth.token_file.is_some() => {
+                format!("there is no token that is still valid in {t}.oauth.token_file: who renews it?")
+            }
+            Self::NoToken => format!(
+                "the identity provider does not answer with a token: is it up, and are {t}.oauth.token_endpoint and {t}.oauth.ca_file right?"
+            ),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_words_of_the_client_are_understood_and_never_repeated() {
+        let code = |code| KafkaError::Global(code);
+        let (ssl, transport, login) =
+            (RDKafkaErrorCode::SSL, RDKafkaErrorCode::BrokerTransportFailure, RDKafkaErrorCode::Authentication);
+        for (error, words, expected) in [
+            (
+                code(ssl),
+                "ssl://h:1/bootstrap: SSL handshake failed: error:0A000086:SSL routines::certificate verify failed: broker certificate could not be verified, verify that ssl.ca.location is correctly configured",
+                Some(Refusal::Certificate),
+            ),
+            (
+                code(transport),
+                "ssl://h:1/1: Receive failed: SSL routines::tlsv13 alert certificate required: SSL alert number 116",
+                Some(Refusal::OurCertificate),
+            ),
+            (
+                code(transport),
+                "h:1/bootstrap: Disconnected while requesting ApiVersion: might be caused by incorrect security.protocol configuration (connecting to a SSL listener?) or broker version is < 0.10",
+                Some(Refusal::Protocol),
+            ),
+            (
+                code(ssl),
+                "ssl://h:1: SSL handshake failed: error:0A00010B:SSL routines::wrong version number",
+                Some(Refusal::Protocol),
+            ),
+            (
+                code(login),
+                "sasl_ssl://h:1: SASL authentication error: Authentication failed during authentication due to invalid credentials with SASL mechanism SCRAM-SHA-256",
+                Some(Refusal::Password),
+            ),
+            (
+                code(login),
+                "sasl_ssl://h:1/1: SASL PLAIN mechanism handshake failed: Local: Broker handle destroyed: broker's supported mechanisms: ",
+                None,
+            ),
+            (
+                code(login),
+                "sasl_ssl://h:1/1: SASL PLAIN mechanism handshake failed: Broker: Unsupported SASL mechanism: broker's supported mechanisms: OAUTHBEARER",
+                Some(Refusal::Mechanism),
+            ),
+            (code(transport), "h:1/bootstrap: Connect to ipv4#h:1 failed: Connection refused", None),
+        ] {
+            assert_eq!(Refusal::of(&error, words, &Security::default()), expected, "{words}");
+        }
+    }
+}

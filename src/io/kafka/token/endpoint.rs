@@ -1,0 +1,161 @@
+//! An identity provider that gives tokens for `client_credentials` (RFC 6749, part 4.4).
+
+use super::clock::now_ms;
+use super::jwt::{Claims, is_token};
+use crate::config::Oauth;
+use crate::io::kafka::live::Token;
+use crate::io::kafka::refusal::Refusal;
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
+use serde::Deserialize;
+use std::sync::Arc;
+use std::time::Duration;
+use ureq::tls::{Certificate, PemItem, RootCerts, TlsConfig, parse_pem};
+use zeroize::Zeroizing;
+
+/// The most that an answer may have: tokens are a few kilobytes.
+const MOST_BYTES: u64 = 128 << 10;
+
+/// How long one question may take.
+const PATIENCE: Duration = Duration::from_secs(10);
+
+/// How long a token is good for of which nobody says.
+const UNLESS_SAID: i64 = 300_000;
+
+#[derive(Deserialize)]
+struct Answer {
+    access_token: String,
+    #[serde(default)]
+    expires_in: Option<serde_json::Value>,
+}
+
+impl Answer {
+    /// Seconds; some providers write them as text.
+    fn seconds(&self) -> Option<i64> {
+        let said = self.expires_in.as_ref()?;
+        let seconds = said.as_f64().or_else(|| said.as_str()?.parse().ok())?;
+        (seconds > 0.0 && seconds < 1e9).then_some(seconds as i64)
+    }
+}
+
+/// Asks for a token.
+pub(super) fn token(oauth: &Oauth) -> Result<Token, Refusal> {
+    let (Some(address), Some(client)) = (oauth.token_endpoint.as_deref(), oauth.client_id.as_deref()) else {
+        return Err(Refusal::Provider);
+    };
+    let secret = oauth.client_secret().ok().flatten().ok_or(Refusal::Provider)?;
+    let mut tls = TlsConfig::builder();
+    if let Some(path) = &oauth.ca_file {
+        let text = std::fs::read(path).map_err(|_| Refusal::NoToken)?;
+        let authorities: Vec<Certificate<'static>> = parse_pem(&text)
+            .filter_map(|item| match item {
+                Ok(PemItem::Certificate(certificate)) => Some(certificate),
+                _ => None,
+            })
+            .collect();
+        tls = tls.root_certs(RootCerts::Specific(Arc::new(authorities)));
+    }
+    let agent: ureq::Agent = ureq::Agent::config_builder()
+        .timeout_global(Some(PATIENCE))
+        .http_status_as_error(false)
+        // Whoever is asked next would be told the secret.
+        .max_redirects(0)
+        .tls_config(tls.build())
+        .build()
+        .into();
+    let pair = Zeroizing::new(format!("{}:{}", escaped(client), escaped(&secret)));
+    let authorization = Zeroizing::new(format!("Basic {}", STANDARD.encode(pair.as_bytes())));
+    let mut body = "grant_type=client_credentials".to_owned();
+    if let Some(scope) = &oauth.scope {
+        body.push_str(&format!("&scope={}", escaped(scope)));
+    }
+    let request = agent.post(address).header("Authorization", authorization.as_str());
+    let request =
+        request.header("Accept", "application/json").header("Content-Type", "application/x-www-form-urlencoded");
+    let mut answer = request.send(body.as_str()).map_err(|_| Refusal::NoToken)?;
+    let status = answer.status().as_u16();
+    let text = answer.body_mut().with_config().limit(MOST_BYTES).read_to_string().map_err(|_| Refusal::NoToken)?;
+    let text = Zeroizing::new(text);
+    match status {
+        200 => {}
+        // It has understood, and does not give us one.
+        400 | 401 | 403 => return Err(Refusal::Provider),
+        _ => return Err(Refusal::NoToken),
+    }
+    let mut answer: Answer = serde_json::from_str(&text).map_err(|_| Refusal::NoToken)?;
+    let value = Zeroizing::new(std::mem::take(&mut answer.access_token));
+    if !is_token(&value) {
+        return Err(Refusal::NoToken);
+    }
+    let claims = Claims::of(&value);
+    let by_answer = answer.seconds().map(|seconds| now_ms() + seconds * 1000);
+    let expires_ms = by_answer.into_iter().chain(claims.expires_ms()).min().unwrap_or(now_ms() + UNLESS_SAID);
+    if expires_ms <= now_ms() {
+        return Err(Refusal::NoToken);
+    }
+    let principal = claims.sub.unwrap_or_else(|| client.to_owned());
+    Ok(Token { value, principal, expires_ms, extensions: oauth.extensions.clone() })
+}
+
+/// As it stands in a form.
+fn escaped(text: &str) -> String {
+    super::signature::escaped(text)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::io::{Read, Write};
+    use std::net::TcpListener;
+
+    fn asked(status: &'static str, body: String) -> (Result<Token, Refusal>, String) {
+        let listener = TcpListener::bind("127.0.0.1:0").expect("a free port");
+        let address = format!("http://{}/token", listener.local_addr().expect("its address"));
+        let served = std::thread::spawn(move || {
+            let (mut stream, _) = listener.accept().expect("a question");
+            let mut question = vec![0; 8192];
+            let mut read = 0;
+            while !String::from_utf8_lossy(&question[..read]).contains("client_credentials") {
+                read += stream.read(&mut question[read..]).expect("a question");
+            }
+            let length = body.len();
+            let head = format!("HTTP/1.1 {status}\r\nContent-Length: {length}\r\nConnection: close\r\n\r\n");
+            if stream.write_all(head.as_bytes()).and_then(|()| stream.write_all(body.as_bytes())).is_err() {
+                // It has read as much as it wants.
+            }
+            String::from_utf8_lossy(&question[..read]).into_owned()
+        });
+        let folder = tempfile::tempdir().expect("a folder");
+        let path = folder.path().join("secret");
+        std::fs::write(&path, "canary 5+5\n").expect("a file");
+        std::fs::set_permissions(&path, std::os::unix::fs::PermissionsExt::from_mode(0o600)).expect("our file");
+        let oauth = Oauth {
+            token_endpoint: Some(address),
+            client_id: Some("throng".into()),
+            client_secret_file: Some(path),
+            scope: Some("kafka read".into()),
+            ..Oauth::default()
+        };
+        (token(&oauth), served.join().expect("it served"))
+    }
+
+    #[test]
+    fn an_endpoint_is_asked_as_the_standard_says_and_its_answer_bounded() {
+        let (given, question) = asked("200 OK", "{\"access_token\":\"opaque\",\"expires_in\":\"60\"}".into());
+        let given = given.expect("a token");
+        assert_eq!((given.value.as_str(), given.principal.as_str()), ("opaque", "throng"));
+        assert!((55_000..=60_000).contains(&(given.expires_ms - now_ms())));
+        let pair = STANDARD.encode("throng:canary%205%2B5");
+        assert!(question.contains(&format!("Basic {pair}")) && question.contains("scope=kafka%20read"), "{question}");
+        for (status, body, expected) in [
+            ("401 Unauthorized", "{\"error\":\"invalid_client\"}".to_owned(), Refusal::Provider),
+            ("503 Service Unavailable", String::new(), Refusal::NoToken),
+            ("302 Found", String::new(), Refusal::NoToken),
+            ("200 OK", "no token".to_owned(), Refusal::NoToken),
+            ("200 OK", "{\"access_token\":\"a b\"}".to_owned(), Refusal::NoToken),
+            ("200 OK", format!("{{\"access_token\":\"{}\"}}", "a".repeat(1 << 20)), Refusal::NoToken),
+        ] {
+            assert_eq!(asked(status, body).0.err(), Some(expected), "{status}");
+        }
+    }
+}

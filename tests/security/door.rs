@@ -1,0 +1,38 @@
+//! No client of the daemon is made beside the one door.
+
+use std::fs;
+use std::path::Path;
+
+/// The door, and what is no client of the daemon: the generator of records, and the tests' own clients.
+const DOORS: [&str; 2] = ["src/io/kafka/access.rs", "src/generate/publish.rs"];
+
+fn sources(folder: &Path, found: &mut Vec<(String, String)>) {
+    for entry in fs::read_dir(folder).expect("a folder").flatten() {
+        let path = entry.path();
+        if path.is_dir() {
+            sources(&path, found);
+        } else if let Ok(text) = fs::read_to_string(&path) {
+            found.push((path.display().to_string(), text));
+        }
+    }
+}
+
+#[test]
+fn every_client_is_made_at_the_one_door() {
+    let root = Path::new(env!("CARGO_MANIFEST_DIR"));
+    let mut found = Vec::new();
+    sources(&root.join("src"), &mut found);
+    let mut doors = 0;
+    for (name, text) in &found {
+        let code = text.split("#[cfg(test)]").next().unwrap_or_default();
+        let makes = code.contains("create_with_context")
+            || code.contains("rdkafka::ClientConfig")
+            || code.contains("config::ClientConfig");
+        if DOORS.iter().any(|door| name.ends_with(door)) {
+            doors += usize::from(makes);
+        } else {
+            assert!(!makes, "{name} makes a Kafka client of its own: ask Cluster for one");
+        }
+    }
+    assert_eq!(doors, DOORS.len());
+}

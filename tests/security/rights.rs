@@ -1,0 +1,48 @@
+//! Each right that is listed is needed, and its lack is named.
+
+use crate::admin::{May, With, grant};
+use crate::scene::{BATCH, Scene, TOTAL, refused, rights};
+use crate::support::daemon::{Stage, records};
+
+#[test]
+fn each_right_is_needed_and_its_lack_is_named() {
+    let Some(scene) = Scene::shared() else { return };
+    let brokers = scene.broker.bootstrap();
+    let expected = |stage: &Stage, may: May, with: &With| match (may, with) {
+        (May::Read, With::Group(_)) => "as the group of source.group (Read)".to_owned(),
+        (May::Read, With::Topic(name)) if *name == stage.commits => {
+            "read the topic of the commit markers (Read)".to_owned()
+        }
+        (May::Read, With::Topic(name)) => format!("see topic {name:?}"),
+        (May::Write, With::Topic(name)) if *name == stage.commits => format!("write to topic {name:?} (Write)"),
+        (May::Write, With::Topic(name)) => format!("see topic {name:?}"),
+        (May::DescribeConfigs, With::Topic(name)) => format!("describe the configuration of topic {name:?}"),
+        (May::Write, With::Transactions(_)) => "use the transactional id".to_owned(),
+        other => panic!("{other:?} is not listed"),
+    };
+    let count = 8;
+    for missing in 0..count {
+        let user = scene.user("lacking");
+        let mut stage = Stage::new(&scene.broker, 1).with_static_membership().reached_by(scene.at("SASL"));
+        stage.security = format!("[source.security]\n{}\n", scene.as_user("scram-sha-512", &user));
+        scene.broker.produce_records(&stage.raw, &records(3, 0, TOTAL, 1));
+        stage.configure("only", 0, BATCH, "1h");
+        let mut rights = rights(&stage);
+        assert_eq!(rights.len(), count);
+        let (may, with) = rights.remove(missing);
+        grant(&brokers, &user, &rights);
+        let (code, said) = refused(&stage);
+        let expected = expected(&stage, may, &with);
+        let named = said.contains(&expected) && said.contains("docs/security.md");
+        assert!(named && matches!(code, Some(1 | 2)), "without {may:?} {with:?} it ended with {code:?}: {said}");
+        // What was described but not written or read is named too.
+        if let (May::Read | May::Write, With::Topic(_)) = (may, &with) {
+            rights.push((May::Describe, with.clone()));
+            grant(&brokers, &user, &rights);
+            let (code, said) = refused(&stage);
+            let verb = if may == May::Read { "(Read)" } else { "(Write)" };
+            let named = said.contains("no right to") && said.contains(verb);
+            assert!(named && code.is_some_and(|code| code > 0), "with Describe for {may:?} {with:?}: {code:?}: {said}");
+        }
+    }
+}

@@ -1,0 +1,147 @@
+//! What is configured lets a stream through, end to end.
+
+use std::fs;
+
+use crate::admin::set_password;
+use crate::scene::{BATCH, KEY_PASSWORD, PASSWORD, Scene, TOTAL, write_secret};
+use crate::support::binary::get;
+use crate::support::daemon::{Stage, finish, finished, records};
+use crate::support::kafka::unique;
+
+/// Nothing that is secret stands in what the daemon says and keeps.
+pub fn keeps_quiet(stage: &Stage, secrets: &[&str]) {
+    fn walk(path: &std::path::Path, look: &mut dyn FnMut(&std::path::Path)) {
+        for entry in fs::read_dir(path).expect("a folder").flatten() {
+            if entry.path().is_dir() { walk(&entry.path(), look) } else { look(&entry.path()) }
+        }
+    }
+    let mut looked = 0;
+    walk(stage.dir.path(), &mut |path| {
+        let bytes = fs::read(path).unwrap_or_default();
+        looked += 1;
+        for secret in secrets {
+            let found = bytes.windows(secret.len()).any(|part| part == secret.as_bytes());
+            assert!(!found, "a secret stands in {}", path.display());
+        }
+    });
+    assert!(looked > 5, "{looked} files");
+}
+
+#[test]
+fn a_certificate_of_ours_is_enough_and_its_key_may_be_locked() {
+    let Some(scene) = Scene::shared() else { return };
+    for (key, more) in [("client.key", String::new()), ("client.locked", scene.file("key-password"))] {
+        let opens = if more.is_empty() { more } else { format!("key_password_file = \"{more}\"\n") };
+        let security = format!(
+            "protocol = \"tls\"\nca_file = \"{}\"\ncertificate_file = \"{}\"\nkey_file = \"{}\"\n{opens}",
+            scene.file("ca.pem"),
+            scene.file("client.crt"),
+            scene.file(key)
+        );
+        let stage = scene.stage("MUTUAL", "client", &security);
+        finish(&stage, TOTAL);
+        keeps_quiet(&stage, &[KEY_PASSWORD]);
+    }
+}
+
+#[test]
+fn every_mechanism_of_passwords_lets_us_in() {
+    let Some(scene) = Scene::shared() else { return };
+    for mechanism in ["scram-sha-256", "scram-sha-512", "plain"] {
+        // The one user of PLAIN stands in the broker's own configuration.
+        let user = if mechanism == "plain" { "plain".to_owned() } else { scene.user("user") };
+        let stage = scene.stage("SASL", &user, &scene.as_user(mechanism, &user));
+        finish(&stage, TOTAL);
+        keeps_quiet(&stage, &[PASSWORD]);
+    }
+    // SCRAM proves the password and does not show it: it may be used where nobody listens.
+    let user = scene.user("bare");
+    let security = scene.as_user("scram-sha-512", &user).replace("sasl_tls", "sasl_plaintext");
+    let security: Vec<&str> = security.lines().filter(|line| !line.starts_with("ca_file")).collect();
+    finish(&scene.stage("BARE", &user, &security.join("\n")), TOTAL);
+}
+
+/// The rights that are listed are enough, also for a start after a kill; and a sink may have a table of its own.
+#[test]
+fn the_listed_rights_are_enough_and_a_kill_changes_nothing() {
+    let Some(scene) = Scene::shared() else { return };
+    let user = scene.user("least");
+    let mut stage = scene.stage("SASL", &user, &scene.as_user("scram-sha-512", &user));
+    let own = stage.security.replace("source.security", "sink.security").replace("scram-sha-512", "scram-sha-256");
+    stage.security += &own;
+    stage.configure("only", 0, BATCH, "1h");
+    let mut daemon = stage.start("only", None);
+    stage.wait_consumed(3 * BATCH, &mut [&mut daemon]);
+    daemon.kill();
+    let seen = finish(&stage, TOTAL);
+    let lines: usize = seen.released.values().map(Vec::len).sum();
+    assert!(lines > TOTAL / 2, "{lines} lines of {TOTAL} records");
+}
+
+/// A password that changes while the daemon runs is taken from its file: the broker refuses the old one for every new connection.
+#[test]
+fn a_changed_password_file_is_taken_while_the_daemon_runs() {
+    let Some(scene) = Scene::shared() else { return };
+    let user = scene.user("changing");
+    let file = scene.dir.join(unique("password"));
+    write_secret(&file, PASSWORD);
+    let security = scene.as_user("scram-sha-512", &user).replace(&scene.file("password"), &file.display().to_string());
+    let stage = scene.stage("SASL", &user, &security);
+    let mut daemon = stage.start("only", None);
+    stage.wait_consumed(TOTAL, &mut [&mut daemon]);
+    let changed = "canary-password-9926";
+    set_password(&scene.broker.bootstrap(), &user, changed);
+    write_secret(&file, changed);
+    // Every connection is new, the consumer's too, and each has to show the new one.
+    let deadline = std::time::Instant::now() + std::time::Duration::from_secs(60);
+    while !daemon.said().contains("the password for the brokers has changed") {
+        assert!(std::time::Instant::now() < deadline, "{}", daemon.said());
+        std::thread::sleep(std::time::Duration::from_millis(50));
+    }
+    scene.broker.produce_records(&stage.raw, &records(3, TOTAL, 2 * TOTAL, 1));
+    stage.wait_consumed(2 * TOTAL, &mut [&mut daemon]);
+    finished(&stage, &mut daemon, 2 * TOTAL);
+    keeps_quiet(&stage, &[PASSWORD, changed]);
+}
+
+/// Refused while it runs, the daemon says so on its pages and in its metrics, waits, and goes on when the file holds what the broker
+/// expects. The broker has been away meanwhile: every client has to say who it is again, the consumer too.
+#[test]
+fn a_daemon_that_is_refused_waits_says_so_and_goes_on() {
+    let Some(scene) = Scene::of_its_own() else { return };
+    let user = scene.user("refused");
+    let file = scene.dir.join(unique("password"));
+    write_secret(&file, PASSWORD);
+    let security = scene.as_user("scram-sha-512", &user).replace(&scene.file("password"), &file.display().to_string());
+    let stage = scene.stage("SASL", &user, &security);
+    let port = std::net::TcpListener::bind("127.0.0.1:0").and_then(|l| l.local_addr()).expect("a free port").port();
+    let path = stage.configure("only", 0, BATCH, "1h");
+    let text =
+        fs::read_to_string(&path).expect("the configuration").replace("127.0.0.1:0", &format!("127.0.0.1:{port}"));
+    fs::write(&path, text.replace("[telemetry]", "[telemetry]\nlog_level = \"trace\"")).expect("our file");
+    let page = |name: &str| get(port, name).map_or(String::new(), |(_, body)| body);
+    let until = |what: &str, holds: &dyn Fn() -> bool| {
+        let deadline = std::time::Instant::now() + std::time::Duration::from_secs(90);
+        while !holds() {
+            assert!(std::time::Instant::now() < deadline, "it did not come to pass that {what}: {}", page("/readyz"));
+            std::thread::sleep(std::time::Duration::from_millis(50));
+        }
+    };
+    let mut daemon = stage.start("only", None);
+    stage.wait_consumed(TOTAL, &mut [&mut daemon]);
+    until("it is ready", &|| page("/readyz") == "ready\n");
+    let changed = "canary-password-6615";
+    set_password(&scene.broker.bootstrap(), &user, changed);
+    scene.broker.restart();
+    until("it says why", &|| page("/readyz").contains("the brokers refuse who we are"));
+    assert!(page("/metrics").contains("throng_source_refusals_total{reason=\"authentication\"} 1"));
+    assert!(daemon.ended().is_none() && daemon.said().contains("correct source.security.username"));
+    let told: String = ["/", "/metrics", "/status.json", "/readyz", "/plan"].iter().map(|name| page(name)).collect();
+    assert!(told.len() > 1000 && !told.contains("canary"), "a secret is on a page");
+    write_secret(&file, changed);
+    scene.broker.produce_records(&stage.raw, &records(3, TOTAL, 2 * TOTAL, 1));
+    stage.wait_consumed(2 * TOTAL, &mut [&mut daemon]);
+    until("it is ready again", &|| page("/readyz") == "ready\n");
+    finished(&stage, &mut daemon, 2 * TOTAL);
+    keeps_quiet(&stage, &[PASSWORD, changed]);
+}
