@@ -9,6 +9,7 @@ use std::sync::atomic::AtomicBool;
 use std::time::Duration;
 use throng::daemon::engine::clock::{MachineClocks, StateClock};
 use throng::daemon::engine::{BatchError, Engine, Settling, Turn, Upcoming};
+use throng::daemon::errand::errands;
 use throng::daemon::state::directory::StateError;
 use throng::daemon::stream::run::{Run, StreamError, Watcher};
 use throng::daemon::stream::source::{Next, Notice, Source, SourceFailure};
@@ -82,7 +83,8 @@ fn run(stand: &mut Stand, steps: Vec<Step>, stops: bool) -> Result<(), StreamErr
     let stop = AtomicBool::new(stops);
     let max_age = Duration::from_secs(3_600);
     let (source, watcher) = (&mut source, &Unwatched);
-    Run { source, engine, sink, telemetry: &telemetry, watcher, clock, max_age, retry: None, stop: &stop }.run()
+    let (telemetry, stop, erasures) = (&telemetry, &stop, &errands().1);
+    Run { source, engine, sink, telemetry, watcher, clock, max_age, retry: None, erasures, stop }.run()
 }
 
 fn person(engine: &Engine, number: usize) -> u64 {
