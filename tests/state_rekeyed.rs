@@ -56,7 +56,7 @@ fn opening(place: &Place, sealer: &Sealer) -> (usize, usize) {
         }
         let db = sled::open(path).expect("a database");
         for tree in ["throng", "window"] {
-            for value in db.open_tree(tree).expect("a tree").iter() {
+            for value in &db.open_tree(tree).expect("a tree") {
                 let (key, value) = value.expect("a value");
                 all += 1;
                 opened += usize::from(sealer.open(&key, &value).is_some());
@@ -164,4 +164,31 @@ fn a_state_that_keeps_its_own_secret_is_given_one_and_may_be_given_another() {
     throng(&place, &["state", "import", "archive", "-c", "throng.toml"], &elsewhere, "").expect(0);
     place.write("in.ndjson", crowds(&CITIES) + &crowds(&["Sion"]));
     assert_eq!(place.run(&elsewhere).expect(0).account().released, 16);
+}
+
+/// The database of a state that has grown is written anew at a start (here because a test asks for it).
+#[test]
+fn a_database_that_is_written_anew_holds_the_same() {
+    let undisturbed = begun();
+    undisturbed.run(&[]).expect(0);
+    for kill in ["", "compaction-copied=return", "compaction-named=return"] {
+        for pending in ["", "intent-flushed=return"] {
+            let place = begun();
+            if !pending.is_empty() {
+                throng(&place, &["run", "-c", "throng.toml"], &[], pending);
+            }
+            let faults = format!("state-compacts=return;{kill}");
+            let outcome = throng(&place, &["run", "-c", "throng.toml"], &[], faults.trim_end_matches(';'));
+            if kill.is_empty() {
+                assert_eq!(outcome.expect(0).account().released, 12, "{pending}");
+                assert_eq!(place.read("state/database"), b"db.1\n", "it took the place of the first");
+                assert!(!place.path("state/db").exists(), "and the first is gone");
+            } else {
+                assert_ne!(outcome.code, Some(0), "{kill}");
+                assert_eq!(place.run(&[]).expect(0).account().released, 12, "{kill} {pending}");
+            }
+            throng(&place, &["state", "verify", "-c", "throng.toml"], &[], "").expect(0);
+            assert_eq!(place.read("out.ndjson"), undisturbed.read("out.ndjson"), "{kill} {pending}");
+        }
+    }
 }

@@ -92,15 +92,16 @@ fn every_form_of_output_is_held_against_its_certificates() {
     ] {
         let run = Run::new(2);
         run.change(|text| text.replacen(from, to, 1));
-        if file.ends_with(".csv") {
+        let is_csv = name == "visit" && !file.contains("visit");
+        if is_csv {
             // A row of one cell could be an empty line.
             let trace = "[[group]]\nname = \"trace\"\nattributes = [\"lot\"]\n";
             run.change(|text| text.replacen(trace, "", 1).replace("[\"age\"", "[\"lot\", \"age\""));
         }
         run.finish();
-        let out = if file.ends_with(".csv") { "out.csv" } else { "out.ndjson" };
+        let out = if is_csv { "out.csv" } else { "out.ndjson" };
         let arguments = ["verify-release", out, "-c", "only.toml", "--json", "--certificates", "certificates.ndjson"];
-        let check = || Verdict::of(throng(run.dir.path(), &[&arguments[..], &["--public-key", "public.pem"]].concat()));
+        let check = || Verdict::of(&throng(run.dir.path(), &[&arguments[..], &["--public-key", "public.pem"]].concat()));
         check().is_whole();
         // One cell in the middle, which stays as long as it was.
         let text = run.read(file);

@@ -89,7 +89,7 @@ impl Run {
     /// `throng verify-release` of the output.
     pub fn verify(&self, arguments: &[&str]) -> Verdict {
         let all = [&["verify-release", "out.ndjson", "-c", "only.toml", "--json"], arguments].concat();
-        Verdict::of(throng(self.dir.path(), &all))
+        Verdict::of(&throng(self.dir.path(), &all))
     }
 
     /// The usual check: these certificates, the right key.
@@ -113,7 +113,7 @@ pub struct Verdict {
 }
 
 impl Verdict {
-    pub fn of(output: Output) -> Self {
+    pub fn of(output: &Output) -> Self {
         let said = String::from_utf8_lossy(&output.stderr).into_owned();
         let report: Value = serde_json::from_slice(&output.stdout).unwrap_or_default();
         Self { code: output.status.code(), report: report["certificates"].clone(), said }

@@ -81,7 +81,7 @@ fn threat_31_whatever_is_done_to_certificates_is_named() {
     run.verify(&arguments).names("a chain ends where --head says", None);
     run.check("changed.ndjson").names("every line is of a batch that has a certificate", None);
     let alone = throng(run.dir.path(), &[&["verify-release", "-c", "only.toml", "--json"], &arguments[..4]].concat());
-    let alone = Verdict::of(alone);
+    let alone = Verdict::of(&alone);
     alone.is_whole();
     assert!(
         alone.report["not_checked"].to_string().contains("--head"),
@@ -158,7 +158,7 @@ fn threat_31_whatever_is_done_to_the_output_is_named_by_batch() {
     whole.insert(at, good[0].clone());
     only(&found(&whole), 6);
     whole.clone_from(&good);
-    let other = (of_batch(8)..).find(|other| good[*other] != good[at]).expect("another line");
+    let other = (of_batch(8)..good.len()).find(|other| good[*other] != good[at]).expect("another line");
     whole.swap(at, other);
     found(&whole).names(bytes, Some(6)).names(bytes, Some(8));
     whole.clone_from(&good);
@@ -173,5 +173,5 @@ fn threat_31_whatever_is_done_to_the_output_is_named_by_batch() {
     command.current_dir(run.dir.path()).args(["verify-release", "out.ndjson", "-c", "only.toml", "--json"]);
     command.args(["--certificates", "-", "--public-key", "public.pem"]);
     command.stdin(fs::File::open(run.path("certificates.ndjson")).expect("the certificates"));
-    Verdict::of(command.output().expect("the binary runs")).is_whole();
+    Verdict::of(&command.output().expect("the binary runs")).is_whole();
 }

@@ -97,7 +97,7 @@ fn a_committed_batch_has_one_certificate_in_its_transaction() {
     let source = format!("topic:{audit}");
     let arguments =
         ["verify-release", "-c", "only.toml", "--json", "--certificates", &source, "--public-key", "public.pem"];
-    let verdict = Verdict::of(throng(stage.dir.path(), &arguments));
+    let verdict = Verdict::of(&throng(stage.dir.path(), &arguments));
     verdict.is_whole();
     assert_eq!(verdict.report["certificates"], statements.len());
     // And so is what was exported, line by line; the configuration then has no source that files could not come from.
@@ -109,7 +109,7 @@ fn a_committed_batch_has_one_certificate_in_its_transaction() {
         command.current_dir(place).args(["verify-release", "out.ndjson"]).args(&arguments[1..]);
         command.envs([("THRONG__SOURCE__KIND", "file"), ("THRONG__SOURCE__PATH", "none")]);
         command.env("THRONG__SINK__BROKERS", broker.bootstrap());
-        Verdict::of(command.output().expect("the binary runs"))
+        Verdict::of(&command.output().expect("the binary runs"))
     };
     check(&visits).is_whole();
     let cut = visits.split_once('\n').expect("lines").1;
@@ -193,7 +193,7 @@ fn every_instance_has_a_chain_of_its_own() {
     let source = format!("topic:{audit}");
     let arguments =
         ["verify-release", "-c", "one.toml", "--json", "--certificates", &source, "--public-key", "public.pem"];
-    let verdict = Verdict::of(throng(stage.dir.path(), &arguments));
+    let verdict = Verdict::of(&throng(stage.dir.path(), &arguments));
     verdict.is_whole();
     let chains = verdict.report["chains"].as_array().expect("chains");
     let counts: Vec<_> = chains.iter().map(|chain| chain["certificates"].as_u64().expect("a count")).collect();

@@ -29,7 +29,7 @@ pub struct Keys {
 }
 
 /// The keys that stay when the secret is exchanged: whatever they have made is known under it.
-#[derive(Clone, Serialize, Deserialize)]
+#[derive(Clone, Copy, Serialize, Deserialize)]
 pub struct LastingKeys {
     subjects: [u8; 32],
     classes: [u8; 32],

@@ -28,6 +28,7 @@ use std::sync::atomic::AtomicBool;
 
 mod again;
 mod binding;
+mod compact;
 mod erase;
 pub mod examine;
 mod recover;
@@ -117,6 +118,7 @@ impl Store {
     ) -> Result<(Self, Keys, Recovered), StateError> {
         let new = directory::prepare(path)?;
         let (mut store, keys) = Self::unlock(path, secret, new)?;
+        store.compact()?;
         let recovered = store.load(ledger)?;
         Ok((store, keys, recovered))
     }
