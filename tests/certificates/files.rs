@@ -101,7 +101,8 @@ fn every_form_of_output_is_held_against_its_certificates() {
         run.finish();
         let out = if is_csv { "out.csv" } else { "out.ndjson" };
         let arguments = ["verify-release", out, "-c", "only.toml", "--json", "--certificates", "certificates.ndjson"];
-        let check = || Verdict::of(&throng(run.dir.path(), &[&arguments[..], &["--public-key", "public.pem"]].concat()));
+        let check =
+            || Verdict::of(&throng(run.dir.path(), &[&arguments[..], &["--public-key", "public.pem"]].concat()));
         check().is_whole();
         // One cell in the middle, which stays as long as it was.
         let text = run.read(file);

@@ -12,7 +12,6 @@ use super::seal::{Keys, Sealer};
 use super::witness_journal::WitnessJournal;
 use crate::faults::crash_point;
 use crate::io::file::FileBegun;
-use crate::ledger::SHARDS;
 use crate::ledger::classes::Ledger;
 use crate::ledger::delta::LedgerDelta;
 use crate::release::sink::{Lengths, Mark};
@@ -29,6 +28,7 @@ use std::sync::atomic::AtomicBool;
 mod again;
 mod binding;
 mod compact;
+mod effect;
 mod erase;
 pub mod examine;
 mod recover;
@@ -434,117 +434,6 @@ impl Store {
             (0..profiles).try_for_each(|_| d.tree.contains_key(CHECK).map(drop))
         })?;
         Ok(())
-    }
-
-    fn write_applied(&mut self, batch: &mut sled::Batch, ledger: &Ledger) {
-        let Some((intent, lengths)) = self.applied.take() else { return };
-        self.write_profiles(batch);
-        let sequence = intent.after.sequence;
-        let progress = Progress { lengths, ..intent.after };
-        batch.insert(PROGRESS, self.seal(PROGRESS, &progress));
-        batch.insert(MADE_WITH, self.seal(MADE_WITH, &self.k));
-        if intent.ledger.len() > NO_DELTA {
-            let key = numbered("delta", sequence);
-            self.credit += 2 * intent.ledger.len();
-            batch.insert(key.clone(), self.seal(&key, &intent.ledger));
-            // Not where nothing is released: what the memory counts then has never left.
-            self.write_shards(batch, ledger, sequence);
-        }
-        if let Some(last) = intent.sampled.last() {
-            let key = numbered("sample", sequence);
-            self.sample_parts.push((sequence, last.ordinal));
-            batch.insert(key.clone(), self.seal(&key, &intent.sampled));
-        }
-        for key in self.forgotten.drain(..) {
-            batch.remove(key);
-        }
-        for ordinal in &intent.settled {
-            batch.remove(numbered("held", *ordinal));
-        }
-        for row in &intent.held {
-            let key = numbered("held", row.ordinal);
-            batch.insert(key.clone(), self.seal(&key, row));
-        }
-        if let Some(plan) = &intent.plan {
-            let key = numbered("plan", plan.version);
-            batch.insert(key.clone(), self.seal(&key, plan));
-            if plan.version > 1 {
-                batch.remove(numbered("plan", plan.version - 1));
-                batch.remove(numbered("reference", plan.version - 1));
-            }
-        }
-        if let Some(baseline) = &intent.baseline {
-            batch.insert(BASELINE, self.seal(BASELINE, baseline));
-        }
-        if let Some(met) = &intent.met {
-            batch.insert(MET, self.seal(MET, met));
-        }
-        if let Some(certificate) = &intent.certificate {
-            batch.insert(CERTIFIED, self.seal(CERTIFIED, &certificate.head));
-        }
-        if !intent.begun.is_empty() {
-            let key = numbered(BEGUN, sequence);
-            batch.insert(key.clone(), self.seal(&key, &intent.begun));
-        }
-        if let Some(evidence) = &intent.evidence {
-            batch.insert(EVIDENCE, self.seal(EVIDENCE, evidence));
-        }
-        if let Some(tally) = ledger.tally() {
-            batch.insert(TALLIED, self.seal(TALLIED, &(sequence, tally.standings())));
-        }
-        let witnessed = self.witnesses.write(batch, &self.sealer, &intent.witnessed, ledger.witnesses(), sequence);
-        self.unwritten.set(self.unwritten.get() + witnessed);
-    }
-
-    /// Rewrites as many ledger shards as the deltas written so far have paid for, so that the deltas before them can go:
-    /// every byte is written about three times in all, and a start reads about as many deltas as there is ledger.
-    fn write_shards(&mut self, batch: &mut sled::Batch, ledger: &Ledger, sequence: u64) {
-        for _ in 0..SHARDS {
-            let cost = ledger.shard_bytes(self.next_shard).max(256);
-            if self.credit < cost {
-                break;
-            }
-            self.credit -= cost;
-            let key = numbered("shard", self.next_shard as u64);
-            batch.insert(key.clone(), self.seal(&key, &(sequence, ledger.shard_to_bytes(self.next_shard))));
-            let key = numbered("tally", self.next_shard as u64);
-            match ledger.tally().map(|tally| tally.shard_to_bytes(self.next_shard)) {
-                Some(bytes) => {
-                    batch.insert(key.clone(), self.seal(&key, &bytes));
-                }
-                // No model protects anything any more: what was shown is not kept longer than support is.
-                None => batch.remove(key),
-            }
-            let key = numbered("said", self.next_shard as u64);
-            match ledger.said().map(|said| said.shard_to_bytes(self.next_shard)) {
-                Some(bytes) => {
-                    batch.insert(key.clone(), self.seal(&key, &bytes));
-                }
-                None => batch.remove(key),
-            }
-            self.shard_sequence[self.next_shard] = sequence;
-            self.next_shard = (self.next_shard + 1) % SHARDS;
-        }
-        let complete = self.shard_sequence.iter().copied().min().unwrap_or(0);
-        while self.first_delta <= complete {
-            batch.remove(numbered("delta", self.first_delta));
-            self.first_delta += 1;
-        }
-    }
-
-    /// Forgets the parts of the sample that end before row number `first`, with the effect of the batch that has left:
-    /// a start that discards that batch must find them.
-    pub fn forget_sample_before(&mut self, first: u64) {
-        let gone = self.sample_parts.partition_point(|(_, last)| *last < first);
-        self.forgotten.extend(self.sample_parts.drain(..gone).map(|(sequence, _)| numbered("sample", sequence)));
-    }
-
-    /// Forgets the parts of the window that end before row number `first`, as
-    /// [`forget_sample_before`](Self::forget_sample_before) does.
-    pub fn forget_rows_before(&mut self, first: u64) {
-        while let Some((sequence, _)) = self.row_parts.pop_front_if(|(_, last)| *last < first) {
-            self.forgotten_rows.push(sequence);
-        }
     }
 
     /// From here on a disk that does not answer makes the daemon not ready, and `stop` shortens the wait for it.

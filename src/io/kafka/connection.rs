@@ -230,6 +230,8 @@ impl Cluster {
         let Ok(described) = runtime.block_on(admin.describe_configs(&[resource], &options)) else { return Ok(()) };
         // The client passes over the error of a topic, which has no entries then.
         if described.iter().flatten().all(|topic| topic.entries.is_empty()) {
+            // So does a topic that is not there.
+            self.partitions(&[topic], patience)?;
             let right = format!(
                 "describe the configuration of topic {topic:?} (DescribeConfigs), which says how long it keeps records"
             );
