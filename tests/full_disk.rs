@@ -199,6 +199,7 @@ fn a_state_disk_that_hangs_makes_the_daemon_unready_and_a_signal_ends_it() {
 #[test]
 fn the_end_takes_no_longer_than_it_may_and_loses_nothing() {
     let (place, mut process) = hanging(&[("PROCESS__SHUTDOWN_TIME", "1s")]);
+    answers(&process, "/readyz", 200);
     answers(&process, "/readyz", 503);
     process.terminate();
     assert!(process.ends_within(SOON), "it ends");

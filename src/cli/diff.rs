@@ -10,6 +10,7 @@ use crate::config::{self, Config, Output};
 use crate::evaluation::quality::quality;
 use crate::evaluation::risk::risks;
 use crate::io::file::is_at_rest;
+use crate::records::schema::Role;
 use crate::start::checked::Checked;
 use crate::start::replaceable::{changed, refusals};
 use crate::telemetry::{Label, silence_panic_payloads};
@@ -26,7 +27,7 @@ use std::sync::atomic::AtomicBool;
 /// keys that differ are named, their values are not, and no value of a record is printed.
 #[derive(Debug, clap::Args)]
 #[command(
-    after_help = "Example:\n  throng diff main.toml branch.toml --replay sample.ndjson >> $GITHUB_STEP_SUMMARY\n\nExit codes: 0 done · 1 a run failed · 2 bad usage or configuration · 4 with --fail-if-riskier: NEW lets more be known of somebody than OLD"
+    after_help = "Example:\n  throng diff main.toml branch.toml --replay sample.ndjson >> $GITHUB_STEP_SUMMARY\n\nExit codes: 0 done · 1 a run failed · 2 bad usage or configuration · 4 with --fail-if-riskier: a crowd, a risk or a promise of NEW is worse than of OLD"
 )]
 pub struct DiffArgs {
     /// The configuration before
@@ -41,7 +42,8 @@ pub struct DiffArgs {
     /// Print everything as JSON
     #[arg(long)]
     json: bool,
-    /// End with exit code 4 where a smallest crowd is smaller, or a risk higher, than with OLD
+    /// End with exit code 4 where a smallest crowd is smaller or a risk higher than with OLD, k or the crowd in a batch smaller, a privacy
+    /// model gone or another, or an attribute guarded less by its role
     #[arg(long)]
     fail_if_riskier: bool,
 }
@@ -107,7 +109,8 @@ pub fn run(args: &DiffArgs) -> Result<(), Failure> {
     let changed = changed(&old, &new);
     let (old, new) =
         (measured(&old, &old_checked, &args.replay, &stop)?, measured(&new, &new_checked, &args.replay, &stop)?);
-    let riskier = riskier(&old, &new);
+    let mut riskier = riskier(&old, &new);
+    riskier.extend(weaker(&old_checked, &new_checked));
     let difference = Difference { old, new, changed, needs_start, riskier };
     if args.json {
         println!("{}", serde_json::to_string_pretty(&difference).context("the difference has no JSON")?);
@@ -171,6 +174,28 @@ fn riskier(old: &Measures, new: &Measures) -> Vec<&'static str> {
         (higher(old.risk_highest, new.risk_highest), "highest risk of a line"),
         (higher(old.risk_mean, new.risk_mean), "mean risk of a line"),
         (higher(old.below_k, new.below_k), "lines below k"),
+    ];
+    found.into_iter().filter(|(is, _)| *is).map(|(_, what)| what).collect()
+}
+
+/// What the new policy no longer promises, whatever became of these records.
+fn weaker(old: &Checked, new: &Checked) -> Vec<&'static str> {
+    let models = |checked: &Checked| checked.config.privacy.model.clone();
+    // How much a role lets be said of somebody, the less the smaller.
+    let open = |role: Role| match role {
+        Role::Insensitive => 2,
+        Role::Sensitive => 1,
+        _ => 0,
+    };
+    let opened = old.schema.attributes.iter().any(|before| {
+        let after = new.schema.attributes.iter().find(|after| after.name == before.name);
+        after.is_some_and(|after| open(after.role) > open(before.role))
+    });
+    let found = [
+        (new.config.privacy.k < old.config.privacy.k, "a smaller k"),
+        (models(old).iter().any(|model| !models(new).contains(model)), "a privacy model that is gone or another"),
+        (opened, "an attribute whose role guards it less"),
+        (new.config.privacy.batch_crowd < old.config.privacy.batch_crowd, "a smaller crowd in a batch"),
     ];
     found.into_iter().filter(|(is, _)| *is).map(|(_, what)| what).collect()
 }

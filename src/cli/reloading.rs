@@ -6,16 +6,21 @@ use crate::config::{self, Problem};
 use crate::daemon::run::Reloading;
 use crate::start::checked::Checked;
 use anyhow::{Context, anyhow};
+use rustix::io::Errno;
+use rustix::process::{Pid, Signal, kill_process};
 use serde::{Deserialize, Serialize};
 use std::io::Read as _;
 use std::path::Path;
-use std::process::{Command, Stdio};
+use std::process::{Child, Command, Stdio};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 /// How often it is looked whether the tests have ended, or the daemon does.
 const LOOK: Duration = Duration::from_millis(50);
+
+/// How long a trial may take to end by itself.
+const ENDING: Duration = Duration::from_secs(5);
 
 /// What a trial in a process of its own says on its standard output.
 #[derive(Debug, Default, Serialize, Deserialize)]
@@ -78,6 +83,23 @@ fn this_program() -> std::io::Result<std::path::PathBuf> {
     if running.exists() { Ok(running.to_owned()) } else { std::env::current_exe() }
 }
 
+/// Ends a trial, which removes what it has written; one that does not end by itself within five seconds is killed.
+fn end(child: &mut Child) -> std::io::Result<()> {
+    if let Some(pid) = i32::try_from(child.id()).ok().and_then(Pid::from_raw) {
+        // One that has ended meanwhile is no error.
+        kill_process(pid, Signal::TERM).or_else(|error| if error == Errno::SRCH { Ok(()) } else { Err(error) })?;
+    }
+    let until = Instant::now() + ENDING;
+    while Instant::now() < until {
+        if child.try_wait()?.is_some() {
+            return Ok(());
+        }
+        std::thread::sleep(LOOK);
+    }
+    child.kill()?;
+    child.wait().map(drop)
+}
+
 /// Runs the tests in a process of its own: its log, its memory and its end are not the daemon's.
 fn tried(path: &Path, over: &AtomicBool) -> anyhow::Result<Trial> {
     let program = this_program().context("this program is not found")?;
@@ -101,8 +123,7 @@ fn tried(path: &Path, over: &AtomicBool) -> anyhow::Result<Trial> {
             break status;
         }
         if over.load(Ordering::Acquire) {
-            child.kill().context("the tests cannot be ended")?;
-            child.wait().context("the tests cannot be waited for")?;
+            end(&mut child).context("the tests cannot be ended")?;
             return Err(anyhow!("the daemon ends"));
         }
         std::thread::sleep(LOOK);

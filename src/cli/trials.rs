@@ -109,6 +109,13 @@ fn run_one(
             unmet.push(format!("{what}: expected {wanted}, got {found}"));
         }
     }
+    let only_never = test.expect.is_empty() && counts.iter().all(|(_, wanted, _)| wanted.is_none());
+    if only_never && totals.released == 0 {
+        unmet.push(
+            "never: nothing was released, so nothing could be met (give records that leave, or ask for released = 0)"
+                .to_owned(),
+        );
+    }
     Ok(Tried { name: test.name.clone(), released: (totals.released, totals.consumed), unmet })
 }
 

@@ -174,10 +174,20 @@ pub struct Aws {
     pub profile: Option<String>,
 }
 
+/// Bytes of a secret's file.
+const MOST_BYTES: u64 = 64 << 10;
+
 /// The content of a file that only we may read, without its last line break.
 fn content(path: &Path) -> Result<Zeroizing<String>, AccessError> {
     guarded(path)?;
+    // A pipe would be waited for, and what a client cannot take is told here.
+    if !std::fs::metadata(path).is_ok_and(|about| about.is_file() && about.len() <= MOST_BYTES) {
+        return Err(AccessError::Unreadable(std::io::ErrorKind::InvalidInput));
+    }
     let mut text = Zeroizing::new(std::fs::read_to_string(path).map_err(|e| AccessError::Unreadable(e.kind()))?);
+    if text.contains('\0') {
+        return Err(AccessError::Unreadable(std::io::ErrorKind::InvalidData));
+    }
     let length = text.trim_end_matches(['\r', '\n']).len();
     text.truncate(length);
     if text.is_empty() { Err(AccessError::Empty) } else { Ok(text) }

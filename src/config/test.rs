@@ -41,7 +41,7 @@ pub struct PolicyTest {
     pub expect: Vec<String>,
     /// What must never leave, dead letters included. A JSON object: no line shows all of its cells. Any other text: it occurs in nothing
     /// that leaves, not even as a part of a longer text.
-    #[schemars(example = ["anna", "{\"age\": \"34\"}"])]
+    #[schemars(example = ["person 1", "{\"age\": \"34\"}"])]
     pub never: Vec<String>,
     /// How many records are released, exactly; without it any number.
     #[schemars(example = Some(20))]
@@ -96,5 +96,8 @@ pub(super) fn tests(config: &Config, found: &mut Complaints) {
         let said = |item: &String| PolicyTest::cells(item).map_or(!item.is_empty(), |cells| !cells.is_empty());
         let remedy = "write a text, or cells as '{\"attribute\": \"cell\"}'";
         found.unless(test.never.iter().all(said), &key("never"), "nothing is named that must never leave", remedy);
+        let cut = |item: &String| item.trim_start().starts_with('{') && PolicyTest::cells(item).is_none();
+        let remedy = "correct it: as a text it would hardly occur anywhere";
+        found.unless(!test.never.iter().any(cut), &key("never"), "this begins as cells and is no JSON object", remedy);
     }
 }

@@ -138,6 +138,13 @@ pub fn refusals(old: &Checked, new: &Checked) -> Vec<Refusal> {
     if old.config.secret != new.config.secret {
         refuse("state.secret_file", "the state is sealed with the secret that the daemon started with".to_owned());
     }
+    let signs = |checked: &Checked| checked.signer.as_ref().map(|signer| signer.key.id().to_owned());
+    if old.config.certificates == new.config.certificates && signs(old) != signs(new) {
+        refuse(
+            "certificates.key_file",
+            "the file holds another key than at the start: this needs a new start".to_owned(),
+        );
+    }
     if old.schema.fingerprint() != new.schema.fingerprint() {
         let why = "the attributes, their types, roles or hierarchies are others: the state belongs to the record schema that the \
                    daemon started with";

@@ -22,13 +22,29 @@ pub fn problems(checked: &Checked) -> Vec<Problem> {
                 }
             }
         }
-        if test.people > 0
-            && let Err((message, remedy)) = subject_of(&checked.schema)
-        {
-            refuse("people", message, remedy);
+        if test.people > 0 {
+            match subject_of(&checked.schema) {
+                Err((message, remedy)) => refuse("people", message, remedy),
+                Ok(subject) if test.never.iter().any(|text| names_who_is_replaced(test, text, subject)) => {
+                    let message = "a text stands in the subject alone, which invented people take the place of: it could not leave";
+                    refuse("never", message.to_owned(), "name \"person 1\", which takes its place, or another text");
+                }
+                Ok(_) => {}
+            }
         }
     }
     found
+}
+
+/// Whether a text stands in the records of a test only where the `subject` does.
+fn names_who_is_replaced(test: &PolicyTest, text: &str, subject: &str) -> bool {
+    let records = || test.input.iter().filter_map(|record| PolicyTest::cells(record));
+    let stands = |record: Map<String, Value>| Value::Object(record).to_string().contains(text);
+    let without = |mut record: Map<String, Value>| {
+        record.shift_remove(subject);
+        record
+    };
+    PolicyTest::cells(text).is_none() && records().any(stands) && !records().map(without).any(stands)
 }
 
 /// A message and a remedy.

@@ -263,11 +263,18 @@ pub fn import(
     let keys = Keys::derive(secret);
     let mut archive = Archive::open(file, &keys)?;
     while archive.next()?.is_some() {}
+    let occupied = || ArchiveError::Occupied(path.to_owned());
     if !directory::is_vacant(path)? {
-        return Err(ArchiveError::Occupied(path.to_owned()));
+        return Err(occupied());
+    }
+    directory::make(path)?;
+    let _lock = databases::lock(path)?;
+    // Another import may have come to its end meanwhile.
+    if !directory::is_vacant(path)? {
+        return Err(occupied());
     }
     directory::begin_import(path)?;
-    let _lock = databases::lock(path)?;
+    databases::clear_databases(path, directory::FIRST)?;
     if own {
         directory::keep_secret(path, secret)?;
     }

@@ -312,30 +312,40 @@ pub fn clear_unfinished(path: &Path, new: bool, in_force: &str) -> Result<(), St
     unfinished.iter().try_for_each(fs::remove_file).map_err(io)
 }
 
-/// Whether nothing is at `path`, or an empty directory, or what an import has left that did not come to its end.
+/// Whether nothing is at `path`, or an empty directory (but for its lock), or what an import has left that did not come to its end.
 ///
 /// # Errors
 /// When it cannot be read.
 pub fn is_vacant(path: &Path) -> Result<bool, StateError> {
-    match fs::read_dir(path) {
-        Ok(mut names) => Ok(names.next().is_none() || path.join(IMPORTING).exists()),
-        Err(e) if e.kind() == ErrorKind::NotFound => Ok(true),
-        Err(source) => Err(StateError::Io { path: path.to_owned(), source }),
-    }
+    let io = |source| StateError::Io { path: path.to_owned(), source };
+    let names = match fs::read_dir(path) {
+        Ok(names) => names.map(|entry| entry.map(|e| e.file_name())).collect::<Result<Vec<_>, _>>().map_err(io)?,
+        Err(e) if e.kind() == ErrorKind::NotFound => return Ok(true),
+        Err(e) => return Err(io(e)),
+    };
+    let has = |name: &str| names.iter().any(|found| found == name);
+    Ok(!has("format") && (has(IMPORTING) || names.iter().all(|name| name == LOCK)))
 }
 
-/// Makes the directory of an import, with mode 0700, or clears what an earlier one has left in it.
+/// Makes the directory, with mode 0700, where it is not there yet.
 ///
 /// # Errors
-/// [`StateError::Locked`] when another process has the database open; when it cannot be made or cleared.
-pub fn begin_import(path: &Path) -> Result<(), StateError> {
+/// When it cannot be made.
+pub fn make(path: &Path) -> Result<(), StateError> {
     let io = |source| StateError::Io { path: path.to_owned(), source };
     fs::DirBuilder::new().recursive(true).mode(0o700).create(path).map_err(io)?;
-    fs::set_permissions(path, fs::Permissions::from_mode(0o700)).map_err(io)?;
+    fs::set_permissions(path, fs::Permissions::from_mode(0o700)).map_err(io)
+}
+
+/// Marks the directory of an import, and clears what an earlier one has left in it. For whoever has locked it.
+///
+/// # Errors
+/// [`StateError::Locked`] when another process has the database open; when it cannot be written or cleared.
+pub fn begin_import(path: &Path) -> Result<(), StateError> {
     put(path, IMPORTING, b"")?;
     put(path, MAKING, b"")?;
     clear_unfinished(path, true, FIRST)?;
-    ["secret", "check"].iter().try_for_each(|name| remove(path, name))?;
+    ["secret", "check", "database"].iter().try_for_each(|name| remove(path, name))?;
     remove(path, MAKING)
 }
 

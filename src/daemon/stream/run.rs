@@ -84,8 +84,8 @@ pub struct Run<'a> {
 enum Done {
     /// It has left.
     Left,
-    /// It was aborted, and comes again.
-    Again,
+    /// It was aborted, for a reason, and comes again.
+    Again(String),
     /// The daemon is to end before it could begin: the next start reads it again.
     Unbegun,
 }
@@ -147,11 +147,12 @@ impl Run<'_> {
                         Done::Left if last.is_none() => 0,
                         // What is held goes on waiting behind a batch that has not begun.
                         Done::Left | Done::Unbegun => return Ok(self.engine.flush()?),
-                        Done::Again => attempts + 1,
+                        Done::Again(why) if attempts + 1 >= ATTEMPTS => {
+                            let said = format!("one batch was aborted {ATTEMPTS} times, the last time since {why}");
+                            return Err(BatchError::Fatal(said).into());
+                        }
+                        Done::Again(_) => attempts + 1,
                     };
-                    if attempts >= ATTEMPTS {
-                        return Err(BatchError::Fatal(format!("one batch was aborted {ATTEMPTS} times")).into());
-                    }
                 }
                 Next::Notice(notice) => self.hear(notice)?,
                 Next::Nothing => {
@@ -203,12 +204,12 @@ impl Run<'_> {
                 self.watcher.consumed(records, bytes);
                 Ok(Done::Left)
             }
-            Err(BatchError::Aborted { intent, .. }) => {
+            Err(BatchError::Aborted { why, intent }) => {
                 BatchAborted { reason: AbortReason::Transaction }.emit(self.telemetry);
                 let ranges = ranges_of(&intent);
                 self.retry = Some(*intent);
                 self.source.rewind(Some((turn, last)), ranges)?;
-                Ok(Done::Again)
+                Ok(Done::Again(why))
             }
             Err(error) => Err(self.refused(error)),
         }

@@ -64,6 +64,12 @@ impl Hearing {
         *self.last.lock().unwrap_or_else(PoisonError::into_inner) = Some((refusal, Instant::now()));
     }
 
+    /// Forgets that there was no token.
+    pub fn token_came(&self) {
+        let mut last = self.last.lock().unwrap_or_else(PoisonError::into_inner);
+        last.take_if(|(refusal, _)| matches!(refusal, Refusal::NoToken | Refusal::Provider));
+    }
+
     /// Forgets what was refused: we have been let in.
     pub fn clear(&self) {
         self.answered.store(true, Ordering::Release);

@@ -2,6 +2,7 @@
 
 use super::hearing::Hearing;
 use super::live::{Clients, Key};
+use super::refusal::Refusal;
 use super::token::Provider;
 use crate::config::Security;
 use crossbeam_channel::{Receiver, RecvTimeoutError, Sender};
@@ -16,6 +17,9 @@ const LOOK: Duration = Duration::from_secs(1);
 /// How long a provider that gave no token is left alone, at first and at most.
 const AGAIN: Duration = Duration::from_millis(500);
 const AT_MOST: Duration = Duration::from_secs(15);
+
+/// Tells one end of a token from another.
+const A_MOMENT_MS: i64 = 1_000;
 
 /// Lives as long as the keeper is needed: its thread ends when this goes.
 pub(super) struct Kept(#[allow(dead_code, reason = "its end is heard")] Sender<()>);
@@ -62,20 +66,31 @@ impl Keeper {
     /// Asks for tokens, one before the other has ended.
     fn renew(&self, provider: &Provider) {
         let mut wait = AGAIN;
-        let mut last = Zeroizing::new(String::new());
+        let mut last = (Zeroizing::new(String::new()), i64::MIN);
         loop {
             let pause = match provider.token(&self.security) {
                 Ok(token) => {
-                    let pause = provider.pause(&token);
-                    if *token.value != *last {
-                        last.clone_from(&token.value);
-                        if !self.clients.hand_out(Key::Token(token)) {
+                    let (pause, expires_ms) = (provider.pause(&token), token.expires_ms);
+                    // The same token may be good for longer than was said before.
+                    if *token.value == *last.0 && expires_ms <= last.1 + A_MOMENT_MS {
+                        wait = AGAIN;
+                        pause
+                    } else {
+                        let value = token.value.clone();
+                        if self.clients.hand_out(Key::Token(token)) {
+                            tracing::debug!("a new token for the brokers");
+                            last = (value, expires_ms);
+                            self.hearing.token_came();
+                            wait = AGAIN;
+                            pause
+                        } else {
                             tracing::debug!("a client does not take a token");
+                            self.hearing.note(Refusal::NoToken);
+                            let pause = wait;
+                            wait = (wait * 2).min(AT_MOST);
+                            pause
                         }
-                        tracing::debug!("a new token for the brokers");
                     }
-                    wait = AGAIN;
-                    pause
                 }
                 Err(refusal) => {
                     self.hearing.note(refusal);

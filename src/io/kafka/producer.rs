@@ -46,9 +46,13 @@ pub(super) fn classify(error: &KafkaError) -> DeliveryError {
     match error {
         error if error.rdkafka_error_code().is_some_and(is_denied) => {
             let code = error.rdkafka_error_code().map_or(String::new(), |code| format!("{code:?}"));
-            DeliveryError::Fatal(format!(
-                "our user has not every right that a transaction takes ({code}): docs/security.md lists them"
-            ))
+            let said =
+                format!("our user has not every right that a transaction takes ({code}): docs/security.md lists them");
+            match error {
+                KafkaError::Transaction(e) if e.is_fatal() => DeliveryError::Fatal(said),
+                // Rights may be on their way to every broker: it is tried again, some times.
+                _ => DeliveryError::Aborted(said),
+            }
         }
         KafkaError::Transaction(e) if e.is_fatal() => DeliveryError::Fatal(format!("{:?}", e.code())),
         KafkaError::Transaction(e) => DeliveryError::Aborted(format!("{:?}", e.code())),

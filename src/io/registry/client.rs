@@ -128,6 +128,12 @@ impl Client {
             .timeout_global(Some(access.timeout))
             .http_status_as_error(false)
             .max_redirects(0)
+            // Without TLS a proxy would be told the password.
+            .proxy(if access.user.is_some() && access.url.starts_with("http://") {
+                None
+            } else {
+                ureq::Proxy::try_from_env()
+            })
             .tls_config(tls.build())
             .build();
         let authorization = access.user.map(|(user, password)| {

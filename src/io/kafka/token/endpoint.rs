@@ -30,11 +30,11 @@ struct Answer {
 }
 
 impl Answer {
-    /// Seconds; some providers write them as text.
+    /// Seconds; some providers write them as text. A token that ends at once has none.
     fn seconds(&self) -> Option<i64> {
         let said = self.expires_in.as_ref()?;
         let seconds = said.as_f64().or_else(|| said.as_str()?.parse().ok())?;
-        (seconds > 0.0 && seconds < 1e9).then_some(seconds as i64)
+        (seconds < 1e9).then_some((seconds as i64).max(0))
     }
 }
 
@@ -60,6 +60,8 @@ pub(super) fn token(oauth: &Oauth) -> Result<Token, Refusal> {
         .http_status_as_error(false)
         // Whoever is asked next would be told the secret.
         .max_redirects(0)
+        // Over TLS a proxy passes on what it cannot read; without, it would be told the secret.
+        .proxy(if address.starts_with("https://") { ureq::Proxy::try_from_env() } else { None })
         .tls_config(tls.build())
         .build()
         .into();
@@ -152,6 +154,8 @@ mod tests {
             ("503 Service Unavailable", String::new(), Refusal::NoToken),
             ("302 Found", String::new(), Refusal::NoToken),
             ("200 OK", "no token".to_owned(), Refusal::NoToken),
+            ("200 OK", "{\"access_token\":\"opaque\",\"expires_in\":0}".to_owned(), Refusal::NoToken),
+            ("200 OK", "{\"access_token\":\"opaque\",\"expires_in\":-5}".to_owned(), Refusal::NoToken),
             ("200 OK", "{\"access_token\":\"a b\"}".to_owned(), Refusal::NoToken),
             ("200 OK", format!("{{\"access_token\":\"{}\"}}", "a".repeat(1 << 20)), Refusal::NoToken),
         ] {
