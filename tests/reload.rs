@@ -29,7 +29,7 @@ name = "a crowd leaves"
 input = ['{"person": "anna", "lot": "L1", "age": 34, "ward": "north"}']
 people = 12
 expect = ['{"lot": "L1"}']
-never = ["anna"]
+never = ["person 1"]
 "#;
 
 fn until(what: &str, daemon: &Daemon, holds: impl Fn() -> bool) {

@@ -25,7 +25,6 @@ fn every_wrong_setup_ends_the_start_with_its_name() {
         ("MUTUAL", tls("ca.pem", ""), "name ours in source.security.certificate_file"),
         ("MUTUAL", tls("ca.pem", &with("late")), "the broker does not take our certificate"),
         ("MUTUAL", tls("ca.pem", &with("unknown")), "the broker does not take our certificate"),
-        ("SASL", tls("ca.pem", ""), "set source.security.protocol"),
         ("BARE", login.clone(), "set source.security.protocol"),
         ("SASL", wrong, "correct source.security.username and source.security.password_file"),
         ("SASL", login.replace(&user, "nobody"), "correct source.security.username"),

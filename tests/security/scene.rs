@@ -1,6 +1,7 @@
 //! A real broker with a throw-away authority, a listener of every kind, and nobody who may do anything.
 
 use std::fs;
+use std::net::TcpListener;
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 use std::sync::OnceLock;
@@ -36,10 +37,6 @@ const LISTENERS: [(&str, &str); 6] = [
     ("OTHER", "SSL"),
     ("BARE", "SASL_PLAINTEXT"),
 ];
-
-fn free_port() -> u16 {
-    std::net::TcpListener::bind("127.0.0.1:0").and_then(|held| held.local_addr()).expect("a free port").port()
-}
 
 impl Scene {
     /// The scene that all tests of this process share; none where there is no Kafka.
@@ -77,7 +74,9 @@ impl Scene {
         for entry in fs::read_dir(&dir).expect("our folder").flatten() {
             fs::set_permissions(entry.path(), fs::Permissions::from_mode(0o600)).expect("our file");
         }
-        let ports = LISTENERS.map(|(name, _)| (name, free_port()));
+        // All at once: a port that was let go may be given again.
+        let held = LISTENERS.map(|(name, _)| (name, TcpListener::bind("127.0.0.1:0").expect("a free port")));
+        let ports = held.map(|(name, held)| (name, held.local_addr().expect("a bound port").port()));
         let broker = Broker::start_with(&|port, controller| properties(&dir, &ports, port, controller))?;
         Some(Self { broker, dir, ports, _home: home })
     }
