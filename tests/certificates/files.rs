@@ -190,7 +190,6 @@ fn a_lost_state_begins_a_chain_of_its_own() {
 }
 
 /// Killed at any point: the chain is unbroken, and says what that of an undisturbed run says.
-#[cfg(feature = "failpoints")]
 #[test]
 fn a_kill_at_any_point_breaks_no_chain_and_changes_no_byte() {
     use crate::support::daemon::Dice;

@@ -1,4 +1,5 @@
 //! Certificates of what has left: one for each committed batch, signed and chained, and whatever is changed afterwards is named.
+#![cfg(feature = "failpoints")]
 
 #[path = "../support/mod.rs"]
 mod support;

@@ -117,7 +117,6 @@ fn a_committed_batch_has_one_certificate_in_its_transaction() {
 }
 
 /// An attempt that was aborted leaves no certificate to readers of committed records, and its repetition has the same bytes.
-#[cfg(feature = "failpoints")]
 #[test]
 fn a_kill_at_any_point_leaves_one_unbroken_chain_of_committed_batches() {
     const POINTS: [&str; 12] = [

@@ -1,16 +1,15 @@
 //! People are erased from a state: what remains of it, what it goes on releasing, and what a process that dies meanwhile leaves
 //! behind (docs/erasure.md, threats 32 and 33).
+#![cfg(feature = "failpoints")]
 
 #[path = "../support/mod.rs"]
 mod support;
 
 mod at_rest;
-#[cfg(feature = "failpoints")]
 mod kills;
 mod opened;
 mod pages;
 mod running;
-#[cfg(feature = "failpoints")]
 mod topics;
 mod whole;
 
