@@ -108,6 +108,10 @@ fn a_changed_password_file_is_taken_while_the_daemon_runs() {
 /// expects. The broker has been away meanwhile: every client has to say who it is again, the consumer too.
 #[test]
 fn a_daemon_that_is_refused_waits_says_so_and_goes_on() {
+    if std::env::var_os("THRONG_LONG").is_none() {
+        eprintln!("SKIPPED: it waits for minutes (./dev test --long)");
+        return;
+    }
     let Some(scene) = Scene::of_its_own() else { return };
     let user = scene.user("refused");
     let file = scene.dir.join(unique("password"));
