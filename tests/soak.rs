@@ -1,7 +1,7 @@
 //! Two instances under a steady load for half an hour: one is killed every twenty seconds, the broker dies every five minutes. Nothing
 //! is lost, nothing leaves twice, every class of every batch has its crowd, and neither memory nor state grows with time.
 //!
-//! `./dev soak [MINUTES]` runs it and prints the table of docs/performance.md; without `THRONG_SOAK_MINUTES` it is skipped.
+//! `./dev soak [MINUTES]` runs it and prints a table of its minutes; without `THRONG_SOAK_MINUTES` it is skipped.
 
 mod support;
 

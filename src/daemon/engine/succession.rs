@@ -17,7 +17,8 @@ impl Engine {
     /// batches, none of which is to be repeated.
     ///
     /// # Errors
-    /// When the populations cannot be read, or the state fails: this engine can go on then.
+    /// When the populations cannot be read, or nothing can be made of the state: this engine can go on then. Where the state itself has failed, the
+    /// next write of either says so and ends the run.
     pub fn successor(&mut self, mut checked: Checked) -> Result<Self, AssemblyError> {
         self.flush()?;
         // What leaves has the same schemas (start/replaceable.rs): they are registered already.

@@ -13,7 +13,7 @@ use std::sync::Arc;
 
 /// Below this many bytes nobody minds.
 const FLOOR: u64 = 64 << 20;
-/// Bytes on disk for each byte that is held, up to which nothing is done: the database itself needs two to three.
+/// Bytes on disk for each byte that is held, up to which nothing is done: a database that works on has room to spare.
 const TIMES: u64 = 6;
 /// Values copied at a time.
 const PART: usize = 64;
