@@ -329,3 +329,23 @@ fn a_key_that_cannot_sign_is_refused_at_the_start() {
     assert_ne!(daemon.wait().code(), Some(0), "{}", daemon.said());
     assert_eq!(run.read("certificates.ndjson"), "somebody's\n");
 }
+
+/// A trial is nobody's release: nothing is signed, and the file of the run stays as it is.
+#[test]
+fn a_trial_signs_nothing() {
+    let run = Run::new(2);
+    let test = "[[test]]\nname = \"alike\"\ninput = ['{\"person\": \"anna\", \"lot\": \"L1\", \"age\": 34, \"ward\": \"north\"}']\npeople = 12\nreleased = 12\n";
+    run.change(|text| format!("{text}\n{test}"));
+    let check = || {
+        let output = throng(run.dir.path(), &["check", "-c", "only.toml"]);
+        assert_eq!(output.status.code(), Some(0), "{}", String::from_utf8_lossy(&output.stderr));
+        assert!(String::from_utf8_lossy(&output.stdout).contains("passed"), "the test was run");
+    };
+    let certificates = run.dir.path().join("certificates.ndjson");
+    check();
+    assert!(!certificates.exists(), "nothing is signed before the first run");
+    run.finish();
+    let signed = std::fs::read(&certificates).expect("certificates");
+    check();
+    assert_eq!(std::fs::read(&certificates).expect("certificates"), signed);
+}
