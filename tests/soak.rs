@@ -14,7 +14,7 @@ use std::time::{Duration, Instant};
 use rdkafka::consumer::{BaseConsumer, Consumer};
 use rdkafka::error::KafkaError;
 use rdkafka::{ClientConfig, Message, Offset, TopicPartitionList};
-use support::daemon::{Daemon, Dice, K, LOT, Stage, payload, state};
+use support::daemon::{Daemon, Dice, K, LOT, Stage, conserved, payload};
 use support::kafka::{Broker, Record};
 
 const PARTITIONS: i32 = 4;
@@ -72,16 +72,6 @@ fn bytes_below(path: &Path) -> u64 {
             Err(_) => 0,
         })
         .sum()
-}
-
-/// Records that a state has consumed, every one accounted for. A batch may be pending that has not left: the other instance has taken its
-/// partition, and its records, meanwhile.
-fn accounted(path: &Path) -> u64 {
-    let found = state(path);
-    let totals = found.progress.totals;
-    assert_eq!(totals.held(), Some(0), "conservation: {totals:?}");
-    assert!(found.held.is_empty(), "{} records are held after an ordered end", found.held.len());
-    totals.consumed
 }
 
 fn mib(bytes: u64) -> String {
@@ -227,7 +217,7 @@ fn nothing_is_lost_or_doubled_or_grows_while_everything_dies() {
     let total = stream.next;
     consumed(total, &mut daemons);
     daemons.iter_mut().for_each(Daemon::stop);
-    let accounts: Vec<u64> = INSTANCES.iter().map(|name| accounted(&stage.state(name))).collect();
+    let accounts: Vec<u64> = INSTANCES.iter().map(|name| conserved(&stage.state(name))).collect();
     assert_eq!(accounts.iter().sum::<u64>(), total as u64, "a record was consumed twice, or by nobody: {accounts:?}");
     let (batches, lines) = recount(&stage, total);
     println!(

@@ -31,6 +31,8 @@ enum Step {
     Again,
     /// A partition is taken away.
     Revoked(i32),
+    /// What was aborted is not where it was any more.
+    CannotReplay,
 }
 
 /// A live source that says what it is told to, and then that it is to end.
@@ -55,6 +57,7 @@ impl Source for Script {
                 Next::Batch(turn, None)
             }
             Some(Step::Revoked(partition)) => Next::Notice(Notice::Revoked(vec![(0, partition)], Box::new(|| {}))),
+            Some(Step::CannotReplay) => Next::Notice(Notice::CannotReplay),
             None => Next::End(Settling::Shutdown),
         })
     }
@@ -206,6 +209,23 @@ fn a_batch_whose_partition_goes_holds_nothing_up() {
     stand.sink.another_attempt_may_differ = true;
     run(&mut stand, vec![Step::Batch(turn), Step::Revoked(0), Step::Revoked(1)], false).expect("no damage");
     assert_eq!((stand.engine().held(), stand.engine().progress().totals.consumed), (0, 6));
+}
+
+/// Somebody else has its records: a start that still knew of it would wait for them, and refuse another policy until then.
+#[test]
+fn a_batch_that_is_given_up_is_not_pending_after_an_ordered_end() {
+    for (step, stays) in [(Some(Step::Revoked(0)), false), (Some(Step::CannotReplay), false), (None, true)] {
+        let mut stand = Stand::new(SCHEMA, SETTINGS);
+        let says = reader(&mut stand);
+        says.send(News::Whole(table(stand.engine(), 0..9, "34\n\"f\""))).expect("it listens");
+        let turn = stand.turn(&visits(2..6), BEGIN);
+        stand.sink.abort_next = true;
+        let steps = [Some(Step::Batch(turn)), step].into_iter().flatten().collect();
+        run(&mut stand, steps, false).expect("it ends in order");
+        assert_eq!(stand.engine().progress().totals.consumed, 0);
+        stand.die();
+        assert_eq!(stand.is_pending(), stays, "one that nobody else has is repeated by the next start");
+    }
 }
 
 #[test]

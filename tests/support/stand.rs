@@ -327,6 +327,11 @@ impl Stand {
         self.start();
     }
 
+    /// Whether the last start has found a batch that was intended, has not left, and is to be repeated.
+    pub fn is_pending(&self) -> bool {
+        self.pending.is_some()
+    }
+
     fn start(&mut self) {
         let committed = self.sink.committed.0;
         let mut left = |intent: &Intent, _: &str| Ok(intent.after.sequence <= committed);

@@ -2,7 +2,7 @@
 
 use super::fields::Engine;
 use crate::daemon::state::directory::StateError;
-use crate::daemon::state::records::Progress;
+use crate::daemon::state::records::{Intent, Progress};
 use crate::io::file::FileBegun;
 use crate::io::input::Origin;
 use crate::release::sink::{Lengths, Mark};
@@ -78,6 +78,14 @@ impl Engine {
     #[must_use]
     pub fn is_behind(&self) -> bool {
         self.durable.store.is_behind()
+    }
+
+    /// Gives up a batch that was aborted and is not repeated here: its records are somebody else's now.
+    ///
+    /// # Errors
+    /// When the state fails.
+    pub fn give_up(&mut self, aborted: &Intent) -> Result<(), StateError> {
+        self.durable.store.give_up(aborted.after.sequence)
     }
 
     /// Writes what only the memory knows. Call it when there is nothing else to do, and at the end.

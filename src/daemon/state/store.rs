@@ -80,6 +80,8 @@ pub struct Store {
     id: String,
     /// A batch that has left and whose effect is not written yet.
     applied: Option<(Intent, Lengths)>,
+    /// The intent on the disk is of a batch that has not left and is not repeated.
+    given_up: bool,
     /// Sequence up to which each ledger shard on disk is complete.
     shard_sequence: Vec<u64>,
     next_shard: usize,
@@ -357,7 +359,19 @@ impl Store {
                 batch.insert(key.clone(), self.seal(&key, &intent.references));
             }
         }
-        self.commit(batch)
+        self.commit(batch)?;
+        self.given_up = false;
+        Ok(())
+    }
+
+    /// Notes that batch `sequence`, which was intended, has not left and is not repeated: others have its records now. Its intent goes
+    /// with the next [`intend`](Self::intend) or [`flush`](Self::flush).
+    ///
+    /// # Errors
+    /// When the database fails.
+    pub fn give_up(&mut self, sequence: u64) -> Result<(), StateError> {
+        self.given_up = true;
+        self.discard_rows(sequence)
     }
 
     /// Notes that the intended batch has left. Durable with the next [`intend`](Self::intend) or [`flush`](Self::flush).
@@ -390,7 +404,9 @@ impl Store {
             self.write_profiles(&mut batch);
         }
         batch.remove(INTENT);
-        self.commit(batch)
+        self.commit(batch)?;
+        self.given_up = false;
+        Ok(())
     }
 
     fn write_profiles(&mut self, batch: &mut sled::Batch) {
@@ -398,24 +414,25 @@ impl Store {
         self.unwritten.set(self.unwritten.get() + written);
     }
 
-    /// Whether a batch has left whose effect is only in memory (its intent is durable).
+    /// Whether what became of an intended batch is only in memory: it has left, or is given up.
     #[must_use]
     pub fn is_behind(&self) -> bool {
-        self.applied.is_some()
+        self.applied.is_some() || self.given_up
     }
 
-    /// Writes the effect of the last batch now.
+    /// Writes now what became of the last intended batch.
     ///
     /// # Errors
     /// When the database fails.
     pub fn flush(&mut self, ledger: &Ledger) -> Result<(), StateError> {
-        if self.applied.is_none() {
+        if !self.is_behind() {
             return Ok(());
         }
         let mut batch = sled::Batch::default();
         self.write_applied(&mut batch, ledger);
         batch.remove(INTENT);
         self.commit(batch)?;
+        self.given_up = false;
         crash_point("settled");
         Ok(())
     }

@@ -241,7 +241,10 @@ impl Run<'_> {
             Notice::Assigned(places) => {
                 Rebalanced { assigned: places.len() as u64, revoked: 0, lost: 0 }.emit(self.telemetry);
             }
-            Notice::CannotReplay => self.retry = None,
+            Notice::CannotReplay => {
+                let aborted = self.retry.take();
+                self.give_up(aborted)?;
+            }
         }
         Ok(())
     }
@@ -249,9 +252,15 @@ impl Run<'_> {
     /// Releases or suppresses what is held from partitions that are being taken away, while they are still ours.
     fn settle_places(&mut self, places: &[Place]) -> Result<(), StreamError> {
         // A batch whose partition goes is not repeated here.
-        self.retry.take_if(|retry| ranges_of(retry).keys().any(|place| places.contains(place)));
+        let aborted = self.retry.take_if(|retry| ranges_of(retry).keys().any(|place| places.contains(place)));
+        self.give_up(aborted)?;
         let of = |c: Coordinate| places.contains(&(c.topic, c.partition));
         self.settle(of, Settling::Revoked, None)
+    }
+
+    /// Nothing of an aborted batch that is not repeated here stays pending.
+    fn give_up(&mut self, aborted: Option<Intent>) -> Result<(), StreamError> {
+        Ok(aborted.map_or(Ok(()), |intent| self.engine.give_up(&intent))?)
     }
 
     /// Repeats a settling that the process before this one did not finish, before anything is read: its aborted attempt may

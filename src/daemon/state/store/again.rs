@@ -45,6 +45,7 @@ impl Store {
             keeper,
             id,
             applied: None,
+            given_up: false,
             shard_sequence: vec![0; SHARDS],
             next_shard: 0,
             credit: 0,
