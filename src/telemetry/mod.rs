@@ -5,6 +5,7 @@
 
 mod coarse;
 mod disk;
+mod erasure_metrics;
 mod events;
 mod foreign;
 mod history;
