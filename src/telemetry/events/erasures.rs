@@ -1,6 +1,6 @@
 //! Erasures of people.
 
-use crate::telemetry::labels::Outcome;
+use crate::telemetry::labels::{Label, Outcome};
 use crate::telemetry::metrics::clamped;
 use crate::telemetry::reason::RejectionReason;
 use crate::telemetry::status::Telemetry;
@@ -111,7 +111,7 @@ impl ErasureLag {
 }
 
 /// People whom the topic names could not be erased. Nothing of it has happened; it is tried again.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy)]
 pub struct ErasureFailed<'a> {
     /// Why, and what to do.
     pub why: &'a dyn std::fmt::Display,
