@@ -237,7 +237,7 @@ fn an_import_has_its_directory_to_itself() {
     let first = Process::spawn(command_with(command, "state-importing=pause"), place.port);
     until("the first import is under way", || place.path("moved/importing").exists());
     let said = import(&place, "").expect(1).stderr;
-    assert!(said.contains("in use by another throng process"), "{said}");
+    assert!(said.contains("in use by a running throng"), "{said}");
     let said = place.run(&ELSEWHERE).expect(2).stderr;
     assert!(said.contains("has not come to its end"), "no start takes it for a state: {said}");
     assert!(place.path("moved/importing").exists() && !place.path("moved/format").exists(), "it was not disturbed");
@@ -253,7 +253,7 @@ fn an_import_has_its_directory_to_itself() {
     until("the start makes its directory", || place.path("beside/lock").exists());
     let refused = state(&place, &beside[..1], "", &["import", "archive", "-c", "throng.toml"]);
     assert!(matches!(refused.code, Some(1 | 2)), "{}", refused.stderr);
-    let in_use = refused.stderr.contains("in use by another throng process");
+    let in_use = refused.stderr.contains("in use by a running throng");
     assert!(in_use || refused.stderr.contains("has a state in it already"), "{}", refused.stderr);
     let account = start.wait().expect(0).account();
     assert_eq!((account.consumed, account.released), (12, 12), "the start was not disturbed");

@@ -120,7 +120,6 @@ impl TopicOfErasures {
         let (sender, heard) = bounded(WAITING);
         let names = Names::new(heard);
         let shared = Arc::clone(&names.shared);
-        ErasureLag { records: None }.emit(&self.telemetry);
         let body = move || {
             // A panic closes the channel, and that is heard.
             if let Ok(Err(error)) = catch_unwind(AssertUnwindSafe(|| self.on(&sender, &shared)))
