@@ -1,8 +1,9 @@
 //! People whom a topic names, on a real broker: they are erased once it is time, by every instance, whatever ends a daemon meanwhile.
 
+use crate::at_rest::SCHEMA;
 use crate::kills::{POINTS, is_done};
 use crate::opened::{Opened, databases, spellings};
-use crate::support::binary::{get, series};
+use crate::support::binary::{Place, get, series};
 use crate::support::canaries::Canaries;
 use crate::support::daemon::{Daemon, Stage, finished, records};
 use crate::support::kafka::{Broker, Record, unique};
@@ -210,6 +211,51 @@ fn threat_37_a_thousand_names_are_one_new_database_and_no_name_shows() {
     only.until_done(&mut daemon);
     assert_eq!((only.erasures(), only.metric("throng_erasure_requests_total")), (0.0, Some(0.0)));
     daemon.stop();
+}
+
+/// What could not be done is tried again, and nothing of it is passed over.
+#[test]
+fn an_erasure_that_fails_is_tried_again() {
+    let Some(broker) = Broker::shared() else { return };
+    let mut scene = Scene::new(broker, 1).with_static_membership();
+    let only = scene.instance("only", "200ms");
+    scene.produce();
+    let mut daemon = scene.stage.start("only", Some("erasure-fails=2*return->off"));
+    scene.stage.wait_consumed(scene.produced, &mut [&mut daemon]);
+    scene.name(["p3"]);
+    only.until(&mut daemon, "throng_erasures_total", 1.0);
+    assert_eq!(only.metric("throng_erasure_failures_total"), Some(2.0));
+    only.until_done(&mut daemon);
+    assert_eq!(databases(&scene.stage.state("only")).len(), 1, "what was not finished is gone");
+    let said = daemon.said();
+    assert_eq!(said.matches("could not be erased; it is tried again").count(), 2, "{said}");
+    finished(&scene.stage, &mut daemon, scene.produced);
+    scene.forgotten(&only, &["p3".to_owned()]);
+}
+
+#[test]
+fn what_cannot_be_is_refused_by_name() {
+    let refused = |schema: &str, more: &str, overrides: &[(&str, &str)], says: &str| {
+        let place = Place::new(schema, more);
+        place.write("in.ndjson", "");
+        let said = place.run(overrides).expect(2).stderr;
+        assert!(said.contains(says), "{says}: {said}");
+    };
+    let topic = "[erasure]\ntopic = \"erasures\"\n";
+    refused(SCHEMA, topic, &[], "erasure.topic: people are named in a topic");
+    refused(SCHEMA, "[erasure]\ninterval = \"0s\"\n", &[], "erasure.interval: names need a time");
+    let kafka = [
+        ("SOURCE__KIND", "kafka"),
+        ("SOURCE__BROKERS", "127.0.0.1:1"),
+        ("SOURCE__TOPICS", "raw"),
+        ("SOURCE__GROUP", "g"),
+        ("SINK__KIND", "kafka"),
+        ("SINK__TOPIC", "out"),
+    ];
+    let nobody = SCHEMA.replace("role = \"subject\"", "role = \"identifier\"");
+    refused(&nobody, topic, &kafka, "erasure.topic: the record schema names no subject");
+    let twice = "[erasure]\ntopic = \"raw\"\n";
+    refused(SCHEMA, twice, &kafka, "erasure.topic: this topic is named by source.topics too");
 }
 
 #[test]

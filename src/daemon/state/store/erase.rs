@@ -18,7 +18,7 @@ use crate::daemon::state::rows::RowBlock;
 use crate::daemon::state::store::examine::is_known;
 use crate::daemon::state::store::recover::Recovered;
 use crate::daemon::state::witness_journal::WitnessJournal;
-use crate::faults::crash_point;
+use crate::faults::{self, crash_point};
 use crate::ledger::SHARDS;
 use crate::ledger::classes::Ledger;
 use crate::ledger::erasure::{Erased, LedgerErased};
@@ -164,6 +164,10 @@ impl Store {
     ) -> Result<Keeper, StateError> {
         let new = Keeper::open(&self.path, name)?;
         crash_point("erasure-begun");
+        if faults::is_set("erasure-fails") {
+            let why = "a test has taken the disk away".to_owned();
+            return Err(StateError::Broken { path: self.path.clone(), why });
+        }
         self.copy(edits, &new)?;
         if let Some(names) = edits.names {
             let sealed = self.sealed(NAMES_READ, names);
