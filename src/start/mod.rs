@@ -15,7 +15,7 @@
 //! | [`reading`] | how records are read: attributes, limits, file formats |
 //! | [`exploded`], [`nested`] | records that are elements of an array; lines that are nested as the input was |
 //! | [`messages`] | where the cells of records are in the messages of topics |
-//! | `parts`, [`profiles`] | a key or a value, as it is decoded; where the profiles of people are read |
+//! | `parts`, [`profiles`], `named` | a key or a value, as it is decoded; where the profiles of people are read; whether people can be named |
 //! | [`encode`] | raw records to codes |
 //! | [`whole_file`], [`sampling`] | a file read as a whole; records read ahead of a run |
 //! | [`probe`], `beside` | a file held against a schema, in counts; the keys that the schema does not have |
@@ -38,6 +38,7 @@ pub mod field_numbers;
 pub mod findings;
 pub mod grown;
 pub mod messages;
+mod named;
 pub mod nested;
 pub mod output_names;
 pub mod output_schema;

@@ -5,6 +5,7 @@ use prometheus::{
     Registry, TextEncoder,
 };
 
+use super::erasure_metrics::Erasures;
 use super::labels::{
     AbortReason, Attack, BatchOutcome, Copied, CrowdSize, Direction, Label, Limit, Outcome, PartitionChange, Picture,
     ReloadOutcome, SchemaOutcome, Scope, SecurityRefusal, Stage, Statistic, SuppressionReason, WrittenAs,
@@ -20,6 +21,7 @@ pub(super) struct Metrics {
     pub source: Source,
     pub profiles: Profiles,
     pub memory: Memory,
+    pub erasures: Erasures,
     pub planning: Planning,
     pub gpu: Gpu,
     pub health: Health,
@@ -103,8 +105,6 @@ pub(super) struct Memory {
     pub state_recovery_seconds: Gauge,
     pub state_recovered_deltas: IntGauge,
     pub resident: IntGauge,
-    pub erasures: IntCounter,
-    pub erased_held: IntCounter,
 }
 
 /// Plans and the evidence for them.
@@ -165,6 +165,7 @@ impl Metrics {
             source: Source::new(&shelf),
             profiles: Profiles::new(&shelf),
             memory: Memory::new(&shelf),
+            erasures: Erasures::new(&shelf),
             planning: Planning::new(&shelf),
             gpu: Gpu::new(&shelf),
             health,
@@ -402,11 +403,6 @@ impl Memory {
             state_recovery_seconds: shelf.gauge("throng_state_recovery_seconds", "Time that the last start took to read its state."),
             state_recovered_deltas: shelf.count("throng_state_recovered_deltas", "Batch deltas replayed at the last start."),
             resident: shelf.count("throng_process_resident_memory_bytes", "Resident memory of the process."),
-            erasures: shelf.counter("throng_erasures_total", "Times that people were erased from the state, since the start of the process."),
-            erased_held: shelf.counter(
-                "throng_erased_held_records_total",
-                "Held records that were dropped since their person was erased; they are among the dropped ones.",
-            ),
         }
     }
 }

@@ -5,6 +5,7 @@
 
 mod coarse;
 mod disk;
+mod erasure_metrics;
 mod events;
 mod foreign;
 mod history;
@@ -24,9 +25,10 @@ pub use coarse::{Draws, about, in_steps};
 pub use disk::{StateAnswers, StateStalled};
 pub use events::{
     AttacksTried, AttributesNeverMet, BatchAborted, BatchCertified, BatchCommitted, ChainBegun, ChainHead,
-    ColumnsDropped, DeviceUsed, Doubt, EvidenceGathered, FileOpened, LimitReached, PassedOver, PastUnknown,
-    PlanAdopted, PlannerFailed, PolicyInForce, PopulationsRead, ProfileRefused, ProfileUpdate, ProfilesLag,
-    ProfilesRead, Reloaded, StateRecovered, SubjectsErased, VerificationRefused, WrongType,
+    ColumnsDropped, DeviceUsed, Doubt, ErasureFailed, ErasureLag, ErasureRefused, ErasureRequested, ErasuresMissed,
+    EvidenceGathered, FileOpened, LimitReached, PassedOver, PastUnknown, PlanAdopted, PlannerFailed, PolicyInForce,
+    PopulationsRead, ProfileRefused, ProfileUpdate, ProfilesLag, ProfilesRead, Reloaded, StateRecovered,
+    SubjectsErased, VerificationRefused, WrongType,
 };
 pub use foreign::foreign;
 pub use history::Point;

@@ -107,6 +107,7 @@ fn run(stand: &mut Stand, steps: Vec<Step>, stops: bool) -> Result<(), StreamErr
         max_age,
         retry: None,
         erasures: &erasures,
+        naming: None,
         policies: None,
         stop: &stop,
     }
