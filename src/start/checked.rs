@@ -9,7 +9,7 @@ use super::protections::protections;
 use super::schema::load_schema;
 use super::shapes::group_shapes;
 use super::{certified, exploded, field_numbers, messages, nested, output_names, profiles};
-use crate::anonymity::planner::GroupShape;
+use crate::anonymity::planner::{GroupShape, guarded};
 use crate::anonymity::privacy::protection::Protection;
 use crate::codec::TypedGroup;
 use crate::config::{Config, Problem};
@@ -110,7 +110,9 @@ impl Checked {
     #[must_use]
     pub fn telemetry(&self) -> Telemetry {
         let names: Vec<String> = self.shapes.iter().map(|shape| shape.name.clone()).collect();
-        Telemetry::new(self.config.privacy.k, &names)
+        let searched: Vec<&str> =
+            guarded(&self.shapes).into_iter().map(|at| self.schema.attributes[at].name.as_str()).collect();
+        Telemetry::new(self.config.privacy.k, &names).naming(&searched)
     }
 }
 

@@ -109,6 +109,26 @@ labels! {
 }
 
 labels! {
+    /// How many attributes a quasi-identifier has.
+    QidSize {
+        /// One.
+        One = "1",
+        /// Two.
+        Two = "2",
+        /// Three.
+        Three = "3",
+        /// Four.
+        Four = "4",
+        /// Five.
+        Five = "5",
+        /// Six.
+        Six = "6",
+        /// Seven and more.
+        More = "more",
+    }
+}
+
+labels! {
     /// Why nothing of a record was released. Every one is a decision of the policy, none an error.
     SuppressionReason {
         /// No generalization gave its class support.

@@ -9,6 +9,7 @@ use super::labels::{
     AbortReason, Attack, BatchOutcome, Copied, CrowdSize, Direction, Label, Limit, Outcome, PartitionChange, Picture,
     ReloadOutcome, SchemaOutcome, Scope, SecurityRefusal, Stage, Statistic, SuppressionReason, WrittenAs,
 };
+use super::planned::Planning;
 use super::reason::RejectionReason;
 use super::shelf::{PerLabel, Shelf, buckets, untold, waits};
 
@@ -105,21 +106,6 @@ pub(super) struct Memory {
     pub resident: IntGauge,
     pub erasures: IntCounter,
     pub erased_held: IntCounter,
-}
-
-/// Plans and the evidence for them.
-pub(super) struct Planning {
-    pub drift: Gauge,
-    pub plan_version: IntGauge,
-    pub plan_nodes: IntGauge,
-    pub plan_static_groups: IntGauge,
-    pub plan_seconds: Gauge,
-    pub plans: IntCounter,
-    pub planner_failures: IntCounter,
-    pub minimal_qids: IntGauge,
-    pub recheck_complete: IntGauge,
-    pub recheck_seconds: Gauge,
-    pub expected_loss: Gauge,
 }
 
 /// Counting on a GPU.
@@ -407,27 +393,6 @@ impl Memory {
                 "throng_erased_held_records_total",
                 "Held records that were dropped since their person was erased; they are among the dropped ones.",
             ),
-        }
-    }
-}
-
-impl Planning {
-    fn new(shelf: &Shelf) -> Self {
-        Self {
-            drift: shelf.gauge("throng_plan_drift", "Largest divergence of an attribute's values from those that the plan was made for, in bits; rounded and held."),
-            plan_version: shelf.count("throng_plan_version", "Version of the plan in force."),
-            plan_nodes: shelf.count("throng_plan_ladder_nodes", "Generalization nodes in all ladders of the plan."),
-            plan_static_groups: shelf.count(
-                "throng_plan_static_groups",
-                "Groups of attributes that do not change within a subject, and so say things once a window.",
-            ),
-            plan_seconds: shelf.gauge("throng_plan_search_seconds", "Time that the search for the plan took."),
-            plans: shelf.counter("throng_plans_total", "Plans adopted."),
-            planner_failures: shelf.counter("throng_planner_failures_total", "Searches that gave no plan; the old one stays."),
-            minimal_qids: shelf.count("throng_minimal_qids", "Minimal quasi-identifiers of the window, as last searched, that single out many people."),
-            recheck_complete: shelf.count("throng_recheck_complete", "1 where the last search of the window found all of them in time."),
-            recheck_seconds: shelf.gauge("throng_recheck_seconds", "Time that the last search of the window took, triage and aggregation included."),
-            expected_loss: shelf.gauge("throng_plan_expected_loss", "Mean loss of a cell that the plan is expected to cost."),
         }
     }
 }

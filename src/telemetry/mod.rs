@@ -13,6 +13,7 @@ mod limiter;
 mod logging;
 mod memory;
 mod metrics;
+mod planned;
 mod reason;
 mod registry;
 mod report;

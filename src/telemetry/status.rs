@@ -212,6 +212,13 @@ impl Telemetry {
         }))
     }
 
+    /// Makes the series of the attributes that a search of the window may name.
+    #[must_use]
+    pub fn naming(self, attributes: &[&str]) -> Self {
+        self.metrics().planning.name_attributes(attributes);
+        self
+    }
+
     /// Sets the record counters to the totals of the durable state, so that conservation holds across restarts. What
     /// the totals leave open is held. Of `monitored` records only the risk was measured.
     pub fn restore(&self, totals: Totals, monitored: u64) {

@@ -4,6 +4,7 @@ use super::fields::Engine;
 use super::recheck::Recheck;
 use crate::anonymity::plan::evidence::Evidence;
 use crate::anonymity::planner::evidence::{EvidenceInput, WindowModel};
+use crate::daemon::http::plan_page::{by_size, involvement, shown_qids};
 use crate::counting::{Arrival, KeptWindow, shared_device};
 use crate::records::codebook::{Code, Codebook};
 use crate::records::subject::NO_SUBJECT;
@@ -50,10 +51,15 @@ impl Engine {
                 None
             }
             Ok(Ok(evidence)) => {
+                let qids = shown_qids(&evidence, self.telemetry.draws());
+                // Identifiers of the plan were not searched: they are in none.
+                let involved = involvement(&qids, self.learning.model.attributes()).into_iter();
                 EvidenceGathered {
                     plan: evidence.plan,
                     complete: evidence.complete,
-                    qids: crate::daemon::http::plan_page::shown_qids(&evidence, self.telemetry.draws()).len() as u64,
+                    qids: qids.len() as u64,
+                    by_size: by_size(&qids),
+                    involvement: involved.map(|(at, share)| (self.schema.attributes[at].name.clone(), share)).collect(),
                     expected_loss: in_steps(evidence.expected_loss, 0.01, 0.5),
                     seconds: in_steps(evidence.seconds, 0.01, 0.5),
                 }
