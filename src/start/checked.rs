@@ -8,7 +8,7 @@ use super::grown::{self, Settled};
 use super::protections::protections;
 use super::schema::load_schema;
 use super::shapes::group_shapes;
-use super::{certified, exploded, field_numbers, messages, nested, output_names, profiles};
+use super::{certified, exploded, field_numbers, memory, messages, nested, output_names, profiles};
 use crate::anonymity::planner::{GroupShape, guarded};
 use crate::anonymity::privacy::protection::Protection;
 use crate::codec::TypedGroup;
@@ -56,6 +56,7 @@ impl Checked {
         parts.extend(profiles::problems(&config, &schema, file));
         parts.extend(exploded::problems(&config, &schema, file));
         parts.extend(nested::problems(&config, &schema, file));
+        parts.extend(memory::problems(&config, &schema, file));
         if parts.is_empty() {
             // Of names that are alike the numbers are, too.
             parts = field_numbers::problems(&config, &schema, file);
@@ -112,7 +113,8 @@ impl Checked {
         let names: Vec<String> = self.shapes.iter().map(|shape| shape.name.clone()).collect();
         let searched: Vec<&str> =
             guarded(&self.shapes).into_iter().map(|at| self.schema.attributes[at].name.as_str()).collect();
-        Telemetry::new(self.config.privacy.k, &names).naming(&searched)
+        let parts = memory::division(&self.config, &self.schema).map_or_else(Vec::new, |division| division.parts);
+        Telemetry::new(self.config.privacy.k, &names).naming(&searched).divided(&parts)
     }
 }
 

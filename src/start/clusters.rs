@@ -2,10 +2,26 @@
 
 use crate::config::{Config, Problem, Properties, SinkKind, SourceKind};
 use crate::io::kafka::connection::{Cluster, KafkaFailure};
+use crate::start::memory::queues;
 use std::collections::BTreeMap;
 
 fn passed(properties: &Properties) -> BTreeMap<String, String> {
     properties.iter().map(|(name, value)| (name.to_owned(), value.to_owned())).collect()
+}
+
+/// The same, and what `process.memory_limit` leaves for queues, where the operator has not named it.
+fn bounded(config: &Config, properties: &Properties) -> BTreeMap<String, String> {
+    let mut passed = passed(properties);
+    if let Some(queues) = queues(config) {
+        for (name, kib) in [
+            ("queued.max.messages.kbytes", queues.fetched_kib.to_string()),
+            ("fetch.max.bytes", (queues.fetched_kib << 10).to_string()),
+            ("queue.buffering.max.kbytes", queues.sent_kib.to_string()),
+        ] {
+            passed.entry(name.to_owned()).or_insert(kib);
+        }
+    }
+    passed
 }
 
 /// The cluster that records come from.
@@ -14,7 +30,7 @@ fn passed(properties: &Properties) -> BTreeMap<String, String> {
 /// When there is no thread for the keys that are to be kept.
 pub fn source_cluster(config: &Config) -> Result<Cluster, KafkaFailure> {
     let source = &config.source;
-    Cluster::secured(&source.brokers, passed(&source.librdkafka), &source.security, "source.security")
+    Cluster::secured(&source.brokers, bounded(config, &source.librdkafka), &source.security, "source.security")
 }
 
 /// The cluster that they leave to.
@@ -23,7 +39,7 @@ pub fn source_cluster(config: &Config) -> Result<Cluster, KafkaFailure> {
 /// As [`source_cluster`].
 pub fn sink_cluster(config: &Config) -> Result<Cluster, KafkaFailure> {
     let table = config.sink_security_key();
-    Cluster::secured(config.sink_brokers(), passed(&config.sink.librdkafka), config.sink_security(), table)
+    Cluster::secured(config.sink_brokers(), bounded(config, &config.sink.librdkafka), config.sink_security(), table)
 }
 
 /// Whether both are reached alike.

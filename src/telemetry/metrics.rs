@@ -5,6 +5,7 @@ use prometheus::{
     Registry, TextEncoder,
 };
 
+use super::divided::Parts;
 use super::labels::{
     AbortReason, Attack, BatchOutcome, Copied, CrowdSize, Direction, Label, Limit, Outcome, PartitionChange, Picture,
     ReloadOutcome, SchemaOutcome, Scope, SecurityRefusal, Stage, Statistic, SuppressionReason, WrittenAs,
@@ -104,6 +105,7 @@ pub(super) struct Memory {
     pub state_recovery_seconds: Gauge,
     pub state_recovered_deltas: IntGauge,
     pub resident: IntGauge,
+    pub parts: Parts,
     pub erasures: IntCounter,
     pub erased_held: IntCounter,
 }
@@ -388,6 +390,7 @@ impl Memory {
             state_recovery_seconds: shelf.gauge("throng_state_recovery_seconds", "Time that the last start took to read its state."),
             state_recovered_deltas: shelf.count("throng_state_recovered_deltas", "Batch deltas replayed at the last start."),
             resident: shelf.count("throng_process_resident_memory_bytes", "Resident memory of the process."),
+            parts: Parts::new(shelf),
             erasures: shelf.counter("throng_erasures_total", "Times that people were erased from the state, since the start of the process."),
             erased_held: shelf.counter(
                 "throng_erased_held_records_total",

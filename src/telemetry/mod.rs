@@ -5,6 +5,7 @@
 
 mod coarse;
 mod disk;
+mod divided;
 mod events;
 mod foreign;
 mod history;
@@ -32,7 +33,7 @@ pub use events::{
 pub use foreign::foreign;
 pub use history::Point;
 pub use labels::{
-    AbortReason, Attack, Counts, Label, Limit, ReloadOutcome, SchemaOutcome, SecurityRefusal, Stage, SuppressionReason,
+    AbortReason, Attack, Counts, Label, Limit, MemoryPart, ReloadOutcome, SchemaOutcome, SecurityRefusal, Stage, SuppressionReason,
     WrittenAs,
 };
 pub use logging::{LoggingError, init_logging, says_nobody_reads, silence_panic_payloads};

@@ -14,7 +14,7 @@ use serde_json::Value;
 use super::{
     coarse::{Coarse, Draws, about},
     history::{History, Point},
-    labels::{Counts, Outcome, ReloadOutcome, SecurityRefusal, SuppressionReason, WrittenAs},
+    labels::{Counts, MemoryPart, Outcome, ReloadOutcome, SecurityRefusal, SuppressionReason, WrittenAs},
     limiter::{Limiter, Verdict},
     memory,
     metrics::{Metrics, clamped},
@@ -216,6 +216,15 @@ impl Telemetry {
     #[must_use]
     pub fn naming(self, attributes: &[&str]) -> Self {
         self.metrics().planning.name_attributes(attributes);
+        self
+    }
+
+    /// Says what each part of the memory may take, in bytes.
+    #[must_use]
+    pub fn divided(self, parts: &[(MemoryPart, u64)]) -> Self {
+        for (part, bytes) in parts {
+            self.metrics().memory.parts.limit.of(*part).set(*bytes as f64);
+        }
         self
     }
 

@@ -5,7 +5,7 @@ use super::recheck::Recheck;
 use crate::anonymity::plan::evidence::Evidence;
 use crate::anonymity::planner::evidence::{EvidenceInput, WindowModel};
 use crate::daemon::http::plan_page::{by_size, involvement, shown_qids};
-use crate::counting::{Arrival, KeptWindow, shared_device};
+use crate::counting::{Arrival, KeptWindow, Wanted, shared_device};
 use crate::records::codebook::{Code, Codebook};
 use crate::records::subject::NO_SUBJECT;
 use crate::records::table::Batch;
@@ -21,7 +21,10 @@ impl Engine {
         }
         self.settle_model();
         if self.planning.recheck.is_none() {
-            let counting = KeptWindow::new(self.settings.search.backend, shared_device);
+            // A device keeps as many records as there may be; below a limit of bytes the window may have fewer.
+            let limited = self.settings.model.value_bytes.is_some();
+            let backend = if limited { Wanted::Cpu } else { self.settings.search.backend };
+            let counting = KeptWindow::new(backend, shared_device);
             match Recheck::begin(counting, self.telemetry.clone()) {
                 Ok(recheck) => self.planning.recheck = Some(recheck),
                 Err(error) => tracing::warn!(%error, "the exact re-check has no thread"),

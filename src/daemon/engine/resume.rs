@@ -140,7 +140,7 @@ impl Engine {
                 treatments,
             },
             durable: Durable { store, packer: RowPacker::default(), marked: None, progress: nothing.progress },
-            coding: Coding { books, subjects, numbering: 0 },
+            coding: Coding { books, subjects, numbering: 0, compacted_bytes: 0 },
             quasi,
             joins: Joins::new(&settings.joins, std::mem::take(&mut past.profiles)),
             held: Held::new(schema.attributes.len(), schema.joined()),

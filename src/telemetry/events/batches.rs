@@ -119,6 +119,7 @@ fn measure(metrics: &Metrics, report: &BatchReport) {
     ] {
         gauge.set(clamped(size));
     }
+    metrics.memory.parts.measure(report);
     for (picture, risk) in [(Picture::Before, report.risk_before), (Picture::After, report.risk_after)] {
         metrics.quality.risk.of(picture).of(Statistic::Highest).set(risk.highest);
         metrics.quality.risk.of(picture).of(Statistic::Average).set(risk.average);
