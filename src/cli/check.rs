@@ -2,6 +2,7 @@
 
 mod explain;
 mod groups;
+mod memory;
 mod sample;
 mod treatments;
 
@@ -126,6 +127,7 @@ pub fn run(args: &CheckArgs) -> Result<(), Failure> {
             "{file}: a class needs {k} subjects inside the support window and {crowd} in its own batch (privacy.batch_crowd): who sees when a batch arrives may see classes of fewer than k people in it"
         );
     }
+    print!("{}", memory::described(&checked));
     for line in repetition(config, schema) {
         println!("{file}: {line}");
     }
@@ -140,7 +142,7 @@ pub fn run(args: &CheckArgs) -> Result<(), Failure> {
         println!("{}", described(people, schema));
     }
     if args.explain {
-        print!("{}", explain::explained(&checked));
+        print!("{}{}", memory::unlimited(&checked), explain::explained(&checked));
         println!();
     }
     try_tests(&checked, &asked)?;
