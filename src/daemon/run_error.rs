@@ -8,6 +8,7 @@ use crate::daemon::state::directory::StateError;
 use crate::io::file::SinkError;
 use crate::io::kafka::connection::KafkaFailure;
 use crate::io::profiles::ProfilesError;
+use crate::io::spans::SpansError;
 use std::path::PathBuf;
 
 /// Why a daemon did not start, or ended early. Batches that have left by then stay, and a new start goes on behind
@@ -32,6 +33,8 @@ pub enum RunError {
     Sink(#[from] SinkError),
     #[error(transparent)]
     Profiles(#[from] ProfilesError),
+    #[error(transparent)]
+    Spans(#[from] SpansError),
     #[error(transparent)]
     Source(#[from] crate::io::file::SourceError),
     #[error(
@@ -77,6 +80,7 @@ impl RunError {
             Self::Configuration(_)
                 | Self::NoColumn { .. }
                 | Self::Http(_)
+                | Self::Spans(SpansError::Authorities { .. })
                 | Self::Assembly(
                     AssemblyError::Codebook(_)
                         | AssemblyError::Prime(_)

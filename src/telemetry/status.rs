@@ -20,6 +20,7 @@ use super::{
     metrics::{Metrics, clamped},
     reason::RejectionReason,
     report::{BatchReport, Totals},
+    spans::SpanQueue,
 };
 
 /// What must hold before the daemon says that it is ready.
@@ -184,6 +185,7 @@ struct Inner {
     k: AtomicUsize,
     groups: Vec<String>,
     metrics: Metrics,
+    spans: SpanQueue,
     board: Mutex<Board>,
 }
 
@@ -208,6 +210,7 @@ impl Telemetry {
             k: AtomicUsize::new(k),
             groups: groups.to_vec(),
             metrics: Metrics::new(k, groups),
+            spans: SpanQueue::default(),
             board: Mutex::new(board),
         }))
     }
@@ -367,6 +370,10 @@ impl Telemetry {
             plan: board.plan.clone(),
             resident_bytes: resident(),
         }
+    }
+
+    pub(super) fn spans(&self) -> &SpanQueue {
+        &self.0.spans
     }
 
     pub(super) fn metrics(&self) -> &Metrics {
