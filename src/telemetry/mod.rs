@@ -22,6 +22,7 @@ mod shelf;
 mod source;
 mod spans;
 mod status;
+mod traced;
 
 pub use coarse::{Draws, about, in_steps};
 pub use disk::{StateAnswers, StateStalled};

@@ -3,11 +3,9 @@
 use std::sync::OnceLock;
 use std::time::{SystemTime, UNIX_EPOCH};
 
-use crossbeam_channel::{Sender, TrySendError};
+use crossbeam_channel::Sender;
 
-use super::labels::SpanOutcome;
 use super::report::{BatchReport, StageSeconds};
-use super::status::Telemetry;
 
 /// A committed batch as a collector is told of it. No field could hold a value of a record, and no figure is one that the pages round.
 #[derive(Clone, Debug, PartialEq)]
@@ -22,28 +20,11 @@ pub struct BatchSpan {
     pub counts: [(&'static str, u64); 7],
 }
 
-/// Where batches go to; nowhere until a collector is named.
-#[derive(Default)]
-pub(super) struct SpanQueue(OnceLock<Sender<BatchSpan>>);
-
-impl Telemetry {
-    /// From here on every committed batch is put into `queue`, where there is room: nothing waits for it.
-    pub fn trace_to(&self, queue: Sender<BatchSpan>) {
-        if self.spans().0.set(queue).is_err() {
-            tracing::debug!("batches are traced already");
-        }
-    }
-
-    /// Counts batches of which a collector was told, or was not.
-    pub fn count_spans(&self, outcome: SpanOutcome, batches: u64) {
-        self.metrics().flow.spans.of(outcome).inc_by(batches);
-    }
-
-    /// Notes a committed batch, as `shown` by the pages.
-    pub(super) fn trace(&self, shown: &BatchReport) {
-        let Some(queue) = self.spans().0.get() else { return };
+impl BatchSpan {
+    /// Of a batch that was committed just now, as the pages show it.
+    pub(super) fn of(shown: &BatchReport) -> Self {
         let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
-        let span = BatchSpan {
+        Self {
             sequence: shown.sequence,
             ended: u64::try_from(since.as_micros() / 100).unwrap_or(u64::MAX),
             seconds: shown.seconds,
@@ -56,9 +37,22 @@ impl Telemetry {
                 ("dropped", shown.dropped),
                 ("fragments", shown.fragments),
             ],
-        };
-        if let Err(TrySendError::Full(_) | TrySendError::Disconnected(_)) = queue.try_send(span) {
-            self.count_spans(SpanOutcome::Dropped, 1);
         }
+    }
+}
+
+/// Where batches go to; nowhere until a collector is named.
+#[derive(Default)]
+pub(super) struct SpanQueue(OnceLock<Sender<BatchSpan>>);
+
+impl SpanQueue {
+    /// From here on batches are put into `queue`; false where there is one already.
+    pub fn lead_to(&self, queue: Sender<BatchSpan>) -> bool {
+        self.0.set(queue).is_ok()
+    }
+
+    /// Notes a batch; false where there is no room for it.
+    pub fn note(&self, shown: &BatchReport) -> bool {
+        self.0.get().is_none_or(|queue| queue.try_send(BatchSpan::of(shown)).is_ok())
     }
 }
