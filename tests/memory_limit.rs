@@ -7,6 +7,8 @@ use std::fmt::Write as _;
 use std::time::{Duration, Instant};
 
 use support::binary::{Account, Outcome, Place, Process};
+use support::daemon::{Stage, finish, records, same};
+use support::kafka::Broker;
 
 const RECORDS: usize = 60_000;
 /// Records that share a lot, each of another person.
@@ -152,4 +154,22 @@ fn a_limit_that_is_too_small_is_refused_with_one_that_is_not() {
     let taken = place.run(&[("PROCESS__MEMORY_LIMIT", &least)]).expect(0);
     assert!(taken.stderr.contains("consumed 0"), "{}", taken.stderr);
     place.run(&[("PROCESS__MEMORY_LIMIT", "a lot")]).expect(2);
+}
+
+/// Between topics: the clients take the smaller queues, and what leaves is the same to the byte.
+#[test]
+fn a_limit_that_is_not_reached_changes_no_byte_between_topics() {
+    let Some(broker) = Broker::shared() else { return };
+    let total = 2_000;
+    let of = |limit: &str| {
+        let mut stage = Stage::new(broker, 1);
+        stage.security = limit.to_owned();
+        stage.configure("only", 0, 40, "1h");
+        broker.produce_records(&stage.raw, &records(5, 0, total, 1));
+        let seen = finish(&stage, total);
+        (stage, seen)
+    };
+    let (without, undisturbed) = of("");
+    let (stage, seen) = of("[process]\nmemory_limit = \"640MiB\"\n");
+    same(&stage, &seen, &without, &undisturbed);
 }

@@ -5,6 +5,9 @@ use crate::io::kafka::connection::{Cluster, KafkaFailure};
 use crate::start::memory::queues;
 use std::collections::BTreeMap;
 
+/// The client's own limit of a fetch, in bytes.
+const MOST_OF_A_FETCH: u64 = 50 << 20;
+
 fn passed(properties: &Properties) -> BTreeMap<String, String> {
     properties.iter().map(|(name, value)| (name.to_owned(), value.to_owned())).collect()
 }
@@ -13,12 +16,13 @@ fn passed(properties: &Properties) -> BTreeMap<String, String> {
 fn bounded(config: &Config, properties: &Properties) -> BTreeMap<String, String> {
     let mut passed = passed(properties);
     if let Some(queues) = queues(config) {
-        for (name, kib) in [
-            ("queued.max.messages.kbytes", queues.fetched_kib.to_string()),
-            ("fetch.max.bytes", (queues.fetched_kib << 10).to_string()),
-            ("queue.buffering.max.kbytes", queues.sent_kib.to_string()),
-        ] {
-            passed.entry(name.to_owned()).or_insert(kib);
+        let mut bound = |name: &str, value: u64| drop(passed.entry(name.to_owned()).or_insert(value.to_string()));
+        bound("queued.max.messages.kbytes", queues.fetched_kib);
+        bound("queue.buffering.max.kbytes", queues.sent_kib);
+        // The client wants a fetch to have room for the largest message: whoever names that one names this one.
+        if !passed.contains_key("message.max.bytes") {
+            let fetch = (queues.fetched_kib << 10).min(MOST_OF_A_FETCH);
+            passed.entry("fetch.max.bytes".to_owned()).or_insert(fetch.to_string());
         }
     }
     passed
@@ -65,7 +69,7 @@ pub fn clusters(config: &Config) -> Result<(Cluster, Cluster), KafkaFailure> {
 pub fn problems(config: &Config, file: &str) -> Vec<Problem> {
     let (source, sink) = (&config.source, &config.sink);
     let of = |section: &'static str, brokers: &str, properties: &Properties, security, table| {
-        (section, Cluster::unkept(brokers, passed(properties), security, table))
+        (section, Cluster::unkept(brokers, bounded(config, properties), security, table))
     };
     let read = (source.kind == SourceKind::Kafka)
         .then(|| of("source", &source.brokers, &source.librdkafka, &source.security, "source.security"));

@@ -160,9 +160,11 @@ fn divide(config: &Config, schema: &Schema, limit: u64) -> Option<Division> {
     let least = entries.iter().map(|(number, bytes)| (*number).min(LEAST_ENTRIES) * bytes).sum();
     // Every limit by the same share: what is asked for in more entries has more of them.
     let fitting = |at: usize| {
-        let number = u128::from(entries[at].0);
-        let fits = if worst > ledger { number * u128::from(ledger) / u128::from(worst) } else { number };
-        usize::try_from(fits).unwrap_or(usize::MAX)
+        let (number, bytes) = entries[at];
+        let lowered = worst > ledger && bytes > 0;
+        let fits = u128::from(number) * u128::from(ledger) / u128::from(worst.max(1));
+        let fits = u64::try_from(fits).unwrap_or(u64::MAX).max(1).min(number);
+        usize::try_from(if lowered { fits } else { number }).unwrap_or(usize::MAX)
     };
 
     let rows = rows(config, schema);

@@ -3,15 +3,16 @@
 use super::*;
 use crate::start::schema::load_schema;
 use proptest::prelude::*;
+use std::sync::Arc;
 
-fn config(change: impl FnOnce(&mut Config)) -> (Config, Schema) {
+fn config(change: impl FnOnce(&mut Config)) -> (Config, Arc<Schema>) {
     let mut config = Config::default();
     config.schema.file = concat!(env!("CARGO_MANIFEST_DIR"), "/schemas/wearable.toml").into();
     config.source.topics = vec!["raw".to_owned()];
     config.sink.topic = "out".to_owned();
     change(&mut config);
     let schema = load_schema(&config).unwrap_or_else(|problems| panic!("{problems:?}"));
-    (config, std::sync::Arc::unwrap_or_clone(schema.into()))
+    (config, schema)
 }
 
 #[test]

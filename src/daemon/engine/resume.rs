@@ -199,6 +199,7 @@ impl Engine {
         learning.met = met.resume(past.met, past.progress.totals.consumed);
         (learning.model, learning.sample, learning.baseline) = (model, sample, past.baseline);
         (planning.search, planning.recheck, planning.evidence) = (None, None, past.evidence);
+        coding.compacted_bytes = 0;
         durable.progress = past.progress;
         self.in_force.references = past.references;
         self.settle_model();
