@@ -129,7 +129,12 @@ fn threat_36_memory_stays_below_its_limit_whatever_comes() {
     };
     let (limited, series, account, released) = of("512MiB");
     let (unlimited, without, account_without, released_without) = of("");
-    eprintln!("at most {} MiB below a limit of {} MiB, {} MiB without one", limited / MIB, LIMIT / MIB, unlimited / MIB);
+    eprintln!(
+        "at most {} MiB below a limit of {} MiB, {} MiB without one",
+        limited / MIB,
+        LIMIT / MIB,
+        unlimited / MIB
+    );
     eprintln!("released {released} of {account:?}; without {released_without} of {account_without:?}");
     assert!(limited > 0, "the system tells what a process takes");
     assert!(limited < LIMIT, "{} MiB", limited / MIB);

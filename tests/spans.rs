@@ -16,9 +16,8 @@ const SCHEMA: &str = "name = \"t\"\n[[attribute]]\nname = \"user\"\ntype = \"str
 const CANARY: &str = "canary";
 
 fn lines(count: usize) -> String {
-    let line = |n: usize| {
-        format!("{{\"user\":\"{CANARY}{}\",\"kind\":\"{CANARY}\",\"note\":\"{CANARY}{n}\"}}\n", n % 10)
-    };
+    let line =
+        |n: usize| format!("{{\"user\":\"{CANARY}{}\",\"kind\":\"{CANARY}\",\"note\":\"{CANARY}{n}\"}}\n", n % 10);
     (0..count).map(line).collect()
 }
 

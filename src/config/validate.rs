@@ -453,7 +453,12 @@ fn surroundings(config: &Config, found: &mut Complaints) {
     let remedy = "give IP:PORT, for example \"127.0.0.1:9464\" or \"[::]:9464\"";
     found.unless(config.telemetry.address().is_some(), "telemetry.listen", "this is no address and port", remedy);
     if let Some(url) = &config.telemetry.otlp_endpoint {
-        address(url, "telemetry.otlp_endpoint", "give http://HOST:PORT or https://HOST:PORT, without user and password", found);
+        address(
+            url,
+            "telemetry.otlp_endpoint",
+            "give http://HOST:PORT or https://HOST:PORT, without user and password",
+            found,
+        );
     }
     for name in &config.telemetry.allowed_hosts {
         let legal = !name.is_empty() && name.bytes().all(|b| b.is_ascii_alphanumeric() || b"-._".contains(&b));

@@ -138,7 +138,10 @@ impl Teller {
         self.telemetry.count_spans(outcome, batches.len() as u64);
         match why {
             Some(why) if !self.refused => {
-                tracing::warn!(why, "the collector of telemetry.otlp_endpoint does not take spans; they are dropped and counted until it does");
+                tracing::warn!(
+                    why,
+                    "the collector of telemetry.otlp_endpoint does not take spans; they are dropped and counted until it does"
+                );
             }
             None if self.refused => tracing::info!("the collector takes spans again"),
             _ => {}

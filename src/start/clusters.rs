@@ -16,7 +16,9 @@ fn passed(properties: &Properties) -> BTreeMap<String, String> {
 fn bounded(config: &Config, properties: &Properties) -> BTreeMap<String, String> {
     let mut passed = passed(properties);
     if let Some(queues) = queues(config) {
-        let mut bound = |name: &str, value: u64| drop(passed.entry(name.to_owned()).or_insert(value.to_string()));
+        let mut bound = |name: &str, value: u64| {
+            passed.entry(name.to_owned()).or_insert(value.to_string());
+        };
         bound("queued.max.messages.kbytes", queues.fetched_kib);
         bound("queue.buffering.max.kbytes", queues.sent_kib);
         // The client wants a fetch to have room for the largest message: whoever names that one names this one.

@@ -113,7 +113,8 @@ fn queues_within(config: &Config, share: u64) -> (u64, u64, u64, u64) {
     let sent = clients(config.sink.kind == SinkKind::Kafka, sent, share / 4);
     // A fetch that is under way comes on top of what waits.
     let clients = fetched * 2 + sent;
-    let batch = config.batch.max_bytes.min((share.saturating_sub(clients)) / BATCHES).max(config.source.max_record_bytes);
+    let batch =
+        config.batch.max_bytes.min((share.saturating_sub(clients)) / BATCHES).max(config.source.max_record_bytes);
     (batch, fetched, sent, clients + batch * BATCHES)
 }
 
@@ -168,7 +169,8 @@ fn divide(config: &Config, schema: &Schema, limit: u64) -> Option<Division> {
     };
 
     let rows = rows(config, schema);
-    let pairs = config.plan.max_edges.min((rest / 5).saturating_sub(rows) / A_PAIR).max(LEAST_PAIRS.min(config.plan.max_edges));
+    let pairs =
+        config.plan.max_edges.min((rest / 5).saturating_sub(rows) / A_PAIR).max(LEAST_PAIRS.min(config.plan.max_edges));
     let window = rows + pairs * A_PAIR;
     let profiles = profiles(config, schema).min(rest / 5);
     let dictionaries = rest.checked_sub(queues + ledger + window + profiles)?;
@@ -240,7 +242,10 @@ pub fn problems(config: &Config, schema: &Schema, file: &str) -> Vec<Problem> {
     );
     let remedy = match least(config, schema) {
         Some(least) => {
-            format!("give at least {}, or lower plan.window_records, batch.max_bytes or source.max_record_bytes", format_size(least))
+            format!(
+                "give at least {}, or lower plan.window_records, batch.max_bytes or source.max_record_bytes",
+                format_size(least)
+            )
         }
         None => "lower plan.window_records or source.max_record_bytes: no limit would do".to_owned(),
     };

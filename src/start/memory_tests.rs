@@ -65,7 +65,10 @@ fn more_memory_lowers_no_limit() {
         before = Some(bounds);
     }
     let largest = before.expect("some do");
-    assert_eq!((largest.max_ledger_classes, largest.max_edges, largest.max_batch_bytes), (2_000_000, 2_000_000, 64 << 20));
+    assert_eq!(
+        (largest.max_ledger_classes, largest.max_edges, largest.max_batch_bytes),
+        (2_000_000, 2_000_000, 64 << 20)
+    );
 }
 
 proptest! {

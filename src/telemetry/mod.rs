@@ -35,15 +35,15 @@ pub use events::{
 pub use foreign::foreign;
 pub use history::Point;
 pub use labels::{
-    AbortReason, Attack, Counts, Label, Limit, MemoryPart, ReloadOutcome, SchemaOutcome, SecurityRefusal, SpanOutcome, Stage, SuppressionReason,
-    WrittenAs,
+    AbortReason, Attack, Counts, Label, Limit, MemoryPart, ReloadOutcome, SchemaOutcome, SecurityRefusal, SpanOutcome,
+    Stage, SuppressionReason, WrittenAs,
 };
 pub use logging::{LoggingError, init_logging, says_nobody_reads, silence_panic_payloads};
 pub use reason::RejectionReason;
 pub use registry::{RegistryAnswered, RegistryLost, WriterSchemaMet};
 pub use report::{BatchReport, CrowdPicture, RiskPicture, StageSeconds, Totals};
-pub use spans::BatchSpan;
 pub use source::{Rebalanced, SourceConnected, SourceLost, SourceRefused};
+pub use spans::BatchSpan;
 pub use status::{LastReload, Readiness, Settled, Status, Telemetry};
 
 #[cfg(test)]

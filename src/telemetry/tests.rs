@@ -168,7 +168,8 @@ fn evidence_is_counted_by_size_and_by_attribute() {
         let involvement = involvement.iter().map(|(name, share)| ((*name).to_owned(), *share)).collect();
         EvidenceGathered { by_size: by_size.to_vec(), involvement, ..EvidenceGathered::default() }.emit(&telemetry);
         let text = telemetry.render();
-        let sizes = QidSize::ALL.iter().map(|size| sample(&text, &format!("throng_quasi_identifiers{{size=\"{size}\"}}")));
+        let sizes =
+            QidSize::ALL.iter().map(|size| sample(&text, &format!("throng_quasi_identifiers{{size=\"{size}\"}}")));
         let of = |name| sample(&text, &format!("throng_attribute_involvement{{attribute=\"{name}\"}}"));
         (sizes.collect::<Vec<_>>(), of("age"), of("zip"))
     };

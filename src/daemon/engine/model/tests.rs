@@ -233,7 +233,8 @@ proptest! {
 
 #[test]
 fn a_pair_that_was_left_out_stays_out_after_a_restart() {
-    let settings = ModelSettings { window_records: 100, max_edges: 10, half_life: None, coarse: true, value_bytes: None };
+    let settings =
+        ModelSettings { window_records: 100, max_edges: 10, half_life: None, coarse: true, value_bytes: None };
     let mut model = Model::new(WIDTH, vec![0, 1, 2], settings, &Resumed::default()).expect("attributes in order");
     let mut known = books();
     let rows: Vec<[u8; WIDTH]> = (0..30).map(|n| [n % 2, n, n % 3]).collect();
@@ -257,7 +258,8 @@ fn a_pair_that_was_left_out_stays_out_after_a_restart() {
 fn what_is_identical_is_counted_once_and_not_left_out() {
     // 60 ZIPs × 7 signs: with the offices there would be more edges than may be.
     let rows: Vec<[u8; WIDTH]> = (0..200_u8).map(|n| [n % 60, 60 - n % 60, n % 7]).collect();
-    let settings = ModelSettings { window_records: 400, max_edges: 250, half_life: None, coarse: true, value_bytes: None };
+    let settings =
+        ModelSettings { window_records: 400, max_edges: 250, half_life: None, coarse: true, value_bytes: None };
     let model = |settings| Model::new(WIDTH, vec![0, 1, 2], settings, &Resumed::default()).expect("in order");
     let (mut coarse, mut fine, mut known) =
         (model(settings), model(ModelSettings { coarse: false, ..settings }), books());
