@@ -56,7 +56,9 @@ pub fn run(
     }));
     // The stream has gone: who waits for a reload or an erasure hears of it before the pages end.
     drop((desk, erasures));
-    spans.map(Spans::end);
+    if let Some(spans) = spans {
+        spans.end();
+    }
     pages.end();
     outcome.unwrap_or(Err(RunError::Panicked))
 }
