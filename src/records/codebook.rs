@@ -425,8 +425,8 @@ impl Codebook {
         self.overflowed
     }
 
-    /// What a value takes here, about, in bytes: by its text and the levels of the hierarchy, not by its code. Labels that it shares with
-    /// others are not counted.
+    /// What a value takes here, about, in bytes: by its text and the number of levels, not by its code. Labels, which values mostly share,
+    /// are not counted.
     ///
     /// # Panics
     /// When the code is not of this codebook.

@@ -113,8 +113,7 @@ impl Checked {
         let names: Vec<String> = self.shapes.iter().map(|shape| shape.name.clone()).collect();
         let searched: Vec<&str> =
             guarded(&self.shapes).into_iter().map(|at| self.schema.attributes[at].name.as_str()).collect();
-        let parts = memory::division(&self.config, &self.schema).map_or_else(Vec::new, |division| division.parts);
-        Telemetry::new(self.config.privacy.k, &names).naming(&searched).divided(&parts)
+        Telemetry::new(self.config.privacy.k, &names).naming(&searched)
     }
 }
 

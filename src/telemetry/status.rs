@@ -223,12 +223,10 @@ impl Telemetry {
     }
 
     /// Says what each part of the memory may take, in bytes.
-    #[must_use]
-    pub fn divided(self, parts: &[(MemoryPart, u64)]) -> Self {
+    pub fn divide_memory(&self, parts: &[(MemoryPart, u64)]) {
         for (part, bytes) in parts {
             self.metrics().memory.parts.limit.of(*part).set(*bytes as f64);
         }
-        self
     }
 
     /// Sets the record counters to the totals of the durable state, so that conservation holds across restarts. What

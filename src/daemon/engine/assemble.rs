@@ -26,7 +26,7 @@ use crate::records::digest::{DigestKey, NameDigest};
 use crate::records::schema::Schema;
 use crate::records::subject::Subjects;
 use crate::start::checked::Checked;
-use crate::start::memory::bounds;
+use crate::start::memory::{bounds, division};
 use crate::start::population::{People, Populations, read_populations};
 use crate::start::profiles::in_order;
 use crate::start::protections::kept;
@@ -342,6 +342,7 @@ pub(super) fn build(
         || schema.subject.map(|a| Subjects::new(Arc::clone(&schema.attributes[a]), &DigestKey(keys.subjects)));
     let (books, subjects) = (new_books()?, new_subjects());
     let settings = settings(&config, &schema, &registered, accept_rewind);
+    telemetry.divide_memory(&division(&config, &schema).map_or_else(Vec::new, |division| division.parts));
     if past.progress.plan_version == 0 {
         let absent_as_null = settings.absent_as_null;
         past.primed =
