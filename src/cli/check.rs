@@ -142,8 +142,9 @@ pub fn run(args: &CheckArgs) -> Result<(), Failure> {
         println!("{}", described(people, schema));
     }
     if args.explain {
-        print!("{}{}", memory::unlimited(&checked), explain::explained(&checked));
+        print!("{}", explain::explained(&checked));
         println!();
+        print!("{}", memory::unlimited(&checked));
     }
     try_tests(&checked, &asked)?;
     println!(
