@@ -15,8 +15,8 @@ const OF_PROMETHEUS: [(&str, &[&str]); 2] = [("up", &[]), ("ALERTS", &["alertnam
 /// The dashboards by their files' names; `throng-` and the name is the uid that links keep.
 const DASHBOARDS: [&str; 3] = ["privacy", "pipeline", "model"];
 
-/// Labels whose values are not the program's: a group is configured, a version is the build's.
-const OPEN_LABELS: [&str; 2] = ["group", "version"];
+/// Labels whose values are not the program's: groups and attributes are configured, a version is the build's.
+const OPEN_LABELS: [&str; 3] = ["group", "attribute", "version"];
 
 /// Every metric that the program emits: its labels, each with all values that it can take.
 type Metrics = BTreeMap<String, BTreeMap<String, BTreeSet<String>>>;
@@ -39,7 +39,7 @@ fn emitted_and_recorded() -> Metrics {
 
 fn emitted() -> Metrics {
     let mut metrics = Metrics::new();
-    let exposition = Telemetry::new(5, &["person".to_owned()]).render();
+    let exposition = Telemetry::new(5, &["person".to_owned()]).naming(&["age"]).render();
     for line in exposition.lines().filter(|line| !line.starts_with('#')) {
         let series = line.rsplit_once(' ').expect("a series and its value").0;
         let (name, labels) = parts_of(series);

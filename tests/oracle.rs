@@ -191,6 +191,8 @@ fn seen(guess: Guess, right: bool, together: bool, secret: &str) -> (Vec<String>
     // What evidence is shown by now was gathered before his record, and which it is depends on the machine.
     let early = [
         "throng_minimal_qids",
+        "throng_quasi_identifiers",
+        "throng_attribute_involvement",
         "throng_recheck_complete",
         "throng_plan_expected_loss",
         "status.plan.evidence",

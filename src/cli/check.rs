@@ -2,6 +2,7 @@
 
 mod explain;
 mod groups;
+mod memory;
 mod sample;
 mod treatments;
 
@@ -126,6 +127,7 @@ pub fn run(args: &CheckArgs) -> Result<(), Failure> {
             "{file}: a class needs {k} subjects inside the support window and {crowd} in its own batch (privacy.batch_crowd): who sees when a batch arrives may see classes of fewer than k people in it"
         );
     }
+    print!("{}", memory::described(&checked));
     for line in repetition(config, schema) {
         println!("{file}: {line}");
     }
@@ -142,6 +144,7 @@ pub fn run(args: &CheckArgs) -> Result<(), Failure> {
     if args.explain {
         print!("{}", explain::explained(&checked));
         println!();
+        print!("{}", memory::unlimited(&checked));
     }
     try_tests(&checked, &asked)?;
     println!(

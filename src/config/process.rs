@@ -17,10 +17,19 @@ pub struct Process {
     #[serde(with = "quantity::duration")]
     #[schemars(with = "quantity::DurationText", example = &"45s")]
     pub shutdown_time: Duration,
+    /// Memory that the daemon may take, as a size; without it there is no limit but those of each part. It is divided among the parts
+    /// that grow, and `throng check` prints how: limits that are numbers of entries are lowered to what fits (never raised), batches are
+    /// closed earlier, the clients of the brokers fetch and queue less, and the window forgets its oldest records and the dictionaries
+    /// their unused values once they outgrow their parts. At a limit less is counted and more is suppressed; nothing is released for want of
+    /// memory. Profiles of joins are limited by their number alone. Keep it a fifth below what the system would kill the daemon for. Part
+    /// of the policy digest where it is set.
+    #[serde(with = "quantity::optional_size")]
+    #[schemars(with = "Option<quantity::Size>", example = &"2GiB")]
+    pub memory_limit: Option<u64>,
 }
 
 impl Default for Process {
     fn default() -> Self {
-        Self { shutdown_time: Duration::from_secs(45) }
+        Self { shutdown_time: Duration::from_secs(45), memory_limit: None }
     }
 }

@@ -104,6 +104,38 @@ pub(super) mod size {
     }
 }
 
+/// The same, where there may be none: an empty text is none, so that the environment can say so.
+pub(super) mod optional_size {
+    use serde::{Deserialize as _, Deserializer, Serializer, de};
+
+    use super::{parse_size, size};
+
+    #[expect(clippy::ref_option, reason = "the signature that serde asks for")]
+    pub fn serialize<S: Serializer>(bytes: &Option<u64>, to: S) -> Result<S::Ok, S::Error> {
+        match bytes {
+            Some(bytes) => size::serialize(bytes, to),
+            None => to.serialize_none(),
+        }
+    }
+
+    pub fn deserialize<'de, D: Deserializer<'de>>(from: D) -> Result<Option<u64>, D::Error> {
+        #[derive(serde::Deserialize)]
+        #[serde(untagged)]
+        enum Written {
+            Number(u64),
+            Text(String),
+        }
+        match Option::<Written>::deserialize(from)? {
+            None => Ok(None),
+            Some(Written::Text(text)) if text.trim().is_empty() => Ok(None),
+            Some(Written::Number(bytes)) => Ok(Some(bytes)),
+            Some(Written::Text(text)) => {
+                parse_size(&text).map(Some).ok_or_else(|| de::Error::custom("not a size in bytes like \"64MiB\""))
+            }
+        }
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use proptest::prelude::*;

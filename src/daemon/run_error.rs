@@ -9,6 +9,7 @@ use crate::io::erasures::ErasuresError;
 use crate::io::file::SinkError;
 use crate::io::kafka::connection::KafkaFailure;
 use crate::io::profiles::ProfilesError;
+use crate::io::spans::SpansError;
 use std::path::PathBuf;
 
 /// Why a daemon did not start, or ended early. Batches that have left by then stay, and a new start goes on behind
@@ -35,6 +36,8 @@ pub enum RunError {
     Profiles(#[from] ProfilesError),
     #[error(transparent)]
     Erasures(#[from] ErasuresError),
+    #[error(transparent)]
+    Spans(#[from] SpansError),
     #[error(transparent)]
     Source(#[from] crate::io::file::SourceError),
     #[error(
@@ -83,6 +86,7 @@ impl RunError {
             Self::Configuration(_)
                 | Self::NoColumn { .. }
                 | Self::Http(_)
+                | Self::Spans(SpansError::Authorities { .. })
                 | Self::Assembly(
                     AssemblyError::Codebook(_)
                         | AssemblyError::Prime(_)

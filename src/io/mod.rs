@@ -11,6 +11,7 @@
 //! | [`profiles`] | profiles of people, read to be joined to their records |
 //! | [`table`] | a whole file as columns of codes, for `throng audit` |
 //! | [`topic_lines`] | the messages of a topic that no schema describes |
+//! | [`spans`] | batches told to an OpenTelemetry collector |
 //! | [`dead_letter`] | the report on a record that was refused |
 //!
 //! Bytes become cells, and cells lines, in [`codec`](crate::codec).
@@ -24,5 +25,6 @@ pub mod kafka;
 pub mod message;
 pub mod profiles;
 pub mod registry;
+pub mod spans;
 pub mod table;
 pub mod topic_lines;

@@ -17,6 +17,9 @@ pub const MISSING: CellId = 1;
 /// Not there.
 pub const OMITTED: CellId = 2;
 
+/// Bytes that the allocator adds to a text, about.
+const A_TEXT: usize = 24;
+
 #[derive(Clone, Debug)]
 struct Cell {
     text: Box<str>,
@@ -120,6 +123,7 @@ impl Cells {
 
     pub(crate) fn bytes(&self) -> usize {
         self.text_bytes
+            + self.cells.len() * A_TEXT
             + self.cells.capacity() * size_of::<Cell>()
             + self.by_text.allocation_size()
             + self.by_digest.allocation_size()

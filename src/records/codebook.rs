@@ -31,6 +31,9 @@ pub const FORGOTTEN: Code = Code::MAX;
 /// Spellings remembered by one codebook at most.
 const MAX_SPELLINGS: usize = 1 << 17;
 
+/// Bytes of a value beside its text and its levels: the cell, two tables that lead to it, and the allocator's own.
+const A_VALUE: usize = 200;
+
 /// A codebook that cannot be made.
 #[derive(Debug, thiserror::Error)]
 #[allow(missing_docs, reason = "the message of each case says it")]
@@ -420,6 +423,21 @@ impl Codebook {
     #[must_use]
     pub fn overflowed(&self) -> u64 {
         self.overflowed
+    }
+
+    /// What a value takes here, about, in bytes: by its text and the number of levels, not by its code. Labels, which values mostly share,
+    /// are not counted.
+    ///
+    /// # Panics
+    /// When the code is not of this codebook.
+    #[must_use]
+    pub fn weight(&self, code: Code) -> u64 {
+        if code < FIRST_VALUE {
+            return 0;
+        }
+        // Arrays and tables are up to half empty.
+        let a_level = 2 * (size_of::<CellId>() + size_of::<u128>() + size_of::<f32>());
+        (self.canonical(code).len() + A_VALUE + self.levels.len() * a_level) as u64
     }
 
     /// Memory held, roughly.

@@ -53,6 +53,25 @@ impl Window {
         (before + added).saturating_sub(self.capacity).min(before)
     }
 
+    /// Forgets the oldest records.
+    pub fn forget(&mut self, rows: usize) {
+        let rows = rows.min(self.rows());
+        for ring in &mut self.columns {
+            ring.rotate_left(self.start);
+            ring.drain(..rows);
+        }
+        self.subjects.rotate_left(self.start);
+        self.subjects.drain(..rows);
+        self.start = 0;
+    }
+
+    /// Bytes that it takes.
+    #[must_use]
+    pub fn bytes(&self) -> usize {
+        let cells: usize = self.columns.iter().map(Vec::capacity).sum();
+        cells * size_of::<Code>() + self.subjects.capacity() * size_of::<u64>()
+    }
+
     /// The codes of a column, oldest first, as two runs.
     #[must_use]
     pub fn column(&self, column: usize) -> (&[Code], &[Code]) {
@@ -152,6 +171,22 @@ mod tests {
                 prop_assert_eq!(window.columns(1, 3)[1].clone(), codes.iter().copied().skip(1).take(3).collect::<Vec<_>>());
             }
         }
+    }
+
+    #[test]
+    fn what_is_forgotten_is_the_oldest() {
+        let mut window = Window::new(2, 4);
+        window.push(&batch(0, 6));
+        window.forget(3);
+        assert_eq!((window.rows(), window.codes(1).collect::<Vec<_>>()), (1, vec![5]));
+        assert_eq!(window.push(&batch(6, 2)), 0);
+        assert_eq!(window.codes(0).collect::<Vec<_>>(), [5, 6, 7]);
+        assert_eq!(window.push(&batch(8, 3)), 2);
+        assert_eq!(window.codes(0).collect::<Vec<_>>(), [7, 8, 9, 10]);
+        window.forget(9);
+        assert_eq!(window.rows(), 0);
+        window.push(&batch(11, 1));
+        assert_eq!(window.subjects().0.len() + window.subjects().1.len(), 1);
     }
 
     #[test]

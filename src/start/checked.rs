@@ -8,8 +8,8 @@ use super::grown::{self, Settled};
 use super::protections::protections;
 use super::schema::load_schema;
 use super::shapes::group_shapes;
-use super::{certified, exploded, field_numbers, messages, named, nested, output_names, profiles};
-use crate::anonymity::planner::GroupShape;
+use super::{certified, exploded, field_numbers, memory, messages, named, nested, output_names, profiles};
+use crate::anonymity::planner::{GroupShape, guarded};
 use crate::anonymity::privacy::protection::Protection;
 use crate::codec::TypedGroup;
 use crate::config::{Config, Problem};
@@ -57,6 +57,7 @@ impl Checked {
         parts.extend(named::problems(&config, &schema, file));
         parts.extend(exploded::problems(&config, &schema, file));
         parts.extend(nested::problems(&config, &schema, file));
+        parts.extend(memory::problems(&config, &schema, file));
         if parts.is_empty() {
             // Of names that are alike the numbers are, too.
             parts = field_numbers::problems(&config, &schema, file);
@@ -111,7 +112,9 @@ impl Checked {
     #[must_use]
     pub fn telemetry(&self) -> Telemetry {
         let names: Vec<String> = self.shapes.iter().map(|shape| shape.name.clone()).collect();
-        Telemetry::new(self.config.privacy.k, &names)
+        let searched: Vec<&str> =
+            guarded(&self.shapes).into_iter().map(|at| self.schema.attributes[at].name.as_str()).collect();
+        Telemetry::new(self.config.privacy.k, &names).naming(&searched)
     }
 }
 

@@ -115,6 +115,10 @@ pub fn policy_digest(config: &Config, schema: &Schema) -> PolicyDigest {
     };
     add("throng policy 1");
     add(&policy(config).to_string());
+    if let Some(bytes) = config.process.memory_limit {
+        // Which records the window has decides what plans are made of.
+        add(&format!("memory {bytes}"));
+    }
     add(&schema.fingerprint());
     for attribute in &schema.attributes {
         // What the fingerprint of a stream leaves out, since a state goes on with other ones.
@@ -156,7 +160,8 @@ mod tests {
         for change in same {
             assert_eq!(plain, digest(change));
         }
-        let other: [fn(&mut Config); 6] = [
+        let other: [fn(&mut Config); 7] = [
+            |c| c.process.memory_limit = Some(2 << 30),
             |c| c.privacy.k = 6,
             |c| c.privacy.recoding = crate::config::Recoding::Ladder,
             |c| c.plan.ladder_nodes = 7,

@@ -14,6 +14,7 @@
 //! | [`output_names`], [`field_numbers`], [`registered`] | what those schemas call things and how they number them, and their own numbers in a registry |
 //! | [`reading`] | how records are read: attributes, limits, file formats |
 //! | [`exploded`], [`nested`] | records that are elements of an array; lines that are nested as the input was |
+//! | [`memory`] | one budget for the memory, divided among its parts |
 //! | [`messages`] | where the cells of records are in the messages of topics |
 //! | `parts`, [`profiles`], `named` | a key or a value, as it is decoded; where the profiles of people are read; whether people can be named |
 //! | [`encode`] | raw records to codes |
@@ -37,6 +38,7 @@ pub mod exploded;
 pub mod field_numbers;
 pub mod findings;
 pub mod grown;
+pub mod memory;
 pub mod messages;
 mod named;
 pub mod nested;

@@ -6,6 +6,7 @@ use crate::config::{Config, Diversity, ModelKind, PrivacyModel, Problem};
 use crate::ledger::tally::Keeps;
 use crate::records::schema::{Role, Schema};
 use crate::release::models::{Claim, Distance};
+use crate::start::memory::bounds;
 
 /// The protected attributes of a stream, in the order of the schema, each with everything that is asked of it.
 ///
@@ -36,14 +37,18 @@ pub fn protections(config: &Config, schema: &Schema, file: &str) -> Result<Vec<P
     found.sort_unstable_by_key(|protection| protection.attribute);
     let whole = found.iter().filter(|p| p.needs_every_pair()).count();
     let batch = config.most_of_batch(schema.explode.is_some()) * (config.privacy.max_hold_batches as usize + 1);
-    if whole * batch > config.state.max_shown_values {
+    // Where the limit of the memory leaves room for fewer, as many as that.
+    if whole * batch > bounds(config, schema).max_shown_values {
         problems.push(Problem {
             file: file.to_owned(),
             key: "state.max_shown_values".to_owned(),
             message: format!(
                 "a batch of {batch} records with {whole} attribute(s) whose every value counts finds no room"
             ),
-            remedy: format!("set at least {}", whole * batch),
+            remedy: match config.process.memory_limit {
+                None => format!("set at least {}", whole * batch),
+                Some(_) => format!("set at least {}, and raise process.memory_limit", whole * batch),
+            },
         });
     }
     if problems.is_empty() { Ok(found) } else { Err(problems) }

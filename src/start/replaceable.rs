@@ -64,6 +64,7 @@ pub const RULES: &[Rule] = &[
     rule("telemetry", Change::Start, "the pages and the log are open since the start"),
     rule("telemetry.attack_interval", Change::Free, "the next attacks are tried by it"),
     rule("process", Change::Start, "the end is timed from the start on"),
+    rule("process.memory_limit", Change::Start, "the memory is divided at the start"),
     rule("test", Change::Free, "the next reload is tried by them"),
 ];
 

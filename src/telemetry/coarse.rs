@@ -211,6 +211,8 @@ impl Coarse {
                 share_below_k: report.crowd_in_window.share_below_k,
             },
             dictionary_values: sizes.dictionary_values,
+            dictionary_bytes: sizes.dictionary_bytes,
+            window_bytes: sizes.window_bytes,
             model_nodes: sizes.model_nodes,
             model_edges: sizes.model_edges,
             model_bytes: sizes.model_bytes,
@@ -249,6 +251,8 @@ impl Coarse {
                 ..CrowdPicture::default()
             },
             dictionary_values: self.count("dictionary values", report.dictionary_values),
+            dictionary_bytes: self.bytes("dictionary bytes", report.dictionary_bytes),
+            window_bytes: self.bytes("window bytes", report.window_bytes),
             model_nodes: self.count("model nodes", report.model_nodes),
             model_edges: self.count("model edges", report.model_edges),
             model_bytes: self.bytes("model bytes", report.model_bytes),
@@ -301,6 +305,7 @@ impl Coarse {
                 | Limit::Witnesses
                 | Limit::ShownValues
                 | Limit::DictionaryValues
+                | Limit::Memory
                 | Limit::ModelEdges
                 | Limit::Profiles
         );

@@ -109,6 +109,60 @@ labels! {
 }
 
 labels! {
+    /// What became of the spans of a batch.
+    SpanOutcome {
+        /// The collector has taken them.
+        Sent = "sent",
+        /// It has not, or did not answer.
+        Refused = "refused",
+        /// There was no room in the queue, or the daemon ended.
+        Dropped = "dropped",
+    }
+}
+
+labels! {
+    /// A part of the memory of the process.
+    MemoryPart {
+        /// Code, threads, and what clients of brokers and pages take by themselves.
+        Program = "program",
+        /// The cache of the state's database.
+        Cache = "cache",
+        /// Batches in hand, records fetched ahead, lines on their way.
+        Queues = "queues",
+        /// What has left, and the lines that wait.
+        Ledger = "ledger",
+        /// The window, the planner's sample and the model.
+        Window = "window",
+        /// Profiles of joins.
+        Profiles = "profiles",
+        /// The values that have a code, with the copies that searches work on.
+        Dictionaries = "dictionaries",
+        /// What a batch and a search take while they are at work, and what the allocator holds.
+        Reserve = "reserve",
+    }
+}
+
+labels! {
+    /// How many attributes a quasi-identifier has.
+    QidSize {
+        /// One.
+        One = "1",
+        /// Two.
+        Two = "2",
+        /// Three.
+        Three = "3",
+        /// Four.
+        Four = "4",
+        /// Five.
+        Five = "5",
+        /// Six.
+        Six = "6",
+        /// Seven and more.
+        More = "more",
+    }
+}
+
+labels! {
     /// Why nothing of a record was released. Every one is a decision of the policy, none an error.
     SuppressionReason {
         /// No generalization gave its class support.
@@ -189,6 +243,8 @@ labels! {
         Supporters = "supporters",
         /// A dictionary takes no further values: they count as the root.
         DictionaryValues = "dictionary_values",
+        /// The part of `process.memory_limit` that is for the dictionaries: what is left is in use.
+        Memory = "memory",
         /// The model counts fewer pairs of attributes.
         ModelEdges = "model_edges",
         /// No further line may wait: it is thinned.

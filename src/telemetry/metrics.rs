@@ -5,11 +5,13 @@ use prometheus::{
     Registry, TextEncoder,
 };
 
+use super::divided::Parts;
 use super::erasure_metrics::Erasures;
 use super::labels::{
     AbortReason, Attack, BatchOutcome, Copied, CrowdSize, Direction, Label, Limit, Outcome, PartitionChange, Picture,
-    ReloadOutcome, SchemaOutcome, Scope, SecurityRefusal, Stage, Statistic, SuppressionReason, WrittenAs,
+    ReloadOutcome, SchemaOutcome, Scope, SecurityRefusal, SpanOutcome, Stage, Statistic, SuppressionReason, WrittenAs,
 };
+use super::planned::Planning;
 use super::reason::RejectionReason;
 use super::shelf::{PerLabel, Shelf, buckets, untold, waits};
 
@@ -47,6 +49,7 @@ pub(super) struct Flow {
     pub said_lines: IntGauge,
     pub batch_sequence: IntGauge,
     pub certificates: IntCounter,
+    pub spans: PerLabel<SpanOutcome, IntCounter>,
     pub batch_clock: Gauge,
 }
 
@@ -105,21 +108,7 @@ pub(super) struct Memory {
     pub state_recovery_seconds: Gauge,
     pub state_recovered_deltas: IntGauge,
     pub resident: IntGauge,
-}
-
-/// Plans and the evidence for them.
-pub(super) struct Planning {
-    pub drift: Gauge,
-    pub plan_version: IntGauge,
-    pub plan_nodes: IntGauge,
-    pub plan_static_groups: IntGauge,
-    pub plan_seconds: Gauge,
-    pub plans: IntCounter,
-    pub planner_failures: IntCounter,
-    pub minimal_qids: IntGauge,
-    pub recheck_complete: IntGauge,
-    pub recheck_seconds: Gauge,
-    pub expected_loss: Gauge,
+    pub parts: Parts,
 }
 
 /// Counting on a GPU.
@@ -251,6 +240,11 @@ impl Flow {
             certificates: shelf.counter(
                 "throng_certificates_total",
                 "Release certificates committed with their batches since the start of the process.",
+            ),
+            spans: shelf.counters(
+                "throng_spans_total",
+                "Batches of which a collector of spans was told, by outcome; none without telemetry.otlp_endpoint.",
+                "outcome",
             ),
             batch_clock: shelf.gauge("throng_last_commit_timestamp_seconds", "Batch clock of the last commit."),
         }
@@ -403,27 +397,7 @@ impl Memory {
             state_recovery_seconds: shelf.gauge("throng_state_recovery_seconds", "Time that the last start took to read its state."),
             state_recovered_deltas: shelf.count("throng_state_recovered_deltas", "Batch deltas replayed at the last start."),
             resident: shelf.count("throng_process_resident_memory_bytes", "Resident memory of the process."),
-        }
-    }
-}
-
-impl Planning {
-    fn new(shelf: &Shelf) -> Self {
-        Self {
-            drift: shelf.gauge("throng_plan_drift", "Largest divergence of an attribute's values from those that the plan was made for, in bits; rounded and held."),
-            plan_version: shelf.count("throng_plan_version", "Version of the plan in force."),
-            plan_nodes: shelf.count("throng_plan_ladder_nodes", "Generalization nodes in all ladders of the plan."),
-            plan_static_groups: shelf.count(
-                "throng_plan_static_groups",
-                "Groups of attributes that do not change within a subject, and so say things once a window.",
-            ),
-            plan_seconds: shelf.gauge("throng_plan_search_seconds", "Time that the search for the plan took."),
-            plans: shelf.counter("throng_plans_total", "Plans adopted."),
-            planner_failures: shelf.counter("throng_planner_failures_total", "Searches that gave no plan; the old one stays."),
-            minimal_qids: shelf.count("throng_minimal_qids", "Minimal quasi-identifiers of the window, as last searched, that single out many people."),
-            recheck_complete: shelf.count("throng_recheck_complete", "1 where the last search of the window found all of them in time."),
-            recheck_seconds: shelf.gauge("throng_recheck_seconds", "Time that the last search of the window took, triage and aggregation included."),
-            expected_loss: shelf.gauge("throng_plan_expected_loss", "Mean loss of a cell that the plan is expected to cost."),
+            parts: Parts::new(shelf),
         }
     }
 }

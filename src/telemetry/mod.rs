@@ -5,6 +5,7 @@
 
 mod coarse;
 mod disk;
+mod divided;
 mod erasure_metrics;
 mod events;
 mod foreign;
@@ -14,12 +15,15 @@ mod limiter;
 mod logging;
 mod memory;
 mod metrics;
+mod planned;
 mod reason;
 mod registry;
 mod report;
 mod shelf;
 mod source;
+mod spans;
 mod status;
+mod traced;
 
 pub use coarse::{Draws, about, in_steps};
 pub use disk::{StateAnswers, StateStalled};
@@ -33,14 +37,15 @@ pub use events::{
 pub use foreign::foreign;
 pub use history::Point;
 pub use labels::{
-    AbortReason, Attack, Counts, Label, Limit, ReloadOutcome, SchemaOutcome, SecurityRefusal, Stage, SuppressionReason,
-    WrittenAs,
+    AbortReason, Attack, Counts, Label, Limit, MemoryPart, ReloadOutcome, SchemaOutcome, SecurityRefusal, SpanOutcome,
+    Stage, SuppressionReason, WrittenAs,
 };
 pub use logging::{LoggingError, init_logging, says_nobody_reads, silence_panic_payloads};
 pub use reason::RejectionReason;
 pub use registry::{RegistryAnswered, RegistryLost, WriterSchemaMet};
 pub use report::{BatchReport, CrowdPicture, RiskPicture, StageSeconds, Totals};
 pub use source::{Rebalanced, SourceConnected, SourceLost, SourceRefused};
+pub use spans::BatchSpan;
 pub use status::{LastReload, Readiness, Settled, Status, Telemetry};
 
 #[cfg(test)]

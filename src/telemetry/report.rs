@@ -193,6 +193,12 @@ pub struct BatchReport {
     pub withheld_cells: u64,
     /// Values in all dictionaries.
     pub dictionary_values: u64,
+    /// Memory of the dictionaries.
+    #[serde(default)]
+    pub dictionary_bytes: u64,
+    /// Memory of the window and of the planner's sample.
+    #[serde(default)]
+    pub window_bytes: u64,
     /// Records in the planner's window.
     pub window_records: u64,
     /// Values that the model of the window counts.

@@ -14,12 +14,13 @@ use serde_json::Value;
 use super::{
     coarse::{Coarse, Draws, about},
     history::{History, Point},
-    labels::{Counts, Outcome, ReloadOutcome, SecurityRefusal, SuppressionReason, WrittenAs},
+    labels::{Counts, MemoryPart, Outcome, ReloadOutcome, SecurityRefusal, SuppressionReason, WrittenAs},
     limiter::{Limiter, Verdict},
     memory,
     metrics::{Metrics, clamped},
     reason::RejectionReason,
     report::{BatchReport, Totals},
+    spans::SpanQueue,
 };
 
 /// What must hold before the daemon says that it is ready.
@@ -184,6 +185,7 @@ struct Inner {
     k: AtomicUsize,
     groups: Vec<String>,
     metrics: Metrics,
+    spans: SpanQueue,
     board: Mutex<Board>,
 }
 
@@ -208,8 +210,23 @@ impl Telemetry {
             k: AtomicUsize::new(k),
             groups: groups.to_vec(),
             metrics: Metrics::new(k, groups),
+            spans: SpanQueue::default(),
             board: Mutex::new(board),
         }))
+    }
+
+    /// Makes the series of the attributes that a search of the window may name.
+    #[must_use]
+    pub fn naming(self, attributes: &[&str]) -> Self {
+        self.metrics().planning.name_attributes(attributes);
+        self
+    }
+
+    /// Says what each part of the memory may take, in bytes.
+    pub fn divide_memory(&self, parts: &[(MemoryPart, u64)]) {
+        for (part, bytes) in parts {
+            self.metrics().memory.parts.limit.of(*part).set(*bytes as f64);
+        }
     }
 
     /// Sets the record counters to the totals of the durable state, so that conservation holds across restarts. What
@@ -351,6 +368,10 @@ impl Telemetry {
             plan: board.plan.clone(),
             resident_bytes: resident(),
         }
+    }
+
+    pub(super) fn spans(&self) -> &SpanQueue {
+        &self.0.spans
     }
 
     pub(super) fn metrics(&self) -> &Metrics {

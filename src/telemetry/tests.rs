@@ -7,10 +7,11 @@ use std::{
 
 use proptest::prelude::*;
 
+use super::labels::QidSize;
 use super::*;
 
 fn telemetry() -> Telemetry {
-    Telemetry::new(5, &["person".into(), "signals".into()])
+    Telemetry::new(5, &["person".into(), "signals".into()]).naming(&["age", "zip"])
 }
 
 /// Lines of the exposition that are samples, without their values.
@@ -70,6 +71,9 @@ fn everything_else(telemetry: &Telemetry, seed: u64) {
     PlanAdopted { version: seed, why: "interval", groups: 2, ladder_nodes: seed, static_groups: seed, seconds: 0.5 }
         .emit(telemetry);
     PlannerFailed.emit(telemetry);
+    let involvement = vec![("age".to_owned(), 1.0), ("zip".to_owned(), 0.5)];
+    EvidenceGathered { plan: seed, by_size: vec![0; pick(12)], involvement, ..EvidenceGathered::default() }
+        .emit(telemetry);
     DeviceUsed { held_bytes: seed, launches: 1, fallbacks: seed % 2, lost: true, ..DeviceUsed::default() }
         .emit(telemetry);
     VerificationRefused { violations: seed }.emit(telemetry);
@@ -155,6 +159,23 @@ fn a_report_reaches_its_metrics() {
     ] {
         assert!((sample(&text, name) - value).abs() < 1e-9, "{name}: {}", sample(&text, name));
     }
+}
+
+#[test]
+fn evidence_is_counted_by_size_and_by_attribute() {
+    let telemetry = telemetry();
+    let told = |by_size: &[u64], involvement: &[(&str, f64)]| {
+        let involvement = involvement.iter().map(|(name, share)| ((*name).to_owned(), *share)).collect();
+        EvidenceGathered { by_size: by_size.to_vec(), involvement, ..EvidenceGathered::default() }.emit(&telemetry);
+        let text = telemetry.render();
+        let sizes =
+            QidSize::ALL.iter().map(|size| sample(&text, &format!("throng_quasi_identifiers{{size=\"{size}\"}}")));
+        let of = |name| sample(&text, &format!("throng_attribute_involvement{{attribute=\"{name}\"}}"));
+        (sizes.collect::<Vec<_>>(), of("age"), of("zip"))
+    };
+    let first = told(&[1, 0, 3, 0, 0, 0, 2, 0, 5], &[("age", 0.25), ("zip", 0.5)]);
+    assert_eq!(first, (vec![1.0, 0.0, 3.0, 0.0, 0.0, 0.0, 7.0], 0.25, 0.5));
+    assert_eq!(told(&[], &[("age", 0.0), ("zip", 0.0)]), (vec![0.0; 7], 0.0, 0.0));
 }
 
 #[test]

@@ -14,6 +14,7 @@ use crate::release::invariants::is_conserved;
 use crate::release::sink::Rejected;
 use crate::release::verified::{Crowd, Verified};
 use crate::start::findings::Met;
+use crate::start::memory::COPIES;
 use crate::telemetry::{
     AttributesNeverMet, BatchCommitted, BatchReport, CrowdPicture, RiskPicture, StageSeconds, SuppressionReason,
 };
@@ -178,6 +179,8 @@ impl Engine {
         report.said_lines = self.ledger.said().map_or(0, |said| said.entries() as u64);
         report.shown_values = self.ledger.tally().map_or(0, |tally| tally.entries() as u64);
         report.dictionary_values = self.coding.books.iter().map(|b| b.values() as u64).sum();
+        report.dictionary_bytes = self.dictionary_bytes() * COPIES;
+        report.window_bytes = (self.learning.model.window().bytes() * 2) as u64;
         report.window_records = self.learning.model.window().rows() as u64;
         report.drift_bits = self.drift();
         report.state_bytes = self.durable.store.bytes();

@@ -77,7 +77,7 @@ pub(super) struct Encoder<'a> {
 impl<'a> Encoder<'a> {
     /// The encoder of an engine.
     pub fn new(schema: &'a Schema, settings: &'a EngineSettings, coding: &'a mut Coding) -> Self {
-        let Coding { books, subjects, numbering } = coding;
+        let Coding { books, subjects, numbering, .. } = coding;
         Self { schema, settings, subjects: subjects.as_mut(), books, numbering: *numbering }
     }
 

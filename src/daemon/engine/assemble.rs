@@ -26,6 +26,7 @@ use crate::records::digest::{DigestKey, NameDigest};
 use crate::records::schema::Schema;
 use crate::records::subject::Subjects;
 use crate::start::checked::Checked;
+use crate::start::memory::{bounds, division};
 use crate::start::population::{People, Populations, read_populations};
 use crate::start::profiles::in_order;
 use crate::start::protections::kept;
@@ -153,22 +154,23 @@ fn ledger_of(config: &Config, schema: &Schema, protections: &[Protection]) -> Le
     let window = config.privacy.support_window;
     let window_ms = i64::try_from(window.as_millis()).unwrap_or(i64::MAX);
     let window_seconds = u32::try_from(window.as_secs()).unwrap_or(u32::MAX);
-    let mut ledger = Ledger::new(config.privacy.crowd(), window_seconds, config.state.max_ledger_classes);
+    let bounds = bounds(config, schema);
+    let mut ledger = Ledger::new(config.privacy.crowd(), window_seconds, bounds.max_ledger_classes);
     if !protections.is_empty() {
-        ledger.keep_tally(Tally::new(window_ms, config.state.max_shown_values, &kept(protections)));
+        ledger.keep_tally(Tally::new(window_ms, bounds.max_shown_values, &kept(protections)));
     }
     let limits = SupportLimits {
         window_ms,
         min_tenure: config.privacy.min_tenure,
         max_classes: config.privacy.max_classes_per_subject,
-        max_entries: config.state.max_ledger_classes,
+        max_entries: bounds.max_ledger_classes,
     };
     if limits.min_tenure > 0 || limits.max_classes > 0 {
         ledger.keep_supporters(Supporters::new(limits));
     }
     let repetition = repetition(config, schema);
     if repetition.max_delay_ms > 0 {
-        ledger.keep_said(Said::new(repetition.window_ms, config.state.max_said_lines));
+        ledger.keep_said(Said::new(repetition.window_ms, bounds.max_said_lines));
     }
     ledger
 }
@@ -340,6 +342,7 @@ pub(super) fn build(
         || schema.subject.map(|a| Subjects::new(Arc::clone(&schema.attributes[a]), &DigestKey(keys.subjects)));
     let (books, subjects) = (new_books()?, new_subjects());
     let settings = settings(&config, &schema, &registered, accept_rewind);
+    telemetry.divide_memory(&division(&config, &schema).map_or_else(Vec::new, |division| division.parts));
     if past.progress.plan_version == 0 {
         let absent_as_null = settings.absent_as_null;
         past.primed =

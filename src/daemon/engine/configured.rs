@@ -11,6 +11,7 @@ use crate::evaluation::attack::Promises;
 use crate::io::registry::FramedAs;
 use crate::records::schema::Schema;
 use crate::release::given::Needs;
+use crate::start::memory::bounds;
 use crate::start::nested::{is_nested, nesting};
 use crate::start::output_names::written_under;
 use crate::start::profiles::in_order;
@@ -26,7 +27,7 @@ pub(super) fn repetition(config: &Config, schema: &Schema) -> RepetitionSettings
         max_lines: config.privacy.max_lines_per_subject,
         max_delay_ms: i64::try_from(config.privacy.longest_delay().as_millis()).unwrap_or(i64::MAX),
         window_ms: i64::try_from(config.privacy.repetition_window().as_millis()).unwrap_or(i64::MAX),
-        max_waiting: config.max_waiting_lines(),
+        max_waiting: bounds(config, schema).max_waiting_lines,
         colluders: config.privacy.colluders,
     }
 }
@@ -40,6 +41,7 @@ pub(super) fn settings(
 ) -> EngineSettings {
     let k = config.privacy.crowd();
     let (format, absent_as_null) = lines(config, schema, registered);
+    let bounds = bounds(config, schema);
     EngineSettings {
         policy: Policy::of(config),
         needs: Needs::of(&config.privacy),
@@ -47,10 +49,11 @@ pub(super) fn settings(
         search: search(config),
         model: ModelSettings {
             window_records: config.plan.window_records,
-            max_edges: config.plan.max_edges,
+            max_edges: bounds.max_edges,
             half_life: config.plan.half_life_records,
             // Dampening asks for the strongest edges of all before every batch.
             coarse: !config.treatment.dampening,
+            value_bytes: bounds.value_bytes,
         },
         dampening: config.treatment.dampening.then_some(DampeningSettings {
             above: config.treatment.dampening_above,
@@ -65,11 +68,12 @@ pub(super) fn settings(
         promises: Promises::of(config, schema.subject.is_some()),
         accept_rewind,
         max_dictionary_values: config.state.max_dictionary_values,
+        dictionary_bytes: bounds.dictionary_bytes,
         values_a_record: if config.treatment.makes_values() { 2 } else { 1 },
         repetition: repetition(config, schema),
         // A crowd in the batch keeps the promise of strict recoding by itself: nothing has to be remembered for it.
         max_witnesses: (config.privacy.recoding == Recoding::Strict && config.privacy.crowd_in_batch() < k)
-            .then_some(config.state.max_ledger_classes),
+            .then_some(bounds.max_ledger_classes),
         joins: in_order(config).into_iter().map(|join| joined(join, schema)).collect(),
     }
 }

@@ -92,6 +92,8 @@ pub(super) struct Coding {
     pub(super) subjects: Option<Subjects>,
     /// Rises when dictionaries number their values anew.
     pub(super) numbering: u64,
+    /// Bytes that were left of the dictionaries when they were last rid of what no record needs for want of room; 0: never.
+    pub(super) compacted_bytes: u64,
 }
 
 /// The engine.

@@ -39,7 +39,7 @@ impl Engine {
     /// next start.
     pub(super) fn learn(&mut self, fresh: &Batch) {
         self.settle_model();
-        if let Err(error) = self.learning.model.learn(fresh) {
+        if let Err(error) = self.learning.model.learn(fresh, &self.coding.books) {
             self.mend_model(&error);
         }
         self.tell_recheck(fresh);
@@ -82,24 +82,51 @@ impl Engine {
             if self.coding.books[attribute].values() + coming <= self.settings.max_dictionary_values {
                 continue;
             }
-            let codes = self.coding.books[attribute].codes();
-            let mut used = vec![false; codes];
-            self.learning.model.mark_used(attribute, &mut used);
-            self.held.batch.mark_used(attribute, &mut used);
-            self.learning.sample.mark_used(attribute, &mut used);
-            if let Some(witnesses) = self.ledger.witnesses() {
-                witnesses.mark_used(attribute, &mut used);
-            }
-            let map = self.coding.books[attribute].retain(&used);
-            self.coding.numbering += 1;
-            self.renumber_model(attribute, &map);
-            self.held.batch.remap(attribute, &map);
-            self.learning.sample.remap(attribute, &map);
-            if let Some(witnesses) = self.ledger.witnesses_mut() {
-                witnesses.remap(attribute, &map);
-            }
-            self.learning.model.watch(&self.learning.baseline, &self.coding.books);
-            self.renumbered();
+            self.compact(attribute);
+        }
+    }
+
+    /// Forgets the values of an attribute that no row needs.
+    fn compact(&mut self, attribute: usize) {
+        let codes = self.coding.books[attribute].codes();
+        let mut used = vec![false; codes];
+        self.learning.model.mark_used(attribute, &mut used);
+        self.held.batch.mark_used(attribute, &mut used);
+        self.learning.sample.mark_used(attribute, &mut used);
+        if let Some(witnesses) = self.ledger.witnesses() {
+            witnesses.mark_used(attribute, &mut used);
+        }
+        let map = self.coding.books[attribute].retain(&used);
+        self.coding.numbering += 1;
+        self.renumber_model(attribute, &map);
+        self.held.batch.remap(attribute, &map);
+        self.learning.sample.remap(attribute, &map);
+        if let Some(witnesses) = self.ledger.witnesses_mut() {
+            witnesses.remap(attribute, &map);
+        }
+        self.learning.model.watch(&self.learning.baseline, &self.coding.books);
+        self.renumbered();
+    }
+
+    /// Memory of the dictionaries, in bytes.
+    pub(super) fn dictionary_bytes(&self) -> u64 {
+        self.coding.books.iter().map(|book| book.approximate_bytes() as u64).sum()
+    }
+
+    /// Forgets what no row needs once the dictionaries have outgrown their part of `process.memory_limit`. To be called between
+    /// two batches. Nothing that leaves depends on when that is; what was encoded ahead is encoded again.
+    /// Where rows need more than that part, it is tried again when an eighth of the part has come on top.
+    pub(super) fn keep_within(&mut self) {
+        let Some(most) = self.settings.dictionary_bytes else { return };
+        let tried = self.coding.compacted_bytes;
+        let enough = if tried > most { tried + most / 8 } else { most };
+        if self.dictionary_bytes() <= enough {
+            return;
+        }
+        (0..self.coding.books.len()).for_each(|attribute| self.compact(attribute));
+        self.coding.compacted_bytes = self.dictionary_bytes();
+        if self.coding.compacted_bytes > most {
+            LimitReached { limit: Limit::Memory }.emit(&self.telemetry);
         }
     }
 }

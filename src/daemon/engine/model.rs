@@ -14,10 +14,11 @@
 
 mod counting;
 mod marginals;
+mod weight;
 
 use crate::anonymity::planner::drift::{Baseline, Watch};
 use crate::daemon::state::rows::RowBlock;
-use crate::records::codebook::{Code, Codebook};
+use crate::records::codebook::{ABSENT, Code, Codebook};
 use crate::records::table::Batch;
 use crate::records::window::Window;
 use crate::risk::adjacency::{Adjacency, AdjacencyError, Limits};
@@ -25,6 +26,7 @@ use crate::risk::multigrid::{CoarseAdjacency, CoarseError, Merging};
 use counting::{Change, Counting};
 use marginals::Marginals;
 use std::collections::VecDeque;
+use weight::{Leaving, Weight};
 
 /// Settings of the model.
 #[derive(Clone, Copy, Debug)]
@@ -37,6 +39,8 @@ pub struct ModelSettings {
     pub half_life: Option<u64>,
     /// Of identical attributes one may be counted. Not for those who ask for single edges between batches.
     pub coarse: bool,
+    /// Bytes that the different values of the window may weigh in the dictionaries; `None`: only its records are limited.
+    pub value_bytes: Option<u64>,
 }
 
 /// What an earlier process knew beside the rows of the window.
@@ -77,6 +81,7 @@ pub struct Model {
     attributes: Vec<usize>,
     window: Window,
     marginals: Marginals,
+    weight: Option<Weight>,
     adjacency: Counting,
     /// Threads that count pairs; `None` where the system has none to give.
     pool: Option<rayon::ThreadPool>,
@@ -108,6 +113,7 @@ impl Model {
         let derived = if settings.coarse { past.derived } else { &[] };
         Ok(Self {
             window: Window::new(width, settings.window_records),
+            weight: settings.value_bytes.map(|most| Weight::new(attributes.len(), most)),
             settings,
             marginals: Marginals::new(attributes.len()),
             adjacency: Counting::Settled(CoarseAdjacency::resume(&attributes, limits, derived, past.left_out)?),
@@ -207,7 +213,7 @@ impl Model {
             batch.retain_rows(&(first..=block.last).map(|row| row >= first + gone).collect::<Vec<_>>());
         }
         self.rows = first + gone;
-        self.learn(&batch).ok()
+        self.learn(&batch, books).ok()
     }
 
     /// Looks at the first batch of a stream, before it is counted, for attributes that are identical: with twice the
@@ -241,11 +247,12 @@ impl Model {
         }
     }
 
-    /// Counts a batch; what leaves the window for it is taken back. The pairs are counted beside what follows.
+    /// Counts a batch, whose codes are of `books`; what leaves the window for it is taken back. The pairs are counted beside what
+    /// follows.
     ///
     /// # Errors
     /// As [`settle`](Self::settle), of the batch before; of this one nothing is counted then.
-    pub fn learn(&mut self, batch: &Batch) -> Result<(), CoarseError> {
+    pub fn learn(&mut self, batch: &Batch, books: &[Codebook]) -> Result<(), CoarseError> {
         if batch.rows() == 0 {
             // Nothing that the state would remember, so no time passes either.
             return Ok(());
@@ -255,8 +262,8 @@ impl Model {
         let passed = self.age() - self.ages.back().map_or(self.age(), |(_, age)| *age);
         let fade = u32::try_from(passed).unwrap_or(u32::MAX);
         self.marginals.fade(fade);
-        let skip = batch.rows().saturating_sub(self.window.capacity());
-        let leaving = self.leaving((self.window.rows() + batch.rows() - skip).saturating_sub(self.window.capacity()));
+        let Leaving { of_window, of_batch: skip } = self.make_room(batch, books);
+        let leaving = self.leaving(of_window);
         let weigh = |half_lives: u32| self.unit().checked_shr(half_lives).unwrap_or(0);
         let weights: Vec<u64> = leaving.iter().map(|(_, age)| weigh(*age)).collect();
         let entering: Vec<Vec<Code>> = batch.columns.iter().map(|column| column[skip..].to_vec()).collect();
@@ -269,9 +276,45 @@ impl Model {
         if self.ages.back().is_none_or(|(_, age)| *age != self.age()) {
             self.ages.push_back((first, self.age()));
         }
-        self.window.push(batch);
+        self.enter(batch, of_window, skip);
         self.rows += batch.rows() as u64;
         self.adjacency.begin(Change { fade, leaving, entering }, self.pool.as_ref())
+    }
+
+    /// Which records leave for those of `batch`.
+    fn make_room(&mut self, batch: &Batch, books: &[Codebook]) -> Leaving {
+        let capacity = self.window.capacity();
+        match &mut self.weight {
+            Some(weight) => weight.admit(&self.window, batch, &self.kept, books, capacity),
+            None => {
+                let of_batch = batch.rows().saturating_sub(capacity);
+                let of_window = (self.window.rows() + batch.rows() - of_batch).saturating_sub(capacity);
+                Leaving { of_window, of_batch }
+            }
+        }
+    }
+
+    /// Puts the records of `batch` into the window, but for the first `skip`, after the oldest `leaving` have gone.
+    fn enter(&mut self, batch: &Batch, leaving: usize, skip: usize) {
+        if self.weight.is_none() {
+            self.window.push(batch);
+            return;
+        }
+        let mut newest = batch.clone();
+        if skip > 0 {
+            newest.retain_rows(&(0..batch.rows()).map(|row| row >= skip).collect::<Vec<_>>());
+        }
+        // What is not weighed keeps no value alive: nobody asks the window for it.
+        for (attribute, column) in newest.columns.iter_mut().enumerate() {
+            if self.kept.binary_search(&attribute).is_err() {
+                column.fill(ABSENT);
+            }
+        }
+        // A full window makes room by itself.
+        if leaving > (self.window.rows() + newest.rows()).saturating_sub(self.window.capacity()) {
+            self.window.forget(leaving);
+        }
+        self.window.push(&newest);
     }
 
     /// What a fresh record counts.
@@ -351,6 +394,9 @@ impl Model {
     /// When a code that is still counted is not in `map`.
     pub fn remap(&mut self, attribute: usize, map: &[Code]) -> Result<(), CoarseError> {
         self.window.remap(attribute, map);
+        if let (Some(weight), Ok(place)) = (&mut self.weight, self.kept.binary_search(&attribute)) {
+            weight.remap(place, map);
+        }
         let Ok(place) = self.attributes.binary_search(&attribute) else { return Ok(()) };
         self.marginals.remap(place, map);
         self.settle()?;

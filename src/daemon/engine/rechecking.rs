@@ -4,7 +4,8 @@ use super::fields::Engine;
 use super::recheck::Recheck;
 use crate::anonymity::plan::evidence::Evidence;
 use crate::anonymity::planner::evidence::{EvidenceInput, WindowModel};
-use crate::counting::{Arrival, KeptWindow, shared_device};
+use crate::counting::{Arrival, KeptWindow, Wanted, shared_device};
+use crate::daemon::http::plan_page::{by_size, involvement, shown_qids};
 use crate::records::codebook::{Code, Codebook};
 use crate::records::subject::NO_SUBJECT;
 use crate::records::table::Batch;
@@ -20,7 +21,10 @@ impl Engine {
         }
         self.settle_model();
         if self.planning.recheck.is_none() {
-            let counting = KeptWindow::new(self.settings.search.backend, shared_device);
+            // A device keeps as many records as there may be; below a limit of bytes the window may have fewer.
+            let limited = self.settings.model.value_bytes.is_some();
+            let backend = if limited { Wanted::Cpu } else { self.settings.search.backend };
+            let counting = KeptWindow::new(backend, shared_device);
             match Recheck::begin(counting, self.telemetry.clone()) {
                 Ok(recheck) => self.planning.recheck = Some(recheck),
                 Err(error) => tracing::warn!(%error, "the exact re-check has no thread"),
@@ -50,10 +54,15 @@ impl Engine {
                 None
             }
             Ok(Ok(evidence)) => {
+                let qids = shown_qids(&evidence, self.telemetry.draws());
+                // Identifiers of the plan were not searched: they are in none.
+                let involved = involvement(&qids, self.learning.model.attributes()).into_iter();
                 EvidenceGathered {
                     plan: evidence.plan,
                     complete: evidence.complete,
-                    qids: crate::daemon::http::plan_page::shown_qids(&evidence, self.telemetry.draws()).len() as u64,
+                    qids: qids.len() as u64,
+                    by_size: by_size(&qids),
+                    involvement: involved.map(|(at, share)| (self.schema.attributes[at].name.clone(), share)).collect(),
                     expected_loss: in_steps(evidence.expected_loss, 0.01, 0.5),
                     seconds: in_steps(evidence.seconds, 0.01, 0.5),
                 }

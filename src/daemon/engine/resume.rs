@@ -140,7 +140,7 @@ impl Engine {
                 treatments,
             },
             durable: Durable { store, packer: RowPacker::default(), marked: None, progress: nothing.progress },
-            coding: Coding { books, subjects, numbering: 0 },
+            coding: Coding { books, subjects, numbering: 0, compacted_bytes: 0 },
             quasi,
             joins: Joins::new(&settings.joins, std::mem::take(&mut past.profiles)),
             held: Held::new(schema.attributes.len(), schema.joined()),
@@ -199,6 +199,7 @@ impl Engine {
         learning.met = met.resume(past.met, past.progress.totals.consumed);
         (learning.model, learning.sample, learning.baseline) = (model, sample, past.baseline);
         (planning.search, planning.recheck, planning.evidence) = (None, None, past.evidence);
+        coding.compacted_bytes = 0;
         durable.progress = past.progress;
         self.in_force.references = past.references;
         self.settle_model();

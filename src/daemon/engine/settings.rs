@@ -43,6 +43,8 @@ pub struct EngineSettings {
     pub accept_rewind: bool,
     /// At most so many values of one attribute have a code; a value that finds no room shows `*`.
     pub max_dictionary_values: usize,
+    /// Bytes that all dictionaries together may take before they are rid of what no record needs; `None`: only their values are limited.
+    pub dictionary_bytes: Option<u64>,
     /// Values of one attribute that a record brings at most: its own, and the mean that may take its place.
     pub values_a_record: usize,
     /// Witnesses that strict recoding keeps at most; none where recoding is not strict.

@@ -119,6 +119,7 @@ impl Engine {
         let prepared = self.prepare(verified, order, sink.marks());
         let delivered = self.deliver(prepared, sink, upcoming)?;
         let applied = self.apply(delivered, sink.marks());
+        self.keep_within();
         self.tell(applied.report, applied.seconds, applied.bytes_out, applied.uncovered_cells, applied.input.oldest_ms);
         self.tell_of_certificate();
         self.tell_of_misfits(&applied.rejected);

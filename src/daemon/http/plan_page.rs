@@ -69,17 +69,33 @@ pub fn shown_qids(evidence: &Evidence, draws: Draws) -> Vec<&Vec<usize>> {
     measured.filter(|(set, people)| is_shown(set, **people)).map(|(set, _)| set).collect()
 }
 
+/// How many of these sets have one, two, … attributes.
+#[must_use]
+pub fn by_size(qids: &[&Vec<usize>]) -> Vec<u64> {
+    let mut sizes = Vec::new();
+    for set in qids {
+        sizes.resize(sizes.len().max(set.len()), 0_u64);
+        if let Some(size) = set.len().checked_sub(1).and_then(|at| sizes.get_mut(at)) {
+            *size += 1;
+        }
+    }
+    sizes
+}
+
+/// The share of these sets that each of `attributes` is in, 0 to 1. It says no more than the sets, which pages show.
+#[must_use]
+pub fn involvement(qids: &[&Vec<usize>], attributes: &[usize]) -> Vec<(usize, f64)> {
+    let share = |attribute| {
+        let with = qids.iter().filter(|set| set.contains(attribute)).count();
+        with as f64 / qids.len().max(1) as f64
+    };
+    attributes.iter().map(|attribute| (*attribute, share(attribute))).collect()
+}
+
 fn evidence_of<'n>(evidence: &Evidence, names: &dyn Fn(&[usize]) -> Vec<&'n str>, draws: Draws) -> Value {
     let draw = |figure: &str| draws.draw(figure, evidence.plan);
     let count = |figure: &str, value: u64| about(value, COUNT, draw(figure));
     let qids = shown_qids(evidence, draws);
-    let mut by_size = Vec::new();
-    for set in &qids {
-        by_size.resize(by_size.len().max(set.len()), 0_u64);
-        if let Some(size) = set.len().checked_sub(1).and_then(|at| by_size.get_mut(at)) {
-            *size += 1;
-        }
-    }
     // Rounded before they are ordered: the order would say what the rounding does not.
     let step =
         |kind: &str, from: usize, to: usize, share: f64| in_steps(share, STEP, draw(&format!("{kind} {from} {to}")));
@@ -98,7 +114,7 @@ fn evidence_of<'n>(evidence: &Evidence, names: &dyn Fn(&[usize]) -> Vec<&'n str>
         "support": count("support", evidence.support),
         "attributes": names(&evidence.attributes),
         "complete": evidence.complete,
-        "qids_by_size": by_size,
+        "qids_by_size": by_size(&qids),
         "minimal_qids": qids.into_iter().map(|set| names(set)).collect::<Vec<_>>(),
         "inferences": ordered(means).into_iter().map(|(from, to, mean, _)| json!({
             "from": names(&[from])[0], "to": names(&[to])[0], "mean": mean,
@@ -147,6 +163,17 @@ mod tests {
         let page = summary(&Plan::blank(Vec::new()), Some(&evidence(7)), &["age", "zip", "job"], draws);
         assert_eq!(page["evidence"]["minimal_qids"], json!([["job"]]));
         assert_eq!(page["evidence"]["qids_by_size"], json!([1]));
+    }
+
+    #[test]
+    fn an_attribute_is_involved_in_a_share_of_the_sets() {
+        let sets = [vec![0, 1], vec![0, 2, 3], vec![2], vec![0]];
+        let shown: Vec<&Vec<usize>> = sets.iter().collect();
+        assert_eq!(by_size(&shown), [2, 1, 1]);
+        assert_eq!(involvement(&shown, &[0, 1, 2, 4]), [(0, 0.75), (1, 0.25), (2, 0.5), (4, 0.0)]);
+        // A window that is smaller than k has the set of no attribute, which has no size.
+        assert_eq!(by_size(&[&Vec::new()]), [0_u64; 0]);
+        assert_eq!(involvement(&[], &[7]), [(7, 0.0)]);
     }
 
     #[test]

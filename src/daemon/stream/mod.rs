@@ -28,9 +28,10 @@ use super::run_error::RunError;
 use crate::config::SourceKind;
 use crate::daemon::engine::assemble::Options;
 use crate::daemon::reload::candidate::Candidate;
-use crate::io::closing::{Limits, SharedLimits};
+use crate::io::closing::SharedLimits;
 use crate::start::checked::Checked;
 use crate::start::findings::Finding;
+use crate::start::memory::closing;
 use crate::telemetry::Telemetry;
 use crossbeam_channel::Receiver;
 use from_file::run_file;
@@ -49,7 +50,7 @@ pub(super) fn run_source(
     watcher: &dyn run::Watcher,
     (candidates, erasures): (Option<Receiver<Candidate>>, &Errands),
 ) -> Result<Vec<Finding>, RunError> {
-    let limits = SharedLimits::new(Limits::of(&checked.config));
+    let limits = SharedLimits::new(closing(&checked.config, &checked.schema));
     let policies = Replacements { candidates, erasures, limits, options };
     match checked.config.source.kind {
         SourceKind::File => run_file(checked, &policies, telemetry, stop, watcher),

@@ -6,7 +6,8 @@ use crate::daemon::engine::clock::StateClock;
 use crate::daemon::errand::Errands;
 use crate::daemon::reload::candidate::Candidate;
 use crate::faults::crash_point;
-use crate::io::closing::{Limits, SharedLimits};
+use crate::io::closing::SharedLimits;
+use crate::start::memory::closing;
 use crossbeam_channel::Receiver;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -35,12 +36,13 @@ impl Replacements<'_> {
     pub(super) fn swap(&self, engine: &mut Engine) -> Option<Swap> {
         let Candidate { checked, answer } = self.candidates.as_ref()?.try_recv().ok()?;
         let (start, config) = (Instant::now(), Arc::clone(&checked.config));
+        let limits = closing(&config, &checked.schema);
         crash_point("reload-begun");
         let (swap, said) = match engine.successor(checked) {
             Ok(next) => {
                 crash_point("reload-noted");
                 *engine = next;
-                self.limits.set(Limits::of(&config));
+                self.limits.set(limits);
                 let clock = state_clock(&config, self.options, engine, None);
                 (Some(Swap { clock, max_age: config.batch.max_age }), Ok(start.elapsed()))
             }

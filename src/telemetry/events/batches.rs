@@ -27,6 +27,7 @@ impl BatchCommitted {
             board.enter(second, report, shown.clone());
             (board.totals.held() == Some(report.held), shown)
         };
+        telemetry.trace(&shown);
         for (reason, records) in report.dead_lettered.iter().filter(|(_, records)| *records > 0) {
             RecordDeadLettered { stage: reason.stage(), reason, records }.emit(telemetry);
         }
@@ -119,6 +120,7 @@ fn measure(metrics: &Metrics, report: &BatchReport) {
     ] {
         gauge.set(clamped(size));
     }
+    metrics.memory.parts.measure(report);
     for (picture, risk) in [(Picture::Before, report.risk_before), (Picture::After, report.risk_after)] {
         metrics.quality.risk.of(picture).of(Statistic::Highest).set(risk.highest);
         metrics.quality.risk.of(picture).of(Statistic::Average).set(risk.average);

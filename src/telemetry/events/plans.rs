@@ -48,7 +48,7 @@ impl PlanAdopted {
 }
 
 /// The window was searched for quasi-identifiers, for the plan in force or one before it.
-#[derive(Clone, Copy, Debug, Default)]
+#[derive(Clone, Debug, Default)]
 pub struct EvidenceGathered {
     /// Version of the plan that the search was begun for.
     pub plan: u64,
@@ -56,6 +56,10 @@ pub struct EvidenceGathered {
     pub complete: bool,
     /// Minimal ones that single out many people.
     pub qids: u64,
+    /// How many of them have one, two, … attributes.
+    pub by_size: Vec<u64>,
+    /// Attributes of the schema with the share of them that each is in, 0 to 1.
+    pub involvement: Vec<(String, f64)>,
     /// Mean loss of a cell that the plan is expected to cost.
     pub expected_loss: f64,
     /// What the search took.
@@ -67,11 +71,13 @@ impl EvidenceGathered {
     pub fn emit(&self, telemetry: &Telemetry) {
         let metrics = telemetry.metrics();
         metrics.planning.minimal_qids.set(clamped(self.qids));
+        metrics.planning.show_sizes(&self.by_size);
+        metrics.planning.show_involvement(&self.involvement);
         metrics.planning.recheck_complete.set(i64::from(self.complete));
         metrics.planning.recheck_seconds.set(self.seconds);
         metrics.planning.expected_loss.set(self.expected_loss);
         if telemetry.may_log("evidence_gathered", "") {
-            let Self { plan, complete, qids, expected_loss, seconds } = self;
+            let Self { plan, complete, qids, expected_loss, seconds, .. } = self;
             tracing::info!(plan, complete, qids, expected_loss, seconds, "window searched for quasi-identifiers");
         }
     }

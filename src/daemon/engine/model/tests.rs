@@ -100,7 +100,7 @@ proptest! {
     ) {
         // As the configuration demands: no record of the window is older than eight half-lives.
         let half_life = fades.map(|half_life| half_life.max(capacity as u64 / 8 + 14));
-        let settings = ModelSettings { window_records: capacity, max_edges, half_life, coarse };
+        let settings = ModelSettings { window_records: capacity, max_edges, half_life, coarse, value_bytes: None };
         let new = |rows, derived: &[_], left_out: &[_]| {
             let past = Resumed { rows, derived, left_out };
             Model::new(WIDTH, vec![0, 1, 2], settings, &past).expect("attributes in order")
@@ -119,7 +119,7 @@ proptest! {
             // What the state of this batch knows: a start learns it again from its rows.
             let (derived, left_out) = (model.derived(), model.counted().left_out_pairs());
             prop_assert!(derived.is_empty() || coarse && half_life.is_none());
-            model.learn(&batch).expect("room");
+            model.learn(&batch, &known).expect("room");
             first += batch.rows() as u64;
             prop_assert_eq!(seen(&mut model, &known), by_definition(&stream[..=number], capacity, half_life));
             let oldest = first - model.window().rows() as u64;
@@ -146,14 +146,14 @@ proptest! {
     /// Compacting the dictionaries renames and changes nothing.
     #[test]
     fn a_compacted_dictionary_changes_no_count(stream in streams(), capacity in 1_usize..20) {
-        let settings = ModelSettings { window_records: capacity, max_edges: 1 << 20, half_life: None, coarse: true };
+        let settings = ModelSettings { window_records: capacity, max_edges: 1 << 20, half_life: None, coarse: true, value_bytes: None };
         let mut model = Model::new(WIDTH, vec![0, 1, 2], settings, &Resumed::default()).expect("attributes in order");
         let mut known = books();
         for rows in &stream {
             model.coarsen();
             let batch = batch(rows, &mut known);
             model.begin(&batch);
-            model.learn(&batch).expect("room");
+            model.learn(&batch, &known).expect("room");
             let before = edges(&mut model, &known);
             for (attribute, book) in known.iter_mut().enumerate() {
                 let mut used = vec![false; book.codes()];
@@ -166,15 +166,81 @@ proptest! {
     }
 }
 
+proptest! {
+    /// Below a limit of bytes the window is the most of the last records whose different values weigh no more, whatever the codes are
+    /// and however many more rows a start finds in the state.
+    #[test]
+    fn a_window_below_a_limit_of_bytes_is_a_function_of_the_stream(
+        stream in streams(),
+        capacity in 1_usize..40,
+        values in 1_u64..14,
+        restart in 0_usize..10,
+    ) {
+        let mut known = books();
+        let code = known[0].encode(Token::Text("v0")).expect("a text");
+        let value = known[0].weight(code);
+        let settings = ModelSettings {
+            window_records: capacity, max_edges: 1 << 20, half_life: None, coarse: false, value_bytes: Some(values * value),
+        };
+        let new = |rows| {
+            let past = Resumed { rows, ..Resumed::default() };
+            Model::new(WIDTH, vec![0, 1, 2], settings, &past).expect("attributes in order")
+        };
+        let (mut model, mut packer, mut blocks, mut first) = (new(0), RowPacker::default(), Vec::new(), 0_u64);
+        let mut all: Vec<[u8; WIDTH]> = Vec::new();
+        for (number, rows) in stream.iter().enumerate() {
+            let batch = batch(rows, &mut known);
+            if batch.rows() > 0 {
+                blocks.push(packer.pack(&batch, first, &[0, 1, 2], &known));
+            }
+            all.extend(rows);
+            model.learn(&batch, &known).expect("room");
+            first += batch.rows() as u64;
+            let fits = |rows: &[[u8; WIDTH]]| {
+                let different: std::collections::BTreeSet<(usize, u8)> =
+                    rows.iter().flat_map(|row| row.iter().copied().enumerate()).collect();
+                rows.len() <= capacity && different.len() as u64 <= values
+            };
+            let expected = (0..=all.len()).rev().take_while(|&n| n == all.len() || n + 1 == all.len() || fits(&all[n..])).min();
+            let expected = &all[expected.unwrap_or(0)..];
+            let seen = |model: &Model, books: &[Codebook]| -> Vec<Vec<String>> {
+                let text = |a: usize| model.window().codes(a).map(|c| books[a].canonical(c).to_owned()).collect();
+                (0..WIDTH).map(text).collect()
+            };
+            let texts = |a: usize| expected.iter().map(|row| format!("\"v{}\"", row[a])).collect::<Vec<_>>();
+            prop_assert_eq!(seen(&model, &known), (0..WIDTH).map(texts).collect::<Vec<_>>());
+            let (_, units) = self::seen(&mut model, &known);
+            prop_assert_eq!(units, expected.len() as u64, "what has left is counted no more");
+            if number == restart {
+                // All rows that there ever were, one block after another.
+                let (mut again, mut others) = (new(first), books());
+                for block in &blocks {
+                    again.restore(block, &mut others).expect("a block of these attributes");
+                }
+                prop_assert_eq!(edges(&mut again, &others), edges(&mut model, &known));
+                prop_assert_eq!(seen(&again, &others), seen(&model, &known));
+                (model, known) = (again, others);
+            }
+            for (attribute, book) in known.iter_mut().enumerate() {
+                let mut used = vec![false; book.codes()];
+                model.mark_used(attribute, &mut used);
+                let map = book.retain(&used);
+                model.remap(attribute, &map).expect("every counted value is kept");
+            }
+        }
+    }
+}
+
 #[test]
 fn a_pair_that_was_left_out_stays_out_after_a_restart() {
-    let settings = ModelSettings { window_records: 100, max_edges: 10, half_life: None, coarse: true };
+    let settings =
+        ModelSettings { window_records: 100, max_edges: 10, half_life: None, coarse: true, value_bytes: None };
     let mut model = Model::new(WIDTH, vec![0, 1, 2], settings, &Resumed::default()).expect("attributes in order");
     let mut known = books();
     let rows: Vec<[u8; WIDTH]> = (0..30).map(|n| [n % 2, n, n % 3]).collect();
     let batch = batch(&rows, &mut known);
     let block = RowPacker::default().pack(&batch, 0, &[0, 1, 2], &known);
-    model.learn(&batch).expect("room");
+    model.learn(&batch, &known).expect("room");
     model.settle().expect("room");
     let left_out = model.counted().left_out_pairs();
     assert!(!left_out.is_empty() && model.counted().edge_count() <= 10);
@@ -192,14 +258,15 @@ fn a_pair_that_was_left_out_stays_out_after_a_restart() {
 fn what_is_identical_is_counted_once_and_not_left_out() {
     // 60 ZIPs × 7 signs: with the offices there would be more edges than may be.
     let rows: Vec<[u8; WIDTH]> = (0..200_u8).map(|n| [n % 60, 60 - n % 60, n % 7]).collect();
-    let settings = ModelSettings { window_records: 400, max_edges: 250, half_life: None, coarse: true };
+    let settings =
+        ModelSettings { window_records: 400, max_edges: 250, half_life: None, coarse: true, value_bytes: None };
     let model = |settings| Model::new(WIDTH, vec![0, 1, 2], settings, &Resumed::default()).expect("in order");
     let (mut coarse, mut fine, mut known) =
         (model(settings), model(ModelSettings { coarse: false, ..settings }), books());
     let first = batch(&rows, &mut known);
     for model in [&mut coarse, &mut fine] {
         model.begin(&first);
-        model.learn(&first).expect("room");
+        model.learn(&first, &known).expect("room");
         model.settle().expect("room");
     }
     assert_eq!((coarse.derived(), coarse.size().left_out_pairs), (vec![(1, 0)], 0));
@@ -207,7 +274,7 @@ fn what_is_identical_is_counted_once_and_not_left_out() {
     assert!(coarse.size().edges < 250 && coarse.size().nodes == fine.size().nodes);
     let second = batch(&[[3, 9, 1]], &mut known);
     coarse.begin(&second);
-    coarse.learn(&second).expect("room");
+    coarse.learn(&second, &known).expect("room");
     coarse.settle().expect("room");
     assert_eq!(coarse.derived(), [], "the ZIP has a second office");
     assert!(coarse.size().left_out_pairs > 0 && coarse.size().edges <= 250);
