@@ -2,9 +2,10 @@
 
 use std::time::Instant;
 
+use super::falls::Falls;
 use super::rows::Rows;
 use super::walk::{Scope, Walk};
-use crate::counting::{AttributeSet, CountedTable};
+use crate::counting::AttributeSet;
 
 /// Records that some set of so many attributes leaves below k.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, serde::Serialize)]
@@ -36,7 +37,7 @@ pub struct Reached {
 /// `qids` are minimal QIDs: sets that are above none of them leave nobody below k and are not looked at. Where that list
 /// is not complete, give none. Time and memory are those of a walk through the sets.
 pub fn reach(
-    table: &CountedTable,
+    table: &dyn Falls,
     searched: &AttributeSet,
     qids: Option<&[AttributeSet]>,
     k: u32,
@@ -60,7 +61,7 @@ pub fn reach(
             break;
         }
         (reached, at_risk) = (reached_now, at_risk_now);
-        steps.push(Reach { size: walk.size, records: reached.len(), people: reached.people(table) });
+        steps.push(Reach { size: walk.size, records: reached.len(), people: table.people(&reached) });
     }
     let exhausted = reached.len() == below_all;
     let at_risk = attributes.iter().zip(&at_risk).map(|(attribute, rows)| (*attribute, rows.len())).collect();

@@ -1,0 +1,303 @@
+//! The answers of a backend about a table in files.
+
+use super::classes::{Asked, ClassSize, ClassSizes, Found, Smallest, classes, summary, values};
+use super::table::SpilledTable;
+use crate::counting::cpu::in_threads;
+use crate::counting::{AttributeSet, ComputeError, GroupCount, GroupCounter};
+use std::io;
+use std::sync::Mutex;
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+/// What a look at one set has found.
+#[derive(Clone, Debug)]
+pub enum Look {
+    /// Some class is below k.
+    Qid,
+    /// None is; one of the smallest, where it can be told.
+    Fine(Option<Smallest>),
+    /// Time was up.
+    Stopped,
+}
+
+/// The rows of a class: codes by column, and the people behind them, ascending, where the table has people.
+pub type ClassRows = (Vec<Vec<u32>>, Vec<u32>);
+
+/// Counts over [`SpilledTable`] with some threads, each of which counts sets of its own.
+///
+/// Memory: what it is given, shared out among the threads, and a bit for each person.
+pub struct SpilledCounter<'a> {
+    table: &'a SpilledTable,
+    threads: usize,
+    memory: u64,
+    fault: Mutex<Option<ComputeError>>,
+}
+
+impl<'a> SpilledCounter<'a> {
+    /// A counter with `threads` threads, at least one, that holds about `memory` bytes.
+    #[must_use]
+    pub fn new(table: &'a SpilledTable, threads: usize, memory: u64) -> Self {
+        Self { table, threads: threads.max(1), memory, fault: Mutex::new(None) }
+    }
+
+    /// The table.
+    #[must_use]
+    pub fn table(&self) -> &'a SpilledTable {
+        self.table
+    }
+
+    /// Bytes that it holds, about.
+    #[must_use]
+    pub fn memory(&self) -> u64 {
+        self.memory
+    }
+
+    /// Keeps the first fault of questions that have no room for one in their answers: what they answered is then void.
+    pub fn remember(&self, asked: Result<(), ComputeError>) {
+        if let Err(error) = asked {
+            self.fault.lock().expect("no counter panics with the lock").get_or_insert(error);
+        }
+    }
+
+    /// The fault that was remembered, if there was one.
+    ///
+    /// # Errors
+    /// That fault.
+    pub fn sound(&self) -> Result<(), ComputeError> {
+        self.fault.lock().expect("no counter panicked").clone().map_or(Ok(()), Err)
+    }
+
+    /// Tells the number and the person of each row, person after person; without people every row is one.
+    ///
+    /// # Errors
+    /// When the files cannot be read.
+    pub fn each_person(&self, mut told: impl FnMut(u32, u32)) -> Result<(), ComputeError> {
+        let read = self.table.each_block(&[], true, |block| {
+            for (at, row) in block.order.iter().enumerate() {
+                told(*row, block.people.get(at).copied().unwrap_or(*row));
+            }
+            true
+        });
+        read.map_err(|error| lost(&error))
+    }
+
+    /// Tells the codes of two columns and the person of each row, person after person; without people every row is one.
+    ///
+    /// # Errors
+    /// When the files cannot be read.
+    pub fn each_pair(&self, a: usize, b: usize, mut told: impl FnMut(u32, u32, u32)) -> Result<(), ComputeError> {
+        let mut row = 0;
+        let read = self.table.each_block(&[a, b], false, |block| {
+            for (at, (a, b)) in block.codes[0].iter().zip(&block.codes[1]).enumerate() {
+                told(*a, *b, block.people.get(at).copied().unwrap_or(row));
+                row += 1;
+            }
+            true
+        });
+        read.map_err(|error| lost(&error))
+    }
+
+    /// How many classes of each size a set has.
+    ///
+    /// # Errors
+    /// When the files cannot be read.
+    pub fn sizes(&self, set: &AttributeSet) -> Result<ClassSizes, ComputeError> {
+        match self.classes(set, 2, false, self.memory, &|| false, None)? {
+            Found::Sizes(sizes, _) => Ok(sizes),
+            Found::Qid | Found::Stopped => Ok(ClassSizes::new()),
+        }
+    }
+
+    /// Support and records of each value of a column.
+    ///
+    /// # Errors
+    /// When the files cannot be read.
+    pub fn values(&self, column: usize) -> Result<Vec<ClassSize>, ComputeError> {
+        values(self.table, column).map_err(|error| lost(&error))
+    }
+
+    /// Judges each set, and gives a class of fewest records of those that are no QID.
+    ///
+    /// # Errors
+    /// When the files cannot be read.
+    pub fn look(
+        &self,
+        sets: &[AttributeSet],
+        k: u32,
+        stop: &(dyn Fn() -> bool + Sync),
+    ) -> Result<Vec<Look>, ComputeError> {
+        self.each(sets, &|set, memory| {
+            Ok(match self.classes(set, k, true, memory, stop, None)? {
+                Found::Qid => Look::Qid,
+                Found::Sizes(_, smallest) => Look::Fine(smallest),
+                Found::Stopped => Look::Stopped,
+            })
+        })
+    }
+
+    /// The rows of some classes, each given by its columns and their codes: of each the codes of all columns, and the people.
+    ///
+    /// # Errors
+    /// When the files cannot be read.
+    pub fn rows_of(&self, classes: &[(Vec<usize>, Vec<u32>)]) -> Result<Vec<ClassRows>, ComputeError> {
+        let all: Vec<usize> = (0..self.table.width()).collect();
+        let mut found = vec![(vec![Vec::new(); all.len()], Vec::new()); classes.len()];
+        let mut rows: Vec<u32> = Vec::new();
+        let read = self.table.each_block(&all, false, |block| {
+            for ((columns, tuple), (codes, people)) in classes.iter().zip(&mut found) {
+                let Some((first, rest)) = columns.split_first() else { continue };
+                rows.clear();
+                let firsts = (0_u32..).zip(&block.codes[*first]);
+                rows.extend(firsts.filter(|(_, code)| **code == tuple[0]).map(|(row, _)| row));
+                for (column, wanted) in rest.iter().zip(&tuple[1..]) {
+                    rows.retain(|row| block.codes[*column][*row as usize] == *wanted);
+                }
+                for (codes, here) in codes.iter_mut().zip(&block.codes) {
+                    codes.extend(rows.iter().map(|row| here[*row as usize]));
+                }
+                if !block.people.is_empty() {
+                    people.extend(rows.iter().map(|row| block.people[*row as usize]));
+                }
+            }
+            true
+        });
+        read.map_err(|error| lost(&error))?;
+        Ok(found)
+    }
+
+    /// Does every value of `a` go with one value of `b`?
+    ///
+    /// # Errors
+    /// When the files cannot be read.
+    pub fn implies(&self, a: usize, b: usize) -> Result<bool, ComputeError> {
+        let table = self.table;
+        if table.cardinality(b) <= 1 {
+            return Ok(true);
+        }
+        if table.cardinality(a) < table.cardinality(b) {
+            return Ok(false);
+        }
+        let mut with = vec![u32::MAX; table.cardinality(a)];
+        let mut holds = true;
+        let read = table.each_block(&[a, b], false, |block| {
+            holds = block.codes[0].iter().zip(&block.codes[1]).all(|(a, b)| {
+                let known = &mut with[*a as usize];
+                let fits = *known == *b || *known == u32::MAX;
+                *known = *b;
+                fits
+            });
+            holds
+        });
+        read.map_err(|error| lost(&error))?;
+        Ok(holds)
+    }
+
+    /// Tells the number and the person of each record in a class of `set` below k; of some perhaps more than once.
+    ///
+    /// # Errors
+    /// When the files cannot be read.
+    pub fn below(&self, set: &AttributeSet, k: u32, told: &mut dyn FnMut(u32, u32)) -> Result<(), ComputeError> {
+        self.classes(set, k, false, self.memory / self.threads as u64, &|| false, Some(told)).map(drop)
+    }
+
+    fn classes(
+        &self,
+        set: &AttributeSet,
+        k: u32,
+        judging: bool,
+        memory: u64,
+        stop: &(dyn Fn() -> bool + Sync),
+        below: Option<&mut dyn FnMut(u32, u32)>,
+    ) -> Result<Found, ComputeError> {
+        let width = self.table.width();
+        if let Some(attribute) = set.last().filter(|attribute| *attribute >= width) {
+            return Err(ComputeError::UnknownAttribute { attribute, width });
+        }
+        let columns: Vec<usize> = set.iter().collect();
+        classes(self.table, &columns, Asked { k, judging, memory, stop }, below).map_err(|error| lost(&error))
+    }
+
+    fn counted(&self, set: &AttributeSet, k: u32, memory: u64) -> Result<GroupCount, ComputeError> {
+        let Some(people) = self.table.subjects() else {
+            let found = self.classes(set, k, false, memory, &|| false, None)?;
+            return Ok(of(found, k));
+        };
+        let mut seen = vec![0_u64; people.div_ceil(64)];
+        let mut tell = |_: u32, person: u32| seen[person as usize / 64] |= 1 << (person % 64);
+        let found = self.classes(set, k, false, memory, &|| false, Some(&mut tell))?;
+        let below = seen.iter().map(|word| u64::from(word.count_ones())).sum();
+        Ok(GroupCount { subjects_below: below, ..of(found, k) })
+    }
+
+    /// One answer a set, in their order.
+    fn each<T: Send>(
+        &self,
+        sets: &[AttributeSet],
+        answer: &(dyn Fn(&AttributeSet, u64) -> Result<T, ComputeError> + Sync),
+    ) -> Result<Vec<T>, ComputeError> {
+        let threads = self.threads.min(sets.len()).max(1);
+        let memory = self.memory / threads as u64;
+        let next = AtomicUsize::new(0);
+        let answers: Mutex<Vec<(usize, Result<T, ComputeError>)>> = Mutex::new(Vec::with_capacity(sets.len()));
+        let work = || {
+            loop {
+                let at = next.fetch_add(1, Ordering::Relaxed);
+                let Some(set) = sets.get(at) else { break };
+                let answer = answer(set, memory);
+                answers.lock().expect("no counter panics with the lock").push((at, answer));
+            }
+        };
+        in_threads(threads, &work);
+        let mut answers = answers.into_inner().expect("no counter panicked");
+        answers.sort_unstable_by_key(|(at, _)| *at);
+        answers.into_iter().map(|(_, answer)| answer).collect()
+    }
+}
+
+fn of(found: Found, k: u32) -> GroupCount {
+    match found {
+        Found::Sizes(sizes, _) => summary(&sizes, k),
+        Found::Qid | Found::Stopped => GroupCount::default(),
+    }
+}
+
+fn lost(error: &io::Error) -> ComputeError {
+    ComputeError::Spilled { reason: error.to_string() }
+}
+
+impl GroupCounter for SpilledCounter<'_> {
+    fn count(&self, sets: &[AttributeSet], k: u32) -> Result<Vec<GroupCount>, ComputeError> {
+        self.each(sets, &|set, memory| self.counted(set, k, memory))
+    }
+
+    fn judge(
+        &self,
+        sets: &[AttributeSet],
+        k: u32,
+        stop: &(dyn Fn() -> bool + Sync),
+    ) -> Result<Vec<Option<bool>>, ComputeError> {
+        if k < 2 {
+            return Ok(vec![Some(false); sets.len()]);
+        }
+        self.each(sets, &|set, memory| {
+            Ok(match self.classes(set, k, true, memory, stop, None)? {
+                Found::Sizes(..) => Some(false),
+                Found::Qid => Some(true),
+                Found::Stopped => None,
+            })
+        })
+    }
+
+    fn records_below(&self, set: &AttributeSet, k: u32) -> Result<Vec<u32>, ComputeError> {
+        let mut rows = Vec::new();
+        self.below(set, k, &mut |row, _| rows.push(row))?;
+        rows.sort_unstable();
+        rows.dedup();
+        Ok(rows)
+    }
+
+    fn first_below(&self, set: &AttributeSet, k: u32) -> Result<Option<u32>, ComputeError> {
+        let mut first: Option<u32> = None;
+        self.below(set, k, &mut |row, _| first = Some(first.map_or(row, |first| first.min(row))))?;
+        Ok(first)
+    }
+}
