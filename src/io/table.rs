@@ -14,11 +14,13 @@ mod column;
 mod error;
 mod request;
 mod spilling;
+mod standing;
 
 pub use column::{Spilled, TableColumn, WholeTable};
 pub use error::TableError;
 pub use request::{ReadProgress, Request, Spill};
 use spilling::Spilling;
+use standing::Standing;
 
 use super::file::{ColumnChoice, FileSource, Format, LongRows, SourceError, SourcePosition};
 use crate::codec::{Field, Unknown};
@@ -54,14 +56,18 @@ pub fn read(request: &Request<'_>, progress: &mut dyn FnMut(ReadProgress)) -> Re
 /// Reads a file, whose codes go to a file of their own once they would need more than `request.max_bytes`.
 ///
 /// # Errors
-/// As [`read`]; and when that file cannot be written, or a column has more different values than may be held.
+/// As [`read`]; when that file cannot be written; when a column has more different values than may be held; when what is read
+/// changes meanwhile.
 pub fn read_spilling(
     request: &Request<'_>,
     spill: &Spill<'_>,
     progress: &mut dyn FnMut(ReadProgress),
 ) -> Result<WholeTable, TableError> {
+    let standing = Standing::of(request.path, request.format)?;
     let reading = Reading { spilling: Some(Spilling::new(spill)), ..Reading::open(request)? };
-    read_all(reading, request, progress)
+    let read = read_all(reading, request, progress)?;
+    standing.refuse_changed(request.path, request.format)?;
+    Ok(read)
 }
 
 /// Reads lines of NDJSON that somebody makes, `request.path` in messages; no schema describes them.

@@ -31,7 +31,7 @@ use super::written::{refuse_overwriting, unwritable};
 use crate::codec::Limits;
 use crate::config::{Problem, Used};
 use crate::counting::{Wanted, shared_device};
-use crate::io::file::{Format, plain_length, whole};
+use crate::io::file::{Format, plain_length, rows_announced, whole};
 use crate::io::table::{self, ReadProgress, Request, WholeTable};
 use crate::records::schema::Schema;
 use crate::risk::audit::{AuditQuestion, AuditTable, Report, Singletons, audit, prepare, prepare_spilled};
@@ -276,7 +276,7 @@ impl AuditArgs {
     ) -> Result<WholeTable, Failure> {
         let format = self.format().map_err(of_table)?;
         let length = match format {
-            Format::Parquet => None,
+            Format::Parquet => rows_announced(&self.input),
             _ => plain_length(&self.input),
         };
         let request = Request {
@@ -294,7 +294,7 @@ impl AuditArgs {
         let bar = bar(template, length);
         let tell = &mut |at: ReadProgress| {
             records.store(at.records, Ordering::Relaxed);
-            bar.0.set_position(at.bytes);
+            bar.0.set_position(if format == Format::Parquet { at.records } else { at.bytes });
             bar.0.set_message(text::counted(at.records, "record"));
         };
         let subject = self.subject_name(schema);
