@@ -148,7 +148,8 @@ enum Store<C> {
 
 enum Part<C> {
     Counted(Store<C>, Vec<Interned>),
-    Full,
+    /// There was no room after so many rows.
+    Full(u64),
     Qid,
     Stopped,
 }
@@ -170,8 +171,10 @@ impl Counting<'_> {
                     Part::Counted(store, interned) => (store, interned),
                     Part::Qid => return Ok(Found::Qid),
                     Part::Stopped => return Ok(Found::Stopped),
-                    Part::Full => {
-                        of *= 4;
+                    Part::Full(seen) => {
+                        // As if the other rows brought as many new tuples.
+                        let times = (self.table.rows() as u64 + seen / 4) / seen.max(1) + 1;
+                        of = (of * times.clamp(2, 64)).min(MOST_PARTITIONS);
                         continue 'anew;
                     }
                 };
@@ -217,7 +220,7 @@ impl Counting<'_> {
                 return false;
             }
             if self.packing.number(block, partition, &mut interned, most, &mut numbered).is_err() {
-                ended = Some(Part::Full);
+                ended = Some(Part::Full(u64::from(row) + block.rows() as u64));
                 return false;
             }
             let person = |at: &u32| block.people.get(*at as usize).map_or(row.wrapping_add(*at), |person| *person + 1);
@@ -229,7 +232,7 @@ impl Counting<'_> {
                     if tuples.len() as u64 > enough {
                         ended = Some(Part::Qid);
                     } else if tuples.len() > most {
-                        ended = Some(Part::Full);
+                        ended = Some(Part::Full(u64::from(row) + block.rows() as u64));
                     }
                 }
             }

@@ -96,14 +96,15 @@ impl<'a> SpilledCounter<'a> {
         read.map_err(|error| lost(&error))
     }
 
-    /// How many classes of each size a set has.
+    /// How many classes of each size a set has, and the people in those below k where the table has people.
     ///
     /// # Errors
     /// When the files cannot be read.
-    pub fn sizes(&self, set: &AttributeSet) -> Result<ClassSizes, ComputeError> {
-        match self.classes(set, 2, false, self.memory, &|| false, None)? {
-            Found::Sizes(sizes, _) => Ok(sizes),
-            Found::Qid | Found::Stopped => Ok(ClassSizes::new()),
+    pub fn sizes(&self, set: &AttributeSet, k: u32) -> Result<(ClassSizes, Option<u64>), ComputeError> {
+        let (found, people) = self.with_people(set, k, self.memory)?;
+        match found {
+            Found::Sizes(sizes, _) => Ok((sizes, people)),
+            Found::Qid | Found::Stopped => Ok((ClassSizes::new(), people)),
         }
     }
 
@@ -216,16 +217,21 @@ impl<'a> SpilledCounter<'a> {
         classes(self.table, &columns, Asked { k, judging, memory, stop }, below).map_err(|error| lost(&error))
     }
 
-    fn counted(&self, set: &AttributeSet, k: u32, memory: u64) -> Result<GroupCount, ComputeError> {
+    /// The classes of a set, and the people in those below k.
+    fn with_people(&self, set: &AttributeSet, k: u32, memory: u64) -> Result<(Found, Option<u64>), ComputeError> {
         let Some(people) = self.table.subjects() else {
-            let found = self.classes(set, k, false, memory, &|| false, None)?;
-            return Ok(of(found, k));
+            return Ok((self.classes(set, k, false, memory, &|| false, None)?, None));
         };
         let mut seen = vec![0_u64; people.div_ceil(64)];
         let mut tell = |_: u32, person: u32| seen[person as usize / 64] |= 1 << (person % 64);
         let found = self.classes(set, k, false, memory, &|| false, Some(&mut tell))?;
-        let below = seen.iter().map(|word| u64::from(word.count_ones())).sum();
-        Ok(GroupCount { subjects_below: below, ..of(found, k) })
+        Ok((found, Some(seen.iter().map(|word| u64::from(word.count_ones())).sum())))
+    }
+
+    fn counted(&self, set: &AttributeSet, k: u32, memory: u64) -> Result<GroupCount, ComputeError> {
+        let (found, people) = self.with_people(set, k, memory)?;
+        let count = of(found, k);
+        Ok(GroupCount { subjects_below: people.unwrap_or(count.subjects_below), ..count })
     }
 
     /// One answer a set, in their order.

@@ -85,3 +85,19 @@ impl SpillWriter {
         self.columns.into_iter().map(column).collect()
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::os::unix::fs::MetadataExt;
+
+    #[test]
+    fn the_file_has_no_name_and_is_nobody_elses() {
+        let directory = tempfile::tempdir().expect("a directory");
+        let mut writer = SpillWriter::new(directory.path(), 1).expect("a file");
+        writer.append(0, &[1, 2, 70_000]).expect("written");
+        assert_eq!(std::fs::read_dir(directory.path()).expect("there").count(), 0);
+        let file = writer.file.metadata().expect("it is open");
+        assert_eq!((file.nlink(), file.mode() & 0o777, writer.bytes()), (0, 0o600, 12));
+    }
+}

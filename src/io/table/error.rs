@@ -25,7 +25,7 @@ pub enum TableError {
     NotInSchema { schema: String, column: String },
     #[error(
         "{path} needs more than {limit} after {records} records: choose columns (--columns), take a sample of the \
-         records, or allow more (--memory)"
+         records, keep it in a file (throng audit --temp), or allow more (--memory)"
     )]
     TooLarge { path: PathBuf, records: u64, limit: String },
     #[error("column {place} of {path}: {source}")]

@@ -1,6 +1,6 @@
 //! Columns of more different values than can be held.
 
-use super::prepare::Judged;
+use super::judged::Judged;
 use std::collections::BTreeMap;
 
 /// A column that was given up while it was read, judged by what had been read of it.

@@ -3,7 +3,8 @@
 use std::collections::BTreeMap;
 
 use super::inferences::Inferences;
-use super::prepare::{AuditTable, Judged};
+use super::judged::Judged;
+use super::prepare::AuditTable;
 use super::question::AuditQuestion;
 use super::report::{AttributeReport, QidReport, Report, RiskReport, Singletons, Timings};
 use super::riskiest::riskiest_report;

@@ -112,11 +112,7 @@ fn masked(counter: &SpilledCounter<'_>, k: u32) -> Result<SpilledTable, ComputeE
 /// The risk over all searched columns together.
 fn risk(counter: &SpilledCounter<'_>, searched: &AttributeSet, k: u32) -> Result<Risk, ComputeError> {
     let table = counter.table();
-    let mut people_below = None;
-    if table.subjects().is_some() {
-        people_below = counter.count(std::slice::from_ref(searched), k)?.first().map(|count| count.subjects_below);
-    }
-    let sizes = counter.sizes(searched)?;
+    let (sizes, people_below) = counter.sizes(searched, k)?;
     let sizes: Vec<((u32, u32), u64)> =
         sizes.into_iter().map(|(size, classes)| ((size.support, size.records), classes)).collect();
     Ok(Risk::of_sizes(&sizes, people_below, table.support() as u64, k))

@@ -7,7 +7,7 @@ use crate::records::dictionary::{Dictionary, FIRST_VALUE};
 use crate::records::numbers::RecordNumbers;
 use crate::records::raw::Token;
 use crate::risk::identifiers::Rule;
-use crate::risk::qid::Strategy;
+use crate::risk::qid::Strategy as How;
 use proptest::prelude::*;
 
 /// Columns of cells: a number is a value, an empty text is missing.
@@ -59,7 +59,7 @@ proptest! {
         subject in prop::option::of(0_usize..6),
         k in 2_u32..5,
         (mask, show) in (any::<bool>(), any::<bool>()),
-        strategy in prop::sample::select(vec![Strategy::Border, Strategy::Greedy, Strategy::Exhaustive]),
+        strategy in prop::sample::select(vec![How::Border, How::Greedy, How::Exhaustive]),
         rows in prop::sample::select(vec![0_usize, 3, 1000]),
         threads in 1_usize..3,
         memory in 1_u64 << 21..1 << 24,
@@ -109,7 +109,7 @@ fn a_column_of_too_many_values_is_an_identifier_by_what_was_read() {
         input: "table".into(),
         k: 2,
         singletons: Singletons::Include,
-        strategy: Strategy::Border,
+        strategy: How::Border,
         threads: 1,
         backend: Wanted::Cpu,
         budget: None,

@@ -47,20 +47,23 @@ pub fn reach(
 ) -> Reached {
     let mut walk = Walk::new(Scope { table, qids, k, until, progress }, searched);
     let attributes: Vec<usize> = searched.iter().collect();
-    let mut at_risk = vec![Rows::none(table.rows()); attributes.len()];
-    let mut reached = Rows::none(table.rows());
+    // Nothing is held before a size has been looked at: of a long table, none may be.
+    let mut at_risk: Vec<Rows> = vec![Rows::default(); attributes.len()];
+    let mut reached = Rows::default();
     let mut steps: Vec<Reach> = Vec::new();
     while reached.len() < below_all {
-        let (mut reached_now, mut at_risk_now) = (reached.clone(), at_risk.clone());
-        let whole = walk.step(&mut |set, minimal| {
-            reached_now.add(minimal);
-            let members = set.iter().filter_map(|attribute| attributes.binary_search(&attribute).ok());
-            members.for_each(|place| at_risk_now[place].add(minimal));
-        });
-        if !whole {
+        let mut found: Vec<(AttributeSet, Rows)> = Vec::new();
+        if !walk.step(&mut |set, minimal| found.push((set.clone(), minimal.clone()))) {
             break;
         }
-        (reached, at_risk) = (reached_now, at_risk_now);
+        if steps.is_empty() {
+            at_risk.iter_mut().chain([&mut reached]).for_each(|rows| *rows = Rows::none(table.rows()));
+        }
+        for (set, minimal) in &found {
+            reached.add(minimal);
+            let members = set.iter().filter_map(|attribute| attributes.binary_search(&attribute).ok());
+            members.for_each(|place| at_risk[place].add(minimal));
+        }
         steps.push(Reach { size: walk.size, records: reached.len(), people: table.people(&reached) });
     }
     let exhausted = reached.len() == below_all;

@@ -25,7 +25,7 @@ mod limits;
 mod tests;
 
 use crate::counting::cpu::Matrix;
-use crate::counting::{AttributeSet, ComputeError, CountedTable, CpuCounter, GroupCounter};
+use crate::counting::{ComputeError, CountedTable, CpuCounter, GroupCounter};
 use crate::risk::multigrid::Attributes;
 use std::time::Instant;
 use witnesses::Witnesses;
