@@ -10,6 +10,7 @@ use parquet::file::properties::WriterProperties;
 use serde_json::Value;
 
 use crate::place::Place;
+use crate::support::small_disk::SmallDisk;
 
 /// Numbers that look like chance and are the same each time.
 fn roll(seed: &mut u64, sides: u64) -> u64 {
@@ -112,11 +113,7 @@ fn a_schema_is_kept_to_in_files_too() {
          [[attribute]]\nname = \"steps\"\ntype = \"float\"\n[[attribute]]\nname = \"number\"\nrole = \"insensitive\"\n",
     );
     let asked = "days/*.parquet --k 3 --schema schema.toml";
-    let held = place.audit(&format!("{asked} --json"));
-    if held.code != 0 {
-        panic!("{}", held.stderr);
-    }
-    let held = answer(held.json());
+    let held = answer(place.report(asked));
     let spilled = answer(place.report(&format!("{asked} --memory 700KiB --temp .")));
     assert_eq!(spilled, held);
 }
@@ -128,6 +125,14 @@ fn what_a_table_in_a_file_cannot_be_asked_is_refused_by_name() {
     place.audit("days --format parquet --k 3 --temp . --link known.csv").refuses(2, &["--temp", "--link"]);
     place.write("t.ndjson", "{\"a\":1}\n");
     place.audit("t.ndjson --k 2 --temp .").refuses(2, &["--temp", "NDJSON", "--schema"]);
+}
+
+#[test]
+fn a_full_disk_is_named_with_the_remedy() {
+    let place = data_set();
+    let Some(_disk) = SmallDisk::mount(&place.0.path().join("small"), "64k") else { return };
+    let words = "days --format parquet --k 3 --memory 900KiB --temp small";
+    place.audit(words).refuses(1, &["cannot be written to small", "No space left", "--temp"]);
 }
 
 #[test]

@@ -17,7 +17,8 @@ use std::path::Path;
 pub(super) fn check(args: &AuditArgs) -> Result<(), Failure> {
     let Some(directory) = &args.temp else { return Ok(()) };
     if args.backend == BackendArg::Cuda {
-        let why = "--backend cuda: a table in a file (--temp) is counted on this machine's cores; leave one of the two out";
+        let why =
+            "--backend cuda: a table in a file (--temp) is counted on this machine's cores; leave one of the two out";
         return Err(Failure::Usage(anyhow!(why)));
     }
     if args.schema.is_none() && args.format().map_err(of_table)? == Format::Ndjson {
@@ -25,7 +26,8 @@ pub(super) fn check(args: &AuditArgs) -> Result<(), Failure> {
                    --schema, or convert it to Parquet";
         return Err(Failure::Usage(anyhow!(why)));
     }
-    let unfit = || format!("--temp: no file can be made in {}: name a directory that can be written", directory.display());
+    let unfit =
+        || format!("--temp: no file can be made in {}: name a directory that can be written", directory.display());
     SpillWriter::new(directory, 0).with_context(unfit).map(drop).map_err(Failure::Usage)
 }
 

@@ -65,11 +65,8 @@ pub(super) fn by_people(
     sorting.column(None, columns.len(), &mut writer)?;
     sorting.people(columns.len() + 1, &people, &mut writer)?;
     let kept = if without > 0 { Some(sorting.kept()?) } else { None };
-    let written: Vec<Vec<u64>> = columns
-        .iter()
-        .enumerate()
-        .map(|(number, (_, before))| as_before(before, writer.counts(number)))
-        .collect();
+    let written: Vec<Vec<u64>> =
+        columns.iter().enumerate().map(|(number, (_, before))| as_before(before, writer.counts(number))).collect();
     let mut sorted = writer.finish();
     let (numbers, order) = match (sorted.pop(), sorted.pop()) {
         (Some((numbers, _)), Some((order, _))) => (numbers, order),

@@ -297,7 +297,8 @@ impl<C: Cell> Store<C> {
 
 /// What the sizes of the classes say at k; people below k are the caller's.
 pub(super) fn summary(sizes: &ClassSizes, k: u32) -> GroupCount {
-    let mut count = GroupCount { smallest: sizes.keys().next().map_or(0, |s| u64::from(s.support)), ..GroupCount::default() };
+    let mut count =
+        GroupCount { smallest: sizes.keys().next().map_or(0, |s| u64::from(s.support)), ..GroupCount::default() };
     for (size, classes) in sizes {
         count.classes += classes;
         if size.support < k {

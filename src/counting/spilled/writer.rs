@@ -1,8 +1,9 @@
 //! Codes as they come, column by column.
 
 use super::column::{Run, SpilledColumn, pack, width_of};
-use std::fs::File;
+use std::fs::{File, Permissions};
 use std::io::{self, Write};
+use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
 use std::sync::Arc;
 
@@ -33,6 +34,7 @@ impl SpillWriter {
     /// When none can be made there.
     pub fn new(directory: &Path, columns: usize) -> io::Result<Self> {
         let file = tempfile::tempfile_in(directory)?;
+        file.set_permissions(Permissions::from_mode(0o600))?;
         let columns = (0..columns).map(|_| Written::default()).collect();
         Ok(Self { file, end: 0, columns, bytes: Vec::new() })
     }

@@ -51,7 +51,9 @@ impl Columns {
     /// What the first difference of two Parquet files is: names of columns are of their schemas, and no values.
     fn unlike(&self, first: &Self) -> String {
         let name = |(name, _): &(String, String)| name.clone();
-        let of = |columns: &Self, wanted: &str| columns.types.iter().find(|(name, _)| name == wanted).map(|(_, t)| t.clone());
+        let of = |columns: &Self, wanted: &str| {
+            columns.types.iter().find(|(name, _)| name == wanted).map(|(_, t)| t.clone())
+        };
         let mut names: Vec<String> = self.types.iter().chain(&first.types).map(name).collect();
         names.extend(self.unknown.iter().chain(&first.unknown).cloned());
         names.sort_unstable();
@@ -123,7 +125,8 @@ impl Reader {
         }
         let next = Self::open(path, reading, SourcePosition::default())?;
         if next.columns() != self.columns() {
-            let columns = if let Self::Parquet(_) = next { next.columns().unlike(&self.columns()) } else { "columns".into() };
+            let columns =
+                if let Self::Parquet(_) = next { next.columns().unlike(&self.columns()) } else { "columns".into() };
             return Err(SourceError::OtherColumns { path: path.into(), first: first.into(), columns });
         }
         *self = next;

@@ -15,7 +15,8 @@ pub(super) struct Standing(Vec<(PathBuf, State)>);
 
 impl Standing {
     pub fn of(path: &Path, format: Format) -> Result<Self, TableError> {
-        let files = files_of(path, format)?.unwrap_or_else(|| if path.is_file() { vec![path.to_owned()] } else { vec![] });
+        let files =
+            files_of(path, format)?.unwrap_or_else(|| if path.is_file() { vec![path.to_owned()] } else { vec![] });
         let state = |file: PathBuf| {
             let found = file.metadata().map_err(|source| SourceError::Open { path: file.clone(), source })?;
             let state = (found.dev(), found.ino(), found.len(), found.mtime(), found.mtime_nsec());
@@ -30,7 +31,8 @@ impl Standing {
         if *self == now {
             return Ok(());
         }
-        let changed = self.0.iter().find(|file| !now.0.contains(file)).or(now.0.iter().find(|file| !self.0.contains(file)));
+        let changed =
+            self.0.iter().find(|file| !now.0.contains(file)).or(now.0.iter().find(|file| !self.0.contains(file)));
         Err(TableError::Changed { path: changed.map_or_else(|| path.to_owned(), |(path, _)| path.clone()) })
     }
 }

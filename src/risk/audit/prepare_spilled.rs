@@ -75,12 +75,7 @@ fn missing_of(counts: &[u64]) -> u32 {
 }
 
 /// A column beside the people of its table, of whom there are `all`; its first `missing` codes are no values.
-fn people_of(
-    counter: &SpilledCounter<'_>,
-    column: usize,
-    missing: u32,
-    all: usize,
-) -> Result<People, ComputeError> {
+fn people_of(counter: &SpilledCounter<'_>, column: usize, missing: u32, all: usize) -> Result<People, ComputeError> {
     let mut last = vec![u32::MAX; counter.table().cardinality(column)];
     let mut people = People { all: all as u64, subjects: 0, values: 0, pairs: 0 };
     let mut last_of_all = u32::MAX;

@@ -10,9 +10,7 @@ use super::prepare::AuditTable;
 use super::question::{AuditQuestion, SEARCH_SHARE, Step};
 use super::report::{Report, Singletons, Timings};
 use super::spilled::audit_spilled;
-use crate::counting::{
-    AttributeSet, Chosen, ComputeError, CountedTable, CpuCounter, GroupCounter, shared_device,
-};
+use crate::counting::{AttributeSet, Chosen, ComputeError, CountedTable, CpuCounter, GroupCounter, shared_device};
 use crate::risk::exposure::{Crowds, Risk, involvement, measure, reach, riskiest};
 use crate::risk::inferences::strongest;
 use crate::risk::qid::{Borders, Question, search, search_with};
@@ -56,7 +54,8 @@ fn audit_held(
     let tell = |done, of| progress(Step::Measuring(done, of));
     let crowds = Crowds::of(columns, &table.searched);
     let risk = Risk::of(&crowds, columns.subject_numbers(), k);
-    let measured = measure(columns.rows(), chosen.counter(), &borders.minimal_qids, k, table.values.is_some(), until, &tell)?;
+    let measured =
+        measure(columns.rows(), chosen.counter(), &borders.minimal_qids, k, table.values.is_some(), until, &tell)?;
     let qids = borders.complete.then_some(borders.minimal_qids.as_slice());
     let below = risk.records_below_k;
     let reached = reach(columns, &table.searched, qids, k, below, until, &tell);
@@ -73,9 +72,7 @@ fn audit_held(
             && alone[column].is_qid()
             && columns.column(column)[row] as usize + 1 == columns.cardinality(column)
     };
-    let rare = |column: usize, row: u32| {
-        (!is_masked(column, row as usize)).then(|| raw.column(column)[row as usize])
-    };
+    let rare = |column: usize, row: u32| (!is_masked(column, row as usize)).then(|| raw.column(column)[row as usize]);
     let parts = Parts {
         table,
         cell: &rare,

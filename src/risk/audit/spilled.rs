@@ -103,7 +103,8 @@ fn masked(counter: &SpilledCounter<'_>, k: u32) -> Result<SpilledTable, ComputeE
     let mut codes = Vec::with_capacity(table.width());
     for column in 0..table.width() {
         let star = table.cardinality(column) as u32;
-        let masked = |(code, size): (u32, &crate::counting::spilled::ClassSize)| if size.support < k { star } else { code };
+        let masked =
+            |(code, size): (u32, &crate::counting::spilled::ClassSize)| if size.support < k { star } else { code };
         codes.push((0..).zip(&counter.values(column)?).map(masked).collect());
     }
     Ok(table.recoded(&codes))

@@ -51,7 +51,7 @@ fn tables() -> impl Strategy<Value = Vec<Vec<Option<u8>>>> {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig::with_cases(2000))]
+    #![proptest_config(ProptestConfig::with_cases(1000))]
 
     #[test]
     fn the_answers_are_those_of_memory(
@@ -122,5 +122,9 @@ fn a_column_of_too_many_values_is_an_identifier_by_what_was_read() {
     assert_eq!(report.maximal_non_qids, [["c0"]]);
     let column = report.attributes.iter().find(|column| column.name == "c1").expect("it is told");
     assert_eq!((column.distinct, column.smallest_class, column.records_below_k, column.searched), (30, 1, 30, false));
-    assert!(report.notes.iter().any(|note| note.contains("c1") && note.contains("first 30 records")), "{:?}", report.notes);
+    assert!(
+        report.notes.iter().any(|note| note.contains("c1") && note.contains("first 30 records")),
+        "{:?}",
+        report.notes
+    );
 }

@@ -9,8 +9,8 @@
 //! Every minimal QID is met: its subsets are non-QIDs, so they are tentative, so it was a candidate of the descent.
 
 use super::bits::{Bits, BitsMap, BitsSet, by_columns, joined};
-use super::question::{Borders, MOST_SETS, Progress, Run};
 use super::deeper::Deeper;
+use super::question::{Borders, MOST_SETS, Progress, Run};
 use super::witnesses::{Class, Scratch, Sight, Witnesses};
 use crate::counting::cpu::in_threads;
 use crate::counting::{AttributeSet, ComputeError};

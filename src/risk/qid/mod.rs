@@ -30,9 +30,9 @@ use crate::risk::multigrid::Attributes;
 use std::time::Instant;
 use witnesses::Witnesses;
 
-pub use spilled::search_spilled;
 pub use question::{Borders, Progress, Question, Strategy};
 use question::{Clock, Run};
+pub use spilled::search_spilled;
 
 /// Searches the border of a table on this machine's cores. Columns that the table does not have are left out.
 ///
@@ -93,8 +93,11 @@ fn search_by<'a>(
     let run = Run { cardinalities: &cardinalities, counter, question: &asked, clock, progress };
     match asked.strategy {
         Strategy::Border => {
-            let attributes =
-                if aggregate { Attributes::of(table, &asked.columns) } else { Attributes::apart(table, &asked.columns) };
+            let attributes = if aggregate {
+                Attributes::of(table, &asked.columns)
+            } else {
+                Attributes::apart(table, &asked.columns)
+            };
             border::search(&run, &attributes, Witnesses::new(matrix(), attributes.kept()), None)
         }
         Strategy::Greedy => greedy::search(&run),
