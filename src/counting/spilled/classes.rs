@@ -5,31 +5,12 @@
 //!
 //! A set of more than rows / k classes has one below k: it is a QID before its classes are counted.
 
+use super::cells::{Cell, ClassSize, ClassSizes, Persons, Records, are_dense};
 use super::keys::{Interned, Numbered, Packing, Partition};
 use super::table::{Block, SpilledTable};
-use crate::counting::GroupCount;
 use crate::counting::cpu::Mixed;
 use hashbrown::HashMap;
-use std::collections::BTreeMap;
 use std::io;
-
-/// Support and records of a class.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub struct ClassSize {
-    /// Distinct people, or records where nobody is named.
-    pub support: u32,
-    /// Records.
-    pub records: u32,
-}
-
-/// How many classes there are of each size.
-pub type ClassSizes = BTreeMap<ClassSize, u64>;
-
-/// Cells of an array for each row, at most: beyond, the tuples that occur are kept in a map.
-const CELLS_A_ROW: u64 = 4;
-
-/// Cells of an array whatever the rows.
-const FEW_CELLS: u64 = 1 << 16;
 
 /// Partitions at most: with more, their passes would take longer than anything is worth.
 const MOST_PARTITIONS: u64 = 1 << 14;
@@ -64,45 +45,6 @@ pub(super) enum Found {
     Qid,
     /// `stop` was true.
     Stopped,
-}
-
-/// A count that knows only records, or people too.
-trait Cell: Copy + Default {
-    /// One more record, of `person`: 1, 2, …
-    fn add(&mut self, person: u32);
-    fn size(self) -> ClassSize;
-}
-
-#[derive(Clone, Copy, Default)]
-struct Records(u32);
-
-#[derive(Clone, Copy, Default)]
-struct Persons {
-    records: u32,
-    people: u32,
-    last: u32,
-}
-
-impl Cell for Records {
-    fn add(&mut self, _: u32) {
-        self.0 += 1;
-    }
-
-    fn size(self) -> ClassSize {
-        ClassSize { support: self.0, records: self.0 }
-    }
-}
-
-impl Cell for Persons {
-    fn add(&mut self, person: u32) {
-        self.records += 1;
-        self.people += u32::from(self.last != person);
-        self.last = person;
-    }
-
-    fn size(self) -> ClassSize {
-        ClassSize { support: self.people, records: self.records }
-    }
 }
 
 /// Counts the classes of a set. `below` is told the number and the person of each record in a class below k; of some it may be told
@@ -203,11 +145,7 @@ impl Counting<'_> {
         let most = if partition.of >= MOST_PARTITIONS { usize::MAX } else { self.most::<C>() };
         // So many classes, and one of them is below k.
         let enough = if judging { (rows / u64::from(k)).saturating_sub(classes) } else { u64::MAX };
-        let cells = self.packing.domain().filter(|domain| {
-            partition.of == 1
-                && *domain <= (CELLS_A_ROW * rows).max(FEW_CELLS)
-                && domain.saturating_mul(size_of::<C>() as u64) <= memory
-        });
+        let cells = self.packing.domain().filter(|domain| partition.of == 1 && are_dense::<C>(*domain, rows, memory));
         let mut store = match cells {
             Some(domain) => Store::Cells(vec![C::default(); domain as usize]),
             None => Store::Tuples(HashMap::default()),
@@ -293,19 +231,4 @@ impl<C: Cell> Store<C> {
             Self::Tuples(tuples) => tuples.get(&key).copied().unwrap_or_default().size(),
         }
     }
-}
-
-/// What the sizes of the classes say at k; people below k are the caller's.
-pub(super) fn summary(sizes: &ClassSizes, k: u32) -> GroupCount {
-    let mut count =
-        GroupCount { smallest: sizes.keys().next().map_or(0, |s| u64::from(s.support)), ..GroupCount::default() };
-    for (size, classes) in sizes {
-        count.classes += classes;
-        if size.support < k {
-            count.classes_below += classes;
-            count.records_below += classes * u64::from(size.records);
-        }
-    }
-    count.subjects_below = count.records_below;
-    count
 }

@@ -1,7 +1,10 @@
 //! The answers of a backend about a table in files.
 
-use super::classes::{Asked, ClassSize, ClassSizes, Found, Smallest, classes, summary, values};
+use super::cells::{Cell, ClassSize, ClassSizes, Few, Persons, Records, summary};
+use super::classes::{Asked, Found, Smallest, classes, values};
+use super::keys::Packing;
 use super::table::SpilledTable;
+use super::together::{Dense, batches, counted};
 use crate::counting::cpu::in_threads;
 use crate::counting::{AttributeSet, ComputeError, GroupCount, GroupCounter};
 use std::io;
@@ -126,13 +129,32 @@ impl<'a> SpilledCounter<'a> {
         k: u32,
         stop: &(dyn Fn() -> bool + Sync),
     ) -> Result<Vec<Look>, ComputeError> {
-        self.each(sets, &|set, memory| {
+        let alone = |set: &AttributeSet, memory| {
             Ok(match self.classes(set, k, true, memory, stop, None)? {
                 Found::Qid => Look::Qid,
                 Found::Sizes(_, smallest) => Look::Fine(smallest),
                 Found::Stopped => Look::Stopped,
             })
-        })
+        };
+        if self.table.subjects().is_some() {
+            self.each(sets, true, &|set, cells: &[Persons]| self.seen(set, cells, k), &Look::Stopped, stop, &alone)
+        } else {
+            self.each(sets, true, &|set, cells: &[Records]| self.seen(set, cells, k), &Look::Stopped, stop, &alone)
+        }
+    }
+
+    /// What the cells of a set say.
+    fn seen<C: Cell>(&self, set: &Dense, cells: &[C], k: u32) -> Look {
+        let sizes = (0_u64..).zip(cells).map(|(key, cell)| (cell.size(), key)).filter(|(size, _)| size.records > 0);
+        if sizes.clone().any(|(size, _)| size.support < k) {
+            return Look::Qid;
+        }
+        let cardinalities: Vec<usize> = set.columns.iter().map(|c| self.table.cardinality(*c)).collect();
+        let smallest = sizes.map(|(size, key)| (size.records, key)).min();
+        Look::Fine(
+            smallest
+                .and_then(|(records, key)| Some(Smallest { codes: Packing::new(&cardinalities).codes(key)?, records })),
+        )
     }
 
     /// The rows of some classes, each given by its columns and their codes: of each the codes of all columns, and the people.
@@ -234,22 +256,39 @@ impl<'a> SpilledCounter<'a> {
         Ok(GroupCount { subjects_below: people.unwrap_or(count.subjects_below), ..count })
     }
 
-    /// One answer a set, in their order.
-    fn each<T: Send>(
+    /// One answer a set, in their order: from the cells of those that arrays hold (if `arrays`), many at once, and one by one for the others. Sets
+    /// that `stop` came before get `stopped`.
+    fn each<C: Cell, T: Clone + Send + Sync>(
         &self,
         sets: &[AttributeSet],
-        answer: &(dyn Fn(&AttributeSet, u64) -> Result<T, ComputeError> + Sync),
+        arrays: bool,
+        told: &(dyn Fn(&Dense, &[C]) -> T + Sync),
+        stopped: &T,
+        stop: &(dyn Fn() -> bool + Sync),
+        alone: &(dyn Fn(&AttributeSet, u64) -> Result<T, ComputeError> + Sync),
     ) -> Result<Vec<T>, ComputeError> {
         let threads = self.threads.min(sets.len()).max(1);
         let memory = self.memory / threads as u64;
+        let (batches, others) = batches::<C>(self.table, sets, if arrays { memory } else { 0 });
         let next = AtomicUsize::new(0);
         let answers: Mutex<Vec<(usize, Result<T, ComputeError>)>> = Mutex::new(Vec::with_capacity(sets.len()));
+        let put = |at: usize, answer| answers.lock().expect("no counter panics with the lock").push((at, answer));
         let work = || {
             loop {
-                let at = next.fetch_add(1, Ordering::Relaxed);
-                let Some(set) = sets.get(at) else { break };
-                let answer = answer(set, memory);
-                answers.lock().expect("no counter panics with the lock").push((at, answer));
+                let number = next.fetch_add(1, Ordering::Relaxed);
+                if let Some(batch) = batches.get(number) {
+                    match counted::<C>(self.table, batch, stop) {
+                        Ok(Some(cells)) => {
+                            batch.iter().zip(&cells).for_each(|(set, cells)| put(set.at, Ok(told(set, cells))))
+                        }
+                        Ok(None) => batch.iter().for_each(|set| put(set.at, Ok(stopped.clone()))),
+                        Err(error) => batch.iter().for_each(|set| put(set.at, Err(lost(&error)))),
+                    }
+                } else if let Some(at) = others.get(number - batches.len()) {
+                    put(*at, alone(&sets[*at], memory));
+                } else {
+                    break;
+                }
             }
         };
         in_threads(threads, &work);
@@ -257,6 +296,20 @@ impl<'a> SpilledCounter<'a> {
         answers.sort_unstable_by_key(|(at, _)| *at);
         answers.into_iter().map(|(_, answer)| answer).collect()
     }
+}
+
+/// Is a class of these below k?
+fn is_qid<C: Cell>(cells: &[C], k: u32) -> bool {
+    cells.iter().map(|cell| cell.size()).any(|size| size.records > 0 && size.support < k)
+}
+
+/// The sizes of the classes in cells.
+fn sizes_of<C: Cell>(cells: &[C]) -> ClassSizes {
+    let mut sizes = ClassSizes::new();
+    for size in cells.iter().map(|cell| cell.size()).filter(|size| size.records > 0) {
+        *sizes.entry(size).or_default() += 1;
+    }
+    sizes
 }
 
 fn of(found: Found, k: u32) -> GroupCount {
@@ -272,7 +325,11 @@ fn lost(error: &io::Error) -> ComputeError {
 
 impl GroupCounter for SpilledCounter<'_> {
     fn count(&self, sets: &[AttributeSet], k: u32) -> Result<Vec<GroupCount>, ComputeError> {
-        self.each(sets, &|set, memory| self.counted(set, k, memory))
+        let alone = |set: &AttributeSet, memory| self.counted(set, k, memory);
+        // With people, who is below k is known only once the classes are: a second pass for each set.
+        let arrays = self.table.subjects().is_none();
+        let told = |_: &Dense, cells: &[Records]| summary(&sizes_of(cells), k);
+        self.each(sets, arrays, &told, &GroupCount::default(), &|| false, &alone)
     }
 
     fn judge(
@@ -284,13 +341,20 @@ impl GroupCounter for SpilledCounter<'_> {
         if k < 2 {
             return Ok(vec![Some(false); sets.len()]);
         }
-        self.each(sets, &|set, memory| {
+        let alone = |set: &AttributeSet, memory| {
             Ok(match self.classes(set, k, true, memory, stop, None)? {
                 Found::Sizes(..) => Some(false),
                 Found::Qid => Some(true),
                 Found::Stopped => None,
             })
-        })
+        };
+        if self.table.subjects().is_some() {
+            self.each(sets, true, &|_, cells: &[Persons]| Some(is_qid(cells, k)), &None, stop, &alone)
+        } else if k <= Few::LARGEST_K {
+            self.each(sets, true, &|_, cells: &[Few]| Some(is_qid(cells, k)), &None, stop, &alone)
+        } else {
+            self.each(sets, true, &|_, cells: &[Records]| Some(is_qid(cells, k)), &None, stop, &alone)
+        }
     }
 
     fn records_below(&self, set: &AttributeSet, k: u32) -> Result<Vec<u32>, ComputeError> {

@@ -7,7 +7,9 @@
 //! | [`table`] | columns of dense codes, by people where there are some: what `CountedTable` is in memory |
 //! | `by_people` | the rows in the order of the people behind them |
 //! | `keys` | tuples of codes as numbers, exact however many columns there are |
+//! | `cells` | what is counted of a class |
 //! | `classes` | the classes of one set, by as many partitions of the rows as memory asks for |
+//! | `together` | many sets of few combinations each, in one pass over the rows |
 //! | [`counter`] | the answers of a backend from all that |
 //!
 //! Nothing here is memory-mapped: a disk that fails is then an error that can be told, and not a signal; what is held is what was
@@ -15,6 +17,7 @@
 //! moment they are made: whatever ends the process, a signal too, they are gone with it.
 
 mod by_people;
+mod cells;
 mod classes;
 pub mod column;
 pub mod counter;
@@ -22,9 +25,11 @@ mod keys;
 pub mod table;
 #[cfg(test)]
 mod tests;
+mod together;
 pub mod writer;
 
-pub use classes::{ClassSize, ClassSizes, Smallest};
+pub use cells::{ClassSize, ClassSizes};
+pub use classes::Smallest;
 pub use counter::{Look, SpilledCounter};
 pub use table::{Marked, SpillError, SpilledTable, Written};
 pub use writer::SpillWriter;
