@@ -68,9 +68,8 @@ pub(super) fn by_people(
     let written: Vec<Vec<u64>> =
         columns.iter().enumerate().map(|(number, (_, before))| as_before(before, writer.counts(number))).collect();
     let mut sorted = writer.finish();
-    let (numbers, order) = match (sorted.pop(), sorted.pop()) {
-        (Some((numbers, _)), Some((order, _))) => (numbers, order),
-        _ => return Err(io::Error::other("two columns were written and are not there")),
+    let (Some((numbers, _)), Some((order, _))) = (sorted.pop(), sorted.pop()) else {
+        return Err(io::Error::other("two columns were written and are not there"));
     };
     let (numbers, order) = (numbers.plain(), order.plain());
     let columns = sorted.into_iter().map(|(column, _)| column).collect();

@@ -103,8 +103,9 @@ impl Counting<'_> {
     }
 
     fn all<C: Cell>(&self, mut below: Option<&mut dyn FnMut(u32, u32)>) -> io::Result<Found> {
-        let mut of = 1;
+        let mut partitions = 1;
         'anew: loop {
+            let of = partitions;
             let mut sizes: HashMap<ClassSize, u64> = HashMap::new();
             let (mut classes, mut smallest) = (0, None);
             for number in 0..of {
@@ -116,7 +117,7 @@ impl Counting<'_> {
                     Part::Full(seen) => {
                         // As if the other rows brought as many new tuples.
                         let times = (self.table.rows() as u64 + seen / 4) / seen.max(1) + 1;
-                        of = (of * times.clamp(2, 64)).min(MOST_PARTITIONS);
+                        partitions = (of * times.clamp(2, 64)).min(MOST_PARTITIONS);
                         continue 'anew;
                     }
                 };

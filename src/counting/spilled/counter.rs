@@ -279,7 +279,7 @@ impl<'a> SpilledCounter<'a> {
                 if let Some(batch) = batches.get(number) {
                     match counted::<C>(self.table, batch, stop) {
                         Ok(Some(cells)) => {
-                            batch.iter().zip(&cells).for_each(|(set, cells)| put(set.at, Ok(told(set, cells))))
+                            batch.iter().zip(&cells).for_each(|(set, cells)| put(set.at, Ok(told(set, cells))));
                         }
                         Ok(None) => batch.iter().for_each(|set| put(set.at, Ok(stopped.clone()))),
                         Err(error) => batch.iter().for_each(|set| put(set.at, Err(lost(&error)))),

@@ -76,7 +76,7 @@ impl SpilledTable {
     ///
     /// # Errors
     /// When the columns or rows are too many, or the disk fails.
-    pub fn new(written: Written) -> Result<Marked, SpillError> {
+    pub fn of(written: Written) -> Result<Marked, SpillError> {
         let Written { writer, columns, rows, people, directory, memory } = written;
         if rows >= u32::MAX as usize {
             return Err(ColumnsError::TooLong { found: rows }.into());

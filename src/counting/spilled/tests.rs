@@ -18,7 +18,7 @@ fn written(columns: &[Vec<u32>], piece: usize, named: bool, memory: u64) -> supe
     }
     let last = columns.len() - 1;
     let (columns, people) = if named { ((0..last).collect(), Some((last, 1))) } else { ((0..=last).collect(), None) };
-    SpilledTable::new(Written { writer, columns, rows, people, directory, memory }).expect("a table")
+    SpilledTable::of(Written { writer, columns, rows, people, directory, memory }).expect("a table")
 }
 
 /// The same in memory.

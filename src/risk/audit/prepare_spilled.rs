@@ -35,7 +35,7 @@ pub struct SpilledColumns {
 pub fn prepare_spilled(read: SpilledColumns, rule: Rule, keep_values: bool) -> Result<AuditTable, AuditError> {
     let SpilledColumns { mut columns, given_up, written, mut numbers, subject } = read;
     let rows = written.rows;
-    let Marked { table, counts, kept } = SpilledTable::new(written)?;
+    let Marked { table, counts, kept } = SpilledTable::of(written)?;
     if let (Some(column), true) = (&subject, table.rows() == 0 && rows > 0) {
         return Err(AuditError::Nobody { column: column.clone() });
     }
