@@ -6,9 +6,11 @@ use std::{
 };
 
 mod anonymize;
+mod ledger;
 mod security;
 
 use anonymize::anonymize;
+use ledger::ledger;
 use security::security;
 
 use super::certified::certificates;
@@ -36,6 +38,7 @@ pub(super) fn complaints(config: &Config) -> Vec<Complaint> {
     joins(config, &mut found);
     sink(config, &mut found);
     certificates(config, &mut found);
+    ledger(config, &mut found);
     security(config, &mut found);
     dampening(config, &mut found);
     rules(config, &mut found);
@@ -273,6 +276,7 @@ fn topics(config: &Config, found: &mut Complaints) {
         if config.certificates.is_on() {
             named.push(("certificates.topic", &config.certificates.topic));
         }
+        named.extend(sink.shared_ledger().map(|topic| ("sink.ledger_topic", topic)));
     }
     let mut taken: BTreeMap<&str, &str> = BTreeMap::new();
     for (key, topic) in named {

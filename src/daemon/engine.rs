@@ -10,6 +10,7 @@
 //! | `succession` | from an engine to the one of another policy |
 //! | `process`, `steps`, `gathered` | the steps of a batch |
 //! | `ahead`, `input`, `joins`, `joining`, `turnout`, `repetition`, `draws`, `dampening`, `altering` | what comes before its treatment |
+//! | `sharing` | what other instances have released |
 //! | `terms`, `protection`, `unjudged` | what its verification is told |
 //! | `held`, `holding`, `settling` | what waits |
 //! | `model`, `memory`, `misfits` | what is learned and forgotten |
@@ -66,6 +67,7 @@ mod resume;
 mod search;
 mod settings;
 mod settling;
+mod sharing;
 mod steps;
 mod succession;
 pub mod terms;

@@ -8,6 +8,7 @@ use crate::daemon::state::directory::StateError;
 use crate::io::file::SinkError;
 use crate::io::kafka::connection::KafkaFailure;
 use crate::io::profiles::ProfilesError;
+use crate::io::shared_ledger::SharedLedgerError;
 use std::path::PathBuf;
 
 /// Why a daemon did not start, or ended early. Batches that have left by then stay, and a new start goes on behind
@@ -32,6 +33,8 @@ pub enum RunError {
     Sink(#[from] SinkError),
     #[error(transparent)]
     Profiles(#[from] ProfilesError),
+    #[error(transparent)]
+    Sharing(#[from] SharedLedgerError),
     #[error(transparent)]
     Source(#[from] crate::io::file::SourceError),
     #[error(
@@ -64,6 +67,9 @@ impl RunError {
             return error.is_usage();
         }
         if let Self::Profiles(error) = self {
+            return error.is_usage();
+        }
+        if let Self::Sharing(error) = self {
             return error.is_usage();
         }
         if let Self::Kafka(error) = self {

@@ -8,6 +8,7 @@
 //! | [`registry`] | the schemas under which records were written |
 //! | [`input`], [`closing`] | a batch as a source hands it over; when it is closed |
 //! | [`profiles`] | profiles of people, read to be joined to their records |
+//! | [`shared_ledger`] | what other instances of the group have released |
 //! | [`table`] | a whole file as columns of codes, for `throng audit` |
 //! | [`topic_lines`] | the messages of a topic that no schema describes |
 //! | [`dead_letter`] | the report on a record that was refused |
@@ -22,5 +23,6 @@ pub mod kafka;
 pub mod message;
 pub mod profiles;
 pub mod registry;
+pub mod shared_ledger;
 pub mod table;
 pub mod topic_lines;

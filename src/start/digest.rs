@@ -36,8 +36,8 @@ impl fmt::Display for PolicyDigest {
 const SURROUNDINGS: [&str; 10] =
     ["source", "registry", "state", "compute", "telemetry", "process", "schema", "test", "keep", "certificates"];
 
-/// Keys of any section that name places.
-const PLACES: [&str; 14] = [
+/// Keys of any section that name places, or say how far their clocks may be apart.
+const PLACES: [&str; 16] = [
     "path",
     "file",
     "topic",
@@ -48,6 +48,8 @@ const PLACES: [&str; 14] = [
     "dead_letter_topic",
     "dead_letter_path",
     "commits_topic",
+    "ledger_topic",
+    "ledger_skew",
     "compression",
     "separator",
     "rotate",

@@ -10,6 +10,7 @@ use super::labels::{
     ReloadOutcome, SchemaOutcome, Scope, SecurityRefusal, Stage, Statistic, SuppressionReason, WrittenAs,
 };
 use super::reason::RejectionReason;
+use super::sharing::Sharing;
 use super::shelf::{PerLabel, Shelf, buckets, untold, waits};
 
 /// Every metric of the product.
@@ -19,6 +20,7 @@ pub(super) struct Metrics {
     pub quality: Quality,
     pub source: Source,
     pub profiles: Profiles,
+    pub sharing: Sharing,
     pub memory: Memory,
     pub planning: Planning,
     pub gpu: Gpu,
@@ -164,6 +166,7 @@ impl Metrics {
             quality: Quality::new(&shelf),
             source: Source::new(&shelf),
             profiles: Profiles::new(&shelf),
+            sharing: Sharing::new(&shelf),
             memory: Memory::new(&shelf),
             planning: Planning::new(&shelf),
             gpu: Gpu::new(&shelf),

@@ -16,6 +16,7 @@ mod metrics;
 mod reason;
 mod registry;
 mod report;
+mod sharing;
 mod shelf;
 mod source;
 mod status;
@@ -24,15 +25,16 @@ pub use coarse::{Draws, about, in_steps};
 pub use disk::{StateAnswers, StateStalled};
 pub use events::{
     AttacksTried, AttributesNeverMet, BatchAborted, BatchCertified, BatchCommitted, ChainBegun, ChainHead,
-    ColumnsDropped, DeviceUsed, Doubt, EvidenceGathered, FileOpened, LimitReached, PassedOver, PastUnknown,
-    PlanAdopted, PlannerFailed, PolicyInForce, PopulationsRead, ProfileRefused, ProfileUpdate, ProfilesLag,
-    ProfilesRead, Reloaded, StateRecovered, SubjectsErased, VerificationRefused, WrongType,
+    ColumnsDropped, DeviceUsed, Doubt, EvidenceGathered, FileOpened, ForeignIgnored, LimitReached, PassedOver,
+    PastUnknown, PlanAdopted, PlannerFailed, PolicyInForce, PopulationsRead, ProfileRefused, ProfileUpdate,
+    ProfilesLag, ProfilesRead, Reloaded, SharedLedgerHeard, SharedLedgerLag, SharedLedgerLate, SharedLedgerRead,
+    SharedLedgerTold, StateRecovered, SubjectsErased, VerificationRefused, WrongType,
 };
 pub use foreign::foreign;
 pub use history::Point;
 pub use labels::{
-    AbortReason, Attack, Counts, Label, Limit, ReloadOutcome, SchemaOutcome, SecurityRefusal, Stage, SuppressionReason,
-    WrittenAs,
+    AbortReason, Attack, Counts, ForeignReason, Label, Limit, ReloadOutcome, SchemaOutcome, SecurityRefusal, Stage,
+    SuppressionReason, WrittenAs,
 };
 pub use logging::{LoggingError, init_logging, says_nobody_reads, silence_panic_payloads};
 pub use reason::RejectionReason;

@@ -11,6 +11,7 @@ use super::prime::Primed;
 use super::recheck::Recheck;
 use super::search::Search;
 use super::settings::EngineSettings;
+use super::sharing::Sharing;
 use crate::anonymity::plan::Plan;
 use crate::anonymity::plan::evidence::Evidence;
 use crate::anonymity::planner::GroupShape;
@@ -108,6 +109,8 @@ pub struct Engine {
     pub(super) ledger: Ledger,
     pub(super) held: Held,
     pub(super) joins: Joins,
+    /// What other instances have released.
+    pub(super) sharing: Sharing,
     pub(super) telemetry: Telemetry,
     pub(super) digest: Box<dyn Fn(&str) -> u128 + Send + Sync>,
     pub(super) draws: Draws,

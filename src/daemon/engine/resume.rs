@@ -6,6 +6,7 @@ use super::held::Held;
 use super::joins::Joins;
 use super::model::ModelSize;
 use super::parts::{Parts, Past, new_model};
+use super::sharing::Sharing;
 use crate::anonymity::plan::{Group, Pace, Plan};
 use crate::anonymity::planner::GroupShape;
 use crate::anonymity::planner::drift::Baseline;
@@ -143,6 +144,7 @@ impl Engine {
             coding: Coding { books, subjects, numbering: 0 },
             quasi,
             joins: Joins::new(&settings.joins, std::mem::take(&mut past.profiles)),
+            sharing: Sharing::default(),
             held: Held::new(schema.attributes.len(), schema.joined()),
             schema,
             settings,

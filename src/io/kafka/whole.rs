@@ -36,6 +36,8 @@ pub struct WholeTopic {
     topic: String,
     /// What cannot be done where it cannot be read.
     what: &'static str,
+    /// Where to begin, where that is not the beginning.
+    from: BTreeMap<i32, i64>,
     places: BTreeMap<i32, Place>,
 }
 
@@ -51,11 +53,26 @@ impl WholeTopic {
         what: &'static str,
         is_over: &dyn Fn() -> bool,
     ) -> Result<Option<Self>, KafkaFailure> {
+        Self::open_from(cluster, topic, what, BTreeMap::new(), is_over)
+    }
+
+    /// As [`open`](Self::open), but each partition from where `from` says, where it has a word: the next offset. What is gone by now is
+    /// passed over.
+    ///
+    /// # Errors
+    /// As there.
+    pub fn open_from(
+        cluster: &Cluster,
+        topic: &str,
+        what: &'static str,
+        from: BTreeMap<i32, i64>,
+        is_over: &dyn Fn() -> bool,
+    ) -> Result<Option<Self>, KafkaFailure> {
         let mut config = cluster.consumer("throng.profiles.reader");
         config.set("enable.partition.eof", "true");
         config.set("auto.offset.reset", "earliest");
         config.set("statistics.interval.ms", "0");
-        let consumer = config.asking("cannot read the profiles")?;
+        let consumer = config.asking(what)?;
         let partitions = loop {
             if is_over() {
                 return Ok(None);
@@ -66,7 +83,7 @@ impl WholeTopic {
             }
         };
         let (cluster, topic) = (cluster.clone(), topic.to_owned());
-        let mut whole = Self { consumer, cluster, topic, what, places: BTreeMap::new() };
+        let mut whole = Self { consumer, cluster, topic, what, from, places: BTreeMap::new() };
         whole.assign(partitions)?;
         Ok(Some(whole))
     }
@@ -78,7 +95,10 @@ impl WholeTopic {
         for partition in 0..partitions {
             if !self.places.contains_key(&partition) {
                 let (low, end) = self.consumer.fetch_watermarks(&self.topic, partition, PATIENCE).map_err(failed)?;
-                self.places.insert(partition, Place { next: None, end, at_end: false, whole: end <= low });
+                // Behind the end is no place of this topic: it has been made anew.
+                let next = self.from.get(&partition).filter(|next| **next <= end).map(|next| (*next).max(low));
+                let whole = end <= next.unwrap_or(low);
+                self.places.insert(partition, Place { next, end, at_end: false, whole });
             }
             let next = self.places.get(&partition).and_then(|place| place.next);
             let offset = next.map_or(Offset::Beginning, Offset::Offset);

@@ -1,0 +1,84 @@
+//! The union of all that instances release, recounted from what readers see: at every moment each class has k people, whatever is killed.
+
+use crate::support::daemon::{Daemon, Stage, conserved, records, sound};
+use crate::support::kafka::{Broker, unique};
+use std::time::Duration;
+
+const BATCH: usize = 30;
+const PARTITIONS: i32 = 4;
+
+/// A stage whose readers see one partition: what they see of it at any moment is the past of every commit in it.
+fn stage(broker: &Broker) -> Stage<'_> {
+    let mut stage = Stage::new(broker, PARTITIONS);
+    stage.out = unique("out");
+    broker.create_topic_with(&stage.out, 1, &[("retention.ms", "-1")]);
+    let ledger = unique("ledger");
+    broker.create_topic_with(&ledger, 2, &[("retention.ms", "-1")]);
+    stage.security = format!("ledger_topic = \"{ledger}\"\n");
+    stage
+}
+
+/// Lines that readers see now, recounted.
+fn seen(stage: &Stage) -> usize {
+    sound(stage.released().values().flatten())
+}
+
+/// Runs `names` over `total` records; each of `deaths` is a fault under which one instance dies and is started again.
+fn run(names: &[&'static str], total: usize, deaths: &[&str], seed: u64) -> usize {
+    let broker = Broker::shared().expect("a broker");
+    let stage = stage(broker);
+    for name in names {
+        stage.configure(name, 0, BATCH, "200ms");
+    }
+    let mut running: Vec<Daemon> = names.iter().map(|name| stage.start(name, None)).collect();
+    let part = total / (deaths.len() + 1);
+    for (round, fault) in deaths.iter().enumerate() {
+        broker.produce_records(&stage.raw, &records(seed, round * part, (round + 1) * part, PARTITIONS));
+        let at = round % names.len();
+        running[at].kill();
+        let mut dying = stage.start(names[at], Some(fault));
+        let deadline = std::time::Instant::now() + Duration::from_secs(30);
+        // Where it has no partition it does not come to its end.
+        while dying.ended().is_none()
+            && std::time::Instant::now() < deadline
+            && stage.consumed() < ((round + 1) * part) as i64
+        {
+            seen(&stage);
+        }
+        if dying.ended().is_none() {
+            dying.kill();
+        }
+        running[at] = stage.start(names[at], None);
+    }
+    broker.produce_records(&stage.raw, &records(seed, deaths.len() * part, total, PARTITIONS));
+    stage.wait_consumed(total, &mut running.iter_mut().collect::<Vec<_>>());
+    running.iter_mut().for_each(Daemon::stop);
+    let consumed: u64 = names.iter().map(|name| conserved(&stage.state(name))).sum();
+    assert_eq!(consumed, total as u64, "a record was consumed twice, or by nobody");
+    seen(&stage)
+}
+
+#[test]
+fn two_instances_that_are_killed_release_no_class_below_k() {
+    if Broker::shared().is_none() {
+        return;
+    }
+    let deaths = ["intent-flushed=1*off->return", "committed=1*off->return", "others-taken-in=2*off->return"];
+    let lines = run(&["one", "two"], 16 * BATCH, &deaths, 23);
+    assert!(lines > 8 * BATCH, "{lines} lines say little");
+}
+
+#[test]
+fn four_instances_that_are_killed_release_no_class_below_k() {
+    if Broker::shared().is_none() {
+        return;
+    }
+    let deaths = [
+        "acknowledged=return",
+        "ledger-paused=return;produced=1*off->return",
+        "applied=return",
+        "wall-clock=return(30000)",
+    ];
+    let lines = run(&["one", "two", "three", "four"], 20 * BATCH, &deaths, 29);
+    assert!(lines > 8 * BATCH, "{lines} lines say little");
+}
