@@ -11,11 +11,11 @@ const INSTANCES: usize = 2;
 const PEOPLE: usize = 3;
 const K: usize = 2;
 /// Ticks that a release supports others for.
-const WINDOW: i8 = 4;
+const WINDOW: i8 = 3;
 /// Ticks that the clocks may be apart.
-const SKEW: i8 = 2;
+const SKEW: i8 = 1;
 /// The machine ends here.
-const LAST_TICK: i8 = 8;
+const LAST_TICK: i8 = 4;
 /// Batches by the people in them.
 const BATCHES: [&[usize]; 2] = [&[0, 1], &[2]];
 /// Records of the ledger topic at most.

@@ -5,6 +5,8 @@
 #[path = "../support/mod.rs"]
 mod support;
 
+mod erased;
+mod measured;
 mod refusals;
 mod repeated;
 mod scene;

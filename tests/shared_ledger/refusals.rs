@@ -25,7 +25,7 @@ fn refused(scene: &Scene, instance: &mut Instance, more: &[(&str, &str)]) -> Str
 }
 
 #[test]
-fn another_secret_is_refused_by_name() {
+fn threat_35_another_secret_is_refused_by_name() {
     let Some(broker) = Broker::shared() else { return };
     let scene = released_once(broker);
     let mut two = scene.instance("two");
@@ -37,7 +37,7 @@ fn another_secret_is_refused_by_name() {
         "{said}"
     );
     let named =
-        said.split_once("instance ").map(|(_, rest)| rest.chars().take(36).collect::<String>()).unwrap_or_default();
+        said.split_once(": instance ").map(|(_, rest)| rest.chars().take(36).collect::<String>()).unwrap_or_default();
     assert!(uuid_like(&named), "{named:?} in {said}");
     // The very same start goes on once the secret is right.
     let mut two = scene.instance("two");
@@ -53,7 +53,7 @@ fn uuid_like(text: &str) -> bool {
 }
 
 #[test]
-fn another_schema_and_other_outputs_are_refused_by_name() {
+fn threat_35_another_schema_and_other_outputs_are_refused_by_name() {
     let Some(broker) = Broker::shared() else { return };
     let scene = released_once(broker);
     let mut two = scene.instance("two");
@@ -126,7 +126,7 @@ fn what_a_shared_ledger_does_not_go_with_is_refused() {
 
 /// Whatever somebody writes to the topic while instances run: it is counted, and changes nothing.
 #[test]
-fn what_is_forged_or_damaged_is_ignored_and_counted() {
+fn threat_35_what_is_forged_or_damaged_is_ignored_and_counted() {
     let Some(broker) = Broker::shared() else { return };
     let scene = Scene::new(broker);
     let [mut one, mut two] = scene.two(&[], ["", ""]);

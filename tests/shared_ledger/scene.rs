@@ -29,7 +29,7 @@ pub struct Scene {
 pub struct Instance {
     pub place: Place,
     pub process: Option<Process>,
-    name: &'static str,
+    pub name: &'static str,
 }
 
 impl Instance {
@@ -79,6 +79,11 @@ pub fn foreign(reason: &str) -> String {
 
 impl Scene {
     pub fn new(broker: &'static Broker) -> Self {
+        Self::of_partitions(broker, 2)
+    }
+
+    /// The source has so many partitions.
+    pub fn of_partitions(broker: &'static Broker, partitions: i32) -> Self {
         let scene = Self {
             broker,
             raw: unique("raw"),
@@ -89,7 +94,7 @@ impl Scene {
             group: unique("group"),
             session: "6000",
         };
-        broker.create_topic(&scene.raw, 2, false);
+        broker.create_topic(&scene.raw, partitions, false);
         broker.create_topic_with(&scene.out, 1, &[("retention.ms", "-1")]);
         broker.create_topic(&scene.letters, 1, false);
         broker.create_topic(&scene.commits, 1, true);
@@ -102,8 +107,8 @@ impl Scene {
         Instance { place: Place::new(SCHEMA, ""), process: None, name }
     }
 
-    /// Starts an instance with more settings, and faults.
-    pub fn start(&self, instance: &mut Instance, more: &[(&str, &str)], faults: &str) {
+    /// What an instance is configured with beside its file.
+    fn settings(&self, instance: &Instance, more: &[(&str, &str)]) -> Vec<(String, String)> {
         let brokers = self.broker.bootstrap();
         let mut settings = vec![
             ("SOURCE__KIND", "kafka"),
@@ -125,12 +130,32 @@ impl Scene {
         ];
         settings.retain(|(name, _)| more.iter().all(|(other, _)| other != name));
         settings.extend(more);
+        settings.into_iter().map(|(name, value)| (name.to_owned(), value.to_owned())).collect()
+    }
+
+    /// Starts an instance with more settings, and faults.
+    pub fn start(&self, instance: &mut Instance, more: &[(&str, &str)], faults: &str) {
+        let settings = self.settings(instance, more);
+        let settings: Vec<(&str, &str)> =
+            settings.iter().map(|(name, value)| (name.as_str(), value.as_str())).collect();
         let mut command = instance.place.command(&settings, &[]);
         command.env_remove("FAILPOINTS");
         if !faults.is_empty() {
             command.env("FAILPOINTS", faults);
         }
         instance.process = Some(Process::spawn(command, instance.place.port));
+    }
+
+    /// Erases people from an instance that does not run.
+    pub fn forget(&self, instance: &Instance, people: &[&str]) {
+        let settings = self.settings(instance, &[]);
+        let settings: Vec<(&str, &str)> =
+            settings.iter().map(|(name, value)| (name.as_str(), value.as_str())).collect();
+        let mut command = std::process::Command::new(env!("CARGO_BIN_EXE_throng"));
+        command.args(["forget", "-c", "throng.toml"]).args(people);
+        instance.place.surround(&mut command, &settings);
+        let done = command.output().expect("it runs");
+        assert!(done.status.success(), "{}", String::from_utf8_lossy(&done.stderr));
     }
 
     /// Two running instances with a partition each: first the one that reads partition 0. Faults by instance.

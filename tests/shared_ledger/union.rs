@@ -1,7 +1,8 @@
 //! The union of all that instances release, recounted from what readers see: at every moment each class has k people, whatever is killed.
 
-use crate::support::daemon::{Daemon, Stage, conserved, records, sound};
+use crate::support::daemon::{Daemon, K, Stage, conserved, records, sound};
 use crate::support::kafka::{Broker, unique};
+use std::collections::BTreeMap;
 use std::time::Duration;
 
 const BATCH: usize = 30;
@@ -18,13 +19,33 @@ fn stage(broker: &Broker) -> Stage<'_> {
     stage
 }
 
-/// Lines that readers see now, recounted.
-fn seen(stage: &Stage) -> usize {
-    sound(stage.released().values().flatten())
+/// What readers see now, recounted: at the end of each batch every class that it shows has k people, by what stands before that end in
+/// the one partition. Whatever a batch has counted was committed before it was begun, and so stands before it. Gives the lines, and how many
+/// classes of batches rely on earlier ones.
+fn seen(stage: &Stage) -> (usize, usize) {
+    let lines = sound(stage.released().values().flatten());
+    let (mut before, mut relying): (BTreeMap<Vec<u8>, usize>, usize) = (BTreeMap::new(), 0);
+    // Lines of one batch have one stamp, and classes are told apart by their bytes.
+    let stored = stage.broker.read_committed(&stage.out);
+    let mut ends: BTreeMap<Option<i64>, i64> = BTreeMap::new();
+    stored.iter().for_each(|line| drop(ends.insert(line.timestamp, line.offset)));
+    let mut of_batch: BTreeMap<Option<i64>, BTreeMap<Vec<u8>, usize>> = BTreeMap::new();
+    for line in stored {
+        let class = line.payload.clone().expect("a line");
+        *before.entry(class.clone()).or_default() += 1;
+        *of_batch.entry(line.timestamp).or_default().entry(class).or_default() += 1;
+        if ends[&line.timestamp] == line.offset {
+            for (class, own) in &of_batch[&line.timestamp] {
+                assert!(before[class] >= K, "{} people at the end of a batch", before[class]);
+                relying += usize::from(*own < K);
+            }
+        }
+    }
+    (lines, relying)
 }
 
 /// Runs `names` over `total` records; each of `deaths` is a fault under which one instance dies and is started again.
-fn run(names: &[&'static str], total: usize, deaths: &[&str], seed: u64) -> usize {
+fn run(names: &[&'static str], total: usize, deaths: &[&str], seed: u64) -> (usize, usize) {
     let broker = Broker::shared().expect("a broker");
     let stage = stage(broker);
     for name in names {
@@ -64,8 +85,11 @@ fn two_instances_that_are_killed_release_no_class_below_k() {
         return;
     }
     let deaths = ["intent-flushed=1*off->return", "committed=1*off->return", "others-taken-in=2*off->return"];
-    let lines = run(&["one", "two"], 16 * BATCH, &deaths, 23);
-    assert!(lines > 8 * BATCH, "{lines} lines say little");
+    let (lines, relying) = run(&["one", "two"], 16 * BATCH, &deaths, 23);
+    assert!(
+        lines > 8 * BATCH && relying > 20,
+        "{lines} lines, of which {relying} classes rely on earlier batches, say little"
+    );
 }
 
 #[test]
@@ -79,6 +103,9 @@ fn four_instances_that_are_killed_release_no_class_below_k() {
         "applied=return",
         "wall-clock=return(30000)",
     ];
-    let lines = run(&["one", "two", "three", "four"], 20 * BATCH, &deaths, 29);
-    assert!(lines > 8 * BATCH, "{lines} lines say little");
+    let (lines, relying) = run(&["one", "two", "three", "four"], 20 * BATCH, &deaths, 29);
+    assert!(
+        lines > 8 * BATCH && relying > 20,
+        "{lines} lines, of which {relying} classes rely on earlier batches, say little"
+    );
 }
