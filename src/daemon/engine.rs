@@ -10,7 +10,7 @@
 //! | `succession` | from an engine to the one of another policy |
 //! | `process`, `steps`, `gathered` | the steps of a batch |
 //! | `ahead`, `input`, `joins`, `joining`, `turnout`, `repetition`, `draws`, `dampening`, `altering` | what comes before its treatment |
-//! | `sharing` | what other instances have released |
+//! | `others`, `sharing` | what other instances have released |
 //! | `terms`, `protection`, `unjudged` | what its verification is told |
 //! | `held`, `holding`, `settling` | what waits |
 //! | `model`, `memory`, `misfits` | what is learned and forgotten |
@@ -54,6 +54,7 @@ mod joins;
 mod memory;
 mod misfits;
 pub mod model;
+mod others;
 mod parts;
 pub mod picture;
 mod planning;

@@ -6,15 +6,12 @@
 use super::batch_error::BatchError;
 use super::clock::Moment;
 use super::fields::Engine;
+use super::others::{Shared, Sharing, Taken};
 use crate::daemon::state::store::HeardUpTo;
 use crate::faults::crash_point;
-use crate::io::shared_ledger::{Feed, Heard, News, Places, SharedLedgerError, SharedTerms};
+use crate::io::shared_ledger::{Feed, News, SharedLedgerError, SharedTerms};
 use crate::ledger::SHARDS;
-use crate::ledger::delta::LedgerDelta;
-use crate::ledger::shared::{OwnTime, Present, own_time};
-use crate::telemetry::{
-    ForeignIgnored, ForeignReason, Limit, LimitReached, SharedLedgerHeard, SharedLedgerLate, Telemetry,
-};
+use crate::telemetry::{Limit, LimitReached, SharedLedgerLate};
 use crossbeam_channel::{RecvTimeoutError, TryRecvError};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
@@ -25,56 +22,6 @@ const LOOK: Duration = Duration::from_millis(100);
 const PATIENCE: Duration = Duration::from_secs(60);
 /// Bytes of records taken in at a time, about: they are written at once.
 const TAKEN_AT_A_TIME: u64 = 4 << 20;
-
-/// The shared ledger, as an engine takes part in it.
-#[derive(Default)]
-pub(super) struct Sharing(Option<Shared>);
-
-struct Shared {
-    feed: Feed,
-    terms: SharedTerms,
-    skew_ms: i64,
-    /// The first batch need not wait any more.
-    is_ready: bool,
-    /// The shard of the ledger that is cleared of what is past with the next delta: an instance that releases nothing itself clears
-    /// none otherwise.
-    next_shard: usize,
-}
-
-/// What is taken in at once.
-#[derive(Default)]
-struct Taken {
-    deltas: Vec<LedgerDelta>,
-    places: Option<Places>,
-    bytes: u64,
-}
-
-impl Taken {
-    /// What has been heard, with the time that it has here; nothing of it where that cannot be told, or is past.
-    fn take(&mut self, heard: Heard, now: Present, skew_ms: i64, erased_ms: i64, telemetry: &Telemetry) {
-        let Heard { delta, instance, bytes, places } = heard;
-        self.places = Some(places);
-        self.bytes += bytes;
-        let ignored = |reason| ForeignIgnored { instance: &instance, reason }.emit(telemetry);
-        if erased_ms > 0 && delta.stamp_ms <= erased_ms.saturating_add(skew_ms) {
-            return ignored(ForeignReason::Erased);
-        }
-        match own_time(now, delta.stamp_ms, skew_ms) {
-            OwnTime::At(time) => {
-                SharedLedgerHeard { bytes }.emit(telemetry);
-                self.deltas.push(delta.at(time));
-            }
-            OwnTime::Before => {}
-            OwnTime::Future => ignored(ForeignReason::Clock),
-        }
-    }
-}
-
-impl From<Moment> for Present {
-    fn from(now: Moment) -> Self {
-        Self { wall_ms: now.clock_ms, age_ms: now.age_ms }
-    }
-}
 
 impl Engine {
     /// Others are heard by `feed` from here on, under `terms`, whose clocks may be `skew` apart.
