@@ -4,10 +4,11 @@ mod support;
 
 use std::fs;
 use std::path::Path;
+use std::sync::OnceLock;
 use std::time::Duration;
 
 use rustix::process::Signal;
-use support::daemon::{Stage, conserved, records, sound};
+use support::daemon::{Daemon, Stage, conserved, records, sound};
 use support::kafka::Broker;
 use support::proxy::wait_until;
 
@@ -20,8 +21,24 @@ fn all(stage: &Stage) -> usize {
 #[test]
 fn an_instance_that_joins_leaves_and_is_killed_loses_and_repeats_nothing() {
     let Some(broker) = Broker::shared() else { return };
+    come_and_go(&Stage::new(broker, 4));
+}
+
+/// A broker that has the newer protocol of groups.
+fn newer() -> Option<&'static Broker> {
+    static NEWER: OnceLock<Option<Broker>> = OnceLock::new();
+    NEWER.get_or_init(Broker::newer).as_ref()
+}
+
+#[test]
+fn nor_where_the_brokers_keep_the_members_apart() {
+    let Some(broker) = newer() else { return };
+    come_and_go(&Stage::new(broker, 4).with_consumer_protocol());
+}
+
+fn come_and_go(stage: &Stage) {
+    let broker = stage.broker;
     let (seed, portion) = (3, 10 * BATCH);
-    let stage = Stage::new(broker, 4);
     for name in ["one", "two"] {
         stage.configure(name, 2, BATCH, "300ms");
     }
@@ -55,7 +72,71 @@ fn an_instance_that_joins_leaves_and_is_killed_loses_and_repeats_nothing() {
     eprintln!("{one} + {two} records of {total}");
     assert_eq!(one + two, total as u64, "a record was consumed twice, or by nobody");
     assert!(one > 0 && two > 0, "{one} and {two}: one of them had nothing to do");
+    assert!(all(stage) > total / 2);
+}
+
+/// Four instances under load are replaced one after another, and each comes back with the newer protocol: the group has members of
+/// both meanwhile.
+#[test]
+fn a_rolling_restart_that_changes_the_protocol_loses_and_repeats_nothing() {
+    const NAMES: [&str; 4] = ["one", "two", "three", "four"];
+    let Some(broker) = newer() else { return };
+    let (seed, portion) = (5, 12 * BATCH);
+    let mut stage = Stage::new(broker, 8);
+    NAMES.iter().for_each(|name| drop(stage.configure(name, 2, BATCH, "300ms")));
+    let produce = |stage: &Stage, part: usize| {
+        broker.produce_records(&stage.raw, &records(seed, part * portion, (part + 1) * portion, 8));
+    };
+    let mut daemons: Vec<_> = NAMES.iter().map(|name| stage.start(name, None)).collect();
+    let consumed = |stage: &Stage, daemons: &mut [Daemon], wanted| {
+        stage.wait_consumed(wanted, &mut daemons.iter_mut().collect::<Vec<_>>());
+    };
+    produce(&stage, 0);
+    consumed(&stage, &mut daemons, portion / 2);
+    stage = stage.with_consumer_protocol();
+    for (at, name) in NAMES.iter().enumerate() {
+        produce(&stage, at + 1);
+        daemons[at].stop();
+        stage.configure(name, 2, BATCH, "300ms");
+        daemons[at] = stage.start(name, None);
+        // It is a member again, and what came before it left is done.
+        consumed(&stage, &mut daemons, (at + 1) * portion);
+    }
+    let total = (NAMES.len() + 1) * portion;
+    consumed(&stage, &mut daemons, total);
+    daemons.iter_mut().for_each(Daemon::stop);
+    let each: Vec<u64> = NAMES.iter().map(|name| conserved(&stage.state(name))).collect();
+    assert_eq!(each.iter().sum::<u64>(), total as u64, "a record was consumed twice, or by nobody: {each:?}");
     assert!(all(&stage) > total / 2);
+}
+
+#[test]
+fn brokers_without_the_newer_protocol_are_named() {
+    let Some(broker) = Broker::start_with(&|_, _| "group.coordinator.rebalance.protocols=classic\n".to_owned()) else {
+        return;
+    };
+    let stage = Stage::new(&broker, 1).with_consumer_protocol();
+    stage.configure("only", 0, BATCH, "1h");
+    let mut daemon = stage.start("only", None);
+    assert_eq!(daemon.wait().code(), Some(2), "{}", daemon.said());
+    assert!(daemon.said().contains("remove group.protocol from source.librdkafka"), "{}", daemon.said());
+}
+
+#[test]
+fn a_second_member_of_one_name_is_refused_and_the_first_goes_on() {
+    let Some(broker) = newer() else { return };
+    let stage = Stage::new(broker, 2).with_static_membership().with_consumer_protocol();
+    stage.configure("first", 0, BATCH, "300ms");
+    stage.configure("second", 0, BATCH, "300ms");
+    broker.produce_records(&stage.raw, &records(9, 0, 4 * BATCH, 2));
+    let mut first = stage.start("first", None);
+    stage.wait_consumed(BATCH, &mut [&mut first]);
+    let mut second = stage.start("second", None);
+    assert_eq!(second.wait().code(), Some(1), "{}", second.said());
+    assert!(second.said().contains("another member still has our group.instance.id"), "{}", second.said());
+    stage.wait_consumed(4 * BATCH, &mut [&mut first]);
+    first.stop();
+    assert_eq!(conserved(&stage.state("first")), 4 * BATCH as u64);
 }
 
 #[test]

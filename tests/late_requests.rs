@@ -6,7 +6,8 @@
 
 mod support;
 
-use std::sync::{Mutex, MutexGuard, OnceLock, PoisonError};
+use std::ops::Deref;
+use std::sync::{Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
 use rustix::process::Signal;
@@ -34,18 +35,43 @@ struct Network {
     proxy: Proxy,
 }
 
+/// Those that no test has at the moment.
+static IDLE: Mutex<Vec<Network>> = Mutex::new(Vec::new());
+
+/// A network that one test has, and the next one gets.
+struct Lent(Option<Network>);
+
+impl Deref for Lent {
+    type Target = Network;
+
+    fn deref(&self) -> &Network {
+        self.0.as_ref().expect("it is given back at the end")
+    }
+}
+
+impl Drop for Lent {
+    fn drop(&mut self) {
+        // Connections of a test that has failed may still hold what it has armed: that network ends with it.
+        if !std::thread::panicking() {
+            IDLE.lock().unwrap_or_else(PoisonError::into_inner).extend(self.0.take());
+        }
+    }
+}
+
 /// One broker behind one proxy, for one test at a time.
-fn network() -> Option<MutexGuard<'static, Network>> {
-    static NETWORK: OnceLock<Option<Mutex<Network>>> = OnceLock::new();
-    let network = NETWORK.get_or_init(|| {
-        let proxy = Proxy::listen();
-        let (broker, port) = Broker::start_behind(proxy.port())?;
-        proxy.forward_to(port);
-        Some(Mutex::new(Network { broker, proxy }))
-    });
-    let network = network.as_ref()?.lock().unwrap_or_else(PoisonError::into_inner);
+fn network() -> Option<Lent> {
+    let idle = IDLE.lock().unwrap_or_else(PoisonError::into_inner).pop();
+    let network = match idle {
+        Some(network) => network,
+        None => {
+            let proxy = Proxy::listen();
+            let (broker, port) = Broker::start_behind(proxy.port())?;
+            proxy.forward_to(port);
+            Network { broker, proxy }
+        }
+    };
     network.proxy.calm();
-    Some(network)
+    Some(Lent(Some(network)))
 }
 
 /// A stage whose daemon comes by the proxy.

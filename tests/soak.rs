@@ -22,6 +22,7 @@ const INSTANCES: [&str; 2] = ["one", "two"];
 const BATCH: usize = 2000;
 /// Records that two undisturbed instances are given to find out how fast they are.
 const BACKLOG: usize = 300_000;
+/// `THRONG_SOAK_PACE` makes both come so many times as often.
 const KILL_EVERY: Duration = Duration::from_secs(20);
 const BOUNCE_EVERY: Duration = Duration::from_secs(300);
 const STEP: Duration = Duration::from_secs(1);
@@ -122,6 +123,15 @@ fn read_committed(broker: &Broker, topic: &str, partitions: i32, mut each: impl 
     }
 }
 
+/// Records that the topic has been given.
+fn written(stage: &Stage) -> i64 {
+    let consumer: BaseConsumer =
+        ClientConfig::new().set("bootstrap.servers", stage.broker.bootstrap()).create().expect("a consumer");
+    let end =
+        |partition| consumer.fetch_watermarks(&stage.raw, partition, Duration::from_secs(30)).expect("an answer").1;
+    (0..PARTITIONS).map(end).sum()
+}
+
 /// Every class of every batch, and every record once. Gives batches and lines.
 fn recount(stage: &Stage, total: usize) -> (usize, usize) {
     let (mut classes, mut lots) = (HashMap::<(i64, u64), u32>::new(), HashMap::<u64, u32>::new());
@@ -155,6 +165,7 @@ fn nothing_is_lost_or_doubled_or_grows_while_everything_dies() {
         eprintln!("SKIPPED: THRONG_SOAK_MINUTES is not set (./dev soak sets it)");
         return;
     };
+    let pace = std::env::var("THRONG_SOAK_PACE").map_or(1, |text| text.parse().expect("a number of times"));
     let Some(broker) = Broker::start() else { return };
     let stage = Stage::new(&broker, PARTITIONS);
     INSTANCES.iter().for_each(|name| configure(&stage, name));
@@ -183,7 +194,7 @@ fn nothing_is_lost_or_doubled_or_grows_while_everything_dies() {
     while began.elapsed() < Duration::from_secs(60 * minutes) {
         let step = Instant::now();
         broker.produce_records(&stage.raw, &stream.take(rate));
-        if killed.elapsed() >= KILL_EVERY {
+        if killed.elapsed() >= KILL_EVERY / pace {
             killed = Instant::now();
             let which = kills % INSTANCES.len();
             assert!(daemons[which].ended().is_none(), "it ended by itself: {}", daemons[which].said());
@@ -191,7 +202,7 @@ fn nothing_is_lost_or_doubled_or_grows_while_everything_dies() {
             daemons[which] = start(&stage, INSTANCES[which]);
             kills += 1;
         }
-        if bounced.elapsed() >= BOUNCE_EVERY {
+        if bounced.elapsed() >= BOUNCE_EVERY / pace {
             bounced = Instant::now();
             broker.kill();
             std::thread::sleep(Duration::from_secs(2));
@@ -217,9 +228,15 @@ fn nothing_is_lost_or_doubled_or_grows_while_everything_dies() {
     let total = stream.next;
     consumed(total, &mut daemons);
     daemons.iter_mut().for_each(Daemon::stop);
+    let (there, taken) = (written(&stage), stage.consumed());
+    assert_eq!(
+        (there, taken),
+        (total as i64, total as i64),
+        "records in the topic, and offsets of the group, of {total} produced"
+    );
+    let (batches, lines) = recount(&stage, total);
     let accounts: Vec<u64> = INSTANCES.iter().map(|name| conserved(&stage.state(name))).collect();
     assert_eq!(accounts.iter().sum::<u64>(), total as u64, "a record was consumed twice, or by nobody: {accounts:?}");
-    let (batches, lines) = recount(&stage, total);
     println!(
         "{total} records, {lines} lines in {batches} batches, {kills} kills, {bounces} bounces: conserved, once, every class of every batch with {K} people"
     );

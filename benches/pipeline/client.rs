@@ -83,7 +83,7 @@ pub fn load(cluster: &Cluster, input: &Input, topic: &str) {
 /// Copies a topic record by record, and gives the records a second from the first to the last commit.
 pub fn copy(cluster: &Cluster, from: &str, to: &str, records: u64, transactions: bool) -> f64 {
     let name = format!("{to}.copy");
-    let consumer = cluster.consumer(&name).asking("the benchmark").expect("a consumer");
+    let consumer = cluster.member(&name).asking("the benchmark").expect("a consumer");
     consumer.subscribe(&[from]).expect("a subscription");
     let producer = producer(cluster, transactions.then_some(name.as_str()));
     let mut next: BTreeMap<i32, i64> = BTreeMap::new();

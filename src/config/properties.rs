@@ -6,7 +6,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize, Serializer};
 
 /// Properties that the exactly-once protocol depends on, and how to get what they would change.
-pub(super) const OWNED: [(&str, &str); 11] = [
+pub(super) const OWNED: [(&str, &str); 10] = [
     ("enable.auto.commit", "offsets are committed in the transaction of their batch"),
     ("enable.auto.offset.store", "offsets are committed in the transaction of their batch"),
     ("isolation.level", "only committed records are read"),
@@ -16,8 +16,18 @@ pub(super) const OWNED: [(&str, &str); 11] = [
     ("bootstrap.servers", "use source.brokers or sink.brokers"),
     ("metadata.broker.list", "use source.brokers or sink.brokers"),
     ("partition.assignment.strategy", "partitions are revoked cooperatively"),
-    ("group.protocol", "partitions are revoked cooperatively"),
     ("plugin.library.paths", "no foreign code is loaded"),
+];
+
+/// The property that says how members of the group are kept apart, and its values.
+pub(super) const GROUP_PROTOCOL: &str = "group.protocol";
+pub(super) const GROUP_PROTOCOLS: [&str; 2] = ["classic", "consumer"];
+
+/// Properties that the brokers decide where the group's protocol is `consumer`, and what decides them there.
+pub(super) const DECIDED_BY_BROKERS: [(&str, &str); 3] = [
+    ("session.timeout.ms", "group.consumer.session.timeout.ms"),
+    ("heartbeat.interval.ms", "group.consumer.heartbeat.interval.ms"),
+    ("group.protocol.type", "group.coordinator.rebalance.protocols"),
 ];
 
 /// Properties that hold a secret, accepted from the environment only.
@@ -41,6 +51,12 @@ pub(super) fn is_secret(name: &str) -> bool {
 pub struct Properties(pub BTreeMap<String, String>);
 
 impl Properties {
+    /// Whether members of the group are kept apart by the brokers (KIP-848).
+    #[must_use]
+    pub fn has_consumer_protocol(&self) -> bool {
+        self.0.get(GROUP_PROTOCOL).is_some_and(|protocol| protocol == "consumer")
+    }
+
     /// Name and value of each, in the order of names; for handing them to librdkafka.
     pub fn iter(&self) -> impl Iterator<Item = (&str, &str)> {
         self.0.iter().map(|(name, value)| (name.as_str(), value.as_str()))

@@ -193,7 +193,8 @@ pub struct Source {
     #[schemars(example = 10_000, extend("minimum" = 1, "maximum" = 1_000_000))]
     pub max_elements: u32,
     /// Properties passed to librdkafka's consumer as they are, names quoted (`"security.protocol" = "ssl"`). The ones
-    /// that the exactly-once protocol depends on are refused; passwords and key material are accepted from the
+    /// that the exactly-once protocol depends on are refused; `"group.protocol" = "consumer"` lets brokers of Kafka 4.0 and later keep the
+    /// members of the group apart (KIP-848), and they decide its times then; passwords and key material are accepted from the
     /// environment only (`THRONG__SOURCE__LIBRDKAFKA__SASL_PASSWORD`, an underscore standing for a dot).
     #[schemars(example = Properties::example())]
     pub librdkafka: Properties,

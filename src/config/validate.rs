@@ -7,6 +7,7 @@ use std::{
 
 mod anonymize;
 mod ledger;
+mod properties;
 mod security;
 
 use anonymize::anonymize;
@@ -21,7 +22,7 @@ use super::shared::shared;
 use super::sink::has_place;
 use super::source::{is_named_compressed, is_separator};
 use super::test::tests;
-use super::{Config, Format, Grouping, Recoding, Rows, SinkKind, SourceKind, Treat, ValueKind, properties::OWNED};
+use super::{Config, Format, Grouping, Recoding, Rows, SinkKind, SourceKind, Treat, ValueKind};
 
 /// Text of a batch is addressed by 32 bits; this leaves room for its last record.
 const MOST_BATCH_BYTES: u64 = 2 << 30;
@@ -92,7 +93,7 @@ fn source(config: &Config, found: &mut Complaints) {
     found.unless(depth, "source.max_depth", "the depth is out of range", "give 1 to 127");
     let elements = (1..=MOST_ELEMENTS).contains(&source.max_elements);
     found.unless(elements, "source.max_elements", "the number is out of range", "give 1 to 1000000");
-    owned("source", config.source.librdkafka.iter(), found);
+    properties::source(&config.source.librdkafka, found);
     let file = !empty(&config.schema.file);
     found.unless(file, "schema.file", "no record schema is named", "set it, for example \"schemas/wearable.toml\"");
 }
@@ -122,15 +123,6 @@ fn separator(separator: char, key: &str, found: &mut Complaints) {
         "this character cannot separate fields",
         "give one ASCII character like \",\" or \"\\t\"",
     );
-}
-
-fn owned<'a>(section: &str, properties: impl Iterator<Item = (&'a str, &'a str)>, found: &mut Complaints) {
-    for (name, _) in properties {
-        if let Some((_, reason)) = OWNED.iter().find(|(owned, _)| *owned == name) {
-            let key = format!("{section}.librdkafka.{name}");
-            found.unless(false, &key, &format!("this property is throng's own: {reason}"), "remove it");
-        }
-    }
 }
 
 fn dampening(config: &Config, found: &mut Complaints) {
@@ -258,7 +250,7 @@ fn sink(config: &Config, found: &mut Complaints) {
         found.unless(false, key, message, "take {group} out, or set sink.rows = \"fragments\"");
     }
     separator(sink.separator, "sink.separator", found);
-    owned("sink", sink.librdkafka.iter(), found);
+    properties::sink(&sink.librdkafka, found);
 }
 
 fn topics(config: &Config, found: &mut Complaints) {

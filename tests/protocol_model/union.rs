@@ -19,7 +19,7 @@ const LAST_TICK: i8 = 4;
 /// Batches by the people in them.
 const BATCHES: [&[usize]; 2] = [&[0, 1], &[2]];
 /// Records of the ledger topic at most.
-const MOST_TOLD: usize = 3;
+const MOST_TOLD: usize = 2;
 
 /// The rules that can be switched off, to show that the walk would notice.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -60,7 +60,7 @@ fn a_check_tries_the_settings_without_a_broker() {
         let mut stage = crate::support::daemon::Stage::new(&scene.broker, 1).reached_by("localhost:9".to_owned());
         stage.security = format!("[source.security]\n{security}\n");
         if !property.is_empty() {
-            stage.property = "\"socket.keepalive.enabel\" = \"canary-1\"";
+            stage.properties = "\"socket.keepalive.enabel\" = \"canary-1\"".to_owned();
         }
         let file = stage.configure("only", 0, 40, "1h");
         let done = std::process::Command::new(env!("CARGO_BIN_EXE_throng"))

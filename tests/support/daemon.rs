@@ -91,8 +91,10 @@ pub struct Stage<'a> {
     pub out: String,
     pub letters: String,
     pub commits: String,
-    /// A property of the consumer more.
-    pub property: &'static str,
+    /// Properties of the consumer more.
+    pub properties: String,
+    /// How long the group waits for a member, which it is told.
+    pub sessions: &'static str,
     /// Where the daemon finds the broker.
     pub brokers: String,
     /// Tables of security.
@@ -109,7 +111,8 @@ impl<'a> Stage<'a> {
             out: unique("out"),
             letters: unique("letters"),
             commits: unique("commits"),
-            property: "",
+            properties: String::new(),
+            sessions: "\"session.timeout.ms\" = \"2000\"\n\"heartbeat.interval.ms\" = \"300\"",
             brokers: broker.bootstrap(),
             security: String::new(),
         };
@@ -126,7 +129,7 @@ impl<'a> Stage<'a> {
 
     /// Writes the configuration of the instance `name`. `wait` closes a batch that is not full.
     pub fn configure(&self, name: &str, hold: usize, batch: usize, wait: &str) -> PathBuf {
-        let Self { group, raw, out, letters, commits, property, brokers, security, .. } = self;
+        let Self { group, raw, out, letters, commits, properties, sessions, brokers, security, .. } = self;
         let source = format!(
             r#"
 [source]
@@ -135,10 +138,9 @@ brokers = "{brokers}"
 topics = ["{raw}"]
 group = "{group}"
 [source.librdkafka]
-"session.timeout.ms" = "2000"
-"heartbeat.interval.ms" = "300"
+{sessions}
 "fetch.wait.max.ms" = "50"
-{property}
+{properties}
 [sink]
 kind = "kafka"
 topic = "{out}"
@@ -152,7 +154,13 @@ commits_topic = "{commits}"
 
     /// A member that was killed is replaced at once by the next one of its name, not after its session has timed out.
     pub fn with_static_membership(mut self) -> Self {
-        self.property = "\"group.instance.id\" = \"only\"";
+        self.properties = "\"group.instance.id\" = \"only\"".to_owned();
+        self
+    }
+
+    /// The brokers keep the members of the group apart (KIP-848).
+    pub fn with_consumer_protocol(mut self) -> Self {
+        self.sessions = "\"group.protocol\" = \"consumer\"";
         self
     }
 

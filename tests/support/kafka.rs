@@ -80,6 +80,8 @@ pub struct Broker {
     proxied: Option<(u16, u16)>,
     /// Properties of its own; what comes last counts.
     added: String,
+    /// Its jars.
+    tools: PathBuf,
     dir: PathBuf,
     running: Mutex<Option<Running>>,
 }
@@ -97,28 +99,36 @@ impl Broker {
     /// # Panics
     /// When the jars are not there, with the remedy, and when the broker does not start.
     pub fn start() -> Option<Self> {
-        Self::start_on(None, &|_, _| String::new())
+        Self::start_on(&tools(), None, &|_, _| String::new())
+    }
+
+    /// A broker of the next release but one, whose groups have members that it keeps apart itself (KIP-848) and notices within
+    /// seconds when one is gone. As [`start`](Self::start) otherwise.
+    pub fn newer() -> Option<Self> {
+        let quick = "group.consumer.min.session.timeout.ms=1000\ngroup.consumer.session.timeout.ms=3000\n\
+            group.consumer.min.heartbeat.interval.ms=100\ngroup.consumer.heartbeat.interval.ms=300\n";
+        Self::start_on(&release("kafka-4"), None, &|_, _| quick.to_owned())
     }
 
     /// A broker with properties of its own, told by its port and its controller's. As [`start`](Self::start) otherwise.
     pub fn start_with(added: &dyn Fn(u16, u16) -> String) -> Option<Self> {
-        Self::start_on(None, added)
+        Self::start_on(&tools(), None, added)
     }
 
     /// A broker that listens on a second port, and tells whoever comes by that to stay at the port `proxy`. Also that
     /// second port. As [`start`](Self::start) otherwise.
     pub fn start_behind(proxy: u16) -> Option<(Self, u16)> {
-        let broker = Self::start_on(Some(proxy), &|_, _| String::new())?;
+        let broker = Self::start_on(&tools(), Some(proxy), &|_, _| String::new())?;
         let (listens, _) = broker.proxied.expect("as asked for");
         Some((broker, listens))
     }
 
-    fn start_on(proxy: Option<u16>, added: &dyn Fn(u16, u16) -> String) -> Option<Self> {
-        let tools = tools();
+    fn start_on(tools: &Path, proxy: Option<u16>, added: &dyn Fn(u16, u16) -> String) -> Option<Self> {
         if !tools.join("ready").exists() {
             assert!(
                 std::env::var_os("THRONG_WITHOUT_KAFKA").is_some(),
-                "no Kafka in .tools/kafka: run `./dev kafka fetch` (or set THRONG_WITHOUT_KAFKA=1 to skip what needs it)"
+                "no Kafka in {}: run `./dev kafka fetch` (or set THRONG_WITHOUT_KAFKA=1 to skip what needs it)",
+                tools.display()
             );
             eprintln!("SKIPPED: this test needs a real Kafka, and THRONG_WITHOUT_KAFKA is set");
             return None;
@@ -131,7 +141,8 @@ impl Broker {
             let [port, controller_port, proxied] = free_ports();
             let proxied = proxy.map(|proxy| (proxied, proxy));
             let added = added(port, controller_port);
-            let broker = Self { port, controller_port, proxied, added, dir, running: Mutex::new(None) };
+            let broker =
+                Self { port, controller_port, proxied, added, tools: tools.to_owned(), dir, running: Mutex::new(None) };
             match broker.launch() {
                 Ok(()) => return Some(broker),
                 Err(why) if attempt == 3 => panic!("Kafka did not start: {why}"),
@@ -386,7 +397,7 @@ impl Broker {
         let logged = fs::metadata(self.log()).map_or(0, |m| usize::try_from(m.len()).unwrap_or(usize::MAX));
         let mut keeper = Command::new("sh")
             .args(["-c", KEEPER, "keeper", "java", "-Xmx512m", "-XX:+UseSerialGC", "-cp"])
-            .arg(format!("{}/lib/*", tools().display()))
+            .arg(format!("{}/lib/*", self.tools.display()))
             .arg(format!("-Dlog4j.configuration=file:{}", root.join("log4j.properties").display()))
             .arg("kafka.Kafka")
             .arg(&file)
@@ -514,8 +525,13 @@ fn partitions_of(consumer: &BaseConsumer, topic: &str) -> Vec<i32> {
     partitions.filter(|p| p.leader() >= 0).map(MetadataPartition::id).collect()
 }
 
+/// The release that the tests run on: the oldest that is supported, unless another is named (`./dev test --long` does).
 fn tools() -> PathBuf {
-    Path::new(env!("CARGO_MANIFEST_DIR")).join(".tools/kafka")
+    release(&std::env::var("THRONG_TEST_KAFKA").unwrap_or_else(|_| "kafka".to_owned()))
+}
+
+fn release(name: &str) -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join(".tools").join(name)
 }
 
 /// Whether every thread below `tasks` (a folder of `/proc`) is stopped. One that ends meanwhile no longer counts.

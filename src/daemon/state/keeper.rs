@@ -51,6 +51,13 @@ pub(super) struct Keeper {
     watch: OnceLock<(Telemetry, Arc<AtomicBool>)>,
 }
 
+/// How long a write may take; a test may have less patience, in seconds.
+fn writing() -> Duration {
+    faults::number("state-patience")
+        .and_then(|seconds| u64::try_from(seconds).ok())
+        .map_or(WRITING, Duration::from_secs)
+}
+
 /// Opens sled without letting a panic on a damaged file out.
 fn open(path: &Path, name: &str) -> Result<Database, StateError> {
     let config = sled::Config::new()
@@ -155,7 +162,7 @@ impl Keeper {
         work: impl FnOnce(&Database) -> sled::Result<T> + Send + 'static,
     ) -> Result<T, StateError> {
         need(&self.path, bytes).map_err(|error| self.fail(error))?;
-        self.ask(WRITING, work)
+        self.ask(writing(), work)
     }
 
     /// Looks something up that nothing hangs on: `None` where the answer does not come at once. A disk that hangs is the next
@@ -267,7 +274,7 @@ impl Drop for Keeper {
         }
         let ended = self.ended.clone();
         // The channel is closed, never written to.
-        if let Err(StateError::Silent { path, cause, .. }) = self.wait(&ended, WRITING) {
+        if let Err(StateError::Silent { path, cause, .. }) = self.wait(&ended, writing()) {
             tracing::error!(path = %path.display(), cause, "the state could not be closed; the next start reads it as after a crash");
         }
     }

@@ -95,6 +95,11 @@ impl Access {
         Ok(())
     }
 
+    /// Whether the brokers keep the members of a group apart.
+    pub fn has_consumer_protocol(&self) -> bool {
+        self.properties.get("group.protocol").is_some_and(|protocol| protocol == "consumer")
+    }
+
     /// What is refused now, as a failure.
     pub fn refused(&self) -> Option<KafkaFailure> {
         let (refusal, told) = self.told(self.hearing.refusal()?);

@@ -76,9 +76,26 @@ impl Cluster {
         Settings::new(&self.access, &[])
     }
 
-    /// Settings of a consumer that reads committed records and never commits by itself.
+    /// Settings of a member of `group`, which reads committed records and never commits by itself. The members are kept apart
+    /// cooperatively: by one of them, or by the brokers where that is configured (KIP-848).
+    #[must_use]
+    pub fn member(&self, group: &str) -> Settings {
+        let mut settings = self.reader(group);
+        if !self.access.has_consumer_protocol() {
+            settings.set("partition.assignment.strategy", "cooperative-sticky");
+        }
+        settings
+    }
+
+    /// Settings of a consumer that reads committed records, never commits by itself, and joins no group: it only names one.
     #[must_use]
     pub fn consumer(&self, group: &str) -> Settings {
+        let mut settings = self.reader(group);
+        settings.remove("group.protocol").remove("group.remote.assignor");
+        settings
+    }
+
+    fn reader(&self, group: &str) -> Settings {
         let defaults = [
             // Defaults that an operator may change: where to begin, and how much to fetch ahead (64 MB a partition is
             // librdkafka's own default, which many partitions turn into gigabytes).
@@ -96,7 +113,6 @@ impl Cluster {
         settings.set("enable.auto.commit", "false");
         settings.set("enable.auto.offset.store", "false");
         settings.set("isolation.level", "read_committed");
-        settings.set("partition.assignment.strategy", "cooperative-sticky");
         settings.set("enable.partition.eof", "false");
         settings
     }
@@ -124,7 +140,7 @@ impl Cluster {
     /// # Errors
     /// When the settings are refused, or a file of theirs cannot be read.
     pub fn try_settings(&self) -> Result<(), KafkaFailure> {
-        Access::try_out(self.consumer("throng"), self.producer("throng"))
+        Access::try_out(self.member("throng"), self.producer("throng"))
     }
 
     /// A failure of the client while something was done.

@@ -40,6 +40,14 @@ pub enum KafkaFailure {
         "kafka at {brokers}: no answer within {seconds} s (is the broker up, and are `brokers` and the security properties right?)"
     )]
     Unreachable { brokers: String, seconds: u64 },
+    #[error(
+        "kafka at {brokers}: the brokers do not keep the members of a group apart (KIP-848): remove group.protocol from source.librdkafka, or use brokers of Kafka 4.0 and later that have \"consumer\" among their group.coordinator.rebalance.protocols"
+    )]
+    NoConsumerProtocol { brokers: String },
+    #[error(
+        "kafka at {brokers}: another member still has our group.instance.id: it lives, or its session has not ended yet (start again when group.consumer.session.timeout.ms of the brokers has passed; two instances never have one id)"
+    )]
+    InstanceTaken { brokers: String },
     #[error("a part of the daemon panicked while it read a message; nothing of it was released")]
     ReaderPanicked,
     #[error(
@@ -58,6 +66,7 @@ impl KafkaFailure {
                 | Self::ShortRetention { .. }
                 | Self::Compacted { .. }
                 | Self::TwoClusters { .. }
+                | Self::NoConsumerProtocol { .. }
                 | Self::Setting { .. }
                 | Self::Files { .. }
                 | Self::Secret { .. }
@@ -89,6 +98,20 @@ pub(super) fn is_denied(code: RDKafkaErrorCode) -> bool {
             | RDKafkaErrorCode::ClusterAuthorizationFailed
             | RDKafkaErrorCode::TransactionalIdAuthorizationFailed
     )
+}
+
+impl KafkaFailure {
+    /// What it means that a member of the group has failed for good, where that has a name of its own.
+    pub(super) fn of_member(code: RDKafkaErrorCode, brokers: &str) -> Option<Self> {
+        let brokers = brokers.to_owned();
+        match code {
+            RDKafkaErrorCode::UnsupportedVersion | RDKafkaErrorCode::UnsupportedFeature => {
+                Some(Self::NoConsumerProtocol { brokers })
+            }
+            RDKafkaErrorCode::UnreleasedInstanceId => Some(Self::InstanceTaken { brokers }),
+            _ => None,
+        }
+    }
 }
 
 /// Whether the client cannot recover from an error by itself: what it asks for is not allowed, or it has failed for good. Who we

@@ -230,7 +230,7 @@ pub fn subscribe(
     health: Arc<Health>,
     closing: Arc<AtomicBool>,
 ) -> Result<Arc<FeedConsumer>, KafkaFailure> {
-    let settings = cluster.consumer(group);
+    let settings = cluster.member(group);
     let callbacks = Callbacks {
         hearing: settings.hearing(),
         topics: topics.to_vec(),

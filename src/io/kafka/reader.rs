@@ -229,6 +229,14 @@ impl Reader {
     /// An error that the client cannot recover from ends the reader; the others are noted.
     fn weigh(&self, error: KafkaError) -> Result<(), KafkaFailure> {
         if is_final(&error) {
+            let ended = self
+                .consumer
+                .client()
+                .fatal_error()
+                .and_then(|(code, _)| KafkaFailure::of_member(code, &self.cluster.brokers));
+            if let Some(failure) = ended {
+                return Err(failure);
+            }
             let topics = &self.consumer.context().topics;
             let right = match error.rdkafka_error_code() {
                 Some(RDKafkaErrorCode::GroupAuthorizationFailed) => {

@@ -1,0 +1,219 @@
+//! One crowd over several instances, measured from outside: `./dev bench scale`.
+//!
+//! The same records, from the same topic, by one, two and four instances on one machine whose batches add up to the same size: what leaves,
+//! what it loses, how fast all of them are together, what the shared ledger costs, and how long the others take to go on where one is killed.
+//! `THRONG_BENCH_RECORDS` sets the number of records (default 200,000).
+
+#[allow(dead_code, reason = "the pipeline's benchmark uses the rest")]
+#[path = "../pipeline/daemon.rs"]
+mod daemon;
+#[allow(dead_code, reason = "the pipeline's benchmark uses the rest")]
+#[path = "../pipeline/input.rs"]
+mod input;
+#[allow(dead_code, reason = "the scenario tests use the rest")]
+#[path = "../../tests/support/kafka.rs"]
+mod kafka;
+#[allow(dead_code, reason = "the pipeline's benchmark uses the rest")]
+#[path = "../pipeline/machine.rs"]
+mod machine;
+#[allow(dead_code, reason = "the pipeline's benchmark uses the rest")]
+#[path = "../pipeline/metrics.rs"]
+mod metrics;
+
+use std::path::Path;
+use std::time::{Duration, Instant};
+
+use daemon::{Daemon, LOOK};
+use input::Input;
+use kafka::{Broker, Record};
+
+const CONFIGURATION: &str = "config/wearable.toml";
+const PARTITIONS: i32 = 8;
+/// Records of a batch of all instances together.
+const BATCH: u64 = 10_000;
+/// Records that are written at once.
+const PORTION: usize = 20_000;
+const PATIENCE: Duration = Duration::from_secs(300);
+const LEDGER: &str = "throng.ledger";
+
+/// How instances count.
+#[derive(Clone, Copy)]
+struct Way {
+    instances: u64,
+    /// `privacy.batch_crowd`.
+    crowd: u32,
+    /// Whether they share what has left.
+    shared: bool,
+}
+
+/// What came of it.
+struct Outcome {
+    loss: f64,
+    suppressed: f64,
+    rate: f64,
+    ledger_bytes: f64,
+    takes_over: Option<Duration>,
+}
+
+fn main() {
+    // `cargo test --benches` runs this too, without the flag: then it is enough that it builds.
+    if !std::env::args().any(|argument| argument == "--bench") {
+        println!("the benchmark of several instances runs with `./dev bench scale`");
+        return;
+    }
+    let records = match std::env::var("THRONG_BENCH_RECORDS") {
+        Ok(text) => text.parse().expect("THRONG_BENCH_RECORDS is a number of records"),
+        Err(_) => 200_000,
+    };
+    assert!(records >= 5 * BATCH, "THRONG_BENCH_RECORDS is at least {}: a loss needs several batches", 5 * BATCH);
+    let folder = tempfile::Builder::new().prefix("throng-scale-").tempdir().expect("a temporary directory");
+    let secret = folder.path().join("secret");
+    std::fs::write(&secret, "the secret of a group of instances").expect("a file");
+    eprintln!("generating {records} records");
+    let input = Input::generate(folder.path().join("records.ndjson"), records);
+    println!(
+        "Machine: {}. {records} wearable records, {PARTITIONS} partitions, batches of {BATCH} in all.\n",
+        machine::description()
+    );
+    println!(
+        "| instances | `batch_crowd` | ledger | mean loss | suppressed, % | records/s, all | ledger, bytes a record | goes on after a kill, s |"
+    );
+    println!("|---:|---:|---|---:|---:|---:|---:|---:|");
+    for crowd in [5, 0] {
+        for instances in [1, 2, 4] {
+            for shared in [false, true] {
+                if shared && instances == 1 {
+                    continue;
+                }
+                let way = Way { instances, crowd, shared };
+                let Some(outcome) = measured(way, &input, folder.path(), &secret) else { return };
+                row(way, &outcome);
+            }
+        }
+    }
+}
+
+fn row(way: Way, outcome: &Outcome) {
+    let Outcome { loss, suppressed, rate, ledger_bytes, takes_over } = outcome;
+    let again = takes_over.map_or("–".to_owned(), |time| format!("{:.1}", time.as_secs_f64()));
+    let ledger = if way.shared { "shared" } else { "own" };
+    println!(
+        "| {} | {} | {ledger} | {loss:.4} | {suppressed:.2} | {rate:.0} | {ledger_bytes:.0} | {again} |",
+        way.instances, way.crowd
+    );
+}
+
+/// Writes the next `records` of the input to the source topic, in turn to its partitions.
+fn write(broker: &Broker, lines: &mut input::Lines, records: u64) {
+    let mut left = records;
+    while left > 0 {
+        let mut portion = Vec::new();
+        while portion.len() < PORTION && left > 0 {
+            let line = lines.next_line().expect("as many records as were generated").to_vec();
+            let partition = i32::try_from(left % PARTITIONS as u64).expect("few partitions");
+            portion.push(Record { partition: Some(partition), payload: Some(line), ..Record::default() });
+            left -= 1;
+        }
+        broker.produce_records("wearable.raw", &portion);
+    }
+}
+
+/// `None` where there is no broker.
+fn measured(way: Way, input: &Input, folder: &Path, secret: &Path) -> Option<Outcome> {
+    let broker = Broker::start()?;
+    for topic in ["wearable.raw", "wearable.sanitized"] {
+        broker.create_topic(topic, PARTITIONS, false);
+    }
+    broker.create_topic("throng.dead-letters", 1, false);
+    broker.create_topic("throng.commits", 1, true);
+    broker.create_topic_with(LEDGER, 1, &[("retention.ms", "-1")]);
+    let run = folder.join(format!("{}-{}-{}", way.instances, way.crowd, way.shared));
+    std::fs::create_dir(&run).expect("a directory");
+
+    // Enough for the last part to be taken over: a batch of each instance.
+    let rest = if way.instances > 1 { BATCH } else { 0 };
+    let mut lines = input.lines();
+    write(&broker, &mut lines, input.records - rest);
+    let (bootstrap, batch) = (broker.bootstrap(), (BATCH / way.instances).to_string());
+    let (crowd, secret) = (way.crowd.to_string(), secret.to_str().expect("a UTF-8 path").to_owned());
+    let mut overrides = vec![
+        ("SOURCE__BROKERS", bootstrap.as_str()),
+        ("BATCH__MAX_RECORDS", &batch),
+        ("BATCH__MAX_WAIT", "1s"),
+        ("PRIVACY__BATCH_CROWD", &crowd),
+        ("PRIVACY__RECODING", "ladder"),
+        ("STATE__SECRET_FILE", &secret),
+        ("SOURCE__LIBRDKAFKA__SESSION_TIMEOUT_MS", "6000"),
+    ];
+    if way.shared {
+        overrides.push(("SINK__LEDGER_TOPIC", LEDGER));
+    }
+    let mut daemons: Vec<Daemon> =
+        (0..way.instances).map(|at| Daemon::start(&run, &format!("instance-{at}"), &overrides)).collect();
+    let mut losses = Losses::default();
+    watch(&mut daemons, input.records - rest, &mut losses);
+    let (first, last) = losses.span.expect("batches have left");
+    let rate = losses.consumed_since_first / (last - first).as_secs_f64();
+
+    let mut takes_over = None;
+    if rest > 0 {
+        let gone = daemons.pop().expect("several instances");
+        let had = gone.metrics.records("consumed");
+        drop(gone);
+        let killed = Instant::now();
+        write(&broker, &mut lines, rest);
+        watch(&mut daemons, input.records - had as u64, &mut losses);
+        takes_over = Some(killed.elapsed());
+    }
+    let sum = |outcome: &str| daemons.iter().map(|d| d.metrics.records(outcome)).sum::<f64>();
+    let suppressed = 100.0 * sum("suppressed") / sum("consumed").max(1.0);
+    let ledger: usize = broker.read_committed(LEDGER).iter().filter_map(|r| r.payload.as_ref().map(Vec::len)).sum();
+    daemons.into_iter().for_each(Daemon::stop);
+    let loss = losses.weighed / losses.weight.max(1.0);
+    Some(Outcome { loss, suppressed, rate, ledger_bytes: ledger as f64 / input.records as f64, takes_over })
+}
+
+/// The losses of batches, each weighed with the records that had been consumed since the look before.
+#[derive(Default)]
+struct Losses {
+    weighed: f64,
+    weight: f64,
+    span: Option<(Instant, Instant)>,
+    consumed_since_first: f64,
+}
+
+/// Looks at all instances until they have consumed `records` together.
+fn watch(daemons: &mut [Daemon], records: u64, losses: &mut Losses) {
+    let deadline = Instant::now() + PATIENCE;
+    loop {
+        let mut consumed = 0;
+        let mut fresh = 0.0;
+        for daemon in &mut *daemons {
+            let before = if daemon.looks.is_empty() { 0.0 } else { daemon.metrics.records("consumed") };
+            assert!(daemon.look(), "an instance has ended by itself");
+            if daemon.looks.is_empty() {
+                continue;
+            }
+            let more = daemon.metrics.records("consumed") - before;
+            fresh += more;
+            losses.weighed += more * daemon.metrics.get("throng_information_loss");
+            losses.weight += more;
+            consumed += daemon.metrics.consumed();
+        }
+        let now = Instant::now();
+        if fresh > 0.0 {
+            match &mut losses.span {
+                Some((_, last)) => {
+                    *last = now;
+                    losses.consumed_since_first += fresh;
+                }
+                none => *none = Some((now, now)),
+            }
+        }
+        if consumed >= records {
+            return;
+        }
+        assert!(now < deadline, "{consumed} of {records} records after {} s", PATIENCE.as_secs());
+        std::thread::sleep(LOOK / 2);
+    }
+}
