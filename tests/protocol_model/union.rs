@@ -97,7 +97,7 @@ struct World {
     clocks: [i8; INSTANCES],
 }
 
-fn fresh(known: &Known, now: i8) -> BTreeSet<usize> {
+fn fresh(known: Known, now: i8) -> BTreeSet<usize> {
     (0..PEOPLE).filter(|person| known[*person].is_some_and(|at| now - at < WINDOW)).collect()
 }
 
@@ -108,7 +108,7 @@ fn note(known: &mut Known, batch: usize, at: i8) {
 }
 
 /// Whether a batch has its crowd with what is known.
-fn has_crowd(known: &Known, batch: usize, now: i8) -> bool {
+fn has_crowd(known: Known, batch: usize, now: i8) -> bool {
     let mut people = fresh(known, now);
     people.extend(BATCHES[batch]);
     people.len() >= K
@@ -121,7 +121,7 @@ impl World {
         State { now: 0, instances: [instance; INSTANCES], topic: Vec::new(), seen: none, broken: None }
     }
 
-    fn next(&self, s: &State) -> Vec<(String, State)> {
+    fn next(self, s: &State) -> Vec<(String, State)> {
         let mut all = Vec::new();
         let mut to = |name: String, change: &dyn Fn(&mut State)| {
             let mut next = s.clone();
@@ -180,7 +180,7 @@ impl World {
     }
 
     /// The next record is heard; one that is undecided hides itself and all behind it.
-    fn hears(&self, s: &State, i: usize, to: &mut dyn FnMut(String, &dyn Fn(&mut State))) {
+    fn hears(self, s: &State, i: usize, to: &mut dyn FnMut(String, &dyn Fn(&mut State))) {
         let Some(told) = s.topic.get(s.instances[i].heard) else { return };
         if told.committed.is_none() && self.without != Without::ReadCommitted {
             return;
@@ -200,13 +200,13 @@ impl World {
         });
     }
 
-    fn intend(&self, n: &mut State, i: usize, batch: usize) {
+    fn intend(self, n: &mut State, i: usize, batch: usize) {
         let (now, me) = (n.now, &mut n.instances[i]);
         let again = me.intent.filter(|intent| intent.batch == batch);
         // A repetition keeps the clock of its first attempt, as long as its crowd has not grown too old since.
         let at = again
-            .map_or(now, |intent| if has_crowd(&me.known, batch, now) || !intent.released { intent.at } else { now });
-        let released = has_crowd(&me.known, batch, at) && has_crowd(&me.known, batch, now);
+            .map_or(now, |intent| if has_crowd(me.known, batch, now) || !intent.released { intent.at } else { now });
+        let released = has_crowd(me.known, batch, at) && has_crowd(me.known, batch, now);
         if let Some(first) = again.filter(|first| first.at == at)
             && first.released != released
         {
@@ -222,7 +222,7 @@ impl World {
         me.step = Step::Intended;
     }
 
-    fn commit(&self, n: &mut State, i: usize) {
+    fn commit(self, n: &mut State, i: usize) {
         decide(n, i, true);
         let now = n.now;
         let me = &mut n.instances[i];
@@ -237,12 +237,12 @@ impl World {
         note(&mut me.known, intent.batch, intent.at);
         me.disk.0 = me.known;
         // By the clock of the batch, as everywhere.
-        if fresh(&n.seen, intent.at).len() < K {
+        if fresh(n.seen, intent.at).len() < K {
             n.broken = Some("a class has fewer than k people in the union");
         }
     }
 
-    fn recover(&self, n: &mut State, i: usize) {
+    fn recover(self, n: &mut State, i: usize) {
         let me = &mut n.instances[i];
         (me.known, me.heard) = me.disk;
         me.step = Step::Idle;

@@ -27,8 +27,7 @@ fn seen(stage: &Stage) -> (usize, usize) {
     let (mut before, mut relying): (BTreeMap<Vec<u8>, usize>, usize) = (BTreeMap::new(), 0);
     // Lines of one batch have one stamp, and classes are told apart by their bytes.
     let stored = stage.broker.read_committed(&stage.out);
-    let mut ends: BTreeMap<Option<i64>, i64> = BTreeMap::new();
-    stored.iter().for_each(|line| drop(ends.insert(line.timestamp, line.offset)));
+    let ends: BTreeMap<Option<i64>, i64> = stored.iter().map(|line| (line.timestamp, line.offset)).collect();
     let mut of_batch: BTreeMap<Option<i64>, BTreeMap<Vec<u8>, usize>> = BTreeMap::new();
     for line in stored {
         let class = line.payload.clone().expect("a line");
