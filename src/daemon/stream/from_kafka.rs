@@ -1,6 +1,6 @@
 //! A daemon whose source is a topic: its parts, put together.
 
-use super::kafka_source::KafkaSource;
+use super::kafka_source::{Group, KafkaSource};
 use super::profiles;
 use super::replace::Replacements;
 use super::run::{Run, StreamError, Watcher};
@@ -321,7 +321,8 @@ impl Start<'_> {
                     std::thread::sleep(Duration::from_millis(200));
                 }
             });
-            let mut source = KafkaSource::new(&feed, &commands, health, &config.source.brokers, telemetry, stop);
+            let group = Group { cluster, name: &config.source.group, topics: &config.source.topics };
+            let mut source = KafkaSource::new(group, &feed, &commands, health, &config.source.brokers, telemetry, stop);
             let (watcher, max_age) = (&Unwatched, config.batch.max_age);
             let outcome = Run {
                 source: &mut source,

@@ -169,7 +169,11 @@ impl Run<'_> {
                         quiet_since = Instant::now();
                     }
                 }
-                Next::End(settling) => return self.settle(|_| true, settling, None),
+                Next::End(settling) => {
+                    let aborted = self.retry.take_if(|retry| self.source.has_passed(&ranges_of(retry)));
+                    self.give_up(aborted)?;
+                    return self.settle(|_| true, settling, None);
+                }
             }
         }
     }
