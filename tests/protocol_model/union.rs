@@ -51,7 +51,6 @@ struct Intent {
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 enum Step {
-    Down,
     Idle,
     Intended,
     /// Its lines and its record are in the topics, undecided.
@@ -101,6 +100,18 @@ fn fresh(known: Known, now: i8) -> BTreeSet<usize> {
     (0..PEOPLE).filter(|person| known[*person].is_some_and(|at| now - at < WINDOW)).collect()
 }
 
+impl State {
+    /// What an instance knows of those who are past supports nobody ever again; states that differ in it alone are one.
+    fn forget(&mut self) {
+        let now = self.now;
+        for instance in &mut self.instances {
+            for known in [&mut instance.known, &mut instance.disk.0] {
+                known.iter_mut().for_each(|at| *at = at.filter(|at| now - at < WINDOW));
+            }
+        }
+    }
+}
+
 fn note(known: &mut Known, batch: usize, at: i8) {
     for &person in BATCHES[batch] {
         known[person] = known[person].max(Some(at));
@@ -126,6 +137,7 @@ impl World {
         let mut to = |name: String, change: &dyn Fn(&mut State)| {
             let mut next = s.clone();
             change(&mut next);
+            next.forget();
             all.push((name, next));
         };
         if s.now < LAST_TICK {
@@ -133,16 +145,13 @@ impl World {
         }
         for i in 0..INSTANCES {
             let me = s.instances[i];
-            if me.step == Step::Down {
-                to(format!("{i} starts"), &|n| self.recover(n, i));
-                continue;
-            }
-            to(format!("{i} crashes"), &|n| {
-                n.instances[i].step = Step::Down;
+            // Whatever happens while it is down may as well happen before it does something again.
+            to(format!("{i} crashes and starts"), &|n| {
                 // Its transaction is aborted at the next start, or by its time-out.
                 for told in n.topic.iter_mut().filter(|told| told.by == i && told.committed.is_none()) {
                     told.committed = Some(false);
                 }
+                self.recover(n, i);
             });
             match me.step {
                 Step::Idle => {
@@ -173,7 +182,7 @@ impl World {
                         n.instances[i].step = Step::Idle;
                     });
                 }
-                Step::Intended | Step::Down => {}
+                Step::Intended => {}
             }
         }
         all
