@@ -140,6 +140,7 @@ fn a_batch_aborted_with_messages_still_queued_leaves_the_sink_usable() {
         sinks: Vec::new(),
         dead_letters: None,
         certificates: None,
+        ledger: None,
         commits: commits.clone(),
         sources: vec![source],
         group: group.clone(),

@@ -144,6 +144,12 @@ fn refuse_secrets(table: &toml::Table, file: &str, problems: &mut Vec<Problem>) 
 
 fn secret(config: &Config, variable: Option<&String>, file: &str) -> Result<Option<Secret>, Problem> {
     match (&config.state.secret_file, variable) {
+        (None, None) if config.sink.shared_ledger().is_some() => Err(Problem::new(
+            file,
+            "state.secret_file",
+            "instances share a ledger (sink.ledger_topic), and this one would draw a secret of its own",
+            "name a file with the secret of all instances of the group",
+        )),
         (None, None) => Ok(None),
         (Some(_), Some(_)) => Err(Problem::new(
             "environment",

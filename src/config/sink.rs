@@ -59,6 +59,18 @@ pub struct Sink {
     /// The compacted Kafka topic of commit markers.
     #[schemars(example = &"throng.commits")]
     pub commits_topic: String,
+    /// The Kafka topic in which the instances of `source.group` tell each other what they have released, sealed with the group's secret:
+    /// what one has released then supports what the others release. Without it each instance counts its own releases alone. Needs
+    /// topics as source and sink, one secret for all instances (`state.secret_file`), and `recoding = "ladder"` or a `batch_crowd` of
+    /// `k`, with which it changes nothing. The topic keeps records (`cleanup.policy = delete`) for `privacy.support_window` and
+    /// `ledger_skew` at least.
+    #[schemars(example = &"throng.ledger")]
+    pub ledger_topic: String,
+    /// How far the clocks of two instances may be apart: what another one has released counts as so much older than its stamp says, and
+    /// stamps that lie further in the future are ignored. Below `privacy.support_window`.
+    #[serde(with = "quantity::duration")]
+    #[schemars(with = "quantity::DurationText", example = &"1m")]
+    pub ledger_skew: Duration,
     /// The file to write, `-` for standard output (NDJSON, at least once). Several groups write a file each, with the group's
     /// name before the extension (`out.motion.ndjson`), or where the path has `{group}`. Required with `kind = "file"`.
     #[schemars(example = &"out/sanitized.ndjson")]
@@ -121,6 +133,8 @@ impl Default for Sink {
             topic: String::new(),
             dead_letter_topic: "throng.dead-letters".into(),
             commits_topic: "throng.commits".into(),
+            ledger_topic: String::new(),
+            ledger_skew: Duration::from_mins(1),
             path: PathBuf::new(),
             format: None,
             framed: None,
@@ -142,6 +156,12 @@ impl Sink {
             SinkKind::File => Format::of_path(&self.path),
             SinkKind::Kafka | SinkKind::None => Format::Json,
         })
+    }
+
+    /// The topic in which instances tell each other what they have released; none where each counts its own alone.
+    #[must_use]
+    pub fn shared_ledger(&self) -> Option<&str> {
+        Some(self.ledger_topic.as_str()).filter(|topic| !topic.is_empty())
     }
 
     /// Whether lines spell an absent cell as a missing one: the format has no way to leave it out, or each row has every

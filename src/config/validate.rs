@@ -6,10 +6,12 @@ use std::{
 };
 
 mod anonymize;
+mod ledger;
 mod properties;
 mod security;
 
 use anonymize::anonymize;
+use ledger::ledger;
 use security::security;
 
 use super::certified::certificates;
@@ -39,6 +41,7 @@ pub(super) fn complaints(config: &Config) -> Vec<Complaint> {
     sink(config, &mut found);
     certificates(config, &mut found);
     erasure(config, &mut found);
+    ledger(config, &mut found);
     security(config, &mut found);
     dampening(config, &mut found);
     rules(config, &mut found);
@@ -270,6 +273,7 @@ fn topics(config: &Config, found: &mut Complaints) {
         if config.certificates.is_on() {
             named.push(("certificates.topic", &config.certificates.topic));
         }
+        named.extend(sink.shared_ledger().map(|topic| ("sink.ledger_topic", topic)));
     }
     let mut taken: BTreeMap<&str, &str> = BTreeMap::new();
     for (key, topic) in named {

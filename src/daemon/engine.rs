@@ -10,6 +10,7 @@
 //! | `succession` | from an engine to the one of another policy |
 //! | `process`, `steps`, `gathered` | the steps of a batch |
 //! | `ahead`, `input`, `joins`, `joining`, `turnout`, `repetition`, `draws`, `dampening`, `altering` | what comes before its treatment |
+//! | `others`, `sharing` | what other instances have released |
 //! | `terms`, `protection`, `unjudged` | what its verification is told |
 //! | `held`, `holding`, `settling` | what waits |
 //! | `model`, `memory`, `misfits` | what is learned and forgotten |
@@ -53,6 +54,7 @@ mod joins;
 mod memory;
 mod misfits;
 pub mod model;
+mod others;
 mod parts;
 pub mod picture;
 mod planning;
@@ -66,6 +68,7 @@ mod resume;
 mod search;
 mod settings;
 mod settling;
+mod sharing;
 mod steps;
 mod succession;
 pub mod terms;

@@ -9,6 +9,7 @@ use crate::io::erasures::ErasuresError;
 use crate::io::file::SinkError;
 use crate::io::kafka::connection::KafkaFailure;
 use crate::io::profiles::ProfilesError;
+use crate::io::shared_ledger::SharedLedgerError;
 use crate::io::spans::SpansError;
 use std::path::PathBuf;
 
@@ -38,6 +39,8 @@ pub enum RunError {
     Erasures(#[from] ErasuresError),
     #[error(transparent)]
     Spans(#[from] SpansError),
+    #[error(transparent)]
+    Sharing(#[from] SharedLedgerError),
     #[error(transparent)]
     Source(#[from] crate::io::file::SourceError),
     #[error(
@@ -73,6 +76,9 @@ impl RunError {
             return error.is_usage();
         }
         if let Self::Erasures(error) | Self::Stream(StreamError::Erasures(error)) = self {
+            return error.is_usage();
+        }
+        if let Self::Sharing(error) = self {
             return error.is_usage();
         }
         if let Self::Kafka(error) = self {

@@ -203,8 +203,12 @@ impl Ledger {
         if let Some(supporters) = &mut self.supporters {
             supporters.apply(&delta.support);
         }
-        let mut all = true;
-        let mut at = 0;
+        self.learn(delta)
+    }
+
+    /// Records the classes of a delta and nothing else of it: what another instance has released. True if every class found room.
+    pub fn learn(&mut self, delta: &LedgerDelta) -> bool {
+        let (mut all, mut at) = (true, 0);
         for &(class, count) in &delta.classes {
             for &subject in &delta.subjects[at..at + count as usize] {
                 all &= self.record(class, delta.time, subject);

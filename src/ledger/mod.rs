@@ -4,6 +4,7 @@
 //! |---|---|
 //! | [`classes`] | the subjects of each class, and what is kept beside them |
 //! | [`delta`] | what one batch adds |
+//! | [`shared`] | what of that other instances are told, and what time it is for them |
 //! | [`at`] | what of all this counts at one moment |
 //! | [`occurrences`] | which class each fragment of a batch left in |
 //! | [`tally`] | sensitive values that were shown |
@@ -19,6 +20,7 @@ pub mod delta;
 pub mod erasure;
 pub mod occurrences;
 pub mod said;
+pub mod shared;
 pub mod supporters;
 pub mod tally;
 pub mod witnesses;

@@ -17,6 +17,7 @@ pub mod moment;
 pub mod numbers;
 pub mod raw;
 pub mod schema;
+pub mod sealer;
 pub mod shapes;
 pub mod spans;
 pub mod spelling;

@@ -47,8 +47,8 @@ const SURROUNDINGS: [&str; 11] = [
     "erasure",
 ];
 
-/// Keys of any section that name places.
-const PLACES: [&str; 14] = [
+/// Keys of any section that name places, or say how far their clocks may be apart.
+const PLACES: [&str; 16] = [
     "path",
     "file",
     "topic",
@@ -59,6 +59,8 @@ const PLACES: [&str; 14] = [
     "dead_letter_topic",
     "dead_letter_path",
     "commits_topic",
+    "ledger_topic",
+    "ledger_skew",
     "compression",
     "separator",
     "rotate",

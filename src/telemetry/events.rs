@@ -11,6 +11,7 @@ mod profiles;
 mod promises;
 mod records;
 mod reloads;
+mod sharing;
 
 pub use batches::{BatchAborted, BatchCommitted};
 pub use certificates::{BatchCertified, ChainBegun, ChainHead};
@@ -20,3 +21,6 @@ pub use profiles::{ProfileRefused, ProfileUpdate, ProfilesLag, ProfilesRead};
 pub use promises::{AttacksTried, LimitReached, PastUnknown, PopulationsRead, StateRecovered, VerificationRefused};
 pub use records::{AttributesNeverMet, ColumnsDropped, Doubt, FileOpened, PassedOver, WrongType};
 pub use reloads::{PolicyInForce, Reloaded};
+pub use sharing::{
+    ForeignIgnored, SharedLedgerHeard, SharedLedgerLag, SharedLedgerLate, SharedLedgerRead, SharedLedgerTold,
+};

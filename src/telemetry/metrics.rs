@@ -13,6 +13,7 @@ use super::labels::{
 };
 use super::planned::Planning;
 use super::reason::RejectionReason;
+use super::sharing::Sharing;
 use super::shelf::{PerLabel, Shelf, buckets, untold, waits};
 
 /// Every metric of the product.
@@ -22,6 +23,7 @@ pub(super) struct Metrics {
     pub quality: Quality,
     pub source: Source,
     pub profiles: Profiles,
+    pub sharing: Sharing,
     pub memory: Memory,
     pub erasures: Erasures,
     pub planning: Planning,
@@ -153,6 +155,7 @@ impl Metrics {
             quality: Quality::new(&shelf),
             source: Source::new(&shelf),
             profiles: Profiles::new(&shelf),
+            sharing: Sharing::new(&shelf),
             memory: Memory::new(&shelf),
             erasures: Erasures::new(&shelf),
             planning: Planning::new(&shelf),

@@ -19,6 +19,7 @@ mod planned;
 mod reason;
 mod registry;
 mod report;
+mod sharing;
 mod shelf;
 mod source;
 mod spans;
@@ -30,15 +31,16 @@ pub use disk::{StateAnswers, StateStalled};
 pub use events::{
     AttacksTried, AttributesNeverMet, BatchAborted, BatchCertified, BatchCommitted, ChainBegun, ChainHead,
     ColumnsDropped, DeviceUsed, Doubt, ErasureFailed, ErasureLag, ErasureRefused, ErasureRequested, ErasuresMissed,
-    EvidenceGathered, FileOpened, LimitReached, PassedOver, PastUnknown, PlanAdopted, PlannerFailed, PolicyInForce,
-    PopulationsRead, ProfileRefused, ProfileUpdate, ProfilesLag, ProfilesRead, Reloaded, StateRecovered,
+    EvidenceGathered, FileOpened, ForeignIgnored, LimitReached, PassedOver, PastUnknown, PlanAdopted, PlannerFailed,
+    PolicyInForce, PopulationsRead, ProfileRefused, ProfileUpdate, ProfilesLag, ProfilesRead, Reloaded,
+    SharedLedgerHeard, SharedLedgerLag, SharedLedgerLate, SharedLedgerRead, SharedLedgerTold, StateRecovered,
     SubjectsErased, VerificationRefused, WrongType,
 };
 pub use foreign::foreign;
 pub use history::Point;
 pub use labels::{
-    AbortReason, Attack, Counts, Label, Limit, MemoryPart, ReloadOutcome, SchemaOutcome, SecurityRefusal, SpanOutcome,
-    Stage, SuppressionReason, WrittenAs,
+    AbortReason, Attack, Counts, ForeignReason, Label, Limit, MemoryPart, ReloadOutcome, SchemaOutcome,
+    SecurityRefusal, SpanOutcome, Stage, SuppressionReason, WrittenAs,
 };
 pub use logging::{LoggingError, init_logging, says_nobody_reads, silence_panic_payloads};
 pub use reason::RejectionReason;

@@ -1,7 +1,7 @@
 //! From a configuration to an engine: everything that is checked and opened before the first record is read.
 
 use super::certifier::Certifier;
-use super::clock::{Clocks, StateClock};
+use super::clock::{Anchor, Clocks, StateClock};
 use super::configured::{repetition, settings};
 use super::draws::Draws;
 use super::fields::Engine;
@@ -14,9 +14,10 @@ use crate::config::{Config, Join, OutputShape, Problem, Rows, SinkKind};
 use crate::daemon::http::chosen_page;
 use crate::daemon::state::directory::StateError;
 use crate::daemon::state::records::Intent;
-use crate::daemon::state::seal::Keys;
+use crate::daemon::state::seal::{Keys, Sealer};
 use crate::daemon::state::store::{Recovered, Store};
 use crate::io::file::FileBegun;
+use crate::io::shared_ledger::Terms;
 use crate::ledger::classes::Ledger;
 use crate::ledger::said::Said;
 use crate::ledger::supporters::{SupportLimits, Supporters};
@@ -55,7 +56,14 @@ pub fn state_clock(config: &Config, options: &Options, engine: &Engine, intent: 
     if progress.sequence > 0 {
         anchors.push(progress.anchor);
     }
-    StateClock::resume(Arc::clone(&options.clocks), &anchors, config.privacy.support_window)
+    // What others had released is of an age that has been counted, too.
+    anchors.extend(Some(engine.heard().anchor).filter(|anchor| *anchor != Anchor::default()));
+    let clock = StateClock::resume(Arc::clone(&options.clocks), &anchors, config.privacy.support_window);
+    if anchors.is_empty() && config.sink.shared_ledger().is_some() {
+        // Ages count from 0: what others have released inside the window has one.
+        return clock.older_by(config.privacy.support_window + 2 * config.sink.ledger_skew);
+    }
+    clock
 }
 
 /// An engine with the state it continues from.
@@ -68,8 +76,18 @@ pub struct Assembled {
     pub begun: Vec<FileBegun>,
     /// Identity of the state.
     pub id: String,
+    /// What a ledger is shared by.
+    pub accord: Accord,
     /// `privacy.k` of what has left before this start, where it is known.
     pub made_with: Option<u64>,
+}
+
+/// What instances have in common that share a ledger.
+pub struct Accord {
+    /// Seals for whoever has the group's secret.
+    pub sealer: Sealer,
+    /// What a release means.
+    pub terms: Terms,
 }
 
 /// Why there is no engine.
@@ -262,10 +280,13 @@ pub fn assemble(
         PastUnknown { attributes: attributes as u64 }.emit(telemetry);
     }
     let certifier = checked.signer.clone().map(|signer| Certifier::new(signer, config, &id, recovered.certified));
+    let outputs = format!("{}\n{}", sink_of(config).unwrap_or_default(), groups_of(&checked.shapes, schema));
+    let terms = Terms::new(&keys.name_of_digests(), &schema.fingerprint(), &outputs, digest.bytes());
+    let accord = Accord { sealer: Sealer::new(&keys.shared), terms };
     let opened = Opened { ledger, store, keys, untruthful, certifier };
     let begun = std::mem::take(&mut recovered.begun);
     let engine = build(checked, &people, telemetry, accept_rewind, opened, recovered.into())?;
-    Ok(Assembled { engine, intent: pending, begun, id, made_with })
+    Ok(Assembled { engine, intent: pending, begun, id, accord, made_with })
 }
 
 /// A state that no daemon runs on.

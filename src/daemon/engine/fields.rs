@@ -6,6 +6,7 @@ use super::draws::Draws;
 use super::held::Held;
 use super::joins::Joins;
 use super::model::{Model, ModelSize};
+use super::others::Sharing;
 use super::parts::Blank;
 use super::prime::Primed;
 use super::recheck::Recheck;
@@ -110,6 +111,8 @@ pub struct Engine {
     pub(super) ledger: Ledger,
     pub(super) held: Held,
     pub(super) joins: Joins,
+    /// What other instances have released.
+    pub(super) sharing: Sharing,
     pub(super) telemetry: Telemetry,
     pub(super) digest: Box<dyn Fn(&str) -> u128 + Send + Sync>,
     pub(super) draws: Draws,

@@ -5,6 +5,7 @@ use super::fields::{Coding, Durable, Engine, InForce, Learning, Planning};
 use super::held::Held;
 use super::joins::Joins;
 use super::model::ModelSize;
+use super::others::Sharing;
 use super::parts::{Parts, Past, new_model};
 use crate::anonymity::plan::{Group, Pace, Plan};
 use crate::anonymity::planner::GroupShape;
@@ -143,6 +144,7 @@ impl Engine {
             coding: Coding { books, subjects, numbering: 0, compacted_bytes: 0 },
             quasi,
             joins: Joins::new(&settings.joins, std::mem::take(&mut past.profiles)),
+            sharing: Sharing::default(),
             held: Held::new(schema.attributes.len(), schema.joined()),
             schema,
             settings,

@@ -15,5 +15,6 @@ mod profile_journal;
 pub mod records;
 pub mod rows;
 pub mod seal;
+mod shared_journal;
 pub mod store;
 mod witness_journal;

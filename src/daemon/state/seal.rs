@@ -1,15 +1,10 @@
-//! Keys derived from the one secret, and authenticated encryption of what goes to disk.
+//! Keys derived from the one secret, by which what goes to disk is sealed.
 
-use chacha20poly1305::aead::{Aead, KeyInit, Payload};
-use chacha20poly1305::{XChaCha20Poly1305, XNonce};
+pub use crate::records::sealer::Sealer;
 use hkdf::Hkdf;
-use rand::{RngCore, TryRngCore, rngs::OsRng};
 use serde::{Deserialize, Serialize};
-use sha2::Sha256;
+use sha2::{Digest, Sha256};
 use zeroize::Zeroizing;
-
-/// Length of a nonce in bytes; a fresh random one precedes every sealed value.
-const NONCE: usize = 24;
 
 /// The independent keys that one secret stands for.
 pub struct Keys {
@@ -25,6 +20,8 @@ pub struct Keys {
     pub pages: [u8; 32],
     /// Keys the check of an archive of the whole state.
     pub archive: [u8; 32],
+    /// Seals the deltas of a ledger that instances share.
+    pub shared: Zeroizing<[u8; 32]>,
     seal: Zeroizing<[u8; 32]>,
 }
 
@@ -68,6 +65,7 @@ impl Keys {
             check: key(b"check"),
             pages: key(b"pages"),
             archive: key(b"archive"),
+            shared: Zeroizing::new(key(b"shared ledger")),
             seal: Zeroizing::new(key(b"seal")),
         }
     }
@@ -75,35 +73,19 @@ impl Keys {
     /// Seals values for, and opens them at, their place.
     #[must_use]
     pub fn sealer(&self) -> Sealer {
-        Sealer(XChaCha20Poly1305::new((&*self.seal).into()))
-    }
-}
-
-/// Seals values so that they open only at the place they were written to.
-#[derive(Clone)]
-pub struct Sealer(XChaCha20Poly1305);
-
-impl Sealer {
-    /// Encrypts `plain` under a fresh random nonce, which stands before the ciphertext. What was sealed for another
-    /// place does not open at `place`.
-    #[must_use]
-    pub fn seal(&self, place: &[u8], plain: &[u8]) -> Vec<u8> {
-        let mut nonce = [0u8; NONCE];
-        OsRng.unwrap_err().fill_bytes(&mut nonce);
-        let sealed = self
-            .0
-            .encrypt(XNonce::from_slice(&nonce), Payload { msg: plain, aad: place })
-            .expect("a value in memory is far below the cipher's limit");
-        let mut out = nonce.to_vec();
-        out.extend_from_slice(&sealed);
-        out
+        Sealer::new(&self.seal)
     }
 
-    /// `None` when the bytes were not sealed with this key for this place.
+    /// Names the keys of digests without telling them: two instances with the same name know a person, and a class, under
+    /// the same digest. It is shown to nobody who does not have the secret.
     #[must_use]
-    pub fn open(&self, place: &[u8], sealed: &[u8]) -> Option<Vec<u8>> {
-        let (nonce, body) = sealed.split_at_checked(NONCE)?;
-        self.0.decrypt(XNonce::from_slice(nonce), Payload { msg: body, aad: place }).ok()
+    pub fn name_of_digests(&self) -> [u8; 32] {
+        Sha256::new()
+            .chain_update(b"throng digests 1")
+            .chain_update(self.subjects)
+            .chain_update(self.classes)
+            .finalize()
+            .into()
     }
 }
 

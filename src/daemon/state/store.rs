@@ -9,6 +9,8 @@ use super::profile_journal::{INTENT_VERSION, ProfileJournal};
 use super::records::{Intent, ProfileChange, Progress};
 use super::rows::RowBlock;
 use super::seal::{Keys, Sealer};
+pub use super::shared_journal::HeardUpTo;
+use super::shared_journal::SharedJournal;
 use super::witness_journal::WitnessJournal;
 use crate::faults::crash_point;
 use crate::io::file::FileBegun;
@@ -31,6 +33,7 @@ mod compact;
 mod effect;
 mod erase;
 pub mod examine;
+mod heard;
 mod names_read;
 mod recover;
 mod rekey;
@@ -99,6 +102,7 @@ pub struct Store {
     forgotten_rows: Vec<u64>,
     witnesses: WitnessJournal,
     profiles: ProfileJournal,
+    shared: SharedJournal,
     /// What the marker beside the output files may say.
     marks: Vec<Option<Mark>>,
     /// `privacy.k` of the batches of this process.
@@ -330,6 +334,7 @@ impl Store {
     pub fn intend(&mut self, intent: &Intent, ledger: &Ledger) -> Result<(), StateError> {
         let mut batch = sled::Batch::default();
         self.write_applied(&mut batch, ledger);
+        self.write_heard(&mut batch, ledger);
         batch.insert(INTENT, self.seal(INTENT, intent));
         if let Some(tally) = ledger.tally() {
             batch.insert(INTENT_TALLIED, self.seal(INTENT_TALLIED, &(intent.attempt, tally.standings())));
@@ -405,6 +410,7 @@ impl Store {
         } else {
             self.write_profiles(&mut batch);
         }
+        self.write_heard(&mut batch, ledger);
         batch.remove(INTENT);
         self.commit(batch)?;
         self.given_up = false;
@@ -416,13 +422,13 @@ impl Store {
         self.unwritten.set(self.unwritten.get() + written);
     }
 
-    /// Whether what became of an intended batch is only in memory: it has left, or is given up.
+    /// Whether something is only in memory: what became of an intended batch, which has left or is given up, or what others have told.
     #[must_use]
     pub fn is_behind(&self) -> bool {
-        self.applied.is_some() || self.given_up
+        self.applied.is_some() || self.given_up || self.shared.is_behind()
     }
 
-    /// Writes now what became of the last intended batch.
+    /// Writes now what became of the last intended batch, and what others have told.
     ///
     /// # Errors
     /// When the database fails.
@@ -432,6 +438,7 @@ impl Store {
         }
         let mut batch = sled::Batch::default();
         self.write_applied(&mut batch, ledger);
+        self.write_heard(&mut batch, ledger);
         batch.remove(INTENT);
         self.commit(batch)?;
         self.given_up = false;

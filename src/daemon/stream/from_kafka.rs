@@ -5,6 +5,7 @@ use super::naming::Naming;
 use super::profiles;
 use super::replace::Replacements;
 use super::run::{Run, StreamError, Watcher};
+use super::sharing;
 use super::to_kafka::{PATIENCE, check_marker, check_retention, has_left, outputs};
 use crate::config::{Config, Erasure, SinkKind};
 use crate::daemon::engine::assemble::{Assembled, assemble, state_clock};
@@ -149,7 +150,7 @@ pub fn run_kafka(
     if let Some(failure) = marker_failure {
         return Err(failure.into());
     }
-    let Assembled { mut engine, intent, id, .. } = assembled?;
+    let Assembled { mut engine, intent, id, accord, .. } = assembled?;
     let committed = match committed {
         Some(last) => last,
         None => open(&id)?,
@@ -164,7 +165,13 @@ pub fn run_kafka(
     let naming = start.naming(&engine)?;
     let mut sink = opened.ok_or(RunError::Panicked)?;
     engine.heed(stop);
-    let clock = state_clock(&config, options, &engine, intent.as_ref());
+    let mut clock = state_clock(&config, options, &engine, intent.as_ref());
+    let own = (&mut engine, &mut sink, &mut clock);
+    let begun = sharing::begin(own, intent.as_ref(), accord, (&config, options), (&start.sink, telemetry), stop)?;
+    if !begun {
+        engine.flush().map_err(StreamError::from)?;
+        return Ok(engine.findings());
+    }
     start.stream(&mut engine, intent, &mut sink, (clock, naming), policies)?;
     engine.tell_of_chain();
     Ok(engine.findings())

@@ -9,6 +9,7 @@
 //! | `from_file`, `from_kafka` | a daemon's parts, put together by the kind of its source |
 //! | `erasing`, `naming` | erasures that are asked for, between two batches; people whom a topic names |
 //! | `profiles` | the profiles that records are joined to, at the start |
+//! | `sharing` | the ledger that the instances of a group share, at the start |
 //! | `to_kafka` | what every sink into a topic needs |
 
 mod erasing;
@@ -20,6 +21,7 @@ pub mod naming;
 mod profiles;
 pub mod replace;
 pub mod run;
+mod sharing;
 pub mod source;
 pub(super) mod to_kafka;
 

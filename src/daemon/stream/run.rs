@@ -165,6 +165,7 @@ impl Run<'_> {
                 Next::Nothing => {
                     if self.retry.is_none() {
                         self.engine.take_updates_between_batches()?;
+                        self.engine.take_in_others_between_batches(&mut || self.clock.now())?;
                     }
                     if self.engine.is_behind() {
                         self.engine.flush()?;
@@ -200,6 +201,9 @@ impl Run<'_> {
         };
         // What is repeated was joined to what was known then; everything else waits for what is known now.
         if retry.is_none() && !self.engine.read_profiles(self.stop)? {
+            return Ok(Done::Unbegun);
+        }
+        if retry.is_none() && !self.engine.take_in_others(&mut || self.clock.now(), self.stop)? {
             return Ok(Done::Unbegun);
         }
         let now = self.clock.now();

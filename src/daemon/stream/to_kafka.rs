@@ -34,14 +34,22 @@ pub(super) fn outputs(
     };
     let certificates = config.certificates.is_on().then_some(&config.certificates.topic);
     let certificates = certificates.map(|name| topic(name)).transpose()?;
+    let ledger = config.sink.shared_ledger().map(|name| topic(name).map(|topic| topic.name)).transpose()?;
     let (group, commits) = (config.source.group.clone(), config.sink.commits_topic.clone());
-    Ok(Outputs { sinks, dead_letters, certificates, commits, sources, group, keeps_offsets: true, attributes })
+    Ok(Outputs { sinks, dead_letters, certificates, ledger, commits, sources, group, keeps_offsets: true, attributes })
 }
 
-/// Refuses a topic that keeps fragments for less long than they support others.
+/// Refuses a topic that keeps fragments for less long than they support others, and one that keeps for less long what other instances
+/// have released.
 pub(in crate::daemon) fn check_retention(config: &Config, cluster: &Cluster) -> Result<(), KafkaFailure> {
     let topics: BTreeSet<String> = config.output_names().iter().map(|name| config.sink.topic_of(name)).collect();
-    topics.iter().try_for_each(|topic| cluster.check_retention(topic, config.privacy.support_window, PATIENCE))
+    let window = config.privacy.support_window;
+    let asked = ("privacy.support_window", window);
+    topics.iter().try_for_each(|topic| cluster.check_retention(topic, asked, PATIENCE))?;
+    let Some(ledger) = config.sink.shared_ledger() else { return Ok(()) };
+    let asked = ("privacy.support_window + sink.ledger_skew", window + config.sink.ledger_skew);
+    cluster.check_retention(ledger, asked, PATIENCE)?;
+    cluster.check_not_compacted(ledger, PATIENCE)
 }
 
 /// State and marker must agree once the pending intent has been decided. A marker ahead of the state means that the state

@@ -237,11 +237,47 @@ impl Cluster {
         partitions
     }
 
-    /// Checks that what is released into `topic` stays there for `window`. A cluster that does not tell is believed.
+    /// Checks that what is released into `topic` stays there for `window`, which `key` of the configuration asks for. A cluster that does
+    /// not tell is believed.
     ///
     /// # Errors
     /// [`KafkaFailure::ShortRetention`].
-    pub fn check_retention(&self, topic: &str, window: Duration, patience: Duration) -> Result<(), KafkaFailure> {
+    pub fn check_retention(
+        &self,
+        topic: &str,
+        (key, window): (&'static str, Duration),
+        patience: Duration,
+    ) -> Result<(), KafkaFailure> {
+        let retention = self.setting(topic, "retention.ms", patience)?;
+        let retention = retention.and_then(|value| value.parse::<i64>().ok()).and_then(|ms| u64::try_from(ms).ok());
+        match retention.map(Duration::from_millis) {
+            Some(kept) if kept < window => Err(KafkaFailure::ShortRetention {
+                brokers: self.brokers.clone(),
+                topic: topic.to_owned(),
+                key,
+                retention: humantime::format_duration(kept).to_string(),
+                window: humantime::format_duration(window).to_string(),
+            }),
+            // -1 keeps for ever.
+            _ => Ok(()),
+        }
+    }
+
+    /// Checks that `topic` is not compacted, which would keep one record of each writer. A cluster that does not tell is believed.
+    ///
+    /// # Errors
+    /// [`KafkaFailure::Compacted`].
+    pub fn check_not_compacted(&self, topic: &str, patience: Duration) -> Result<(), KafkaFailure> {
+        match self.setting(topic, "cleanup.policy", patience)? {
+            Some(policy) if policy.contains("compact") => {
+                Err(KafkaFailure::Compacted { brokers: self.brokers.clone(), topic: topic.to_owned() })
+            }
+            _ => Ok(()),
+        }
+    }
+
+    /// A setting of a topic; none where the cluster does not tell.
+    fn setting(&self, topic: &str, name: &str, patience: Duration) -> Result<Option<String>, KafkaFailure> {
         let admin = self.base().admin("cannot create an admin client")?;
         let runtime = tokio::runtime::Builder::new_current_thread()
             .enable_all()
@@ -249,7 +285,7 @@ impl Cluster {
             .map_err(|_| KafkaFailure::Unreachable { brokers: self.brokers.clone(), seconds: 0 })?;
         let resource = ResourceSpecifier::Topic(topic);
         let options = AdminOptions::new().request_timeout(Some(patience));
-        let Ok(described) = runtime.block_on(admin.describe_configs(&[resource], &options)) else { return Ok(()) };
+        let Ok(described) = runtime.block_on(admin.describe_configs(&[resource], &options)) else { return Ok(None) };
         // The client passes over the error of a topic, which has no entries then.
         if described.iter().flatten().all(|topic| topic.entries.is_empty()) {
             // So does a topic that is not there.
@@ -259,23 +295,7 @@ impl Cluster {
             );
             return Err(KafkaFailure::Denied { brokers: self.brokers.clone(), right });
         }
-        let retention = described
-            .into_iter()
-            .flatten()
-            .flat_map(|r| r.entries)
-            .find(|e| e.name == "retention.ms")
-            .and_then(|e| e.value?.parse::<i64>().ok())
-            .and_then(|ms| u64::try_from(ms).ok());
-        match retention.map(Duration::from_millis) {
-            Some(kept) if kept < window => Err(KafkaFailure::ShortRetention {
-                brokers: self.brokers.clone(),
-                topic: topic.to_owned(),
-                retention: humantime::format_duration(kept).to_string(),
-                window: humantime::format_duration(window).to_string(),
-            }),
-            // -1 keeps for ever.
-            _ => Ok(()),
-        }
+        Ok(described.into_iter().flatten().flat_map(|r| r.entries).find(|e| e.name == name).and_then(|e| e.value))
     }
 }
 

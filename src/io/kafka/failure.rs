@@ -25,9 +25,13 @@ pub enum KafkaFailure {
     #[error("kafka at {brokers}: topic {topic:?} does not exist (create it, or correct the configuration)")]
     MissingTopic { brokers: String, topic: String },
     #[error(
-        "kafka at {brokers}: topic {topic:?} keeps records for {retention}, shorter than privacy.support_window = {window}: released records must stay visible as long as they support others (shorten the window, or lengthen retention.ms)"
+        "kafka at {brokers}: topic {topic:?} keeps records for {retention}, shorter than {key} = {window}: released records must stay visible as long as they support others (shorten the window, or lengthen retention.ms)"
     )]
-    ShortRetention { brokers: String, topic: String, retention: String, window: String },
+    ShortRetention { brokers: String, topic: String, key: &'static str, retention: String, window: String },
+    #[error(
+        "kafka at {brokers}: the ledger topic {topic:?} is compacted, and would keep the last record of each instance alone (set cleanup.policy = delete)"
+    )]
+    Compacted { brokers: String, topic: String },
     #[error(
         "topic {topic:?}: another instance's open transaction has hidden our last commit marker for {seconds} s (start again when that instance has, or when its transaction.timeout.ms has passed)"
     )]
@@ -64,6 +68,7 @@ impl KafkaFailure {
             self,
             Self::MissingTopic { .. }
                 | Self::ShortRetention { .. }
+                | Self::Compacted { .. }
                 | Self::TwoClusters { .. }
                 | Self::NoConsumerProtocol { .. }
                 | Self::Setting { .. }

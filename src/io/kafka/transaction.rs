@@ -7,8 +7,10 @@ use super::producer::{PARTING, STEP, Writer, classify, retried};
 use super::standing::{GroupMetadata, Sent, Standing, listed};
 use crate::faults::crash_point;
 use crate::io::dead_letter::DeadLetter;
+use crate::io::shared_ledger::Teller;
 use crate::release::sink::{DeliveryError, Envelope, Lengths, Sink};
 use crate::release::verified::Verified;
+use crate::telemetry::{SharedLedgerTold, Telemetry};
 use rdkafka::error::{KafkaError, RDKafkaErrorCode};
 use rdkafka::producer::{BaseRecord, Producer};
 use std::sync::Arc;
@@ -32,6 +34,8 @@ pub struct Outputs {
     pub dead_letters: Option<OutputTopic>,
     /// Where certificates go; none where none are written.
     pub certificates: Option<OutputTopic>,
+    /// Where other instances are told what has been released; none where the ledger is not shared.
+    pub ledger: Option<String>,
     /// The topic of the markers.
     pub commits: String,
     /// Names of the source topics, by index; empty when the source is no topic of this cluster.
@@ -55,6 +59,7 @@ pub struct TransactionalSink {
     group: GroupMetadata,
     stop: Arc<AtomicBool>,
     bytes_out: u64,
+    sharing: Option<(Teller, Telemetry)>,
 }
 
 /// One attempt at a batch, with a producer of its own.
@@ -94,6 +99,7 @@ impl TransactionalSink {
             .chain(&outputs.dead_letters)
             .chain(&outputs.certificates)
             .map(|topic| topic.name.clone())
+            .chain(outputs.ledger.clone())
             .collect();
         written.sort();
         written.dedup();
@@ -101,7 +107,20 @@ impl TransactionalSink {
         let standing = is_looked_for.then(|| Standing::open(cluster, &outputs.group, Arc::clone(&group)));
         let standing = standing.transpose()?;
         let epochs = Epochs::open(cluster, transactional_id, &outputs.commits, written, standing, patience)?;
-        Ok(Self { epochs, transactional_id: transactional_id.to_owned(), outputs, group, stop, bytes_out: 0 })
+        Ok(Self {
+            epochs,
+            transactional_id: transactional_id.to_owned(),
+            outputs,
+            group,
+            stop,
+            bytes_out: 0,
+            sharing: None,
+        })
+    }
+
+    /// From here on other instances are told what each batch has released, where there is a topic for that.
+    pub fn share(&mut self, teller: Teller, telemetry: &Telemetry) {
+        self.sharing = Some((teller, telemetry.clone()));
     }
 }
 
@@ -112,6 +131,7 @@ impl Attempt<'_> {
         envelope: &Envelope<'_>,
         marker: Marker,
         sent: &[Sent],
+        shared: &[Vec<u8>],
     ) -> Result<u64, DeliveryError> {
         let Self { sink: TransactionalSink { outputs, transactional_id, .. }, producer } = self;
         producer.begin_transaction().map_err(|e| classify(&e))?;
@@ -176,6 +196,12 @@ impl Attempt<'_> {
             // All in one partition, so that a chain is read in its order.
             let record = BaseRecord::<[u8], [u8]>::to(&topic.name).key(certificate.key.as_bytes()).partition(0);
             self.send(record.payload(certificate.line).timestamp(envelope.clock_ms))?;
+        }
+        if let (Some(topic), Some((teller, _))) = (&outputs.ledger, &self.sink.sharing) {
+            for record in shared {
+                let told = BaseRecord::<[u8], [u8]>::to(topic).key(teller.instance.as_bytes()).payload(record);
+                self.send(told.timestamp(envelope.clock_ms))?;
+            }
         }
         let body = marker.body();
         self.send(
@@ -294,9 +320,13 @@ impl Sink for TransactionalSink {
     fn deliver(&mut self, batch: &Verified, envelope: &Envelope<'_>) -> Result<Lengths, DeliveryError> {
         let marker = Marker { sequence: envelope.sequence, attempt: envelope.attempt };
         let sent = self.offsets(envelope);
+        let shared = match &self.sharing {
+            Some((teller, _)) => teller.records(batch.delta(), envelope.sequence, envelope.clock_ms),
+            None => Vec::new(),
+        };
         let producer = self.epochs.take(&self.stop)?;
         let attempt = Attempt { producer, sink: self };
-        let outcome = match attempt.run(batch, envelope, marker, &sent).map_err(|error| attempt.named(error)) {
+        let outcome = match attempt.run(batch, envelope, marker, &sent, &shared).map_err(|error| attempt.named(error)) {
             Err(DeliveryError::Aborted(why)) => {
                 // An abort purges what is queued. If it cannot be confirmed, nothing more may be said of this producer.
                 match attempt.abort() {
@@ -313,6 +343,11 @@ impl Sink for TransactionalSink {
             Err(DeliveryError::Fatal(_)) => {}
         }
         self.bytes_out += outcome?;
+        if let Some((teller, telemetry)) = &mut self.sharing {
+            teller.has_spoken = true;
+            let bytes = shared.iter().map(|record| record.len() as u64).sum();
+            SharedLedgerTold { records: shared.len() as u64, bytes }.emit(telemetry);
+        }
         Ok(Lengths::new())
     }
 

@@ -5,6 +5,7 @@ use crate::daemon::state::directory::{self, StateError};
 use crate::daemon::state::keeper::Keeper;
 use crate::daemon::state::profile_journal::ProfileJournal;
 use crate::daemon::state::seal::{Keys, Sealer};
+use crate::daemon::state::shared_journal::SharedJournal;
 use crate::daemon::state::witness_journal::WitnessJournal;
 use crate::ledger::SHARDS;
 use crate::ledger::classes::Ledger;
@@ -56,6 +57,7 @@ impl Store {
             forgotten_rows: Vec::new(),
             witnesses: WitnessJournal::default(),
             profiles: ProfileJournal::default(),
+            shared: SharedJournal::default(),
             marks: Vec::new(),
             k: 0,
             unwritten: Cell::new(0),

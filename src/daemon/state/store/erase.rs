@@ -8,6 +8,7 @@
 use super::names_read::{NAMES_READ, NamesRead};
 use super::{CHECK, INTENT, INTENT_BEGUN, INTENT_CERTIFIED, INTENT_MET, INTENT_TALLIED, MET, PROGRESS, Store, TALLIED};
 use crate::anonymity::planner::reference::ReferenceCounts;
+use crate::daemon::engine::clock::now_ms;
 use crate::daemon::state::databases;
 use crate::daemon::state::directory::StateError;
 use crate::daemon::state::keeper::Keeper;
@@ -15,6 +16,7 @@ use crate::daemon::state::numbered::number_of;
 use crate::daemon::state::profile_journal::{INTENT_VERSION, PREFIX, ProfileJournal, place_of};
 use crate::daemon::state::records::{KeptRow, Progress};
 use crate::daemon::state::rows::RowBlock;
+use crate::daemon::state::shared_journal::{HEARD, HeardUpTo, PREFIX as FOREIGN, SharedJournal};
 use crate::daemon::state::store::examine::is_known;
 use crate::daemon::state::store::recover::Recovered;
 use crate::daemon::state::witness_journal::WitnessJournal;
@@ -147,6 +149,7 @@ impl Store {
         self.forgotten_rows.clear();
         self.witnesses = WitnessJournal::default();
         self.profiles = ProfileJournal::default();
+        self.shared = SharedJournal::default();
         // What the marker beside the output files may say has been looked up since.
         let marks = std::mem::take(&mut self.marks);
         let recovered = self.load(ledger)?;
@@ -270,6 +273,11 @@ impl Store {
             edits.erased.met += 1;
             edits.values.insert(MET.to_vec(), Some(self.sealed(MET, &met)));
         }
+        if let Some(heard) = self.read::<HeardUpTo>(HEARD)? {
+            // What others have told by now, and nobody here has read, has them still.
+            let heard = HeardUpTo { erased_ms: now_ms(), ..heard };
+            edits.values.insert(HEARD.to_vec(), Some(self.sealed(HEARD, &heard)));
+        }
         if edits.erased.dropped > 0 {
             let mut progress = progress.clone();
             progress.totals.dropped += edits.erased.dropped;
@@ -292,7 +300,7 @@ impl Store {
                 edits.values.insert(key, Some(sealed));
             }
         }
-        for prefix in ["tally", "said", "delta"] {
+        for prefix in ["tally", "said", "delta", FOREIGN] {
             for (key, sealed) in self.scan(prefix)? {
                 let bytes: Vec<u8> = self.open_value(&key, &sealed)?;
                 let kept = match prefix {

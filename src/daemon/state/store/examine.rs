@@ -17,6 +17,7 @@ use crate::daemon::state::profile_journal::{INTENT_VERSION, PREFIX, VERSION, pla
 use crate::daemon::state::records::{Intent, KeptRow, Progress};
 use crate::daemon::state::rows::RowBlock;
 use crate::daemon::state::seal::LastingKeys;
+use crate::daemon::state::shared_journal::{HEARD, HeardUpTo, PREFIX as FOREIGN};
 use crate::io::file::FileBegun;
 use crate::io::profiles::Cells;
 use crate::ledger::delta::LedgerDelta;
@@ -54,7 +55,7 @@ fn is_delta(plain: &[u8]) -> bool {
 
 /// The kind of a key, its name, and how its values are read; none where no version of this format writes such a key.
 fn kind_of(key: &[u8]) -> Option<(&'static str, Reads)> {
-    let alone: [(&[u8], &'static str, Reads); 23] = [
+    let alone: [(&[u8], &'static str, Reads); 24] = [
         (KEPT_KEYS, "kept-keys", is::<LastingKeys>),
         (PROGRESS, "progress", is::<Progress>),
         (INTENT, "intent", is::<Intent>),
@@ -71,6 +72,7 @@ fn kind_of(key: &[u8]) -> Option<(&'static str, Reads)> {
         (INTENT_BEGUN, "intent-begun", is::<(u64, Vec<FileBegun>)>),
         (INTENT_VERSION, "intent-profiles", is::<(u64, u64)>),
         (VERSION, "profiles", is::<u64>),
+        (HEARD, "heard", is::<HeardUpTo>),
         (STREAM, "stream", is::<String>),
         (SINK, "sink", is::<String>),
         (GROUPS, "groups", is::<String>),
@@ -82,8 +84,9 @@ fn kind_of(key: &[u8]) -> Option<(&'static str, Reads)> {
     if let Some((_, name, reads)) = alone.into_iter().find(|(whole, ..)| *whole == key) {
         return Some((name, reads));
     }
-    let numbered: [(&'static str, Reads); 11] = [
+    let numbered: [(&'static str, Reads); 12] = [
         ("delta", is_delta),
+        (FOREIGN, is_delta),
         ("shard", is::<(u64, Vec<u8>)>),
         ("tally", is::<Vec<u8>>),
         ("said", is::<Vec<u8>>),

@@ -135,6 +135,7 @@ impl Store {
             found.deltas += 1;
             found.bytes += sealed.len() as u64;
         }
+        self.load_heard(ledger)?;
         for (key, sealed) in self.scan("sample")? {
             let rows: Vec<KeptRow> = self.open_value(&key, &sealed)?;
             let last = rows.last().map_or(0, |r| r.ordinal);

@@ -1,0 +1,53 @@
+//! What other instances have released, as it is written with whatever is written next.
+
+use super::Store;
+use crate::daemon::engine::clock::Anchor;
+use crate::daemon::state::directory::StateError;
+use crate::daemon::state::shared_journal::{HEARD, PREFIX};
+use crate::io::shared_ledger::Places;
+use crate::ledger::classes::Ledger;
+use crate::ledger::delta::LedgerDelta;
+
+use super::HeardUpTo;
+
+impl Store {
+    /// How far other instances have been heard.
+    #[must_use]
+    pub fn heard(&self) -> &HeardUpTo {
+        &self.shared.heard
+    }
+
+    /// Notes what other instances have released, as the ledger in memory has it now, and up to where they have been heard; `anchor`
+    /// tells the age that the times of the deltas are of. Durable with the next [`intend`](Self::intend) or
+    /// [`flush`](Self::flush). Not while a batch is to be repeated: it was made without them.
+    pub fn note_heard(&mut self, deltas: &[LedgerDelta], places: Places, anchor: Anchor) {
+        self.shared.note(deltas, places, anchor);
+    }
+
+    /// What has been heard pays for shards that are rewritten with it, as deltas of our own do: an instance that releases nothing
+    /// itself keeps no more of them.
+    pub(super) fn write_heard(&mut self, batch: &mut sled::Batch, ledger: &Ledger) {
+        if !self.shared.is_behind() {
+            return;
+        }
+        self.credit += 2 * self.shared.bytes();
+        self.write_shards(batch, ledger, None);
+        let written = self.shared.write(batch, &self.sealer);
+        self.unwritten.set(self.unwritten.get() + written);
+    }
+
+    /// Reads what had been heard into `ledger`.
+    pub(super) fn load_heard(&mut self, ledger: &mut Ledger) -> Result<(), StateError> {
+        let found = self.scan(PREFIX)?;
+        for (key, sealed) in &found {
+            let bytes: Vec<u8> = self.open_value(key, sealed)?;
+            let delta =
+                LedgerDelta::from_bytes(&bytes).ok_or_else(|| self.damaged("a delta of others cannot be read"))?;
+            ledger.learn(&delta);
+        }
+        let keys: Vec<Vec<u8>> = found.into_iter().map(|(key, _)| key).collect();
+        let heard = self.read(HEARD)?;
+        self.shared.resume(heard, &keys);
+        Ok(())
+    }
+}
