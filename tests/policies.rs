@@ -153,6 +153,7 @@ fn a_policy_that_does_not_is_shown_where_it_differs() {
 fn a_test_that_could_not_fail_is_refused_with_its_place() {
     let desk = Desk::new();
     let record = r#"['{"person": "a", "lot": "L1", "age": 3, "ward": "north"}']"#;
+    let named = record.replace("\"person\": \"a\"", "\"person\": \"canary\"");
     let cases = [
         (format!("name = \"x\"\ninput = {record}"), "test[0]: the test asks for nothing"),
         ("name = \"x\"\nreleased = 1".to_owned(), "test[0].input: a test has records of its own or in a file"),
@@ -175,12 +176,32 @@ fn a_test_that_could_not_fail_is_refused_with_its_place() {
         (format!("name = \"x\"\ninput = {record}\npeople = 10001\nreleased = 1"), "test[0].people: these are too many"),
         ("name = \"x\"\nfile = \"@/no.ndjson\"\nreleased = 1".to_owned(), "test[0].file"),
         (format!("name = \"x\"\ninput = {record}\nexpects = []"), "test[0].expects: unknown key"),
+        (
+            format!("name = \"x\"\ninput = {record}\nnever = ['{{\"ward\": \"canary\"']"),
+            "test[0].never: this begins as cells and is no JSON object",
+        ),
+        (
+            format!("name = \"x\"\ninput = {record}\nnever = [' {{']"),
+            "test[0].never: this begins as cells and is no JSON object",
+        ),
+        (
+            format!("name = \"x\"\ninput = {named}\npeople = 12\nnever = [\"canary\"]"),
+            "test[0].never: a text stands in the subject alone, which invented people take the place of",
+        ),
     ];
     for (test, told) in cases {
         let (code, out, err) = desk.check(&format!("{CONFIG}[[test]]\n{test}\n"));
         assert_eq!(code, Some(2), "{test}: {out}{err}");
         assert!(err.contains(told), "{test}: {err}");
         assert!(!err.contains("canary\""), "a problem names places, no values: {err}");
+    }
+    // A text of the subject that stands elsewhere as well could leave, and so could the name that takes its place.
+    let elsewhere = record.replace("\"person\": \"a\"", "\"person\": \"north\"");
+    for never in ["[\"north\"]", "[\"person 1\"]", "['{\"ward\": \"north\"}']"] {
+        let test =
+            format!("[[test]]\nname = \"x\"\ninput = {elsewhere}\npeople = 12\nnever = {never}\nreleased = 12\n");
+        let (_, out, err) = desk.check(&format!("{CONFIG}{test}"));
+        assert!(!err.contains("test[0]") && out.contains("test \"x\": "), "{never}: {out}{err}");
     }
 }
 
@@ -236,6 +257,45 @@ fn a_difference_is_a_table_of_figures_and_names() {
         "{out}"
     );
     is_tidy(desk.0.path());
+}
+
+/// An attribute that is let out as it is singles people out together with others: the combination is named, and no value.
+#[test]
+fn a_difference_names_the_combinations_that_single_people_out() {
+    let desk = Desk::new();
+    let records: String = (0..120)
+        .map(|n| {
+            let (age, ward) = ([31, 32][n % 2], ["north", "south"][n / 2 % 2]);
+            // Ten of each mark; three of a mark and an age in no ward.
+            let mark = n / 12;
+            format!("{{\"person\": \"canary{n}\", \"lot\": \"L1\", \"age\": {age}, \"ward\": \"{ward}\", \"mark\": \"m{mark}\"}}\n")
+        })
+        .collect();
+    desk.write("sample.ndjson", &records);
+    let with = |role: &str| format!("{SCHEMA}[[attribute]]\nname = \"mark\"\ntype = \"string\"\nrole = \"{role}\"\n");
+    desk.write("old-visits.toml", &with("identifier"));
+    desk.write("new-visits.toml", &with("insensitive"));
+    let config = CONFIG.replace("k = 3", "k = 5");
+    desk.write("old.toml", &config.replace("visits.toml", "old-visits.toml"));
+    let new = config.replace("visits.toml", "new-visits.toml");
+    desk.write("new.toml", &new.replace("[\"age\", \"ward\"]", "[\"age\", \"ward\", \"mark\"]"));
+    let run = |old: &str, new: &str, more: &[&str]| {
+        said(&desk.throng(&[&["diff", old, new, "--replay", "sample.ndjson"], more].concat()))
+    };
+    let (code, out, err) = run("old.toml", "new.toml", &[]);
+    assert_eq!(code, Some(0), "{out}{err}");
+    assert!(out.contains("| combinations that single people out | 0 | 1 | +1 |"), "{out}");
+    let named = "New: in what leaves, fewer than k people share values of `age` + `mark` + `ward`.";
+    assert!(out.contains(named) && out.contains("a combination that singles people out"), "{out}");
+    assert!(!out.contains("canary") && !out.contains("m1"), "no value: {out}");
+    let (code, out, _) = run("new.toml", "old.toml", &["--json"]);
+    assert_eq!(code, Some(0));
+    let json: Value = serde_json::from_str(&out).expect("JSON");
+    assert_eq!(json["old"]["singled_out_by"], serde_json::json!([["age", "mark", "ward"]]), "{out}");
+    assert_eq!(
+        (&json["new"]["singled_out_by"], &json["new"]["singled_out_complete"]),
+        (&serde_json::json!([]), &true.into())
+    );
 }
 
 #[test]

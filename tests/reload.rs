@@ -8,7 +8,7 @@ use std::fs::{self, File, OpenOptions, Permissions};
 use std::io::{Read, Write};
 use std::net::{TcpListener, TcpStream};
 use std::os::unix::fs::PermissionsExt;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
 use std::time::{Duration, Instant};
 
@@ -80,7 +80,11 @@ impl Pipe {
     }
 
     fn start(&mut self) -> Daemon {
-        let daemon = Daemon::start(&self.at("only.toml"), &[], None);
+        self.start_in(None, &[])
+    }
+
+    fn start_in(&mut self, faults: Option<&str>, environment: &[(&str, &Path)]) -> Daemon {
+        let daemon = Daemon::start_in(&self.at("only.toml"), &[], faults, environment);
         self.feed = Some(OpenOptions::new().write(true).open(self.at("in.fifo")).expect("the pipe"));
         until("the pages", &daemon, || self.asked("GET /healthz", "").is_some_and(|(status, _)| status == 200));
         daemon
@@ -197,6 +201,62 @@ fn a_policy_is_replaced_between_two_batches_or_refused_by_name() {
     assert!(daemon.ended().is_none());
     let log = pipe.finish(daemon);
     assert!(log.contains("the new configuration is refused, the old one stays") && !log.contains("canary"), "{log}");
+}
+
+/// A daemon that ends while it tries a configuration ends the trial, which takes its files along.
+#[test]
+fn a_trial_that_is_ended_leaves_nothing_behind() {
+    let mut pipe = Pipe::new();
+    let folder = pipe.at("temporary");
+    fs::create_dir(&folder).expect("a folder");
+    let mut daemon = pipe.start_in(None, &[("TMPDIR", &folder)]);
+    pipe.feed(2 * BATCH);
+    // Longer than a daemon takes to end.
+    let long = HOLDS.replace("people = 12", "people = 10000");
+    let tests: String = (0..40).map(|n| long.replace("a crowd leaves", &format!("crowd {n}"))).collect();
+    let text = fs::read_to_string(pipe.at("only.toml")).expect("the configuration");
+    fs::write(pipe.at("only.toml"), text + &tests).expect("the configuration");
+    daemon.signal(Signal::HUP);
+    let names = || -> Vec<String> {
+        let entries = fs::read_dir(&folder).expect("a folder").flatten();
+        entries.map(|entry| entry.file_name().to_string_lossy().into_owned()).collect()
+    };
+    until("the trial", &daemon, || names().iter().any(|name| name.starts_with("throng-test-")));
+    daemon.signal(Signal::TERM);
+    assert_eq!(daemon.wait().code(), Some(0), "{}", daemon.said());
+    assert_eq!(names(), [""; 0], "{}", daemon.said());
+}
+
+/// The last write of a swap fails: nothing of it has happened, and the policy before goes on; the next try is one like any other.
+#[test]
+fn a_swap_whose_last_write_fails_is_wholly_undone() {
+    let mut pipe = Pipe::new();
+    pipe.edit(
+        "[[group]]\nname = \"visit\"",
+        "[[privacy.model]]\nkind = \"k_map\"\nk = 2\npopulation = \"@people.csv\"\n[[group]]\nname = \"visit\"",
+    );
+    let people = |extra: usize| -> String {
+        let wards = ["north", "south", "east", "west", "tent"];
+        let rows = (0..40 + extra).map(|n| format!("x{n},{}\n", wards[n % 5]));
+        std::iter::once("person,ward\n".to_owned()).chain(rows).collect()
+    };
+    let path = pipe.at("people.csv").to_string_lossy().into_owned();
+    pipe.edit("@people.csv", &path);
+    fs::write(&path, people(0)).expect("people");
+    let mut daemon = pipe.start_in(Some("succession-unnoted=1*return->off"), &[]);
+    pipe.feed(3 * BATCH);
+    fs::write(&path, people(5)).expect("people");
+    pipe.edit("k = 3", "k = 4");
+    let (code, said) = pipe.reloaded();
+    assert!(code == Some(1) && said.contains("the database takes nothing more"), "{code:?} {said}");
+    assert_eq!((pipe.metric("throng_privacy_k"), pipe.metric("throng_last_reload_refused")), (3.0, 1.0));
+    pipe.feed(3 * BATCH);
+    assert!(daemon.ended().is_none(), "{}", daemon.said());
+    let (code, said) = pipe.reloaded();
+    assert_eq!(code, Some(0), "{said}");
+    assert_eq!((pipe.metric("throng_privacy_k"), pipe.metric("throng_last_reload_refused")), (4.0, 0.0));
+    pipe.feed(3 * BATCH);
+    pipe.finish(daemon);
 }
 
 #[test]

@@ -283,7 +283,7 @@ impl Data {
         config.source.kind = throng::config::SourceKind::File;
         config.source.path = records.to_owned();
         config.source.separator = separator;
-        let original = Original::read(&config, &schema, records).expect("records");
+        let original = Original::read(&config, &schema, "throng.toml", records).expect("records");
         let attributes: Vec<usize> = schema.releasable().collect();
         Self { folder, original, attributes }
     }

@@ -225,6 +225,53 @@ fn a_killed_import_is_never_taken_for_a_state() {
     }
 }
 
+/// Two imports at once, and one beside a start: whoever comes second is refused, and the first is not disturbed.
+#[test]
+fn an_import_has_its_directory_to_itself() {
+    let place = begun();
+    export(&place);
+    let mut command = Command::new(env!("CARGO_BIN_EXE_throng"));
+    command.args(["state", "import", "archive", "-c", "throng.toml"]);
+    place.surround(&mut command, &ELSEWHERE);
+    // It stays where it is, with all values written and nothing marked.
+    let first = Process::spawn(command_with(command, "state-importing=pause"), place.port);
+    until("the first import is under way", || place.path("moved/importing").exists());
+    let said = import(&place, "").expect(1).stderr;
+    assert!(said.contains("in use by a running throng"), "{said}");
+    let said = place.run(&ELSEWHERE).expect(2).stderr;
+    assert!(said.contains("has not come to its end"), "no start takes it for a state: {said}");
+    assert!(place.path("moved/importing").exists() && !place.path("moved/format").exists(), "it was not disturbed");
+    first.kill();
+    import(&place, "").expect(0);
+    let account = place.run(&ELSEWHERE).expect(0).account();
+    assert_eq!((account.consumed, account.released), (12, 12));
+
+    // A start that makes its directory in this moment.
+    let beside = [("STATE__PATH", "beside"), ("SINK__PATH", "beside.ndjson")];
+    let command = command_with(place.command(&beside, &[]), "state-unmarked=sleep(3000)");
+    let start = Process::spawn(command, place.port);
+    until("the start makes its directory", || place.path("beside/lock").exists());
+    let refused = state(&place, &beside[..1], "", &["import", "archive", "-c", "throng.toml"]);
+    assert!(matches!(refused.code, Some(1 | 2)), "{}", refused.stderr);
+    let in_use = refused.stderr.contains("in use by a running throng");
+    assert!(in_use || refused.stderr.contains("has a state in it already"), "{}", refused.stderr);
+    let account = start.wait().expect(0).account();
+    assert_eq!((account.consumed, account.released), (12, 12), "the start was not disturbed");
+}
+
+fn command_with(mut command: Command, faults: &str) -> Command {
+    command.env("FAILPOINTS", faults);
+    command
+}
+
+fn until(what: &str, holds: impl Fn() -> bool) {
+    let deadline = std::time::Instant::now() + std::time::Duration::from_secs(60);
+    while !holds() {
+        assert!(std::time::Instant::now() < deadline, "it did not come to pass that {what}");
+        std::thread::sleep(std::time::Duration::from_millis(5));
+    }
+}
+
 #[test]
 fn a_state_with_its_own_secret_gives_it_to_a_file_apart() {
     let place = Place::new(VISITS, "");

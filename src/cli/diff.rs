@@ -9,6 +9,7 @@ use super::trials::for_trial;
 use crate::config::{self, Config, Output};
 use crate::evaluation::quality::quality;
 use crate::evaluation::risk::risks;
+use crate::evaluation::singled::singled_out;
 use crate::io::file::is_at_rest;
 use crate::records::schema::Role;
 use crate::start::checked::Checked;
@@ -20,11 +21,13 @@ use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
+use std::time::Duration;
 
 /// What a changed policy does to risk, loss and suppression: a table for a pull request
 ///
 /// Runs both configurations over the records of INPUT through the real pipeline, with nothing kept, and measures what each lets out. The
-/// keys that differ are named, their values are not, and no value of a record is printed.
+/// keys that differ are named, their values are not, and no value of a record is printed. Combinations of attributes that single people out
+/// in what leaves are named.
 #[derive(Debug, clap::Args)]
 #[command(
     after_help = "Example:\n  throng diff main.toml branch.toml --replay sample.ndjson >> $GITHUB_STEP_SUMMARY\n\nExit codes: 0 done · 1 a run failed · 2 bad usage or configuration · 4 with --fail-if-riskier: a crowd, a risk or a promise of NEW is worse than of OLD"
@@ -42,8 +45,8 @@ pub struct DiffArgs {
     /// Print everything as JSON
     #[arg(long)]
     json: bool,
-    /// End with exit code 4 where a smallest crowd is smaller or a risk higher than with OLD, k or the crowd in a batch smaller, a privacy
-    /// model gone or another, or an attribute guarded less by its role
+    /// End with exit code 4 where a smallest crowd is smaller, a risk higher or a combination that singles people out new, k or the crowd
+    /// in a batch smaller, a privacy model gone or another, or an attribute guarded less by its role
     #[arg(long)]
     fail_if_riskier: bool,
 }
@@ -73,6 +76,10 @@ struct Measures {
     risk_mean: f64,
     /// Share of the lines whose class is below k.
     below_k: f64,
+    /// Minimal combinations of attributes, as they leave, of which some values are shown by fewer than k people.
+    singled_out_by: Vec<Vec<String>>,
+    /// All of them were found in time.
+    singled_out_complete: bool,
 }
 
 #[derive(Debug, Serialize)]
@@ -135,8 +142,9 @@ fn measured(config: &Config, checked: &Checked, input: &Path, stop: &Arc<AtomicB
     let k = config.privacy.crowd();
     let files = (input, released.as_path(), Some(lineage.as_path()));
     let Measured { original, facts, shapes, groups, .. } =
-        Measured::read(config, &rehearsal.schema, rehearsal.shapes.clone(), files)?;
+        Measured::read(config, &rehearsal.schema, rehearsal.shapes.clone(), &checked.file, files)?;
     let (quality, risks) = (quality(&original, &facts, &shapes, &groups), risks(&original, &shapes, &groups, k));
+    let singled = singled_out(&original, &groups, k, SEARCHING).context("what has left cannot be searched")?;
     let told: Vec<_> = risks.iter().filter(|group| group.smallest_class > 0).collect();
     let lines =
         |of: &dyn Fn(&crate::evaluation::risk::GroupRisk) -> f64| told.iter().map(|g| of(g)).fold(0.0, f64::max);
@@ -158,8 +166,16 @@ fn measured(config: &Config, checked: &Checked, input: &Path, stop: &Arc<AtomicB
         risk_highest: lines(&|group| group.prosecutor_highest),
         risk_mean: lines(&|group| group.prosecutor_average),
         below_k: lines(&|group| group.below_k),
+        singled_out_by: singled.minimal_qids,
+        singled_out_complete: singled.complete,
     })
 }
+
+/// How long the lines of one group are searched for what singles people out.
+const SEARCHING: Duration = Duration::from_secs(10);
+
+/// Combinations that are named, of those that are new and of those that are gone.
+const NAMED: usize = 20;
 
 /// Differences that are rounding.
 const ROUNDING: f64 = 1e-9;
@@ -174,8 +190,16 @@ fn riskier(old: &Measures, new: &Measures) -> Vec<&'static str> {
         (higher(old.risk_highest, new.risk_highest), "highest risk of a line"),
         (higher(old.risk_mean, new.risk_mean), "mean risk of a line"),
         (higher(old.below_k, new.below_k), "lines below k"),
+        (!beyond(new, old).is_empty(), "a combination that singles people out"),
     ];
     found.into_iter().filter(|(is, _)| *is).map(|(_, what)| what).collect()
+}
+
+/// The combinations of `some` that single out whom none of `others` does: no part of them is among those.
+fn beyond<'a>(some: &'a Measures, others: &Measures) -> Vec<&'a Vec<String>> {
+    let is_part = |part: &Vec<String>, whole: &[String]| part.iter().all(|name| whole.contains(name));
+    let covered = |whole: &[String]| others.singled_out_by.iter().any(|part| is_part(part, whole));
+    some.singled_out_by.iter().filter(|whole| !covered(whole)).collect()
 }
 
 /// What the new policy no longer promises, whatever became of these records.
@@ -251,6 +275,8 @@ fn markdown(difference: &Difference) -> String {
     out += &shares("highest risk of a line", old.risk_highest, new.risk_highest);
     out += &shares("mean risk of a line", old.risk_mean, new.risk_mean);
     out += &shares("lines below k", old.below_k, new.below_k);
+    let combinations = |run: &Measures| run.singled_out_by.len() as u64;
+    out += &counts("combinations that single people out", combinations(old), combinations(new));
     out += &shares("mean loss", old.loss, new.loss);
     out += &shares("exact cells", old.exact, new.exact);
     let names: std::collections::BTreeSet<&String> =
@@ -273,6 +299,22 @@ fn markdown(difference: &Difference) -> String {
     };
     if !needs_start.is_empty() {
         out += &format!("A running daemon needs a new start for {}.\n", listed(needs_start));
+    }
+    for (what, sets) in [("New", beyond(new, old)), ("Gone", beyond(old, new))] {
+        let named =
+            |set: &&Vec<String>| set.iter().map(|name| format!("`{}`", cell(name))).collect::<Vec<_>>().join(" + ");
+        let first: Vec<String> = sets.iter().take(NAMED).map(named).collect();
+        let more = match sets.len().saturating_sub(NAMED) {
+            0 => String::new(),
+            more => format!(" and {}", text::counted(more as u64, "other")),
+        };
+        if !first.is_empty() {
+            out +=
+                &format!("{what}: in what leaves, fewer than k people share values of {}{more}.\n", first.join(", "));
+        }
+    }
+    if !(old.singled_out_complete && new.singled_out_complete) {
+        out += "Not all combinations were looked at: the search was cut short.\n";
     }
     if !riskier.is_empty() {
         out += &format!("**Riskier:** {}.\n", riskier.join(", "));

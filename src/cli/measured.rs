@@ -10,6 +10,7 @@ use crate::evaluation::original::Original;
 use crate::evaluation::released::{self, ReleasedGroup};
 use crate::records::schema::Schema;
 use crate::start::grown::settle;
+use crate::start::sampling::SamplingError;
 use crate::start::schema::load_schema;
 use crate::start::shapes::group_shapes;
 use anyhow::anyhow;
@@ -21,7 +22,7 @@ impl From<EvaluationError> for Failure {
     fn from(error: EvaluationError) -> Self {
         match error {
             EvaluationError::Configuration(problems) => Self::Problems(problems),
-            error @ EvaluationError::OfProfiles { .. } => Self::Usage(error.into()),
+            EvaluationError::Sampling(error @ SamplingError::Profiles(_)) => Self::Usage(error.into()),
             error => Self::Running(error.into()),
         }
     }
@@ -76,12 +77,12 @@ impl Named<'_> {
         let file = self.config.display().to_string();
         let (config, _) = settle(config, &schema, &file)?;
         let shapes = group_shapes(&config, &schema, &file)?;
-        Measured::read(config, &schema, shapes, (self.original, self.released, self.lineage))
+        Measured::read(config, &schema, shapes, &file, (self.original, self.released, self.lineage))
     }
 }
 
 impl Measured {
-    /// Reads the records before, the lines after and the lineage of a configuration with these groups. Memory: 4 bytes a cell, before
+    /// Reads the records before, the lines after and the lineage of a configuration with these groups, the file `file` in messages. Memory: 4 bytes a cell, before
     /// and after.
     ///
     /// # Errors
@@ -90,9 +91,10 @@ impl Measured {
         config: Config,
         schema: &Arc<Schema>,
         shapes: Vec<GroupShape>,
+        file: &str,
         (original, released, lineage): (&Path, &Path, Option<&Path>),
     ) -> Result<Self, Failure> {
-        let original = Original::read(&config, schema, original)?;
+        let original = Original::read(&config, schema, file, original)?;
         let lineage = lineage.map(|path| Lineage::read(path, &shapes)).transpose()?;
         let told = lineage.as_ref().filter(|_| config.sink.rows == Rows::Joined).map(Lineage::groups);
         let mut groups = released::read(&config, &shapes, &original, released, told)?;

@@ -14,6 +14,7 @@ mod certified;
 mod complaint;
 mod credentials;
 mod environment;
+mod erasure;
 mod join;
 mod joins;
 mod load;
@@ -46,6 +47,7 @@ pub use anonymize::{Aggregate, Anonymize, Measure, Microaggregation, Strategy, T
 pub use batch::Batch;
 pub use ceiling::Ceiling;
 pub use certificates::Certificates;
+pub use erasure::Erasure;
 pub use join::Join;
 pub use load::{load, parse};
 pub use model::{Diversity, GroundDistance, ModelKind, PrivacyModel};
@@ -112,6 +114,8 @@ pub struct Config {
     pub output: Output,
     /// Signed statements of what has left.
     pub certificates: Certificates,
+    /// People who are to be erased, named in a topic.
+    pub erasure: Erasure,
     /// What the daemon keeps on disk.
     pub state: State,
     /// On what hardware groups are counted.

@@ -14,6 +14,7 @@ use security::security;
 
 use super::certified::certificates;
 use super::complaint::{Complaint, Complaints};
+use super::erasure::erasure;
 use super::joins::joins;
 use super::paths::{clashes, empty, is_dash};
 use super::shared::shared;
@@ -37,6 +38,7 @@ pub(super) fn complaints(config: &Config) -> Vec<Complaint> {
     joins(config, &mut found);
     sink(config, &mut found);
     certificates(config, &mut found);
+    erasure(config, &mut found);
     security(config, &mut found);
     dampening(config, &mut found);
     rules(config, &mut found);
@@ -257,6 +259,9 @@ fn topics(config: &Config, found: &mut Complaints) {
         named.extend(config.source.topics.iter().map(|topic| ("source.topics", topic.as_str())));
     }
     named.extend(config.join.iter().filter_map(|join| Some(("join.topic", join.topic.as_deref()?))));
+    if config.erasure.is_on() {
+        named.push(("erasure.topic", &config.erasure.topic));
+    }
     if config.sink.kind == SinkKind::Kafka {
         let sink = &config.sink;
         named.extend(of_groups.iter().map(|topic| ("sink.topic", topic.as_str())));

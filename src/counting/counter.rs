@@ -37,6 +37,9 @@ pub enum ComputeError {
     /// The device failed or is out of memory.
     #[error("the {backend} backend failed: {reason}")]
     Backend { backend: &'static str, reason: String },
+    /// The table lies in files, and they failed.
+    #[error("the table cannot be read back from its temporary file ({reason}): check the disk (--temp)")]
+    Spilled { reason: String },
 }
 
 /// Counts the equivalence classes of attribute sets over one resident table.
@@ -73,4 +76,9 @@ pub trait GroupCounter: Sync {
 
     /// The rows, ascending, in classes of `set` whose support is below k.
     fn records_below(&self, set: &AttributeSet, k: u32) -> Result<Vec<u32>, ComputeError>;
+
+    /// The first of [`Self::records_below`].
+    fn first_below(&self, set: &AttributeSet, k: u32) -> Result<Option<u32>, ComputeError> {
+        Ok(self.records_below(set, k)?.first().copied())
+    }
 }

@@ -11,6 +11,7 @@
 //! | [`backend`] | which backend counts a table |
 //! | [`cpu`] | the processor's cores |
 //! | [`cuda`] | a GPU; nobody above this wing names it but `throng selftest gpu` and `throng bench gpu` |
+//! | [`spilled`] | a table in files, where it is larger than memory |
 //! | [`pairs`] | joint counts of two columns, and what follows from them |
 
 pub mod attribute_set;
@@ -20,6 +21,7 @@ pub mod counter;
 pub mod cpu;
 pub mod cuda;
 pub mod pairs;
+pub mod spilled;
 
 pub use attribute_set::AttributeSet;
 pub use backend::{Chosen, Trial, Wanted, shared_device};
@@ -30,3 +32,4 @@ pub use cuda::{Arrival, CudaCounter, Device, DeviceError, KeptWindow, Snapshot, 
 pub use pairs::{
     CycleInference, PairCounts, PairInference, PairNodes, ValueCount, all_pairs, count_pairs, cycle_inference,
 };
+pub use spilled::{SpillWriter, SpilledCounter, SpilledTable};

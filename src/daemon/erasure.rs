@@ -170,7 +170,7 @@ const NOT_RECALLED: [&str; 4] = [
 ///
 /// # Errors
 /// When nobody or too many are named, or a text is no value of the subject attribute.
-pub fn digests(asked: &Asked, subjects: Option<&mut Subjects>, schema: &Schema) -> Result<BTreeSet<u64>, ErasureError> {
+pub fn digests(asked: &Asked, subjects: Option<&Subjects>, schema: &Schema) -> Result<BTreeSet<u64>, ErasureError> {
     let (Some(subjects), Some(attribute)) = (subjects, schema.subject) else { return Err(ErasureError::NoSubject) };
     match asked.subjects.len() {
         0 => return Err(ErasureError::Nobody),
@@ -178,7 +178,7 @@ pub fn digests(asked: &Asked, subjects: Option<&mut Subjects>, schema: &Schema) 
         many => return Err(ErasureError::TooMany(many)),
     }
     let kind = schema.attributes[attribute].kind().name();
-    let digest = |(place, text): (usize, &String)| match subjects.digest(Token::Untyped(text)) {
+    let digest = |(place, text): (usize, &String)| match subjects.digest_once(Token::Untyped(text)) {
         Ok(digest) if digest != NO_SUBJECT => Ok(digest),
         Ok(_) | Err(_) => Err(ErasureError::NotASubject { place: place + 1, kind }),
     };

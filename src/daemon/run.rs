@@ -13,7 +13,7 @@ use crate::start::checked::Checked;
 use crate::start::doubts;
 pub use crate::start::findings::Finding;
 use crate::start::reading::written_as;
-use crate::telemetry::{Doubt, Telemetry};
+use crate::telemetry::{Doubt, ErasureLag, Telemetry};
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 
@@ -32,6 +32,10 @@ pub fn run(
 ) -> Result<Vec<Finding>, RunError> {
     telemetry.set_readiness(|r| r.schema = true);
     telemetry.read_as(written_as(checked.config.source.format()));
+    if checked.config.erasure.is_on() {
+        // Before a page says that nobody waits.
+        ErasureLag { records: None }.emit(telemetry);
+    }
     for doubt in doubts::of_configuration(&checked.config, &checked.schema) {
         Doubt(doubt).emit(telemetry);
     }

@@ -5,6 +5,7 @@ use crate::config::Problem;
 use crate::daemon::engine::assemble::AssemblyError;
 use crate::daemon::http::HttpError;
 use crate::daemon::state::directory::StateError;
+use crate::io::erasures::ErasuresError;
 use crate::io::file::SinkError;
 use crate::io::kafka::connection::KafkaFailure;
 use crate::io::profiles::ProfilesError;
@@ -33,6 +34,8 @@ pub enum RunError {
     Sink(#[from] SinkError),
     #[error(transparent)]
     Profiles(#[from] ProfilesError),
+    #[error(transparent)]
+    Erasures(#[from] ErasuresError),
     #[error(transparent)]
     Spans(#[from] SpansError),
     #[error(transparent)]
@@ -67,6 +70,9 @@ impl RunError {
             return error.is_usage();
         }
         if let Self::Profiles(error) = self {
+            return error.is_usage();
+        }
+        if let Self::Erasures(error) | Self::Stream(StreamError::Erasures(error)) = self {
             return error.is_usage();
         }
         if let Self::Kafka(error) = self {

@@ -20,11 +20,6 @@ pub enum EvaluationError {
         .path.display(), .attributes.join(", ")
     )]
     NoColumn { path: PathBuf, attributes: Vec<String> },
-    #[error(
-        "{} of the schema come from profiles ([[join]]), and what a release is compared with is one file of records: name a copy of the schema without their `from`, and a file that has them",
-        .attributes.join(", ")
-    )]
-    OfProfiles { attributes: Vec<String> },
     #[error("{}: no record of it can be read by the schema", .0.display())]
     Empty(PathBuf),
     #[error("{}: a line is not as the configuration says that lines leave (line {line}: {why}); name the configuration that made it", .path.display())]

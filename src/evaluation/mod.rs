@@ -7,7 +7,7 @@
 //! | [`facts`] | what a cell stands for |
 //! | [`quality`], [`information`], [`queries`] | what it is worth |
 //! | [`learning`] | what a model learns from it |
-//! | [`risk`] | how far lines stand out |
+//! | [`risk`], [`singled`] | how far lines stand out; which combinations of attributes single people out |
 //! | [`attack`] | what outsiders try |
 //! | [`certified`] | whether certificates are whole, and those of this release |
 //! | [`verification`] | whether a release keeps its promises, by its bytes |
@@ -27,4 +27,5 @@ pub mod quality;
 pub mod queries;
 pub mod released;
 pub mod risk;
+pub mod singled;
 pub mod verification;

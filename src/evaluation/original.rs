@@ -5,7 +5,8 @@ use crate::config::Config;
 use crate::records::codebook::{CellId, Code, Codebook};
 use crate::records::schema::Schema;
 use crate::records::table::Batch;
-use crate::start::sampling::{self, Read};
+use crate::start::profiles::NotRead;
+use crate::start::sampling::{self, Read, SamplingError};
 use std::collections::BTreeMap;
 use std::path::Path;
 use std::sync::Arc;
@@ -23,18 +24,17 @@ pub struct Original {
 }
 
 impl Original {
-    /// Reads `path` in the source's format.
+    /// Reads `path` in the source's format, joined to the profiles of `config`, the file `file` in messages.
     ///
     /// # Errors
-    /// When attributes come from profiles, and when the file cannot be read, lacks a column, or has no record.
-    pub fn read(config: &Config, schema: &Arc<Schema>, path: &Path) -> Result<Self, EvaluationError> {
+    /// When profiles are in a topic or cannot be read, and when the file cannot be read, lacks a column, or has no record.
+    pub fn read(config: &Config, schema: &Arc<Schema>, file: &str, path: &Path) -> Result<Self, EvaluationError> {
         let named = |a: usize| format!("attribute {:?}", schema.attributes[a].name);
-        let joined: Vec<String> = schema.joined().into_iter().map(named).collect();
-        if !joined.is_empty() {
-            return Err(EvaluationError::OfProfiles { attributes: joined });
-        }
         let absent_as_null = config.sink.cannot_omit();
-        let read = sampling::read(config, schema, path, usize::MAX, absent_as_null)?;
+        let read = sampling::read_joined(config, schema, file, path, absent_as_null).map_err(|error| match error {
+            SamplingError::Profiles(NotRead::Problems(problems)) => EvaluationError::Configuration(problems),
+            error => error.into(),
+        })?;
         if !read.absent.is_empty() {
             let attributes = read.absent.into_iter().map(named).collect();
             return Err(EvaluationError::NoColumn { path: path.to_owned(), attributes });

@@ -7,6 +7,7 @@
 //! | [`message`] | a message, and how the cells of a record are found in its parts |
 //! | [`registry`] | the schemas under which records were written |
 //! | [`input`], [`closing`] | a batch as a source hands it over; when it is closed |
+//! | [`erasures`] | a topic that names people who are to be erased |
 //! | [`profiles`] | profiles of people, read to be joined to their records |
 //! | [`table`] | a whole file as columns of codes, for `throng audit` |
 //! | [`topic_lines`] | the messages of a topic that no schema describes |
@@ -17,6 +18,7 @@
 
 pub mod closing;
 pub mod dead_letter;
+pub mod erasures;
 pub mod file;
 pub mod input;
 pub mod kafka;

@@ -5,13 +5,25 @@
 
 use std::collections::BTreeMap;
 use std::io::Read;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::sync::Arc;
 
 use rayon::prelude::*;
 
+mod column;
+mod error;
+mod request;
+mod spilling;
+mod standing;
+
+pub use column::{Spilled, TableColumn, WholeTable};
+pub use error::TableError;
+pub use request::{ReadProgress, Request, Spill};
+use spilling::Spilling;
+use standing::Standing;
+
 use super::file::{ColumnChoice, FileSource, Format, LongRows, SourceError, SourcePosition};
-use crate::codec::{Field, Limits, Unknown};
+use crate::codec::{Field, Unknown};
 use crate::records::based::Resolved;
 use crate::records::dictionary::{ABSENT, Dictionary, DictionaryFull, EncodeError, MISSING};
 use crate::records::numbers::RecordNumbers;
@@ -33,118 +45,29 @@ fn batch_records(width: usize) -> usize {
 /// (masked cells, narrow columns).
 const CELL_BYTES: u64 = 12;
 
-/// What to read.
-#[derive(Clone, Debug)]
-pub struct Request<'a> {
-    /// `-` is standard input (NDJSON and CSV).
-    pub path: &'a Path,
-    /// How the file is written down.
-    pub format: Format,
-    /// Types, rounding, missing values and places of the attributes; without one, columns are texts.
-    pub schema: Option<&'a Schema>,
-    /// Only these columns, by name.
-    pub columns: Option<&'a [String]>,
-    /// What a record may cost.
-    pub limits: Limits,
-    /// More columns are refused.
-    pub max_columns: usize,
-    /// More memory, in bytes, is refused.
-    pub max_bytes: u64,
-    /// Only so many records, the first ones.
-    pub max_records: Option<u64>,
-    /// Leave unreadable records out and count them, instead of failing at the first.
-    pub skip_unreadable: bool,
-}
-
-/// A column with its values.
-#[derive(Clone, Debug)]
-pub struct TableColumn {
-    /// Its name in the file or in the schema.
-    pub name: String,
-    /// The keys from the top of a record down to it; its name alone where nothing is nested, or a schema says where it is.
-    pub way: Vec<String>,
-    /// The part of a message that has it.
-    pub from: Origin,
-    /// What the schema says about it.
-    pub attribute: Option<Arc<Attribute>>,
-    /// A code of the dictionary a row.
-    pub codes: Vec<u32>,
-    /// The values behind the codes.
-    pub dictionary: Dictionary,
-    /// Cells that are arrays: each is one text, and what is in it is not looked at.
-    pub arrays: u64,
-}
-
-/// A file that has been read.
-#[derive(Clone, Debug, Default)]
-pub struct WholeTable {
-    /// Its columns, each with a code for every row.
-    pub columns: Vec<TableColumn>,
-    /// Records that could be read.
-    pub rows: u64,
-    /// Which record of the file each row is; unreadable ones count.
-    pub numbers: RecordNumbers,
-    /// Records left out, by reason.
-    pub unreadable: BTreeMap<&'static str, u64>,
-    /// Columns that no readable record has a cell of; they are not among the columns.
-    pub absent: Vec<String>,
-    /// Cells of columns that the schema does not know; they are not among the columns either.
-    pub unknown_cells: u64,
-    /// Rows in which a quote is likely to be open by mistake.
-    pub long_rows: Option<LongRows>,
-    /// Only the first records were asked for, and there may be more.
-    pub cut: bool,
-}
-
-/// How far a file has been read.
-#[derive(Clone, Copy, Debug, Default)]
-pub struct ReadProgress {
-    /// Records read, the unreadable ones included.
-    pub records: u64,
-    /// Bytes of the file read; for Parquet its length.
-    pub bytes: u64,
-}
-
-/// A file that could not be read as a table. No message repeats anything of the file but names of columns that were
-/// asked for.
-#[derive(Debug, thiserror::Error)]
-#[allow(missing_docs, reason = "the message of a variant says what it is and names its fields")]
-pub enum TableError {
-    #[error(transparent)]
-    Source(#[from] SourceError),
-    #[error(
-        "record {record} of {path} (counted from 1) cannot be read: {reason}; correct it, or leave such records out \
-         and counted (--skip-unreadable)"
-    )]
-    Unreadable { path: PathBuf, record: u64, reason: String },
-    #[error("{path} has no records: nothing can be judged; check the file")]
-    NoRecords { path: PathBuf },
-    #[error("none of the {records} records of {path} can be read: check its format (--format) and the schema")]
-    NothingReadable { path: PathBuf, records: u64 },
-    #[error("the schema {schema} has no attribute \"{column}\": correct the name, or add it to the schema")]
-    NotInSchema { schema: String, column: String },
-    #[error(
-        "{path} needs more than {limit} after {records} records: choose columns (--columns), take a sample of the \
-         records, or allow more (--memory)"
-    )]
-    TooLarge { path: PathBuf, records: u64, limit: String },
-    #[error("column {place} of {path}: {source}")]
-    Full { path: PathBuf, place: usize, source: DictionaryFull },
-    #[error(
-        "the header of column {place} of {path} has the shape of {shape}: its first row seems to be a record, not a \
-         header; add a header row"
-    )]
-    NoHeader { path: PathBuf, place: usize, shape: &'static str },
-    #[error("{path} has a single column whose header holds a separator: name the right one (--separator)")]
-    Separator { path: PathBuf },
-}
-
 /// Reads a file.
 ///
 /// # Errors
 /// When it cannot be read, is too large, holds no records or, unless told to skip them, unreadable ones.
 pub fn read(request: &Request<'_>, progress: &mut dyn FnMut(ReadProgress)) -> Result<WholeTable, TableError> {
     read_all(Reading::open(request)?, request, progress)
+}
+
+/// Reads a file, whose codes go to a file of their own once they would need more than `request.max_bytes`.
+///
+/// # Errors
+/// As [`read`]; when that file cannot be written; when a column has more different values than may be held; when what is read
+/// changes meanwhile.
+pub fn read_spilling(
+    request: &Request<'_>,
+    spill: &Spill<'_>,
+    progress: &mut dyn FnMut(ReadProgress),
+) -> Result<WholeTable, TableError> {
+    let standing = Standing::of(request.path, request.format)?;
+    let reading = Reading { spilling: Some(Spilling::new(spill)), ..Reading::open(request)? };
+    let read = read_all(reading, request, progress)?;
+    standing.refuse_changed(request.path, request.format)?;
+    Ok(read)
 }
 
 /// Reads lines of NDJSON that somebody makes, `request.path` in messages; no schema describes them.
@@ -206,6 +129,7 @@ struct Reading {
     /// Of a described table: the attribute of each cell that is read. Behind those of the columns are others from which their times count.
     attributes: Vec<Arc<Attribute>>,
     cut: bool,
+    spilling: Option<Spilling>,
 }
 
 impl Reading {
@@ -239,6 +163,7 @@ impl Reading {
             described,
             attributes: Vec::new(),
             cut: false,
+            spilling: None,
         };
         reading.widen();
         reading
@@ -273,6 +198,7 @@ impl Reading {
             attribute: Some(Arc::clone(attribute)),
             codes: Vec::new(),
             arrays: 0,
+            given_up: None,
         };
         let columns = attributes[..shown].iter().map(column).collect();
         Ok((source, columns, attributes))
@@ -288,7 +214,8 @@ impl Reading {
                 (self.source.names()[place].clone(), self.source.way(place), Dictionary::new(None));
             let codes = vec![ABSENT; self.rows];
             let from = Origin::Value;
-            self.columns.push(TableColumn { name, way, from, attribute: None, codes, dictionary, arrays: 0 });
+            let (attribute, given_up) = (None, None);
+            self.columns.push(TableColumn { name, way, from, attribute, codes, dictionary, arrays: 0, given_up });
         }
     }
 
@@ -297,6 +224,9 @@ impl Reading {
         let resolved = Resolved::of(batch, &self.attributes);
         let encode = |(index, column): (usize, &mut TableColumn)| {
             let mut faults: Vec<(usize, String)> = Vec::new();
+            if column.given_up.is_some() {
+                return Ok(faults);
+            }
             let (batch, place) =
                 resolved.as_ref().and_then(|resolved| resolved.column(index)).unwrap_or((batch, index));
             for row in 0..batch.rows() {
@@ -330,9 +260,9 @@ impl Reading {
         }
         let bad: Vec<usize> = faults.into_iter().map(|(row, _)| row).collect();
         if !bad.is_empty() {
-            for column in &mut self.columns {
+            let start = self.rows - self.spilling.as_ref().map_or(0, |spilling| spilling.rows);
+            for column in self.columns.iter_mut().filter(|column| column.given_up.is_none()) {
                 let mut row = 0;
-                let start = self.rows;
                 let mut tail = column.codes.split_off(start);
                 tail.retain(|_| {
                     row += 1;
@@ -350,12 +280,13 @@ impl Reading {
         self.unknown_cells += batch.unknown_cells;
         let dictionaries: usize = self.columns.iter().map(|column| column.dictionary.bytes()).sum();
         let held = self.rows as u64 * self.columns.len() as u64 * CELL_BYTES + dictionaries as u64;
+        let records = self.source.position().records;
+        if let Some(spilling) = &mut self.spilling {
+            return spilling.keep(&mut self.columns, self.rows, held > request.max_bytes, request, records);
+        }
         if held > request.max_bytes {
-            return Err(TableError::TooLarge {
-                path: request.path.into(),
-                records: self.source.position().records,
-                limit: crate::config::format_size(request.max_bytes),
-            });
+            let limit = crate::config::format_size(request.max_bytes);
+            return Err(TableError::TooLarge { path: request.path.into(), records, limit });
         }
         Ok(())
     }
@@ -390,15 +321,25 @@ impl Reading {
         if let (false, Some(wanted)) = (self.described, request.columns) {
             self.source.missing_columns(wanted)?;
         }
-        if !self.described {
+        let mut spilled = None;
+        if let Some(spilling) = self.spilling.as_mut().filter(|spilling| spilling.has_begun()) {
+            // What is written last may be all that a column has.
+            spilled = spilling.finish(&mut self.columns, self.rows)?;
+        }
+        if !self.described && spilled.is_none() {
             fold_nulls(&mut self.columns);
         }
         for column in &mut self.columns {
             column.codes.shrink_to_fit();
             column.dictionary.close();
         }
-        let empty = |column: &TableColumn| column.codes.iter().all(|code| *code == ABSENT);
-        let (absent, columns): (Vec<_>, Vec<_>) = self.columns.into_iter().partition(empty);
+        let (absent, columns) = match &mut spilled {
+            None => {
+                let empty = |column: &TableColumn| column.codes.iter().all(|code| *code == ABSENT);
+                self.columns.into_iter().partition::<Vec<_>, _>(empty)
+            }
+            Some(spilled) => spilled.without_absent(self.columns),
+        };
         Ok(WholeTable {
             columns,
             rows: self.rows as u64,
@@ -408,6 +349,7 @@ impl Reading {
             unknown_cells: self.unknown_cells,
             long_rows: self.long_rows,
             cut: self.cut,
+            spilled,
         })
     }
 }

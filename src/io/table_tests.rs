@@ -3,6 +3,7 @@ use std::fs;
 use proptest::prelude::*;
 
 use super::*;
+use crate::codec::Limits;
 
 const CSV: Format = Format::Csv { separator: b',' };
 

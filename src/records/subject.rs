@@ -45,14 +45,35 @@ impl Subjects {
         if let Some(known) = self.cache.get(&token) {
             return Ok(known);
         }
-        let digest = match self.attribute.typing.canonical(token, &mut self.buffer)? {
-            Canonical::Absent | Canonical::Null => NO_SUBJECT,
-            // An empty name is nobody's.
-            Canonical::Value if self.buffer == "\"\"" => NO_SUBJECT,
-            Canonical::Value => self.digest_canonical(&self.buffer),
-        };
+        let found = self.attribute.typing.canonical(token, &mut self.buffer)?;
+        let digest = self.digest_found(found, &self.buffer);
         self.cache.insert(&token, digest);
         Ok(digest)
+    }
+
+    /// The same for a token that is not remembered: whoever is to be forgotten is not kept by being named.
+    ///
+    /// # Errors
+    /// As [`digest`](Self::digest).
+    pub fn digest_once(&self, token: Token<'_>) -> Result<u64, CellError> {
+        match token {
+            Token::Absent | Token::Null => Ok(NO_SUBJECT),
+            Token::Structure(_) => Err(self.attribute.typing.refuses("an array or an object")),
+            token => {
+                let mut text = String::new();
+                let found = self.attribute.typing.canonical(token, &mut text)?;
+                Ok(self.digest_found(found, &text))
+            }
+        }
+    }
+
+    fn digest_found(&self, found: Canonical, text: &str) -> u64 {
+        match found {
+            Canonical::Absent | Canonical::Null => NO_SUBJECT,
+            // An empty name is nobody's.
+            Canonical::Value if text == "\"\"" => NO_SUBJECT,
+            Canonical::Value => self.digest_canonical(text),
+        }
     }
 
     /// The digest of a canonical text: for erasing a subject by name.
@@ -117,6 +138,10 @@ mod tests {
         assert_eq!(one.digest(Token::Number("7.0")).unwrap(), digest);
         assert_eq!(one.digest(Token::Untyped("7")).unwrap(), digest);
         assert_eq!(one.digest_canonical("7"), digest);
+        for spelled in [Token::Untyped(" 7 "), Token::Number("7.0")] {
+            assert_eq!(one.digest_once(spelled).unwrap(), digest);
+        }
+        assert!(one.digest_once(Token::Untyped("x")).is_err() && one.digest_once(Token::Structure("[7]")).is_err());
         assert_ne!(one.digest(Token::Untyped("8")).unwrap(), digest);
         assert_ne!(subjects(2).digest(Token::Untyped("7")).unwrap(), digest);
         for nobody in [Token::Absent, Token::Null, Token::Untyped("")] {

@@ -8,7 +8,7 @@ use super::grown::{self, Settled};
 use super::protections::protections;
 use super::schema::load_schema;
 use super::shapes::group_shapes;
-use super::{certified, exploded, field_numbers, memory, messages, nested, output_names, profiles};
+use super::{certified, exploded, field_numbers, memory, messages, named, nested, output_names, profiles};
 use crate::anonymity::planner::{GroupShape, guarded};
 use crate::anonymity::privacy::protection::Protection;
 use crate::codec::TypedGroup;
@@ -54,6 +54,7 @@ impl Checked {
         let mut parts = messages::problems(&config, &schema, file);
         parts.extend(output_names::problems(&config, &schema, file));
         parts.extend(profiles::problems(&config, &schema, file));
+        parts.extend(named::problems(&config, &schema, file));
         parts.extend(exploded::problems(&config, &schema, file));
         parts.extend(nested::problems(&config, &schema, file));
         parts.extend(memory::problems(&config, &schema, file));

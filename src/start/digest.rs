@@ -33,8 +33,19 @@ impl fmt::Display for PolicyDigest {
 }
 
 /// Sections that say where records come from and go to, what is kept of them and who may look: none of them is policy.
-const SURROUNDINGS: [&str; 10] =
-    ["source", "registry", "state", "compute", "telemetry", "process", "schema", "test", "keep", "certificates"];
+const SURROUNDINGS: [&str; 11] = [
+    "source",
+    "registry",
+    "state",
+    "compute",
+    "telemetry",
+    "process",
+    "schema",
+    "test",
+    "keep",
+    "certificates",
+    "erasure",
+];
 
 /// Keys of any section that name places.
 const PLACES: [&str; 14] = [

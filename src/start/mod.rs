@@ -16,7 +16,7 @@
 //! | [`exploded`], [`nested`] | records that are elements of an array; lines that are nested as the input was |
 //! | [`memory`] | one budget for the memory, divided among its parts |
 //! | [`messages`] | where the cells of records are in the messages of topics |
-//! | `parts`, [`profiles`] | a key or a value, as it is decoded; where the profiles of people are read |
+//! | `parts`, [`profiles`], `named` | a key or a value, as it is decoded; where the profiles of people are read; whether people can be named |
 //! | [`encode`] | raw records to codes |
 //! | [`whole_file`], [`sampling`] | a file read as a whole; records read ahead of a run |
 //! | [`probe`], `beside` | a file held against a schema, in counts; the keys that the schema does not have |
@@ -40,6 +40,7 @@ pub mod findings;
 pub mod grown;
 pub mod memory;
 pub mod messages;
+mod named;
 pub mod nested;
 pub mod output_names;
 pub mod output_schema;

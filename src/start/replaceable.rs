@@ -57,6 +57,7 @@ pub const RULES: &[Rule] = &[
     rule("anonymize", Change::Free, "a stream does not use it"),
     rule("sink", Change::Start, "the outputs are open since the start"),
     rule("certificates", Change::Start, "the key is read and the chain is open since the start"),
+    rule("erasure", Change::Start, "the topic is read since the start"),
     rule("output", Change::Start, "readers rely on what a line looks like"),
     rule("state", Change::Start, "the state is open since the start"),
     rule("compute", Change::Start, "the hardware is chosen at the start"),
@@ -236,6 +237,24 @@ mod tests {
         for (change, key) in cases {
             assert_eq!(refused(change), [key]);
         }
+    }
+
+    /// The signer of a start goes on with its key: another one under the same path would begin another chain in the midst.
+    #[test]
+    fn another_key_in_the_same_file_is_refused_by_name() {
+        use std::os::unix::fs::PermissionsExt;
+        let folder = tempfile::tempdir().expect("a folder");
+        let path = folder.path().join("key");
+        let with = |byte: &str| {
+            std::fs::write(&path, byte.repeat(32)).expect("a key");
+            std::fs::set_permissions(&path, std::fs::Permissions::from_mode(0o600)).expect("our file");
+            checked(|c| c.certificates.key_file = Some(path.clone()))
+        };
+        let (old, same, other) = (with("11"), with("11"), with("22"));
+        assert_eq!(refusals(&old, &same), []);
+        let found = refusals(&old, &other);
+        assert_eq!(found.iter().map(|refusal| refusal.key.as_str()).collect::<Vec<_>>(), ["certificates.key_file"]);
+        assert!(found[0].why.contains("another key than at the start"), "{found:?}");
     }
 
     #[test]

@@ -1,6 +1,7 @@
 //! Records read beside a run: ahead of it, to learn from (they are never released and support nobody), or after it, to measure.
 
 use super::encode::encode;
+use super::profiles::{self, NotRead, Profiles};
 use super::reading::{codec_limits, fields, file_format};
 use crate::config::{Config, Format, Problem, SourceKind};
 use crate::io::file::{FileSource, SourceError, SourcePosition, is_at_rest};
@@ -38,6 +39,8 @@ pub enum SamplingError {
     Codebook(#[from] CodebookError),
     #[error(transparent)]
     Source(#[from] SourceError),
+    #[error(transparent)]
+    Profiles(#[from] NotRead),
 }
 
 /// A file of typical records, named before a run: `plan.prime`, or without it the source file.
@@ -97,19 +100,51 @@ pub fn read(
     absent_as_null: bool,
 ) -> Result<Read, SamplingError> {
     let key = DigestKey::of_this_run().map_err(SamplingError::Randomness)?;
-    let book = |a: &Arc<_>| Codebook::new(Arc::clone(a), &key, config.state.max_dictionary_values);
+    records(config, schema, (path, most), absent_as_null, &key, &mut [])
+}
+
+/// Reads all records of `path` as [`read`] does, joined to the profiles that the configuration, the file `file` in messages, names in files:
+/// what these bring is theirs alone, whatever the records have of it.
+///
+/// # Errors
+/// When the file or the profiles cannot be read, and when profiles are in a topic.
+pub fn read_joined(
+    config: &Config,
+    schema: &Schema,
+    file: &str,
+    path: &Path,
+    absent_as_null: bool,
+) -> Result<Read, SamplingError> {
+    let key = DigestKey::of_this_run().map_err(SamplingError::Randomness)?;
+    let subjects = schema.subject.map(|a| Subjects::new(Arc::clone(&schema.attributes[a]), &key));
+    let mut profiles = profiles::read_whole(config, schema, file, subjects.as_ref())?;
+    records(config, schema, (path, usize::MAX), absent_as_null, &key, &mut profiles)
+}
+
+fn records(
+    config: &Config,
+    schema: &Schema,
+    (path, most): (&Path, usize),
+    absent_as_null: bool,
+    key: &DigestKey,
+    profiles: &mut [Profiles],
+) -> Result<Read, SamplingError> {
+    let book = |a: &Arc<_>| Codebook::new(Arc::clone(a), key, config.state.max_dictionary_values);
     let mut books: Vec<Codebook> = schema.attributes.iter().map(book).collect::<Result<_, _>>()?;
-    let mut subjects = schema.subject.map(|a| Subjects::new(Arc::clone(&schema.attributes[a]), &key));
+    let mut subjects = schema.subject.map(|a| Subjects::new(Arc::clone(&schema.attributes[a]), key));
+    let joined: Vec<usize> = profiles.iter().flat_map(|join| join.attributes.iter().copied()).collect();
     let (limits, unknown) = codec_limits(config);
     let format = config.source.format_of_file(path);
     let (file, columns) = (file_format(format, config.source.separator), fields(schema, format == Format::Csv));
     let mut source = FileSource::open(path, file, &columns, limits, unknown, SourcePosition::default())?;
     let (mut batch, mut rejected) = (Batch::new(schema.attributes.len()), 0);
-    let absent = source.absent_attributes();
+    let absent: Vec<usize> = source.absent_attributes().into_iter().filter(|a| !joined.contains(a)).collect();
     while absent.is_empty() && batch.rows() < most {
         let (mut input, mut refused) = (InputBatch::new(schema.attributes.len(), 0), Vec::new());
         let outcome = source.read(&mut input.raw, AT_A_TIME.min(most - batch.rows()), u64::MAX, &mut refused)?;
-        let (rows, misfits) = encode(&input, schema, &mut books, subjects.as_mut(), absent_as_null);
+        joined.iter().for_each(|attribute| input.raw.clear(*attribute));
+        let (mut rows, misfits) = encode(&input, schema, &mut books, subjects.as_mut(), absent_as_null);
+        profiles.iter_mut().for_each(|join| join.join(&mut rows, &mut books));
         rejected += (refused.len() + misfits.len()) as u64;
         batch.append(&rows);
         if outcome.end {

@@ -14,7 +14,7 @@ mod reloads;
 
 pub use batches::{BatchAborted, BatchCommitted};
 pub use certificates::{BatchCertified, ChainBegun, ChainHead};
-pub use erasures::SubjectsErased;
+pub use erasures::{ErasureFailed, ErasureLag, ErasureRefused, ErasureRequested, ErasuresMissed, SubjectsErased};
 pub use plans::{DeviceUsed, EvidenceGathered, PlanAdopted, PlannerFailed};
 pub use profiles::{ProfileRefused, ProfileUpdate, ProfilesLag, ProfilesRead};
 pub use promises::{AttacksTried, LimitReached, PastUnknown, PopulationsRead, StateRecovered, VerificationRefused};

@@ -6,6 +6,7 @@ use prometheus::{
 };
 
 use super::divided::Parts;
+use super::erasure_metrics::Erasures;
 use super::labels::{
     AbortReason, Attack, BatchOutcome, Copied, CrowdSize, Direction, Label, Limit, Outcome, PartitionChange, Picture,
     ReloadOutcome, SchemaOutcome, Scope, SecurityRefusal, SpanOutcome, Stage, Statistic, SuppressionReason, WrittenAs,
@@ -22,6 +23,7 @@ pub(super) struct Metrics {
     pub source: Source,
     pub profiles: Profiles,
     pub memory: Memory,
+    pub erasures: Erasures,
     pub planning: Planning,
     pub gpu: Gpu,
     pub health: Health,
@@ -107,8 +109,6 @@ pub(super) struct Memory {
     pub state_recovered_deltas: IntGauge,
     pub resident: IntGauge,
     pub parts: Parts,
-    pub erasures: IntCounter,
-    pub erased_held: IntCounter,
 }
 
 /// Counting on a GPU.
@@ -154,6 +154,7 @@ impl Metrics {
             source: Source::new(&shelf),
             profiles: Profiles::new(&shelf),
             memory: Memory::new(&shelf),
+            erasures: Erasures::new(&shelf),
             planning: Planning::new(&shelf),
             gpu: Gpu::new(&shelf),
             health,
@@ -397,11 +398,6 @@ impl Memory {
             state_recovered_deltas: shelf.count("throng_state_recovered_deltas", "Batch deltas replayed at the last start."),
             resident: shelf.count("throng_process_resident_memory_bytes", "Resident memory of the process."),
             parts: Parts::new(shelf),
-            erasures: shelf.counter("throng_erasures_total", "Times that people were erased from the state, since the start of the process."),
-            erased_held: shelf.counter(
-                "throng_erased_held_records_total",
-                "Held records that were dropped since their person was erased; they are among the dropped ones.",
-            ),
         }
     }
 }

@@ -6,6 +6,7 @@
 mod coarse;
 mod disk;
 mod divided;
+mod erasure_metrics;
 mod events;
 mod foreign;
 mod history;
@@ -28,9 +29,10 @@ pub use coarse::{Draws, about, in_steps};
 pub use disk::{StateAnswers, StateStalled};
 pub use events::{
     AttacksTried, AttributesNeverMet, BatchAborted, BatchCertified, BatchCommitted, ChainBegun, ChainHead,
-    ColumnsDropped, DeviceUsed, Doubt, EvidenceGathered, FileOpened, LimitReached, PassedOver, PastUnknown,
-    PlanAdopted, PlannerFailed, PolicyInForce, PopulationsRead, ProfileRefused, ProfileUpdate, ProfilesLag,
-    ProfilesRead, Reloaded, StateRecovered, SubjectsErased, VerificationRefused, WrongType,
+    ColumnsDropped, DeviceUsed, Doubt, ErasureFailed, ErasureLag, ErasureRefused, ErasureRequested, ErasuresMissed,
+    EvidenceGathered, FileOpened, LimitReached, PassedOver, PastUnknown, PlanAdopted, PlannerFailed, PolicyInForce,
+    PopulationsRead, ProfileRefused, ProfileUpdate, ProfilesLag, ProfilesRead, Reloaded, StateRecovered,
+    SubjectsErased, VerificationRefused, WrongType,
 };
 pub use foreign::foreign;
 pub use history::Point;

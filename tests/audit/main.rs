@@ -5,6 +5,7 @@
 #[path = "../support/mod.rs"]
 mod support;
 
+mod beyond;
 mod numbers;
 mod place;
 mod refusals;

@@ -12,7 +12,7 @@ use std::process::{Command, Stdio};
 pub const POINTS: [&str; 5] =
     ["erasure-begun", "erasure-copied", "state-file-unnamed", "erasure-named", "erasure-cleared"];
 
-fn is_done(point: &str) -> bool {
+pub fn is_done(point: &str) -> bool {
     matches!(point, "erasure-named" | "erasure-cleared" | "erasure-unanswered")
 }
 

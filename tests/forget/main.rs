@@ -1,5 +1,5 @@
 //! People are erased from a state: what remains of it, what it goes on releasing, and what a process that dies meanwhile leaves
-//! behind (docs/erasure.md, threats 32 and 33).
+//! behind (docs/erasure.md, threats 32, 33 and 37).
 #![cfg(feature = "failpoints")]
 
 #[path = "../support/mod.rs"]
@@ -7,6 +7,7 @@ mod support;
 
 mod at_rest;
 mod kills;
+mod named;
 mod opened;
 mod pages;
 mod running;

@@ -74,7 +74,27 @@ fn who_reads_one_file_says_what_it_has_not() {
     let (code, said) = throng(&place, &["audit", "whole.ndjson", "--schema", "schema.toml", "--k", "3", "--json"]);
     assert!(code == Some(0) && !said.contains("from profiles"), "they are in the file: {code:?} {said}");
     place.run(&[]).expect(0);
+}
+
+/// Who compares what left with the records joins them as the run did, from files.
+#[test]
+fn what_left_is_measured_against_records_with_their_profiles() {
+    let place = place(JOIN, &profiles(0..6));
+    place.run(&[]).expect(0);
+    let (code, said) = throng(&place, &["evaluate", "in.ndjson", "out.ndjson", "-c", "throng.toml", "--json"]);
+    assert_eq!(code, Some(0), "{said}");
+    let text = String::from_utf8(place.read("throng.toml")).expect("text");
+    place.write("new.toml", text.replace("k = 3", "k = 4"));
+    let (code, said) = throng(&place, &["diff", "throng.toml", "new.toml", "--replay", "in.ndjson"]);
+    assert_eq!(code, Some(0), "{said}");
+    for told in ["| k | 3 | 4 | +1 |", "| records | 9 | 9 | = |", "| released | 9 |", "loss of `age`", "loss of `sex`"]
+    {
+        assert!(said.contains(told), "{told}: {said}");
+    }
+    place.write("profiles.csv", "person,sex\np1,f\n");
     let (code, said) = throng(&place, &["evaluate", "in.ndjson", "out.ndjson", "-c", "throng.toml"]);
-    let wanted = "attribute \"age\", attribute \"sex\" of the schema come from profiles ([[join]])";
-    assert!(code == Some(2) && said.contains(wanted), "{code:?} {said}");
+    assert!(code == Some(2) && said.contains("no column for attribute \"age\""), "{code:?} {said}");
+    place.write("throng.toml", text.replace("path = \"profiles.csv\"", "topic = \"profiles\""));
+    let (code, said) = throng(&place, &["evaluate", "in.ndjson", "out.ndjson", "-c", "throng.toml"]);
+    assert!(code == Some(2) && said.contains("join[0].topic"), "{code:?} {said}");
 }

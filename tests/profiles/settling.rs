@@ -33,12 +33,15 @@ enum Step {
     Revoked(i32),
     /// What was aborted is not where it was any more.
     CannotReplay,
+    /// Nobody has said so, but somebody else has read on there.
+    Passed,
 }
 
 /// A live source that says what it is told to, and then that it is to end.
 struct Script {
     steps: VecDeque<Step>,
     aborted: Option<Turn>,
+    passed: bool,
 }
 
 impl Upcoming for Script {
@@ -58,6 +61,10 @@ impl Source for Script {
             }
             Some(Step::Revoked(partition)) => Next::Notice(Notice::Revoked(vec![(0, partition)], Box::new(|| {}))),
             Some(Step::CannotReplay) => Next::Notice(Notice::CannotReplay),
+            Some(Step::Passed) => {
+                self.passed = true;
+                Next::Nothing
+            }
             None => Next::End(Settling::Shutdown),
         })
     }
@@ -70,6 +77,10 @@ impl Source for Script {
     fn is_live(&self) -> bool {
         true
     }
+
+    fn has_passed(&self, ranges: &Ranges) -> bool {
+        self.passed && !ranges.is_empty()
+    }
 }
 
 struct Unwatched;
@@ -81,7 +92,7 @@ impl Watcher for Unwatched {
 fn run(stand: &mut Stand, steps: Vec<Step>, stops: bool) -> Result<(), StreamError> {
     let telemetry = stand.telemetry.clone();
     let (engine, sink) = stand.parts();
-    let mut source = Script { steps: steps.into(), aborted: None };
+    let mut source = Script { steps: steps.into(), aborted: None, passed: false };
     let clock = StateClock::resume(Arc::new(MachineClocks::new()), &[], Duration::from_secs(3_600));
     let stop = AtomicBool::new(stops);
     let max_age = Duration::from_secs(3_600);
@@ -96,6 +107,7 @@ fn run(stand: &mut Stand, steps: Vec<Step>, stops: bool) -> Result<(), StreamErr
         max_age,
         retry: None,
         erasures: &erasures,
+        naming: None,
         policies: None,
         stop: &stop,
     }
@@ -214,7 +226,9 @@ fn a_batch_whose_partition_goes_holds_nothing_up() {
 /// Somebody else has its records: a start that still knew of it would wait for them, and refuse another policy until then.
 #[test]
 fn a_batch_that_is_given_up_is_not_pending_after_an_ordered_end() {
-    for (step, stays) in [(Some(Step::Revoked(0)), false), (Some(Step::CannotReplay), false), (None, true)] {
+    for (step, stays) in
+        [(Some(Step::Revoked(0)), false), (Some(Step::CannotReplay), false), (Some(Step::Passed), false), (None, true)]
+    {
         let mut stand = Stand::new(SCHEMA, SETTINGS);
         let says = reader(&mut stand);
         says.send(News::Whole(table(stand.engine(), 0..9, "34\n\"f\""))).expect("it listens");

@@ -271,6 +271,11 @@ pub struct Daemon {
 impl Daemon {
     /// `crash` is the value of `FAILPOINTS`.
     pub fn start(config: &Path, arguments: &[&str], crash: Option<&str>) -> Self {
+        Self::start_in(config, arguments, crash, &[])
+    }
+
+    /// The same, with more of an environment.
+    pub fn start_in(config: &Path, arguments: &[&str], crash: Option<&str>, environment: &[(&str, &Path)]) -> Self {
         let log = config.with_extension(unique("log"));
         let mut command = Command::new(env!("CARGO_BIN_EXE_throng"));
         command.arg("run").arg("-c").arg(config).args(arguments);
@@ -279,6 +284,7 @@ impl Daemon {
         if let Some(crash) = crash {
             command.env("FAILPOINTS", crash);
         }
+        command.envs(environment.iter().copied());
         Self { child: command.spawn().expect("the daemon starts"), log }
     }
 

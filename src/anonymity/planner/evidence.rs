@@ -143,7 +143,8 @@ pub fn gather(
     let listed = &found.minimal_qids[..found.minimal_qids.len().min(LISTED_SETS)];
     // Where the whole window is smaller than k, the set of no attribute is the one quasi-identifier.
     let measurable = if listed.iter().any(AttributeSet::is_empty) { &[] } else { listed };
-    let measured = measure(&table, chosen.counter(), measurable, k, false, start.checked_add(budget), &|_, _| {})?;
+    let measured =
+        measure(table.rows(), chosen.counter(), measurable, k, false, start.checked_add(budget), &|_, _| {})?;
     counting.counted(chosen);
     let EvidenceInput { plan, sample, books, .. } = &from;
     let mut qids_by_size = Vec::new();

@@ -28,6 +28,8 @@ use std::time::Duration;
       some columns of a compressed file, and whatever is proved within a minute
   throng audit 'days/*.parquet' --k 5 --subject user_id
       several files as one
+  throng audit decade/ --format parquet --k 5 --memory 3GiB --temp /var/tmp
+      a directory of files that is larger than memory
 
 Exit codes: 0 done (also when the time of the search was up: \"complete\" says so)
             1 failed while running (also when the time was up before the file was read whole)
@@ -77,10 +79,14 @@ pub struct AuditArgs {
     /// Leave records out that cannot be read, and count them, instead of failing at the first
     #[arg(long)]
     pub(super) skip_unreadable: bool,
-    /// Refuse a table that needs more memory than this (12 bytes a cell and its different values), and end a search that
-    /// does, with what is proved by then
+    /// Refuse a table that needs more memory than this (12 bytes a cell and its different values), or keep it in a file (--temp), and end
+    /// a search that does, with what is proved by then
     #[arg(long, value_name = "SIZE", default_value = "4GiB", value_parser = size)]
     pub(super) memory: u64,
+    /// Keep a table that needs more than --memory in a file in this directory, instead of refusing it. The file has no name, holds codes
+    /// and no values, and is gone however the command ends; it takes 1 to 4 bytes a cell, twice with --subject. NDJSON needs a --schema
+    #[arg(long, value_name = "DIR", conflicts_with = "link")]
+    pub(super) temp: Option<PathBuf>,
     /// Show values of the data: an example for each quasi-identifier, both values of each inference. Only for eyes that may see the data
     #[arg(long)]
     pub(super) show_values: bool,

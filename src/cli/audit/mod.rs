@@ -6,6 +6,7 @@ mod next;
 mod page;
 mod progress;
 mod refused;
+mod spill;
 mod terminal;
 
 use std::io::Write;
@@ -22,6 +23,7 @@ pub use args::AuditArgs;
 use args::{BackendArg, SingletonsArg, StrategyArg};
 use progress::bar;
 use refused::{MAX_COLUMNS, of_table};
+use spill::{audit_column, check};
 
 use super::outcome::Failure;
 use super::text;
@@ -29,10 +31,10 @@ use super::written::{refuse_overwriting, unwritable};
 use crate::codec::Limits;
 use crate::config::{Problem, Used};
 use crate::counting::{Wanted, shared_device};
-use crate::io::file::{Format, plain_length, whole};
-use crate::io::table::{self, ReadProgress, Request, TableColumn, WholeTable};
-use crate::records::schema::{Role, Schema};
-use crate::risk::audit::{AuditColumn, AuditQuestion, AuditTable, Report, Singletons, audit, prepare};
+use crate::io::file::{Format, plain_length, rows_announced, whole};
+use crate::io::table::{self, ReadProgress, Request, WholeTable};
+use crate::records::schema::Schema;
+use crate::risk::audit::{AuditQuestion, AuditTable, Report, Singletons, audit, prepare, prepare_spilled};
 use crate::risk::identifiers::Rule;
 use crate::risk::qid::Strategy;
 use crate::start::findings::Finding;
@@ -59,6 +61,7 @@ pub fn run(args: &AuditArgs) -> Result<(), Failure> {
         refuse_overwriting(&[Used::file("--html", path)], &read)?;
         whole::check(path).map_err(|error| unwritable("the page", path, error))?;
     }
+    check(args)?;
     let report = report(args)?;
     if let Some(path) = &args.html {
         let page = page::render(&report, &args.made_from()?, chrono::Utc::now());
@@ -145,6 +148,10 @@ fn judge(
     let mut arrays: Vec<String> = read.columns.iter().filter(|c| c.arrays > 0).map(|c| c.name.clone()).collect();
     arrays.sort_unstable();
     let cells: u64 = read.columns.iter().map(|column| column.codes.len() as u64).sum();
+    let memory = match read.spilled {
+        None => args.memory.saturating_sub(BYTES_OF_A_CELL * cells),
+        Some(_) => args.beside_values(),
+    };
     let table = args.prepare(read, schema)?;
     let question = AuditQuestion {
         input: args.named(),
@@ -165,7 +172,7 @@ fn judge(
             BackendArg::Cuda => Wanted::Device,
         },
         budget: args.max_seconds.map(|time| time.saturating_sub(started.elapsed())),
-        memory: Some(args.memory.saturating_sub(BYTES_OF_A_CELL * cells)),
+        memory: Some(memory),
         rows: args.rows.map_or(0, usize::from),
         read_seconds: started.elapsed().as_secs_f64(),
     };
@@ -269,7 +276,7 @@ impl AuditArgs {
     ) -> Result<WholeTable, Failure> {
         let format = self.format().map_err(of_table)?;
         let length = match format {
-            Format::Parquet => None,
+            Format::Parquet => rows_announced(&self.input),
             _ => plain_length(&self.input),
         };
         let request = Request {
@@ -287,10 +294,14 @@ impl AuditArgs {
         let bar = bar(template, length);
         let tell = &mut |at: ReadProgress| {
             records.store(at.records, Ordering::Relaxed);
-            bar.0.set_position(at.bytes);
+            bar.0.set_position(if format == Format::Parquet { at.records } else { at.bytes });
             bar.0.set_message(text::counted(at.records, "record"));
         };
-        let read = table::read(&request, tell);
+        let subject = self.subject_name(schema);
+        let read = match &self.temp {
+            None => table::read(&request, tell),
+            Some(directory) => table::read_spilling(&request, &self.spill(directory, subject.as_deref()), tell),
+        };
         bar.0.finish_and_clear();
         read.map_err(of_table)
     }
@@ -303,20 +314,17 @@ impl AuditArgs {
             let message = format!("{path} has no column \"{name}\" to count people by: check --subject and the schema");
             return Err(Failure::Usage(anyhow!(message)));
         }
-        let column = |column: TableColumn| AuditColumn {
-            role: column.attribute.as_ref().map(|a| match a.role {
-                // Another column was named to count people by: this one still names them.
-                Role::Subject => Role::Identifier,
-                role => role,
-            }),
-            // The raw values and `*` are levels too.
-            recodable: column.attribute.as_ref().is_some_and(|a| a.hierarchy.levels() > 2),
-            name: column.name,
-            codes: column.codes,
-            dictionary: column.dictionary,
-        };
-        let columns = read.columns.into_iter().map(column).collect();
         let rule = Rule::of_a_file(self.identifier_cardinality);
-        Ok(prepare(columns, read.numbers, number, rule, self.show_values).context("the table cannot be judged")?)
+        let unfit = "the table cannot be judged";
+        Ok(match read.spilled {
+            None => {
+                let columns = read.columns.into_iter().map(audit_column).collect();
+                prepare(columns, read.numbers, number, rule, self.show_values).context(unfit)?
+            }
+            Some(spilled) => {
+                let read = WholeTable { spilled: None, ..read };
+                prepare_spilled(self.spilled(read, spilled, number), rule, self.show_values).context(unfit)?
+            }
+        })
     }
 }

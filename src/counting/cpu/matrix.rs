@@ -71,25 +71,49 @@ impl Field {
 }
 
 impl Matrix {
+    /// No row of a table with columns of these cardinalities, and so many subjects, if it has some.
+    pub(crate) fn none(cardinalities: &[usize], subjects: Option<usize>) -> Self {
+        // Wide fields first: all of them stay aligned without gaps.
+        let mut columns: Vec<usize> = (0..cardinalities.len()).collect();
+        columns.sort_by_key(|c| std::cmp::Reverse(cardinalities[*c]));
+        let mut stride = 0;
+        let subject = subjects.map(|count| Field::after(&mut stride, count.max(1 << 17)));
+        let mut fields = vec![Field { offset: 0, width: 1, cardinality: 1 }; cardinalities.len()];
+        columns.iter().for_each(|c| fields[*c] = Field::after(&mut stride, cardinalities[*c]));
+        let stride = if stride > 16 { stride.next_multiple_of(8) } else { stride.next_power_of_two() };
+        Self { rows: 0, stride, bytes: Vec::new(), fields, subject }
+    }
+
+    /// Adds rows: codes by column, and the subject of each, where the table has subjects.
+    pub(crate) fn append(&mut self, codes: &[Vec<u32>], subjects: &[u32]) {
+        let (first, rows) = (self.rows, codes.first().map_or(0, Vec::len));
+        self.bytes.resize((first + rows) * self.stride, 0);
+        let subject = self.subject.iter().map(|field| (*field, subjects));
+        let columns = self.fields.iter().copied().zip(codes.iter().map(Vec::as_slice));
+        for (field, codes) in columns.chain(subject) {
+            let cells = self.bytes[first * self.stride..].chunks_exact_mut(self.stride);
+            let (at, end) = (field.offset, field.offset + field.width);
+            cells.zip(codes).for_each(|(row, code)| {
+                row[at..end].copy_from_slice(&code.to_le_bytes()[..field.width]);
+            });
+        }
+        self.rows += rows;
+    }
+
     /// The rows of a table in `order`.
     pub(crate) fn new(table: &CountedTable, order: Option<&[u32]>) -> Self {
         let rows = table.rows();
-        // Wide fields first: all of them stay aligned without gaps.
-        let mut columns: Vec<usize> = (0..table.width()).collect();
-        columns.sort_by_key(|c| std::cmp::Reverse(table.cardinality(*c)));
-        let mut stride = 0;
-        let subject = table.subjects().map(|count| Field::after(&mut stride, count.max(1 << 17)));
-        let mut fields = vec![Field { offset: 0, width: 1, cardinality: 1 }; table.width()];
-        columns.iter().for_each(|c| fields[*c] = Field::after(&mut stride, table.cardinality(*c)));
-        let stride = if stride > 16 { stride.next_multiple_of(8) } else { stride.next_power_of_two() };
-        let mut matrix = Self { rows, stride, bytes: vec![0; rows * stride], fields, subject };
+        let cardinalities: Vec<usize> = (0..table.width()).map(|column| table.cardinality(column)).collect();
+        let mut matrix = Self::none(&cardinalities, table.subjects());
+        matrix.rows = rows;
+        matrix.bytes = vec![0; rows * matrix.stride];
         // Some rows at a time: their lines stay in the cache from column to column.
         for start in (0..rows).step_by(512) {
             let rows = start..rows.min(start + 512);
             for column in 0..table.width() {
                 matrix.write(matrix.fields[column], table.column(column), order, rows.clone());
             }
-            if let Some((field, subjects)) = subject.zip(table.subject_numbers()) {
+            if let Some((field, subjects)) = matrix.subject.zip(table.subject_numbers()) {
                 matrix.write(field, subjects, order, rows);
             }
         }

@@ -244,7 +244,7 @@ pub fn assemble(
         store.note_populations(&fingerprints)?;
     }
     if store.policy()?.as_ref() != Some(digest.bytes()) {
-        store.note_policy(digest.bytes(), false)?;
+        store.note_policy(digest.bytes())?;
     }
     PolicyInForce { digest: &digest.short(), k: config.privacy.k }.emit(telemetry);
     if changed || !people.is_empty() {

@@ -43,10 +43,7 @@ impl Engine {
         let opened = Opened { ledger, store, keys, untruthful: self.untruthful.clone(), certifier };
         let mut next = build(checked, &people, &self.telemetry, self.settings.accept_rewind, opened, recovered.into())?;
         let store = &mut next.durable.store;
-        if store.populations()? != fingerprints {
-            store.note_populations(&fingerprints)?;
-        }
-        store.note_policy(digest.bytes(), true)?;
+        store.note_succession(digest.bytes(), &fingerprints)?;
         store.found_marked(self.durable.marked);
         next.durable.marked = self.durable.marked;
         // Batches that were encoded ahead are of dictionaries that go now.

@@ -31,10 +31,12 @@ mod compact;
 mod effect;
 mod erase;
 pub mod examine;
+mod names_read;
 mod recover;
 mod rekey;
 pub mod survey;
 pub use erase::{Pending, StateErased};
+pub use names_read::NamesRead;
 pub use recover::Recovered;
 
 const CHECK: &[u8] = b"check";

@@ -137,6 +137,7 @@ pub fn run_file(
             max_age,
             retry: intent,
             erasures: policies.erasures,
+            naming: None,
             policies: Some(policies),
             stop,
         }

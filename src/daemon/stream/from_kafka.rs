@@ -1,17 +1,19 @@
 //! A daemon whose source is a topic: its parts, put together.
 
-use super::kafka_source::KafkaSource;
+use super::kafka_source::{Group, KafkaSource};
+use super::naming::Naming;
 use super::profiles;
 use super::replace::Replacements;
 use super::run::{Run, StreamError, Watcher};
 use super::to_kafka::{PATIENCE, check_marker, check_retention, has_left, outputs};
-use crate::config::{Config, SinkKind};
+use crate::config::{Config, Erasure, SinkKind};
 use crate::daemon::engine::assemble::{Assembled, assemble, state_clock};
 use crate::daemon::engine::clock::StateClock;
 use crate::daemon::engine::{BatchError, Engine};
 use crate::daemon::run_error::RunError;
 use crate::daemon::state::directory::StateError;
 use crate::daemon::state::records::Intent;
+use crate::io::erasures::TopicOfErasures;
 use crate::io::input::Origin;
 use crate::io::kafka::GroupMetadata;
 use crate::io::kafka::connection::{Cluster, KafkaFailure};
@@ -115,6 +117,7 @@ pub fn run_kafka(
     let topics = &config.source.topics;
     let mut wanted: Vec<&str> = topics.iter().map(String::as_str).collect();
     wanted.extend(config.join.iter().filter_map(|join| join.topic.as_deref()));
+    wanted.extend(config.erasure.is_on().then_some(config.erasure.topic.as_str()));
     wanted.push(&config.sink.commits_topic);
     let Some(partitions) = reach(&start.cluster, &config.source.brokers, &wanted, telemetry, stop)? else {
         return Ok(Vec::new());
@@ -158,10 +161,11 @@ pub fn run_kafka(
     if !profiles::begin(&mut engine, intent.as_ref(), (&config, &schema, &file), &start.cluster, telemetry, stop)? {
         return Ok(engine.findings());
     }
+    let naming = start.naming(&engine)?;
     let mut sink = opened.ok_or(RunError::Panicked)?;
     engine.heed(stop);
     let clock = state_clock(&config, options, &engine, intent.as_ref());
-    start.stream(&mut engine, intent, &mut sink, clock, policies)?;
+    start.stream(&mut engine, intent, &mut sink, (clock, naming), policies)?;
     engine.tell_of_chain();
     Ok(engine.findings())
 }
@@ -232,6 +236,16 @@ impl Drop for EndReader<'_> {
 }
 
 impl Start<'_> {
+    /// Begins to read the topic that names people who are to be erased; none where there is none.
+    fn naming(&self, engine: &Engine) -> Result<Option<Naming>, RunError> {
+        let Erasure { topic, interval } = &self.config.erasure;
+        let Some(subjects) = engine.subjects().filter(|_| self.config.erasure.is_on()) else { return Ok(None) };
+        let read = engine.names_read(topic)?;
+        let (cluster, telemetry, from) = (self.cluster.clone(), self.telemetry.clone(), read.next.clone());
+        let names = TopicOfErasures { cluster, topic: topic.clone(), from, subjects, telemetry }.read()?;
+        Ok(Some(Naming::new(names, read, *interval)))
+    }
+
     /// A sink for the state `id`, and the last batch that it knows to be committed.
     fn open_sink(&self, id: &str, commit_partitions: i32) -> Result<(TransactionalSink, Marker), KafkaFailure> {
         let (config, cluster) = (self.config, &self.sink);
@@ -265,7 +279,7 @@ impl Start<'_> {
         engine: &mut Engine,
         intent: Option<Intent>,
         sink: &mut TransactionalSink,
-        clock: StateClock,
+        (clock, naming): (StateClock, Option<Naming>),
         policies: &Replacements<'_>,
     ) -> Result<(), RunError> {
         let Self { config, file, schema, telemetry, stop, cluster, sink: sink_cluster, health, .. } = self;
@@ -314,7 +328,8 @@ impl Start<'_> {
                     std::thread::sleep(Duration::from_millis(200));
                 }
             });
-            let mut source = KafkaSource::new(&feed, &commands, health, &config.source.brokers, telemetry, stop);
+            let group = Group { cluster, name: &config.source.group, topics: &config.source.topics };
+            let mut source = KafkaSource::new(group, &feed, &commands, health, &config.source.brokers, telemetry, stop);
             let (watcher, max_age) = (&Unwatched, config.batch.max_age);
             let outcome = Run {
                 source: &mut source,
@@ -326,6 +341,7 @@ impl Start<'_> {
                 max_age,
                 retry: intent,
                 erasures: policies.erasures,
+                naming,
                 policies: Some(policies),
                 stop,
             }

@@ -3,16 +3,32 @@
 use super::source::{Acknowledge, Next, Notice, Source, SourceFailure};
 use crate::daemon::engine::{POLL_INTERVAL, Settling, Turn, Upcoming};
 use crate::io::input::Ranges;
+use crate::io::kafka::connection::Cluster;
 use crate::io::kafka::feed::{self, Command, Feed};
 use crate::io::kafka::health::Health;
+use crate::io::kafka::offsets;
 use crate::telemetry::{SourceConnected, SourceLost, Telemetry};
 use crossbeam_channel::{Receiver, RecvTimeoutError, Sender};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
+/// The group whose offsets tell how far its members have come.
+pub struct Group<'a> {
+    /// Its coordinator's cluster.
+    pub cluster: &'a Cluster,
+    /// Its name.
+    pub name: &'a str,
+    /// The topics that it reads, by number.
+    pub topics: &'a [String],
+}
+
+/// How long the offsets of the group are waited for at the end.
+const LAST_LOOK: Duration = Duration::from_secs(5);
+
 /// What the reader of a topic has read, and what it is told.
 pub struct KafkaSource<'a> {
+    group: Group<'a>,
     feed: &'a Receiver<Feed>,
     commands: &'a Sender<Command>,
     health: &'a Arc<Health>,
@@ -43,9 +59,10 @@ impl From<Feed> for Said {
 }
 
 impl<'a> KafkaSource<'a> {
-    /// The source whose reader speaks through `feed` and obeys `commands`; it ends when `stop` is set.
+    /// The source of `group` whose reader speaks through `feed` and obeys `commands`; it ends when `stop` is set.
     #[must_use]
     pub fn new(
+        group: Group<'a>,
         feed: &'a Receiver<Feed>,
         commands: &'a Sender<Command>,
         health: &'a Arc<Health>,
@@ -53,7 +70,7 @@ impl<'a> KafkaSource<'a> {
         telemetry: &'a Telemetry,
         stop: &'a AtomicBool,
     ) -> Self {
-        Self { feed, commands, health, address, telemetry, stop, epoch: 0, next: None, connected: false }
+        Self { group, feed, commands, health, address, telemetry, stop, epoch: 0, next: None, connected: false }
     }
 
     /// Says that the brokers are reached, or no longer.
@@ -138,5 +155,14 @@ impl Source for KafkaSource<'_> {
 
     fn is_live(&self) -> bool {
         true
+    }
+
+    fn has_passed(&self, ranges: &Ranges) -> bool {
+        let Group { cluster, name, topics } = self.group;
+        let topic = |number: u16| topics.get(usize::from(number)).map_or("", String::as_str);
+        let places: Vec<(&str, i32)> = ranges.keys().map(|(number, partition)| (topic(*number), *partition)).collect();
+        // What cannot be learnt now the next start finds out.
+        let committed = offsets::committed(cluster, name, &places, LAST_LOOK).unwrap_or_default();
+        committed.iter().zip(ranges.values()).any(|(offset, range)| offset.is_some_and(|offset| offset > range.0))
     }
 }

@@ -7,7 +7,7 @@
 //! | [`source`] | what a source is |
 //! | `file_source`, `kafka_source` | files and topics as sources |
 //! | `from_file`, `from_kafka` | a daemon's parts, put together by the kind of its source |
-//! | `erasing` | erasures that are asked for, between two batches |
+//! | `erasing`, `naming` | erasures that are asked for, between two batches; people whom a topic names |
 //! | `profiles` | the profiles that records are joined to, at the start |
 //! | `to_kafka` | what every sink into a topic needs |
 
@@ -16,6 +16,7 @@ mod file_source;
 mod from_file;
 mod from_kafka;
 mod kafka_source;
+pub mod naming;
 mod profiles;
 pub mod replace;
 pub mod run;

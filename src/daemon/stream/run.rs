@@ -3,6 +3,7 @@
 //! The states of a batch are the engine's (`docs/exactly-once.md`); this loop decides what comes next: a batch from the
 //! source, a revocation to settle, a rewind after an abort, or the end.
 
+use super::naming::Naming;
 use super::replace::{Replacements, Swap};
 use super::source::{Next, Notice, Source, SourceFailure};
 use crate::daemon::engine::clock::StateClock;
@@ -10,6 +11,7 @@ use crate::daemon::engine::{BatchError, Engine, Settling, Turn};
 use crate::daemon::errand::Errands;
 use crate::daemon::state::directory::StateError;
 use crate::daemon::state::records::Intent;
+use crate::io::erasures::ErasuresError;
 use crate::io::input::{Closed, Place, Ranges};
 use crate::records::raw::Coordinate;
 use crate::release::sink::Sink;
@@ -29,6 +31,9 @@ pub enum StreamError {
     /// What only the memory knew could not be written to the state.
     #[error(transparent)]
     State(#[from] StateError),
+    /// The topic that names people who are to be erased cannot be read on.
+    #[error(transparent)]
+    Erasures(#[from] ErasuresError),
 }
 
 /// How far the source has been read, for a progress bar.
@@ -74,6 +79,8 @@ pub struct Run<'a> {
     pub retry: Option<Intent>,
     /// Erasures that are asked for.
     pub erasures: &'a Errands,
+    /// People whom a topic names, who are to be erased; none where there is no such topic.
+    pub naming: Option<Naming>,
     /// Where other policies come from; none where the policy stays.
     pub policies: Option<&'a Replacements<'a>>,
     /// Set when the daemon is to end.
@@ -168,7 +175,11 @@ impl Run<'_> {
                         quiet_since = Instant::now();
                     }
                 }
-                Next::End(settling) => return self.settle(|_| true, settling, None),
+                Next::End(settling) => {
+                    let aborted = self.retry.take_if(|retry| self.source.has_passed(&ranges_of(retry)));
+                    self.give_up(aborted)?;
+                    return self.settle(|_| true, settling, None);
+                }
             }
         }
     }

@@ -23,6 +23,11 @@ pub trait Source: Upcoming {
 
     /// Whether records come by themselves, so that a pause means that there are none.
     fn is_live(&self) -> bool;
+
+    /// Whether somebody else has read on where `ranges` begin. False where that is not known.
+    fn has_passed(&self, _ranges: &Ranges) -> bool {
+        false
+    }
 }
 
 /// What a source has to say.

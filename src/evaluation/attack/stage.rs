@@ -26,7 +26,7 @@ impl Stage {
         let path = folder.path().join("in.ndjson");
         std::fs::write(&path, records).expect("a file");
         let schema = Arc::new(Schema::parse(schema, "s.toml", Path::new(".")).expect("a schema"));
-        let original = Original::read(&Config::default(), &schema, &path).expect("records");
+        let original = Original::read(&Config::default(), &schema, "throng.toml", &path).expect("records");
         let facts = (0..schema.attributes.len()).map(|a| AttributeFacts::of(&original, a)).collect();
         Self { original, facts, shapes: Vec::new(), groups: Vec::new() }
     }

@@ -57,6 +57,7 @@ pub use dead_letters::DeadLetterFile;
 pub use lineage::{LineageEntry, LineageFile};
 pub use listing::{files_of, is_at_rest, is_of_several, telling};
 pub use marker::FileMarker;
+pub use parquet_rows::rows_announced;
 pub use places::Places;
 pub use position::SourcePosition;
 pub use reader::Reading;

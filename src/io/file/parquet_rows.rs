@@ -2,7 +2,7 @@
 
 use std::fs::File;
 use std::io;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use arrow::datatypes::{DataType, Field as ArrowField};
 use parquet::arrow::ProjectionMask;
@@ -10,10 +10,11 @@ use parquet::arrow::arrow_reader::{ParquetRecordBatchReader, ParquetRecordBatchR
 use parquet::errors::ParquetError;
 
 use super::fingerprint::imprint;
+use super::listing::files_of;
 use super::position::Next;
 use super::stream::open_file;
 use super::undescribed::ColumnChoice;
-use super::{SourceError, SourcePosition};
+use super::{Format, SourceError, SourcePosition};
 use crate::codec::{ArrowCodec, ArrowRows, Field, Limits, Unknown};
 use crate::records::raw::{Coordinate, RawBatch};
 
@@ -29,6 +30,8 @@ pub(super) struct ParquetRows {
     rows_at_hand: usize,
     /// Rows of the file that have not been given.
     left: u64,
+    /// Rows of each row group.
+    groups: Vec<u64>,
     file: File,
     /// Name and type of every column that is read.
     types: Vec<(String, String)>,
@@ -66,6 +69,8 @@ impl ParquetRows {
         if start.records > found {
             return Err(SourceError::TooFewRecords { path: path.into(), found, position: start.records });
         }
+        let rows_of = |group: &parquet::file::metadata::RowGroupMetaData| u64::try_from(group.num_rows()).unwrap_or(0);
+        let groups = builder.metadata().row_groups().iter().map(rows_of).collect();
         let codec = ArrowCodec::new(builder.schema(), fields, limits, unknown)
             .map_err(|source| SourceError::Columns { path: path.into(), source })?;
         let projection = ProjectionMask::roots(builder.parquet_schema(), codec.roots().iter().copied());
@@ -82,7 +87,7 @@ impl ParquetRows {
             .build()
             .map_err(|error| damaged(start.records, &error))?;
         let left = found - start.records;
-        Ok(Self { reader, codec, rows: None, next_row: 0, rows_at_hand: 0, left, file: copy, types, length })
+        Ok(Self { reader, codec, rows: None, next_row: 0, rows_at_hand: 0, left, groups, file: copy, types, length })
     }
 
     /// Every row, with the columns that the file's own schema names; a member of a struct is a column.
@@ -132,6 +137,18 @@ impl ParquetRows {
         imprint(&self.file, self.length)
     }
 
+    fn damaged(&self, path: &Path, coordinate: Coordinate) -> SourceError {
+        let row = self.groups.iter().sum::<u64>().saturating_sub(self.left);
+        let mut end = 0;
+        let ended = |rows: &&u64| {
+            end += **rows;
+            end <= row
+        };
+        let before = self.groups.iter().take_while(ended).count();
+        let (group, groups) = ((before + 1).min(self.groups.len()), self.groups.len());
+        SourceError::ParquetPage { path: path.into(), record: coordinate.offset.unsigned_abs(), group, groups }
+    }
+
     /// The next row and the bytes of its cells.
     pub fn next(
         &mut self,
@@ -141,11 +158,7 @@ impl ParquetRows {
     ) -> Result<(Next, u64), SourceError> {
         while self.next_row == self.rows_at_hand {
             let Some(batch) = self.reader.next() else { return Ok((Next::End, 0)) };
-            let batch = batch.map_err(|_| SourceError::Parquet {
-                path: path.into(),
-                record: coordinate.offset.unsigned_abs(),
-                fault: "a page is damaged",
-            })?;
+            let batch = batch.map_err(|_| self.damaged(path, coordinate))?;
             let rows = self.codec.rows(&batch);
             self.rows = Some(rows.map_err(|source| SourceError::Columns { path: path.into(), source })?);
             self.rows_at_hand = batch.num_rows();
@@ -160,6 +173,23 @@ impl ParquetRows {
             Err(rejection) => (Next::Rejected(rejection), 0),
         })
     }
+}
+
+/// Files that are opened to know how many rows there are.
+const COUNTED_FILES: usize = 1000;
+
+/// Rows that the files of a path announce; none where one cannot be read, or where they are many.
+#[must_use]
+pub fn rows_announced(path: &Path) -> Option<u64> {
+    let files = files_of(path, Format::Parquet).ok()?.unwrap_or_else(|| vec![path.to_owned()]);
+    if files.len() > COUNTED_FILES {
+        return None;
+    }
+    let rows = |file: &PathBuf| {
+        let builder = ParquetRecordBatchReaderBuilder::try_new(File::open(file).ok()?).ok()?;
+        u64::try_from(builder.metadata().file_metadata().num_rows()).ok()
+    };
+    files.iter().map(rows).sum()
 }
 
 /// The way to every column that is no struct, from the top.

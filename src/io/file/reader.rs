@@ -47,6 +47,30 @@ pub(super) struct Columns {
     types: Vec<(String, String)>,
 }
 
+impl Columns {
+    /// What the first difference of two Parquet files is: names of columns are of their schemas, and no values.
+    fn unlike(&self, first: &Self) -> String {
+        let name = |(name, _): &(String, String)| name.clone();
+        let of = |columns: &Self, wanted: &str| {
+            columns.types.iter().find(|(name, _)| name == wanted).map(|(_, t)| t.clone())
+        };
+        let mut names: Vec<String> = self.types.iter().chain(&first.types).map(name).collect();
+        names.extend(self.unknown.iter().chain(&first.unknown).cloned());
+        names.sort_unstable();
+        let has = |columns: &Self, name: &String| of(columns, name).is_some() || columns.unknown.contains(name);
+        for name in names {
+            let what = match (of(self, &name), of(first, &name)) {
+                (Some(own), Some(theirs)) if own != theirs => format!("\"{name}\" is {own}, not {theirs}"),
+                _ if !has(self, &name) => format!("without \"{name}\""),
+                _ if !has(first, &name) => format!("with \"{name}\""),
+                _ => continue,
+            };
+            return format!("columns or types ({what})");
+        }
+        "columns or types".to_owned()
+    }
+}
+
 impl Reader {
     /// The file after `start`; where it cannot be sought, at its beginning.
     pub fn open(path: &Path, reading: &Reading, start: SourcePosition) -> Result<Self, SourceError> {
@@ -101,7 +125,8 @@ impl Reader {
         }
         let next = Self::open(path, reading, SourcePosition::default())?;
         if next.columns() != self.columns() {
-            let columns = if let Self::Parquet(_) = next { "columns or types" } else { "columns" };
+            let columns =
+                if let Self::Parquet(_) = next { next.columns().unlike(&self.columns()) } else { "columns".into() };
             return Err(SourceError::OtherColumns { path: path.into(), first: first.into(), columns });
         }
         *self = next;

@@ -33,7 +33,7 @@ pub enum SourceError {
     #[error(
         "{path} has other {columns} than {first}, which is read as one with it: make them alike, or read it by itself"
     )]
-    OtherColumns { path: PathBuf, first: PathBuf, columns: &'static str },
+    OtherColumns { path: PathBuf, first: PathBuf, columns: String },
     #[error(
         "{path} has appeared before {last}, up to which files have been read already: give it a name behind that, or \
          start with a new state directory"
@@ -96,6 +96,11 @@ pub enum SourceError {
     Columns { path: PathBuf, source: ColumnError },
     #[error("{path} cannot be read as Parquet after record {record} ({fault}): write it anew or convert it to ndjson")]
     Parquet { path: PathBuf, record: u64, fault: &'static str },
+    #[error(
+        "{path} cannot be read as Parquet after record {record} (a page is damaged, at row group {group} of {groups}): write it \
+         anew or convert it to ndjson"
+    )]
+    ParquetPage { path: PathBuf, record: u64, group: usize, groups: usize },
     #[error("{path} has more than {limit} columns: choose some of them (throng audit --columns A,B,…)")]
     TooManyColumns { path: PathBuf, limit: usize },
     #[error("{path} has no column \"{column}\": check its spelling and, for CSV, the separator")]

@@ -87,6 +87,12 @@ impl Cluster {
         settings
     }
 
+    /// Whether the brokers keep the members of a group apart (KIP-848).
+    #[must_use]
+    pub fn has_consumer_protocol(&self) -> bool {
+        self.access.has_consumer_protocol()
+    }
+
     /// Settings of a consumer that reads committed records, never commits by itself, and joins no group: it only names one.
     #[must_use]
     pub fn consumer(&self, group: &str) -> Settings {

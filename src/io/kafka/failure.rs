@@ -37,6 +37,10 @@ pub enum KafkaFailure {
     )]
     Unreachable { brokers: String, seconds: u64 },
     #[error(
+        "kafka at {brokers}: partition {partition} of topic {topic:?} goes back to offset {offset}, which has been read: was the topic made anew, or its end lost? (start again: that begins at the committed offsets, or says what is wrong with them)"
+    )]
+    WentBack { brokers: String, topic: String, partition: i32, offset: i64 },
+    #[error(
         "kafka at {brokers}: the brokers do not keep the members of a group apart (KIP-848): remove group.protocol from source.librdkafka, or use brokers of Kafka 4.0 and later that have \"consumer\" among their group.coordinator.rebalance.protocols"
     )]
     NoConsumerProtocol { brokers: String },
@@ -112,7 +116,8 @@ impl KafkaFailure {
 /// Whether the client cannot recover from an error by itself: what it asks for is not allowed, or it has failed for good. Who we
 /// are may be mended while we run: another password, another token.
 pub(super) fn is_final(error: &KafkaError) -> bool {
-    error.rdkafka_error_code().is_some_and(|code| code == RDKafkaErrorCode::Fatal || is_denied(code))
+    matches!(error, KafkaError::MessageConsumptionFatal(_))
+        || error.rdkafka_error_code().is_some_and(|code| code == RDKafkaErrorCode::Fatal || is_denied(code))
 }
 
 /// The same for a reader that names a group and never joins it: the client asks for the coordinator all the same, and nothing comes

@@ -135,3 +135,69 @@ impl Keeper {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::config::{Mechanism, Oauth};
+    use crate::io::kafka::live::Keyed;
+    use std::io::{Read, Write};
+    use std::net::TcpListener;
+    use std::os::unix::fs::PermissionsExt;
+    use std::sync::Mutex;
+    use std::time::Instant;
+
+    /// Takes every key, and notes when it ends.
+    #[derive(Default)]
+    struct Taker(Arc<Mutex<Vec<i64>>>);
+
+    impl Keyed for Taker {
+        fn take(&self, key: &Key) -> bool {
+            if let Key::Token(token) = key {
+                self.0.lock().expect("a list").push(token.expires_ms);
+            }
+            true
+        }
+    }
+
+    /// A provider that gives one token for as long as it is good may say later that it is good for longer: clients that were not told
+    /// would ask for another when it ends.
+    #[test]
+    fn the_same_token_with_a_later_end_is_handed_out_again() {
+        let listener = TcpListener::bind("127.0.0.1:0").expect("a free port");
+        let address = format!("http://{}/token", listener.local_addr().expect("its address"));
+        std::thread::spawn(move || {
+            for (mut stream, seconds) in listener.incoming().flatten().zip([1, 600]) {
+                let (mut question, mut read) = (vec![0; 8192], 0);
+                while !String::from_utf8_lossy(&question[..read]).contains("client_credentials") {
+                    read += stream.read(&mut question[read..]).expect("a question");
+                }
+                let body = format!("{{\"access_token\":\"opaque\",\"expires_in\":{seconds}}}");
+                let head = format!("HTTP/1.1 200 OK\r\nContent-Length: {}\r\nConnection: close\r\n\r\n", body.len());
+                stream.write_all(format!("{head}{body}").as_bytes()).expect("whoever asked listens");
+            }
+        });
+        let folder = tempfile::tempdir().expect("a folder");
+        let path = folder.path().join("secret");
+        std::fs::write(&path, "canary").expect("a file");
+        std::fs::set_permissions(&path, std::fs::Permissions::from_mode(0o600)).expect("our file");
+        let oauth = Oauth {
+            token_endpoint: Some(address),
+            client_id: Some("throng".to_owned()),
+            client_secret_file: Some(path),
+            ..Oauth::default()
+        };
+        let security = Security { mechanism: Some(Mechanism::Oauthbearer), oauth, ..Security::default() };
+        let (clients, hearing) = (Arc::new(Clients::default()), Arc::new(Hearing::default()));
+        let taken: Arc<Mutex<Vec<i64>>> = Arc::default();
+        let _client = clients.admit(Taker(Arc::clone(&taken)));
+        let _kept = keep(&security, &clients, &hearing).expect("a thread").expect("there is something to keep");
+        let deadline = Instant::now() + Duration::from_secs(60);
+        while taken.lock().expect("a list").len() < 2 {
+            assert!(Instant::now() < deadline, "the later end was not handed out");
+            std::thread::sleep(Duration::from_millis(20));
+        }
+        let taken = taken.lock().expect("a list");
+        assert!(taken[1] > taken[0] + 500_000, "{taken:?}");
+    }
+}

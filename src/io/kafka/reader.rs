@@ -6,6 +6,7 @@
 use super::connection::{Cluster, KafkaFailure};
 use super::failure::is_final;
 use super::feed::{Command, Feed, FeedConsumer, Notice};
+use crate::faults;
 use crate::io::closing::SharedLimits;
 use crate::io::input::{Closed, Ranges};
 use crate::io::message::{self, Messages, Undecoded};
@@ -14,6 +15,7 @@ use crate::release::sink::Rejected;
 use crate::telemetry::RejectionReason;
 use crossbeam_channel::{Receiver, Sender, TrySendError};
 use filling::Filling;
+use followed::{Followed, Step};
 use rdkafka::consumer::Consumer;
 use rdkafka::error::{KafkaError, RDKafkaErrorCode};
 use rdkafka::message::{BorrowedMessage, Headers, Message};
@@ -24,6 +26,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
 mod filling;
+mod followed;
 mod rewind;
 
 /// How long a closed batch waits before the partitions are paused.
@@ -32,6 +35,9 @@ const PATIENT: Duration = Duration::from_secs(2);
 /// How long a message waits that cannot be read now. Others wait with it: what is behind it in its partition must.
 const LATER: Duration = Duration::from_millis(200);
 
+/// How long a member of a group that the brokers keep apart waits for its first partition until it says so.
+const ALONE: Duration = Duration::from_secs(20);
+
 /// What became of a message.
 #[derive(Clone, Copy, PartialEq)]
 enum Taken {
@@ -39,6 +45,8 @@ enum Taken {
     Now,
     /// It is to be read again.
     Later,
+    /// It lies before what has been read of its partition.
+    Back,
 }
 
 /// The reader itself; [`run`](Self::run) is its thread.
@@ -95,12 +103,15 @@ impl Reader {
     fn read(&self) -> Result<(), KafkaFailure> {
         let mut epoch = 0;
         let mut filling = Filling::new(self.width, epoch);
+        let mut followed = Followed::default();
         let mut replay: Option<Ranges> = None;
+        let mut alone = self.cluster.has_consumer_protocol().then(Instant::now);
         while !self.stop.load(Ordering::Acquire) {
             while let Ok(Command::Rewind { epoch: new, replay: ranges }) = self.commands.try_recv() {
                 epoch = new;
                 filling = Filling::new(self.width, epoch);
                 replay = ranges;
+                followed.clear();
                 if !self.seeker().rewind(replay.as_ref())? {
                     replay = None;
                     if self.feed.send(Feed::Notice(Notice::CannotReplay)).is_err() {
@@ -108,19 +119,33 @@ impl Reader {
                     }
                 }
             }
+            if alone.is_some() && self.consumer.context().health.assigned() > 0 {
+                alone = None;
+            }
+            // Brokers that do not have the protocol at all leave the client waiting without a word.
+            if alone.take_if(|since| since.elapsed() > ALONE).is_some() {
+                tracing::warn!(
+                    "no partition has come: are the brokers of Kafka 4.0 or later (group.protocol = \"consumer\"), and has another instance all of them?"
+                );
+            }
             let before = Instant::now();
             let polled = self.consumer.poll(Duration::from_millis(if filling.is_empty() { 100 } else { 10 }));
             let now = Instant::now();
             filling.batch.read_seconds += (now - before).as_secs_f64();
-            self.forget_gone(&mut filling);
+            self.forget_gone(&mut filling, &mut followed);
             match polled {
-                Some(Ok(message)) => match self.take(&message, replay.as_ref(), &mut filling) {
-                    Taken::Now => {}
-                    Taken::Later => {
-                        self.seeker().step_back(&message)?;
-                        std::thread::sleep(LATER);
+                Some(Ok(message)) => {
+                    for _ in 0..faults::number("messages-again").map_or(1, |_| 2) {
+                        match self.take(&message, replay.as_ref(), &mut filling, &mut followed) {
+                            Taken::Now => {}
+                            Taken::Later => {
+                                self.seeker().step_back(&message)?;
+                                std::thread::sleep(LATER);
+                            }
+                            Taken::Back => return Err(self.went_back(&message)),
+                        }
                     }
-                },
+                }
                 Some(Err(error)) => self.weigh(error)?,
                 None => {}
             }
@@ -130,6 +155,7 @@ impl Reader {
                     Replayed::Impossible => {
                         replay = None;
                         filling = Filling::new(self.width, epoch);
+                        followed.clear();
                         self.seeker().rewind(None)?;
                         if self.feed.send(Feed::Notice(Notice::CannotReplay)).is_err() {
                             return Ok(());
@@ -141,7 +167,7 @@ impl Reader {
                         let done = std::mem::replace(&mut filling, Filling::new(self.width, epoch));
                         self.seeker().resume_after(ranges)?;
                         replay = None;
-                        self.hand_over(done)?;
+                        self.hand_over(done, &mut followed)?;
                         continue;
                     }
                 }
@@ -149,14 +175,20 @@ impl Reader {
             if let Some(closed) = self.closes(&mut filling, now) {
                 filling.batch.closed = closed;
                 let done = std::mem::replace(&mut filling, Filling::new(self.width, epoch));
-                self.hand_over(done)?;
+                self.hand_over(done, &mut followed)?;
             }
         }
         Ok(())
     }
 
     /// Takes one message into the batch.
-    fn take(&self, message: &BorrowedMessage<'_>, replay: Option<&Ranges>, filling: &mut Filling) -> Taken {
+    fn take(
+        &self,
+        message: &BorrowedMessage<'_>,
+        replay: Option<&Ranges>,
+        filling: &mut Filling,
+        followed: &mut Followed,
+    ) -> Taken {
         let topics = &self.consumer.context().topics;
         let Some(topic) = topics.iter().position(|t| t == message.topic()) else { return Taken::Now };
         let topic = u16::try_from(topic).expect("few topics");
@@ -171,6 +203,11 @@ impl Reader {
                 return Taken::Now;
             }
         }
+        match followed.step(place, coordinate.offset) {
+            Step::On => {}
+            Step::Again => return Taken::Now,
+            Step::Back => return Taken::Back,
+        }
         // Timing every record would cost more than it tells: one in 64 stands for the others.
         let timed = (coordinate.offset % 64 == 0).then(Instant::now);
         let decoded = message.payload().map(|value| self.decode(message, value, coordinate, filling));
@@ -182,6 +219,7 @@ impl Reader {
         }
         let batch = &mut filling.batch;
         batch.consume(coordinate);
+        followed.take(place, coordinate.offset);
         let appended = message.timestamp().to_millis();
         batch.oldest_ms = batch.oldest_ms.into_iter().chain(appended).min();
         let Some(decoded) = decoded else {
@@ -251,10 +289,17 @@ impl Reader {
         Ok(())
     }
 
-    fn forget_gone(&self, filling: &mut Filling) {
+    /// The end, where a partition begins again without having been sought.
+    fn went_back(&self, message: &BorrowedMessage<'_>) -> KafkaFailure {
+        let (brokers, topic) = (self.cluster.brokers.clone(), message.topic().to_owned());
+        KafkaFailure::WentBack { brokers, topic, partition: message.partition(), offset: message.offset() }
+    }
+
+    fn forget_gone(&self, filling: &mut Filling, followed: &mut Followed) {
         let gone = self.consumer.context().take_gone();
         for place in gone {
             filling.forget(place);
+            followed.forget(place);
         }
     }
 
@@ -283,7 +328,7 @@ impl Reader {
 
     /// Hands a closed batch over. While the daemon stays busy the partitions are paused and rebalances still served; not at
     /// once, since a pause throws away what the client has fetched ahead.
-    fn hand_over(&self, filling: Filling) -> Result<(), KafkaFailure> {
+    fn hand_over(&self, filling: Filling, followed: &mut Followed) -> Result<(), KafkaFailure> {
         let tombstones = filling.tombstones;
         let mut waiting = Feed::Batch(Box::new(filling.batch));
         let mut paused = false;
@@ -308,6 +353,7 @@ impl Reader {
                 self.seeker().step_back(&message)?;
             }
             let gone = self.consumer.context().take_gone();
+            gone.iter().for_each(|place| followed.forget(*place));
             if let Feed::Batch(batch) = &mut waiting {
                 for place in gone {
                     batch.forget_partition(place.0, place.1, tombstones.get(&place).copied().unwrap_or(0));

@@ -1,8 +1,9 @@
 //! Everything that a topic holds now, as readers of committed records see it.
 
 use super::connection::{Cluster, KafkaFailure};
-use super::whole::WholeTopic;
+use super::whole::{Reading, WholeTopic};
 use rdkafka::Message;
+use std::collections::BTreeMap;
 use std::time::{Duration, Instant};
 
 /// The values of `topic` by partition and offset; records without one are left out. `what` is said to be impossible where it cannot be read.
@@ -17,7 +18,8 @@ pub fn values(
 ) -> Result<Vec<Vec<u8>>, KafkaFailure> {
     let silent = || KafkaFailure::Unreachable { brokers: cluster.brokers.clone(), seconds: patience.as_secs() };
     let mut deadline = Instant::now() + patience;
-    let mut whole = WholeTopic::open(cluster, topic, what, &|| Instant::now() > deadline)?.ok_or_else(silent)?;
+    let reading = Reading { topic: topic.to_owned(), group: "throng.sample", what, from: BTreeMap::new() };
+    let mut whole = WholeTopic::open(cluster, reading, &|| Instant::now() > deadline)?.ok_or_else(silent)?;
     let mut found = Vec::new();
     while !whole.is_whole() {
         if Instant::now() > deadline {

@@ -1,4 +1,5 @@
-//! A topic that is read whole, from its beginning to where its end was at the start, and then on as it grows; by no group.
+//! A topic that is read whole, from its beginning (or from where somebody has read it to) up to where its end was at the start, and
+//! then on as it grows; by no group.
 
 use super::access::Asking;
 use super::connection::{Cluster, KafkaFailure};
@@ -29,60 +30,74 @@ struct Place {
     whole: bool,
 }
 
+/// What is read, and by whom.
+#[derive(Clone, Debug)]
+pub struct Reading {
+    /// The topic.
+    pub topic: String,
+    /// The name of a group that nobody joins.
+    pub group: &'static str,
+    /// What cannot be done where it cannot be read.
+    pub what: &'static str,
+    /// The next offset of partitions that have been read before; the others are read from their beginning.
+    pub from: BTreeMap<i32, i64>,
+}
+
 /// A topic that is read whole.
 pub struct WholeTopic {
     consumer: Asking,
     cluster: Cluster,
-    topic: String,
-    /// What cannot be done where it cannot be read.
-    what: &'static str,
+    reading: Reading,
     places: BTreeMap<i32, Place>,
+    /// Partitions of which messages were gone before anybody had read them.
+    missed: Vec<i32>,
 }
 
 impl WholeTopic {
-    /// The topic, from its beginning; none where it `is_over` before a broker has answered. `what` is said to be impossible where it cannot
-    /// be read.
+    /// The topic; none where it `is_over` before a broker has answered.
     ///
     /// # Errors
     /// When the topic does not exist, or the client's settings are refused.
-    pub fn open(
-        cluster: &Cluster,
-        topic: &str,
-        what: &'static str,
-        is_over: &dyn Fn() -> bool,
-    ) -> Result<Option<Self>, KafkaFailure> {
-        let mut config = cluster.consumer("throng.profiles.reader");
+    pub fn open(cluster: &Cluster, reading: Reading, is_over: &dyn Fn() -> bool) -> Result<Option<Self>, KafkaFailure> {
+        let mut config = cluster.consumer(reading.group);
         config.set("enable.partition.eof", "true");
         config.set("auto.offset.reset", "earliest");
         config.set("statistics.interval.ms", "0");
-        let consumer = config.asking("cannot read the profiles")?;
+        let consumer = config.asking(reading.what)?;
         let partitions = loop {
             if is_over() {
                 return Ok(None);
             }
-            match cluster.partitions(&[topic], GLANCE) {
+            match cluster.partitions(&[reading.topic.as_str()], GLANCE) {
                 Err(failure) if failure.passes() => {}
                 answer => break answer?[0],
             }
         };
-        let (cluster, topic) = (cluster.clone(), topic.to_owned());
-        let mut whole = Self { consumer, cluster, topic, what, places: BTreeMap::new() };
+        let cluster = cluster.clone();
+        let mut whole = Self { consumer, cluster, reading, places: BTreeMap::new(), missed: Vec::new() };
         whole.assign(partitions)?;
         Ok(Some(whole))
     }
 
     /// Reads `partitions` partitions, those that are known from where they have been read.
     fn assign(&mut self, partitions: i32) -> Result<(), KafkaFailure> {
-        let failed = |e| self.cluster.failure(self.what, e);
+        let Reading { topic, what, from, .. } = &self.reading;
+        let failed = |e| self.cluster.failure(what, e);
         let mut list = TopicPartitionList::new();
         for partition in 0..partitions {
             if !self.places.contains_key(&partition) {
-                let (low, end) = self.consumer.fetch_watermarks(&self.topic, partition, PATIENCE).map_err(failed)?;
-                self.places.insert(partition, Place { next: None, end, at_end: false, whole: end <= low });
+                let (low, end) = self.consumer.fetch_watermarks(topic, partition, PATIENCE).map_err(failed)?;
+                let read = from.get(&partition).copied();
+                if read.is_some_and(|next| next < low) {
+                    self.missed.push(partition);
+                }
+                // Beyond its end nobody has read: it is another topic of that name, and begins anew.
+                let next = read.filter(|next| (low..=end).contains(next));
+                self.places.insert(partition, Place { next, end, at_end: false, whole: end <= next.unwrap_or(low) });
             }
             let next = self.places.get(&partition).and_then(|place| place.next);
             let offset = next.map_or(Offset::Beginning, Offset::Offset);
-            list.add_partition_offset(&self.topic, partition, offset).map_err(failed)?;
+            list.add_partition_offset(topic, partition, offset).map_err(failed)?;
         }
         self.consumer.assign(&list).map_err(failed)
     }
@@ -107,13 +122,18 @@ impl WholeTopic {
                 }
             }
             Some(Err(error)) if is_final_without_group(&error) => {
-                let right = format!("read topic {:?} (Read)", self.topic);
-                return Err(self.cluster.failure_of(self.what, right, error));
+                let right = format!("read topic {:?} (Read)", self.reading.topic);
+                return Err(self.cluster.failure_of(self.reading.what, right, error));
             }
             // Errors that the client retries by itself.
             Some(Err(_)) | None => {}
         }
         Ok(())
+    }
+
+    /// Partitions of which messages were gone before they had been read, each once.
+    pub fn take_missed(&mut self) -> Vec<i32> {
+        std::mem::take(&mut self.missed)
     }
 
     /// Whether everything has been read that was there at the start.
@@ -128,7 +148,7 @@ impl WholeTopic {
     /// When they cannot be assigned.
     pub fn look(&mut self) -> Result<Option<u64>, KafkaFailure> {
         let known = i32::try_from(self.places.len()).unwrap_or(i32::MAX);
-        let metadata = self.consumer.fetch_metadata(Some(&self.topic), GLANCE).ok();
+        let metadata = self.consumer.fetch_metadata(Some(&self.reading.topic), GLANCE).ok();
         let topics = metadata.iter().flat_map(Metadata::topics);
         let partitions = topics.map(|topic| i32::try_from(topic.partitions().len()).unwrap_or(i32::MAX)).max();
         if let Some(partitions) = partitions.filter(|partitions| *partitions > known) {
@@ -136,7 +156,7 @@ impl WholeTopic {
         }
         let mut lag = 0;
         for (partition, place) in self.places.iter().filter(|(_, place)| !place.at_end) {
-            match self.consumer.fetch_watermarks(&self.topic, *partition, GLANCE) {
+            match self.consumer.fetch_watermarks(&self.reading.topic, *partition, GLANCE) {
                 Ok((low, end)) => lag += end - place.next.unwrap_or(low).max(low),
                 Err(_) => return Ok(None),
             }
@@ -160,9 +180,9 @@ mod tests {
         broker.create_topic("profiles", 1, 1).expect("a topic");
         let cluster = Cluster::new(&broker.bootstrap_servers(), BTreeMap::new());
         let open = || {
-            WholeTopic::open(&cluster, "profiles", "cannot read the profiles", &|| false)
-                .expect("it opens")
-                .expect("an answer")
+            let (group, what) = ("throng.tests.reader", "cannot read the profiles");
+            let reading = Reading { topic: "profiles".to_owned(), group, what, from: BTreeMap::new() };
+            WholeTopic::open(&cluster, reading, &|| false).expect("it opens").expect("an answer")
         };
         let outcome = |topic: &mut WholeTopic, patience: Duration| {
             let deadline = Instant::now() + patience;

@@ -7,7 +7,7 @@ use super::feed::{Feed, News, Over, ProfilesError, Told};
 use super::people::{People, Update};
 use super::table::{Table, Taken};
 use crate::io::kafka::connection::Cluster;
-use crate::io::kafka::whole::WholeTopic;
+use crate::io::kafka::whole::{Reading, WholeTopic};
 use crate::io::message::{Part, Undecoded};
 use crate::records::raw::{Coordinate, RawBatch};
 use crate::telemetry::{
@@ -15,6 +15,7 @@ use crate::telemetry::{
 };
 use rdkafka::Message;
 use rdkafka::message::BorrowedMessage;
+use std::collections::BTreeMap;
 use std::time::{Duration, Instant};
 
 /// How long a message waits whose schema cannot be had now. Those behind it wait with it.
@@ -61,7 +62,9 @@ impl TopicOfProfiles {
     }
 
     fn on(mut self, told: &Told) -> Result<(), ProfilesError> {
-        let opened = WholeTopic::open(&self.cluster, &self.topic, "cannot read the profiles", &|| told.is_over());
+        let (topic, group, what) = (self.topic.clone(), "throng.profiles.reader", "cannot read the profiles");
+        let reading = Reading { topic, group, what, from: BTreeMap::new() };
+        let opened = WholeTopic::open(&self.cluster, reading, &|| told.is_over());
         let failed = |join: &str| {
             let join = join.to_owned();
             move |source| ProfilesError::Kafka { join, source: Box::new(source) }

@@ -2,6 +2,8 @@
 
 use crate::records::dictionary::Dictionary;
 use crate::records::schema::Role;
+use crate::risk::identifiers::Profile;
+use std::collections::BTreeMap;
 
 /// A column of the table to judge.
 #[derive(Clone, Debug)]
@@ -16,4 +18,13 @@ pub struct AuditColumn {
     pub codes: Vec<u32>,
     /// The values behind the codes.
     pub dictionary: Dictionary,
+}
+
+/// What was counted of a column until it had more different values than can be held.
+#[derive(Clone, Debug)]
+pub struct GivenUp {
+    /// Its profile, over the records until then.
+    pub profile: Profile,
+    /// How many values had so many records.
+    pub sizes: BTreeMap<u64, u64>,
 }

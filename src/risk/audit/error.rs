@@ -1,5 +1,6 @@
 //! Why an audit cannot be made.
 
+use crate::counting::spilled::SpillError;
 use crate::counting::{ColumnsError, ComputeError, DeviceError};
 
 /// An audit that cannot be made.
@@ -15,4 +16,15 @@ pub enum AuditError {
     Device(#[from] DeviceError),
     #[error("column \"{column}\" is to count people, but no record has a value there: name another one (--subject)")]
     Nobody { column: String },
+    #[error("the table cannot be sorted in its temporary files ({reason}): name a directory with more room (--temp)")]
+    Temporary { reason: String },
+}
+
+impl From<SpillError> for AuditError {
+    fn from(error: SpillError) -> Self {
+        match error {
+            SpillError::Columns(error) => Self::Columns(error),
+            SpillError::File(error) => Self::Temporary { reason: error.to_string() },
+        }
+    }
 }

@@ -24,6 +24,15 @@ impl Values {
         Self { columns: columns.iter_mut().map(take).collect() }
     }
 
+    /// The same where it is known how many rows have each code, column by column.
+    pub fn counted(columns: &mut [AuditColumn], counts: &[Vec<u64>]) -> Self {
+        let take = |(column, counts): (&mut AuditColumn, &Vec<u64>)| {
+            let occurring = (0..).zip(counts).filter(|(_, count)| **count > 0).map(|(code, _)| code).collect();
+            (std::mem::replace(&mut column.dictionary, Dictionary::new(None)), occurring)
+        };
+        Self { columns: columns.iter_mut().zip(counts).map(take).collect() }
+    }
+
     /// The value behind a dense code, shortened; what is missing says so.
     pub fn text(&self, column: usize, code: u32) -> String {
         let (dictionary, occurring) = &self.columns[column];

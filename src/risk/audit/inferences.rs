@@ -4,7 +4,7 @@ use std::time::Instant;
 
 use super::prepare::AuditTable;
 use super::report::InferenceReport;
-use crate::risk::inferences::{InferenceQuestion, ValueInference, affordable, strongest};
+use crate::risk::inferences::{InferenceQuestion, ValueInference, affordable};
 
 /// Inferences that are reported at most.
 const LISTED: usize = 100;
@@ -26,7 +26,13 @@ impl Inferences {
     /// The strongest inferences between the searched columns, as they are: nothing is masked, and what is rarer than k
     /// supports none.
     /// After `until` no more pairs are begun.
-    pub fn of(table: &AuditTable, k: u32, threads: usize, until: Option<Instant>) -> Self {
+    pub fn of(
+        table: &AuditTable,
+        k: u32,
+        threads: usize,
+        until: Option<Instant>,
+        strongest: &dyn Fn(&InferenceQuestion<'_>) -> Vec<ValueInference>,
+    ) -> Self {
         let searched: Vec<usize> = table.searched.iter().collect();
         let each = searched.iter().enumerate();
         let mut pairs: Vec<(usize, usize)> =
@@ -44,7 +50,7 @@ impl Inferences {
             if until.is_some_and(|until| Instant::now() >= until) {
                 break;
             }
-            found.extend(strongest(&table.columns, &InferenceQuestion { k, missing: &table.missing, pairs, threads }));
+            found.extend(strongest(&InferenceQuestion { k, missing: &table.missing, pairs, threads }));
             done += pairs.len() as u64;
         }
         found.sort_by(|a, b| a.stronger(b).then_with(|| (name(a.from), name(a.to)).cmp(&(name(b.from), name(b.to)))));

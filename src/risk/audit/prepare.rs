@@ -2,32 +2,27 @@
 
 use rayon::prelude::*;
 
+use super::coded::Coded;
 use super::column::AuditColumn;
 use super::error::AuditError;
 use super::examples::Values;
+use super::judged::{Judged, judge, missing_codes};
+use super::outgrown::Outgrown;
 use crate::counting::{AttributeSet, CountedTable};
 use crate::records::dictionary::FIRST_VALUE;
 use crate::records::numbers::RecordNumbers;
-use crate::records::schema::Role;
-use crate::risk::identifiers::{Judgement, Profile, Reason, Rule};
+use crate::risk::identifiers::{Judgement, Profile, Rule};
 
 /// Columns of one audit at most.
 const MAX_COLUMNS: usize = 1024;
 
-/// A column that has been judged.
-#[derive(Clone, Debug)]
-pub(super) struct Judged {
-    pub name: String,
-    pub role: Option<Role>,
-    pub profile: Profile,
-    pub judgement: Judgement,
-}
-
-/// A table with its judged columns; column numbers are those of [`CountedTable`].
+/// A table with its judged columns; column numbers are those of the coded table.
 #[derive(Clone, Debug)]
 pub struct AuditTable {
-    pub(super) columns: CountedTable,
+    pub(super) columns: Coded,
     pub(super) judged: Vec<Judged>,
+    /// Columns that the coded table does not have: they were given up while they were read.
+    pub(super) outgrown: Vec<Outgrown>,
     /// The column that counts people; not among the others.
     pub(super) subject: Option<String>,
     /// Which record of the input each row is.
@@ -88,43 +83,19 @@ pub fn prepare(
     let mut judged = Vec::with_capacity(columns.len());
     let mut searched = AttributeSet::new();
     for (number, (column, (profile, judgement))) in columns.iter().zip(judgements).enumerate() {
-        let opted_out = column.role == Some(Role::Insensitive);
-        if !judgement.identifies() && !opted_out && number < MAX_COLUMNS {
+        let column = Judged { name: column.name.clone(), role: column.role, profile, judgement };
+        if column.is_searched() && number < MAX_COLUMNS {
             searched.insert(number);
         }
-        judged.push(Judged { name: column.name.clone(), role: column.role, profile, judgement });
+        judged.push(column);
     }
     let missing = columns.iter().map(|column| missing_codes(&column.codes)).collect();
     let values = keep_values.then(|| Values::of(&mut columns));
     let codes = columns.into_iter().map(|column| column.codes).collect();
-    let columns = CountedTable::new(codes, people)?;
+    let columns = Coded::Held(CountedTable::new(codes, people)?);
     let subject = subject.map(|s| s.name);
-    Ok(AuditTable { columns, judged, subject, numbers, without_subject, searched, missing, values })
-}
-
-/// Different codes that say that there is no value; the table's dense codes begin with them.
-fn missing_codes(codes: &[u32]) -> u32 {
-    (0..FIRST_VALUE).map(|missing| u32::from(codes.contains(&missing))).sum()
-}
-
-fn judge(column: &AuditColumn, people: Option<&[u32]>, rule: Rule) -> (Profile, Judgement) {
-    let missing = |code: u32| code < FIRST_VALUE;
-    let codes = FIRST_VALUE as usize + column.dictionary.values();
-    let texts = column.dictionary.texts();
-    let mut profile = Profile::of_codes(&column.codes, codes, missing);
-    // With a schema, canonical texts: numbers of eight digits are not telephones. Without one, everything is a text.
-    profile = match column.role {
-        Some(_) => profile.with_texts(texts.filter(|text| text.starts_with('"'))),
-        None => profile.with_texts(texts),
-    };
-    if let Some(people) = people {
-        profile = profile.with_people(&column.codes, people, missing);
-    }
-    let mut judgement = rule.judge(&profile, column.recodable, Some(&column.name));
-    if column.role == Some(Role::Identifier) {
-        judgement.reasons.insert(0, Reason::Declared);
-    }
-    (profile, judgement)
+    let outgrown = Vec::new();
+    Ok(AuditTable { columns, judged, outgrown, subject, numbers, without_subject, searched, missing, values })
 }
 
 fn retain(codes: &mut Vec<u32>, keep: &[bool]) {

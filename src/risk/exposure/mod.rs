@@ -5,6 +5,7 @@
 //! distinct subjects where the table has them, records otherwise.
 
 mod crowds;
+mod falls;
 mod reach;
 mod risk;
 mod riskiest;
@@ -16,6 +17,7 @@ mod weights;
 mod tests;
 
 pub use crowds::Crowds;
+pub use falls::Falls;
 pub use reach::{Reach, Reached, reach};
 pub use risk::{Bin, Risk};
 pub use riskiest::{Riskiest, riskiest};

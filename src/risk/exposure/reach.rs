@@ -2,9 +2,10 @@
 
 use std::time::Instant;
 
+use super::falls::Falls;
 use super::rows::Rows;
 use super::walk::{Scope, Walk};
-use crate::counting::{AttributeSet, CountedTable};
+use crate::counting::AttributeSet;
 
 /// Records that some set of so many attributes leaves below k.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, serde::Serialize)]
@@ -36,7 +37,7 @@ pub struct Reached {
 /// `qids` are minimal QIDs: sets that are above none of them leave nobody below k and are not looked at. Where that list
 /// is not complete, give none. Time and memory are those of a walk through the sets.
 pub fn reach(
-    table: &CountedTable,
+    table: &dyn Falls,
     searched: &AttributeSet,
     qids: Option<&[AttributeSet]>,
     k: u32,
@@ -46,21 +47,24 @@ pub fn reach(
 ) -> Reached {
     let mut walk = Walk::new(Scope { table, qids, k, until, progress }, searched);
     let attributes: Vec<usize> = searched.iter().collect();
-    let mut at_risk = vec![Rows::none(table.rows()); attributes.len()];
-    let mut reached = Rows::none(table.rows());
+    // Nothing is held before a size has been looked at: of a long table, none may be.
+    let mut at_risk: Vec<Rows> = vec![Rows::default(); attributes.len()];
+    let mut reached = Rows::default();
     let mut steps: Vec<Reach> = Vec::new();
     while reached.len() < below_all {
-        let (mut reached_now, mut at_risk_now) = (reached.clone(), at_risk.clone());
-        let whole = walk.step(&mut |set, minimal| {
-            reached_now.add(minimal);
-            let members = set.iter().filter_map(|attribute| attributes.binary_search(&attribute).ok());
-            members.for_each(|place| at_risk_now[place].add(minimal));
-        });
-        if !whole {
+        let mut found: Vec<(AttributeSet, Rows)> = Vec::new();
+        if !walk.step(&mut |set, minimal| found.push((set.clone(), minimal.clone()))) {
             break;
         }
-        (reached, at_risk) = (reached_now, at_risk_now);
-        steps.push(Reach { size: walk.size, records: reached.len(), people: reached.people(table) });
+        if steps.is_empty() {
+            at_risk.iter_mut().chain([&mut reached]).for_each(|rows| *rows = Rows::none(table.rows()));
+        }
+        for (set, minimal) in &found {
+            reached.add(minimal);
+            let members = set.iter().filter_map(|attribute| attributes.binary_search(&attribute).ok());
+            members.for_each(|place| at_risk[place].add(minimal));
+        }
+        steps.push(Reach { size: walk.size, records: reached.len(), people: table.people(&reached) });
     }
     let exhausted = reached.len() == below_all;
     let at_risk = attributes.iter().zip(&at_risk).map(|(attribute, rows)| (*attribute, rows.len())).collect();

@@ -1,6 +1,7 @@
 //! The risk that a partition into crowds leaves.
 
 use super::crowds::Crowds;
+use hashbrown::HashMap;
 
 /// The risk of the records over one set of attributes.
 #[derive(Clone, Debug, Default, PartialEq, serde::Serialize)]
@@ -48,27 +49,39 @@ impl Risk {
     /// The risk at `k` ≥ 1; `subjects` are the subject numbers of the rows where the table has them.
     #[must_use]
     pub fn of(crowds: &Crowds, subjects: Option<&[u32]>, k: u32) -> Self {
-        let rows = crowds.class_of.len() as u64;
-        let smallest = crowds.supports.iter().copied().min().unwrap_or(0);
+        let mut sizes: HashMap<(u32, u32), u64> = HashMap::new();
+        for size in crowds.supports.iter().copied().zip(crowds.records.iter().copied()) {
+            *sizes.entry(size).or_default() += 1;
+        }
+        let mut sizes: Vec<((u32, u32), u64)> = sizes.into_iter().collect();
+        sizes.sort_unstable();
+        let people_below = subjects.map(|subjects| {
+            let mut below: Vec<u32> =
+                crowds.below(k).zip(subjects).filter(|(below, _)| *below).map(|(_, s)| *s).collect();
+            below.sort_unstable();
+            below.dedup();
+            below.len() as u64
+        });
+        Self::of_sizes(&sizes, people_below, crowds.people, k)
+    }
+
+    /// The same from how many classes have so much support and so many records, ascending; the people below k (none where nobody is
+    /// named), and all people.
+    #[must_use]
+    pub fn of_sizes(sizes: &[((u32, u32), u64)], people_below: Option<u64>, people: u64, k: u32) -> Self {
+        let smallest = sizes.first().map_or(0, |((support, _), _)| *support);
+        let records_of = |((_, records), classes): &((u32, u32), u64)| u64::from(*records) * classes;
+        let rows = sizes.iter().map(records_of).sum();
         let records_where = |wanted: &dyn Fn(u32) -> bool| -> u64 {
-            let each = crowds.supports.iter().zip(&crowds.records);
-            each.filter(|(support, _)| wanted(**support)).map(|(_, records)| u64::from(*records)).sum()
+            sizes.iter().filter(|((support, _), _)| wanted(*support)).map(records_of).sum()
         };
         let records_below = records_where(&|support| support < k);
-        let people_below = match subjects {
-            None => records_below,
-            Some(subjects) => {
-                let mut below: Vec<u32> =
-                    crowds.below(k).zip(subjects).filter(|(below, _)| *below).map(|(_, s)| *s).collect();
-                below.sort_unstable();
-                below.dedup();
-                below.len() as u64
-            }
-        };
+        let people_below = people_below.unwrap_or(records_below);
+        // By size: neither the order of the rows nor that of the classes decides how it is rounded.
         let weighted: f64 =
-            crowds.supports.iter().zip(&crowds.records).map(|(&s, &r)| f64::from(r) / f64::from(s)).sum();
+            sizes.iter().map(|((s, r), classes)| *classes as f64 * (f64::from(*r) / f64::from(*s))).sum();
         Self {
-            classes: crowds.supports.len() as u64,
+            classes: sizes.iter().map(|(_, classes)| classes).sum(),
             smallest_class: u64::from(smallest),
             highest: if smallest == 0 { 0.0 } else { 1.0 / f64::from(smallest) },
             average: share_of(weighted, rows),
@@ -76,8 +89,8 @@ impl Risk {
             records_below_k: records_below,
             share_below_k: share_of(records_below as f64, rows),
             people_below_k: people_below,
-            share_people_below_k: share_of(people_below as f64, crowds.people),
-            distribution: distribution(crowds, k),
+            share_people_below_k: share_of(people_below as f64, people),
+            distribution: distribution(sizes, k),
         }
     }
 }
@@ -86,8 +99,8 @@ fn share_of(part: f64, whole: u64) -> f64 {
     if whole == 0 { 0.0 } else { part / whole as f64 }
 }
 
-fn distribution(crowds: &Crowds, k: u32) -> Vec<Bin> {
-    let largest = crowds.supports.iter().copied().max().map_or(0, u64::from);
+fn distribution(sizes: &[((u32, u32), u64)], k: u32) -> Vec<Bin> {
+    let largest = sizes.last().map_or(0, |((support, _), _)| u64::from(*support));
     let mut bins = Vec::new();
     let mut doubling = |from: u64, until: u64, at_most: usize| {
         let mut from = from;
@@ -101,12 +114,12 @@ fn distribution(crowds: &Crowds, k: u32) -> Vec<Bin> {
     };
     let below = doubling(1, u64::from(k).saturating_sub(1), usize::MAX);
     doubling(u64::from(k.max(1)), largest, below + BINS_FROM_K);
-    for (&support, &records) in crowds.supports.iter().zip(&crowds.records) {
+    for &((support, records), classes) in sizes {
         // Bins are without gaps from 1 to the largest class.
         let index = bins.partition_point(|bin| bin.to < u64::from(support));
         if let Some(bin) = bins.get_mut(index) {
-            bin.classes += 1;
-            bin.records += u64::from(records);
+            bin.classes += classes;
+            bin.records += classes * u64::from(records);
         }
     }
     bins

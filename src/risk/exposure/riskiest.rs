@@ -1,12 +1,16 @@
 //! Which records are most at risk, and what singles them out (docs/methods.md §3; [ELL]).
 
+use super::falls::Falls;
 use super::rows::Rows;
 use super::walk::{Scope, Walk};
-use crate::counting::{AttributeSet, CountedTable};
+use crate::counting::AttributeSet;
 use std::time::Instant;
 
 /// Attributes of a combination at most: whoever knows more of a person needs no list.
 const LARGEST: usize = 5;
+
+/// Words of 64 rows that are scored at once.
+const WORDS: usize = 1 << 12;
 
 /// Minimal infrequent combinations of the records, and the records that they put at risk most.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -33,10 +37,9 @@ impl Riskiest {
 
 /// Looks for the `most` records of highest score. `qids` as for [`reach`](super::reach).
 ///
-/// Time: a walk through the sets. Memory: that of the walk, an eighth of a byte more for each of its visits at most, and
-/// eight bytes a record.
+/// Time: a walk through the sets. Memory: that of the walk, and an eighth of a byte more for each of its visits at most.
 pub fn riskiest(
-    table: &CountedTable,
+    table: &dyn Falls,
     searched: &AttributeSet,
     qids: Option<&[AttributeSet]>,
     k: u32,
@@ -55,15 +58,24 @@ pub fn riskiest(
             break;
         }
     }
-    let mut scores = vec![0.0; table.rows()];
-    for (set, rows) in &sets {
-        let weight = weight(set.len(), searched.len(), walk.size);
-        rows.iter().for_each(|row| scores[row as usize] += weight);
+    let weights: Vec<f64> = sets.iter().map(|(set, _)| weight(set.len(), searched.len(), walk.size)).collect();
+    let mut rows: Vec<(u32, f64)> = Vec::new();
+    let mut at_risk = 0;
+    let words = sets.first().map_or(0, |(_, rows)| rows.words());
+    let mut scores = vec![0.0; 64 * WORDS];
+    for from in (0..words).step_by(WORDS) {
+        let some = from..words.min(from + WORDS);
+        let first = 64 * from as u32;
+        for ((_, rows), weight) in sets.iter().zip(&weights) {
+            rows.within(some.clone()).for_each(|row| scores[(row - first) as usize] += weight);
+        }
+        let found = (first..).zip(&mut scores).map(|(row, score)| (row, std::mem::take(score)));
+        let before = rows.len();
+        rows.extend(found.filter(|(_, score)| *score > 0.0));
+        at_risk += (rows.len() - before) as u64;
+        rows.sort_by(|a, b| b.1.total_cmp(&a.1).then(a.0.cmp(&b.0)));
+        rows.truncate(most);
     }
-    let mut rows: Vec<(u32, f64)> = (0..).zip(scores).filter(|(_, score)| *score > 0.0).collect();
-    let at_risk = rows.len() as u64;
-    rows.sort_by(|a, b| b.1.total_cmp(&a.1).then(a.0.cmp(&b.0)));
-    rows.truncate(most);
     Riskiest { rows, largest: walk.size, complete: walk.size == sizes, at_risk, sets }
 }
 

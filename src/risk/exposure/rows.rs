@@ -1,10 +1,10 @@
 //! Sets of rows, a bit each.
 
-use crate::counting::CountedTable;
+use std::ops::Range;
 
 /// Rows of one table.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub(super) struct Rows(Vec<u64>);
+pub struct Rows(Vec<u64>);
 
 impl Rows {
     /// No row of `count`.
@@ -15,10 +15,13 @@ impl Rows {
     /// These rows of `count`.
     pub fn of(rows: &[u32], count: usize) -> Self {
         let mut set = Self::none(count);
-        for &row in rows {
-            set.0[row as usize / 64] |= 1 << (row % 64);
-        }
+        rows.iter().for_each(|row| set.insert(*row));
         set
+    }
+
+    /// Adds one row.
+    pub fn insert(&mut self, row: u32) {
+        self.0[row as usize / 64] |= 1 << (row % 64);
     }
 
     /// Adds the rows of another set of the same table.
@@ -36,12 +39,18 @@ impl Rows {
         self.0[row as usize / 64] >> (row % 64) & 1 == 1
     }
 
-    /// The rows, ascending.
-    pub fn iter(&self) -> impl Iterator<Item = u32> + '_ {
-        self.0.iter().zip(0_u32..).flat_map(|(&word, at)| {
+    /// The rows of some words of 64, ascending.
+    pub fn within(&self, words: Range<usize>) -> impl Iterator<Item = u32> + '_ {
+        let first = words.start as u32;
+        self.0[words].iter().zip(first..).flat_map(|(&word, at)| {
             let rest = std::iter::successors(Some(word), |left| Some(left & left.wrapping_sub(1)));
             rest.take_while(|left| *left != 0).map(move |left| at * 64 + left.trailing_zeros())
         })
+    }
+
+    /// Words of 64 rows.
+    pub fn words(&self) -> usize {
+        self.0.len()
     }
 
     pub fn is_empty(&self) -> bool {
@@ -50,17 +59,5 @@ impl Rows {
 
     pub fn len(&self) -> u64 {
         self.0.iter().map(|word| u64::from(word.count_ones())).sum()
-    }
-
-    /// Distinct subjects of the rows, or the rows where the table has none.
-    pub fn people(&self, table: &CountedTable) -> u64 {
-        let Some(subjects) = table.subject_numbers() else { return self.len() };
-        let mut seen = Self::none(table.support());
-        for (row, &subject) in subjects.iter().enumerate() {
-            if self.0[row / 64] >> (row % 64) & 1 == 1 {
-                seen.0[subject as usize / 64] |= 1 << (subject % 64);
-            }
-        }
-        seen.len()
     }
 }

@@ -115,7 +115,7 @@ proptest! {
         let mut sets: Vec<AttributeSet> = sets.iter().map(|set| set.iter().copied().collect()).collect();
         sets.sort_unstable();
         let counter = CpuCounter::new(&table, 1);
-        let measured = measure(&table, &counter, &sets, k, true, None, &|_, _| {}).expect("counted");
+        let measured = measure(table.rows(), &counter, &sets, k, true, None, &|_, _| {}).expect("counted");
         prop_assert_eq!(measured.len(), sets.len());
         for set in &measured {
             let below = below(&set.set);

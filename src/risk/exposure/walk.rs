@@ -1,8 +1,8 @@
 //! All sets of 1, 2, … attributes, and the records that each of them leaves below k first.
 
-use super::crowds::{Crowds, split, supports_of};
+use super::falls::{Falls, but_last};
 use super::rows::Rows;
-use crate::counting::{AttributeSet, CountedTable};
+use crate::counting::AttributeSet;
 use hashbrown::HashMap;
 use rayon::prelude::*;
 use std::time::Instant;
@@ -21,7 +21,7 @@ const BATCH: usize = 256;
 #[derive(Clone, Copy)]
 pub(super) struct Scope<'a> {
     /// The table.
-    pub table: &'a CountedTable,
+    pub table: &'a dyn Falls,
     /// Minimal QIDs: sets that are above none of them leave nobody below k and are not looked at. Where that list is not
     /// complete, none.
     pub qids: Option<&'a [AttributeSet]>,
@@ -72,9 +72,9 @@ impl<'a> Walk<'a> {
             if until.is_some_and(|until| Instant::now() >= until) {
                 return false;
             }
-            let fallen: Vec<Vec<Vec<u32>>> = batch.par_iter().map(|family| rows_that_fall(table, family, k)).collect();
+            let fallen: Vec<Vec<Rows>> = batch.par_iter().map(|family| table.fallen(family, k)).collect();
             for (set, rows) in batch.iter().copied().flatten().zip(fallen.into_iter().flatten()) {
-                let (below, minimal) = self.below_and_minimal(set, &rows);
+                let (below, minimal) = self.below_and_minimal(set, rows);
                 if !minimal.is_empty() {
                     each(set, &minimal);
                 }
@@ -91,9 +91,9 @@ impl<'a> Walk<'a> {
     }
 
     /// The records below k over a set, and those of them that are below k over no part of it; `rows` are below k over the
-    /// set, and not over the set without its last attribute.
-    fn below_and_minimal(&self, set: &AttributeSet, rows: &[u32]) -> (Rows, Rows) {
-        let mut below = Rows::of(rows, self.scope.table.rows());
+    /// set; those that are so over the set without its last attribute may be left out.
+    fn below_and_minimal(&self, set: &AttributeSet, rows: Rows) -> (Rows, Rows) {
+        let mut below = rows;
         let mut minimal = below.clone();
         for without in set.iter().filter_map(|attribute| self.below.get(&set.without(attribute))) {
             minimal.remove(without);
@@ -118,42 +118,6 @@ fn batches(sets: &[AttributeSet]) -> Vec<Vec<&[AttributeSet]>> {
         }
     }
     batches
-}
-
-fn but_last(set: &AttributeSet) -> AttributeSet {
-    set.last().map_or_else(AttributeSet::new, |last| set.without(last))
-}
-
-/// For each set of a family, the rows that are below k over it and were not over the set without its last attribute.
-fn rows_that_fall(table: &CountedTable, family: &[AttributeSet], k: u32) -> Vec<Vec<u32>> {
-    let Some(first) = family.first() else { return Vec::new() };
-    let prefix = but_last(first);
-    // Combinations have at least one attribute: nobody falls to none, however small the table.
-    let k_before = if prefix.is_empty() { 0 } else { k };
-    let crowds = Crowds::of(table, &prefix);
-    let rows: Vec<u32> =
-        (0_u32..).zip(crowds.below(k_before)).filter(|(_, below)| !below).map(|(row, _)| row).collect();
-    // Classes that are left, numbered anew.
-    let mut numbers = vec![u32::MAX; crowds.supports.len()];
-    let mut classes = 0_u32;
-    for (number, support) in numbers.iter_mut().zip(&crowds.supports) {
-        if *support >= k_before {
-            *number = classes;
-            classes += 1;
-        }
-    }
-    let class_of: Vec<u32> = rows.iter().map(|&row| numbers[crowds.class_of[row as usize] as usize]).collect();
-    let subjects: Option<Vec<u32>> =
-        table.subject_numbers().map(|subjects| rows.iter().map(|&row| subjects[row as usize]).collect());
-    let fall = |set: &AttributeSet| {
-        let Some(last) = set.last() else { return Vec::new() };
-        let codes: Vec<u32> = rows.iter().map(|&row| table.column(last)[row as usize]).collect();
-        let mut class_of = class_of.clone();
-        let classes = split(&mut class_of, classes as usize, &codes, table.cardinality(last));
-        let supports = supports_of(&class_of, classes, subjects.as_deref());
-        rows.iter().zip(&class_of).filter(|(_, class)| supports[**class as usize] < k).map(|(row, _)| *row).collect()
-    };
-    family.iter().map(fall).collect()
 }
 
 /// Every set of `size` attributes that is above a QID, in canonical order; none where they would be too many.

@@ -4,7 +4,7 @@ use std::time::Instant;
 
 use rayon::prelude::*;
 
-use crate::counting::{AttributeSet, ComputeError, CountedTable, GroupCounter};
+use crate::counting::{AttributeSet, ComputeError, GroupCounter};
 
 /// Row visits that measuring may cost: sets × rows. A bound on work and not on time, so that the same table gives the
 /// same report on every machine.
@@ -73,7 +73,7 @@ pub fn involvement(searched: &AttributeSet, minimal: &[AttributeSet]) -> Vec<Att
 /// # Errors
 /// When the counter fails.
 pub fn measure(
-    table: &CountedTable,
+    rows: usize,
     counter: &dyn GroupCounter,
     qids: &[AttributeSet],
     k: u32,
@@ -81,7 +81,7 @@ pub fn measure(
     until: Option<Instant>,
     progress: &dyn Fn(usize, usize),
 ) -> Result<Vec<SetRisk>, ComputeError> {
-    let budget = (ROW_VISITS / (table.rows() as u64).max(1)).clamp(SETS.0, SETS.1) as usize;
+    let budget = (ROW_VISITS / (rows as u64).max(1)).clamp(SETS.0, SETS.1) as usize;
     let sets = &qids[..qids.len().min(budget)];
     let mut measured = Vec::with_capacity(sets.len());
     for batch in sets.chunks(BATCH) {
@@ -90,8 +90,7 @@ pub fn measure(
         }
         let counts = counter.count(batch, k)?;
         let first = |set: &AttributeSet| {
-            let rows = if examples { counter.records_below(set, k)? } else { Vec::new() };
-            Ok(rows.first().copied())
+            if examples { counter.first_below(set, k) } else { Ok(None) }
         };
         let examples: Vec<Option<u32>> = batch.par_iter().map(first).collect::<Result<_, ComputeError>>()?;
         measured.extend(batch.iter().zip(counts).zip(examples).map(|((set, count), example)| SetRisk {

@@ -9,5 +9,5 @@ mod profile;
 mod safe_harbor;
 
 pub use judge::{Judgement, Reason, Rule};
-pub use profile::Profile;
+pub use profile::{People, Profile};
 pub use safe_harbor::{Category, words};

@@ -48,11 +48,17 @@ impl Profile {
         for &code in codes {
             counts[code as usize] += 1;
         }
-        let rows = codes.len() as u64;
-        let counted = (0..).zip(&counts).filter(|&(_, n)| *n > 0);
+        Self::of_counts(&counts, missing)
+    }
+
+    /// The same from how many rows each code has.
+    #[must_use]
+    pub fn of_counts(counts: &[u64], missing: impl Fn(u32) -> bool) -> Self {
+        let rows = counts.iter().sum();
+        let counted = (0..).zip(counts).filter(|&(_, n)| *n > 0);
         let (without, with): (Vec<_>, Vec<_>) = counted.partition(|&(code, _)| missing(code));
         let (missing, values) = (without.iter().map(|(_, n)| **n).sum(), with.len() as u64);
-        let occurring: Vec<u64> = counts.into_iter().filter(|n| *n > 0).collect();
+        let occurring: Vec<u64> = counts.iter().copied().filter(|n| *n > 0).collect();
         let entropy = entropy(&occurring, rows);
         let relative = if occurring.is_empty() { 0.0 } else { (occurring.len() as f64).ln() - entropy };
         Self {

@@ -10,10 +10,14 @@
 //! - what a missing value says, or what is said of one: that a cell is empty is no value of a person;
 //! - what is no inference: P(v|u) ≤ P(v), so that u tells nothing of v. So a constant is not told by everything.
 
-use crate::counting::CountedTable;
+mod visited;
+
+use crate::counting::{CountedTable, SpilledCounter};
 use hashbrown::HashMap;
 use rayon::prelude::*;
 use std::cmp::Ordering;
+use std::ops::Range;
+use visited::{ByPeople, Visited};
 
 /// Counted pairs of values stay in a table while it has at most so many cells for each record, and in a map beyond.
 const CELLS_PER_RECORD: usize = 4;
@@ -105,8 +109,20 @@ pub fn strongest(table: &CountedTable, asked: &InferenceQuestion<'_>) -> Vec<Val
         order.sort_by_key(|row| subjects[*row as usize]);
         order
     });
-    let rows = Rows { table, order: order.as_deref(), common: Vec::new() };
-    let common = (0..table.width()).map(|column| rows.common(column, asked)).collect();
+    strongest_of(&ByPeople { table, order: order.as_deref() }, asked)
+}
+
+/// The same for a table in files. Memory: what the counter may hold. A disk that fails is remembered by the counter.
+#[must_use]
+pub fn strongest_spilled(counter: &SpilledCounter<'_>, asked: &InferenceQuestion<'_>) -> Vec<ValueInference> {
+    strongest_of(counter, asked)
+}
+
+fn strongest_of(table: &impl Visited, asked: &InferenceQuestion<'_>) -> Vec<ValueInference> {
+    let rows = Rows { table, most_cells: table.most_cells(asked.threads), common: Vec::new() };
+    let is_asked = |column: usize| asked.pairs.iter().any(|(a, b)| *a == column || *b == column);
+    let of_column = |column| if is_asked(column) { rows.common(column, asked) } else { Common::default() };
+    let common = (0..table.width()).map(of_column).collect();
     let rows = Rows { common, ..rows };
     let pair = |&(a, b): &(usize, usize)| rows.strongest_of(a, b, u64::from(asked.k));
     let pool = (asked.threads > 1).then(|| rayon::ThreadPoolBuilder::new().num_threads(asked.threads).build());
@@ -136,6 +152,7 @@ impl Support {
 }
 
 /// Values that can be part of an inference.
+#[derive(Default)]
 struct Common {
     /// The number of each code among the common ones; `None` for one that is missing or too rare.
     number: Vec<Option<u32>>,
@@ -143,26 +160,17 @@ struct Common {
     values: Vec<(u32, u32)>,
 }
 
-struct Rows<'a> {
-    table: &'a CountedTable,
-    /// Rows by subject.
-    order: Option<&'a [u32]>,
+struct Rows<'a, T> {
+    table: &'a T,
+    /// Counts that one thread holds at once.
+    most_cells: usize,
     common: Vec<Common>,
 }
 
-impl Rows<'_> {
-    /// Each row with its person, person after person. Without people every record is one.
-    fn each(&self, mut visit: impl FnMut(usize, u32)) {
-        match (self.order, self.table.subject_numbers()) {
-            (Some(order), Some(subjects)) => order.iter().for_each(|&row| visit(row as usize, subjects[row as usize])),
-            _ => (0..self.table.rows()).for_each(|row| visit(row, row as u32)),
-        }
-    }
-
+impl<T: Visited> Rows<'_, T> {
     fn common(&self, column: usize, asked: &InferenceQuestion<'_>) -> Common {
-        let codes = self.table.column(column);
         let mut tallies = vec![Support::default(); self.table.cardinality(column)];
-        self.each(|row, person| tallies[codes[row] as usize].add(person));
+        self.table.each(column, column, |code, _, person| tallies[code as usize].add(person));
         let missing = asked.missing.get(column).copied().unwrap_or(0);
         let mut common = Common { number: Vec::with_capacity(tallies.len()), values: Vec::new() };
         for (code, tally) in (0_u32..).zip(&tallies) {
@@ -175,12 +183,11 @@ impl Rows<'_> {
         common
     }
 
-    fn strongest_of(&self, a: usize, b: usize, k: u64) -> impl Iterator<Item = ValueInference> + use<> {
+    fn strongest_of(&self, a: usize, b: usize, k: u64) -> impl Iterator<Item = ValueInference> + use<T> {
         let (of_a, of_b) = (&self.common[a], &self.common[b]);
-        let (codes_a, codes_b) = (self.table.column(a), self.table.column(b));
         let of_all = self.table.rows() as u64;
         let mut best: [Option<ValueInference>; 2] = [None, None];
-        self.count(of_a, of_b, codes_a, codes_b, |x, y, tally| {
+        self.count((a, b), |x, y, tally| {
             if u64::from(tally.people) < k {
                 return;
             }
@@ -199,38 +206,56 @@ impl Rows<'_> {
         best.into_iter().flatten()
     }
 
-    /// Counts the pairs of common values, by their numbers.
-    fn count(
-        &self,
-        of_a: &Common,
-        of_b: &Common,
-        codes_a: &[u32],
-        codes_b: &[u32],
-        mut found: impl FnMut(u32, u32, &Support),
-    ) {
+    /// Counts the pairs of common values, by their numbers; as many of the first column's values at once as there is room for.
+    fn count(&self, (a, b): (usize, usize), mut found: impl FnMut(u32, u32, &Support)) {
+        let (of_a, of_b) = (&self.common[a], &self.common[b]);
         let width = of_b.values.len();
-        let both = |row: usize| {
-            let x = of_a.number[codes_a[row] as usize]?;
-            Some((x, of_b.number[codes_b[row] as usize]?))
-        };
-        if of_a.values.len().saturating_mul(width) <= CELLS_PER_RECORD * self.table.rows() {
-            let mut cells = vec![Support::default(); of_a.values.len() * width];
-            self.each(|row, person| {
-                if let Some((x, y)) = both(row) {
-                    cells[x as usize * width + y as usize].add(person);
-                }
-            });
-            let held = cells.iter().enumerate().filter(|(_, tally)| tally.records > 0);
-            held.for_each(|(cell, tally)| found((cell / width) as u32, (cell % width) as u32, tally));
-        } else {
-            let mut cells: HashMap<(u32, u32), Support> = HashMap::new();
-            self.each(|row, person| {
-                if let Some(pair) = both(row) {
-                    cells.entry(pair).or_default().add(person);
-                }
-            });
-            cells.iter().for_each(|((x, y), tally)| found(*x, *y, tally));
+        for values in of_a.ranges(width, self.most_cells) {
+            let both = |a: u32, b: u32| {
+                let x = of_a.number[a as usize].filter(|x| values.contains(x))?;
+                Some((x, of_b.number[b as usize]?))
+            };
+            let cells = values.len().saturating_mul(width);
+            if cells <= (CELLS_PER_RECORD * self.table.rows()).min(self.most_cells) {
+                let first = values.start;
+                let mut cells = vec![Support::default(); cells];
+                self.table.each(a, b, |a, b, person| {
+                    if let Some((x, y)) = both(a, b) {
+                        cells[(x - first) as usize * width + y as usize].add(person);
+                    }
+                });
+                let held = cells.iter().enumerate().filter(|(_, tally)| tally.records > 0);
+                held.for_each(|(cell, tally)| found(first + (cell / width) as u32, (cell % width) as u32, tally));
+            } else {
+                let mut cells: HashMap<(u32, u32), Support> = HashMap::new();
+                self.table.each(a, b, |a, b, person| {
+                    if let Some(pair) = both(a, b) {
+                        cells.entry(pair).or_default().add(person);
+                    }
+                });
+                cells.iter().for_each(|((x, y), tally)| found(*x, *y, tally));
+            }
         }
+    }
+}
+
+impl Common {
+    /// The values in pieces whose pairs with `width` others are about `most` at once; at least one value each.
+    fn ranges(&self, width: usize, most: usize) -> Vec<Range<u32>> {
+        let mut ranges: Vec<Range<u32>> = Vec::new();
+        let mut pairs = usize::MAX;
+        for (value, (_, records)) in (0_u32..).zip(&self.values) {
+            let own = width.min(*records as usize);
+            pairs = pairs.saturating_add(own);
+            match ranges.last_mut() {
+                Some(range) if pairs <= most => range.end = value + 1,
+                _ => {
+                    ranges.push(value..value + 1);
+                    pairs = own;
+                }
+            }
+        }
+        ranges
     }
 }
 

@@ -24,13 +24,33 @@ impl Attributes {
     /// Time: rows · width for what holds, and for each other pair of columns the rows up to the first that disproves it.
     #[must_use]
     pub fn of(table: &CountedTable, wanted: &AttributeSet) -> Self {
-        let mut found = Self { kept: Vec::new(), twins: Vec::new(), implied: Vec::new() };
         let mut scratch = Vec::new();
-        for column in by_cardinality(table, wanted) {
-            let by: Vec<usize> =
-                (0..found.kept.len()).filter(|at| implies(table, found.kept[*at], column, &mut scratch)).collect();
+        let implies = &mut |a, b| Ok::<_, std::convert::Infallible>(implies(table, a, b, &mut scratch));
+        match Self::by(wanted, &|column| table.cardinality(column), implies) {
+            Ok(found) => found,
+            Err(never) => match never {},
+        }
+    }
+
+    /// The same for a table of which the cardinality of each column is known, and whether the values of one imply those of another.
+    ///
+    /// # Errors
+    /// Those of `implies`.
+    pub fn by<E>(
+        wanted: &AttributeSet,
+        cardinality: &dyn Fn(usize) -> usize,
+        implies: &mut dyn FnMut(usize, usize) -> Result<bool, E>,
+    ) -> Result<Self, E> {
+        let mut found = Self { kept: Vec::new(), twins: Vec::new(), implied: Vec::new() };
+        for column in by_cardinality(cardinality, wanted) {
+            let mut by = Vec::new();
+            for (at, kept) in found.kept.iter().enumerate() {
+                if implies(*kept, column)? {
+                    by.push(at);
+                }
+            }
             // As many values and one value for each: the same classes.
-            let twin = by.iter().find(|at| table.cardinality(found.kept[**at]) == table.cardinality(column));
+            let twin = by.iter().find(|at| cardinality(found.kept[**at]) == cardinality(column));
             if let Some(twin) = twin {
                 found.twins[*twin].push(column);
                 continue;
@@ -38,14 +58,14 @@ impl Attributes {
             by.into_iter().for_each(|at| found.implied[at].push(found.kept.len()));
             found.keep(column);
         }
-        found
+        Ok(found)
     }
 
     /// Nothing aggregated: every wanted column is kept and stands for itself. What the aggregation is measured against.
     #[must_use]
     pub fn apart(table: &CountedTable, wanted: &AttributeSet) -> Self {
         let mut found = Self { kept: Vec::new(), twins: Vec::new(), implied: Vec::new() };
-        by_cardinality(table, wanted).into_iter().for_each(|column| found.keep(column));
+        by_cardinality(&|column| table.cardinality(column), wanted).into_iter().for_each(|column| found.keep(column));
         found
     }
 
@@ -116,9 +136,9 @@ impl Attributes {
     }
 }
 
-fn by_cardinality(table: &CountedTable, wanted: &AttributeSet) -> Vec<usize> {
+fn by_cardinality(cardinality: &dyn Fn(usize) -> usize, wanted: &AttributeSet) -> Vec<usize> {
     let mut columns: Vec<usize> = wanted.iter().collect();
-    columns.sort_by_key(|c| (std::cmp::Reverse(table.cardinality(*c)), *c));
+    columns.sort_by_key(|c| (std::cmp::Reverse(cardinality(*c)), *c));
     columns
 }
 

@@ -9,9 +9,10 @@
 //! Every minimal QID is met: its subsets are non-QIDs, so they are tentative, so it was a candidate of the descent.
 
 use super::bits::{Bits, BitsMap, BitsSet, by_columns, joined};
+use super::deeper::Deeper;
 use super::question::{Borders, MOST_SETS, Progress, Run};
 use super::witnesses::{Class, Scratch, Sight, Witnesses};
-use crate::counting::cpu::{Matrix, in_threads};
+use crate::counting::cpu::in_threads;
 use crate::counting::{AttributeSet, ComputeError};
 use crate::risk::multigrid::Attributes;
 use std::sync::Mutex;
@@ -21,14 +22,18 @@ use std::time::Duration;
 /// Candidates of the descent that one thread takes at once.
 const SHARE: usize = 64;
 
-/// `aggregate`: on the coarse table.
-pub(super) fn search(run: &Run<'_>, matrix: &Matrix, aggregate: bool) -> Result<Borders, ComputeError> {
-    let wanted = &run.question.columns;
-    let attributes = if aggregate { Attributes::of(run.table, wanted) } else { Attributes::apart(run.table, wanted) };
+/// On the coarse table of `attributes`, whose kept columns `witnesses` are about. `deeper` looks where those see nothing.
+pub(super) fn search(
+    run: &Run<'_>,
+    attributes: &Attributes,
+    mut witnesses: Witnesses<'_>,
+    deeper: Option<&dyn Deeper>,
+) -> Result<Borders, ComputeError> {
+    let witnesses = &mut witnesses;
     match attributes.kept().len() {
-        0..=64 => Search::<1>::new(run, matrix, &attributes).borders(),
-        65..=128 => Search::<2>::new(run, matrix, &attributes).borders(),
-        _ => Search::<16>::new(run, matrix, &attributes).borders(),
+        0..=64 => Search::<1>::new(run, attributes, deeper).borders(witnesses),
+        65..=128 => Search::<2>::new(run, attributes, deeper).borders(witnesses),
+        _ => Search::<16>::new(run, attributes, deeper).borders(witnesses),
     }
 }
 
@@ -47,8 +52,10 @@ const JUDGED_BYTES: u64 = 512;
 /// One search over the kept columns of the coarse table.
 struct Search<'a, const W: usize> {
     run: &'a Run<'a>,
-    matrix: &'a Matrix,
     attributes: &'a Attributes,
+    deeper: Option<&'a dyn Deeper>,
+    /// What looking deeper has found about candidates.
+    looked_at: BitsMap<W, Sight>,
     implied: Vec<Bits<W>>,
     /// Tentative and verified non-QIDs, without columns that others in the set imply. With a set it holds all its subsets.
     alive: BitsSet<W>,
@@ -85,12 +92,13 @@ struct Sighted<const W: usize> {
 }
 
 impl<'a, const W: usize> Search<'a, W> {
-    fn new(run: &'a Run<'a>, matrix: &'a Matrix, attributes: &'a Attributes) -> Self {
+    fn new(run: &'a Run<'a>, attributes: &'a Attributes, deeper: Option<&'a dyn Deeper>) -> Self {
         let implied = |number| Bits::of(attributes.implied(number).iter().copied());
         Self {
             run,
-            matrix,
             attributes,
+            deeper,
+            looked_at: BitsMap::default(),
             implied: (0..attributes.kept().len()).map(implied).collect(),
             alive: BitsSet::default(),
             qids: Vec::new(),
@@ -104,12 +112,11 @@ impl<'a, const W: usize> Search<'a, W> {
 
     /// Without a budget the descent goes to its end first. With one, descent and verification take turns, at times that
     /// double: whatever the budget is, the same is done in the same order up to its end, so a longer one proves no less.
-    fn borders(mut self) -> Result<Borders, ComputeError> {
-        let witnesses = Witnesses::new(self.matrix, self.attributes.kept());
-        let mut descent = self.begin(&witnesses);
+    fn borders(mut self, witnesses: &mut Witnesses<'_>) -> Result<Borders, ComputeError> {
+        let mut descent = self.begin(witnesses)?;
         let mut until = self.run.question.budget.map(|_| FIRST);
         loop {
-            self.descend(&mut descent, &witnesses, until);
+            self.descend(&mut descent, witnesses, until)?;
             if descent.done {
                 descent = Descent { done: true, ..Descent::new() };
                 until = None;
@@ -148,12 +155,16 @@ impl<'a, const W: usize> Search<'a, W> {
     }
 
     /// Single columns.
-    fn begin(&mut self, witnesses: &Witnesses<'_>) -> Descent<W> {
+    fn begin(&mut self, witnesses: &mut Witnesses<'_>) -> Result<Descent<W>, ComputeError> {
         let k = self.run.question.k;
         self.alive.insert(Bits::EMPTY);
         let singles: Vec<Bits<W>> = (0..self.attributes.kept().len()).map(|c| Bits::of([c])).collect();
-        let of_column =
-            |set: Bits<W>, scratch: &mut Scratch| witnesses.of_column(set.last().expect("a column"), k, scratch);
+        self.look_deeper(singles.clone(), witnesses)?;
+        let (witnesses, looked_at) = (&*witnesses, &self.looked_at);
+        let of_column = |set: Bits<W>, scratch: &mut Scratch| match looked_at.get(&set) {
+            Some(sight) => sight.clone(),
+            None => witnesses.of_column(set.last().expect("a column"), k, scratch),
+        };
         let clock = self.run.clock;
         let sighted = self.sighted(&singles, 1, &of_column, &|_| clock.is_over());
         let mut descent = Descent::new();
@@ -163,7 +174,31 @@ impl<'a, const W: usize> Search<'a, W> {
             descent.done = true;
         }
         self.learn(&mut descent, sighted);
-        descent
+        Ok(descent)
+    }
+
+    /// Looks deeper at some sets, where there is somebody who can.
+    fn look_deeper(&mut self, sets: Vec<Bits<W>>, witnesses: &mut Witnesses<'_>) -> Result<(), ComputeError> {
+        let Some(deeper) = self.deeper else { return Ok(()) };
+        let originals: Vec<AttributeSet> = sets.iter().map(|set| self.attributes.original(set.iter())).collect();
+        let clock = self.run.clock;
+        let sights = deeper.look(&originals, witnesses, &|| clock.is_over())?;
+        self.looked_at = sets.into_iter().zip(sights).collect();
+        Ok(())
+    }
+
+    /// Looks deeper at the candidates about which no class of a part says anything.
+    fn look_where_nothing_is_seen(
+        &mut self,
+        descent: &Descent<W>,
+        witnesses: &mut Witnesses<'_>,
+    ) -> Result<(), ComputeError> {
+        if self.deeper.is_none() {
+            return Ok(());
+        }
+        let unseen = |set: &&Bits<W>| set.iter().all(|c| descent.level[&set.without(c)].is_empty());
+        let sets: Vec<Bits<W>> = descent.candidates.iter().filter(unseen).copied().collect();
+        self.look_deeper(sets, witnesses)
     }
 
     fn learn(&mut self, descent: &mut Descent<W>, sighted: Sighted<W>) {
@@ -175,15 +210,24 @@ impl<'a, const W: usize> Search<'a, W> {
     }
 
     /// Level by level, up to a time or the end.
-    fn descend(&mut self, descent: &mut Descent<W>, witnesses: &Witnesses<'_>, until: Option<Duration>) {
+    fn descend(
+        &mut self,
+        descent: &mut Descent<W>,
+        witnesses: &mut Witnesses<'_>,
+        until: Option<Duration>,
+    ) -> Result<(), ComputeError> {
         let (clock, k) = (self.run.clock, self.run.question.k);
         while !descent.done && !clock.has_reached(until) && !clock.is_over() {
             if descent.candidates.is_empty() {
                 self.next_level(descent);
+                self.look_where_nothing_is_seen(descent, witnesses)?;
                 continue;
             }
-            let level = &descent.level;
+            let (level, witnesses, looked_at) = (&descent.level, &*witnesses, &self.looked_at);
             let of_parents = |set: Bits<W>, scratch: &mut Scratch| {
+                if let Some(sight) = looked_at.get(&set) {
+                    return sight.clone();
+                }
                 let classes = |c| level[&set.without(c)].iter().map(move |class| (class, c));
                 let parents: Vec<(&Class, usize)> = set.iter().flat_map(classes).collect();
                 witnesses.of_parents(&parents, k, scratch)
@@ -198,6 +242,7 @@ impl<'a, const W: usize> Search<'a, W> {
                 self.cut_short(descent);
             }
         }
+        Ok(())
     }
 
     /// Memory is used up: what is tentative so far is verified, and no more.

@@ -28,7 +28,7 @@ enum State {
 /// Time: as [`exhaustive`](super::exhaustive), less the subsets of non-QIDs that were found before them. Memory: every
 /// set looked at.
 pub(super) fn search(run: &Run<'_>) -> Result<Borders, ComputeError> {
-    let (table, question) = (run.table, run.question);
+    let question = run.question;
     let mut walk = Walk {
         run,
         states: BTreeMap::from([(AttributeSet::new(), State::NonQid)]),
@@ -36,7 +36,7 @@ pub(super) fn search(run: &Run<'_>) -> Result<Borders, ComputeError> {
         found: 0,
     };
     let columns: Vec<usize> = question.columns.iter().collect();
-    let mut cardinalities: Vec<usize> = columns.iter().map(|c| table.cardinality(*c)).collect();
+    let mut cardinalities: Vec<usize> = columns.iter().map(|c| run.cardinalities[*c]).collect();
     cardinalities.sort_unstable();
     let median = cardinalities.get(columns.len() / 2).copied().unwrap_or(0);
     let mut thresholds = Some((2 * median, median));
@@ -76,7 +76,7 @@ impl Walk<'_> {
     }
 
     fn reaches(&self, set: &AttributeSet, sum: usize, mean: usize) -> bool {
-        let own: usize = set.iter().map(|c| self.run.table.cardinality(c)).sum();
+        let own: usize = set.iter().map(|c| self.run.cardinalities[c]).sum();
         own >= sum && own >= mean * set.len()
     }
 

@@ -2,8 +2,8 @@
 
 use super::brute_force::Rows;
 use super::tests::{STRATEGIES, columns_of, larger_table, masks, numbers, question, tables};
-use super::{AttributeSet, Borders, Clock, CountedTable, Question, Strategy, search, search_by};
-use crate::counting::{ComputeError, CpuCounter, GroupCount, GroupCounter};
+use super::{Borders, Clock, CountedTable, Question, Strategy, search, search_by};
+use crate::counting::{AttributeSet, ComputeError, CpuCounter, GroupCount, GroupCounter};
 use proptest::prelude::*;
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 use std::time::Duration;

@@ -10,9 +10,11 @@
 
 mod bits;
 mod border;
+mod deeper;
 mod exhaustive;
 mod greedy;
 mod question;
+mod spilled;
 mod witnesses;
 
 #[cfg(test)]
@@ -23,11 +25,14 @@ mod limits;
 mod tests;
 
 use crate::counting::cpu::Matrix;
-use crate::counting::{AttributeSet, ComputeError, CountedTable, CpuCounter, GroupCounter};
+use crate::counting::{ComputeError, CountedTable, CpuCounter, GroupCounter};
+use crate::risk::multigrid::Attributes;
 use std::time::Instant;
+use witnesses::Witnesses;
 
 pub use question::{Borders, Progress, Question, Strategy};
 use question::{Clock, Run};
+pub use spilled::search_spilled;
 
 /// Searches the border of a table on this machine's cores. Columns that the table does not have are left out.
 ///
@@ -80,17 +85,21 @@ fn search_by<'a>(
     aggregate: bool,
     progress: &dyn Fn(Progress),
 ) -> Result<Borders, ComputeError> {
-    let columns: AttributeSet = question.columns.iter().filter(|c| *c < table.width()).collect();
-    if table.rows() == 0 || question.k < 2 {
-        return Ok(Borders::settled(vec![], vec![columns]));
-    }
-    if table.support() < question.k as usize {
-        return Ok(Borders::settled(vec![AttributeSet::new()], vec![]));
-    }
-    let question = Question { columns, ..question.clone() };
-    let run = Run { table, counter, question: &question, clock, progress };
-    match question.strategy {
-        Strategy::Border => border::search(&run, matrix(), aggregate),
+    let asked = match question.settled(table.width(), table.rows(), table.support()) {
+        Ok(borders) => return Ok(borders),
+        Err(asked) => asked,
+    };
+    let cardinalities: Vec<usize> = (0..table.width()).map(|column| table.cardinality(column)).collect();
+    let run = Run { cardinalities: &cardinalities, counter, question: &asked, clock, progress };
+    match asked.strategy {
+        Strategy::Border => {
+            let attributes = if aggregate {
+                Attributes::of(table, &asked.columns)
+            } else {
+                Attributes::apart(table, &asked.columns)
+            };
+            border::search(&run, &attributes, Witnesses::new(matrix(), attributes.kept()), None)
+        }
         Strategy::Greedy => greedy::search(&run),
         Strategy::Exhaustive => exhaustive::search(&run),
     }

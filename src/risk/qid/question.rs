@@ -1,6 +1,6 @@
 //! What Find-QID is asked, and what it answers.
 
-use crate::counting::{AttributeSet, CountedTable, GroupCounter};
+use crate::counting::{AttributeSet, GroupCounter};
 use std::time::Duration;
 
 /// How the border is found. All give the same answer; the border strategy searches the coarse table of the
@@ -31,6 +31,20 @@ pub struct Question {
     pub memory: Option<u64>,
     /// The columns to search. Standalone identifiers are left out by the caller.
     pub columns: AttributeSet,
+}
+
+impl Question {
+    /// The answer where nothing has to be searched; else the question about the columns that the table has.
+    pub(super) fn settled(&self, width: usize, rows: usize, support: usize) -> Result<Borders, Self> {
+        let columns: AttributeSet = self.columns.iter().filter(|c| *c < width).collect();
+        if rows == 0 || self.k < 2 {
+            return Ok(Borders::settled(vec![], vec![columns]));
+        }
+        if support < self.k as usize {
+            return Ok(Borders::settled(vec![AttributeSet::new()], vec![]));
+        }
+        Err(Self { columns, ..self.clone() })
+    }
 }
 
 /// How far a search has come.
@@ -69,7 +83,8 @@ pub struct Borders {
 
 /// What every strategy is given.
 pub(super) struct Run<'a> {
-    pub table: &'a CountedTable,
+    /// Distinct values of each column of the table.
+    pub cardinalities: &'a [usize],
     pub counter: &'a dyn GroupCounter,
     pub question: &'a Question,
     pub clock: &'a Clock<'a>,

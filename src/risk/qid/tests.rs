@@ -1,8 +1,8 @@
 //! Every strategy against the brute force.
 
 use super::brute_force::Rows;
-use super::{AttributeSet, Borders, CountedTable, Question, search, search_apart, search_with};
-use crate::counting::{ComputeError, CpuCounter, GroupCount, GroupCounter};
+use super::{Borders, CountedTable, Question, search, search_apart, search_with};
+use crate::counting::{AttributeSet, ComputeError, CpuCounter, GroupCount, GroupCounter};
 use crate::risk::multigrid::Attributes;
 use crate::risk::multigrid::brute_force::tables as related;
 use proptest::prelude::*;

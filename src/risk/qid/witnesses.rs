@@ -14,9 +14,28 @@ const LOOKED_AT: usize = 1 << 9;
 
 /// Splits classes of the searched columns.
 pub(super) struct Witnesses<'a> {
-    matrix: &'a Matrix,
+    matrix: Rows<'a>,
     /// Of the searched columns.
     fields: Vec<Field>,
+}
+
+/// The rows that classes are made of.
+enum Rows<'a> {
+    /// Those of the whole table.
+    All(&'a Matrix),
+    /// Whole classes of it.
+    Some(Matrix),
+}
+
+impl std::ops::Deref for Rows<'_> {
+    type Target = Matrix;
+
+    fn deref(&self) -> &Matrix {
+        match self {
+            Self::All(matrix) => matrix,
+            Self::Some(matrix) => matrix,
+        }
+    }
 }
 
 /// A class of some set: its rows, ascending.
@@ -26,6 +45,7 @@ pub(super) struct Class {
 }
 
 /// What the classes of the subsets say about a set.
+#[derive(Clone, Debug)]
 pub(super) enum Sight {
     Qid,
     /// The smallest classes seen, smallest first.
@@ -45,12 +65,31 @@ pub(super) struct Scratch {
 
 impl<'a> Witnesses<'a> {
     pub(super) fn new(matrix: &'a Matrix, columns: &[usize]) -> Self {
-        Self { matrix, fields: columns.iter().map(|c| matrix.fields[*c]).collect() }
+        Self { matrix: Rows::All(matrix), fields: columns.iter().map(|c| matrix.fields[*c]).collect() }
+    }
+
+    /// Classes of a table that is not here: none so far.
+    pub(super) fn of_some(matrix: Matrix, columns: &[usize]) -> Self {
+        let fields = columns.iter().map(|c| matrix.fields[*c]).collect();
+        Self { matrix: Rows::Some(matrix), fields }
+    }
+
+    /// Bytes of the rows that are here.
+    pub(super) fn held(&self) -> u64 {
+        self.matrix.bytes.len() as u64
+    }
+
+    /// Adds rows, a whole class of some set: codes by column, and their people, ascending.
+    pub(super) fn add(&mut self, codes: &[Vec<u32>], people: &[u32]) -> Class {
+        let Rows::Some(matrix) = &mut self.matrix else { return Class { rows: Vec::new() } };
+        let first = matrix.rows as u32;
+        matrix.append(codes, people);
+        Class { rows: (first..matrix.rows as u32).collect() }
     }
 
     /// The classes of one column, from all its supports.
     pub(super) fn of_column(&self, column: usize, k: u32, scratch: &mut Scratch) -> Sight {
-        let (field, matrix) = (self.fields[column], self.matrix);
+        let (field, matrix) = (self.fields[column], &*self.matrix);
         let mut supports = vec![0_u32; field.cardinality];
         let mut sizes = vec![0_usize; field.cardinality];
         let rows = || 0..matrix.rows;

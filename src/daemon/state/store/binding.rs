@@ -2,6 +2,7 @@
 
 use super::{INTENT, MADE_WITH, Store};
 use crate::daemon::state::directory::StateError;
+use crate::faults;
 
 pub(super) const STREAM: &[u8] = b"stream";
 pub(super) const SINK: &[u8] = b"sink";
@@ -57,16 +58,29 @@ impl Store {
         self.read(POLICY)
     }
 
-    /// Notes that batches are made under another policy from here on. `gives_up`: a batch that was tried under the one before, and that
-    /// nobody repeats in this process, is not to be repeated by the next one either.
+    /// Notes that batches are made under another policy from here on.
     ///
     /// # Errors
     /// When the database fails.
-    pub fn note_policy(&mut self, digest: &[u8; 32], gives_up: bool) -> Result<(), StateError> {
+    pub fn note_policy(&mut self, digest: &[u8; 32]) -> Result<(), StateError> {
         let mut batch = sled::Batch::default();
         batch.insert(POLICY, self.seal(POLICY, digest));
-        if gives_up {
-            batch.remove(INTENT);
+        self.commit(batch)
+    }
+
+    /// Notes that another policy takes over while the process runs, and the populations that it was read with: both or neither. A batch
+    /// that was tried under the one before, and that nobody repeats in this process, is not to be repeated by the next one either.
+    ///
+    /// # Errors
+    /// When the database fails: the policy before goes on then, and its populations are noted as they were.
+    pub fn note_succession(&mut self, digest: &[u8; 32], fingerprints: &[[u8; 32]]) -> Result<(), StateError> {
+        let mut batch = sled::Batch::default();
+        batch.insert(POLICY, self.seal(POLICY, digest));
+        batch.insert(POPULATIONS, self.seal(POPULATIONS, &fingerprints));
+        batch.remove(INTENT);
+        if faults::is_set("succession-unnoted") {
+            let why = "a test has taken the disk away".to_owned();
+            return Err(StateError::Broken { path: self.path.clone(), why });
         }
         self.commit(batch)
     }
@@ -129,5 +143,30 @@ impl Store {
                 self.commit(batch)
             }
         }
+    }
+}
+
+#[cfg(all(test, feature = "failpoints"))]
+mod tests {
+    use super::*;
+    use crate::ledger::classes::Ledger;
+
+    /// A policy and its populations are noted together: a swap that could not write them down leaves neither.
+    #[test]
+    fn a_succession_is_noted_whole_or_not_at_all() {
+        let dir = tempfile::tempdir().expect("a directory");
+        let mut ledger = Ledger::new(3, 60, 100);
+        let opened = Store::open(&dir.path().join("state"), Some(b"a secret of a test"), &mut ledger);
+        let (mut store, ..) = opened.expect("a state");
+        let (old, new) = ([[1; 32]], [[2; 32]]);
+        store.note_populations(&old).and_then(|()| store.note_policy(&[3; 32])).expect("writes");
+        let noted = |store: &Store| (store.populations().expect("a look"), store.policy().expect("a look"));
+        let fault = "succession-unnoted";
+        fail::cfg(fault, "return").expect("a fault");
+        assert!(store.note_succession(&[4; 32], &new).is_err());
+        fail::remove(fault);
+        assert_eq!(noted(&store), (old.to_vec(), Some([3; 32])));
+        store.note_succession(&[4; 32], &new).expect("a write");
+        assert_eq!(noted(&store), (new.to_vec(), Some([4; 32])));
     }
 }

@@ -5,6 +5,7 @@
 //! file, written whole or not at all: a start finds the state before the erasure or the state after it, and nothing between
 //! (docs/erasure.md). An erasure that does not know a key refuses rather than leaving something behind.
 
+use super::names_read::{NAMES_READ, NamesRead};
 use super::{CHECK, INTENT, INTENT_BEGUN, INTENT_CERTIFIED, INTENT_MET, INTENT_TALLIED, MET, PROGRESS, Store, TALLIED};
 use crate::anonymity::planner::reference::ReferenceCounts;
 use crate::daemon::state::databases;
@@ -17,7 +18,7 @@ use crate::daemon::state::rows::RowBlock;
 use crate::daemon::state::store::examine::is_known;
 use crate::daemon::state::store::recover::Recovered;
 use crate::daemon::state::witness_journal::WitnessJournal;
-use crate::faults::crash_point;
+use crate::faults::{self, crash_point};
 use crate::ledger::SHARDS;
 use crate::ledger::classes::Ledger;
 use crate::ledger::erasure::{Erased, LedgerErased};
@@ -70,12 +71,14 @@ struct Edits<'a> {
     who: &'a Erased,
     values: BTreeMap<Vec<u8>, Option<Vec<u8>>>,
     erased: StateErased,
+    /// How far the names have been read that it is done for.
+    names: Option<&'a NamesRead>,
 }
 
 impl Store {
     /// Takes `who` out of the state; with `dry_run` only counts what would go. What only the memory knows must have been
-    /// [flushed](Self::flush). `window_records` is how many records the window holds at most. Where it succeeds the memory is to be
-    /// made anew, by [`read_again`](Self::read_again).
+    /// [flushed](Self::flush). `window_records` is how many records the window holds at most. Where `names` were read of a topic, how
+    /// far is part of the same change. Where it succeeds the memory is to be made anew, by [`read_again`](Self::read_again).
     ///
     /// # Errors
     /// [`StateError::Unsettled`], or when the database fails: the state is as it was then, unless the
@@ -86,12 +89,13 @@ impl Store {
         window_records: u64,
         pending: Pending,
         dry_run: bool,
+        names: Option<&NamesRead>,
     ) -> Result<StateErased, StateError> {
         if pending == Pending::Refuse && self.keeper.read(|d| d.tree.contains_key(INTENT))? {
             return Err(StateError::Unsettled(self.path.clone()));
         }
         let progress: Progress = self.read(PROGRESS)?.unwrap_or_default();
-        let mut edits = Edits { who, values: BTreeMap::new(), erased: StateErased::default() };
+        let mut edits = Edits { who, values: BTreeMap::new(), erased: StateErased::default(), names };
         self.edit(&mut edits, &progress)?;
         let first = progress.rows.saturating_sub(window_records);
         if dry_run {
@@ -160,7 +164,15 @@ impl Store {
     ) -> Result<Keeper, StateError> {
         let new = Keeper::open(&self.path, name)?;
         crash_point("erasure-begun");
+        if faults::is_set("erasure-fails") {
+            let why = "a test has taken the disk away".to_owned();
+            return Err(StateError::Broken { path: self.path.clone(), why });
+        }
         self.copy(edits, &new)?;
+        if let Some(names) = edits.names {
+            let sealed = self.sealed(NAMES_READ, names);
+            new.write(NAMES_READ.len() + sealed.len(), move |d| d.tree.insert(NAMES_READ, sealed).map(drop))?;
+        }
         self.rows_without(edits, progress, first, Some(&new))?;
         new.write(0, |d| d.tree.flush())?;
         databases::onto_disk(&self.path, name)?;

@@ -2,6 +2,7 @@
 //! believed of what a start would pass over.
 
 use super::binding::{GROUPS, POLICY, POPULATIONS, SINK, STREAM, UNTRUTHFUL};
+use super::names_read::{NAMES_READ, NamesRead};
 use super::{
     BASELINE, BEGUN, CERTIFIED, CHECK, EVIDENCE, INTENT, INTENT_BEGUN, INTENT_CERTIFIED, INTENT_MET, INTENT_TALLIED,
     KEPT_KEYS, MADE_WITH, MARKS, MET, PROGRESS, Store, TALLIED,
@@ -53,7 +54,7 @@ fn is_delta(plain: &[u8]) -> bool {
 
 /// The kind of a key, its name, and how its values are read; none where no version of this format writes such a key.
 fn kind_of(key: &[u8]) -> Option<(&'static str, Reads)> {
-    let alone: [(&[u8], &'static str, Reads); 22] = [
+    let alone: [(&[u8], &'static str, Reads); 23] = [
         (KEPT_KEYS, "kept-keys", is::<LastingKeys>),
         (PROGRESS, "progress", is::<Progress>),
         (INTENT, "intent", is::<Intent>),
@@ -75,6 +76,7 @@ fn kind_of(key: &[u8]) -> Option<(&'static str, Reads)> {
         (GROUPS, "groups", is::<String>),
         (POPULATIONS, "populations", is::<Vec<[u8; 32]>>),
         (POLICY, "policy", is::<[u8; 32]>),
+        (NAMES_READ, "names-read", is::<NamesRead>),
         (UNTRUTHFUL, "untruthful", is::<Vec<String>>),
     ];
     if let Some((_, name, reads)) = alone.into_iter().find(|(whole, ..)| *whole == key) {

@@ -1,0 +1,120 @@
+//! One column of codes in a file.
+
+use std::fs::File;
+use std::io;
+use std::ops::Range;
+use std::os::unix::fs::FileExt;
+use std::sync::Arc;
+
+/// Rows of one column that lie together in a file, in one width.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Run {
+    /// The first of them.
+    pub first: usize,
+    /// How many.
+    pub rows: usize,
+    /// Bytes of a code: 1, 2 or 4.
+    pub width: usize,
+    /// Where they begin in the file.
+    pub at: u64,
+}
+
+/// Bytes that hold codes up to `largest`.
+pub(super) fn width_of(largest: u32) -> usize {
+    match largest {
+        0..=0xff => 1,
+        0x100..=0xffff => 2,
+        _ => 4,
+    }
+}
+
+/// Appends codes in so many bytes each.
+pub(super) fn pack(codes: &[u32], width: usize, bytes: &mut Vec<u8>) {
+    match width {
+        1 => bytes.extend(codes.iter().map(|code| *code as u8)),
+        2 => codes.iter().for_each(|code| bytes.extend_from_slice(&(*code as u16).to_le_bytes())),
+        _ => codes.iter().for_each(|code| bytes.extend_from_slice(&code.to_le_bytes())),
+    }
+}
+
+/// Of each code with a count how many smaller ones have one, and how many have one at all.
+fn ranks(counts: &[u64]) -> (Vec<u32>, usize) {
+    let mut ranks = Vec::with_capacity(counts.len());
+    let mut next = 0;
+    for count in counts {
+        ranks.push(next);
+        next += u32::from(*count > 0);
+    }
+    (ranks, next as usize)
+}
+
+/// The codes of a column, below [`cardinality`](Self::cardinality), that lie in a file.
+#[derive(Clone, Debug)]
+pub struct SpilledColumn {
+    file: Arc<File>,
+    runs: Arc<[Run]>,
+    /// The dense code of each code in the file; none where they are numbers as they stand there.
+    dense: Option<Arc<[u32]>>,
+    cardinality: usize,
+}
+
+impl SpilledColumn {
+    /// Codes of a file of which those with a count of 0 are in no row: the others get the numbers 0, 1, … in their order.
+    pub(super) fn new(file: &Arc<File>, runs: Vec<Run>, counts: &[u64]) -> Self {
+        let (dense, cardinality) = ranks(counts);
+        Self { file: Arc::clone(file), runs: runs.into(), dense: Some(dense.into()), cardinality }
+    }
+
+    /// The numbers as they stand in the file.
+    pub(super) fn plain(self) -> Self {
+        Self { dense: None, ..self }
+    }
+
+    /// Different codes.
+    #[must_use]
+    pub fn cardinality(&self) -> usize {
+        self.cardinality
+    }
+
+    /// The same cells by other codes: `other[code]`, numbered densely in their order.
+    pub(super) fn recoded(&self, other: &[u32]) -> Self {
+        let largest = other.iter().copied().max().map_or(0, |code| code as usize + 1);
+        let mut used = vec![0_u64; largest];
+        other.iter().for_each(|code| used[*code as usize] = 1);
+        let (numbers, cardinality) = ranks(&used);
+        let through = |code: &u32| other.get(*code as usize).map_or(0, |code| numbers[*code as usize]);
+        let dense = match &self.dense {
+            Some(dense) => dense.iter().map(through).collect(),
+            None => other.iter().map(|code| numbers[*code as usize]).collect(),
+        };
+        Self { file: Arc::clone(&self.file), runs: Arc::clone(&self.runs), dense: Some(dense), cardinality }
+    }
+
+    /// The codes of some rows, in place of what `codes` held.
+    ///
+    /// # Errors
+    /// When the file cannot be read.
+    pub(super) fn read(&self, rows: Range<usize>, bytes: &mut Vec<u8>, codes: &mut Vec<u32>) -> io::Result<()> {
+        codes.clear();
+        let first = self.runs.partition_point(|run| run.first + run.rows <= rows.start);
+        for run in self.runs[first..].iter().take_while(|run| run.first < rows.end) {
+            let (from, to) = (rows.start.max(run.first) - run.first, rows.end.min(run.first + run.rows) - run.first);
+            bytes.resize((to - from) * run.width, 0);
+            self.file.read_exact_at(bytes, run.at + (from * run.width) as u64)?;
+            let Some(dense) = &self.dense else {
+                match run.width {
+                    1 => codes.extend(bytes.iter().map(|byte| u32::from(*byte))),
+                    2 => codes.extend(bytes.as_chunks().0.iter().map(|two| u32::from(u16::from_le_bytes(*two)))),
+                    _ => codes.extend(bytes.as_chunks().0.iter().map(|four| u32::from_le_bytes(*four))),
+                }
+                continue;
+            };
+            match run.width {
+                1 => codes.extend(bytes.iter().map(|byte| dense[usize::from(*byte)])),
+                2 => codes.extend(bytes.as_chunks().0.iter().map(|two| dense[usize::from(u16::from_le_bytes(*two))])),
+                _ => codes.extend(bytes.as_chunks().0.iter().map(|four| dense[u32::from_le_bytes(*four) as usize])),
+            }
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,125 @@
+//! A table in files against the same table in memory.
+
+use super::keys::{Numbered, Packing, Partition};
+use super::table::Block;
+use super::{SpillWriter, SpilledCounter, SpilledTable, Written};
+use crate::counting::{AttributeSet, CountedTable, CpuCounter, GroupCounter};
+use proptest::prelude::*;
+
+/// Writes columns in pieces of some rows; the last column is that of the people, where `named`, and 0 is nobody.
+fn written(columns: &[Vec<u32>], piece: usize, named: bool, memory: u64) -> super::Marked {
+    let directory = std::env::temp_dir();
+    let mut writer = SpillWriter::new(&directory, columns.len()).expect("a file");
+    let rows = columns[0].len();
+    for start in (0..rows).step_by(piece) {
+        for (number, column) in columns.iter().enumerate() {
+            writer.append(number, &column[start..rows.min(start + piece)]).expect("written");
+        }
+    }
+    let last = columns.len() - 1;
+    let (columns, people) = if named { ((0..last).collect(), Some((last, 1))) } else { ((0..=last).collect(), None) };
+    SpilledTable::of(Written { writer, columns, rows, people, directory, memory }).expect("a table")
+}
+
+/// The same in memory.
+fn held(columns: &[Vec<u32>], named: bool) -> CountedTable {
+    if !named {
+        return CountedTable::new(columns.to_vec(), None).expect("a table");
+    }
+    let (people, columns) = columns.split_last().expect("people");
+    let kept = |column: &Vec<u32>| column.iter().zip(people).filter(|(_, p)| **p > 0).map(|(c, _)| *c).collect();
+    CountedTable::new(columns.iter().map(kept).collect(), Some(kept(people))).expect("a table")
+}
+
+fn tables() -> impl Strategy<Value = Vec<Vec<u32>>> {
+    (2_usize..6, 1_usize..60, 1_u32..9, 0_u32..3).prop_flat_map(|(width, rows, values, far)| {
+        let code = (0..values).prop_map(move |code| if code > 3 { code + far * 300 } else { code });
+        prop::collection::vec(prop::collection::vec(code, rows), width)
+    })
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(600))]
+
+    #[test]
+    fn every_answer_is_that_of_memory(
+        columns in tables(),
+        piece in 1_usize..50,
+        named in any::<bool>(),
+        memory in 0_u64..3000,
+        k in 2_u32..6,
+        threads in 1_usize..3,
+    ) {
+        let (there, here) = (written(&columns, piece, named, memory), held(&columns, named));
+        let table = &there.table;
+        prop_assert_eq!((table.rows(), table.width(), table.subjects()), (here.rows(), here.width(), here.subjects()));
+        for column in 0..here.width() {
+            prop_assert_eq!(table.cardinality(column), here.cardinality(column));
+        }
+        let every = |mask: u32| (0..here.width()).filter(|c| mask >> c & 1 == 1).collect::<AttributeSet>();
+        let sets: Vec<AttributeSet> = (1..1 << here.width()).map(every).collect();
+        let (cpu, counter) = (CpuCounter::new(&here, 1), SpilledCounter::new(table, threads, memory));
+        prop_assert_eq!(counter.count(&sets, k), cpu.count(&sets, k));
+        prop_assert_eq!(counter.judge(&sets, k, &|| false), cpu.judge(&sets, k, &|| false));
+        for set in &sets {
+            prop_assert_eq!(counter.records_below(set, k), cpu.records_below(set, k));
+            prop_assert_eq!(counter.first_below(set, k), cpu.first_below(set, k));
+        }
+        for row in 0..here.rows() {
+            let all: Vec<usize> = (0..here.width()).collect();
+            let codes: Vec<u32> = all.iter().map(|c| here.column(*c)[row]).collect();
+            prop_assert_eq!(table.codes_of(row as u32, &all).expect("read"), codes);
+        }
+    }
+
+    /// More columns than 64 bits hold.
+    #[test]
+    fn tuples_of_many_columns_are_told_apart(
+        columns in prop::collection::vec(prop::collection::vec(0_u32..40, 40), 16..20),
+        alike in 0_usize..40,
+        memory in 0_u64..2000,
+    ) {
+        let copied = |mut column: Vec<u32>| {
+            column[alike] = column[0];
+            // All values occur, so that the domain is what it seems.
+            column.extend(0..40);
+            column
+        };
+        let columns: Vec<Vec<u32>> = columns.into_iter().map(copied).collect();
+        let (there, here) = (written(&columns, 64, false, 0), held(&columns, false));
+        let sets = [AttributeSet::first(columns.len()), AttributeSet::from_iter([0, 3, 5])];
+        let counter = SpilledCounter::new(&there.table, 1, memory);
+        prop_assert_eq!(counter.count(&sets, 2), CpuCounter::new(&here, 1).count(&sets, 2));
+    }
+}
+
+#[test]
+fn a_number_of_64_bits_is_one_tuple() {
+    let radix = 1_usize << 31;
+    let packing = Packing::new(&[radix, radix, 4, 3, radix]);
+    assert_eq!(packing.domain(), None, "several groups");
+    let ends = [0, (1 << 31) - 1];
+    let tuples: Vec<[u32; 5]> =
+        ends.iter().flat_map(|a| ends.iter().flat_map(move |b| (0..3).map(move |c| [*a, *b, c, c, *b]))).collect();
+    let codes = (0..5).map(|column| tuples.iter().map(|tuple| tuple[column]).collect()).collect();
+    let block = Block { codes, ..Block::default() };
+    let (mut numbered, mut interned) = (Numbered::default(), packing.interned());
+    let whole = Partition { number: 0, of: 1 };
+    assert!(packing.number(&block, whole, &mut interned, usize::MAX, &mut numbered).is_ok());
+    let mut keys = numbered.keys.clone();
+    keys.sort_unstable();
+    keys.dedup();
+    assert_eq!(keys.len(), tuples.len());
+    assert!(packing.number(&block, whole, &mut packing.interned(), 2, &mut numbered).is_err(), "no room for three");
+}
+
+#[test]
+fn a_disk_that_is_gone_is_an_error_that_says_so() {
+    let there = written(&[vec![1, 2, 3]], 3, false, 0);
+    let counter = SpilledCounter::new(&there.table, 1, 0);
+    counter.remember(Ok(()));
+    assert!(counter.sound().is_ok());
+    counter.remember(Err(crate::counting::ComputeError::Spilled { reason: "gone".to_owned() }));
+    assert!(counter.sound().expect_err("remembered").to_string().contains("--temp"));
+    assert!(SpillWriter::new(std::path::Path::new("/nowhere/at/all"), 1).is_err());
+}

@@ -1,0 +1,60 @@
+//! Whether files stay as they are while they are read: what is read for hours may be written by somebody meanwhile.
+
+use std::os::unix::fs::MetadataExt;
+use std::path::{Path, PathBuf};
+
+use super::error::TableError;
+use crate::io::file::{Format, SourceError, files_of};
+
+/// Which file it is, how long, and when it was last written.
+type State = (u64, u64, u64, i64, i64);
+
+/// The files of a path as they are now; empty for what is no regular file.
+#[derive(Debug, PartialEq, Eq)]
+pub(super) struct Standing(Vec<(PathBuf, State)>);
+
+impl Standing {
+    pub fn of(path: &Path, format: Format) -> Result<Self, TableError> {
+        let files =
+            files_of(path, format)?.unwrap_or_else(|| if path.is_file() { vec![path.to_owned()] } else { vec![] });
+        let state = |file: PathBuf| {
+            let found = file.metadata().map_err(|source| SourceError::Open { path: file.clone(), source })?;
+            let state = (found.dev(), found.ino(), found.len(), found.mtime(), found.mtime_nsec());
+            Ok((file, state))
+        };
+        Ok(Self(files.into_iter().map(state).collect::<Result<_, SourceError>>()?))
+    }
+
+    /// Refuses files that are others by now.
+    pub fn refuse_changed(&self, path: &Path, format: Format) -> Result<(), TableError> {
+        let now = Self::of(path, format)?;
+        if *self == now {
+            return Ok(());
+        }
+        let changed =
+            self.0.iter().find(|file| !now.0.contains(file)).or(now.0.iter().find(|file| !self.0.contains(file)));
+        Err(TableError::Changed { path: changed.map_or_else(|| path.to_owned(), |(path, _)| path.clone()) })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_file_that_is_written_or_comes_meanwhile_is_named() {
+        let directory = tempfile::tempdir().expect("a directory");
+        let write = |name: &str, text: &str| std::fs::write(directory.path().join(name), text).expect("written");
+        write("a.csv", "x\n1\n");
+        let csv = Format::Csv { separator: b',' };
+        let standing = Standing::of(directory.path(), csv).expect("there");
+        assert!(standing.refuse_changed(directory.path(), csv).is_ok());
+        write("b.csv", "x\n1\n");
+        let said = standing.refuse_changed(directory.path(), csv).expect_err("one more").to_string();
+        assert!(said.contains("b.csv has changed"), "{said}");
+        let standing = Standing::of(directory.path(), csv).expect("there");
+        write("a.csv", "x\n1\n2\n");
+        let said = standing.refuse_changed(directory.path(), csv).expect_err("written").to_string();
+        assert!(said.contains("a.csv has changed"), "{said}");
+    }
+}

@@ -1,0 +1,184 @@
+//! Data sets of several Parquet files, in memory and in a file: the same report.
+
+use std::fs::File;
+use std::path::Path;
+use std::sync::Arc;
+
+use arrow::array::{ArrayRef, Float64Array, Int64Array, RecordBatch, StringArray};
+use parquet::arrow::ArrowWriter;
+use parquet::file::properties::WriterProperties;
+use serde_json::Value;
+
+use crate::place::Place;
+use crate::support::small_disk::SmallDisk;
+
+/// Numbers that look like chance and are the same each time.
+fn roll(seed: &mut u64, sides: u64) -> u64 {
+    *seed = seed.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+    ((*seed >> 33) % sides).min((*seed >> 17) % sides)
+}
+
+/// Rows of a file: a person, small columns, a number of many values; some cells are missing.
+fn rows(count: usize, seed: u64) -> RecordBatch {
+    let mut seed = seed;
+    let mut column = |sides: u64, missing: u64| -> Vec<Option<u64>> {
+        let mut cell = |_| Some(roll(&mut seed, sides)).filter(|cell| missing == 0 || cell % missing != missing - 1);
+        (0..count).map(&mut cell).collect()
+    };
+    let text = |name: &str, cells: Vec<Option<u64>>| -> ArrayRef {
+        Arc::new(cells.into_iter().map(|cell| cell.map(|cell| format!("{name}{cell}"))).collect::<StringArray>())
+    };
+    let person = text("p", column(700, 97));
+    let whole = |cells: Vec<Option<u64>>| -> ArrayRef {
+        Arc::new(cells.into_iter().map(|cell| cell.map(|cell| cell as i64)).collect::<Int64Array>())
+    };
+    let half = |cells: Vec<Option<u64>>| -> ArrayRef {
+        Arc::new(cells.into_iter().map(|cell| cell.map(|cell| cell as f64 / 2.0)).collect::<Float64Array>())
+    };
+    let age = whole(column(60, 0));
+    let sex = text("s", column(2, 0));
+    let place = text("zip", column(300, 50));
+    let steps = half(column(40, 11));
+    let illness = text("icd", column(12, 5));
+    let number = whole(column(1500, 0));
+    RecordBatch::try_from_iter([
+        ("person", person),
+        ("age", age),
+        ("sex", sex),
+        ("place", place),
+        ("steps", steps),
+        ("illness", illness),
+        ("number", number),
+    ])
+    .expect("columns of one length")
+}
+
+fn write(path: &Path, batch: &RecordBatch) {
+    std::fs::create_dir_all(path.parent().expect("a folder")).expect("a folder");
+    let properties = WriterProperties::builder().set_max_row_group_row_count(Some(1000)).build();
+    let file = File::create(path).expect("a file");
+    let mut writer = ArrowWriter::try_new(file, batch.schema(), Some(properties)).expect("a writer");
+    writer.write(batch).expect("written");
+    writer.close().expect("closed");
+}
+
+/// Three files: more cells than 2 MiB are to hold.
+fn data_set() -> Place {
+    let place = Place::new();
+    for (name, count, seed) in [("a", 16_000, 1), ("b", 1, 2), ("c", 14_000, 3)] {
+        write(&place.0.path().join("days").join(format!("{name}.parquet")), &rows(count, seed));
+    }
+    place
+}
+
+/// What does not depend on where the table lay.
+fn answer(mut report: Value) -> Value {
+    let keys = report.as_object_mut().expect("an object");
+    for key in ["seconds", "timings", "evaluated", "pruned"] {
+        keys.remove(key).expect("it is there");
+    }
+    report
+}
+
+#[test]
+fn a_table_in_a_file_has_the_report_of_one_in_memory() {
+    let place = data_set();
+    std::fs::create_dir(place.0.path().join("temp")).expect("a folder");
+    for options in [
+        "--k 3 --subject person",
+        "--k 5 --subject person --singletons mask --rows 20",
+        "--k 4 --singletons mask --show-values --threads 1",
+        "--k 3 --strategy greedy --rows 10",
+    ] {
+        let held = answer(place.report(&format!("days --format parquet {options}")));
+        // More cells than that: they are written.
+        let spilled = answer(place.report(&format!("days --format parquet {options} --memory 2MiB --temp temp")));
+        assert_eq!(spilled, held, "{options}");
+        assert_eq!(
+            spilled["rows"].as_u64().expect("rows") + spilled["without_subject"].as_u64().expect("rows"),
+            30_001
+        );
+    }
+    place.audit("days --format parquet --k 3 --memory 2MiB").refuses(1, &["days needs more than 2MiB", "--temp"]);
+    let left: Vec<_> = std::fs::read_dir(place.0.path().join("temp")).expect("it is there").collect();
+    assert!(left.is_empty(), "{left:?}");
+}
+
+#[test]
+fn a_schema_is_kept_to_in_files_too() {
+    let place = data_set();
+    place.write(
+        "schema.toml",
+        "name = \"days\"\n[[attribute]]\nname = \"person\"\ntype = \"string\"\nrole = \"subject\"\n\
+         [[attribute]]\nname = \"age\"\ntype = \"integer\"\nround = 10\n[[attribute]]\nname = \"sex\"\ntype = \"string\"\n\
+         [[attribute]]\nname = \"steps\"\ntype = \"float\"\n\
+         [[attribute]]\nname = \"number\"\ntype = \"integer\"\nrole = \"insensitive\"\n",
+    );
+    let asked = "days/*.parquet --k 3 --schema schema.toml";
+    let held = answer(place.report(asked));
+    let spilled = answer(place.report(&format!("{asked} --memory 1MiB --temp .")));
+    assert_eq!(spilled, held);
+}
+
+#[test]
+fn what_a_table_in_a_file_cannot_be_asked_is_refused_by_name() {
+    let place = data_set();
+    place.audit("days --format parquet --k 3 --temp nowhere").refuses(2, &["--temp", "nowhere"]);
+    place.audit("days --format parquet --k 3 --temp . --link known.csv").refuses(2, &["--temp", "--link"]);
+    place.write("t.ndjson", "{\"a\":1}\n");
+    place.audit("t.ndjson --k 2 --temp .").refuses(2, &["--temp", "NDJSON", "--schema"]);
+}
+
+#[test]
+fn a_full_disk_is_named_with_the_remedy() {
+    let place = data_set();
+    let Some(_disk) = SmallDisk::mount(&place.0.path().join("small"), "64k") else { return };
+    let words = "days --format parquet --k 3 --memory 2MiB --temp small";
+    place.audit(words).refuses(1, &["cannot be written to small", "No space left", "--temp"]);
+}
+
+#[test]
+fn files_that_are_not_alike_are_named_with_the_column() {
+    let place = data_set();
+    let other = RecordBatch::try_from_iter([("person", Arc::new(StringArray::from(vec!["p1"])) as ArrayRef)]);
+    write(&place.0.path().join("days/d.parquet"), &other.expect("a column"));
+    place.audit("days --format parquet --k 3").refuses(1, &["days/d.parquet", "days/c.parquet", "without \"age\""]);
+    let texts = RecordBatch::try_from_iter([("x", Arc::new(StringArray::from(vec!["1"])) as ArrayRef)]);
+    let whole = RecordBatch::try_from_iter([("x", Arc::new(Int64Array::from(vec![1])) as ArrayRef)]);
+    write(&place.0.path().join("mixed/a.parquet"), &texts.expect("a column"));
+    write(&place.0.path().join("mixed/b.parquet"), &whole.expect("a column"));
+    place.audit("mixed --format parquet --k 2").refuses(1, &["mixed/b.parquet", "\"x\" is Int64, not Utf8"]);
+}
+
+#[test]
+fn a_damaged_page_is_named_with_its_row_group() {
+    let place = data_set();
+    let path = place.0.path().join("days/c.parquet");
+    let mut bytes = std::fs::read(&path).expect("a file");
+    let middle = bytes.len() / 2;
+    bytes[middle - 3000..middle + 3000].fill(0xff);
+    std::fs::write(&path, bytes).expect("written");
+    place.audit("days --format parquet --k 3").refuses(1, &["days/c.parquet", "row group", "of 14"]);
+}
+
+/// The values of a column outgrow the memory: it is told early that it identifies, and it is not held.
+#[test]
+fn a_column_of_too_many_values_is_kept_out_with_a_word() {
+    let place = Place::new();
+    let numbers: Vec<i64> = (0..60_000).collect();
+    let kinds: Vec<i64> = numbers.iter().map(|number| number % 7).collect();
+    let batch = RecordBatch::try_from_iter([
+        ("number", Arc::new(Int64Array::from(numbers.clone())) as ArrayRef),
+        ("kind", Arc::new(Int64Array::from(kinds)) as ArrayRef),
+    ]);
+    write(&place.0.path().join("t.parquet"), &batch.expect("two columns"));
+    let report = place.report("t.parquet --k 3 --memory 1MiB --temp .");
+    assert_eq!(report["standalone_identifiers"], serde_json::json!(["number"]));
+    assert_eq!((&report["rows"], &report["risk"]["smallest_class"]), (&60_000.into(), &8571.into()));
+    assert!(report["notes"].to_string().contains("too many different values"), "{}", report["notes"]);
+    // Too many to hold, and yet no identifier: it is refused by name.
+    let few: Vec<i64> = numbers.iter().map(|number| number / 4).collect();
+    let batch = RecordBatch::try_from_iter([("few", Arc::new(Int64Array::from(few)) as ArrayRef)]);
+    write(&place.0.path().join("few.parquet"), &batch.expect("a column"));
+    place.audit("few.parquet --k 3 --memory 500KiB --temp .").refuses(1, &["column \"few\"", "--columns", "--memory"]);
+}

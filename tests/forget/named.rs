@@ -1,0 +1,322 @@
+//! People whom a topic names, on a real broker: they are erased once it is time, by every instance, whatever ends a daemon meanwhile.
+
+use crate::at_rest::SCHEMA;
+use crate::kills::{POINTS, is_done};
+use crate::opened::{Opened, databases, spellings};
+use crate::support::binary::{Place, get, series};
+use crate::support::canaries::Canaries;
+use crate::support::daemon::{Daemon, Stage, finished, records};
+use crate::support::kafka::{Broker, Record, unique};
+use rdkafka::admin::{AdminClient, AdminOptions};
+use rdkafka::client::DefaultClientContext;
+use rdkafka::{ClientConfig, Offset, TopicPartitionList};
+use std::fs;
+use std::net::TcpListener;
+use std::path::PathBuf;
+use std::time::{Duration, Instant};
+
+const SECRET: &[u8] = b"a secret of the tests, and of nobody else";
+/// Records that come at a time.
+const PART: usize = 200;
+/// Longer than anything here takes on a busy machine.
+const PATIENCE: Duration = Duration::from_secs(90);
+
+/// A stage with a topic that names people.
+struct Scene {
+    stage: Stage<'static>,
+    topic: String,
+    produced: usize,
+}
+
+/// One instance of it.
+struct Instance {
+    name: &'static str,
+    file: PathBuf,
+    port: u16,
+}
+
+impl Scene {
+    fn new(broker: &'static Broker, partitions: i32) -> Self {
+        let topic = unique("erasures");
+        broker.create_topic(&topic, partitions, false);
+        Self { stage: Stage::new(broker, 2), topic, produced: 0 }
+    }
+
+    fn with_static_membership(mut self) -> Self {
+        self.stage = self.stage.with_static_membership();
+        self
+    }
+
+    fn instance(&self, name: &'static str, interval: &str) -> Instance {
+        let file = self.stage.configure(name, 2, 40, "100ms");
+        let port = TcpListener::bind("127.0.0.1:0").and_then(|l| l.local_addr()).expect("a free port").port();
+        let text = fs::read_to_string(&file).expect("the configuration");
+        let listen = "listen = \"127.0.0.1:0\"\n";
+        assert!(text.contains(listen));
+        let more = format!(
+            "listen = \"127.0.0.1:{port}\"\n[erasure]\ntopic = \"{}\"\ninterval = \"{interval}\"\n",
+            self.topic
+        );
+        fs::write(&file, text.replace(listen, &more)).expect("the configuration");
+        Instance { name, file, port }
+    }
+
+    fn produce(&mut self) {
+        let from = self.produced;
+        self.produced += PART;
+        self.stage.broker.produce_records(&self.stage.raw, &records(9, from, self.produced, 2));
+    }
+
+    /// Names people, each by a message whose value says nothing that counts, or that has none.
+    fn name<'a>(&self, people: impl IntoIterator<Item = &'a str>) {
+        let message = |(n, person): (usize, &str)| Record {
+            partition: Some(0),
+            key: Some(person.as_bytes().to_vec()),
+            payload: (n % 2 == 0).then(|| b"{\"ticket\":\"canary-of-a-value\"}".to_vec()),
+            ..Record::default()
+        };
+        let messages: Vec<Record> = people.into_iter().enumerate().map(message).collect();
+        self.stage.broker.produce_records(&self.topic, &messages);
+    }
+
+    /// The state of an instance holds nothing of these people.
+    fn forgotten(&self, instance: &Instance, people: &[String]) {
+        let config = throng::config::load(&instance.file, std::iter::empty()).unwrap_or_else(|p| panic!("{p:#?}"));
+        let state = Opened::read(&self.stage.state(instance.name), SECRET);
+        for person in people {
+            assert_eq!(state.with(&spellings(&config, SECRET, person)), Vec::<String>::new(), "{person}");
+        }
+    }
+
+    /// The state of an instance holds something of this person.
+    fn remembered(&self, instance: &Instance, person: &str) -> bool {
+        let config = throng::config::load(&instance.file, std::iter::empty()).unwrap_or_else(|p| panic!("{p:#?}"));
+        !Opened::read(&self.stage.state(instance.name), SECRET).with(&spellings(&config, SECRET, person)).is_empty()
+    }
+}
+
+impl Instance {
+    fn metric(&self, name: &str) -> Option<f64> {
+        series(&get(self.port, "/metrics")?.1).get(name).copied()
+    }
+
+    /// Waits until a metric is as wanted.
+    #[track_caller]
+    fn until(&self, daemon: &mut Daemon, name: &str, wanted: f64) {
+        let deadline = Instant::now() + PATIENCE;
+        while self.metric(name) != Some(wanted) {
+            assert!(daemon.ended().is_none(), "it ended early: {}", daemon.said());
+            assert!(Instant::now() < deadline, "{name} is {:?} and not {wanted}: {}", self.metric(name), daemon.said());
+            std::thread::sleep(Duration::from_millis(20));
+        }
+    }
+
+    /// Waits until all that was named is done, and durable.
+    #[track_caller]
+    fn until_done(&self, daemon: &mut Daemon) {
+        self.until(daemon, "throng_erasure_lag_records", 0.0);
+    }
+
+    fn erasures(&self) -> f64 {
+        self.metric("throng_erasures_total").expect("a daemon that runs")
+    }
+}
+
+#[test]
+fn threat_37_whoever_is_named_is_erased_whenever_a_daemon_is_killed() {
+    let Some(broker) = Broker::shared() else { return };
+    let mut scene = Scene::new(broker, 2).with_static_membership();
+    let only = scene.instance("only", "200ms");
+    let mut erased = Vec::new();
+    let points: Vec<&str> = POINTS.iter().copied().chain(["erasure-unanswered"]).collect();
+    for point in &points {
+        scene.produce();
+        let mut daemon = scene.stage.start("only", Some(&format!("{point}=return")));
+        scene.stage.wait_consumed(scene.produced, &mut [&mut daemon]);
+        let person = format!("p{}", scene.produced - PART + 3);
+        scene.name([person.as_str()]);
+        daemon.crashes(point);
+        erased.push(person);
+        // Done again where it had not been done, and only there.
+        let mut daemon = scene.stage.start("only", None);
+        only.until_done(&mut daemon);
+        assert_eq!(only.erasures(), if is_done(point) { 0.0 } else { 1.0 }, "{point}: {}", daemon.said());
+        if Some(point) == points.last() {
+            scene.stage.wait_consumed(scene.produced, &mut [&mut daemon]);
+            finished(&scene.stage, &mut daemon, scene.produced);
+        } else {
+            daemon.stop();
+        }
+        scene.forgotten(&only, &erased);
+    }
+}
+
+#[test]
+fn threat_37_a_thousand_names_are_one_new_database_and_no_name_shows() {
+    let Some(broker) = Broker::shared() else { return };
+    let canaries = Canaries::default();
+    let mut scene = Scene::new(broker, 1).with_static_membership();
+    let only = scene.instance("only", "200ms");
+    let people: Vec<String> = (0..20).map(|_| canaries.text()).collect();
+    let of = |(n, person): (usize, &String)| Record {
+        partition: Some(0),
+        payload: Some(format!("{{\"person\":\"{person}\",\"lot\":\"C{}\",\"age\":3{}}}", n / 10, n % 3).into_bytes()),
+        ..Record::default()
+    };
+    broker.produce_records(&scene.stage.raw, &people.iter().enumerate().map(of).collect::<Vec<_>>());
+    scene.produce();
+    let total = scene.produced + people.len();
+    let mut daemon = scene.stage.start("only", None);
+    scene.stage.wait_consumed(total, &mut [&mut daemon]);
+    daemon.stop();
+    assert!(people.iter().all(|person| scene.remembered(&only, person)), "what is looked for is there");
+
+    // Named while nobody listens, most of them unknown to anybody.
+    let unknown: Vec<String> = (0..980).map(|n| format!("nobody{n}")).collect();
+    scene.name(people.iter().chain(&unknown).map(String::as_str));
+    let odd = |key: Option<Vec<u8>>| Record {
+        partition: Some(0),
+        key,
+        payload: Some(canaries.text().into_bytes()),
+        ..Record::default()
+    };
+    let long = canaries.text().repeat(300);
+    let odd = [odd(None), odd(Some(Vec::new())), odd(Some(vec![0xff, 0xfe])), odd(Some(long.into_bytes()))];
+    broker.produce_records(&scene.topic, &odd);
+    let mut daemon = scene.stage.start("only", None);
+    only.until(&mut daemon, "throng_erasure_requests_refused_total", 4.0);
+    only.until_done(&mut daemon);
+    assert_eq!(only.metric("throng_erasure_requests_total"), Some(1_000.0));
+    assert!(only.erasures() < 2.5, "those of the start, and what may have been read behind them: {}", daemon.said());
+    assert!(daemon.said().contains("people were erased from the state people=1000"), "{}", daemon.said());
+    let before = only.erasures();
+    // Named again, twice, in another spelling, while it runs.
+    let spelled = format!("  {} ", people[0]);
+    scene.name([spelled.as_str(), people[0].as_str()]);
+    only.until(&mut daemon, "throng_erasure_requests_total", 1_002.0);
+    only.until_done(&mut daemon);
+    assert!(only.erasures() > before);
+    for page in ["/", "/metrics", "/status.json", "/plan"] {
+        canaries.absent_from(page, get(only.port, page).expect("a page").1);
+    }
+    daemon.stop();
+    let said = daemon.said();
+    canaries.absent_from("the log", &said);
+    assert!(!said.contains("canary-of-a-value"), "nothing of a value is read");
+    assert!(said.contains("by=\"topic\"") && said.contains("names nobody"), "{said}");
+    scene.forgotten(&only, &people);
+    assert_eq!(databases(&scene.stage.state("only")).len(), 1);
+    // It is known to be done: nothing is done again.
+    let mut daemon = scene.stage.start("only", None);
+    only.until_done(&mut daemon);
+    assert_eq!((only.erasures(), only.metric("throng_erasure_requests_total")), (0.0, Some(0.0)));
+    daemon.stop();
+}
+
+/// What could not be done is tried again, and nothing of it is passed over.
+#[test]
+fn an_erasure_that_fails_is_tried_again() {
+    let Some(broker) = Broker::shared() else { return };
+    let mut scene = Scene::new(broker, 1).with_static_membership();
+    let only = scene.instance("only", "200ms");
+    scene.produce();
+    let mut daemon = scene.stage.start("only", Some("erasure-fails=2*return->off"));
+    scene.stage.wait_consumed(scene.produced, &mut [&mut daemon]);
+    scene.name(["p3"]);
+    only.until(&mut daemon, "throng_erasures_total", 1.0);
+    assert_eq!(only.metric("throng_erasure_failures_total"), Some(2.0));
+    only.until_done(&mut daemon);
+    assert_eq!(databases(&scene.stage.state("only")).len(), 1, "what was not finished is gone");
+    let said = daemon.said();
+    assert_eq!(said.matches("could not be erased; it is tried again").count(), 2, "{said}");
+    finished(&scene.stage, &mut daemon, scene.produced);
+    scene.forgotten(&only, &["p3".to_owned()]);
+}
+
+#[test]
+fn what_cannot_be_is_refused_by_name() {
+    let refused = |schema: &str, more: &str, overrides: &[(&str, &str)], says: &str| {
+        let place = Place::new(schema, more);
+        place.write("in.ndjson", "");
+        let said = place.run(overrides).expect(2).stderr;
+        assert!(said.contains(says), "{says}: {said}");
+    };
+    let topic = "[erasure]\ntopic = \"erasures\"\n";
+    refused(SCHEMA, topic, &[], "erasure.topic: people are named in a topic");
+    refused(SCHEMA, "[erasure]\ninterval = \"0s\"\n", &[], "erasure.interval: names need a time");
+    let kafka = [
+        ("SOURCE__KIND", "kafka"),
+        ("SOURCE__BROKERS", "127.0.0.1:1"),
+        ("SOURCE__TOPICS", "raw"),
+        ("SOURCE__GROUP", "g"),
+        ("SINK__KIND", "kafka"),
+        ("SINK__TOPIC", "out"),
+    ];
+    let nobody = SCHEMA.replace("role = \"subject\"", "role = \"identifier\"");
+    refused(&nobody, topic, &kafka, "erasure.topic: the record schema names no subject");
+    let twice = "[erasure]\ntopic = \"raw\"\n";
+    refused(SCHEMA, twice, &kafka, "erasure.topic: this topic is named by source.topics too");
+}
+
+#[test]
+fn every_instance_of_a_group_acts_on_every_name() {
+    let Some(broker) = Broker::shared() else { return };
+    let mut scene = Scene::new(broker, 1);
+    let instances = [scene.instance("one", "200ms"), scene.instance("two", "200ms")];
+    let mut daemons = instances.each_ref().map(|instance| scene.stage.start(instance.name, None));
+    scene.produce();
+    let [one, two] = &mut daemons;
+    scene.stage.wait_consumed(scene.produced, &mut [one, two]);
+    let people = ["p3".to_owned(), "p13".to_owned()];
+    scene.name(people.iter().map(String::as_str));
+    for (instance, daemon) in instances.iter().zip(&mut daemons) {
+        instance.until(daemon, "throng_erasure_requests_total", 2.0);
+        instance.until_done(daemon);
+        assert!(instance.erasures() > 0.0);
+    }
+    for (instance, mut daemon) in instances.iter().zip(daemons) {
+        daemon.stop();
+        scene.forgotten(instance, &people);
+    }
+}
+
+/// What the topic no longer has, nobody can act on: it is said.
+#[test]
+fn names_that_are_gone_before_they_are_read_are_missed_aloud() {
+    let Some(broker) = Broker::shared() else { return };
+    let mut scene = Scene::new(broker, 1).with_static_membership();
+    let only = scene.instance("only", "100ms");
+    scene.produce();
+    scene.name(["p1"]);
+    let mut daemon = scene.stage.start("only", None);
+    only.until(&mut daemon, "throng_erasures_total", 1.0);
+    only.until_done(&mut daemon);
+    assert_eq!(only.metric("throng_erasure_partitions_missed_total"), Some(0.0));
+    daemon.stop();
+    scene.name(["p2", "p3"]);
+    let admin: AdminClient<DefaultClientContext> =
+        ClientConfig::new().set("bootstrap.servers", broker.bootstrap()).create().expect("an admin client");
+    let mut before = TopicPartitionList::new();
+    before.add_partition_offset(&scene.topic, 0, Offset::Offset(3)).expect("an offset");
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().expect("a runtime");
+    runtime.block_on(admin.delete_records(&before, &AdminOptions::new())).expect("records that are deleted");
+    let mut daemon = scene.stage.start("only", None);
+    only.until(&mut daemon, "throng_erasure_partitions_missed_total", 1.0);
+    only.until_done(&mut daemon);
+    assert!(daemon.said().contains("were gone before this instance had read them"), "{}", daemon.said());
+    // And it goes on with whoever is named now.
+    scene.name(["p4"]);
+    only.until(&mut daemon, "throng_erasures_total", 1.0);
+    daemon.stop();
+}
+
+#[test]
+fn a_topic_of_names_that_is_not_there_is_refused() {
+    let Some(broker) = Broker::shared() else { return };
+    let mut scene = Scene::new(broker, 1).with_static_membership();
+    scene.topic = unique("nowhere");
+    scene.instance("only", "100ms");
+    let mut daemon = scene.stage.start("only", None);
+    assert_eq!(daemon.wait().code(), Some(2), "{}", daemon.said());
+    assert!(daemon.said().contains(&format!("topic {:?} does not exist", scene.topic)), "{}", daemon.said());
+}
