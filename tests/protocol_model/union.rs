@@ -15,7 +15,7 @@ const WINDOW: i8 = 3;
 /// Ticks that the clocks may be apart.
 const SKEW: i8 = 1;
 /// The machine ends here.
-const LAST_TICK: i8 = 4;
+const LAST_TICK: i8 = 3;
 /// Batches by the people in them.
 const BATCHES: [&[usize]; 2] = [&[0, 1], &[2]];
 /// Records of the ledger topic at most.
