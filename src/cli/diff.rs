@@ -114,8 +114,10 @@ pub fn run(args: &DiffArgs) -> Result<(), Failure> {
         refusals(&old_checked, &new_checked).into_iter().map(|refusal| refusal.key).collect();
     needs_start.dedup();
     let changed = changed(&old, &new);
-    let (old, new) =
-        (measured(&old, &old_checked, &args.replay, &stop)?, measured(&new, &new_checked, &args.replay, &stop)?);
+    // Who is few is the same in both: with another k of its own the stricter policy would single out more people.
+    let few = old.privacy.crowd().max(new.privacy.crowd());
+    let measured = |config: &Config, checked: &Checked| measured(config, checked, &args.replay, few, &stop);
+    let (old, new) = (measured(&old, &old_checked)?, measured(&new, &new_checked)?);
     let mut riskier = riskier(&old, &new);
     riskier.extend(weaker(&old_checked, &new_checked));
     let difference = Difference { old, new, changed, needs_start, riskier };
@@ -131,7 +133,14 @@ pub fn run(args: &DiffArgs) -> Result<(), Failure> {
     Ok(())
 }
 
-fn measured(config: &Config, checked: &Checked, input: &Path, stop: &Arc<AtomicBool>) -> Result<Measures, Failure> {
+/// What becomes of the records of `input`. Fewer than `few` people are singled out by what they alone share.
+fn measured(
+    config: &Config,
+    checked: &Checked,
+    input: &Path,
+    few: usize,
+    stop: &Arc<AtomicBool>,
+) -> Result<Measures, Failure> {
     let mut config = for_trial(config)?;
     // Cells are compared under the names of their attributes.
     config.output = Output::default();
@@ -144,7 +153,7 @@ fn measured(config: &Config, checked: &Checked, input: &Path, stop: &Arc<AtomicB
     let Measured { original, facts, shapes, groups, .. } =
         Measured::read(config, &rehearsal.schema, rehearsal.shapes.clone(), &checked.file, files)?;
     let (quality, risks) = (quality(&original, &facts, &shapes, &groups), risks(&original, &shapes, &groups, k));
-    let singled = singled_out(&original, &groups, k, SEARCHING).context("what has left cannot be searched")?;
+    let singled = singled_out(&original, &groups, few, SEARCHING).context("what has left cannot be searched")?;
     let told: Vec<_> = risks.iter().filter(|group| group.smallest_class > 0).collect();
     let lines =
         |of: &dyn Fn(&crate::evaluation::risk::GroupRisk) -> f64| told.iter().map(|g| of(g)).fold(0.0, f64::max);
@@ -184,13 +193,16 @@ const ROUNDING: f64 = 1e-9;
 fn riskier(old: &Measures, new: &Measures) -> Vec<&'static str> {
     let smaller = |old: Option<u64>, new: Option<u64>| new.is_some_and(|new| old.is_some_and(|old| new < old));
     let higher = |old: f64, new: f64| new > old + ROUNDING;
+    let searched = old.singled_out_complete && new.singled_out_complete;
     let found = [
         (smaller(old.smallest_crowd, new.smallest_crowd), "smallest crowd"),
         (smaller(old.smallest_crowd_in_batch, new.smallest_crowd_in_batch), "smallest crowd in a batch"),
         (higher(old.risk_highest, new.risk_highest), "highest risk of a line"),
         (higher(old.risk_mean, new.risk_mean), "mean risk of a line"),
         (higher(old.below_k, new.below_k), "lines below k"),
-        (!beyond(new, old).is_empty(), "a combination that singles people out"),
+        (searched && !beyond(new, old).is_empty(), "a combination that singles people out"),
+        // Whoever asks must know: nothing was found, for nobody has looked.
+        (!searched, "a search for what singles people out that was cut short"),
     ];
     found.into_iter().filter(|(is, _)| *is).map(|(_, what)| what).collect()
 }

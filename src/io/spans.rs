@@ -5,7 +5,7 @@
 //! collector does not take is dropped, and both are counted.
 
 use crate::telemetry::{BatchSpan, Label, SpanOutcome, Stage, Telemetry};
-use crossbeam_channel::{Receiver, RecvTimeoutError, Sender, bounded};
+use crossbeam_channel::{Receiver, RecvTimeoutError, Sender, TryRecvError, bounded};
 use serde_json::{Value, json};
 use std::path::Path;
 use std::sync::Arc;
@@ -113,10 +113,11 @@ impl Teller {
     fn run(mut self, batches: &Receiver<BatchSpan>, ended: &Receiver<()>) {
         loop {
             // The other end sends nothing: it goes.
-            let over = !matches!(ended.recv_timeout(GATHER), Err(RecvTimeoutError::Timeout));
+            let mut over = !matches!(ended.recv_timeout(GATHER), Err(RecvTimeoutError::Timeout));
             while !batches.is_empty() {
                 let some: Vec<BatchSpan> = batches.try_iter().take(TOLD_AT_A_TIME).collect();
                 self.tell(&some);
+                over |= !matches!(ended.try_recv(), Err(TryRecvError::Empty));
                 if over {
                     self.telemetry.count_spans(SpanOutcome::Dropped, batches.try_iter().count() as u64);
                 }

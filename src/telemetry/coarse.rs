@@ -210,6 +210,7 @@ impl Coarse {
                 average: sizes.crowd_in_window.average,
                 share_below_k: report.crowd_in_window.share_below_k,
             },
+            window_records: sizes.window_records,
             dictionary_values: sizes.dictionary_values,
             dictionary_bytes: sizes.dictionary_bytes,
             window_bytes: sizes.window_bytes,
@@ -250,6 +251,8 @@ impl Coarse {
                 average: in_steps(report.crowd_in_window.average, WINDOW_CROWD, self.draw("crowd in window")),
                 ..CrowdPicture::default()
             },
+            // Under a limit of memory the window is as long as its different values allow.
+            window_records: self.count("window records", report.window_records),
             dictionary_values: self.count("dictionary values", report.dictionary_values),
             dictionary_bytes: self.bytes("dictionary bytes", report.dictionary_bytes),
             window_bytes: self.bytes("window bytes", report.window_bytes),

@@ -110,7 +110,7 @@ fn evidence_of<'n>(evidence: &Evidence, names: &dyn Fn(&[usize]) -> Vec<&'n str>
         "plan": evidence.plan,
         "primed": evidence.primed,
         "k": evidence.k,
-        "records": evidence.records,
+        "records": count("records", evidence.records),
         "support": count("support", evidence.support),
         "attributes": names(&evidence.attributes),
         "complete": evidence.complete,

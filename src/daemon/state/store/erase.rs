@@ -124,7 +124,10 @@ impl Store {
         let before = std::mem::replace(&mut self.keeper, Arc::new(keeper));
         // Its thread has let go of the files when this returns.
         drop(before);
-        databases::clear_databases(&self.path, &self.database)?;
+        // It is done: what cannot be removed now is removed by the next start.
+        if let Err(error) = databases::clear_databases(&self.path, &self.database) {
+            tracing::warn!(%error, "the database from before the erasure stays until the next start, with whoever was erased");
+        }
         crash_point("erasure-cleared");
         Ok(edits.erased)
     }
@@ -273,11 +276,10 @@ impl Store {
             edits.erased.met += 1;
             edits.values.insert(MET.to_vec(), Some(self.sealed(MET, &met)));
         }
-        if let Some(heard) = self.read::<HeardUpTo>(HEARD)? {
-            // What others have told by now, and nobody here has read, has them still.
-            let heard = HeardUpTo { erased_ms: now_ms(), ..heard };
-            edits.values.insert(HEARD.to_vec(), Some(self.sealed(HEARD, &heard)));
-        }
+        // What others have told by now, and nobody here has read, has them still: also where nobody has listened yet.
+        let heard = self.read::<HeardUpTo>(HEARD)?.unwrap_or_default();
+        let heard = HeardUpTo { erased_ms: now_ms(), ..heard };
+        edits.values.insert(HEARD.to_vec(), Some(self.sealed(HEARD, &heard)));
         if edits.erased.dropped > 0 {
             let mut progress = progress.clone();
             progress.totals.dropped += edits.erased.dropped;
