@@ -141,6 +141,7 @@ fn a_batch_aborted_with_messages_still_queued_leaves_the_sink_usable() {
         dead_letters: None,
         certificates: None,
         ledger: None,
+        state: None,
         commits: commits.clone(),
         sources: vec![source],
         group: group.clone(),
@@ -168,6 +169,7 @@ fn a_batch_aborted_with_messages_still_queued_leaves_the_sink_usable() {
             coordinates: &[],
             untruthful: None,
             certificate: None,
+            state: &[],
         };
         sink.deliver(&Verified::nothing(1), &envelope)
     };
@@ -179,5 +181,5 @@ fn a_batch_aborted_with_messages_still_queued_leaves_the_sink_usable() {
     left.store(false, Ordering::Release);
     deliver(4).expect("the next attempt leaves");
     let last = last_committed(&cluster, &commits, &id, 1, PATIENCE).expect("a marker");
-    assert_eq!(last, Marker { sequence: 1, attempt: 4 });
+    assert_eq!(last, Marker { sequence: 1, attempt: 4, generation: 0 });
 }

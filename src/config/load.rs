@@ -75,6 +75,13 @@ pub fn parse(text: &str, file: &str, env: impl Iterator<Item = (String, String)>
         problems.extend(credentials::problems(&config, file));
     }
     match secret(&config, env.get(SECRET_VARIABLE), file) {
+        // One that the directory keeps is lost with it.
+        Ok(None) if problems.is_empty() && config.state.follows().is_some() => problems.push(Problem::new(
+            file,
+            "state.kind",
+            "a state in a topic needs a secret that is not kept in its directory",
+            "name state.secret_file, or set THRONG_SECRET",
+        )),
         Ok(secret) if problems.is_empty() => return Ok(Config { secret, ..config }),
         Ok(_) => {}
         Err(problem) => problems.push(problem),

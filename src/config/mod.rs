@@ -63,7 +63,7 @@ pub use reference::{json_schema, reference_markdown};
 pub use registry::Registry;
 pub use secret::{Secret, SecretError};
 pub use security::{Aws, Hidden, Mechanism, Oauth, Protocol, Security};
-pub use service::{Backend, Compute, LogFormat, LogLevel, PagesTls, State, Telemetry};
+pub use service::{Backend, Compute, LogFormat, LogLevel, PagesTls, State, StateKind, Telemetry};
 pub use sink::{JOINED, Rotate, Rows, Sink, SinkKind, numbered, placed, series_of};
 pub use source::{
     Format, KeyFormat, Schema, Source, SourceKind, Unknown, is_named_compressed, is_of_several, is_pattern,

@@ -9,10 +9,12 @@ mod anonymize;
 mod ledger;
 mod properties;
 mod security;
+mod state;
 
 use anonymize::anonymize;
 use ledger::ledger;
 use security::security;
+use state::state;
 
 use super::certified::certificates;
 use super::complaint::{Complaint, Complaints};
@@ -42,6 +44,7 @@ pub(super) fn complaints(config: &Config) -> Vec<Complaint> {
     certificates(config, &mut found);
     erasure(config, &mut found);
     ledger(config, &mut found);
+    state(config, &mut found);
     security(config, &mut found);
     dampening(config, &mut found);
     rules(config, &mut found);
@@ -274,6 +277,7 @@ fn topics(config: &Config, found: &mut Complaints) {
             named.push(("certificates.topic", &config.certificates.topic));
         }
         named.extend(sink.shared_ledger().map(|topic| ("sink.ledger_topic", topic)));
+        named.extend(config.state.follows().map(|_| ("state.topic", config.state.topic.as_str())));
     }
     let mut taken: BTreeMap<&str, &str> = BTreeMap::new();
     for (key, topic) in named {

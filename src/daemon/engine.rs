@@ -45,6 +45,7 @@ mod doors;
 mod draws;
 mod erasing;
 mod fields;
+mod following;
 mod gathered;
 pub mod held;
 mod holding;

@@ -10,6 +10,7 @@ use crate::io::file::SinkError;
 use crate::io::kafka::connection::KafkaFailure;
 use crate::io::profiles::ProfilesError;
 use crate::io::shared_ledger::SharedLedgerError;
+use crate::io::state_topic::StateTopicError;
 use crate::io::spans::SpansError;
 use std::path::PathBuf;
 
@@ -41,6 +42,8 @@ pub enum RunError {
     Spans(#[from] SpansError),
     #[error(transparent)]
     Sharing(#[from] SharedLedgerError),
+    #[error(transparent)]
+    Following(#[from] StateTopicError),
     #[error(transparent)]
     Source(#[from] crate::io::file::SourceError),
     #[error(
@@ -81,10 +84,13 @@ impl RunError {
         if let Self::Sharing(error) = self {
             return error.is_usage();
         }
+        if let Self::Following(error) = self {
+            return error.is_usage();
+        }
         if let Self::Kafka(error) = self {
             return error.is_usage();
         }
-        if let Self::Assembly(AssemblyError::State(error)) = self {
+        if let Self::Assembly(AssemblyError::State(error)) | Self::State(error) = self {
             return error.is_refusal();
         }
         matches!(

@@ -28,5 +28,6 @@ pub mod profiles;
 pub mod registry;
 pub mod shared_ledger;
 pub mod spans;
+pub mod state_topic;
 pub mod table;
 pub mod topic_lines;

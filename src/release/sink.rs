@@ -41,6 +41,41 @@ pub struct Envelope<'a> {
     pub untruthful: Option<&'a str>,
     /// What is certified of the batch, where certificates are written.
     pub certificate: Option<Certificate<'a>>,
+    /// What the state has written that its topic does not have yet; empty where it has none.
+    pub state: &'a [StateChange],
+}
+
+/// A value of the state, sealed as it is on the disk, for the topic that the state follows its instance in.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct StateChange {
+    /// The number of its tree.
+    pub tree: u8,
+    /// Its key there.
+    pub key: Vec<u8>,
+    /// None where it is gone.
+    pub value: Option<Vec<u8>>,
+    /// Records of the value before that the topic may have.
+    pub parts: u32,
+}
+
+/// Most bytes of a value in one record: well below what brokers take by default.
+pub const STATE_PART: usize = 512 * 1024;
+
+/// How many records a value of `bytes` bytes takes in a topic.
+#[must_use]
+pub fn parts_of(bytes: usize) -> u32 {
+    u32::try_from(bytes.div_ceil(STATE_PART).max(1)).unwrap_or(u32::MAX)
+}
+
+/// A step of keeping a whole state in its topic, under a number of its own: its generation.
+#[derive(Clone, Copy, Debug)]
+pub enum Keeping<'a> {
+    /// These values are part of the generation.
+    Part(u64, &'a [StateChange]),
+    /// All of it has been given: it takes the place of the one before.
+    InForce(u64),
+    /// Nothing of any other is to stay.
+    Clear(u64),
 }
 
 /// The certificate of a batch, as it is written down beside what leaves.
@@ -89,6 +124,14 @@ pub trait Sink: Send {
     /// [`DeliveryError::Fatal`] when it does not within `patience`, or never will.
     fn stand(&mut self, _patience: Duration) -> Result<(), DeliveryError> {
         Ok(())
+    }
+
+    /// Keeps a whole state. After `Ok` it stays.
+    ///
+    /// # Errors
+    /// See [`DeliveryError`]; none of the step is kept then.
+    fn keep(&mut self, _step: Keeping<'_>) -> Result<(), DeliveryError> {
+        Err(DeliveryError::Fatal("this sink keeps no state".to_owned()))
     }
 
     /// Whether a marker beside the outputs names every batch before anything of it is written there.

@@ -11,6 +11,7 @@ mod profiles;
 mod promises;
 mod records;
 mod reloads;
+mod following;
 mod sharing;
 
 pub use batches::{BatchAborted, BatchCommitted};
@@ -21,6 +22,7 @@ pub use profiles::{ProfileRefused, ProfileUpdate, ProfilesLag, ProfilesRead};
 pub use promises::{AttacksTried, LimitReached, PastUnknown, PopulationsRead, StateRecovered, VerificationRefused};
 pub use records::{AttributesNeverMet, ColumnsDropped, Doubt, FileOpened, PassedOver, WrongType};
 pub use reloads::{PolicyInForce, Reloaded};
+pub use following::{StateCopied, StateKept, StateRestored};
 pub use sharing::{
     ForeignIgnored, SharedLedgerHeard, SharedLedgerLag, SharedLedgerLate, SharedLedgerRead, SharedLedgerTold,
 };

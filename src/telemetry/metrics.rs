@@ -13,6 +13,7 @@ use super::labels::{
 };
 use super::planned::Planning;
 use super::reason::RejectionReason;
+use super::following::Following;
 use super::sharing::Sharing;
 use super::shelf::{PerLabel, Shelf, buckets, untold, waits};
 
@@ -24,6 +25,7 @@ pub(super) struct Metrics {
     pub source: Source,
     pub profiles: Profiles,
     pub sharing: Sharing,
+    pub following: Following,
     pub memory: Memory,
     pub erasures: Erasures,
     pub planning: Planning,
@@ -156,6 +158,7 @@ impl Metrics {
             source: Source::new(&shelf),
             profiles: Profiles::new(&shelf),
             sharing: Sharing::new(&shelf),
+            following: Following::new(&shelf),
             memory: Memory::new(&shelf),
             erasures: Erasures::new(&shelf),
             planning: Planning::new(&shelf),

@@ -19,6 +19,7 @@ mod planned;
 mod reason;
 mod registry;
 mod report;
+mod following;
 mod sharing;
 mod shelf;
 mod source;
@@ -33,7 +34,8 @@ pub use events::{
     ColumnsDropped, DeviceUsed, Doubt, ErasureFailed, ErasureLag, ErasureRefused, ErasureRequested, ErasuresMissed,
     EvidenceGathered, FileOpened, ForeignIgnored, LimitReached, PassedOver, PastUnknown, PlanAdopted, PlannerFailed,
     PolicyInForce, PopulationsRead, ProfileRefused, ProfileUpdate, ProfilesLag, ProfilesRead, Reloaded,
-    SharedLedgerHeard, SharedLedgerLag, SharedLedgerLate, SharedLedgerRead, SharedLedgerTold, StateRecovered,
+    SharedLedgerHeard, SharedLedgerLag, SharedLedgerLate, SharedLedgerRead, SharedLedgerTold, StateCopied, StateKept,
+    StateRecovered, StateRestored,
     SubjectsErased, VerificationRefused, WrongType,
 };
 pub use foreign::foreign;

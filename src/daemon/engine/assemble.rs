@@ -222,7 +222,9 @@ pub fn assemble(
     let mut ledger = ledger_of(config, schema, protections);
     let people = read_populations(config, schema, &checked.file).map_err(AssemblyError::Populations)?;
     let secret = config.secret.as_ref().map(crate::config::Secret::expose);
-    let (mut store, keys, mut recovered) = Store::open(&config.state.path, secret, &mut ledger)?;
+    let (mut store, keys, mut recovered) = 
+        Store::open_as(&config.state.path, secret, config.state.follows(), &mut ledger)?;
+    store.expect_instance(config.state.follows())?;
     ledger.key_said(&DigestKey(keys.repetition));
     telemetry.key_draws(&keys.pages);
     bind(&mut store, &checked, recovered.progress.sequence == 0 && recovered.intent.is_none())?;

@@ -8,6 +8,7 @@ use super::attack::Target;
 use super::batch_error::BatchError;
 use super::clock::Moment;
 use super::fields::{Durable, Engine, InForce};
+use super::following::going_along;
 use super::gathered::{Before, Gathered};
 use super::held::{Remaining, kept_waiting};
 use super::input::ranges_of;
@@ -28,7 +29,7 @@ use crate::ledger::witnesses::WitnessDelta;
 use crate::records::codebook::Codebook;
 use crate::records::raw::Coordinate;
 use crate::release::given::{Given, Needs};
-use crate::release::sink::{Certificate, DeliveryError, Envelope, Lengths, Mark, Positions, Rejected, Sink};
+use crate::release::sink::{Certificate, DeliveryError, Envelope, Lengths, Mark, Positions, Rejected, Sink, StateChange};
 use crate::release::verified::Verified;
 use crate::release::verify::{Refusal, verify};
 use crate::telemetry::{BatchReport, Limit, LimitReached, StageSeconds};
@@ -288,7 +289,12 @@ impl Engine {
             let _over = SetOnDrop(&over);
             let intended = prepared.intend(store, ledger)?;
             crash_point("intent-flushed");
-            Ok::<_, StateError>(intended.deliver(sink, nothing.as_ref(), untruthful))
+            let state = going_along(store, sink)?;
+            let delivered = intended.deliver(sink, nothing.as_ref(), untruthful, &state);
+            if delivered.is_ok() {
+                store.has_kept(&state)?;
+            }
+            Ok::<_, BatchError>(delivered)
         })?;
         match delivered {
             Ok(lengths) => {
@@ -460,6 +466,7 @@ impl Intended<'_, '_> {
         sink: &mut dyn Sink,
         nothing: Option<&Verified>,
         untruthful: Option<&str>,
+        state: &[StateChange],
     ) -> Result<Lengths, DeliveryError> {
         let Prepared { gathered, effects: Effects { verified, .. }, intent } = self.0;
         let positions: Positions = gathered.input.ranges.iter().map(|(place, range)| (*place, range.1)).collect();
@@ -473,6 +480,7 @@ impl Intended<'_, '_> {
             coordinates: &gathered.batch.coordinates,
             untruthful,
             certificate: intent.certificate.as_ref().map(|made| Certificate { key: &made.key, line: &made.line }),
+            state,
         };
         sink.deliver(nothing.unwrap_or(verified), &envelope)
     }

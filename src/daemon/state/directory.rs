@@ -78,6 +78,14 @@ pub enum StateError {
         "state directory {0}: whether its last batch has left is not settled, and only a start finds that out (start `throng run` with this configuration, and ask again while it runs or after it has ended in order)"
     )]
     Unsettled(PathBuf),
+    #[error(
+        "state directory {path} is the cache of a state in a topic (state.kind = \"topic\"), and what is done to it alone would come back from there: {remedy}"
+    )]
+    Follows { path: PathBuf, remedy: &'static str },
+    #[error(
+        "state directory {path} is not the cache of the state of instance {instance:?}: {what} (give it back its `state.kind` and `state.instance`, or name an empty directory)"
+    )]
+    OtherInstance { path: PathBuf, instance: String, what: String },
 }
 
 impl StateError {
@@ -99,6 +107,8 @@ impl StateError {
                 | Self::OtherStream(_)
                 | Self::OtherSink(_)
                 | Self::OtherGroups { .. }
+                | Self::Follows { .. }
+                | Self::OtherInstance { .. }
                 | Self::Version { .. }
         )
     }
@@ -310,6 +320,18 @@ pub fn clear_unfinished(path: &Path, new: bool, in_force: &str) -> Result<(), St
         return fs::remove_dir_all(&folder).map_err(io);
     }
     unfinished.iter().try_for_each(fs::remove_file).map_err(io)
+}
+
+/// Clears what an import, or the making of a cache, has left in `path` that did not come to its end; anything else stays.
+///
+/// # Errors
+/// [`StateError::Locked`] when another process has it; when it cannot be cleared.
+pub fn clear_vacant(path: &Path) -> Result<(), StateError> {
+    if !path.join(IMPORTING).exists() || path.join("format").exists() {
+        return Ok(());
+    }
+    begin_import(path)?;
+    remove(path, IMPORTING)
 }
 
 /// Whether nothing is at `path`, or an empty directory (but for its lock), or what an import has left that did not come to its end.

@@ -3,6 +3,7 @@
 //! They change only together with the effect of a batch, or while no batch is about to leave. So the table that a batch sees is a
 //! function of what left before it, and a batch that is repeated after a crash sees the very same. Its version says so.
 
+use super::writes::Writes;
 use super::records::ProfileChange;
 use super::seal::Sealer;
 
@@ -46,7 +47,7 @@ impl ProfileJournal {
     }
 
     /// Adds what has been noted to a write. Gives the bytes added.
-    pub fn write(&mut self, batch: &mut sled::Batch, sealer: &Sealer) -> usize {
+    pub fn write(&mut self, batch: &mut Writes, sealer: &Sealer) -> usize {
         if self.unwritten.is_empty() {
             return 0;
         }
@@ -106,9 +107,9 @@ mod tests {
         let tree = sled::open(directory.path()).expect("a database");
         let sealer = Keys::derive(b"secret").sealer();
         tree.insert(key_of(2, 1), "old").expect("a value");
-        let mut batch = sled::Batch::default();
+        let mut batch = Writes::default();
         assert!(journal.write(&mut batch, &sealer) > 0);
-        tree.apply_batch(batch).expect("a write");
+        tree.apply_batch(batch.into_batch()).expect("a write");
         let found: Vec<(u64, String)> = tree
             .scan_prefix("profile/")
             .map(|entry| {
@@ -122,6 +123,6 @@ mod tests {
         assert_eq!(found, [(2, "c".to_owned()), (3, "d".to_owned())]);
         assert_eq!(journal.version, 2);
         assert_eq!((journal.take_values(), journal.take_values()), (3, 0), "of three people");
-        assert_eq!(journal.write(&mut sled::Batch::default(), &sealer), 0, "written once");
+        assert_eq!(journal.write(&mut Writes::default(), &sealer), 0, "written once");
     }
 }

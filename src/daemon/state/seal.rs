@@ -22,6 +22,8 @@ pub struct Keys {
     pub archive: [u8; 32],
     /// Seals the deltas of a ledger that instances share.
     pub shared: Zeroizing<[u8; 32]>,
+    /// Names the records of a state in a topic, and seals them.
+    pub followed: (Zeroizing<[u8; 32]>, Zeroizing<[u8; 32]>),
     seal: Zeroizing<[u8; 32]>,
 }
 
@@ -66,6 +68,7 @@ impl Keys {
             pages: key(b"pages"),
             archive: key(b"archive"),
             shared: Zeroizing::new(key(b"shared ledger")),
+            followed: (Zeroizing::new(key(b"state topic names")), Zeroizing::new(key(b"state topic"))),
             seal: Zeroizing::new(key(b"seal")),
         }
     }

@@ -4,6 +4,7 @@
 //! It is written together with the effect of a batch and the next intent, or while no batch is to be repeated. So the ledger that a
 //! batch sees is a function of what is on the disk beside its intent, and a batch that is repeated after a crash sees the very same.
 
+use super::writes::Writes;
 use super::numbered::{number_of, numbered};
 use super::seal::Sealer;
 use crate::daemon::engine::clock::Anchor;
@@ -91,7 +92,7 @@ impl SharedJournal {
     }
 
     /// Adds what has been noted to a write, and removes what all shards have. Gives the bytes added.
-    pub fn write(&mut self, batch: &mut sled::Batch, sealer: &Sealer) -> usize {
+    pub fn write(&mut self, batch: &mut Writes, sealer: &Sealer) -> usize {
         if !std::mem::take(&mut self.changed) {
             return 0;
         }
@@ -135,9 +136,9 @@ mod tests {
         let sealer = Keys::derive(b"secret").sealer();
         let mut journal = SharedJournal::default();
         let write = |journal: &mut SharedJournal| {
-            let mut batch = sled::Batch::default();
+            let mut batch = Writes::default();
             let bytes = journal.write(&mut batch, &sealer);
-            tree.apply_batch(batch).expect("a write");
+            tree.apply_batch(batch.into_batch()).expect("a write");
             bytes
         };
         assert!(!journal.is_behind() && write(&mut journal) == 0, "nothing was heard");

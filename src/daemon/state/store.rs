@@ -1,9 +1,10 @@
 //! The sled tree: one atomic flushed write a batch, and recovery from it.
 
+use super::writes::Writes;
 use super::databases;
 use super::directory::{self, StateError};
 use super::disk;
-use super::keeper::Keeper;
+use super::keeper::{FOLLOWED, Keeper};
 use super::numbered::numbered;
 use super::profile_journal::{INTENT_VERSION, ProfileJournal};
 use super::records::{Intent, ProfileChange, Progress};
@@ -33,11 +34,14 @@ mod compact;
 mod effect;
 mod erase;
 pub mod examine;
+mod followed;
 mod heard;
 mod names_read;
 mod recover;
 mod rekey;
 pub mod survey;
+pub(super) use followed::is_check;
+pub use followed::{Followed, Standing};
 pub use erase::{Pending, StateErased};
 pub use names_read::NamesRead;
 pub use recover::Recovered;
@@ -105,6 +109,8 @@ pub struct Store {
     shared: SharedJournal,
     /// What the marker beside the output files may say.
     marks: Vec<Option<Mark>>,
+    /// A topic has the state: the directory is a cache of it.
+    follows: bool,
     /// `privacy.k` of the batches of this process.
     k: u64,
     /// Bytes sealed for the next write.
@@ -124,8 +130,21 @@ impl Store {
         secret: Option<&[u8]>,
         ledger: &mut Ledger,
     ) -> Result<(Self, Keys, Recovered), StateError> {
+        Self::open_as(path, secret, None, ledger)
+    }
+
+    /// [`open`](Self::open); a state that is made gets the name of the `instance` that it follows for its identity, where there is one.
+    ///
+    /// # Errors
+    /// As [`open`](Self::open).
+    pub fn open_as(
+        path: &Path,
+        secret: Option<&[u8]>,
+        instance: Option<&str>,
+        ledger: &mut Ledger,
+    ) -> Result<(Self, Keys, Recovered), StateError> {
         let new = directory::prepare(path)?;
-        let (mut store, keys) = Self::unlock(path, secret, new)?;
+        let (mut store, keys) = Self::unlock(path, secret, new, instance)?;
         store.compact()?;
         let recovered = store.load(ledger)?;
         Ok((store, keys, recovered))
@@ -137,11 +156,16 @@ impl Store {
     /// [`StateError::Missing`], and whatever [`open`](Self::open) is refused for.
     pub fn existing(path: &Path, secret: Option<&[u8]>) -> Result<(Self, Keys), StateError> {
         directory::must_exist(path)?;
-        Self::unlock(path, secret, false)
+        Self::unlock(path, secret, false, None)
     }
 
     /// The state in a prepared directory, which is `new` or not.
-    fn unlock(path: &Path, secret: Option<&[u8]>, new: bool) -> Result<(Self, Keys), StateError> {
+    fn unlock(
+        path: &Path,
+        secret: Option<&[u8]>,
+        new: bool,
+        instance: Option<&str>,
+    ) -> Result<(Self, Keys), StateError> {
         if !new {
             directory::check_format(path)?;
         }
@@ -163,10 +187,19 @@ impl Store {
             }
             (None, false) => return Err(damaged("the database is empty")),
             (None, true) => {
-                let id = uuid::Uuid::new_v4().to_string();
+                let id = instance.map_or_else(|| uuid::Uuid::new_v4().to_string(), str::to_owned);
                 let mut value = keys.check.to_vec();
                 value.extend_from_slice(id.as_bytes());
-                keeper.write(value.len(), move |d| d.tree.insert(CHECK, value).and_then(|_| d.tree.flush()))?;
+                let mut batch = sled::Batch::default();
+                batch.insert(CHECK, value.as_slice());
+                if instance.is_some() {
+                    batch.insert(FOLLOWED, followed::first(&keys));
+                }
+                let follows = instance.is_some();
+                keeper.write(value.len(), move |d| {
+                    d.follows.set(follows);
+                    d.tree.apply_batch(batch).and_then(|()| d.tree.flush())
+                })?;
                 crash_point("state-unmarked");
                 id
             }
@@ -284,7 +317,7 @@ impl Store {
     /// # Errors
     /// When the database fails.
     pub fn begin(&mut self, progress: &Progress) -> Result<(), StateError> {
-        let mut batch = sled::Batch::default();
+        let mut batch = Writes::default();
         batch.insert(PROGRESS, self.seal(PROGRESS, progress));
         self.commit(batch)
     }
@@ -294,7 +327,7 @@ impl Store {
     /// # Errors
     /// When the database fails.
     pub fn keep_begun(&mut self, begun: &[FileBegun]) -> Result<(), StateError> {
-        let mut batch = sled::Batch::default();
+        let mut batch = Writes::default();
         self.scan(BEGUN)?.into_iter().for_each(|(key, _)| batch.remove(key));
         // Before that of every batch.
         let key = numbered(BEGUN, 0);
@@ -311,7 +344,7 @@ impl Store {
         let Some(rows) = rows else { return self.discard_rows(sequence) };
         let key = numbered("rows", sequence);
         let sealed = self.seal(&key, rows);
-        self.keeper.write(self.unwritten.take(), move |d| d.window.insert(key, sealed))?;
+        self.keeper.write(self.unwritten.take(), move |d| d.put_rows(key, sealed))?;
         while self.row_parts.pop_back_if(|(of, _)| *of == sequence).is_some() {}
         self.row_parts.push_back((sequence, rows.last));
         crash_point("rows-laid");
@@ -321,7 +354,7 @@ impl Store {
     /// Removes the rows of a batch that has not left.
     fn discard_rows(&mut self, sequence: u64) -> Result<(), StateError> {
         while self.row_parts.pop_back_if(|(of, _)| *of == sequence).is_some() {
-            self.keeper.write(0, move |d| d.window.remove(numbered("rows", sequence)))?;
+            self.keeper.write(0, move |d| d.remove_rows(sequence))?;
         }
         Ok(())
     }
@@ -332,7 +365,7 @@ impl Store {
     /// # Errors
     /// When the database fails; the batch must not leave then.
     pub fn intend(&mut self, intent: &Intent, ledger: &Ledger) -> Result<(), StateError> {
-        let mut batch = sled::Batch::default();
+        let mut batch = Writes::default();
         self.write_applied(&mut batch, ledger);
         self.write_heard(&mut batch, ledger);
         batch.insert(INTENT, self.seal(INTENT, intent));
@@ -403,7 +436,7 @@ impl Store {
     /// # Errors
     /// When the database fails.
     pub fn settle_profiles(&mut self, changes: Vec<ProfileChange>, ledger: &Ledger) -> Result<(), StateError> {
-        let mut batch = sled::Batch::default();
+        let mut batch = Writes::default();
         self.profiles.note(changes);
         if self.applied.is_some() {
             self.write_applied(&mut batch, ledger);
@@ -417,7 +450,7 @@ impl Store {
         Ok(())
     }
 
-    fn write_profiles(&mut self, batch: &mut sled::Batch) {
+    fn write_profiles(&mut self, batch: &mut Writes) {
         let written = self.profiles.write(batch, &self.sealer);
         self.unwritten.set(self.unwritten.get() + written);
     }
@@ -436,7 +469,7 @@ impl Store {
         if !self.is_behind() {
             return Ok(());
         }
-        let mut batch = sled::Batch::default();
+        let mut batch = Writes::default();
         self.write_applied(&mut batch, ledger);
         self.write_heard(&mut batch, ledger);
         batch.remove(INTENT);
@@ -446,14 +479,14 @@ impl Store {
         Ok(())
     }
 
-    fn commit(&mut self, batch: sled::Batch) -> Result<(), StateError> {
+    fn commit(&mut self, batch: Writes) -> Result<(), StateError> {
         crash_point("state-unwritten");
         let gone = std::mem::take(&mut self.forgotten_rows);
         let profiles = self.profiles.take_values();
         self.keeper.write(self.unwritten.take(), move |d| {
-            d.tree.apply_batch(batch)?;
+            d.apply(batch)?;
             // Behind the effect for which they go, in the same log.
-            gone.into_iter().try_for_each(|sequence| d.window.remove(numbered("rows", sequence)).map(drop))?;
+            gone.into_iter().try_for_each(|sequence| d.remove_rows(sequence))?;
             crash_point("state-unflushed");
             d.tree.flush()?;
             // What a write of many values has taken the place of is freed by later visits, some at each: kilobytes a value.

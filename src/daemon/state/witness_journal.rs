@@ -1,6 +1,7 @@
 //! The witnesses of strict recoding on disk: raw tuples once each, one delta a batch, and shards that are rewritten one
 //! after another so that the deltas before them can go.
 
+use super::writes::Writes;
 use super::numbered::numbered;
 use super::seal::Sealer;
 use crate::ledger::SHARDS;
@@ -35,7 +36,7 @@ fn raw_key(raw: u128) -> Vec<u8> {
 }
 
 /// Adds a value to a write; gives its bytes.
-fn insert<T: Serialize>(batch: &mut sled::Batch, sealer: &Sealer, key: Vec<u8>, value: &T) -> usize {
+fn insert<T: Serialize>(batch: &mut Writes, sealer: &Sealer, key: Vec<u8>, value: &T) -> usize {
     let plain = postcard::to_stdvec(value).expect("plain values always serialize");
     let sealed = sealer.seal(&key, &plain);
     let bytes = key.len() + sealed.len();
@@ -48,7 +49,7 @@ impl WitnessJournal {
     /// none while they are still being read. Gives the bytes added.
     pub(super) fn write(
         &mut self,
-        batch: &mut sled::Batch,
+        batch: &mut Writes,
         sealer: &Sealer,
         delta: &WitnessDelta,
         witnesses: Option<&Witnesses>,

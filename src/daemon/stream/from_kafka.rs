@@ -1,5 +1,6 @@
 //! A daemon whose source is a topic: its parts, put together.
 
+use super::following;
 use super::kafka_source::{Group, KafkaSource};
 use super::naming::Naming;
 use super::profiles;
@@ -136,7 +137,13 @@ pub fn run_kafka(
     };
     let mut marker_failure = None;
     let mut committed = None;
-    let assembled = assemble(checked, telemetry, options.accept_rewind, &mut |intent, id| match open(id) {
+    let followed = following::topic(&config, &start.sink, !options.stand_in_broker)?;
+    if let (Some(topic), Some(instance)) = (&followed, config.state.follows()) {
+        let last = open(instance)?;
+        committed = Some(last);
+        following::prepare(&config, topic, last, telemetry)?;
+    }
+    let assembled = assemble(checked, telemetry, options.accept_rewind, &mut |intent, id| match committed.map_or_else(|| open(id), Ok) {
         Ok(last) => {
             committed = Some(last);
             has_left(&config, intent, last)
@@ -156,6 +163,11 @@ pub fn run_kafka(
         None => open(&id)?,
     };
     check_marker(&config, engine.progress().sequence, committed)?;
+    let mut sink = opened.ok_or(RunError::Panicked)?;
+    if let Some(topic) = followed {
+        sink.follow(following::following(topic, committed, telemetry));
+        engine.keep_state(&mut sink, Some(committed.generation)).map_err(StreamError::from)?;
+    }
     if !options.accept_rewind {
         refuse_rewind(&engine.progress().positions, &start.cluster, &config.source.group, topics)?;
     }
@@ -163,7 +175,6 @@ pub fn run_kafka(
         return Ok(engine.findings());
     }
     let naming = start.naming(&engine)?;
-    let mut sink = opened.ok_or(RunError::Panicked)?;
     engine.heed(stop);
     let mut clock = state_clock(&config, options, &engine, intent.as_ref());
     let own = (&mut engine, &mut sink, &mut clock);

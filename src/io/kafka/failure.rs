@@ -33,7 +33,11 @@ pub enum KafkaFailure {
     )]
     Compacted { brokers: String, topic: String },
     #[error(
-        "topic {topic:?}: another instance's open transaction has hidden our last commit marker for {seconds} s (start again when that instance has, or when its transaction.timeout.ms has passed)"
+        "kafka at {brokers}: the state topic {topic:?} deletes records by age, and with them what an instance remembers (set cleanup.policy = compact)"
+    )]
+    NotCompacted { brokers: String, topic: String },
+    #[error(
+        "topic {topic:?}: another instance's open transaction has hidden what we have written there for {seconds} s (start again when that instance has, or when its transaction.timeout.ms has passed)"
     )]
     Undecided { topic: String, seconds: u64 },
     #[error(
@@ -69,6 +73,7 @@ impl KafkaFailure {
             Self::MissingTopic { .. }
                 | Self::ShortRetention { .. }
                 | Self::Compacted { .. }
+                | Self::NotCompacted { .. }
                 | Self::TwoClusters { .. }
                 | Self::NoConsumerProtocol { .. }
                 | Self::Setting { .. }
@@ -127,6 +132,6 @@ pub(super) fn is_final(error: &KafkaError) -> bool {
 
 /// The same for a reader that names a group and never joins it: the client asks for the coordinator all the same, and nothing comes
 /// of it where we have no right to the group.
-pub(super) fn is_final_without_group(error: &KafkaError) -> bool {
+pub(in crate::io) fn is_final_without_group(error: &KafkaError) -> bool {
     is_final(error) && error.rdkafka_error_code() != Some(RDKafkaErrorCode::GroupAuthorizationFailed)
 }

@@ -21,13 +21,22 @@ pub struct Marker {
     pub sequence: u64,
     /// [`Envelope::attempt`](crate::release::sink::Envelope::attempt) of the attempt that was committed.
     pub attempt: u64,
+    /// The copy of the state that is in force in its topic; 0 where no topic has the state.
+    #[serde(default)]
+    pub generation: u64,
 }
 
 impl Marker {
     /// The marker as it is written to its topic.
     #[must_use]
     pub fn body(self) -> String {
-        format!("{{\"sequence\":{},\"attempt\":{}}}", self.sequence, self.attempt)
+        match self.generation {
+            0 => format!("{{\"sequence\":{},\"attempt\":{}}}", self.sequence, self.attempt),
+            generation => format!(
+                "{{\"sequence\":{},\"attempt\":{},\"generation\":{generation}}}",
+                self.sequence, self.attempt
+            ),
+        }
     }
 
     fn of(body: &[u8]) -> Option<Self> {
@@ -214,8 +223,10 @@ mod tests {
 
     #[test]
     fn a_marker_comes_back_as_it_was_written() {
-        let marker = Marker { sequence: 42, attempt: u64::MAX };
-        assert_eq!(Marker::of(marker.body().as_bytes()), Some(marker));
+        for generation in [0, u64::MAX] {
+            let marker = Marker { sequence: 42, attempt: u64::MAX, generation };
+            assert_eq!(Marker::of(marker.body().as_bytes()), Some(marker));
+        }
         assert_eq!(Marker::of(b"{}"), None);
         assert_eq!(Marker::of(b"\xff"), None);
     }

@@ -3,11 +3,13 @@
 pub mod access;
 pub mod connection;
 mod epoch;
-mod failure;
+pub(in crate::io) mod failure;
 pub mod feed;
+pub mod following;
 pub mod health;
 pub mod hearing;
 mod keeper;
+mod keeping;
 pub mod live;
 pub mod marker;
 mod native;

@@ -2,13 +2,15 @@
 
 use super::connection::{Cluster, KafkaFailure};
 use super::epoch::Epochs;
+use super::following::Following;
 use super::marker::Marker;
 use super::producer::{PARTING, STEP, Writer, classify, retried};
 use super::standing::{GroupMetadata, Sent, Standing, listed};
 use crate::faults::crash_point;
 use crate::io::dead_letter::DeadLetter;
 use crate::io::shared_ledger::Teller;
-use crate::release::sink::{DeliveryError, Envelope, Lengths, Sink};
+use crate::io::state_topic::spelling::Record;
+use crate::release::sink::{DeliveryError, Envelope, Keeping, Lengths, Sink};
 use crate::release::verified::Verified;
 use crate::telemetry::{SharedLedgerTold, Telemetry};
 use rdkafka::error::{KafkaError, RDKafkaErrorCode};
@@ -36,6 +38,8 @@ pub struct Outputs {
     pub certificates: Option<OutputTopic>,
     /// Where other instances are told what has been released; none where the ledger is not shared.
     pub ledger: Option<String>,
+    /// Where the state follows its instance to; none where its directory is the state.
+    pub state: Option<String>,
     /// The topic of the markers.
     pub commits: String,
     /// Names of the source topics, by index; empty when the source is no topic of this cluster.
@@ -53,19 +57,20 @@ pub const UNTRUTHFUL: &str = "throng-untruthful";
 
 /// The transactional sink.
 pub struct TransactionalSink {
-    epochs: Epochs,
+    pub(super) epochs: Epochs,
     transactional_id: String,
     outputs: Outputs,
     group: GroupMetadata,
-    stop: Arc<AtomicBool>,
+    pub(super) stop: Arc<AtomicBool>,
     bytes_out: u64,
     sharing: Option<(Teller, Telemetry)>,
+    pub(super) following: Option<Following>,
 }
 
 /// One attempt at a batch, with a producer of its own.
-struct Attempt<'a> {
-    producer: Writer,
-    sink: &'a TransactionalSink,
+pub(super) struct Attempt<'a> {
+    pub producer: Writer,
+    pub sink: &'a TransactionalSink,
 }
 
 /// How long one turn of an abort may take.
@@ -100,6 +105,7 @@ impl TransactionalSink {
             .chain(&outputs.certificates)
             .map(|topic| topic.name.clone())
             .chain(outputs.ledger.clone())
+            .chain(outputs.state.clone())
             .collect();
         written.sort();
         written.dedup();
@@ -115,7 +121,13 @@ impl TransactionalSink {
             stop,
             bytes_out: 0,
             sharing: None,
+            following: None,
         })
+    }
+
+    /// From here on the state goes with each batch, and whole where that is asked for.
+    pub fn follow(&mut self, following: Following) {
+        self.following = Some(following);
     }
 
     /// From here on other instances are told what each batch has released, where there is a topic for that.
@@ -131,9 +143,9 @@ impl Attempt<'_> {
         envelope: &Envelope<'_>,
         marker: Marker,
         sent: &[Sent],
-        shared: &[Vec<u8>],
+        (shared, state): (&[Vec<u8>], &[Record]),
     ) -> Result<u64, DeliveryError> {
-        let Self { sink: TransactionalSink { outputs, transactional_id, .. }, producer } = self;
+        let Self { sink: TransactionalSink { outputs, .. }, producer } = self;
         producer.begin_transaction().map_err(|e| classify(&e))?;
         crash_point("begun");
         let mut bytes = 0u64;
@@ -203,13 +215,8 @@ impl Attempt<'_> {
                 self.send(told.timestamp(envelope.clock_ms))?;
             }
         }
-        let body = marker.body();
-        self.send(
-            BaseRecord::<[u8], [u8]>::to(&outputs.commits)
-                .key(transactional_id.as_bytes())
-                .payload(body.as_bytes())
-                .timestamp(envelope.clock_ms),
-        )?;
+        self.send_state(state)?;
+        self.send_marker(marker, Some(envelope.clock_ms))?;
         crash_point("produced");
         self.send_offsets(sent)?;
         crash_point("offsets-sent");
@@ -218,6 +225,26 @@ impl Attempt<'_> {
         self.commit()?;
         crash_point("committed");
         Ok(bytes)
+    }
+
+    /// Sends the marker, stamped where there is a stamp.
+    pub fn send_marker(&self, marker: Marker, clock_ms: Option<i64>) -> Result<(), DeliveryError> {
+        let TransactionalSink { outputs, transactional_id, .. } = self.sink;
+        let body = marker.body();
+        let record = BaseRecord::<[u8], [u8]>::to(&outputs.commits).key(transactional_id.as_bytes());
+        let record = record.payload(body.as_bytes());
+        self.send(clock_ms.into_iter().fold(record, BaseRecord::timestamp))
+    }
+
+    /// Sends what the state has written, into the partition of its instance.
+    pub fn send_state(&self, records: &[Record]) -> Result<(), DeliveryError> {
+        let Some(following) = &self.sink.following else { return Ok(()) };
+        for (key, body) in records {
+            let record = BaseRecord::<[u8], [u8]>::to(&following.topic.topic).key(key.as_slice());
+            let record = record.partition(following.topic.partition);
+            self.send(body.iter().fold(record, |record, body| record.payload(body)))?;
+        }
+        Ok(())
     }
 
     fn send<K: rdkafka::message::ToBytes + ?Sized>(
@@ -251,7 +278,7 @@ impl Attempt<'_> {
     }
 
     /// Waits until every message is acknowledged, looking often: the client's own flush looks every 100 ms.
-    fn flush(&self) -> Result<(), DeliveryError> {
+    pub fn flush(&self) -> Result<(), DeliveryError> {
         let since = Instant::now();
         // The first call hands everything to the sender threads at once instead of after `linger.ms`. The count of what is in
         // flight would not do: it includes the client's own notices, which nothing but a poll takes away.
@@ -273,7 +300,7 @@ impl Attempt<'_> {
     }
 
     /// The error, or the topic that we may not write to, where that is why: a new attempt would be refused as well.
-    fn named(&self, error: DeliveryError) -> DeliveryError {
+    pub fn named(&self, error: DeliveryError) -> DeliveryError {
         // What the client has to say of it lies in its queue.
         self.producer.poll(SAYING);
         match self.producer.context().denied() {
@@ -284,13 +311,13 @@ impl Attempt<'_> {
         }
     }
 
-    fn commit(&self) -> Result<(), DeliveryError> {
+    pub fn commit(&self) -> Result<(), DeliveryError> {
         retried(&self.sink.stop, || self.producer.commit_transaction(STEP))
     }
 
     /// An abort throws away what is queued and waits until all of it has been reported to us. The reports are taken between
     /// short turns: while they lie in the client the messages count as unsettled, and the abort would never end.
-    fn abort(&self) -> Result<(), DeliveryError> {
+    pub fn abort(&self) -> Result<(), DeliveryError> {
         retried(&self.sink.stop, || {
             let turn = self.producer.abort_transaction(TURN);
             if turn.is_err() {
@@ -318,7 +345,9 @@ impl TransactionalSink {
 
 impl Sink for TransactionalSink {
     fn deliver(&mut self, batch: &Verified, envelope: &Envelope<'_>) -> Result<Lengths, DeliveryError> {
-        let marker = Marker { sequence: envelope.sequence, attempt: envelope.attempt };
+        let generation = self.following.as_ref().map_or(0, |following| following.last.generation);
+        let marker = Marker { sequence: envelope.sequence, attempt: envelope.attempt, generation };
+        let state = self.following.as_ref().map_or_else(Vec::new, |following| following.spell(generation, envelope.state));
         let sent = self.offsets(envelope);
         let shared = match &self.sharing {
             Some((teller, _)) => teller.records(batch.delta(), envelope.sequence, envelope.clock_ms),
@@ -326,7 +355,7 @@ impl Sink for TransactionalSink {
         };
         let producer = self.epochs.take(&self.stop)?;
         let attempt = Attempt { producer, sink: self };
-        let outcome = match attempt.run(batch, envelope, marker, &sent, &shared).map_err(|error| attempt.named(error)) {
+        let outcome = match attempt.run(batch, envelope, marker, &sent, (&shared, &state)).map_err(|error| attempt.named(error)) {
             Err(DeliveryError::Aborted(why)) => {
                 // An abort purges what is queued. If it cannot be confirmed, nothing more may be said of this producer.
                 match attempt.abort() {
@@ -343,12 +372,19 @@ impl Sink for TransactionalSink {
             Err(DeliveryError::Fatal(_)) => {}
         }
         self.bytes_out += outcome?;
+        if let Some(following) = &mut self.following {
+            following.has_kept(marker, &state);
+        }
         if let Some((teller, telemetry)) = &mut self.sharing {
             teller.has_spoken = true;
             let bytes = shared.iter().map(|record| record.len() as u64).sum();
             SharedLedgerTold { records: shared.len() as u64, bytes }.emit(telemetry);
         }
         Ok(Lengths::new())
+    }
+
+    fn keep(&mut self, step: Keeping<'_>) -> Result<(), DeliveryError> {
+        self.keep_state(step)
     }
 
     fn stand(&mut self, patience: Duration) -> Result<(), DeliveryError> {

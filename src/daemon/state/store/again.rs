@@ -59,6 +59,7 @@ impl Store {
             profiles: ProfileJournal::default(),
             shared: SharedJournal::default(),
             marks: Vec::new(),
+            follows: false,
             k: 0,
             unwritten: Cell::new(0),
             lock,

@@ -1,5 +1,6 @@
 //! What a state belongs to: one stream, one place, its groups, and what its batches were made with.
 
+use crate::daemon::state::writes::Writes;
 use super::{INTENT, MADE_WITH, Store};
 use crate::daemon::state::directory::StateError;
 use crate::faults;
@@ -25,7 +26,7 @@ impl Store {
             Some(known) if known == stream => Ok(()),
             Some(_) => Err(StateError::OtherStream(self.path.clone())),
             None => {
-                let mut batch = sled::Batch::default();
+                let mut batch = Writes::default();
                 batch.insert(STREAM, self.seal(STREAM, &stream));
                 self.commit(batch)
             }
@@ -45,7 +46,7 @@ impl Store {
     /// # Errors
     /// When the database fails.
     pub fn note_populations(&mut self, fingerprints: &[[u8; 32]]) -> Result<(), StateError> {
-        let mut batch = sled::Batch::default();
+        let mut batch = Writes::default();
         batch.insert(POPULATIONS, self.seal(POPULATIONS, &fingerprints));
         self.commit(batch)
     }
@@ -63,7 +64,7 @@ impl Store {
     /// # Errors
     /// When the database fails.
     pub fn note_policy(&mut self, digest: &[u8; 32]) -> Result<(), StateError> {
-        let mut batch = sled::Batch::default();
+        let mut batch = Writes::default();
         batch.insert(POLICY, self.seal(POLICY, digest));
         self.commit(batch)
     }
@@ -74,7 +75,7 @@ impl Store {
     /// # Errors
     /// When the database fails: the policy before goes on then, and its populations are noted as they were.
     pub fn note_succession(&mut self, digest: &[u8; 32], fingerprints: &[[u8; 32]]) -> Result<(), StateError> {
-        let mut batch = sled::Batch::default();
+        let mut batch = Writes::default();
         batch.insert(POLICY, self.seal(POLICY, digest));
         batch.insert(POPULATIONS, self.seal(POPULATIONS, &fingerprints));
         batch.remove(INTENT);
@@ -95,7 +96,7 @@ impl Store {
         let new: Vec<String> = ways.iter().map(|way| (*way).to_owned()).filter(|way| !noted.contains(way)).collect();
         if !new.is_empty() {
             noted.extend(new);
-            let mut batch = sled::Batch::default();
+            let mut batch = Writes::default();
             batch.insert(UNTRUTHFUL, self.seal(UNTRUTHFUL, &noted));
             self.commit(batch)?;
         }
@@ -121,7 +122,7 @@ impl Store {
             Some(known) if known == sink => Ok(()),
             Some(_) => Err(StateError::OtherSink(self.path.clone())),
             None => {
-                let mut batch = sled::Batch::default();
+                let mut batch = Writes::default();
                 batch.insert(SINK, self.seal(SINK, &sink));
                 self.commit(batch)
             }
@@ -138,7 +139,7 @@ impl Store {
             Some(known) if known == groups => Ok(()),
             Some(known) if !fresh => Err(StateError::OtherGroups { path: self.path.clone(), groups: known }),
             _ => {
-                let mut batch = sled::Batch::default();
+                let mut batch = Writes::default();
                 batch.insert(GROUPS, self.seal(GROUPS, &groups));
                 self.commit(batch)
             }

@@ -1,5 +1,6 @@
 //! The effect of a batch that has left, as it is written with the next intent or by itself.
 
+use crate::daemon::state::writes::Writes;
 use super::{BASELINE, BEGUN, CERTIFIED, EVIDENCE, MADE_WITH, MET, NO_DELTA, PROGRESS, Store, TALLIED};
 use crate::daemon::state::numbered::numbered;
 use crate::daemon::state::records::Progress;
@@ -7,7 +8,7 @@ use crate::ledger::SHARDS;
 use crate::ledger::classes::Ledger;
 
 impl Store {
-    pub(super) fn write_applied(&mut self, batch: &mut sled::Batch, ledger: &Ledger) {
+    pub(super) fn write_applied(&mut self, batch: &mut Writes, ledger: &Ledger) {
         let Some((intent, lengths)) = self.applied.take() else { return };
         self.write_profiles(batch);
         let sequence = intent.after.sequence;
@@ -70,7 +71,7 @@ impl Store {
     /// Rewrites as many ledger shards as the deltas written so far have paid for, so that the deltas before them can go:
     /// every byte is written about three times in all, and a start reads about as many deltas as there is ledger. Without a `sequence`
     /// shards say no more than they did of the batches of ours that they have.
-    pub(super) fn write_shards(&mut self, batch: &mut sled::Batch, ledger: &Ledger, sequence: Option<u64>) {
+    pub(super) fn write_shards(&mut self, batch: &mut Writes, ledger: &Ledger, sequence: Option<u64>) {
         for _ in 0..SHARDS {
             let cost = ledger.shard_bytes(self.next_shard).max(256);
             if self.credit < cost {

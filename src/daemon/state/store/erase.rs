@@ -93,6 +93,9 @@ impl Store {
         dry_run: bool,
         names: Option<&NamesRead>,
     ) -> Result<StateErased, StateError> {
+        if pending == Pending::Refuse {
+            self.stands_alone("ask the running daemon, or the topic of erasures (docs/erasure.md)")?;
+        }
         if pending == Pending::Refuse && self.keeper.read(|d| d.tree.contains_key(INTENT))? {
             return Err(StateError::Unsettled(self.path.clone()));
         }

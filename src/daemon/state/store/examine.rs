@@ -2,7 +2,9 @@
 //! believed of what a start would pass over.
 
 use super::binding::{GROUPS, POLICY, POPULATIONS, SINK, STREAM, UNTRUTHFUL};
+use super::followed::Followed;
 use super::names_read::{NAMES_READ, NamesRead};
+use crate::daemon::state::keeper::FOLLOWED;
 use super::{
     BASELINE, BEGUN, CERTIFIED, CHECK, EVIDENCE, INTENT, INTENT_BEGUN, INTENT_CERTIFIED, INTENT_MET, INTENT_TALLIED,
     KEPT_KEYS, MADE_WITH, MARKS, MET, PROGRESS, Store, TALLIED,
@@ -55,7 +57,7 @@ fn is_delta(plain: &[u8]) -> bool {
 
 /// The kind of a key, its name, and how its values are read; none where no version of this format writes such a key.
 fn kind_of(key: &[u8]) -> Option<(&'static str, Reads)> {
-    let alone: [(&[u8], &'static str, Reads); 24] = [
+    let alone: [(&[u8], &'static str, Reads); 25] = [
         (KEPT_KEYS, "kept-keys", is::<LastingKeys>),
         (PROGRESS, "progress", is::<Progress>),
         (INTENT, "intent", is::<Intent>),
@@ -80,6 +82,7 @@ fn kind_of(key: &[u8]) -> Option<(&'static str, Reads)> {
         (POLICY, "policy", is::<[u8; 32]>),
         (NAMES_READ, "names-read", is::<NamesRead>),
         (UNTRUTHFUL, "untruthful", is::<Vec<String>>),
+        (FOLLOWED, "followed", is::<Followed>),
     ];
     if let Some((_, name, reads)) = alone.into_iter().find(|(whole, ..)| *whole == key) {
         return Some((name, reads));

@@ -1,5 +1,6 @@
 //! What other instances have released, as it is written with whatever is written next.
 
+use crate::daemon::state::writes::Writes;
 use super::Store;
 use crate::daemon::engine::clock::Anchor;
 use crate::daemon::state::directory::StateError;
@@ -26,7 +27,7 @@ impl Store {
 
     /// What has been heard pays for shards that are rewritten with it, as deltas of our own do: an instance that releases nothing
     /// itself keeps no more of them.
-    pub(super) fn write_heard(&mut self, batch: &mut sled::Batch, ledger: &Ledger) {
+    pub(super) fn write_heard(&mut self, batch: &mut Writes, ledger: &Ledger) {
         if !self.shared.is_behind() {
             return;
         }

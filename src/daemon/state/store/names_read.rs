@@ -1,6 +1,7 @@
 //! How far the topic of erasures has been acted on. It moves together with what it asks for: with the new database of an erasure, or by
 //! itself where what was read names nobody.
 
+use crate::daemon::state::writes::Writes;
 use super::Store;
 use crate::daemon::state::directory::StateError;
 use serde::{Deserialize, Serialize};
@@ -32,7 +33,7 @@ impl Store {
     /// # Errors
     /// When the database fails.
     pub fn note_names_read(&mut self, names: &NamesRead) -> Result<(), StateError> {
-        let mut batch = sled::Batch::default();
+        let mut batch = Writes::default();
         batch.insert(NAMES_READ, self.seal(NAMES_READ, names));
         self.commit(batch)
     }

@@ -100,6 +100,7 @@ impl Store {
             intent: self.read(INTENT)?,
             ..Recovered::default()
         };
+        self.follows = self.followed()?.is_some();
         self.resume_tally(ledger, &found)?;
         for (key, sealed) in self.scan("shard")? {
             let (sequence, bytes): (u64, Vec<u8>) = self.open_value(&key, &sealed)?;
@@ -147,7 +148,7 @@ impl Store {
             let sequence = number_of(&key).unwrap_or(0);
             if sequence > last {
                 // Laid for a batch that was never intended.
-                self.keeper.write(0, move |d| d.window.remove(key))?;
+                self.keeper.write(0, move |d| d.remove_rows(sequence))?;
                 continue;
             }
             let sealed = self.rows_of(&key)?.ok_or_else(|| self.damaged("rows of the window are missing"))?;

@@ -22,6 +22,7 @@ impl Store {
     /// When a value is damaged, or the database fails: the state is as it was then. Whatever ends the process in between, the state opens
     /// with one of the two secrets, and with that one alone.
     pub fn rekey(self, keys: &Keys, to: &Keys, mut passed: impl FnMut(u64)) -> Result<u64, StateError> {
+        self.stands_alone("secrets are not exchanged there yet")?;
         databases::clear_databases(&self.path, &self.database)?;
         let name = databases::next_database(&self.database);
         let new = Keeper::open(&self.path, &name)?;

@@ -1,0 +1,127 @@
+//! The start of an instance whose state is in a topic: the directory is used, made from the topic, or refused.
+
+use crate::config::{Config, Secret};
+use crate::daemon::run_error::RunError;
+use crate::daemon::state::directory::{self, StateError};
+use crate::daemon::state::restore::restore;
+use crate::daemon::state::seal::Keys;
+use crate::daemon::state::store::{Standing, Store};
+use crate::io::kafka::connection::Cluster;
+use crate::io::kafka::following::Following;
+use crate::io::kafka::marker::Marker;
+use crate::io::state_topic::{Spelling, StateTopic};
+use crate::telemetry::{StateRestored, Telemetry};
+use std::time::Instant;
+
+/// What is done with a directory.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Cache {
+    /// It is in step with the topic, or is refused by the checks of every start.
+    Use,
+    /// The topic is ahead of it.
+    Behind,
+}
+
+/// Whether the directory that stands at `standing` goes on behind `committed`.
+fn judged(standing: &Standing, committed: Marker) -> Cache {
+    let Marker { sequence, attempt, generation } = committed;
+    let Some(followed) = standing.followed.filter(|_| generation > 0) else { return Cache::Use };
+    // A copy of its own that was not finished takes the place of the one in force.
+    if generation != followed.generation && generation != followed.before {
+        return Cache::Behind;
+    }
+    let is_behind = match standing.intent {
+        Some((intended, by)) => intended < sequence || intended == sequence && by != attempt,
+        None => standing.sequence < sequence,
+    };
+    if is_behind { Cache::Behind } else { Cache::Use }
+}
+
+/// The state topic of a configuration; none where the directory is the state. A stand-in for a broker `is_asked` nothing of topics.
+pub(super) fn topic(config: &Config, cluster: &Cluster, is_asked: bool) -> Result<Option<StateTopic>, RunError> {
+    let (Some(instance), Some(secret)) = (config.state.follows(), config.secret.as_ref().map(Secret::expose)) else {
+        return Ok(None);
+    };
+    let keys = Keys::derive(secret);
+    let spelling = Spelling::new(instance, &keys.followed.0, &keys.followed.1);
+    Ok(Some(StateTopic::find(cluster, &config.state.topic, spelling, is_asked)?))
+}
+
+/// Makes the directory what the topic has, where it is not. `committed` is the last marker of the instance, final by now.
+pub(super) fn prepare(
+    config: &Config,
+    topic: &StateTopic,
+    committed: Marker,
+    telemetry: &Telemetry,
+) -> Result<(), RunError> {
+    let since = Instant::now();
+    let path = &config.state.path;
+    let secret = config.secret.as_ref().map(Secret::expose).unwrap_or_default();
+    let is_state = path.join("format").try_exists();
+    let is_state = is_state.map_err(|source| StateError::Io { path: path.clone(), source })?;
+    let why = if is_state {
+        if judged(&Store::standing(path, Some(secret))?, committed) == Cache::Use {
+            return Ok(());
+        }
+        "the instance has run elsewhere since"
+    } else if committed == Marker::default() {
+        // A new instance; what a killed restore has left is in its way.
+        return Ok(directory::clear_vacant(path)?);
+    } else {
+        "there is none"
+    };
+    if committed.generation == 0 {
+        return Err(topic.missing().into());
+    }
+    tracing::warn!(path = %path.display(), why, "the state directory is made from its topic");
+    let kept = topic.read(committed.generation)?;
+    if kept.values.is_empty() {
+        return Err(topic.missing().into());
+    }
+    let values = kept.values.len() as u64;
+    restore(path, secret, kept.values, kept.others.is_empty())?;
+    StateRestored { values, bytes: kept.bytes, seconds: since.elapsed().as_secs_f64() }.emit(telemetry);
+    Ok(())
+}
+
+/// What the sink is to know of it.
+pub(super) fn following(topic: StateTopic, last: Marker, telemetry: &Telemetry) -> Following {
+    Following { topic, last, telemetry: telemetry.clone() }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::daemon::state::store::Followed;
+
+    #[test]
+    fn a_directory_is_used_where_it_is_in_step_and_made_anew_where_it_is_behind() {
+        let committed = Marker { sequence: 7, attempt: 70, generation: 3 };
+        let at = |generation, before, sequence, intent| Standing {
+            id: "one".to_owned(),
+            followed: Some(Followed { generation, before }),
+            sequence,
+            intent,
+        };
+        for (standing, cache) in [
+            (at(3, 2, 7, None), Cache::Use),
+            (at(3, 2, 6, Some((7, 70))), Cache::Use),
+            (at(3, 2, 7, Some((8, 80))), Cache::Use),
+            // A copy that was not finished.
+            (at(4, 3, 7, None), Cache::Use),
+            (at(3, 2, 6, Some((7, 71))), Cache::Behind),
+            (at(3, 2, 5, Some((6, 60))), Cache::Behind),
+            (at(3, 2, 6, None), Cache::Behind),
+            (at(4, 3, 6, None), Cache::Behind),
+            // Somebody was erased elsewhere.
+            (at(2, 1, 7, None), Cache::Behind),
+            (at(5, 2, 7, None), Cache::Behind),
+            // Ahead: the checks of every start refuse it.
+            (at(3, 2, 8, None), Cache::Use),
+            (Standing { followed: None, ..at(0, 0, 7, None) }, Cache::Use),
+        ] {
+            assert_eq!(judged(&standing, committed), cache, "{standing:?}");
+        }
+        assert_eq!(judged(&at(3, 0, 0, None), Marker::default()), Cache::Use, "no topic has it yet");
+    }
+}

@@ -1,0 +1,196 @@
+//! All that the topic has of one instance.
+
+use super::spelling::{Place, Spelling};
+use crate::io::kafka::access::Asking;
+use crate::io::kafka::connection::{Cluster, KafkaFailure};
+use crate::release::sink::StateChange;
+use rdkafka::Message;
+use rdkafka::consumer::Consumer;
+use rdkafka::error::KafkaError;
+use rdkafka::topic_partition_list::{Offset, TopicPartitionList};
+use std::collections::BTreeMap;
+use std::time::{Duration, Instant};
+
+/// What cannot be done, in errors.
+const WHAT: &str = "cannot read the state topic";
+/// The group that is named, and never joined.
+const READER: &str = "throng.state.reader";
+/// How long a broker may take to answer, and to send the next message.
+const PATIENCE: Duration = Duration::from_secs(30);
+const POLL: Duration = Duration::from_millis(200);
+/// How long another instance's open transaction may hide what is ours: the time-out of a transaction and some more.
+const UNDECIDED: Duration = Duration::from_secs(90);
+
+/// Why the state of an instance cannot be had from its topic.
+#[derive(Debug, thiserror::Error)]
+#[allow(missing_docs, reason = "the messages document the cases")]
+pub enum StateTopicError {
+    #[error(transparent)]
+    Kafka(#[from] KafkaFailure),
+    #[error(
+        "the secret does not belong to the state of instance {instance:?} in topic {topic:?} (give back the secret that it was made with, or name another state.instance)"
+    )]
+    Secret { topic: String, instance: String },
+    #[error(
+        "topic {topic:?} has no state of instance {instance:?}, and the commits topic knows of batches of it (was the topic emptied, or were partitions added? restore it, or name another state.instance: what this one has released supports nothing then)"
+    )]
+    Missing { topic: String, instance: String },
+    #[error(
+        "the state of instance {instance:?} in topic {topic:?} is damaged: {what} (restore the topic, or name another state.instance)"
+    )]
+    Damaged { topic: String, instance: String, what: &'static str },
+}
+
+impl StateTopicError {
+    /// Whether the operator must change something before another start makes sense.
+    #[must_use]
+    pub fn is_usage(&self) -> bool {
+        match self {
+            Self::Kafka(failure) => failure.is_usage(),
+            Self::Secret { .. } | Self::Missing { .. } | Self::Damaged { .. } => true,
+        }
+    }
+}
+
+/// The topic of states, as one instance sees it.
+#[derive(Clone)]
+pub struct StateTopic {
+    /// Where it is.
+    pub cluster: Cluster,
+    /// Its name.
+    pub topic: String,
+    /// The partition of the instance.
+    pub partition: i32,
+    /// How its values are spelled.
+    pub spelling: Spelling,
+}
+
+/// What a topic has of an instance.
+#[derive(Default)]
+pub struct Kept {
+    /// The values of one generation.
+    pub values: Vec<StateChange>,
+    /// Keys of records of other generations.
+    pub others: Vec<Vec<u8>>,
+    /// Bytes that were read, of all instances in the partition.
+    pub bytes: u64,
+}
+
+impl StateTopic {
+    /// The topic `topic`, which must be there, be compacted, and delete nothing by age.
+    ///
+    /// # Errors
+    /// When it is not, or the cluster does not answer.
+    pub fn find(cluster: &Cluster, topic: &str, spelling: Spelling, is_asked: bool) -> Result<Self, StateTopicError> {
+        let partitions = cluster.partitions(&[topic], PATIENCE)?[0];
+        if is_asked {
+            cluster.check_compacted(topic, PATIENCE)?;
+        }
+        let partition = spelling.partition(partitions);
+        Ok(Self { cluster: cluster.clone(), topic: topic.to_owned(), partition, spelling })
+    }
+
+    /// The values of `generation`, and the keys of what is of another one. Call it after `init_transactions`, which settles what an older
+    /// self had open; what other instances have open is waited for.
+    ///
+    /// # Errors
+    /// When the partition cannot be read to its end, or what is read does not open or fit together.
+    pub fn read(&self, generation: u64) -> Result<Kept, StateTopicError> {
+        let mut live: BTreeMap<Place, Vec<u8>> = BTreeMap::new();
+        let mut others: BTreeMap<Place, Vec<u8>> = BTreeMap::new();
+        let mut bytes = 0;
+        self.walk(|key, body| {
+            bytes += (key.len() + body.map_or(0, <[u8]>::len)) as u64;
+            let Some(place) = self.spelling.place(key) else { return };
+            match (body, place.generation == generation) {
+                (Some(body), true) => drop(live.insert(place, body.to_vec())),
+                (Some(_), false) => drop(others.insert(place, key.to_vec())),
+                (None, true) => drop(live.remove(&place)),
+                (None, false) => drop(others.remove(&place)),
+            }
+        })?;
+        Ok(Kept { values: self.put_together(live)?, others: others.into_values().collect(), bytes })
+    }
+
+    /// Puts the parts of each value together.
+    fn put_together(&self, live: BTreeMap<Place, Vec<u8>>) -> Result<Vec<StateChange>, StateTopicError> {
+        let mut values: Vec<StateChange> = Vec::new();
+        // Records of the value in hand that are still to come.
+        let mut left = 0;
+        for (place, sealed) in live {
+            let key = self.spelling.key_of(&place);
+            let body = self.spelling.open(&key, &sealed).ok_or_else(|| StateTopicError::Secret {
+                topic: self.topic.clone(),
+                instance: self.spelling.instance().to_owned(),
+            })?;
+            if place.part == 0 && left == 0 {
+                left = body.parts;
+                values.push(StateChange { tree: body.tree, key: body.key, value: Some(body.bytes), parts: 0 });
+            } else {
+                let of = values.last_mut().filter(|last| left > 0 && last.key == body.key && last.tree == body.tree);
+                let value = of.and_then(|last| last.value.as_mut());
+                value.ok_or_else(|| self.damaged("a part of a value has no place"))?.extend(body.bytes);
+            }
+            left = left.checked_sub(1).ok_or_else(|| self.damaged("a value has no parts"))?;
+        }
+        if left > 0 {
+            return Err(self.damaged("a part of a value is missing"));
+        }
+        Ok(values)
+    }
+
+    fn damaged(&self, what: &'static str) -> StateTopicError {
+        let (topic, instance) = (self.topic.clone(), self.spelling.instance().to_owned());
+        StateTopicError::Damaged { topic, instance, what }
+    }
+
+    /// The error of a topic that has nothing of the instance.
+    #[must_use]
+    pub fn missing(&self) -> StateTopicError {
+        StateTopicError::Missing { topic: self.topic.clone(), instance: self.spelling.instance().to_owned() }
+    }
+
+    /// Shows keys and bodies of all committed records of the partition, as far as its end is now.
+    fn walk(&self, mut visit: impl FnMut(&[u8], Option<&[u8]>)) -> Result<(), KafkaFailure> {
+        let (topic, partition) = (self.topic.as_str(), self.partition);
+        let failed = |e| self.cluster.failure(WHAT, e);
+        let (_, end) = self.reader("read_uncommitted")?.fetch_watermarks(topic, partition, PATIENCE).map_err(failed)?;
+        let committed = self.reader("read_committed")?;
+        // To a client of committed records the end is the beginning of the first open transaction, whoever has it open.
+        let deadline = Instant::now() + UNDECIDED;
+        while committed.fetch_watermarks(topic, partition, PATIENCE).map_or(0, |(_, decided)| decided) < end {
+            if Instant::now() > deadline {
+                return Err(KafkaFailure::Undecided { topic: topic.to_owned(), seconds: UNDECIDED.as_secs() });
+            }
+            std::thread::sleep(Duration::from_millis(50));
+        }
+        let mut list = TopicPartitionList::new();
+        list.add_partition_offset(topic, partition, Offset::Beginning).map_err(failed)?;
+        committed.assign(&list).map_err(failed)?;
+        let mut heard = Instant::now();
+        loop {
+            match committed.poll(POLL) {
+                Some(Ok(message)) => {
+                    heard = Instant::now();
+                    visit(message.key().unwrap_or_default(), message.payload());
+                }
+                Some(Err(KafkaError::PartitionEOF(_))) => return Ok(()),
+                Some(Err(error)) if crate::io::kafka::failure::is_final_without_group(&error) => {
+                    return Err(self.cluster.failure_of(WHAT, "read the state topic (Read)", error));
+                }
+                // Errors that the client retries by itself.
+                Some(Err(_)) | None if heard.elapsed() > PATIENCE => return Err(self.cluster.unanswered(PATIENCE)),
+                Some(Err(_)) | None => {}
+            }
+        }
+    }
+
+    fn reader(&self, isolation: &str) -> Result<Asking, KafkaFailure> {
+        let mut config = self.cluster.consumer(READER);
+        config.set("enable.partition.eof", "true");
+        config.set("auto.offset.reset", "earliest");
+        config.set("isolation.level", isolation);
+        config.set("statistics.interval.ms", "0");
+        config.asking(WHAT)
+    }
+}
