@@ -1,14 +1,18 @@
 //! The start of an instance whose state is in a topic: the directory is used, made from the topic, or refused.
 
+use super::run::StreamError;
 use crate::config::{Config, Secret};
+use crate::daemon::engine::BatchError;
 use crate::daemon::run_error::RunError;
 use crate::daemon::state::directory::{self, StateError};
 use crate::daemon::state::restore::restore;
 use crate::daemon::state::seal::Keys;
 use crate::daemon::state::store::{Standing, Store};
+use crate::faults::crash_point;
 use crate::io::kafka::connection::Cluster;
 use crate::io::kafka::following::Following;
 use crate::io::kafka::marker::Marker;
+use crate::io::kafka::transaction::TransactionalSink;
 use crate::io::state_topic::{Spelling, StateTopic};
 use crate::telemetry::{StateRestored, Telemetry};
 use std::time::Instant;
@@ -43,7 +47,7 @@ pub(super) fn topic(config: &Config, cluster: &Cluster, is_asked: bool) -> Resul
         return Ok(None);
     };
     let keys = Keys::derive(secret);
-    let spelling = Spelling::new(instance, &keys.followed.0, &keys.followed.1);
+    let spelling = Spelling::new(&config.source.group, instance, &keys.followed.0, &keys.followed.1);
     Ok(Some(StateTopic::find(cluster, &config.state.topic, spelling, is_asked)?))
 }
 
@@ -82,6 +86,49 @@ pub(super) fn prepare(
     restore(path, secret, kept.values, kept.others.is_empty())?;
     StateRestored { values, bytes: kept.bytes, seconds: since.elapsed().as_secs_f64() }.emit(telemetry);
     Ok(())
+}
+
+/// Whether the directory is a state that no topic has yet.
+pub(super) fn is_unknown(config: &Config) -> Result<Option<Standing>, StateError> {
+    let path = &config.state.path;
+    if config.state.follows().is_none() || directory::must_exist(path).is_err() {
+        return Ok(None);
+    }
+    let standing = Store::standing(path, config.secret.as_ref().map(Secret::expose))?;
+    Ok(Some(standing).filter(|standing| standing.followed.is_none()))
+}
+
+/// Makes a state that no topic has yet that of the instance. `before` is the last marker of the id that it has had, `own` that of the
+/// instance. Gives the marker that the instance has then.
+pub(super) fn adopt(
+    config: &Config,
+    standing: &Standing,
+    (before, own): (Marker, Marker),
+    sink: &mut TransactionalSink,
+) -> Result<Marker, RunError> {
+    let path = &config.state.path;
+    let instance = config.state.follows().unwrap_or_default();
+    let refused = |what: &str| StateError::OtherInstance {
+        path: path.clone(),
+        instance: instance.to_owned(),
+        what: what.to_owned(),
+    };
+    if standing.intent.is_some() || before.sequence != standing.sequence {
+        let what = "no topic has its state, and whether its last batch has left is not settled: start it once with state.kind = \"local\", and end it in order";
+        return Err(refused(what).into());
+    }
+    let marker = Marker { sequence: standing.sequence, attempt: before.attempt, generation: 0 };
+    if own != marker {
+        if own != Marker::default() {
+            return Err(refused("no topic has its state, and another state has this name").into());
+        }
+        sink.adopt(marker).map_err(|error| StreamError::from(BatchError::Fatal(error.to_string())))?;
+    }
+    crash_point("state-adopting");
+    Store::adopt(path, config.secret.as_ref().map(Secret::expose), instance)?;
+    crash_point("state-adopted");
+    tracing::info!(path = %path.display(), instance, "the state follows its instance from here on");
+    Ok(marker)
 }
 
 /// What the sink is to know of it.

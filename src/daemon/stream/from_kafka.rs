@@ -127,23 +127,29 @@ pub fn run_kafka(
     check_same_cluster(&start.cluster, &start.sink)?;
     let commit_partitions = partitions.last().copied().unwrap_or(1);
     let mut opened: Option<TransactionalSink> = None;
-    let mut open = |id: &str| -> Result<Marker, KafkaFailure> {
+    let open = |opened: &mut Option<TransactionalSink>, id: &str| -> Result<Marker, KafkaFailure> {
         if config.sink.kind == SinkKind::Kafka && !options.stand_in_broker {
             check_retention(&config, &start.sink)?;
         }
         let (sink, last) = start.open_sink(id, commit_partitions)?;
-        opened = Some(sink);
+        *opened = Some(sink);
         Ok(last)
     };
     let mut marker_failure = None;
     let mut committed = None;
     let followed = following::topic(&config, &start.sink, !options.stand_in_broker)?;
     if let (Some(topic), Some(instance)) = (&followed, config.state.follows()) {
-        let last = open(instance)?;
+        let unknown = following::is_unknown(&config)?;
+        // The id that it has had: fenced, and decided. Only then is its marker final.
+        let before = unknown.as_ref().map(|standing| open(&mut opened, &standing.id)).transpose()?;
+        let mut last = open(&mut opened, instance)?;
+        if let (Some(standing), Some(before), Some(sink)) = (unknown, before, opened.as_mut()) {
+            last = following::adopt(&config, &standing, (before, last), sink)?;
+        }
         committed = Some(last);
         following::prepare(&config, topic, last, telemetry)?;
     }
-    let assembled = assemble(checked, telemetry, options.accept_rewind, &mut |intent, id| match committed.map_or_else(|| open(id), Ok) {
+    let assembled = assemble(checked, telemetry, options.accept_rewind, &mut |intent, id| match committed.map_or_else(|| open(&mut opened, id), Ok) {
         Ok(last) => {
             committed = Some(last);
             has_left(&config, intent, last)
@@ -160,7 +166,7 @@ pub fn run_kafka(
     let Assembled { mut engine, intent, id, accord, .. } = assembled?;
     let committed = match committed {
         Some(last) => last,
-        None => open(&id)?,
+        None => open(&mut opened, &id)?,
     };
     check_marker(&config, engine.progress().sequence, committed)?;
     let mut sink = opened.ok_or(RunError::Panicked)?;

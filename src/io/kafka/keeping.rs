@@ -46,6 +46,14 @@ impl TransactionalSink {
         Ok(())
     }
 
+    /// Commits a first marker of this transactional id, of a state that has had another id until now.
+    ///
+    /// # Errors
+    /// [`DeliveryError::Fatal`].
+    pub fn adopt(&mut self, marker: Marker) -> Result<(), DeliveryError> {
+        self.commit_state(&[], Some(marker))
+    }
+
     /// Commits `records`, and `marker` with them, where there is one.
     fn commit_state(&mut self, records: &[Record], marker: Option<Marker>) -> Result<(), DeliveryError> {
         let mut attempts = 0;

@@ -1,5 +1,5 @@
 //! The topic that the states of instances follow them in: one partition an instance, one record a value, and nothing in clear but the
-//! name of the instance.
+//! names of group and instance.
 //!
 //! | room | what it holds |
 //! |---|---|

@@ -1,6 +1,6 @@
 //! A value of a state as records of its topic.
 //!
-//! The key of a record is the name of the instance, the generation, a keyed digest of where the value belongs, and the number of the
+//! The key of a record is the group and the name of the instance, the generation, a keyed digest of where the value belongs, and the number of the
 //! part: whoever has no secret learns how many values there are and how often each changes, and not which they are. The
 //! body is sealed for that key.
 
@@ -19,6 +19,8 @@ const PLACE: usize = 8 + DIGEST + 4;
 /// How the values of one instance are spelled.
 #[derive(Clone)]
 pub struct Spelling {
+    /// The group, and the name of the instance in it.
+    name: String,
     instance: String,
     names: Zeroizing<[u8; 32]>,
     sealer: Sealer,
@@ -52,10 +54,11 @@ pub struct Body {
 }
 
 impl Spelling {
-    /// The spelling of `instance`; `names` and `seal` are keys of its secret.
+    /// The spelling of `instance` of `group`; `names` and `seal` are keys of its secret.
     #[must_use]
-    pub fn new(instance: &str, names: &[u8; 32], seal: &[u8; 32]) -> Self {
-        Self { instance: instance.to_owned(), names: Zeroizing::new(*names), sealer: Sealer::new(seal) }
+    pub fn new(group: &str, instance: &str, names: &[u8; 32], seal: &[u8; 32]) -> Self {
+        let name = format!("{group}/{instance}");
+        Self { name, instance: instance.to_owned(), names: Zeroizing::new(*names), sealer: Sealer::new(seal) }
     }
 
     /// The name of the instance.
@@ -67,14 +70,14 @@ impl Spelling {
     /// The partition of the instance, in a topic of so many.
     #[must_use]
     pub fn partition(&self, partitions: i32) -> i32 {
-        let hash = Sha256::digest(self.instance.as_bytes());
+        let hash = Sha256::digest(self.name.as_bytes());
         let number = hash.first_chunk().map_or(0, |bytes| u32::from_le_bytes(*bytes));
         i32::try_from(i64::from(number) % i64::from(partitions.max(1))).unwrap_or(0)
     }
 
     fn key(&self, generation: u64, tree: u8, key: &[u8], part: u32) -> Vec<u8> {
         let mut mac = Hmac::<Sha256>::new_from_slice(&self.names[..]).expect("HMAC takes keys of any length");
-        mac.update(self.instance.as_bytes());
+        mac.update(self.name.as_bytes());
         mac.update(&[0, tree]);
         mac.update(key);
         let mut digest = [0; DIGEST];
@@ -106,13 +109,13 @@ impl Spelling {
     #[must_use]
     pub fn key_of(&self, place: &Place) -> Vec<u8> {
         let Place { generation, digest, part } = place;
-        [self.instance.as_bytes(), b"/", &generation.to_be_bytes(), digest, &part.to_be_bytes()].concat()
+        [self.name.as_bytes(), b"/", &generation.to_be_bytes(), digest, &part.to_be_bytes()].concat()
     }
 
     /// What a key says; none where it is not ours.
     #[must_use]
     pub fn place(&self, key: &[u8]) -> Option<Place> {
-        let rest = key.strip_prefix(self.instance.as_bytes())?.strip_prefix(b"/").filter(|r| r.len() == PLACE)?;
+        let rest = key.strip_prefix(self.name.as_bytes())?.strip_prefix(b"/").filter(|r| r.len() == PLACE)?;
         Some(Place {
             generation: u64::from_be_bytes(rest[..8].try_into().ok()?),
             digest: rest[8..8 + DIGEST].try_into().ok()?,
@@ -133,7 +136,7 @@ mod tests {
 
     #[test]
     fn a_value_comes_back_and_tells_nothing_on_its_way() {
-        let spelling = Spelling::new("throng-0", &[1; 32], &[2; 32]);
+        let spelling = Spelling::new("group", "throng-0", &[1; 32], &[2; 32]);
         let long = vec![7; STATE_PART + 1];
         let change = StateChange { tree: 1, key: b"canary-key".to_vec(), value: Some(long.clone()), parts: 4 };
         let records = spelling.spell(9, &change);
@@ -152,7 +155,7 @@ mod tests {
         }
         assert_eq!(found, long);
         assert!(records[2..].iter().all(|(_, body)| body.is_none()));
-        assert!(Spelling::new("throng", &[1; 32], &[2; 32]).place(&records[0].0).is_none(), "another instance");
+        assert!(Spelling::new("group", "throng", &[1; 32], &[2; 32]).place(&records[0].0).is_none(), "another instance");
         let gone = StateChange { value: None, parts: 1, ..change };
         assert_eq!(spelling.spell(9, &gone), [(records[0].0.clone(), None)]);
         assert!((0..5).contains(&spelling.partition(5)) && spelling.partition(1) == 0);

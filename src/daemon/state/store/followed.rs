@@ -67,6 +67,21 @@ impl Store {
         })
     }
 
+    /// Makes the state at `path`, which no topic has and in which nothing is pending, that of `instance`.
+    ///
+    /// # Errors
+    /// As [`existing`](Self::existing).
+    pub fn adopt(path: &Path, secret: Option<&[u8]>, instance: &str) -> Result<(), StateError> {
+        let (store, keys) = Self::existing(path, secret)?;
+        let mut batch = sled::Batch::default();
+        batch.insert(CHECK, [&keys.check[..], instance.as_bytes()].concat());
+        batch.insert(FOLLOWED, first(&keys));
+        store.keeper.write(PORTION, move |d| {
+            d.tree.apply_batch(batch)?;
+            d.tree.flush().map(drop)
+        })
+    }
+
     /// Which copy in a topic this is a cache of; none where it is the state itself.
     ///
     /// # Errors
@@ -92,7 +107,7 @@ impl Store {
             return self.stands_alone("set state.kind = \"topic\" and its state.instance, or name another directory");
         };
         let what = match self.followed()? {
-            None => "it was made with state.kind = \"local\", and no topic has its state".to_owned(),
+            None => "no topic has its state".to_owned(),
             Some(_) if self.id != instance => format!("it is that of {:?}", self.id),
             Some(_) => return Ok(()),
         };

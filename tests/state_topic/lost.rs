@@ -1,0 +1,164 @@
+//! The directory is lost, after a kill at any point.
+
+use crate::scene::{BATCH, MADE, Scene, copy};
+use crate::support::daemon::{Dice, finished, same, state};
+use crate::support::kafka::Broker;
+
+/// Points of a batch, of the first copy into the topic, and of the making of a directory.
+const POINTS: [&str; 17] = [
+    "state-copy-begun",
+    "state-part-kept",
+    "state-produced",
+    "state-in-force",
+    "rows-laid",
+    "state-unwritten",
+    "state-unflushed",
+    "intent-flushed",
+    "begun",
+    "produced",
+    "offsets-sent",
+    "acknowledged",
+    "committed",
+    "delivered",
+    "applied",
+    "settled",
+    "epoch-taken",
+];
+
+/// Without faults, and with a directory that stays.
+fn undisturbed<'a>(broker: &'a Broker, seed: u64, total: usize) -> (Scene<'a>, crate::support::daemon::Seen) {
+    let calm = Scene::new(broker, seed, total);
+    let mut daemon = calm.stage.start("only", None);
+    calm.stage.wait_consumed(total, &mut [&mut daemon]);
+    let seen = finished(&calm.stage, &mut daemon, total);
+    (calm, seen)
+}
+
+#[test]
+fn a_directory_that_is_lost_with_a_kill_at_any_point_changes_nothing() {
+    let Some(broker) = Broker::shared() else { return };
+    let (seed, total) = (61, 50 * BATCH);
+    let (calm, undisturbed) = undisturbed(broker, seed, total);
+    let scene = Scene::new(broker, seed, total);
+    let mut dice = Dice::new(seed);
+    for point in POINTS {
+        // Those of a copy are passed once in a life, if at all.
+        let once = point.starts_with("state-") && !matches!(point, "state-unwritten" | "state-unflushed");
+        let passages = if once || point == "settled" { 0 } else { dice.roll(3) };
+        let crash = format!("{point}={passages}*off->return");
+        let mut daemon = scene.start(Some(&crash));
+        daemon.crashes(&crash);
+        // Where nothing had been committed there is nothing to make a directory of.
+        scene.lose();
+    }
+    assert!(scene.stage.consumed() < total as i64, "the last crash came after the end of the stream");
+    let mut daemon = scene.consume(total);
+    assert!(daemon.said().contains(MADE), "{}", daemon.said());
+    let seen = finished(&scene.stage, &mut daemon, total);
+    same(&scene.stage, &seen, &calm.stage, &undisturbed);
+}
+
+#[test]
+fn a_kill_while_the_directory_is_made_changes_nothing() {
+    let Some(broker) = Broker::shared() else { return };
+    let (seed, total) = (62, 12 * BATCH);
+    let (calm, undisturbed) = undisturbed(broker, seed, total);
+    let scene = Scene::new(broker, seed, total);
+    scene.start(Some("committed=3*off->return")).crashes("committed");
+    let aside = scene.stage.dir.path().join("aside");
+    copy(&scene.directory(), &aside);
+    scene.lose();
+    for point in ["restore-begun", "restore-filled", "state-import-unmarked", "restored"] {
+        scene.start(Some(&format!("{point}=return"))).crashes(point);
+        if point == "restored" {
+            scene.lose();
+        }
+    }
+    scene.start(Some("committed=2*off->return")).crashes("committed");
+    // The old directory has come back: it is behind, and made anew in its place.
+    for point in ["restore-begun", "restore-filled", "restored"] {
+        scene.lose();
+        copy(&aside, &scene.directory());
+        scene.start(Some(&format!("{point}=return"))).crashes(point);
+    }
+    let mut daemon = scene.consume(total);
+    let seen = finished(&scene.stage, &mut daemon, total);
+    same(&scene.stage, &seen, &calm.stage, &undisturbed);
+}
+
+/// What is remembered is the same; ages go on, and what is counted of a process begins anew.
+#[test]
+fn what_is_remembered_comes_back_as_it_was() {
+    let Some(broker) = Broker::shared() else { return };
+    let (seed, total) = (63, 6 * BATCH);
+    let scene = Scene::new(broker, seed, total);
+    scene.start(Some("committed=4*off->return")).crashes("committed");
+    let aside = scene.stage.dir.path().join("aside");
+    copy(&scene.directory(), &aside);
+    scene.lose();
+    // Nothing but the making of the directory.
+    scene.start(Some("restored=return")).crashes("restored");
+    let (before, after) = (state(&aside), state(&scene.directory()));
+    assert_eq!(before.intent, after.intent, "the last batch, which the next start applies");
+    assert!(after.intent.is_some());
+    assert_eq!((before.progress, before.plan, before.baseline), (after.progress, after.plan, after.baseline));
+    assert_eq!((before.sample, before.met), (after.sample, after.met));
+    let ordered = |mut held: Vec<throng::daemon::state::records::KeptRow>| {
+        held.sort_by_key(|row| row.ordinal);
+        held
+    };
+    assert_eq!(ordered(before.held), ordered(after.held));
+    assert_eq!(before.deltas, after.deltas);
+    assert_eq!(before.rows.len(), after.rows.len());
+    let mut daemon = scene.consume(total);
+    finished(&scene.stage, &mut daemon, total);
+}
+
+/// After an order to end nothing is pending, and what had been held is settled: the next instance begins behind it.
+#[test]
+fn an_instance_that_ended_in_order_goes_on_without_its_directory() {
+    let Some(broker) = Broker::shared() else { return };
+    let (seed, total) = (64, 6 * BATCH);
+    let scene = Scene::new(broker, seed, total);
+    let mut daemon = scene.consume(total);
+    finished(&scene.stage, &mut daemon, total);
+    scene.lose();
+    let more = crate::support::daemon::records(seed, total, 2 * total, 1);
+    broker.produce_records(&scene.stage.raw, &more);
+    let mut daemon = scene.consume(2 * total);
+    assert!(daemon.said().contains(MADE), "{}", daemon.said());
+    finished(&scene.stage, &mut daemon, 2 * total);
+}
+
+/// Another instance's open transaction in the partition must not hide what is ours.
+#[test]
+fn what_another_instance_has_open_is_waited_for() {
+    use rdkafka::producer::Producer;
+    let Some(broker) = Broker::shared() else { return };
+    let (seed, total) = (65, 6 * BATCH);
+    let scene = Scene::new(broker, seed, total);
+    scene.start(Some("committed=1*off->return")).crashes("committed");
+    let other = broker.transactional(&crate::support::kafka::unique("other"));
+    other.begin_transaction().expect("begins");
+    for partition in 0..3 {
+        let record = crate::support::kafka::Record {
+            partition: Some(partition),
+            key: Some(b"other/x".to_vec()),
+            payload: Some(b"x".to_vec()),
+            ..Default::default()
+        };
+        crate::support::kafka::send(&other, &scene.topic, &record);
+    }
+    other.flush(std::time::Duration::from_secs(30)).expect("delivered");
+    let mut daemon = scene.start(Some("committed=1*off->return"));
+    daemon.crashes("committed");
+    scene.lose();
+    std::thread::scope(|scope| {
+        scope.spawn(|| {
+            std::thread::sleep(std::time::Duration::from_secs(3));
+            other.abort_transaction(std::time::Duration::from_secs(30)).expect("aborts");
+        });
+        let mut daemon = scene.consume(total);
+        finished(&scene.stage, &mut daemon, total);
+    });
+}
