@@ -78,7 +78,7 @@ fn threat_38_who_was_erased_does_not_come_back_from_the_topic() {
         daemon.kill();
         scene.lose();
         let mut daemon = scene.consume(total);
-        assert!(daemon.said().contains(MADE), "{}", daemon.said());
+        scene.says(&mut daemon, MADE);
         let again = erase(&scene, &mut daemon, &format!("p{person}"));
         let removed = again["removed"].as_object().expect("counts");
         assert!(removed.values().all(|count| count == 0), "{point}: p{person} has come back: {again}");

@@ -53,7 +53,7 @@ fn a_directory_that_is_lost_with_a_kill_at_any_point_changes_nothing() {
     }
     assert!(scene.stage.consumed() < total as i64, "the last crash came after the end of the stream");
     let mut daemon = scene.consume(total);
-    assert!(daemon.said().contains(MADE), "{}", daemon.said());
+    scene.says(&mut daemon, MADE);
     let seen = finished(&scene.stage, &mut daemon, total);
     same(&scene.stage, &seen, &calm.stage, &undisturbed);
 }
@@ -126,7 +126,7 @@ fn an_instance_that_ended_in_order_goes_on_without_its_directory() {
     let more = crate::support::daemon::records(seed, total, 2 * total, 1);
     broker.produce_records(&scene.stage.raw, &more);
     let mut daemon = scene.consume(2 * total);
-    assert!(daemon.said().contains(MADE), "{}", daemon.said());
+    scene.says(&mut daemon, MADE);
     finished(&scene.stage, &mut daemon, 2 * total);
 }
 

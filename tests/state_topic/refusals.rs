@@ -62,9 +62,8 @@ fn a_directory_in_which_something_is_pending_is_no_cache_yet() {
     scene.refused(&mut missing, "a state in a topic is found by the name of its instance");
 }
 
-/// Threat 38: who reads the topic of states learns nothing of anybody.
 #[test]
-fn nothing_raw_is_in_the_topic() {
+fn threat_38_who_reads_the_topic_learns_nothing_of_anybody() {
     let Some(broker) = Broker::shared() else { return };
     let (seed, total) = (83, 4 * BATCH);
     let scene = Scene::new(broker, seed, total);

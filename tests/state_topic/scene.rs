@@ -4,6 +4,7 @@ use crate::support::daemon::{Daemon, Stage, records};
 use crate::support::kafka::{Broker, unique};
 use std::fs;
 use std::path::{Path, PathBuf};
+use std::time::{Duration, Instant};
 
 /// Records a batch.
 pub const BATCH: usize = 40;
@@ -54,6 +55,15 @@ impl<'a> Scene<'a> {
         let mut daemon = self.start(None);
         self.stage.wait_consumed(total, &mut [&mut daemon]);
         daemon
+    }
+
+    /// Waits until it has said something.
+    pub fn says(&self, daemon: &mut Daemon, what: &str) {
+        let deadline = Instant::now() + Duration::from_secs(90);
+        while !daemon.said().contains(what) {
+            assert!(daemon.ended().is_none() && Instant::now() < deadline, "{}", daemon.said());
+            std::thread::sleep(Duration::from_millis(20));
+        }
     }
 
     /// Starts the instance, and expects that it ends by itself.
