@@ -9,9 +9,10 @@ use std::net::TcpListener;
 use std::os::unix::fs::PermissionsExt;
 use std::process::{Command, Output};
 
-fn forget(scene: &Scene, arguments: &[&str]) -> Output {
+/// Asks the running daemon, whose directory is left alone.
+fn forget((scene, url): (&Scene, &str), arguments: &[&str]) -> Output {
     let mut command = Command::new(env!("CARGO_BIN_EXE_throng"));
-    command.arg("forget").arg("-c").arg(scene.stage.dir.path().join("only.toml")).args(arguments);
+    command.arg("forget").arg("-c").arg(scene.stage.dir.path().join("only.toml")).args(["--url", url]).args(arguments);
     command.env_remove("FAILPOINTS").output().expect("it runs")
 }
 
@@ -30,7 +31,7 @@ fn generations(scene: &Scene) -> BTreeSet<Vec<u8>> {
 }
 
 /// Asks until the page is there.
-fn erase(scene: &Scene, daemon: &mut Daemon, person: &str) -> serde_json::Value {
+fn erase(scene: (&Scene, &str), daemon: &mut Daemon, person: &str) -> serde_json::Value {
     let deadline = std::time::Instant::now() + std::time::Duration::from_secs(90);
     loop {
         let out = forget(scene, &["--json", person]);
@@ -57,6 +58,8 @@ fn threat_38_who_was_erased_does_not_come_back_from_the_topic() {
     let pages = format!("listen = \"127.0.0.1:{port}\"\ntoken_file = \"{}\"\n", token.display());
     fs::write(&file, text.replace("listen = \"127.0.0.1:0\"\n", &pages)).expect("the configuration");
 
+    let url = format!("http://127.0.0.1:{port}");
+    let page = (&scene, url.as_str());
     let mut person = 20;
     for point in ["erasure-named", "state-copy-begun", "state-part-kept", "state-in-force", "state-part-cleared"] {
         let mut daemon = scene.consume(total);
@@ -65,7 +68,7 @@ fn threat_38_who_was_erased_does_not_come_back_from_the_topic() {
         broker.produce_records(&scene.stage.raw, &records(seed, total, total + BATCH, 1));
         total += BATCH;
         scene.stage.wait_consumed(total, &mut [&mut daemon]);
-        let asked = forget(&scene, &["--json", &format!("p{person}")]);
+        let asked = forget(page, &["--json", &format!("p{person}")]);
         assert!(!asked.status.success(), "{point}: it was acknowledged");
         daemon.crashes(point);
         // With the directory or without it: nobody is half erased, and asking again does it.
@@ -73,13 +76,13 @@ fn threat_38_who_was_erased_does_not_come_back_from_the_topic() {
             scene.lose();
         }
         let mut daemon = scene.consume(total);
-        erase(&scene, &mut daemon, &format!("p{person}"));
+        erase(page, &mut daemon, &format!("p{person}"));
         assert_eq!(generations(&scene).len(), 1, "{point}: of the state before something has stayed");
         daemon.kill();
         scene.lose();
         let mut daemon = scene.consume(total);
         scene.says(&mut daemon, MADE);
-        let again = erase(&scene, &mut daemon, &format!("p{person}"));
+        let again = erase(page, &mut daemon, &format!("p{person}"));
         let removed = again["removed"].as_object().expect("counts");
         assert!(removed.values().all(|count| count == 0), "{point}: p{person} has come back: {again}");
         daemon.kill();
