@@ -10,8 +10,8 @@ use crate::io::file::SinkError;
 use crate::io::kafka::connection::KafkaFailure;
 use crate::io::profiles::ProfilesError;
 use crate::io::shared_ledger::SharedLedgerError;
-use crate::io::state_topic::StateTopicError;
 use crate::io::spans::SpansError;
+use crate::io::state_topic::StateTopicError;
 use std::path::PathBuf;
 
 /// Why a daemon did not start, or ended early. Batches that have left by then stay, and a new start goes on behind

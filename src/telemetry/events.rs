@@ -6,23 +6,23 @@
 mod batches;
 mod certificates;
 mod erasures;
+mod following;
 mod plans;
 mod profiles;
 mod promises;
 mod records;
 mod reloads;
-mod following;
 mod sharing;
 
 pub use batches::{BatchAborted, BatchCommitted};
 pub use certificates::{BatchCertified, ChainBegun, ChainHead};
 pub use erasures::{ErasureFailed, ErasureLag, ErasureRefused, ErasureRequested, ErasuresMissed, SubjectsErased};
+pub use following::{StateCopied, StateKept, StateRestored};
 pub use plans::{DeviceUsed, EvidenceGathered, PlanAdopted, PlannerFailed};
 pub use profiles::{ProfileRefused, ProfileUpdate, ProfilesLag, ProfilesRead};
 pub use promises::{AttacksTried, LimitReached, PastUnknown, PopulationsRead, StateRecovered, VerificationRefused};
 pub use records::{AttributesNeverMet, ColumnsDropped, Doubt, FileOpened, PassedOver, WrongType};
 pub use reloads::{PolicyInForce, Reloaded};
-pub use following::{StateCopied, StateKept, StateRestored};
 pub use sharing::{
     ForeignIgnored, SharedLedgerHeard, SharedLedgerLag, SharedLedgerLate, SharedLedgerRead, SharedLedgerTold,
 };

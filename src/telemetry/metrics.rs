@@ -7,13 +7,13 @@ use prometheus::{
 
 use super::divided::Parts;
 use super::erasure_metrics::Erasures;
+use super::following::Following;
 use super::labels::{
     AbortReason, Attack, BatchOutcome, Copied, CrowdSize, Direction, Label, Limit, Outcome, PartitionChange, Picture,
     ReloadOutcome, SchemaOutcome, Scope, SecurityRefusal, SpanOutcome, Stage, Statistic, SuppressionReason, WrittenAs,
 };
 use super::planned::Planning;
 use super::reason::RejectionReason;
-use super::following::Following;
 use super::sharing::Sharing;
 use super::shelf::{PerLabel, Shelf, buckets, untold, waits};
 

@@ -8,6 +8,7 @@ mod disk;
 mod divided;
 mod erasure_metrics;
 mod events;
+mod following;
 mod foreign;
 mod history;
 mod labels;
@@ -19,7 +20,6 @@ mod planned;
 mod reason;
 mod registry;
 mod report;
-mod following;
 mod sharing;
 mod shelf;
 mod source;
@@ -35,8 +35,7 @@ pub use events::{
     EvidenceGathered, FileOpened, ForeignIgnored, LimitReached, PassedOver, PastUnknown, PlanAdopted, PlannerFailed,
     PolicyInForce, PopulationsRead, ProfileRefused, ProfileUpdate, ProfilesLag, ProfilesRead, Reloaded,
     SharedLedgerHeard, SharedLedgerLag, SharedLedgerLate, SharedLedgerRead, SharedLedgerTold, StateCopied, StateKept,
-    StateRecovered, StateRestored,
-    SubjectsErased, VerificationRefused, WrongType,
+    StateRecovered, StateRestored, SubjectsErased, VerificationRefused, WrongType,
 };
 pub use foreign::foreign;
 pub use history::Point;

@@ -17,7 +17,8 @@ fn how_long_a_million_entries_take() {
     scene.stage.configure("only", 2, 20_000, "1s");
     let record = |n: usize| Record {
         payload: Some(
-            format!("{{\"person\":\"p{n}\",\"lot\":\"L{}\",\"age\":{},\"ward\":\"tent\"}}", n / LOT, n % 100).into_bytes(),
+            format!("{{\"person\":\"p{n}\",\"lot\":\"L{}\",\"age\":{},\"ward\":\"tent\"}}", n / LOT, n % 100)
+                .into_bytes(),
         ),
         partition: Some(0),
         ..Record::default()

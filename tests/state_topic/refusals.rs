@@ -71,7 +71,8 @@ fn threat_38_who_reads_the_topic_learns_nothing_of_anybody() {
     finished(&scene.stage, &mut daemon, total);
     let stored = broker.read_uncommitted(&scene.topic);
     assert!(stored.len() > 20, "{} records say little", stored.len());
-    let canaries = ["\"p1", "person", "north", "south", "tent", "beds", "held/", "shard", "delta", "profile", "progress"];
+    let canaries =
+        ["\"p1", "person", "north", "south", "tent", "beds", "held/", "shard", "delta", "profile", "progress"];
     for record in &stored {
         let key = record.key.as_deref().expect("a key");
         let name = format!("{}/{}", scene.stage.group, scene.instance);

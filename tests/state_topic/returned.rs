@@ -67,7 +67,8 @@ fn a_state_of_one_directory_is_taken_over_by_the_topic() {
     let mut local = scene.stage.start("only", None);
     scene.refused(&mut local, "is the cache of a state in a topic");
     // A name is one of a group: what another group keeps under it takes nobody's place.
-    let other = Scene { instance: scene.instance.clone(), topic: scene.topic.clone(), ..Scene::new(broker, seed, total) };
+    let other =
+        Scene { instance: scene.instance.clone(), topic: scene.topic.clone(), ..Scene::new(broker, seed, total) };
     let mut stranger = other.consume(total);
     finished(&other.stage, &mut stranger, total);
     scene.lose();

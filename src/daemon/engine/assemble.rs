@@ -228,7 +228,7 @@ pub fn assemble(
     let mut ledger = ledger_of(config, schema, protections);
     let people = read_populations(config, schema, &checked.file).map_err(AssemblyError::Populations)?;
     let secret = config.secret.as_ref().map(crate::config::Secret::expose);
-    let (mut store, keys, mut recovered) = 
+    let (mut store, keys, mut recovered) =
         Store::open_as(&config.state.path, secret, config.state.follows(), &mut ledger)?;
     store.expect_instance(config.state.follows())?;
     ledger.key_said(&DigestKey(keys.repetition));

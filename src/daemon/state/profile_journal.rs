@@ -3,9 +3,9 @@
 //! They change only together with the effect of a batch, or while no batch is about to leave. So the table that a batch sees is a
 //! function of what left before it, and a batch that is repeated after a crash sees the very same. Its version says so.
 
-use super::writes::Writes;
 use super::records::ProfileChange;
 use super::seal::Sealer;
+use super::writes::Writes;
 
 /// The version of the profiles, beside all values.
 pub(super) const VERSION: &[u8] = b"profiles";

@@ -26,7 +26,8 @@ pub fn restore(path: &Path, secret: &[u8], values: Vec<StateChange>, whole: bool
         Some(_) => return Err(StateError::WrongSecret(path.to_owned())),
         None => return Err(damaged("the topic has no check value of it")),
     }
-    let is_state = path.join("format").try_exists().map_err(|source| StateError::Io { path: path.to_owned(), source })?;
+    let is_state =
+        path.join("format").try_exists().map_err(|source| StateError::Io { path: path.to_owned(), source })?;
     if !is_state && !directory::is_vacant(path)? {
         // One that a killed start has begun to make; anything else is somebody else's.
         directory::prepare(path)?;

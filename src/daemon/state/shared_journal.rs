@@ -4,9 +4,9 @@
 //! It is written together with the effect of a batch and the next intent, or while no batch is to be repeated. So the ledger that a
 //! batch sees is a function of what is on the disk beside its intent, and a batch that is repeated after a crash sees the very same.
 
-use super::writes::Writes;
 use super::numbered::{number_of, numbered};
 use super::seal::Sealer;
+use super::writes::Writes;
 use crate::daemon::engine::clock::Anchor;
 use crate::io::shared_ledger::Places;
 use crate::ledger::SHARDS;
@@ -185,7 +185,7 @@ mod tests {
             assert!(!journal.is_behind(), "not while a batch is to be repeated, perhaps");
             journal.keep_clocks();
             assert_eq!(journal.is_behind(), rises, "{why}");
-            assert_eq!(journal.write(&mut sled::Batch::default(), &sealer) > 0, rises, "{why}");
+            assert_eq!(journal.write(&mut Writes::default(), &sealer) > 0, rises, "{why}");
         }
         let mut again = SharedJournal::default();
         again.resume(Some(journal.heard.clone()), &[]);

@@ -1,6 +1,5 @@
 //! The sled tree: one atomic flushed write a batch, and recovery from it.
 
-use super::writes::Writes;
 use super::databases;
 use super::directory::{self, StateError};
 use super::disk;
@@ -13,6 +12,7 @@ use super::seal::{Keys, Sealer};
 pub use super::shared_journal::HeardUpTo;
 use super::shared_journal::SharedJournal;
 use super::witness_journal::WitnessJournal;
+use super::writes::Writes;
 use crate::faults::crash_point;
 use crate::io::file::FileBegun;
 use crate::ledger::classes::Ledger;
@@ -40,9 +40,9 @@ mod names_read;
 mod recover;
 mod rekey;
 pub mod survey;
+pub use erase::{Pending, StateErased};
 pub(super) use followed::is_check;
 pub use followed::{Followed, Standing};
-pub use erase::{Pending, StateErased};
 pub use names_read::NamesRead;
 pub use recover::Recovered;
 

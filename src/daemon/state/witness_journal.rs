@@ -1,9 +1,9 @@
 //! The witnesses of strict recoding on disk: raw tuples once each, one delta a batch, and shards that are rewritten one
 //! after another so that the deltas before them can go.
 
-use super::writes::Writes;
 use super::numbered::numbered;
 use super::seal::Sealer;
+use super::writes::Writes;
 use crate::ledger::SHARDS;
 use crate::ledger::witnesses::{Seen, WitnessDelta, Witnesses};
 use serde::Serialize;

@@ -149,7 +149,9 @@ pub fn run_kafka(
         committed = Some(last);
         following::prepare(&config, topic, last, telemetry)?;
     }
-    let assembled = assemble(checked, telemetry, options.accept_rewind, &mut |intent, id| match committed.map_or_else(|| open(&mut opened, id), Ok) {
+    let assembled = assemble(checked, telemetry, options.accept_rewind, &mut |intent, id| match committed
+        .map_or_else(|| open(&mut opened, id), Ok)
+    {
         Ok(last) => {
             committed = Some(last);
             has_left(&config, intent, last)

@@ -37,7 +37,18 @@ pub(super) fn outputs(
     let ledger = config.sink.shared_ledger().map(|name| topic(name).map(|topic| topic.name)).transpose()?;
     let state = config.state.follows().map(|_| config.state.topic.clone());
     let (group, commits) = (config.source.group.clone(), config.sink.commits_topic.clone());
-    Ok(Outputs { sinks, dead_letters, certificates, ledger, state, commits, sources, group, keeps_offsets: true, attributes })
+    Ok(Outputs {
+        sinks,
+        dead_letters,
+        certificates,
+        ledger,
+        state,
+        commits,
+        sources,
+        group,
+        keeps_offsets: true,
+        attributes,
+    })
 }
 
 /// Refuses a topic that keeps fragments for less long than they support others, and one that keeps for less long what other instances
@@ -103,9 +114,11 @@ mod tests {
     #[test]
     fn a_marker_that_is_not_the_states_is_refused_with_a_remedy_that_helps() {
         let config = Config::default();
-        check_marker(&config, 7, Marker { sequence: 7, attempt: 1, generation: 0 }).expect("the last batch of the state");
+        check_marker(&config, 7, Marker { sequence: 7, attempt: 1, generation: 0 })
+            .expect("the last batch of the state");
         for sequence in [6, 8] {
-            let refused = check_marker(&config, 7, Marker { sequence, attempt: 1, generation: 0 }).expect_err("another state's");
+            let refused =
+                check_marker(&config, 7, Marker { sequence, attempt: 1, generation: 0 }).expect_err("another state's");
             let told = refused.to_string();
             assert!(
                 told.contains(&format!("it ends at batch 7, but \"throng.commits\" knows of {sequence} as the last")),

@@ -32,10 +32,9 @@ impl Marker {
     pub fn body(self) -> String {
         match self.generation {
             0 => format!("{{\"sequence\":{},\"attempt\":{}}}", self.sequence, self.attempt),
-            generation => format!(
-                "{{\"sequence\":{},\"attempt\":{},\"generation\":{generation}}}",
-                self.sequence, self.attempt
-            ),
+            generation => {
+                format!("{{\"sequence\":{},\"attempt\":{},\"generation\":{generation}}}", self.sequence, self.attempt)
+            }
         }
     }
 

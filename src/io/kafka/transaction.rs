@@ -347,7 +347,8 @@ impl Sink for TransactionalSink {
     fn deliver(&mut self, batch: &Verified, envelope: &Envelope<'_>) -> Result<Lengths, DeliveryError> {
         let generation = self.following.as_ref().map_or(0, |following| following.last.generation);
         let marker = Marker { sequence: envelope.sequence, attempt: envelope.attempt, generation };
-        let state = self.following.as_ref().map_or_else(Vec::new, |following| following.spell(generation, envelope.state));
+        let state =
+            self.following.as_ref().map_or_else(Vec::new, |following| following.spell(generation, envelope.state));
         let sent = self.offsets(envelope);
         let shared = match &self.sharing {
             Some((teller, _)) => teller.records(batch.delta(), envelope.sequence, envelope.clock_ms),
@@ -355,7 +356,10 @@ impl Sink for TransactionalSink {
         };
         let producer = self.epochs.take(&self.stop)?;
         let attempt = Attempt { producer, sink: self };
-        let outcome = match attempt.run(batch, envelope, marker, &sent, (&shared, &state)).map_err(|error| attempt.named(error)) {
+        let outcome = match attempt
+            .run(batch, envelope, marker, &sent, (&shared, &state))
+            .map_err(|error| attempt.named(error))
+        {
             Err(DeliveryError::Aborted(why)) => {
                 // An abort purges what is queued. If it cannot be confirmed, nothing more may be said of this producer.
                 match attempt.abort() {

@@ -155,7 +155,10 @@ mod tests {
         }
         assert_eq!(found, long);
         assert!(records[2..].iter().all(|(_, body)| body.is_none()));
-        assert!(Spelling::new("group", "throng", &[1; 32], &[2; 32]).place(&records[0].0).is_none(), "another instance");
+        assert!(
+            Spelling::new("group", "throng", &[1; 32], &[2; 32]).place(&records[0].0).is_none(),
+            "another instance"
+        );
         let gone = StateChange { value: None, parts: 1, ..change };
         assert_eq!(spelling.spell(9, &gone), [(records[0].0.clone(), None)]);
         assert!((0..5).contains(&spelling.partition(5)) && spelling.partition(1) == 0);

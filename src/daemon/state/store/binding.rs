@@ -1,8 +1,8 @@
 //! What a state belongs to: one stream, one place, its groups, and what its batches were made with.
 
-use crate::daemon::state::writes::Writes;
 use super::{INTENT, MADE_WITH, Store};
 use crate::daemon::state::directory::StateError;
+use crate::daemon::state::writes::Writes;
 use crate::faults;
 
 pub(super) const STREAM: &[u8] = b"stream";

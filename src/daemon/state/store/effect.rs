@@ -1,9 +1,9 @@
 //! The effect of a batch that has left, as it is written with the next intent or by itself.
 
-use crate::daemon::state::writes::Writes;
 use super::{BASELINE, BEGUN, CERTIFIED, EVIDENCE, MADE_WITH, MET, NO_DELTA, PROGRESS, Store, TALLIED};
 use crate::daemon::state::numbered::numbered;
 use crate::daemon::state::records::Progress;
+use crate::daemon::state::writes::Writes;
 use crate::ledger::SHARDS;
 use crate::ledger::classes::Ledger;
 

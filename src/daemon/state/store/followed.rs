@@ -156,8 +156,7 @@ impl Store {
         let parts = |value: &Option<Vec<u8>>| value.as_ref().map_or(0, |value| parts_of(value.len()));
         let kept: Vec<_> = changes.iter().map(|c| (c.tree, c.key.clone(), parts(&c.value))).collect();
         let bytes = kept.iter().map(|(_, key, _)| key.len()).sum();
-        self.keeper
-            .write(bytes, move |d| kept.iter().try_for_each(|(tree, key, parts)| d.is_sent(*tree, key, *parts)))
+        self.keeper.write(bytes, move |d| kept.iter().try_for_each(|(tree, key, parts)| d.is_sent(*tree, key, *parts)))
     }
 
     /// Begins a copy of all values that takes the place of the generation `before`. Gives its number.

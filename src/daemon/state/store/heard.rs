@@ -1,10 +1,10 @@
 //! What other instances have released, as it is written with whatever is written next.
 
-use crate::daemon::state::writes::Writes;
 use super::Store;
 use crate::daemon::engine::clock::Anchor;
 use crate::daemon::state::directory::StateError;
 use crate::daemon::state::shared_journal::{HEARD, PREFIX};
+use crate::daemon::state::writes::Writes;
 use crate::io::shared_ledger::Places;
 use crate::ledger::classes::Ledger;
 use crate::ledger::delta::LedgerDelta;

@@ -1,9 +1,9 @@
 //! How far the topic of erasures has been acted on. It moves together with what it asks for: with the new database of an erasure, or by
 //! itself where what was read names nobody.
 
-use crate::daemon::state::writes::Writes;
 use super::Store;
 use crate::daemon::state::directory::StateError;
+use crate::daemon::state::writes::Writes;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 
