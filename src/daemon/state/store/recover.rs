@@ -100,7 +100,6 @@ impl Store {
             intent: self.read(INTENT)?,
             ..Recovered::default()
         };
-        self.follows = self.followed()?.is_some();
         self.resume_tally(ledger, &found)?;
         for (key, sealed) in self.scan("shard")? {
             let (sequence, bytes): (u64, Vec<u8>) = self.open_value(&key, &sealed)?;
