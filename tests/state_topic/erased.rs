@@ -3,7 +3,7 @@
 use crate::scene::{BATCH, MADE, Scene};
 use crate::support::daemon::{Daemon, finished, records};
 use crate::support::kafka::Broker;
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeSet;
 use std::fs;
 use std::net::TcpListener;
 use std::os::unix::fs::PermissionsExt;
@@ -18,16 +18,16 @@ fn forget((scene, url): (&Scene, &str), arguments: &[&str]) -> Output {
 
 /// Generations of which the topic has values.
 fn generations(scene: &Scene) -> BTreeSet<Vec<u8>> {
-    let mut live = BTreeMap::new();
+    let mut live = BTreeSet::new();
     for record in scene.stage.broker.read_committed(&scene.topic) {
         let key = record.key.expect("a key");
         match record.payload {
-            Some(_) => live.insert(key, ()),
+            Some(_) => live.insert(key),
             None => live.remove(&key),
         };
     }
     let from = scene.stage.group.len() + 1 + scene.instance.len() + 1;
-    live.into_keys().map(|key| key[from..from + 8].to_vec()).collect()
+    live.into_iter().map(|key| key[from..from + 8].to_vec()).collect()
 }
 
 /// Asks until the page is there.
@@ -60,8 +60,8 @@ fn threat_38_who_was_erased_does_not_come_back_from_the_topic() {
 
     let url = format!("http://127.0.0.1:{port}");
     let page = (&scene, url.as_str());
-    let mut person = 20;
-    for point in ["erasure-named", "state-copy-begun", "state-part-kept", "state-in-force", "state-part-cleared"] {
+    let points = ["erasure-named", "state-copy-begun", "state-part-kept", "state-in-force", "state-part-cleared"];
+    for (person, point) in (20..).zip(points) {
         let mut daemon = scene.consume(total);
         daemon.kill();
         let mut daemon = scene.start(Some(&format!("{point}=return")));
@@ -86,7 +86,6 @@ fn threat_38_who_was_erased_does_not_come_back_from_the_topic() {
         let removed = again["removed"].as_object().expect("counts");
         assert!(removed.values().all(|count| count == 0), "{point}: p{person} has come back: {again}");
         daemon.kill();
-        person += 1;
     }
     let mut daemon = scene.consume(total);
     finished(&scene.stage, &mut daemon, total);

@@ -26,7 +26,7 @@ const POINTS: [&str; 17] = [
 ];
 
 /// Without faults, and with a directory that stays.
-fn undisturbed<'a>(broker: &'a Broker, seed: u64, total: usize) -> (Scene<'a>, crate::support::daemon::Seen) {
+fn undisturbed(broker: &Broker, seed: u64, total: usize) -> (Scene<'_>, crate::support::daemon::Seen) {
     let calm = Scene::new(broker, seed, total);
     let mut daemon = calm.stage.start("only", None);
     calm.stage.wait_consumed(total, &mut [&mut daemon]);
