@@ -181,9 +181,10 @@ impl AuditArgs {
         if !self.more.is_empty() && self.inputs().any(|path| path == Path::new("-")) {
             return Err(Failure::Usage(anyhow!("-: standard input is read alone; leave the other names out")));
         }
-        let kind = |path: &Path| config::Format::of_path(&telling(path));
-        let first = kind(&self.input);
-        match self.more.iter().find(|path| self.format.is_none() && kind(path) != first) {
+        // A name that tells nothing is taken for what the others are: reading it says more.
+        let kind = |path: &Path| config::Format::named_by(&telling(path));
+        let is_another = |path: &&PathBuf| kind(path).zip(kind(&self.input)).is_some_and(|(kind, first)| kind != first);
+        match self.more.iter().find(|path| self.format.is_none() && is_another(path)) {
             None => Ok(()),
             Some(other) => Err(Failure::Usage(anyhow!(
                 "{} is of another format than {} by its name; say which they are of (--format), or audit one after the other",
