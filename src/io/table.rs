@@ -250,11 +250,8 @@ impl Reading {
         };
         let faults: Result<Vec<Vec<(usize, String)>>, (usize, DictionaryFull)> =
             self.columns.par_iter_mut().enumerate().map(encode).collect();
-        let faults = faults.map_err(|(index, source)| TableError::Full {
-            path: request.named(),
-            place: index + 1,
-            source,
-        })?;
+        let faults =
+            faults.map_err(|(index, source)| TableError::Full { path: request.named(), place: index + 1, source })?;
         let mut faults: Vec<(usize, String)> = faults.into_iter().flatten().collect();
         // Stable: of several wrong cells of a row, the first is told.
         faults.sort_by_key(|(row, _)| *row);

@@ -195,7 +195,9 @@ fn files_that_are_named_one_by_one_are_one_table() {
         assert_eq!(apart, together, "{more}");
     }
     // A directory, a pattern and a file, compressed or not.
-    for (name, rows) in [("old/1.csv", "1,a\n1,a\n"), ("old/2.csv", "1,a\n"), ("2025.csv", "2,b\n"), ("2026.csv", "1,a\n")] {
+    for (name, rows) in
+        [("old/1.csv", "1,a\n1,a\n"), ("old/2.csv", "1,a\n"), ("2025.csv", "2,b\n"), ("2026.csv", "1,a\n")]
+    {
         std::fs::create_dir_all(place.0.path().join("old")).expect("a folder");
         place.write(name, format!("age,sex\n{rows}"));
     }

@@ -148,9 +148,23 @@ impl<'a> SpilledCounter<'a> {
             })
         };
         if self.table.subjects().is_some() {
-            self.each(sets, Arrays::Whole, &|set, cells: &[Persons]| self.seen(set, cells, k), &Look::Stopped, stop, &alone)
+            self.each(
+                sets,
+                Arrays::Whole,
+                &|set, cells: &[Persons]| self.seen(set, cells, k),
+                &Look::Stopped,
+                stop,
+                &alone,
+            )
         } else {
-            self.each(sets, Arrays::Whole, &|set, cells: &[Records]| self.seen(set, cells, k), &Look::Stopped, stop, &alone)
+            self.each(
+                sets,
+                Arrays::Whole,
+                &|set, cells: &[Records]| self.seen(set, cells, k),
+                &Look::Stopped,
+                stop,
+                &alone,
+            )
         }
     }
 
