@@ -127,7 +127,7 @@ fn simulated(instances: usize, records: usize) -> Outcome {
     for batch in 0..records / BATCH {
         let at = batch % instances;
         if at == 0 {
-            hear(&mut stands, std::mem::take(&mut unheard), &mut outcome);
+            hear(&mut stands, &std::mem::take(&mut unheard), &mut outcome);
         }
         let stand = &mut stands[at];
         let clock_ms = stand.clock_ms;
@@ -147,14 +147,14 @@ fn simulated(instances: usize, records: usize) -> Outcome {
             unheard.push((at, teller.sealer.seal(b"", &part.to_bytes())));
         }
     }
-    hear(&mut stands, unheard, &mut outcome);
+    hear(&mut stands, &unheard, &mut outcome);
     outcome.classes = stands[0].ledger.classes();
     outcome.ledger_bytes = stands[0].ledger.approximate_bytes();
     outcome
 }
 
 /// Everybody takes in what the others have told, from the sealed bytes on.
-fn hear(stands: &mut [Stand], told: Vec<(usize, Vec<u8>)>, outcome: &mut Outcome) {
+fn hear(stands: &mut [Stand], told: &[(usize, Vec<u8>)], outcome: &mut Outcome) {
     let sealer = Sealer::new(&[7; 32]);
     for (hearer, stand) in stands.iter_mut().enumerate() {
         let begun = Instant::now();

@@ -279,15 +279,13 @@ fn a_batch_whose_partitions_stay_with_others_holds_nothing_up() {
 /// Somebody else has its records: a start that still knew of it would wait for them, and refuse another policy until then.
 #[test]
 fn a_batch_that_is_given_up_is_not_pending_after_an_ordered_end() {
-    for (step, stays) in
-        [
-            (Some(Step::Revoked(0)), false),
-            (Some(Step::CannotReplay), false),
-            (Some(Step::Passed), false),
-            (Some(Step::Alone), false),
-            (None, true),
-        ]
-    {
+    for (step, stays) in [
+        (Some(Step::Revoked(0)), false),
+        (Some(Step::CannotReplay), false),
+        (Some(Step::Passed), false),
+        (Some(Step::Alone), false),
+        (None, true),
+    ] {
         let mut stand = Stand::new(SCHEMA, SETTINGS);
         let says = reader(&mut stand);
         says.send(News::Whole(table(stand.engine(), 0..9, "34\n\"f\""))).expect("it listens");

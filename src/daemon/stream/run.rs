@@ -141,7 +141,9 @@ impl Run<'_> {
                 self.settle_again(intent)?;
                 attempts = if self.retry.is_some() { attempts + 1 } else { 0 };
                 if attempts >= ATTEMPTS {
-                    return Err(BatchError::Fatal("held records could not be settled, again and again".to_owned()).into());
+                    return Err(
+                        BatchError::Fatal("held records could not be settled, again and again".to_owned()).into()
+                    );
                 }
                 if self.retry.is_some() && !self.stop.load(Ordering::Acquire) {
                     continue;
