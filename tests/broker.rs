@@ -141,6 +141,7 @@ fn a_batch_aborted_with_messages_still_queued_leaves_the_sink_usable() {
         dead_letters: None,
         certificates: None,
         ledger: None,
+        residue: None,
         commits: commits.clone(),
         sources: vec![source],
         group: group.clone(),
@@ -167,6 +168,9 @@ fn a_batch_aborted_with_messages_still_queued_leaves_the_sink_usable() {
             subjects: &[],
             coordinates: &[],
             untruthful: None,
+            residue: &[],
+            residue_partition: 0,
+            words: &BTreeMap::new(),
             certificate: None,
         };
         sink.deliver(&Verified::nothing(1), &envelope)

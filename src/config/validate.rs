@@ -8,10 +8,12 @@ use std::{
 mod anonymize;
 mod ledger;
 mod properties;
+mod residue;
 mod security;
 
 use anonymize::anonymize;
 use ledger::ledger;
+use residue::residue;
 use security::security;
 
 use super::certified::certificates;
@@ -42,6 +44,7 @@ pub(super) fn complaints(config: &Config) -> Vec<Complaint> {
     certificates(config, &mut found);
     erasure(config, &mut found);
     ledger(config, &mut found);
+    residue(config, &mut found);
     security(config, &mut found);
     dampening(config, &mut found);
     rules(config, &mut found);
@@ -274,6 +277,7 @@ fn topics(config: &Config, found: &mut Complaints) {
             named.push(("certificates.topic", &config.certificates.topic));
         }
         named.extend(sink.shared_ledger().map(|topic| ("sink.ledger_topic", topic)));
+        named.extend(sink.residue().map(|topic| ("sink.residue_topic", topic)));
     }
     let mut taken: BTreeMap<&str, &str> = BTreeMap::new();
     for (key, topic) in named {

@@ -24,6 +24,7 @@ pub(super) struct Metrics {
     pub source: Source,
     pub profiles: Profiles,
     pub sharing: Sharing,
+    pub residue: PerLabel<Direction, IntCounter>,
     pub memory: Memory,
     pub erasures: Erasures,
     pub planning: Planning,
@@ -156,6 +157,11 @@ impl Metrics {
             source: Source::new(&shelf),
             profiles: Profiles::new(&shelf),
             sharing: Sharing::new(&shelf),
+            residue: shelf.counters(
+                "throng_residue_records_total",
+                "Records without a crowd that instances hand each other: taken up here (in), and handed on (out), since the start of the process.",
+                "direction",
+            ),
             memory: Memory::new(&shelf),
             erasures: Erasures::new(&shelf),
             planning: Planning::new(&shelf),
@@ -193,7 +199,7 @@ impl Flow {
         Self {
             records: shelf.counters(
                 "throng_records_total",
-                "Records by outcome, across restarts: consumed = released + suppressed + dead_lettered + dropped + held.",
+                "Records by outcome, across restarts: consumed = released + suppressed + dead_lettered + dropped + forwarded + held.",
                 "outcome",
             ),
             held: shelf.count("throng_records_held", "Records that wait for a better crowd."),

@@ -22,6 +22,8 @@ pub struct Keys {
     pub archive: [u8; 32],
     /// Seals the deltas of a ledger that instances share.
     pub shared: Zeroizing<[u8; 32]>,
+    /// Seals records that instances hand each other.
+    pub residue: Zeroizing<[u8; 32]>,
     seal: Zeroizing<[u8; 32]>,
 }
 
@@ -66,6 +68,7 @@ impl Keys {
             pages: key(b"pages"),
             archive: key(b"archive"),
             shared: Zeroizing::new(key(b"shared ledger")),
+            residue: Zeroizing::new(key(b"residue")),
             seal: Zeroizing::new(key(b"seal")),
         }
     }

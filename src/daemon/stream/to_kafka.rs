@@ -35,8 +35,20 @@ pub(super) fn outputs(
     let certificates = config.certificates.is_on().then_some(&config.certificates.topic);
     let certificates = certificates.map(|name| topic(name)).transpose()?;
     let ledger = config.sink.shared_ledger().map(|name| topic(name).map(|topic| topic.name)).transpose()?;
+    let residue = config.sink.residue().map(topic).transpose()?;
     let (group, commits) = (config.source.group.clone(), config.sink.commits_topic.clone());
-    Ok(Outputs { sinks, dead_letters, certificates, ledger, commits, sources, group, keeps_offsets: true, attributes })
+    Ok(Outputs {
+        sinks,
+        dead_letters,
+        certificates,
+        ledger,
+        residue,
+        commits,
+        sources,
+        group,
+        keeps_offsets: true,
+        attributes,
+    })
 }
 
 /// Refuses a topic that keeps fragments for less long than they support others, and one that keeps for less long what other instances
@@ -46,6 +58,10 @@ pub(in crate::daemon) fn check_retention(config: &Config, cluster: &Cluster) -> 
     let window = config.privacy.support_window;
     let asked = ("privacy.support_window", window);
     topics.iter().try_for_each(|topic| cluster.check_retention(topic, asked, PATIENCE))?;
+    if let Some(residue) = config.sink.residue() {
+        cluster.check_retention(residue, ("sink.residue_age", config.sink.residue_age), PATIENCE)?;
+        cluster.check_not_compacted(residue, PATIENCE)?;
+    }
     let Some(ledger) = config.sink.shared_ledger() else { return Ok(()) };
     let asked = ("privacy.support_window + sink.ledger_skew", window + config.sink.ledger_skew);
     cluster.check_retention(ledger, asked, PATIENCE)?;

@@ -36,6 +36,8 @@ pub struct Outputs {
     pub certificates: Option<OutputTopic>,
     /// Where other instances are told what has been released; none where the ledger is not shared.
     pub ledger: Option<String>,
+    /// Where records go that find no crowd here; none where they are suppressed.
+    pub residue: Option<OutputTopic>,
     /// The topic of the markers.
     pub commits: String,
     /// Names of the source topics, by index; empty when the source is no topic of this cluster.
@@ -98,6 +100,7 @@ impl TransactionalSink {
             .iter()
             .chain(&outputs.dead_letters)
             .chain(&outputs.certificates)
+            .chain(&outputs.residue)
             .map(|topic| topic.name.clone())
             .chain(outputs.ledger.clone())
             .collect();
@@ -196,6 +199,13 @@ impl Attempt<'_> {
             // All in one partition, so that a chain is read in its order.
             let record = BaseRecord::<[u8], [u8]>::to(&topic.name).key(certificate.key.as_bytes()).partition(0);
             self.send(record.payload(certificate.line).timestamp(envelope.clock_ms))?;
+        }
+        if let Some(topic) = &outputs.residue {
+            for record in envelope.residue {
+                let handed =
+                    BaseRecord::<(), [u8]>::to(&topic.name).payload(record).partition(envelope.residue_partition);
+                self.send(handed.timestamp(envelope.clock_ms))?;
+            }
         }
         if let (Some(topic), Some((teller, _))) = (&outputs.ledger, &self.sink.sharing) {
             for record in shared {
@@ -308,6 +318,7 @@ impl TransactionalSink {
             topic: self.outputs.sources[usize::from(topic)].clone(),
             partition,
             next,
+            words: envelope.words.get(&(topic, partition)).cloned(),
         };
         match self.outputs.sources.as_slice() {
             [] => Vec::new(),

@@ -1,8 +1,8 @@
 //! What a start finds in the tree, and how much of the past it may rely on.
 
 use super::{
-    BASELINE, BEGUN, CERTIFIED, EVIDENCE, INTENT, INTENT_BEGUN, INTENT_CERTIFIED, INTENT_MET, INTENT_TALLIED, MARKS,
-    MET, PROGRESS, Store, TALLIED,
+    BASELINE, BEGUN, CERTIFIED, EVIDENCE, FORWARDED, INTENT, INTENT_BEGUN, INTENT_CERTIFIED, INTENT_FORWARDED,
+    INTENT_MET, INTENT_TALLIED, MARKS, MET, PROGRESS, Store, TALLIED,
 };
 use crate::anonymity::plan::Plan;
 use crate::anonymity::plan::evidence::Evidence;
@@ -100,6 +100,7 @@ impl Store {
             intent: self.read(INTENT)?,
             ..Recovered::default()
         };
+        found.progress.totals.forwarded = self.read(FORWARDED)?.unwrap_or_default();
         self.resume_tally(ledger, &found)?;
         for (key, sealed) in self.scan("shard")? {
             let (sequence, bytes): (u64, Vec<u8>) = self.open_value(&key, &sealed)?;
@@ -184,6 +185,9 @@ impl Store {
             }
             let met: Option<(u64, Met)> = self.read(INTENT_MET)?;
             intent.met = met.filter(|(of, _)| *of == intent.attempt).map(|(_, met)| met);
+            let forwarded: Option<(u64, u64)> = self.read(INTENT_FORWARDED)?;
+            let forwarded = forwarded.filter(|(of, _)| *of == intent.attempt);
+            intent.after.totals.forwarded = forwarded.map_or(0, |(_, forwarded)| forwarded);
             let head: Option<(u64, Head)> = self.read(INTENT_CERTIFIED)?;
             let head = head.filter(|(of, _)| *of == intent.attempt).map(|(_, head)| head);
             intent.certificate = head.map(|head| Certified { key: String::new(), line: Vec::new(), head });

@@ -5,6 +5,7 @@
 //! Nothing else but a seek goes back.
 
 use crate::io::input::Place;
+use crate::io::residue::Marks;
 use std::collections::BTreeMap;
 
 /// What an offset is to what has been read.
@@ -20,12 +21,16 @@ pub(super) enum Step {
 
 /// The next offset of each partition, where something of it has been taken.
 #[derive(Default)]
-pub(super) struct Followed(BTreeMap<Place, i64>);
+pub(super) struct Followed {
+    next: BTreeMap<Place, i64>,
+    /// What has been taken up of a partition in which instances hand each other records.
+    marks: BTreeMap<Place, Marks>,
+}
 
 impl Followed {
     /// What `offset` of `place` is.
     pub(super) fn step(&self, place: Place, offset: i64) -> Step {
-        match self.0.get(&place) {
+        match self.next.get(&place) {
             Some(next) if offset + 1 == *next => Step::Again,
             Some(next) if offset < *next => Step::Back,
             _ => Step::On,
@@ -34,17 +39,29 @@ impl Followed {
 
     /// Notes that a message was taken.
     pub(super) fn take(&mut self, place: Place, offset: i64) {
-        self.0.insert(place, offset + 1);
+        self.next.insert(place, offset + 1);
     }
 
     /// A partition has gone; it may come back at another offset.
     pub(super) fn forget(&mut self, place: Place) {
-        self.0.remove(&place);
+        self.next.remove(&place);
+        self.marks.remove(&place);
     }
 
     /// Every partition is sought.
     pub(super) fn clear(&mut self) {
-        self.0.clear();
+        self.next.clear();
+        self.marks.clear();
+    }
+
+    /// What has been taken up of a partition; none where that is not known yet.
+    pub(super) fn marks(&mut self, place: Place) -> Option<&mut Marks> {
+        self.marks.get_mut(&place)
+    }
+
+    /// Notes what had been taken up of a partition before it came.
+    pub(super) fn know(&mut self, place: Place, marks: Marks) {
+        self.marks.insert(place, marks);
     }
 }
 
