@@ -6,7 +6,7 @@ use crate::support::kafka::{Broker, Record};
 #[test]
 fn threat_39_what_is_forged_or_shown_again_is_refused_by_name() {
     let Some(broker) = Broker::shared() else { return };
-    let scene = Scene { session: "45000", ..Scene::new(broker) };
+    let scene = Scene::new(broker);
     let mut one = scene.instance("one");
     let more = [("BATCH__MAX_AGE", "2s")];
     scene.start(&mut one, &more, "");

@@ -1,96 +1,94 @@
 //! The union of all that instances release which hand each other records: nothing leaves twice, every class has its crowd in its own batch,
 //! and the accounts of all instances together are those of the source, whatever is killed.
 
-use crate::support::daemon::{Daemon, K, Stage, records, sound, state};
-use crate::support::kafka::{Broker, unique};
-use std::collections::{BTreeMap, BTreeSet};
-use std::fs;
-use std::time::{Duration, Instant};
+use crate::scene::{Account, Instance, K, Scene, together, wait};
+use crate::support::kafka::{Broker, Record};
+use std::collections::BTreeMap;
+use std::time::Duration;
 
-const BATCH: usize = 30;
 const PARTITIONS: i32 = 4;
+/// People in a city, spread over the partitions.
+const CITY: usize = 4;
+/// Records that are written at a time.
+const PART: usize = 20;
 
-/// What is left of the residue for whoever comes next.
-struct Residue {
-    topic: String,
-    handed_on: u64,
-    taken_up: u64,
+/// Records `from..to`: each person is of a city whose people are in all partitions.
+fn write(scene: &Scene, from: usize, to: usize) {
+    let record = |n: usize| Record {
+        partition: Some(i32::try_from(n).expect("few records") % PARTITIONS),
+        payload: Some(format!("{{\"person\":\"p{n}\",\"city\":\"C{}\"}}", n / CITY).into_bytes()),
+        ..Record::default()
+    };
+    scene.broker.produce_records(&scene.raw, &(from..to).map(record).collect::<Vec<_>>());
 }
 
-impl Residue {
-    fn read(stage: &Stage, topic: String) -> Self {
-        let next = stage.broker.group_offsets(&stage.group, &topic);
-        let stored = stage.broker.read_committed(&topic);
-        let is_taken_up =
-            |partition: i32, offset: i64| next.get(&partition).copied().flatten().is_some_and(|next| offset < next);
-        let taken_up = stored.iter().filter(|one| is_taken_up(one.partition, one.offset)).count() as u64;
-        Self { topic, handed_on: stored.len() as u64, taken_up }
-    }
-}
-
-/// Each class that a batch shows has k people in that batch, as readers see it; gives the lines.
-fn seen(stage: &Stage) -> usize {
+/// Each class that a batch shows has k people in that batch, as readers see it, and no city has more lines than people; gives the lines.
+fn seen(scene: &Scene) -> usize {
     let mut of_batch: BTreeMap<(Option<i64>, Vec<u8>), usize> = BTreeMap::new();
-    for line in stage.broker.read_committed(&stage.out) {
+    for line in scene.broker.read_committed(&scene.out) {
         *of_batch.entry((line.timestamp, line.payload.expect("a line"))).or_default() += 1;
     }
     for ((_, class), lines) in &of_batch {
         assert!(*lines >= K, "{lines} of {} in a batch", String::from_utf8_lossy(class));
     }
-    // No lot more often than there are records of it.
-    sound(stage.released().values().flatten())
+    let released = scene.released();
+    assert!(released.values().all(|lines| *lines <= CITY), "a record was released twice: {released:?}");
+    released.values().sum()
 }
 
-/// Runs `names` over `total` records; each of `deaths` is a fault under which one instance dies and is started again.
-fn run(names: &[&'static str], hold: usize, total: usize, deaths: &[&str], seed: u64) {
-    let broker = Broker::shared().expect("a broker");
-    let mut stage = Stage::new(broker, PARTITIONS);
-    let residue = unique("residue");
-    broker.create_topic(&residue, 2, false);
-    stage.security = format!("residue_topic = \"{residue}\"\nresidue_age = \"1h\"\n");
-    for name in names {
-        let file = stage.configure(name, hold, BATCH, "200ms");
-        let text = fs::read_to_string(&file).expect("the configuration");
-        fs::write(&file, text.replace("batch_crowd = 0", "batch_crowd = 3")).expect("the configuration");
-    }
-    let mut running: Vec<Daemon> = names.iter().map(|name| stage.start(name, None)).collect();
-    let part = total / (deaths.len() + 1);
-    let mut died = BTreeSet::new();
+/// Runs `names` while records come; under each of `deaths` one of them dies and is started again. Gives what became of the records, and how
+/// often somebody has died.
+fn run(names: &[&'static str], hold: &str, deaths: &[&str]) -> (Account, usize, usize) {
+    let scene = Scene { session: "2000", ..Scene::of_partitions(Broker::shared().expect("a broker"), PARTITIONS) };
+    let more = [
+        ("BATCH__MAX_RECORDS", "30"),
+        ("BATCH__MAX_WAIT", "300ms"),
+        ("BATCH__MAX_AGE", "3s"),
+        ("PRIVACY__MAX_HOLD_BATCHES", hold),
+        ("TELEMETRY__LOG_LEVEL", "warn"),
+    ];
+    let mut running: Vec<Instance> = names.iter().map(|name| scene.instance(name)).collect();
+    running.iter_mut().for_each(|instance| scene.start(instance, &more, ""));
+    let all: Vec<&Instance> = running.iter().collect();
+    let assigned = |instance: &&Instance| instance.metric("throng_partitions_assigned");
+    wait("everybody has a partition", &all, || {
+        all.iter().all(|one| assigned(one) >= 1.0) && all.iter().map(assigned).sum::<f64>() == f64::from(PARTITIONS + 1)
+    });
+    let (mut total, mut died) = (0, 0);
     for (round, fault) in deaths.iter().enumerate() {
-        broker.produce_records(&stage.raw, &records(seed, round * part, (round + 1) * part, PARTITIONS));
-        let at = round % names.len();
-        running[at].kill();
-        let mut dying = stage.start(names[at], Some(fault));
-        let deadline = Instant::now() + Duration::from_secs(30);
-        // Where it has no partition it does not come to its end.
-        while dying.ended().is_none() && Instant::now() < deadline && stage.consumed() < ((round + 1) * part) as i64 {
-            seen(&stage);
+        let dying = &mut running[round % names.len()];
+        dying.process.take().expect("it runs").kill();
+        scene.start(dying, &more, fault);
+        let mut process = dying.process.take().expect("it runs");
+        for _ in 0..40 {
+            write(&scene, total, total + PART);
+            total += PART;
+            if process.ends_within(Duration::from_millis(500)) {
+                died += 1;
+                break;
+            }
         }
-        match dying.ended() {
-            Some(_) => drop(died.insert(*fault)),
-            None => dying.kill(),
-        }
-        running[at] = stage.start(names[at], None);
+        process.kill();
+        scene.start(&mut running[round % names.len()], &more, "");
+        seen(&scene);
     }
-    broker.produce_records(&stage.raw, &records(seed, deaths.len() * part, total, PARTITIONS));
-    stage.wait_consumed(total, &mut running.iter_mut().collect::<Vec<_>>());
-    running.iter_mut().for_each(Daemon::stop);
-    let Residue { topic, handed_on, taken_up } = Residue::read(&stage, residue);
-    let totals: Vec<_> = names.iter().map(|name| state(&stage.state(name)).progress.totals).collect();
-    let sum = |of: fn(&throng::telemetry::Totals) -> u64| totals.iter().map(of).sum::<u64>();
-    assert_eq!(sum(|t| t.forwarded), handed_on, "{topic}: what is handed on is in the topic, once");
-    assert_eq!(sum(|t| t.consumed), total as u64 + taken_up, "a record was consumed twice, or by nobody");
-    for (name, t) in names.iter().zip(&totals) {
-        assert_eq!(t.held(), Some(0), "{name}: {t:?}");
-    }
-    let gone = sum(|t| t.released + t.suppressed + t.dead_lettered + t.dropped);
-    assert_eq!(gone + (handed_on - taken_up), total as u64, "the union is not conserved");
-    let lines = seen(&stage);
-    println!(
-        "{total} records, {handed_on} handed on, {taken_up} taken up, {} suppressed, {lines} lines, died at {died:?}",
-        sum(|t| t.suppressed)
-    );
-    assert!(lines > total / 2 && taken_up > 10 && !died.is_empty(), "{lines} lines and {taken_up} taken up say little");
+    write(&scene, total, total + 3 * PART);
+    total += 3 * PART;
+    let all: Vec<&Instance> = running.iter().collect();
+    let handed_on = || scene.broker.read_committed(&scene.residue).len() as u64;
+    wait("all is settled", &all, || {
+        let Account { released, suppressed, .. } = together(&all);
+        released + suppressed == total as u64
+    });
+    let account = together(&all);
+    let handed_on = handed_on();
+    assert_eq!(account.forwarded, handed_on, "what is handed on is in the topic, once");
+    assert_eq!(account.consumed, total as u64 + handed_on, "a record was consumed twice, or by nobody");
+    running.iter_mut().for_each(Instance::end);
+    let lines = seen(&scene);
+    assert_eq!(lines as u64, account.released);
+    println!("{names:?}: {account:?} of {total}, {died} deaths");
+    (account, total, died)
 }
 
 #[test]
@@ -98,9 +96,15 @@ fn threat_39_two_instances_that_are_killed_lose_nothing_and_release_nothing_twic
     if Broker::shared().is_none() {
         return;
     }
-    let deaths =
-        ["intent-flushed=2*off->return", "produced=2*off->return", "committed=2*off->return", "applied=1*off->return"];
-    run(&["one", "two"], 0, 20 * BATCH, &deaths, 31);
+    let deaths = [
+        "intent-flushed=2*off->return",
+        "produced=2*off->return",
+        "committed=2*off->return",
+        "applied=1*off->return",
+        "acknowledged=3*off->return",
+    ];
+    let (account, total, died) = run(&["one", "two"], "0", &deaths);
+    assert!(account.forwarded > 20 && account.released as usize > total / 4 && died > 3, "{account:?} says little");
 }
 
 #[test]
@@ -110,7 +114,8 @@ fn four_instances_that_are_killed_lose_nothing_and_release_nothing_twice() {
     }
     let deaths =
         ["acknowledged=1*off->return", "offsets-sent=1*off->return", "committed=1*off->return", "settled=return"];
-    run(&["one", "two", "three", "four"], 0, 24 * BATCH, &deaths, 37);
+    let (account, total, died) = run(&["one", "two", "three", "four"], "0", &deaths);
+    assert!(account.forwarded > 20 && account.released as usize > total / 4 && died > 2, "{account:?} says little");
 }
 
 /// What is held is handed on when nothing came of the wait.
@@ -119,5 +124,6 @@ fn what_was_held_in_vain_is_handed_on() {
     if Broker::shared().is_none() {
         return;
     }
-    run(&["one", "two"], 2, 16 * BATCH, &["intent-flushed=3*off->return", "produced=1*off->return"], 41);
+    let (account, total, died) = run(&["one", "two"], "1", &["intent-flushed=3*off->return", "produced=1*off->return"]);
+    assert!(account.forwarded > 5 && account.released as usize > total / 4 && died > 0, "{account:?} says little");
 }
