@@ -9,7 +9,7 @@ use std::time::Instant;
 const RECORDS: usize = 20_000;
 const PARTITIONS: i32 = 4;
 
-/// The same records for one instance with batches of 4,000, and for two and four with batches of 2,000 and 1,000, with and without the topic:
+/// The same records for one instance with batches of 800, and for two and four with batches of 400 and 200, with and without the topic:
 /// what was suppressed, mean loss, lines, and what went through the topic.
 #[test]
 #[ignore = "minutes, and figures for docs/scale.md instead of an answer"]
@@ -29,7 +29,7 @@ fn what_handing_on_gains_on_wearable() {
         })
         .collect();
     for (instances, batch, residue) in
-        [(1, "4000", false), (2, "2000", false), (2, "2000", true), (4, "1000", false), (4, "1000", true)]
+        [(1, "800", false), (2, "400", false), (2, "400", true), (4, "200", false), (4, "200", true)]
     {
         run(&Scene::of_partitions(broker, PARTITIONS), instances, batch, residue, &records);
     }
@@ -37,9 +37,8 @@ fn what_handing_on_gains_on_wearable() {
 
 fn run(scene: &Scene, instances: usize, batch: &str, residue: bool, records: &[Record]) {
     const NAMES: [&str; 4] = ["one", "two", "three", "four"];
-    let shipped = include_str!("../../config/wearable.toml");
     let groups =
-        &shipped[shipped.find("[[group]]").expect("groups")..shipped.find("# What `throng check`").expect("tests")];
+        "[[group]]\nname = \"whole\"\nattributes = [\"age\", \"sex\", \"zip\", \"device_model\", \"activity\"]\n";
     let mut all: Vec<Instance> = NAMES[..instances]
         .iter()
         .map(|name| {
@@ -52,7 +51,8 @@ fn run(scene: &Scene, instances: usize, batch: &str, residue: bool, records: &[R
     for instance in &mut all {
         let more = [
             ("BATCH__MAX_RECORDS", batch),
-            ("BATCH__MAX_WAIT", "20s"),
+            ("BATCH__MAX_WAIT", "2s"),
+            ("BATCH__MAX_AGE", "20s"),
             ("PRIVACY__K", "5"),
             ("PRIVACY__BATCH_CROWD", "5"),
             ("PRIVACY__MAX_LINES_PER_SUBJECT", "1"),

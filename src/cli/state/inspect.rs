@@ -42,7 +42,7 @@ pub fn run(args: &InspectArgs) -> Result<(), Failure> {
         let text = serde_json::to_string_pretty(&survey).map_err(|e| Failure::Running(e.into()))?;
         println!("{text}");
     } else {
-        print!("{}", described(&survey, &checked.config.source.topics));
+        print!("{}", described(&survey, &checked.config.topics_read()));
     }
     Ok(())
 }

@@ -115,7 +115,7 @@ pub fn run_kafka(
         health: Arc::default(),
         stand_in: options.stand_in_broker,
     };
-    let topics = read_topics(&config);
+    let topics = config.topics_read();
     let mut wanted: Vec<&str> = config.source.topics.iter().map(String::as_str).collect();
     wanted.extend(config.join.iter().filter_map(|join| join.topic.as_deref()));
     wanted.extend(config.erasure.is_on().then_some(config.erasure.topic.as_str()));
@@ -182,11 +182,6 @@ pub fn run_kafka(
     start.stream(&mut engine, intent, &mut sink, (clock, naming, handing), policies)?;
     engine.tell_of_chain();
     Ok(engine.findings())
-}
-
-/// The topics that are read, by number: those of the source, and behind them the one in which instances hand each other records.
-fn read_topics(config: &Config) -> Vec<String> {
-    config.source.topics.iter().cloned().chain(config.sink.residue().map(str::to_owned)).collect()
 }
 
 /// The number of the last of some topics.
@@ -275,7 +270,7 @@ impl Start<'_> {
         let (config, cluster) = (self.config, &self.sink);
         let transactional_id = format!("{}-{id}", config.source.group);
         let attributes = self.schema.attributes.iter().map(|a| a.name.clone()).collect();
-        let outputs = outputs(config, cluster, read_topics(config), attributes)?;
+        let outputs = outputs(config, cluster, config.topics_read(), attributes)?;
         let outputs = Outputs { keeps_offsets: !self.stand_in, ..outputs };
         let (group, stop) = (self.group(), Arc::clone(self.stop));
         // The order matters: fencing the older self settles its open transaction, and only then is the marker final.
@@ -311,7 +306,7 @@ impl Start<'_> {
         let (commands, commands_out) = crossbeam_channel::unbounded();
         engine.come_from(Arc::clone(health) as Arc<dyn Origin>);
         let closed = Arc::new(AtomicBool::new(false));
-        let topics = read_topics(config);
+        let topics = config.topics_read();
         let consumer = subscribe(
             cluster,
             &config.source.group,
