@@ -1,7 +1,9 @@
 //! Who is alone where he is may have a crowd elsewhere.
 
-use crate::scene::{Account, K, Scene, people, together, wait};
-use crate::support::kafka::Broker;
+use crate::scene::{Account, Instance, K, Scene, people, together, wait};
+use crate::support::binary::Place;
+use crate::support::kafka::{Broker, Record};
+use crate::support::schemas::schema;
 
 /// What stands before the sealed words of a record, with nonce and tag.
 const HEAD: usize = 32 + 24 + 16;
@@ -135,4 +137,56 @@ fn what_was_handed_on_is_remembered() {
     assert_eq!((after.forwarded, after.released), (before.forwarded, before.released));
     assert_eq!(one.metric("throng_records_total{outcome=\"forwarded\"}"), 1.0);
     one.end();
+}
+
+const WITH_BLOOD: &str =
+    schema!("visits"; person, text "city", more "changes = \"always\"\n", text "blood", more "changes = \"never\"\n");
+const GROUPS: &str =
+    "[[group]]\nname = \"home\"\nattributes = [\"city\"]\n[[group]]\nname = \"body\"\nattributes = [\"blood\"]\n";
+
+/// What is said once a window is said at home: whoever takes a record up cannot know whether it has been said.
+#[test]
+fn what_is_said_once_a_window_is_not_said_again_elsewhere() {
+    let Some(broker) = Broker::shared() else { return };
+    let scene = Scene::new(broker);
+    let more =
+        [("PRIVACY__MAX_DELAY", "1h"), ("PRIVACY__MAX_LINES_PER_SUBJECT", "1"), ("TELEMETRY__LOG_LEVEL", "warn")];
+    let instance = |name| Instance { place: Place::new(WITH_BLOOD, GROUPS), process: None, name };
+    let mut both = [instance("one"), instance("two")];
+    both.iter_mut().for_each(|instance| scene.start(instance, &more, ""));
+    let assigned = |instance: &&Instance| instance.metric("throng_partitions_assigned");
+    let all: Vec<&Instance> = both.iter().collect();
+    wait("each has a partition", &all, || {
+        all.iter().all(|one| assigned(one) >= 1.0) && all.iter().map(assigned).sum::<f64>() == 3.0
+    });
+    let send = |partition: i32, visits: &[(String, &str)]| {
+        let record = |(person, city): &(String, &str)| Record {
+            partition: Some(partition),
+            payload: Some(format!("{{\"person\":\"{person}\",\"city\":\"{city}\",\"blood\":\"0\"}}").into_bytes()),
+            ..Record::default()
+        };
+        scene.broker.produce_records(&scene.raw, &visits.iter().map(record).collect::<Vec<_>>());
+    };
+    let (mut left, mut right) = (people("Bern", 0, K), people("Sion", 0, K));
+    left.extend(people("Chur", 0, 2));
+    right.extend(people("Chur", 2, 1));
+    let persons = (left.len() + right.len()) as u64;
+    // Each claims the line of its window with its first record, which waits; the second finds it claimed.
+    for round in 1..=2 {
+        send(0, &left);
+        send(1, &right);
+        wait("the round is consumed", &all, || together(&all).consumed >= round * persons);
+    }
+    wait("a crowd is found", &all, || together(&all).forwarded == 3 && together(&all).consumed == 2 * persons + 3);
+    both.iter_mut().for_each(Instance::end);
+    let lines: Vec<String> = scene
+        .broker
+        .read_committed(&scene.out)
+        .into_iter()
+        .map(|stored| String::from_utf8(stored.payload.expect("a line")).expect("text"))
+        .collect();
+    let of = |word: &str| lines.iter().filter(|line| line.contains(word)).count();
+    assert_eq!(of("Chur"), K, "what has found a crowd elsewhere: {lines:?}");
+    assert!(of("blood") as u64 <= persons, "{} lines of the blood of {persons} people", of("blood"));
+    assert!(of("blood") >= K, "nobody's blood is said");
 }
