@@ -10,7 +10,7 @@ const SCHEMA: &str =
     schema!("codes"; more "[[attribute]]\nname = \"user_id\"\ntype = \"string\"\nrole = \"subject\"\n", text "zip");
 
 /// Records in all.
-const RECORDS: usize = 20_000;
+const RECORDS: usize = 12_000;
 const PARTITIONS: i32 = 4;
 /// Records that come at once.
 const PART: usize = 4_000;
@@ -46,7 +46,8 @@ fn run(scene: &Scene, instances: usize, residue: bool, records: &[Record]) {
     for instance in &mut all {
         let more = [
             ("BATCH__MAX_RECORDS", "10000"),
-            ("BATCH__MAX_WAIT", "2s"),
+            ("BATCH__MAX_WAIT", "10s"),
+            ("BATCH__MAX_AGE", "20s"),
             ("PRIVACY__K", "5"),
             ("PRIVACY__BATCH_CROWD", "5"),
             ("SINK__RESIDUE_TOPIC", if residue { scene.residue.as_str() } else { "" }),
