@@ -19,6 +19,7 @@ mod machine;
 #[allow(dead_code, reason = "the pipeline's benchmark uses the rest")]
 #[path = "../pipeline/metrics.rs"]
 mod metrics;
+mod readiness;
 
 use std::path::Path;
 use std::time::{Duration, Instant};
@@ -26,6 +27,7 @@ use std::time::{Duration, Instant};
 use daemon::{Daemon, LOOK};
 use input::Input;
 use kafka::{Broker, Record};
+use readiness::Readiness;
 
 const CONFIGURATION: &str = "config/wearable.toml";
 const PARTITIONS: i32 = 8;
@@ -91,6 +93,14 @@ fn main() {
             }
         }
     }
+    println!(
+        "\n| entries told | topic, MiB | a new instance is ready after, s | its peak memory, MiB |\n|---:|---:|---:|---:|"
+    );
+    for classes in [20_000, 200_000, 2_000_000] {
+        let Some(found) = ready(classes, folder.path(), &secret) else { return };
+        let mib = found.bytes as f64 / f64::from(1 << 20);
+        println!("| {} | {mib:.1} | {:.1} | {:.0} |", found.entries, found.ready.as_secs_f64(), found.peak_mib);
+    }
 }
 
 fn row(way: Way, outcome: &Outcome) {
@@ -118,8 +128,8 @@ fn write(broker: &Broker, lines: &mut input::Lines, records: u64) {
     }
 }
 
-/// `None` where there is no broker.
-fn measured(way: Way, input: &Input, folder: &Path, secret: &Path) -> Option<Outcome> {
+/// A broker with the topics of the group; `None` where there is none.
+fn stage() -> Option<Broker> {
     let broker = Broker::start()?;
     for topic in ["wearable.raw", "wearable.sanitized"] {
         broker.create_topic(topic, PARTITIONS, false);
@@ -127,6 +137,28 @@ fn measured(way: Way, input: &Input, folder: &Path, secret: &Path) -> Option<Out
     broker.create_topic("throng.dead-letters", 1, false);
     broker.create_topic("throng.commits", 1, true);
     broker.create_topic_with(LEDGER, 1, &[("retention.ms", "-1")]);
+    Some(broker)
+}
+
+/// How soon a new instance is ready where the others have told of so many classes, of k people each.
+fn ready(classes: u64, folder: &Path, secret: &Path) -> Option<Readiness> {
+    let broker = stage()?;
+    let run = folder.join(format!("ready-{classes}"));
+    std::fs::create_dir(&run).expect("a directory");
+    let (bootstrap, secret) = (broker.bootstrap(), secret.to_str().expect("a UTF-8 path"));
+    let overrides = [
+        ("SOURCE__BROKERS", bootstrap.as_str()),
+        ("PRIVACY__BATCH_CROWD", "0"),
+        ("PRIVACY__RECODING", "ladder"),
+        ("STATE__SECRET_FILE", secret),
+        ("SINK__LEDGER_TOPIC", LEDGER),
+    ];
+    Some(readiness::readiness(&broker, LEDGER, classes, &run, &overrides))
+}
+
+/// `None` where there is no broker.
+fn measured(way: Way, input: &Input, folder: &Path, secret: &Path) -> Option<Outcome> {
+    let broker = stage()?;
     let run = folder.join(format!("{}-{}-{}", way.instances, way.crowd, way.shared));
     std::fs::create_dir(&run).expect("a directory");
 

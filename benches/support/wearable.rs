@@ -88,6 +88,23 @@ impl Stand {
         Self::warm_as(config, Arc::new(schema), rows, warm)
     }
 
+    /// One of several that count on what the others have released: with these records, and no crowd of its own in each batch.
+    pub fn sharing(settings: WearableSettings, rows: usize, warm: usize) -> Self {
+        let mut config = throng::config::load(FILE.as_ref(), std::iter::empty()).expect("a sound configuration");
+        config.privacy.batch_crowd = Some(0);
+        let schema = load_schema(&config).expect("a sound schema");
+        let mut stand = Self::warm_as(config, schema, rows, 0);
+        stand.stream = Wearable::new(settings).expect("settings in range");
+        for _ in 0..warm {
+            let batch = stand.batch(rows);
+            stand.sample.add(&batch, stand.rows);
+            stand.rows += rows as u64;
+        }
+        stand.plan = stand.make_plan();
+        stand.name_groups();
+        stand
+    }
+
     fn warm_as(config: Config, schema: Arc<Schema>, rows: usize, warm: usize) -> Self {
         let file = FILE;
         let protections = protections(&config, &schema, file).expect("sound models");

@@ -54,6 +54,13 @@ pub enum Heard {
         /// The offset behind it.
         next: i64,
     },
+    /// A partition that has no place yet is read from here on.
+    Begins {
+        /// Which.
+        partition: i32,
+        /// Its first offset.
+        next: i64,
+    },
     /// Everything has been said that was there at the start.
     Whole,
     /// Nothing more can be read.
@@ -146,6 +153,11 @@ impl TopicOfErasures {
             let missed = topic.take_missed();
             if !missed.is_empty() {
                 ErasuresMissed { partitions: &missed }.emit(&self.telemetry);
+            }
+            for (partition, next) in topic.take_begun() {
+                if sender.send(Heard::Begins { partition, next }).is_err() {
+                    return Ok(());
+                }
             }
             let mut said = Ok(());
             topic

@@ -4,13 +4,15 @@
 //! budgets and what was said stay with the instance that knows them (decision 0054).
 //!
 //! Ages go by the clock of each state, which nobody else knows; so a delta carries the wall clock of its batch, and whoever takes
-//! it in turns that into a time of his own. Claim: if the wall clocks of both differ by `skew_ms` at most, the time that
-//! [`own_time`] gives is not later than the release. Proof: with the batch at the true moment r and the reading at the true
-//! moment n ≥ r, the stamp says r + a and the reader's clock n + b, where |a − b| ≤ skew. So now − stamp ≥ n − r − skew, and age −
-//! max(0, now − stamp) − skew ≤ age − (n − r): the age of the reader's state at r, which counts no second less than has passed.
+//! it in turns that into a time of his own. Claim: if the wall clocks of both differ by `skew_ms` at most when something is released, the
+//! time that [`own_time`] gives is not later than the release. Proof: with the batch at the true moment r and the reading at the true
+//! moment n ≥ r, the stamp says r + a, and the reader's clock said r + b at r, where |a − b| ≤ skew. It may have been set back since; so
+//! the reader goes by the [`Highest`] that its clock has been above its age, and says at least n + b. So now − stamp ≥ n − r − skew, and age
+//! − max(0, now − stamp) − skew ≤ age − (n − r): the age of the reader's state at r, which counts no second less than has passed.
 
 use super::bytes::Reader;
 use super::delta::LedgerDelta;
+use serde::{Deserialize, Serialize};
 
 /// What other instances are told of one batch, or of a part of it.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -34,6 +36,55 @@ pub struct Present {
     pub wall_ms: i64,
     /// Age of the state, milliseconds.
     pub age_ms: i64,
+}
+
+/// The highest that a wall clock has been above the age of its state, of the last one to two periods.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Highest {
+    /// Number of the period; none where nothing has been seen.
+    period: Option<i64>,
+    /// Of this period and of the one before, milliseconds.
+    here: i64,
+    before: i64,
+}
+
+impl Highest {
+    /// A rise that need not be kept over a restart; [`present`](Self::present) allows for it.
+    const SLACK_MS: i64 = 100;
+
+    /// Takes into account what both clocks said at a moment; nothing is forgotten before `period_ms` of age have passed.
+    pub fn see(&mut self, moment: Present, period_ms: i64) {
+        let above = moment.wall_ms.saturating_sub(moment.age_ms);
+        let period = moment.age_ms.div_euclid(period_ms.max(1));
+        match self.period.map(|known| period.saturating_sub(known)) {
+            Some(0) => self.here = self.here.max(above),
+            Some(1) => (self.period, self.before, self.here) = (Some(period), self.here, above),
+            Some(-1) => self.before = self.before.max(above),
+            Some(..-1) => {}
+            Some(_) | None => (self.period, self.before, self.here) = (Some(period), above, above),
+        }
+    }
+
+    /// The wall clock as it would be had it not been set back since then.
+    #[must_use]
+    pub fn present(&self, now: Present) -> Present {
+        let wall_ms = now.age_ms.saturating_add(self.here.max(self.before)).saturating_add(Self::SLACK_MS);
+        Present { wall_ms: now.wall_ms.max(wall_ms), ..now }
+    }
+
+    /// By how much the clock has been set back since, milliseconds, where it says `now`.
+    #[must_use]
+    pub fn set_back(&self, now: Present) -> i64 {
+        self.present(now).wall_ms.saturating_sub(now.wall_ms)
+    }
+
+    /// Whether this says more than `other` by so much that it must be kept.
+    #[must_use]
+    pub fn exceeds(&self, other: &Self) -> bool {
+        self.period.is_some()
+            && (other.period.is_none()
+                || self.here.max(self.before) > other.here.max(other.before).saturating_add(Self::SLACK_MS))
+    }
 }
 
 /// When something that was stamped `stamp_ms` by another instance left, by the age of this state in whole seconds, rounded down:
@@ -188,6 +239,59 @@ mod tests {
                 OwnTime::Future => prop_assert!(false, "the clocks differ by no more than may be"),
             }
         }
+    }
+
+    proptest! {
+        /// Both clocks are set together, by any steps, as by one source of time; heard is whenever: as long as the steps are less than a
+        /// window, nothing that has left it counts, and nothing looks younger than it is while the period lasts.
+        #[test]
+        fn a_clock_that_is_set_back_makes_nothing_younger(
+            steps in prop::collection::vec((1i64..40_000, -30_000i64..30_000), 1..12),
+            released in any::<prop::sample::Index>(), apart in -1_000i64..=1_000, restarts in prop::collection::vec(any::<bool>(), 12),
+        ) {
+            const SKEW: i64 = 1_000;
+            const PERIOD: i64 = 10_000_000;
+            let released = released.index(steps.len());
+            let (mut now, mut wall, mut highest, mut kept) = (50_000, 1_000_000, Highest::default(), Highest::default());
+            let (mut left, mut stamp) = (0, 0);
+            for (at, (passes, step)) in steps.into_iter().enumerate() {
+                (now, wall) = (now + passes, wall + passes);
+                let present = Present { wall_ms: wall, age_ms: now };
+                highest.see(present, PERIOD);
+                if highest.exceeds(&kept) {
+                    kept = highest;
+                }
+                if at == released {
+                    (left, stamp) = (now, wall + apart);
+                }
+                if restarts[at] {
+                    highest = kept;
+                }
+                wall += step;
+            }
+            let present = Present { wall_ms: wall, age_ms: now };
+            highest.see(present, PERIOD);
+            match own_time(highest.present(present), stamp, SKEW) {
+                OwnTime::At(time) => prop_assert!(i64::from(time) * 1000 <= left, "{time} s, and it left at {left}"),
+                OwnTime::Before | OwnTime::Future => {}
+            }
+        }
+    }
+
+    #[test]
+    fn what_is_long_past_is_forgotten() {
+        let at = |wall_ms, age_ms| Present { wall_ms, age_ms };
+        let mut highest = Highest::default();
+        highest.see(at(9_000, 10), 1_000);
+        assert_eq!(highest.set_back(at(9_000, 10)), Highest::SLACK_MS);
+        highest.see(at(5_500, 510), 1_000);
+        assert_eq!(highest.set_back(at(5_500, 510)), 4_000 + Highest::SLACK_MS);
+        highest.see(at(6_500, 1_510), 1_000);
+        assert_eq!(highest.set_back(at(6_500, 1_510)), 4_000 + Highest::SLACK_MS, "the period before counts");
+        highest.see(at(8_990, 5), 1_000);
+        assert_eq!(highest.set_back(at(6_500, 1_510)), 4_000 + Highest::SLACK_MS);
+        highest.see(at(7_500, 2_510), 1_000);
+        assert_eq!(highest.set_back(at(7_500, 2_510)), Highest::SLACK_MS, "over");
     }
 
     #[test]

@@ -391,6 +391,19 @@ mod tests {
         assert_eq!(shown(602, 2, 40_000), 30_000, "held");
     }
 
+    /// Under a limit of memory the length of the window says how many different values there were.
+    #[test]
+    fn the_length_of_the_window_is_rounded_and_held() {
+        let mut coarse = Coarse { plan: 1, ..Coarse::default() };
+        let mut shown = |second, window_records| {
+            coarse.show(second, 5, &BatchReport { window_records, ..BatchReport::default() }).window_records
+        };
+        let first = shown(0, 123_457);
+        assert!(first != 123_457 && (110_000..=137_000).contains(&first), "{first}");
+        assert_eq!(shown(599, 123_458), first, "held");
+        assert_ne!(shown(600, 190_000), first, "its time is over");
+    }
+
     #[test]
     fn what_grows_is_shown_in_parts_and_nothing_is_lost() {
         let mut coarse = Coarse { draws: Draws::new(&[5; 32]), ..Coarse::default() };

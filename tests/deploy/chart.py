@@ -29,7 +29,7 @@ CONFINED = [
     "httpGet: { path: /healthz, port: pages, scheme: HTTP }",
 ]
 OF_LEAST = "ConfigMap NetworkPolicy PodDisruptionBudget Service ServiceAccount StatefulSet".split()
-OF_ALL = [*OF_LEAST, "KafkaUser", "PrometheusRule", "ServiceMonitor", *["ConfigMap"] * 3, *["KafkaTopic"] * 7]
+OF_ALL = [*OF_LEAST, "KafkaUser", "PrometheusRule", "ServiceMonitor", *["ConfigMap"] * 3, *["KafkaTopic"] * 8]
 
 # What is set, and a word of the refusal.
 REFUSED = [
@@ -90,21 +90,27 @@ def environment(stateful_set):
     return {name: value.strip('"') for name, value in pairs}
 
 
-def certificate(given, moved):
-    """A certificate of its own where the pages speak TLS; without openssl that is not looked at."""
-    names = [f"THRONG__TELEMETRY__TLS__{name}_FILE" for name in ("CERT", "KEY")]
-    if names[0] not in given:
+def certificates(given, moved):
+    """A certificate of its own where the pages or the brokers speak TLS; without openssl that is not looked at."""
+    pages = [f"THRONG__TELEMETRY__TLS__{name}_FILE" for name in ("CERT", "KEY")]
+    brokers = [name for name in given if re.search("__SSL_(CA|CERTIFICATE|KEY)_LOCATION$", name)]
+    if pages[0] not in given and not brokers:
         return
     if not shutil.which("openssl"):
-        print("skipped: the pod's TLS (no openssl)")
-        for name in names:
-            del given[name]
+        print("skipped: TLS of the pod (no openssl)")
+        for name in [*pages, *brokers, *(name for name in given if name.endswith("SECURITY_PROTOCOL"))]:
+            given.pop(name, None)
         return
-    cert, key = (pathlib.Path(moved(given[name])) for name in names)
-    cert.parent.mkdir(parents=True, exist_ok=True)
-    command = ["openssl", "req", "-x509", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:P-256", "-nodes", "-days", "1"]
-    command += ["-subj", "/CN=throng", "-keyout", str(key), "-out", str(cert)]
-    subprocess.run(command, check=True, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+    with tempfile.TemporaryDirectory() as folder:
+        cert, key = pathlib.Path(folder, "cert"), pathlib.Path(folder, "key")
+        command = ["openssl", "req", "-x509", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:P-256", "-nodes", "-days", "1"]
+        command += ["-subj", "/CN=throng", "-keyout", str(key), "-out", str(cert)]
+        subprocess.run(command, check=True, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+        for name in filter(given.__contains__, [*pages, *brokers]):
+            file = pathlib.Path(moved(given[name]))
+            file.parent.mkdir(parents=True, exist_ok=True)
+            file.write_bytes((key if "KEY" in name.rsplit("__", 1)[-1] else cert).read_bytes())
+            file.chmod(0o440)
 
 
 def accepted_by(throng, rendered, folder):
@@ -124,7 +130,7 @@ def accepted_by(throng, rendered, folder):
 
     for name in re.findall(r"^  ([\w.-]+): \|$", config_map, re.M):
         (folder / "etc" / name).write_text(moved(entry(config_map, name)))
-    certificate(given, moved)
+    certificates(given, moved)
     for name, value in given.items():
         given[name] = moved(value)
         if name.endswith("_FILE"):

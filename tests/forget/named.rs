@@ -7,7 +7,7 @@ use crate::support::binary::{Place, get, series};
 use crate::support::canaries::Canaries;
 use crate::support::daemon::{Daemon, Stage, finished, records};
 use crate::support::kafka::{Broker, Record, unique};
-use rdkafka::admin::{AdminClient, AdminOptions};
+use rdkafka::admin::{AdminClient, AdminOptions, NewPartitions};
 use rdkafka::client::DefaultClientContext;
 use rdkafka::{ClientConfig, Offset, TopicPartitionList};
 use std::fs;
@@ -69,8 +69,12 @@ impl Scene {
 
     /// Names people, each by a message whose value says nothing that counts, or that has none.
     fn name<'a>(&self, people: impl IntoIterator<Item = &'a str>) {
+        self.name_in(0, people);
+    }
+
+    fn name_in<'a>(&self, partition: i32, people: impl IntoIterator<Item = &'a str>) {
         let message = |(n, person): (usize, &str)| Record {
-            partition: Some(0),
+            partition: Some(partition),
             key: Some(person.as_bytes().to_vec()),
             payload: (n % 2 == 0).then(|| b"{\"ticket\":\"canary-of-a-value\"}".to_vec()),
             ..Record::default()
@@ -284,7 +288,7 @@ fn every_instance_of_a_group_acts_on_every_name() {
 #[test]
 fn names_that_are_gone_before_they_are_read_are_missed_aloud() {
     let Some(broker) = Broker::shared() else { return };
-    let mut scene = Scene::new(broker, 1).with_static_membership();
+    let mut scene = Scene::new(broker, 2).with_static_membership();
     let only = scene.instance("only", "100ms");
     scene.produce();
     scene.name(["p1"]);
@@ -294,19 +298,28 @@ fn names_that_are_gone_before_they_are_read_are_missed_aloud() {
     assert_eq!(only.metric("throng_erasure_partitions_missed_total"), Some(0.0));
     daemon.stop();
     scene.name(["p2", "p3"]);
+    // Nothing has ever been read of this one.
+    scene.name_in(1, ["p5", "p6"]);
     let admin: AdminClient<DefaultClientContext> =
         ClientConfig::new().set("bootstrap.servers", broker.bootstrap()).create().expect("an admin client");
     let mut before = TopicPartitionList::new();
     before.add_partition_offset(&scene.topic, 0, Offset::Offset(3)).expect("an offset");
+    before.add_partition_offset(&scene.topic, 1, Offset::Offset(2)).expect("an offset");
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().expect("a runtime");
     runtime.block_on(admin.delete_records(&before, &AdminOptions::new())).expect("records that are deleted");
     let mut daemon = scene.stage.start("only", None);
-    only.until(&mut daemon, "throng_erasure_partitions_missed_total", 1.0);
+    only.until(&mut daemon, "throng_erasure_partitions_missed_total", 2.0);
     only.until_done(&mut daemon);
     assert!(daemon.said().contains("were gone before this instance had read them"), "{}", daemon.said());
     // And it goes on with whoever is named now.
     scene.name(["p4"]);
     only.until(&mut daemon, "throng_erasures_total", 1.0);
+    only.until_done(&mut daemon);
+    // While it runs, too: a partition that comes has a place from its beginning on.
+    let more = NewPartitions::new(&scene.topic, 3);
+    runtime.block_on(admin.create_partitions([&more], &AdminOptions::new())).expect("one partition more");
+    scene.name_in(2, ["p7"]);
+    only.until(&mut daemon, "throng_erasures_total", 2.0);
     daemon.stop();
 }
 

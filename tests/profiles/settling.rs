@@ -35,6 +35,10 @@ enum Step {
     CannotReplay,
     /// Nobody has said so, but somebody else has read on there.
     Passed,
+    /// And all partitions are with others.
+    Alone,
+    /// Nothing more can be read.
+    Breaks,
 }
 
 /// A live source that says what it is told to, and then that it is to end.
@@ -42,6 +46,7 @@ struct Script {
     steps: VecDeque<Step>,
     aborted: Option<Turn>,
     passed: bool,
+    alone: bool,
 }
 
 impl Upcoming for Script {
@@ -61,10 +66,11 @@ impl Source for Script {
             }
             Some(Step::Revoked(partition)) => Next::Notice(Notice::Revoked(vec![(0, partition)], Box::new(|| {}))),
             Some(Step::CannotReplay) => Next::Notice(Notice::CannotReplay),
-            Some(Step::Passed) => {
-                self.passed = true;
+            Some(step @ (Step::Passed | Step::Alone)) => {
+                (self.passed, self.alone) = (true, matches!(step, Step::Alone));
                 Next::Nothing
             }
+            Some(Step::Breaks) => return Err(SourceFailure::ReaderGone),
             None => Next::End(Settling::Shutdown),
         })
     }
@@ -76,6 +82,10 @@ impl Source for Script {
 
     fn is_live(&self) -> bool {
         true
+    }
+
+    fn has_partitions(&self) -> bool {
+        !self.alone
     }
 
     fn has_passed(&self, ranges: &Ranges) -> bool {
@@ -92,7 +102,7 @@ impl Watcher for Unwatched {
 fn run(stand: &mut Stand, steps: Vec<Step>, stops: bool) -> Result<(), StreamError> {
     let telemetry = stand.telemetry.clone();
     let (engine, sink) = stand.parts();
-    let mut source = Script { steps: steps.into(), aborted: None, passed: false };
+    let mut source = Script { steps: steps.into(), aborted: None, passed: false, alone: false };
     let clock = StateClock::resume(Arc::new(MachineClocks::new()), &[], Duration::from_secs(3_600));
     let stop = AtomicBool::new(stops);
     let max_age = Duration::from_secs(3_600);
@@ -223,12 +233,59 @@ fn a_batch_whose_partition_goes_holds_nothing_up() {
     assert_eq!((stand.engine().held(), stand.engine().progress().totals.consumed), (0, 6));
 }
 
+/// A settling that was tried may have been seen: what comes next must not take its records along under another generalization.
+#[test]
+fn a_settling_that_fails_again_and_again_is_repeated_before_anything_else() {
+    let (mut stand, says) = begun();
+    stand.engine().flush().expect("a state that can be written");
+    stand.sink.aborts = 4;
+    let other = Update { person: person(stand.engine(), 0), cells: Some("61\n\"m\"".into()) };
+    says.send(News::Changed(other)).expect("it listens");
+    let turn = stand.turn(&visits(2..6), BEGIN);
+    run(&mut stand, vec![Step::Revoked(1), Step::Batch(turn)], false).expect("it ends in order");
+    // The collector has compared the bytes of all attempts.
+    assert_eq!((stand.engine().held(), stand.sink.aborts), (0, 0));
+    assert_eq!(stand.engine().progress().totals.consumed, 10);
+}
+
+/// It is not given up silently: the next start repeats it.
+#[test]
+fn a_settling_that_never_succeeds_ends_the_run_and_stays_pending() {
+    let (mut stand, _says) = begun();
+    stand.engine().flush().expect("a state that can be written");
+    stand.sink.aborts = 10_000;
+    let error = run(&mut stand, vec![Step::Revoked(1)], false).expect_err("it never succeeds");
+    assert!(error.to_string().contains("could not be settled"), "{error}");
+    assert_eq!(stand.engine().held(), 2);
+    stand.die();
+    assert!(stand.is_pending());
+}
+
+/// Nobody says so to an instance that gets no partition any more: it asks, or held records, erasures and other policies would wait for ever.
+#[test]
+fn a_batch_whose_partitions_stay_with_others_holds_nothing_up() {
+    for (step, held) in [(Step::Passed, 2), (Step::Alone, 0)] {
+        let (mut stand, _says) = begun();
+        let turn = stand.turn(&visits(2..6), BEGIN);
+        stand.sink.abort_next = true;
+        stand.sink.another_attempt_may_differ = true;
+        // Partition 1 goes while the batch of partition 0 is to be repeated: what is held of it settles only without that batch.
+        let steps = vec![Step::Batch(turn), step, Step::Revoked(1), Step::Breaks];
+        assert!(matches!(run(&mut stand, steps, false), Err(StreamError::Source(SourceFailure::ReaderGone))));
+        assert_eq!(stand.engine().held(), held);
+    }
+}
+
 /// Somebody else has its records: a start that still knew of it would wait for them, and refuse another policy until then.
 #[test]
 fn a_batch_that_is_given_up_is_not_pending_after_an_ordered_end() {
-    for (step, stays) in
-        [(Some(Step::Revoked(0)), false), (Some(Step::CannotReplay), false), (Some(Step::Passed), false), (None, true)]
-    {
+    for (step, stays) in [
+        (Some(Step::Revoked(0)), false),
+        (Some(Step::CannotReplay), false),
+        (Some(Step::Passed), false),
+        (Some(Step::Alone), false),
+        (None, true),
+    ] {
         let mut stand = Stand::new(SCHEMA, SETTINGS);
         let says = reader(&mut stand);
         says.send(News::Whole(table(stand.engine(), 0..9, "34\n\"f\""))).expect("it listens");

@@ -4,6 +4,7 @@ use crate::scene::{Account, Instance, Scene, together, wait};
 use crate::support::binary::Place;
 use crate::support::kafka::{Broker, Record};
 use crate::support::schemas::schema;
+use std::collections::BTreeMap;
 
 /// A code that leaves as it is or not at all. Of what has a hierarchy some coarser value almost always finds a crowd, and nothing is handed on.
 const SCHEMA: &str =
@@ -67,6 +68,9 @@ fn run(scene: &Scene, instances: usize, residue: bool, records: &[Record]) {
         });
     }
     let account = together(&instances);
+    let mut batches: BTreeMap<Option<i64>, usize> = BTreeMap::new();
+    scene.broker.read_committed(&scene.out).iter().for_each(|line| *batches.entry(line.timestamp).or_default() += 1);
+    println!("  lines by batch: {batches:?}");
     println!("{} instance(s), residue {residue}: {account:?}", all.len());
     all.iter_mut().for_each(Instance::end);
 }

@@ -53,6 +53,8 @@ pub struct Collector {
     /// Sequence number and clock of the last batch that left.
     pub committed: (u64, i64),
     pub abort_next: bool,
+    /// And so many after it.
+    pub aborts: u32,
     /// The clock of an aborted attempt and what it would have let out.
     pub attempt: Option<(i64, Vec<Line>)>,
     /// Do not insist that a second attempt is the first one's bytes.
@@ -77,7 +79,8 @@ impl Sink for Collector {
                 });
             }
         }
-        if std::mem::take(&mut self.abort_next) {
+        let more = self.aborts.checked_sub(1).inspect(|left| self.aborts = *left).is_some();
+        if std::mem::take(&mut self.abort_next) || more {
             self.attempt = Some((envelope.clock_ms, lines));
             return Err(DeliveryError::Aborted("asked to".to_owned()));
         }

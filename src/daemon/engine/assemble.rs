@@ -149,6 +149,12 @@ fn sink_of(config: &Config) -> Option<String> {
     })
 }
 
+/// How records are read: two that read them in other ways may spell one person in two ways.
+fn spelling_of(config: &Config) -> String {
+    let source = &config.source;
+    format!("{:?} {:?} {:?} {:?}", source.format(), source.key_format, source.message, source.key_message)
+}
+
 /// The groups as a configuration spells them, in the order of their names.
 fn groups_of(shapes: &[GroupShape], schema: &Schema) -> String {
     let group = |shape: &GroupShape| {
@@ -284,10 +290,11 @@ pub fn assemble(
     }
     let certifier = checked.signer.clone().map(|signer| Certifier::new(signer, config, &id, recovered.certified));
     let outputs = format!("{}\n{}", sink_of(config).unwrap_or_default(), groups_of(&checked.shapes, schema));
-    let terms = Terms::new(&keys.name_of_digests(), &schema.fingerprint(), &outputs, digest.bytes());
+    let meaning = format!("{}\n{}", schema.fingerprint(), spelling_of(config));
     let digests = keys.name_of_digests();
+    let terms = Terms::new(&digests, &meaning, &outputs, digest.bytes());
     let width = schema.attributes.len();
-    let door = Door::new(Sealer::new(&keys.residue), &config.source.group, &digests, &schema.fingerprint(), width);
+    let door = Door::new(Sealer::new(&keys.residue), &config.source.group, &digests, &meaning, width);
     let accord = Accord { sealer: Sealer::new(&keys.shared), terms, door };
     let opened = Opened { ledger, store, keys, untruthful, certifier };
     let begun = std::mem::take(&mut recovered.begun);

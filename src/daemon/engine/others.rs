@@ -18,6 +18,8 @@ pub(super) struct Shared {
     pub terms: SharedTerms,
     /// How far clocks may be apart.
     pub skew_ms: i64,
+    /// How long the highest that the clock has been is kept, at least.
+    pub period_ms: i64,
     /// The first batch need not wait any more.
     pub is_ready: bool,
     /// The shard of the ledger that is cleared of what is past with the next delta: an instance that releases nothing itself clears

@@ -4,13 +4,14 @@
 //! to be repeated. It is on the disk with the intent of the batch at the latest. So a repeated batch sees what it was made with.
 
 use super::batch_error::BatchError;
-use super::clock::Moment;
+use super::clock::{Anchor, Moment, Reading};
 use super::fields::Engine;
 use super::others::{Shared, Sharing, Taken};
 use crate::daemon::state::store::HeardUpTo;
 use crate::faults::crash_point;
 use crate::io::shared_ledger::{Feed, News, SharedLedgerError, SharedTerms};
 use crate::ledger::SHARDS;
+use crate::ledger::shared::Present;
 use crate::telemetry::{Limit, LimitReached, SharedLedgerLate};
 use crossbeam_channel::{RecvTimeoutError, TryRecvError};
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -23,11 +24,27 @@ const PATIENCE: Duration = Duration::from_secs(60);
 /// Bytes of records taken in at a time, about: they are written at once.
 const TAKEN_AT_A_TIME: u64 = 4 << 20;
 
+fn milliseconds(time: Duration) -> i64 {
+    i64::try_from(time.as_millis()).unwrap_or(i64::MAX / 4)
+}
+
 impl Engine {
-    /// Others are heard by `feed` from here on, under `terms`, whose clocks may be `skew` apart.
-    pub fn share(&mut self, feed: Feed, terms: SharedTerms, skew: Duration) {
-        let skew_ms = i64::try_from(skew.as_millis()).unwrap_or(i64::MAX);
-        self.sharing = Sharing(Some(Shared { feed, terms, skew_ms, is_ready: false, next_shard: 0 }));
+    /// Others are listened to in `topic` from here on; see [`heard`](Self::heard).
+    pub fn listen_to(&mut self, topic: &str) {
+        self.durable.store.listen_to(topic);
+    }
+
+    /// Others are heard by `feed` from here on, under `terms`, whose clocks may be `skew` apart; what they have released counts for `window`.
+    pub fn share(&mut self, feed: Feed, terms: SharedTerms, (skew, window): (Duration, Duration)) {
+        let skew_ms = milliseconds(skew);
+        // Whoever reads them later than this goes by a clock that was set back by less than a window.
+        let period_ms = milliseconds(2 * (window + skew)).max(1);
+        for Anchor { age_ms, reading } in [self.durable.store.heard().anchor, self.durable.progress.anchor] {
+            if reading != Reading::default() {
+                self.durable.store.see_clocks(Present { wall_ms: reading.wall_ms, age_ms }, period_ms);
+            }
+        }
+        self.sharing = Sharing(Some(Shared { feed, terms, skew_ms, period_ms, is_ready: false, next_shard: 0 }));
     }
 
     /// How far others have been heard.
@@ -88,7 +105,10 @@ impl Engine {
     /// Takes in what has come by `now`, a bounded part of it, `first` before all else.
     fn take_in(&mut self, first: Option<News>, now: Moment) -> Result<(), BatchError> {
         let Sharing(Some(shared)) = &mut self.sharing else { return Ok(()) };
-        let erased_ms = self.durable.store.heard().erased_ms;
+        self.durable.store.see_clocks(now.into(), shared.period_ms);
+        self.durable.store.keep_clocks();
+        let heard = self.durable.store.heard();
+        let (present, erased_ms) = (heard.highest.present(now.into()), heard.erased_ms);
         let (mut taken, mut first) = (Taken::default(), first);
         while taken.bytes < TAKEN_AT_A_TIME {
             let news = match first.take().map_or_else(|| shared.feed.news.try_recv(), Ok) {
@@ -97,7 +117,7 @@ impl Engine {
                 Err(TryRecvError::Disconnected) => return Err(SharedLedgerError::Gone.into()),
             };
             match news {
-                News::Heard(heard) => taken.take(heard, now.into(), shared.skew_ms, erased_ms, &self.telemetry),
+                News::Heard(heard) => taken.take(heard, present, shared.skew_ms, erased_ms, &self.telemetry),
                 News::Whole(places) => {
                     shared.is_ready = true;
                     taken.places = Some(places);

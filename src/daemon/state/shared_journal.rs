@@ -10,6 +10,7 @@ use crate::daemon::engine::clock::Anchor;
 use crate::io::shared_ledger::Places;
 use crate::ledger::SHARDS;
 use crate::ledger::delta::LedgerDelta;
+use crate::ledger::shared::{Highest, Present};
 use serde::{Deserialize, Serialize};
 
 /// How far others have been heard, beside all values.
@@ -20,6 +21,8 @@ pub(super) const PREFIX: &str = "foreign";
 /// How far others have been heard.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct HeardUpTo {
+    /// The topic.
+    pub topic: String,
     /// The next offset of each partition of the topic.
     pub places: Places,
     /// By which the age of the state is told that the times of what was heard are of.
@@ -29,6 +32,8 @@ pub struct HeardUpTo {
     pub erased_ms: i64,
     /// By shard, the number of the last delta that is in it.
     pub in_shard: Vec<u64>,
+    /// How far the wall clock has been above the age of the state.
+    pub highest: Highest,
 }
 
 /// Deltas of other instances that have still to be written, or to be rewritten into shards.
@@ -42,12 +47,14 @@ pub(super) struct SharedJournal {
     changed: bool,
     /// The disk knows that others are listened to.
     known: bool,
+    /// As the disk knows it.
+    kept: Highest,
 }
 
 impl Default for SharedJournal {
     fn default() -> Self {
         let heard = HeardUpTo { in_shard: vec![0; SHARDS], ..HeardUpTo::default() };
-        Self { heard, unwritten: Vec::new(), first: 1, next: 1, changed: false, known: false }
+        Self { heard, unwritten: Vec::new(), first: 1, next: 1, changed: false, known: false, kept: Highest::default() }
     }
 }
 
@@ -57,10 +64,29 @@ impl SharedJournal {
         self.known = heard.is_some();
         self.heard = heard.unwrap_or_default();
         self.heard.in_shard.resize(SHARDS, 0);
+        self.kept = self.heard.highest;
         let behind = self.heard.in_shard.iter().copied().max().unwrap_or(0) + 1;
         let number = |key: Option<&Vec<u8>>| key.and_then(|key| number_of(key));
         self.next = number(keys.last()).map_or(behind, |last| behind.max(last + 1));
         self.first = number(keys.first()).unwrap_or(self.next);
+    }
+
+    /// Listens to `topic` from here on. Of another topic than before nothing has been read.
+    pub fn listen_to(&mut self, topic: &str) {
+        if self.heard.topic != topic {
+            topic.clone_into(&mut self.heard.topic);
+            self.heard.places.clear();
+        }
+    }
+
+    /// Notes what both clocks say, or have said; see [`Highest`].
+    pub fn see(&mut self, moment: Present, period_ms: i64) {
+        self.heard.highest.see(moment, period_ms);
+    }
+
+    /// Keeps what the clocks have said with the next write, where it is more than the disk knows.
+    pub fn keep_clocks(&mut self) {
+        self.changed |= self.heard.highest.exceeds(&self.kept);
     }
 
     /// Notes what has been heard, and up to where.
@@ -105,6 +131,7 @@ impl SharedJournal {
             put(numbered(PREFIX, self.next), postcard::to_stdvec(&delta).expect("plain values always serialize"));
             self.next += 1;
         }
+        self.kept = self.heard.highest;
         put(HEARD.to_vec(), postcard::to_stdvec(&self.heard).expect("plain values always serialize"));
         let complete = self.heard.in_shard.iter().copied().min().unwrap_or(0);
         while self.first <= complete && self.first < self.next {
@@ -126,6 +153,42 @@ mod tests {
 
     fn keys(tree: &sled::Tree) -> Vec<Vec<u8>> {
         tree.scan_prefix("foreign/").keys().map(|key| key.expect("a key").to_vec()).collect()
+    }
+
+    /// Its offsets would be taken for those of the other one.
+    #[test]
+    fn another_topic_is_read_from_its_beginning() {
+        let mut journal = SharedJournal::default();
+        journal.listen_to("a");
+        journal.note(&[delta(1)], Places::from([(0, 5)]), Anchor::default());
+        journal.heard.erased_ms = 7;
+        journal.listen_to("a");
+        assert_eq!(journal.heard.places, Places::from([(0, 5)]));
+        journal.listen_to("b");
+        assert_eq!((journal.heard.places.len(), journal.heard.erased_ms, journal.last()), (0, 7, 1));
+    }
+
+    /// Or a restart would take what others had released before for younger than it is.
+    #[test]
+    fn a_clock_that_rises_is_kept_and_one_that_stays_costs_no_write() {
+        let mut journal = SharedJournal::default();
+        let at = |wall_ms, age_ms| Present { wall_ms, age_ms };
+        let sealer = Keys::derive(b"secret").sealer();
+        for (wall, age, rises, why) in [
+            (5_000, 1_000, true, "the first"),
+            (6_050, 2_000, false, "a small rise is allowed for"),
+            (9_000, 3_000, true, "set ahead"),
+            (8_000, 4_000, false, "set back"),
+        ] {
+            journal.see(at(wall, age), 1_000_000);
+            assert!(!journal.is_behind(), "not while a batch is to be repeated, perhaps");
+            journal.keep_clocks();
+            assert_eq!(journal.is_behind(), rises, "{why}");
+            assert_eq!(journal.write(&mut sled::Batch::default(), &sealer) > 0, rises, "{why}");
+        }
+        let mut again = SharedJournal::default();
+        again.resume(Some(journal.heard.clone()), &[]);
+        assert_eq!(again.heard.highest, journal.heard.highest);
     }
 
     #[test]

@@ -157,6 +157,10 @@ impl Source for KafkaSource<'_> {
         true
     }
 
+    fn has_partitions(&self) -> bool {
+        self.health.assigned() > 0
+    }
+
     fn has_passed(&self, ranges: &Ranges) -> bool {
         let Group { cluster, name, topics } = self.group;
         let topic = |number: u16| topics.get(usize::from(number)).map_or("", String::as_str);

@@ -22,6 +22,8 @@ pub struct Naming {
     unsettled: u64,
     /// Since when there are some.
     since: Option<Instant>,
+    /// Partitions have got a first place that is not on the disk.
+    begun: bool,
     /// Everything has been heard that was there at the start, and has not been acted on.
     caught_up: bool,
 }
@@ -37,7 +39,16 @@ impl Naming {
     /// People whom `names` says, collected for `interval`; `read` is how far the topic has been acted on.
     #[must_use]
     pub fn new(names: Names, read: NamesRead, interval: Duration) -> Self {
-        Self { names, interval, read, waiting: BTreeSet::new(), unsettled: 0, since: None, caught_up: false }
+        Self {
+            names,
+            interval,
+            read,
+            waiting: BTreeSet::new(),
+            unsettled: 0,
+            since: None,
+            begun: false,
+            caught_up: false,
+        }
     }
 
     /// Hears whoever has been named since, and gives all of them once it is time.
@@ -47,10 +58,12 @@ impl Naming {
     pub(super) fn collect(&mut self) -> Result<Option<Collected>, ErasuresError> {
         self.hear()?;
         let waited = self.since.is_some_and(|since| since.elapsed() >= self.interval);
-        if self.unsettled == 0 || !(waited || self.caught_up) {
+        // What a partition holds from its first place on is known to be missed, should it be gone before it is read.
+        let begins = self.unsettled == 0 && self.begun;
+        if !begins && (self.unsettled == 0 || !(waited || self.caught_up)) {
             return Ok(None);
         }
-        self.caught_up = false;
+        (self.caught_up, self.begun) = (false, false);
         self.since = None;
         let (people, unsettled) = (std::mem::take(&mut self.waiting), std::mem::take(&mut self.unsettled));
         Ok(Some(Collected { people, read: self.read.clone(), unsettled }))
@@ -67,6 +80,9 @@ impl Naming {
                     self.waiting.extend(person);
                     self.unsettled += 1;
                     self.since.get_or_insert_with(Instant::now);
+                }
+                Ok(Heard::Begins { partition, next }) => {
+                    self.begun |= *self.read.next.entry(partition).or_insert(next) == next;
                 }
                 // Whoever was named while nobody listened has waited for long enough.
                 Ok(Heard::Whole) => self.caught_up = self.unsettled > 0,
@@ -86,6 +102,7 @@ impl Naming {
     /// What was collected could not be done: those who were named wait on, and are tried again after the interval.
     pub(super) fn wait_on(&mut self, collected: Collected) {
         self.waiting.extend(collected.people);
+        self.begun = true;
         self.unsettled += collected.unsettled;
         self.since = Some(Instant::now());
     }
@@ -136,6 +153,22 @@ mod tests {
         assert_eq!(collected(&mut naming), None);
         say(&says, Some(7), 1);
         assert_eq!(collected(&mut naming), None, "named later, it waits for others");
+    }
+
+    /// Without it messages that go before anybody has read them would not be missed.
+    #[test]
+    fn where_a_partition_begins_is_kept_before_anybody_is_named() {
+        let (mut naming, says) = naming(Duration::from_hours(1));
+        says.send(Heard::Begins { partition: 0, next: 40 }).expect("a listener");
+        says.send(Heard::Whole).expect("a listener");
+        assert_eq!(collected(&mut naming), Some((Vec::new(), 40)));
+        assert_eq!(collected(&mut naming), None);
+        say(&says, Some(7), 41);
+        says.send(Heard::Begins { partition: 1, next: 3 }).expect("a listener");
+        assert_eq!(collected(&mut naming), None, "a place of somebody who waits is not told before the erasure");
+        naming.interval = Duration::ZERO;
+        let found = naming.collect().expect("a reader").expect("somebody");
+        assert_eq!(found.read.next, [(0, 41), (1, 3)].into());
     }
 
     #[test]

@@ -16,7 +16,7 @@ use crate::io::input::{Closed, Place, Ranges};
 use crate::records::raw::Coordinate;
 use crate::release::sink::Sink;
 use crate::telemetry::{AbortReason, BatchAborted, Rebalanced, Telemetry, VerificationRefused};
-use std::sync::atomic::AtomicBool;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
 /// Why the daemon stopped by itself.
@@ -46,7 +46,7 @@ pub trait Watcher: Sync {
 /// Attempts at one batch before the daemon gives up and lets a supervisor start it afresh.
 const ATTEMPTS: u32 = 20;
 
-/// Attempts at settling what stays held, and is settled with a later batch, where they fail.
+/// Attempts at settling in a row, before whatever else the source has to say is heard.
 const SETTLING_ATTEMPTS: u32 = 3;
 
 /// How long the loop waits for something to do before it looks around, and how long while the last batch is still to be
@@ -58,6 +58,9 @@ const BRIEFLY: Duration = Duration::from_millis(20);
 /// waits; at the end, as long as anything there.
 const LETTING_GO: Duration = Duration::from_secs(100);
 const PARTING: Duration = Duration::from_secs(15);
+
+/// How often an instance without partitions asks whether somebody else has read on where its batch is to be repeated.
+const ASKING: Duration = Duration::from_secs(10);
 
 /// A stream, where it goes, and the loop's own state.
 pub struct Run<'a> {
@@ -128,13 +131,24 @@ impl Run<'_> {
     fn stream(&mut self) -> Result<(), StreamError> {
         let mut attempts = 0;
         let mut quiet_since = Instant::now();
-        if let Some(intent) = self.retry.take_if(|r| r.ranges.is_empty()) {
-            self.settle_again(intent)?;
-        }
-        if let Some(ranges) = self.retry.as_ref().map(ranges_of) {
+        let mut asked_at = None;
+        if let Some(ranges) = self.retry.as_ref().map(ranges_of).filter(|ranges| !ranges.is_empty()) {
             self.source.rewind(None, ranges)?;
         }
         loop {
+            // An aborted settling may have been seen, and other records could take the held ones along: nothing comes before it.
+            if let Some(intent) = self.retry.take_if(|retry| retry.ranges.is_empty()) {
+                self.settle_again(intent)?;
+                attempts = if self.retry.is_some() { attempts + 1 } else { 0 };
+                if attempts >= ATTEMPTS {
+                    return Err(
+                        BatchError::Fatal("held records could not be settled, again and again".to_owned()).into()
+                    );
+                }
+                if self.retry.is_some() && !self.stop.load(Ordering::Acquire) {
+                    continue;
+                }
+            }
             self.erase_who_is_named()?;
             // A batch that is to be repeated is repeated under the policy that it was tried with.
             if self.retry.is_none()
@@ -163,6 +177,7 @@ impl Run<'_> {
                 }
                 Next::Notice(notice) => self.hear(notice)?,
                 Next::Nothing => {
+                    self.give_up_what_others_have(&mut asked_at)?;
                     if self.retry.is_none() {
                         self.engine.take_updates_between_batches()?;
                         self.engine.take_in_others_between_batches(&mut || self.clock.now())?;
@@ -273,13 +288,28 @@ impl Run<'_> {
         self.settle(of, Settling::Revoked, None)
     }
 
+    /// A batch that is to be repeated waits for its partitions. Where all of them are with others, and stay there, it would wait for ever, and
+    /// with it whatever is done between batches alone.
+    fn give_up_what_others_have(&mut self, asked_at: &mut Option<Instant>) -> Result<(), StreamError> {
+        let waits = self.retry.is_some() && !self.source.has_partitions();
+        if !waits || asked_at.is_some_and(|asked: Instant| asked.elapsed() < ASKING) {
+            return Ok(());
+        }
+        *asked_at = Some(Instant::now());
+        let passed = self.retry.take_if(|retry| self.source.has_passed(&ranges_of(retry)));
+        if passed.is_some() {
+            // Whatever the reader has of it is void.
+            self.source.rewind(None, Ranges::new())?;
+        }
+        self.give_up(passed)
+    }
+
     /// Nothing of an aborted batch that is not repeated here stays pending.
     fn give_up(&mut self, aborted: Option<Intent>) -> Result<(), StreamError> {
         Ok(aborted.map_or(Ok(()), |intent| self.engine.give_up(&intent))?)
     }
 
-    /// Repeats a settling that the process before this one did not finish, before anything is read: its aborted attempt may
-    /// have been seen, and other records could take the held ones along.
+    /// Repeats a settling that was aborted, perhaps in the process before this one.
     fn settle_again(&mut self, intent: Intent) -> Result<(), StreamError> {
         let settled = self.engine.held_places(&intent.settled);
         let settling = if self.source.is_live() { Settling::Quiet } else { Settling::EndOfStream };
@@ -301,7 +331,10 @@ impl Run<'_> {
         let attempts = if settling == Settling::EndOfStream { ATTEMPTS } else { SETTLING_ATTEMPTS };
         for attempt in 1..=attempts {
             match self.engine.settle(&of, settling, retry.as_ref(), self.sink, self.clock.now()) {
-                Ok(()) => break,
+                Ok(()) => {
+                    retry = None;
+                    break;
+                }
                 // At the end of a stream nothing comes that could settle it later.
                 Err(error @ BatchError::Aborted { .. }) if attempt == ATTEMPTS => return Err(error.into()),
                 Err(BatchError::Aborted { intent, .. }) => {
@@ -311,7 +344,11 @@ impl Run<'_> {
                 Err(error) => return Err(self.refused(error)),
             }
         }
-        // What could not be settled stays held: its offsets are ours, and it is settled with a later batch.
+        if retry.is_some() {
+            // It stays held, for its offsets are ours, and leaves as it was tried or not at all.
+            self.retry = retry;
+            return Ok(());
+        }
         Ok(self.engine.flush()?)
     }
 }

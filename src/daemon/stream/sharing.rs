@@ -29,6 +29,7 @@ pub(super) fn begin(
     let clocks = Arc::clone(&options.clocks);
     let wall: Arc<dyn Fn() -> i64 + Send + Sync> = Arc::new(move || clocks.read().wall_ms);
     let window = config.privacy.support_window + config.sink.ledger_skew;
+    engine.listen_to(topic);
     let listener = Listener {
         cluster: cluster.clone(),
         topic: topic.to_owned(),
@@ -41,7 +42,7 @@ pub(super) fn begin(
         wall: Arc::clone(&wall),
         telemetry: telemetry.clone(),
     };
-    engine.share(listener.listen()?, terms.clone(), config.sink.ledger_skew);
+    engine.share(listener.listen()?, terms.clone(), (config.sink.ledger_skew, config.privacy.support_window));
     sink.share(Teller { sealer, group, instance, terms, wall, has_spoken: false }, telemetry);
     if intent.is_some() {
         return Ok(true);

@@ -24,6 +24,11 @@ pub trait Source: Upcoming {
     /// Whether records come by themselves, so that a pause means that there are none.
     fn is_live(&self) -> bool;
 
+    /// Whether there is something that this instance may read: not where all partitions are with others.
+    fn has_partitions(&self) -> bool {
+        true
+    }
+
     /// Whether somebody else has read on where `ranges` begin. False where that is not known.
     fn has_passed(&self, _ranges: &Ranges) -> bool {
         false

@@ -15,7 +15,7 @@ use crate::release::sink::Rejected;
 use crate::telemetry::RejectionReason;
 use crossbeam_channel::{Receiver, Sender, TrySendError};
 use filling::Filling;
-use followed::{Followed, Step};
+use followed::{Content, Followed, Step};
 pub use handed::Handing;
 use rdkafka::consumer::Consumer;
 use rdkafka::error::{KafkaError, RDKafkaErrorCode};
@@ -207,9 +207,14 @@ impl Reader {
                 return Taken::Now;
             }
         }
-        match followed.step(place, coordinate.offset) {
+        let content = Content(message.timestamp().to_millis(), message.key(), message.payload());
+        match followed.step(place, coordinate.offset, content) {
             Step::On => {}
-            Step::Again => return Taken::Now,
+            Step::Again => {
+                let (partition, offset) = (message.partition(), message.offset());
+                tracing::info!(partition, offset, "the client has handed out a message twice; it counts once");
+                return Taken::Now;
+            }
             Step::Back => return Taken::Back,
         }
         let handing = self.handing.as_ref().filter(|handing| handing.topic == topic);
@@ -230,7 +235,7 @@ impl Reader {
         }
         let batch = &mut filling.batch;
         batch.consume(coordinate);
-        followed.take(place, coordinate.offset);
+        followed.take(place, coordinate.offset, content);
         let appended = message.timestamp().to_millis();
         batch.oldest_ms = batch.oldest_ms.into_iter().chain(appended).min();
         let Some(decoded) = decoded else {

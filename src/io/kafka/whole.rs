@@ -20,8 +20,8 @@ const POLL: Duration = Duration::from_millis(100);
 
 /// How far one partition has been read.
 struct Place {
-    /// The next offset; none where nothing has been read.
-    next: Option<i64>,
+    /// The next offset.
+    next: i64,
     /// Where its end was at the start.
     end: i64,
     /// Its end has been met since a message came.
@@ -51,6 +51,8 @@ pub struct WholeTopic {
     places: BTreeMap<i32, Place>,
     /// Partitions of which messages were gone before anybody had read them.
     missed: Vec<i32>,
+    /// Partitions that had no place before, and where they begin.
+    begun: Vec<(i32, i64)>,
 }
 
 impl WholeTopic {
@@ -74,30 +76,38 @@ impl WholeTopic {
             }
         };
         let cluster = cluster.clone();
-        let mut whole = Self { consumer, cluster, reading, places: BTreeMap::new(), missed: Vec::new() };
-        whole.assign(partitions)?;
+        let mut whole =
+            Self { consumer, cluster, reading, places: BTreeMap::new(), missed: Vec::new(), begun: Vec::new() };
+        (0..partitions).try_for_each(|partition| whole.find(partition, PATIENCE))?;
+        whole.assign()?;
         Ok(Some(whole))
     }
 
-    /// Reads `partitions` partitions, those that are known from where they have been read.
-    fn assign(&mut self, partitions: i32) -> Result<(), KafkaFailure> {
+    /// Finds where a partition begins, or goes on.
+    fn find(&mut self, partition: i32, patience: Duration) -> Result<(), KafkaFailure> {
         let Reading { topic, what, from, .. } = &self.reading;
-        let failed = |e| self.cluster.failure(what, e);
+        let marks = self.consumer.fetch_watermarks(topic, partition, patience);
+        let (low, end) = marks.map_err(|e| self.cluster.failure(what, e))?;
+        let read = from.get(&partition).copied();
+        // Whoever has places of others would have one of this, had it been there: what is gone of it has come and gone since.
+        if read.map_or(!from.is_empty() && low > 0, |next| next < low) {
+            self.missed.push(partition);
+        }
+        // Beyond its end nobody has read: it is another topic of that name, and begins anew.
+        let next = read.filter(|next| (low..=end).contains(next)).unwrap_or(low);
+        if read.is_none() {
+            self.begun.push((partition, next));
+        }
+        self.places.insert(partition, Place { next, end, at_end: false, whole: end <= next });
+        Ok(())
+    }
+
+    /// Reads all partitions that have been found, each from its place.
+    fn assign(&self) -> Result<(), KafkaFailure> {
+        let failed = |e| self.cluster.failure(self.reading.what, e);
         let mut list = TopicPartitionList::new();
-        for partition in 0..partitions {
-            if !self.places.contains_key(&partition) {
-                let (low, end) = self.consumer.fetch_watermarks(topic, partition, PATIENCE).map_err(failed)?;
-                let read = from.get(&partition).copied();
-                if read.is_some_and(|next| next < low) {
-                    self.missed.push(partition);
-                }
-                // Beyond its end nobody has read: it is another topic of that name, and begins anew.
-                let next = read.filter(|next| (low..=end).contains(next));
-                self.places.insert(partition, Place { next, end, at_end: false, whole: end <= next.unwrap_or(low) });
-            }
-            let next = self.places.get(&partition).and_then(|place| place.next);
-            let offset = next.map_or(Offset::Beginning, Offset::Offset);
-            list.add_partition_offset(topic, partition, offset).map_err(failed)?;
+        for (partition, place) in &self.places {
+            list.add_partition_offset(&self.reading.topic, *partition, Offset::Offset(place.next)).map_err(failed)?;
         }
         self.consumer.assign(&list).map_err(failed)
     }
@@ -111,9 +121,8 @@ impl WholeTopic {
             Some(Ok(message)) => {
                 visit(&message);
                 if let Some(place) = self.places.get_mut(&message.partition()) {
-                    let next = message.offset() + 1;
-                    (place.next, place.at_end) = (Some(next), false);
-                    place.whole |= next >= place.end;
+                    (place.next, place.at_end) = (message.offset() + 1, false);
+                    place.whole |= place.next >= place.end;
                 }
             }
             Some(Err(KafkaError::PartitionEOF(partition))) => {
@@ -136,6 +145,11 @@ impl WholeTopic {
         std::mem::take(&mut self.missed)
     }
 
+    /// Partitions that nobody had a place in before, and the offsets where they begin, each once.
+    pub fn take_begun(&mut self) -> Vec<(i32, i64)> {
+        std::mem::take(&mut self.begun)
+    }
+
     /// Whether everything has been read that was there at the start.
     #[must_use]
     pub fn is_whole(&self) -> bool {
@@ -151,15 +165,24 @@ impl WholeTopic {
         let metadata = self.consumer.fetch_metadata(Some(&self.reading.topic), GLANCE).ok();
         let topics = metadata.iter().flat_map(Metadata::topics);
         let partitions = topics.map(|topic| i32::try_from(topic.partitions().len()).unwrap_or(i32::MAX)).max();
-        if let Some(partitions) = partitions.filter(|partitions| *partitions > known) {
-            self.assign(partitions)?;
+        // One that has no leader yet is looked for again.
+        let come =
+            (known..partitions.unwrap_or(known)).take_while(|partition| self.find(*partition, GLANCE).is_ok()).count();
+        if come > 0 {
+            self.assign()?;
         }
         let mut lag = 0;
-        for (partition, place) in self.places.iter().filter(|(_, place)| !place.at_end) {
-            match self.consumer.fetch_watermarks(&self.reading.topic, *partition, GLANCE) {
-                Ok((low, end)) => lag += end - place.next.unwrap_or(low).max(low),
-                Err(_) => return Ok(None),
+        for (partition, place) in self.places.iter_mut().filter(|(_, place)| !place.at_end) {
+            let Ok((low, end)) = self.consumer.fetch_watermarks(&self.reading.topic, *partition, GLANCE) else {
+                return Ok(None);
+            };
+            if place.next < low {
+                place.next = low;
+                if !self.missed.contains(partition) {
+                    self.missed.push(*partition);
+                }
             }
+            lag += end - place.next;
         }
         Ok(u64::try_from(lag).ok())
     }

@@ -32,7 +32,7 @@ pub struct Door {
 
 impl Door {
     /// The door of `group`, for records of `width` attributes. `digests` names the keys of digests, `schema` is the fingerprint of the record
-    /// schema: what was handed on under others does not count here.
+    /// schema and whatever else says how values are meant: what was handed on under others does not count here.
     #[must_use]
     pub fn new(sealer: Sealer, group: &str, digests: &[u8; 32], schema: &str, width: usize) -> Self {
         let hash = Sha256::new().chain_update(b"throng residue terms 1").chain_update(digests).chain_update(schema);

@@ -50,7 +50,7 @@ fn words(reason: ForeignReason) -> &'static str {
         ForeignReason::Unreadable => "writes in a form that this throng does not know",
         ForeignReason::Secret => "has another secret, or belongs to another group",
         ForeignReason::Digests => "knows people under other digests, for its state was made with another secret",
-        ForeignReason::Schema => "goes by another record schema",
+        ForeignReason::Schema => "goes by another record schema, or reads records in another way",
         ForeignReason::Outputs => "releases to other topics, or in other groups of attributes",
         ForeignReason::Policy => "goes by another policy",
         ForeignReason::Clock => "has a clock that is ahead",

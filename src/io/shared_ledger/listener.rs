@@ -130,7 +130,8 @@ impl Listener {
             Err(reason) => {
                 ForeignIgnored { instance: &instance, reason }.emit(&self.telemetry);
                 // A policy is exchanged instance after instance: while that goes on they do not count for each other, and run.
-                let recent = message.timestamp().to_millis().is_none_or(|at| (self.wall)() - at <= self.window_ms);
+                let recent =
+                    message.timestamp().to_millis().is_none_or(|at| (self.wall)().saturating_sub(at) <= self.window_ms);
                 if !whole && recent && reason != ForeignReason::Policy {
                     let (topic, partition, offset) = (self.topic.clone(), message.partition(), message.offset());
                     return Err(End::Error(SharedLedgerError::Foreign { topic, instance, partition, offset, reason }));

@@ -7,6 +7,7 @@ use crate::daemon::state::shared_journal::{HEARD, PREFIX};
 use crate::io::shared_ledger::Places;
 use crate::ledger::classes::Ledger;
 use crate::ledger::delta::LedgerDelta;
+use crate::ledger::shared::Present;
 
 use super::HeardUpTo;
 
@@ -15,6 +16,21 @@ impl Store {
     #[must_use]
     pub fn heard(&self) -> &HeardUpTo {
         &self.shared.heard
+    }
+
+    /// Listens to `topic` from here on.
+    pub fn listen_to(&mut self, topic: &str) {
+        self.shared.listen_to(topic);
+    }
+
+    /// Notes what both clocks say, or have said; none of it is forgotten for `period_ms`.
+    pub fn see_clocks(&mut self, moment: Present, period_ms: i64) {
+        self.shared.see(moment, period_ms);
+    }
+
+    /// Keeps what the clocks have said. Durable as what is heard is; not while a batch is to be repeated.
+    pub fn keep_clocks(&mut self) {
+        self.shared.keep_clocks();
     }
 
     /// Notes what other instances have released, as the ledger in memory has it now, and up to where they have been heard; `anchor`

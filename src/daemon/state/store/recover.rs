@@ -122,9 +122,6 @@ impl Store {
                 said.merge_shard(&bytes).ok_or_else(|| self.damaged("a shard of what was said cannot be read"))?;
             }
         }
-        // The shard that was written longest ago comes next, or frequent restarts would never get round to it.
-        let oldest = self.shard_sequence.iter().enumerate().min_by_key(|(_, sequence)| **sequence);
-        self.next_shard = oldest.map_or(0, |(shard, _)| shard);
         // In the order in which they left: how long somebody has been seen for is counted batch by batch, and where a memory
         // is full the first to come find room.
         let deltas = self.scan("delta")?;
@@ -137,6 +134,10 @@ impl Store {
             found.bytes += sealed.len() as u64;
         }
         self.load_heard(ledger)?;
+        // The shard that was written longest ago comes next, or frequent restarts would never get round to it: by our batches, and by
+        // what others were heard to release where there were none.
+        let written = self.shard_sequence.iter().zip(&self.shared.heard.in_shard);
+        self.next_shard = written.enumerate().min_by_key(|(_, written)| *written).map_or(0, |(shard, _)| shard);
         for (key, sealed) in self.scan("sample")? {
             let rows: Vec<KeptRow> = self.open_value(&key, &sealed)?;
             let last = rows.last().map_or(0, |r| r.ordinal);
