@@ -11,7 +11,7 @@ const SCHEMA: &str =
     schema!("codes"; more "[[attribute]]\nname = \"user_id\"\ntype = \"string\"\nrole = \"subject\"\n", text "zip");
 
 /// Records in all.
-const RECORDS: usize = 12_000;
+const RECORDS: usize = 4_000;
 const PARTITIONS: i32 = 4;
 /// Records that come at once.
 const PART: usize = 4_000;

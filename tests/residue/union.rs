@@ -38,11 +38,11 @@ fn seen(scene: &Scene) -> usize {
 
 /// Runs `names` while records come; under each of `deaths` one of them dies and is started again. Gives what became of the records, and how
 /// often somebody has died.
-fn run(names: &[&'static str], hold: &str, deaths: &[&str]) -> (Account, usize, usize) {
+fn run(names: &[&'static str], hold: &str, deaths: &[&str]) -> (Account, usize) {
     let scene = Scene { session: "2000", ..Scene::of_partitions(Broker::shared().expect("a broker"), PARTITIONS) };
     let more = [
         ("BATCH__MAX_RECORDS", "30"),
-        ("BATCH__MAX_WAIT", "300ms"),
+        ("BATCH__MAX_WAIT", "500ms"),
         ("BATCH__MAX_AGE", "3s"),
         ("PRIVACY__MAX_HOLD_BATCHES", hold),
         ("TELEMETRY__LOG_LEVEL", "warn"),
@@ -88,7 +88,7 @@ fn run(names: &[&'static str], hold: &str, deaths: &[&str]) -> (Account, usize, 
     let lines = seen(&scene);
     assert_eq!(lines as u64, account.released);
     println!("{names:?}: {account:?} of {total}, {died} deaths");
-    (account, total, died)
+    (account, died)
 }
 
 #[test]
@@ -103,8 +103,8 @@ fn threat_39_two_instances_that_are_killed_lose_nothing_and_release_nothing_twic
         "applied=1*off->return",
         "acknowledged=3*off->return",
     ];
-    let (account, total, died) = run(&["one", "two"], "0", &deaths);
-    assert!(account.forwarded > 20 && account.released as usize > total / 4 && died > 3, "{account:?} says little");
+    let (account, died) = run(&["one", "two"], "0", &deaths);
+    assert!(account.forwarded > 20 && account.released > 20 && died > 3, "{account:?} says little");
 }
 
 #[test]
@@ -114,8 +114,8 @@ fn four_instances_that_are_killed_lose_nothing_and_release_nothing_twice() {
     }
     let deaths =
         ["acknowledged=1*off->return", "offsets-sent=1*off->return", "committed=1*off->return", "settled=return"];
-    let (account, total, died) = run(&["one", "two", "three", "four"], "0", &deaths);
-    assert!(account.forwarded > 20 && account.released as usize > total / 4 && died > 2, "{account:?} says little");
+    let (account, died) = run(&["one", "two", "three", "four"], "0", &deaths);
+    assert!(account.forwarded > 20 && account.released > 20 && died > 2, "{account:?} says little");
 }
 
 /// What is held is handed on when nothing came of the wait.
@@ -124,6 +124,6 @@ fn what_was_held_in_vain_is_handed_on() {
     if Broker::shared().is_none() {
         return;
     }
-    let (account, total, died) = run(&["one", "two"], "1", &["intent-flushed=3*off->return", "produced=1*off->return"]);
-    assert!(account.forwarded > 5 && account.released as usize > total / 4 && died > 0, "{account:?} says little");
+    let (account, died) = run(&["one", "two"], "1", &["intent-flushed=3*off->return", "produced=1*off->return"]);
+    assert!(account.forwarded > 5 && account.released > 20 && died > 0, "{account:?} says little");
 }

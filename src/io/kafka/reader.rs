@@ -333,8 +333,10 @@ impl Reader {
         if age >= limits.max_age {
             return Some(Closed::Settle);
         }
+        // Others hand records on once a batch of theirs, which is as long as ours and its commit: one more wait, and all of them meet.
+        let max_wait = if batch.residue.is_empty() { limits.max_wait } else { limits.max_wait.saturating_mul(2) };
         // Counting subjects reads the whole batch: not at every message of a stream of few people.
-        if age < limits.max_wait || now.saturating_duration_since(filling.counted) < Duration::from_millis(20) {
+        if age < max_wait || now.saturating_duration_since(filling.counted) < Duration::from_millis(20) {
             return None;
         }
         let enough = batch.has_subjects(self.subject, limits.min_subjects);
