@@ -105,7 +105,7 @@ impl Database {
     /// All marks, in the order of the keys.
     pub(super) fn marked(&self) -> sled::Result<Vec<Marked>> {
         let mut found = Vec::new();
-        for mark in self.marks()?.iter() {
+        for mark in &self.marks()? {
             let (place, mark) = mark?;
             let Some((&tree, key)) = place.split_first() else { continue };
             let (lacking, parts) = read(&mark);

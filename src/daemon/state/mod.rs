@@ -9,6 +9,7 @@ pub mod archive;
 pub mod databases;
 pub mod directory;
 pub mod disk;
+pub mod generation;
 mod keeper;
 mod marks;
 mod numbered;

@@ -2,7 +2,7 @@
 
 use super::databases;
 use super::directory::{self, StateError};
-use super::disk;
+use super::generation::first;
 use super::keeper::{FOLLOWED, Keeper};
 use super::numbered::numbered;
 use super::profile_journal::{INTENT_VERSION, ProfileJournal};
@@ -18,7 +18,6 @@ use crate::io::file::FileBegun;
 use crate::ledger::classes::Ledger;
 use crate::ledger::delta::LedgerDelta;
 use crate::release::sink::{Lengths, Mark};
-use crate::telemetry::Telemetry;
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 use std::cell::Cell;
@@ -26,7 +25,6 @@ use std::collections::VecDeque;
 use std::fs::File;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
-use std::sync::atomic::AtomicBool;
 
 mod again;
 mod binding;
@@ -40,9 +38,11 @@ mod names_read;
 mod recover;
 mod rekey;
 pub mod survey;
+mod watched;
+pub use super::generation::Followed;
 pub use erase::{Pending, StateErased};
+pub use followed::Standing;
 pub(super) use followed::is_check;
-pub use followed::{Followed, Standing};
 pub use names_read::NamesRead;
 pub use recover::Recovered;
 
@@ -198,7 +198,7 @@ impl Store {
                 let mut batch = sled::Batch::default();
                 batch.insert(CHECK, value.as_slice());
                 if instance.is_some() {
-                    batch.insert(FOLLOWED, followed::first(&keys));
+                    batch.insert(FOLLOWED, first(&keys));
                 }
                 let follows = instance.is_some();
                 keeper.write(value.len(), move |d| {
@@ -502,22 +502,5 @@ impl Store {
             (0..profiles).try_for_each(|_| d.tree.contains_key(CHECK).map(drop))
         })?;
         Ok(())
-    }
-
-    /// From here on a disk that does not answer makes the daemon not ready, and `stop` shortens the wait for it.
-    pub fn watch(&mut self, telemetry: &Telemetry, stop: &Arc<AtomicBool>) {
-        self.keeper.watch(telemetry, stop);
-    }
-
-    /// Bytes that are free on the disk of the state; 0 where the system does not tell.
-    #[must_use]
-    pub fn free_bytes(&self) -> u64 {
-        disk::free_bytes(&self.path).unwrap_or_default()
-    }
-
-    /// Bytes on disk; 0 where the disk does not say at once. That is a gauge, and no error of the release.
-    #[must_use]
-    pub fn bytes(&self) -> u64 {
-        self.keeper.glance(|d| d.db.size_on_disk().unwrap_or_default()).unwrap_or_default()
     }
 }

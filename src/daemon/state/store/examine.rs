@@ -2,7 +2,6 @@
 //! believed of what a start would pass over.
 
 use super::binding::{GROUPS, POLICY, POPULATIONS, SINK, STREAM, UNTRUTHFUL};
-use super::followed::Followed;
 use super::names_read::{NAMES_READ, NamesRead};
 use super::{
     BASELINE, BEGUN, CERTIFIED, CHECK, EVIDENCE, FORWARDED, INTENT, INTENT_BEGUN, INTENT_CERTIFIED, INTENT_FORWARDED,
@@ -14,6 +13,7 @@ use crate::anonymity::planner::drift::Baseline;
 use crate::anonymity::planner::reference::ReferenceCounts;
 use crate::certificates::head::Head;
 use crate::daemon::state::directory::StateError;
+use crate::daemon::state::generation::Followed;
 use crate::daemon::state::keeper::FOLLOWED;
 use crate::daemon::state::profile_journal::{INTENT_VERSION, PREFIX, VERSION, place_of};
 use crate::daemon::state::records::{Intent, KeptRow, Progress};

@@ -2,12 +2,11 @@
 
 use super::{CHECK, INTENT, PROGRESS, Store};
 use crate::daemon::state::directory::StateError;
-use crate::daemon::state::keeper::FOLLOWED;
+use crate::daemon::state::generation::{Followed, first};
+use crate::daemon::state::keeper::{Database, FOLLOWED};
 use crate::daemon::state::marks::{Marked, TREE, WINDOW};
 use crate::daemon::state::records::{Intent, Progress};
-use crate::daemon::state::seal::Keys;
 use crate::release::sink::{StateChange, parts_of};
-use serde::{Deserialize, Serialize};
 use std::ops::Bound;
 use std::path::Path;
 
@@ -16,27 +15,6 @@ const PORTION: usize = 8 << 20;
 /// Values that go with a batch at most, and their bytes: more of them are copied with all others, in transactions of their own.
 const MOST: usize = 100_000;
 const MOST_BYTES: usize = 64 << 20;
-
-/// Which copy in its topic a directory is a cache of.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Followed {
-    /// A number drawn at random: the topic knows the copy by it.
-    pub generation: u64,
-    /// The one that it takes the place of; 0 where there was none.
-    pub before: u64,
-}
-
-impl Followed {
-    fn after(before: u64) -> Self {
-        Self { generation: uuid::Uuid::new_v4().as_u64_pair().0.max(1), before }
-    }
-}
-
-/// The sealed note of a state that no topic has yet.
-pub(super) fn first(keys: &Keys) -> Vec<u8> {
-    let plain = postcard::to_stdvec(&Followed::after(0)).expect("plain values always serialize");
-    keys.sealer().seal(FOLLOWED, &plain)
-}
 
 /// Where a directory stands, without loading what it holds.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -119,7 +97,7 @@ impl Store {
     /// # Errors
     /// When the database fails.
     pub fn is_kept_as(&self, in_force: u64) -> Result<bool, StateError> {
-        let whole = self.keeper.read(|d| d.is_marked_whole())?;
+        let whole = self.keeper.read(Database::is_marked_whole)?;
         Ok(whole && self.followed()?.is_some_and(|followed| followed.generation == in_force))
     }
 

@@ -53,8 +53,9 @@ impl Store {
         self.unwritten.set(self.unwritten.get() + written);
     }
 
-    /// Reads what had been heard into `ledger`.
+    /// Reads what had been heard into `ledger`, and whether a topic has the state.
     pub(super) fn load_heard(&mut self, ledger: &mut Ledger) -> Result<(), StateError> {
+        self.follows = self.followed()?.is_some();
         let found = self.scan(PREFIX)?;
         for (key, sealed) in &found {
             let bytes: Vec<u8> = self.open_value(key, sealed)?;

@@ -100,7 +100,6 @@ impl Store {
             intent: self.read(INTENT)?,
             ..Recovered::default()
         };
-        self.follows = self.followed()?.is_some();
         found.progress.totals.forwarded = self.read(FORWARDED)?.unwrap_or_default();
         self.resume_tally(ledger, &found)?;
         for (key, sealed) in self.scan("shard")? {
