@@ -142,6 +142,7 @@ fn a_batch_aborted_with_messages_still_queued_leaves_the_sink_usable() {
         certificates: None,
         ledger: None,
         state: None,
+        residue: None,
         commits: commits.clone(),
         sources: vec![source],
         group: group.clone(),
@@ -168,6 +169,9 @@ fn a_batch_aborted_with_messages_still_queued_leaves_the_sink_usable() {
             subjects: &[],
             coordinates: &[],
             untruthful: None,
+            residue: &[],
+            residue_partition: 0,
+            words: &BTreeMap::new(),
             certificate: None,
             state: &[],
         };

@@ -3,6 +3,7 @@
 use super::outcome::Failure;
 use super::reloading::reloading;
 use super::streamable::refuse_unstreamable;
+use super::text;
 use crate::config::{self, Backend, Config, SinkKind, SourceKind};
 use crate::counting::shared_device;
 use crate::daemon::engine::clock::MachineClocks;
@@ -183,8 +184,14 @@ pub fn summarize(telemetry: &Telemetry) {
     let status = telemetry.status();
     let totals = status.totals;
     eprintln!(
-        "consumed {} = released {} + suppressed {} + held {} + dead-lettered {} + dropped {}",
-        totals.consumed, totals.released, totals.suppressed, status.held, totals.dead_lettered, totals.dropped
+        "consumed {} = released {} + suppressed {} + held {} + dead-lettered {} + dropped {}{}",
+        totals.consumed,
+        totals.released,
+        totals.suppressed,
+        status.held,
+        totals.dead_lettered,
+        totals.dropped,
+        text::forwarded(totals.forwarded)
     );
     let lost = |of: &str, counts: Vec<(&str, u64)>| {
         let counts: Vec<String> = counts.iter().filter(|(_, n)| *n > 0).map(|(why, n)| format!("{why} {n}")).collect();

@@ -133,6 +133,7 @@ fn read_file(path: &Path, format: Format, records: u64) -> Result<WholeTable, Fa
 fn request(path: &Path, format: Format, records: u64) -> Request<'_> {
     Request {
         path,
+        more: &[],
         format,
         schema: None,
         columns: None,

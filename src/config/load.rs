@@ -157,6 +157,12 @@ fn secret(config: &Config, variable: Option<&String>, file: &str) -> Result<Opti
             "instances share a ledger (sink.ledger_topic), and this one would draw a secret of its own",
             "name a file with the secret of all instances of the group",
         )),
+        (None, None) if config.sink.residue().is_some() => Err(Problem::new(
+            file,
+            "state.secret_file",
+            "instances hand each other sealed records (sink.residue_topic), and this one would draw a secret of its own",
+            "name a file with the secret of all instances of the group",
+        )),
         (None, None) => Ok(None),
         (Some(_), Some(_)) => Err(Problem::new(
             "environment",

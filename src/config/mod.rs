@@ -191,6 +191,12 @@ impl Config {
         }
     }
 
+    /// The topics that are read, by number: those of the source, and behind them the one in which instances hand each other records.
+    #[must_use]
+    pub fn topics_read(&self) -> Vec<String> {
+        self.source.topics.iter().cloned().chain(self.sink.residue().map(str::to_owned)).collect()
+    }
+
     /// Brokers of the sink: `sink.brokers`, or the source's.
     #[must_use]
     pub fn sink_brokers(&self) -> &str {

@@ -71,6 +71,16 @@ pub struct Sink {
     #[serde(with = "quantity::duration")]
     #[schemars(with = "quantity::DurationText", example = &"1m")]
     pub ledger_skew: Duration,
+    /// The Kafka topic through which the instances of `source.group` hand each other records that find no crowd where they are, sealed
+    /// with the group's secret: one of them pools them with others' and releases or suppresses them. Without it such records are
+    /// suppressed where they are. Needs topics as source and sink, one secret for all instances (`state.secret_file`), and
+    /// `recoding = "ladder"`. The topic keeps records (`cleanup.policy = delete`) for `residue_age` at least.
+    #[schemars(example = &"throng.residue")]
+    pub residue_topic: String,
+    /// How old such a record may be, from the batch that handed it on to the batch that takes it up; an older one is suppressed.
+    #[serde(with = "quantity::duration")]
+    #[schemars(with = "quantity::DurationText", example = &"10m")]
+    pub residue_age: Duration,
     /// The file to write, `-` for standard output (NDJSON, at least once). Several groups write a file each, with the group's
     /// name before the extension (`out.motion.ndjson`), or where the path has `{group}`. Required with `kind = "file"`.
     #[schemars(example = &"out/sanitized.ndjson")]
@@ -135,6 +145,8 @@ impl Default for Sink {
             commits_topic: "throng.commits".into(),
             ledger_topic: String::new(),
             ledger_skew: Duration::from_mins(1),
+            residue_topic: String::new(),
+            residue_age: Duration::from_mins(10),
             path: PathBuf::new(),
             format: None,
             framed: None,
@@ -162,6 +174,12 @@ impl Sink {
     #[must_use]
     pub fn shared_ledger(&self) -> Option<&str> {
         Some(self.ledger_topic.as_str()).filter(|topic| !topic.is_empty())
+    }
+
+    /// The topic through which instances hand each other records that find no crowd; none where they are suppressed.
+    #[must_use]
+    pub fn residue(&self) -> Option<&str> {
+        Some(self.residue_topic.as_str()).filter(|topic| !topic.is_empty())
     }
 
     /// Whether lines spell an absent cell as a missing one: the format has no way to leave it out, or each row has every

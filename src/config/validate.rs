@@ -8,11 +8,13 @@ use std::{
 mod anonymize;
 mod ledger;
 mod properties;
+mod residue;
 mod security;
 mod state;
 
 use anonymize::anonymize;
 use ledger::ledger;
+use residue::residue;
 use security::security;
 use state::state;
 
@@ -45,6 +47,7 @@ pub(super) fn complaints(config: &Config) -> Vec<Complaint> {
     erasure(config, &mut found);
     ledger(config, &mut found);
     state(config, &mut found);
+    residue(config, &mut found);
     security(config, &mut found);
     dampening(config, &mut found);
     rules(config, &mut found);
@@ -278,6 +281,7 @@ fn topics(config: &Config, found: &mut Complaints) {
         }
         named.extend(sink.shared_ledger().map(|topic| ("sink.ledger_topic", topic)));
         named.extend(config.state.follows().map(|_| ("state.topic", config.state.topic.as_str())));
+        named.extend(sink.residue().map(|topic| ("sink.residue_topic", topic)));
     }
     let mut taken: BTreeMap<&str, &str> = BTreeMap::new();
     for (key, topic) in named {

@@ -11,6 +11,7 @@
 //! | `process`, `steps`, `gathered` | the steps of a batch |
 //! | `ahead`, `input`, `joins`, `joining`, `turnout`, `repetition`, `draws`, `dampening`, `altering` | what comes before its treatment |
 //! | `others`, `sharing` | what other instances have released |
+//! | `handing`, `residue` | records that are handed to other instances, and theirs |
 //! | `terms`, `protection`, `unjudged` | what its verification is told |
 //! | `held`, `holding`, `settling` | what waits |
 //! | `model`, `memory`, `misfits` | what is learned and forgotten |
@@ -47,6 +48,7 @@ mod erasing;
 mod fields;
 mod following;
 mod gathered;
+mod handing;
 pub mod held;
 mod holding;
 mod input;
@@ -65,6 +67,7 @@ mod protection;
 mod recheck;
 mod rechecking;
 mod repetition;
+mod residue;
 mod resume;
 mod search;
 mod settings;

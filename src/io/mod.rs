@@ -10,6 +10,7 @@
 //! | [`erasures`] | a topic that names people who are to be erased |
 //! | [`profiles`] | profiles of people, read to be joined to their records |
 //! | [`shared_ledger`] | what other instances of the group have released |
+//! | [`residue`] | records that instances hand each other |
 //! | [`table`] | a whole file as columns of codes, for `throng audit` |
 //! | [`topic_lines`] | the messages of a topic that no schema describes |
 //! | [`spans`] | batches told to an OpenTelemetry collector |
@@ -26,6 +27,7 @@ pub mod kafka;
 pub mod message;
 pub mod profiles;
 pub mod registry;
+pub mod residue;
 pub mod shared_ledger;
 pub mod spans;
 pub mod state_topic;

@@ -18,7 +18,7 @@ mod standing;
 
 pub use column::{Spilled, TableColumn, WholeTable};
 pub use error::TableError;
-pub use request::{ReadProgress, Request, Spill};
+pub use request::{ReadProgress, Request, Spill, named};
 use spilling::Spilling;
 use standing::Standing;
 
@@ -63,10 +63,10 @@ pub fn read_spilling(
     spill: &Spill<'_>,
     progress: &mut dyn FnMut(ReadProgress),
 ) -> Result<WholeTable, TableError> {
-    let standing = Standing::of(request.path, request.format)?;
+    let standing = Standing::of(request.path, request.more, request.format)?;
     let reading = Reading { spilling: Some(Spilling::new(spill)), ..Reading::open(request)? };
     let read = read_all(reading, request, progress)?;
-    standing.refuse_changed(request.path, request.format)?;
+    standing.refuse_changed(request.path, request.more, request.format)?;
     Ok(read)
 }
 
@@ -140,6 +140,7 @@ impl Reading {
             None => {
                 let columns = ColumnChoice { wanted: request.columns, at_most: request.max_columns };
                 let source = FileSource::open_undescribed(request.path, request.format, request.limits, columns)?;
+                let source = source.followed_by(request.more)?;
                 if matches!(request.format, Format::Csv { .. }) {
                     header_is_one(request.path, source.names())?;
                 }
@@ -182,7 +183,7 @@ impl Reading {
         let bases: Vec<Arc<Attribute>> = schema.attributes.iter().filter(is_base).cloned().collect();
         attributes.extend(bases);
         if attributes.len() > request.max_columns {
-            let (path, limit) = (request.path.into(), request.max_columns);
+            let (path, limit) = (request.named(), request.max_columns);
             return Err(SourceError::TooManyColumns { path, limit }.into());
         }
         let flat = matches!(request.format, Format::Csv { .. });
@@ -190,6 +191,7 @@ impl Reading {
         let fields: Vec<Field> = attributes.iter().map(field).collect();
         let start = SourcePosition::default();
         let source = FileSource::open(request.path, request.format, &fields, request.limits, Unknown::Drop, start)?;
+        let source = source.followed_by(request.more)?;
         let column = |attribute: &Arc<Attribute>| TableColumn {
             name: attribute.name.clone(),
             way: vec![attribute.name.clone()],
@@ -224,14 +226,16 @@ impl Reading {
         let resolved = Resolved::of(batch, &self.attributes);
         let encode = |(index, column): (usize, &mut TableColumn)| {
             let mut faults: Vec<(usize, String)> = Vec::new();
-            if column.given_up.is_some() {
-                return Ok(faults);
-            }
             let (batch, place) =
                 resolved.as_ref().and_then(|resolved| resolved.column(index)).unwrap_or((batch, index));
             for row in 0..batch.rows() {
                 // A batch that no record has widened knows nothing of the later columns.
                 let token = if place < batch.width() { batch.token(row, place) } else { Token::Absent };
+                if column.given_up.is_some() {
+                    // Its values are not held; what has the wrong type is still told.
+                    faults.extend(column.dictionary.check(token).err().map(|error| (row, error.to_string())));
+                    continue;
+                }
                 column.arrays += u64::from(matches!(token, Token::Structure(text) if text.starts_with('[')));
                 column.codes.push(match column.dictionary.encode(token) {
                     Ok(code) => code,
@@ -246,11 +250,8 @@ impl Reading {
         };
         let faults: Result<Vec<Vec<(usize, String)>>, (usize, DictionaryFull)> =
             self.columns.par_iter_mut().enumerate().map(encode).collect();
-        let faults = faults.map_err(|(index, source)| TableError::Full {
-            path: request.path.into(),
-            place: index + 1,
-            source,
-        })?;
+        let faults =
+            faults.map_err(|(index, source)| TableError::Full { path: request.named(), place: index + 1, source })?;
         let mut faults: Vec<(usize, String)> = faults.into_iter().flatten().collect();
         // Stable: of several wrong cells of a row, the first is told.
         faults.sort_by_key(|(row, _)| *row);
@@ -286,7 +287,7 @@ impl Reading {
         }
         if held > request.max_bytes {
             let limit = crate::config::format_size(request.max_bytes);
-            return Err(TableError::TooLarge { path: request.path.into(), records, limit });
+            return Err(TableError::TooLarge { path: request.named(), records, limit });
         }
         Ok(())
     }
@@ -302,7 +303,7 @@ impl Reading {
             let record = at.offset.unsigned_abs() + 1;
             let name = why.replace('_', " ");
             let reason = if more.is_empty() { name } else { format!("{name} ({more})") };
-            return Err(TableError::Unreadable { path: request.path.into(), record, reason });
+            return Err(TableError::Unreadable { path: request.named(), record, reason });
         }
         *self.unreadable.entry(why).or_default() += 1;
         Ok(())
@@ -311,7 +312,7 @@ impl Reading {
     fn finish(mut self, request: &Request<'_>) -> Result<WholeTable, TableError> {
         let records = self.source.position().records;
         if self.rows == 0 {
-            let path = request.path.into();
+            let path = request.named();
             let skipped: u64 = self.unreadable.values().sum();
             return Err(match skipped {
                 0 => TableError::NoRecords { path },

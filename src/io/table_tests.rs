@@ -26,6 +26,7 @@ impl Given {
         fs::write(&path, content).expect("a file");
         let request = Request {
             path: &path,
+            more: &[],
             format,
             schema: self.schema.as_ref(),
             columns: self.columns.as_deref(),

@@ -104,6 +104,25 @@ impl Dictionary {
         code
     }
 
+    /// Refuses a token that the type cannot take, as [`encode`](Self::encode) does, and remembers nothing of it.
+    ///
+    /// # Errors
+    /// When the type cannot take it.
+    pub fn check(&mut self, token: Token<'_>) -> Result<(), CellError> {
+        let Some((typing, _)) = &self.typing else { return Ok(()) };
+        match token {
+            Token::Absent | Token::Null => Ok(()),
+            token => typing.canonical(token, &mut self.buffer).map(drop),
+        }
+    }
+
+    /// The same typing, without a value: to go on checking a column whose values are not held.
+    #[must_use]
+    pub fn emptied(&self) -> Self {
+        let typing = self.typing.as_ref().map(|(typing, _)| (typing.clone(), TokenCache::new(0)));
+        Self { typing, ..Self::new(None) }
+    }
+
     fn code_of(&mut self, text: &str) -> Result<u32, DictionaryFull> {
         let hash = self.hasher.hash_one(text);
         let (arena, ends) = (&self.arena, &self.ends);

@@ -39,6 +39,12 @@ pub struct Envelope<'a> {
     pub coordinates: &'a [Coordinate],
     /// How what leaves may be untrue; none where it is all true. The same for all lines, so it tells none from another.
     pub untruthful: Option<&'a str>,
+    /// Records of the batch that are handed to other instances, sealed, and the partition of their topic.
+    pub residue: &'a [Vec<u8>],
+    /// See `residue`.
+    pub residue_partition: i32,
+    /// Words that are committed with the offsets of these partitions.
+    pub words: &'a std::collections::BTreeMap<(u16, i32), String>,
     /// What is certified of the batch, where certificates are written.
     pub certificate: Option<Certificate<'a>>,
     /// What the state has written that its topic does not have yet; empty where it has none.

@@ -51,6 +51,7 @@ fn person(schema: &Schema, subject: usize, token: Token<'_>) -> Option<String> {
 fn of_records(config: &Config, schema: &Schema, path: &Path) -> Beside {
     let request = Request {
         path,
+        more: &[],
         format: file_format(Format::Json, ','),
         schema: None,
         columns: None,

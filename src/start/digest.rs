@@ -48,7 +48,7 @@ const SURROUNDINGS: [&str; 11] = [
 ];
 
 /// Keys of any section that name places, or say how far their clocks may be apart.
-const PLACES: [&str; 16] = [
+const PLACES: [&str; 18] = [
     "path",
     "file",
     "topic",
@@ -61,6 +61,8 @@ const PLACES: [&str; 16] = [
     "commits_topic",
     "ledger_topic",
     "ledger_skew",
+    "residue_topic",
+    "residue_age",
     "compression",
     "separator",
     "rotate",

@@ -203,6 +203,8 @@ labels! {
         Thinned = "thinned",
         /// The stream ended with it.
         EndOfStream = "end_of_stream",
+        /// Another instance had handed it on longer ago than `sink.residue_age`.
+        ResidueLate = "residue_late",
         /// The sink is `none`: risk is measured, nothing leaves.
         Monitoring = "monitoring",
     }
@@ -286,6 +288,7 @@ labels! {
         Suppressed = "suppressed",
         DeadLettered = "dead_lettered",
         Dropped = "dropped",
+        Forwarded = "forwarded",
     }
 }
 

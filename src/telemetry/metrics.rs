@@ -26,6 +26,7 @@ pub(super) struct Metrics {
     pub profiles: Profiles,
     pub sharing: Sharing,
     pub following: Following,
+    pub residue: PerLabel<Direction, IntCounter>,
     pub memory: Memory,
     pub erasures: Erasures,
     pub planning: Planning,
@@ -159,6 +160,11 @@ impl Metrics {
             profiles: Profiles::new(&shelf),
             sharing: Sharing::new(&shelf),
             following: Following::new(&shelf),
+            residue: shelf.counters(
+                "throng_residue_records_total",
+                "Records without a crowd that instances hand each other: taken up here (in), and handed on (out), since the start of the process.",
+                "direction",
+            ),
             memory: Memory::new(&shelf),
             erasures: Erasures::new(&shelf),
             planning: Planning::new(&shelf),
@@ -196,7 +202,7 @@ impl Flow {
         Self {
             records: shelf.counters(
                 "throng_records_total",
-                "Records by outcome, across restarts: consumed = released + suppressed + dead_lettered + dropped + held.",
+                "Records by outcome, across restarts: consumed = released + suppressed + dead_lettered + dropped + forwarded + held.",
                 "outcome",
             ),
             held: shelf.count("throng_records_held", "Records that wait for a better crowd."),

@@ -46,7 +46,7 @@ pub use labels::{
 pub use logging::{LoggingError, init_logging, says_nobody_reads, silence_panic_payloads};
 pub use reason::RejectionReason;
 pub use registry::{RegistryAnswered, RegistryLost, WriterSchemaMet};
-pub use report::{BatchReport, CrowdPicture, RiskPicture, StageSeconds, Totals};
+pub use report::{BatchReport, CrowdPicture, RiskPicture, StageSeconds, Totals, is_none};
 pub use source::{Rebalanced, SourceConnected, SourceLost, SourceRefused};
 pub use spans::BatchSpan;
 pub use status::{LastReload, Readiness, Settled, Status, Telemetry};

@@ -19,7 +19,7 @@ use super::{
     memory,
     metrics::{Metrics, clamped},
     reason::RejectionReason,
-    report::{BatchReport, Totals},
+    report::{BatchReport, Totals, is_none},
     spans::SpanQueue,
 };
 
@@ -102,6 +102,9 @@ pub struct Status {
     pub doubts: Vec<String>,
     /// Across restarts.
     pub totals: Totals,
+    /// Records handed to other instances of the group, across restarts; left out where there are none.
+    #[serde(skip_serializing_if = "is_none")]
+    pub forwarded: u64,
     /// Records held.
     pub held: u64,
     /// Whether the totals and what is held add up.
@@ -248,6 +251,7 @@ impl Telemetry {
             (Outcome::Suppressed, totals.suppressed),
             (Outcome::DeadLettered, totals.dead_lettered),
             (Outcome::Dropped, totals.dropped),
+            (Outcome::Forwarded, totals.forwarded),
         ] {
             let counter = metrics.flow.records.of(outcome);
             counter.reset();
@@ -348,6 +352,7 @@ impl Telemetry {
             reasons,
             doubts: board.doubts.clone(),
             totals: board.totals,
+            forwarded: board.totals.forwarded,
             held: board.held,
             conserved: board.totals.held() == Some(board.held),
             consumed_per_second,

@@ -182,3 +182,72 @@ fn a_column_of_too_many_values_is_kept_out_with_a_word() {
     write(&place.0.path().join("few.parquet"), &batch.expect("a column"));
     place.audit("few.parquet --k 3 --memory 500KiB --temp .").refuses(1, &["column \"few\"", "--columns", "--memory"]);
 }
+
+#[test]
+fn files_that_are_named_one_by_one_are_one_table() {
+    let place = data_set();
+    let together = answer(place.report("days --format parquet --k 3 --subject person"));
+    for more in ["", "--memory 2MiB --temp ."] {
+        let named = "days/a.parquet days/b.parquet days/c.parquet --k 3 --subject person";
+        let mut apart = answer(place.report(&format!("{named} {more}")));
+        assert_eq!(apart["input"], "days/a.parquet and 2 more");
+        apart["input"] = together["input"].clone();
+        assert_eq!(apart, together, "{more}");
+    }
+    // A directory, a pattern and a file, compressed or not.
+    for (name, rows) in
+        [("old/1.csv", "1,a\n1,a\n"), ("old/2.csv", "1,a\n"), ("2025.csv", "2,b\n"), ("2026.csv", "1,a\n")]
+    {
+        std::fs::create_dir_all(place.0.path().join("old")).expect("a folder");
+        place.write(name, format!("age,sex\n{rows}"));
+    }
+    let report = place.report("old 2025.csv 2026.c* --k 2 --rows 1");
+    assert_eq!((&report["rows"], &report["input"]), (&5.into(), &"old and 2 more".into()));
+    // Records are numbered over all of them, in the order in which they are named.
+    assert_eq!(report["riskiest"]["records"][0]["record"], 4);
+    place.write("a.ndjson", "{\"age\":1}\n{\"age\":1,\"sex\":\"a\"}\n");
+    place.write("b.ndjson", "{\"sex\":\"b\"}\n");
+    assert_eq!(place.report("a.ndjson b.ndjson --k 2")["rows"], 3);
+}
+
+#[test]
+fn files_that_are_no_one_table_are_refused_by_name() {
+    let place = data_set();
+    place.write("a.csv", "x\n1\n");
+    place.write("b.csv", "y\n1\n");
+    place.audit("a.csv days/a.parquet --k 2").refuses(2, &["days/a.parquet", "a.csv", "--format"]);
+    place.audit("a.csv - --k 2").refuses(2, &["standard input is read alone"]);
+    place.audit("- a.csv --k 2").refuses(2, &["standard input is read alone"]);
+    place.audit("a.csv ./a.csv --k 2").refuses(1, &["a.csv", "two names of one file"]);
+    place.audit("days days/b.parquet --k 2 --format parquet").refuses(1, &["days/b.parquet", "two names of one file"]);
+    place.audit("a.csv nowhere.csv --k 2").refuses(1, &["nowhere.csv"]);
+    place.audit("a.csv b.csv --k 2").refuses(1, &["b.csv", "does not fit"]);
+    // The page is written over none of them.
+    place.audit("a.csv b.csv --k 2 --html b.csv").refuses(2, &["b.csv"]);
+}
+
+/// A column that was given up holds no values, and yet what has the wrong type is no record.
+#[test]
+fn a_column_that_was_given_up_is_checked_to_the_end() {
+    let place = Place::new();
+    let rows = |from: u32, numbers: Vec<String>| {
+        let kinds: Vec<i64> = (i64::from(from)..).take(numbers.len()).map(|number| number % 7).collect();
+        let batch = RecordBatch::try_from_iter([
+            ("number", Arc::new(StringArray::from(numbers)) as ArrayRef),
+            ("kind", Arc::new(Int64Array::from(kinds)) as ArrayRef),
+        ]);
+        batch.expect("two columns")
+    };
+    write(&place.0.path().join("a.parquet"), &rows(0, (0..60_000).map(|number| number.to_string()).collect()));
+    write(&place.0.path().join("b.parquet"), &rows(60_000, vec!["7".into(), "many".into(), "8".into()]));
+    place.write(
+        "schema.toml",
+        "name = \"numbers\"\n[[attribute]]\nname = \"number\"\ntype = \"integer\"\n\
+         [[attribute]]\nname = \"kind\"\ntype = \"integer\"\n",
+    );
+    let asked = "a.parquet b.parquet --k 3 --schema schema.toml --memory 1MiB --temp .";
+    place.audit(asked).refuses(1, &["record 60002 of a.parquet and 1 more", "number"]);
+    let report = place.report(&format!("{asked} --skip-unreadable"));
+    assert_eq!(report["standalone_identifiers"], serde_json::json!(["number"]));
+    assert_eq!((&report["rows"], &report["unreadable"]["wrong_type"]), (&60_002.into(), &1.into()));
+}

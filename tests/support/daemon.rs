@@ -356,7 +356,7 @@ pub fn conserved(path: &Path) -> u64 {
     let Recovered { progress, intent, held, .. } = state(path);
     assert!(intent.is_none(), "a batch is pending after an ordered end");
     let t = progress.totals;
-    let gone = t.released + t.suppressed + t.dead_lettered + t.dropped;
+    let gone = t.released + t.suppressed + t.dead_lettered + t.dropped + t.forwarded;
     assert!(held.is_empty(), "{} records are held after an ordered end", held.len());
     assert_eq!(t.consumed, gone, "conservation: {t:?}");
     t.consumed

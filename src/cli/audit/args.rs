@@ -3,8 +3,8 @@
 use crate::cli::outcome::Failure;
 use crate::cli::written_down::{FormatArg, format_of, separator};
 use crate::config;
-use crate::io::file::Format;
-use crate::io::table::TableError;
+use crate::io::file::{Format, telling};
+use crate::io::table::{TableError, named};
 use crate::records::schema::Schema;
 use crate::risk::identifiers::Rule;
 use anyhow::anyhow;
@@ -27,6 +27,7 @@ use std::time::Duration;
   throng audit big.csv.gz --k 5 --columns age,zip,sex --max-seconds 60
       some columns of a compressed file, and whatever is proved within a minute
   throng audit 'days/*.parquet' --k 5 --subject user_id
+  throng audit 2024.csv 2025.csv archive/ --k 5
       several files as one
   throng audit decade/ --format parquet --k 5 --memory 3GiB --temp /var/tmp
       a directory of files that is larger than memory
@@ -38,6 +39,9 @@ pub struct AuditArgs {
     /// The file, or a directory or pattern of files; CSV and Parquet by its extension, else NDJSON; "-" is standard input. gzip and
     /// Zstandard are told by how a file begins
     pub(super) input: PathBuf,
+    /// Further files, directories or patterns of the same kind, read behind it as one table
+    #[arg(value_name = "MORE")]
+    pub(super) more: Vec<PathBuf>,
     /// Record schema: types, rounding, missing values, roles and the subject (default: every column is text)
     #[arg(long, value_name = "FILE")]
     pub(super) schema: Option<PathBuf>,
@@ -145,7 +149,8 @@ fn size(text: &str) -> Result<u64, String> {
 impl AuditArgs {
     /// The input as messages name it.
     pub(super) fn named(&self) -> String {
-        if self.input == Path::new("-") { "standard input".into() } else { self.input.display().to_string() }
+        let input = if self.input == Path::new("-") { Path::new("standard input") } else { &self.input };
+        named(input, &self.more).display().to_string()
     }
 
     /// The columns to read: those asked for and the one that counts people.
@@ -164,6 +169,29 @@ impl AuditArgs {
     pub(super) fn subject_name(&self, schema: Option<&Schema>) -> Option<String> {
         let of_schema = || schema.and_then(|schema| Some(schema.attributes[schema.subject?].name.clone()));
         self.subject.clone().or_else(of_schema)
+    }
+
+    /// Everything that is read as one table, in its order.
+    pub(super) fn inputs(&self) -> impl Iterator<Item = &Path> {
+        std::iter::once(self.input.as_path()).chain(self.more.iter().map(PathBuf::as_path))
+    }
+
+    /// Refuses inputs that are no one table by their names.
+    pub(super) fn check_inputs(&self) -> Result<(), Failure> {
+        if !self.more.is_empty() && self.inputs().any(|path| path == Path::new("-")) {
+            return Err(Failure::Usage(anyhow!("-: standard input is read alone; leave the other names out")));
+        }
+        // A name that tells nothing is taken for what the others are: reading it says more.
+        let kind = |path: &Path| config::Format::named_by(&telling(path));
+        let is_another = |path: &&PathBuf| kind(path).zip(kind(&self.input)).is_some_and(|(kind, first)| kind != first);
+        match self.more.iter().find(|path| self.format.is_none() && is_another(path)) {
+            None => Ok(()),
+            Some(other) => Err(Failure::Usage(anyhow!(
+                "{} is of another format than {} by its name; say which they are of (--format), or audit one after the other",
+                other.display(),
+                self.input.display()
+            ))),
+        }
     }
 
     pub(super) fn format(&self) -> Result<Format, TableError> {

@@ -24,6 +24,7 @@ pub(super) fn tie(
     let wanted = |schema: Option<&Schema>, columns: Option<&[String]>| {
         let request = Request {
             path: file,
+            more: &[],
             format: format_of(file, None, None).map_err(of_table)?,
             schema,
             columns,

@@ -45,6 +45,7 @@ use crate::start::findings::Finding;
 /// Bad usage, a schema with problems, hardware that is not there, an input that cannot be read, a page that cannot be
 /// written.
 pub fn run(args: &AuditArgs) -> Result<(), Failure> {
+    args.check_inputs()?;
     if args.backend == BackendArg::Cuda {
         // Before anything is read.
         shared_device().map_err(|error| {
@@ -54,7 +55,7 @@ pub fn run(args: &AuditArgs) -> Result<(), Failure> {
     }
     if let Some(path) = &args.html {
         let hierarchies = args.schema.as_deref().map(Schema::hierarchy_files).unwrap_or_default();
-        let mut read = vec![Used::file("the input", &args.input)];
+        let mut read: Vec<Used> = args.inputs().map(|path| Used::file("the input", path)).collect();
         read.extend(args.link.iter().map(|path| Used::file("--link", path)));
         read.extend(args.schema.iter().map(|path| Used::file("the schema", path)));
         read.extend(hierarchies.iter().map(|path| Used::file("a hierarchy of the schema", path)));
@@ -239,7 +240,7 @@ fn load(path: &Path) -> Result<Schema, Failure> {
 impl AuditArgs {
     /// What a page says of its making: the digest of the input, where it can be read twice, and the options.
     fn made_from(&self) -> Result<page::MadeFrom, Failure> {
-        let is_file = std::fs::metadata(&self.input).is_ok_and(|about| about.is_file());
+        let is_file = self.more.is_empty() && std::fs::metadata(&self.input).is_ok_and(|about| about.is_file());
         let sha256 = is_file.then(|| digest(&self.input)).transpose();
         let sha256 = sha256.with_context(|| format!("cannot read \"{}\" again", self.input.display()))?;
         let name =
@@ -276,11 +277,13 @@ impl AuditArgs {
     ) -> Result<WholeTable, Failure> {
         let format = self.format().map_err(of_table)?;
         let length = match format {
-            Format::Parquet => rows_announced(&self.input),
-            _ => plain_length(&self.input),
+            Format::Parquet => self.inputs().map(rows_announced).sum(),
+            _ if self.more.is_empty() => plain_length(&self.input),
+            _ => None,
         };
         let request = Request {
             path: &self.input,
+            more: &self.more,
             format,
             schema,
             columns,
@@ -310,7 +313,7 @@ impl AuditArgs {
         let subject = self.subject_name(schema);
         let number = subject.as_ref().and_then(|name| read.columns.iter().position(|column| column.name == *name));
         if let (Some(name), None) = (&subject, number) {
-            let path = self.input.display();
+            let path = self.named();
             let message = format!("{path} has no column \"{name}\" to count people by: check --subject and the schema");
             return Err(Failure::Usage(anyhow!(message)));
         }

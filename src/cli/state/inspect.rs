@@ -2,6 +2,7 @@
 
 use super::named::{Named, failed, secret};
 use crate::cli::outcome::Failure;
+use crate::cli::text;
 use crate::daemon::engine::assemble::ledger;
 use crate::daemon::state::store::Store;
 use crate::daemon::state::store::survey::Survey;
@@ -41,7 +42,7 @@ pub fn run(args: &InspectArgs) -> Result<(), Failure> {
         let text = serde_json::to_string_pretty(&survey).map_err(|e| Failure::Running(e.into()))?;
         println!("{text}");
     } else {
-        print!("{}", described(&survey, &checked.config.source.topics));
+        print!("{}", described(&survey, &checked.config.topics_read()));
     }
     Ok(())
 }
@@ -88,8 +89,14 @@ fn described(survey: &Survey, topics: &[String]) -> String {
     line(
         "records",
         format!(
-            "consumed {} = released {} + suppressed {} + held {} + dead-lettered {} + dropped {}",
-            totals.consumed, totals.released, totals.suppressed, survey.held, totals.dead_lettered, totals.dropped
+            "consumed {} = released {} + suppressed {} + held {} + dead-lettered {} + dropped {}{}",
+            totals.consumed,
+            totals.released,
+            totals.suppressed,
+            survey.held,
+            totals.dead_lettered,
+            totals.dropped,
+            text::forwarded(survey.forwarded)
         ),
     );
     line("waiting", format!("{} lines", HumanCount(survey.waiting_lines)));

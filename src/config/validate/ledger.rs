@@ -37,7 +37,7 @@ pub(super) fn ledger(config: &Config, found: &mut Complaints) {
 }
 
 /// Whether what instances release satisfies a model together, if what each of them releases does (docs/guarantees.md).
-fn holds_on_the_union(model: &PrivacyModel) -> bool {
+pub(super) fn holds_on_the_union(model: &PrivacyModel) -> bool {
     match model.kind {
         ModelKind::KAnonymity | ModelKind::KMap => true,
         ModelKind::LDiversity => model.diversity == Diversity::Distinct,

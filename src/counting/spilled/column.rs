@@ -53,8 +53,11 @@ fn ranks(counts: &[u64]) -> (Vec<u32>, usize) {
 pub struct SpilledColumn {
     file: Arc<File>,
     runs: Arc<[Run]>,
-    /// The dense code of each code in the file; none where they are numbers as they stand there.
+    /// The dense code of each code in the file; none where they only have to be moved.
     dense: Option<Arc<[u32]>>,
+    /// By how much codes in the file are larger, where they only have to be moved: most columns have all codes from the first one on, and
+    /// need no table then.
+    shift: u32,
     cardinality: usize,
 }
 
@@ -62,12 +65,14 @@ impl SpilledColumn {
     /// Codes of a file of which those with a count of 0 are in no row: the others get the numbers 0, 1, … in their order.
     pub(super) fn new(file: &Arc<File>, runs: Vec<Run>, counts: &[u64]) -> Self {
         let (dense, cardinality) = ranks(counts);
-        Self { file: Arc::clone(file), runs: runs.into(), dense: Some(dense.into()), cardinality }
+        let shift = counts.iter().take_while(|count| **count == 0).count();
+        let dense = (cardinality + shift < counts.len()).then(|| dense.into());
+        Self { file: Arc::clone(file), runs: runs.into(), dense, shift: shift as u32, cardinality }
     }
 
     /// The numbers as they stand in the file.
     pub(super) fn plain(self) -> Self {
-        Self { dense: None, ..self }
+        Self { dense: None, shift: 0, ..self }
     }
 
     /// Different codes.
@@ -85,9 +90,12 @@ impl SpilledColumn {
         let through = |code: &u32| other.get(*code as usize).map_or(0, |code| numbers[*code as usize]);
         let dense = match &self.dense {
             Some(dense) => dense.iter().map(through).collect(),
-            None => other.iter().map(|code| numbers[*code as usize]).collect(),
+            None => {
+                let moved = std::iter::repeat_n(0, self.shift as usize);
+                moved.chain(other.iter().map(|code| numbers[*code as usize])).collect()
+            }
         };
-        Self { file: Arc::clone(&self.file), runs: Arc::clone(&self.runs), dense: Some(dense), cardinality }
+        Self { file: Arc::clone(&self.file), runs: Arc::clone(&self.runs), dense: Some(dense), shift: 0, cardinality }
     }
 
     /// The codes of some rows, in place of what `codes` held.
@@ -102,10 +110,11 @@ impl SpilledColumn {
             bytes.resize((to - from) * run.width, 0);
             self.file.read_exact_at(bytes, run.at + (from * run.width) as u64)?;
             let Some(dense) = &self.dense else {
+                let moved = |code: u32| code.wrapping_sub(self.shift);
                 match run.width {
-                    1 => codes.extend(bytes.iter().map(|byte| u32::from(*byte))),
-                    2 => codes.extend(bytes.as_chunks().0.iter().map(|two| u32::from(u16::from_le_bytes(*two)))),
-                    _ => codes.extend(bytes.as_chunks().0.iter().map(|four| u32::from_le_bytes(*four))),
+                    1 => codes.extend(bytes.iter().map(|byte| moved(u32::from(*byte)))),
+                    2 => codes.extend(bytes.as_chunks().0.iter().map(|two| moved(u32::from(u16::from_le_bytes(*two))))),
+                    _ => codes.extend(bytes.as_chunks().0.iter().map(|four| moved(u32::from_le_bytes(*four)))),
                 }
                 continue;
             };

@@ -4,7 +4,7 @@ use super::cells::{Cell, ClassSize, ClassSizes, Few, Persons, Records, summary};
 use super::classes::{Asked, Found, Smallest, classes, values};
 use super::keys::Packing;
 use super::table::SpilledTable;
-use super::together::{Dense, batches, counted};
+use super::together::{Dense, batches, below_each, counted};
 use crate::counting::cpu::in_threads;
 use crate::counting::{AttributeSet, ComputeError, GroupCount, GroupCounter};
 use std::io;
@@ -20,6 +20,17 @@ pub enum Look {
     Fine(Option<Smallest>),
     /// Time was up.
     Stopped,
+}
+
+/// How sets of few combinations are counted.
+#[derive(Clone, Copy)]
+enum Arrays {
+    /// As the others are, one by one.
+    None,
+    /// Many at once, all rows.
+    Whole,
+    /// Many at once, each until all its classes have reached this support.
+    UpTo(u32),
 }
 
 /// The rows of a class: codes by column, and the people behind them, ascending, where the table has people.
@@ -137,9 +148,23 @@ impl<'a> SpilledCounter<'a> {
             })
         };
         if self.table.subjects().is_some() {
-            self.each(sets, true, &|set, cells: &[Persons]| self.seen(set, cells, k), &Look::Stopped, stop, &alone)
+            self.each(
+                sets,
+                Arrays::Whole,
+                &|set, cells: &[Persons]| self.seen(set, cells, k),
+                &Look::Stopped,
+                stop,
+                &alone,
+            )
         } else {
-            self.each(sets, true, &|set, cells: &[Records]| self.seen(set, cells, k), &Look::Stopped, stop, &alone)
+            self.each(
+                sets,
+                Arrays::Whole,
+                &|set, cells: &[Records]| self.seen(set, cells, k),
+                &Look::Stopped,
+                stop,
+                &alone,
+            )
         }
     }
 
@@ -222,6 +247,20 @@ impl<'a> SpilledCounter<'a> {
         self.classes(set, k, false, self.memory / self.threads as u64, &|| false, Some(told)).map(drop)
     }
 
+    /// The same for many sets, in few passes: also tells the place of each set among `sets`. What fails, fails for them all.
+    ///
+    /// # Errors
+    /// When the files cannot be read.
+    pub fn below_each(
+        &self,
+        sets: &[AttributeSet],
+        k: u32,
+        told: &mut dyn FnMut(usize, u32, u32),
+    ) -> Result<(), ComputeError> {
+        let others = below_each(self.table, sets, k, self.memory / self.threads as u64, told).map_err(|e| lost(&e))?;
+        others.into_iter().try_for_each(|at| self.below(&sets[at], k, &mut |row, person| told(at, row, person)))
+    }
+
     fn classes(
         &self,
         set: &AttributeSet,
@@ -256,12 +295,12 @@ impl<'a> SpilledCounter<'a> {
         Ok(GroupCount { subjects_below: people.unwrap_or(count.subjects_below), ..count })
     }
 
-    /// One answer a set, in their order: from the cells of those that arrays hold (if `arrays`), many at once, and one by one for the others. Sets
+    /// One answer a set, in their order: from the cells of those that arrays hold , many at once, and one by one for the others. Sets
     /// that `stop` came before get `stopped`.
     fn each<C: Cell, T: Clone + Send + Sync>(
         &self,
         sets: &[AttributeSet],
-        arrays: bool,
+        arrays: Arrays,
         told: &(dyn Fn(&Dense, &[C]) -> T + Sync),
         stopped: &T,
         stop: &(dyn Fn() -> bool + Sync),
@@ -269,7 +308,12 @@ impl<'a> SpilledCounter<'a> {
     ) -> Result<Vec<T>, ComputeError> {
         let threads = self.threads.min(sets.len()).max(1);
         let memory = self.memory / threads as u64;
-        let (batches, others) = batches::<C>(self.table, sets, if arrays { memory } else { 0 });
+        let (of_arrays, enough) = match arrays {
+            Arrays::None => (0, None),
+            Arrays::Whole => (memory, None),
+            Arrays::UpTo(k) => (memory, Some(k)),
+        };
+        let (batches, others) = batches::<C>(self.table, sets, of_arrays);
         let next = AtomicUsize::new(0);
         let answers: Mutex<Vec<(usize, Result<T, ComputeError>)>> = Mutex::new(Vec::with_capacity(sets.len()));
         let put = |at: usize, answer| answers.lock().expect("no counter panics with the lock").push((at, answer));
@@ -277,7 +321,7 @@ impl<'a> SpilledCounter<'a> {
             loop {
                 let number = next.fetch_add(1, Ordering::Relaxed);
                 if let Some(batch) = batches.get(number) {
-                    match counted::<C>(self.table, batch, stop) {
+                    match counted::<C>(self.table, batch, enough, stop) {
                         Ok(Some(cells)) => {
                             batch.iter().zip(&cells).for_each(|(set, cells)| put(set.at, Ok(told(set, cells))));
                         }
@@ -327,7 +371,7 @@ impl GroupCounter for SpilledCounter<'_> {
     fn count(&self, sets: &[AttributeSet], k: u32) -> Result<Vec<GroupCount>, ComputeError> {
         let alone = |set: &AttributeSet, memory| self.counted(set, k, memory);
         // With people, who is below k is known only once the classes are: a second pass for each set.
-        let arrays = self.table.subjects().is_none();
+        let arrays = if self.table.subjects().is_none() { Arrays::Whole } else { Arrays::None };
         let told = |_: &Dense, cells: &[Records]| summary(&sizes_of(cells), k);
         self.each(sets, arrays, &told, &GroupCount::default(), &|| false, &alone)
     }
@@ -349,11 +393,11 @@ impl GroupCounter for SpilledCounter<'_> {
             })
         };
         if self.table.subjects().is_some() {
-            self.each(sets, true, &|_, cells: &[Persons]| Some(is_qid(cells, k)), &None, stop, &alone)
+            self.each(sets, Arrays::UpTo(k), &|_, cells: &[Persons]| Some(is_qid(cells, k)), &None, stop, &alone)
         } else if k <= Few::LARGEST_K {
-            self.each(sets, true, &|_, cells: &[Few]| Some(is_qid(cells, k)), &None, stop, &alone)
+            self.each(sets, Arrays::UpTo(k), &|_, cells: &[Few]| Some(is_qid(cells, k)), &None, stop, &alone)
         } else {
-            self.each(sets, true, &|_, cells: &[Records]| Some(is_qid(cells, k)), &None, stop, &alone)
+            self.each(sets, Arrays::UpTo(k), &|_, cells: &[Records]| Some(is_qid(cells, k)), &None, stop, &alone)
         }
     }
 

@@ -5,6 +5,7 @@ use super::table::Block;
 use super::{SpillWriter, SpilledCounter, SpilledTable, Written};
 use crate::counting::{AttributeSet, CountedTable, CpuCounter, GroupCounter};
 use proptest::prelude::*;
+use std::collections::BTreeSet;
 
 /// Writes columns in pieces of some rows; the last column is that of the people, where `named`, and 0 is nobody.
 fn written(columns: &[Vec<u32>], piece: usize, named: bool, memory: u64) -> super::Marked {
@@ -61,7 +62,10 @@ proptest! {
         let (cpu, counter) = (CpuCounter::new(&here, 1), SpilledCounter::new(table, threads, memory));
         prop_assert_eq!(counter.count(&sets, k), cpu.count(&sets, k));
         prop_assert_eq!(counter.judge(&sets, k, &|| false), cpu.judge(&sets, k, &|| false));
-        for set in &sets {
+        let mut below = vec![BTreeSet::new(); sets.len()];
+        counter.below_each(&sets, k, &mut |at, row, _| below[at].extend([row])).expect("read");
+        for (set, below) in sets.iter().zip(below) {
+            prop_assert_eq!(cpu.records_below(set, k), Ok(below.into_iter().collect::<Vec<u32>>()));
             prop_assert_eq!(counter.records_below(set, k), cpu.records_below(set, k));
             prop_assert_eq!(counter.first_below(set, k), cpu.first_below(set, k));
         }
@@ -90,6 +94,39 @@ proptest! {
         let sets = [AttributeSet::first(columns.len()), AttributeSet::from_iter([0, 3, 5])];
         let counter = SpilledCounter::new(&there.table, 1, memory);
         prop_assert_eq!(counter.count(&sets, 2), CpuCounter::new(&here, 1).count(&sets, 2));
+    }
+}
+
+/// Counting ends where every class has reached k, and not before: one value comes with the last row, one pair of values never.
+#[test]
+fn a_set_is_counted_until_nothing_can_change_what_it_is() {
+    let rows = 150_000_u32;
+    let turn = |of: u32| (0..rows).map(|row| row / 3 % of).collect::<Vec<u32>>();
+    let mut late = turn(5);
+    late[rows as usize - 1] = 5;
+    let mut early = turn(7);
+    early[0] = 7;
+    let people = (0..rows).map(|row| 1 + row / 3).collect();
+    let columns = vec![turn(4), turn(2), late, early, people];
+    for named in [false, true] {
+        let (there, here) = (written(&columns, 40_000, named, 1 << 24), held(&columns, named));
+        let every = |mask: u32| (0..4).filter(|c| mask >> c & 1 == 1).collect::<AttributeSet>();
+        let sets: Vec<AttributeSet> = (1..1 << 4).map(every).collect();
+        let (cpu, counter) = (CpuCounter::new(&here, 1), SpilledCounter::new(&there.table, 2, 1 << 26));
+        for k in [2, 300, 20_000] {
+            let verdicts = counter.judge(&sets, k, &|| false).expect("read");
+            assert_eq!(verdicts, cpu.judge(&sets, k, &|| false).expect("held"), "{named} {k}");
+            let mut below = vec![BTreeSet::new(); sets.len()];
+            counter.below_each(&sets, k, &mut |at, row, _| below[at].extend([row])).expect("read");
+            for (set, below) in sets.iter().zip(below) {
+                assert!(below.iter().copied().eq(cpu.records_below(set, k).expect("held")), "{named} {k} {set:?}");
+            }
+        }
+        // Four by two columns go together, so half of their pairs are never seen.
+        assert_eq!(
+            counter.judge(&[every(3), every(4), every(8)], 2, &|| false),
+            Ok(vec![Some(false), Some(true), Some(true)])
+        );
     }
 }
 

@@ -1,8 +1,8 @@
 //! Many sets in one pass over the rows, each in an array of its own: the rows are read and decoded once, and sets that begin alike share
-//! their beginnings.
+//! their beginnings. Where it only matters whether every class reaches k, a set whose every cell has is not counted further.
 
-use super::cells::{Cell, are_dense};
-use super::table::SpilledTable;
+use super::cells::{Cell, Few, Persons, Records, are_dense};
+use super::table::{Block, SpilledTable};
 use crate::counting::AttributeSet;
 use std::io;
 
@@ -50,55 +50,172 @@ pub(super) fn batches<C>(table: &SpilledTable, sets: &[AttributeSet], memory: u6
     (batches, others)
 }
 
-/// Counts a batch; none where `stop` was true before the end.
+/// The tuples of a block as numbers, set after set; what a set has in common with the one before it is not made again.
+struct Keys {
+    /// The columns of all sets, ascending, and how many codes each has.
+    columns: Vec<usize>,
+    radixes: Vec<u32>,
+    /// Where each column of a set stands among them.
+    places: Vec<Vec<usize>>,
+    /// The set before.
+    before: usize,
+    /// Numbers by its first column, its first two, …; `depth` of them are of this block.
+    made: Vec<Vec<u32>>,
+    depth: usize,
+}
+
+impl Keys {
+    fn new(table: &SpilledTable, batch: &[Dense]) -> Self {
+        let mut columns: Vec<usize> = batch.iter().flat_map(|set| set.columns.iter().copied()).collect();
+        columns.sort_unstable();
+        columns.dedup();
+        let place = |column: &usize| columns.partition_point(|c| c < column);
+        let places = batch.iter().map(|set| set.columns.iter().map(place).collect()).collect();
+        let radixes = columns.iter().map(|column| table.cardinality(*column).max(1) as u32).collect();
+        Self { columns, radixes, places, before: 0, made: Vec::new(), depth: 0 }
+    }
+
+    /// Before the first set of a block.
+    fn begin(&mut self) {
+        self.depth = 0;
+    }
+
+    /// The numbers of the rows of a block by set `number`, which has a column.
+    fn of(&mut self, number: usize, block: &Block) -> &[u32] {
+        let set = &self.places[number];
+        let before = self.places[self.before].iter().take(self.depth);
+        let shared = set.iter().zip(before).take_while(|(own, theirs)| own == theirs).count();
+        for depth in shared..set.len() {
+            let codes = &block.codes[set[depth]];
+            if self.made.len() == depth {
+                self.made.push(Vec::new());
+            }
+            let (above, own) = self.made.split_at_mut(depth);
+            let own = &mut own[0];
+            own.clear();
+            match above.last() {
+                None => own.extend_from_slice(codes),
+                Some(above) => {
+                    let radix = self.radixes[set[depth]];
+                    own.extend(above.iter().zip(codes).map(|(key, code)| key * radix + code));
+                }
+            }
+        }
+        (self.before, self.depth) = (number, set.len());
+        &self.made[set.len() - 1]
+    }
+}
+
+/// When a set is looked at again.
+struct Filling {
+    /// Support that each class has to reach.
+    k: u32,
+    /// Rows after which each set is looked at; none where it cannot fill.
+    next: Vec<Option<u64>>,
+}
+
+impl Filling {
+    fn new(batch: &[Dense], k: u32, rows: u64) -> Self {
+        let first = |set: &Dense| {
+            let needed = set.domain.saturating_mul(u64::from(k));
+            // Fewer rows than that hardly fill every cell.
+            (needed <= rows).then(|| 2 * needed)
+        };
+        Self { k, next: batch.iter().map(first).collect() }
+    }
+
+    /// Whether every cell has reached k by now: no further row can then change what the set is. Asked after `rows` rows.
+    fn is_full<C: Cell>(&mut self, number: usize, cells: &[C], rows: u64) -> bool {
+        let Some(next) = self.next[number].as_mut().filter(|next| **next <= rows) else { return false };
+        // Looking takes the time of some rows for each cell.
+        *next = rows + (rows / 8).max(cells.len() as u64);
+        cells.iter().all(|cell| cell.size().support >= self.k)
+    }
+}
+
+/// Counts a batch; none where `stop` was true before the end. With `enough`, a set whose every cell has reached that support is not
+/// counted further.
 pub(super) fn counted<C: Cell>(
     table: &SpilledTable,
     batch: &[Dense],
+    enough: Option<u32>,
     stop: &(dyn Fn() -> bool + Sync),
 ) -> io::Result<Option<Vec<Vec<C>>>> {
-    let mut columns: Vec<usize> = batch.iter().flat_map(|set| set.columns.iter().copied()).collect();
-    columns.sort_unstable();
-    columns.dedup();
-    // Where each column of a set stands in a block.
-    let places: Vec<Vec<usize>> = batch
-        .iter()
-        .map(|set| set.columns.iter().map(|column| columns.partition_point(|c| c < column)).collect())
-        .collect();
+    let mut keys = Keys::new(table, batch);
+    let columns = keys.columns.clone();
     let mut cells: Vec<Vec<C>> = batch.iter().map(|set| vec![C::default(); set.domain as usize]).collect();
-    // Keys by the first column, the first two, … of the set before.
-    let mut keys: Vec<Vec<u32>> = Vec::new();
-    let (mut first, mut goes_on) = (0_u32, true);
+    let mut filling = enough.map(|k| Filling::new(batch, k, table.rows() as u64));
+    let mut open: Vec<usize> = (0..batch.len()).collect();
+    let (mut first, mut rows, mut stopped) = (0_u32, 0_u64, false);
     table.each_block(&columns, false, |block| {
-        goes_on = !stop();
-        let mut before: &[usize] = &[];
-        for (set, cells) in places.iter().zip(&mut cells) {
-            let shared = set.iter().zip(before).take_while(|(own, theirs)| own == theirs).count();
-            for depth in shared..set.len() {
-                let codes = &block.codes[set[depth]];
-                if keys.len() == depth {
-                    keys.push(Vec::new());
-                }
-                let (above, own) = keys.split_at_mut(depth);
-                let own = &mut own[0];
-                own.clear();
-                match above.last() {
-                    None => own.extend_from_slice(codes),
-                    Some(above) => {
-                        let radix = table.cardinality(columns[set[depth]]).max(1) as u32;
-                        own.extend(above.iter().zip(codes).map(|(key, code)| key * radix + code));
-                    }
-                }
-            }
-            let Some(keys) = set.len().checked_sub(1).and_then(|last| keys.get(last)) else { continue };
+        stopped = stop();
+        keys.begin();
+        for number in &open {
+            let (cells, keys) = (&mut cells[*number], keys.of(*number, block));
             if block.people.is_empty() {
                 keys.iter().for_each(|key| cells[*key as usize].add(first));
             } else {
                 keys.iter().zip(&block.people).for_each(|(key, person)| cells[*key as usize].add(person + 1));
             }
-            before = set;
         }
         first = first.wrapping_add(1);
-        goes_on
+        rows += block.rows() as u64;
+        if let Some(filling) = &mut filling {
+            open.retain(|number| !filling.is_full(*number, &cells[*number], rows));
+        }
+        !stopped && !open.is_empty()
     })?;
-    Ok(goes_on.then_some(cells))
+    Ok((!stopped).then_some(cells))
+}
+
+/// Tells the records in classes below k of those sets that arrays hold: the place of the set among `sets`, the number of the record,
+/// and its person (its number where nobody is named). Gives the places of the other sets.
+pub(super) fn below_each(
+    table: &SpilledTable,
+    sets: &[AttributeSet],
+    k: u32,
+    memory: u64,
+    told: &mut dyn FnMut(usize, u32, u32),
+) -> io::Result<Vec<usize>> {
+    if table.subjects().is_some() {
+        below_by::<Persons>(table, sets, k, memory, told)
+    } else if k <= Few::LARGEST_K {
+        below_by::<Few>(table, sets, k, memory, told)
+    } else {
+        below_by::<Records>(table, sets, k, memory, told)
+    }
+}
+
+fn below_by<C: Cell>(
+    table: &SpilledTable,
+    sets: &[AttributeSet],
+    k: u32,
+    memory: u64,
+    told: &mut dyn FnMut(usize, u32, u32),
+) -> io::Result<Vec<usize>> {
+    let (batches, others) = batches::<C>(table, sets, memory);
+    let is_below = |cell: &C| (1..k).contains(&cell.size().support);
+    for batch in batches {
+        let cells = counted::<C>(table, &batch, Some(k), &|| false)?.unwrap_or_default();
+        let some: Vec<usize> = (0..cells.len()).filter(|number| cells[*number].iter().any(is_below)).collect();
+        if some.is_empty() {
+            continue;
+        }
+        let mut keys = Keys::new(table, &batch);
+        let columns = keys.columns.clone();
+        table.each_block(&columns, true, |block| {
+            keys.begin();
+            for number in &some {
+                let (cells, at) = (&cells[*number], batch[*number].at);
+                for (place, key) in keys.of(*number, block).iter().enumerate() {
+                    if is_below(&cells[*key as usize]) {
+                        let row = block.order[place];
+                        told(at, row, block.people.get(place).copied().unwrap_or(row));
+                    }
+                }
+            }
+            true
+        })?;
+    }
+    Ok(others)
 }

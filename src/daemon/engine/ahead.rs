@@ -101,7 +101,7 @@ impl<'a> Encoder<'a> {
     /// hand still needs its numbers.
     pub fn look_ahead(&mut self, upcoming: &mut dyn Upcoming, over: &AtomicBool) {
         let Some(turn) = upcoming.look(over) else { return };
-        let coming = self.settings.values_of(turn.input.raw.rows());
+        let coming = self.settings.values_of(turn.input.rows());
         let fits = |book: &Codebook| book.values() + coming <= self.settings.max_dictionary_values;
         if turn.encoded.is_none() && self.books.iter().all(fits) {
             turn.encoded = Some(self.encode(&turn.input));

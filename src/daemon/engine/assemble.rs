@@ -17,6 +17,7 @@ use crate::daemon::state::records::Intent;
 use crate::daemon::state::seal::{Keys, Sealer};
 use crate::daemon::state::store::{Recovered, Store};
 use crate::io::file::FileBegun;
+use crate::io::residue::Door;
 use crate::io::shared_ledger::Terms;
 use crate::ledger::classes::Ledger;
 use crate::ledger::said::Said;
@@ -76,18 +77,20 @@ pub struct Assembled {
     pub begun: Vec<FileBegun>,
     /// Identity of the state.
     pub id: String,
-    /// What a ledger is shared by.
+    /// What a ledger is shared by, and records are handed on by.
     pub accord: Accord,
     /// `privacy.k` of what has left before this start, where it is known.
     pub made_with: Option<u64>,
 }
 
-/// What instances have in common that share a ledger.
+/// What instances of one group have in common.
 pub struct Accord {
     /// Seals for whoever has the group's secret.
     pub sealer: Sealer,
     /// What a release means.
     pub terms: Terms,
+    /// Seals and opens records that instances hand each other.
+    pub door: Door,
 }
 
 /// Why there is no engine.
@@ -290,8 +293,11 @@ pub fn assemble(
     let certifier = checked.signer.clone().map(|signer| Certifier::new(signer, config, &id, recovered.certified));
     let outputs = format!("{}\n{}", sink_of(config).unwrap_or_default(), groups_of(&checked.shapes, schema));
     let meaning = format!("{}\n{}", schema.fingerprint(), spelling_of(config));
-    let terms = Terms::new(&keys.name_of_digests(), &meaning, &outputs, digest.bytes());
-    let accord = Accord { sealer: Sealer::new(&keys.shared), terms };
+    let digests = keys.name_of_digests();
+    let terms = Terms::new(&digests, &meaning, &outputs, digest.bytes());
+    let width = schema.attributes.len();
+    let door = Door::new(Sealer::new(&keys.residue), &config.source.group, &digests, &meaning, width);
+    let accord = Accord { sealer: Sealer::new(&keys.shared), terms, door };
     let opened = Opened { ledger, store, keys, untruthful, certifier };
     let begun = std::mem::take(&mut recovered.begun);
     let engine = build(checked, &people, telemetry, accept_rewind, opened, recovered.into())?;

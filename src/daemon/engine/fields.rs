@@ -3,6 +3,7 @@
 use super::attack::Attacks;
 use super::certifier::Certifier;
 use super::draws::Draws;
+use super::handing::Handing;
 use super::held::Held;
 use super::joins::Joins;
 use super::model::{Model, ModelSize};
@@ -113,6 +114,8 @@ pub struct Engine {
     pub(super) joins: Joins,
     /// What other instances have released.
     pub(super) sharing: Sharing,
+    /// The way to other instances for records that find no crowd here.
+    pub(super) handing: Handing,
     pub(super) telemetry: Telemetry,
     pub(super) digest: Box<dyn Fn(&str) -> u128 + Send + Sync>,
     pub(super) draws: Draws,

@@ -41,7 +41,7 @@ impl Engine {
         input: &'a InputBatch,
         encoded: Encoded,
         of: &impl Fn(Coordinate) -> bool,
-        age_ms: i64,
+        (clock_ms, age_ms): (i64, i64),
         all: bool,
     ) -> Gathered<'a> {
         let Encoded { rows: mut fresh, mut rejected, mut uncovered_cells, seconds: encode, .. } = encoded;
@@ -52,15 +52,20 @@ impl Engine {
         }
         rejected.splice(0..0, input.rejected.iter().cloned());
         let taken = self.held.joining(of, age_ms, all);
-        let waits: Vec<Remaining> = taken.iter().map(|&at| self.held.waits[at].clone()).collect();
+        let mut waits: Vec<Remaining> = taken.iter().map(|&at| self.held.waits[at].clone()).collect();
+        let handed = self.take_up(input, clock_ms, age_ms);
+        waits.extend(handed.waits);
         let mut waited: Vec<u8> = waits.iter().map(|wait| wait.waited).collect();
         let mut batch = self.held.copy(&taken);
         self.joins.join(&mut batch, &mut self.coding.books, true);
+        batch.append(&handed.batch);
         batch.append(&fresh);
         waited.resize(batch.rows(), 0);
         let first = self.durable.progress.rows;
         let held = taken.iter().map(|&at| self.held.ordinals[at]);
-        let ordinals = held.chain(first..first + fresh.rows() as u64).collect();
+        // What was handed on is of no number here: it never waits.
+        let handed_on = std::iter::repeat_n(u64::MAX, handed.batch.rows());
+        let ordinals = held.chain(handed_on).chain(first..first + fresh.rows() as u64).collect();
         let (read, decode) = (input.read_seconds, input.decode_seconds);
         Gathered {
             input,
@@ -68,6 +73,7 @@ impl Engine {
             batch,
             waited,
             ordinals,
+            late: handed.late,
             taken,
             waits,
             rejected,
@@ -78,7 +84,7 @@ impl Engine {
             unjoined: joined.unjoined,
             planned: Planned::default(),
             last: false,
-            clock_ms: 0,
+            clock_ms,
             age_ms,
             seconds: StageSeconds { read, decode, encode, ..StageSeconds::default() },
         }

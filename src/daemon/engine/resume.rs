@@ -2,6 +2,7 @@
 
 use super::attack::Attacks;
 use super::fields::{Coding, Durable, Engine, InForce, Learning, Planning};
+use super::handing::Handing;
 use super::held::Held;
 use super::joins::Joins;
 use super::model::ModelSize;
@@ -145,6 +146,7 @@ impl Engine {
             quasi,
             joins: Joins::new(&settings.joins, std::mem::take(&mut past.profiles)),
             sharing: Sharing::default(),
+            handing: Handing::default(),
             held: Held::new(schema.attributes.len(), schema.joined()),
             schema,
             settings,

@@ -3,6 +3,7 @@
 //! Each step takes what the one before it gives, by value: what has not been verified cannot be intended, what has not been
 //! intended cannot be delivered, and what has not been delivered is not remembered.
 
+use super::account::After;
 use super::ahead::{Encoder, SetOnDrop, Turn, Upcoming};
 use super::attack::Target;
 use super::batch_error::BatchError;
@@ -10,6 +11,7 @@ use super::clock::Moment;
 use super::fields::{Durable, Engine, InForce};
 use super::following::going_along;
 use super::gathered::{Before, Gathered};
+use super::handing::HandedOn;
 use super::held::{Remaining, kept_waiting};
 use super::input::ranges_of;
 use super::settling::{Settling, is_all};
@@ -74,6 +76,8 @@ struct Effects {
     verified: Verified,
     /// What goes on waiting, by row.
     remaining: BTreeMap<u32, Remaining>,
+    /// What other instances may find a crowd for.
+    handed_on: HandedOn,
     witnessed: WitnessDelta,
     report: BatchReport,
     /// A copy to try attacks on, where it is time.
@@ -146,18 +150,14 @@ impl Engine {
         let age_ms = order.retry.map_or(order.now.age_ms, |r| r.after.age_ms).max(progress.age_ms);
         // Whoever encoded ahead saw that there was room.
         let joining = self.rows_to_join(input, of, age_ms, order.is_all());
-        self.compact_dictionaries(
-            if encoded.is_some() { 0 } else { self.settings.values_of(input.raw.rows()) },
-            joining,
-        );
+        self.compact_dictionaries(if encoded.is_some() { 0 } else { self.settings.values_of(input.rows()) }, joining);
         let planned = self.plan_if_due(age_ms);
         let encoded = match encoded {
             Some(encoded) => encoded,
             None => self.encoder().encode(input),
         };
-        let mut gathered = self.put_together(input, encoded, of, age_ms, order.is_all());
+        let mut gathered = self.put_together(input, encoded, of, (clock_ms, age_ms), order.is_all());
         gathered.planned = planned;
-        gathered.clock_ms = clock_ms;
         gathered.last = order.settling != Settling::No || input.closed == Closed::Settle;
         self.learning.model.begin(&gathered.fresh);
 
@@ -218,7 +218,9 @@ impl Engine {
         let mut turnout = std::mem::take(&mut gathered.turnout);
         let before = Before { batch: &gathered.batch, waits: &gathered.waits, waited: &gathered.waited };
         let remaining = self.remaining(&mut turnout, &before, &mut proposal, &verified, age_ms);
-        let mut report = self.account(&gathered, &proposal, &turnout, &remaining, &verified, order.settling);
+        let handed_on = self.hand_on(&gathered, &proposal, &turnout, &remaining);
+        let after = After { remaining: &remaining, handed_on: &handed_on.rows };
+        let mut report = self.account(&gathered, &proposal, &turnout, &after, &verified, order.settling);
         gathered.turnout = turnout;
         let target = self.target(&gathered, &mut proposal, &verified);
         // The last moment: the pairs of the batch before have had all this time.
@@ -226,7 +228,7 @@ impl Engine {
         self.settle_model();
         self.measure_model(&mut report);
         gathered.seconds.learn = start.elapsed().as_secs_f64();
-        let effects = Effects { verified, remaining, witnessed, report, target };
+        let effects = Effects { verified, remaining, handed_on, witnessed, report, target };
         let mut intent = self.intent(&gathered, order, &effects, marks);
         intent.certificate = self.certify(&gathered, &effects.verified, &effects.report, &intent.ranges);
         Prepared { gathered, effects, intent }
@@ -314,7 +316,7 @@ impl Engine {
         let start = Instant::now();
         let Delivered { prepared, lengths, bytes_out } = delivered;
         let Prepared { gathered, effects, intent } = prepared;
-        let Effects { verified, remaining, witnessed, mut report, target } = effects;
+        let Effects { verified, remaining, witnessed, mut report, target, .. } = effects;
         let Gathered { input, fresh, batch, ordinals, taken, rejected, uncovered_cells, turnout, mut seconds, .. } =
             gathered;
         let adopted = gathered.planned.plan.is_some();
@@ -470,7 +472,7 @@ impl Intended<'_, '_> {
         untruthful: Option<&str>,
         state: &[StateChange],
     ) -> Result<Lengths, DeliveryError> {
-        let Prepared { gathered, effects: Effects { verified, .. }, intent } = self.0;
+        let Prepared { gathered, effects: Effects { verified, handed_on, .. }, intent } = self.0;
         let positions: Positions = gathered.input.ranges.iter().map(|(place, range)| (*place, range.1)).collect();
         let envelope = Envelope {
             sequence: intent.after.sequence,
@@ -481,6 +483,9 @@ impl Intended<'_, '_> {
             subjects: &gathered.batch.subjects,
             coordinates: &gathered.batch.coordinates,
             untruthful,
+            residue: &handed_on.records,
+            residue_partition: handed_on.partition,
+            words: &gathered.input.words,
             certificate: intent.certificate.as_ref().map(|made| Certificate { key: &made.key, line: &made.line }),
             state,
         };

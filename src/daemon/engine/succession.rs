@@ -50,6 +50,7 @@ impl Engine {
         next.coding.numbering = self.coding.numbering + 1;
         next.joins = std::mem::take(&mut self.joins);
         next.sharing = std::mem::take(&mut self.sharing);
+        next.handing = std::mem::take(&mut self.handing);
         next.put_terms(digest.bytes());
         next.attacks = std::mem::take(&mut self.attacks);
         next.origin = Arc::clone(&self.origin);

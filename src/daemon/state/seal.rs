@@ -24,6 +24,8 @@ pub struct Keys {
     pub shared: Zeroizing<[u8; 32]>,
     /// Names the records of a state in a topic, and seals them.
     pub followed: (Zeroizing<[u8; 32]>, Zeroizing<[u8; 32]>),
+    /// Seals records that instances hand each other.
+    pub residue: Zeroizing<[u8; 32]>,
     seal: Zeroizing<[u8; 32]>,
 }
 
@@ -69,6 +71,7 @@ impl Keys {
             archive: key(b"archive"),
             shared: Zeroizing::new(key(b"shared ledger")),
             followed: (Zeroizing::new(key(b"state topic names")), Zeroizing::new(key(b"state topic"))),
+            residue: Zeroizing::new(key(b"residue")),
             seal: Zeroizing::new(key(b"seal")),
         }
     }

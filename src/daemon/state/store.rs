@@ -74,6 +74,11 @@ const INTENT_BEGUN: &[u8] = b"intent-begun";
 const CERTIFIED: &[u8] = b"certified";
 const INTENT_CERTIFIED: &[u8] = b"intent-certified";
 
+/// Records that were handed to other instances with all batches up to the last one whose effect was written, and up to the attempt that was
+/// last intended; where there are none, nothing.
+const FORWARDED: &[u8] = b"forwarded";
+const INTENT_FORWARDED: &[u8] = b"intent-forwarded";
+
 /// Bytes of a ledger delta that says nothing.
 const NO_DELTA: usize = 12;
 
@@ -380,6 +385,10 @@ impl Store {
         }
         if let Some(certificate) = &intent.certificate {
             batch.insert(INTENT_CERTIFIED, self.seal(INTENT_CERTIFIED, &(intent.attempt, certificate.head)));
+        }
+        let forwarded = intent.after.totals.forwarded;
+        if forwarded > 0 {
+            batch.insert(INTENT_FORWARDED, self.seal(INTENT_FORWARDED, &(intent.attempt, forwarded)));
         }
         if intent.profiles > 0 {
             batch.insert(INTENT_VERSION, self.seal(INTENT_VERSION, &(intent.attempt, intent.profiles)));

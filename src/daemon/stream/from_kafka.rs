@@ -23,7 +23,7 @@ use crate::io::kafka::feed::{FeedConsumer, subscribe};
 use crate::io::kafka::health::Health;
 use crate::io::kafka::marker::{self, Marker};
 use crate::io::kafka::offsets;
-use crate::io::kafka::reader::Reader;
+use crate::io::kafka::reader::{Handing, Reader};
 use crate::io::kafka::refusal::Refusal;
 use crate::io::kafka::transaction::{Outputs, TransactionalSink};
 use crate::records::schema::Schema;
@@ -116,16 +116,19 @@ pub fn run_kafka(
         health: Arc::default(),
         stand_in: options.stand_in_broker,
     };
-    let topics = &config.source.topics;
-    let mut wanted: Vec<&str> = topics.iter().map(String::as_str).collect();
+    let topics = config.topics_read();
+    let mut wanted: Vec<&str> = config.source.topics.iter().map(String::as_str).collect();
     wanted.extend(config.join.iter().filter_map(|join| join.topic.as_deref()));
     wanted.extend(config.erasure.is_on().then_some(config.erasure.topic.as_str()));
+    wanted.extend(config.sink.residue());
     wanted.push(&config.sink.commits_topic);
     let Some(partitions) = reach(&start.cluster, &config.source.brokers, &wanted, telemetry, stop)? else {
         return Ok(Vec::new());
     };
     check_same_cluster(&start.cluster, &start.sink)?;
     let commit_partitions = partitions.last().copied().unwrap_or(1);
+    // The one before it, where there is one.
+    let residue_partitions = partitions.iter().rev().nth(1).copied().unwrap_or(1);
     let mut opened: Option<TransactionalSink> = None;
     let open = |opened: &mut Option<TransactionalSink>, id: &str| -> Result<Marker, KafkaFailure> {
         if config.sink.kind == SinkKind::Kafka && !options.stand_in_broker {
@@ -177,10 +180,14 @@ pub fn run_kafka(
         engine.keep_state(&mut sink, Some(committed.generation)).map_err(StreamError::from)?;
     }
     if !options.accept_rewind {
-        refuse_rewind(&engine.progress().positions, &start.cluster, &config.source.group, topics)?;
+        refuse_rewind(&engine.progress().positions, &start.cluster, &config.source.group, &topics)?;
     }
     if !profiles::begin(&mut engine, intent.as_ref(), (&config, &schema, &file), &start.cluster, telemetry, stop)? {
         return Ok(engine.findings());
+    }
+    let handing = config.sink.residue().map(|_| Handing { topic: last(&topics), door: accord.door.clone() });
+    if let Some(handing) = &handing {
+        engine.hand_on_by(handing.door.clone(), residue_partitions, config.sink.residue_age);
     }
     let naming = start.naming(&engine)?;
     engine.heed(stop);
@@ -191,9 +198,14 @@ pub fn run_kafka(
         engine.flush().map_err(StreamError::from)?;
         return Ok(engine.findings());
     }
-    start.stream(&mut engine, intent, &mut sink, (clock, naming), policies)?;
+    start.stream(&mut engine, intent, &mut sink, (clock, naming, handing), policies)?;
     engine.tell_of_chain();
     Ok(engine.findings())
+}
+
+/// The number of the last of some topics.
+fn last(topics: &[String]) -> u16 {
+    u16::try_from(topics.len().saturating_sub(1)).expect("few topics")
 }
 
 /// A transaction commits what leaves together with the offsets of what came, so both must be of one cluster.
@@ -277,7 +289,7 @@ impl Start<'_> {
         let (config, cluster) = (self.config, &self.sink);
         let transactional_id = format!("{}-{id}", config.source.group);
         let attributes = self.schema.attributes.iter().map(|a| a.name.clone()).collect();
-        let outputs = outputs(config, cluster, config.source.topics.clone(), attributes)?;
+        let outputs = outputs(config, cluster, config.topics_read(), attributes)?;
         let outputs = Outputs { keeps_offsets: !self.stand_in, ..outputs };
         let (group, stop) = (self.group(), Arc::clone(self.stop));
         // The order matters: fencing the older self settles its open transaction, and only then is the marker final.
@@ -305,7 +317,7 @@ impl Start<'_> {
         engine: &mut Engine,
         intent: Option<Intent>,
         sink: &mut TransactionalSink,
-        (clock, naming): (StateClock, Option<Naming>),
+        (clock, naming, handing): (StateClock, Option<Naming>, Option<Handing>),
         policies: &Replacements<'_>,
     ) -> Result<(), RunError> {
         let Self { config, file, schema, telemetry, stop, cluster, sink: sink_cluster, health, .. } = self;
@@ -313,10 +325,11 @@ impl Start<'_> {
         let (commands, commands_out) = crossbeam_channel::unbounded();
         engine.come_from(Arc::clone(health) as Arc<dyn Origin>);
         let closed = Arc::new(AtomicBool::new(false));
+        let topics = config.topics_read();
         let consumer = subscribe(
             cluster,
             &config.source.group,
-            &config.source.topics,
+            &topics,
             feed_in.clone(),
             Arc::clone(health),
             Arc::clone(&closed),
@@ -330,6 +343,7 @@ impl Start<'_> {
             width: schema.attributes.len(),
             closing: policies.limits.clone(),
             subject: schema.subject,
+            handing,
             feed: feed_in,
             commands: commands_out,
             stop: Arc::clone(&reader_stop),
@@ -354,7 +368,7 @@ impl Start<'_> {
                     std::thread::sleep(Duration::from_millis(200));
                 }
             });
-            let group = Group { cluster, name: &config.source.group, topics: &config.source.topics };
+            let group = Group { cluster, name: &config.source.group, topics: &topics };
             let mut source = KafkaSource::new(group, &feed, &commands, health, &config.source.brokers, telemetry, stop);
             let (watcher, max_age) = (&Unwatched, config.batch.max_age);
             let outcome = Run {

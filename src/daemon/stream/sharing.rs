@@ -19,7 +19,7 @@ use std::sync::atomic::AtomicBool;
 pub(super) fn begin(
     (engine, sink, clock): (&mut Engine, &mut TransactionalSink, &mut StateClock),
     intent: Option<&Intent>,
-    Accord { sealer, terms }: Accord,
+    Accord { sealer, terms, .. }: Accord,
     (config, options): (&Config, &Options),
     (cluster, telemetry): (&Cluster, &Telemetry),
     stop: &AtomicBool,

@@ -36,6 +36,7 @@ pub(super) fn outputs(
     let certificates = certificates.map(|name| topic(name)).transpose()?;
     let ledger = config.sink.shared_ledger().map(|name| topic(name).map(|topic| topic.name)).transpose()?;
     let state = config.state.follows().map(|_| config.state.topic.clone());
+    let residue = config.sink.residue().map(topic).transpose()?;
     let (group, commits) = (config.source.group.clone(), config.sink.commits_topic.clone());
     Ok(Outputs {
         sinks,
@@ -43,6 +44,7 @@ pub(super) fn outputs(
         certificates,
         ledger,
         state,
+        residue,
         commits,
         sources,
         group,
@@ -58,6 +60,10 @@ pub(in crate::daemon) fn check_retention(config: &Config, cluster: &Cluster) -> 
     let window = config.privacy.support_window;
     let asked = ("privacy.support_window", window);
     topics.iter().try_for_each(|topic| cluster.check_retention(topic, asked, PATIENCE))?;
+    if let Some(residue) = config.sink.residue() {
+        cluster.check_retention(residue, ("sink.residue_age", config.sink.residue_age), PATIENCE)?;
+        cluster.check_not_compacted(residue, PATIENCE)?;
+    }
     let Some(ledger) = config.sink.shared_ledger() else { return Ok(()) };
     let asked = ("privacy.support_window + sink.ledger_skew", window + config.sink.ledger_skew);
     cluster.check_retention(ledger, asked, PATIENCE)?;

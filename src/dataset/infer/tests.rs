@@ -17,6 +17,7 @@ fn table(content: impl AsRef<[u8]>, format: Format) -> WholeTable {
     std::fs::write(&path, content).expect("a file");
     let request = Request {
         path: &path,
+        more: &[],
         format,
         schema: None,
         columns: None,

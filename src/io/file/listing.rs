@@ -61,6 +61,22 @@ pub fn files_of(path: &Path, format: Format) -> Result<Option<Vec<PathBuf>>, Sou
     Ok(Some(files))
 }
 
+/// The files of further paths, path after path as they are given, to be read behind `first`.
+///
+/// # Errors
+/// As [`files_of`]; when a path is not there, and when two names are of one file, among `first` too.
+pub(super) fn behind(first: &[PathBuf], more: &[PathBuf], format: Format) -> Result<Vec<PathBuf>, SourceError> {
+    let mut files = first.to_vec();
+    for path in more {
+        files.extend(files_of(path, format)?.unwrap_or_else(|| vec![path.clone()]));
+    }
+    if files.len() > MOST_FILES {
+        return Err(SourceError::TooManyFiles { path: first[0].clone(), limit: MOST_FILES });
+    }
+    refuse_links_to_one(&files)?;
+    Ok(files.split_off(first.len()))
+}
+
 /// Refuses two names of one file, by symbolic or hard links: its records would be read twice, and a person would be a crowd of her own.
 fn refuse_links_to_one(files: &[PathBuf]) -> Result<(), SourceError> {
     let mut seen = BTreeMap::new();

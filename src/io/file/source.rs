@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use super::begun::{FileBegun, Place, place, repeats};
 use super::csv_rows::LongRows;
-use super::listing::files_of;
+use super::listing::{behind, files_of};
 use super::position::{Next, SourcePosition};
 use super::reader::{Reader, Reading};
 use super::stream::Stream;
@@ -199,6 +199,18 @@ impl FileSource {
         source.path = path.into();
         source.behind = files;
         Ok(source)
+    }
+
+    /// The same source with the files of further paths behind its own.
+    ///
+    /// # Errors
+    /// When a path names no file, a directory cannot be read, or two names are of one file.
+    pub fn followed_by(mut self, more: &[PathBuf]) -> Result<Self, SourceError> {
+        if !more.is_empty() {
+            let own: Vec<PathBuf> = std::iter::once(&self.file).chain(&self.behind).cloned().collect();
+            self.behind.extend(behind(&own, more, self.reading.format)?);
+        }
+        Ok(self)
     }
 
     /// Lines of NDJSON that no schema describes and somebody else makes, `named` so in messages.

@@ -29,7 +29,7 @@ pub enum KafkaFailure {
     )]
     ShortRetention { brokers: String, topic: String, key: &'static str, retention: String, window: String },
     #[error(
-        "kafka at {brokers}: the ledger topic {topic:?} is compacted, and would keep the last record of each instance alone (set cleanup.policy = delete)"
+        "kafka at {brokers}: topic {topic:?} is compacted, and would lose what instances tell each other there (set cleanup.policy = delete)"
     )]
     Compacted { brokers: String, topic: String },
     #[error(

@@ -40,6 +40,8 @@ pub struct Outputs {
     pub ledger: Option<String>,
     /// Where the state follows its instance to; none where its directory is the state.
     pub state: Option<String>,
+    /// Where records go that find no crowd here; none where they are suppressed.
+    pub residue: Option<OutputTopic>,
     /// The topic of the markers.
     pub commits: String,
     /// Names of the source topics, by index; empty when the source is no topic of this cluster.
@@ -103,6 +105,7 @@ impl TransactionalSink {
             .iter()
             .chain(&outputs.dead_letters)
             .chain(&outputs.certificates)
+            .chain(&outputs.residue)
             .map(|topic| topic.name.clone())
             .chain(outputs.ledger.clone())
             .chain(outputs.state.clone())
@@ -208,6 +211,13 @@ impl Attempt<'_> {
             // All in one partition, so that a chain is read in its order.
             let record = BaseRecord::<[u8], [u8]>::to(&topic.name).key(certificate.key.as_bytes()).partition(0);
             self.send(record.payload(certificate.line).timestamp(envelope.clock_ms))?;
+        }
+        if let Some(topic) = &outputs.residue {
+            for record in envelope.residue {
+                let handed =
+                    BaseRecord::<(), [u8]>::to(&topic.name).payload(record).partition(envelope.residue_partition);
+                self.send(handed.timestamp(envelope.clock_ms))?;
+            }
         }
         if let (Some(topic), Some((teller, _))) = (&outputs.ledger, &self.sink.sharing) {
             for record in shared {
@@ -335,6 +345,7 @@ impl TransactionalSink {
             topic: self.outputs.sources[usize::from(topic)].clone(),
             partition,
             next,
+            words: envelope.words.get(&(topic, partition)).cloned(),
         };
         match self.outputs.sources.as_slice() {
             [] => Vec::new(),

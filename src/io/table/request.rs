@@ -1,6 +1,6 @@
 //! What is read of a file, and how far that is.
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use crate::codec::Limits;
 use crate::io::file::Format;
@@ -11,6 +11,8 @@ use crate::records::schema::Schema;
 pub struct Request<'a> {
     /// `-` is standard input (NDJSON and CSV).
     pub path: &'a Path,
+    /// Further files, directories or patterns, read behind it as one table.
+    pub more: &'a [PathBuf],
     /// How the file is written down.
     pub format: Format,
     /// Types, rounding, missing values and places of the attributes; without one, columns are texts.
@@ -27,6 +29,20 @@ pub struct Request<'a> {
     pub max_records: Option<u64>,
     /// Leave unreadable records out and count them, instead of failing at the first.
     pub skip_unreadable: bool,
+}
+
+impl Request<'_> {
+    /// What is read, as messages name it.
+    #[must_use]
+    pub fn named(&self) -> PathBuf {
+        named(self.path, self.more)
+    }
+}
+
+/// A path with further ones behind it, as messages name them.
+#[must_use]
+pub fn named(path: &Path, more: &[PathBuf]) -> PathBuf {
+    if more.is_empty() { path.to_owned() } else { format!("{} and {} more", path.display(), more.len()).into() }
 }
 
 /// What becomes of a table that is larger than memory.

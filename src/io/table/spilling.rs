@@ -7,7 +7,6 @@ use super::error::TableError;
 use super::request::{Request, Spill};
 use crate::config::format_size;
 use crate::counting::SpillWriter;
-use crate::records::dictionary::Dictionary;
 use crate::risk::audit::GivenUp;
 
 /// Codes that are held until they are written: 16 MiB.
@@ -83,14 +82,14 @@ impl Spilling {
         let is_identifier = given_up.profile.cardinality() >= self.identifier_cardinality && !is_recodable;
         if !is_identifier || self.people.as_ref() == Some(&column.name) {
             return Err(TableError::ManyValues {
-                path: request.path.into(),
+                path: request.named(),
                 column: column.name.clone(),
                 records,
                 limit: format_size(self.dictionaries),
             });
         }
         column.given_up = Some(given_up);
-        column.dictionary = Dictionary::new(None);
+        column.dictionary = column.dictionary.emptied();
         Ok(())
     }
 

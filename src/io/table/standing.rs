@@ -9,14 +9,17 @@ use crate::io::file::{Format, SourceError, files_of};
 /// Which file it is, how long, and when it was last written.
 type State = (u64, u64, u64, i64, i64);
 
-/// The files of a path as they are now; empty for what is no regular file.
+/// The files of some paths as they are now; empty for what is no regular file.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) struct Standing(Vec<(PathBuf, State)>);
 
 impl Standing {
-    pub fn of(path: &Path, format: Format) -> Result<Self, TableError> {
-        let files =
-            files_of(path, format)?.unwrap_or_else(|| if path.is_file() { vec![path.to_owned()] } else { vec![] });
+    pub fn of(path: &Path, more: &[PathBuf], format: Format) -> Result<Self, TableError> {
+        let mut files = Vec::new();
+        for path in std::iter::once(path).chain(more.iter().map(PathBuf::as_path)) {
+            let one = || if path.is_file() { vec![path.to_owned()] } else { vec![] };
+            files.extend(files_of(path, format)?.unwrap_or_else(one));
+        }
         let state = |file: PathBuf| {
             let found = file.metadata().map_err(|source| SourceError::Open { path: file.clone(), source })?;
             let state = (found.dev(), found.ino(), found.len(), found.mtime(), found.mtime_nsec());
@@ -26,8 +29,8 @@ impl Standing {
     }
 
     /// Refuses files that are others by now.
-    pub fn refuse_changed(&self, path: &Path, format: Format) -> Result<(), TableError> {
-        let now = Self::of(path, format)?;
+    pub fn refuse_changed(&self, path: &Path, more: &[PathBuf], format: Format) -> Result<(), TableError> {
+        let now = Self::of(path, more, format)?;
         if *self == now {
             return Ok(());
         }
@@ -47,14 +50,14 @@ mod tests {
         let write = |name: &str, text: &str| std::fs::write(directory.path().join(name), text).expect("written");
         write("a.csv", "x\n1\n");
         let csv = Format::Csv { separator: b',' };
-        let standing = Standing::of(directory.path(), csv).expect("there");
-        assert!(standing.refuse_changed(directory.path(), csv).is_ok());
+        let standing = Standing::of(directory.path(), &[], csv).expect("there");
+        assert!(standing.refuse_changed(directory.path(), &[], csv).is_ok());
         write("b.csv", "x\n1\n");
-        let said = standing.refuse_changed(directory.path(), csv).expect_err("one more").to_string();
+        let said = standing.refuse_changed(directory.path(), &[], csv).expect_err("one more").to_string();
         assert!(said.contains("b.csv has changed"), "{said}");
-        let standing = Standing::of(directory.path(), csv).expect("there");
+        let standing = Standing::of(directory.path(), &[], csv).expect("there");
         write("a.csv", "x\n1\n2\n");
-        let said = standing.refuse_changed(directory.path(), csv).expect_err("written").to_string();
+        let said = standing.refuse_changed(directory.path(), &[], csv).expect_err("written").to_string();
         assert!(said.contains("a.csv has changed"), "{said}");
     }
 }

@@ -41,12 +41,9 @@ impl Falls for SpilledCounter<'_> {
     }
 
     fn fallen(&self, family: &[AttributeSet], k: u32) -> Vec<Rows> {
-        let fall = |set: &AttributeSet| {
-            let mut fallen = Rows::none(self.table().rows());
-            self.remember(self.below(set, k, &mut |row, _| fallen.insert(row)));
-            fallen
-        };
-        family.iter().map(fall).collect()
+        let mut fallen = vec![Rows::none(self.table().rows()); family.len()];
+        self.remember(self.below_each(family, k, &mut |at, row, _| fallen[at].insert(row)));
+        fallen
     }
 
     fn people(&self, rows: &Rows) -> u64 {

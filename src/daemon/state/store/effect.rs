@@ -1,6 +1,6 @@
 //! The effect of a batch that has left, as it is written with the next intent or by itself.
 
-use super::{BASELINE, BEGUN, CERTIFIED, EVIDENCE, MADE_WITH, MET, NO_DELTA, PROGRESS, Store, TALLIED};
+use super::{BASELINE, BEGUN, CERTIFIED, EVIDENCE, FORWARDED, MADE_WITH, MET, NO_DELTA, PROGRESS, Store, TALLIED};
 use crate::daemon::state::numbered::numbered;
 use crate::daemon::state::records::Progress;
 use crate::daemon::state::writes::Writes;
@@ -14,6 +14,9 @@ impl Store {
         let sequence = intent.after.sequence;
         let progress = Progress { lengths, ..intent.after };
         batch.insert(PROGRESS, self.seal(PROGRESS, &progress));
+        if progress.totals.forwarded > 0 {
+            batch.insert(FORWARDED, self.seal(FORWARDED, &progress.totals.forwarded));
+        }
         batch.insert(MADE_WITH, self.seal(MADE_WITH, &self.k));
         if intent.ledger.len() > NO_DELTA {
             let key = numbered("delta", sequence);

@@ -4,8 +4,8 @@
 use super::binding::{GROUPS, POLICY, POPULATIONS, SINK, STREAM, UNTRUTHFUL};
 use super::names_read::{NAMES_READ, NamesRead};
 use super::{
-    BASELINE, BEGUN, CERTIFIED, CHECK, EVIDENCE, INTENT, INTENT_BEGUN, INTENT_CERTIFIED, INTENT_MET, INTENT_TALLIED,
-    KEPT_KEYS, MADE_WITH, MARKS, MET, PROGRESS, Store, TALLIED,
+    BASELINE, BEGUN, CERTIFIED, CHECK, EVIDENCE, FORWARDED, INTENT, INTENT_BEGUN, INTENT_CERTIFIED, INTENT_FORWARDED,
+    INTENT_MET, INTENT_TALLIED, KEPT_KEYS, MADE_WITH, MARKS, MET, PROGRESS, Store, TALLIED,
 };
 use crate::anonymity::plan::Plan;
 use crate::anonymity::plan::evidence::Evidence;
@@ -57,7 +57,7 @@ fn is_delta(plain: &[u8]) -> bool {
 
 /// The kind of a key, its name, and how its values are read; none where no version of this format writes such a key.
 fn kind_of(key: &[u8]) -> Option<(&'static str, Reads)> {
-    let alone: [(&[u8], &'static str, Reads); 25] = [
+    let alone: [(&[u8], &'static str, Reads); 27] = [
         (KEPT_KEYS, "kept-keys", is::<LastingKeys>),
         (PROGRESS, "progress", is::<Progress>),
         (INTENT, "intent", is::<Intent>),
@@ -71,6 +71,8 @@ fn kind_of(key: &[u8]) -> Option<(&'static str, Reads)> {
         (INTENT_MET, "intent-met", is::<(u64, Met)>),
         (CERTIFIED, "certified", is::<Head>),
         (INTENT_CERTIFIED, "intent-certified", is::<(u64, Head)>),
+        (FORWARDED, "forwarded", is::<u64>),
+        (INTENT_FORWARDED, "intent-forwarded", is::<(u64, u64)>),
         (INTENT_BEGUN, "intent-begun", is::<(u64, Vec<FileBegun>)>),
         (INTENT_VERSION, "intent-profiles", is::<(u64, u64)>),
         (VERSION, "profiles", is::<u64>),

@@ -1,8 +1,8 @@
 //! What a start finds in the tree, and how much of the past it may rely on.
 
 use super::{
-    BASELINE, BEGUN, CERTIFIED, EVIDENCE, INTENT, INTENT_BEGUN, INTENT_CERTIFIED, INTENT_MET, INTENT_TALLIED, MARKS,
-    MET, PROGRESS, Store, TALLIED,
+    BASELINE, BEGUN, CERTIFIED, EVIDENCE, FORWARDED, INTENT, INTENT_BEGUN, INTENT_CERTIFIED, INTENT_FORWARDED,
+    INTENT_MET, INTENT_TALLIED, MARKS, MET, PROGRESS, Store, TALLIED,
 };
 use crate::anonymity::plan::Plan;
 use crate::anonymity::plan::evidence::Evidence;
@@ -100,6 +100,7 @@ impl Store {
             intent: self.read(INTENT)?,
             ..Recovered::default()
         };
+        found.progress.totals.forwarded = self.read(FORWARDED)?.unwrap_or_default();
         self.resume_tally(ledger, &found)?;
         for (key, sealed) in self.scan("shard")? {
             let (sequence, bytes): (u64, Vec<u8>) = self.open_value(&key, &sealed)?;
@@ -180,18 +181,7 @@ impl Store {
             found.begun.extend(self.open_value::<Vec<FileBegun>>(&key, &sealed)?);
         }
         if let Some(intent) = &mut found.intent {
-            if let Some(plan) = &intent.plan {
-                intent.references = self.references(plan.version)?;
-            }
-            let met: Option<(u64, Met)> = self.read(INTENT_MET)?;
-            intent.met = met.filter(|(of, _)| *of == intent.attempt).map(|(_, met)| met);
-            let head: Option<(u64, Head)> = self.read(INTENT_CERTIFIED)?;
-            let head = head.filter(|(of, _)| *of == intent.attempt).map(|(_, head)| head);
-            intent.certificate = head.map(|head| Certified { key: String::new(), line: Vec::new(), head });
-            let begun: Option<(u64, Vec<FileBegun>)> = self.read(INTENT_BEGUN)?;
-            let version: Option<(u64, u64)> = self.read(INTENT_VERSION)?;
-            intent.profiles = version.filter(|(of, _)| *of == intent.attempt).map_or(0, |(_, version)| version);
-            intent.begun = begun.filter(|(of, _)| *of == intent.attempt).map(|(_, begun)| begun).unwrap_or_default();
+            self.complete(intent)?;
         }
         self.marks = match (self.read(MARKS)?, &found.intent) {
             (Some(marks), _) => marks,
@@ -200,6 +190,26 @@ impl Store {
         };
         self.marks.dedup();
         Ok(found)
+    }
+
+    /// Reads what an intent has under keys of its own.
+    fn complete(&self, intent: &mut Intent) -> Result<(), StateError> {
+        if let Some(plan) = &intent.plan {
+            intent.references = self.references(plan.version)?;
+        }
+        let met: Option<(u64, Met)> = self.read(INTENT_MET)?;
+        intent.met = met.filter(|(of, _)| *of == intent.attempt).map(|(_, met)| met);
+        let forwarded: Option<(u64, u64)> = self.read(INTENT_FORWARDED)?;
+        let forwarded = forwarded.filter(|(of, _)| *of == intent.attempt);
+        intent.after.totals.forwarded = forwarded.map_or(0, |(_, forwarded)| forwarded);
+        let head: Option<(u64, Head)> = self.read(INTENT_CERTIFIED)?;
+        let head = head.filter(|(of, _)| *of == intent.attempt).map(|(_, head)| head);
+        intent.certificate = head.map(|head| Certified { key: String::new(), line: Vec::new(), head });
+        let begun: Option<(u64, Vec<FileBegun>)> = self.read(INTENT_BEGUN)?;
+        let version: Option<(u64, u64)> = self.read(INTENT_VERSION)?;
+        intent.profiles = version.filter(|(of, _)| *of == intent.attempt).map_or(0, |(_, version)| version);
+        intent.begun = begun.filter(|(of, _)| *of == intent.attempt).map(|(_, begun)| begun).unwrap_or_default();
+        Ok(())
     }
 
     fn references(&self, plan: u64) -> Result<Vec<ReferenceCounts>, StateError> {

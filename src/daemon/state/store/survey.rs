@@ -5,7 +5,7 @@ use crate::daemon::state::directory::FORMAT;
 use crate::daemon::state::records::OffsetRange;
 use crate::ledger::classes::Ledger;
 use crate::records::schema::Schema;
-use crate::telemetry::Totals;
+use crate::telemetry::{Totals, is_none};
 use serde::Serialize;
 use std::path::PathBuf;
 
@@ -61,6 +61,9 @@ pub struct Survey {
     pub positions: Vec<Position>,
     /// What became of all records.
     pub totals: Totals,
+    /// Of them, records that were handed to other instances of the group; left out where there are none.
+    #[serde(skip_serializing_if = "is_none")]
+    pub forwarded: u64,
     /// Records held: `consumed` less all others.
     pub held: u64,
     /// Of them, lines on disk; a record that is released in part waits too.
@@ -111,6 +114,7 @@ impl Store {
             }),
             positions: positions.map(|(&(topic, partition), &offset)| Position { topic, partition, offset }).collect(),
             totals: progress.totals,
+            forwarded: progress.totals.forwarded,
             held: progress.totals.held().unwrap_or_default(),
             waiting_lines: found.held.len() as u64,
             plan: progress.plan_version,

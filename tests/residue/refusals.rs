@@ -1,0 +1,48 @@
+//! What handing records on does not go with, and topics that would lose them.
+
+use crate::scene::Scene;
+use crate::support::kafka::Broker;
+
+fn refused(scene: &Scene, more: &[(&str, &str)]) -> String {
+    let mut instance = scene.instance("one");
+    scene.start(&mut instance, more, "");
+    let outcome = instance.process.take().expect("it was started").wait();
+    assert_eq!(outcome.code, Some(2), "{more:?}: {}", outcome.stderr);
+    outcome.stderr
+}
+
+#[test]
+fn what_handing_on_does_not_go_with_is_refused() {
+    let Some(broker) = Broker::shared() else { return };
+    let scene = Scene::new(broker);
+    for (more, told) in [
+        (vec![("PRIVACY__RECODING", "strict")], "can strike out of its class"),
+        (vec![("PRIVACY__MAX_CLASSES_PER_SUBJECT", "3")], "who has spent a budget"),
+        (vec![("PRIVACY__MIN_TENURE", "1")], "who has spent a budget"),
+        (vec![("SINK__RESIDUE_AGE", "0s")], "no record would be young enough"),
+        (vec![("SINK__RESIDUE_TOPIC", scene.raw.as_str())], "this topic is named by source.topics too"),
+    ] {
+        let said = refused(&scene, &more);
+        assert!(said.contains(told), "{more:?}: {said}");
+    }
+    let mut instance = scene.instance("one");
+    let settings = String::from_utf8(instance.place.read("throng.toml")).expect("text");
+    instance.place.write("throng.toml", settings.replace("secret_file = \"secret\"\n", ""));
+    scene.start(&mut instance, &[], "");
+    let outcome = instance.process.take().expect("it was started").wait();
+    assert!(outcome.code == Some(2) && outcome.stderr.contains("would draw a secret of its own"), "{}", outcome.stderr);
+}
+
+#[test]
+fn topics_that_would_lose_records_are_refused() {
+    let Some(broker) = Broker::shared() else { return };
+    let scene = Scene::new(broker);
+    let compacted = format!("{}.compacted", scene.residue);
+    broker.create_topic_with(&compacted, 1, &[("cleanup.policy", "compact"), ("retention.ms", "-1")]);
+    let said = refused(&scene, &[("SINK__RESIDUE_TOPIC", &compacted)]);
+    assert!(said.contains("is compacted") && said.contains("cleanup.policy = delete"), "{said}");
+    let short = format!("{}.short", scene.residue);
+    broker.create_topic_with(&short, 1, &[("retention.ms", "60000")]);
+    let said = refused(&scene, &[("SINK__RESIDUE_TOPIC", &short)]);
+    assert!(said.contains("keeps records for 1m") && said.contains("sink.residue_age"), "{said}");
+}
