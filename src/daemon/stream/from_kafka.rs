@@ -186,9 +186,8 @@ pub fn run_kafka(
         return Ok(engine.findings());
     }
     let handing = config.sink.residue().map(|_| Handing { topic: last(&topics), door: accord.door.clone() });
-    if let Some(handing) = &handing {
-        engine.hand_on_by(handing.door.clone(), residue_partitions, config.sink.residue_age);
-    }
+    let mut hand_on = |by: &Handing| engine.hand_on_by(by.door.clone(), residue_partitions, config.sink.residue_age);
+    handing.iter().for_each(&mut hand_on);
     let naming = start.naming(&engine)?;
     engine.heed(stop);
     let mut clock = state_clock(&config, options, &engine, intent.as_ref());
