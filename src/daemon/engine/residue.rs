@@ -32,7 +32,7 @@ pub(super) struct TakenUp {
 impl Engine {
     /// Records that find no crowd here go through `door` from here on, to a topic of `partitions`; those of others count for `max_age`.
     pub fn hand_on_by(&mut self, door: Door, partitions: i32, max_age: Duration) {
-        let instance = uuid::Uuid::try_parse(self.durable.store.id()).map(uuid::Uuid::into_bytes).unwrap_or_default();
+        let instance = self.state_number().into_bytes();
         let max_age_ms = i64::try_from(max_age.as_millis()).unwrap_or(i64::MAX);
         self.handing = Handing(Some(Way { door, partitions, instance, max_age_ms }));
     }

@@ -25,7 +25,8 @@ pub(super) fn begin(
     stop: &AtomicBool,
 ) -> Result<bool, RunError> {
     let Some(topic) = config.sink.shared_ledger() else { return Ok(true) };
-    let (group, instance, terms) = (config.source.group.clone(), engine.state_id(), SharedTerms::new(terms));
+    let (group, instance, terms) =
+        (config.source.group.clone(), engine.state_number().to_string(), SharedTerms::new(terms));
     let clocks = Arc::clone(&options.clocks);
     let wall: Arc<dyn Fn() -> i64 + Send + Sync> = Arc::new(move || clocks.read().wall_ms);
     let window = config.privacy.support_window + config.sink.ledger_skew;
