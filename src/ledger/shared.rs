@@ -78,11 +78,11 @@ impl Highest {
         self.present(now).wall_ms.saturating_sub(now.wall_ms)
     }
 
-    /// Whether this says more than `other` by so much that it must be kept.
+    /// Whether this says more than `other` by so much that it must be kept, or says it of a later period.
     #[must_use]
     pub fn exceeds(&self, other: &Self) -> bool {
         self.period.is_some()
-            && (other.period.is_none()
+            && (self.period != other.period
                 || self.here.max(self.before) > other.here.max(other.before).saturating_add(Self::SLACK_MS))
     }
 }

@@ -7,7 +7,7 @@
 use super::numbered::{number_of, numbered};
 use super::seal::Sealer;
 use super::writes::Writes;
-use crate::daemon::engine::clock::Anchor;
+use crate::daemon::engine::clock::{Anchor, Reading};
 use crate::io::shared_ledger::Places;
 use crate::ledger::SHARDS;
 use crate::ledger::delta::LedgerDelta;
@@ -35,6 +35,20 @@ pub struct HeardUpTo {
     pub in_shard: Vec<u64>,
     /// How far the wall clock has been above the age of the state.
     pub highest: Highest,
+}
+
+impl HeardUpTo {
+    /// The time of an erasure at `now_ms` of this clock, as the others may have stamped it: their clocks, and ours, may have been further on
+    /// before they were set back. `batch` is of the last batch of our own.
+    #[must_use]
+    pub fn erased_at(&self, now_ms: i64, batch: Anchor) -> i64 {
+        let known = [batch, self.anchor].into_iter().filter(|anchor| anchor.reading != Reading::default());
+        let last = known.max_by_key(|anchor| anchor.age_ms);
+        let (wall_ms, set_back) = last.map_or((0, 0), |Anchor { age_ms, reading }| {
+            (reading.wall_ms, self.highest.set_back(Present { wall_ms: reading.wall_ms, age_ms }))
+        });
+        now_ms.max(wall_ms).saturating_add(set_back)
+    }
 }
 
 /// Deltas of other instances that have still to be written, or to be rewritten into shards.
@@ -180,6 +194,8 @@ mod tests {
             (6_050, 2_000, false, "a small rise is allowed for"),
             (9_000, 3_000, true, "set ahead"),
             (8_000, 4_000, false, "set back"),
+            (1_004_000, 1_000_000, true, "another period begins"),
+            (1_005_000, 1_001_000, false, "and goes on"),
         ] {
             journal.see(at(wall, age), 1_000_000);
             assert!(!journal.is_behind(), "not while a batch is to be repeated, perhaps");
@@ -190,6 +206,20 @@ mod tests {
         let mut again = SharedJournal::default();
         again.resume(Some(journal.heard.clone()), &[]);
         assert_eq!(again.heard.highest, journal.heard.highest);
+    }
+
+    /// What is stamped later is taken in again: an instance that has no batch of its own must not go by no clock at all.
+    #[test]
+    fn an_erasure_is_told_by_the_furthest_that_clocks_have_been() {
+        let at = |wall_ms, age_ms| Anchor { age_ms, reading: Reading { wall_ms, running_ms: 1, boot: 1 } };
+        let mut heard = HeardUpTo::default();
+        assert_eq!(heard.erased_at(70_000, Anchor::default()), 70_000, "nothing is known");
+        heard.highest.see(Present { wall_ms: 60_000, age_ms: 1_000 }, 1_000_000);
+        assert_eq!(heard.erased_at(70_000, Anchor::default()), 70_000);
+        heard.anchor = at(60_000, 1_000);
+        assert_eq!(heard.erased_at(70_000, Anchor::default()), 70_100);
+        assert_eq!(heard.erased_at(70_000, at(51_000, 2_000)), 80_100, "set back by ten seconds before the last batch");
+        assert_eq!(heard.erased_at(50_000, Anchor::default()), 60_100, "set back while it did not run");
     }
 
     #[test]

@@ -11,7 +11,7 @@ use super::{
     TALLIED,
 };
 use crate::anonymity::planner::reference::ReferenceCounts;
-use crate::daemon::engine::clock::{Anchor, now_ms};
+use crate::daemon::engine::clock::now_ms;
 use crate::daemon::state::databases;
 use crate::daemon::state::directory::StateError;
 use crate::daemon::state::keeper::Keeper;
@@ -27,7 +27,6 @@ use crate::faults::{self, crash_point};
 use crate::ledger::SHARDS;
 use crate::ledger::classes::Ledger;
 use crate::ledger::erasure::{Erased, LedgerErased};
-use crate::ledger::shared::Present;
 use crate::ledger::tally::Standing;
 use crate::ledger::witnesses::{RawTuple, Seen};
 use crate::start::findings::Met;
@@ -288,9 +287,7 @@ impl Store {
         // What others have told by now, and nobody here has read, has them still: also where nobody has listened yet.
         let heard = self.read::<HeardUpTo>(HEARD)?.unwrap_or_default();
         // The others may have stamped it when the clocks of all were further on than ours is now.
-        let Anchor { age_ms, reading } = progress.anchor;
-        let set_back = heard.highest.set_back(Present { wall_ms: reading.wall_ms, age_ms });
-        let heard = HeardUpTo { erased_ms: now_ms().max(reading.wall_ms).saturating_add(set_back), ..heard };
+        let heard = HeardUpTo { erased_ms: heard.erased_at(now_ms(), progress.anchor), ..heard };
         edits.values.insert(HEARD.to_vec(), Some(self.sealed(HEARD, &heard)));
         if edits.erased.dropped > 0 {
             let mut progress = progress.clone();
