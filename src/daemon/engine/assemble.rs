@@ -296,7 +296,9 @@ pub fn assemble(
     let digests = keys.name_of_digests();
     let terms = Terms::new(&digests, &meaning, &outputs, digest.bytes());
     let width = schema.attributes.len();
-    let door = Door::new(Sealer::new(&keys.residue), &config.source.group, &digests, &meaning, width);
+    // Who takes a record up says of its cells what was done to them, and does nothing more to them.
+    let altered = format!("{meaning}\n{:?}\n{:?}", config.treatment, config.treatment.untruths());
+    let door = Door::new(Sealer::new(&keys.residue), &config.source.group, &digests, &altered, width);
     let accord = Accord { sealer: Sealer::new(&keys.shared), terms, door };
     let opened = Opened { ledger, store, keys, untruthful, certifier };
     let begun = std::mem::take(&mut recovered.begun);
