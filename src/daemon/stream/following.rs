@@ -24,11 +24,16 @@ enum Cache {
     Use,
     /// The topic is ahead of it.
     Behind,
+    /// It is the cache of another instance, whose volume this is.
+    Other,
 }
 
-/// Whether the directory that stands at `standing` goes on behind `committed`.
-fn judged(standing: &Standing, committed: Marker) -> Cache {
+/// Whether the directory that stands at `standing` goes on behind `committed`, the last of `instance`.
+fn judged(standing: &Standing, committed: Marker, instance: &str) -> Cache {
     let Marker { sequence, attempt, generation } = committed;
+    if standing.followed.is_some() && standing.id != instance {
+        return Cache::Other;
+    }
     let Some(followed) = standing.followed.filter(|_| generation > 0) else { return Cache::Use };
     // A copy of its own that was not finished takes the place of the one in force.
     if generation != followed.generation && generation != followed.before {
@@ -64,10 +69,18 @@ pub(super) fn prepare(
     let is_state = path.join("format").try_exists();
     let is_state = is_state.map_err(|source| StateError::Io { path: path.clone(), source })?;
     let why = if is_state {
-        if judged(&Store::standing(path, Some(secret))?, committed) == Cache::Use {
-            return Ok(());
+        let standing = Store::standing(path, Some(secret))?;
+        let instance = config.state.follows().unwrap_or_default();
+        match judged(&standing, committed, instance) {
+            Cache::Use => return Ok(()),
+            Cache::Behind => "the instance has run elsewhere since",
+            Cache::Other => {
+                let what = format!("it is that of {:?}", standing.id);
+                return Err(
+                    StateError::OtherInstance { path: path.clone(), instance: instance.to_owned(), what }.into()
+                );
+            }
         }
-        "the instance has run elsewhere since"
     } else if committed == Marker::default() {
         // A new instance; what a killed restore has left is in its way.
         return Ok(directory::clear_vacant(path)?);
@@ -167,8 +180,10 @@ mod tests {
             (at(3, 2, 8, None), Cache::Use),
             (Standing { followed: None, ..at(0, 0, 7, None) }, Cache::Use),
         ] {
-            assert_eq!(judged(&standing, committed), cache, "{standing:?}");
+            assert_eq!(judged(&standing, committed, "one"), cache, "{standing:?}");
+            let other = if standing.followed.is_some() { Cache::Other } else { Cache::Use };
+            assert_eq!(judged(&standing, committed, "two"), other, "{standing:?}");
         }
-        assert_eq!(judged(&at(3, 0, 0, None), Marker::default()), Cache::Use, "no topic has it yet");
+        assert_eq!(judged(&at(3, 0, 0, None), Marker::default(), "one"), Cache::Use, "no topic has it yet");
     }
 }

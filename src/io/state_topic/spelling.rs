@@ -79,6 +79,8 @@ impl Spelling {
         let mut mac = Hmac::<Sha256>::new_from_slice(&self.names[..]).expect("HMAC takes keys of any length");
         mac.update(self.name.as_bytes());
         mac.update(&[0, tree]);
+        // Else who reads the topic sees which values a copy behind an erasure has no more.
+        mac.update(&generation.to_be_bytes());
         mac.update(key);
         let mut digest = [0; DIGEST];
         digest.copy_from_slice(&mac.finalize().into_bytes()[..DIGEST]);
