@@ -26,16 +26,19 @@ fn threat_39_a_crowd_that_is_spread_over_two_instances_leaves_and_nothing_is_tol
     let sent = send(&scene);
     let both = [&one, &two];
     wait("all has been released", &both, || together(&both).released == sent);
+    // Whose batch is still open when the others' come need not hand on its own.
     let account = together(&both);
-    assert_eq!(account, Account { consumed: sent + 3, released: sent, forwarded: 3, ..Account::default() });
+    let forwarded = account.forwarded;
+    assert!((1..=3).contains(&forwarded), "{account:?}");
+    assert_eq!(account, Account { consumed: sent + forwarded, released: sent, forwarded, ..Account::default() });
     let released = scene.released();
     assert_eq!((released["Chur"], released["Bern"], released["Sion"]), (K, K, K));
-    for (direction, records) in [("in", 3.0), ("out", 3.0)] {
+    for direction in ["in", "out"] {
         let series = format!("throng_residue_records_total{{direction=\"{direction}\"}}");
-        assert_eq!(one.metric(&series) + two.metric(&series), records);
+        assert_eq!(one.metric(&series) + two.metric(&series), forwarded as f64);
     }
     let handed = scene.broker.read_uncommitted(&scene.residue);
-    assert_eq!(handed.len(), 3);
+    assert_eq!(handed.len() as u64, forwarded);
     for stored in handed {
         assert!(stored.key.is_none() && stored.headers.is_empty(), "a record that is handed on has a payload alone");
         let bytes = stored.payload.expect("a record");
@@ -87,8 +90,12 @@ fn nothing_is_handed_on_twice() {
         ..Account::default()
     };
     assert_eq!(together(&both), wanted);
-    let reason = "throng_suppressed_records_total{reason=\"no_support\"}";
-    assert_eq!(one.metric(reason) + two.metric(reason), 3.0);
+    // Where few come at a time, for long enough, a batch of them is too small to be judged.
+    let of = |reason: &str| {
+        let series = format!("throng_suppressed_records_total{{reason=\"{reason}\"}}");
+        one.metric(&series) + two.metric(&series)
+    };
+    assert_eq!(of("no_support") + of("quiet"), 3.0);
     // A settling may not hand it on again either.
     one.end();
     two.end();
