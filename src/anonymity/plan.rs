@@ -96,4 +96,14 @@ impl Plan {
         };
         !self.paces.is_empty() && !group.own(&shared).any(changes)
     }
+
+    /// Whether `group` says things once a window although too little was seen of an attribute of its own to tell how often it changes.
+    #[must_use]
+    pub fn is_unknown(&self, group: &Group) -> bool {
+        let unknown = |attribute: usize| {
+            let pace = self.paces.iter().find(|pace| pace.attribute == attribute);
+            pace.is_some_and(|pace| !pace.declared && pace.share.is_none())
+        };
+        self.is_static(group) && group.own(&self.shared()).any(unknown)
+    }
 }

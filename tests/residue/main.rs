@@ -7,6 +7,7 @@ mod support;
 
 mod forged;
 mod measured;
+mod moved;
 mod pooled;
 mod refusals;
 mod scene;

@@ -103,10 +103,10 @@ impl Engine {
                 Some(Unreleased::Guard) => SuppressionReason::Guard,
                 Some(why) => match (settling, why) {
                     (Settling::Shutdown, _) => SuppressionReason::Shutdown,
-                    (Settling::Revoked, _) => SuppressionReason::Revoked,
+                    (Settling::Revoked | Settling::Moved, _) => SuppressionReason::Revoked,
                     (Settling::EndOfStream, Unreleased::Quiet) => SuppressionReason::EndOfStream,
                     (Settling::Quiet, _) | (_, Unreleased::Quiet) => SuppressionReason::Quiet,
-                    _ if waited[row] > 0 && !foreign.contains(&row) => SuppressionReason::HeldOut,
+                    _ if waited[row] > 0 && !gathered.is_pooled(row) => SuppressionReason::HeldOut,
                     _ => SuppressionReason::NoSupport,
                 },
             };

@@ -63,6 +63,11 @@ impl Gathered<'_> {
     pub fn taken_up(&self) -> Range<usize> {
         self.taken.len()..self.waits.len()
     }
+
+    /// Whether a row found no crowd where it came from: it leaves with this batch or not at all, and is not handed on again.
+    pub fn is_pooled(&self, row: usize) -> bool {
+        self.waits.get(row).is_some_and(Remaining::is_pooled)
+    }
 }
 
 /// The rows of a batch, and what those of them that were held have waited for.

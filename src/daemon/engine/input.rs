@@ -6,7 +6,7 @@ use super::fields::Engine;
 use super::gathered::{Gathered, Planned};
 use super::turnout::Turnout;
 use crate::daemon::engine::clock::Moment;
-use crate::daemon::engine::held::{Remaining, kept};
+use crate::daemon::engine::held::{Remaining, kept, ordinal_of_handed};
 use crate::daemon::state::records::{KeptRow, OffsetRange, Progress};
 use crate::io::input::InputBatch;
 use crate::records::raw::Coordinate;
@@ -63,8 +63,8 @@ impl Engine {
         waited.resize(batch.rows(), 0);
         let first = self.durable.progress.rows;
         let held = taken.iter().map(|&at| self.held.ordinals[at]);
-        // What was handed on is of no number here: it never waits.
-        let handed_on = std::iter::repeat_n(u64::MAX, handed.batch.rows());
+        let sequence = self.durable.progress.sequence + 1;
+        let handed_on = (0..handed.batch.rows()).map(|row| ordinal_of_handed(sequence, row));
         let ordinals = held.chain(handed_on).chain(first..first + fresh.rows() as u64).collect();
         let (read, decode) = (input.read_seconds, input.decode_seconds);
         Gathered {

@@ -15,7 +15,7 @@ use super::handing::HandedOn;
 use super::held::{Remaining, kept_waiting};
 use super::input::ranges_of;
 use super::settling::{Settling, is_all};
-use super::turnout;
+use super::turnout::{self, Turnout};
 use super::unjudged::judged;
 use crate::anonymity::treatment::mask::Mask;
 use crate::anonymity::treatment::proposal::{Proposal, ProposedGroup};
@@ -168,7 +168,10 @@ impl Engine {
         }
         gathered.dampened_cells = self.dampen(&mut gathered.batch, waiting);
         gathered.altered_cells = self.alter(&mut gathered.batch, waiting);
-        gathered.turnout = self.turn_out(&gathered.batch, &gathered.waits, age_ms, order.is_all());
+        gathered.turnout = match order.settling {
+            Settling::Moved => Turnout::of_nobody(self.in_force.plan.groups.len(), gathered.batch.rows()),
+            _ => self.turn_out(&gathered.batch, &gathered.waits, age_ms, order.is_all()),
+        };
         gathered.seconds.treat = start.elapsed().as_secs_f64();
         Ok(gathered)
     }
@@ -218,7 +221,7 @@ impl Engine {
         let mut turnout = std::mem::take(&mut gathered.turnout);
         let before = Before { batch: &gathered.batch, waits: &gathered.waits, waited: &gathered.waited };
         let remaining = self.remaining(&mut turnout, &before, &mut proposal, &verified, age_ms);
-        let handed_on = self.hand_on(&gathered, &proposal, &turnout, &remaining);
+        let handed_on = self.hand_on(&gathered, &proposal, &turnout, &remaining, order.settling);
         let after = After { remaining: &remaining, handed_on: &handed_on.rows };
         let mut report = self.account(&gathered, &proposal, &turnout, &after, &verified, order.settling);
         gathered.turnout = turnout;

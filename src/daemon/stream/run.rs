@@ -279,12 +279,13 @@ impl Run<'_> {
         Ok(())
     }
 
-    /// Releases or suppresses what is held from partitions that are being taken away, while they are still ours.
+    /// Hands on, releases or suppresses what is held from partitions that are being taken away, while they are still ours.
     fn settle_places(&mut self, places: &[Place]) -> Result<(), StreamError> {
         // A batch whose partition goes is not repeated here.
         let aborted = self.retry.take_if(|retry| ranges_of(retry).keys().any(|place| places.contains(place)));
         self.give_up(aborted)?;
         let of = |c: Coordinate| places.contains(&(c.topic, c.partition));
+        self.settle(of, Settling::Moved, None)?;
         self.settle(of, Settling::Revoked, None)
     }
 
@@ -309,8 +310,12 @@ impl Run<'_> {
         Ok(aborted.map_or(Ok(()), |intent| self.engine.give_up(&intent))?)
     }
 
-    /// Repeats a settling that was aborted, perhaps in the process before this one.
+    /// Repeats a settling that was aborted, perhaps in the process before this one. Of one that only handed on nobody has seen a value: what it
+    /// would have handed on goes on waiting.
     fn settle_again(&mut self, intent: Intent) -> Result<(), StreamError> {
+        if self.engine.has_only_handed_on(&intent) {
+            return self.give_up(Some(intent));
+        }
         let settled = self.engine.held_places(&intent.settled);
         let settling = if self.source.is_live() { Settling::Quiet } else { Settling::EndOfStream };
         self.settle(|c| settled.contains(&c), settling, Some(intent))
@@ -327,7 +332,8 @@ impl Run<'_> {
         if retry.is_none() && (self.retry.is_some() || !self.engine.has_read_profiles()?) {
             return Ok(self.engine.flush()?);
         }
-        let reason = if settling == Settling::Revoked { AbortReason::Revoked } else { AbortReason::Transaction };
+        let is_revoked = matches!(settling, Settling::Revoked | Settling::Moved);
+        let reason = if is_revoked { AbortReason::Revoked } else { AbortReason::Transaction };
         let attempts = if settling == Settling::EndOfStream { ATTEMPTS } else { SETTLING_ATTEMPTS };
         for attempt in 1..=attempts {
             match self.engine.settle(&of, settling, retry.as_ref(), self.sink, self.clock.now()) {

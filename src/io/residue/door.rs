@@ -96,7 +96,7 @@ mod tests {
     fn threat_39_only_what_fits_is_taken_up_and_once() {
         let ours = door(1, 2);
         let cells = vec!["a".to_owned(), "b".to_owned()];
-        let handed = Handed { terms: ours.terms(), stamp_ms: 7, subject: 1, groups: vec![1], cells };
+        let handed = Handed { terms: ours.terms(), stamp_ms: 7, subject: 1, groups: vec![1], waited: None, cells };
         let sender = Sender { instance: [1; 16], sequence: 1, number: 0 };
         let record = ours.seal(&handed, sender, 0).expect("short");
         let at = Coordinate { topic: 1, partition: 0, offset: 4, element: 0 };

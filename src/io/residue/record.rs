@@ -9,7 +9,7 @@ use crate::records::sealer::Sealer;
 use serde::{Deserialize, Serialize};
 
 /// What records of this form begin with.
-const FORM: &[u8; 4] = b"trr1";
+const FORM: &[u8; 4] = b"trr2";
 /// A state is named by a UUID.
 const NAME: usize = 16;
 const HEADER: usize = FORM.len() + NAME + 8 + 4;
@@ -40,6 +40,9 @@ pub struct Handed {
     pub subject: u64,
     /// Digests that name the groups in which it may still leave.
     pub groups: Vec<u128>,
+    /// Batches that it was held for, where its partition was taken away while it waited: it goes on waiting where it comes to. `None`: it has
+    /// found no crowd, and waits no more.
+    pub waited: Option<u8>,
     /// Canonical texts, one an attribute.
     pub cells: Vec<String>,
 }
@@ -91,7 +94,7 @@ mod tests {
     use proptest::prelude::*;
 
     fn handed(cells: Vec<String>, groups: Vec<u128>) -> Handed {
-        Handed { terms: [7; 16], stamp_ms: 17, subject: 5, groups, cells }
+        Handed { terms: [7; 16], stamp_ms: 17, subject: 5, groups, waited: Some(2), cells }
     }
 
     proptest! {
@@ -125,7 +128,7 @@ mod tests {
 
     #[test]
     fn what_is_no_record_is_none() {
-        for bytes in [&b""[..], b"trr1", &[b"trr2".as_slice(), &[0; 100]].concat(), &[0xff; 200]] {
+        for bytes in [&b""[..], b"trr2", &[b"trr1".as_slice(), &[0; 100]].concat(), &[0xff; 200]] {
             assert_eq!(Sender::read(bytes), None);
         }
     }
