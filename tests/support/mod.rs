@@ -3,6 +3,7 @@
 
 pub mod binary;
 pub mod canaries;
+pub mod crash_points;
 pub mod daemon;
 pub mod invariants;
 pub mod kafka;
