@@ -39,6 +39,35 @@ impl SourceLost<'_> {
     }
 }
 
+/// Records of a batch that did not leave are gone from their partition, so that it cannot be repeated.
+#[derive(Clone, Copy, Debug)]
+pub struct InputLost<'a> {
+    /// The topic.
+    pub topic: &'a str,
+    /// The partition.
+    pub partition: i32,
+    /// Offset of the first of them.
+    pub from: i64,
+    /// Offset behind the last of them.
+    pub to: i64,
+}
+
+impl InputLost<'_> {
+    /// Tells the log.
+    pub fn emit(self) {
+        let Self { topic, partition, from, to } = self;
+        // Never limited: nobody else tells of it.
+        tracing::error!(
+            topic,
+            partition,
+            from,
+            to,
+            remedy = "give the topic a longer retention than an instance is ever down; whoever has these records may send them again",
+            "input is lost: records of a batch that did not leave are gone from the topic; the rest of the batch is read again"
+        );
+    }
+}
+
 /// A broker does not let us in, or we do not trust it; the daemon keeps trying. Readiness: why.
 #[derive(Clone, Copy, Debug)]
 pub struct SourceRefused<'a> {

@@ -14,3 +14,4 @@ pub mod registry;
 pub mod schemas;
 pub mod small_disk;
 pub mod stand;
+pub mod topics;
