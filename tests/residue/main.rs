@@ -9,5 +9,6 @@ mod forged;
 mod measured;
 mod pooled;
 mod refusals;
+mod renamed;
 mod scene;
 mod union;

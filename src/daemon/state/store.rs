@@ -36,6 +36,7 @@ mod intending;
 mod names_read;
 mod recover;
 mod rekey;
+mod residue;
 pub mod survey;
 mod watched;
 pub use super::generation::Followed;
