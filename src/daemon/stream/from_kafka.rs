@@ -188,8 +188,7 @@ pub fn run_kafka(
         return Ok(engine.findings());
     }
     let handing = config.sink.residue().map(|_| Handing { topic: last(&topics), door: accord.door.clone() });
-    let mut hand_on = |by: &Handing| engine.hand_on_by(by.door.clone(), residue_partitions, config.sink.residue_age);
-    handing.iter().for_each(&mut hand_on);
+    handing.iter().for_each(|by| engine.hand_on_by(by.door.clone(), residue_partitions, config.sink.residue_age));
     let naming = start.naming(&engine)?;
     engine.heed(stop);
     let mut clock = state_clock(&config, options, &engine, intent.as_ref());
