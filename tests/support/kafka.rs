@@ -25,8 +25,11 @@ use rdkafka::util::Timeout;
 use rdkafka::{ClientContext, Offset, TopicPartitionList};
 use rustix::process::{Pid, Signal, kill_process};
 
+#[path = "topics.rs"]
+mod topics;
+
 const START: Duration = Duration::from_secs(120);
-pub(super) const ANSWER: Duration = Duration::from_secs(30);
+const ANSWER: Duration = Duration::from_secs(30);
 
 /// Waits for a word: `keep` kills the broker and keeps its data, the end of the pipe kills it and removes them.
 ///
@@ -293,7 +296,7 @@ impl Broker {
         consumer.commit(&list, CommitMode::Sync).expect("the coordinator takes the offset");
     }
 
-    pub(super) fn client(&self) -> ClientConfig {
+    fn client(&self) -> ClientConfig {
         let mut config = ClientConfig::new();
         config.set("bootstrap.servers", self.bootstrap());
         config
@@ -489,7 +492,7 @@ pub fn unique(stem: &str) -> String {
 }
 
 /// The partitions of a topic that have a leader.
-pub(super) fn partitions_of(consumer: &BaseConsumer, topic: &str) -> Vec<i32> {
+fn partitions_of(consumer: &BaseConsumer, topic: &str) -> Vec<i32> {
     let metadata = consumer.fetch_metadata(Some(topic), ANSWER).expect("the broker answers");
     let partitions = metadata.topics().iter().filter(|t| t.name() == topic).flat_map(MetadataTopic::partitions);
     partitions.filter(|p| p.leader() >= 0).map(MetadataPartition::id).collect()

@@ -14,4 +14,3 @@ pub mod registry;
 pub mod schemas;
 pub mod small_disk;
 pub mod stand;
-pub mod topics;

@@ -1,6 +1,6 @@
 //! Topics that a test makes, empties and deletes.
 
-use super::kafka::{ANSWER, Broker, partitions_of};
+use super::{ANSWER, Broker, partitions_of};
 use rdkafka::admin::{AdminClient, AdminOptions, NewTopic, TopicReplication};
 use rdkafka::client::DefaultClientContext;
 use rdkafka::consumer::BaseConsumer;
