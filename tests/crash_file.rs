@@ -8,26 +8,12 @@ use std::fs;
 use std::io::Write;
 use std::path::Path;
 
+use support::crash_points::{self, kill_at};
 use support::daemon::{Daemon, Dice, configure, conserved, payload, scratch, sound};
 
 const BATCH: usize = 40;
 /// The last batch is not full.
 const LINES: usize = 14 * BATCH + 17;
-
-const POINTS: [&str; 12] = [
-    "state-unmarked",
-    "rows-laid",
-    "state-unwritten",
-    "state-unflushed",
-    "intent-flushed",
-    "file-unmarked",
-    "file-marked",
-    "file-appended",
-    "file-synced",
-    "delivered",
-    "applied",
-    "settled",
-];
 
 struct Run {
     dir: tempfile::TempDir,
@@ -186,10 +172,8 @@ fn killed_at_every_point(hold: usize) {
     assert!(lines > LINES / 2, "{lines} fragments of {LINES} records say little");
     let run = Run::new(hold);
     let mut dice = Dice::new(hold as u64);
-    for point in POINTS {
-        // These two are passed once in a life.
-        let passages = if matches!(point, "state-unmarked" | "settled") { 0 } else { dice.roll(3) };
-        let crash = format!("{point}={passages}*off->return");
+    for point in crash_points::all_of_files() {
+        let crash = kill_at(point, &mut dice);
         run.start(Some(&crash)).crashes(&crash);
     }
     same(&run.finish(), &undisturbed, "killed at every point");
@@ -209,9 +193,8 @@ fn a_kill_at_any_point_changes_no_byte_under_models() {
         assert!(shown > LINES / 10 && shown < LINES, "{shown} wards of {LINES} records");
         let run = Run::with_models(hold);
         let mut dice = Dice::new(17 + hold as u64);
-        for point in POINTS.iter().filter(|point| **point != "state-unmarked") {
-            let passages = if *point == "settled" { 0 } else { dice.roll(3) };
-            let crash = format!("{point}={passages}*off->return");
+        for point in crash_points::FILE.into_iter().chain([crash_points::SETTLED]) {
+            let crash = kill_at(point, &mut dice);
             run.start(Some(&crash)).crashes(&crash);
         }
         same(&run.finish(), &undisturbed, "killed at every point, under models");
@@ -261,9 +244,8 @@ fn a_kill_at_any_point_changes_no_byte_while_lines_wait() {
     assert!(traces > LINES / 4, "{traces} lines have waited for the end");
     let run = Run::waiting(0);
     let mut dice = Dice::new(24);
-    for point in POINTS {
-        let passages = if matches!(point, "state-unmarked" | "settled") { 0 } else { dice.roll(3) };
-        let crash = format!("{point}={passages}*off->return");
+    for point in crash_points::all_of_files() {
+        let crash = kill_at(point, &mut dice);
         run.start(Some(&crash)).crashes(&crash);
     }
     same(&run.finish(), &undisturbed, "killed at every point while lines wait");
@@ -295,9 +277,8 @@ fn a_kill_at_any_point_changes_no_byte_of_many_files() {
         );
         let run = Run::in_many_files(hold);
         let mut dice = Dice::new(40 + hold as u64);
-        for point in POINTS {
-            let passages = if matches!(point, "state-unmarked" | "settled") { 0 } else { dice.roll(3) };
-            let crash = format!("{point}={passages}*off->return");
+        for point in crash_points::all_of_files() {
+            let crash = kill_at(point, &mut dice);
             run.start(Some(&crash)).crashes(&crash);
         }
         same(&run.finish(), &undisturbed, "killed at every point, in many files");
@@ -312,9 +293,8 @@ fn a_kill_at_any_point_changes_no_byte_of_joined_rows() {
     assert!(lines > LINES, "{lines} rows of two groups");
     let run = Run::joined();
     let mut dice = Dice::new(41);
-    for point in POINTS {
-        let passages = if matches!(point, "state-unmarked" | "settled") { 0 } else { dice.roll(3) };
-        let crash = format!("{point}={passages}*off->return");
+    for point in crash_points::all_of_files() {
+        let crash = kill_at(point, &mut dice);
         run.start(Some(&crash)).crashes(&crash);
     }
     same(&run.finish(), &undisturbed, "killed at every point, joined");

@@ -6,6 +6,7 @@ mod support;
 
 use std::time::Duration;
 
+use support::crash_points::{self, kill_at};
 use support::daemon::{Dice, Stage, finish, records, same};
 use support::kafka::{Broker, Record, send};
 
@@ -13,26 +14,6 @@ use rdkafka::producer::Producer;
 
 /// Records a batch. One partition and batches closed by count: the batches are a function of the stream.
 const BATCH: usize = 40;
-
-/// In the order in which a batch passes them.
-const POINTS: [&str; 14] = [
-    "state-unmarked",
-    "rows-laid",
-    "state-unwritten",
-    "state-unflushed",
-    "intent-flushed",
-    "begun",
-    "produced",
-    "offsets-sent",
-    "acknowledged",
-    "committed",
-    "delivered",
-    "applied",
-    // Passed at once only where the crash before has left an effect to write, as "applied" does.
-    "settled",
-    // On a thread of its own: where it falls in the next batch is not known.
-    "epoch-taken",
-];
 
 fn killed_at_every_point(hold: usize) {
     let Some(broker) = Broker::shared() else { return };
@@ -46,10 +27,8 @@ fn killed_at_every_point(hold: usize) {
     stage.configure("only", hold, BATCH, "1h");
     stage.broker.produce_records(&stage.raw, &records(seed, 0, total, 1));
     let mut dice = Dice::new(seed);
-    for point in POINTS {
-        // These two are passed once in a life.
-        let passages = if matches!(point, "state-unmarked" | "settled") { 0 } else { dice.roll(3) };
-        let crash = format!("{point}={passages}*off->return");
+    for point in crash_points::all_of_topics() {
+        let crash = kill_at(point, &mut dice);
         stage.start("only", Some(&crash)).crashes(&crash);
     }
     let left = total as i64 - stage.consumed();

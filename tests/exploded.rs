@@ -14,6 +14,7 @@ use std::process::Command;
 
 use serde_json::{Value, json};
 use support::binary::{Outcome, Place, Process};
+use support::crash_points::{self, kill_at};
 use support::daemon::{Daemon, Dice, K, LOT, Stage, configure, conserved, same, scratch, sound};
 use support::kafka::{Broker, Record};
 
@@ -418,18 +419,6 @@ fn finish(dir: &Path, records: usize) -> BTreeMap<String, String> {
 }
 
 fn killed_at_every_point(hold: usize) {
-    const POINTS: [&str; 10] = [
-        "rows-laid",
-        "state-unwritten",
-        "state-unflushed",
-        "intent-flushed",
-        "file-unmarked",
-        "file-marked",
-        "file-appended",
-        "file-synced",
-        "delivered",
-        "applied",
-    ];
     let (messages, records) = stream(3, 40);
     let calm = file_run(hold, &messages);
     let undisturbed = finish(calm.path(), records);
@@ -440,8 +429,8 @@ fn killed_at_every_point(hold: usize) {
     assert!(sound(fragments.iter()) > records / 2, "{} fragments of {records} records", fragments.len());
     let run = file_run(hold, &messages);
     let mut dice = Dice::new(hold as u64);
-    for point in POINTS {
-        let crash = format!("{point}={}*off->return", dice.roll(3));
+    for point in crash_points::FILE {
+        let crash = kill_at(point, &mut dice);
         start(run.path(), Some(&crash)).crashes(&crash);
     }
     let found = finish(run.path(), records);
@@ -496,7 +485,7 @@ fn a_kill_at_any_point_of_a_transaction_changes_nothing() {
     let killed = stage();
     let mut dice = Dice::new(5);
     for point in POINTS {
-        let crash = format!("{point}={}*off->return", dice.roll(3));
+        let crash = kill_at(point, &mut dice);
         killed.start("only", Some(&crash)).crashes(&crash);
     }
     assert!(killed.consumed() < payloads.len() as i64, "the last crash came after the end of the stream");

@@ -7,6 +7,7 @@ use std::fs;
 use std::path::Path;
 
 use support::binary::{Outcome, Place, Process};
+use support::crash_points;
 use support::schemas::VISITS;
 
 const GROUPS: &str =
@@ -134,26 +135,14 @@ fn parquet_segments_of_a_newer_state_are_refused_to_an_older_one() {
 /// A state that is killed between any two steps goes on, and an older copy of it is refused, whenever it was taken.
 #[test]
 fn a_kill_at_any_point_is_no_rollback_and_a_copy_from_before_is_one() {
-    const POINTS: [&str; 10] = [
-        "rows-laid",
-        "state-unwritten",
-        "state-unflushed",
-        "intent-flushed",
-        "file-unmarked",
-        "file-marked",
-        "file-appended",
-        "file-synced",
-        "delivered",
-        "applied",
-    ];
-    for first in POINTS {
+    for first in crash_points::FILE {
         let place = Place::new(VISITS, "");
         place.write("in.ndjson", crowd("Zug"));
         place.run(&[]).expect(0);
         copy(&place.path("state"), &place.path("before"));
         place.write("in.ndjson", crowd("Zug") + &crowd("Bern"));
         // Twice at the same point, then once at each other one: every attempt has a number of its own.
-        for point in [first].iter().chain(&[first]).chain(&POINTS) {
+        for point in [first].iter().chain(&[first]).chain(&crash_points::FILE) {
             assert_ne!(run(&place, &[], &format!("{point}=return")).code, Some(2), "{first}, {point}");
         }
         copy(&place.path("state"), &place.path("during"));

@@ -95,13 +95,7 @@ impl Stand {
         let schema = load_schema(&config).expect("a sound schema");
         let mut stand = Self::warm_as(config, schema, rows, 0);
         stand.stream = Wearable::new(settings).expect("settings in range");
-        for _ in 0..warm {
-            let batch = stand.batch(rows);
-            stand.sample.add(&batch, stand.rows);
-            stand.rows += rows as u64;
-        }
-        stand.plan = stand.make_plan();
-        stand.name_groups();
+        stand.learn(rows, warm);
         stand
     }
 
@@ -161,17 +155,22 @@ impl Stand {
             books,
             subjects,
         };
-        for _ in 0..warm {
-            let batch = stand.batch(rows);
-            stand.sample.add(&batch, stand.rows);
-            stand.rows += rows as u64;
-        }
-        stand.plan = stand.make_plan();
-        stand.name_groups();
+        stand.learn(rows, warm);
         for _ in 0..warm {
             stand.release(rows);
         }
         stand
+    }
+
+    /// Makes a plan from `warm` batches of `rows` records more.
+    fn learn(&mut self, rows: usize, warm: usize) {
+        for _ in 0..warm {
+            let batch = self.batch(rows);
+            self.sample.add(&batch, self.rows);
+            self.rows += rows as u64;
+        }
+        self.plan = self.make_plan();
+        self.name_groups();
     }
 
     /// The next records of the stream, encoded.

@@ -6,6 +6,7 @@
 //! | [`kafka`] | topics that are read by a group, and transactions into topics |
 //! | [`message`] | a message, and how the cells of a record are found in its parts |
 //! | [`registry`] | the schemas under which records were written |
+//! | [`feed`] | what a reader on a thread of its own has read |
 //! | [`input`], [`closing`] | a batch as a source hands it over; when it is closed |
 //! | [`erasures`] | a topic that names people who are to be erased |
 //! | [`profiles`] | profiles of people, read to be joined to their records |
@@ -21,6 +22,7 @@
 pub mod closing;
 pub mod dead_letter;
 pub mod erasures;
+pub mod feed;
 pub mod file;
 pub mod input;
 pub mod kafka;

@@ -47,7 +47,7 @@ pub use logging::{LoggingError, init_logging, says_nobody_reads, silence_panic_p
 pub use reason::RejectionReason;
 pub use registry::{RegistryAnswered, RegistryLost, WriterSchemaMet};
 pub use report::{BatchReport, CrowdPicture, RiskPicture, StageSeconds, Totals, is_none};
-pub use source::{Rebalanced, SourceConnected, SourceLost, SourceRefused};
+pub use source::{InputLost, Rebalanced, ResidueAnew, SourceConnected, SourceLost, SourceRefused};
 pub use spans::BatchSpan;
 pub use status::{LastReload, Readiness, Settled, Status, Telemetry};
 

@@ -39,6 +39,62 @@ impl SourceLost<'_> {
     }
 }
 
+/// Records of a batch that did not leave are gone from their partition, so that it cannot be repeated.
+#[derive(Clone, Copy, Debug)]
+pub struct InputLost<'a> {
+    /// The topic.
+    pub topic: &'a str,
+    /// The partition.
+    pub partition: i32,
+    /// Offset of the first of them.
+    pub from: i64,
+    /// Offset behind the last of them.
+    pub to: i64,
+}
+
+impl InputLost<'_> {
+    /// Tells the log.
+    pub fn emit(self) {
+        let Self { topic, partition, from, to } = self;
+        // Never limited: nobody else tells of it.
+        tracing::error!(
+            topic,
+            partition,
+            from,
+            to,
+            remedy = "give the topic a longer retention than an instance is ever down; whoever has these records may send them again",
+            "input is lost: records of a batch that did not leave are gone from the topic; the rest of the batch is read again"
+        );
+    }
+}
+
+/// The topic through which instances hand each other records begins anew.
+#[derive(Clone, Copy, Debug)]
+pub struct ResidueAnew<'a> {
+    /// The topic.
+    pub topic: &'a str,
+    /// The one before, where it is another one; otherwise it has been made anew.
+    pub before: Option<&'a str>,
+}
+
+impl ResidueAnew<'_> {
+    /// Tells the log.
+    pub fn emit(self) {
+        let topic = self.topic;
+        match self.before {
+            Some(before) => tracing::warn!(
+                topic,
+                before,
+                "records are handed on through another topic: what is left in the one before stays unread"
+            ),
+            None => tracing::warn!(
+                topic,
+                "the topic through which records are handed on ends before what this instance has read: it is another one of that name, and is read from its beginning"
+            ),
+        }
+    }
+}
+
 /// A broker does not let us in, or we do not trust it; the daemon keeps trying. Readiness: why.
 #[derive(Clone, Copy, Debug)]
 pub struct SourceRefused<'a> {

@@ -7,6 +7,7 @@ use sha2::{Digest, Sha256};
 
 use crate::scene::{BATCH, LINES, OTHER_KEY, Run, Verdict, chained, comparable, throng};
 use crate::support::canaries::hex;
+use crate::support::crash_points::{self, kill_at};
 
 /// The digests of the outputs, counted by hand: lines of each batch, in the order of the certificates.
 fn digests(run: &Run, statements: &[Value]) {
@@ -193,29 +194,14 @@ fn a_lost_state_begins_a_chain_of_its_own() {
 #[test]
 fn a_kill_at_any_point_breaks_no_chain_and_changes_no_byte() {
     use crate::support::daemon::Dice;
-    const POINTS: [&str; 12] = [
-        "state-unmarked",
-        "rows-laid",
-        "state-unwritten",
-        "state-unflushed",
-        "intent-flushed",
-        "file-unmarked",
-        "file-marked",
-        "file-appended",
-        "file-synced",
-        "delivered",
-        "applied",
-        "settled",
-    ];
     for hold in [0, 2] {
         let calm = Run::new(hold);
         calm.finish();
         let run = Run::new(hold);
         let mut dice = Dice::new(51 + hold as u64);
         let mut seen = String::new();
-        for point in POINTS {
-            let passages = if matches!(point, "state-unmarked" | "settled") { 0 } else { dice.roll(3) };
-            run.start(Some(&format!("{point}={passages}*off->return"))).crashes(point);
+        for point in crash_points::all_of_files() {
+            run.start(Some(&kill_at(point, &mut dice))).crashes(point);
             let now = run.read("certificates.ndjson");
             // What was there is there again, byte by byte, or has been repeated with the same bytes; all but a line that was torn.
             let whole = seen.rfind('\n').map_or("", |at| &seen[..=at]);

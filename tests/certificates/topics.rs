@@ -7,6 +7,7 @@ use sha2::{Digest, Sha256};
 
 use crate::scene::{BATCH, KEY, PUBLIC, Verdict, chained, comparable, statement, throng};
 use crate::support::canaries::hex;
+use crate::support::crash_points::{self, kill_at};
 use crate::support::daemon::{Dice, Stage, finish, records};
 use crate::support::kafka::{Broker, Stored, unique};
 
@@ -119,20 +120,6 @@ fn a_committed_batch_has_one_certificate_in_its_transaction() {
 /// An attempt that was aborted leaves no certificate to readers of committed records, and its repetition has the same bytes.
 #[test]
 fn a_kill_at_any_point_leaves_one_unbroken_chain_of_committed_batches() {
-    const POINTS: [&str; 12] = [
-        "rows-laid",
-        "state-unwritten",
-        "state-unflushed",
-        "intent-flushed",
-        "begun",
-        "produced",
-        "offsets-sent",
-        "acknowledged",
-        "committed",
-        "delivered",
-        "applied",
-        "epoch-taken",
-    ];
     let Some(broker) = Broker::shared() else { return };
     let total = 45 * BATCH;
     let (calm, calm_audit) = stage(broker, 0);
@@ -141,8 +128,8 @@ fn a_kill_at_any_point_leaves_one_unbroken_chain_of_committed_batches() {
     let (stage, audit) = stage(broker, 0);
     broker.produce_records(&stage.raw, &records(53, 0, total, 1));
     let mut dice = Dice::new(53);
-    for point in POINTS {
-        let crash = format!("{point}={}*off->return", dice.roll(3));
+    for point in crash_points::TOPIC.into_iter().chain([crash_points::EPOCH_TAKEN]) {
+        let crash = kill_at(point, &mut dice);
         stage.start("only", Some(&crash)).crashes(&crash);
     }
     assert!(stage.consumed() < total as i64, "the last crash came after the end of the stream");

@@ -10,5 +10,6 @@ mod measured;
 mod moved;
 mod pooled;
 mod refusals;
+mod renamed;
 mod scene;
 mod union;

@@ -2,6 +2,7 @@
 
 use crate::scene::{Account, Instance, Scene, together, wait};
 use crate::support::binary::Place;
+use crate::support::instances::wearable;
 use crate::support::kafka::{Broker, Record};
 use crate::support::schemas::schema;
 use std::collections::BTreeMap;
@@ -22,19 +23,7 @@ const PART: usize = 4_000;
 #[ignore = "minutes, and figures for docs/scale.md instead of an answer"]
 fn what_handing_on_gains_on_wearable() {
     let broker = Broker::shared().expect("a broker");
-    let input = std::process::Command::new(env!("CARGO_BIN_EXE_throng"))
-        .args(["generate", "wearable", "--records", &RECORDS.to_string(), "--seed", "5", "-o", "-"])
-        .output()
-        .expect("records");
-    let lines: Vec<&[u8]> = input.stdout.split(|byte| *byte == b'\n').filter(|line| !line.is_empty()).collect();
-    let records: Vec<Record> = (0..)
-        .zip(&lines)
-        .map(|(n, line): (i32, &&[u8])| Record {
-            partition: Some(n % PARTITIONS),
-            payload: Some(line.to_vec()),
-            ..Record::default()
-        })
-        .collect();
+    let records = wearable(RECORDS, PARTITIONS);
     for (instances, residue) in [(1, false), (2, false), (2, true), (4, false), (4, true)] {
         run(&Scene::of_partitions(broker, PARTITIONS), instances, residue, &records);
     }

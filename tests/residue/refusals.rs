@@ -6,9 +6,7 @@ use crate::support::kafka::Broker;
 fn refused(scene: &Scene, more: &[(&str, &str)]) -> String {
     let mut instance = scene.instance("one");
     scene.start(&mut instance, more, "");
-    let outcome = instance.process.take().expect("it was started").wait();
-    assert_eq!(outcome.code, Some(2), "{more:?}: {}", outcome.stderr);
-    outcome.stderr
+    instance.was_refused()
 }
 
 #[test]
@@ -26,11 +24,9 @@ fn what_handing_on_does_not_go_with_is_refused() {
         assert!(said.contains(told), "{more:?}: {said}");
     }
     let mut instance = scene.instance("one");
-    let settings = String::from_utf8(instance.place.read("throng.toml")).expect("text");
-    instance.place.write("throng.toml", settings.replace("secret_file = \"secret\"\n", ""));
+    instance.keep_an_own_secret();
     scene.start(&mut instance, &[], "");
-    let outcome = instance.process.take().expect("it was started").wait();
-    assert!(outcome.code == Some(2) && outcome.stderr.contains("would draw a secret of its own"), "{}", outcome.stderr);
+    assert!(instance.was_refused().contains("would draw a secret of its own"));
 }
 
 #[test]

@@ -2,6 +2,7 @@
 
 use crate::scene::{Instance, Scene, TOLD};
 use crate::support::binary::Place;
+use crate::support::instances::wearable;
 use crate::support::kafka::{Broker, Record};
 use std::time::Instant;
 
@@ -15,19 +16,7 @@ const PARTITIONS: i32 = 4;
 #[ignore = "minutes, and figures for docs/scale.md instead of an answer"]
 fn what_a_shared_ledger_gains_on_wearable() {
     let broker = Broker::shared().expect("a broker");
-    let input = std::process::Command::new(env!("CARGO_BIN_EXE_throng"))
-        .args(["generate", "wearable", "--records", &RECORDS.to_string(), "--seed", "5", "-o", "-"])
-        .output()
-        .expect("records");
-    let lines: Vec<&[u8]> = input.stdout.split(|byte| *byte == b'\n').filter(|line| !line.is_empty()).collect();
-    let records: Vec<Record> = (0..)
-        .zip(&lines)
-        .map(|(n, line): (i32, &&[u8])| Record {
-            partition: Some(n % PARTITIONS),
-            payload: Some(line.to_vec()),
-            ..Record::default()
-        })
-        .collect();
+    let records = wearable(RECORDS, PARTITIONS);
     for (instances, batch, ledger) in
         [(1, "10000", false), (2, "2500", false), (2, "2500", true), (4, "2500", false), (4, "2500", true)]
     {

@@ -18,10 +18,9 @@ fn released_once(broker: &'static Broker) -> Scene {
 /// How a start ends that must not begin.
 fn refused(scene: &Scene, instance: &mut Instance, more: &[(&str, &str)]) -> String {
     scene.start(instance, more, "");
-    let outcome = instance.process.take().expect("it was started").wait();
-    assert_eq!(outcome.code, Some(2), "{}", outcome.stderr);
+    let said = instance.was_refused();
     assert_eq!(scene.released().len(), 1, "nothing has left");
-    outcome.stderr
+    said
 }
 
 #[test]
@@ -113,15 +112,13 @@ fn what_a_shared_ledger_does_not_go_with_is_refused() {
     ] {
         let mut instance = scene.instance("one");
         scene.start(&mut instance, &more, "");
-        let outcome = instance.process.take().expect("it was started").wait();
-        assert!(outcome.code == Some(2) && outcome.stderr.contains(told), "{more:?}: {}", outcome.stderr);
+        let said = instance.was_refused();
+        assert!(said.contains(told), "{more:?}: {said}");
     }
     let mut instance = scene.instance("one");
-    let settings = String::from_utf8(instance.place.read("throng.toml")).expect("text");
-    instance.place.write("throng.toml", settings.replace("secret_file = \"secret\"\n", ""));
+    instance.keep_an_own_secret();
     scene.start(&mut instance, &[], "");
-    let outcome = instance.process.take().expect("it was started").wait();
-    assert!(outcome.code == Some(2) && outcome.stderr.contains("would draw a secret of its own"), "{}", outcome.stderr);
+    assert!(instance.was_refused().contains("would draw a secret of its own"));
 }
 
 /// Whatever somebody writes to the topic while instances run: it is counted, and changes nothing.

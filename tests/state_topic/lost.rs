@@ -1,29 +1,12 @@
 //! The directory is lost, after a kill at any point.
 
 use crate::scene::{BATCH, MADE, Scene, copy};
+use crate::support::crash_points::{self, kill_at};
 use crate::support::daemon::{Dice, finished, same, state};
 use crate::support::kafka::Broker;
 
-/// Points of a batch, of the first copy into the topic, and of the making of a directory.
-const POINTS: [&str; 17] = [
-    "state-copy-begun",
-    "state-part-kept",
-    "state-produced",
-    "state-in-force",
-    "rows-laid",
-    "state-unwritten",
-    "state-unflushed",
-    "intent-flushed",
-    "begun",
-    "produced",
-    "offsets-sent",
-    "acknowledged",
-    "committed",
-    "delivered",
-    "applied",
-    "settled",
-    "epoch-taken",
-];
+/// Points of the first copy into the topic, and of the making of a directory.
+const OF_A_COPY: [&str; 4] = ["state-copy-begun", "state-part-kept", "state-produced", "state-in-force"];
 
 /// Those that are tried where time is short: of each kind of place one.
 const FIRST: [&str; 4] = ["state-in-force", "produced", "committed", "settled"];
@@ -45,11 +28,9 @@ fn a_directory_that_is_lost_with_a_kill_at_any_point_changes_nothing() {
     let scene = Scene::new(broker, seed, total);
     let mut dice = Dice::new(seed);
     let is_long = std::env::var_os("THRONG_LONG").is_some();
-    for point in POINTS.into_iter().filter(|point| is_long || FIRST.contains(point)) {
-        // Those of a copy are passed once in a life, if at all.
-        let once = point.starts_with("state-") && !matches!(point, "state-unwritten" | "state-unflushed");
-        let passages = if once || point == "settled" { 0 } else { dice.roll(3) };
-        let crash = format!("{point}={passages}*off->return");
+    let of_a_batch = crash_points::TOPIC.into_iter().chain([crash_points::SETTLED, crash_points::EPOCH_TAKEN]);
+    for point in OF_A_COPY.into_iter().chain(of_a_batch).filter(|point| is_long || FIRST.contains(point)) {
+        let crash = kill_at(point, &mut dice);
         let mut daemon = scene.start(Some(&crash));
         daemon.crashes(&crash);
         // Where nothing had been committed there is nothing to make a directory of.

@@ -14,8 +14,6 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Mutex, MutexGuard, OnceLock, PoisonError};
 use std::time::{Duration, Instant};
 
-use rdkafka::admin::{AdminClient, AdminOptions, NewTopic, TopicReplication};
-use rdkafka::client::DefaultClientContext;
 use rdkafka::config::ClientConfig;
 use rdkafka::consumer::{BaseConsumer, CommitMode, Consumer};
 use rdkafka::error::KafkaError;
@@ -26,6 +24,9 @@ use rdkafka::types::RDKafkaErrorCode;
 use rdkafka::util::Timeout;
 use rdkafka::{ClientContext, Offset, TopicPartitionList};
 use rustix::process::{Pid, Signal, kill_process};
+
+#[path = "topics.rs"]
+mod topics;
 
 const START: Duration = Duration::from_secs(120);
 const ANSWER: Duration = Duration::from_secs(30);
@@ -207,34 +208,6 @@ impl Broker {
     fn signal(&self, signal: Signal) {
         let broker = self.running().as_ref().expect("a running broker").broker;
         kill_process(broker, signal).expect("our own child");
-    }
-
-    /// Creates a topic and waits until its partitions have a leader.
-    pub fn create_topic(&self, name: &str, partitions: i32, compacted: bool) {
-        let settings: &[(&str, &str)] = if compacted { &[("cleanup.policy", "compact")] } else { &[] };
-        self.create_topic_with(name, partitions, settings);
-    }
-
-    /// [`create_topic`](Self::create_topic) with any settings of the topic, such as `retention.ms`.
-    pub fn create_topic_with(&self, name: &str, partitions: i32, settings: &[(&str, &str)]) {
-        let admin: AdminClient<DefaultClientContext> = self.client().create().expect("an admin client");
-        let mut topic = NewTopic::new(name, partitions, TopicReplication::Fixed(1));
-        for (key, value) in settings {
-            topic = topic.set(key, value);
-        }
-        let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().expect("a runtime");
-        let created = runtime
-            .block_on(admin.create_topics([&topic], &AdminOptions::new().operation_timeout(Some(ANSWER))))
-            .expect("the broker answers");
-        for topic in created {
-            topic.unwrap_or_else(|(name, why)| panic!("topic {name} was not created: {why}"));
-        }
-        let consumer: BaseConsumer = self.client().create().expect("a consumer");
-        let deadline = Instant::now() + ANSWER;
-        while partitions_of(&consumer, name).len() != partitions as usize {
-            assert!(Instant::now() < deadline, "topic {name} got no leaders");
-            std::thread::sleep(Duration::from_millis(20));
-        }
     }
 
     /// Writes records and waits until the broker has all of them.

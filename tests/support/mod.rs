@@ -3,7 +3,9 @@
 
 pub mod binary;
 pub mod canaries;
+pub mod crash_points;
 pub mod daemon;
+pub mod instances;
 pub mod invariants;
 pub mod kafka;
 pub mod models;

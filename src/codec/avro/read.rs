@@ -127,4 +127,18 @@ impl<'a> Bytes<'a> {
         self.items = self.items.saturating_add(count);
         if self.items > MOST_ITEMS { Err(RejectionReason::Oversized) } else { Ok(count) }
     }
+
+    /// Reads all blocks of an array or a map with `item`, which reads one item of them.
+    pub fn each_item(
+        &mut self,
+        mut item: impl FnMut(&mut Self) -> Result<(), RejectionReason>,
+    ) -> Result<(), RejectionReason> {
+        loop {
+            let count = self.block()?;
+            if count == 0 {
+                return Ok(());
+            }
+            (0..count).try_for_each(|_| item(self))?;
+        }
+    }
 }

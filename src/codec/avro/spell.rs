@@ -139,37 +139,25 @@ fn json(
         Shape::Array(items) => {
             out.push('[');
             let mut first = true;
-            loop {
-                let count = bytes.block()?;
-                if count == 0 {
-                    break;
+            bytes.each_item(|bytes| {
+                if !std::mem::take(&mut first) {
+                    out.push(',');
                 }
-                for _ in 0..count {
-                    if !std::mem::take(&mut first) {
-                        out.push(',');
-                    }
-                    json(shapes, *items, bytes, depth + 1, out)?;
-                }
-            }
+                json(shapes, *items, bytes, depth + 1, out)
+            })?;
             out.push(']');
         }
         Shape::Map(values) => {
             out.push('{');
             let mut first = true;
-            loop {
-                let count = bytes.block()?;
-                if count == 0 {
-                    break;
+            bytes.each_item(|bytes| {
+                if !std::mem::take(&mut first) {
+                    out.push(',');
                 }
-                for _ in 0..count {
-                    if !std::mem::take(&mut first) {
-                        out.push(',');
-                    }
-                    push_quoted(out, bytes.string()?);
-                    out.push(':');
-                    json(shapes, *values, bytes, depth + 1, out)?;
-                }
-            }
+                push_quoted(out, bytes.string()?);
+                out.push(':');
+                json(shapes, *values, bytes, depth + 1, out)
+            })?;
             out.push('}');
         }
         _ => {
@@ -239,16 +227,10 @@ pub(super) fn skip(shapes: &Shapes, id: TypeId, bytes: &mut Bytes<'_>, depth: us
                 skip(shapes, *items, bytes, depth + 1)?;
             }
         },
-        Shape::Map(values) => loop {
-            let count = bytes.block()?;
-            if count == 0 {
-                break;
-            }
-            for _ in 0..count {
-                bytes.bytes()?;
-                skip(shapes, *values, bytes, depth + 1)?;
-            }
-        },
+        Shape::Map(values) => bytes.each_item(|bytes| {
+            bytes.bytes()?;
+            skip(shapes, *values, bytes, depth + 1)
+        })?,
     }
     Ok(())
 }

@@ -4,7 +4,7 @@ use super::cells::{Cell, ClassSize, ClassSizes, Few, Persons, Records, summary};
 use super::classes::{Asked, Found, Smallest, classes, values};
 use super::keys::Packing;
 use super::table::SpilledTable;
-use super::together::{Dense, batches, below_each, counted};
+use super::together::{Below, Dense, batches, counted};
 use crate::counting::cpu::in_threads;
 use crate::counting::{AttributeSet, ComputeError, GroupCount, GroupCounter};
 use std::io;
@@ -257,7 +257,8 @@ impl<'a> SpilledCounter<'a> {
         k: u32,
         told: &mut dyn FnMut(usize, u32, u32),
     ) -> Result<(), ComputeError> {
-        let others = below_each(self.table, sets, k, self.memory / self.threads as u64, told).map_err(|e| lost(&e))?;
+        let below = Below { table: self.table, sets, k, memory: self.memory / self.threads as u64 };
+        let others = below.each(told).map_err(|e| lost(&e))?;
         others.into_iter().try_for_each(|at| self.below(&sets[at], k, &mut |row, person| told(at, row, person)))
     }
 

@@ -168,54 +168,54 @@ pub(super) fn counted<C: Cell>(
     Ok((!stopped).then_some(cells))
 }
 
-/// Tells the records in classes below k of those sets that arrays hold: the place of the set among `sets`, the number of the record,
-/// and its person (its number where nobody is named). Gives the places of the other sets.
-pub(super) fn below_each(
-    table: &SpilledTable,
-    sets: &[AttributeSet],
-    k: u32,
-    memory: u64,
-    told: &mut dyn FnMut(usize, u32, u32),
-) -> io::Result<Vec<usize>> {
-    if table.subjects().is_some() {
-        below_by::<Persons>(table, sets, k, memory, told)
-    } else if k <= Few::LARGEST_K {
-        below_by::<Few>(table, sets, k, memory, told)
-    } else {
-        below_by::<Records>(table, sets, k, memory, told)
-    }
+/// What is asked for: the records in classes below k of some sets.
+pub(super) struct Below<'a> {
+    pub table: &'a SpilledTable,
+    pub sets: &'a [AttributeSet],
+    pub k: u32,
+    /// Bytes that arrays may take.
+    pub memory: u64,
 }
 
-fn below_by<C: Cell>(
-    table: &SpilledTable,
-    sets: &[AttributeSet],
-    k: u32,
-    memory: u64,
-    told: &mut dyn FnMut(usize, u32, u32),
-) -> io::Result<Vec<usize>> {
-    let (batches, others) = batches::<C>(table, sets, memory);
-    let is_below = |cell: &C| (1..k).contains(&cell.size().support);
-    for batch in batches {
-        let cells = counted::<C>(table, &batch, Some(k), &|| false)?.unwrap_or_default();
-        let some: Vec<usize> = (0..cells.len()).filter(|number| cells[*number].iter().any(is_below)).collect();
-        if some.is_empty() {
-            continue;
+impl Below<'_> {
+    /// Tells those records of the sets that arrays hold: the place of the set, the number of the record, and its person (its number where
+    /// nobody is named). Gives the places of the other sets.
+    pub fn each(&self, told: &mut dyn FnMut(usize, u32, u32)) -> io::Result<Vec<usize>> {
+        if self.table.subjects().is_some() {
+            self.by::<Persons>(told)
+        } else if self.k <= Few::LARGEST_K {
+            self.by::<Few>(told)
+        } else {
+            self.by::<Records>(told)
         }
-        let mut keys = Keys::new(table, &batch);
-        let columns = keys.columns.clone();
-        table.each_block(&columns, true, |block| {
-            keys.begin();
-            for number in &some {
-                let (cells, at) = (&cells[*number], batch[*number].at);
-                for (place, key) in keys.of(*number, block).iter().enumerate() {
-                    if is_below(&cells[*key as usize]) {
-                        let row = block.order[place];
-                        told(at, row, block.people.get(place).copied().unwrap_or(row));
+    }
+
+    fn by<C: Cell>(&self, told: &mut dyn FnMut(usize, u32, u32)) -> io::Result<Vec<usize>> {
+        let &Self { table, sets, k, memory } = self;
+        let (batches, others) = batches::<C>(table, sets, memory);
+        let is_below = |cell: &C| (1..k).contains(&cell.size().support);
+        for batch in batches {
+            let cells = counted::<C>(table, &batch, Some(k), &|| false)?.unwrap_or_default();
+            let some: Vec<usize> = (0..cells.len()).filter(|number| cells[*number].iter().any(is_below)).collect();
+            if some.is_empty() {
+                continue;
+            }
+            let mut keys = Keys::new(table, &batch);
+            let columns = keys.columns.clone();
+            table.each_block(&columns, true, |block| {
+                keys.begin();
+                for number in &some {
+                    let (cells, at) = (&cells[*number], batch[*number].at);
+                    for (place, key) in keys.of(*number, block).iter().enumerate() {
+                        if is_below(&cells[*key as usize]) {
+                            let row = block.order[place];
+                            told(at, row, block.people.get(place).copied().unwrap_or(row));
+                        }
                     }
                 }
-            }
-            true
-        })?;
+                true
+            })?;
+        }
+        Ok(others)
     }
-    Ok(others)
 }

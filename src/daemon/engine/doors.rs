@@ -103,6 +103,24 @@ impl Engine {
         self.durable.store.give_up(aborted.after.sequence)
     }
 
+    /// The topic through which this state has been handed records; none where it was never said.
+    ///
+    /// # Errors
+    /// When the state fails.
+    pub fn residue_topic(&self) -> Result<Option<String>, StateError> {
+        self.durable.store.residue()
+    }
+
+    /// Records are handed on through `topic` from here on. Where it is `anew` under that number, nothing of it has been read.
+    ///
+    /// # Errors
+    /// When the state fails.
+    pub fn begin_residue(&mut self, topic: &str, anew: Option<u16>) -> Result<(), StateError> {
+        self.flush()?;
+        self.durable.progress.positions.retain(|(number, _), _| Some(*number) != anew);
+        self.durable.store.bind_residue(topic, &self.durable.progress)
+    }
+
     /// Writes what only the memory knows. Call it when there is nothing else to do, and at the end.
     ///
     /// # Errors

@@ -5,6 +5,7 @@ use super::kafka_source::{Group, KafkaSource};
 use super::naming::Naming;
 use super::profiles;
 use super::replace::Replacements;
+use super::residue;
 use super::run::{Run, StreamError, Watcher};
 use super::sharing;
 use super::to_kafka::{PATIENCE, check_marker, check_retention, has_left, outputs};
@@ -168,7 +169,7 @@ pub fn run_kafka(
     if let Some(failure) = marker_failure {
         return Err(failure.into());
     }
-    let Assembled { mut engine, intent, id, accord, .. } = assembled?;
+    let Assembled { mut engine, mut intent, id, accord, .. } = assembled?;
     let committed = match committed {
         Some(last) => last,
         None => open(&mut opened, &id)?,
@@ -179,6 +180,7 @@ pub fn run_kafka(
         sink.follow(following::following(topic, committed, telemetry));
         engine.keep_state(&mut sink, Some(committed.generation)).map_err(StreamError::from)?;
     }
+    intent = residue::begin(&mut engine, intent, (&config, last(&topics)), &start.cluster)?;
     if !options.accept_rewind {
         refuse_rewind(&engine.progress().positions, &start.cluster, &config.source.group, &topics)?;
     }
@@ -186,8 +188,7 @@ pub fn run_kafka(
         return Ok(engine.findings());
     }
     let handing = config.sink.residue().map(|_| Handing { topic: last(&topics), door: accord.door.clone() });
-    let mut hand_on = |by: &Handing| engine.hand_on_by(by.door.clone(), residue_partitions, config.sink.residue_age);
-    handing.iter().for_each(&mut hand_on);
+    handing.iter().for_each(|by| engine.hand_on_by(by.door.clone(), residue_partitions, config.sink.residue_age));
     let naming = start.naming(&engine)?;
     engine.heed(stop);
     let mut clock = state_clock(&config, options, &engine, intent.as_ref());

@@ -7,7 +7,7 @@ use crate::io::kafka::connection::Cluster;
 use crate::io::kafka::feed::{self, Command, Feed};
 use crate::io::kafka::health::Health;
 use crate::io::kafka::offsets;
-use crate::telemetry::{SourceConnected, SourceLost, Telemetry};
+use crate::telemetry::{InputLost, SourceConnected, SourceLost, Telemetry};
 use crossbeam_channel::{Receiver, RecvTimeoutError, Sender};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -90,6 +90,13 @@ impl<'a> KafkaSource<'a> {
         self.connected = reachable;
     }
 
+    fn tell_of_loss(&self, gone: &Ranges) {
+        for (&(number, partition), &(from, to)) in gone {
+            let topic = self.group.topics.get(usize::from(number)).map_or("", String::as_str);
+            InputLost { topic, partition, from, to }.emit();
+        }
+    }
+
     fn acknowledging(&self, acknowledge: Sender<()>) -> Acknowledge {
         let health = Arc::clone(self.health);
         Box::new(move || {
@@ -141,7 +148,10 @@ impl Source for KafkaSource<'_> {
             Said::Notice(feed::Notice::Lost { places, acknowledge }) => {
                 Next::Notice(Notice::Lost(places, self.acknowledging(acknowledge)))
             }
-            Said::Notice(feed::Notice::CannotReplay) => Next::Notice(Notice::CannotReplay),
+            Said::Notice(feed::Notice::CannotReplay { gone }) => {
+                self.tell_of_loss(&gone);
+                Next::Notice(Notice::CannotReplay)
+            }
             Said::Notice(feed::Notice::Failed(failure)) => return Err(failure.into()),
         })
     }

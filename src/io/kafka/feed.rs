@@ -47,8 +47,11 @@ pub enum Notice {
         /// The partitions.
         places: Vec<Place>,
     },
-    /// The batch that was to be repeated cannot be: one of its partitions is not ours any more, or has moved on.
-    CannotReplay,
+    /// The batch that was to be repeated cannot be: one of its partitions is not ours any more, has moved on, or has lost records.
+    CannotReplay {
+        /// The records that are gone.
+        gone: Ranges,
+    },
     /// The client has failed for good.
     Failed(KafkaFailure),
 }

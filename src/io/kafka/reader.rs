@@ -20,7 +20,7 @@ pub use handed::Handing;
 use rdkafka::consumer::Consumer;
 use rdkafka::error::{KafkaError, RDKafkaErrorCode};
 use rdkafka::message::{BorrowedMessage, Headers, Message};
-use rewind::{Replayed, Seeker};
+use rewind::{Replay, Replayed, Seeker};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -108,17 +108,17 @@ impl Reader {
         let mut epoch = 0;
         let mut filling = Filling::new(self.width, epoch);
         let mut followed = Followed::default();
-        let mut replay: Option<Ranges> = None;
+        let mut replay: Option<Replay> = None;
         let mut alone = self.cluster.has_consumer_protocol().then(Instant::now);
         while !self.stop.load(Ordering::Acquire) {
             while let Ok(Command::Rewind { epoch: new, replay: ranges }) = self.commands.try_recv() {
                 epoch = new;
                 filling = Filling::new(self.width, epoch);
-                replay = ranges;
+                replay = ranges.map(Replay::new);
                 followed.clear();
-                if !self.seeker().rewind(replay.as_ref())? {
+                if !self.seeker().rewind(replay.as_ref().map(|replay| &replay.ranges))? {
                     replay = None;
-                    if self.feed.send(Feed::Notice(Notice::CannotReplay)).is_err() {
+                    if self.feed.send(Feed::Notice(Notice::CannotReplay { gone: Ranges::new() })).is_err() {
                         return Ok(());
                     }
                 }
@@ -140,7 +140,8 @@ impl Reader {
             match polled {
                 Some(Ok(message)) => {
                     for _ in 0..faults::number("messages-again").map_or(1, |_| 2) {
-                        match self.take(&message, replay.as_ref(), &mut filling, &mut followed) {
+                        let ranges = replay.as_ref().map(|replay| &replay.ranges);
+                        match self.take(&message, ranges, &mut filling, &mut followed) {
                             Taken::Now => {}
                             Taken::Later => {
                                 self.seeker().step_back(&message)?;
@@ -153,15 +154,15 @@ impl Reader {
                 Some(Err(error)) => self.weigh(error)?,
                 None => {}
             }
-            if let Some(ranges) = &replay {
-                match self.seeker().replayed(ranges, &filling) {
+            if let Some(repeated) = &mut replay {
+                match self.seeker().replayed(repeated, &filling) {
                     Replayed::Going => continue,
-                    Replayed::Impossible => {
+                    Replayed::Impossible(gone) => {
                         replay = None;
                         filling = Filling::new(self.width, epoch);
                         followed.clear();
                         self.seeker().rewind(None)?;
-                        if self.feed.send(Feed::Notice(Notice::CannotReplay)).is_err() {
+                        if self.feed.send(Feed::Notice(Notice::CannotReplay { gone })).is_err() {
                             return Ok(());
                         }
                         continue;
@@ -169,7 +170,7 @@ impl Reader {
                     Replayed::Complete => {
                         filling.batch.closed = Closed::Replay;
                         let done = std::mem::replace(&mut filling, Filling::new(self.width, epoch));
-                        self.seeker().resume_after(ranges)?;
+                        self.seeker().resume_after(&repeated.ranges)?;
                         replay = None;
                         self.hand_over(done, &mut followed)?;
                         continue;

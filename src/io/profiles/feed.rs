@@ -2,14 +2,11 @@
 
 use super::people::Update;
 use super::table::Table;
+use crate::io::feed;
 use crate::io::file::SourceError;
 use crate::io::kafka::connection::KafkaFailure;
 use crate::telemetry::RejectionReason;
-use crossbeam_channel::{Receiver, Sender, bounded};
-use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::PathBuf;
-use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
 
 /// Updates that wait for the end of a batch, at most. Who has read more waits.
 const WAITING: usize = 10_000;
@@ -60,70 +57,26 @@ pub enum News {
     Failed(ProfilesError),
 }
 
-/// What has been read. Its end is the end of the reader.
-pub struct Feed {
-    /// First the whole, then what has changed since.
-    pub news: Receiver<News>,
-    over: Arc<AtomicBool>,
-}
-
-impl Drop for Feed {
-    fn drop(&mut self) {
-        self.over.store(true, Ordering::Release);
-    }
-}
-
+/// What has been read: first the whole, then what has changed since.
+pub type Feed = feed::Feed<News>;
 /// Where a reader says what it has read.
-pub(super) struct Told {
-    news: Sender<News>,
-    over: Arc<AtomicBool>,
-}
+pub(super) type Told = feed::Told<News>;
 
-/// Nobody listens any more.
-pub(super) struct Over;
-
-impl Told {
-    /// Says something; waits while too much has been said that nobody has heard.
-    pub fn say(&self, news: News) -> Result<(), Over> {
-        self.news.send(news).map_err(|_| Over)
-    }
-
-    /// Whether nobody listens any more.
-    pub fn is_over(&self) -> bool {
-        self.over.load(Ordering::Acquire)
-    }
-}
-
-impl Feed {
-    /// What a reader says by `news`, and the flag that tells it when nobody listens any more.
-    #[must_use]
-    pub fn new(news: Receiver<News>) -> (Self, Arc<AtomicBool>) {
-        let over = Arc::new(AtomicBool::new(false));
-        (Self { news, over: Arc::clone(&over) }, over)
-    }
-
-    /// Lets `read` read the profiles of `join` on a thread of its own.
-    ///
-    /// # Errors
-    /// When there is no thread to be had.
-    pub(super) fn of(
-        join: &str,
-        read: impl FnOnce(&Told) -> Result<(), ProfilesError> + Send + 'static,
-    ) -> Result<Self, ProfilesError> {
-        let (sender, news) = bounded(WAITING);
-        let (feed, over) = Self::new(news);
-        let told = Told { news: sender, over };
-        let name = join.to_owned();
-        let body = move || {
-            // A panic closes the channel, and that is heard.
-            if let Ok(Err(error)) = catch_unwind(AssertUnwindSafe(|| read(&told)))
-                && told.say(News::Failed(error)).is_err()
-            {
-                tracing::debug!(join = name, "a reader of profiles has failed after its end");
-            }
-        };
-        let started = std::thread::Builder::new().name("profiles".to_owned()).spawn(body);
-        started.map_err(|source| ProfilesError::Thread { join: join.to_owned(), source })?;
-        Ok(feed)
-    }
+/// Lets `read` read the profiles of `join` on a thread of its own.
+///
+/// # Errors
+/// When there is no thread to be had.
+pub(super) fn reading(
+    join: &str,
+    read: impl FnOnce(&Told) -> Result<(), ProfilesError> + Send + 'static,
+) -> Result<Feed, ProfilesError> {
+    let name = join.to_owned();
+    let feed = Feed::of("profiles", WAITING, move |told| {
+        if let Err(error) = read(told)
+            && told.say(News::Failed(error)).is_err()
+        {
+            tracing::debug!(join = name, "a reader of profiles has failed after its end");
+        }
+    });
+    feed.map_err(|source| ProfilesError::Thread { join: join.to_owned(), source })
 }

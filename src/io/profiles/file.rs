@@ -1,6 +1,6 @@
 //! Profiles in a file, a row each. Of two rows of one person the later holds; a row that does not decode is nobody's.
 
-use super::feed::{Feed, News, ProfilesError};
+use super::feed::{Feed, News, ProfilesError, reading};
 use super::people::People;
 use super::table::{Table, Taken};
 use crate::io::file::{FileSource, Reading, SourcePosition};
@@ -49,7 +49,7 @@ impl FileOfProfiles {
     /// When there is no thread to read it on.
     pub fn read(self) -> Result<Feed, ProfilesError> {
         let join = self.join.clone();
-        Feed::of(&join, move |told| {
+        reading(&join, move |told| {
             let (name, telemetry) = (self.join.clone(), self.telemetry.clone());
             let Some(WholeFile { table, .. }) = self.rows(&|| told.is_over())? else { return Ok(()) };
             ProfilesRead { join: &name, people: table.len() as u64, done: true }.emit(&telemetry);

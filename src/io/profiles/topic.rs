@@ -3,9 +3,10 @@
 //! It is read from its beginning at every start: a tombstone that has been compacted away while nobody read is no message any more,
 //! but then neither is the profile that it has removed.
 
-use super::feed::{Feed, News, Over, ProfilesError, Told};
+use super::feed::{Feed, News, ProfilesError, Told, reading};
 use super::people::{People, Update};
 use super::table::{Table, Taken};
+use crate::io::feed::Over;
 use crate::io::kafka::connection::Cluster;
 use crate::io::kafka::whole::{Reading, WholeTopic};
 use crate::io::message::{Part, Undecoded};
@@ -58,7 +59,7 @@ impl TopicOfProfiles {
     /// When there is no thread to read it on.
     pub fn read(self) -> Result<Feed, ProfilesError> {
         let join = self.join.clone();
-        Feed::of(&join, move |told| self.on(told))
+        reading(&join, move |told| self.on(told))
     }
 
     fn on(mut self, told: &Told) -> Result<(), ProfilesError> {

@@ -1,13 +1,10 @@
 //! What the listener has heard, on its way to the engine.
 
+use crate::io::feed;
 use crate::io::kafka::connection::KafkaFailure;
 use crate::ledger::shared::SharedDelta;
 use crate::telemetry::ForeignReason;
-use crossbeam_channel::{Receiver, Sender, bounded};
 use std::collections::BTreeMap;
-use std::panic::{AssertUnwindSafe, catch_unwind};
-use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
 
 /// Records that wait for the end of a batch, at most, each of about half a mebibyte at most. Who has read more waits.
 const WAITING: usize = 64;
@@ -97,60 +94,24 @@ pub enum News {
     Failed(SharedLedgerError),
 }
 
-/// What has been heard. Its end is the end of the listener.
-pub struct Feed {
-    /// In the order of each partition.
-    pub news: Receiver<News>,
-    over: Arc<AtomicBool>,
-}
-
-impl Drop for Feed {
-    fn drop(&mut self) {
-        self.over.store(true, Ordering::Release);
-    }
-}
-
+/// What has been heard, in the order of each partition.
+pub type Feed = feed::Feed<News>;
 /// Where a listener says what it has heard.
-pub(super) struct Told {
-    news: Sender<News>,
-    over: Arc<AtomicBool>,
-}
+pub(super) type Told = feed::Told<News>;
 
-/// Nobody asks any more.
-pub(super) struct Over;
-
-impl Told {
-    /// Says something; waits while too much has been said that nobody has taken.
-    pub fn say(&self, news: News) -> Result<(), Over> {
-        self.news.send(news).map_err(|_| Over)
-    }
-
-    /// Whether nobody asks any more.
-    pub fn is_over(&self) -> bool {
-        self.over.load(Ordering::Acquire)
-    }
-}
-
-impl Feed {
-    /// Lets `listen` listen on a thread of its own.
-    ///
-    /// # Errors
-    /// When there is no thread to be had.
-    pub(super) fn of(
-        listen: impl FnOnce(&Told) -> Result<(), SharedLedgerError> + Send + 'static,
-    ) -> Result<Self, SharedLedgerError> {
-        let (sender, news) = bounded(WAITING);
-        let over = Arc::new(AtomicBool::new(false));
-        let told = Told { news: sender, over: Arc::clone(&over) };
-        let body = move || {
-            // A panic closes the channel, and that is heard.
-            if let Ok(Err(error)) = catch_unwind(AssertUnwindSafe(|| listen(&told)))
-                && told.say(News::Failed(error)).is_err()
-            {
-                tracing::debug!("the reader of the ledger topic has failed after its end");
-            }
-        };
-        std::thread::Builder::new().name("ledger".to_owned()).spawn(body).map_err(SharedLedgerError::Thread)?;
-        Ok(Self { news, over })
-    }
+/// Lets `listen` listen on a thread of its own.
+///
+/// # Errors
+/// When there is no thread to be had.
+pub(super) fn listening(
+    listen: impl FnOnce(&Told) -> Result<(), SharedLedgerError> + Send + 'static,
+) -> Result<Feed, SharedLedgerError> {
+    let feed = Feed::of("ledger", WAITING, move |told| {
+        if let Err(error) = listen(told)
+            && told.say(News::Failed(error)).is_err()
+        {
+            tracing::debug!("the reader of the ledger topic has failed after its end");
+        }
+    });
+    feed.map_err(SharedLedgerError::Thread)
 }

@@ -1,9 +1,10 @@
 //! What other instances have said: read as committed records, by no group, on a thread of its own.
 
-use super::feed::{Feed, Heard, News, Over, Places, SharedLedgerError, Told};
+use super::feed::{Feed, Heard, News, Places, SharedLedgerError, Told, listening};
 use super::record::{Body, Header};
 use super::terms::SharedTerms;
 use crate::faults;
+use crate::io::feed::Over;
 use crate::io::kafka::connection::{Cluster, KafkaFailure};
 use crate::io::kafka::whole::{Reading, WholeTopic};
 use crate::records::sealer::Sealer;
@@ -60,7 +61,7 @@ impl Listener {
     /// # Errors
     /// When there is no thread to listen on.
     pub fn listen(self) -> Result<Feed, SharedLedgerError> {
-        Feed::of(move |told| match self.on(told) {
+        listening(move |told| match self.on(told) {
             Ok(()) | Err(End::Over) => Ok(()),
             Err(End::Error(error)) => Err(error),
         })

@@ -3,6 +3,7 @@
 
 use super::binding::{GROUPS, POLICY, POPULATIONS, SINK, STREAM, UNTRUTHFUL};
 use super::names_read::{NAMES_READ, NamesRead};
+use super::residue::RESIDUE;
 use super::{
     BASELINE, BEGUN, CERTIFIED, CHECK, EVIDENCE, FORWARDED, INTENT, INTENT_BEGUN, INTENT_CERTIFIED, INTENT_FORWARDED,
     INTENT_MET, INTENT_TALLIED, KEPT_KEYS, MADE_WITH, MARKS, MET, PROGRESS, Store, TALLIED,
@@ -57,7 +58,7 @@ fn is_delta(plain: &[u8]) -> bool {
 
 /// The kind of a key, its name, and how its values are read; none where no version of this format writes such a key.
 fn kind_of(key: &[u8]) -> Option<(&'static str, Reads)> {
-    let alone: [(&[u8], &'static str, Reads); 27] = [
+    let alone: [(&[u8], &'static str, Reads); 28] = [
         (KEPT_KEYS, "kept-keys", is::<LastingKeys>),
         (PROGRESS, "progress", is::<Progress>),
         (INTENT, "intent", is::<Intent>),
@@ -83,6 +84,7 @@ fn kind_of(key: &[u8]) -> Option<(&'static str, Reads)> {
         (POPULATIONS, "populations", is::<Vec<[u8; 32]>>),
         (POLICY, "policy", is::<[u8; 32]>),
         (NAMES_READ, "names-read", is::<NamesRead>),
+        (RESIDUE, "residue", is::<String>),
         (UNTRUTHFUL, "untruthful", is::<Vec<String>>),
         (FOLLOWED, "followed", is::<Followed>),
     ];

@@ -9,7 +9,38 @@ use rdkafka::message::{BorrowedMessage, Message};
 use rdkafka::topic_partition_list::{Offset, TopicPartitionList};
 use std::collections::HashSet;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::time::Duration;
+use std::time::{Duration, Instant};
+
+/// How long a partition is asked where it begins and ends, and how often while a batch is waited for: what it is to be made of may go
+/// meanwhile.
+const GLANCE: Duration = Duration::from_secs(5);
+const AGAIN: Duration = Duration::from_secs(10);
+
+/// A batch that is to be repeated.
+pub(super) struct Replay {
+    /// What it is made of.
+    pub(super) ranges: Ranges,
+    /// When the partitions last said that they have all of it.
+    seen: Option<Instant>,
+    /// The group stands before where it begins: other records would come with it.
+    is_ahead: bool,
+}
+
+impl Replay {
+    pub(super) fn new(ranges: Ranges) -> Self {
+        Self { ranges, seen: None, is_ahead: false }
+    }
+}
+
+/// What a partition that begins at `low` and ends before `end` does not have any more of a range. Records are removed from the front. An
+/// end before one that has been read is of a topic that has been made anew, or has lost what it had: what comes at these offsets is
+/// something else.
+fn missing(range: (i64, i64), low: i64, end: i64) -> Option<(i64, i64)> {
+    let (front, back) = (low > range.0, end < range.1);
+    let from = if front { range.0 } else { range.0.max(end) };
+    let to = if back { range.1 } else { range.1.min(low) };
+    (front || back).then_some((from, to))
+}
 
 /// Moves the consumer of a reader to other offsets.
 pub(super) struct Seeker<'a> {
@@ -87,35 +118,62 @@ impl Seeker<'_> {
         }
     }
 
-    /// Whether the ranges to be replayed have been read.
-    pub(super) fn replayed(&self, ranges: &Ranges, filling: &Filling) -> Replayed {
+    /// Whether the ranges to be replayed have been read, and can be.
+    pub(super) fn replayed(&self, replay: &mut Replay, filling: &Filling) -> Replayed {
+        let ranges = &replay.ranges;
+        let impossible = || Replayed::Impossible(Ranges::new());
         let Ok(assignment) = self.consumer.assignment() else { return Replayed::Going };
         if assignment.count() == 0 {
             return Replayed::Going;
         }
         let assigned: HashSet<Place> = self.consumer.context().places(&assignment).into_iter().collect();
         if ranges.keys().any(|place| !assigned.contains(place)) {
-            return Replayed::Impossible;
+            return impossible();
         }
         if self.consumer.context().take_changed() {
+            (replay.seen, replay.is_ahead) = (None, false);
             // The first look at this assignment: has anyone moved on past where the batch began?
-            let Ok(committed) = self.committed(&assignment) else { return Replayed::Impossible };
+            let Ok(committed) = self.committed(&assignment) else { return impossible() };
             for element in committed.elements() {
                 let place = self.consumer.context().places_of(element.topic(), element.partition());
                 let Some(range) = place.and_then(|p| ranges.get(&p)) else { continue };
-                if matches!(element.offset(), Offset::Offset(n) if n != range.0) {
-                    return Replayed::Impossible;
+                match element.offset() {
+                    Offset::Offset(n) if n > range.0 => return impossible(),
+                    Offset::Offset(n) => replay.is_ahead |= n < range.0,
+                    _ => {}
                 }
             }
         }
-        let complete = ranges.iter().all(|(place, range)| {
-            filling.batch.ranges.get(place).is_some_and(|read| read.1 >= range.1) || filling.passed.contains(place)
-        });
+        let read = |place: &Place| filling.batch.ranges.get(place);
+        let complete = ranges
+            .iter()
+            .all(|(place, range)| read(place).is_some_and(|r| r.1 >= range.1) || filling.passed.contains(place));
+        // What begins late may have lost its beginning since the last look.
+        let is_late = || ranges.iter().any(|(place, range)| read(place).is_none_or(|r| r.0 > range.0));
+        let is_sure = replay.seen.is_some_and(|seen| seen.elapsed() < AGAIN);
+        if !is_sure || complete && is_late() {
+            let Some(gone) = self.gone(ranges) else { return Replayed::Going };
+            if replay.is_ahead || !gone.is_empty() {
+                return Replayed::Impossible(gone);
+            }
+            replay.seen = Some(Instant::now());
+        }
         match complete {
             false => Replayed::Going,
-            true if filling.is_empty() => Replayed::Impossible,
+            true if filling.is_empty() => impossible(),
             true => Replayed::Complete,
         }
+    }
+
+    /// What the partitions do not have any more of some ranges; none where one of them does not tell.
+    fn gone(&self, ranges: &Ranges) -> Option<Ranges> {
+        let mut gone = Ranges::new();
+        for (place, range) in ranges {
+            let topic = self.consumer.context().topics.get(usize::from(place.0))?;
+            let (low, end) = self.consumer.fetch_watermarks(topic, place.1, GLANCE).ok()?;
+            gone.extend(missing(*range, low, end).map(|missing| (*place, missing)));
+        }
+        Some(gone)
     }
 
     /// Continues behind the replayed ranges; whatever was read past them meanwhile is read again.
@@ -141,5 +199,24 @@ impl Seeker<'_> {
 pub(super) enum Replayed {
     Going,
     Complete,
-    Impossible,
+    /// It cannot be made again, where that is so because these records are gone.
+    Impossible(Ranges),
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_missing_of_a_range_is_known_by_where_the_partition_begins_and_ends() {
+        let range = (10, 20);
+        assert_eq!(missing(range, 0, 20), None, "all is there");
+        assert_eq!(missing(range, 10, 90), None, "all is there");
+        assert_eq!(missing(range, 11, 90), Some((10, 11)), "the first record has been removed");
+        assert_eq!(missing(range, 20, 20), Some((10, 20)), "the partition has been emptied");
+        assert_eq!(missing(range, 50, 90), Some((10, 20)), "and has gone on");
+        assert_eq!(missing(range, 0, 19), Some((19, 20)), "the last record has been lost");
+        assert_eq!(missing(range, 0, 0), Some((10, 20)), "the topic has been made anew");
+        assert_eq!(missing(range, 15, 17), Some((10, 20)), "both");
+    }
 }

@@ -1,0 +1,128 @@
+//! A batch that is about to leave: its rows and its intent are on the disk before anything is produced. And what becomes of it.
+
+use super::{INTENT, INTENT_BEGUN, INTENT_CERTIFIED, INTENT_FORWARDED, INTENT_MET, INTENT_TALLIED, MARKS, Store};
+use crate::daemon::state::directory::StateError;
+use crate::daemon::state::numbered::numbered;
+use crate::daemon::state::profile_journal::INTENT_VERSION;
+use crate::daemon::state::records::Intent;
+use crate::daemon::state::rows::RowBlock;
+use crate::daemon::state::writes::Writes;
+use crate::faults::crash_point;
+use crate::ledger::classes::Ledger;
+use crate::ledger::delta::LedgerDelta;
+use crate::release::sink::Lengths;
+
+impl Store {
+    /// Writes the rows that batch `sequence` adds to the window, in place of those of an earlier attempt. To be called before
+    /// [`intend`](Self::intend), whose flush makes them durable: the database has one log. Until then a start discards them.
+    ///
+    /// # Errors
+    /// When the database fails; the batch must not leave then.
+    pub fn lay_rows(&mut self, sequence: u64, rows: Option<&RowBlock>) -> Result<(), StateError> {
+        let Some(rows) = rows else { return self.discard_rows(sequence) };
+        let key = numbered("rows", sequence);
+        let sealed = self.seal(&key, rows);
+        self.keeper.write(self.unwritten.take(), move |d| d.put_rows(key, sealed))?;
+        while self.row_parts.pop_back_if(|(of, _)| *of == sequence).is_some() {}
+        self.row_parts.push_back((sequence, rows.last));
+        crash_point("rows-laid");
+        Ok(())
+    }
+
+    /// Removes the rows of a batch that has not left.
+    fn discard_rows(&mut self, sequence: u64) -> Result<(), StateError> {
+        while self.row_parts.pop_back_if(|(of, _)| *of == sequence).is_some() {
+            self.keeper.write(0, move |d| d.remove_rows(sequence))?;
+        }
+        Ok(())
+    }
+
+    /// Makes `intent` durable, with its rows and together with the effect of the batch before it.
+    /// Nothing of the batch may leave before this has returned.
+    ///
+    /// # Errors
+    /// When the database fails; the batch must not leave then.
+    pub fn intend(&mut self, intent: &Intent, ledger: &Ledger) -> Result<(), StateError> {
+        let mut batch = Writes::default();
+        self.write_applied(&mut batch, ledger);
+        self.write_heard(&mut batch, ledger);
+        batch.insert(INTENT, self.seal(INTENT, intent));
+        if let Some(tally) = ledger.tally() {
+            batch.insert(INTENT_TALLIED, self.seal(INTENT_TALLIED, &(intent.attempt, tally.standings())));
+        }
+        if let Some(met) = &intent.met {
+            batch.insert(INTENT_MET, self.seal(INTENT_MET, &(intent.attempt, met)));
+        }
+        if !intent.begun.is_empty() {
+            batch.insert(INTENT_BEGUN, self.seal(INTENT_BEGUN, &(intent.attempt, &intent.begun)));
+        }
+        if let Some(certificate) = &intent.certificate {
+            batch.insert(INTENT_CERTIFIED, self.seal(INTENT_CERTIFIED, &(intent.attempt, certificate.head)));
+        }
+        let forwarded = intent.after.totals.forwarded;
+        if forwarded > 0 {
+            batch.insert(INTENT_FORWARDED, self.seal(INTENT_FORWARDED, &(intent.attempt, forwarded)));
+        }
+        if intent.profiles > 0 {
+            batch.insert(INTENT_VERSION, self.seal(INTENT_VERSION, &(intent.attempt, intent.profiles)));
+        }
+        if intent.after.marked.is_some_and(|mark| mark.attempt == intent.attempt) {
+            // The intent says it.
+            self.marks = vec![intent.marked_before, intent.after.marked];
+            batch.remove(MARKS);
+        } else if self.marks.len() > 1 {
+            batch.insert(MARKS, self.seal(MARKS, &self.marks));
+        }
+        if let Some(plan) = &intent.plan {
+            let key = numbered("reference", plan.version);
+            if intent.references.is_empty() {
+                batch.remove(key);
+            } else {
+                batch.insert(key.clone(), self.seal(&key, &intent.references));
+            }
+        }
+        self.commit(batch)?;
+        self.given_up = false;
+        Ok(())
+    }
+
+    /// Notes that batch `sequence`, which was intended, has not left and is not repeated: others have its records now. Its intent goes
+    /// with the next [`intend`](Self::intend) or [`flush`](Self::flush).
+    ///
+    /// # Errors
+    /// When the database fails.
+    pub fn give_up(&mut self, sequence: u64) -> Result<(), StateError> {
+        self.given_up = true;
+        self.discard_rows(sequence)
+    }
+
+    /// Notes that the intended batch has left. Durable with the next [`intend`](Self::intend) or [`flush`](Self::flush).
+    pub fn left(&mut self, intent: Intent, lengths: Lengths) {
+        self.applied = Some((intent, lengths));
+    }
+
+    /// Settles the intent found at start: the batch left (`Some(lengths)`) or did not.
+    ///
+    /// # Errors
+    /// When the database fails.
+    pub fn settle_recovered(
+        &mut self,
+        intent: Intent,
+        left: Option<Lengths>,
+        ledger: &mut Ledger,
+    ) -> Result<(), StateError> {
+        if let Some(lengths) = left {
+            // Where nothing is released there is no delta.
+            if !intent.ledger.is_empty() {
+                let delta =
+                    LedgerDelta::from_bytes(&intent.ledger).ok_or_else(|| self.damaged("an intent cannot be read"))?;
+                ledger.apply(&delta);
+            }
+            self.left(intent, lengths);
+            return self.flush(ledger);
+        }
+        // The intent stays until another takes its place: its bytes may have been seen, and this start may end before it has
+        // repeated them.
+        self.discard_rows(intent.after.sequence)
+    }
+}
