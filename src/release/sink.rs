@@ -84,6 +84,29 @@ pub enum Keeping<'a> {
     Clear(u64),
 }
 
+/// Where a whole state is kept, and how far that place is written.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct KeptIn {
+    /// The name of the topic.
+    pub topic: String,
+    /// The partition of the instance.
+    pub partition: i32,
+    /// The first offset of it that is still there.
+    pub begin: i64,
+    /// The offset behind its last one.
+    pub end: i64,
+}
+
+impl KeptIn {
+    /// Whether what was kept when it was `before` is still there, as far as that is seen without reading it. Compaction moves
+    /// neither end, so whoever has deleted records, or made the topic anew, has moved one.
+    #[must_use]
+    pub fn still_has(&self, before: &Self) -> bool {
+        let is_there = self.topic == before.topic && self.partition == before.partition;
+        is_there && self.begin == before.begin && self.end >= before.end && self.end > self.begin
+    }
+}
+
 /// The certificate of a batch, as it is written down beside what leaves.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Certificate<'a> {
@@ -137,6 +160,14 @@ pub trait Sink: Send {
     /// # Errors
     /// See [`DeliveryError`]; none of the step is kept then.
     fn keep(&mut self, _step: Keeping<'_>) -> Result<(), DeliveryError> {
+        Err(DeliveryError::Fatal("this sink keeps no state".to_owned()))
+    }
+
+    /// Where a whole state is kept.
+    ///
+    /// # Errors
+    /// [`DeliveryError::Fatal`] when that cannot be learnt.
+    fn keeps_in(&mut self) -> Result<KeptIn, DeliveryError> {
         Err(DeliveryError::Fatal("this sink keeps no state".to_owned()))
     }
 

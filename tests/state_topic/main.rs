@@ -8,6 +8,7 @@ mod support;
 mod erased;
 mod lost;
 mod measured;
+mod moved;
 mod refusals;
 mod returned;
 mod scene;

@@ -14,7 +14,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Mutex, MutexGuard, OnceLock, PoisonError};
 use std::time::{Duration, Instant};
 
-use rdkafka::admin::{AdminClient, AdminOptions, NewTopic, TopicReplication};
+use rdkafka::admin::{AdminClient, AdminOptions, NewPartitions, NewTopic, TopicReplication};
 use rdkafka::client::DefaultClientContext;
 use rdkafka::config::ClientConfig;
 use rdkafka::consumer::{BaseConsumer, CommitMode, Consumer};
@@ -233,6 +233,38 @@ impl Broker {
         let deadline = Instant::now() + ANSWER;
         while partitions_of(&consumer, name).len() != partitions as usize {
             assert!(Instant::now() < deadline, "topic {name} got no leaders");
+            std::thread::sleep(Duration::from_millis(20));
+        }
+    }
+
+    /// Removes a topic, and makes it again with so many partitions.
+    pub fn make_topic_anew(&self, name: &str, partitions: i32, compacted: bool) {
+        let admin: AdminClient<DefaultClientContext> = self.client().create().expect("an admin client");
+        let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().expect("a runtime");
+        let options = AdminOptions::new().operation_timeout(Some(ANSWER));
+        let removed = runtime.block_on(admin.delete_topics(&[name], &options)).expect("the broker answers");
+        removed.into_iter().for_each(|topic| assert!(topic.is_ok(), "{topic:?}"));
+        let consumer: BaseConsumer = self.client().create().expect("a consumer");
+        let deadline = Instant::now() + ANSWER;
+        while !partitions_of(&consumer, name).is_empty() {
+            assert!(Instant::now() < deadline, "topic {name} is still there");
+            std::thread::sleep(Duration::from_millis(20));
+        }
+        self.create_topic(name, partitions, compacted);
+    }
+
+    /// Gives a topic more partitions.
+    pub fn add_partitions(&self, name: &str, partitions: i32) {
+        let admin: AdminClient<DefaultClientContext> = self.client().create().expect("an admin client");
+        let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().expect("a runtime");
+        let wanted = NewPartitions::new(name, partitions as usize);
+        let options = AdminOptions::new().operation_timeout(Some(ANSWER));
+        let added = runtime.block_on(admin.create_partitions([&wanted], &options)).expect("the broker answers");
+        added.into_iter().for_each(|topic| assert!(topic.is_ok(), "{topic:?}"));
+        let consumer: BaseConsumer = self.client().create().expect("a consumer");
+        let deadline = Instant::now() + ANSWER;
+        while partitions_of(&consumer, name).len() != partitions as usize {
+            assert!(Instant::now() < deadline, "topic {name} got no more partitions");
             std::thread::sleep(Duration::from_millis(20));
         }
     }

@@ -7,14 +7,14 @@
 use super::keeper::Database;
 use super::numbered::numbered;
 use super::writes::Writes;
-use crate::release::sink::parts_of;
+use crate::release::sink::{KeptIn, parts_of};
 
 /// The two trees of values, as marks and records name them.
 pub(super) const TREE: u8 = 1;
 pub(super) const WINDOW: u8 = 2;
 
 const NAME: &str = "marks";
-/// Says that the marks are whole: every value without one is in the topic.
+/// Says that the marks are whole: every value without one is in the topic, and where that is.
 const WHOLE: &[u8] = &[];
 
 /// A value that is marked, or known to be of several records.
@@ -79,9 +79,15 @@ impl Database {
         if tree == WINDOW { &self.window } else { &self.tree }
     }
 
-    /// Whether every value without a mark is in the topic.
-    pub(super) fn is_marked_whole(&self) -> sled::Result<bool> {
-        self.marks()?.contains_key(WHOLE)
+    /// Where every value without a mark is; none where nothing is known of that.
+    pub(super) fn marked_whole(&self) -> sled::Result<Option<KeptIn>> {
+        Ok(self.marks()?.get(WHOLE)?.and_then(|place| postcard::from_bytes(&place).ok()))
+    }
+
+    /// Notes how far the place is written where every value without a mark is.
+    pub(super) fn note_place(&self, place: &KeptIn) -> sled::Result<()> {
+        let place = postcard::to_stdvec(place).expect("plain values always serialize");
+        self.marks()?.insert(WHOLE, place).map(drop)
     }
 
     /// From here on nothing is known of what the topic has.
@@ -91,15 +97,15 @@ impl Database {
         marks.clear()
     }
 
-    /// The topic has everything, and those of `several` in so many records.
-    pub(super) fn mark_whole(&self, several: Vec<(u8, Vec<u8>, u32)>) -> sled::Result<()> {
+    /// The topic has everything, in `place`, and those of `several` in so many records.
+    pub(super) fn mark_whole(&self, several: Vec<(u8, Vec<u8>, u32)>, place: &KeptIn) -> sled::Result<()> {
         let marks = self.marks()?;
         marks.clear()?;
         for (tree, key, parts) in several {
             marks.insert([&[tree], key.as_slice()].concat(), spelled(false, parts))?;
         }
         // Last, in the one log.
-        marks.insert(WHOLE, &[]).map(drop)
+        self.note_place(place)
     }
 
     /// All marks, in the order of the keys.

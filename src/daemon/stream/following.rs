@@ -13,7 +13,7 @@ use crate::io::kafka::connection::Cluster;
 use crate::io::kafka::following::Following;
 use crate::io::kafka::marker::Marker;
 use crate::io::kafka::transaction::TransactionalSink;
-use crate::io::state_topic::{Spelling, StateTopic};
+use crate::io::state_topic::{Spelling, StateTopic, StateTopicError};
 use crate::telemetry::{StateRestored, Telemetry};
 use std::time::Instant;
 
@@ -91,12 +91,14 @@ pub(super) fn prepare(
         return Err(topic.missing().into());
     }
     tracing::warn!(path = %path.display(), why, "the state directory is made from its topic");
+    // Before it is read: nobody else writes what is ours.
+    let place = Some(topic.kept_in().map_err(StateTopicError::from)?);
     let kept = topic.read(committed.generation)?;
     if kept.values.is_empty() {
         return Err(topic.missing().into());
     }
     let values = kept.values.len() as u64;
-    restore(path, secret, kept.values, kept.others.is_empty())?;
+    restore(path, secret, kept.values, place.filter(|_| kept.others.is_empty()))?;
     StateRestored { values, bytes: kept.bytes, seconds: since.elapsed().as_secs_f64() }.emit(telemetry);
     Ok(())
 }

@@ -14,6 +14,11 @@ const ATTEMPTS: u32 = 5;
 /// Records that go in one transaction.
 const TOGETHER: usize = 100_000;
 
+/// The error of a sink that was told of no topic.
+pub(super) fn nowhere() -> DeliveryError {
+    DeliveryError::Fatal("no topic was named for the state".to_owned())
+}
+
 impl TransactionalSink {
     /// One step of keeping a whole state.
     ///
@@ -21,7 +26,7 @@ impl TransactionalSink {
     /// [`DeliveryError::Fatal`]: nothing of the step is kept, and the copy before is in force; or whether it is cannot be told.
     pub(super) fn keep_state(&mut self, step: Keeping<'_>) -> Result<(), DeliveryError> {
         let Some(following) = &self.following else {
-            return Err(DeliveryError::Fatal("no topic was named for the state".to_owned()));
+            return Err(nowhere());
         };
         match step {
             Keeping::Part(generation, values) => {

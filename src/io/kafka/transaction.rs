@@ -3,6 +3,7 @@
 use super::connection::{Cluster, KafkaFailure};
 use super::epoch::Epochs;
 use super::following::Following;
+use super::keeping::nowhere;
 use super::marker::Marker;
 use super::producer::{PARTING, STEP, Writer, classify, retried};
 use super::standing::{GroupMetadata, Sent, Standing, listed};
@@ -10,7 +11,7 @@ use crate::faults::crash_point;
 use crate::io::dead_letter::DeadLetter;
 use crate::io::shared_ledger::Teller;
 use crate::io::state_topic::spelling::Record;
-use crate::release::sink::{DeliveryError, Envelope, Keeping, Lengths, Sink};
+use crate::release::sink::{DeliveryError, Envelope, Keeping, KeptIn, Lengths, Sink};
 use crate::release::verified::Verified;
 use crate::telemetry::{SharedLedgerTold, Telemetry};
 use rdkafka::error::{KafkaError, RDKafkaErrorCode};
@@ -400,6 +401,11 @@ impl Sink for TransactionalSink {
 
     fn keep(&mut self, step: Keeping<'_>) -> Result<(), DeliveryError> {
         self.keep_state(step)
+    }
+
+    fn keeps_in(&mut self) -> Result<KeptIn, DeliveryError> {
+        let following = self.following.as_ref().ok_or_else(nowhere)?;
+        following.topic.kept_in().map_err(|error| DeliveryError::Fatal(error.to_string()))
     }
 
     fn stand(&mut self, patience: Duration) -> Result<(), DeliveryError> {

@@ -3,7 +3,7 @@
 use super::spelling::{Place, Spelling};
 use crate::io::kafka::access::Asking;
 use crate::io::kafka::connection::{Cluster, KafkaFailure};
-use crate::release::sink::StateChange;
+use crate::release::sink::{KeptIn, StateChange};
 use rdkafka::Message;
 use rdkafka::consumer::Consumer;
 use rdkafka::error::KafkaError;
@@ -13,6 +13,8 @@ use std::time::{Duration, Instant};
 
 /// What cannot be done, in errors.
 const WHAT: &str = "cannot read the state topic";
+/// What it takes, in errors.
+const RIGHT: &str = "read the state topic (Read)";
 /// The group that is named, and never joined.
 const READER: &str = "throng.state.reader";
 /// How long a broker may take to answer, and to send the next message.
@@ -150,11 +152,27 @@ impl StateTopic {
         StateTopicError::Missing { topic: self.topic.clone(), instance: self.spelling.instance().to_owned() }
     }
 
+    /// Where the state of the instance is kept, and how far that partition is written now.
+    ///
+    /// # Errors
+    /// When the cluster does not say.
+    pub fn kept_in(&self) -> Result<KeptIn, KafkaFailure> {
+        let (begin, end) = self.ends()?;
+        Ok(KeptIn { topic: self.topic.clone(), partition: self.partition, begin, end })
+    }
+
+    /// The first offset of the partition, and the one behind its last, whatever is still undecided.
+    fn ends(&self) -> Result<(i64, i64), KafkaFailure> {
+        let reader = self.reader("read_uncommitted")?;
+        let ends = reader.fetch_watermarks(&self.topic, self.partition, PATIENCE);
+        ends.map_err(|error| self.cluster.failure_of(WHAT, RIGHT, error))
+    }
+
     /// Shows keys and bodies of all committed records of the partition, as far as its end is now.
     fn walk(&self, mut visit: impl FnMut(&[u8], Option<&[u8]>)) -> Result<(), KafkaFailure> {
         let (topic, partition) = (self.topic.as_str(), self.partition);
         let failed = |e| self.cluster.failure(WHAT, e);
-        let (_, end) = self.reader("read_uncommitted")?.fetch_watermarks(topic, partition, PATIENCE).map_err(failed)?;
+        let (_, end) = self.ends()?;
         let committed = self.reader("read_committed")?;
         // To a client of committed records the end is the beginning of the first open transaction, whoever has it open.
         let deadline = Instant::now() + UNDECIDED;
@@ -176,7 +194,7 @@ impl StateTopic {
                 }
                 Some(Err(KafkaError::PartitionEOF(_))) => return Ok(()),
                 Some(Err(error)) if crate::io::kafka::failure::is_final_without_group(&error) => {
-                    return Err(self.cluster.failure_of(WHAT, "read the state topic (Read)", error));
+                    return Err(self.cluster.failure_of(WHAT, RIGHT, error));
                 }
                 // Errors that the client retries by itself.
                 Some(Err(_)) | None if heard.elapsed() > PATIENCE => return Err(self.cluster.unanswered(PATIENCE)),

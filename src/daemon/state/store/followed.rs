@@ -6,7 +6,7 @@ use crate::daemon::state::generation::{Followed, first};
 use crate::daemon::state::keeper::{Database, FOLLOWED};
 use crate::daemon::state::marks::{Marked, TREE, WINDOW};
 use crate::daemon::state::records::{Intent, Progress};
-use crate::release::sink::{StateChange, parts_of};
+use crate::release::sink::{KeptIn, StateChange, parts_of};
 use std::ops::Bound;
 use std::path::Path;
 
@@ -92,13 +92,20 @@ impl Store {
         Err(StateError::OtherInstance { path: self.path.clone(), instance: instance.to_owned(), what })
     }
 
-    /// Whether the topic has every value of generation `in_force` that is not marked.
+    /// Where a topic has every value that is not marked; none where nothing is known of that.
     ///
     /// # Errors
     /// When the database fails.
-    pub fn is_kept_as(&self, in_force: u64) -> Result<bool, StateError> {
-        let whole = self.keeper.read(Database::is_marked_whole)?;
-        Ok(whole && self.followed()?.is_some_and(|followed| followed.generation == in_force))
+    pub fn kept_in(&self) -> Result<Option<KeptIn>, StateError> {
+        self.keeper.read(Database::marked_whole)
+    }
+
+    /// Notes how far the place is written that [`kept_in`](Self::kept_in) says.
+    ///
+    /// # Errors
+    /// When the database fails.
+    pub fn note_place(&mut self, place: KeptIn) -> Result<(), StateError> {
+        self.keeper.write(place.topic.len(), move |d| d.note_place(&place))
     }
 
     /// What the topic lacks; none where that is more than goes with a batch. Empty where no topic has the state.
@@ -181,12 +188,12 @@ impl Store {
         })
     }
 
-    /// Notes that the topic has all values; `several` are those of more than one record, with how many.
+    /// Notes that the topic has all values, in `place`; `several` are those of more than one record, with how many.
     ///
     /// # Errors
     /// When the database fails.
-    pub fn end_copy(&mut self, several: Vec<(u8, Vec<u8>, u32)>) -> Result<(), StateError> {
-        self.keeper.write(0, move |d| d.mark_whole(several).and_then(|()| d.tree.flush()).map(drop))
+    pub fn end_copy(&mut self, several: Vec<(u8, Vec<u8>, u32)>, place: KeptIn) -> Result<(), StateError> {
+        self.keeper.write(0, move |d| d.mark_whole(several, &place).and_then(|()| d.tree.flush()).map(drop))
     }
 }
 
