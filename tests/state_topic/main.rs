@@ -5,6 +5,7 @@
 #[path = "../support/mod.rs"]
 mod support;
 
+mod damaged;
 mod erased;
 mod lost;
 mod measured;

@@ -98,7 +98,7 @@ pub(super) fn prepare(
         return Err(topic.missing().into());
     }
     let values = kept.values.len() as u64;
-    restore(path, secret, kept.values, place.filter(|_| kept.others.is_empty()))?;
+    restore(path, secret, kept.values, place.filter(|_| kept.is_alone))?;
     StateRestored { values, bytes: kept.bytes, seconds: since.elapsed().as_secs_f64() }.emit(telemetry);
     Ok(())
 }

@@ -40,8 +40,9 @@ impl TransactionalSink {
                 crash_point("state-in-force");
             }
             Keeping::Clear(generation) => {
-                let kept = following.topic.read(generation).map_err(|error| DeliveryError::Fatal(error.to_string()))?;
-                let gone: Vec<Record> = kept.others.into_iter().map(|key| (key, None)).collect();
+                let others = following.topic.others(generation);
+                let others = others.map_err(|error| DeliveryError::Fatal(error.to_string()))?;
+                let gone: Vec<Record> = others.into_iter().map(|key| (key, None)).collect();
                 for part in gone.chunks(TOGETHER) {
                     self.commit_state(part, None)?;
                     crash_point("state-part-cleared");

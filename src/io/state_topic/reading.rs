@@ -8,7 +8,7 @@ use rdkafka::Message;
 use rdkafka::consumer::Consumer;
 use rdkafka::error::KafkaError;
 use rdkafka::topic_partition_list::{Offset, TopicPartitionList};
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::time::{Duration, Instant};
 
 /// What cannot be done, in errors.
@@ -72,8 +72,8 @@ pub struct StateTopic {
 pub struct Kept {
     /// The values of one generation.
     pub values: Vec<StateChange>,
-    /// Keys of records of other generations.
-    pub others: Vec<Vec<u8>>,
+    /// Nothing of another generation is there.
+    pub is_alone: bool,
     /// Bytes that were read, of all instances in the partition.
     pub bytes: u64,
 }
@@ -92,26 +92,45 @@ impl StateTopic {
         Ok(Self { cluster: cluster.clone(), topic: topic.to_owned(), partition, spelling })
     }
 
-    /// The values of `generation`, and the keys of what is of another one. Call it after `init_transactions`, which settles what an older
+    /// The values of `generation`, and whether something is there of another one. Call it after `init_transactions`, which settles what an older
     /// self had open; what other instances have open is waited for.
     ///
     /// # Errors
     /// When the partition cannot be read to its end, or what is read does not open or fit together.
     pub fn read(&self, generation: u64) -> Result<Kept, StateTopicError> {
         let mut live: BTreeMap<Place, Vec<u8>> = BTreeMap::new();
-        let mut others: BTreeMap<Place, Vec<u8>> = BTreeMap::new();
+        let mut others: BTreeSet<Place> = BTreeSet::new();
         let mut bytes = 0;
         self.walk(|key, body| {
             bytes += (key.len() + body.map_or(0, <[u8]>::len)) as u64;
             let Some(place) = self.spelling.place(key) else { return };
-            match (body, place.generation == generation) {
-                (Some(body), true) => drop(live.insert(place, body.to_vec())),
-                (Some(_), false) => drop(others.insert(place, key.to_vec())),
-                (None, true) => drop(live.remove(&place)),
-                (None, false) => drop(others.remove(&place)),
+            match body {
+                Some(body) if place.generation == generation => drop(live.insert(place, body.to_vec())),
+                Some(_) => drop(others.insert(place)),
+                None => {
+                    live.remove(&place);
+                    others.remove(&place);
+                }
             }
         })?;
-        Ok(Kept { values: self.put_together(live)?, others: others.into_values().collect(), bytes })
+        Ok(Kept { values: self.put_together(live)?, is_alone: others.is_empty(), bytes })
+    }
+
+    /// The keys of all records of the instance that are of another generation than this one. What they hold is not kept in memory, and
+    /// need not open.
+    ///
+    /// # Errors
+    /// When the partition cannot be read to its end.
+    pub fn others(&self, generation: u64) -> Result<Vec<Vec<u8>>, KafkaFailure> {
+        let mut others = BTreeSet::new();
+        self.walk(|key, body| {
+            let Some(place) = self.spelling.place(key).filter(|place| place.generation != generation) else { return };
+            match body {
+                Some(_) => others.insert(place),
+                None => others.remove(&place),
+            };
+        })?;
+        Ok(others.iter().map(|place| self.spelling.key_of(place)).collect())
     }
 
     /// Puts the parts of each value together.
