@@ -1,5 +1,6 @@
 //! Where verified batches go.
 
+use super::kept_sum::KeptSum;
 use super::verified::Verified;
 use crate::records::raw::Coordinate;
 use crate::telemetry::RejectionReason;
@@ -62,6 +63,8 @@ pub struct StateChange {
     pub value: Option<Vec<u8>>,
     /// Records of the value before that the topic may have.
     pub parts: u32,
+    /// The [digest](super::kept_sum::digest_of) of the value before that the topic has; none where it has none.
+    pub had: Option<u128>,
 }
 
 /// Most bytes of a value in one record: well below what brokers take by default.
@@ -78,8 +81,8 @@ pub fn parts_of(bytes: usize) -> u32 {
 pub enum Keeping<'a> {
     /// These values are part of the generation.
     Part(u64, &'a [StateChange]),
-    /// All of it has been given: it takes the place of the one before.
-    InForce(u64),
+    /// All of it has been given, and this is its sum: it takes the place of the one before.
+    InForce(u64, KeptSum),
     /// Nothing of any other is to stay.
     Clear(u64),
 }

@@ -1,10 +1,44 @@
 //! Records that somebody else has written into the topic, or taken from it.
 
-use crate::support::kafka::{Broker, unique};
+use crate::scene::{BATCH, MADE, Scene};
+use crate::support::daemon::{finished, records};
+use crate::support::kafka::{Broker, Record, unique};
 use std::collections::BTreeMap;
 use throng::io::kafka::connection::Cluster;
 use throng::io::state_topic::spelling::Place;
 use throng::io::state_topic::{Spelling, StateTopic};
+
+#[test]
+fn threat_38_a_value_that_was_removed_or_put_back_is_noticed() {
+    let Some(broker) = Broker::shared() else { return };
+    let (seed, mut total) = (96, 4 * BATCH);
+    let scene = Scene::new(broker, seed, total);
+    scene.consume(total).kill();
+    // One that has been written over.
+    let mut versions: BTreeMap<Vec<u8>, Vec<Option<Vec<u8>>>> = BTreeMap::new();
+    for record in broker.read_committed(&scene.topic) {
+        versions.entry(record.key.expect("a key")).or_default().push(record.payload);
+    }
+    let all = |bodies: &Vec<Option<Vec<u8>>>| bodies.len() > 1 && bodies.iter().all(Option::is_some);
+    let (key, bodies) = versions.into_iter().find(|(_, bodies)| all(bodies)).expect("a value that has changed");
+    let name = Spelling::new(&scene.stage.group, &scene.instance, &[0; 32], &[0; 32]);
+    let put = |body: Option<Vec<u8>>| {
+        let (key, partition) = (Some(key.clone()), Some(name.partition(3)));
+        let record = Record { key, payload: body, partition, ..Record::default() };
+        broker.produce_records(&scene.topic, &[record]);
+    };
+    scene.lose();
+    for wrong in [None, bodies[0].clone()] {
+        put(wrong);
+        scene.refused(&mut scene.start(None), "records of it were removed, or older ones put back");
+    }
+    put(bodies.last().cloned().flatten());
+    broker.produce_records(&scene.stage.raw, &records(seed, total, total + BATCH, 1));
+    total += BATCH;
+    let mut daemon = scene.consume(total);
+    scene.says(&mut daemon, MADE);
+    finished(&scene.stage, &mut daemon, total);
+}
 
 /// What the topic has of older copies is named by its keys, whatever stands in the records of the one in force.
 #[test]

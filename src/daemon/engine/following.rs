@@ -6,6 +6,7 @@ use super::fields::Engine;
 use crate::daemon::state::directory::StateError;
 use crate::daemon::state::store::{Followed, Store};
 use crate::faults::crash_point;
+use crate::release::kept_sum::KeptSum;
 use crate::release::sink::{DeliveryError, Keeping, Sink, StateChange, parts_of};
 use crate::telemetry::StateCopied;
 use std::time::Instant;
@@ -53,7 +54,7 @@ fn copy(store: &mut Store, sink: &mut dyn Sink, in_force: u64) -> Result<(), Not
     let since = Instant::now();
     let generation = store.begin_copy(in_force)?;
     crash_point("state-copy-begun");
-    let (mut several, mut values) = (Vec::new(), 0);
+    let (mut several, mut values, mut kept) = (Vec::new(), 0, KeptSum::default());
     let mut last: Option<StateChange> = None;
     loop {
         let mut part = store.values_after(last.as_ref())?;
@@ -62,11 +63,12 @@ fn copy(store: &mut Store, sink: &mut dyn Sink, in_force: u64) -> Result<(), Not
         }
         sink.keep(Keeping::Part(generation, &part))?;
         values += part.len() as u64;
+        kept = part.iter().fold(kept, KeptSum::with);
         let long = part.iter().map(|c| (c, parts_of(c.value.as_ref().map_or(0, Vec::len)))).filter(|(_, n)| *n > 1);
         several.extend(long.map(|(change, parts)| (change.tree, change.key.clone(), parts)));
         last = part.pop();
     }
-    sink.keep(Keeping::InForce(generation))?;
+    sink.keep(Keeping::InForce(generation, kept))?;
     sink.keep(Keeping::Clear(generation))?;
     let place = sink.keeps_in()?;
     store.end_copy(several, place)?;

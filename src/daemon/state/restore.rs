@@ -13,11 +13,17 @@ use std::path::Path;
 const PORTION: usize = 8 << 20;
 
 /// Makes the directory `path` a cache of `values`, in place of what it held, if it held anything; `place` says where they are, unless
-/// something else of this instance is there, too. A process that ends in between leaves the directory as it was, or one that the next start makes anew.
+/// something else of this instance is there, too, and `attempt` is the one at their last batch. A process that ends in between leaves the directory as it was, or one that the next start makes anew.
 ///
 /// # Errors
 /// When the values are of another secret, or the directory is somebody else's or fails.
-pub fn restore(path: &Path, secret: &[u8], values: Vec<StateChange>, place: Option<KeptIn>) -> Result<(), StateError> {
+pub fn restore(
+    path: &Path,
+    secret: &[u8],
+    values: Vec<StateChange>,
+    place: Option<KeptIn>,
+    attempt: u64,
+) -> Result<(), StateError> {
     let keys = Keys::derive(secret);
     let damaged = |what: &str| StateError::Damaged { path: path.to_owned(), what: what.to_owned() };
     let check = values.iter().find(|value| is_check(value.tree, &value.key)).and_then(|value| value.value.as_deref());
@@ -46,7 +52,7 @@ pub fn restore(path: &Path, secret: &[u8], values: Vec<StateChange>, place: Opti
     };
     let keeper = Keeper::open(path, &name)?;
     crash_point("restore-begun");
-    fill(&keeper, values, place)?;
+    fill(&keeper, values, place, attempt)?;
     drop(keeper);
     crash_point("restore-filled");
     if is_state {
@@ -61,7 +67,7 @@ pub fn restore(path: &Path, secret: &[u8], values: Vec<StateChange>, place: Opti
     Ok(())
 }
 
-fn fill(keeper: &Keeper, values: Vec<StateChange>, place: Option<KeptIn>) -> Result<(), StateError> {
+fn fill(keeper: &Keeper, values: Vec<StateChange>, place: Option<KeptIn>, attempt: u64) -> Result<(), StateError> {
     let (mut portion, mut bytes, mut several) = (Vec::new(), 0, Vec::new());
     let write = |portion: Vec<StateChange>, bytes: usize| {
         keeper.write(bytes, move |d| {
@@ -87,6 +93,7 @@ fn fill(keeper: &Keeper, values: Vec<StateChange>, place: Option<KeptIn>) -> Res
     keeper.write(0, move |d| {
         if let Some(place) = place {
             d.mark_whole(several, &place)?;
+            d.note_sent(attempt)?;
         }
         d.tree.flush().map(drop)
     })

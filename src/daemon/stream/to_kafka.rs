@@ -120,11 +120,11 @@ mod tests {
     #[test]
     fn a_marker_that_is_not_the_states_is_refused_with_a_remedy_that_helps() {
         let config = Config::default();
-        check_marker(&config, 7, Marker { sequence: 7, attempt: 1, generation: 0 })
+        check_marker(&config, 7, Marker { sequence: 7, attempt: 1, ..Marker::default() })
             .expect("the last batch of the state");
         for sequence in [6, 8] {
-            let refused =
-                check_marker(&config, 7, Marker { sequence, attempt: 1, generation: 0 }).expect_err("another state's");
+            let refused = check_marker(&config, 7, Marker { sequence, attempt: 1, ..Marker::default() })
+                .expect_err("another state's");
             let told = refused.to_string();
             assert!(
                 told.contains(&format!("it ends at batch 7, but \"throng.commits\" knows of {sequence} as the last")),

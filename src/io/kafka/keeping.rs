@@ -34,8 +34,8 @@ impl TransactionalSink {
                 self.commit_state(&records, None)?;
                 crash_point("state-part-kept");
             }
-            Keeping::InForce(generation) => {
-                let marker = Marker { generation, ..following.last };
+            Keeping::InForce(generation, kept) => {
+                let marker = Marker { generation, kept, ..following.last };
                 self.commit_state(&[], Some(marker))?;
                 crash_point("state-in-force");
             }

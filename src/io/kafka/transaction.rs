@@ -11,6 +11,7 @@ use crate::faults::crash_point;
 use crate::io::dead_letter::DeadLetter;
 use crate::io::shared_ledger::Teller;
 use crate::io::state_topic::spelling::Record;
+use crate::release::kept_sum::KeptSum;
 use crate::release::sink::{DeliveryError, Envelope, Keeping, KeptIn, Lengths, Sink};
 use crate::release::verified::Verified;
 use crate::telemetry::{SharedLedgerTold, Telemetry};
@@ -357,8 +358,9 @@ impl TransactionalSink {
 
 impl Sink for TransactionalSink {
     fn deliver(&mut self, batch: &Verified, envelope: &Envelope<'_>) -> Result<Lengths, DeliveryError> {
-        let generation = self.following.as_ref().map_or(0, |following| following.last.generation);
-        let marker = Marker { sequence: envelope.sequence, attempt: envelope.attempt, generation };
+        let last = self.following.as_ref().map(|following| following.last).unwrap_or_default();
+        let (generation, kept) = (last.generation, envelope.state.iter().fold(last.kept, KeptSum::with));
+        let marker = Marker { sequence: envelope.sequence, attempt: envelope.attempt, generation, kept };
         let state =
             self.following.as_ref().map_or_else(Vec::new, |following| following.spell(generation, envelope.state));
         let sent = self.offsets(envelope);

@@ -3,6 +3,7 @@
 use super::spelling::{Place, Spelling};
 use crate::io::kafka::access::Asking;
 use crate::io::kafka::connection::{Cluster, KafkaFailure};
+use crate::release::kept_sum::KeptSum;
 use crate::release::sink::{KeptIn, StateChange};
 use rdkafka::Message;
 use rdkafka::consumer::Consumer;
@@ -41,6 +42,10 @@ pub enum StateTopicError {
         "the state of instance {instance:?} in topic {topic:?} is damaged: {what} (restore the topic, or name another state.instance)"
     )]
     Damaged { topic: String, instance: String, what: &'static str },
+    #[error(
+        "partition {partition} of topic {topic:?} does not have the state of instance {instance:?} as it was committed with its last batch: records of it were removed, or older ones put back (restore the topic; or give back a directory that is in step, which another state.topic takes whole; or name another state.instance: what this one has released supports nothing then)"
+    )]
+    Incomplete { topic: String, partition: i32, instance: String },
 }
 
 impl StateTopicError {
@@ -49,7 +54,7 @@ impl StateTopicError {
     pub fn is_usage(&self) -> bool {
         match self {
             Self::Kafka(failure) => failure.is_usage(),
-            Self::Secret { .. } | Self::Missing { .. } | Self::Damaged { .. } => true,
+            Self::Secret { .. } | Self::Missing { .. } | Self::Damaged { .. } | Self::Incomplete { .. } => true,
         }
     }
 }
@@ -92,12 +97,12 @@ impl StateTopic {
         Ok(Self { cluster: cluster.clone(), topic: topic.to_owned(), partition, spelling })
     }
 
-    /// The values of `generation`, and whether something is there of another one. Call it after `init_transactions`, which settles what an older
-    /// self had open; what other instances have open is waited for.
+    /// The values of `generation`, which make the sum `kept`, and whether something is there of another one. Call it after
+    /// `init_transactions`, which settles what an older self had open; what other instances have open is waited for.
     ///
     /// # Errors
     /// When the partition cannot be read to its end, or what is read does not open or fit together.
-    pub fn read(&self, generation: u64) -> Result<Kept, StateTopicError> {
+    pub fn read(&self, generation: u64, kept: KeptSum) -> Result<Kept, StateTopicError> {
         let mut live: BTreeMap<Place, Vec<u8>> = BTreeMap::new();
         let mut others: BTreeSet<Place> = BTreeSet::new();
         let mut bytes = 0;
@@ -113,7 +118,15 @@ impl StateTopic {
                 }
             }
         })?;
-        Ok(Kept { values: self.put_together(live)?, is_alone: others.is_empty(), bytes })
+        let values = self.put_together(live)?;
+        if values.is_empty() {
+            return Err(self.missing());
+        }
+        if KeptSum::of(&values) != kept {
+            let (topic, instance) = (self.topic.clone(), self.spelling.instance().to_owned());
+            return Err(StateTopicError::Incomplete { topic, partition: self.partition, instance });
+        }
+        Ok(Kept { values, is_alone: others.is_empty(), bytes })
     }
 
     /// The keys of all records of the instance that are of another generation than this one. What they hold is not kept in memory, and
@@ -146,7 +159,13 @@ impl StateTopic {
             })?;
             if place.part == 0 && left == 0 {
                 left = body.parts;
-                values.push(StateChange { tree: body.tree, key: body.key, value: Some(body.bytes), parts: 0 });
+                values.push(StateChange {
+                    tree: body.tree,
+                    key: body.key,
+                    value: Some(body.bytes),
+                    parts: 0,
+                    had: None,
+                });
             } else {
                 let of = values.last_mut().filter(|last| left > 0 && last.key == body.key && last.tree == body.tree);
                 let value = of.and_then(|last| last.value.as_mut());
