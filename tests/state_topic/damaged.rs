@@ -40,6 +40,34 @@ fn threat_38_a_value_that_was_removed_or_put_back_is_noticed() {
     finished(&scene.stage, &mut daemon, total);
 }
 
+#[test]
+fn a_record_that_somebody_else_has_written_is_named() {
+    let Some(broker) = Broker::shared() else { return };
+    let (seed, mut total) = (97, 2 * BATCH);
+    let scene = Scene::new(broker, seed, total);
+    scene.consume(total).kill();
+    let stored = broker.read_committed(&scene.topic);
+    let (ours, name) = (&stored[0], Spelling::new(&scene.stage.group, &scene.instance, &[0; 32], &[0; 32]));
+    let place = name.place(ours.key.as_deref().expect("a key")).expect("a key of ours");
+    let key = name.key_of(&Place { digest: [9; 16], ..place });
+    let put = |payload: Option<&[u8]>| {
+        let (key, payload) = (Some(key.clone()), payload.map(<[u8]>::to_vec));
+        let record = Record { key, payload, partition: Some(ours.partition), ..Record::default() };
+        broker.produce_records(&scene.topic, &[record]);
+        broker.read_committed(&scene.topic).last().expect("what was written").offset
+    };
+    let offset = put(Some(b"garbage"));
+    scene.lose();
+    let said = format!("the record at offset {offset} in partition {} of topic", ours.partition);
+    scene.refused(&mut scene.start(None), &said);
+    put(None);
+    broker.produce_records(&scene.stage.raw, &records(seed, total, total + BATCH, 1));
+    total += BATCH;
+    let mut daemon = scene.consume(total);
+    scene.says(&mut daemon, MADE);
+    finished(&scene.stage, &mut daemon, total);
+}
+
 /// What the topic has of older copies is named by its keys, whatever stands in the records of the one in force.
 #[test]
 fn what_is_cleared_is_known_by_its_keys_alone() {

@@ -1,6 +1,6 @@
 //! All that the topic has of one instance.
 
-use super::spelling::{Place, Spelling};
+use super::spelling::{Body, Place, Spelling};
 use crate::io::kafka::access::Asking;
 use crate::io::kafka::connection::{Cluster, KafkaFailure};
 use crate::release::kept_sum::KeptSum;
@@ -35,6 +35,10 @@ pub enum StateTopicError {
     )]
     Secret { topic: String, instance: String },
     #[error(
+        "the record at offset {offset} in partition {partition} of topic {topic:?} has the name of instance {instance:?} and does not open, while others of it do: another program has written it (write a record without a value with its key there, and give back the topic where that had a value before; and leave the right to write to throng)"
+    )]
+    Foreign { topic: String, partition: i32, offset: i64, instance: String },
+    #[error(
         "topic {topic:?} has no state of instance {instance:?}, and the commits topic knows of batches of it (was the topic emptied, or were partitions added? restore it, or name another state.instance: what this one has released supports nothing then)"
     )]
     Missing { topic: String, instance: String },
@@ -54,7 +58,11 @@ impl StateTopicError {
     pub fn is_usage(&self) -> bool {
         match self {
             Self::Kafka(failure) => failure.is_usage(),
-            Self::Secret { .. } | Self::Missing { .. } | Self::Damaged { .. } | Self::Incomplete { .. } => true,
+            Self::Secret { .. }
+            | Self::Foreign { .. }
+            | Self::Missing { .. }
+            | Self::Damaged { .. }
+            | Self::Incomplete { .. } => true,
         }
     }
 }
@@ -83,6 +91,9 @@ pub struct Kept {
     pub bytes: u64,
 }
 
+/// The offset of a record, and what it holds.
+type Sealed = (i64, Vec<u8>);
+
 impl StateTopic {
     /// The topic `topic`, which must be there, be compacted, and delete nothing by age.
     ///
@@ -103,14 +114,14 @@ impl StateTopic {
     /// # Errors
     /// When the partition cannot be read to its end, or what is read does not open or fit together.
     pub fn read(&self, generation: u64, kept: KeptSum) -> Result<Kept, StateTopicError> {
-        let mut live: BTreeMap<Place, Vec<u8>> = BTreeMap::new();
+        let mut live: BTreeMap<Place, Sealed> = BTreeMap::new();
         let mut others: BTreeSet<Place> = BTreeSet::new();
         let mut bytes = 0;
-        self.walk(|key, body| {
+        self.walk(|offset, key, body| {
             bytes += (key.len() + body.map_or(0, <[u8]>::len)) as u64;
             let Some(place) = self.spelling.place(key) else { return };
             match body {
-                Some(body) if place.generation == generation => drop(live.insert(place, body.to_vec())),
+                Some(body) if place.generation == generation => drop(live.insert(place, (offset, body.to_vec()))),
                 Some(_) => drop(others.insert(place)),
                 None => {
                     live.remove(&place);
@@ -118,7 +129,7 @@ impl StateTopic {
                 }
             }
         })?;
-        let values = self.put_together(live)?;
+        let values = self.put_together(self.open(live)?)?;
         if values.is_empty() {
             return Err(self.missing());
         }
@@ -136,7 +147,7 @@ impl StateTopic {
     /// When the partition cannot be read to its end.
     pub fn others(&self, generation: u64) -> Result<Vec<Vec<u8>>, KafkaFailure> {
         let mut others = BTreeSet::new();
-        self.walk(|key, body| {
+        self.walk(|_, key, body| {
             let Some(place) = self.spelling.place(key).filter(|place| place.generation != generation) else { return };
             match body {
                 Some(_) => others.insert(place),
@@ -146,17 +157,29 @@ impl StateTopic {
         Ok(others.iter().map(|place| self.spelling.key_of(place)).collect())
     }
 
+    /// Opens all of `live`. Where nothing opens it is of another secret, and else somebody else has written what does not.
+    fn open(&self, live: BTreeMap<Place, Sealed>) -> Result<Vec<(Place, Body)>, StateTopicError> {
+        let (mut opened, mut shut) = (Vec::with_capacity(live.len()), None);
+        for (place, (offset, sealed)) in live {
+            match self.spelling.open(&self.spelling.key_of(&place), &sealed) {
+                Some(body) => opened.push((place, body)),
+                None => shut = Some(shut.map_or(offset, |first: i64| first.min(offset))),
+            }
+        }
+        let (topic, instance) = (self.topic.clone(), self.spelling.instance().to_owned());
+        match shut {
+            None => Ok(opened),
+            Some(_) if opened.is_empty() => Err(StateTopicError::Secret { topic, instance }),
+            Some(offset) => Err(StateTopicError::Foreign { topic, partition: self.partition, offset, instance }),
+        }
+    }
+
     /// Puts the parts of each value together.
-    fn put_together(&self, live: BTreeMap<Place, Vec<u8>>) -> Result<Vec<StateChange>, StateTopicError> {
+    fn put_together(&self, opened: Vec<(Place, Body)>) -> Result<Vec<StateChange>, StateTopicError> {
         let mut values: Vec<StateChange> = Vec::new();
         // Records of the value in hand that are still to come.
         let mut left = 0;
-        for (place, sealed) in live {
-            let key = self.spelling.key_of(&place);
-            let body = self.spelling.open(&key, &sealed).ok_or_else(|| StateTopicError::Secret {
-                topic: self.topic.clone(),
-                instance: self.spelling.instance().to_owned(),
-            })?;
+        for (place, body) in opened {
             if place.part == 0 && left == 0 {
                 left = body.parts;
                 values.push(StateChange {
@@ -206,8 +229,8 @@ impl StateTopic {
         ends.map_err(|error| self.cluster.failure_of(WHAT, RIGHT, error))
     }
 
-    /// Shows keys and bodies of all committed records of the partition, as far as its end is now.
-    fn walk(&self, mut visit: impl FnMut(&[u8], Option<&[u8]>)) -> Result<(), KafkaFailure> {
+    /// Shows offsets, keys and bodies of all committed records of the partition, as far as its end is now.
+    fn walk(&self, mut visit: impl FnMut(i64, &[u8], Option<&[u8]>)) -> Result<(), KafkaFailure> {
         let (topic, partition) = (self.topic.as_str(), self.partition);
         let failed = |e| self.cluster.failure(WHAT, e);
         let (_, end) = self.ends()?;
@@ -228,7 +251,7 @@ impl StateTopic {
             match committed.poll(POLL) {
                 Some(Ok(message)) => {
                     heard = Instant::now();
-                    visit(message.key().unwrap_or_default(), message.payload());
+                    visit(message.offset(), message.key().unwrap_or_default(), message.payload());
                 }
                 Some(Err(KafkaError::PartitionEOF(_))) => return Ok(()),
                 Some(Err(error)) if crate::io::kafka::failure::is_final_without_group(&error) => {
