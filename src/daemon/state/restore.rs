@@ -55,8 +55,9 @@ pub fn restore(
     fill(&keeper, values, place, attempt)?;
     drop(keeper);
     crash_point("restore-filled");
+    // Else a cut of the power leaves a directory that says it is whole, and a database that is not.
+    databases::onto_disk(path, &name)?;
     if is_state {
-        databases::onto_disk(path, &name)?;
         databases::name_database(path, &name)?;
         databases::clear_databases(path, &name)?;
     } else {
