@@ -35,7 +35,7 @@ fn a_topic_that_is_another_one_gets_the_whole_state() {
         if what.ends_with("write there") {
             let (key, payload) = (Some(b"other/x".to_vec()), Some(b"x".to_vec()));
             let partition = Some(partition(&scene, 4));
-            broker.produce_records(&scene.topic, &[Record { key, payload, partition, ..Record::default() }]);
+            broker.produce_records(&scene.topic, &[Record { partition, key, payload, ..Record::default() }]);
         }
         let more = |total: &mut usize| {
             broker.produce_records(&scene.stage.raw, &records(seed, *total, *total + BATCH, 1));

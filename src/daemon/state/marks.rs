@@ -56,10 +56,11 @@ impl Database {
     fn mark(&self, marks: &sled::Tree, tree: u8, key: &[u8], bytes: Option<usize>) -> sled::Result<()> {
         let place = [&[tree], key].concat();
         let (lacking, parts, had) = marks.get(&place)?.map_or(UNMARKED, |mark| read(&mark));
-        let had = match lacking {
-            true => had,
+        let had = if lacking {
+            had
+        } else {
             // The topic has what is here until it is written over now.
-            false => self.of(tree).get(key)?.map(|value| digest_of(tree, key, &value)),
+            self.of(tree).get(key)?.map(|value| digest_of(tree, key, &value))
         };
         marks.insert(place, spelled(true, parts.max(bytes.map_or(0, parts_of)), had)).map(drop)
     }
