@@ -11,6 +11,7 @@ pub mod given;
 mod hidden;
 mod identifying;
 pub mod invariants;
+pub mod kept_sum;
 pub mod listed;
 pub mod models;
 pub mod narrowing;

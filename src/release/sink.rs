@@ -1,5 +1,6 @@
 //! Where verified batches go.
 
+use super::kept_sum::KeptSum;
 use super::verified::Verified;
 use crate::records::raw::Coordinate;
 use crate::telemetry::RejectionReason;
@@ -62,6 +63,8 @@ pub struct StateChange {
     pub value: Option<Vec<u8>>,
     /// Records of the value before that the topic may have.
     pub parts: u32,
+    /// The [digest](super::kept_sum::digest_of) of the value before that the topic has; none where it has none.
+    pub had: Option<u128>,
 }
 
 /// Most bytes of a value in one record: well below what brokers take by default.
@@ -78,10 +81,33 @@ pub fn parts_of(bytes: usize) -> u32 {
 pub enum Keeping<'a> {
     /// These values are part of the generation.
     Part(u64, &'a [StateChange]),
-    /// All of it has been given: it takes the place of the one before.
-    InForce(u64),
+    /// All of it has been given, and this is its sum: it takes the place of the one before.
+    InForce(u64, KeptSum),
     /// Nothing of any other is to stay.
     Clear(u64),
+}
+
+/// Where a whole state is kept, and how far that place is written.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct KeptIn {
+    /// The name of the topic.
+    pub topic: String,
+    /// The partition of the instance.
+    pub partition: i32,
+    /// The first offset of it that is still there.
+    pub begin: i64,
+    /// The offset behind its last one.
+    pub end: i64,
+}
+
+impl KeptIn {
+    /// Whether what was kept when it was `before` is still there, as far as that is seen without reading it. Compaction moves
+    /// neither end, so whoever has deleted records, or made the topic anew, has moved one.
+    #[must_use]
+    pub fn still_has(&self, before: &Self) -> bool {
+        let is_there = self.topic == before.topic && self.partition == before.partition;
+        is_there && self.begin == before.begin && self.end >= before.end && self.end > self.begin
+    }
 }
 
 /// The certificate of a batch, as it is written down beside what leaves.
@@ -137,6 +163,14 @@ pub trait Sink: Send {
     /// # Errors
     /// See [`DeliveryError`]; none of the step is kept then.
     fn keep(&mut self, _step: Keeping<'_>) -> Result<(), DeliveryError> {
+        Err(DeliveryError::Fatal("this sink keeps no state".to_owned()))
+    }
+
+    /// Where a whole state is kept.
+    ///
+    /// # Errors
+    /// [`DeliveryError::Fatal`] when that cannot be learnt.
+    fn keeps_in(&mut self) -> Result<KeptIn, DeliveryError> {
         Err(DeliveryError::Fatal("this sink keeps no state".to_owned()))
     }
 

@@ -127,7 +127,7 @@ pub fn write_secret(path: &Path, secret: &str) {
 /// Every right that throng needs, and none that it does not: docs/security.md lists them.
 pub fn rights(stage: &Stage) -> Vec<Right> {
     let topic = |name: &String| With::Topic(name.clone());
-    let transactions = With::Transactions(format!("{}-", stage.group));
+    let transactions = With::Transactions(format!("{}/", stage.group));
     vec![
         (May::Read, topic(&stage.raw)),
         (May::Read, With::Group(stage.group.clone())),

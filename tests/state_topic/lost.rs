@@ -43,6 +43,29 @@ fn a_directory_that_is_lost_with_a_kill_at_any_point_changes_nothing() {
     same(&scene.stage, &seen, &calm.stage, &undisturbed);
 }
 
+/// What the topic has is known whatever a process was killed in: a later start without the directory finds it adding up.
+#[test]
+fn a_kill_whose_directory_stays_leaves_the_topic_adding_up() {
+    let Some(broker) = Broker::shared() else { return };
+    let (seed, total) = (66, 60 * BATCH);
+    let scene = Scene::new(broker, seed, total);
+    let is_long = std::env::var_os("THRONG_LONG").is_some();
+    let first = ["committed", "rows-laid"];
+    let more = ["acknowledged", "delivered", "applied", "state-unwritten", "state-unflushed", "intent-flushed"];
+    for point in first.into_iter().chain(more.into_iter().filter(|_| is_long)) {
+        // The first rows are laid for a batch that is behind a committed one.
+        let crash = format!("{point}=1*off->return");
+        scene.start(Some(&crash)).crashes(&crash);
+        // And once more before anything that the start writes is on the disk.
+        scene.start(Some("state-unflushed=return")).crashes("state-unflushed");
+        scene.start(Some("committed=1*off->return")).crashes("committed");
+        scene.lose();
+        scene.start(Some("restored=return")).crashes("restored");
+    }
+    let mut daemon = scene.consume(total);
+    finished(&scene.stage, &mut daemon, total);
+}
+
 #[test]
 fn a_kill_while_the_directory_is_made_changes_nothing() {
     let Some(broker) = Broker::shared() else { return };

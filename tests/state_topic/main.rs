@@ -5,9 +5,11 @@
 #[path = "../support/mod.rs"]
 mod support;
 
+mod damaged;
 mod erased;
 mod lost;
 mod measured;
+mod moved;
 mod refusals;
 mod returned;
 mod scene;

@@ -1,7 +1,7 @@
 //! Topics that a test makes, empties and deletes.
 
 use super::{ANSWER, Broker, partitions_of};
-use rdkafka::admin::{AdminClient, AdminOptions, NewTopic, TopicReplication};
+use rdkafka::admin::{AdminClient, AdminOptions, NewPartitions, NewTopic, TopicReplication};
 use rdkafka::client::DefaultClientContext;
 use rdkafka::consumer::BaseConsumer;
 use rdkafka::{Offset, TopicPartitionList};
@@ -47,6 +47,21 @@ impl Broker {
             topic.unwrap_or_else(|(name, why)| panic!("topic {name} was not deleted: {why}"));
         }
         self.wait_partitions(name, 0);
+    }
+
+    /// Deletes a topic, and makes it again with so many partitions.
+    pub fn make_topic_anew(&self, name: &str, partitions: i32, compacted: bool) {
+        self.delete_topic(name);
+        self.create_topic(name, partitions, compacted);
+    }
+
+    /// Gives a topic more partitions.
+    pub fn add_partitions(&self, name: &str, partitions: usize) {
+        let admin = self.admin();
+        let wanted = NewPartitions::new(name, partitions);
+        let added = answer(admin.create_partitions([&wanted], &options())).expect("the broker answers");
+        added.into_iter().for_each(|topic| assert!(topic.is_ok(), "{topic:?}"));
+        self.wait_partitions(name, partitions);
     }
 
     fn wait_partitions(&self, name: &str, wanted: usize) {

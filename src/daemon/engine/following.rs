@@ -4,8 +4,9 @@
 use super::batch_error::BatchError;
 use super::fields::Engine;
 use crate::daemon::state::directory::StateError;
-use crate::daemon::state::store::Store;
+use crate::daemon::state::store::{Followed, Store};
 use crate::faults::crash_point;
+use crate::release::kept_sum::KeptSum;
 use crate::release::sink::{DeliveryError, Keeping, Sink, StateChange, parts_of};
 use crate::telemetry::StateCopied;
 use std::time::Instant;
@@ -53,7 +54,7 @@ fn copy(store: &mut Store, sink: &mut dyn Sink, in_force: u64) -> Result<(), Not
     let since = Instant::now();
     let generation = store.begin_copy(in_force)?;
     crash_point("state-copy-begun");
-    let (mut several, mut values) = (Vec::new(), 0);
+    let (mut several, mut values, mut kept) = (Vec::new(), 0, KeptSum::default());
     let mut last: Option<StateChange> = None;
     loop {
         let mut part = store.values_after(last.as_ref())?;
@@ -62,19 +63,44 @@ fn copy(store: &mut Store, sink: &mut dyn Sink, in_force: u64) -> Result<(), Not
         }
         sink.keep(Keeping::Part(generation, &part))?;
         values += part.len() as u64;
+        kept = part.iter().fold(kept, KeptSum::with);
         let long = part.iter().map(|c| (c, parts_of(c.value.as_ref().map_or(0, Vec::len)))).filter(|(_, n)| *n > 1);
         several.extend(long.map(|(change, parts)| (change.tree, change.key.clone(), parts)));
         last = part.pop();
     }
-    sink.keep(Keeping::InForce(generation))?;
+    sink.keep(Keeping::InForce(generation, kept))?;
     sink.keep(Keeping::Clear(generation))?;
-    store.end_copy(several)?;
+    let place = sink.keeps_in()?;
+    store.end_copy(several, place)?;
     StateCopied { values, seconds: since.elapsed().as_secs_f64() }.emit();
     Ok(())
 }
 
+/// Copies all values into the topic, unless it has them: see [`Engine::keep_state`].
+fn keep(store: &mut Store, sink: &mut dyn Sink, followed: Followed, in_force: Option<u64>) -> Result<(), NotKept> {
+    let in_force = in_force.unwrap_or(followed.generation);
+    let Some(before) = store.kept_in()?.filter(|_| followed.generation == in_force) else {
+        return copy(store, sink, in_force);
+    };
+    let now = sink.keeps_in()?;
+    if now.still_has(&before) {
+        if now.end > before.end {
+            store.note_place(now)?;
+        }
+        return Ok(());
+    }
+    tracing::warn!(
+        topic = now.topic,
+        partition = now.partition,
+        before_topic = before.topic,
+        before_partition = before.partition,
+        "the state is not where it was kept, or not all of it: it is copied anew; what is still at the place before stays there"
+    );
+    copy(store, sink, in_force)
+}
+
 impl Engine {
-    /// Makes sure that the topic, which has the copy `in_force` of the state, has all of it; nothing where no topic has the state. To be
+    /// Makes sure that the topic, of which the copy `in_force` of the state is said to be, has all of it; nothing where no topic has the state. To be
     /// called before the first batch, and after an erasure (`None`: of the copy that was in force before).
     ///
     /// # Errors
@@ -82,10 +108,6 @@ impl Engine {
     pub fn keep_state(&mut self, sink: &mut dyn Sink, in_force: Option<u64>) -> Result<(), BatchError> {
         let store = &mut self.durable.store;
         let Some(followed) = store.followed()? else { return Ok(()) };
-        let in_force = in_force.unwrap_or(followed.generation);
-        if store.is_kept_as(in_force)? {
-            return Ok(());
-        }
-        Ok(copy(store, sink, in_force)?)
+        Ok(keep(store, sink, followed, in_force)?)
     }
 }

@@ -49,7 +49,7 @@ impl Engine {
         let age_ms = retry.map_or(now.age_ms, |r| r.after.age_ms).max(self.durable.progress.age_ms);
         let moving = (settling == Settling::Moved).then(|| self.movable(&of));
         let of = |place| moving.as_ref().map_or_else(|| of(place), |moving| moving.contains(&place));
-        if self.held.joining(&of, age_ms, is_all(settling, retry)).is_empty() {
+        if self.held.joining(of, age_ms, is_all(settling, retry)).is_empty() {
             return Ok(());
         }
         let mut input = InputBatch::new(self.schema.attributes.len(), 0);

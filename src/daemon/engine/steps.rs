@@ -299,7 +299,7 @@ impl Engine {
             let state = going_along(store, sink)?;
             let delivered = intended.deliver(sink, nothing.as_ref(), untruthful, &state);
             if delivered.is_ok() {
-                store.has_kept(&state)?;
+                store.has_kept(&state, prepared.intent.attempt)?;
             }
             Ok::<_, BatchError>(delivered)
         })?;

@@ -310,6 +310,7 @@ pub fn import(
         }
     }
     drop(keeper);
+    databases::onto_disk(path, directory::FIRST)?;
     directory::end_import(path)?;
     Ok(done)
 }

@@ -6,18 +6,24 @@ use super::keeper::Keeper;
 use super::seal::Keys;
 use super::store::is_check;
 use crate::faults::crash_point;
-use crate::release::sink::{StateChange, parts_of};
+use crate::release::sink::{KeptIn, StateChange, parts_of};
 use std::path::Path;
 
 /// Bytes that are written at a time.
 const PORTION: usize = 8 << 20;
 
-/// Makes the directory `path` a cache of `values`, in place of what it held, if it held anything; `whole` says that the topic holds
-/// nothing else of this instance. A process that ends in between leaves the directory as it was, or one that the next start makes anew.
+/// Makes the directory `path` a cache of `values`, in place of what it held, if it held anything; `place` says where they are, unless
+/// something else of this instance is there, too, and `attempt` is the one at their last batch. A process that ends in between leaves the directory as it was, or one that the next start makes anew.
 ///
 /// # Errors
 /// When the values are of another secret, or the directory is somebody else's or fails.
-pub fn restore(path: &Path, secret: &[u8], values: Vec<StateChange>, whole: bool) -> Result<(), StateError> {
+pub fn restore(
+    path: &Path,
+    secret: &[u8],
+    values: Vec<StateChange>,
+    place: Option<KeptIn>,
+    attempt: u64,
+) -> Result<(), StateError> {
     let keys = Keys::derive(secret);
     let damaged = |what: &str| StateError::Damaged { path: path.to_owned(), what: what.to_owned() };
     let check = values.iter().find(|value| is_check(value.tree, &value.key)).and_then(|value| value.value.as_deref());
@@ -46,11 +52,12 @@ pub fn restore(path: &Path, secret: &[u8], values: Vec<StateChange>, whole: bool
     };
     let keeper = Keeper::open(path, &name)?;
     crash_point("restore-begun");
-    fill(&keeper, values, whole)?;
+    fill(&keeper, values, place, attempt)?;
     drop(keeper);
     crash_point("restore-filled");
+    // Else a cut of the power leaves a directory that says it is whole, and a database that is not.
+    databases::onto_disk(path, &name)?;
     if is_state {
-        databases::onto_disk(path, &name)?;
         databases::name_database(path, &name)?;
         databases::clear_databases(path, &name)?;
     } else {
@@ -61,7 +68,7 @@ pub fn restore(path: &Path, secret: &[u8], values: Vec<StateChange>, whole: bool
     Ok(())
 }
 
-fn fill(keeper: &Keeper, values: Vec<StateChange>, whole: bool) -> Result<(), StateError> {
+fn fill(keeper: &Keeper, values: Vec<StateChange>, place: Option<KeptIn>, attempt: u64) -> Result<(), StateError> {
     let (mut portion, mut bytes, mut several) = (Vec::new(), 0, Vec::new());
     let write = |portion: Vec<StateChange>, bytes: usize| {
         keeper.write(bytes, move |d| {
@@ -85,8 +92,9 @@ fn fill(keeper: &Keeper, values: Vec<StateChange>, whole: bool) -> Result<(), St
     }
     write(portion, bytes)?;
     keeper.write(0, move |d| {
-        if whole {
-            d.mark_whole(several)?;
+        if let Some(place) = place {
+            d.mark_whole(several, &place)?;
+            d.note_sent(attempt)?;
         }
         d.tree.flush().map(drop)
     })

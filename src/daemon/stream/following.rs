@@ -13,7 +13,7 @@ use crate::io::kafka::connection::Cluster;
 use crate::io::kafka::following::Following;
 use crate::io::kafka::marker::Marker;
 use crate::io::kafka::transaction::TransactionalSink;
-use crate::io::state_topic::{Spelling, StateTopic};
+use crate::io::state_topic::{Spelling, StateTopic, StateTopicError};
 use crate::telemetry::{StateRestored, Telemetry};
 use std::time::Instant;
 
@@ -30,7 +30,7 @@ enum Cache {
 
 /// Whether the directory that stands at `standing` goes on behind `committed`, the last of `instance`.
 fn judged(standing: &Standing, committed: Marker, instance: &str) -> Cache {
-    let Marker { sequence, attempt, generation } = committed;
+    let Marker { sequence, attempt, generation, .. } = committed;
     if standing.followed.is_some() && standing.id != instance {
         return Cache::Other;
     }
@@ -69,10 +69,17 @@ pub(super) fn prepare(
     let is_state = path.join("format").try_exists();
     let is_state = is_state.map_err(|source| StateError::Io { path: path.clone(), source })?;
     let why = if is_state {
-        let standing = Store::standing(path, Some(secret))?;
+        let (store, _) = Store::existing(path, Some(secret))?;
+        let standing = store.standing()?;
         let instance = config.state.follows().unwrap_or_default();
         match judged(&standing, committed, instance) {
-            Cache::Use => return Ok(()),
+            Cache::Use => {
+                // Whatever is written from here on is marked anew.
+                if standing.intent == Some((committed.sequence, committed.attempt)) {
+                    store.has_left(committed.attempt)?;
+                }
+                return Ok(());
+            }
             Cache::Behind => "the instance has run elsewhere since",
             Cache::Other => {
                 let what = format!("it is that of {:?}", standing.id);
@@ -91,12 +98,11 @@ pub(super) fn prepare(
         return Err(topic.missing().into());
     }
     tracing::warn!(path = %path.display(), why, "the state directory is made from its topic");
-    let kept = topic.read(committed.generation)?;
-    if kept.values.is_empty() {
-        return Err(topic.missing().into());
-    }
+    // Before it is read: nobody else writes what is ours.
+    let place = Some(topic.kept_in().map_err(StateTopicError::from)?);
+    let kept = topic.read(committed.generation, committed.kept)?;
     let values = kept.values.len() as u64;
-    restore(path, secret, kept.values, kept.others.is_empty())?;
+    restore(path, secret, kept.values, place.filter(|_| kept.is_alone), committed.attempt)?;
     StateRestored { values, bytes: kept.bytes, seconds: since.elapsed().as_secs_f64() }.emit(telemetry);
     Ok(())
 }
@@ -107,7 +113,7 @@ pub(super) fn is_unknown(config: &Config) -> Result<Option<Standing>, StateError
     if config.state.follows().is_none() || directory::must_exist(path).is_err() {
         return Ok(None);
     }
-    let standing = Store::standing(path, config.secret.as_ref().map(Secret::expose))?;
+    let standing = Store::existing(path, config.secret.as_ref().map(Secret::expose))?.0.standing()?;
     Ok(Some(standing).filter(|standing| standing.followed.is_none()))
 }
 
@@ -130,7 +136,7 @@ pub(super) fn adopt(
         let what = "no topic has its state, and whether its last batch has left is not settled: start it once with state.kind = \"local\", and end it in order";
         return Err(refused(what).into());
     }
-    let marker = Marker { sequence: standing.sequence, attempt: before.attempt, generation: 0 };
+    let marker = Marker { sequence: standing.sequence, attempt: before.attempt, ..Marker::default() };
     if own != marker {
         if own != Marker::default() {
             return Err(refused("no topic has its state, and another state has this name").into());
@@ -156,7 +162,7 @@ mod tests {
 
     #[test]
     fn a_directory_is_used_where_it_is_in_step_and_made_anew_where_it_is_behind() {
-        let committed = Marker { sequence: 7, attempt: 70, generation: 3 };
+        let committed = Marker { sequence: 7, attempt: 70, generation: 3, ..Marker::default() };
         let at = |generation, before, sequence, intent| Standing {
             id: "one".to_owned(),
             followed: Some(Followed { generation, before }),

@@ -4,7 +4,7 @@ use super::file_source::{FileClosing, FileReadAhead, read_all};
 use super::profiles;
 use super::replace::Replacements;
 use super::run::{Run, Watcher};
-use super::to_kafka::{PATIENCE, check_marker, check_retention, has_left, outputs};
+use super::to_kafka::{PATIENCE, check_marker, check_retention, has_left, outputs, transactional_id};
 use crate::anonymity::planner::GroupShape;
 use crate::config::{Config, Format, JOINED, Rows, SinkKind};
 use crate::daemon::engine::Engine;
@@ -273,7 +273,7 @@ impl Start<'_> {
         let cluster = sink_cluster(config)?;
         check_retention(config, &cluster)?;
         let outputs = outputs(config, &cluster, Vec::new(), self.attributes.clone())?;
-        let transactional_id = format!("{}-{id}", config.source.group);
+        let transactional_id = transactional_id(&config.source.group, id);
         let no_group: GroupMetadata = Arc::new(|| None);
         let commits = cluster.partitions(&[&config.sink.commits_topic], PATIENCE)?;
         let sink =

@@ -8,7 +8,7 @@ use super::replace::Replacements;
 use super::residue;
 use super::run::{Run, StreamError, Watcher};
 use super::sharing;
-use super::to_kafka::{PATIENCE, check_marker, check_retention, has_left, outputs};
+use super::to_kafka::{PATIENCE, check_marker, check_retention, has_left, outputs, transactional_id};
 use crate::config::{Config, Erasure, SinkKind};
 use crate::daemon::engine::assemble::{Assembled, assemble, state_clock};
 use crate::daemon::engine::clock::StateClock;
@@ -287,7 +287,7 @@ impl Start<'_> {
     /// A sink for the state `id`, and the last batch that it knows to be committed.
     fn open_sink(&self, id: &str, commit_partitions: i32) -> Result<(TransactionalSink, Marker), KafkaFailure> {
         let (config, cluster) = (self.config, &self.sink);
-        let transactional_id = format!("{}-{id}", config.source.group);
+        let transactional_id = transactional_id(&config.source.group, id);
         let attributes = self.schema.attributes.iter().map(|a| a.name.clone()).collect();
         let outputs = outputs(config, cluster, config.topics_read(), attributes)?;
         let outputs = Outputs { keeps_offsets: !self.stand_in, ..outputs };

@@ -12,6 +12,12 @@ use std::time::Duration;
 /// How long a start waits for a cluster before it says so and tries again.
 pub(super) const PATIENCE: Duration = Duration::from_secs(30);
 
+/// The transactional id of the state `id` in `group`. No id of a state has a `/` in it, so no two have one of these, whatever their groups
+/// are called.
+pub(super) fn transactional_id(group: &str, id: &str) -> String {
+    format!("{group}/{id}")
+}
+
 /// The topics that a batch leaves to, which must all be there.
 pub(super) fn outputs(
     config: &Config,
@@ -118,13 +124,26 @@ mod tests {
     use super::*;
 
     #[test]
+    fn no_two_states_have_one_transactional_id() {
+        let pairs = [("a-b", "c"), ("a", "b-c"), ("a/b", "c"), ("a", "c"), ("b", "c")];
+        let ids: BTreeSet<String> = pairs.iter().map(|(group, id)| transactional_id(group, id)).collect();
+        assert_eq!(ids.len(), pairs.len(), "{ids:?}");
+        // What would make two of them one is refused as a name.
+        let mut config = Config::default();
+        config.state.kind = crate::config::StateKind::Topic;
+        config.state.instance = "b/c".to_owned();
+        let problems = config.with_groups(Vec::new(), "throng.toml").expect_err("such a name");
+        assert!(problems.iter().any(|problem| problem.key == "state.instance"), "{problems:?}");
+    }
+
+    #[test]
     fn a_marker_that_is_not_the_states_is_refused_with_a_remedy_that_helps() {
         let config = Config::default();
-        check_marker(&config, 7, Marker { sequence: 7, attempt: 1, generation: 0 })
+        check_marker(&config, 7, Marker { sequence: 7, attempt: 1, ..Marker::default() })
             .expect("the last batch of the state");
         for sequence in [6, 8] {
-            let refused =
-                check_marker(&config, 7, Marker { sequence, attempt: 1, generation: 0 }).expect_err("another state's");
+            let refused = check_marker(&config, 7, Marker { sequence, attempt: 1, ..Marker::default() })
+                .expect_err("another state's");
             let told = refused.to_string();
             assert!(
                 told.contains(&format!("it ends at batch 7, but \"throng.commits\" knows of {sequence} as the last")),

@@ -14,6 +14,11 @@ const ATTEMPTS: u32 = 5;
 /// Records that go in one transaction.
 const TOGETHER: usize = 100_000;
 
+/// The error of a sink that was told of no topic.
+pub(super) fn nowhere() -> DeliveryError {
+    DeliveryError::Fatal("no topic was named for the state".to_owned())
+}
+
 impl TransactionalSink {
     /// One step of keeping a whole state.
     ///
@@ -21,7 +26,7 @@ impl TransactionalSink {
     /// [`DeliveryError::Fatal`]: nothing of the step is kept, and the copy before is in force; or whether it is cannot be told.
     pub(super) fn keep_state(&mut self, step: Keeping<'_>) -> Result<(), DeliveryError> {
         let Some(following) = &self.following else {
-            return Err(DeliveryError::Fatal("no topic was named for the state".to_owned()));
+            return Err(nowhere());
         };
         match step {
             Keeping::Part(generation, values) => {
@@ -29,14 +34,15 @@ impl TransactionalSink {
                 self.commit_state(&records, None)?;
                 crash_point("state-part-kept");
             }
-            Keeping::InForce(generation) => {
-                let marker = Marker { generation, ..following.last };
+            Keeping::InForce(generation, kept) => {
+                let marker = Marker { generation, kept, ..following.last };
                 self.commit_state(&[], Some(marker))?;
                 crash_point("state-in-force");
             }
             Keeping::Clear(generation) => {
-                let kept = following.topic.read(generation).map_err(|error| DeliveryError::Fatal(error.to_string()))?;
-                let gone: Vec<Record> = kept.others.into_iter().map(|key| (key, None)).collect();
+                let others = following.topic.others(generation);
+                let others = others.map_err(|error| DeliveryError::Fatal(error.to_string()))?;
+                let gone: Vec<Record> = others.into_iter().map(|key| (key, None)).collect();
                 for part in gone.chunks(TOGETHER) {
                     self.commit_state(part, None)?;
                     crash_point("state-part-cleared");

@@ -6,6 +6,7 @@
 use super::access::{Asking, Settings};
 use super::connection::{Cluster, KafkaFailure};
 use super::failure::is_final_without_group;
+use crate::release::kept_sum::KeptSum;
 use rdkafka::Message;
 use rdkafka::consumer::Consumer;
 use rdkafka::message::BorrowedMessage;
@@ -24,16 +25,20 @@ pub struct Marker {
     /// The copy of the state that is in force in its topic; 0 where no topic has the state.
     #[serde(default)]
     pub generation: u64,
+    /// The sum of what that copy holds with this batch.
+    #[serde(default)]
+    pub kept: KeptSum,
 }
 
 impl Marker {
     /// The marker as it is written to its topic.
     #[must_use]
     pub fn body(self) -> String {
-        match self.generation {
-            0 => format!("{{\"sequence\":{},\"attempt\":{}}}", self.sequence, self.attempt),
-            generation => {
-                format!("{{\"sequence\":{},\"attempt\":{},\"generation\":{generation}}}", self.sequence, self.attempt)
+        let Self { sequence, attempt, generation, kept: KeptSum(kept) } = self;
+        match generation {
+            0 => format!("{{\"sequence\":{sequence},\"attempt\":{attempt}}}"),
+            _ => {
+                format!("{{\"sequence\":{sequence},\"attempt\":{attempt},\"generation\":{generation},\"kept\":{kept}}}")
             }
         }
     }
@@ -218,12 +223,12 @@ fn walk(
 
 #[cfg(test)]
 mod tests {
-    use super::Marker;
+    use super::*;
 
     #[test]
     fn a_marker_comes_back_as_it_was_written() {
-        for generation in [0, u64::MAX] {
-            let marker = Marker { sequence: 42, attempt: u64::MAX, generation };
+        for (generation, kept) in [(0, 0), (u64::MAX, u128::MAX)] {
+            let marker = Marker { sequence: 42, attempt: u64::MAX, generation, kept: KeptSum(kept) };
             assert_eq!(Marker::of(marker.body().as_bytes()), Some(marker));
         }
         assert_eq!(Marker::of(b"{}"), None);

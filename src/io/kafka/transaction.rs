@@ -3,6 +3,7 @@
 use super::connection::{Cluster, KafkaFailure};
 use super::epoch::Epochs;
 use super::following::Following;
+use super::keeping::nowhere;
 use super::marker::Marker;
 use super::producer::{PARTING, STEP, Writer, classify, retried};
 use super::standing::{GroupMetadata, Sent, Standing, listed};
@@ -10,7 +11,8 @@ use crate::faults::crash_point;
 use crate::io::dead_letter::DeadLetter;
 use crate::io::shared_ledger::Teller;
 use crate::io::state_topic::spelling::Record;
-use crate::release::sink::{DeliveryError, Envelope, Keeping, Lengths, Sink};
+use crate::release::kept_sum::KeptSum;
+use crate::release::sink::{DeliveryError, Envelope, Keeping, KeptIn, Lengths, Sink};
 use crate::release::verified::Verified;
 use crate::telemetry::{SharedLedgerTold, Telemetry};
 use rdkafka::error::{KafkaError, RDKafkaErrorCode};
@@ -356,8 +358,9 @@ impl TransactionalSink {
 
 impl Sink for TransactionalSink {
     fn deliver(&mut self, batch: &Verified, envelope: &Envelope<'_>) -> Result<Lengths, DeliveryError> {
-        let generation = self.following.as_ref().map_or(0, |following| following.last.generation);
-        let marker = Marker { sequence: envelope.sequence, attempt: envelope.attempt, generation };
+        let last = self.following.as_ref().map(|following| following.last).unwrap_or_default();
+        let (generation, kept) = (last.generation, envelope.state.iter().fold(last.kept, KeptSum::with));
+        let marker = Marker { sequence: envelope.sequence, attempt: envelope.attempt, generation, kept };
         let state =
             self.following.as_ref().map_or_else(Vec::new, |following| following.spell(generation, envelope.state));
         let sent = self.offsets(envelope);
@@ -400,6 +403,11 @@ impl Sink for TransactionalSink {
 
     fn keep(&mut self, step: Keeping<'_>) -> Result<(), DeliveryError> {
         self.keep_state(step)
+    }
+
+    fn keeps_in(&mut self) -> Result<KeptIn, DeliveryError> {
+        let following = self.following.as_ref().ok_or_else(nowhere)?;
+        following.topic.kept_in().map_err(|error| DeliveryError::Fatal(error.to_string()))
     }
 
     fn stand(&mut self, patience: Duration) -> Result<(), DeliveryError> {

@@ -1,18 +1,21 @@
 //! All that the topic has of one instance.
 
-use super::spelling::{Place, Spelling};
+use super::spelling::{Body, Place, Spelling};
 use crate::io::kafka::access::Asking;
 use crate::io::kafka::connection::{Cluster, KafkaFailure};
-use crate::release::sink::StateChange;
+use crate::release::kept_sum::KeptSum;
+use crate::release::sink::{KeptIn, StateChange};
 use rdkafka::Message;
 use rdkafka::consumer::Consumer;
 use rdkafka::error::KafkaError;
 use rdkafka::topic_partition_list::{Offset, TopicPartitionList};
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::time::{Duration, Instant};
 
 /// What cannot be done, in errors.
 const WHAT: &str = "cannot read the state topic";
+/// What it takes, in errors.
+const RIGHT: &str = "read the state topic (Read)";
 /// The group that is named, and never joined.
 const READER: &str = "throng.state.reader";
 /// How long a broker may take to answer, and to send the next message.
@@ -32,6 +35,10 @@ pub enum StateTopicError {
     )]
     Secret { topic: String, instance: String },
     #[error(
+        "the record at offset {offset} in partition {partition} of topic {topic:?} has the name of instance {instance:?} and does not open, while others of it do: another program has written it (write a record without a value with its key there, and give back the topic where that had a value before; and leave the right to write to throng)"
+    )]
+    Foreign { topic: String, partition: i32, offset: i64, instance: String },
+    #[error(
         "topic {topic:?} has no state of instance {instance:?}, and the commits topic knows of batches of it (was the topic emptied, or were partitions added? restore it, or name another state.instance: what this one has released supports nothing then)"
     )]
     Missing { topic: String, instance: String },
@@ -39,6 +46,10 @@ pub enum StateTopicError {
         "the state of instance {instance:?} in topic {topic:?} is damaged: {what} (restore the topic, or name another state.instance)"
     )]
     Damaged { topic: String, instance: String, what: &'static str },
+    #[error(
+        "partition {partition} of topic {topic:?} does not have the state of instance {instance:?} as it was committed with its last batch: records of it were removed, or older ones put back (restore the topic; or give back a directory that is in step, which another state.topic takes whole; or name another state.instance: what this one has released supports nothing then)"
+    )]
+    Incomplete { topic: String, partition: i32, instance: String },
 }
 
 impl StateTopicError {
@@ -47,7 +58,11 @@ impl StateTopicError {
     pub fn is_usage(&self) -> bool {
         match self {
             Self::Kafka(failure) => failure.is_usage(),
-            Self::Secret { .. } | Self::Missing { .. } | Self::Damaged { .. } => true,
+            Self::Secret { .. }
+            | Self::Foreign { .. }
+            | Self::Missing { .. }
+            | Self::Damaged { .. }
+            | Self::Incomplete { .. } => true,
         }
     }
 }
@@ -70,11 +85,14 @@ pub struct StateTopic {
 pub struct Kept {
     /// The values of one generation.
     pub values: Vec<StateChange>,
-    /// Keys of records of other generations.
-    pub others: Vec<Vec<u8>>,
+    /// Nothing of another generation is there.
+    pub is_alone: bool,
     /// Bytes that were read, of all instances in the partition.
     pub bytes: u64,
 }
+
+/// The offset of a record, and what it holds.
+type Sealed = (i64, Vec<u8>);
 
 impl StateTopic {
     /// The topic `topic`, which must be there, be compacted, and delete nothing by age.
@@ -90,42 +108,87 @@ impl StateTopic {
         Ok(Self { cluster: cluster.clone(), topic: topic.to_owned(), partition, spelling })
     }
 
-    /// The values of `generation`, and the keys of what is of another one. Call it after `init_transactions`, which settles what an older
-    /// self had open; what other instances have open is waited for.
+    /// The values of `generation`, which make the sum `kept`, and whether something is there of another one. Call it after
+    /// `init_transactions`, which settles what an older self had open; what other instances have open is waited for.
     ///
     /// # Errors
     /// When the partition cannot be read to its end, or what is read does not open or fit together.
-    pub fn read(&self, generation: u64) -> Result<Kept, StateTopicError> {
-        let mut live: BTreeMap<Place, Vec<u8>> = BTreeMap::new();
-        let mut others: BTreeMap<Place, Vec<u8>> = BTreeMap::new();
+    pub fn read(&self, generation: u64, kept: KeptSum) -> Result<Kept, StateTopicError> {
+        let mut live: BTreeMap<Place, Sealed> = BTreeMap::new();
+        let mut others: BTreeSet<Place> = BTreeSet::new();
         let mut bytes = 0;
-        self.walk(|key, body| {
+        self.walk(|offset, key, body| {
             bytes += (key.len() + body.map_or(0, <[u8]>::len)) as u64;
             let Some(place) = self.spelling.place(key) else { return };
-            match (body, place.generation == generation) {
-                (Some(body), true) => drop(live.insert(place, body.to_vec())),
-                (Some(_), false) => drop(others.insert(place, key.to_vec())),
-                (None, true) => drop(live.remove(&place)),
-                (None, false) => drop(others.remove(&place)),
+            match body {
+                Some(body) if place.generation == generation => drop(live.insert(place, (offset, body.to_vec()))),
+                Some(_) => drop(others.insert(place)),
+                None => {
+                    live.remove(&place);
+                    others.remove(&place);
+                }
             }
         })?;
-        Ok(Kept { values: self.put_together(live)?, others: others.into_values().collect(), bytes })
+        let values = self.put_together(self.open(live)?)?;
+        if values.is_empty() {
+            return Err(self.missing());
+        }
+        if KeptSum::of(&values) != kept {
+            let (topic, instance) = (self.topic.clone(), self.spelling.instance().to_owned());
+            return Err(StateTopicError::Incomplete { topic, partition: self.partition, instance });
+        }
+        Ok(Kept { values, is_alone: others.is_empty(), bytes })
+    }
+
+    /// The keys of all records of the instance that are of another generation than this one. What they hold is not kept in memory, and
+    /// need not open.
+    ///
+    /// # Errors
+    /// When the partition cannot be read to its end.
+    pub fn others(&self, generation: u64) -> Result<Vec<Vec<u8>>, KafkaFailure> {
+        let mut others = BTreeSet::new();
+        self.walk(|_, key, body| {
+            let Some(place) = self.spelling.place(key).filter(|place| place.generation != generation) else { return };
+            match body {
+                Some(_) => others.insert(place),
+                None => others.remove(&place),
+            };
+        })?;
+        Ok(others.iter().map(|place| self.spelling.key_of(place)).collect())
+    }
+
+    /// Opens all of `live`. Where nothing opens it is of another secret, and else somebody else has written what does not.
+    fn open(&self, live: BTreeMap<Place, Sealed>) -> Result<Vec<(Place, Body)>, StateTopicError> {
+        let (mut opened, mut shut) = (Vec::with_capacity(live.len()), None);
+        for (place, (offset, sealed)) in live {
+            match self.spelling.open(&self.spelling.key_of(&place), &sealed) {
+                Some(body) => opened.push((place, body)),
+                None => shut = Some(shut.map_or(offset, |first: i64| first.min(offset))),
+            }
+        }
+        let (topic, instance) = (self.topic.clone(), self.spelling.instance().to_owned());
+        match shut {
+            None => Ok(opened),
+            Some(_) if opened.is_empty() => Err(StateTopicError::Secret { topic, instance }),
+            Some(offset) => Err(StateTopicError::Foreign { topic, partition: self.partition, offset, instance }),
+        }
     }
 
     /// Puts the parts of each value together.
-    fn put_together(&self, live: BTreeMap<Place, Vec<u8>>) -> Result<Vec<StateChange>, StateTopicError> {
+    fn put_together(&self, opened: Vec<(Place, Body)>) -> Result<Vec<StateChange>, StateTopicError> {
         let mut values: Vec<StateChange> = Vec::new();
         // Records of the value in hand that are still to come.
         let mut left = 0;
-        for (place, sealed) in live {
-            let key = self.spelling.key_of(&place);
-            let body = self.spelling.open(&key, &sealed).ok_or_else(|| StateTopicError::Secret {
-                topic: self.topic.clone(),
-                instance: self.spelling.instance().to_owned(),
-            })?;
+        for (place, body) in opened {
             if place.part == 0 && left == 0 {
                 left = body.parts;
-                values.push(StateChange { tree: body.tree, key: body.key, value: Some(body.bytes), parts: 0 });
+                values.push(StateChange {
+                    tree: body.tree,
+                    key: body.key,
+                    value: Some(body.bytes),
+                    parts: 0,
+                    had: None,
+                });
             } else {
                 let of = values.last_mut().filter(|last| left > 0 && last.key == body.key && last.tree == body.tree);
                 let value = of.and_then(|last| last.value.as_mut());
@@ -150,11 +213,27 @@ impl StateTopic {
         StateTopicError::Missing { topic: self.topic.clone(), instance: self.spelling.instance().to_owned() }
     }
 
-    /// Shows keys and bodies of all committed records of the partition, as far as its end is now.
-    fn walk(&self, mut visit: impl FnMut(&[u8], Option<&[u8]>)) -> Result<(), KafkaFailure> {
+    /// Where the state of the instance is kept, and how far that partition is written now.
+    ///
+    /// # Errors
+    /// When the cluster does not say.
+    pub fn kept_in(&self) -> Result<KeptIn, KafkaFailure> {
+        let (begin, end) = self.ends()?;
+        Ok(KeptIn { topic: self.topic.clone(), partition: self.partition, begin, end })
+    }
+
+    /// The first offset of the partition, and the one behind its last, whatever is still undecided.
+    fn ends(&self) -> Result<(i64, i64), KafkaFailure> {
+        let reader = self.reader("read_uncommitted")?;
+        let ends = reader.fetch_watermarks(&self.topic, self.partition, PATIENCE);
+        ends.map_err(|error| self.cluster.failure_of(WHAT, RIGHT, error))
+    }
+
+    /// Shows offsets, keys and bodies of all committed records of the partition, as far as its end is now.
+    fn walk(&self, mut visit: impl FnMut(i64, &[u8], Option<&[u8]>)) -> Result<(), KafkaFailure> {
         let (topic, partition) = (self.topic.as_str(), self.partition);
         let failed = |e| self.cluster.failure(WHAT, e);
-        let (_, end) = self.reader("read_uncommitted")?.fetch_watermarks(topic, partition, PATIENCE).map_err(failed)?;
+        let (_, end) = self.ends()?;
         let committed = self.reader("read_committed")?;
         // To a client of committed records the end is the beginning of the first open transaction, whoever has it open.
         let deadline = Instant::now() + UNDECIDED;
@@ -172,11 +251,11 @@ impl StateTopic {
             match committed.poll(POLL) {
                 Some(Ok(message)) => {
                     heard = Instant::now();
-                    visit(message.key().unwrap_or_default(), message.payload());
+                    visit(message.offset(), message.key().unwrap_or_default(), message.payload());
                 }
                 Some(Err(KafkaError::PartitionEOF(_))) => return Ok(()),
                 Some(Err(error)) if crate::io::kafka::failure::is_final_without_group(&error) => {
-                    return Err(self.cluster.failure_of(WHAT, "read the state topic (Read)", error));
+                    return Err(self.cluster.failure_of(WHAT, RIGHT, error));
                 }
                 // Errors that the client retries by itself.
                 Some(Err(_)) | None if heard.elapsed() > PATIENCE => return Err(self.cluster.unanswered(PATIENCE)),

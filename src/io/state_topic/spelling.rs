@@ -90,7 +90,7 @@ impl Spelling {
     /// The records that `change` is told by in `generation`, those that go among them.
     #[must_use]
     pub fn spell(&self, generation: u64, change: &StateChange) -> Vec<Record> {
-        let StateChange { tree, key, value, parts: before } = change;
+        let StateChange { tree, key, value, parts: before, .. } = change;
         let parts = value.as_ref().map_or(0, |value| parts_of(value.len()));
         let mut records = Vec::new();
         let value = value.as_deref().unwrap_or_default();
@@ -140,7 +140,8 @@ mod tests {
     fn a_value_comes_back_and_tells_nothing_on_its_way() {
         let spelling = Spelling::new("group", "throng-0", &[1; 32], &[2; 32]);
         let long = vec![7; STATE_PART + 1];
-        let change = StateChange { tree: 1, key: b"canary-key".to_vec(), value: Some(long.clone()), parts: 4 };
+        let change =
+            StateChange { tree: 1, key: b"canary-key".to_vec(), value: Some(long.clone()), parts: 4, had: None };
         let records = spelling.spell(9, &change);
         assert_eq!(records.len(), 4, "two parts, and two that go");
         let mut found = Vec::new();

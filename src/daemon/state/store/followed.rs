@@ -6,7 +6,7 @@ use crate::daemon::state::generation::{Followed, first};
 use crate::daemon::state::keeper::{Database, FOLLOWED};
 use crate::daemon::state::marks::{Marked, TREE, WINDOW};
 use crate::daemon::state::records::{Intent, Progress};
-use crate::release::sink::{StateChange, parts_of};
+use crate::release::sink::{KeptIn, StateChange, parts_of};
 use std::ops::Bound;
 use std::path::Path;
 
@@ -30,17 +30,16 @@ pub struct Standing {
 }
 
 impl Store {
-    /// Where the directory at `path` stands, which must be a state.
+    /// Where the directory stands.
     ///
     /// # Errors
-    /// As [`existing`](Self::existing).
-    pub fn standing(path: &Path, secret: Option<&[u8]>) -> Result<Standing, StateError> {
-        let (store, _) = Self::existing(path, secret)?;
-        let intent: Option<Intent> = store.read(INTENT)?;
+    /// When it cannot be read.
+    pub fn standing(&self) -> Result<Standing, StateError> {
+        let intent: Option<Intent> = self.read(INTENT)?;
         Ok(Standing {
-            id: store.id.clone(),
-            followed: store.followed()?,
-            sequence: store.read::<Progress>(PROGRESS)?.unwrap_or_default().sequence,
+            id: self.id.clone(),
+            followed: self.followed()?,
+            sequence: self.read::<Progress>(PROGRESS)?.unwrap_or_default().sequence,
             intent: intent.map(|intent| (intent.after.sequence, intent.attempt)),
         })
     }
@@ -92,13 +91,20 @@ impl Store {
         Err(StateError::OtherInstance { path: self.path.clone(), instance: instance.to_owned(), what })
     }
 
-    /// Whether the topic has every value of generation `in_force` that is not marked.
+    /// Where a topic has every value that is not marked; none where nothing is known of that.
     ///
     /// # Errors
     /// When the database fails.
-    pub fn is_kept_as(&self, in_force: u64) -> Result<bool, StateError> {
-        let whole = self.keeper.read(Database::is_marked_whole)?;
-        Ok(whole && self.followed()?.is_some_and(|followed| followed.generation == in_force))
+    pub fn kept_in(&self) -> Result<Option<KeptIn>, StateError> {
+        self.keeper.read(Database::marked_whole)
+    }
+
+    /// Notes how far the place is written that [`kept_in`](Self::kept_in) says.
+    ///
+    /// # Errors
+    /// When the database fails.
+    pub fn note_place(&mut self, place: KeptIn) -> Result<(), StateError> {
+        self.keeper.write(place.topic.len(), move |d| d.note_place(&place))
     }
 
     /// What the topic lacks; none where that is more than goes with a batch. Empty where no topic has the state.
@@ -111,30 +117,42 @@ impl Store {
         }
         self.keeper.read(|d| {
             let (mut found, mut bytes) = (Vec::new(), 0);
-            for Marked { tree, key, parts, .. } in d.marked()?.into_iter().filter(|mark| mark.lacking) {
+            for Marked { tree, key, parts, had, .. } in d.marked()?.into_iter().filter(|mark| mark.lacking) {
                 let value = d.of(tree).get(&key)?.map(|value| value.to_vec());
                 bytes += key.len() + value.as_ref().map_or(0, Vec::len);
                 if found.len() >= MOST || bytes > MOST_BYTES {
                     return Ok(None);
                 }
-                found.push(StateChange { tree, key, value, parts });
+                found.push(StateChange { tree, key, value, parts, had });
             }
             Ok(Some(found))
         })
     }
 
-    /// Notes that the topic has these values now.
+    /// Notes that the topic has these values now, with the batch of `attempt`.
     ///
     /// # Errors
     /// When the database fails.
-    pub fn has_kept(&mut self, changes: &[StateChange]) -> Result<(), StateError> {
-        if changes.is_empty() {
+    pub fn has_kept(&mut self, changes: &[StateChange], attempt: u64) -> Result<(), StateError> {
+        if !self.follows {
             return Ok(());
         }
         let parts = |value: &Option<Vec<u8>>| value.as_ref().map_or(0, |value| parts_of(value.len()));
         let kept: Vec<_> = changes.iter().map(|c| (c.tree, c.key.clone(), parts(&c.value))).collect();
         let bytes = kept.iter().map(|(_, key, _)| key.len()).sum();
-        self.keeper.write(bytes, move |d| kept.iter().try_for_each(|(tree, key, parts)| d.is_sent(*tree, key, *parts)))
+        self.keeper.write(bytes, move |d| {
+            kept.iter().try_for_each(|(tree, key, parts)| d.is_sent(*tree, key, *parts))?;
+            d.note_sent(attempt)
+        })
+    }
+
+    /// Notes that the batch of `attempt`, whose intent is the one on the disk, has left: what the topic lacked when it was intended went
+    /// with it.
+    ///
+    /// # Errors
+    /// When the database fails.
+    pub fn has_left(&self, attempt: u64) -> Result<(), StateError> {
+        self.keeper.write(0, move |d| d.settle_sent(attempt))
     }
 
     /// Begins a copy of all values that takes the place of the generation `before`. Gives its number.
@@ -171,7 +189,13 @@ impl Store {
                 for value in d.of(tree).range::<&[u8], _>((from, Bound::Unbounded)) {
                     let (key, value) = value?;
                     bytes += key.len() + value.len();
-                    found.push(StateChange { tree, key: key.to_vec(), value: Some(value.to_vec()), parts: 0 });
+                    found.push(StateChange {
+                        tree,
+                        key: key.to_vec(),
+                        value: Some(value.to_vec()),
+                        parts: 0,
+                        had: None,
+                    });
                     if bytes >= PORTION {
                         return Ok(found);
                     }
@@ -181,12 +205,12 @@ impl Store {
         })
     }
 
-    /// Notes that the topic has all values; `several` are those of more than one record, with how many.
+    /// Notes that the topic has all values, in `place`; `several` are those of more than one record, with how many.
     ///
     /// # Errors
     /// When the database fails.
-    pub fn end_copy(&mut self, several: Vec<(u8, Vec<u8>, u32)>) -> Result<(), StateError> {
-        self.keeper.write(0, move |d| d.mark_whole(several).and_then(|()| d.tree.flush()).map(drop))
+    pub fn end_copy(&mut self, several: Vec<(u8, Vec<u8>, u32)>, place: KeptIn) -> Result<(), StateError> {
+        self.keeper.write(0, move |d| d.mark_whole(several, &place).and_then(|()| d.tree.flush()).map(drop))
     }
 }
 
